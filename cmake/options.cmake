@@ -1,0 +1,68 @@
+# Build options, and the flags that every target of the project is compiled with.
+
+include(GNUInstallDirs)
+
+option(LINTEL_WERROR "Treat warnings as errors" ON)
+option(LINTEL_TESTS "Build the tests (needs GoogleTest)" ${PROJECT_IS_TOP_LEVEL})
+option(LINTEL_TOOLS "Build ptl_info and ptl_perf" ON)
+option(LINTEL_BENCHMARKS "Build the component benchmarks (needs Google Benchmark)"
+       ${PROJECT_IS_TOP_LEVEL})
+set(LINTEL_SANITIZE
+    ""
+    CACHE STRING "Sanitizers: empty, address (with undefined behaviour), or thread")
+set_property(CACHE LINTEL_SANITIZE PROPERTY STRINGS "" address thread)
+
+get_property(is_multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+if(NOT is_multi_config AND NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE
+      RelWithDebInfo
+      CACHE STRING "Build type" FORCE)
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+
+find_program(LINTEL_CCACHE ccache)
+mark_as_advanced(LINTEL_CCACHE)
+if(LINTEL_CCACHE)
+  foreach(language C CXX)
+    if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER "${LINTEL_CCACHE}")
+    endif()
+  endforeach()
+endif()
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+add_library(lintel_options INTERFACE)
+target_compile_options(
+  lintel_options
+  INTERFACE -Wall
+            -Wextra
+            -Wpedantic
+            -fvisibility=hidden
+            $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>
+            $<$<BOOL:${LINTEL_WERROR}>:-Werror>)
+
+if(LINTEL_SANITIZE STREQUAL "address")
+  set(sanitizer_flags -fsanitize=address,undefined -fno-sanitize-recover=undefined
+                      -fno-omit-frame-pointer)
+elseif(LINTEL_SANITIZE STREQUAL "thread")
+  # GCC warns for every std::atomic_thread_fence under this sanitizer, which does not model fences.
+  set(sanitizer_flags -fsanitize=thread -fno-omit-frame-pointer
+                      $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
+elseif(LINTEL_SANITIZE)
+  message(FATAL_ERROR "LINTEL_SANITIZE=${LINTEL_SANITIZE}: choose address, thread or nothing")
+endif()
+if(sanitizer_flags)
+  target_compile_options(lintel_options INTERFACE ${sanitizer_flags})
+  target_link_options(lintel_options INTERFACE ${sanitizer_flags})
+endif()
