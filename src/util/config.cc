@@ -1,0 +1,228 @@
+// The table of configuration variables, and the values in force. Set-up path.
+#include "util/config.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+#include "util/config_parse.h"
+#include "util/log.h"
+
+namespace lintel {
+
+namespace {
+
+constexpr size_t key_count = static_cast<size_t>(ConfigKey::count);
+
+constexpr std::array<ConfigVariable, key_count> table{{
+    {ConfigKey::log_level, "PTL_LOG_LEVEL", ConfigType::choice, "", "warn", 0, 0,
+     "error|warn|info|debug|trace",
+     "Least important messages that are still written to standard error."},
+    {ConfigKey::progress, "PTL_PROGRESS", ConfigType::choice, "", "auto", 0, 0,
+     "auto|thread|caller",
+     "Who handles arriving messages: waiting threads first and a progress thread when there are "
+     "none (auto), a progress thread that always polls (thread), or only threads that call Portals "
+     "(caller)."},
+    {ConfigKey::progress_cpus, "PTL_PROGRESS_CPUS", ConfigType::cpu_list, "", "", 0, 0, nullptr,
+     "Processors that progress threads may run on; empty means wherever the process may run."},
+    {ConfigKey::progress_tick_us, "PTL_PROGRESS_TICK_US", ConfigType::u64, "us", "50", 10, 100000,
+     nullptr,
+     "How soon the progress thread takes over after the application stopped polling."},
+    {ConfigKey::spin_us, "PTL_SPIN_US", ConfigType::u64, "us", "50", 0, 1000000, nullptr,
+     "How long a waiting thread polls before it sleeps."},
+    {ConfigKey::stats, "PTL_STATS", ConfigType::boolean, "", "0", 0, 0, nullptr,
+     "Print the counters of an interface to standard error at its last PtlNIFini."},
+    {ConfigKey::transport, "PTL_TRANSPORT", ConfigType::list, "", "local,shm", 0, 0, nullptr,
+     "Transports that may be used, the preferred one first."},
+    {ConfigKey::nid_interface, "PTL_NID_INTERFACE", ConfigType::text, "", "", 0, 0, nullptr,
+     "Network interface whose IPv4 address is the node identifier; empty means the one with the "
+     "default route."},
+    {ConfigKey::job_key, "PTL_JOB_KEY", ConfigType::secret, "", "", 0, 0, nullptr,
+     "Secret that the processes of a job share; processes with another one are refused."},
+    {ConfigKey::peer_timeout_ms, "PTL_PEER_TIMEOUT_MS", ConfigType::u64, "ms", "2000", 50, 600000,
+     nullptr, "How long it takes at most until operations to a dead peer are reported as failed."},
+    {ConfigKey::segv_handler, "PTL_SEGV_HANDLER", ConfigType::boolean, "", "1", 0, 0, nullptr,
+     "Catch faults of the library's own copies to and from memory that is not there, and report "
+     "them as PTL_NI_SEGV; without it such a fault ends the process."},
+    {ConfigKey::shm_memory_kib, "PTL_SHM_MEMORY_KIB", ConfigType::u64, "KiB", "16384", 1024, 16384,
+     nullptr, "Shared memory that a process sets aside for its queues, whatever the number of peers."},
+    {ConfigKey::shm_cma, "PTL_SHM_CMA", ConfigType::boolean, "", "1", 0, 0, nullptr,
+     "Copy large payloads straight from the memory of the peer (process_vm_readv) where the kernel "
+     "permits it; otherwise everything goes through shared memory."},
+    {ConfigKey::shm_cma_threshold, "PTL_SHM_CMA_THRESHOLD", ConfigType::u64, "bytes", "16384", 1,
+     uint64_t{1} << 30, nullptr, "Payloads from this size go by one copy from the peer's memory."},
+}};
+
+constexpr bool rows_follow_keys() {
+  for (size_t i = 0; i < key_count; ++i)
+    if (table[i].key != static_cast<ConfigKey>(i)) return false;
+  return true;
+}
+static_assert(rows_follow_keys());
+
+// Names that start with PTL_ and belong to a runtime, not to this table.
+constexpr std::string_view runtime_names[] = {"PTL_MY_RID", "PTL_NIDMAP", "PTL_PIDMAP",
+                                              "PTL_MY_JID"};
+
+struct Value {
+  uint64_t number = 0;
+  std::string text;
+  ConfigOrigin origin = ConfigOrigin::default_value;
+};
+
+struct State {
+  std::array<Value, key_count> values;
+  std::set<std::string> unknown;  // names already warned about
+  bool loaded = false;
+};
+
+const ConfigVariable& row(ConfigKey key) { return table[static_cast<size_t>(key)]; }
+
+void set_default(State& state, ConfigKey key) {
+  const ConfigVariable& variable = row(key);
+  state.values[static_cast<size_t>(key)] = {parse_value(variable, variable.default_value).value_or(0),
+                                            variable.default_value, ConfigOrigin::default_value};
+}
+
+// Lives until the process ends: other threads may still read values while it exits.
+State& state() {
+  static State& instance = []() -> State& {
+    State& fresh = *new State;
+    for (const ConfigVariable& variable : table) set_default(fresh, variable.key);
+    return fresh;
+  }();
+  return instance;
+}
+
+const Value& value(ConfigKey key) { return state().values[static_cast<size_t>(key)]; }
+
+void warn_refused(const ConfigVariable& variable, std::string_view text, std::string_view allowed) {
+  const bool is_secret = variable.type == ConfigType::secret;
+  log_message(LogLevel::warn, "%s=%.*s is not usable; allowed: %.*s. Using %s", variable.name,
+              is_secret ? 3 : static_cast<int>(text.size()), is_secret ? "..." : text.data(),
+              static_cast<int>(allowed.size()), allowed.data(),
+              *variable.default_value ? variable.default_value : "nothing");
+}
+
+void read_variable(State& current, const ConfigVariable& variable) {
+  set_default(current, variable.key);
+  const char* text = std::getenv(variable.name);
+  if (text == nullptr || *text == '\0') return;  // `PTL_X= program` unsets it
+  const std::optional<uint64_t> number = parse_value(variable, text);
+  if (!number) {
+    warn_refused(variable, text, config_allowed(variable));
+    return;
+  }
+  current.values[static_cast<size_t>(variable.key)] = {*number, text, ConfigOrigin::environment};
+}
+
+// The known name that resembles `name` most, or nullptr if none is close.
+const char* closest_name(std::string_view name) {
+  const char* best = nullptr;
+  unsigned best_distance = std::max(2u, static_cast<unsigned>(name.size() / 3)) + 1;
+  for (const ConfigVariable& variable : table) {
+    const unsigned distance = edit_distance(name, variable.name);
+    if (distance < best_distance) {
+      best = variable.name;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+bool is_known(std::string_view name) {
+  return std::any_of(table.begin(), table.end(),
+                     [&](const ConfigVariable& variable) { return name == variable.name; }) ||
+         std::find(std::begin(runtime_names), std::end(runtime_names), name) !=
+             std::end(runtime_names);
+}
+
+void warn_unknown_names(State& current) {
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    if (std::strncmp(*entry, "PTL_", 4) != 0) continue;
+    const std::string name(*entry, std::strcspn(*entry, "="));
+    if (is_known(name) || !current.unknown.insert(name).second) continue;
+    if (const char* closest = closest_name(name))
+      log_message(LogLevel::warn, "%s is not a variable of this library; did you mean %s?",
+                  name.c_str(), closest);
+    else
+      log_message(LogLevel::warn,
+                  "%s is not a variable of this library; `ptl_info --config` lists them",
+                  name.c_str());
+  }
+}
+
+}  // namespace
+
+std::span<const ConfigVariable> config_table() noexcept { return table; }
+
+void config_load() {
+  if (!state().loaded) config_reload();
+}
+
+void config_reload() {
+  State& current = state();
+  // The level comes first, so that it already applies to warnings about the others.
+  read_variable(current, row(ConfigKey::log_level));
+  set_log_level(static_cast<LogLevel>(config_choice(ConfigKey::log_level)));
+  for (const ConfigVariable& variable : table)
+    if (variable.key != ConfigKey::log_level) read_variable(current, variable);
+  warn_unknown_names(current);
+  current.loaded = true;
+}
+
+uint64_t config_u64(ConfigKey key) noexcept { return value(key).number; }
+bool config_bool(ConfigKey key) noexcept { return value(key).number != 0; }
+unsigned config_choice(ConfigKey key) noexcept { return static_cast<unsigned>(value(key).number); }
+const std::string& config_string(ConfigKey key) noexcept { return value(key).text; }
+ConfigOrigin config_origin(ConfigKey key) noexcept { return value(key).origin; }
+
+std::vector<std::string> config_list(ConfigKey key) { return split_words(value(key).text, ','); }
+
+std::vector<unsigned> config_cpus(ConfigKey key) {
+  return parse_cpu_list(value(key).text).value_or(std::vector<unsigned>{});
+}
+
+void config_refuse(ConfigKey key, std::string_view allowed) {
+  warn_refused(row(key), value(key).text, allowed);
+  set_default(state(), key);
+}
+
+std::string config_display(ConfigKey key) {
+  const std::string& text = value(key).text;
+  if (row(key).type == ConfigType::secret) return text.empty() ? "unset" : "set";
+  return text;
+}
+
+std::string config_allowed(const ConfigVariable& variable) {
+  switch (variable.type) {
+    case ConfigType::u64: {
+      std::string range =
+          std::to_string(variable.minimum) + " to " + std::to_string(variable.maximum);
+      if (*variable.unit) range += std::string(" ") + variable.unit;
+      return range;
+    }
+    case ConfigType::boolean:
+      return "1 or 0";
+    case ConfigType::choice: {
+      std::string words;
+      for (const std::string& word : split_words(variable.choices, '|'))
+        words += (words.empty() ? "" : ", ") + word;
+      return words;
+    }
+    case ConfigType::list:
+      return "words separated by commas";
+    case ConfigType::cpu_list:
+      return "processor numbers such as 0,2-5";
+    case ConfigType::text:
+    case ConfigType::secret:
+      return "any text";
+  }
+  return {};
+}
+
+}  // namespace lintel

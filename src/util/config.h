@@ -1,0 +1,89 @@
+// The configuration: environment variables PTL_..., each defined once, in the table in config.cc.
+// Set-up path: read values when an object is made and keep them; do not look them up per message.
+//
+// To add a variable: add a key here and a row to the table. Parsing, range checks, warnings,
+// `ptl_info --config` and the manual follow from the row.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lintel {
+
+enum class ConfigKey : uint8_t {
+  log_level,
+  progress,
+  progress_cpus,
+  progress_tick_us,
+  spin_us,
+  stats,
+  transport,
+  nid_interface,
+  job_key,
+  peer_timeout_ms,
+  segv_handler,
+  shm_memory_kib,
+  shm_cma,
+  shm_cma_threshold,
+  count,  // not a variable
+};
+
+enum class ConfigType : uint8_t {
+  u64,       // a number; a number of bytes may end in K, M or G
+  boolean,   // 1, 0, true, false, yes, no, on, off
+  choice,    // one of several words
+  text,      // any string
+  list,      // words separated by commas
+  cpu_list,  // processor numbers, as in "0,2-5"
+  secret,    // any string; shown only as set or unset
+};
+
+struct ConfigVariable {
+  ConfigKey key;
+  const char* name;           // "PTL_..."
+  ConfigType type;
+  const char* unit;           // of a number, or ""
+  const char* default_value;  // as it would be written in the environment
+  uint64_t minimum;           // of a number
+  uint64_t maximum;
+  const char* choices;        // of a choice: words separated by '|'
+  const char* help;           // one sentence
+};
+
+enum class ConfigOrigin : uint8_t { default_value, environment };
+
+// All variables, in the order of their keys.
+[[nodiscard]] std::span<const ConfigVariable> config_table() noexcept;
+
+// Reads the environment on the first call, does nothing later. Called from PtlInit, under its lock:
+// neither this nor config_reload() may run while another thread reads values. Until then, and for
+// values that are refused (with a warning), the accessors return the defaults.
+void config_load();
+// Reads the environment again: for a forked child that starts afresh, and for tests.
+void config_reload();
+
+// The value of a number (in the unit of the table).
+[[nodiscard]] uint64_t config_u64(ConfigKey key) noexcept;
+[[nodiscard]] bool config_bool(ConfigKey key) noexcept;
+// The position of the chosen word among the choices of the table.
+[[nodiscard]] unsigned config_choice(ConfigKey key) noexcept;
+// The text of any variable. A reference stays valid until the next reload.
+[[nodiscard]] const std::string& config_string(ConfigKey key) noexcept;
+// The words of a list, without blanks and empty words.
+[[nodiscard]] std::vector<std::string> config_list(ConfigKey key);
+// The processors of a cpu_list, ascending; empty if it is empty.
+[[nodiscard]] std::vector<unsigned> config_cpus(ConfigKey key);
+[[nodiscard]] ConfigOrigin config_origin(ConfigKey key) noexcept;
+
+// For values that only their user can judge, such as the name of a transport: warns like the parser
+// does and goes back to the default. `allowed` completes the sentence "allowed: ...".
+void config_refuse(ConfigKey key, std::string_view allowed);
+
+// For people: the current value ("set" or "unset" for a secret), and what is allowed.
+[[nodiscard]] std::string config_display(ConfigKey key);
+[[nodiscard]] std::string config_allowed(const ConfigVariable& variable);
+
+}  // namespace lintel

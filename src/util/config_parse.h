@@ -1,0 +1,31 @@
+// How the text of a configuration variable is read. Set-up path.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "util/config.h"
+
+namespace lintel {
+
+// Digits; for a number of bytes followed by K, M or G (powers of 1024). Nothing on overflow.
+[[nodiscard]] std::optional<uint64_t> parse_number(std::string_view text, bool allow_suffix);
+[[nodiscard]] std::optional<bool> parse_boolean(std::string_view text);
+// The position of `text` among the words of `choices`, which are separated by '|'.
+[[nodiscard]] std::optional<unsigned> parse_choice(std::string_view text, std::string_view choices);
+// Sorted, without duplicates. Nothing if the text is not a list of processors below 4096.
+[[nodiscard]] std::optional<std::vector<unsigned>> parse_cpu_list(std::string_view text);
+[[nodiscard]] std::vector<std::string> split_words(std::string_view text, char separator);
+
+// The value of a variable as a number (0 for text), or nothing if the table does not allow it.
+[[nodiscard]] std::optional<uint64_t> parse_value(const ConfigVariable& variable,
+                                                  std::string_view text);
+
+// Number of single-character changes, insertions, deletions and swaps of neighbours between two
+// names: finds the variable that a misspelt one was meant to be.
+[[nodiscard]] unsigned edit_distance(std::string_view a, std::string_view b);
+
+}  // namespace lintel

@@ -1,0 +1,70 @@
+// Formatting and writing of log lines. Set-up and fault paths only: makes system calls.
+#include "util/log.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+
+namespace lintel {
+
+namespace log_detail {
+std::atomic<LogLevel> threshold{LogLevel::warn};
+}
+
+namespace {
+
+constexpr const char* level_names[] = {"error", "warn", "info", "debug", "trace"};
+static_assert(std::size(level_names) == static_cast<size_t>(LogLevel::trace) + 1);
+
+void write_line(LogLevel level, const char* format, va_list arguments) noexcept {
+  const int saved_errno = errno;
+  char line[1024];
+  constexpr size_t usable = sizeof line - 1;  // the newline takes the last byte
+
+  size_t length = static_cast<size_t>(std::snprintf(line, usable, "lintel[%ld] %s: ",
+                                                    static_cast<long>(getpid()),
+                                                    level_names[static_cast<size_t>(level)]));
+  const int text = std::vsnprintf(line + length, usable - length, format, arguments);
+  if (text >= 0 && length + static_cast<size_t>(text) < usable) {
+    length += static_cast<size_t>(text);
+  } else if (text >= 0) {
+    length = usable - 1;
+    std::memcpy(line + length - 3, "...", 3);
+  }
+  std::replace_if(
+      line, line + length, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  line[length++] = '\n';
+
+  // There is nobody to tell when standard error is closed or full.
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, length);
+  errno = saved_errno;
+}
+
+}  // namespace
+
+void set_log_level(LogLevel level) noexcept {
+  log_detail::threshold.store(level, std::memory_order_relaxed);
+}
+
+void log_message(LogLevel level, const char* format, ...) noexcept {
+  if (!log_enabled(level)) return;
+  va_list arguments;
+  va_start(arguments, format);
+  write_line(level, format, arguments);
+  va_end(arguments);
+}
+
+void log_once(std::atomic<bool>& said, LogLevel level, const char* format, ...) noexcept {
+  if (!log_enabled(level) || said.exchange(true, std::memory_order_relaxed)) return;
+  va_list arguments;
+  va_start(arguments, format);
+  write_line(level, format, arguments);
+  va_end(arguments);
+}
+
+}  // namespace lintel

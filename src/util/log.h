@@ -1,0 +1,40 @@
+// Messages to people: one line each on standard error, from the level that PTL_LOG_LEVEL chooses.
+// log_enabled() is cheap enough for the message path; log_message() writes and is not.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace lintel {
+
+// In the order of the words that PTL_LOG_LEVEL takes. A level includes those before it.
+enum class LogLevel : uint8_t {
+  error,  // something the caller asked for cannot be done
+  warn,   // works, but not as configured or not as well as it could
+  info,   // what was chosen and why: interfaces, transports, limits
+  debug,  // connections, lists, unusual paths
+  trace,  // single messages
+};
+
+namespace log_detail {
+extern std::atomic<LogLevel> threshold;
+}
+
+void set_log_level(LogLevel level) noexcept;
+
+[[nodiscard]] inline bool log_enabled(LogLevel level) noexcept {
+  return level <= log_detail::threshold.load(std::memory_order_relaxed);
+}
+
+// Writes "lintel[pid] level: text" with one write(), so that lines of several threads and processes
+// do not mix. Nothing happens below the chosen level. Any thread; errno is kept. Control characters
+// become '?' and long lines end in "...", since text may come from the environment or from a peer.
+void log_message(LogLevel level, const char* format, ...) noexcept
+    __attribute__((format(printf, 2, 3)));
+
+// The same, but only the first time for this flag: for faults that repeat. The caller keeps the flag,
+// usually as a function-local static.
+void log_once(std::atomic<bool>& said, LogLevel level, const char* format, ...) noexcept
+    __attribute__((format(printf, 3, 4)));
+
+}  // namespace lintel
