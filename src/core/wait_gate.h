@@ -1,0 +1,48 @@
+// Wakes application threads that sleep until an event queue or a counter of one physical interface
+// changes. Message path for notify(): a load and a branch unless somebody sleeps.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "transport/doorbell.h"
+#include "util/asymmetric_fence.h"
+#include "util/futex.h"
+
+namespace lintel {
+
+class WaitGate {
+ public:
+  // The doorbell on which a waiting thread sleeps when it is the poller as well.
+  void set_doorbell(Doorbell* doorbell) noexcept { doorbell_ = doorbell; }
+
+  // After an event or a count became visible.
+  void notify() noexcept {
+    light_fence();
+    if (sleepers_.load(std::memory_order_relaxed) != 0) [[unlikely]] wake_all();
+  }
+  // Async-signal-safe.
+  void wake_all() noexcept {
+    word_.fetch_add(1, std::memory_order_release);
+    futex_wake(word_);
+    if (doorbell_ != nullptr) doorbell_->ring();
+  }
+
+  // A thread that is about to sleep: prepare(), look for what it waits for, then sleep() or not,
+  // then finish().
+  [[nodiscard]] uint32_t prepare() noexcept {
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    const uint32_t seen = word_.load(std::memory_order_acquire);
+    heavy_fence();
+    return seen;
+  }
+  void sleep(uint32_t seen, int64_t timeout_ns) noexcept { futex_wait(word_, seen, timeout_ns); }
+  void finish() noexcept { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
+
+ private:
+  alignas(64) std::atomic<uint32_t> sleepers_{0};
+  std::atomic<uint32_t> word_{0};
+  Doorbell* doorbell_ = nullptr;
+};
+
+}  // namespace lintel

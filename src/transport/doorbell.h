@@ -1,0 +1,45 @@
+// The word on which the poller of a process sleeps and which its peers wake.
+// Message path for ring_if_sleeping(): one load unless the receiver sleeps. One doorbell exists per
+// physical interface, in memory that the peers can reach.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "util/asymmetric_fence.h"
+#include "util/futex.h"
+
+namespace lintel {
+
+struct alignas(64) Doorbell {
+  std::atomic<uint32_t> sleeping{0};    // 1 while the poller sleeps or is about to
+  std::atomic<uint32_t> rings{0};       // the futex word
+  std::atomic<uint32_t> needs_fence{0};  // 1: the owner cannot use asymmetric fences
+
+  // Sender, after publishing a message. Never blocks.
+  void ring_if_sleeping() noexcept {
+    light_fence(needs_fence.load(std::memory_order_relaxed) == 0);
+    if (sleeping.load(std::memory_order_relaxed) != 0) [[unlikely]] ring();
+  }
+  // Wakes the poller unconditionally. Async-signal-safe.
+  void ring() noexcept {
+    sleeping.store(0, std::memory_order_relaxed);
+    rings.fetch_add(1, std::memory_order_release);
+    futex_wake(rings);
+  }
+
+  // Poller: announces that it will sleep and returns the value to sleep on. Look for work once more
+  // before sleeping.
+  [[nodiscard]] uint32_t announce_sleep() noexcept {
+    const uint32_t seen = rings.load(std::memory_order_acquire);
+    sleeping.store(1, std::memory_order_relaxed);
+    heavy_fence();
+    return seen;
+  }
+  void sleep(uint32_t seen, int64_t timeout_ns) noexcept { futex_wait(rings, seen, timeout_ns); }
+  void awake() noexcept { sleeping.store(0, std::memory_order_relaxed); }
+};
+static_assert(sizeof(Doorbell) == 64);
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
+
+}  // namespace lintel

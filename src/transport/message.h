@@ -1,0 +1,93 @@
+// The header that every Portals message carries, on every transport.
+// Message path. One cache line holds the header and 16 bytes of payload.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "portals4.h"
+
+namespace lintel {
+
+// Bumped whenever MessageHeader or the meaning of one of its fields changes; transports exchange it
+// when they connect and refuse peers that speak another version.
+inline constexpr uint16_t message_version = 1;
+
+enum class MessageKind : uint8_t {
+  none = 0,
+  // Requests: translated through the portal table of the target (spec 2.5).
+  put,
+  get,
+  atomic,
+  fetch_atomic,
+  swap,
+  // Responses: bypass translation, name the operation that they answer (spec 4.2.2).
+  ack,        // one acknowledgement with its result
+  ack_batch,  // payload: uint32_t cookies of operations that ended exactly as requested
+  reply,      // answer to get, fetch_atomic, swap; payload: the data unless written directly
+  // Bulk data where the peer's memory cannot be reached directly.
+  data_request,  // target -> initiator: send `length` bytes from `remote_offset` on
+  data,          // the bytes at `remote_offset` of transfer `cookie`
+};
+inline constexpr unsigned message_kinds = 11;
+
+// Bits of MessageHeader::flags.
+inline constexpr uint8_t flag_interface_mask = 0x03;  // logical interface: see interface_slot()
+inline constexpr uint8_t flag_remote_memory = 0x04;   // payload is RemoteMemory[], not data
+inline constexpr uint8_t flag_overflow_list = 0x08;   // responses: matched in the overflow list
+inline constexpr uint8_t flag_silent = 0x10;          // responses: finish without an event
+inline constexpr uint8_t flag_unreliable = 0x20;      // requests: PTL_MD_UNRELIABLE
+inline constexpr uint8_t flag_last = 0x40;            // data: no more of this transfer follows
+inline constexpr uint8_t flag_known = 0x7f;
+
+struct MessageHeader {
+  uint32_t link_word;  // belongs to the transport while the message is inside it
+  MessageKind kind;
+  uint8_t flags;
+  uint8_t operation;  // requests: ptl_op_t; responses: ptl_ni_fail_t
+  uint8_t modes;      // low 4 bits ptl_datatype_t, next 2 bits ptl_ack_req_t
+  uint32_t initiator_rank;  // requests from logical interfaces
+  uint32_t cookie;          // names the operation (or transfer) at the receiver of the answer
+  uint16_t pt_index;
+  uint16_t length_high;
+  uint32_t length_low;     // 48-bit length in bytes: requested in requests, manipulated in responses
+  uint64_t match_bits;     // data_request, ack of a fragmented put: the peer's transfer cookie
+  uint64_t remote_offset;  // requests: asked for; responses: used
+  uint64_t hdr_data;
+
+  [[nodiscard]] uint64_t length() const noexcept {
+    return uint64_t{length_high} << 32 | length_low;
+  }
+  void set_length(uint64_t bytes) noexcept {
+    length_high = static_cast<uint16_t>(bytes >> 32);
+    length_low = static_cast<uint32_t>(bytes);
+  }
+  [[nodiscard]] unsigned interface_slot() const noexcept { return flags & flag_interface_mask; }
+};
+static_assert(sizeof(MessageHeader) == 48 && alignof(MessageHeader) == 8);
+static_assert(offsetof(MessageHeader, cookie) == 12 && offsetof(MessageHeader, match_bits) == 24);
+
+inline constexpr uint64_t max_message_length = (uint64_t{1} << 48) - 1;
+
+// A range of a peer's memory that a transport with remote access can read or write.
+struct RemoteMemory {
+  uint64_t address;
+  uint64_t length;
+  uint64_t key;  // the transport's own; 0 where it needs none
+};
+static_assert(sizeof(RemoteMemory) == 24);
+
+// A range of this process' memory to send from or to receive into.
+struct Piece {
+  std::byte* base;
+  uint64_t length;
+};
+
+// A process by its physical address (spec 3.9.1).
+struct ProcessId {
+  uint32_t nid;
+  uint32_t pid;
+  friend bool operator==(const ProcessId&, const ProcessId&) = default;
+};
+
+}  // namespace lintel

@@ -1,0 +1,124 @@
+// The contract between the Portals core and whatever moves its messages: reliable messages between
+// processes, in order per pair, and direct access to peers' memory where there is any.
+// A transport knows nothing of match bits, lists or events; the core knows no transport by name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "transport/doorbell.h"
+#include "transport/message.h"
+
+namespace lintel {
+
+// One direction-independent connection to a peer, owned by its transport; the core keeps a pointer
+// until the transport is destroyed. Transports derive their own connection state from it.
+struct Link {
+  ProcessId peer{};
+  uint32_t uid = 0;         // usage id of the peer, established when it connected (spec 3.8)
+  void* context = nullptr;  // the core's own: set through MessageSink::on_new_link or by connect()'s caller
+};
+
+struct Capabilities {
+  const char* name;             // as in PTL_TRANSPORT
+  uint32_t max_inline_bytes;    // payloads up to this size travel with the header itself
+  uint32_t max_eager_bytes;     // largest payload of one message
+  bool remote_access;           // remote_read and remote_write exist (may still fail per peer)
+  uint32_t remote_threshold_bytes;  // from this size on remote access beats eager messages
+};
+
+enum class SendStatus : uint8_t {
+  sent,            // header and payload were taken over; the buffers may be reused
+  queue_full,      // no room now: try again after the peer made progress
+  connecting,      // no room before the peer answered: try again later
+  peer_failed,     // the peer is gone or refused us: nothing sent to it arrives any more
+  inaccessible,    // a payload piece is not readable memory: nothing was sent (PTL_NI_SEGV)
+};
+
+enum class RemoteStatus : uint8_t {
+  done,
+  unsupported,     // this peer's memory cannot be reached directly: send data messages instead
+  peer_failed,
+  local_fault,     // memory of this process is not accessible
+  remote_fault,    // memory of the peer is not accessible
+};
+
+struct RemoteResult {
+  RemoteStatus status;
+  uint64_t bytes;  // moved before the status arose
+};
+
+// A message as handed up. `payload` stays valid until the callback returns and may be changed by a
+// misbehaving peer meanwhile: read every byte of it at most once. The header is a private copy.
+struct InboundMessage {
+  MessageHeader header;
+  const std::byte* payload;
+  uint32_t payload_length;
+};
+
+// What a transport calls, from within poll() only and therefore never from two threads at once.
+class MessageSink {
+ public:
+  // A peer made contact: the link is usable for answers. Return value becomes link.context.
+  virtual void* on_new_link(Link& link) noexcept = 0;
+  // Messages of one peer in the order sent.
+  virtual void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept = 0;
+  // The peer is gone for good; a later incarnation gets a new Link.
+  virtual void on_peer_failed(Link& link) noexcept = 0;
+
+ protected:
+  ~MessageSink() = default;
+};
+
+class Transport {
+ public:
+  Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+  virtual ~Transport() = default;
+
+  [[nodiscard]] virtual const Capabilities& capabilities() const noexcept = 0;
+
+  // Connection path; any thread; no two at once for one peer. Finds or makes the link to `peer`
+  // without waiting for it. nullptr: this transport does not reach that process; `reason` (if not
+  // null) receives one clause that says why, for the log.
+  [[nodiscard]] virtual Link* connect(ProcessId peer, std::string* reason) = 0;
+
+  // Message path; the caller holds the peer's send lock. Sends the header and the payload made of
+  // `count` pieces (total at most max_eager_bytes). All or nothing; never waits.
+  [[nodiscard]] virtual SendStatus send(Link& link, const MessageHeader& header,
+                                        const Piece* pieces, unsigned count) noexcept = 0;
+
+  // Message path; poll token held. Copies between local pieces and the peer's memory; the totals
+  // of both sides agree. Transfers are synchronous; the core cuts them into slices.
+  [[nodiscard]] virtual RemoteResult remote_read(Link& link, const Piece* local, unsigned local_count,
+                                                 const RemoteMemory* remote,
+                                                 unsigned remote_count) noexcept = 0;
+  [[nodiscard]] virtual RemoteResult remote_write(Link& link, const Piece* local,
+                                                  unsigned local_count, const RemoteMemory* remote,
+                                                  unsigned remote_count) noexcept = 0;
+
+  // Message path; poll token held. Hands up at most about `budget` messages; returns their number.
+  virtual unsigned poll(MessageSink& sink, unsigned budget) noexcept = 0;
+
+  // The doorbell in memory that this transport's peers can reach; nullptr if its peers never ring
+  // (then whoever sends wakes the poller through the doorbell of the interface).
+  [[nodiscard]] virtual Doorbell* doorbell() noexcept = 0;
+
+  // Before the poller sleeps; it has already announced so in the doorbell (announce_sleep() and
+  // heavy_fence()). True: anything that arrives from now on (and, if `blocked_senders`, room that
+  // appears for sends refused as queue_full) rings the doorbell. False: there is something to do
+  // already; poll instead. disarm() undoes it.
+  [[nodiscard]] virtual bool arm(bool blocked_senders) noexcept = 0;
+  virtual void disarm() noexcept = 0;
+
+  // Every so often, and when woken without messages (may make system calls): looks after peers that
+  // died without a word. `watch` lists links with operations outstanding.
+  virtual void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept = 0;
+
+  // One line for ptl_info: what it uses and why.
+  [[nodiscard]] virtual std::string describe() const = 0;
+};
+
+}  // namespace lintel

@@ -1,0 +1,114 @@
+// Type-stable pools: objects of one type at fixed addresses, found by index, reused but never
+// returned to the system before the pool goes. A stale index therefore always names memory of the
+// right type, and a generation stored in the object tells that it is stale.
+// Message path: allocate() and release() are lock-free and make no system call; memory is reserved
+// at creation and touched only when an index is used for the first time.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+namespace lintel {
+
+// T must be default-constructible and have a member `std::atomic<uint32_t> next_free` that the pool
+// may use while the object is free. Objects are constructed when first used and stay constructed.
+template <typename T>
+class Arena {
+ public:
+  static constexpr uint32_t no_index = UINT32_MAX;
+
+  Arena() = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena() { close(); }
+
+  // Reserves address space for `capacity` objects (set-up path). False when the system refuses.
+  [[nodiscard]] bool open(uint32_t capacity) noexcept {
+    const size_t bytes = size_t{capacity} * sizeof(T);
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    objects_ = static_cast<T*>(memory);
+    capacity_ = capacity;
+    return true;
+  }
+
+  // Destroys every object; nobody may use the pool any more (set-up path).
+  void close() noexcept {
+    if (objects_ == nullptr) return;
+    const uint32_t used = high_water();
+    for (uint32_t i = 0; i < used; ++i) objects_[i].~T();
+    munmap(static_cast<void*>(objects_), size_t{capacity_} * sizeof(T));
+    objects_ = nullptr;
+    capacity_ = 0;
+    high_water_.store(0, std::memory_order_relaxed);
+    free_head_.store(no_index, std::memory_order_relaxed);
+  }
+
+  // An index that nobody else holds, or no_index when all are in use.
+  [[nodiscard]] uint32_t allocate() noexcept {
+    uint64_t head = free_head_.load(std::memory_order_acquire);
+    while (static_cast<uint32_t>(head) != no_index) {
+      const uint32_t index = static_cast<uint32_t>(head);
+      // The object may be taken by another thread meanwhile; then `next` is stale and the tag in
+      // the upper half makes the exchange fail.
+      const uint32_t next = objects_[index].next_free.load(std::memory_order_relaxed);
+      const uint64_t replacement = ((head >> 32) + 1) << 32 | next;
+      if (free_head_.compare_exchange_weak(head, replacement, std::memory_order_acquire))
+        return index;
+    }
+    return allocate_fresh();
+  }
+
+  void release(uint32_t index) noexcept {
+    uint64_t head = free_head_.load(std::memory_order_relaxed);
+    uint64_t replacement;
+    do {
+      objects_[index].next_free.store(static_cast<uint32_t>(head), std::memory_order_relaxed);
+      replacement = ((head >> 32) + 1) << 32 | index;
+    } while (!free_head_.compare_exchange_weak(head, replacement, std::memory_order_release,
+                                               std::memory_order_relaxed));
+  }
+
+  [[nodiscard]] T& at(uint32_t index) const noexcept { return objects_[index]; }
+  // True if the index was ever handed out, so that at() names a constructed object.
+  [[nodiscard]] bool contains(uint32_t index) const noexcept {
+    return index < high_water_.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] uint32_t index_of(const T& object) const noexcept {
+    return static_cast<uint32_t>(&object - objects_);
+  }
+  [[nodiscard]] uint32_t high_water() const noexcept {
+    return high_water_.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] uint32_t capacity() const noexcept { return capacity_; }
+
+ private:
+  // Fresh objects are constructed one at a time under a flag so that contains() never admits an
+  // index whose constructor has not finished.
+  uint32_t allocate_fresh() noexcept {
+    while (growing_.exchange(true, std::memory_order_acquire)) {
+    }
+    const uint32_t index = high_water_.load(std::memory_order_relaxed);
+    if (index == capacity_) {
+      growing_.store(false, std::memory_order_release);
+      return no_index;
+    }
+    new (&objects_[index]) T();
+    high_water_.store(index + 1, std::memory_order_release);
+    growing_.store(false, std::memory_order_release);
+    return index;
+  }
+
+  T* objects_ = nullptr;
+  uint32_t capacity_ = 0;
+  std::atomic<uint32_t> high_water_{0};
+  std::atomic<bool> growing_{false};
+  alignas(64) std::atomic<uint64_t> free_head_{no_index};
+};
+
+}  // namespace lintel

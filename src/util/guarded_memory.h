@@ -1,0 +1,25 @@
+// Touching application memory that may not be there (spec 3.10, 3.11, 3.12: PTL_NI_SEGV).
+// Message path: a guarded access costs a few stores; only a fault takes the long way.
+//
+// A guarded access runs under a recovery point; the handler for SIGSEGV and SIGBUS that
+// install_fault_handler() sets up returns to it. Faults elsewhere go to the handler that was there
+// before. If the application replaces the handler afterwards, bad accesses end it, which the
+// specification allows.
+#pragma once
+
+#include <cstddef>
+
+namespace lintel {
+
+// Set-up path; idempotent, thread-safe. PTL_SEGV_HANDLER=0 leaves the signals alone.
+void install_fault_handler() noexcept;
+
+// memcpy that reports instead of crashing. False: some byte of either range is not accessible, and
+// part of the destination may have been written.
+[[nodiscard]] bool guarded_copy(void* destination, const void* source, size_t bytes) noexcept;
+
+// Runs action(argument) under a recovery point. False: it touched inaccessible memory and was
+// abandoned there; it must hold no lock and own nothing meanwhile.
+[[nodiscard]] bool guarded_call(void (*action)(void*), void* argument) noexcept;
+
+}  // namespace lintel
