@@ -1,0 +1,27 @@
+// How long tests wait. Everything waits on a condition; these bounds only turn a hang into a failure.
+#pragma once
+
+#include <chrono>
+
+namespace lintel::test {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr int slowdown = 5;
+#else
+inline constexpr int slowdown = 1;
+#endif
+
+using Milliseconds = std::chrono::milliseconds;
+
+// A whole test, from the start of its ranks to their end.
+inline constexpr Milliseconds test_deadline{20000 * slowdown};
+
+// One event, counter value, barrier or flag inside a rank. Shorter, so that the rank that waits in
+// vain can say for what.
+inline constexpr Milliseconds wait_deadline{12000 * slowdown};
+
+// How long a test watches that something does not happen, after everything that could cause it has
+// been acknowledged.
+inline constexpr Milliseconds quiet_time{20};
+
+}  // namespace lintel::test

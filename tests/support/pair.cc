@@ -1,0 +1,189 @@
+// Setting up an initiator and a target for a test, and operations between them. Set-up path.
+#include "support/pair.h"
+
+#include "support/text.h"
+
+namespace lintel::test {
+
+namespace {
+
+constexpr Path all_paths[] = {Path::self, Path::shm, Path::shm_copy};
+
+std::vector<PairKind> pairs_where(bool (*wanted)(const InterfaceKind&)) {
+  std::vector<PairKind> pairs;
+  for (const Path path : all_paths) {
+    for (const InterfaceKind& kind : all_interface_kinds) {
+      if (wanted(kind)) pairs.push_back({path, kind});
+    }
+  }
+  return pairs;
+}
+
+// Both sides come after this, so the fence is in place when the initiator first uses it.
+void post_fence(Pair& pair, Place place) {
+  if (pair.is_target()) {
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(pair.ni(), 0, PTL_EQ_NONE, fence_pt_index, &index), place);
+    pair.interface().append(fence_pt_index,
+                            {.options = PTL_ME_OP_PUT, .ignore_bits = ~ptl_match_bits_t{0}},
+                            PTL_PRIORITY_LIST, nullptr, place);
+  }
+  pair.barrier(place);
+}
+
+}  // namespace
+
+std::vector<PairKind> all_pairs() {
+  return pairs_where([](const InterfaceKind&) { return true; });
+}
+
+std::vector<PairKind> matching_pairs() {
+  return pairs_where([](const InterfaceKind& kind) { return kind.matching; });
+}
+
+std::vector<PairKind> nonmatching_pairs() {
+  return pairs_where([](const InterfaceKind& kind) { return !kind.matching; });
+}
+
+std::vector<PairKind> one_pair_per_path() {
+  return pairs_where([](const InterfaceKind& kind) { return kind.matching && !kind.logical; });
+}
+
+std::string pair_name(const testing::TestParamInfo<PairKind>& info) {
+  static constexpr const char* paths[] = {"self", "shm", "shm_copy"};
+  return paths[static_cast<int>(info.param.path)] + ("_" + info.param.interface.name());
+}
+
+Pair::Pair(Rank& rank, const PairKind& kind, const ptl_ni_limits_t* desired)
+    : rank_(rank),
+      interface_(rank, kind.interface, Interface::Settings{.desired = desired}) {
+  post_fence(*this, Place::current());
+}
+
+std::span<std::byte> Pair::memory(std::size_t bytes) { return memory_.emplace_back(bytes); }
+
+void run_pair(const PairKind& kind, const PairOptions& options,
+              const std::function<void(Pair&)>& body) {
+  RunOptions run = options.run;
+  if (kind.path == Path::shm_copy) run.environment.emplace_back("PTL_SHM_CMA", "0");
+  run_ranks(kind.path == Path::self ? 1 : 2, run, [&](Rank& rank) {
+    Pair pair(rank, kind, options.desired);
+    body(pair);
+    pair.barrier();
+  });
+}
+
+void run_pair(const PairKind& kind, const std::function<void(Pair&)>& body) {
+  run_pair(kind, PairOptions{}, body);
+}
+
+TargetSide::TargetSide(Pair& pair, const TargetSettings& settings, Place place) : pair_(pair) {
+  if (pair.is_target()) {
+    if (settings.with_event_queue) events = EventQueue(pair.ni(), settings.events, place);
+    counter = Counter(pair.ni(), place);
+    memory = pair.memory(settings.bytes);
+    must(PtlPTAlloc(pair.ni(), settings.pt_options, events.handle(), settings.pt_index, &pt_index),
+         place);
+    EXPECT_EQ(pt_index, settings.pt_index);
+  }
+  pair.barrier(place);
+}
+
+EntrySpec TargetSide::entry(unsigned options) const {
+  return {.start = memory.data(),
+          .length = memory.size(),
+          .options = options | PTL_ME_EVENT_LINK_DISABLE};
+}
+
+ptl_handle_any_t TargetSide::append(const EntrySpec& spec, ptl_list_t list, void* user_ptr,
+                                    Place place) const {
+  return pair_.interface().append(pt_index, spec, list, user_ptr, place);
+}
+
+LocalMemory::LocalMemory(Pair& pair, const InitiatorSettings& settings, Place place)
+    : memory(pair.memory(settings.bytes)),
+      events(pair.ni(), settings.events, place),
+      counter(pair.ni(), place),
+      descriptor(pair.ni(), memory, settings.options, events.handle(), counter.handle(), place) {}
+
+InitiatorSide::InitiatorSide(Pair& pair, const InitiatorSettings& settings, Place place)
+    : pair_(pair) {
+  if (pair.is_initiator()) {
+    source = LocalMemory(pair, settings, place);
+    result = LocalMemory(pair, settings, place);
+    fence_counter_ = Counter(pair.ni(), place);
+    fence_descriptor_ = Descriptor(pair.ni(), std::span<std::byte>{}, PTL_MD_EVENT_CT_ACK,
+                                   PTL_EQ_NONE, fence_counter_.handle(), place);
+  }
+  pair.barrier(place);
+}
+
+void InitiatorSide::put(const Request& request, Place place) const {
+  must(PtlPut(source.descriptor.handle(), request.local_offset, request.length, request.ack,
+              pair_.target_id(), request.pt_index, request.match_bits, request.remote_offset,
+              request.user_ptr, request.hdr_data),
+       place);
+}
+
+void InitiatorSide::get(const Request& request, Place place) const {
+  must(PtlGet(result.descriptor.handle(), request.local_offset, request.length, pair_.target_id(),
+              request.pt_index, request.match_bits, request.remote_offset, request.user_ptr),
+       place);
+}
+
+void InitiatorSide::atomic(const Request& request, ptl_op_t operation, ptl_datatype_t datatype,
+                           Place place) const {
+  must(PtlAtomic(source.descriptor.handle(), request.local_offset, request.length, request.ack,
+                 pair_.target_id(), request.pt_index, request.match_bits, request.remote_offset,
+                 request.user_ptr, request.hdr_data, operation, datatype),
+       place);
+}
+
+void InitiatorSide::fetch_atomic(const Request& request, ptl_op_t operation,
+                                 ptl_datatype_t datatype, Place place) const {
+  must(PtlFetchAtomic(result.descriptor.handle(), 0, source.descriptor.handle(),
+                      request.local_offset, request.length, pair_.target_id(), request.pt_index,
+                      request.match_bits, request.remote_offset, request.user_ptr,
+                      request.hdr_data, operation, datatype),
+       place);
+}
+
+void InitiatorSide::swap(const Request& request, const void* operand, ptl_op_t operation,
+                         ptl_datatype_t datatype, Place place) const {
+  must(PtlSwap(result.descriptor.handle(), 0, source.descriptor.handle(), request.local_offset,
+               request.length, pair_.target_id(), request.pt_index, request.match_bits,
+               request.remote_offset, request.user_ptr, request.hdr_data, operand, operation,
+               datatype),
+       place);
+}
+
+SendAndAck InitiatorSide::expect_send_and_ack(ptl_ni_fail_t ack_result, Place place) const {
+  const auto events = source.events.expect_all({PTL_EVENT_SEND, PTL_EVENT_ACK}, place);
+  if (events[0].ni_fail_type != PTL_NI_OK || events[1].ni_fail_type != ack_result) {
+    ADD_FAILURE_AT(place.file_name(), static_cast<int>(place.line()))
+        << "expected PTL_NI_OK and " << fail_name(ack_result) << ", got " << describe(events[0])
+        << "\nand " << describe(events[1]);
+  }
+  return {events[0], events[1]};
+}
+
+SendAndAck InitiatorSide::put_and_wait(const Request& request, ptl_ni_fail_t ack_result,
+                                       Place place) const {
+  put(request, place);
+  return expect_send_and_ack(ack_result, place);
+}
+
+ptl_event_t InitiatorSide::get_and_wait(const Request& request, ptl_ni_fail_t result_code,
+                                        Place place) const {
+  get(request, place);
+  return result.events.expect(PTL_EVENT_REPLY, result_code, place);
+}
+
+void InitiatorSide::fence(Place place) {
+  must(PtlPut(fence_descriptor_.handle(), 0, 0, PTL_ACK_REQ, pair_.target_id(), fence_pt_index, 0,
+              0, nullptr, 0),
+       place);
+  fence_counter_.expect(++fences_, 0, place);
+}
+
+}  // namespace lintel::test

@@ -1,0 +1,205 @@
+// An initiator and a target: two processes, or one that plays both parts. The bodies of conformance
+// tests are written once against this and run over every path and kind of interface.
+//
+//   run_pair(GetParam(), [](Pair& pair) {
+//     TargetSide target(pair);
+//     InitiatorSide initiator(pair);
+//     pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+//     pair.on_initiator([&] { initiator.put({.length = 8}); });
+//     pair.on_target([&] { target.events.expect(PTL_EVENT_PUT); });
+//   });
+//
+// Every step runs in the processes that play its part and ends with a barrier of all.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <portals4.h>
+
+#include <list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/interface.h"
+#include "support/memory.h"
+#include "support/objects.h"
+#include "support/ranks.h"
+
+namespace lintel::test {
+
+enum class Path {
+  self,      // one process
+  shm,       // two processes
+  shm_copy,  // two processes that may not read each other's memory
+};
+
+struct PairKind {
+  Path path = Path::shm;
+  InterfaceKind interface;
+};
+
+[[nodiscard]] std::vector<PairKind> all_pairs();
+[[nodiscard]] std::vector<PairKind> matching_pairs();
+[[nodiscard]] std::vector<PairKind> nonmatching_pairs();
+// Every path, one kind of interface: where the kind makes no difference.
+[[nodiscard]] std::vector<PairKind> one_pair_per_path();
+[[nodiscard]] std::string pair_name(const testing::TestParamInfo<PairKind>& info);
+
+class Pair {
+ public:
+  Pair(Rank& rank, const PairKind& kind, const ptl_ni_limits_t* desired);
+
+  [[nodiscard]] bool is_initiator() const { return rank_.index() == initiator_rank(); }
+  [[nodiscard]] bool is_target() const { return rank_.index() == target_rank(); }
+  [[nodiscard]] int initiator_rank() const { return 0; }
+  [[nodiscard]] int target_rank() const { return rank_.count() - 1; }
+  [[nodiscard]] bool one_process() const { return rank_.count() == 1; }
+  [[nodiscard]] bool matching() const { return interface_.kind().matching; }
+  [[nodiscard]] bool logical() const { return interface_.kind().logical; }
+
+  [[nodiscard]] Rank& rank() { return rank_; }
+  [[nodiscard]] Interface& interface() { return interface_; }
+  [[nodiscard]] ptl_handle_ni_t ni() const { return interface_.handle(); }
+  [[nodiscard]] const ptl_ni_limits_t& limits() const { return interface_.limits(); }
+  [[nodiscard]] ptl_process_t initiator_id() const { return interface_.address(initiator_rank()); }
+  [[nodiscard]] ptl_process_t target_id() const { return interface_.address(target_rank()); }
+
+  void barrier(Place place = Place::current()) { rank_.barrier(place); }
+
+  template <typename Step>
+  void on_target(Step&& step, Place place = Place::current()) {
+    rank_.at("a step of the target", place);
+    if (is_target()) step();
+    rank_.barrier(place);
+  }
+  template <typename Step>
+  void on_initiator(Step&& step, Place place = Place::current()) {
+    rank_.at("a step of the initiator", place);
+    if (is_initiator()) step();
+    rank_.barrier(place);
+  }
+
+  // Zeroed memory that lasts until after the interface is closed.
+  [[nodiscard]] std::span<std::byte> memory(std::size_t bytes);
+
+ private:
+  Rank& rank_;
+  std::list<std::vector<std::byte>> memory_;  // before interface_: lasts longer
+  Interface interface_;
+};
+
+struct PairOptions {
+  RunOptions run;
+  const ptl_ni_limits_t* desired = nullptr;
+};
+
+void run_pair(const PairKind& kind, const std::function<void(Pair&)>& body);
+void run_pair(const PairKind& kind, const PairOptions& options,
+              const std::function<void(Pair&)>& body);
+
+inline constexpr ptl_pt_index_t default_pt_index = 5;
+inline constexpr ptl_pt_index_t fence_pt_index = 240;  // belongs to InitiatorSide::fence
+
+struct TargetSettings {
+  std::size_t bytes = 4096;
+  unsigned pt_options = 0;
+  ptl_size_t events = 256;
+  ptl_pt_index_t pt_index = default_pt_index;
+  bool with_event_queue = true;
+};
+
+// A portal table entry with its event queue, a counter, and memory to post. Exists at the target
+// only: elsewhere nothing of it may be used.
+class TargetSide {
+ public:
+  explicit TargetSide(Pair& pair, const TargetSettings& settings = {},
+                      Place place = Place::current());
+
+  // All of the memory, no LINK event.
+  [[nodiscard]] EntrySpec entry(unsigned options) const;
+  ptl_handle_any_t append(const EntrySpec& spec, ptl_list_t list = PTL_PRIORITY_LIST,
+                          void* user_ptr = nullptr, Place place = Place::current()) const;
+
+  EventQueue events;
+  Counter counter;
+  std::span<std::byte> memory;
+  ptl_pt_index_t pt_index = default_pt_index;
+
+ private:
+  Pair& pair_;
+};
+
+struct InitiatorSettings {
+  std::size_t bytes = 4096;
+  unsigned options = 0;  // of both memory descriptors
+  ptl_size_t events = 256;
+};
+
+// The arguments that most tests leave alone.
+struct Request {
+  ptl_size_t length = 0;
+  ptl_size_t local_offset = 0;
+  ptl_size_t remote_offset = 0;
+  ptl_match_bits_t match_bits = 0;
+  ptl_ack_req_t ack = PTL_ACK_REQ;
+  void* user_ptr = nullptr;
+  ptl_hdr_data_t hdr_data = 0;
+  ptl_pt_index_t pt_index = default_pt_index;
+};
+
+// Memory with a memory descriptor over it, an event queue and a counter.
+struct LocalMemory {
+  LocalMemory() = default;
+  LocalMemory(Pair& pair, const InitiatorSettings& settings, Place place);
+
+  std::span<std::byte> memory;
+  EventQueue events;
+  Counter counter;
+  Descriptor descriptor;
+};
+
+// The results of an operation that sends and is acknowledged.
+struct SendAndAck {
+  ptl_event_t send;
+  ptl_event_t ack;
+};
+
+// Operations from the initiator's memory to the target. Exists at the initiator only.
+class InitiatorSide {
+ public:
+  explicit InitiatorSide(Pair& pair, const InitiatorSettings& settings = {},
+                         Place place = Place::current());
+
+  void put(const Request& request, Place place = Place::current()) const;
+  void get(const Request& request, Place place = Place::current()) const;
+  void atomic(const Request& request, ptl_op_t operation, ptl_datatype_t datatype,
+              Place place = Place::current()) const;
+  // The prior value goes to the start of the result memory.
+  void fetch_atomic(const Request& request, ptl_op_t operation, ptl_datatype_t datatype,
+                    Place place = Place::current()) const;
+  void swap(const Request& request, const void* operand, ptl_op_t operation,
+            ptl_datatype_t datatype, Place place = Place::current()) const;
+
+  // SEND and ACK in either order; SEND is successful.
+  SendAndAck expect_send_and_ack(ptl_ni_fail_t ack_result = PTL_NI_OK,
+                                 Place place = Place::current()) const;
+  SendAndAck put_and_wait(const Request& request, ptl_ni_fail_t ack_result = PTL_NI_OK,
+                          Place place = Place::current()) const;
+  ptl_event_t get_and_wait(const Request& request, ptl_ni_fail_t result = PTL_NI_OK,
+                           Place place = Place::current()) const;
+
+  // Returns when the target has processed everything that was sent before, by an acknowledged put
+  // of its own to a portal table entry of its own.
+  void fence(Place place = Place::current());
+
+  LocalMemory source;  // puts and atomics send from here
+  LocalMemory result;  // gets and fetches arrive here
+
+ private:
+  Pair& pair_;
+  Counter fence_counter_;
+  Descriptor fence_descriptor_;
+  ptl_size_t fences_ = 0;
+};
+
+}  // namespace lintel::test

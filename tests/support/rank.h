@@ -1,0 +1,93 @@
+// One process of a test, as its body sees it. Set-up path.
+//
+// A failed assertion in a rank ends that rank at once: its text travels to the parent, which reports
+// it, and the other ranks stop as soon as they notice. So helpers need not return errors.
+#pragma once
+
+#include <portals4.h>
+
+#include <cstring>
+#include <functional>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+
+#include "support/deadlines.h"
+#include "support/shared_area.h"
+
+namespace lintel::test {
+
+using Place = std::source_location;
+
+class Rank {
+ public:
+  Rank(SharedArea& area, int index, int count);
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  // The rank that this process is.
+  [[nodiscard]] static Rank& current();
+
+  [[nodiscard]] int index() const noexcept { return index_; }
+  [[nodiscard]] int count() const noexcept { return count_; }
+
+  // Waits for all ranks that have not been killed on purpose.
+  void barrier(Place place = Place::current());
+
+  // One value of up to 64 bytes per slot, visible to the others after the next barrier or flag.
+  template <typename T>
+  void publish(int slot, const T& value) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= value_bytes);
+    std::memcpy(value_memory(index_, slot), &value, sizeof(T));
+  }
+  template <typename T>
+  [[nodiscard]] T published(int rank, int slot) const {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= value_bytes);
+    T value;
+    std::memcpy(&value, value_memory(rank, slot), sizeof(T));
+    return value;
+  }
+
+  // Flags count upwards; another rank waits until one has reached a value.
+  void raise(int flag, uint64_t value = 1);
+  void await(int rank, int flag, uint64_t value = 1, Place place = Place::current());
+  [[nodiscard]] uint64_t flag(int rank, int flag) const;
+
+  // SIGKILL, and takes the rank out of all barriers. Returns when it is gone.
+  void kill(int rank);
+
+  // PtlInit, undone when the body has returned.
+  void initialise(Place place = Place::current());
+  void finalise();  // undoes every initialise() now
+
+  // A Portals pid for PtlNIInit that no test running beside this one asks for; 0 <= which < 32.
+  [[nodiscard]] ptl_pid_t reserved_pid(int which) const noexcept;
+
+  // Fills in the report of a hang, and stops this rank if another one has failed.
+  void at(const char* activity, Place place);
+
+  // A condition that only time can bring; fails with `activity` after wait_deadline.
+  void await_condition(const char* activity, const std::function<bool()>& condition,
+                       Place place = Place::current());
+
+  [[noreturn]] void fail(std::string_view text);
+
+ private:
+  [[nodiscard]] std::byte* value_memory(int rank, int slot) const;
+  [[nodiscard]] RankState& mine() const { return area_.ranks[index_]; }
+
+  SharedArea& area_;
+  int index_;
+  int count_;
+  int initialisations_ = 0;
+};
+
+// A thread of a rank; exceptions end the rank as failed assertions do.
+[[nodiscard]] std::thread start_thread(std::function<void()> body);
+
+// Fails the rank at `place` unless the return code is PTL_OK.
+void must(int return_code, Place place = Place::current());
+
+}  // namespace lintel::test
