@@ -1,0 +1,1 @@
+"""Parts of perf/compare: one step of a comparison per module."""

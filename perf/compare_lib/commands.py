@@ -1,0 +1,90 @@
+"""Running other programs: pinned, with a deadline, and with an error that says which one failed."""
+
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import time
+
+
+class CommandError(Exception):
+    """A program failed, or took longer than it may."""
+
+
+def _prepare(cpu):
+    def in_child():
+        os.setsid()
+        if cpu is not None:
+            os.sched_setaffinity(0, {cpu})
+
+    return in_child
+
+
+def start(command, cpu=None, environment=None):
+    """Starts `command` pinned to `cpu` (None: where the caller runs); its output is captured."""
+    return subprocess.Popen(
+        [str(word) for word in command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(environment or {})},
+        preexec_fn=_prepare(cpu),
+    )
+
+
+def stop(process):
+    """Ends `process` and its children, if it still runs."""
+    if process.poll() is None:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.communicate()
+
+
+def finish(process, timeout_s=60):
+    """Standard output of `process` after it has ended well; raises CommandError otherwise."""
+    name = shlex.join(process.args)
+    try:
+        output, errors = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        stop(process)
+        raise CommandError(f"no end within {timeout_s} s: {name}") from None
+    if process.returncode != 0:
+        raise CommandError(f"status {process.returncode} from {name}\n{(errors or output).strip()[-800:]}")
+    return output
+
+
+def run(command, cpu=None, environment=None, timeout_s=60):
+    return finish(start(command, cpu, environment), timeout_s)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for_listener(port, process, timeout_s=10):
+    """Returns when some process of this machine listens on TCP `port`.
+
+    Asks the kernel's table: a trial connection would be taken for the peer.
+    """
+    wanted = f":{port:04X}"
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            finish(process)
+            raise CommandError(f"ended before it listened: {shlex.join(process.args)}")
+        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+            try:
+                with open(table) as lines:
+                    if any(f[1].endswith(wanted) and f[3] == "0A" for f in map(str.split, lines)):
+                        return
+            except FileNotFoundError:
+                continue
+        time.sleep(0.005)
+    stop(process)
+    raise CommandError(f"does not listen on port {port}: {shlex.join(process.args)}")
