@@ -1,0 +1,116 @@
+// The memory of an MD, LE or ME: one contiguous range or a PTL_IOVEC list of ranges (spec 3.10.1,
+// 3.10.2, 3.11.1, 3.12.1), addressed by offset as if it were contiguous.
+// Message path, except open() and close(). Copies run under a recovery point (PTL_NI_SEGV) unless
+// the owner vouched for the memory (PTL_ME_IS_ACCESSIBLE).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "portals4.h"
+#include "transport/message.h"
+#include "util/guarded_memory.h"
+
+namespace lintel {
+
+// Thread-safe as long as nobody opens or closes it meanwhile. Does not own the memory it names.
+class MemoryRegion {
+ public:
+  MemoryRegion() = default;
+  MemoryRegion(const MemoryRegion&) = delete;
+  MemoryRegion& operator=(const MemoryRegion&) = delete;
+  ~MemoryRegion() { close(); }
+
+  // Set-up path. `start`, `length`: as in ptl_md_t; with `iovec` the array must stay as it is until
+  // close() (spec 3.10.1). `accessible`: every byte may be touched without protection.
+  // False, with the region closed: an array that cannot be read, elements that sum up to more than
+  // PTL_SIZE_MAX bytes, or no memory for the index of a long array.
+  [[nodiscard]] bool open(const void* start, ptl_size_t length, bool iovec,
+                          bool accessible) noexcept;
+  // Idempotent; the region is empty afterwards.
+  void close() noexcept;
+
+  // Bytes in total. A contiguous region may be as long as PTL_SIZE_MAX from any start; its addresses
+  // then continue at zero, where the guarded copy finds nothing.
+  [[nodiscard]] uint64_t length() const noexcept { return length_; }
+  [[nodiscard]] bool is_contiguous() const noexcept { return elements_ == nullptr; }
+  [[nodiscard]] bool is_accessible() const noexcept { return accessible_; }
+  [[nodiscard]] bool contains(uint64_t offset, uint64_t length) const noexcept {
+    return offset <= length_ && length <= length_ - offset;
+  }
+
+  // The byte at `offset` (event.start). At or beyond the end: just past the last byte of an iovec
+  // region, start + offset of a contiguous one.
+  [[nodiscard]] std::byte* address(uint64_t offset) const noexcept {
+    if (is_contiguous()) [[likely]] return contiguous_address(offset);
+    return vector_address(offset);
+  }
+
+  // Describes [offset, offset + length), clipped to the region, by at most `max_pieces` ranges in
+  // order, none of them empty. Returns their number; `covered`: bytes that they hold.
+  unsigned pieces(uint64_t offset, uint64_t length, Piece* out, unsigned max_pieces,
+                  uint64_t* covered) const noexcept {
+    if (!is_contiguous()) return vector_pieces(offset, length, out, max_pieces, covered);
+    const uint64_t available = offset < length_ ? length_ - offset : 0;
+    const uint64_t bytes = length < available ? length : available;
+    *covered = max_pieces != 0 ? bytes : 0;
+    if (*covered == 0) return 0;
+    out[0] = {contiguous_address(offset), bytes};
+    return 1;
+  }
+
+  // Copies into and out of the region. False: the memory is not accessible (part of the destination
+  // may have been written), or the range is not inside the region (nothing was written). A length of
+  // zero within the region never fails. Source and region must not overlap.
+  [[nodiscard]] bool write(uint64_t offset, const std::byte* source, uint64_t length) const noexcept {
+    if (!contains(offset, length)) [[unlikely]] return false;
+    if (!is_contiguous()) [[unlikely]] return vector_write(offset, source, length);
+    return copy(contiguous_address(offset), source, length);
+  }
+  [[nodiscard]] bool read(uint64_t offset, std::byte* destination, uint64_t length) const noexcept {
+    if (!contains(offset, length)) [[unlikely]] return false;
+    if (!is_contiguous()) [[unlikely]] return vector_read(offset, destination, length);
+    return copy(destination, contiguous_address(offset), length);
+  }
+
+ private:
+  // Arrays up to this length are walked; longer ones get an index of end offsets.
+  static constexpr uint64_t walked_elements = 8;
+
+  // Integers, since a region may lie anywhere and wrap around.
+  [[nodiscard]] std::byte* contiguous_address(uint64_t offset) const noexcept {
+    return reinterpret_cast<std::byte*>(start_ + static_cast<uintptr_t>(offset));
+  }
+  [[nodiscard]] bool copy(std::byte* to, const std::byte* from, uint64_t length) const noexcept {
+    if (!accessible_) return guarded_copy(to, from, length);
+    if (length == 8) {  // a constant size becomes one load and one store
+      std::memcpy(to, from, 8);
+    } else if (length != 0) {
+      std::memcpy(to, from, length);
+    }
+    return true;
+  }
+
+  struct Position {
+    uint64_t element;
+    uint64_t within;  // bytes into that element
+  };
+  [[nodiscard]] Position locate(uint64_t offset) const noexcept;
+  [[nodiscard]] std::byte* vector_address(uint64_t offset) const noexcept;
+  unsigned vector_pieces(uint64_t offset, uint64_t length, Piece* out, unsigned max_pieces,
+                         uint64_t* covered) const noexcept;
+  [[nodiscard]] bool vector_write(uint64_t offset, const std::byte* source,
+                                  uint64_t length) const noexcept;
+  [[nodiscard]] bool vector_read(uint64_t offset, std::byte* destination,
+                                 uint64_t length) const noexcept;
+
+  uintptr_t start_ = 0;
+  uint64_t length_ = 0;
+  const ptl_iovec_t* elements_ = nullptr;
+  uint64_t count_ = 0;
+  uint64_t* ends_ = nullptr;  // ends_[i]: offset just past element i; null for short arrays
+  bool accessible_ = false;
+};
+
+}  // namespace lintel

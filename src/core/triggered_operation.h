@@ -1,0 +1,110 @@
+// A triggered operation: a call that waits until a counter reaches a threshold (spec 3.16).
+// Message path. Objects live in an Arena of the interface; no constructor runs when one is reused.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "portals4.h"
+
+namespace lintel {
+
+class CountingEvent;
+
+enum class TriggeredKind : uint8_t {
+  put,
+  get,
+  atomic,
+  fetch_atomic,
+  swap,
+  ct_inc,
+  ct_set,
+  me_append,
+  me_unlink,
+};
+
+// ct_inc, ct_set. The counter executes these itself.
+struct TriggeredCount {
+  CountingEvent* target;
+  ptl_size_t success;
+  ptl_size_t failure;
+};
+
+// put, get, atomic, fetch_atomic, swap: the arguments of the plain calls. The buffers behind the
+// memory descriptors are read when the operation fires; the operand of a swap is an argument and is
+// copied when the operation is created (it is part of the header, spec 4.1.1).
+struct TriggeredTransfer {
+  ptl_handle_md_t put_md;  // put, atomic: the only one; its offset is local_put_offset
+  ptl_handle_md_t get_md;  // get: the only one; its offset is local_get_offset
+  ptl_size_t local_put_offset;
+  ptl_size_t local_get_offset;
+  ptl_size_t length;
+  ptl_process_t target_id;
+  ptl_pt_index_t pt_index;
+  ptl_ack_req_t ack_req;
+  ptl_match_bits_t match_bits;
+  ptl_size_t remote_offset;
+  void* user_ptr;
+  ptl_hdr_data_t hdr_data;
+  ptl_op_t operation;
+  ptl_datatype_t datatype;
+  std::byte operand[2 * sizeof(long double)];
+};
+
+// me_append, me_unlink (extensions). The handle exists from the call on.
+struct TriggeredEntry {
+  ptl_handle_ni_t ni;
+  ptl_handle_me_t handle;
+  ptl_pt_index_t pt_index;
+  ptl_list_t list;
+  void* user_ptr;
+  ptl_me_t entry;
+};
+
+struct alignas(64) TriggeredOperation {
+  // Links this operation in whatever list holds it: ascending list, heap siblings, ready list.
+  TriggeredOperation* next = nullptr;
+  uint64_t threshold = 0;
+  uint64_t posting = 0;  // order among equal thresholds; set by TriggerQueue::push()
+  std::atomic<uint32_t> next_free{0};   // belongs to the Arena
+  std::atomic<uint32_t> generation{0};  // belongs to the core
+  TriggeredKind kind = TriggeredKind::put;
+  // ct_inc, ct_set: CountingEvent::generation of the target when the operation was created. If the
+  // target has been freed since, the operation has no effect.
+  uint32_t target_generation = 0;
+
+  union {
+    TriggeredCount count;
+    TriggeredTransfer transfer;
+    TriggeredEntry entry;
+  };
+
+  TriggeredOperation* child = nullptr;  // first child in the heap
+
+  TriggeredOperation() noexcept : count{nullptr, 0, 0} {}
+};
+static_assert(offsetof(TriggeredOperation, count) + sizeof(TriggeredCount) <= 64,
+              "a triggered increment touches one cache line of its operation");
+static_assert(sizeof(TriggeredOperation) <= 256);
+
+// What a counter needs from the core.
+class TriggerExecutor {
+ public:
+  // Runs a fired operation of any kind but ct_inc and ct_set, and gives it back to its pool when it
+  // pleases. Called without any lock of the counter held, one at a time per counter; may move
+  // counters, whose operations then run after this call has returned to the counter.
+  virtual void execute(TriggeredOperation& operation) noexcept = 0;
+
+  // Gives back an executed ct_inc or ct_set.
+  virtual void release(TriggeredOperation& operation) noexcept = 0;
+
+  // Gives back several at once, linked by `next` from `first` to `last`, where the pool has a
+  // cheaper way than one by one.
+  virtual void release_chain(TriggeredOperation& first, TriggeredOperation& last) noexcept;
+
+ protected:
+  ~TriggerExecutor() = default;
+};
+
+}  // namespace lintel
