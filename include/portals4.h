@@ -37,11 +37,11 @@ extern "C" {
 
 /* Initialization and cleanup (3.5) */
 
-/** Initializes the library, or adds a reference to it (3.5.1). A forked child inherits nothing of its
- * parent's Portals objects and may start afresh with PtlInit. Configuration variables (PTL_...) are
- * read by the first call.
- * @return PTL_OK; PTL_FAIL if the system refuses what is needed (a log line says what), or after the
- *         last PtlFini of this process. */
+/** Initializes the library, or adds a reference to it (3.5.1). A forked child inherits nothing of
+ * its parent's Portals objects and may start afresh with PtlInit. Configuration variables (PTL_...)
+ * are read by the first call.
+ * @return PTL_OK; PTL_FAIL if the system refuses what is needed (a log line says what), or after
+ *         the last PtlFini of this process. */
 PTL_API int PtlInit(void) PTL_NOEXCEPT;
 
 /** Drops a reference; the last one frees every interface and object (3.5.2). No thread may use
@@ -141,8 +141,8 @@ PTL_API int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) PTL_
  * @return PTL_OK, PTL_NO_INIT, PTL_ARG_INVALID. */
 PTL_API int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t* uid) PTL_NOEXCEPT;
 
-/** Gives the identifier of this process: the rank on a logically addressed interface, nid and pid on
- * a physically addressed one (3.9.2).
+/** Gives the identifier of this process: the rank on a logically addressed interface, nid and pid
+ * on a physically addressed one (3.9.2).
  * @return PTL_OK, PTL_NO_INIT; PTL_ARG_INVALID also if no map names this process. */
 PTL_API int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t* id) PTL_NOEXCEPT;
 
@@ -169,8 +169,8 @@ PTL_API int PtlMDRelease(ptl_handle_md_t md_handle) PTL_NOEXCEPT;
 /* List entries (3.11), on interfaces with PTL_NI_NO_MATCHING */
 
 /** Appends a list entry (3.11.2). On the priority list it first takes the unexpected headers that
- * it accepts, the oldest first, each with an *_OVERFLOW event; a PTL_LE_USE_ONCE entry takes one, if
- * there is one, and is then not linked.
+ * it accepts, the oldest first, each with an *_OVERFLOW event; a PTL_LE_USE_ONCE entry takes one,
+ * if there is one, and is then not linked.
  * @param pt_index  an allocated portal table entry, enabled or not.
  * @param le        description; copied. The memory (and an array named by PTL_IOVEC, at most
  *                  max_iovecs elements) is in use until the entry is unlinked, on the overflow list
@@ -208,8 +208,8 @@ PTL_API int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, cons
  * @param ptl_list  PTL_PRIORITY_LIST or PTL_OVERFLOW_LIST.
  * @param user_ptr  any value; given back in the events of this entry.
  * @param me_handle receives the handle.
- * @return PTL_OK, PTL_NO_INIT; PTL_ARG_INVALID also on a non-matching interface; PTL_NO_SPACE beyond
- *         max_entries; PTL_LIST_TOO_LONG beyond max_list_size. */
+ * @return PTL_OK, PTL_NO_INIT; PTL_ARG_INVALID also on a non-matching interface; PTL_NO_SPACE
+ *         beyond max_entries; PTL_LIST_TOO_LONG beyond max_list_size. */
 PTL_API int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me,
                         ptl_list_t ptl_list, void* user_ptr,
                         ptl_handle_me_t* me_handle) PTL_NOEXCEPT;
@@ -236,15 +236,16 @@ PTL_API int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, cons
 PTL_API int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count,
                        ptl_handle_eq_t* eq_handle) PTL_NOEXCEPT;
 
-/** Frees an event queue (3.13.6). No descriptor and no portal table entry may use it. After PtlAbort
- * it blocks until threads that waited on it have returned; without PtlAbort there may be none.
+/** Frees an event queue (3.13.6). No descriptor and no portal table entry may use it. After
+ * PtlAbort it blocks until threads that waited on it have returned; without PtlAbort there may be
+ * none.
  * @return PTL_OK, PTL_NO_INIT, PTL_ARG_INVALID. */
 PTL_API int PtlEQFree(ptl_handle_eq_t eq_handle) PTL_NOEXCEPT;
 
 /** Takes the next event, if there is one (3.13.7).
  * @param event receives it (also with PTL_EQ_DROPPED).
- * @return PTL_OK; PTL_EQ_DROPPED: an event, and at least one before it was lost; PTL_EQ_EMPTY: none;
- *         PTL_NO_INIT, PTL_ARG_INVALID. */
+ * @return PTL_OK; PTL_EQ_DROPPED: an event, and at least one before it was lost; PTL_EQ_EMPTY:
+ *         none; PTL_NO_INIT, PTL_ARG_INVALID. */
 PTL_API int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) PTL_NOEXCEPT;
 
 /** Waits for an event and takes it (3.13.8). Blocks. Each event goes to one thread.
@@ -253,8 +254,8 @@ PTL_API int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) PTL_NOEXCEPT
  *         PtlAbort. */
 PTL_API int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) PTL_NOEXCEPT;
 
-/** Waits up to a time for an event of any of several queues and takes it (3.13.9). Blocks. The first
- * queue of the array that has an event at the time of the call is served.
+/** Waits up to a time for an event of any of several queues and takes it (3.13.9). Blocks. The
+ * first queue of the array that has an event at the time of the call is served.
  * @param eq_handles queues of one physical interface; read until the call returns.
  * @param size       number of queues.
  * @param timeout    milliseconds; 0 looks once; PTL_TIME_FOREVER has no limit.
@@ -305,12 +306,11 @@ PTL_API int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test,
  * @param which      receives its index.
  * @return PTL_OK; PTL_CT_NONE_REACHED when the time is over; PTL_NO_INIT, PTL_ARG_INVALID;
  *         PTL_ABORTED after PtlAbort. */
-PTL_API int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests,
-                      unsigned int size, ptl_time_t timeout, ptl_ct_event_t* event,
-                      unsigned int* which) PTL_NOEXCEPT;
+PTL_API int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsigned int size,
+                      ptl_time_t timeout, ptl_ct_event_t* event, unsigned int* which) PTL_NOEXCEPT;
 
-/** Sets both counts (3.14.8), each atomically. Triggered operations whose threshold is reached start
- * before the call returns.
+/** Sets both counts (3.14.8), each atomically. Triggered operations whose threshold is reached
+ * start before the call returns.
  * @return PTL_OK, PTL_NO_INIT, PTL_ARG_INVALID. */
 PTL_API int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct) PTL_NOEXCEPT;
 
@@ -343,8 +343,8 @@ PTL_API int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_
 
 /** Reads from an entry of the target into memory of this process (3.15.3). PTL_EVENT_REPLY reports
  * its end.
- * @param md_handle memory to receive into; undefined until PTL_EVENT_REPLY. For the other parameters
- *                  see PtlPut.
+ * @param md_handle memory to receive into; undefined until PTL_EVENT_REPLY. For the other
+ *                  parameters see PtlPut.
  * @return PTL_OK, PTL_NO_INIT, PTL_ARG_INVALID. */
 PTL_API int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
                    ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
@@ -363,9 +363,9 @@ PTL_API int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_si
                       ptl_hdr_data_t hdr_data, ptl_op_t operation,
                       ptl_datatype_t datatype) PTL_NOEXCEPT;
 
-/** As PtlAtomic, and brings back what the target had before (3.15.6). PTL_EVENT_SEND goes to the put
- * descriptor, PTL_EVENT_REPLY to the get descriptor. Both belong to one interface; their memory must
- * not overlap.
+/** As PtlAtomic, and brings back what the target had before (3.15.6). PTL_EVENT_SEND goes to the
+ * put descriptor, PTL_EVENT_REPLY to the get descriptor. Both belong to one interface; their memory
+ * must not overlap.
  * @param get_md_handle    memory to receive into; undefined until PTL_EVENT_REPLY.
  * @param local_get_offset first byte in it.
  * @param put_md_handle    memory to send; for how long it is in use see PtlPut.
@@ -390,29 +390,28 @@ PTL_API int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
                     ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
                     ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                     ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data,
-                    const void* operand, ptl_op_t operation,
-                    ptl_datatype_t datatype) PTL_NOEXCEPT;
+                    const void* operand, ptl_op_t operation, ptl_datatype_t datatype) PTL_NOEXCEPT;
 
-/** Makes the results of finished atomics visible to the processor (3.15.8). Not needed on interfaces
- * with PTL_COHERENT_ATOMICS.
+/** Makes the results of finished atomics visible to the processor (3.15.8). Not needed on
+ * interfaces with PTL_COHERENT_ATOMICS.
  * @return PTL_OK, PTL_NO_INIT. */
 PTL_API int PtlAtomicSync(void) PTL_NOEXCEPT;
 
 /* Triggered operations (3.16)
  *
- * Each is its plain counterpart, held back at this process until the success count of trig_ct_handle
- * is at least `threshold` (at once if it already is). Operations of one counter start in the order
- * of their thresholds, those with equal ones in the order of the calls. The memory is read when the
- * operation starts, not at the call (the operand of a swap at the call); descriptors and counters must
- * stay until then. All return PTL_OK, PTL_NO_INIT, PTL_ARG_INVALID, or PTL_NO_SPACE beyond
- * max_triggered_ops. */
+ * Each is its plain counterpart, held back at this process until the success count of
+ * trig_ct_handle is at least `threshold` (at once if it already is). Operations of one counter
+ * start in the order of their thresholds, those with equal ones in the order of the calls. The
+ * memory is read when the operation starts, not at the call (the operand of a swap at the call);
+ * descriptors and counters must stay until then. All return PTL_OK, PTL_NO_INIT, PTL_ARG_INVALID,
+ * or PTL_NO_SPACE beyond max_triggered_ops. */
 
 /** PtlPut once the threshold is reached (3.16.1). */
 PTL_API int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
-                            ptl_ack_req_t ack_req, ptl_process_t target_id,
-                            ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
-                            ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data,
-                            ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) PTL_NOEXCEPT;
+                            ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+                            ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
+                            ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle,
+                            ptl_size_t threshold) PTL_NOEXCEPT;
 
 /** PtlGet once the threshold is reached (3.16.2). */
 PTL_API int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,

@@ -30,8 +30,7 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::progress_cpus, "PTL_PROGRESS_CPUS", ConfigType::cpu_list, "", "", 0, 0, nullptr,
      "Processors that progress threads may run on; empty means wherever the process may run."},
     {ConfigKey::progress_tick_us, "PTL_PROGRESS_TICK_US", ConfigType::u64, "us", "50", 10, 100000,
-     nullptr,
-     "How soon the progress thread takes over after the application stopped polling."},
+     nullptr, "How soon the progress thread takes over after the application stopped polling."},
     {ConfigKey::spin_us, "PTL_SPIN_US", ConfigType::u64, "us", "50", 0, 1000000, nullptr,
      "How long a waiting thread polls before it sleeps."},
     {ConfigKey::stats, "PTL_STATS", ConfigType::boolean, "", "0", 0, 0, nullptr,
@@ -49,7 +48,8 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "Catch faults of the library's own copies to and from memory that is not there, and report "
      "them as PTL_NI_SEGV; without it such a fault ends the process."},
     {ConfigKey::shm_memory_kib, "PTL_SHM_MEMORY_KIB", ConfigType::u64, "KiB", "16384", 1024, 16384,
-     nullptr, "Shared memory that a process sets aside for its queues, whatever the number of peers."},
+     nullptr,
+     "Shared memory that a process sets aside for its queues, whatever the number of peers."},
     {ConfigKey::shm_cma, "PTL_SHM_CMA", ConfigType::boolean, "", "1", 0, 0, nullptr,
      "Copy large payloads straight from the memory of the peer (process_vm_readv) where the kernel "
      "permits it; otherwise everything goes through shared memory."},
@@ -84,8 +84,9 @@ const ConfigVariable& row(ConfigKey key) { return table[static_cast<size_t>(key)
 
 void set_default(State& state, ConfigKey key) {
   const ConfigVariable& variable = row(key);
-  state.values[static_cast<size_t>(key)] = {parse_value(variable, variable.default_value).value_or(0),
-                                            variable.default_value, ConfigOrigin::default_value};
+  state.values[static_cast<size_t>(key)] = {
+      parse_value(variable, variable.default_value).value_or(0), variable.default_value,
+      ConfigOrigin::default_value};
 }
 
 // Lives until the process ends: other threads may still read values while it exits.

@@ -43,14 +43,14 @@ enum class ConfigType : uint8_t {
 
 struct ConfigVariable {
   ConfigKey key;
-  const char* name;           // "PTL_..."
+  const char* name;  // "PTL_..."
   ConfigType type;
   const char* unit;           // of a number, or ""
   const char* default_value;  // as it would be written in the environment
   uint64_t minimum;           // of a number
   uint64_t maximum;
-  const char* choices;        // of a choice: words separated by '|'
-  const char* help;           // one sentence
+  const char* choices;  // of a choice: words separated by '|'
+  const char* help;     // one sentence
 };
 
 enum class ConfigOrigin : uint8_t { default_value, environment };

@@ -76,7 +76,8 @@ std::optional<std::vector<unsigned>> parse_cpu_list(std::string_view text) {
   for (const std::string& word : split_words(text, ',')) {
     const size_t dash = word.find('-');
     const auto first = parse_number(word.substr(0, dash), false);
-    const auto last = dash == std::string::npos ? first : parse_number(word.substr(dash + 1), false);
+    const auto last =
+        dash == std::string::npos ? first : parse_number(word.substr(dash + 1), false);
     if (!first || !last || *first > *last || *last > max_cpu) return std::nullopt;
     for (uint64_t cpu = *first; cpu <= *last; ++cpu) cpus.push_back(static_cast<unsigned>(cpu));
   }

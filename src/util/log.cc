@@ -26,8 +26,8 @@ void write_line(LogLevel level, const char* format, va_list arguments) noexcept 
   char line[1024];
   constexpr size_t usable = sizeof line - 1;  // the newline takes the last byte
 
-  size_t length = static_cast<size_t>(std::snprintf(line, usable, "lintel[%ld] %s: ",
-                                                    static_cast<long>(getpid()),
+  size_t length = static_cast<size_t>(std::snprintf(line, usable,
+                                                    "lintel[%ld] %s: ", static_cast<long>(getpid()),
                                                     level_names[static_cast<size_t>(level)]));
   const int text = std::vsnprintf(line + length, usable - length, format, arguments);
   if (text >= 0 && length + static_cast<size_t>(text) < usable) {

@@ -32,8 +32,8 @@ void set_log_level(LogLevel level) noexcept;
 void log_message(LogLevel level, const char* format, ...) noexcept
     __attribute__((format(printf, 2, 3)));
 
-// The same, but only the first time for this flag: for faults that repeat. The caller keeps the flag,
-// usually as a function-local static.
+// The same, but only the first time for this flag: for faults that repeat. The caller keeps the
+// flag, usually as a function-local static.
 void log_once(std::atomic<bool>& said, LogLevel level, const char* format, ...) noexcept
     __attribute__((format(printf, 3, 4)));
 

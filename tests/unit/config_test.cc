@@ -1,13 +1,13 @@
 // The configuration table: defaults, parsing, ranges, warnings.
 #include "util/config.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "util/config_parse.h"
 #include "util/log.h"
@@ -99,9 +99,12 @@ TEST_F(ConfigTest, RefusedValueIsNamedWithItsRangeAndTheDefaultStays) {
 }
 
 TEST_F(ConfigTest, RefusesWhatIsNotOfTheType) {
-  for (const auto& [name, value] : std::map<std::string, std::string>{
-           {"PTL_SPIN_US", "fast"}, {"PTL_STATS", "2"}, {"PTL_PROGRESS", "often"},
-           {"PTL_TRANSPORT", ",,"}, {"PTL_PROGRESS_CPUS", "4-2"}, {"PTL_LOG_LEVEL", "loud"}}) {
+  for (const auto& [name, value] : std::map<std::string, std::string>{{"PTL_SPIN_US", "fast"},
+                                                                      {"PTL_STATS", "2"},
+                                                                      {"PTL_PROGRESS", "often"},
+                                                                      {"PTL_TRANSPORT", ",,"},
+                                                                      {"PTL_PROGRESS_CPUS", "4-2"},
+                                                                      {"PTL_LOG_LEVEL", "loud"}}) {
     const std::string warning = load({{name, value}});
     EXPECT_TRUE(contains(warning, name + "=" + value)) << name << ": " << warning;
     setenv(name.c_str(), "", 1);
@@ -122,9 +125,9 @@ TEST_F(ConfigTest, UnknownNameThatResemblesNothingIsReportedWithoutGuess) {
 }
 
 TEST_F(ConfigTest, NamesOfRuntimesAreKnown) {
-  EXPECT_EQ(load({{"PTL_MY_RID", "0"}, {"PTL_NIDMAP", "1"}, {"PTL_PIDMAP", "1"},
-                  {"PTL_MY_JID", "7"}}),
-            "");
+  EXPECT_EQ(
+      load({{"PTL_MY_RID", "0"}, {"PTL_NIDMAP", "1"}, {"PTL_PIDMAP", "1"}, {"PTL_MY_JID", "7"}}),
+      "");
 }
 
 TEST_F(ConfigTest, SecretIsNeverShown) {

@@ -1,12 +1,13 @@
 // Log lines: one per message, whole, and only from the chosen level.
 #include "util/log.h"
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace lintel {
 namespace {

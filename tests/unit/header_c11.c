@@ -1,0 +1,388 @@
+/* The public header seen by a C11 compiler with -Wall -Wextra -Wpedantic: every constant is usable
+ * where the specification says so (3.2), and every function has the type that clients expect. What
+ * is checked here is checked by compiling this file, except for what header_c11_failure() returns.
+ */
+#include "header_c11.h"
+
+#include <portals.h>
+#include <portals4.h>
+#include <portals4_ext.h>
+#include <stddef.h>
+
+_Static_assert(PTL_MAJOR_VERSION == 4 && PTL_MINOR_VERSION == 3, "3.2.1");
+#if PTL_MAJOR_VERSION != 4 || PTL_MINOR_VERSION != 3
+#error "3.2.1: the version is a preprocessor constant"
+#endif
+
+/* Static initialisers. */
+static const ptl_handle_any_t no_objects[] = {PTL_INVALID_HANDLE, PTL_EQ_NONE, PTL_CT_NONE};
+static const ptl_md_t whole_memory = {.start = NULL,
+                                      .length = PTL_SIZE_MAX,
+                                      .options = PTL_MD_VOLATILE | PTL_MD_EVENT_CT_ACK,
+                                      .eq_handle = PTL_EQ_NONE,
+                                      .ct_handle = PTL_CT_NONE};
+static const ptl_me_t any_message = {.length = 0,
+                                     .ct_handle = PTL_CT_NONE,
+                                     .uid = PTL_UID_ANY,
+                                     .options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_ACK_DISABLE,
+                                     .match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
+                                     .ignore_bits = ~(ptl_match_bits_t)0};
+static const ptl_process_t any_rank = {.rank = PTL_RANK_ANY};
+static const ptl_interface_t interface = PTL_IFACE_DEFAULT;
+static const ptl_pt_index_t any_index = PTL_PT_ANY;
+static const ptl_time_t forever = PTL_TIME_FOREVER;
+
+/* Labels of one switch are distinct. Each function takes a type and returns whether its value has a
+ * name, so that an unnamed one can be told apart as well. */
+static int is_return_code(int code) {
+  switch (code) {
+    case PTL_OK:
+    case PTL_FAIL:
+    case PTL_ARG_INVALID:
+    case PTL_CT_NONE_REACHED:
+    case PTL_EQ_DROPPED:
+    case PTL_EQ_EMPTY:
+    case PTL_IN_USE:
+    case PTL_ABORTED:
+    case PTL_IGNORED:
+    case PTL_LIST_TOO_LONG:
+    case PTL_NO_INIT:
+    case PTL_NO_SPACE:
+    case PTL_PID_IN_USE:
+    case PTL_PT_FULL:
+    case PTL_PT_EQ_NEEDED:
+    case PTL_PT_IN_USE:
+    case PTL_INTERRUPTED:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+static int is_event_kind(ptl_event_kind_t kind) {
+  switch (kind) {
+    case PTL_EVENT_GET:
+    case PTL_EVENT_GET_OVERFLOW:
+    case PTL_EVENT_PUT:
+    case PTL_EVENT_PUT_OVERFLOW:
+    case PTL_EVENT_ATOMIC:
+    case PTL_EVENT_ATOMIC_OVERFLOW:
+    case PTL_EVENT_FETCH_ATOMIC:
+    case PTL_EVENT_FETCH_ATOMIC_OVERFLOW:
+    case PTL_EVENT_REPLY:
+    case PTL_EVENT_SEND:
+    case PTL_EVENT_ACK:
+    case PTL_EVENT_PT_DISABLED:
+    case PTL_EVENT_LINK:
+    case PTL_EVENT_AUTO_UNLINK:
+    case PTL_EVENT_AUTO_FREE:
+    case PTL_EVENT_SEARCH:
+    case PTL_EVENT_ERROR:
+      return 1;
+  }
+  return 0;
+}
+
+static int is_failure_type(ptl_ni_fail_t type) {
+  switch (type) {
+    case PTL_NI_OK:
+    case PTL_NI_UNDELIVERABLE:
+    case PTL_NI_PT_DISABLED:
+    case PTL_NI_DROPPED:
+    case PTL_NI_PERM_VIOLATION:
+    case PTL_NI_OP_VIOLATION:
+    case PTL_NI_SEGV:
+    case PTL_NI_NO_MATCH:
+      return 1;
+  }
+  return 0;
+}
+
+static int is_operation(ptl_op_t operation) {
+  switch (operation) {
+    case PTL_MIN:
+    case PTL_MAX:
+    case PTL_SUM:
+    case PTL_DIFF:
+    case PTL_PROD:
+    case PTL_LOR:
+    case PTL_LAND:
+    case PTL_BOR:
+    case PTL_BAND:
+    case PTL_LXOR:
+    case PTL_BXOR:
+    case PTL_SWAP:
+    case PTL_CSWAP:
+    case PTL_CSWAP_NE:
+    case PTL_CSWAP_LE:
+    case PTL_CSWAP_LT:
+    case PTL_CSWAP_GE:
+    case PTL_CSWAP_GT:
+    case PTL_MSWAP:
+      return 1;
+  }
+  return 0;
+}
+
+static int is_datatype(ptl_datatype_t datatype) {
+  switch (datatype) {
+    case PTL_INT8_T:
+    case PTL_UINT8_T:
+    case PTL_INT16_T:
+    case PTL_UINT16_T:
+    case PTL_INT32_T:
+    case PTL_UINT32_T:
+    case PTL_INT64_T:
+    case PTL_UINT64_T:
+    case PTL_FLOAT:
+    case PTL_FLOAT_COMPLEX:
+    case PTL_DOUBLE:
+    case PTL_DOUBLE_COMPLEX:
+    case PTL_LONG_DOUBLE:
+    case PTL_LONG_DOUBLE_COMPLEX:
+      return 1;
+  }
+  return 0;
+}
+
+static int is_ack_request(ptl_ack_req_t request) {
+  switch (request) {
+    case PTL_NO_ACK_REQ:
+    case PTL_ACK_REQ:
+    case PTL_CT_ACK_REQ:
+    case PTL_OC_ACK_REQ:
+      return 1;
+  }
+  return 0;
+}
+
+static int is_list(ptl_list_t list) {
+  switch (list) {
+    case PTL_PRIORITY_LIST:
+    case PTL_OVERFLOW_LIST:
+      return 1;
+  }
+  return 0;
+}
+
+static int is_search(ptl_search_op_t search) {
+  switch (search) {
+    case PTL_SEARCH_ONLY:
+    case PTL_SEARCH_DELETE:
+      return 1;
+  }
+  return 0;
+}
+
+static int is_register(ptl_sr_index_t index) {
+  switch (index) {
+    case PTL_SR_DROP_COUNT:
+    case PTL_SR_PERMISSION_VIOLATIONS:
+    case PTL_SR_OPERATION_VIOLATIONS:
+    case PTL_SR_LINTEL_MESSAGES_SENT:
+    case PTL_SR_LINTEL_MESSAGES_RECEIVED:
+    case PTL_SR_LINTEL_BYTES_SENT:
+    case PTL_SR_LINTEL_BYTES_RECEIVED:
+    case PTL_SR_LINTEL_SENDS_QUEUED:
+    case PTL_SR_LINTEL_LANE_FULL_RETRIES:
+    case PTL_SR_LINTEL_UNEXPECTED_DEPTH:
+    case PTL_SR_LINTEL_UNEXPECTED_PEAK:
+    case PTL_SR_LINTEL_POLLS:
+    case PTL_SR_LINTEL_POLLS_WITH_WORK:
+    case PTL_SR_LINTEL_SLEEPS:
+    case PTL_SR_LINTEL_WAKEUPS:
+    case PTL_SR_LINTEL_FRAMES_REFUSED:
+    case PTL_SR_LINTEL_PEERS_FAILED:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+static int is_missing_object(ptl_handle_any_t handle) {
+  switch (handle) {
+    case PTL_INVALID_HANDLE:
+    case PTL_EQ_NONE:
+    case PTL_CT_NONE:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+/* Groups of registers do not overlap. */
+_Static_assert(PTL_SR_LINTEL_MESSAGES_SENT > PTL_SR_OPERATION_VIOLATIONS &&
+                   PTL_SR_LINTEL_MESSAGES_RECEIVED ==
+                       PTL_SR_LINTEL_MESSAGES_SENT + PTL_SR_LINTEL_KINDS &&
+                   PTL_SR_LINTEL_BYTES_SENT ==
+                       PTL_SR_LINTEL_MESSAGES_RECEIVED + PTL_SR_LINTEL_KINDS &&
+                   PTL_SR_LINTEL_BYTES_RECEIVED == PTL_SR_LINTEL_BYTES_SENT + PTL_SR_LINTEL_KINDS &&
+                   PTL_SR_LINTEL_SENDS_QUEUED == PTL_SR_LINTEL_BYTES_RECEIVED + PTL_SR_LINTEL_KINDS,
+               "3.3.7");
+
+/* Options that can be combined are distinct bits: their sum equals their union. */
+#define MD_OPTIONS(combine)                                                                   \
+  (PTL_IOVEC combine PTL_MD_EVENT_SEND_DISABLE combine PTL_MD_EVENT_SUCCESS_DISABLE combine   \
+       PTL_MD_EVENT_CT_SEND combine PTL_MD_EVENT_CT_REPLY combine PTL_MD_EVENT_CT_ACK combine \
+           PTL_MD_EVENT_CT_BYTES combine PTL_MD_UNORDERED combine PTL_MD_VOLATILE combine     \
+               PTL_MD_UNRELIABLE)
+_Static_assert((MD_OPTIONS(|)) == (MD_OPTIONS(+)), "3.10.1");
+
+#define ME_OPTIONS(combine)                                                               \
+  (PTL_IOVEC combine PTL_ME_OP_PUT combine PTL_ME_OP_GET combine PTL_ME_USE_ONCE combine  \
+       PTL_ME_UNEXPECTED_HDR_DISABLE combine PTL_ME_IS_ACCESSIBLE combine                 \
+           PTL_ME_EVENT_LINK_DISABLE combine PTL_ME_EVENT_COMM_DISABLE combine            \
+               PTL_ME_EVENT_FLOWCTRL_DISABLE combine PTL_ME_EVENT_SUCCESS_DISABLE combine \
+                   PTL_ME_EVENT_OVER_DISABLE combine PTL_ME_EVENT_UNLINK_DISABLE combine  \
+                       PTL_ME_EVENT_CT_COMM combine PTL_ME_EVENT_CT_OVERFLOW combine      \
+                           PTL_ME_EVENT_CT_BYTES combine PTL_ME_MANAGE_LOCAL combine      \
+                               PTL_ME_NO_TRUNCATE combine PTL_ME_MAY_ALIGN combine        \
+                                   PTL_ME_LOCAL_INC_UH_RLENGTH)
+_Static_assert((ME_OPTIONS(|)) == (ME_OPTIONS(+)), "3.12.1");
+
+_Static_assert((PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE | PTL_PT_FLOWCTRL |
+                PTL_PT_ALLOC_DISABLED) == (PTL_PT_ONLY_USE_ONCE + PTL_PT_ONLY_TRUNCATE +
+                                           PTL_PT_FLOWCTRL + PTL_PT_ALLOC_DISABLED),
+               "3.7.1");
+_Static_assert((PTL_NI_MATCHING | PTL_NI_NO_MATCHING | PTL_NI_LOGICAL | PTL_NI_PHYSICAL) ==
+                   (PTL_NI_MATCHING + PTL_NI_NO_MATCHING + PTL_NI_LOGICAL + PTL_NI_PHYSICAL),
+               "3.6.2");
+_Static_assert((PTL_TARGET_BIND_INACCESSIBLE | PTL_TOTAL_DATA_ORDERING | PTL_COHERENT_ATOMICS) ==
+                   (PTL_TARGET_BIND_INACCESSIBLE + PTL_TOTAL_DATA_ORDERING + PTL_COHERENT_ATOMICS),
+               "3.6.1");
+
+_Static_assert(PTL_LE_OP_PUT == PTL_ME_OP_PUT && PTL_LE_OP_GET == PTL_ME_OP_GET &&
+                   PTL_LE_USE_ONCE == PTL_ME_USE_ONCE &&
+                   PTL_LE_UNEXPECTED_HDR_DISABLE == PTL_ME_UNEXPECTED_HDR_DISABLE &&
+                   PTL_LE_IS_ACCESSIBLE == PTL_ME_IS_ACCESSIBLE &&
+                   PTL_LE_EVENT_LINK_DISABLE == PTL_ME_EVENT_LINK_DISABLE &&
+                   PTL_LE_EVENT_COMM_DISABLE == PTL_ME_EVENT_COMM_DISABLE &&
+                   PTL_LE_EVENT_FLOWCTRL_DISABLE == PTL_ME_EVENT_FLOWCTRL_DISABLE &&
+                   PTL_LE_EVENT_SUCCESS_DISABLE == PTL_ME_EVENT_SUCCESS_DISABLE &&
+                   PTL_LE_EVENT_OVER_DISABLE == PTL_ME_EVENT_OVER_DISABLE &&
+                   PTL_LE_EVENT_UNLINK_DISABLE == PTL_ME_EVENT_UNLINK_DISABLE &&
+                   PTL_LE_EVENT_CT_COMM == PTL_ME_EVENT_CT_COMM &&
+                   PTL_LE_EVENT_CT_OVERFLOW == PTL_ME_EVENT_CT_OVERFLOW &&
+                   PTL_LE_EVENT_CT_BYTES == PTL_ME_EVENT_CT_BYTES &&
+                   PTL_LE_ACK_DISABLE == PTL_ME_ACK_DISABLE,
+               "a list entry takes the options of a match list entry");
+
+/* The fields of a list entry begin a match list entry. */
+_Static_assert(offsetof(ptl_le_t, start) == offsetof(ptl_me_t, start) &&
+                   offsetof(ptl_le_t, length) == offsetof(ptl_me_t, length) &&
+                   offsetof(ptl_le_t, ct_handle) == offsetof(ptl_me_t, ct_handle) &&
+                   offsetof(ptl_le_t, uid) == offsetof(ptl_me_t, uid) &&
+                   offsetof(ptl_le_t, options) == offsetof(ptl_me_t, options) &&
+                   sizeof(ptl_le_t) <= offsetof(ptl_me_t, match_id),
+               "ptl_le_t is the beginning of ptl_me_t");
+
+_Static_assert(sizeof(ptl_size_t) == 8 && PTL_SIZE_MAX + 1 == 0, "3.3.1");
+_Static_assert(sizeof(ptl_match_bits_t) == 8 && sizeof(ptl_hdr_data_t) == 8, "3.3.4");
+_Static_assert((ptl_sr_value_t)-1 < 0 && sizeof(ptl_sr_value_t) >= 4, "3.3.7");
+_Static_assert(sizeof(ptl_handle_any_t) <= sizeof(void*), "3.3.2, implementation note 4");
+_Static_assert(PTL_OK == 0 && PTL_NI_OK == 0, "clients test results against zero");
+
+#define HAS_TYPE(function, ...) \
+  _Static_assert(_Generic(&function, __VA_ARGS__ : 1, default : 0), #function)
+HAS_TYPE(PtlInit, int (*)(void));
+HAS_TYPE(PtlFini, void (*)(void));
+HAS_TYPE(PtlAbort, void (*)(void));
+HAS_TYPE(PtlNIInit, int (*)(ptl_interface_t, unsigned int, ptl_pid_t, const ptl_ni_limits_t*,
+                            ptl_ni_limits_t*, ptl_handle_ni_t*));
+HAS_TYPE(PtlNIFini, int (*)(ptl_handle_ni_t));
+HAS_TYPE(PtlNIStatus, int (*)(ptl_handle_ni_t, ptl_sr_index_t, ptl_sr_value_t*));
+HAS_TYPE(PtlNIHandle, int (*)(ptl_handle_any_t, ptl_handle_ni_t*));
+HAS_TYPE(PtlSetMap, int (*)(ptl_handle_ni_t, ptl_size_t, const ptl_process_t*));
+HAS_TYPE(PtlGetMap, int (*)(ptl_handle_ni_t, ptl_size_t, ptl_process_t*, ptl_size_t*));
+HAS_TYPE(PtlPTAlloc,
+         int (*)(ptl_handle_ni_t, unsigned int, ptl_handle_eq_t, ptl_pt_index_t, ptl_pt_index_t*));
+HAS_TYPE(PtlPTFree, int (*)(ptl_handle_ni_t, ptl_pt_index_t));
+HAS_TYPE(PtlPTDisable, int (*)(ptl_handle_ni_t, ptl_pt_index_t));
+HAS_TYPE(PtlPTEnable, int (*)(ptl_handle_ni_t, ptl_pt_index_t));
+HAS_TYPE(PtlGetUid, int (*)(ptl_handle_ni_t, ptl_uid_t*));
+HAS_TYPE(PtlGetId, int (*)(ptl_handle_ni_t, ptl_process_t*));
+HAS_TYPE(PtlGetPhysId, int (*)(ptl_handle_ni_t, ptl_process_t*));
+HAS_TYPE(PtlMDBind, int (*)(ptl_handle_ni_t, const ptl_md_t*, ptl_handle_md_t*));
+HAS_TYPE(PtlMDRelease, int (*)(ptl_handle_md_t));
+HAS_TYPE(PtlLEAppend, int (*)(ptl_handle_ni_t, ptl_pt_index_t, const ptl_le_t*, ptl_list_t, void*,
+                              ptl_handle_le_t*));
+HAS_TYPE(PtlLEUnlink, int (*)(ptl_handle_le_t));
+HAS_TYPE(PtlLESearch,
+         int (*)(ptl_handle_ni_t, ptl_pt_index_t, const ptl_le_t*, ptl_search_op_t, void*));
+HAS_TYPE(PtlMEAppend, int (*)(ptl_handle_ni_t, ptl_pt_index_t, const ptl_me_t*, ptl_list_t, void*,
+                              ptl_handle_me_t*));
+HAS_TYPE(PtlMEUnlink, int (*)(ptl_handle_me_t));
+HAS_TYPE(PtlMESearch,
+         int (*)(ptl_handle_ni_t, ptl_pt_index_t, const ptl_me_t*, ptl_search_op_t, void*));
+HAS_TYPE(PtlEQAlloc, int (*)(ptl_handle_ni_t, ptl_size_t, ptl_handle_eq_t*));
+HAS_TYPE(PtlEQFree, int (*)(ptl_handle_eq_t));
+HAS_TYPE(PtlEQGet, int (*)(ptl_handle_eq_t, ptl_event_t*));
+HAS_TYPE(PtlEQWait, int (*)(ptl_handle_eq_t, ptl_event_t*));
+HAS_TYPE(PtlEQPoll,
+         int (*)(const ptl_handle_eq_t*, unsigned int, ptl_time_t, ptl_event_t*, unsigned int*));
+HAS_TYPE(PtlCTAlloc, int (*)(ptl_handle_ni_t, ptl_handle_ct_t*));
+HAS_TYPE(PtlCTFree, int (*)(ptl_handle_ct_t));
+HAS_TYPE(PtlCTCancelTriggered, int (*)(ptl_handle_ct_t));
+HAS_TYPE(PtlCTGet, int (*)(ptl_handle_ct_t, ptl_ct_event_t*));
+HAS_TYPE(PtlCTWait, int (*)(ptl_handle_ct_t, ptl_size_t, ptl_ct_event_t*));
+HAS_TYPE(PtlCTPoll, int (*)(const ptl_handle_ct_t*, const ptl_size_t*, unsigned int, ptl_time_t,
+                            ptl_ct_event_t*, unsigned int*));
+HAS_TYPE(PtlCTSet, int (*)(ptl_handle_ct_t, ptl_ct_event_t));
+HAS_TYPE(PtlCTInc, int (*)(ptl_handle_ct_t, ptl_ct_event_t));
+
+/* What the data movement functions have in common. */
+#define TARGET \
+  ptl_process_t, ptl_pt_index_t, ptl_match_bits_t, ptl_size_t, void* /* up to user_ptr */
+#define PUT_MD ptl_handle_md_t, ptl_size_t, ptl_size_t, ptl_ack_req_t
+#define GET_MD ptl_handle_md_t, ptl_size_t, ptl_size_t
+#define TWO_MDS ptl_handle_md_t, ptl_size_t, ptl_handle_md_t, ptl_size_t, ptl_size_t
+#define TRIGGER ptl_handle_ct_t, ptl_size_t
+HAS_TYPE(PtlPut, int (*)(PUT_MD, TARGET, ptl_hdr_data_t));
+HAS_TYPE(PtlGet, int (*)(GET_MD, TARGET));
+HAS_TYPE(PtlAtomic, int (*)(PUT_MD, TARGET, ptl_hdr_data_t, ptl_op_t, ptl_datatype_t));
+HAS_TYPE(PtlFetchAtomic, int (*)(TWO_MDS, TARGET, ptl_hdr_data_t, ptl_op_t, ptl_datatype_t));
+HAS_TYPE(PtlSwap, int (*)(TWO_MDS, TARGET, ptl_hdr_data_t, const void*, ptl_op_t, ptl_datatype_t));
+HAS_TYPE(PtlAtomicSync, int (*)(void));
+HAS_TYPE(PtlTriggeredPut, int (*)(PUT_MD, TARGET, ptl_hdr_data_t, TRIGGER));
+HAS_TYPE(PtlTriggeredGet, int (*)(GET_MD, TARGET, TRIGGER));
+HAS_TYPE(PtlTriggeredAtomic,
+         int (*)(PUT_MD, TARGET, ptl_hdr_data_t, ptl_op_t, ptl_datatype_t, TRIGGER));
+HAS_TYPE(PtlTriggeredFetchAtomic,
+         int (*)(TWO_MDS, TARGET, ptl_hdr_data_t, ptl_op_t, ptl_datatype_t, TRIGGER));
+HAS_TYPE(PtlTriggeredSwap,
+         int (*)(TWO_MDS, TARGET, ptl_hdr_data_t, const void*, ptl_op_t, ptl_datatype_t, TRIGGER));
+HAS_TYPE(PtlTriggeredCTInc, int (*)(ptl_handle_ct_t, ptl_ct_event_t, TRIGGER));
+HAS_TYPE(PtlTriggeredCTSet, int (*)(ptl_handle_ct_t, ptl_ct_event_t, TRIGGER));
+HAS_TYPE(PtlStartBundle, int (*)(ptl_handle_ni_t));
+HAS_TYPE(PtlEndBundle, int (*)(ptl_handle_ni_t));
+HAS_TYPE(PtlHandleIsEqual, int (*)(ptl_handle_any_t, ptl_handle_any_t));
+HAS_TYPE(PtlTriggeredMEAppend, int (*)(ptl_handle_ni_t, ptl_pt_index_t, const ptl_me_t*, ptl_list_t,
+                                       void*, ptl_handle_me_t*, TRIGGER));
+HAS_TYPE(PtlTriggeredMEUnlink, int (*)(ptl_handle_me_t, TRIGGER));
+
+const char* header_c11_failure(struct header_layout* layout) {
+  layout->le_bytes = sizeof(ptl_le_t);
+  layout->me_bytes = sizeof(ptl_me_t);
+  layout->md_bytes = sizeof(ptl_md_t);
+  layout->event_bytes = sizeof(ptl_event_t);
+  layout->limits_bytes = sizeof(ptl_ni_limits_t);
+  layout->process_bytes = sizeof(ptl_process_t);
+  layout->event_type_offset = offsetof(ptl_event_t, type);
+  layout->event_datatype_offset = offsetof(ptl_event_t, atomic_type);
+  layout->features_offset = offsetof(ptl_ni_limits_t, features);
+
+  if (whole_memory.length != PTL_SIZE_MAX || any_message.uid != PTL_UID_ANY ||
+      any_message.match_id.phys.nid != PTL_NID_ANY || any_rank.rank != PTL_RANK_ANY ||
+      interface != PTL_IFACE_DEFAULT || any_index != PTL_PT_ANY || forever != PTL_TIME_FOREVER)
+    return "static initialisers";
+  for (unsigned i = 0; i < 3; ++i)
+    if (!is_missing_object(no_objects[i])) return "handles of no object";
+  if (!is_return_code(PTL_INTERRUPTED) || is_return_code(PTL_INTERRUPTED + 1))
+    return "return codes";
+  if (!is_event_kind(PTL_EVENT_ERROR) || !is_failure_type(PTL_NI_NO_MATCH) ||
+      !is_operation(PTL_MSWAP) || !is_datatype(PTL_LONG_DOUBLE_COMPLEX) ||
+      !is_ack_request(PTL_OC_ACK_REQ) || !is_list(PTL_OVERFLOW_LIST) ||
+      !is_search(PTL_SEARCH_DELETE) || !is_register(PTL_SR_LINTEL_PEERS_FAILED))
+    return "named values";
+  return NULL;
+}

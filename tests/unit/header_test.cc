@@ -1,0 +1,61 @@
+// The public headers: the same objects in C11 and C++, and what clients take for granted. Most of
+// it is checked when header_c11.c and this file compile.
+#include <portals.h>
+#include <portals4_ext.h>
+
+#include <cstddef>
+#include <type_traits>
+
+#include <gtest/gtest.h>
+
+#include "header_c11.h"
+
+namespace {
+
+// A client in C++ compares results of different kinds with PTL_OK, without a warning.
+static_assert(PTL_NI_OK == PTL_OK);
+static_assert(noexcept(PtlInit()) && noexcept(PtlFini()));
+static_assert(std::is_standard_layout_v<ptl_me_t> && std::is_trivially_copyable_v<ptl_event_t>);
+static_assert(std::is_same_v<decltype(iovec::iov_base), void*> &&
+                  sizeof(ptl_iovec_t::iov_len) == sizeof(ptl_size_t),
+              "3.10.2: an iovec of the system is one of Portals");
+
+// Any value of 32 bits may be looked at, also one without a name (a bad argument).
+static_assert(static_cast<unsigned int>(static_cast<ptl_op_t>(0xffffffffu)) == 0xffffffffu);
+
+TEST(Header, CAndCxxSeeTheSameLayout) {
+  header_layout layout{};
+  ASSERT_EQ(header_c11_failure(&layout), nullptr);
+  EXPECT_EQ(layout.le_bytes, sizeof(ptl_le_t));
+  EXPECT_EQ(layout.me_bytes, sizeof(ptl_me_t));
+  EXPECT_EQ(layout.md_bytes, sizeof(ptl_md_t));
+  EXPECT_EQ(layout.event_bytes, sizeof(ptl_event_t));
+  EXPECT_EQ(layout.limits_bytes, sizeof(ptl_ni_limits_t));
+  EXPECT_EQ(layout.process_bytes, sizeof(ptl_process_t));
+  EXPECT_EQ(layout.event_type_offset, offsetof(ptl_event_t, type));
+  EXPECT_EQ(layout.event_datatype_offset, offsetof(ptl_event_t, atomic_type));
+  EXPECT_EQ(layout.features_offset, offsetof(ptl_ni_limits_t, features));
+}
+
+TEST(Header, HandlesOfNoObjectAreDistinct) {
+  const ptl_handle_eq_t no_queue = PTL_EQ_NONE;
+  const ptl_handle_ct_t no_counter = PTL_CT_NONE;
+  EXPECT_NE(no_queue, no_counter);
+  EXPECT_NE(no_queue, PTL_INVALID_HANDLE);
+  EXPECT_NE(no_counter, PTL_INVALID_HANDLE);
+}
+
+TEST(Header, DeprecatedOptionsHaveNoEffect) {
+  EXPECT_EQ(PTL_LE_ACK_DISABLE, 0u);
+  EXPECT_EQ(PTL_ME_ACK_DISABLE, 0u);
+}
+
+TEST(Header, WildcardsAreNoOrdinaryValues) {
+  EXPECT_GE(PTL_PID_ANY, PTL_PID_MAX);
+  EXPECT_EQ(PTL_NID_ANY, ~ptl_nid_t{0});
+  EXPECT_EQ(PTL_RANK_ANY, ~ptl_rank_t{0});
+  EXPECT_EQ(PTL_UID_ANY, ~ptl_uid_t{0});
+  EXPECT_GT(PTL_PT_ANY, ptl_pt_index_t{65535});
+}
+
+}  // namespace
