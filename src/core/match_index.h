@@ -5,6 +5,7 @@
 // is seen while no group is to spare; both are kept for reuse.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/keyed_hash.h"
@@ -72,7 +73,11 @@ class alignas(64) MatchIndex {
   [[nodiscard]] MatchGroup* add_group(const MatchCriteria& criteria) noexcept;
   void retire_group(MatchGroup& group) noexcept;
   [[nodiscard]] bool grow_groups() noexcept;
-  void refresh_probe(const MatchGroup& group) noexcept;
+  void refresh_probe(MatchGroup& group) noexcept;
+
+  [[nodiscard]] static constexpr size_t bytes_for_groups(size_t capacity) noexcept {
+    return capacity * (sizeof(MatchProbe) + sizeof(MatchGroup*) + sizeof(MatchNode*));
+  }
 
   MatchProbe* probes_;
   uint32_t group_count_ = 0;

@@ -1,0 +1,134 @@
+// Rings of equal headers and the buckets of their leaders (see keyed_header_index.h).
+// Message path, except open().
+#include "core/keyed_header_index.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/keyed_hash.h"
+#include "core/keyed_memory.h"
+
+namespace lintel {
+
+KeyedHeaderIndex::~KeyedHeaderIndex() {
+  if (buckets_ != nullptr) keyed_memory.release(buckets_, bucket_capacity_ * sizeof *buckets_);
+}
+
+bool KeyedHeaderIndex::open(unsigned number, const MatchCriteria& criteria,
+                            uint32_t max_headers) noexcept {
+  if (buckets_ == nullptr) {
+    // Two buckets for each header, should all their keys differ.
+    const uint32_t capacity = std::max(smallest_bucket_count, std::bit_ceil(max_headers) * 2);
+    void* const memory = keyed_memory.acquire(capacity * sizeof *buckets_);
+    if (memory == nullptr) return false;
+    buckets_ = static_cast<UnexpectedNode**>(memory);
+    bucket_capacity_ = capacity;
+    seed_ = keyed_hash_seed();
+  }
+  number_ = static_cast<uint8_t>(number);
+  bit_ = static_cast<uint8_t>(1U << number);
+  significant_bits_ = ~criteria.ignore_bits;
+  source_mask_ = criteria.source_mask;
+  leaders_ = 0;
+  most_leaders_ = 0;
+  bucket_count_ = smallest_bucket_count;
+  bucket_mask_ = smallest_bucket_count - 1;
+  std::fill_n(buckets_, bucket_count_, nullptr);
+  return true;
+}
+
+uint64_t KeyedHeaderIndex::hash_of(uint64_t match_bits, uint64_t source) const noexcept {
+  return keyed_hash(match_bits & significant_bits_, source & source_mask_, seed_);
+}
+
+UnexpectedNode*& KeyedHeaderIndex::bucket_of(uint64_t hash) const noexcept {
+  uint64_t bucket = hash & bucket_mask_;
+  if (bucket >= bucket_count_) bucket &= bucket_mask_ >> 1;  // not split off yet
+  return buckets_[bucket];
+}
+
+UnexpectedNode* KeyedHeaderIndex::first(const MatchCriteria& criteria) const noexcept {
+  UnexpectedNode* leader = bucket_of(hash_of(criteria.match_bits, criteria.source));
+  while (leader != nullptr && !criteria.matches(leader->match_bits, leader->source))
+    leader = leader->links[number_].next_in_bucket;
+  return leader;
+}
+
+void KeyedHeaderIndex::add(UnexpectedNode& node) noexcept {
+  UnexpectedNode*& bucket = bucket_of(hash_of(node.match_bits, node.source));
+  UnexpectedNode::Links& links = node.links[number_];
+  node.indexed_by |= bit_;
+  for (UnexpectedNode* leader = bucket; leader != nullptr;
+       leader = leader->links[number_].next_in_bucket) {
+    const uint64_t difference = ((leader->match_bits ^ node.match_bits) & significant_bits_) |
+                                ((leader->source ^ node.source) & source_mask_);
+    if (difference != 0) continue;
+    UnexpectedNode* const last = leader->links[number_].previous_of_key;
+    links.previous_of_key = last;
+    links.next_of_key = leader;
+    last->links[number_].next_of_key = &node;
+    leader->links[number_].previous_of_key = &node;
+    node.leads_in &= static_cast<uint8_t>(~bit_);
+    return;
+  }
+  links = {.next_of_key = &node, .previous_of_key = &node, .next_in_bucket = bucket};
+  bucket = &node;
+  node.leads_in |= bit_;
+  ++leaders_;
+  most_leaders_ = std::max(most_leaders_, leaders_);
+  // Two splits with an insertion keep twice as many buckets as leaders without ever falling behind.
+  for (int i = 0; i < 2 && bucket_count_ / 2 < leaders_; ++i) split_bucket();
+}
+
+void KeyedHeaderIndex::remove(UnexpectedNode& node) noexcept {
+  UnexpectedNode::Links& links = node.links[number_];
+  UnexpectedNode* const following = links.next_of_key;
+  if ((node.leads_in & bit_) != 0) {
+    UnexpectedNode** link = &bucket_of(hash_of(node.match_bits, node.source));
+    while (*link != &node) link = &(*link)->links[number_].next_in_bucket;
+    if (following == &node) {
+      *link = links.next_in_bucket;
+      if (--leaders_ == 0) shrink_empty();
+    } else {
+      *link = following;
+      following->links[number_].next_in_bucket = links.next_in_bucket;
+      following->leads_in |= bit_;
+    }
+  }
+  following->links[number_].previous_of_key = links.previous_of_key;
+  links.previous_of_key->links[number_].next_of_key = following;
+  node.indexed_by &= static_cast<uint8_t>(~bit_);
+  node.leads_in &= static_cast<uint8_t>(~bit_);
+}
+
+void KeyedHeaderIndex::split_bucket() noexcept {
+  if (bucket_count_ == bucket_capacity_) return;
+  const uint32_t created = bucket_count_++;
+  if (created > bucket_mask_) bucket_mask_ = bucket_mask_ * 2 + 1;
+  // Its headers were in the bucket whose number lacks the highest bit.
+  UnexpectedNode** kept = &buckets_[created & (bucket_mask_ >> 1)];
+  UnexpectedNode** moved = &buckets_[created];
+  for (UnexpectedNode* leader = *kept; leader != nullptr;) {
+    UnexpectedNode*& next = leader->links[number_].next_in_bucket;
+    const bool moves = (hash_of(leader->match_bits, leader->source) & bucket_mask_) == created;
+    UnexpectedNode**& end = moves ? moved : kept;
+    *end = leader;
+    end = &next;
+    leader = next;
+  }
+  *kept = nullptr;
+  *moved = nullptr;
+}
+
+// All buckets are empty: any number of them will do. After a burst, a small list shall not be
+// spread over the caches again.
+void KeyedHeaderIndex::shrink_empty() noexcept {
+  const uint32_t wanted = std::max(smallest_bucket_count, most_leaders_ * 2);
+  if (wanted < bucket_count_) {
+    bucket_count_ = wanted;
+    bucket_mask_ = std::bit_ceil(wanted) - 1;
+  }
+  most_leaders_ = 0;
+}
+
+}  // namespace lintel
