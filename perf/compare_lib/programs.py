@@ -67,14 +67,17 @@ class Ucx:
         iterations = iterations_for(size_bytes, 200_000, 300_000_000)
         return self._measure("tag_lat", size_bytes, iterations)["overall_us"] * 1e3
 
+    def stream(self, size_bytes):
+        """(messages per second, GiB/s)"""
+        iterations = iterations_for(size_bytes, 1_500_000, 1_500_000_000)
+        answer = self._measure("tag_bw", size_bytes, iterations)
+        return answer["rate"], answer["mib_per_s"] / 1024
+
     def rate(self, size_bytes):
-        return self._stream(size_bytes)["rate"]
+        return self.stream(size_bytes)[0]
 
     def bandwidth(self, size_bytes):
-        return self._stream(size_bytes)["mib_per_s"] / 1024
-
-    def _stream(self, size_bytes):
-        return self._measure("tag_bw", size_bytes, iterations_for(size_bytes, 1_500_000, 1_500_000_000))
+        return self.stream(size_bytes)[1]
 
 
 class Libfabric:

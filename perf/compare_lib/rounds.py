@@ -6,7 +6,7 @@ the median over the rounds is reported with its quartiles.
 """
 
 import statistics
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 
 @dataclass
@@ -21,14 +21,12 @@ class Summary:
     @staticmethod
     def of(values):
         values = sorted(values)
-        if len(values) == 1:
-            lower = upper = values[0]
-        else:
+        lower = upper = values[0]
+        if len(values) > 1:
             lower, _, upper = statistics.quantiles(values, n=4, method="inclusive")
         return Summary(statistics.median(values), lower, upper, values[0], values[-1], len(values))
 
-    def as_dict(self):
-        return dict(self.__dict__)
+    as_dict = asdict
 
 
 def alternate(measurements, rounds, progress):
@@ -41,7 +39,7 @@ def alternate(measurements, rounds, progress):
     names = list(measurements)
     for index in range(rounds):
         for name in names if index % 2 == 0 else reversed(names):
-            progress(name, index + 1, rounds)
+            progress(f"round {index + 1} of {rounds}: {name}")
             values[name].append(measurements[name]())
     return values
 

@@ -1,0 +1,136 @@
+"""The targets of the library, and how each is measured.
+
+A row compares the median of its values with two bounds: what must be reached at least, and the aim.
+Nothing here knows a result; only the bounds are written down.
+"""
+
+from dataclasses import dataclass, field
+
+from .rounds import Summary, alternate, ratios
+
+KIB = 1024
+MIB = 1024 * KIB
+DEEP = 10_000
+SHALLOW_UNEXPECTED = 10
+
+
+@dataclass
+class Target:
+    """A bound in the row's unit. `upwards`: larger values are better."""
+
+    at_least: float
+    aim: float
+    upwards: bool = False
+
+    def verdict(self, value):
+        def reaches(bound):
+            return value >= bound if self.upwards else value <= bound
+
+        if reaches(self.aim):
+            return "aim reached"
+        return "reached" if reaches(self.at_least) else "MISSED"
+
+
+@dataclass
+class Row:
+    name: str
+    unit: str
+    target: Target
+    values: list  # one a round; their median is the result
+    measured: dict = field(default_factory=dict)  # name with unit -> the plain numbers behind a ratio
+    note: str = ""
+
+    @property
+    def summary(self):
+        return Summary.of(self.values)
+
+    @property
+    def verdict(self):
+        return self.target.verdict(self.summary.median)
+
+    def as_dict(self):
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "at_least": self.target.at_least,
+            "aim": self.target.aim,
+            "larger_is_better": self.target.upwards,
+            "verdict": self.verdict,
+            "result": self.summary.as_dict(),
+            "values": self.values,
+            "measured": {name: Summary.of(values).as_dict() for name, values in self.measured.items()},
+            "note": self.note,
+        }
+
+
+def latency_rows(lintel, ucx, floor, rounds, progress):
+    """8-byte half round trips beside UCX and beside the machine's cache line."""
+    values = alternate(
+        {
+            "cache line": floor.cache_line_ns,
+            "Lintel put": lambda: lintel.put_latency_ns(8),
+            **({"UCX tag_lat": lambda: ucx.latency_ns(8)} if ucx else {}),
+            "Lintel list entry": lambda: lintel.put_latency_ns(8, matching=False, events="counting"),
+        },
+        rounds,
+        progress,
+    )
+    put, line, plain = values["Lintel put"], values["cache line"], values["Lintel list entry"]
+    rows = []
+    if ucx:
+        tag = values["UCX tag_lat"]
+        rows.append(Row("8-byte matching put, full events, half round trip", "x tag_lat", Target(1.0, 0.65),
+                        ratios(put, tag), {"Lintel ns": put, "UCX tag_lat ns": tag}))
+    rows.append(Row("the same beside the cache-line ping-pong", "x cache line", Target(3, 2),
+                    ratios(put, line), {"Lintel ns": put, "cache line ns": line}))
+    if ucx:
+        rows.append(Row("8-byte put to a list entry, counting events", "x tag_lat", Target(0.9, 0.6),
+                        ratios(plain, tag), {"Lintel ns": plain, "UCX tag_lat ns": tag}))
+    return rows
+
+
+def rate_rows(lintel, ucx, rounds, progress):
+    values = alternate(
+        {"Lintel rate": lambda: lintel.put_rate(8), "UCX tag_bw": lambda: ucx.rate(8)}, rounds, progress
+    )
+    ours, theirs = values["Lintel rate"], values["UCX tag_bw"]
+    return [Row("8-byte puts a second, counted acknowledgments, window 256", "x tag_bw",
+                Target(1.0, 1.4, upwards=True), ratios(ours, theirs),
+                {"Lintel 1/s": ours, "UCX tag_bw 1/s": theirs})]
+
+
+def bandwidth_rows(lintel, ucx, rounds, progress):
+    rows = []
+    for size, name in ((4 * KIB, "4 KiB"), (64 * KIB, "64 KiB"), (MIB, "1 MiB")):
+        values = alternate(
+            {
+                f"Lintel {name}": lambda size=size: lintel.put_bandwidth(size),
+                f"UCX {name}": lambda size=size: ucx.bandwidth(size),
+            },
+            rounds,
+            progress,
+        )
+        ours, theirs = values.values()
+        rows.append(Row(f"bandwidth at {name}, one buffer reused", "x tag_bw", Target(1.0, 1.3, upwards=True),
+                        ratios(ours, theirs), {"Lintel GiB/s": ours, "UCX tag_bw GiB/s": theirs}))
+    return rows
+
+
+def depth_rows(lintel, rounds, progress):
+    values = alternate(
+        {
+            "match depth 0": lambda: lintel.depth_latency_ns(0),
+            f"match depth {DEEP}": lambda: lintel.depth_latency_ns(DEEP),
+            f"unexpected {SHALLOW_UNEXPECTED}": lambda: lintel.append_ns(SHALLOW_UNEXPECTED),
+            f"unexpected {DEEP}": lambda: lintel.append_ns(DEEP),
+        },
+        rounds,
+        progress,
+    )
+    none, deep, few, many = values.values()
+    return [
+        Row(f"half round trip with {DEEP} entries before the match", "x none", Target(1.1, 1.0),
+            ratios(deep, none), {"none ns": none, f"{DEEP} ns": deep}),
+        Row(f"append that claims one of {DEEP} unexpected headers", f"x that of {SHALLOW_UNEXPECTED}",
+            Target(1.5, 1.1), ratios(many, few), {f"{SHALLOW_UNEXPECTED} ns": few, f"{DEEP} ns": many}),
+    ]
