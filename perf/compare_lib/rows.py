@@ -134,3 +134,25 @@ def depth_rows(lintel, rounds, progress):
         Row(f"append that claims one of {DEEP} unexpected headers", f"x that of {SHALLOW_UNEXPECTED}",
             Target(1.5, 1.1), ratios(many, few), {f"{SHALLOW_UNEXPECTED} ns": few, f"{DEEP} ns": many}),
     ]
+
+
+def alone_rows(lintel, rounds, progress):
+    """What needs nobody to compare with."""
+    values = alternate(
+        {
+            "chain of triggered increments": lintel.triggered_increment_ns,
+            "idle processes": lintel.idle,
+            "get from a computing process": lintel.get_from_computing_ms,
+            "8 processes on 2 cores": lambda: lintel.crowd_latency_us(8),
+        },
+        rounds,
+        progress,
+    )
+    chain, idle, computing, crowd = values.values()
+    return [
+        Row("one triggered increment in a chain", "ns", Target(50, 10), chain),
+        Row("processor time of an idle process", "% of a core", Target(0.5, 0.0), [cpu for cpu, _ in idle]),
+        Row("4 MiB get from a process that computes", "ms", Target(5, 1.5), computing),
+        Row("8 processes waiting on 2 cores, ping-pong", "us", Target(40, 10), crowd),
+        Row("resident memory with one default interface", "MiB", Target(24, 8), [mib for _, mib in idle]),
+    ]
