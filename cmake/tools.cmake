@@ -15,10 +15,23 @@ function(lintel_add_tool name library)
                                              "${PROJECT_SOURCE_DIR}/tools/${name}")
   target_link_libraries(${name} PRIVATE ${library} lintel_options Threads::Threads)
   target_compile_definitions(${name} PRIVATE LINTEL_VERSION="${PROJECT_VERSION}")
+  # Installed programs find the library beside them, wherever the tree is moved.
+  file(RELATIVE_PATH bin_to_lib "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
   install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endfunction()
 
 if(LINTEL_TOOLS)
+  # Both are headers only, so that the programs need nothing more at run time.
+  foreach(header CLI/CLI.hpp nlohmann/json.hpp)
+    string(MAKE_C_IDENTIFIER "LINTEL_${header}" variable)
+    find_path(${variable} ${header})
+    mark_as_advanced(${variable})
+    if(NOT ${variable})
+      message(FATAL_ERROR "The tools need ${header}: install libcli11-dev and nlohmann-json3-dev, "
+                          "or configure with -DLINTEL_TOOLS=OFF")
+    endif()
+  endforeach()
   lintel_add_tool(ptl_info lintel_objects)
   lintel_add_tool(ptl_perf portals)
 endif()

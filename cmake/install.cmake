@@ -1,0 +1,35 @@
+# Installation: headers, library, pkg-config module `portals4`, CMake package `Portals4`.
+# Both packages carry the version of the interface, since that is what clients ask for.
+
+include(CMakePackageConfigHelpers)
+
+file(GLOB public_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/*.h")
+install(FILES ${public_headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(
+  TARGETS portals
+  EXPORT Portals4Targets
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+
+set(package_directory "${CMAKE_INSTALL_LIBDIR}/cmake/Portals4")
+install(
+  EXPORT Portals4Targets
+  NAMESPACE Portals4::
+  DESTINATION "${package_directory}")
+configure_package_config_file(
+  cmake/package/Portals4Config.cmake.in "${PROJECT_BINARY_DIR}/package/Portals4Config.cmake"
+  INSTALL_DESTINATION "${package_directory}")
+write_basic_package_version_file(
+  "${PROJECT_BINARY_DIR}/package/Portals4ConfigVersion.cmake"
+  VERSION ${LINTEL_API_VERSION}
+  COMPATIBILITY SameMajorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/package/Portals4Config.cmake"
+              "${PROJECT_BINARY_DIR}/package/Portals4ConfigVersion.cmake"
+        DESTINATION "${package_directory}")
+
+# Relative, so that the installed tree can be moved.
+file(RELATIVE_PATH pc_to_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+configure_file(cmake/package/portals4.pc.in "${PROJECT_BINARY_DIR}/package/portals4.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/package/portals4.pc"
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
