@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "components/repeated.h"
+#include "repeated.h"
 #include "core/counting_event.h"
 
 namespace lintel::components {

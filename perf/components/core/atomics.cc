@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "components/repeated.h"
+#include "repeated.h"
 #include "core/atomics.h"
 
 namespace lintel::components {

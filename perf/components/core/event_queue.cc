@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "components/repeated.h"
+#include "repeated.h"
 #include "core/event_queue.h"
 
 namespace lintel::components {
@@ -10,11 +10,9 @@ namespace {
 
 WaitGate gate;
 
-ptl_event_t put_event(uint64_t number) {
+ptl_event_t put_event() {
   ptl_event_t event{};
   event.type = PTL_EVENT_PUT;
-  event.hdr_data = number;
-  event.match_bits = number;
   return event;
 }
 
@@ -29,10 +27,11 @@ class OpenQueue {
 // One event at a time: the queue is as good as empty, as in a ping-pong.
 void post_and_get(benchmark::State& state) {
   OpenQueue open(static_cast<ptl_size_t>(state.range(0)));
-  uint64_t number = 0;
+  ptl_event_t posted = put_event();
   ptl_event_t event;
   for (auto _ : state) {
-    open.queue.post(put_event(++number));
+    ++posted.hdr_data;
+    open.queue.post(posted);
     if (open.queue.get(&event) != GetStatus::ok) std::abort();
     benchmark::DoNotOptimize(event);
   }
@@ -41,11 +40,12 @@ void post_and_get(benchmark::State& state) {
 // With a place reserved beforehand, as entries with flow control need it (spec 2.8).
 void reserve_post_get(benchmark::State& state) {
   OpenQueue open(static_cast<ptl_size_t>(state.range(0)));
-  uint64_t number = 0;
+  ptl_event_t posted = put_event();
   ptl_event_t event;
   for (auto _ : state) {
     if (!open.queue.try_reserve()) std::abort();
-    open.queue.post_reserved(put_event(++number));
+    ++posted.hdr_data;
+    open.queue.post_reserved(posted);
     if (open.queue.get(&event) != GetStatus::ok) std::abort();
     benchmark::DoNotOptimize(event);
   }
@@ -61,9 +61,10 @@ void get_from_empty(benchmark::State& state) {
 void fill_and_empty(benchmark::State& state) {
   OpenQueue open(static_cast<ptl_size_t>(state.range(0)));
   const auto count = static_cast<uint64_t>(state.range(0));
+  const ptl_event_t posted = put_event();
   ptl_event_t event;
   for (auto _ : state) {
-    for (uint64_t number = 0; number < count; ++number) open.queue.post(put_event(number));
+    for (uint64_t number = 0; number < count; ++number) open.queue.post(posted);
     for (uint64_t number = 0; number < count; ++number)
       if (open.queue.get(&event) != GetStatus::ok) std::abort();
   }
@@ -73,8 +74,8 @@ void fill_and_empty(benchmark::State& state) {
 // Nobody takes events: every post overwrites the oldest (spec 3.13.5).
 void overwrite(benchmark::State& state) {
   OpenQueue open(static_cast<ptl_size_t>(state.range(0)));
-  uint64_t number = 0;
-  for (auto _ : state) open.queue.post(put_event(++number));
+  const ptl_event_t posted = put_event();
+  for (auto _ : state) open.queue.post(posted);
 }
 
 void by_count(benchmark::internal::Benchmark* benchmark) {

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "components/repeated.h"
+#include "repeated.h"
 #include "core/unexpected_list.h"
 
 namespace lintel::components {

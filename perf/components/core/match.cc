@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "components/repeated.h"
+#include "repeated.h"
 #include "core/match_list.h"
 
 namespace lintel::components {
