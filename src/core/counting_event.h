@@ -79,7 +79,7 @@ class alignas(128) CountingEvent {
   }
 
  private:
-  friend class TriggerHold;
+  friend struct TriggerWork;
   struct Chain {
     TriggeredOperation* first = nullptr;
     TriggeredOperation* last = nullptr;
@@ -89,8 +89,11 @@ class alignas(128) CountingEvent {
       last = &operation;
     }
   };
-  struct Move;
-  struct ThreadWork;
+  // A counter that was moved, and where to.
+  struct Move {
+    CountingEvent* counter;
+    uint64_t value;
+  };
   class ReleaseBatch;
 
   // The locked change before it and attach()'s locked store of the threshold before its look at the
@@ -99,15 +102,11 @@ class alignas(128) CountingEvent {
     return value >= next_threshold_.load(std::memory_order_seq_cst);
   }
   void fire(uint64_t value) noexcept;
+  static void follow(Move move, ReleaseBatch& released) noexcept;
   [[nodiscard]] bool fire_locked(uint64_t value, ReleaseBatch& released, Move& move) noexcept;
-  void follow(Move move, ReleaseBatch& released) noexcept;
   [[nodiscard]] static bool apply(const TriggeredOperation& operation, Move& move) noexcept;
-  void run() noexcept;
+  void run_batch() noexcept;
   [[nodiscard]] TriggeredOperation* take_all() noexcept;
-  void update_threshold() noexcept {
-    next_threshold_.store(queue_.next_threshold(), std::memory_order_relaxed);
-  }
-  static void run_thread_work() noexcept;
 
   std::atomic<uint64_t> success_{0};
   std::atomic<uint64_t> failure_{0};
@@ -125,13 +124,30 @@ class alignas(128) CountingEvent {
 };
 static_assert(sizeof(CountingEvent) == 128);
 
+// Counters whose operations this thread has to run, in the order in which they were reached.
+struct TriggerWork {
+  CountingEvent* first = nullptr;
+  CountingEvent* last = nullptr;
+  unsigned holds = 0;
+  bool running = false;
+
+  void add(CountingEvent& counter) noexcept;
+  void run_unless_postponed() noexcept;
+};
+
+// Initial-exec: no call into the dynamic linker on the message path.
+[[gnu::tls_model("initial-exec")]] inline constinit thread_local TriggerWork trigger_work;
+
 // While one exists on a thread, operations that this thread's changes of counters reach are not run
 // but collected; the end of the outermost one runs them. For callers that hold a lock which the
 // executor may need.
 class TriggerHold {
  public:
-  TriggerHold() noexcept;
-  ~TriggerHold();
+  TriggerHold() noexcept { ++trigger_work.holds; }
+  ~TriggerHold() {
+    if (--trigger_work.holds == 0 && trigger_work.first != nullptr) [[unlikely]]
+      trigger_work.run_unless_postponed();
+  }
   TriggerHold(const TriggerHold&) = delete;
   TriggerHold& operator=(const TriggerHold&) = delete;
 };

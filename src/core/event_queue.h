@@ -28,10 +28,6 @@ enum class GetStatus : uint8_t {
 
 class EventQueue {
  public:
-  // Belong to the owner of the pool.
-  std::atomic<uint32_t> next_free{0};
-  std::atomic<uint32_t> generation{0};
-
   EventQueue() = default;
   EventQueue(const EventQueue&) = delete;
   EventQueue& operator=(const EventQueue&) = delete;

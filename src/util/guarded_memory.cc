@@ -1,0 +1,217 @@
+// The recovery points and the signal handler behind guarded_memory.h.
+// Message path, except install_fault_handler() and what follows a fault.
+#include "util/guarded_memory.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <ucontext.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "util/config.h"
+#include "util/spin_lock.h"
+
+namespace lintel {
+namespace {
+
+// The thread sanitizer keeps a call stack of its own and mends it only in the C library's longjmp;
+// without it, the compiler's own pair saves most of the cost.
+#if defined(__SANITIZE_THREAD__)
+using JumpBuffer = jmp_buf;
+#define LINTEL_SET_JUMP(buffer) _setjmp(buffer)
+#else
+using JumpBuffer = void* [5];
+#define LINTEL_SET_JUMP(buffer) __builtin_setjmp(buffer)
+#endif
+
+struct RecoveryPoint {
+  JumpBuffer buffer;
+  RecoveryPoint* outer;
+};
+
+// Initial-exec: a plain load in the handler, where a lazily allocated block would call malloc.
+// Volatile, as the handler reads it at any point of the thread.
+[[gnu::tls_model("initial-exec")]] constinit thread_local RecoveryPoint* volatile innermost =
+    nullptr;
+
+// A scope in which faults lead back to `point`.
+class Armed {
+ public:
+  explicit Armed(RecoveryPoint& point) noexcept : outer_(innermost) {
+    point.outer = outer_;
+    innermost = &point;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~Armed() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    innermost = outer_;
+  }
+  Armed(const Armed&) = delete;
+  Armed& operator=(const Armed&) = delete;
+
+ private:
+  RecoveryPoint* outer_;
+};
+
+[[noreturn]] void resume_at(RecoveryPoint* point) noexcept {
+#if defined(__SANITIZE_THREAD__)
+  longjmp(point->buffer, 1);
+#else
+  __builtin_longjmp(point->buffer, 1);
+#endif
+}
+
+// Makes the return from the handler continue in resume_at(), so that the kernel puts the signal mask
+// and the alternate stack back as after any signal.
+void redirect(void* context, RecoveryPoint* point) noexcept {
+#if defined(__x86_64__)
+  greg_t* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  constexpr greg_t red_zone = 128;
+  constexpr greg_t direction_flag = 0x400;
+  registers[REG_RSP] = ((registers[REG_RSP] - red_zone) & ~greg_t{15}) - 8;
+  registers[REG_RIP] = reinterpret_cast<greg_t>(&resume_at);
+  registers[REG_RDI] = reinterpret_cast<greg_t>(point);
+  registers[REG_EFL] &= ~direction_flag;
+#else
+  // SA_NODEFER and an empty mask: there is nothing to put back.
+  static_cast<void>(context);
+  resume_at(point);
+#endif
+}
+
+constexpr int caught_signals[] = {SIGSEGV, SIGBUS};
+
+struct PreviousHandler {
+  struct sigaction action;
+  bool known;
+};
+PreviousHandler previous_handlers[2];
+SpinLock install_lock;
+
+[[nodiscard]] PreviousHandler& previous_handler(int signal_number) noexcept {
+  return previous_handlers[signal_number == SIGSEGV ? 0 : 1];
+}
+
+void restore_default(int signal_number) noexcept {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  sigaction(signal_number, &action, nullptr);
+}
+
+// A fault that is not ours, or a signal that somebody sent.
+void pass_on(int signal_number, siginfo_t* info, void* context) noexcept {
+  const struct sigaction& action = previous_handler(signal_number).action;
+  const bool sent = info->si_code <= 0;
+  const bool takes_info = (action.sa_flags & SA_SIGINFO) != 0;
+  if (!takes_info && (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN)) {
+    // The kernel does not let a process ignore a fault.
+    if (sent && action.sa_handler == SIG_IGN) return;
+    restore_default(signal_number);
+    if (sent) raise(signal_number);  // a fault repeats itself when we return
+    return;
+  }
+  if ((action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) restore_default(signal_number);
+  // The mask that the kernel would have set for that handler; the return from ours puts it back.
+  sigset_t blocked = action.sa_mask;
+  if ((action.sa_flags & SA_NODEFER) == 0) sigaddset(&blocked, signal_number);
+  pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
+  if (takes_info) {
+    action.sa_sigaction(signal_number, info, context);
+  } else {
+    action.sa_handler(signal_number);
+  }
+}
+
+void on_fault(int signal_number, siginfo_t* info, void* context) noexcept {
+  RecoveryPoint* const point = innermost;
+  if (point == nullptr || info->si_code <= 0) {
+    pass_on(signal_number, info, context);
+    return;
+  }
+  innermost = point->outer;
+  redirect(context, point);
+}
+
+#if defined(__SANITIZE_THREAD__)
+// An interceptor that is left by a fault would leave the sanitizer's state behind.
+__attribute__((no_sanitize("thread"))) void copy_bytes(void* destination, const void* source,
+                                                       size_t bytes) noexcept {
+  volatile char* to = static_cast<char*>(destination);
+  const volatile char* from = static_cast<const char*>(source);
+  for (size_t i = 0; i < bytes; ++i) to[i] = from[i];
+}
+#else
+template <typename Word>
+inline void copy_both_ends(char* to, const char* from, size_t bytes) noexcept {
+  Word first;
+  Word last;
+  std::memcpy(&first, from, sizeof(Word));
+  std::memcpy(&last, from + bytes - sizeof(Word), sizeof(Word));
+  std::memcpy(to, &first, sizeof(Word));
+  std::memcpy(to + bytes - sizeof(Word), &last, sizeof(Word));
+}
+
+inline void copy_bytes(void* destination, const void* source, size_t bytes) noexcept {
+  char* to = static_cast<char*>(destination);
+  const char* from = static_cast<const char*>(source);
+  if (bytes > 16) {
+    std::memcpy(to, from, bytes);
+  } else if (bytes >= 8) {
+    copy_both_ends<uint64_t>(to, from, bytes);
+  } else if (bytes >= 4) {
+    copy_both_ends<uint32_t>(to, from, bytes);
+  } else if (bytes >= 2) {
+    copy_both_ends<uint16_t>(to, from, bytes);
+  } else {
+    *to = *from;
+  }
+}
+#endif
+
+}  // namespace
+
+void install_fault_handler() noexcept {
+  if (!config_bool(ConfigKey::segv_handler)) return;
+  install_lock.lock();
+  for (const int signal_number : caught_signals) {
+    PreviousHandler& previous = previous_handler(signal_number);
+    struct sigaction current {};
+    if (sigaction(signal_number, nullptr, &current) != 0) continue;
+    const bool takes_info = (current.sa_flags & SA_SIGINFO) != 0;
+    if (takes_info && current.sa_sigaction == on_fault) continue;
+    // A handler that the application put in place of ours may pass faults on to ours: in front of
+    // it, ours would pass them in a circle.
+    const bool is_function =
+        takes_info || (current.sa_handler != SIG_DFL && current.sa_handler != SIG_IGN);
+    if (previous.known && is_function) continue;
+    previous.action = current;
+    previous.known = true;
+    struct sigaction action {};
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+    sigemptyset(&action.sa_mask);
+    sigaction(signal_number, &action, nullptr);
+  }
+  install_lock.unlock();
+}
+
+bool guarded_copy(void* destination, const void* source, size_t bytes) noexcept {
+  if (bytes == 0) return true;
+  RecoveryPoint point;
+  if (LINTEL_SET_JUMP(point.buffer) != 0) return false;
+  Armed armed(point);
+  copy_bytes(destination, source, bytes);
+  return true;
+}
+
+bool guarded_call(void (*action)(void*), void* argument) noexcept {
+  RecoveryPoint point;
+  if (LINTEL_SET_JUMP(point.buffer) != 0) return false;
+  Armed armed(point);
+  action(argument);
+  return true;
+}
+
+}  // namespace lintel
