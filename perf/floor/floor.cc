@@ -35,7 +35,7 @@ constexpr std::size_t mib = 1024 * kib;
 
 struct Options {
   int cpus[2] = {0, 1};
-  int duration_ms = 60;              // of each single measurement
+  int duration_ms = 60;                // of each single measurement
   std::size_t cold_bytes = 256 * mib;  // region walked by the cold copies
   bool only_ping_pong = false;
 };
@@ -58,7 +58,8 @@ void pin_to(int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(static_cast<unsigned>(cpu), &set);
-  if (sched_setaffinity(0, sizeof set, &set) != 0) fail("cannot pin to the requested core (--cpus)");
+  if (sched_setaffinity(0, sizeof set, &set) != 0)
+    fail("cannot pin to the requested core (--cpus)");
 }
 
 double seconds_since(Clock::time_point start) {
@@ -66,7 +67,8 @@ double seconds_since(Clock::time_point start) {
 }
 
 char* allocate(std::size_t length_bytes) {
-  void* memory = mmap(nullptr, length_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, length_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) fail("cannot allocate a buffer");
   std::memset(memory, 1, length_bytes);
   return static_cast<char*>(memory);
@@ -158,16 +160,16 @@ void print_throughputs(const char* name, const std::vector<Throughput>& rows) {
   std::printf("  \"%s\": [", name);
   const char* separator = "\n";
   for (const Throughput& row : rows) {
-    std::printf("%s    {\"bytes\": %zu, \"hot_gib_per_s\": %.3f, \"cold_gib_per_s\": %.3f}", separator,
-                row.length_bytes, row.hot, row.cold);
+    std::printf("%s    {\"bytes\": %zu, \"hot_gib_per_s\": %.3f, \"cold_gib_per_s\": %.3f}",
+                separator, row.length_bytes, row.hot, row.cold);
     separator = ",\n";
   }
   std::printf("\n  ],\n");
 }
 
 // Empty where the kernel forbids reading the other process.
-std::vector<Throughput> measure_remote_read(char* destination, std::uint64_t source_address, pid_t peer,
-                                            const Options& options) {
+std::vector<Throughput> measure_remote_read(char* destination, std::uint64_t source_address,
+                                            pid_t peer, const Options& options) {
   auto* source = reinterpret_cast<char*>(source_address);
   const auto read_peer = [peer](char* to, char* from, std::size_t length) {
     const iovec local{to, length};
@@ -240,7 +242,8 @@ Options parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
-  void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) fail("cannot map shared memory");
   auto& shared = *new (memory) Shared;
   shared.ping.store(1);
@@ -258,8 +261,9 @@ int main(int argc, char** argv) {
   std::printf("{\n");
   if (!options.only_ping_pong) {
     char* destination = allocate(options.cold_bytes);
-    print_throughputs("process_vm_readv", measure_remote_read(destination, shared.buffer_address.load(),
-                                                              partner, options));
+    print_throughputs(
+        "process_vm_readv",
+        measure_remote_read(destination, shared.buffer_address.load(), partner, options));
     shared.finished.store(true);  // memcpy runs with the other core at rest
     char* source = allocate(options.cold_bytes);
     print_throughputs("memcpy", measure_sizes(destination, source, options,
@@ -269,8 +273,9 @@ int main(int argc, char** argv) {
                                               }));
   }
   shared.finished.store(true);
-  std::printf("  \"cache_line_one_way_ns\": {\"average\": %.1f, \"minimum\": %.1f, \"maximum\": %.1f},\n",
-              line.average_ns, line.minimum_ns, line.maximum_ns);
+  std::printf(
+      "  \"cache_line_one_way_ns\": {\"average\": %.1f, \"minimum\": %.1f, \"maximum\": %.1f},\n",
+      line.average_ns, line.minimum_ns, line.maximum_ns);
   std::printf("  \"cpus\": [%d, %d]\n}\n", options.cpus[0], options.cpus[1]);
   waitpid(partner, nullptr, 0);
   return 0;

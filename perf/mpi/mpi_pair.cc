@@ -88,14 +88,16 @@ Options parse(int argc, char** argv) {
     const char* value = i + 1 < argc ? argv[i + 1] : "";
     if (name == "--bandwidth") {
       options.bandwidth = true;
-    } else if (name == "--cpus" && std::sscanf(value, "%d,%d", &options.cpus[0], &options.cpus[1]) == 2) {
+    } else if (name == "--cpus" &&
+               std::sscanf(value, "%d,%d", &options.cpus[0], &options.cpus[1]) == 2) {
       ++i;
     } else if (name == "--duration-ms" && std::sscanf(value, "%d", &options.duration_ms) == 1) {
       ++i;
     } else if (name == "--sizes") {
       options.sizes.clear();
       std::string list = value;
-      for (char* item = std::strtok(list.data(), ","); item != nullptr; item = std::strtok(nullptr, ","))
+      for (char* item = std::strtok(list.data(), ","); item != nullptr;
+           item = std::strtok(nullptr, ","))
         options.sizes.push_back(std::atoi(item));
       ++i;
     } else {

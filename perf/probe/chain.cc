@@ -1,7 +1,7 @@
 // A chain of triggered increments: each increment moves the counter that triggers the next one.
 //
-// The chain goes round a ring of counters with rising thresholds, so that its length is not bound by
-// the number of counters an interface may have.
+// The chain goes round a ring of counters with rising thresholds, so that its length is not bound
+// by the number of counters an interface may have.
 #include <algorithm>
 #include <cstdio>
 #include <vector>
@@ -28,7 +28,8 @@ double one_increment_ns(ptl_handle_ni_t interface, std::size_t length) {
   const double start = now_s();
   check(PtlCTInc(ring[0], one), "PtlCTInc");
   ptl_ct_event_t reached;
-  check(PtlCTWait(ring[length % counters_in_ring], length / counters_in_ring, &reached), "PtlCTWait");
+  check(PtlCTWait(ring[length % counters_in_ring], length / counters_in_ring, &reached),
+        "PtlCTWait");
   const double elapsed = now_s() - start;
   for (auto counter : ring) check(PtlCTFree(counter), "PtlCTFree");
   return elapsed / static_cast<double>(length) * 1e9;

@@ -1,4 +1,5 @@
-// A get must not wait for the target to call Portals (spec 1.2: progress is the library's business).
+// A get must not wait for the target to call Portals (spec 1.2: progress is the library's
+// business).
 //
 // The target is pinned to a core of its own and computes there, so that its progress has to come in
 // between; the initiator waits on the other core.
@@ -34,7 +35,8 @@ void compute(Meeting& meeting, const Options& options) {
   meeting.target_id = (std::uint64_t{process.id().phys.nid} << 32) | process.id().phys.pid;
   meeting.computing = true;
   while (!meeting.stop.load(std::memory_order_relaxed))
-    meeting.steps.store(meeting.steps.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    meeting.steps.store(meeting.steps.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_relaxed);
 }
 
 void get_from_it(Meeting& meeting, const Options& options) {
@@ -76,10 +78,11 @@ void measure_computing_get(const Options& options) {
       compute(*meeting, options);
   }));
   std::sort(std::begin(meeting->milliseconds), std::end(meeting->milliseconds));
-  std::printf("{\"bytes\": %zu, \"first_ms\": %.3f, \"median_ms\": %.3f, \"maximum_ms\": %.3f, "
-              "\"target_computed_throughout\": %s}\n",
-              length_bytes, meeting->first_ms, meeting->milliseconds[repetitions / 2],
-              meeting->milliseconds[repetitions - 1], meeting->computed_throughout ? "true" : "false");
+  std::printf(
+      "{\"bytes\": %zu, \"first_ms\": %.3f, \"median_ms\": %.3f, \"maximum_ms\": %.3f, "
+      "\"target_computed_throughout\": %s}\n",
+      length_bytes, meeting->first_ms, meeting->milliseconds[repetitions / 2],
+      meeting->milliseconds[repetitions - 1], meeting->computed_throughout ? "true" : "false");
 }
 
 }  // namespace probe

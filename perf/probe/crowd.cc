@@ -17,7 +17,7 @@ constexpr std::size_t length_bytes = 8;
 
 struct Player {
   std::atomic<std::uint64_t> id;
-  double average_us;                      // half round trip
+  double average_us;  // half round trip
   double maximum_us;
 };
 
@@ -92,13 +92,13 @@ void play(int index, Crowd& crowd, const Options& options) {
 }  // namespace
 
 void measure_crowd(const Options& options) {
-  if (options.processes < 2 || options.processes > maximum_processes || options.processes % 2 != 0) {
+  if (options.processes < 2 || options.processes > maximum_processes ||
+      options.processes % 2 != 0) {
     std::fprintf(stderr, "perf_probe: --processes must be even, from 2 to %d\n", maximum_processes);
     std::exit(2);
   }
   auto* crowd = static_cast<Crowd*>(allocate_shared(sizeof(Crowd)));
-  join_children(
-      fork_children(options.processes, [&](int index) { play(index, *crowd, options); }));
+  join_children(fork_children(options.processes, [&](int index) { play(index, *crowd, options); }));
   const int pairs = options.processes / 2;
   double sum = 0;
   double slowest = 0;
@@ -109,9 +109,10 @@ void measure_crowd(const Options& options) {
     slowest = std::max(slowest, player.average_us);
     longest = std::max(longest, player.maximum_us);
   }
-  std::printf("{\"processes\": %d, \"average_us\": %.3f, \"slowest_pair_us\": %.3f, "
-              "\"longest_us\": %.1f}\n",
-              options.processes, sum / pairs, slowest, longest);
+  std::printf(
+      "{\"processes\": %d, \"average_us\": %.3f, \"slowest_pair_us\": %.3f, "
+      "\"longest_us\": %.1f}\n",
+      options.processes, sum / pairs, slowest, longest);
 }
 
 }  // namespace probe

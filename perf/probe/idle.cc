@@ -11,8 +11,8 @@ namespace probe {
 
 namespace {
 
-// The progress thread polls for a moment after the last message before it goes to sleep; that moment
-// belongs to the message, not to idleness.
+// The progress thread polls for a moment after the last message before it goes to sleep; that
+// moment belongs to the message, not to idleness.
 constexpr double settle_s = 0.1;
 
 struct Report {
@@ -31,7 +31,8 @@ double resident_mib() {
   if (file == nullptr || std::fscanf(file, "%ld %ld", &total_pages, &resident_pages) != 2)
     resident_pages = 0;
   if (file != nullptr) std::fclose(file);
-  return static_cast<double>(resident_pages) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
+  return static_cast<double>(resident_pages) * static_cast<double>(sysconf(_SC_PAGESIZE)) /
+         (1 << 20);
 }
 
 double processor_time_s() {
@@ -78,10 +79,11 @@ void run(int index, Report* reports, const Options& options) {
 void measure_idle(const Options& options) {
   auto* reports = static_cast<Report*>(allocate_shared(2 * sizeof(Report)));
   join_children(fork_children(2, [&](int index) { run(index, reports, options); }));
-  std::printf("{\"cpu_percent\": %.4f, \"rss_before_mib\": %.2f, \"rss_interface_mib\": %.2f, "
-              "\"rss_peer_mib\": %.2f}\n",
-              (reports[0].cpu_percent + reports[1].cpu_percent) / 2, reports[0].rss_before_mib,
-              reports[0].rss_interface_mib, reports[0].rss_peer_mib);
+  std::printf(
+      "{\"cpu_percent\": %.4f, \"rss_before_mib\": %.2f, \"rss_interface_mib\": %.2f, "
+      "\"rss_peer_mib\": %.2f}\n",
+      (reports[0].cpu_percent + reports[1].cpu_percent) / 2, reports[0].rss_before_mib,
+      reports[0].rss_interface_mib, reports[0].rss_peer_mib);
 }
 
 }  // namespace probe

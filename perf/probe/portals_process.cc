@@ -33,7 +33,8 @@ void pin_to(int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(static_cast<unsigned>(cpu), &set);
-  if (sched_setaffinity(0, sizeof set, &set) != 0) fail("perf_probe: cannot pin to a core (--cpus)");
+  if (sched_setaffinity(0, sizeof set, &set) != 0)
+    fail("perf_probe: cannot pin to a core (--cpus)");
 }
 
 double now_s() {
@@ -85,8 +86,8 @@ void join_children(const std::vector<pid_t>& children) {
 
 PortalsProcess::PortalsProcess() {
   check(PtlInit(), "PtlInit");
-  check(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr, nullptr,
-                  &interface_),
+  check(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr,
+                  nullptr, &interface_),
         "PtlNIInit");
   check(PtlGetPhysId(interface_, &id_), "PtlGetPhysId");
   check(PtlEQAlloc(interface_, 1024, &events_), "PtlEQAlloc");
@@ -124,7 +125,8 @@ void PortalsProcess::bind(void* start, std::size_t length_bytes) {
 }
 
 void PortalsProcess::put(ptl_process_t target, std::size_t length_bytes) const {
-  check(PtlPut(memory_, 0, length_bytes, PTL_NO_ACK_REQ, target, portal_index, match_bits, 0, nullptr, 0),
+  check(PtlPut(memory_, 0, length_bytes, PTL_NO_ACK_REQ, target, portal_index, match_bits, 0,
+               nullptr, 0),
         "PtlPut");
 }
 
@@ -136,8 +138,8 @@ void PortalsProcess::expect(ptl_event_kind_t kind) const {
   ptl_event_t event;
   check(PtlEQWait(events_, &event), "PtlEQWait");
   if (event.type != kind || event.ni_fail_type != PTL_NI_OK) {
-    std::fprintf(stderr, "perf_probe: event %u with failure %u came in place of event %u\n", event.type,
-                 event.ni_fail_type, kind);
+    std::fprintf(stderr, "perf_probe: event %u with failure %u came in place of event %u\n",
+                 event.type, event.ni_fail_type, kind);
     std::exit(1);
   }
 }

@@ -1,12 +1,13 @@
 // Cost of applying an atomic operation to target memory (spec 3.15.4), by operation, datatype,
 // number of items and alignment.
+#include "core/atomics.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "repeated.h"
-#include "core/atomics.h"
 
 namespace lintel::components {
 namespace {
@@ -48,8 +49,8 @@ void compare_and_swap(benchmark::State& state) {
   for (auto _ : state) {
     apply_atomic(PTL_CSWAP, PTL_UINT64_T, reinterpret_cast<std::byte*>(&target),
                  reinterpret_cast<const std::byte*>(&value),
-                 reinterpret_cast<const std::byte*>(&operand), reinterpret_cast<std::byte*>(&fetched),
-                 1);
+                 reinterpret_cast<const std::byte*>(&operand),
+                 reinterpret_cast<std::byte*>(&fetched), 1);
     benchmark::ClobberMemory();
   }
 }

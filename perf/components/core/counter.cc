@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "repeated.h"
 #include "core/counting_event.h"
+#include "repeated.h"
 
 namespace lintel::components {
 namespace {

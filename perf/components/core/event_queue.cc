@@ -1,9 +1,10 @@
 // Cost of posting and taking full events (spec 3.13).
+#include "core/event_queue.h"
+
 #include <cstdint>
 #include <cstdlib>
 
 #include "repeated.h"
-#include "core/event_queue.h"
 
 namespace lintel::components {
 namespace {

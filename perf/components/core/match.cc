@@ -1,13 +1,13 @@
 // Cost of matching by depth of the list and by mix of wildcards, and of appending to it.
 //
-// Depth is the number of entries posted before the one that matches. The cost must not grow with it;
-// what may grow is the number of cache misses once the list exceeds the caches.
+// Depth is the number of entries posted before the one that matches. The cost must not grow with
+// it; what may grow is the number of cache misses once the list exceeds the caches.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
 
-#include "repeated.h"
 #include "core/match_list.h"
+#include "repeated.h"
 
 namespace lintel::components {
 namespace {

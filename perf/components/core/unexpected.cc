@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "repeated.h"
 #include "core/unexpected_list.h"
+#include "repeated.h"
 
 namespace lintel::components {
 namespace {
