@@ -1,0 +1,56 @@
+// Transport of a process to itself: one lane in private memory, and memcpy for remote access.
+// Message path: send(), poll(), remote_read(), remote_write().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "transport/lane.h"
+#include "transport/transport.h"
+
+namespace lintel {
+
+class LocalTransport final : public Transport {
+ public:
+  // Set-up path. `self` is the only process that it reaches, `uid` that process' usage id. nullptr:
+  // no memory.
+  [[nodiscard]] static std::unique_ptr<LocalTransport> open(ProcessId self, uint32_t uid);
+  ~LocalTransport() override;
+
+  [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  [[nodiscard]] Link* connect(ProcessId peer, std::string* reason) override;
+  [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
+                                unsigned count) noexcept override;
+  [[nodiscard]] RemoteResult remote_read(Link& link, const Piece* local, unsigned local_count,
+                                         const RemoteMemory* remote,
+                                         unsigned remote_count) noexcept override;
+  [[nodiscard]] RemoteResult remote_write(Link& link, const Piece* local, unsigned local_count,
+                                          const RemoteMemory* remote,
+                                          unsigned remote_count) noexcept override;
+  unsigned poll(MessageSink& sink, unsigned budget) noexcept override;
+  // Whoever sends is this process and wakes its own poller.
+  [[nodiscard]] Doorbell* doorbell() noexcept override { return nullptr; }
+  [[nodiscard]] bool arm(bool blocked_senders) noexcept override;
+  void disarm() noexcept override {}
+  void check_peers(MessageSink&, Link* const*, unsigned) noexcept override {}
+  [[nodiscard]] std::string describe() const override;
+
+ private:
+  static constexpr LaneGeometry geometry{255, 256 * 1024};
+  static constexpr unsigned burst = 16;
+
+  LocalTransport(ProcessId self, uint32_t uid, void* memory);
+
+  Capabilities capabilities_;
+  void* memory_;  // of the lane
+  Link link_;
+  bool announced_ = false;            // poll token
+  std::atomic<bool> blocked_{false};  // the last send found the lane full
+  LaneProducer producer_;             // under the core's send lock
+  LaneConsumer consumer_;             // under the poll token
+};
+
+}  // namespace lintel

@@ -1,0 +1,83 @@
+// The segment of another process, as far as a sender needs it: opened, checked, mapped; lanes in it
+// claimed and given up. Connection path.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "shm/segment_layout.h"
+#include "transport/message.h"
+
+namespace lintel {
+
+class PeerSegment {
+ public:
+  enum class Status : uint8_t {
+    opened,
+    absent,   // there is no such segment: no such process, or it has finished
+    refused,  // there is one that we do not use; `reason` says why
+  };
+  // Opens the segment of `peer`, whether its owner lives or not. Thread-safe.
+  [[nodiscard]] static Status open(ProcessId peer, uint32_t job_hash,
+                                   std::unique_ptr<PeerSegment>& result, std::string& reason);
+  ~PeerSegment();
+  PeerSegment(const PeerSegment&) = delete;
+  PeerSegment& operator=(const PeerSegment&) = delete;
+
+  // What the owner said about itself when the segment was opened.
+  [[nodiscard]] const SegmentIdentity& identity() const noexcept { return identity_; }
+  [[nodiscard]] uint32_t uid() const noexcept { return uid_; }  // owner of the file
+  [[nodiscard]] SegmentHeader& header() const noexcept { return *header_; }
+  [[nodiscard]] Doorbell& doorbell() const noexcept { return header_->doorbell; }
+
+  // False once the owner has finished or died. Makes system calls. Where somebody removed the file
+  // under a live owner (some systems do when a user logs out), its memory tells.
+  [[nodiscard]] bool owner_alive() const;
+  // True if the process with the owner's number, as we see it, has the owner's nonce in its memory: it
+  // is the owner, and the kernel permits us to read there.
+  [[nodiscard]] bool nonce_in_memory() const noexcept;
+
+  struct Claimer {
+    ProcessId id;
+    uint64_t nonce;
+    int32_t os_pid;
+  };
+  struct Claim {
+    uint32_t lane = 0;
+    LaneControl* control = nullptr;
+    LaneGeometry geometry{};
+  };
+  enum class ClaimStatus : uint8_t {
+    claimed,
+    no_room,  // no lane is free, or there is no memory for one; `reason` says which
+    gone,     // the segment was removed
+  };
+  // Takes a free lane for messages of this process to the owner and allocates its memory.
+  [[nodiscard]] ClaimStatus claim_lane(const Claimer& claimer, Claim& claim, std::string& reason);
+  // Tells the owner that nothing more will be written to `lane`.
+  void close_lane(uint32_t lane, uint64_t nonce) noexcept;
+
+  // Exchanges the shared memory for private zeroes at the same address: the dead owner's memory goes
+  // back to the system, yet a thread that is just writing there does no harm.
+  void abandon() noexcept;
+
+ private:
+  PeerSegment() = default;
+  Status check_and_map(int fd, ProcessId peer, uint32_t job_hash, std::string& reason);
+  ClaimStatus allocate(const SegmentGeometry::Place& place, std::string& reason) const;
+  bool is_this_segment(int fd) const noexcept;
+
+  std::string path_;
+  SegmentIdentity identity_{};
+  SegmentGeometry geometry_{};
+  SegmentHeader* header_ = nullptr;
+  uint32_t uid_ = 0;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+}  // namespace lintel

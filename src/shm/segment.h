@@ -1,0 +1,65 @@
+// The shared segment of this process: creating it under a name, proving that its owner lives, removing
+// it. Set-up path.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "shm/segment_layout.h"
+#include "transport/message.h"
+
+namespace lintel {
+
+class Segment {
+ public:
+  struct Settings {
+    uint32_t nid = 0;
+    uint32_t pid = 0;  // PTL_PID_ANY: one that is free
+    uint32_t job_hash = 0;
+    uint64_t memory_bytes = 0;  // at most this much for the whole segment
+  };
+  enum class Status : uint8_t { created, pid_in_use, failed };
+
+  // The segment appears under its name complete and with its owner's lock held, or not at all. What a
+  // dead process left under that name is replaced. `reason` says what went wrong.
+  [[nodiscard]] static Status create(const Settings& settings, std::unique_ptr<Segment>& result,
+                                     std::string& reason);
+
+  // Removes the name, unless the caller is a forked child of the creator.
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  [[nodiscard]] SegmentHeader& header() const noexcept { return *header_; }
+  [[nodiscard]] const SegmentGeometry& geometry() const noexcept { return geometry_; }
+  [[nodiscard]] LaneEntry& entry(uint32_t lane) const noexcept { return lane_table(header_)[lane]; }
+  [[nodiscard]] LaneControl* lane(uint32_t lane) const noexcept;
+  [[nodiscard]] ProcessId id() const noexcept { return id_; }
+  [[nodiscard]] uint64_t nonce() const noexcept { return nonce_; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] bool created_by_this_process() const noexcept;
+
+  // Zeroes a lane and returns its memory to the system. False: the system refused.
+  [[nodiscard]] bool clear_lane(uint32_t lane) const noexcept;
+
+ private:
+  Segment() = default;
+  bool prepare(const Settings& settings, std::string& reason);
+  Status publish_somewhere(const Settings& settings, std::string& reason);
+  Status publish(uint32_t pid, std::string& reason);
+
+  int fd_ = -1;
+  pid_t creator_ = 0;
+  SegmentHeader* header_ = nullptr;
+  SegmentGeometry geometry_{};
+  ProcessId id_{};
+  uint64_t nonce_ = 0;  // peers read it here to make sure whose memory they reach
+  uint32_t job_hash_ = 0;
+  std::string path_;
+  bool published_ = false;
+};
+
+}  // namespace lintel

@@ -1,0 +1,189 @@
+// A single-producer single-consumer queue of messages in one piece of memory that both sides map.
+// Message path: no system call, no allocation, no locked instruction on either side.
+//
+// A ring of cells of two cache lines each, then a ring of bytes for payloads that no cell holds. A
+// message with at most 16 bytes of payload touches one cache line. The first word of a cell's header
+// publishes it: the lap of the ring in the upper half, the payload length in the lower; laps are
+// never 0, so that zeroed memory is an empty lane. The consumer says only now and then how many cells
+// it is done with (after a quarter of the ring, when the producer asks, before it sleeps); which
+// bytes of the byte ring that frees the producer knows by itself.
+//
+// Neither side believes the other: whatever is read from the lane is checked before use, so that a
+// peer gone mad can spoil its own messages but not reach memory outside the lane.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "transport/message.h"
+#include "transport/transport.h"
+
+namespace lintel {
+
+inline constexpr uint32_t lane_near_bytes = 16;    // in the cache line of the header
+inline constexpr uint32_t lane_inline_bytes = 80;  // in the cell
+inline constexpr uint32_t lane_max_payload_bytes = 8192;
+
+struct alignas(128) LaneCell {
+  MessageHeader header;
+  std::byte payload[lane_inline_bytes];  // or, first: where in the byte ring it lies, uint32_t
+};
+static_assert(sizeof(LaneCell) == 128 && offsetof(LaneCell, payload) == 48);
+
+struct alignas(128) LaneControl {
+  // Consumer's line: how many cells were released in all, modulo 2^32.
+  std::atomic<uint32_t> released{0};
+  // Producer's line: it found the lane full and polls for room; its poller sleeps until there is.
+  alignas(64) std::atomic<uint32_t> wants_room{0};
+  std::atomic<uint32_t> sleeps_for_room{0};
+};
+static_assert(sizeof(LaneControl) == sizeof(LaneCell));
+
+struct LaneGeometry {
+  uint32_t cells = 0;
+  uint32_t data_bytes = 0;
+
+  // A byte ring must hold the largest payload wherever the previous one ended.
+  [[nodiscard]] constexpr bool valid() const noexcept {
+    return cells >= 4 && cells <= 4096 && data_bytes >= 2 * lane_max_payload_bytes &&
+           data_bytes <= (1u << 24) && data_bytes % 64 == 0;
+  }
+  [[nodiscard]] constexpr uint64_t bytes() const noexcept {
+    return sizeof(LaneControl) + uint64_t{cells} * sizeof(LaneCell) + data_bytes;
+  }
+};
+
+namespace lane_detail {
+inline uint32_t next_lap(uint32_t lap) noexcept { return lap == 0xffff ? 1 : lap + 1; }
+inline LaneCell* cells_of(LaneControl* lane) noexcept {
+  return reinterpret_cast<LaneCell*>(lane + 1);
+}
+inline std::byte* data_of(LaneControl* lane, const LaneGeometry& geometry) noexcept {
+  return reinterpret_cast<std::byte*>(cells_of(lane) + geometry.cells);
+}
+// Asks for exclusive ownership of a cache line that will be written soon.
+inline void prefetch_for_write(const void* line) noexcept {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+}  // namespace lane_detail
+
+// The sending end. Not thread-safe: the caller serialises. `lane` must stay mapped.
+class LaneProducer {
+ public:
+  // Connection path. The lane must be zeroed and not have been used since.
+  void attach(LaneControl* lane, const LaneGeometry& geometry);
+  [[nodiscard]] bool attached() const noexcept { return lane_ != nullptr; }
+
+  // sent, queue_full or inaccessible. At most lane_max_payload_bytes in all pieces together.
+  [[nodiscard]] SendStatus push(const MessageHeader& header, const Piece* pieces,
+                                unsigned count) noexcept;
+
+  // After queue_full, from any thread: false as long as the consumer released nothing more.
+  [[nodiscard]] bool room_appeared() const noexcept {
+    return lane_->released.load(std::memory_order_acquire) !=
+           full_at_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] LaneControl& control() const noexcept { return *lane_; }
+
+ private:
+  static constexpr uint32_t prefetch_distance = 4;
+
+  bool refresh_room() noexcept;
+  bool reserve_cell() noexcept;
+  bool reserve_data(uint32_t bytes, uint64_t& position) noexcept;
+  SendStatus refuse_full() noexcept;
+  SendStatus push_far(const MessageHeader& header, const Piece* pieces, unsigned count,
+                      uint32_t length) noexcept;
+  void publish(LaneCell& cell, const MessageHeader& header, uint32_t length) noexcept;
+
+  LaneControl* lane_ = nullptr;
+  LaneCell* cells_ = nullptr;
+  std::byte* data_ = nullptr;
+  LaneGeometry geometry_{};
+  uint32_t index_ = 0;  // the next cell
+  uint32_t lap_ = 1;
+  uint32_t sent_ = 0;        // cells published in all, modulo 2^32
+  uint32_t free_cells_ = 0;  // as far as known
+  uint64_t data_tail_ = 0;      // bytes of the byte ring ever taken
+  uint64_t data_released_ = 0;  // of these, bytes that are free again
+  std::unique_ptr<uint64_t[]> data_ends_;  // data_tail_ after each cell in flight
+  std::atomic<uint32_t> full_at_{0};       // `released` when the lane was last found full
+};
+
+// The receiving end. Not thread-safe: the caller serialises. `lane` must stay mapped.
+class LaneConsumer {
+ public:
+  void attach(LaneControl* lane, const LaneGeometry& geometry) noexcept;
+  [[nodiscard]] bool attached() const noexcept { return lane_ != nullptr; }
+
+  [[nodiscard]] bool ready() const noexcept {
+    return word_of(cells_[index_]).load(std::memory_order_acquire) >> 16 == lap_;
+  }
+
+  // Describes up to `max` waiting messages without releasing them; their payloads stay in place until
+  // release(). Stops before a malformed one and sets `malformed`: nothing after it can be trusted.
+  [[nodiscard]] unsigned peek(InboundMessage* messages, unsigned max, bool& malformed) noexcept;
+
+  // Gives the next `count` cells back, which peek() returned. True: room was published, so that
+  // a producer that sleeps for it must be woken (producer_sleeps()).
+  [[nodiscard]] bool release(unsigned count) noexcept {
+    index_ += count;
+    if (index_ >= geometry_.cells) {
+      index_ -= geometry_.cells;
+      lap_ = lane_detail::next_lap(lap_);
+    }
+    taken_ += count;
+    if (taken_ - published_ < publish_after_) return false;
+    publish_room();
+    return true;
+  }
+
+  // For a lane found empty: publishes room if the producer asked for it; true as for release().
+  [[nodiscard]] bool release_on_request() noexcept {
+    if (taken_ == published_) return false;
+    if (lane_->wants_room.load(std::memory_order_relaxed) == 0) return false;
+    lane_->wants_room.store(0, std::memory_order_relaxed);
+    publish_room();
+    return true;
+  }
+
+  // Before sleeping, or before looking at this lane rarely: true if there was anything to publish.
+  bool publish_room() noexcept {
+    if (taken_ == published_) return false;
+    published_ = taken_;
+    lane_->released.store(taken_, std::memory_order_release);
+    return true;
+  }
+
+  // After a fence that follows publish_room(). True once per request.
+  [[nodiscard]] bool producer_sleeps() noexcept {
+    if (lane_->sleeps_for_room.load(std::memory_order_relaxed) == 0) return false;
+    lane_->sleeps_for_room.store(0, std::memory_order_relaxed);
+    return true;
+  }
+
+ private:
+  static std::atomic_ref<uint32_t> word_of(LaneCell& cell) noexcept {
+    return std::atomic_ref<uint32_t>(cell.header.link_word);
+  }
+  bool accept(LaneCell& cell, uint32_t word, InboundMessage& message) noexcept;
+
+  LaneControl* lane_ = nullptr;
+  LaneCell* cells_ = nullptr;
+  const std::byte* data_ = nullptr;
+  LaneGeometry geometry_{};
+  uint32_t index_ = 0;
+  uint32_t lap_ = 1;
+  uint32_t taken_ = 0;      // cells released by the owner of this object
+  uint32_t published_ = 0;  // of these, known to the producer
+  uint32_t publish_after_ = 1;
+};
+
+}  // namespace lintel

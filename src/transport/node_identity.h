@@ -1,0 +1,18 @@
+// The nid of this node: an IPv4 address by which others reach it (spec 2.3, 3.3.5). Set-up path.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace lintel {
+
+struct NodeIdentity {
+  uint32_t nid = 0;      // the address in host byte order
+  std::string reason;    // how it was chosen, for people
+};
+
+// The address of the network interface named `wanted` (PTL_NID_INTERFACE); if that is empty or has
+// none, of the first interface that is up and not the loopback; else 127.0.0.1. Thread-safe.
+[[nodiscard]] NodeIdentity find_node_identity(const std::string& wanted);
+
+}  // namespace lintel
