@@ -1,8 +1,6 @@
 // Setting up an initiator and a target for a test, and operations between them. Set-up path.
 #include "support/pair.h"
 
-#include "support/text.h"
-
 namespace lintel::test {
 
 namespace {

@@ -24,6 +24,7 @@
 #include "support/memory.h"
 #include "support/objects.h"
 #include "support/ranks.h"
+#include "support/text.h"
 
 namespace lintel::test {
 

@@ -1,0 +1,189 @@
+// The kinds of acknowledgment, and when none comes.
+#include <gtest/gtest.h>
+
+#include "operations.h"
+
+namespace lintel::test {
+namespace {
+
+class AcknowledgmentTest : public testing::TestWithParam<PairKind> {};
+INSTANTIATE_TEST_SUITE_P(Paths, AcknowledgmentTest, testing::ValuesIn(all_pairs()), pair_name);
+
+constexpr unsigned count_acks = PTL_MD_EVENT_CT_ACK;
+
+// spec 3.15.1
+TEST_P(AcknowledgmentTest, FullRequestGivesEventAndCount) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair, {.options = count_acks});
+    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_initiator([&] {
+      initiator.put_and_wait({.length = 8});
+      initiator.source.counter.expect_steady(1);
+    });
+  });
+}
+
+// spec 3.15.1, 4.3
+TEST_P(AcknowledgmentTest, FullRequestWithoutEventQueueStillCounts) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_initiator([&] {
+      const Descriptor counted(pair.ni(), initiator.source.memory, count_acks, PTL_EQ_NONE,
+                               initiator.source.counter.handle());
+      must(PtlPut(counted.handle(), 0, 64, PTL_ACK_REQ, pair.target_id(), default_pt_index, 0, 0,
+                  nullptr, 0));
+      initiator.source.counter.expect_steady(1);
+    });
+  });
+}
+
+// spec 3.15.1, 3.13.4
+TEST_P(AcknowledgmentTest, CountingRequestsCountForPutAndAtomic) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_initiator([&] {
+      const Descriptor counted(pair.ni(), initiator.source.memory, count_acks, PTL_EQ_NONE,
+                               initiator.source.counter.handle());
+      ptl_size_t acks = 0;
+      for (const ptl_ack_req_t kind : {PTL_CT_ACK_REQ, PTL_OC_ACK_REQ}) {
+        must(PtlPut(counted.handle(), 0, 64, kind, pair.target_id(), default_pt_index, 0, 0,
+                    nullptr, 0));
+        initiator.source.counter.expect_steady(++acks);
+        must(PtlAtomic(counted.handle(), 0, 64, kind, pair.target_id(), default_pt_index, 0, 0,
+                       nullptr, 0, PTL_SUM, PTL_INT64_T));
+        initiator.source.counter.expect_steady(++acks);
+      }
+    });
+  });
+}
+
+// spec 3.15.1
+TEST_P(AcknowledgmentTest, CountingRequestReportsViolationsAsFailures) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_GET)); });
+    pair.on_initiator([&] {
+      const Descriptor counted(pair.ni(), initiator.source.memory, count_acks, PTL_EQ_NONE,
+                               initiator.source.counter.handle());
+      must(PtlPut(counted.handle(), 0, 64, PTL_CT_ACK_REQ, pair.target_id(), default_pt_index, 0,
+                  0, nullptr, 0));
+      initiator.source.counter.expect_steady(0, 1);
+    });
+  });
+}
+
+// spec 3.15.1
+TEST_P(AcknowledgmentTest, CompletionRequestCountsViolationsAndMismatchesAsSuccess) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    TargetSide empty(pair, {.pt_index = 6});
+    InitiatorSide initiator(pair);
+    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_GET)); });
+    pair.on_initiator([&] {
+      const Descriptor counted(pair.ni(), initiator.source.memory, count_acks, PTL_EQ_NONE,
+                               initiator.source.counter.handle());
+      const auto put_to = [&](ptl_pt_index_t index) {
+        must(PtlPut(counted.handle(), 0, 64, PTL_OC_ACK_REQ, pair.target_id(), index, 0, 0, nullptr,
+                    0));
+      };
+      put_to(default_pt_index);  // an operation violation
+      initiator.source.counter.expect_steady(1);
+      put_to(6);  // no match
+      initiator.source.counter.expect_steady(2);
+    });
+    pair.on_target([&] {
+      EXPECT_EQ(pair.interface().status(PTL_SR_OPERATION_VIOLATIONS), 1);
+      EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), 1);
+    });
+  });
+}
+
+// spec 3.13.3, 2.8
+TEST_P(AcknowledgmentTest, NoneComesWhenNothingMatchesWithoutFlowControl) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair, {.options = count_acks | PTL_MD_EVENT_CT_REPLY});
+    pair.on_initiator([&] {
+      initiator.put({.length = 8});
+      initiator.source.events.expect(PTL_EVENT_SEND);
+      initiator.put({.length = 8, .ack = PTL_CT_ACK_REQ});
+      initiator.source.events.expect(PTL_EVENT_SEND);
+      initiator.get({.length = 8});
+      initiator.fence();
+      initiator.source.events.expect_silence();
+      initiator.result.events.expect_silence();
+      initiator.source.counter.expect(0);
+      initiator.result.counter.expect(0);
+    });
+    pair.on_target([&] {
+      EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), 3);
+      target.events.expect_empty();
+    });
+  });
+}
+
+// spec 3.13.3, 2.8
+TEST_P(AcknowledgmentTest, NoneComesWhenUnexpectedHeadersRunOutWithoutFlowControl) {
+  ptl_ni_limits_t desired{};
+  desired.max_unexpected_headers = 8;
+  PairOptions options;
+  options.desired = &desired;
+  run_pair(GetParam(), options, [](Pair& pair) {
+    TargetSide target(pair, {.events = 4});
+    InitiatorSide initiator(pair, {.options = count_acks | PTL_MD_EVENT_SUCCESS_DISABLE});
+    const auto room = static_cast<ptl_size_t>(pair.limits().max_unexpected_headers);
+    ASSERT_LE(room, 1'100'000u) << "a desired limit of 8 has been ignored";
+    pair.on_target([&] {
+      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST);
+    });
+    pair.on_initiator([&] {
+      for (ptl_size_t i = 0; i < room + 3; ++i) initiator.put({.length = 8});
+      initiator.fence();
+      initiator.source.counter.expect_steady(room);
+      initiator.source.events.expect_empty();
+    });
+    pair.on_target([&] { EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), 3); });
+  });
+}
+
+// spec 3.13.4, 4.2.1
+TEST_P(AcknowledgmentTest, NamesTheListThatTookTheMessage) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    pair.on_target(
+        [&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET), PTL_OVERFLOW_LIST); });
+    pair.on_initiator([&] {
+      EXPECT_EQ(initiator.put_and_wait({.length = 8}).ack.ptl_list, PTL_OVERFLOW_LIST);
+      EXPECT_EQ(initiator.get_and_wait({.length = 8}).ptl_list, PTL_OVERFLOW_LIST);
+    });
+  });
+}
+
+// spec 3.15.1, 3.15.2
+TEST_P(AcknowledgmentTest, ComesAfterTheDataIsInPlace) {
+  run_pair(GetParam(), [](Pair& pair) {
+    constexpr std::size_t bytes = 200000;
+    TargetSide target(pair, {.bytes = bytes});
+    InitiatorSide initiator(pair, {.bytes = bytes});
+    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET)); });
+    pair.on_initiator([&] {
+      for (uint32_t round = 0; round < 20; ++round) {
+        const ptl_size_t length = round % 2 == 0 ? bytes : 700;
+        fill(initiator.source.memory, round);
+        initiator.put_and_wait({.length = length});
+        initiator.get_and_wait({.length = length});
+        expect_pattern(initiator.result.memory.first(length), round);
+      }
+    });
+  });
+}
+
+}  // namespace
+}  // namespace lintel::test
