@@ -9,15 +9,16 @@
 namespace lintel {
 
 std::unique_ptr<LocalTransport> LocalTransport::open(ProcessId self, uint32_t uid) {
-  void* memory = mmap(nullptr, geometry.bytes(), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, geometry.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   return std::unique_ptr<LocalTransport>(new LocalTransport(self, uid, memory));
 }
 
 // What fits a cell is sent with it; anything longer is copied once, straight to its final place.
 LocalTransport::LocalTransport(ProcessId self, uint32_t uid, void* memory)
-    : capabilities_{"local", lane_inline_bytes, lane_max_payload_bytes, true, lane_inline_bytes + 1},
+    : capabilities_{"local", lane_inline_bytes, lane_max_payload_bytes, true,
+                    lane_inline_bytes + 1},
       memory_(memory) {
   link_.peer = self;
   link_.uid = uid;

@@ -1,5 +1,5 @@
-// Peers that make contact: finding the lanes that they claimed in our segment, checking who they are,
-// and giving lanes back. Connection path, within poll().
+// Peers that make contact: finding the lanes that they claimed in our segment, checking who they
+// are, and giving lanes back. Connection path, within poll().
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -62,16 +62,16 @@ void ShmTransport::accept_claim(MessageSink& sink, uint32_t number) noexcept {
   if (link->context != context) link->context = context;
 }
 
-// The link of the process that says it is `peer` with `nonce`; nullptr: it is not. `replaced` is the
-// link of an earlier process with that address.
+// The link of the process that says it is `peer` with `nonce`; nullptr: it is not. `replaced` is
+// the link of an earlier process with that address.
 ShmLink* ShmTransport::link_for_claim(ProcessId peer, uint64_t nonce, ShmLink*& replaced,
                                       std::string& reason) {
-  if (peer == segment_->id()) {
+  const std::lock_guard guard(mutex_);
+  ShmLink* const known = find_link(peer);
+  if (peer == segment_->id() && (known == nullptr || known->nonce != nonce)) {
     reason = "it claims to be this process";
     return nullptr;
   }
-  const std::lock_guard guard(mutex_);
-  ShmLink* const known = find_link(peer);
   if (known != nullptr && known->nonce == nonce) {
     if (known->receive_lane == no_lane) return known;
     reason = "it is connected already";

@@ -32,7 +32,7 @@ struct Descriptor {
 };
 
 struct flock owner_lock(short type) noexcept {
-  struct flock lock{};
+  struct flock lock {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
   lock.l_start = 0;
@@ -108,10 +108,12 @@ bool nonce_is_alive(uint64_t nonce) {
   bool alive = false;
   for_each_segment([&](const std::string& path) {
     const std::optional<int> own = own_segment_fd(path);
-    const Descriptor file(own ? -1 : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    const Descriptor file(own ? -1
+                              : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     const int fd = own ? *own : file.fd;
     uint64_t found = 0;
-    if (fd < 0 || pread(fd, &found, sizeof found, offsetof(SegmentIdentity, nonce)) != sizeof found ||
+    if (fd < 0 ||
+        pread(fd, &found, sizeof found, offsetof(SegmentIdentity, nonce)) != sizeof found ||
         found != nonce) {
       return true;
     }

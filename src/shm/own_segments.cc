@@ -71,7 +71,8 @@ void remember_own_segment(const std::string& path, int fd) {
 void forget_own_segment(const std::string& path) noexcept {
   Registry& r = registry();
   const std::lock_guard guard(r.mutex);
-  std::erase_if(r.segments, [&](const OwnSegment& s) { return s.path == path && s.creator == getpid(); });
+  std::erase_if(r.segments,
+                [&](const OwnSegment& s) { return s.path == path && s.creator == getpid(); });
 }
 
 std::optional<int> own_segment_fd(const std::string& path) {

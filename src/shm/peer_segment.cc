@@ -122,7 +122,7 @@ bool PeerSegment::owner_alive() const {
   if (file.fd() < 0 && errno != ENOENT) return true;  // no descriptor left, say: ask again later
   if (file.fd() < 0 || !is_this_segment(file.fd())) return nonce_in_memory();
   if (file.borrowed()) return true;
-  struct flock lock{};
+  struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   lock.l_len = 1;
@@ -175,8 +175,8 @@ PeerSegment::ClaimStatus PeerSegment::claim_lane(const Claimer& claimer, Claim& 
     entry.pid = claimer.id.pid;
     entry.os_pid = claimer.os_pid;
     claim.lane = lane;
-    claim.control = reinterpret_cast<LaneControl*>(reinterpret_cast<std::byte*>(header_) +
-                                                   place.offset_bytes);
+    claim.control =
+        reinterpret_cast<LaneControl*>(reinterpret_cast<std::byte*>(header_) + place.offset_bytes);
     claim.geometry = place.geometry;
     entry.owner.store(ready, std::memory_order_release);
     header_->lane_generation.fetch_add(1, std::memory_order_release);

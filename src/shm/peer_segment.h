@@ -37,8 +37,8 @@ class PeerSegment {
   // False once the owner has finished or died. Makes system calls. Where somebody removed the file
   // under a live owner (some systems do when a user logs out), its memory tells.
   [[nodiscard]] bool owner_alive() const;
-  // True if the process with the owner's number, as we see it, has the owner's nonce in its memory: it
-  // is the owner, and the kernel permits us to read there.
+  // True if the process with the owner's number, as we see it, has the owner's nonce in its memory:
+  // it is the owner, and the kernel permits us to read there.
   [[nodiscard]] bool nonce_in_memory() const noexcept;
 
   struct Claimer {
@@ -61,8 +61,8 @@ class PeerSegment {
   // Tells the owner that nothing more will be written to `lane`.
   void close_lane(uint32_t lane, uint64_t nonce) noexcept;
 
-  // Exchanges the shared memory for private zeroes at the same address: the dead owner's memory goes
-  // back to the system, yet a thread that is just writing there does no harm.
+  // Exchanges the shared memory for private zeroes at the same address: the dead owner's memory
+  // goes back to the system, yet a thread that is just writing there does no harm.
   void abandon() noexcept;
 
  private:

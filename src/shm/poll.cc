@@ -1,7 +1,7 @@
 // Receiving: bursts from the lanes of our segment. Message path.
 //
-// Lanes with recent traffic are hot and looked at in every poll; of the others a few in turn, so that
-// the cost of a poll does not grow with the number of connected peers.
+// Lanes with recent traffic are hot and looked at in every poll; of the others a few in turn, so
+// that the cost of a poll does not grow with the number of connected peers.
 #include <algorithm>
 
 #include "shm/shm_transport.h"
@@ -67,10 +67,9 @@ void ShmTransport::make_hot(ReceiveLane& lane) noexcept {
   lane.last_message_poll = polls_;
   if (lane.hot) return;
   if (hot_count_ == max_hot_lanes) {
-    ReceiveLane** const coldest =
-        std::min_element(hot_lanes_, hot_lanes_ + hot_count_, [](ReceiveLane* a, ReceiveLane* b) {
-          return a->last_message_poll < b->last_message_poll;
-        });
+    ReceiveLane** const coldest = std::min_element(
+        hot_lanes_, hot_lanes_ + hot_count_,
+        [](ReceiveLane* a, ReceiveLane* b) { return a->last_message_poll < b->last_message_poll; });
     make_cold(**coldest);
   }
   hot_lanes_[hot_count_++] = &lane;

@@ -21,7 +21,9 @@ constexpr uint64_t recheck_ns = 100'000'000;
 template <typename Item>
 class Cursor {
  public:
-  Cursor(const Item* items, unsigned count) noexcept : items_(items), count_(count) { skip_empty(); }
+  Cursor(const Item* items, unsigned count) noexcept : items_(items), count_(count) {
+    skip_empty();
+  }
   [[nodiscard]] bool at_end() const noexcept { return index_ == count_; }
   [[nodiscard]] void* address() const noexcept { return base_of(items_[index_], offset_); }
 
@@ -92,8 +94,7 @@ bool ShmTransport::reach_memory(ShmLink& link) noexcept {
 
 template <bool reading>
 RemoteResult ShmTransport::copy_remote(Link& base, const Piece* local, unsigned local_count,
-                                       const RemoteMemory* remote,
-                                       unsigned remote_count) noexcept {
+                                       const RemoteMemory* remote, unsigned remote_count) noexcept {
   ShmLink& link = static_cast<ShmLink&>(base);
   if (link.failed.load(std::memory_order_relaxed)) return {RemoteStatus::peer_failed, 0};
   const bool tried = link.memory == ShmLink::Memory::reachable;
@@ -111,9 +112,10 @@ RemoteResult ShmTransport::copy_remote(Link& base, const Piece* local, unsigned 
     uint64_t bytes = bytes_per_call;
     const unsigned remote_filled = there.fill(remote_vector, pieces, bytes);
     const unsigned local_filled = here.fill(local_vector, pieces, bytes);
-    const ssize_t result =
-        reading ? process_vm_readv(os_pid, local_vector, local_filled, remote_vector, remote_filled, 0)
-                : process_vm_writev(os_pid, local_vector, local_filled, remote_vector, remote_filled, 0);
+    const ssize_t result = reading ? process_vm_readv(os_pid, local_vector, local_filled,
+                                                      remote_vector, remote_filled, 0)
+                                   : process_vm_writev(os_pid, local_vector, local_filled,
+                                                       remote_vector, remote_filled, 0);
     if (result > 0) {
       moved += static_cast<uint64_t>(result);
       here.advance(static_cast<uint64_t>(result));
@@ -138,8 +140,7 @@ RemoteResult ShmTransport::copy_remote(Link& base, const Piece* local, unsigned 
 }
 
 RemoteResult ShmTransport::remote_read(Link& link, const Piece* local, unsigned local_count,
-                                       const RemoteMemory* remote,
-                                       unsigned remote_count) noexcept {
+                                       const RemoteMemory* remote, unsigned remote_count) noexcept {
   return copy_remote<true>(link, local, local_count, remote, remote_count);
 }
 

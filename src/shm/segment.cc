@@ -23,7 +23,7 @@ namespace {
 
 // Pids that PTL_PID_ANY may give: small numbers are left to those who choose their own.
 constexpr uint32_t first_any_pid = 1024;
-constexpr uint32_t any_pids = PTL_PID_MAX + 1 - first_any_pid;
+constexpr uint32_t any_pids = PTL_PID_MAX - first_any_pid;
 
 std::string because(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
 
@@ -94,7 +94,7 @@ bool Segment::prepare(const Settings& settings, std::string& reason) {
   std::memcpy(identity.classes, geometry_.classes, sizeof identity.classes);
   header_->doorbell.needs_fence.store(asymmetric_fence_available() ? 0 : 1);
 
-  struct flock lock{};
+  struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   lock.l_len = 1;
@@ -124,7 +124,8 @@ Segment::Status Segment::publish(uint32_t pid, std::string& reason) {
     LeftoverStatus leftover = LeftoverStatus::in_use;
     if (!own_segment_fd(path_)) {
       remember_own_segment(path_, fd_);
-      if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) break;
+      if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0)
+        break;
       const int error = errno;
       forget_own_segment(path_);
       if (error != EEXIST) {

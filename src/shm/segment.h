@@ -1,5 +1,5 @@
-// The shared segment of this process: creating it under a name, proving that its owner lives, removing
-// it. Set-up path.
+// The shared segment of this process: creating it under a name, proving that its owner lives,
+// removing it. Set-up path.
 #pragma once
 
 #include <sys/types.h>
@@ -23,8 +23,8 @@ class Segment {
   };
   enum class Status : uint8_t { created, pid_in_use, failed };
 
-  // The segment appears under its name complete and with its owner's lock held, or not at all. What a
-  // dead process left under that name is replaced. `reason` says what went wrong.
+  // The segment appears under its name complete and with its owner's lock held, or not at all. What
+  // a dead process left under that name is replaced. `reason` says what went wrong.
   [[nodiscard]] static Status create(const Settings& settings, std::unique_ptr<Segment>& result,
                                      std::string& reason);
 

@@ -25,7 +25,7 @@ inline constexpr unsigned lane_classes = 3;
 // zero, above it. Claiming and naming the claimer is thus one step, and an entry left behind by a
 // claimer that died half way can be told from one in the making.
 enum class LaneState : uint8_t {
-  free = 0,     // may be claimed by anyone
+  free = 0,      // may be claimed by anyone
   claiming = 1,  // the claimer fills in the other fields
   ready = 2,     // in use
   closing = 3,   // the claimer writes no more: take what is left, then free it

@@ -22,7 +22,7 @@ SendStatus ShmTransport::send(Link& base, const MessageHeader& header, const Pie
       link.send_blocked.store(false, std::memory_order_relaxed);
   } else if (status == SendStatus::queue_full) {
     link.queue_full.add(1);
-    link.send_blocked.store(true, std::memory_order_relaxed);
+    link.send_blocked.store(true, std::memory_order_release);  // the producer is set up
   }
   return status;
 }

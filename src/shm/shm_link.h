@@ -1,5 +1,5 @@
-// One peer process of the shared-memory transport: the lane to it in its segment and the lane from it
-// in ours.
+// One peer process of the shared-memory transport: the lane to it in its segment and the lane from
+// it in ours.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ inline constexpr uint32_t no_lane = UINT32_MAX;
 
 struct ShmLink final : Link {
   // Fixed from the start.
-  uint64_t nonce = 0;  // names the incarnation of the peer
+  uint64_t nonce = 0;                    // names the incarnation of the peer
   std::unique_ptr<PeerSegment> segment;  // null: the peer had finished before its claim was seen
   Doorbell* peer_doorbell = nullptr;
   ShmLink* next = nullptr;  // in the list of all links
@@ -37,7 +37,7 @@ struct ShmLink final : Link {
 
   // Sending: under the core's send lock of this peer.
   LaneProducer producer;
-  uint32_t send_lane = no_lane;     // in the peer's segment
+  uint32_t send_lane = no_lane;           // in the peer's segment
   std::atomic<bool> send_blocked{false};  // the last send found the lane full; also read by arm()
   LocalCounter sent_messages;
   LocalCounter sent_bytes;
@@ -48,7 +48,7 @@ struct ShmLink final : Link {
   bool announced = false;           // on_new_link was called
   bool failure_reported = false;
   enum class Memory : uint8_t { untried, reachable, unreachable } memory = Memory::untried;
-  uint64_t memory_checked_ns = 0;   // when the peer's nonce was last read from its memory
+  uint64_t memory_checked_ns = 0;  // when the peer's nonce was last read from its memory
 };
 
 }  // namespace lintel

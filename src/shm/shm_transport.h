@@ -6,8 +6,8 @@
 // accept.cc, send.cc, poll.cc, sleep.cc, remote_access.cc, liveness.cc.
 //
 // Who may touch what: connect() and accept share `mutex_`; sending belongs to the holder of the
-// core's send lock of the peer, receiving to the holder of its poll token. Links live as long as the
-// transport; what they map is exchanged for private zeroes when their peer dies.
+// core's send lock of the peer, receiving to the holder of its poll token. Links live as long as
+// the transport; what they map is exchanged for private zeroes when their peer dies.
 #pragma once
 
 #include <atomic>
@@ -89,8 +89,8 @@ class ShmTransport final : public Transport {
     LaneConsumer consumer;
   };
 
-  static constexpr unsigned burst = 16;             // messages per call of the sink
-  static constexpr unsigned max_hot_lanes = 16;     // looked at in every poll
+  static constexpr unsigned burst = 16;          // messages per call of the sink
+  static constexpr unsigned max_hot_lanes = 16;  // looked at in every poll
   static constexpr unsigned cold_lanes_per_poll = 4;
   static constexpr uint64_t polls_until_cold = 2048;
 
@@ -120,6 +120,11 @@ class ShmTransport final : public Transport {
   void wake_sleeping_producer(ReceiveLane& lane) noexcept;
   void malformed_message(MessageSink& sink, ReceiveLane& lane) noexcept;
 
+  // sleep.cc
+  template <typename Action>
+  void for_each_blocked_link(Action&& action) noexcept;
+  bool arm_for_room() noexcept;
+
   // liveness.cc
   enum class Cause : uint8_t { gone, misbehaved };
   void fail_link(MessageSink& sink, ShmLink& link, Cause cause) noexcept;
@@ -140,12 +145,12 @@ class ShmTransport final : public Transport {
   std::mutex mutex_;
   std::vector<std::unique_ptr<ShmLink>> owned_links_;
   std::unordered_map<uint64_t, ShmLink*> current_links_;  // by address; never one that failed
-  std::atomic<ShmLink*> all_links_{nullptr};  // grows at the head only
+  std::atomic<ShmLink*> all_links_{nullptr};              // grows at the head only
 
   // Poll token.
   uint32_t generation_seen_ = 0;
   bool armed_for_room_ = false;
-  std::vector<ReceiveLane> lanes_;     // by number of the lane
+  std::vector<ReceiveLane> lanes_;      // by number of the lane
   std::vector<uint32_t> active_lanes_;  // numbers, in no order
   ReceiveLane* hot_lanes_[max_hot_lanes] = {};
   unsigned hot_count_ = 0;

@@ -3,6 +3,17 @@
 
 namespace lintel {
 
+template <typename Action>
+void ShmTransport::for_each_blocked_link(Action&& action) noexcept {
+  for (ShmLink* link = all_links_.load(std::memory_order_acquire); link != nullptr;
+       link = link->next) {
+    if (link->send_blocked.load(std::memory_order_acquire) &&
+        !link->failed.load(std::memory_order_relaxed)) {
+      action(*link);
+    }
+  }
+}
+
 bool ShmTransport::arm(bool blocked_senders) noexcept {
   if (segment_->header().lane_generation.load(std::memory_order_acquire) != generation_seen_)
     return false;
@@ -15,33 +26,27 @@ bool ShmTransport::arm(bool blocked_senders) noexcept {
     // Nobody polls for a while; producers must find out about their room now.
     if (lane.consumer.publish_room()) wake_sleeping_producer(lane);
   }
-  if (!blocked_senders) return true;
+  return !blocked_senders || arm_for_room();
+}
 
-  for (ShmLink* link = all_links_.load(std::memory_order_acquire); link != nullptr;
-       link = link->next) {
-    if (!link->send_blocked.load(std::memory_order_relaxed)) continue;
-    link->producer.control().sleeps_for_room.store(1, std::memory_order_relaxed);
+bool ShmTransport::arm_for_room() noexcept {
+  for_each_blocked_link([this](ShmLink& link) {
+    link.producer.control().sleeps_for_room.store(1, std::memory_order_relaxed);
     armed_for_room_ = true;
-  }
-  if (!armed_for_room_) return false;  // room appeared before we looked
+  });
+  if (!armed_for_room_) return true;  // they wait for something else
   heavy_fence();
-  for (ShmLink* link = all_links_.load(std::memory_order_acquire); link != nullptr;
-       link = link->next) {
-    if (!link->send_blocked.load(std::memory_order_relaxed)) continue;
-    if (link->failed.load(std::memory_order_relaxed) || link->producer.room_appeared())
-      return false;
-  }
-  return true;
+  bool still_full = true;
+  for_each_blocked_link([&](ShmLink& link) { still_full &= !link.producer.room_appeared(); });
+  return still_full;
 }
 
 void ShmTransport::disarm() noexcept {
   if (!armed_for_room_) return;
   armed_for_room_ = false;
-  for (ShmLink* link = all_links_.load(std::memory_order_acquire); link != nullptr;
-       link = link->next) {
-    if (link->send_blocked.load(std::memory_order_relaxed))
-      link->producer.control().sleeps_for_room.store(0, std::memory_order_relaxed);
-  }
+  for_each_blocked_link([](ShmLink& link) {
+    link.producer.control().sleeps_for_room.store(0, std::memory_order_relaxed);
+  });
 }
 
 }  // namespace lintel

@@ -38,19 +38,20 @@ void LaneProducer::attach(LaneControl* lane, const LaneGeometry& geometry) {
 bool LaneProducer::refresh_room() noexcept {
   const uint32_t released = lane_->released.load(std::memory_order_acquire);
   const uint32_t in_flight = sent_ - released;
-  // Nothing new, or nonsense: more in flight than ever was, or room that was there before taken back.
+  // Nothing new, or nonsense: more in flight than ever was, or room that was there before taken
+  // back.
   if (in_flight >= geometry_.cells - free_cells_) return false;
   free_cells_ = geometry_.cells - in_flight;
+  room_asked_ = false;
   const uint32_t back = in_flight + 1;  // how far behind index_ the last released cell lies
   data_released_ = data_ends_[index_ >= back ? index_ - back : index_ + geometry_.cells - back];
   return true;
 }
 
-inline bool LaneProducer::reserve_cell() noexcept {
-  return free_cells_ != 0 || refresh_room();
-}
+inline bool LaneProducer::reserve_cell() noexcept { return free_cells_ != 0 || refresh_room(); }
 
-// Payloads are contiguous: one that does not fit before the end of the ring starts at its beginning.
+// Payloads are contiguous: one that does not fit before the end of the ring starts at its
+// beginning.
 bool LaneProducer::reserve_data(uint32_t bytes, uint64_t& position) noexcept {
   position = data_tail_;
   const uint64_t offset = position % geometry_.data_bytes;
@@ -63,7 +64,8 @@ bool LaneProducer::reserve_data(uint32_t bytes, uint64_t& position) noexcept {
 SendStatus LaneProducer::refuse_full() noexcept {
   // What `released` was when it was found to be too little, not what it may be by now.
   full_at_.store(sent_ - (geometry_.cells - free_cells_), std::memory_order_relaxed);
-  lane_->wants_room.store(1, std::memory_order_relaxed);
+  if (!room_asked_) lane_->wants_room.store(1, std::memory_order_relaxed);
+  room_asked_ = true;
   return SendStatus::queue_full;
 }
 
@@ -93,8 +95,9 @@ SendStatus LaneProducer::push(const MessageHeader& header, const Piece* pieces,
   uint64_t length = 0;
   for (unsigned i = 0; i < count; ++i) length += pieces[i].length;
   if (length > lane_inline_bytes) [[unlikely]]
-    return push_far(header, pieces, count, static_cast<uint32_t>(length));
-  if (!reserve_cell()) [[unlikely]] return refuse_full();
+    return push_far(header, pieces, count, length);
+  if (!reserve_cell()) [[unlikely]]
+    return refuse_full();
   LaneCell& cell = cells_[index_];
   if (!gather(cell.payload, pieces, count)) return SendStatus::inaccessible;
   publish(cell, header, static_cast<uint32_t>(length));
@@ -102,9 +105,10 @@ SendStatus LaneProducer::push(const MessageHeader& header, const Piece* pieces,
 }
 
 SendStatus LaneProducer::push_far(const MessageHeader& header, const Piece* pieces, unsigned count,
-                                  uint32_t length) noexcept {
+                                  uint64_t length) noexcept {
   if (length > lane_max_payload_bytes) return SendStatus::inaccessible;
-  const uint32_t rounded = (length + 63) & ~63u;  // no cache line is shared between payloads
+  // No cache line is shared between payloads.
+  const uint32_t rounded = (static_cast<uint32_t>(length) + 63) & ~63u;
   uint64_t position;
   if (!reserve_cell() || !reserve_data(rounded, position)) return refuse_full();
   const uint32_t offset = static_cast<uint32_t>(position % geometry_.data_bytes);
@@ -112,7 +116,7 @@ SendStatus LaneProducer::push_far(const MessageHeader& header, const Piece* piec
   LaneCell& cell = cells_[index_];
   std::memcpy(cell.payload, &offset, sizeof offset);
   data_tail_ = position + rounded;
-  publish(cell, header, length);
+  publish(cell, header, static_cast<uint32_t>(length));
   return SendStatus::sent;
 }
 

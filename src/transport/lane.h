@@ -2,11 +2,11 @@
 // Message path: no system call, no allocation, no locked instruction on either side.
 //
 // A ring of cells of two cache lines each, then a ring of bytes for payloads that no cell holds. A
-// message with at most 16 bytes of payload touches one cache line. The first word of a cell's header
-// publishes it: the lap of the ring in the upper half, the payload length in the lower; laps are
-// never 0, so that zeroed memory is an empty lane. The consumer says only now and then how many cells
-// it is done with (after a quarter of the ring, when the producer asks, before it sleeps); which
-// bytes of the byte ring that frees the producer knows by itself.
+// message with at most 16 bytes of payload touches one cache line. The first word of a cell's
+// header publishes it: the lap of the ring in the upper half, the payload length in the lower; laps
+// are never 0, so that zeroed memory is an empty lane. The consumer says only now and then how many
+// cells it is done with (after a quarter of the ring, when the producer asks, before it sleeps);
+// which bytes of the byte ring that frees the producer knows by itself.
 //
 // Neither side believes the other: whatever is read from the lane is checked before use, so that a
 // peer gone mad can spoil its own messages but not reach memory outside the lane.
@@ -100,7 +100,7 @@ class LaneProducer {
   bool reserve_data(uint32_t bytes, uint64_t& position) noexcept;
   SendStatus refuse_full() noexcept;
   SendStatus push_far(const MessageHeader& header, const Piece* pieces, unsigned count,
-                      uint32_t length) noexcept;
+                      uint64_t length) noexcept;
   void publish(LaneCell& cell, const MessageHeader& header, uint32_t length) noexcept;
 
   LaneControl* lane_ = nullptr;
@@ -109,10 +109,11 @@ class LaneProducer {
   LaneGeometry geometry_{};
   uint32_t index_ = 0;  // the next cell
   uint32_t lap_ = 1;
-  uint32_t sent_ = 0;        // cells published in all, modulo 2^32
-  uint32_t free_cells_ = 0;  // as far as known
-  uint64_t data_tail_ = 0;      // bytes of the byte ring ever taken
-  uint64_t data_released_ = 0;  // of these, bytes that are free again
+  uint32_t sent_ = 0;                      // cells published in all, modulo 2^32
+  uint32_t free_cells_ = 0;                // as far as known
+  uint64_t data_tail_ = 0;                 // bytes of the byte ring ever taken
+  uint64_t data_released_ = 0;             // of these, bytes that are free again
+  bool room_asked_ = false;                // since it last appeared
   std::unique_ptr<uint64_t[]> data_ends_;  // data_tail_ after each cell in flight
   std::atomic<uint32_t> full_at_{0};       // `released` when the lane was last found full
 };
@@ -127,8 +128,9 @@ class LaneConsumer {
     return word_of(cells_[index_]).load(std::memory_order_acquire) >> 16 == lap_;
   }
 
-  // Describes up to `max` waiting messages without releasing them; their payloads stay in place until
-  // release(). Stops before a malformed one and sets `malformed`: nothing after it can be trusted.
+  // Describes up to `max` waiting messages without releasing them; their payloads stay in place
+  // until release(). Stops before a malformed one and sets `malformed`: nothing after it can be
+  // trusted.
   [[nodiscard]] unsigned peek(InboundMessage* messages, unsigned max, bool& malformed) noexcept;
 
   // Gives the next `count` cells back, which peek() returned. True: room was published, so that
@@ -148,10 +150,12 @@ class LaneConsumer {
   // For a lane found empty: publishes room if the producer asked for it; true as for release().
   [[nodiscard]] bool release_on_request() noexcept {
     if (taken_ == published_) return false;
-    if (lane_->wants_room.load(std::memory_order_relaxed) == 0) return false;
+    if ((lane_->wants_room.load(std::memory_order_relaxed) |
+         lane_->sleeps_for_room.load(std::memory_order_relaxed)) == 0) {
+      return false;
+    }
     lane_->wants_room.store(0, std::memory_order_relaxed);
-    publish_room();
-    return true;
+    return publish_room();
   }
 
   // Before sleeping, or before looking at this lane rarely: true if there was anything to publish.

@@ -28,7 +28,8 @@ NodeIdentity find_node_identity(const std::string& wanted) {
   if (getifaddrs(&list) != 0) list = nullptr;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
-    const uint32_t nid = ntohl(reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr.s_addr);
+    const uint32_t nid =
+        ntohl(reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr.s_addr);
     if (named.reason.empty() && !wanted.empty() && wanted == entry->ifa_name)
       named = {nid, as_text(nid) + ", the address of " + wanted + " (PTL_NID_INTERFACE)"};
     const bool usable = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_LOOPBACK) == 0;

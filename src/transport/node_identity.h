@@ -7,8 +7,8 @@
 namespace lintel {
 
 struct NodeIdentity {
-  uint32_t nid = 0;      // the address in host byte order
-  std::string reason;    // how it was chosen, for people
+  uint32_t nid = 0;    // the address in host byte order
+  std::string reason;  // how it was chosen, for people
 };
 
 // The address of the network interface named `wanted` (PTL_NID_INTERFACE); if that is empty or has

@@ -88,8 +88,8 @@ const Interface* find_interface(uint32_t number) {
 }
 
 bool allowed(const TransportSettings& settings, const char* name) {
-  return settings.allowed.empty() ||
-         std::find(settings.allowed.begin(), settings.allowed.end(), name) != settings.allowed.end();
+  return settings.allowed.empty() || std::find(settings.allowed.begin(), settings.allowed.end(),
+                                               name) != settings.allowed.end();
 }
 
 constexpr const char* not_listed = "PTL_TRANSPORT does not list it";

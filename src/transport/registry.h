@@ -13,14 +13,14 @@
 namespace lintel {
 
 struct TransportSettings {
-  uint32_t interface_number = 0;        // PTL_IFACE_DEFAULT, or one of interface_numbers()
+  uint32_t interface_number = 0;  // PTL_IFACE_DEFAULT, or one of interface_numbers()
   uint32_t nid = 0;
-  uint32_t pid = 0;                     // PTL_PID_ANY: one that is free on this node
-  uint32_t uid = 0;                     // usage id of this process
-  std::string job_key;                  // PTL_JOB_KEY
-  std::vector<std::string> allowed;     // PTL_TRANSPORT
-  uint64_t shm_memory_bytes = 0;        // PTL_SHM_MEMORY_KIB
-  bool shm_cma = true;                  // PTL_SHM_CMA
+  uint32_t pid = 0;                      // PTL_PID_ANY: one that is free on this node
+  uint32_t uid = 0;                      // usage id of this process
+  std::string job_key;                   // PTL_JOB_KEY
+  std::vector<std::string> allowed;      // PTL_TRANSPORT
+  uint64_t shm_memory_bytes = 0;         // PTL_SHM_MEMORY_KIB
+  bool shm_cma = true;                   // PTL_SHM_CMA
   uint32_t shm_cma_threshold_bytes = 0;  // PTL_SHM_CMA_THRESHOLD
 };
 
