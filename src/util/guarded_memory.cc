@@ -136,15 +136,16 @@ void on_fault(int signal_number, siginfo_t* info, void* context) noexcept {
 
 #if defined(__SANITIZE_THREAD__)
 // An interceptor that is left by a fault would leave the sanitizer's state behind.
-__attribute__((no_sanitize("thread"))) void copy_bytes(void* destination, const void* source,
-                                                       size_t bytes) noexcept {
+[[gnu::no_sanitize("thread")]] void copy_bytes(void* destination, const void* source,
+                                                size_t bytes) noexcept {
   volatile char* to = static_cast<char*>(destination);
   const volatile char* from = static_cast<const char*>(source);
   for (size_t i = 0; i < bytes; ++i) to[i] = from[i];
 }
 #else
+// Null is an address like any other here, whatever the undefined-behaviour sanitizer thinks of it.
 template <typename Word>
-inline void copy_both_ends(char* to, const char* from, size_t bytes) noexcept {
+[[gnu::no_sanitize("undefined")]] inline void copy_both_ends(char* to, const char* from, size_t bytes) noexcept {
   Word first;
   Word last;
   std::memcpy(&first, from, sizeof(Word));
@@ -153,7 +154,8 @@ inline void copy_both_ends(char* to, const char* from, size_t bytes) noexcept {
   std::memcpy(to + bytes - sizeof(Word), &last, sizeof(Word));
 }
 
-inline void copy_bytes(void* destination, const void* source, size_t bytes) noexcept {
+[[gnu::no_sanitize("undefined")]] inline void copy_bytes(void* destination, const void* source,
+                                                         size_t bytes) noexcept {
   char* to = static_cast<char*>(destination);
   const char* from = static_cast<const char*>(source);
   if (bytes > 16) {
@@ -199,6 +201,11 @@ void install_fault_handler() noexcept {
 
 bool guarded_copy(void* destination, const void* source, size_t bytes) noexcept {
   if (bytes == 0) return true;
+#if defined(__SANITIZE_ADDRESS__)
+  // The sanitizer's memcpy takes a range that wraps around for a mistake, not for a fault.
+  const auto wraps = [bytes](const void* p) { return reinterpret_cast<uintptr_t>(p) > -bytes; };
+  if (wraps(destination) || wraps(source)) return false;
+#endif
   RecoveryPoint point;
   if (LINTEL_SET_JUMP(point.buffer) != 0) return false;
   Armed armed(point);

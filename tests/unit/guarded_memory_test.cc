@@ -1,0 +1,378 @@
+// Guarded accesses: what faults is reported, everything else happens as without the guard.
+#include "util/guarded_memory.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "util/config.h"
+
+namespace lintel {
+namespace {
+
+constexpr size_t page_bytes = 4096;
+// SS_AUTODISARM of the kernel, which the C library does not name.
+constexpr unsigned ss_autodisarm = 1u << 31;
+
+// Two pages, the second of which cannot be accessed.
+class Brink {
+ public:
+  Brink() {
+    void* memory = mmap(nullptr, 2 * page_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_NE(memory, MAP_FAILED);
+    start_ = static_cast<char*>(memory);
+    EXPECT_EQ(mprotect(end(), page_bytes, PROT_NONE), 0);
+  }
+  ~Brink() { munmap(start_, 2 * page_bytes); }
+  Brink(const Brink&) = delete;
+  Brink& operator=(const Brink&) = delete;
+  [[nodiscard]] char* end() const { return start_ + page_bytes; }
+
+ private:
+  char* start_ = nullptr;
+};
+
+[[nodiscard]] bool call(std::function<void()> action) {
+  return guarded_call([](void* f) { (*static_cast<std::function<void()>*>(f))(); }, &action);
+}
+
+class GuardedMemoryTest : public testing::Test {
+ protected:
+  void SetUp() override { install_fault_handler(); }
+};
+
+TEST_F(GuardedMemoryTest, CopiesEverySizeExactly) {
+  std::array<unsigned char, 700> source{};
+  for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<unsigned char>(i * 7 + 1);
+  for (size_t size = 0; size <= 520; ++size) {
+    for (const size_t shift : {0u, 1u, 3u, 7u, 13u}) {
+      std::array<unsigned char, 700> target{};
+      ASSERT_TRUE(guarded_copy(target.data() + 8 + shift, source.data() + shift, size));
+      std::array<unsigned char, 700> expected{};
+      std::memcpy(expected.data() + 8 + shift, source.data() + shift, size);
+      ASSERT_EQ(target, expected) << size << " bytes, shifted by " << shift;
+    }
+  }
+}
+
+TEST_F(GuardedMemoryTest, ReportsEveryCopyThatTouchesAnInaccessiblePage) {
+  const Brink brink;
+  std::array<char, 200> buffer{};
+  for (size_t size = 1; size <= 150; ++size) {
+    ASSERT_TRUE(guarded_copy(brink.end() - size, buffer.data(), size)) << size;
+    ASSERT_TRUE(guarded_copy(buffer.data(), brink.end() - size, size)) << size;
+    ASSERT_FALSE(guarded_copy(brink.end() - size + 1, buffer.data(), size)) << size;
+    ASSERT_FALSE(guarded_copy(buffer.data(), brink.end() - size + 1, size)) << size;
+    ASSERT_FALSE(guarded_copy(brink.end(), buffer.data(), size)) << size;
+  }
+}
+
+TEST_F(GuardedMemoryTest, ReportsAddressesThatNobodyCanMap) {
+  char buffer[64] = {};
+  const uintptr_t addresses[] = {0, 16, UINTPTR_MAX - 4, UINTPTR_MAX / 2, uintptr_t{1} << 60};
+  for (const uintptr_t address : addresses) {
+    for (const size_t size : {1u, 8u, 64u}) {
+      EXPECT_FALSE(guarded_copy(reinterpret_cast<void*>(address), buffer, size)) << address;
+      EXPECT_FALSE(guarded_copy(buffer, reinterpret_cast<void*>(address), size)) << address;
+    }
+  }
+}
+
+TEST_F(GuardedMemoryTest, ReportsWritesToReadOnlyMemory) {
+  static const char constant[16] = "do not change";
+  void* memory = mmap(nullptr, page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  char buffer[16];
+  EXPECT_TRUE(guarded_copy(buffer, memory, 16));
+  EXPECT_FALSE(guarded_copy(memory, constant, 16));
+  munmap(memory, page_bytes);
+}
+
+TEST_F(GuardedMemoryTest, NoLengthTouchesNothing) {
+  EXPECT_TRUE(guarded_copy(nullptr, nullptr, 0));
+  EXPECT_TRUE(guarded_copy(reinterpret_cast<void*>(UINTPTR_MAX), reinterpret_cast<void*>(8), 0));
+}
+
+TEST_F(GuardedMemoryTest, ReportsFilesThatBecameShorter) {
+  char name[] = "/tmp/guarded_memory_test_XXXXXX";
+  const int file = mkstemp(name);
+  ASSERT_GE(file, 0);
+  unlink(name);
+  ASSERT_EQ(ftruncate(file, page_bytes), 0);
+  void* memory = mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  char buffer[8] = {};
+  EXPECT_TRUE(guarded_copy(memory, buffer, 8));
+  ASSERT_EQ(ftruncate(file, 0), 0);
+  EXPECT_FALSE(guarded_copy(memory, buffer, 8));  // SIGBUS
+  munmap(memory, page_bytes);
+  close(file);
+}
+
+TEST_F(GuardedMemoryTest, RecoversAgainAndAgain) {
+  const Brink brink;
+  uint64_t value = 0;
+  for (uint64_t i = 0; i < 20000; ++i) {
+    ASSERT_FALSE(guarded_copy(brink.end() - 3, &i, sizeof(i)));
+    ASSERT_TRUE(guarded_copy(&value, &i, sizeof(i)));
+    ASSERT_EQ(value, i);
+  }
+}
+
+TEST_F(GuardedMemoryTest, ThreadsRecoverIndependently) {
+  const Brink brink;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (unsigned number = 0; number < 4; ++number) {
+    threads.emplace_back([&, number] {
+      char target[100];
+      for (unsigned i = 0; i < 3000; ++i) {
+        const size_t size = 1 + (i + number) % sizeof(target);
+        const auto value = static_cast<char>(i + number);
+        const std::string source(size, value);
+        if (!guarded_copy(target, source.data(), size)) ++wrong;
+        if (std::memcmp(target, source.data(), size) != 0) ++wrong;
+        if (guarded_copy(target, brink.end(), size)) ++wrong;
+        if (guarded_call([](void* p) { *static_cast<volatile char*>(p) = 1; },
+                         brink.end() + number))
+          ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(GuardedMemoryTest, CallIsAbandonedWhereItFaults) {
+  const Brink brink;
+  volatile int steps = 0;
+  volatile char* const bad = brink.end();
+  EXPECT_FALSE(call([&] {
+    steps = 1;
+    *bad = 1;
+    steps = 2;
+  }));
+  EXPECT_EQ(steps, 1);
+  EXPECT_TRUE(call([&] { steps = 3; }));
+  EXPECT_EQ(steps, 3);
+}
+
+TEST_F(GuardedMemoryTest, InnerFaultLeavesTheOuterCallGoing) {
+  const Brink brink;
+  char* const bad = brink.end();
+  bool inner = true;
+  bool copied = true;
+  bool after = false;
+  EXPECT_TRUE(call([&] {
+    inner = call([bad] { *static_cast<volatile char*>(bad) = 1; });
+    char byte = 0;
+    copied = guarded_copy(&byte, bad, 1);
+    after = true;
+  }));
+  EXPECT_FALSE(inner);
+  EXPECT_FALSE(copied);
+  EXPECT_TRUE(after);
+  // And a fault of the outer one after a good inner one goes to the outer one.
+  EXPECT_FALSE(call([&] {
+    inner = call([] {});
+    *static_cast<volatile char*>(bad) = 1;
+  }));
+  EXPECT_TRUE(inner);
+}
+
+TEST_F(GuardedMemoryTest, RecoveryRestoresMaskAndAlternateStack) {
+  std::vector<char> memory(65536);
+  stack_t alternate{};
+  alternate.ss_sp = memory.data();
+  alternate.ss_size = memory.size();
+  alternate.ss_flags = static_cast<int>(ss_autodisarm);
+  stack_t previous{};
+  ASSERT_EQ(sigaltstack(&alternate, &previous), 0);
+  sigset_t usr1;
+  sigemptyset(&usr1);
+  sigaddset(&usr1, SIGUSR1);
+  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &usr1, nullptr), 0);
+
+  const Brink brink;
+  char byte = 0;
+  EXPECT_FALSE(guarded_copy(&byte, brink.end(), 1));
+
+  stack_t now{};
+  EXPECT_EQ(sigaltstack(nullptr, &now), 0);
+  EXPECT_EQ(now.ss_sp, memory.data());
+  sigset_t mask;
+  EXPECT_EQ(pthread_sigmask(SIG_UNBLOCK, &usr1, &mask), 0);
+  EXPECT_EQ(sigismember(&mask, SIGUSR1), 1);
+  EXPECT_EQ(sigismember(&mask, SIGSEGV), 0);
+  EXPECT_EQ(sigaltstack(&previous, nullptr), 0);
+}
+
+TEST_F(GuardedMemoryTest, ForkedChildRecoversToo) {
+  const Brink brink;
+  const pid_t child = fork();
+  if (child == 0) {
+    install_fault_handler();
+    char byte = 0;
+    _exit(!guarded_copy(&byte, brink.end(), 1) && guarded_copy(&byte, &byte, 1) ? 0 : 1);
+  }
+  ASSERT_GT(child, 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+// Each of these runs in a fresh process, since the order of the handlers matters.
+class GuardedMemoryDeathTest : public testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  static void set_handler(int signal_number, void (*handler)(int, siginfo_t*, void*),
+                          int flags = SA_SIGINFO) {
+    struct sigaction action {};
+    action.sa_sigaction = handler;
+    action.sa_flags = flags;
+    sigemptyset(&action.sa_mask);
+    sigaddset(&action.sa_mask, SIGUSR2);
+    sigaction(signal_number, &action, nullptr);
+  }
+  static void touch(void* address) { *static_cast<volatile char*>(address) = 1; }
+};
+
+void* volatile const nowhere = reinterpret_cast<void*>(24);  // the compiler must not look
+int passed_on = 0;
+
+TEST_F(GuardedMemoryDeathTest, ForeignFaultGoesToTheHandlerBefore) {
+  EXPECT_EXIT(
+      {
+        set_handler(SIGSEGV, [](int signal_number, siginfo_t* info, void* context) {
+          sigset_t mask;
+          pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+          const bool as_asked = signal_number == SIGSEGV && info->si_addr == nowhere &&
+                                context != nullptr && sigismember(&mask, SIGUSR2) == 1 &&
+                                sigismember(&mask, SIGSEGV) == 1;
+          _exit(as_asked ? 42 : 43);
+        });
+        install_fault_handler();
+        install_fault_handler();
+        char byte = 0;
+        if (guarded_copy(nowhere, &byte, 1)) _exit(44);
+        touch(nowhere);
+        _exit(45);
+      },
+      testing::ExitedWithCode(42), "");
+}
+
+TEST_F(GuardedMemoryDeathTest, PlainHandlerGetsTheSignal) {
+  EXPECT_EXIT(
+      {
+        signal(SIGSEGV, [](int signal_number) { _exit(signal_number == SIGSEGV ? 42 : 43); });
+        install_fault_handler();
+        touch(nowhere);
+      },
+      testing::ExitedWithCode(42), "");
+}
+
+TEST_F(GuardedMemoryDeathTest, HandlerForOneFaultIsCalledOnce) {
+  EXPECT_EXIT(
+      {
+        set_handler(
+            SIGSEGV,
+            [](int, siginfo_t*, void*) {
+              if (++passed_on > 1) _exit(0);
+            },
+            static_cast<int>(SA_SIGINFO | SA_RESETHAND));
+        install_fault_handler();
+        touch(nowhere);
+      },
+      testing::KilledBySignal(SIGSEGV), "");
+}
+
+TEST_F(GuardedMemoryDeathTest, ForeignFaultEndsAProcessWithoutHandler) {
+  EXPECT_EXIT(
+      {
+        install_fault_handler();
+        char byte = 0;
+        if (guarded_copy(nowhere, &byte, 1)) _exit(0);
+        signal(SIGSEGV, SIG_DFL);
+        install_fault_handler();
+        if (guarded_copy(nowhere, &byte, 1)) _exit(0);
+        touch(nowhere);
+        _exit(0);
+      },
+      testing::KilledBySignal(SIGSEGV), "");
+}
+
+TEST_F(GuardedMemoryDeathTest, SentSignalsAreNotTakenForFaults) {
+  EXPECT_EXIT(
+      {
+        set_handler(SIGSEGV, [](int, siginfo_t*, void*) { ++passed_on; });
+        install_fault_handler();
+        raise(SIGSEGV);
+        const bool finished = call([] { raise(SIGSEGV); });
+        _exit(finished && passed_on == 2 ? 42 : 43);
+      },
+      testing::ExitedWithCode(42), "");
+}
+
+TEST_F(GuardedMemoryDeathTest, SentSignalEndsAProcessWithoutHandler) {
+  EXPECT_EXIT(
+      {
+        signal(SIGBUS, SIG_DFL);
+        install_fault_handler();
+        raise(SIGBUS);
+        _exit(0);
+      },
+      testing::KilledBySignal(SIGBUS), "");
+}
+
+TEST_F(GuardedMemoryDeathTest, LaterHandlerThatPassesOnIsNoCircle) {
+  EXPECT_EXIT(
+      {
+        static struct sigaction ours;
+        set_handler(SIGSEGV, [](int, siginfo_t*, void*) { _exit(42); });
+        install_fault_handler();
+        struct sigaction later {};
+        later.sa_sigaction = [](int number, siginfo_t* info, void* context) {
+          if (++passed_on > 2) _exit(43);
+          ours.sa_sigaction(number, info, context);
+        };
+        later.sa_flags = static_cast<int>(SA_SIGINFO | SA_NODEFER);
+        sigaction(SIGSEGV, &later, &ours);
+        install_fault_handler();
+        char byte = 0;
+        if (guarded_copy(nowhere, &byte, 1)) _exit(44);  // through the later handler
+        touch(nowhere);
+      },
+      testing::ExitedWithCode(42), "");
+}
+
+TEST_F(GuardedMemoryDeathTest, HandlerCanBeDeclined) {
+  EXPECT_EXIT(
+      {
+        set_handler(SIGSEGV, [](int, siginfo_t*, void*) { _exit(42); });
+        setenv("PTL_SEGV_HANDLER", "0", 1);
+        config_reload();
+        install_fault_handler();
+        char byte = 0;
+        static_cast<void>(guarded_copy(nowhere, &byte, 1));
+        _exit(43);
+      },
+      testing::ExitedWithCode(42), "");
+}
+
+}  // namespace
+}  // namespace lintel
