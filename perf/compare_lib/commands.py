@@ -12,17 +12,17 @@ class CommandError(Exception):
     """A program failed, or took longer than it may."""
 
 
-def _prepare(cpu):
+def _prepare(cpus):
     def in_child():
         os.setsid()
-        if cpu is not None:
-            os.sched_setaffinity(0, {cpu})
+        if cpus:
+            os.sched_setaffinity(0, cpus)
 
     return in_child
 
 
-def start(command, cpu=None, environment=None):
-    """Starts `command` pinned to `cpu` (None: where the caller runs); its output is captured."""
+def start(command, cpus=(), environment=None):
+    """Starts `command` on the cores `cpus` (none: where the caller runs); its output is captured."""
     return subprocess.Popen(
         [str(word) for word in command],
         stdin=subprocess.DEVNULL,
@@ -30,7 +30,7 @@ def start(command, cpu=None, environment=None):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, **(environment or {})},
-        preexec_fn=_prepare(cpu),
+        preexec_fn=_prepare(cpus),
     )
 
 
@@ -57,8 +57,8 @@ def finish(process, timeout_s=60):
     return output
 
 
-def run(command, cpu=None, environment=None, timeout_s=60):
-    return finish(start(command, cpu, environment), timeout_s)
+def run(command, cpus=(), environment=None, timeout_s=60):
+    return finish(start(command, cpus, environment), timeout_s)
 
 
 def free_port():

@@ -5,6 +5,7 @@ programs run as two processes, pinned to the same two cores; every run lasts wel
 """
 
 import json
+import math
 import re
 
 from . import commands
@@ -33,6 +34,76 @@ class Floor:
         return json.loads(commands.run(self._command))
 
 
+class Lintel:
+    """ptl_perf, which starts two processes by itself and pins them to the cores it may use."""
+
+    name = "Lintel"
+
+    def __init__(self, program, cpus):
+        self._program = program
+        self._cpus = cpus
+        self.version = commands.run([program, "--version"]).split()[1]
+
+    def _results(self, test, *options, seconds=0.12):
+        text = commands.run([self._program, test, "--time", seconds, "--json", "-", *options], self._cpus)
+        return json.loads(text)["results"]
+
+    def _puts(self, metric, sizes, *options):
+        rows = self._results("put", "--metric", metric, "--sizes", ",".join(map(str, sizes)), *options)
+        return {row["size_bytes"]: row for row in rows}
+
+    def _by_parameter(self, test, *options):
+        return {row["parameter_value"]: row["mean_ns"] for row in self._results(test, *options)}
+
+    def put_latencies_ns(self, sizes, *options):
+        return {size: row["mean_ns"] for size, row in self._puts("latency", sizes, *options).items()}
+
+    def put_latency_ns(self, size_bytes, *options):
+        return self.put_latencies_ns([size_bytes], *options)[size_bytes]
+
+    def list_entry_latency_ns(self, size_bytes):
+        return self.put_latency_ns(size_bytes, "--no-matching", "--events", "counting")
+
+    def put_streams(self, sizes):
+        """size -> (messages per second, GiB/s); 256 in flight, acknowledged by counting."""
+        rows = self._puts("bandwidth", sizes, "--ack", "ct", "--window", "256")
+        return {size: (row["rate_per_s"], row["bandwidth_bytes_per_s"] / 2**30) for size, row in rows.items()}
+
+    def put_rate(self, size_bytes):
+        return self.put_streams([size_bytes])[size_bytes][0]
+
+    def put_bandwidth(self, size_bytes):
+        return self.put_streams([size_bytes])[size_bytes][1]
+
+    def depth_latencies_ns(self, depths, shapes="exact"):
+        """entries before the match -> half round trip"""
+        return self._by_parameter("match-depth", "--sizes", 8, "--shapes", shapes, "--depths",
+                                  ",".join(map(str, depths)))
+
+    def appends_ns(self, depths):
+        """unexpected headers -> append that claims one of them, in random order"""
+        return self._by_parameter("unexpected-depth", "--depths", ",".join(map(str, depths)))
+
+    def triggered_increment_ns(self):
+        rows = self._results("triggered", "--metric", "latency")
+        return next(row["mean_ns"] for row in rows if row["metric"] == "increment")
+
+    def idle(self):
+        """(percent of a core, resident MiB) of a process that makes no calls"""
+        rows = self._results("idle", "--idle-seconds", 1)
+        row = next(row for row in rows if row["metric"] == "no calls")
+        return row["processor_percent"], row["resident_mib"]
+
+    def get_from_computing_ms(self):
+        """4 MiB from a process that computes for 50 ms; infinite if one get outlasted that."""
+        row, = self._results("overlap", "--sizes", 4 * 2**20, "--iterations", 10, "--warm-up", 1)
+        return row["median_ns"] / 1e6 if row["in_time_percent"] == 100 else math.inf
+
+    def crowd_latency_us(self, processes):
+        row, = self._results("put", "--metric", "latency", "--sizes", 8, "--pairs", processes // 2, seconds=0.5)
+        return row["mean_ns"] / 1e3
+
+
 class Ucx:
     """ucx_perftest over shared memory."""
 
@@ -47,11 +118,11 @@ class Ucx:
     def _measure(self, test, size_bytes, iterations):
         port = commands.free_port()
         options = ["-p", port, "-t", test, "-s", size_bytes, "-n", iterations, "-f"]
-        server = commands.start(["ucx_perftest", *options], self._cpus[1], self._environment)
+        server = commands.start(["ucx_perftest", *options], self._cpus[1:], self._environment)
         try:
             commands.wait_for_listener(port, server)
             text = commands.run(
-                ["ucx_perftest", "127.0.0.1", *options], self._cpus[0], self._environment
+                ["ucx_perftest", "127.0.0.1", *options], self._cpus[:1], self._environment
             )
             commands.finish(server)
         finally:
@@ -93,10 +164,10 @@ class Libfabric:
     def latency_ns(self, size_bytes):
         port = commands.free_port()
         options = ["-p", "shm", "-e", "rdm", "-S", size_bytes, "-I", iterations_for(size_bytes, 60_000, 200_000_000)]
-        server = commands.start(["fi_pingpong", *options, "-B", port], self._cpus[1])
+        server = commands.start(["fi_pingpong", *options, "-B", port], self._cpus[1:])
         try:
             commands.wait_for_listener(port, server)
-            text = commands.run(["fi_pingpong", *options, "-P", port, "127.0.0.1"], self._cpus[0])
+            text = commands.run(["fi_pingpong", *options, "-P", port, "127.0.0.1"], self._cpus[:1])
             commands.finish(server)
         finally:
             commands.stop(server)

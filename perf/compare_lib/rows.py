@@ -16,15 +16,17 @@ SHALLOW_UNEXPECTED = 10
 
 @dataclass
 class Target:
-    """A bound in the row's unit. `upwards`: larger values are better."""
+    """Bounds in the row's unit, to two decimals. `upwards`: larger values are better."""
 
     at_least: float
     aim: float
     upwards: bool = False
 
     def verdict(self, value):
+        rounded = round(value, 2)
+
         def reaches(bound):
-            return value >= bound if self.upwards else value <= bound
+            return rounded >= bound if self.upwards else rounded <= bound
 
         if reaches(self.aim):
             return "aim reached"
@@ -70,7 +72,7 @@ def latency_rows(lintel, ucx, floor, rounds, progress):
             "cache line": floor.cache_line_ns,
             "Lintel put": lambda: lintel.put_latency_ns(8),
             **({"UCX tag_lat": lambda: ucx.latency_ns(8)} if ucx else {}),
-            "Lintel list entry": lambda: lintel.put_latency_ns(8, matching=False, events="counting"),
+            "Lintel list entry": lambda: lintel.list_entry_latency_ns(8),
         },
         rounds,
         progress,
@@ -119,20 +121,20 @@ def bandwidth_rows(lintel, ucx, rounds, progress):
 def depth_rows(lintel, rounds, progress):
     values = alternate(
         {
-            "match depth 0": lambda: lintel.depth_latency_ns(0),
-            f"match depth {DEEP}": lambda: lintel.depth_latency_ns(DEEP),
-            f"unexpected {SHALLOW_UNEXPECTED}": lambda: lintel.append_ns(SHALLOW_UNEXPECTED),
-            f"unexpected {DEEP}": lambda: lintel.append_ns(DEEP),
+            "match depth": lambda: lintel.depth_latencies_ns([0, DEEP]),
+            "unexpected depth": lambda: lintel.appends_ns([SHALLOW_UNEXPECTED, DEEP]),
         },
         rounds,
         progress,
     )
-    none, deep, few, many = values.values()
+    match, unexpected = values.values()
+    none, deep = ([run[depth] for run in match] for depth in (0, DEEP))
+    few, many = ([run[depth] for run in unexpected] for depth in (SHALLOW_UNEXPECTED, DEEP))
     return [
-        Row(f"half round trip with {DEEP} entries before the match", "x none", Target(1.1, 1.0),
-            ratios(deep, none), {"none ns": none, f"{DEEP} ns": deep}),
-        Row(f"append that claims one of {DEEP} unexpected headers", f"x that of {SHALLOW_UNEXPECTED}",
-            Target(1.5, 1.1), ratios(many, few), {f"{SHALLOW_UNEXPECTED} ns": few, f"{DEEP} ns": many}),
+        Row(f"half round trip with {DEEP:,} entries before the match", "x none", Target(1.1, 1.0),
+            ratios(deep, none), {"none ns": none, f"{DEEP:,} ns": deep}),
+        Row(f"append that claims one of {DEEP:,} unexpected headers", f"x that of {SHALLOW_UNEXPECTED}",
+            Target(1.5, 1.1), ratios(many, few), {f"{SHALLOW_UNEXPECTED} ns": few, f"{DEEP:,} ns": many}),
     ]
 
 
