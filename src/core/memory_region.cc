@@ -44,16 +44,18 @@ bool MemoryRegion::open(const void* start, ptl_size_t length, bool iovec,
   }
   if (length == 0) return true;  // like a contiguous region of no length
   if (start == nullptr || length > SIZE_MAX / sizeof(ptl_iovec_t)) return false;
-  uint64_t* ends = nullptr;
-  if (length > walked_elements) {
-    ends = new (std::nothrow) uint64_t[length];
-    if (ends == nullptr) return false;
-  }
   const auto* elements = static_cast<const ptl_iovec_t*>(start);
   uint64_t total = 0;
-  if (!sum_elements(elements, length, ends, &total)) {
-    delete[] ends;
-    return false;
+  if (!sum_elements(elements, length, nullptr, &total)) return false;
+  uint64_t* ends = nullptr;
+  if (length > walked_elements) {
+    // Only now is it known that the array is there, so that `length` is a sane number.
+    ends = new (std::nothrow) uint64_t[length];
+    if (ends == nullptr) return false;
+    if (!sum_elements(elements, length, ends, &total)) {
+      delete[] ends;
+      return false;
+    }
   }
   elements_ = elements;
   count_ = length;
