@@ -11,8 +11,7 @@ function(lintel_add_tool name library)
   endif()
   file(GLOB common CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/common/*.cc")
   add_executable(${name} ${sources} ${common})
-  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tools"
-                                             "${PROJECT_SOURCE_DIR}/tools/${name}")
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tools")
   target_link_libraries(${name} PRIVATE ${library} lintel_options Threads::Threads)
   target_compile_definitions(${name} PRIVATE LINTEL_VERSION="${PROJECT_VERSION}")
   # Installed programs find the library beside them, wherever the tree is moved.

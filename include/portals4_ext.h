@@ -1,7 +1,8 @@
 /* portals4_ext.h: status registers of this implementation beyond the three of the specification
- * (3.3.7). Read them with PtlNIStatus; they belong to one logical interface unless said otherwise,
- * start at zero in PtlNIInit, and are printed by its last PtlNIFini if PTL_STATS=1. Counting them
- * costs next to nothing, so a value may lag behind by the message in hand.
+ * (3.3.7). Read them with PtlNIStatus. Those of the unexpected lists belong to the logical
+ * interface; the others count for all logical interfaces of a physical one together, from the time
+ * that the first of them was opened. PTL_STATS=1 prints them at PtlNIFini. Counting costs next to
+ * nothing and is not synchronised, so a value may lag behind by the message in hand.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -29,17 +30,17 @@
 #define PTL_SR_LINTEL_SENDS_QUEUED 40u      /* messages that could not be sent at once */
 #define PTL_SR_LINTEL_LANE_FULL_RETRIES 41u /* attempts that found the queue to the peer full */
 
-/* Unexpected headers. */
+/* Unexpected headers of the logical interface. */
 #define PTL_SR_LINTEL_UNEXPECTED_DEPTH 42u /* now on the unexpected lists */
 #define PTL_SR_LINTEL_UNEXPECTED_PEAK 43u  /* the most there have been */
 
-/* Progress of the physical interface; the same for its logical interfaces. */
+/* Progress. */
 #define PTL_SR_LINTEL_POLLS 44u
 #define PTL_SR_LINTEL_POLLS_WITH_WORK 45u /* those that found something */
 #define PTL_SR_LINTEL_SLEEPS 46u          /* times that nobody polled and a thread slept */
 #define PTL_SR_LINTEL_WAKEUPS 47u         /* times that a peer or a thread ended such a sleep */
 
-/* Faults; the same for the logical interfaces of a physical one. */
+/* Faults. */
 #define PTL_SR_LINTEL_FRAMES_REFUSED 48u /* malformed, or from a process not allowed */
 #define PTL_SR_LINTEL_PEERS_FAILED 49u   /* peers found dead */
 
