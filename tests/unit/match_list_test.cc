@@ -10,14 +10,20 @@
 #include <vector>
 
 #include "match_test_memory.h"
+#include "match_test_mix.h"
 #include "match_test_timing.h"
 
 namespace lintel {
 namespace {
 
 using testing::CountedMemory;
+using testing::Mix;
+using testing::colliding_bits;
+using testing::degenerate_bits;
+using testing::exact;
 using testing::keep;
 using testing::median_ns;
+using testing::range;
 
 struct Entry : MatchNode {
   uint64_t length = 0;  // of its buffer, for predicates like PTL_ME_NO_TRUNCATE
@@ -25,10 +31,6 @@ struct Entry : MatchNode {
 };
 
 constexpr auto accept_all = [](const MatchNode&) { return true; };
-
-MatchCriteria exact(uint64_t match_bits, uint64_t source = 1) {
-  return {.match_bits = match_bits, .source = source, .source_mask = source_mask_exact};
-}
 
 // The obvious implementation.
 class NaiveList {
@@ -60,38 +62,11 @@ void expect_same_order(const MatchList& list, const NaiveList& model) {
   ASSERT_EQ(node, nullptr);
 }
 
-struct Mix {
-  const char* name;
-  std::vector<std::pair<uint64_t, uint64_t>> shapes;  // ignore_bits, source_mask
-  std::vector<uint64_t> match_bits;
-  std::vector<uint64_t> sources;
-};
-
-std::vector<uint64_t> range(uint64_t count, uint64_t step = 1) {
-  std::vector<uint64_t> values;
-  for (uint64_t i = 0; i < count; ++i) values.push_back(i * step);
-  return values;
-}
-
-// Match bits whose hashes agree in the low 20 bits, so that they start at one slot of every table.
-std::vector<uint64_t> colliding_bits(size_t count) {
-  const auto slot_of = [](uint64_t bits) {
-    return keyed_hash(bits, 1, keyed_hash_seed()) & 0xfffff;
-  };
-  std::vector<uint64_t> values{0};
-  for (uint64_t bits = 1; values.size() < count; ++bits) {
-    if (slot_of(bits) == slot_of(0)) values.push_back(bits);
-  }
-  return values;
-}
-
 std::vector<Mix> mixes() {
   const uint64_t any_tag = 0xffffffff;
   std::vector<std::pair<uint64_t, uint64_t>> many_shapes;
   for (uint64_t i = 0; i < 40; ++i)
     many_shapes.emplace_back(i, i % 3 == 0 ? source_mask_any : source_mask_exact);
-  // These match bits make the hash zero whatever the source.
-  const uint64_t degenerate = keyed_hash_bits_salt ^ keyed_hash_seed();
   return {
       {"one_shape", {{0, source_mask_exact}}, range(64), range(4)},
       {"like_mpi",
@@ -106,7 +81,7 @@ std::vector<Mix> mixes() {
       {"many_shapes", many_shapes, range(16), range(3)},
       {"one_key", {{0, source_mask_exact}, {1, source_mask_exact}}, {6}, {9}},
       {"same_slot", {{0, source_mask_exact}}, colliding_bits(24), {1}},
-      {"same_hash", {{0, source_mask_exact}}, {degenerate}, range(24)},
+      {"same_hash", {{0, source_mask_exact}}, {degenerate_bits()}, range(24)},
   };
 }
 
@@ -315,6 +290,39 @@ TEST(MatchIndex, EmptyGroupsAreForgotten) {
   EXPECT_EQ(index->group_count(), 0u);
   EXPECT_EQ(index->earliest(0, 0), nullptr);
   MatchIndex::destroy(index);
+}
+
+TEST(MatchList, WithoutMoreMemoryTheTableFillsUpAndThenRefuses) {
+  CountedMemory memory;
+  std::vector<Entry> entries(1000);
+  MatchList list;
+  const auto append_until_refused = [&] {
+    while (list.size() < entries.size()) {
+      Entry& entry = entries[list.size()];
+      entry.criteria = exact(list.size());
+      if (!list.append(entry)) return;
+    }
+  };
+  const auto expect_all_found = [&] {
+    for (size_t i = 0; i < entries.size(); ++i)
+      ASSERT_EQ(list.find(i, 1, accept_all), i < list.size() ? &entries[i] : nullptr);
+  };
+  memory.grant_only(4);  // the index, a group, and its table grown twice
+  append_until_refused();
+  EXPECT_GT(list.size(), 50u);
+  EXPECT_LT(list.size(), 64u);
+  expect_all_found();
+  EXPECT_FALSE(list.append(entries[list.size()]));
+  EXPECT_EQ(MatchList::next(entries[list.size() - 1]), nullptr);
+  // An entry with a known key needs no room in the table.
+  Entry again;
+  again.criteria = exact(0);
+  ASSERT_TRUE(list.append(again));
+  list.remove(again);
+  memory.grant_all();
+  append_until_refused();
+  EXPECT_EQ(list.size(), entries.size());
+  expect_all_found();
 }
 
 TEST(MatchList, SteadyStateRequestsNoMemory) {
