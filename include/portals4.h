@@ -13,7 +13,7 @@
  *  - Structures, arrays and outputs that a pointer argument names are read or written before the
  *    function returns and belong to the caller again then. Memory that a descriptor or an entry
  *    describes, including a PTL_IOVEC array, stays in use as said there.
- *  - Outputs are written only on success.
+ *  - Outputs are meaningful only on success.
  *  - It returns PTL_OK, or PTL_NO_INIT before the first PtlInit (after the last PtlFini), or
  *    PTL_ARG_INVALID for a handle that is stale or of another type, an index out of range, a NULL
  *    pointer where an object is needed, or a value that the argument cannot take. Further codes are
@@ -143,7 +143,8 @@ PTL_API int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t* uid) PTL_NOEXCEPT;
 
 /** Gives the identifier of this process: the rank on a logically addressed interface, nid and pid
  * on a physically addressed one (3.9.2).
- * @return PTL_OK, PTL_NO_INIT; PTL_ARG_INVALID also if no map names this process. */
+ * @return PTL_OK, PTL_NO_INIT; PTL_ARG_INVALID also before PtlSetMap. A map that does not name this
+ *         process gives PTL_RANK_ANY. */
 PTL_API int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t* id) PTL_NOEXCEPT;
 
 /** Gives nid and pid of this process, on any interface (3.9.3).
@@ -478,10 +479,9 @@ PTL_API int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2)
  *                  PTL_IN_USE for it. If the append fails when it is due, PTL_EVENT_ERROR is
  *                  delivered to the queue of the portal table entry.
  * @return as PtlMEAppend. */
-PTL_API int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
-                                 const ptl_me_t* me, ptl_list_t ptl_list, void* user_ptr,
-                                 ptl_handle_me_t* me_handle, ptl_handle_ct_t trig_ct_handle,
-                                 ptl_size_t threshold) PTL_NOEXCEPT;
+PTL_API int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl_me_t* me,
+                                 ptl_list_t ptl_list, void* user_ptr, ptl_handle_me_t* me_handle,
+                                 ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) PTL_NOEXCEPT;
 
 /** PtlMEUnlink once the threshold is reached. If the entry is in use then, nothing happens.
  * @return PTL_OK, PTL_NO_INIT, PTL_ARG_INVALID, PTL_NO_SPACE. */

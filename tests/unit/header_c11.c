@@ -356,7 +356,7 @@ HAS_TYPE(PtlTriggeredCTSet, int (*)(ptl_handle_ct_t, ptl_ct_event_t, TRIGGER));
 HAS_TYPE(PtlStartBundle, int (*)(ptl_handle_ni_t));
 HAS_TYPE(PtlEndBundle, int (*)(ptl_handle_ni_t));
 HAS_TYPE(PtlHandleIsEqual, int (*)(ptl_handle_any_t, ptl_handle_any_t));
-HAS_TYPE(PtlTriggeredMEAppend, int (*)(ptl_handle_ni_t, ptl_pt_index_t, const ptl_me_t*, ptl_list_t,
+HAS_TYPE(PtlTriggeredMEAppend, int (*)(ptl_handle_ni_t, ptl_pt_index_t, ptl_me_t*, ptl_list_t,
                                        void*, ptl_handle_me_t*, TRIGGER));
 HAS_TYPE(PtlTriggeredMEUnlink, int (*)(ptl_handle_me_t, TRIGGER));
 
