@@ -476,8 +476,8 @@ PTL_API int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2)
  * common.
  * @param me        as in PtlMEAppend; copied at the call.
  * @param me_handle receives a handle at once. Until the entry is appended PtlMEUnlink returns
- *                  PTL_IN_USE for it. If the append fails when it is due, PTL_EVENT_ERROR is
- *                  delivered to the queue of the portal table entry.
+ *                  PTL_IN_USE for it. If the append fails when it is due, a
+ *                  line of the log says so.
  * @return as PtlMEAppend. */
 PTL_API int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl_me_t* me,
                                  ptl_list_t ptl_list, void* user_ptr, ptl_handle_me_t* me_handle,
