@@ -12,9 +12,20 @@ class CommandError(Exception):
     """A program failed, or took longer than it may."""
 
 
+_nice = 0
+
+
+def use_nice(value):
+    """Every program started from now on runs with this nice value, one as the other."""
+    global _nice
+    _nice = value
+
+
 def _prepare(cpus):
     def in_child():
         os.setsid()
+        if _nice:
+            os.setpriority(os.PRIO_PROCESS, 0, _nice)
         if cpus:
             os.sched_setaffinity(0, cpus)
 

@@ -4,8 +4,9 @@ import shutil
 import subprocess
 
 _STYLE = """
-set terminal svg size 720,460 font 'sans-serif,13' background '#ffffff'
-set grid lc rgb '#dddddd'
+set terminal svg noenhanced size 720,460 font 'sans-serif,13' background '#ffffff'
+set grid lc rgb '#c8c8c8' lw 0.5
+set rmargin 6
 set key {key} Left reverse
 set border 3 lc rgb '#555555'
 set tics nomirror
@@ -25,6 +26,7 @@ def _size_label(size):
 def _script(path, title, x_label, y_label, curves, key, x_tics, logarithmic_y):
     lines = [_STYLE.format(key=key), f"set output '{path}'", f"set title '{title}'",
              f"set xlabel '{x_label}'", f"set ylabel '{y_label}'", "set logscale x"]
+    lines.append(f"set xrange [{x_tics[0][0] / 1.5}:{x_tics[-1][0] * 1.5}]")
     lines.append("set logscale y" if logarithmic_y else "set yrange [0:*]")
     lines.append("set xtics (" + ", ".join(f"'{label}' {x}" for x, label in x_tics) + ")")
     for index, curve in enumerate(curves.values()):
@@ -54,7 +56,7 @@ def draw(directory, by_size, by_depth, say):
         ("bandwidth.svg", "Bandwidth, one buffer reused", "message size", "GiB/s",
          by_size["bandwidth_gib_per_s"], "left top", size_tics, False),
         ("depth.svg", "Cost over the length of the list", "entries posted before, or unexpected headers",
-         "nanoseconds", by_depth, "left top", depth_tics, False),
+         "nanoseconds", by_depth, "right bottom", depth_tics, False),
     ]
     paths = []
     for file_name, title, x_label, y_label, curves, key, tics, logarithmic_y in plots:

@@ -85,7 +85,7 @@ class Lintel:
         return self._by_parameter("unexpected-depth", "--depths", ",".join(map(str, depths)))
 
     def triggered_increment_ns(self):
-        rows = self._results("triggered", "--metric", "latency")
+        rows = self._results("triggered", "--sizes", 8)
         return next(row["mean_ns"] for row in rows if row["metric"] == "increment")
 
     def idle(self):
