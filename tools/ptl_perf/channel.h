@@ -1,0 +1,109 @@
+// The two ends of the traffic: an entry that is exposed to others, and memory that operations
+// start from. Set-up path; hands the timed loops their waiters.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ptl_perf/operations.h"
+#include "ptl_perf/portals_objects.h"
+#include "ptl_perf/region.h"
+#include "ptl_perf/session.h"
+#include "ptl_perf/waiters.h"
+
+namespace lintel::perf {
+
+/** Portal table indexes that both ends of a pair agree on. */
+inline constexpr ptl_pt_index_t data_index = 4;
+inline constexpr ptl_pt_index_t credit_index = 5;
+
+inline constexpr ptl_match_bits_t data_match_bits = 0x00c0'ffee'0000'0001;
+
+/** A portal table entry with entries appended, and what reports operations on them: an event queue
+ *  or a counting event. */
+class Exposure {
+ public:
+  /** `event_capacity` events are kept if `events` is full. */
+  Exposure(Endpoint& endpoint, Events events, std::uint64_t event_capacity,
+           ptl_pt_index_t index = data_index);
+
+  /** Appends an entry over the region, open for puts and gets from one peer. */
+  void expose(const Region& region, ptl_process_t peer);
+
+  /** Appends an entry of no length (matching interfaces only). */
+  void append_empty(ptl_process_t match_id, ptl_match_bits_t match_bits,
+                    ptl_match_bits_t ignore_bits);
+
+  /** Calls `use` with the waiter for operations of others on the exposed entries. */
+  template <class Use>
+  auto with_waiter(Wait wait, Use&& use) {
+    if (queue_) {
+      if (wait == Wait::blocking) return use(EventWaiter<Wait::blocking>(queue_.get()));
+      return use(EventWaiter<Wait::polling>(queue_.get()));
+    }
+    if (wait == Wait::blocking) return use(CountWaiter<Wait::blocking>(counter_.get()));
+    return use(CountWaiter<Wait::polling>(counter_.get()));
+  }
+
+  ptl_handle_ct_t counter() const { return counter_.get(); }
+  ptl_handle_eq_t queue() const { return queue_.get(); }
+
+ private:
+  void append(const ptl_me_t& entry);
+
+  Endpoint& endpoint_;
+  EventQueue queue_;
+  Counter counter_;
+  PortalEntry portal_;
+  std::vector<ListEntry> list_entries_;
+  std::vector<MatchEntry> match_entries_;
+};
+
+/** What a memory descriptor reports of the operations that start from it. */
+enum class Completion { nothing, full, counting };
+
+Completion completion_of(Ack ack);
+ptl_ack_req_t ack_request(Ack ack);
+
+/** A memory descriptor over a region, and its event queue or counting event. */
+class Source {
+ public:
+  /** `counted` is PTL_MD_EVENT_CT_ACK or PTL_MD_EVENT_CT_REPLY; used if completion is counting.
+   *  `event_capacity` events are kept if it is full. */
+  Source(Endpoint& endpoint, const Region& region, Completion completion, unsigned counted,
+         std::uint64_t event_capacity);
+
+  ptl_handle_md_t descriptor() const { return descriptor_.get(); }
+
+  template <class Use>
+  auto with_waiter(Wait wait, Use&& use) {
+    if (queue_) {
+      if (wait == Wait::blocking) return use(EventWaiter<Wait::blocking>(queue_.get()));
+      return use(EventWaiter<Wait::polling>(queue_.get()));
+    }
+    if (wait == Wait::blocking) return use(CountWaiter<Wait::blocking>(counter_.get()));
+    return use(CountWaiter<Wait::polling>(counter_.get()));
+  }
+
+ private:
+  EventQueue queue_;
+  Counter counter_;
+  MemoryDescriptor descriptor_;
+};
+
+/** The peer of this process in its pair. */
+Destination peer_of(Session& session, const Endpoint& endpoint, ptl_pt_index_t index = data_index);
+
+/** Tells the target, with a put of no length, that the initiator has finished. */
+class EndMarker {
+ public:
+  EndMarker(Endpoint& endpoint, const Destination& to);
+  void send();
+
+ private:
+  MemoryDescriptor descriptor_;
+  Destination to_;
+};
+
+}  // namespace lintel::perf

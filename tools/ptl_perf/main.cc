@@ -1,0 +1,168 @@
+// ptl_perf: measures Portals between two processes. Set-up path.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <sched.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "common/text.h"
+#include "ptl_perf/context.h"
+#include "ptl_perf/environment_rendezvous.h"
+#include "ptl_perf/errors.h"
+#include "ptl_perf/fork_rendezvous.h"
+#include "ptl_perf/options.h"
+#include "ptl_perf/progress_line.h"
+#include "ptl_perf/report.h"
+#include "ptl_perf/supervisor.h"
+#include "ptl_perf/tests.h"
+#include "ptl_perf/watchdog.h"
+
+namespace lintel::perf {
+namespace {
+
+// Before Portals starts threads, so that they share the core with the thread that makes the calls.
+std::string pin_to_own_core(const Settings& settings, const tools::Machine& machine,
+                            unsigned local_rank, unsigned local_processes) {
+  const auto& cores = machine.cpus_allowed;
+  if (settings.pinning == Pinning::off) return "not pinned (--no-pin)";
+  if (local_processes > cores.size()) return "not pinned, since there are more than cores";
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  CPU_SET(cores[local_rank], &own);
+  if (sched_setaffinity(0, sizeof own, &own) != 0) return "not pinned: the kernel refused";
+  std::string text = "pinned to cores ";
+  for (unsigned i = 0; i < local_processes; ++i) {
+    text += (i ? ", " : "") + std::to_string(cores[i]);
+  }
+  return text + " with all their threads";
+}
+
+std::vector<std::pair<std::string, std::string>> portals_environment() {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string text = *entry;
+    const auto equals = text.find('=');
+    if (text.starts_with("PTL_") && equals != std::string::npos) {
+      const std::string name = text.substr(0, equals);
+      // A job key is a secret; the output of a benchmark gets passed around.
+      found.emplace_back(name, name == "PTL_JOB_KEY" ? "(set)" : text.substr(equals + 1));
+    }
+  }
+  return found;
+}
+
+std::string describe_interface(const Settings& settings, Session& session) {
+  const std::string number =
+      settings.interface == PTL_IFACE_DEFAULT ? "default" : std::to_string(settings.interface);
+  const ptl_process_t own = session.physical_id();
+  bool same_node = true;
+  for (unsigned rank = 0; rank < session.process_count(); ++rank) {
+    same_node = same_node && session.physical_id(rank).phys.nid == own.phys.nid;
+  }
+  return number +
+         (same_node ? ", shared memory (all processes are on this node)"
+                    : ", network (processes are on several nodes)") +
+         ", nid " + std::to_string(own.phys.nid) + " pid " + std::to_string(own.phys.pid);
+}
+
+std::string describe_clock(const tools::Machine& machine, const TickScale& scale) {
+#if defined(__x86_64__)
+  std::string text =
+      "time-stamp counter, " + tools::format_fixed(1.0 / scale.nanoseconds_per_tick(), 3) + " GHz";
+  if (!machine.invariant_tsc) text += " (not invariant: compare with another clock)";
+  return text;
+#else
+  (void)machine;
+  return "counter of " + tools::format_fixed(1000.0 / scale.nanoseconds_per_tick(), 3) + " MHz";
+#endif
+}
+
+unsigned deadline_s(const Settings& settings) {
+  double longest = settings.seconds_per_point;
+  for (const auto& test : settings.tests) {
+    if (test == "idle") longest = std::max(longest, settings.idle_seconds);
+  }
+  return settings.deadline_s + static_cast<unsigned>(std::ceil(2 * longest));
+}
+
+void run_tests(Context& context) {
+  if (context.settings.short_run()) {
+    run_short(context);
+    return;
+  }
+  const std::vector<std::string> names = context.settings.tests;
+  for (const auto& name : names) find_test(name)->run(context);
+}
+
+// One process of the measurement, from start to end. Returns its exit code.
+int take_part(Settings settings, Rendezvous& rendezvous, bool local) {
+  ProgressLine progress(rendezvous.rank() == 0);
+  try {
+    if (settings.short_run())
+      settings.seconds_per_point = std::min(settings.seconds_per_point, 0.3);
+    Watchdog watchdog(deadline_s(settings));
+    Circumstances facts;
+    facts.machine = tools::describe_machine();
+    facts.pinning =
+        local ? pin_to_own_core(settings, facts.machine, rendezvous.rank(), rendezvous.size())
+              : "pinned or not as launched";
+    Session session(rendezvous, settings);
+    std::unique_ptr<Reporter> reporter;
+    Context context{session, settings, watchdog, progress, nullptr};
+    if (rendezvous.rank() == 0) {
+      facts.library = "Lintel " LINTEL_VERSION ", Portals " + std::to_string(PTL_MAJOR_VERSION) +
+                      "." + std::to_string(PTL_MINOR_VERSION);
+      facts.interface = describe_interface(settings, session);
+      facts.processes = rendezvous.description();
+      facts.clock = describe_clock(facts.machine, context.scale);
+      facts.environment = portals_environment();
+      reporter = std::make_unique<Reporter>(settings, facts);
+      context.reporter = reporter.get();
+    }
+    run_tests(context);
+    progress.clear();
+    if (reporter) reporter->finish();
+    return static_cast<int>(ExitCode::success);
+  } catch (const Failure& failure) {
+    progress.clear();
+    std::fprintf(stderr, "ptl_perf: rank %u: %s\n", rendezvous.rank(), failure.what());
+    return static_cast<int>(failure.code());
+  } catch (const std::exception& error) {
+    progress.clear();
+    std::fprintf(stderr, "ptl_perf: rank %u: %s\n", rendezvous.rank(), error.what());
+    return static_cast<int>(ExitCode::failed);
+  }
+}
+
+int run(int argc, char** argv) {
+  const auto parsed = parse_command_line(argc, argv);
+  if (const auto* exit_now = std::get_if<ExitNow>(&parsed)) return exit_now->code;
+  const Settings& settings = std::get<Settings>(parsed);
+
+  if (auto place = read_job_place()) {
+    EnvironmentRendezvous rendezvous(std::move(*place));
+    return take_part(settings, rendezvous, false);
+  }
+  const unsigned processes = 2 * settings.pairs;
+  SharedBoard board(processes);
+  return run_processes(processes, [&](unsigned rank) {
+    ForkRendezvous rendezvous(board, rank);
+    return take_part(settings, rendezvous, true);
+  });
+}
+
+}  // namespace
+}  // namespace lintel::perf
+
+int main(int argc, char** argv) {
+  try {
+    return lintel::perf::run(argc, argv);
+  } catch (const lintel::perf::Failure& failure) {
+    std::fprintf(stderr, "ptl_perf: %s\n", failure.what());
+    return static_cast<int>(failure.code());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ptl_perf: %s\n", error.what());
+    return static_cast<int>(lintel::perf::ExitCode::failed);
+  }
+}

@@ -1,0 +1,370 @@
+// The command line of ptl_perf. Set-up path.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ptl_perf/options.h"
+
+#include "common/text.h"
+#include "ptl_perf/errors.h"
+#include "ptl_perf/tests.h"
+
+#if !__has_include(<CLI/CLI.hpp>)
+#error "ptl_perf needs CLI11: install libcli11-dev"
+#endif
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+namespace lintel::perf {
+namespace {
+
+using tools::parse_bytes;
+
+constexpr const char* size_hint =
+    "write bytes, or a number with KiB, MiB or GiB, for example 8 or 64KiB";
+
+std::uint64_t read_size(const std::string& option, const std::string& text) {
+  const auto bytes = parse_bytes(text);
+  if (!bytes || *bytes > (std::uint64_t{2} << 30)) {
+    throw CLI::ValidationError(option, "'" + text + "' is not a size up to 2 GiB: " + size_hint);
+  }
+  return *bytes;
+}
+
+void add_size(CLI::App* group, const std::string& name, std::uint64_t& value,
+              const std::string& help) {
+  group
+      ->add_option_function<std::string>(
+          name, [name, &value](const std::string& text) { value = read_size(name, text); }, help)
+      ->type_name("SIZE")
+      ->default_str(tools::format_bytes(value));
+}
+
+template <class Enum>
+void add_choice(CLI::App* group, const std::string& name, Enum& value,
+                const std::map<std::string, Enum>& choices, const std::string& help) {
+  std::string names;
+  std::string current;
+  for (const auto& [choice, meaning] : choices) {
+    names += (names.empty() ? "" : "|") + choice;
+    if (meaning == value) current = choice;
+  }
+  group
+      ->add_option_function<std::string>(
+          name,
+          [name, names, choices, &value](const std::string& text) {
+            const auto found = choices.find(text);
+            if (found == choices.end()) {
+              throw CLI::ValidationError(name, "'" + text + "' is not one of " + names);
+            }
+            value = found->second;
+          },
+          help)
+      ->type_name(names)
+      ->default_str(current);
+}
+
+void add_word(CLI::App* group, const std::string& name, std::string& value,
+              const std::vector<std::string>& words, const std::string& help) {
+  std::map<std::string, std::string> choices;
+  for (const auto& word : words) choices.emplace(word, word);
+  add_choice(group, name, value, choices, help);
+}
+
+void add_measurement_options(CLI::App& app, Settings& settings) {
+  auto* group = app.add_option_group("What is measured");
+  group
+      ->add_option_function<std::vector<std::string>>(
+          "--metric",
+          [&settings](const std::vector<std::string>& names) {
+            for (const auto& name : names) {
+              const auto& known = metric_names();
+              if (std::find(known.begin(), known.end(), name) == known.end()) {
+                std::string all;
+                for (const auto& each : known) all += (all.empty() ? "" : "|") + each;
+                throw CLI::ValidationError("--metric", "'" + name + "' is not one of " + all);
+              }
+            }
+            settings.metrics = names;
+          },
+          "Of put, get, atomic, fetch-atomic and swap: latency, completion (put and atomic: until "
+          "the acknowledgment), rate, bandwidth; default: all but completion")
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  group
+      ->add_option_function<std::vector<std::string>>(
+          "--sizes",
+          [&settings](const std::vector<std::string>& texts) {
+            settings.sizes_bytes.clear();
+            for (const auto& text : texts) {
+              settings.sizes_bytes.push_back(read_size("--sizes", text));
+            }
+          },
+          "Message sizes, instead of a sweep")
+      ->delimiter(',')
+      ->type_name("SIZE,...");
+  add_size(group, "--min", settings.min_bytes, "First size of the sweep");
+  add_size(group, "--max", settings.max_bytes, "Last size of the sweep");
+  group->add_option("--factor", settings.size_factor, "Ratio of neighbouring sizes of the sweep")
+      ->check(CLI::Range(2, 1024))
+      ->capture_default_str();
+  group->add_option("--window", settings.window, "Operations in flight (rate, bandwidth)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  add_size(group, "--window-bytes", settings.window_bytes,
+           "Payload in flight, at most; the window shrinks for large messages, but not below 2");
+  group
+      ->add_option("--buffers", settings.buffers,
+                   "Slots at both ends over which the messages rotate; 1: one buffer reused")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  group->add_flag("--huge-pages", settings.huge_pages,
+                  "Ask the kernel for huge pages under the buffers (MADV_HUGEPAGE)");
+  add_word(group, "--operation", settings.operation,
+           {"min", "max", "sum", "diff", "prod", "lor", "land", "bor", "band", "lxor", "bxor"},
+           "Of atomic and fetch-atomic");
+  add_word(group, "--swap-operation", settings.swap_operation, {"swap", "cswap", "mswap"},
+           "Of swap");
+  add_word(group, "--datatype", settings.datatype, {"int32", "int64", "float", "double"},
+           "Of atomic, fetch-atomic and swap");
+  group->add_flag("--verify", settings.verify,
+                  "Check every byte of every message; the times then include filling and checking");
+}
+
+void add_portals_options(CLI::App& app, Settings& settings) {
+  auto* group = app.add_option_group("How Portals is used");
+  group
+      ->add_option_function<std::string>(
+          "--interface",
+          [&settings](const std::string& text) {
+            if (text == "default") {
+              settings.interface = PTL_IFACE_DEFAULT;
+              return;
+            }
+            std::size_t used = 0;
+            try {
+              const unsigned long number = std::stoul(text, &used, 10);
+              if (used == text.size() && number <= 0xffff) {
+                settings.interface = static_cast<ptl_interface_t>(number);
+                return;
+              }
+            } catch (const std::exception&) {
+              // Not a number: the complaint below says what is.
+            }
+            throw CLI::ValidationError("--interface",
+                                       "'" + text +
+                                           "' is neither 'default' nor a number that "
+                                           "ptl_info lists");
+          },
+          "Interface number; ptl_info lists them")
+      ->type_name("default|NUMBER")
+      ->default_str("default");
+  group->add_flag("--matching,!--no-matching", settings.matching,
+                  "Match list entries (default), or list entries");
+  group->add_flag(
+      "--physical,!--logical", [&settings](std::int64_t count) { settings.logical = count < 0; },
+      "Address by nid and pid (default), or by rank");
+  add_choice<Events>(group, "--events", settings.events,
+                     {{"full", Events::full}, {"counting", Events::counting}},
+                     "What reports that a message arrived or a reply came");
+  add_choice<Wait>(group, "--wait", settings.wait,
+                   {{"block", Wait::blocking}, {"poll", Wait::polling}},
+                   "PtlEQWait and PtlCTWait, or PtlEQGet and PtlCTGet in a loop");
+  add_choice<Ack>(group, "--ack", settings.ack,
+                  {{"none", Ack::none},
+                   {"full", Ack::full},
+                   {"ct", Ack::counting},
+                   {"oc", Ack::operation_complete}},
+                  "Acknowledgment of puts and atomics in rate, bandwidth and completion; with none "
+                  "the target returns a credit twice per window");
+}
+
+void add_duration_options(CLI::App& app, Settings& settings) {
+  auto* group = app.add_option_group("How long");
+  group->add_option("--time", settings.seconds_per_point, "Seconds for each line of the result")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->capture_default_str();
+  group->add_option("--iterations", settings.iterations, "Operations, instead of a time")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  group
+      ->add_option("--warm-up", settings.warm_up,
+                   "Operations before the timed ones; default: "
+                   "about 10 ms of them, or 10 % of --iterations")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+  group
+      ->add_option("--batch", settings.batch,
+                   "Operations per sample of median, p99 and maximum; default: about 1 us of them")
+      ->check(CLI::Range(1, 1 << 20));
+  group
+      ->add_option("--deadline", settings.deadline_s,
+                   "Give up when no line gets finished for so many seconds (beyond --time)")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+}
+
+void add_process_options(CLI::App& app, Settings& settings) {
+  auto* group = app.add_option_group("Processes");
+  group
+      ->add_option("--pairs", settings.pairs,
+                   "Pairs of processes to start on this machine, all at work at once")
+      ->check(CLI::Range(1, 512))
+      ->capture_default_str();
+  group->add_flag(
+      "--pin,!--no-pin",
+      [&settings](std::int64_t count) {
+        settings.pinning = count < 0 ? Pinning::off : Pinning::automatic;
+      },
+      "Give each process (with all its threads) a core of its own when there are enough (default), "
+      "or leave it to the kernel");
+}
+
+void add_special_options(CLI::App& app, Settings& settings) {
+  auto* group = app.add_option_group("Of single tests");
+  group
+      ->add_option("--depths", settings.depths,
+                   "match-depth: non-matching entries before the matching one; unexpected-depth: "
+                   "headers that stay unexpected")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 10'000'000))
+      ->type_name("COUNT,...");
+  add_choice<Shapes>(group, "--shapes", settings.shapes,
+                     {{"exact", Shapes::exact}, {"mixed", Shapes::mixed}},
+                     "match-depth: entries without wildcards, or of four wildcard shapes in turn");
+  add_choice<ClaimOrder>(group, "--claim", settings.claim_order,
+                         {{"oldest", ClaimOrder::oldest},
+                          {"newest", ClaimOrder::newest},
+                          {"random", ClaimOrder::random}},
+                         "unexpected-depth: which of the unexpected headers an append claims");
+  group
+      ->add_option("--chain", settings.chain_length,
+                   "triggered: increments in a chain, puts in a "
+                   "ping-pong")
+      ->check(CLI::Range(16, 1'000'000))
+      ->capture_default_str();
+  group
+      ->add_option("--compute-ms", settings.compute_ms,
+                   "overlap: milliseconds for which the target computes")
+      ->check(CLI::Range(1, 60'000))
+      ->capture_default_str();
+  group->add_option("--idle-seconds", settings.idle_seconds, "idle: how long to look on")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+}
+
+void add_output_options(CLI::App& app, Settings& settings) {
+  auto* group = app.add_option_group("Output");
+  group
+      ->add_option("--json", settings.json_file,
+                   "Write JSON; '-': to standard output, without "
+                   "the table")
+      ->type_name("FILE|-");
+  group->add_option("--csv", settings.csv_file, "Write comma separated values; '-' as above")
+      ->type_name("FILE|-");
+}
+
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// What a test cannot do with options that are right for others.
+void check_tests(const Settings& settings) {
+  const bool only_latency = settings.metrics == std::vector<std::string>{"latency"};
+  if (settings.ack == Ack::none && contains(settings.metrics, "completion")) {
+    throw CLI::ValidationError("--ack",
+                               "'none' leaves nothing to wait for in --metric completion: "
+                               "use full|ct|oc");
+  }
+  if (settings.ack == Ack::none && contains(settings.tests, "atomic") && !only_latency) {
+    throw CLI::ValidationError("--ack",
+                               "'none' goes with atomic only in --metric latency: "
+                               "use full|ct|oc");
+  }
+  // A stream issues a window with the operand of the moment, so each compare-and-swap cannot have
+  // the operand that --verify needs to know its outcome.
+  if (settings.verify && settings.swap_operation == "cswap" && contains(settings.tests, "swap") &&
+      !only_latency) {
+    throw CLI::ValidationError("--verify", "checks 'cswap' only one by one: use --metric latency");
+  }
+  for (const char* test : {"match-depth", "unexpected-depth"}) {
+    if (!settings.matching && contains(settings.tests, test)) {
+      throw CLI::ValidationError("--no-matching", std::string("does not go with ") + test +
+                                                      ", which needs match list entries");
+    }
+  }
+}
+
+// What the options allow one by one but not together.
+void check_together(const Settings& settings) {
+  check_tests(settings);
+  if (settings.sizes_bytes.empty() && settings.min_bytes > settings.max_bytes) {
+    throw CLI::ValidationError("--min", "must not be larger than --max");
+  }
+  if (settings.json_file == "-" && settings.csv_file == "-") {
+    throw CLI::ValidationError("--csv", "only one of --json and --csv can go to standard output");
+  }
+  const bool floating = settings.datatype == "float" || settings.datatype == "double";
+  const bool arithmetic = settings.operation == "min" || settings.operation == "max" ||
+                          settings.operation == "sum" || settings.operation == "diff" ||
+                          settings.operation == "prod";
+  if (floating && !arithmetic) {
+    throw CLI::ValidationError(
+        "--operation", "'" + settings.operation + "' needs an integral --datatype: int32|int64");
+  }
+  if (floating && settings.swap_operation == "mswap") {
+    throw CLI::ValidationError("--swap-operation",
+                               "'mswap' needs an integral --datatype: int32|int64");
+  }
+  if (settings.iterations && settings.batch && *settings.iterations % *settings.batch != 0) {
+    throw CLI::ValidationError("--batch", "must divide --iterations");
+  }
+}
+
+}  // namespace
+
+std::variant<Settings, ExitNow> parse_command_line(int argc, char** argv) {
+  Settings settings;
+  CLI::App app(
+      "Measures Portals between two processes that it starts by itself, or between the processes "
+      "of a job described by PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP. Without a test it takes about "
+      "5 seconds to show latency, message rate and bandwidth.",
+      "ptl_perf");
+  std::string test_help = "Any of, or 'all':";
+  for (const auto& test : all_tests()) {
+    test_help += "\n  " + test.name + ": " + test.summary;
+  }
+  app.add_option_function<std::vector<std::string>>(
+         "TEST",
+         [&settings](const std::vector<std::string>& names) {
+           for (const auto& name : names) {
+             if (name == "all") {
+               for (const auto& test : all_tests()) settings.tests.push_back(test.name);
+             } else if (find_test(name)) {
+               settings.tests.push_back(name);
+             } else {
+               std::string known = "all";
+               for (const auto& test : all_tests()) known += "|" + test.name;
+               throw CLI::ValidationError("TEST", "'" + name + "' is not one of " + known);
+             }
+           }
+         },
+         test_help)
+      ->type_name("");
+  add_measurement_options(app, settings);
+  add_portals_options(app, settings);
+  add_duration_options(app, settings);
+  add_process_options(app, settings);
+  add_special_options(app, settings);
+  add_output_options(app, settings);
+  app.set_version_flag("--version", "ptl_perf " LINTEL_VERSION " (Portals 4.3)");
+
+  try {
+    app.parse(argc, argv);
+    check_together(settings);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error, std::cout, std::cerr);
+    return ExitNow{code == 0 ? 0 : static_cast<int>(ExitCode::usage)};
+  }
+  return settings;
+}
+
+}  // namespace lintel::perf

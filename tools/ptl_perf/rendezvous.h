@@ -1,0 +1,75 @@
+// How the processes of a measurement find each other and agree on things outside of what is
+// measured. Set-up path.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <portals4.h>
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace lintel::perf {
+
+using Bytes = std::vector<std::byte>;
+
+/** What one process may hand over in gather() or broadcast(). */
+inline constexpr std::size_t max_exchange_bytes = std::size_t{4} << 20;
+
+/** All processes call the collective functions in the same order. None is thread safe. */
+class Rendezvous {
+ public:
+  virtual ~Rendezvous() = default;
+  Rendezvous() = default;
+  Rendezvous(const Rendezvous&) = delete;
+  Rendezvous& operator=(const Rendezvous&) = delete;
+
+  virtual unsigned rank() const = 0;
+  virtual unsigned size() const = 0;
+
+  /** How the processes came to be, for the header of the output. */
+  virtual std::string description() const = 0;
+
+  /** The pid to open the interface with; PTL_PID_ANY if the library shall choose. */
+  virtual ptl_pid_t requested_pid() const = 0;
+
+  /** Collective, first of all: tells everybody the physical identifiers of everybody, by rank.
+   *  `own` is this process on `interface`, which is open. */
+  virtual std::vector<ptl_process_t> exchange_identifiers(ptl_interface_t interface,
+                                                          const ptl_process_t& own) = 0;
+
+  /** Collective: rank 0 gets what each rank gave, by rank; the others get nothing. */
+  virtual std::vector<Bytes> gather(std::span<const std::byte> own) = 0;
+
+  /** Collective: everybody gets what rank 0 gave. */
+  virtual Bytes broadcast(std::span<const std::byte> from_rank_0) = 0;
+
+  /** Collective: nobody returns before everybody has called. */
+  virtual void barrier() = 0;
+
+  /** Collective, last of all: releases what exchange_identifiers() opened. */
+  virtual void leave() = 0;
+
+  template <class Value>
+  Value broadcast_value(const Value& from_rank_0) {
+    static_assert(std::is_trivially_copyable_v<Value>);
+    const Bytes bytes = broadcast(std::as_bytes(std::span(&from_rank_0, 1)));
+    Value value{};
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return value;
+  }
+
+  template <class Value>
+  std::vector<Value> gather_value(const Value& own) {
+    static_assert(std::is_trivially_copyable_v<Value>);
+    const std::vector<Bytes> all = gather(std::as_bytes(std::span(&own, 1)));
+    std::vector<Value> values(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) std::memcpy(&values[i], all[i].data(), sizeof own);
+    return values;
+  }
+};
+
+}  // namespace lintel::perf
