@@ -127,8 +127,7 @@ void LaneConsumer::attach(LaneControl* lane, const LaneGeometry& geometry) noexc
   data_ = data_of(lane, geometry);
   index_ = 0;
   lap_ = 1;
-  taken_ = published_ = 0;
-  publish_after_ = geometry.cells / 4;
+  taken_ = published_ = far_bytes_ = 0;
 }
 
 // Copies first and checks the copy, since the peer may change the lane at any time.
@@ -143,6 +142,7 @@ inline bool LaneConsumer::accept(LaneCell& cell, uint32_t word, InboundMessage& 
     keep_private_copy();
     if (length > lane_max_payload_bytes || offset > geometry_.data_bytes - length) return false;
     message.payload = data_ + offset;
+    far_bytes_ += length;
   } else {
     keep_private_copy();
   }

@@ -142,7 +142,8 @@ class LaneConsumer {
       lap_ = lane_detail::next_lap(lap_);
     }
     taken_ += count;
-    if (taken_ - published_ < publish_after_) return false;
+    if (taken_ - published_ < geometry_.cells / 4 && far_bytes_ < geometry_.data_bytes / 4)
+      return false;
     publish_room();
     return true;
   }
@@ -162,6 +163,7 @@ class LaneConsumer {
   bool publish_room() noexcept {
     if (taken_ == published_) return false;
     published_ = taken_;
+    far_bytes_ = 0;
     lane_->released.store(taken_, std::memory_order_release);
     return true;
   }
@@ -187,7 +189,7 @@ class LaneConsumer {
   uint32_t lap_ = 1;
   uint32_t taken_ = 0;      // cells released by the owner of this object
   uint32_t published_ = 0;  // of these, known to the producer
-  uint32_t publish_after_ = 1;
+  uint32_t far_bytes_ = 0;  // of the byte ring, taken since
 };
 
 }  // namespace lintel

@@ -1,0 +1,427 @@
+// The lane: what goes in comes out, in order and once; full lanes say so; garbage stays harmless.
+#include "transport/lane.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/deadlines.h"
+#include "util/guarded_memory.h"
+
+namespace lintel {
+namespace {
+
+constexpr LaneGeometry small_lane{31, 16 * 1024};
+
+MessageHeader header_of(uint64_t number) {
+  MessageHeader header{};
+  header.kind = MessageKind::put;
+  header.match_bits = number;
+  header.hdr_data = ~number;
+  header.cookie = static_cast<uint32_t>(number * 7);
+  return header;
+}
+
+// Bytes that depend on the message and on their place in it.
+std::vector<std::byte> payload_of(uint64_t number, size_t length) {
+  std::vector<std::byte> bytes(length);
+  for (size_t i = 0; i < length; ++i)
+    bytes[i] = static_cast<std::byte>(number * 131 + i * 17 + (i >> 8));
+  return bytes;
+}
+
+// A lane with inaccessible memory right before and behind it.
+class LaneMemory {
+ public:
+  explicit LaneMemory(const LaneGeometry& geometry)
+      : geometry_(geometry), bytes_((geometry.bytes() + 4095) & ~uint64_t{4095}) {
+    void* all =
+        mmap(nullptr, bytes_ + 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    EXPECT_NE(all, MAP_FAILED);
+    base_ = static_cast<std::byte*>(all);
+    EXPECT_EQ(mprotect(base_ + 4096, bytes_, PROT_READ | PROT_WRITE), 0);
+  }
+  ~LaneMemory() { munmap(base_, bytes_ + 8192); }
+  LaneMemory(const LaneMemory&) = delete;
+  LaneMemory& operator=(const LaneMemory&) = delete;
+
+  // The lane ends where the accessible memory ends.
+  [[nodiscard]] LaneControl* control() const {
+    return reinterpret_cast<LaneControl*>(base_ + 4096 + (bytes_ - geometry_.bytes()));
+  }
+  [[nodiscard]] std::byte* bytes() const { return reinterpret_cast<std::byte*>(control()); }
+
+ private:
+  LaneGeometry geometry_;
+  uint64_t bytes_;
+  std::byte* base_ = nullptr;
+};
+
+class LaneTest : public ::testing::Test {
+ protected:
+  explicit LaneTest(LaneGeometry geometry = small_lane) : memory_(geometry) {
+    install_fault_handler();
+    producer_.attach(memory_.control(), geometry);
+    consumer_.attach(memory_.control(), geometry);
+  }
+
+  SendStatus push(uint64_t number, size_t length) {
+    std::vector<std::byte> payload = payload_of(number, length);
+    const Piece piece{payload.data(), payload.size()};
+    return producer_.push(header_of(number), &piece, 1);
+  }
+
+  // Takes one message and checks it.
+  void expect_next(uint64_t number, size_t length) {
+    InboundMessage message;
+    bool malformed = false;
+    ASSERT_EQ(consumer_.peek(&message, 1, malformed), 1u) << "message " << number;
+    ASSERT_FALSE(malformed);
+    check(message, number, length);
+    static_cast<void>(consumer_.release(1));
+  }
+
+  static void check(const InboundMessage& message, uint64_t number, size_t length) {
+    ASSERT_EQ(message.header.match_bits, number);
+    ASSERT_EQ(message.header.hdr_data, ~number);
+    ASSERT_EQ(message.header.cookie, static_cast<uint32_t>(number * 7));
+    ASSERT_EQ(message.header.kind, MessageKind::put);
+    ASSERT_EQ(message.payload_length, length);
+    const std::vector<std::byte> expected = payload_of(number, length);
+    ASSERT_EQ(std::memcmp(message.payload, expected.data(), length), 0) << "message " << number;
+  }
+
+  bool empty() { return !consumer_.ready(); }
+
+  LaneMemory memory_;
+  LaneProducer producer_;
+  LaneConsumer consumer_;
+};
+
+TEST_F(LaneTest, ZeroedMemoryIsEmpty) {
+  EXPECT_FALSE(consumer_.ready());
+  InboundMessage message;
+  bool malformed = false;
+  EXPECT_EQ(consumer_.peek(&message, 1, malformed), 0u);
+  EXPECT_FALSE(malformed);
+}
+
+TEST_F(LaneTest, CarriesEveryPayloadSize) {
+  for (size_t length = 0; length <= lane_max_payload_bytes; ++length) {
+    ASSERT_EQ(push(length, length), SendStatus::sent) << length;
+    expect_next(length, length);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_F(LaneTest, PublishesRoomInTheByteRingUnasked) {
+  for (uint64_t i = 0; i < 100; ++i) {
+    ASSERT_EQ(push(i, 4096), SendStatus::sent) << i;
+    expect_next(i, 4096);
+  }
+}
+
+TEST_F(LaneTest, AnEightByteMessageTouchesOneCacheLine) {
+  std::vector<std::byte> before(memory_.bytes(), memory_.bytes() + small_lane.bytes());
+  ASSERT_EQ(push(1, 8), SendStatus::sent);
+  const auto* cell = reinterpret_cast<const std::byte*>(lane_detail::cells_of(memory_.control()));
+  const size_t first = static_cast<size_t>(cell - memory_.bytes());
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (i >= first && i < first + 64) continue;
+    ASSERT_EQ(before[i], memory_.bytes()[i]) << i;
+  }
+  EXPECT_NE(std::memcmp(&before[first], cell, 64), 0);
+}
+
+TEST_F(LaneTest, GathersPieces) {
+  for (const size_t length : {8u, 16u, 50u, 80u, 81u, 1000u, 8192u}) {
+    std::vector<std::byte> payload = payload_of(length, length);
+    const size_t a = length / 3;
+    const size_t b = length / 2;
+    const Piece pieces[] = {{payload.data(), a},
+                            {nullptr, 0},
+                            {payload.data() + a, b - a},
+                            {payload.data() + b, length - b}};
+    ASSERT_EQ(producer_.push(header_of(length), pieces, 4), SendStatus::sent);
+    expect_next(length, length);
+  }
+}
+
+TEST_F(LaneTest, SaysWhenItIsFullAndWhenThereIsRoomAgain) {
+  for (uint64_t i = 0; i < small_lane.cells; ++i) ASSERT_EQ(push(i, 8), SendStatus::sent);
+  EXPECT_EQ(push(99, 8), SendStatus::queue_full);
+  EXPECT_FALSE(producer_.room_appeared());
+
+  // The room of one message is not worth telling, unless the producer asks, which it just did.
+  expect_next(0, 8);
+  EXPECT_FALSE(producer_.room_appeared());
+  EXPECT_TRUE(consumer_.release_on_request());
+  EXPECT_TRUE(producer_.room_appeared());
+  EXPECT_EQ(push(small_lane.cells, 8), SendStatus::sent);
+  EXPECT_EQ(push(99, 8), SendStatus::queue_full);
+  for (uint64_t i = 1; i <= small_lane.cells; ++i) expect_next(i, 8);
+  EXPECT_TRUE(empty());
+}
+
+TEST_F(LaneTest, PublishesRoomUnaskedAfterAQuarter) {
+  uint32_t published = 0;
+  for (uint64_t i = 0; i < 10 * small_lane.cells; ++i) {
+    ASSERT_EQ(push(i, 8), SendStatus::sent);
+    InboundMessage message;
+    bool malformed = false;
+    ASSERT_EQ(consumer_.peek(&message, 1, malformed), 1u);
+    if (consumer_.release(1)) ++published;
+  }
+  EXPECT_EQ(published, 10 * small_lane.cells / (small_lane.cells / 4));
+  EXPECT_FALSE(consumer_.release_on_request()) << "nobody asked";
+}
+
+TEST_F(LaneTest, SleepingProducerIsSeenOnce) {
+  EXPECT_FALSE(consumer_.producer_sleeps());
+  producer_.control().sleeps_for_room.store(1);
+  ASSERT_EQ(push(1, 8), SendStatus::sent);
+  expect_next(1, 8);
+  EXPECT_TRUE(consumer_.release_on_request()) << "sleeping is asking";
+  EXPECT_TRUE(consumer_.producer_sleeps());
+  EXPECT_FALSE(consumer_.producer_sleeps());
+}
+
+TEST_F(LaneTest, LargestPayloadsAlwaysFitAnEmptyLane) {
+  // Whatever offset the byte ring has reached.
+  uint64_t number = 0;
+  for (size_t shift = 0; shift < 300; ++shift) {
+    ASSERT_EQ(push(number, 81 + 64 * (shift % 7)), SendStatus::sent);
+    expect_next(number++, 81 + 64 * (shift % 7));
+    consumer_.publish_room();
+    ASSERT_EQ(push(number, lane_max_payload_bytes), SendStatus::sent) << shift;
+    expect_next(number++, lane_max_payload_bytes);
+    consumer_.publish_room();
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_F(LaneTest, ByteRingFullBeforeTheCells) {
+  ASSERT_EQ(push(0, lane_max_payload_bytes), SendStatus::sent);
+  ASSERT_EQ(push(1, lane_max_payload_bytes), SendStatus::sent);
+  EXPECT_EQ(push(2, 81), SendStatus::queue_full);
+  EXPECT_EQ(push(2, 80), SendStatus::sent) << "needs no byte ring";
+  expect_next(0, lane_max_payload_bytes);
+  expect_next(1, lane_max_payload_bytes);
+  consumer_.publish_room();
+  EXPECT_EQ(push(3, lane_max_payload_bytes), SendStatus::sent);
+  expect_next(2, 80);
+  expect_next(3, lane_max_payload_bytes);
+}
+
+// Against a model: any mix of sizes, batches and moments of publishing, through many laps.
+TEST_F(LaneTest, RandomTrafficAgainstAModel) {
+  std::mt19937 random(4711);
+  std::deque<std::pair<uint64_t, size_t>> waiting;
+  uint64_t number = 0;
+  bool full_seen = false;
+  for (int step = 0; step < 30000; ++step) {
+    if (random() % 2 == 0) {
+      const size_t length = random() % 3 == 0 ? random() % 8193 : random() % 100;
+      const SendStatus status = push(number, length);
+      if (status == SendStatus::sent)
+        waiting.emplace_back(number++, length);
+      else
+        full_seen = true;
+      continue;
+    }
+    InboundMessage messages[7];
+    bool malformed = false;
+    const unsigned wanted = 1 + random() % 7;
+    const unsigned count = consumer_.peek(messages, wanted, malformed);
+    ASSERT_FALSE(malformed);
+    ASSERT_EQ(count, std::min<size_t>(wanted, waiting.size()));
+    for (unsigned i = 0; i < count; ++i) {
+      check(messages[i], waiting.front().first, waiting.front().second);
+      if (HasFatalFailure()) return;
+      waiting.pop_front();
+    }
+    static_cast<void>(consumer_.release(count));
+    if (random() % 4 == 0) static_cast<void>(consumer_.release_on_request());
+  }
+  EXPECT_TRUE(full_seen);
+  EXPECT_GT(number, 40 * small_lane.cells);
+}
+
+TEST_F(LaneTest, LapCounterWraps) {
+  // More laps than its 16 bits hold.
+  constexpr LaneGeometry tiny{4, 16 * 1024};
+  const LaneMemory memory(tiny);
+  LaneProducer producer;
+  LaneConsumer consumer;
+  producer.attach(memory.control(), tiny);
+  consumer.attach(memory.control(), tiny);
+  for (uint64_t i = 0; i < 4 * 0x10000 * 2 + 10; ++i) {
+    ASSERT_EQ(producer.push(header_of(i), nullptr, 0), SendStatus::sent);
+    InboundMessage message;
+    bool malformed = false;
+    ASSERT_EQ(consumer.peek(&message, 1, malformed), 1u) << i;
+    ASSERT_EQ(message.header.match_bits, i);
+    static_cast<void>(consumer.release(1));
+    ASSERT_FALSE(consumer.ready()) << i;
+  }
+}
+
+TEST_F(LaneTest, InaccessiblePayloadSendsNothing) {
+  void* gone = mmap(nullptr, 16384, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(gone, MAP_FAILED);
+  for (const size_t length : {1u, 8u, 80u, 81u, 4096u}) {
+    const Piece piece{static_cast<std::byte*>(gone), length};
+    EXPECT_EQ(producer_.push(header_of(1), &piece, 1), SendStatus::inaccessible);
+    EXPECT_TRUE(empty());
+  }
+  for (uint64_t i = 0; i < 3 * small_lane.cells; ++i) {
+    ASSERT_EQ(push(i, 100), SendStatus::sent);
+    expect_next(i, 100);
+  }
+  munmap(gone, 16384);
+}
+
+TEST_F(LaneTest, PayloadLengthBeyondTheLimitIsRefused) {
+  std::vector<std::byte> payload(lane_max_payload_bytes + 1);
+  const Piece piece{payload.data(), payload.size()};
+  EXPECT_NE(producer_.push(header_of(1), &piece, 1), SendStatus::sent);
+  EXPECT_TRUE(empty());
+}
+
+TEST_F(LaneTest, UnknownKindsAndFlagsAreMalformed) {
+  for (unsigned kind = 0; kind < 256; ++kind) {
+    for (const unsigned flags : {0u, 0x7fu, 0x80u, 0xffu}) {
+      const LaneMemory memory(small_lane);
+      LaneProducer producer;
+      LaneConsumer consumer;
+      producer.attach(memory.control(), small_lane);
+      consumer.attach(memory.control(), small_lane);
+      MessageHeader header{};
+      header.kind = static_cast<MessageKind>(kind);
+      header.flags = static_cast<uint8_t>(flags);
+      ASSERT_EQ(producer.push(header, nullptr, 0), SendStatus::sent);
+      InboundMessage message;
+      bool malformed = false;
+      const bool sane = kind >= 1 && kind < message_kinds && (flags & 0x80) == 0;
+      EXPECT_EQ(consumer.peek(&message, 1, malformed), sane ? 1u : 0u);
+      EXPECT_EQ(malformed, !sane);
+    }
+  }
+}
+
+// Whatever a peer writes: every payload that comes out lies within the lane.
+TEST_F(LaneTest, RandomBytesNeverLeadOutside) {
+  std::mt19937_64 random(99);
+  unsigned accepted = 0;
+  unsigned refused = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const LaneMemory memory(small_lane);
+    uint64_t* words = reinterpret_cast<uint64_t*>(memory.bytes());
+    for (size_t i = 0; i < small_lane.bytes() / 8 && i < 1024; ++i) words[i] = random();
+    LaneCell* cells = lane_detail::cells_of(memory.control());
+    for (uint32_t i = 0; i < small_lane.cells; ++i) {
+      // Published, with sane first bytes often enough that the rest is looked at.
+      cells[i].header.link_word = 1u << 16 | static_cast<uint32_t>(random() % 0x3000);
+      if (random() % 8 != 0) {
+        cells[i].header.kind = static_cast<MessageKind>(1 + random() % (message_kinds - 1));
+        cells[i].header.flags &= flag_known;
+      }
+      if (random() % 2 == 0) {
+        const uint32_t offset = static_cast<uint32_t>(random() % (small_lane.data_bytes + 100));
+        std::memcpy(cells[i].payload, &offset, sizeof offset);
+      }
+    }
+    LaneConsumer consumer;
+    consumer.attach(memory.control(), small_lane);
+    InboundMessage messages[64];
+    bool malformed = false;
+    const unsigned count = consumer.peek(messages, 64, malformed);
+    ASSERT_LE(count, small_lane.cells);
+    for (unsigned i = 0; i < count; ++i) {
+      const std::byte* first = messages[i].payload;
+      ASSERT_GE(first, memory.bytes());
+      ASSERT_LE(first + messages[i].payload_length, memory.bytes() + small_lane.bytes());
+      ASSERT_LE(messages[i].payload_length, lane_max_payload_bytes);
+      volatile std::byte sum{};
+      for (uint32_t k = 0; k < messages[i].payload_length; ++k) sum = sum ^ first[k];
+    }
+    accepted += count;
+    refused += malformed ? 1 : 0;
+    static_cast<void>(consumer.release(count));
+  }
+  EXPECT_GT(accepted, 100u);
+  EXPECT_GT(refused, 100u);
+}
+
+// A consumer that lies about what it released cannot make the producer write outside the lane.
+TEST_F(LaneTest, FalseRoomIsHarmless) {
+  std::mt19937 random(5);
+  uint64_t sent = 0;
+  for (int i = 0; i < 20000; ++i) {
+    memory_.control()->released.store(
+        random() % 2 == 0 ? random() : static_cast<uint32_t>(sent - random() % 40));
+    if (push(sent, random() % 8193) == SendStatus::sent) ++sent;
+  }
+  EXPECT_GT(sent, 100u);
+}
+
+TEST(LaneThreads, StreamKeepsOrderAndContent) {
+  const LaneMemory memory(small_lane);
+  constexpr uint64_t messages = 60000 / test::slowdown;
+  std::atomic<bool> failed{false};
+  const auto deadline = std::chrono::steady_clock::now() + test::wait_deadline;
+  const auto length_of = [](uint64_t i) -> size_t {
+    return i % 5 == 0 ? (i * 37) % 8193 : (i * 13) % 90;
+  };
+  std::thread sender([&] {
+    LaneProducer producer;
+    producer.attach(memory.control(), small_lane);
+    for (uint64_t i = 0; i < messages && !failed; ++i) {
+      std::vector<std::byte> payload = payload_of(i, length_of(i));
+      const Piece piece{payload.data(), payload.size()};
+      while (producer.push(header_of(i), &piece, 1) != SendStatus::sent && !failed)
+        std::this_thread::yield();
+    }
+  });
+  LaneConsumer consumer;
+  consumer.attach(memory.control(), small_lane);
+  uint64_t received = 0;
+  while (received < messages && !failed) {
+    InboundMessage burst[8];
+    bool malformed = false;
+    const unsigned count = consumer.peek(burst, 8, malformed);
+    for (unsigned i = 0; i < count; ++i, ++received) {
+      const std::vector<std::byte> expected = payload_of(received, length_of(received));
+      if (burst[i].header.match_bits != received || burst[i].payload_length != expected.size() ||
+          std::memcmp(burst[i].payload, expected.data(), expected.size()) != 0) {
+        ADD_FAILURE() << "message " << received << " is not what was sent";
+        failed = true;
+        break;
+      }
+    }
+    static_cast<void>(consumer.release(count));
+    if (count == 0) {
+      static_cast<void>(consumer.release_on_request());
+      std::this_thread::yield();
+      if (malformed || std::chrono::steady_clock::now() > deadline) {
+        ADD_FAILURE() << "stuck after " << received << " messages";
+        failed = true;
+      }
+    }
+  }
+  sender.join();
+  EXPECT_EQ(received, messages);
+}
+
+}  // namespace
+}  // namespace lintel
