@@ -1,0 +1,176 @@
+// Counters moved, extended and cancelled by several threads at once (spec 2.9, 3.16).
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/counting_event.h"
+#include "support/deadlines.h"
+
+namespace lintel {
+namespace {
+
+constexpr unsigned thread_count = 4;
+constexpr uint64_t rounds_per_thread = 20000 / test::slowdown;
+
+// Notes the order of execution. The counter promises one call at a time, so the notes need no lock;
+// the thread sanitizer would object if that were not so.
+class Notes final : public TriggerExecutor {
+ public:
+  void execute(TriggeredOperation& operation) noexcept override {
+    if (cancelled.load()) late.fetch_add(1);
+    order.push_back(&operation);
+    executed.fetch_add(1);
+  }
+  void release(TriggeredOperation&) noexcept override { released.fetch_add(1); }
+
+  std::vector<TriggeredOperation*> order;
+  std::atomic<uint64_t> executed{0};
+  std::atomic<uint64_t> released{0};
+  std::atomic<bool> cancelled{false};
+  std::atomic<uint64_t> late{0};
+};
+
+void in_threads(unsigned count, auto body) {
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < count; ++i) threads.emplace_back(body, i);
+  for (std::thread& thread : threads) thread.join();
+}
+
+[[nodiscard]] std::vector<TriggeredOperation> transfers(uint64_t count) {
+  std::vector<TriggeredOperation> operations(count);
+  for (uint64_t i = 0; i < count; ++i) operations[i].threshold = i + 1;
+  return operations;
+}
+
+TEST(CountingEventThreadsTest, OperationsRunOnceAndInOrder) {
+  WaitGate gate;
+  Notes notes;
+  CountingEvent counter;
+  counter.open(&gate, &notes);
+  constexpr uint64_t total = thread_count * rounds_per_thread;
+  std::vector<TriggeredOperation> operations = transfers(total);
+  for (TriggeredOperation& operation : operations) counter.attach(operation);
+  in_threads(thread_count, [&](unsigned) {
+    for (uint64_t i = 0; i < rounds_per_thread; ++i) counter.add_success(1);
+  });
+  counter.cancel_all([](TriggeredOperation&) { FAIL() << "left behind"; });
+  ASSERT_EQ(notes.order.size(), total);
+  for (uint64_t i = 0; i < total; ++i) ASSERT_EQ(notes.order[i], &operations[i]);
+}
+
+// A set fired for a lower threshold must not take effect after one for a higher threshold.
+TEST(CountingEventThreadsTest, TriggeredSetsTakeEffectInOrder) {
+  WaitGate gate;
+  Notes notes;
+  CountingEvent counter;
+  CountingEvent target;
+  counter.open(&gate, &notes);
+  target.open(&gate, &notes);
+  constexpr uint64_t total = thread_count * rounds_per_thread;
+  std::vector<TriggeredOperation> operations = transfers(total);
+  for (TriggeredOperation& operation : operations) {
+    operation.kind = TriggeredKind::ct_set;
+    operation.count = {&target, operation.threshold, 0};
+    counter.attach(operation);
+  }
+  std::atomic<bool> done{false};
+  std::thread observer([&] {
+    uint64_t last = 0;
+    while (!done.load()) {
+      const uint64_t now = target.get().success;
+      ASSERT_GE(now, last);
+      last = now;
+    }
+  });
+  in_threads(thread_count, [&](unsigned number) {
+    for (uint64_t i = 0; i < rounds_per_thread / (number + 1); ++i) counter.add_success(number + 1);
+  });
+  counter.add_success(total);
+  done = true;
+  observer.join();
+  EXPECT_EQ(target.get().success, total);
+  EXPECT_EQ(notes.released, total);
+}
+
+TEST(CountingEventThreadsTest, OperationsAttachedWhileTheCounterMovesAreNotMissed) {
+  WaitGate gate;
+  Notes notes;
+  CountingEvent counter;
+  counter.open(&gate, &notes);
+  constexpr uint64_t total = 2 * rounds_per_thread;
+  std::vector<TriggeredOperation> operations(total);
+  in_threads(4, [&](unsigned number) {
+    if (number < 2) {
+      for (uint64_t i = 0; i < rounds_per_thread; ++i) counter.add_success(1);
+    } else {
+      for (uint64_t i = 0; i < rounds_per_thread; ++i) {
+        TriggeredOperation& operation = operations[2 * i + number - 2];
+        // Around where the counter is now: some reached, some about to be, some not for long.
+        operation.threshold = std::min(total, counter.get().success + i % 4);
+        counter.attach(operation);
+      }
+    }
+  });
+  ASSERT_EQ(counter.get().success, total);
+  counter.cancel_all([](TriggeredOperation&) { FAIL() << "left behind"; });
+  EXPECT_EQ(notes.executed, total);
+}
+
+TEST(CountingEventThreadsTest, NothingRunsAfterCancel) {
+  constexpr uint64_t count = 64;
+  for (uint64_t round = 0; round < 500 / test::slowdown; ++round) {
+    WaitGate gate;
+    Notes notes;
+    CountingEvent counter;
+    counter.open(&gate, &notes);
+    std::vector<TriggeredOperation> operations = transfers(count);
+    for (TriggeredOperation& operation : operations) counter.attach(operation);
+    uint64_t discarded = 0;
+    in_threads(3, [&](unsigned number) {
+      if (number != 0) {
+        for (uint64_t i = 0; i < count; ++i) counter.add_success(1);
+        return;
+      }
+      while (counter.get().success < round % count) std::this_thread::yield();
+      counter.cancel_all([&](TriggeredOperation&) { ++discarded; });
+      notes.cancelled = true;
+    });
+    ASSERT_EQ(notes.late, 0u);
+    ASSERT_EQ(discarded + notes.executed, count);
+  }
+}
+
+// Two counters that feed each other, from several threads: no deadlock, nothing lost.
+TEST(CountingEventThreadsTest, CountersThatFeedEachOther) {
+  WaitGate gate;
+  Notes notes;
+  CountingEvent counters[2];
+  for (CountingEvent& counter : counters) counter.open(&gate, &notes);
+  constexpr uint64_t total = thread_count / 2 * rounds_per_thread;
+  std::vector<TriggeredOperation> operations(2 * total);
+  for (uint64_t i = 0; i < total; ++i) {
+    for (const unsigned side : {0u, 1u}) {
+      TriggeredOperation& operation = operations[2 * i + side];
+      operation.kind = TriggeredKind::ct_inc;
+      operation.threshold = i + 1;
+      operation.count = {&counters[1 - side], 1, 0};
+      counters[side].attach(operation);
+    }
+  }
+  in_threads(thread_count, [&](unsigned number) {
+    for (uint64_t i = 0; i < rounds_per_thread; ++i) counters[number % 2].add_success(1);
+  });
+  // Each side was moved `total` times from outside; every operation reached moved the other side.
+  for (CountingEvent& counter : counters) {
+    counter.cancel_all([](TriggeredOperation&) { FAIL() << "left behind"; });
+    EXPECT_EQ(counter.get().success, 2 * total);
+  }
+  EXPECT_EQ(notes.released, 2 * total);
+}
+
+}  // namespace
+}  // namespace lintel
