@@ -1,7 +1,7 @@
 // A hash table of pointers with open addressing: linear probing, at most half full, and removal
 // that closes the gap, so that an emptied table is as good as new. A slot holds the whole hash: a
 // probe looks at no node but the one it wants.
-// Message path: find() and erase(); insert() allocates only when the table grows.
+// Message path: find() and erase(); find_or_insert() allocates only when the table grows.
 #pragma once
 
 #include <cstdint>
@@ -41,13 +41,23 @@ class KeyedTable {
     return find(slots_, mask_, hash, is_wanted);
   }
 
-  // False, and nothing changed, when the table is full and no larger one can be had.
-  [[nodiscard]] bool insert(uint64_t hash, Node& node) noexcept {
-    // Slots that stay free end every probe; without memory the table fills up to 7/8.
-    if (used_ * 2 > mask_ && !grow() && used_ + 1 > (mask_ + 1) / 8 * 7) return false;
-    place(hash, node);
+  // The slot with `hash` whose node satisfies `is_wanted`; if there is none, a slot that holds
+  // `node` from now on. Null, and nothing changed, when the table is full and no larger one can be
+  // had.
+  template <typename IsWanted>
+  [[nodiscard]] Slot* find_or_insert(uint64_t hash, Node& node, IsWanted&& is_wanted) noexcept {
+    uint64_t i = hash & mask_;
+    for (; slots_[i].node != nullptr; i = (i + 1) & mask_) {
+      if (slots_[i].hash == hash && is_wanted(*slots_[i].node)) return &slots_[i];
+    }
+    if (used_ * 2 > mask_) {
+      // Slots that stay free end every probe; without memory the table fills up to 7/8.
+      if (!grow() && used_ + 1 > (mask_ + 1) / 8 * 7) return nullptr;
+      i = free_slot(hash);
+    }
+    slots_[i] = Slot{hash, &node};
     ++used_;
-    return true;
+    return &slots_[i];
   }
 
   void erase(Slot& slot) noexcept {
@@ -71,10 +81,10 @@ class KeyedTable {
  private:
   static constexpr uint64_t inline_slots = 8;
 
-  void place(uint64_t hash, Node& node) noexcept {
+  [[nodiscard]] uint64_t free_slot(uint64_t hash) const noexcept {
     uint64_t i = hash & mask_;
     while (slots_[i].node != nullptr) i = (i + 1) & mask_;
-    slots_[i] = Slot{hash, &node};
+    return i;
   }
 
   [[nodiscard]] bool grow() noexcept {
@@ -86,7 +96,7 @@ class KeyedTable {
     slots_ = static_cast<Slot*>(memory);
     mask_ = new_count - 1;
     for (uint64_t i = 0; i < old_count; ++i) {
-      if (old_slots[i].node != nullptr) place(old_slots[i].hash, *old_slots[i].node);
+      if (old_slots[i].node != nullptr) slots_[free_slot(old_slots[i].hash)] = old_slots[i];
     }
     if (old_slots == inline_)
       for (Slot& slot : inline_) slot = Slot{};

@@ -20,16 +20,16 @@ struct MatchGroup {
   [[nodiscard]] uint64_t hash_of(const MatchCriteria& criteria, uint64_t seed) const noexcept {
     return keyed_hash(criteria.match_bits & ~ignore_bits, criteria.source & source_mask, seed);
   }
-  // The node that leads those with the key of `criteria`.
-  [[nodiscard]] KeyedSlot<MatchNode>* find_leader(const MatchCriteria& criteria,
-                                                  uint64_t hash) const noexcept {
-    return table.find(hash, [&](const MatchNode& leader) {
-      return leader.criteria.matches(criteria.match_bits, criteria.source);
-    });
-  }
 };
 
 namespace {
+
+// Whether a node of the table leads those with the key of `criteria`, which has the same shape.
+auto leads(const MatchCriteria& criteria) noexcept {
+  return [&criteria](const MatchNode& node) {
+    return node.criteria.matches(criteria.match_bits, criteria.source);
+  };
+}
 
 uint64_t shape_hash(const MatchCriteria& criteria, uint64_t seed) noexcept {
   return keyed_hash(criteria.ignore_bits, criteria.source_mask, seed);
@@ -73,19 +73,20 @@ bool MatchIndex::insert(MatchNode& node) noexcept {
     if (group == nullptr) return false;
     recent_group_ = group;
   }
-  const uint64_t hash = group->hash_of(node.criteria, seed_);
-  if (const KeyedSlot<MatchNode>* const slot = group->find_leader(node.criteria, hash)) {
-    MatchNode& leader = *slot->node;
+  const uint64_t mask_before = group->table.mask();
+  const KeyedSlot<MatchNode>* const slot =
+      group->table.find_or_insert(group->hash_of(node.criteria, seed_), node, leads(node.criteria));
+  // Not a new group: the first nodes of a table need no memory.
+  if (slot == nullptr) return false;
+  MatchNode& leader = *slot->node;
+  if (&leader == &node) {
+    node.previous_of_key = &node;
+    if (group->table.mask() != mask_before) refresh_probe(*group);
+  } else {
     MatchNode& last = *leader.previous_of_key;
     last.next_of_key = &node;
     node.previous_of_key = &last;
     leader.previous_of_key = &node;
-  } else if (group->table.insert(hash, node)) {
-    node.previous_of_key = &node;
-    refresh_probe(*group);
-  } else {
-    if (group->table.used() == 0) retire_group(*group);
-    return false;
   }
   node.next_of_key = nullptr;
   node.group = group;
@@ -96,8 +97,8 @@ void MatchIndex::remove(MatchNode& node) noexcept {
   MatchGroup& group = *node.group;
   MatchNode* const next = node.next_of_key;
   MatchNode& previous = *node.previous_of_key;
-  const bool leads = previous.next_of_key == nullptr;
-  if (!leads) {
+  const bool is_leader = previous.next_of_key == nullptr;
+  if (!is_leader) {
     previous.next_of_key = next;
     if (next != nullptr) {
       next->previous_of_key = &previous;
@@ -106,8 +107,8 @@ void MatchIndex::remove(MatchNode& node) noexcept {
   }
   // The leader goes, or the last one, which the leader knows.
   KeyedSlot<MatchNode>& slot =
-      *group.find_leader(node.criteria, group.hash_of(node.criteria, seed_));
-  if (!leads) {
+      *group.table.find(group.hash_of(node.criteria, seed_), leads(node.criteria));
+  if (!is_leader) {
     slot.node->previous_of_key = &previous;
   } else if (next != nullptr) {
     next->previous_of_key = &previous;
@@ -154,7 +155,9 @@ MatchGroup* MatchIndex::add_group(const MatchCriteria& criteria) noexcept {
   MatchGroup& group = *spare_groups_;
   group.ignore_bits = criteria.ignore_bits;
   group.source_mask = criteria.source_mask;
-  if (!shapes_.insert(shape_hash(criteria, seed_), group)) return nullptr;  // stays to spare
+  const auto is_new = [](const MatchGroup&) { return false; };
+  if (shapes_.find_or_insert(shape_hash(criteria, seed_), group, is_new) == nullptr)
+    return nullptr;  // the group stays to spare
   spare_groups_ = group.next_spare;
   group.position = group_count_;
   groups_[group_count_++] = &group;

@@ -23,7 +23,9 @@ class MatchList {
 
   // Whether messages are matched (the default). A list of a non-matching interface is only ever
   // asked for its head, and saves the index. To be called while the list is empty.
-  void set_matching(bool matching) noexcept { direct_limit_ = matching ? direct_limit : UINT32_MAX; }
+  void set_matching(bool matching) noexcept {
+    direct_limit_ = matching ? direct_limit : UINT32_MAX;
+  }
 
   // Appends at the end; `node` must not be on a list. False when memory for the index cannot be
   // had: then the list is unchanged.
@@ -62,12 +64,11 @@ class MatchList {
     MatchNode* node = index_->earliest(match_bits, source);
     if (node == nullptr || accepts(*node)) return node;
     index_->start_walk(match_bits, source);
-    node = index_->next_candidate();  // the one just rejected
-    while (node != nullptr) {
+    node = index_->next_candidate();  // again the one just rejected
+    do {
       node = index_->next_candidate();
-      if (node != nullptr && accepts(*node)) return node;
-    }
-    return nullptr;
+    } while (node != nullptr && !accepts(*node));
+    return node;
   }
 
   [[nodiscard]] MatchNode* head() const noexcept { return head_; }

@@ -1,8 +1,10 @@
 // The unexpected list of a portal table entry (spec 2.5, 3.12.2): headers in arrival order, and the
-// first of them that an appended entry matches at a cost that does not grow with the list. The match
-// list turned round: there the wildcards are stored and the key arrives, here the keys are stored.
+// first of them that an appended entry matches, at a cost that does not grow with the list. The
+// match list turned round: there the wildcards are stored and the key arrives, here the keys are
+// stored.
 // Message path: add() and remove() make no system call and no allocation. The find functions run in
-// the application's append and search; a shape of wildcards that is new to the list is indexed there.
+// the application's append and search; a shape of wildcards that is new to a long list is indexed
+// there, by one pass over the list.
 // The caller holds the lock of the portal table entry around every call.
 #pragma once
 
@@ -44,8 +46,9 @@ class UnexpectedList {
   UnexpectedList& operator=(const UnexpectedList&) = delete;
   ~UnexpectedList();
 
-  // Set-up path. `max_headers`: how many headers the index is dimensioned for; the caller never adds
-  // more. Takes no memory yet. False when it is more than 2^30. To be called while the list is empty.
+  // Set-up path; to be called while the list is empty, before the first search. `max_headers`: how
+  // many headers the indexes are dimensioned for; with more the list works, but its cost grows.
+  // Takes no memory yet. False when it is more than 2^30.
   [[nodiscard]] bool open(uint32_t max_headers) noexcept;
 
   // Adds a header that has just arrived.

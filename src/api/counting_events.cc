@@ -1,0 +1,175 @@
+// Counting events (spec 3.14). Message path, except PtlCTAlloc and PtlCTFree.
+#include "api/deadline.h"
+#include "api/resolve.h"
+#include "core/delivery.h"
+#include "core/wait.h"
+#include "portals4.h"
+
+using namespace lintel;
+using namespace lintel::api;
+
+namespace {
+
+// PtlCTGet is to cost little more than two loads (implementation note 14), but a program may call it
+// in a loop and nothing else; so it polls once in a while.
+constexpr unsigned gets_per_poll = 32;
+__attribute__((tls_model("initial-exec"))) thread_local unsigned gets_since_poll = 0;
+
+// Triggered operations that will never run go back to their pool.
+void discard(NetworkInterface& interface, TriggeredOperation& operation) noexcept {
+  if (operation.kind == TriggeredKind::me_append) {
+    ListEntry* entry = interface.entry_slot(decode_handle(operation.entry.handle).index);
+    free_entry(interface, *entry, true);
+  }
+  interface.release(operation);
+}
+
+void cancel_triggered(NetworkInterface& interface, CountingEvent& counter) noexcept {
+  counter.cancel_all([&interface](TriggeredOperation& operation) { discard(interface, operation); });
+}
+
+// One look over the counters; the wait is over when one has reached its test, counts a failure, or
+// was freed (spec 3.14.6, 3.14.7).
+struct CounterWait {
+  const ptl_handle_ct_t* handles;
+  const ptl_size_t* tests;
+  unsigned size;
+  ptl_ct_event_t* event;
+  unsigned which = 0;
+  int code = PTL_OK;
+
+  bool look() noexcept {
+    for (unsigned i = 0; i < size; ++i) {
+      const CounterOfInterface found = resolve_counter(handles[i]);
+      which = i;
+      if (found.counter == nullptr) [[unlikely]] {
+        code = PTL_ARG_INVALID;
+        return true;
+      }
+      const ptl_ct_event_t value = found.counter->get();
+      if (value.success >= tests[i] || value.failure != 0) {
+        *event = value;
+        return true;
+      }
+    }
+    return false;
+  }
+};
+
+}  // namespace
+
+extern "C" {
+
+int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  NetworkInterface* interface = find_interface(ni_handle);
+  if (interface == nullptr || ct_handle == nullptr) return PTL_ARG_INVALID;
+  const uint32_t index = interface->counters().allocate();
+  if (index == Arena<CountingEvent>::no_index) return PTL_NO_SPACE;
+  CountingEvent& counter = interface->counters().at(index);
+  counter.open(&interface->physical().gate(), interface);
+  counter.generation.fetch_add(1, std::memory_order_release);  // alive
+  *ct_handle = interface->handle_of(HandleType::counter, interface->counters(), counter);
+  return PTL_OK;
+}
+
+int PtlCTFree(ptl_handle_ct_t ct_handle) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  const CounterOfInterface found = resolve_counter(ct_handle);
+  if (found.counter == nullptr) return PTL_ARG_INVALID;
+  uint32_t generation = found.counter->generation.load(std::memory_order_relaxed);
+  if (!generation_is_live(generation) ||
+      !found.counter->generation.compare_exchange_strong(generation, generation + 1,
+                                                         std::memory_order_acq_rel))
+    return PTL_ARG_INVALID;
+  cancel_triggered(*found.interface, *found.counter);
+  // Waiting threads find the handle stale and leave; the memory stays a counter (spec 3.14.3).
+  found.interface->physical().wake_all_waiters();
+  found.interface->counters().release(found.interface->counters().index_of(*found.counter));
+  return PTL_OK;
+}
+
+int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  const CounterOfInterface found = resolve_counter(ct_handle);
+  if (found.counter == nullptr) return PTL_ARG_INVALID;
+  cancel_triggered(*found.interface, *found.counter);
+  return PTL_OK;
+}
+
+int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  const CounterOfInterface found = resolve_counter(ct_handle);
+  if (found.counter == nullptr || event == nullptr) return PTL_ARG_INVALID;
+  if (++gets_since_poll == gets_per_poll) [[unlikely]] {
+    gets_since_poll = 0;
+    found.interface->physical().poll_in_passing();
+  }
+  *event = found.counter->get();
+  return PTL_OK;
+}
+
+int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  const CounterOfInterface found = resolve_counter(ct_handle);
+  if (found.counter == nullptr || event == nullptr) return PTL_ARG_INVALID;
+  if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
+  CounterWait wait{&ct_handle, &test, 1, event};
+  if (wait.look()) return wait.code;
+  if (found.interface->physical().wait_until([&wait] { return wait.look(); }, no_deadline))
+    return wait.code;
+  return PTL_ABORTED;
+}
+
+int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsigned int size,
+              ptl_time_t timeout, ptl_ct_event_t* event, unsigned int* which) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  if (ct_handles == nullptr || tests == nullptr || size == 0 || event == nullptr ||
+      which == nullptr)
+    return PTL_ARG_INVALID;
+  PhysicalInterface* physical = nullptr;
+  for (unsigned i = 0; i < size; ++i) {
+    const CounterOfInterface found = resolve_counter(ct_handles[i]);
+    if (found.counter == nullptr ||
+        (physical != nullptr && physical != &found.interface->physical()))
+      return PTL_ARG_INVALID;
+    physical = &found.interface->physical();
+  }
+  if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
+  CounterWait wait{ct_handles, tests, size, event};
+  bool over = wait.look();
+  if (!over && timeout == 0) {
+    physical->poll_in_passing();
+    over = wait.look();
+  } else if (!over) {
+    over = physical->wait_until([&wait] { return wait.look(); }, deadline_after(timeout));
+    if (!over && portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
+  }
+  if (!over) return PTL_CT_NONE_REACHED;
+  *which = wait.which;
+  return wait.code;
+}
+
+int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  const CounterOfInterface found = resolve_counter(ct_handle);
+  if (found.counter == nullptr) return PTL_ARG_INVALID;
+  found.counter->set(new_ct);
+  return PTL_OK;
+}
+
+int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  const CounterOfInterface found = resolve_counter(ct_handle);
+  // Only one of the fields may be non-zero (spec 3.14.9).
+  if (found.counter == nullptr || (increment.success != 0 && increment.failure != 0))
+    return PTL_ARG_INVALID;
+  if (increment.failure != 0) {
+    found.counter->add_failure(increment.failure);
+  } else {
+    found.counter->add_success(increment.success);
+  }
+  return PTL_OK;
+}
+
+}  // extern "C"

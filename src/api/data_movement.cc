@@ -1,0 +1,123 @@
+// PtlPut, PtlGet and the atomics (spec 3.15). Message path.
+#include "api/data_movement.h"
+
+#include <atomic>
+
+using namespace lintel;
+using namespace lintel::api;
+
+namespace {
+
+int start(const MovementArguments& arguments) noexcept {
+  NetworkInterface* interface = nullptr;
+  Request request;
+  if (const int code = check_movement(arguments, &interface, &request); code != PTL_OK)
+    return code;
+  return start_request(*interface, request);
+}
+
+}  // namespace
+
+extern "C" {
+
+int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+           ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+           ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
+           ptl_hdr_data_t hdr_data) noexcept {
+  return start({.kind = MessageKind::put,
+                .put_handle = md_handle,
+                .put_offset = local_offset,
+                .length = length,
+                .ack_req = ack_req,
+                .target_id = target_id,
+                .pt_index = pt_index,
+                .match_bits = match_bits,
+                .remote_offset = remote_offset,
+                .user_ptr = user_ptr,
+                .hdr_data = hdr_data});
+}
+
+int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+           ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+           ptl_size_t remote_offset, void* user_ptr) noexcept {
+  return start({.kind = MessageKind::get,
+                .get_handle = md_handle,
+                .get_offset = local_offset,
+                .length = length,
+                .target_id = target_id,
+                .pt_index = pt_index,
+                .match_bits = match_bits,
+                .remote_offset = remote_offset,
+                .user_ptr = user_ptr});
+}
+
+int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+              ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+              ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
+              ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype) noexcept {
+  return start({.kind = MessageKind::atomic,
+                .put_handle = md_handle,
+                .put_offset = local_offset,
+                .length = length,
+                .ack_req = ack_req,
+                .target_id = target_id,
+                .pt_index = pt_index,
+                .match_bits = match_bits,
+                .remote_offset = remote_offset,
+                .user_ptr = user_ptr,
+                .hdr_data = hdr_data,
+                .operation = operation,
+                .datatype = datatype});
+}
+
+int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
+                   ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
+                   ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+                   ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data,
+                   ptl_op_t operation, ptl_datatype_t datatype) noexcept {
+  return start({.kind = MessageKind::fetch_atomic,
+                .put_handle = put_md_handle,
+                .put_offset = local_put_offset,
+                .get_handle = get_md_handle,
+                .get_offset = local_get_offset,
+                .length = length,
+                .target_id = target_id,
+                .pt_index = pt_index,
+                .match_bits = match_bits,
+                .remote_offset = remote_offset,
+                .user_ptr = user_ptr,
+                .hdr_data = hdr_data,
+                .operation = operation,
+                .datatype = datatype});
+}
+
+int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
+            ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
+            ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+            ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data, const void* operand,
+            ptl_op_t operation, ptl_datatype_t datatype) noexcept {
+  return start({.kind = MessageKind::swap,
+                .put_handle = put_md_handle,
+                .put_offset = local_put_offset,
+                .get_handle = get_md_handle,
+                .get_offset = local_get_offset,
+                .length = length,
+                .target_id = target_id,
+                .pt_index = pt_index,
+                .match_bits = match_bits,
+                .remote_offset = remote_offset,
+                .user_ptr = user_ptr,
+                .hdr_data = hdr_data,
+                .operand = operand,
+                .operation = operation,
+                .datatype = datatype});
+}
+
+// Atomics are carried out by this process' processors: they are visible at once (spec 3.15.8).
+int PtlAtomicSync(void) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return PTL_OK;
+}
+
+}  // extern "C"

@@ -1,0 +1,34 @@
+// Checking the arguments of data movement calls, plain and triggered (spec 3.15, 3.16). Message path.
+#pragma once
+
+#include "api/resolve.h"
+#include "core/initiator.h"
+#include "portals4.h"
+
+namespace lintel::api {
+
+// The arguments of the widest call; narrower ones leave the rest as it is.
+struct MovementArguments {
+  MessageKind kind = MessageKind::put;
+  ptl_handle_md_t put_handle = PTL_INVALID_HANDLE;
+  ptl_size_t put_offset = 0;
+  ptl_handle_md_t get_handle = PTL_INVALID_HANDLE;
+  ptl_size_t get_offset = 0;
+  ptl_size_t length = 0;
+  ptl_ack_req_t ack_req = PTL_NO_ACK_REQ;
+  ptl_process_t target_id{};
+  ptl_pt_index_t pt_index = 0;
+  ptl_match_bits_t match_bits = 0;
+  ptl_size_t remote_offset = 0;
+  void* user_ptr = nullptr;
+  ptl_hdr_data_t hdr_data = 0;
+  const void* operand = nullptr;
+  ptl_op_t operation = PTL_MIN;
+  ptl_datatype_t datatype = PTL_INT8_T;
+};
+
+// PTL_OK: `request` and `interface` are filled in. PTL_NO_INIT, PTL_ARG_INVALID.
+[[nodiscard]] int check_movement(const MovementArguments& arguments, NetworkInterface** interface,
+                                 Request* request) noexcept;
+
+}  // namespace lintel::api

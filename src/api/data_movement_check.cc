@@ -1,0 +1,94 @@
+// The checks behind data_movement.h. Message path.
+#include "api/data_movement.h"
+#include "core/atomics.h"
+
+namespace lintel::api {
+
+namespace {
+
+// Whether [offset, offset + length) lies inside the descriptor (spec 3.15.2).
+bool lies_inside(const MemoryDescriptor& descriptor, ptl_size_t offset, ptl_size_t length) noexcept {
+  return descriptor.region.contains(offset, length);
+}
+
+bool target_is_valid(const NetworkInterface& interface, ptl_process_t target) noexcept {
+  if (interface.logical()) return target.rank < interface.map.size();
+  return target.phys.nid != PTL_NID_ANY && target.phys.pid != PTL_PID_ANY;
+}
+
+bool atomic_is_valid(const NetworkInterface& interface, const MovementArguments& a) noexcept {
+  const ptl_ni_limits_t& limits = interface.limits();
+  const AtomicFunction function = a.kind == MessageKind::atomic  ? AtomicFunction::atomic
+                                  : a.kind == MessageKind::swap ? AtomicFunction::swap
+                                                                : AtomicFunction::fetch_atomic;
+  if (!atomic_allowed(a.operation, a.datatype, function)) return false;
+  const size_t item = datatype_size(a.datatype);
+  const ptl_size_t most =
+      a.kind == MessageKind::atomic ? limits.max_atomic_size : limits.max_fetch_atomic_size;
+  if (a.length > most || a.length % item != 0) return false;
+  if (is_single_item(a.operation)) return a.length <= item && a.operand != nullptr;
+  return true;
+}
+
+}  // namespace
+
+int check_movement(const MovementArguments& a, NetworkInterface** interface,
+                   Request* request) noexcept {
+  if (!library_is_initialized()) [[unlikely]] return PTL_NO_INIT;
+  const bool sends = a.kind != MessageKind::get;
+  const bool receives = a.kind == MessageKind::get || a.kind == MessageKind::fetch_atomic ||
+                        a.kind == MessageKind::swap;
+  DescriptorOfInterface put;
+  DescriptorOfInterface get;
+  unsigned options = 0;
+  if (sends) {
+    put = resolve_descriptor(a.put_handle);
+    if (put.descriptor == nullptr || !lies_inside(*put.descriptor, a.put_offset, a.length))
+        [[unlikely]]
+      return PTL_ARG_INVALID;
+    options = put.descriptor->options;
+    *interface = put.interface;
+  }
+  if (receives) {
+    get = resolve_descriptor(a.get_handle);
+    if (get.descriptor == nullptr || !lies_inside(*get.descriptor, a.get_offset, a.length))
+        [[unlikely]]
+      return PTL_ARG_INVALID;
+    if (sends && get.interface != put.interface) return PTL_ARG_INVALID;
+    options |= get.descriptor->options;
+    *interface = get.interface;
+  }
+  const NetworkInterface& ni = **interface;
+  if (a.pt_index > static_cast<ptl_pt_index_t>(largest_pt_index) ||
+      a.length > ni.limits().max_msg_size || a.ack_req > PTL_OC_ACK_REQ ||
+      !target_is_valid(ni, a.target_id)) [[unlikely]]
+    return PTL_ARG_INVALID;
+  // Only puts without acknowledgement may be unreliable (spec 2.2, 3.10.1).
+  if ((options & PTL_MD_UNRELIABLE) != 0 &&
+      (a.kind != MessageKind::put || a.ack_req != PTL_NO_ACK_REQ))
+    return PTL_ARG_INVALID;
+  if (a.kind != MessageKind::put && a.kind != MessageKind::get && !atomic_is_valid(ni, a))
+    return PTL_ARG_INVALID;
+
+  request->kind = a.kind;
+  request->ack = a.ack_req;
+  request->operation = a.operation;
+  request->datatype = a.datatype;
+  request->put = put.descriptor;
+  request->get = get.descriptor;
+  request->put_offset = a.put_offset;
+  request->get_offset = a.get_offset;
+  request->length = a.length;
+  request->target = a.target_id;
+  request->pt_index = a.pt_index;
+  request->match_bits = a.match_bits;
+  request->remote_offset = a.remote_offset;
+  request->user_ptr = a.user_ptr;
+  request->hdr_data = a.hdr_data;
+  request->operand = a.kind == MessageKind::swap && is_single_item(a.operation)
+                         ? static_cast<const std::byte*>(a.operand)
+                         : nullptr;
+  return PTL_OK;
+}
+
+}  // namespace lintel::api

@@ -1,0 +1,181 @@
+// Event queues (spec 3.13). Message path, except PtlEQAlloc and PtlEQFree.
+#include <sched.h>
+
+#include "api/deadline.h"
+#include "api/resolve.h"
+#include "core/event_queue_use.h"
+#include "core/wait.h"
+#include "portals4.h"
+
+using namespace lintel;
+using namespace lintel::api;
+
+namespace {
+
+// A thread that waits on one queue or on several. Threads that wait for more than a moment are
+// counted, so that PtlEQFree can wait for them (spec 3.13.6).
+class QueueWait {
+ public:
+  QueueWait(const ptl_handle_eq_t* handles, unsigned size, ptl_event_t* event) noexcept
+      : handles_(handles), size_(size), event_(event) {}
+  ~QueueWait() {
+    if (counted_) count(-1);
+  }
+  QueueWait(const QueueWait&) = delete;
+  QueueWait& operator=(const QueueWait&) = delete;
+
+  // True when the wait is over; code() and which() tell how.
+  bool look() noexcept {
+    if (!counted_ && ++looks_ == looks_until_counted) {
+      count(+1);
+      counted_ = true;
+    }
+    for (unsigned i = 0; i < size_; ++i) {
+      const EventQueueOfInterface found = resolve_event_queue(handles_[i]);
+      if (found.object == nullptr) [[unlikely]] return finish(PTL_ARG_INVALID, i);
+      switch (found.object->queue.get(event_)) {
+        case GetStatus::ok:
+          return finish(PTL_OK, i);
+        case GetStatus::dropped:
+          return finish(PTL_EQ_DROPPED, i);
+        case GetStatus::empty:
+          break;
+      }
+    }
+    return false;
+  }
+  [[nodiscard]] int code() const noexcept { return code_; }
+  [[nodiscard]] unsigned which() const noexcept { return which_; }
+
+ private:
+  static constexpr unsigned looks_until_counted = 60;
+
+  bool finish(int code, unsigned which) noexcept {
+    code_ = code;
+    which_ = which;
+    return true;
+  }
+  void count(int change) noexcept {
+    for (unsigned i = 0; i < size_; ++i) {
+      // The slot of a queue is looked up without its generation: it may have been freed meanwhile.
+      const HandleFields fields = decode_handle(handles_[i]);
+      NetworkInterface* interface = interface_of(fields);
+      if (interface == nullptr || !interface->event_queues().contains(fields.index)) continue;
+      interface->event_queues()
+          .at(fields.index)
+          .waiting_threads.fetch_add(static_cast<uint32_t>(change), std::memory_order_acq_rel);
+    }
+  }
+
+  const ptl_handle_eq_t* handles_;
+  unsigned size_;
+  ptl_event_t* event_;
+  unsigned looks_ = 0;
+  bool counted_ = false;
+  int code_ = PTL_EQ_EMPTY;
+  unsigned which_ = 0;
+};
+
+// The physical interface of all queues; nullptr if a handle is bad or they belong to several.
+PhysicalInterface* common_interface(const ptl_handle_eq_t* handles, unsigned size) noexcept {
+  PhysicalInterface* common = nullptr;
+  for (unsigned i = 0; i < size; ++i) {
+    const EventQueueOfInterface found = resolve_event_queue(handles[i]);
+    if (found.object == nullptr) return nullptr;
+    PhysicalInterface* physical = &found.interface->physical();
+    if (common != nullptr && common != physical) return nullptr;
+    common = physical;
+  }
+  return common;
+}
+
+}  // namespace
+
+extern "C" {
+
+int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_handle) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  NetworkInterface* interface = find_interface(ni_handle);
+  if (interface == nullptr || eq_handle == nullptr) return PTL_ARG_INVALID;
+  const uint32_t index = interface->event_queues().allocate();
+  if (index == Arena<EventQueueObject>::no_index) return PTL_NO_SPACE;
+  EventQueueObject& object = interface->event_queues().at(index);
+  const unsigned slots = static_cast<unsigned>(interface->limits().max_pt_index) + 1;
+  if (!object.queue.open(count, slots, &interface->physical().gate())) {
+    interface->event_queues().release(index);
+    return PTL_NO_SPACE;
+  }
+  object.generation.fetch_add(1, std::memory_order_release);  // alive
+  *eq_handle = interface->handle_of(HandleType::event_queue, interface->event_queues(), object);
+  return PTL_OK;
+}
+
+int PtlEQFree(ptl_handle_eq_t eq_handle) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  const EventQueueOfInterface found = resolve_event_queue(eq_handle);
+  if (found.object == nullptr) return PTL_ARG_INVALID;
+  uint32_t generation = found.object->generation.load(std::memory_order_relaxed);
+  if (!generation_is_live(generation) ||
+      !found.object->generation.compare_exchange_strong(generation, generation + 1,
+                                                        std::memory_order_acq_rel))
+    return PTL_ARG_INVALID;
+  // Threads that wait see that the handle is stale, or that waiting was aborted, and leave.
+  heavy_fence();
+  while (found.object->waiting_threads.load(std::memory_order_acquire) != 0) {
+    found.interface->physical().wake_all_waiters();
+    sched_yield();
+  }
+  found.object->freed.store(true, std::memory_order_release);
+  recycle_if_unused(*found.interface, *found.object);
+  return PTL_OK;
+}
+
+int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  const EventQueueOfInterface found = resolve_event_queue(eq_handle);
+  if (found.object == nullptr || event == nullptr) return PTL_ARG_INVALID;
+  GetStatus status = found.object->queue.get(event);
+  if (status == GetStatus::empty) {
+    found.interface->physical().poll_in_passing();
+    status = found.object->queue.get(event);
+  }
+  return status == GetStatus::ok        ? PTL_OK
+         : status == GetStatus::dropped ? PTL_EQ_DROPPED
+                                        : PTL_EQ_EMPTY;
+}
+
+int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  const EventQueueOfInterface found = resolve_event_queue(eq_handle);
+  if (found.object == nullptr || event == nullptr) return PTL_ARG_INVALID;
+  if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
+  QueueWait wait(&eq_handle, 1, event);
+  if (wait.look()) return wait.code();
+  if (found.interface->physical().wait_until([&wait] { return wait.look(); }, no_deadline))
+    return wait.code();
+  return PTL_ABORTED;
+}
+
+int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t timeout,
+              ptl_event_t* event, unsigned int* which) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  if (eq_handles == nullptr || size == 0 || event == nullptr || which == nullptr)
+    return PTL_ARG_INVALID;
+  PhysicalInterface* physical = common_interface(eq_handles, size);
+  if (physical == nullptr) return PTL_ARG_INVALID;
+  if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
+  QueueWait wait(eq_handles, size, event);
+  bool over = wait.look();
+  if (!over && timeout == 0) {
+    physical->poll_in_passing();
+    over = wait.look();
+  } else if (!over) {
+    over = physical->wait_until([&wait] { return wait.look(); }, deadline_after(timeout));
+    if (!over && portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
+  }
+  if (!over) return PTL_EQ_EMPTY;
+  *which = wait.which();
+  return wait.code();
+}
+
+}  // extern "C"

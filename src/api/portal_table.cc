@@ -1,0 +1,50 @@
+// Portal table entries (spec 3.7). Set-up path.
+#include "core/portal_operations.h"
+
+#include "api/resolve.h"
+#include "portals4.h"
+
+using namespace lintel;
+using namespace lintel::api;
+
+namespace {
+constexpr unsigned portal_options =
+    PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE | PTL_PT_FLOWCTRL | PTL_PT_ALLOC_DISABLED;
+}
+
+extern "C" {
+
+int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle,
+               ptl_pt_index_t pt_index_req, ptl_pt_index_t* pt_index) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  NetworkInterface* interface = find_interface(ni_handle);
+  EventQueueObject* event_queue = nullptr;
+  if (interface == nullptr || pt_index == nullptr || (options & ~portal_options) != 0 ||
+      !resolve_optional_event_queue(*interface, eq_handle, &event_queue))
+    return PTL_ARG_INVALID;
+  if (pt_index_req != PTL_PT_ANY &&
+      pt_index_req > static_cast<ptl_pt_index_t>(interface->limits().max_pt_index))
+    return PTL_ARG_INVALID;
+  if ((options & PTL_PT_FLOWCTRL) != 0 && event_queue == nullptr) return PTL_PT_EQ_NEEDED;
+  return allocate_portal(*interface, options, event_queue, pt_index_req, pt_index);
+}
+
+int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  NetworkInterface* interface = find_interface(ni_handle);
+  return interface == nullptr ? PTL_ARG_INVALID : free_portal(*interface, pt_index);
+}
+
+int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  NetworkInterface* interface = find_interface(ni_handle);
+  return interface == nullptr ? PTL_ARG_INVALID : disable_portal(*interface, pt_index);
+}
+
+int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  NetworkInterface* interface = find_interface(ni_handle);
+  return interface == nullptr ? PTL_ARG_INVALID : enable_portal(*interface, pt_index);
+}
+
+}  // extern "C"

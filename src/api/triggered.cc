@@ -1,0 +1,193 @@
+// Triggered operations (spec 3.16): the arguments are checked now, the operation starts when its
+// counter reaches the threshold. Message path.
+#include <cstring>
+
+#include "api/data_movement.h"
+#include "core/atomics.h"
+
+using namespace lintel;
+using namespace lintel::api;
+
+namespace {
+
+TriggeredOperation* allocate(NetworkInterface& interface) noexcept {
+  const uint32_t index = interface.triggered_operations().allocate();
+  return index == Arena<TriggeredOperation>::no_index ? nullptr
+                                                      : &interface.triggered_operations().at(index);
+}
+
+int attach_movement(TriggeredKind kind, const MovementArguments& a, ptl_handle_ct_t trigger_handle,
+                    ptl_size_t threshold) noexcept {
+  NetworkInterface* interface = nullptr;
+  Request checked;
+  if (const int code = check_movement(a, &interface, &checked); code != PTL_OK) return code;
+  const CounterOfInterface trigger = resolve_counter(trigger_handle);
+  if (trigger.counter == nullptr || trigger.interface != interface) return PTL_ARG_INVALID;
+  TriggeredOperation* operation = allocate(*interface);
+  if (operation == nullptr) return PTL_NO_SPACE;
+  operation->kind = kind;
+  operation->threshold = threshold;
+  TriggeredTransfer& t = operation->transfer;
+  t.put_md = a.put_handle;
+  t.get_md = a.get_handle;
+  t.local_put_offset = a.put_offset;
+  t.local_get_offset = a.get_offset;
+  t.length = a.length;
+  t.target_id = a.target_id;
+  t.pt_index = a.pt_index;
+  t.ack_req = a.ack_req;
+  t.match_bits = a.match_bits;
+  t.remote_offset = a.remote_offset;
+  t.user_ptr = a.user_ptr;
+  t.hdr_data = a.hdr_data;
+  t.operation = a.operation;
+  t.datatype = a.datatype;
+  if (checked.operand != nullptr)
+    std::memcpy(t.operand, checked.operand, datatype_size(a.datatype));
+  trigger.counter->attach(*operation);
+  return PTL_OK;
+}
+
+int attach_count(TriggeredKind kind, ptl_handle_ct_t target_handle, ptl_ct_event_t value,
+                 ptl_handle_ct_t trigger_handle, ptl_size_t threshold) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  const CounterOfInterface target = resolve_counter(target_handle);
+  const CounterOfInterface trigger = resolve_counter(trigger_handle);
+  if (target.counter == nullptr || trigger.counter == nullptr ||
+      target.interface != trigger.interface)
+    return PTL_ARG_INVALID;
+  if (kind == TriggeredKind::ct_inc && value.success != 0 && value.failure != 0)
+    return PTL_ARG_INVALID;
+  TriggeredOperation* operation = allocate(*trigger.interface);
+  if (operation == nullptr) return PTL_NO_SPACE;
+  operation->kind = kind;
+  operation->threshold = threshold;
+  operation->target_generation = target.counter->generation.load(std::memory_order_relaxed);
+  operation->count = {target.counter, value.success, value.failure};
+  trigger.counter->attach(*operation);
+  return PTL_OK;
+}
+
+}  // namespace
+
+extern "C" {
+
+int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+                    ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+                    ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
+                    ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle,
+                    ptl_size_t threshold) noexcept {
+  return attach_movement(TriggeredKind::put,
+                         {.kind = MessageKind::put,
+                          .put_handle = md_handle,
+                          .put_offset = local_offset,
+                          .length = length,
+                          .ack_req = ack_req,
+                          .target_id = target_id,
+                          .pt_index = pt_index,
+                          .match_bits = match_bits,
+                          .remote_offset = remote_offset,
+                          .user_ptr = user_ptr,
+                          .hdr_data = hdr_data},
+                         trig_ct_handle, threshold);
+}
+
+int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+                    ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+                    ptl_size_t remote_offset, void* user_ptr, ptl_handle_ct_t trig_ct_handle,
+                    ptl_size_t threshold) noexcept {
+  return attach_movement(TriggeredKind::get,
+                         {.kind = MessageKind::get,
+                          .get_handle = md_handle,
+                          .get_offset = local_offset,
+                          .length = length,
+                          .target_id = target_id,
+                          .pt_index = pt_index,
+                          .match_bits = match_bits,
+                          .remote_offset = remote_offset,
+                          .user_ptr = user_ptr},
+                         trig_ct_handle, threshold);
+}
+
+int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+                       ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+                       ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
+                       ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
+                       ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
+  return attach_movement(TriggeredKind::atomic,
+                         {.kind = MessageKind::atomic,
+                          .put_handle = md_handle,
+                          .put_offset = local_offset,
+                          .length = length,
+                          .ack_req = ack_req,
+                          .target_id = target_id,
+                          .pt_index = pt_index,
+                          .match_bits = match_bits,
+                          .remote_offset = remote_offset,
+                          .user_ptr = user_ptr,
+                          .hdr_data = hdr_data,
+                          .operation = operation,
+                          .datatype = datatype},
+                         trig_ct_handle, threshold);
+}
+
+int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
+                            ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset,
+                            ptl_size_t length, ptl_process_t target_id, ptl_pt_index_t pt_index,
+                            ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
+                            ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
+                            ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
+  return attach_movement(TriggeredKind::fetch_atomic,
+                         {.kind = MessageKind::fetch_atomic,
+                          .put_handle = put_md_handle,
+                          .put_offset = local_put_offset,
+                          .get_handle = get_md_handle,
+                          .get_offset = local_get_offset,
+                          .length = length,
+                          .target_id = target_id,
+                          .pt_index = pt_index,
+                          .match_bits = match_bits,
+                          .remote_offset = remote_offset,
+                          .user_ptr = user_ptr,
+                          .hdr_data = hdr_data,
+                          .operation = operation,
+                          .datatype = datatype},
+                         trig_ct_handle, threshold);
+}
+
+int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
+                     ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
+                     ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+                     ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data,
+                     const void* operand, ptl_op_t operation, ptl_datatype_t datatype,
+                     ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
+  return attach_movement(TriggeredKind::swap,
+                         {.kind = MessageKind::swap,
+                          .put_handle = put_md_handle,
+                          .put_offset = local_put_offset,
+                          .get_handle = get_md_handle,
+                          .get_offset = local_get_offset,
+                          .length = length,
+                          .target_id = target_id,
+                          .pt_index = pt_index,
+                          .match_bits = match_bits,
+                          .remote_offset = remote_offset,
+                          .user_ptr = user_ptr,
+                          .hdr_data = hdr_data,
+                          .operand = operand,
+                          .operation = operation,
+                          .datatype = datatype},
+                         trig_ct_handle, threshold);
+}
+
+int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment,
+                      ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
+  return attach_count(TriggeredKind::ct_inc, ct_handle, increment, trig_ct_handle, threshold);
+}
+
+int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct,
+                      ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
+  return attach_count(TriggeredKind::ct_set, ct_handle, new_ct, trig_ct_handle, threshold);
+}
+
+}  // extern "C"

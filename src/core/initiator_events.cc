@@ -1,0 +1,89 @@
+// Building and counting the initiator's events. Message path.
+#include "core/initiator_events.h"
+
+#include "core/network_interface.h"
+
+namespace lintel {
+
+namespace {
+
+// Every field whose value is known (table 3-3 demands fewer).
+ptl_event_t describe(NetworkInterface& interface, const MemoryDescriptor& descriptor,
+                     const OperationView& view, ptl_event_kind_t type, ptl_ni_fail_t fail) noexcept {
+  const MessageHeader& header = view.header;
+  ptl_event_t event{};
+  event.type = type;
+  event.start = descriptor.region.address(view.offset);
+  event.user_ptr = view.user_ptr;
+  event.hdr_data = header.hdr_data;
+  event.match_bits = interface.matching() ? header.match_bits : 0;
+  event.rlength = header.length();
+  event.remote_offset = header.remote_offset;
+  event.initiator = interface.own_id();
+  event.uid = interface.physical().uid();
+  event.pt_index = header.pt_index;
+  event.ptl_list = PTL_PRIORITY_LIST;
+  event.ni_fail_type = fail;
+  if (header.kind != MessageKind::put && header.kind != MessageKind::get) {
+    event.atomic_operation = static_cast<ptl_op_t>(header.operation);
+    event.atomic_type = static_cast<ptl_datatype_t>(header.modes & 0xf);
+  }
+  return event;
+}
+
+// Success counts one, or the bytes manipulated; failure always counts one (spec 3.10.1).
+void count(const MemoryDescriptor& descriptor, unsigned option, ptl_ni_fail_t fail, uint64_t mlength,
+           bool never_bytes) noexcept {
+  if (descriptor.counter == nullptr || (descriptor.options & option) == 0) return;
+  if (fail != PTL_NI_OK) {
+    descriptor.counter->add_failure(1);
+  } else {
+    const bool bytes = (descriptor.options & PTL_MD_EVENT_CT_BYTES) != 0 && !never_bytes;
+    descriptor.counter->add_success(bytes ? mlength : 1);
+  }
+}
+
+bool event_wanted(const MemoryDescriptor& descriptor, ptl_ni_fail_t fail) noexcept {
+  return descriptor.event_queue != nullptr &&
+         (fail != PTL_NI_OK || (descriptor.options & PTL_MD_EVENT_SUCCESS_DISABLE) == 0);
+}
+
+}  // namespace
+
+void report_send(NetworkInterface& interface, MemoryDescriptor& descriptor,
+                 const OperationView& view, ptl_ni_fail_t fail) noexcept {
+  if (event_wanted(descriptor, fail) && (descriptor.options & PTL_MD_EVENT_SEND_DISABLE) == 0) {
+    ptl_event_t event = describe(interface, descriptor, view, PTL_EVENT_SEND, fail);
+    event.mlength = fail == PTL_NI_OK ? view.header.length() : 0;
+    descriptor.event_queue->queue.post(event);
+  }
+  count(descriptor, PTL_MD_EVENT_CT_SEND, fail, view.header.length(), false);
+}
+
+void report_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
+                const OperationView& view, const AnswerResult& result) noexcept {
+  const auto requested = static_cast<ptl_ack_req_t>(view.header.modes >> 4 & 3);
+  if (event_wanted(descriptor, result.fail)) {
+    ptl_event_t event = describe(interface, descriptor, view, PTL_EVENT_ACK, result.fail);
+    event.mlength = result.mlength;
+    event.remote_offset = result.remote_offset;
+    event.ptl_list = result.list;
+    descriptor.event_queue->queue.post(event);
+  }
+  // PTL_OC_ACK_REQ says nothing about the bytes (spec 3.15.1).
+  count(descriptor, PTL_MD_EVENT_CT_ACK, result.fail, result.mlength, requested == PTL_OC_ACK_REQ);
+}
+
+void report_reply(NetworkInterface& interface, MemoryDescriptor& descriptor,
+                  const OperationView& view, const AnswerResult& result) noexcept {
+  if (event_wanted(descriptor, result.fail)) {
+    ptl_event_t event = describe(interface, descriptor, view, PTL_EVENT_REPLY, result.fail);
+    event.mlength = result.mlength;
+    event.remote_offset = result.remote_offset;
+    event.ptl_list = result.list;
+    descriptor.event_queue->queue.post(event);
+  }
+  count(descriptor, PTL_MD_EVENT_CT_REPLY, result.fail, result.mlength, false);
+}
+
+}  // namespace lintel

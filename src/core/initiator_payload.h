@@ -1,0 +1,35 @@
+// How the payload of a request travels: with its header, or fetched by the target. Message path.
+#pragma once
+
+#include "core/initiator.h"
+#include "core/limits.h"
+#include "core/peer.h"
+
+namespace lintel {
+
+// A put too long for one message, or long enough that the target had better copy it from the
+// initiator's memory itself. A volatile buffer must be read before the call returns (spec 3.10.1).
+[[nodiscard]] inline bool travels_directly(const Capabilities& capabilities,
+                                           const Request& request) noexcept {
+  if (request.kind != MessageKind::put) return false;
+  if (request.length > capabilities.max_eager_bytes) return true;
+  if (!capabilities.remote_access || request.length <= capabilities.remote_threshold_bytes)
+    return false;
+  return (request.put->options & PTL_MD_VOLATILE) == 0 || request.length > largest_volatile_bytes;
+}
+
+// A get whose data the target had better write into the initiator's memory itself.
+[[nodiscard]] inline bool needs_remote_memory(const Capabilities& capabilities,
+                                              const Request& request) noexcept {
+  if (request.kind != MessageKind::get) return false;
+  return request.length > capabilities.max_eager_bytes ||
+         (capabilities.remote_access && request.length > capabilities.remote_threshold_bytes);
+}
+
+// Sends header and payload (peer.send_lock held). `copy`: the payload if it is not to be read from
+// the descriptor any more.
+[[nodiscard]] SendStatus send_payload(Peer& peer, const MessageHeader& header,
+                                      const Request& request,
+                                      const std::byte* copy = nullptr) noexcept;
+
+}  // namespace lintel

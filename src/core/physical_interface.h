@@ -1,0 +1,194 @@
+// A physical interface: one address, its transports and peers, and up to four logical interfaces
+// over it (spec 3.6). Owns the poll token: whoever holds it moves messages.
+// Message path, except where a function says otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/operation.h"
+#include "core/peer_table.h"
+#include "core/progress_thread.h"
+#include "core/statistics.h"
+#include "core/wait_gate.h"
+#include "transport/transport.h"
+#include "util/arena.h"
+#include "util/spin_lock.h"
+
+namespace lintel {
+
+class NetworkInterface;
+
+inline constexpr unsigned logical_interfaces = 4;
+// Set in NetworkInterface slots: which of the four an interface is, the same in every process.
+inline constexpr unsigned slot_matching = 1;
+inline constexpr unsigned slot_logical = 2;
+
+class PhysicalInterface final : public MessageSink {
+ public:
+  // Set-up path. `pid` may be PTL_PID_ANY. Returns a Portals return code; on PTL_OK the interface
+  // is reachable by others.
+  [[nodiscard]] int open(uint32_t number, uint32_t pid);
+  // Set-up path; no logical interface is left. Sends what is queued, for a bounded time.
+  void close() noexcept;
+  ~PhysicalInterface();
+
+  [[nodiscard]] ProcessId id() const noexcept { return id_; }
+  [[nodiscard]] uint32_t uid() const noexcept { return uid_; }
+  [[nodiscard]] WaitGate& gate() noexcept { return gate_; }
+
+  // Set-up path: makes the logical interface visible to arriving messages, or hides it; returns when
+  // no message is being delivered to the one that was there.
+  void set_logical(unsigned slot, NetworkInterface* interface) noexcept;
+  [[nodiscard]] NetworkInterface* logical(unsigned slot) const noexcept {
+    return logical_[slot].load(std::memory_order_acquire);
+  }
+  // Set-up path: runs `action` while nobody polls.
+  template <typename Action>
+  void exclusively(Action&& action) noexcept {
+    lock_exclusively();
+    action();
+    unlock_exclusively();
+  }
+
+  // The peer with that address, connecting to it if this is the first use or it failed earlier
+  // (connection path then). nullptr: no transport reaches it.
+  [[nodiscard]] Peer* peer_for(ProcessId id) noexcept {
+    Peer* peer = peers_.find(id);
+    if (peer != nullptr && !peer->failed.load(std::memory_order_relaxed)) [[likely]]
+      return peer;
+    return connect(id);
+  }
+
+  // --- progress (progress.cc)
+  [[nodiscard]] bool try_acquire_token() noexcept { return token_.try_lock(); }
+  void release_token() noexcept { token_.unlock(); }
+  // Token held: one round over the transports and what is queued. Returns messages handled.
+  unsigned poll_once() noexcept;
+  // Any thread: polls a little if nobody else does; otherwise makes sure that somebody will.
+  void kick() noexcept;
+  // One round of polling if nobody else polls, for calls that look and do not wait.
+  void poll_in_passing() noexcept {
+    if (!progress_by_callers_ || !try_acquire_token()) return;
+    note_application_poll();
+    poll_once();
+    release_token();
+  }
+  // Waits until ready() is true; ready() is called often and may consume. False: the deadline
+  // (now_ns() based, UINT64_MAX for none) passed, or PtlAbort was called. Defined in wait.h.
+  template <typename Ready>
+  bool wait_until(Ready&& ready, uint64_t deadline_ns) noexcept;
+  void wake_all_waiters() noexcept { gate_.wake_all(); }
+
+  // --- for the initiator and the target state machines
+  void list_peer_with_queue(Peer& peer) noexcept;   // peer.send_lock held
+  void flush_queue(Peer& peer) noexcept;
+  [[nodiscard]] Operation* allocate_operation(Peer& peer) noexcept;  // peer.send_lock held
+  void end_operation(Operation& operation) noexcept;                 // token held
+  void discard_operation(Operation& operation) noexcept;             // never sent, any thread
+  [[nodiscard]] Operation* find_operation(uint32_t cookie) noexcept;
+  [[nodiscard]] uint32_t cookie_of(const Operation& operation) const noexcept;
+  void return_ended_operations(Peer& peer) noexcept;                 // token held
+
+  [[nodiscard]] Transfer* allocate_transfer() noexcept;
+  void release_transfer(Transfer& transfer) noexcept;
+  [[nodiscard]] Transfer* find_transfer(uint32_t cookie) noexcept;
+  [[nodiscard]] uint32_t cookie_of(const Transfer& transfer) const noexcept;
+  void activate(Transfer& transfer) noexcept;  // token held: moved on by poll_once()
+
+  // Sends an answer or queues it (token held).
+  void send_answer(Peer& peer, const MessageHeader& header, const Piece* pieces,
+                   unsigned count) noexcept;
+  void acknowledge_exactly(Peer& peer, uint32_t cookie) noexcept;  // token held, batched
+  void flush_acknowledgements(Peer& peer) noexcept;                // token held
+
+  Arena<VolatileCopy>& volatile_copies() noexcept { return volatile_copies_; }
+
+  // --- MessageSink
+  void* on_new_link(Link& link) noexcept override;
+  void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept override;
+  void on_peer_failed(Link& link) noexcept override;
+
+  // A logical interface goes: ends its operations without events and drops its transfers. Token held.
+  void forget_logical(NetworkInterface& interface) noexcept;
+
+  // --- what one can see
+  TrafficCounters received;
+  PollCounters poll_counters;
+  SharedCounter peers_failed;
+  SharedCounter sends_queued;
+  SharedCounter send_retries;
+  SharedCounter messages_refused;
+  [[nodiscard]] const PeerTable& peers() const noexcept { return peers_; }
+  [[nodiscard]] uint64_t sent_messages(MessageKind kind) const noexcept;
+  [[nodiscard]] uint64_t sent_bytes(MessageKind kind) const noexcept;
+  void print_statistics() const noexcept;
+
+ private:
+  friend class ProgressThread;
+  friend class Waiter;
+
+  Peer* connect(ProcessId id) noexcept;
+  void attach_link(Peer& peer, Transport& transport, Link& link) noexcept;
+  void fail_peer(Peer& peer) noexcept;
+  void check_peers() noexcept;
+  void flush_all_queues() noexcept;
+  unsigned advance_transfers() noexcept;
+  bool send_queued(Peer& peer, QueuedSend& item, Operation*& sent_chain) noexcept;
+  bool anything_queued() const noexcept {
+    return peers_with_queue_.load(std::memory_order_relaxed) != nullptr;
+  }
+  bool arm_transports() noexcept;
+  void disarm_transports() noexcept;
+  // How long a poller may sleep before it must look after peers with operations outstanding.
+  [[nodiscard]] int64_t sleep_limit_ns() const noexcept;
+  // Token held: an application thread polls or polled.
+  void note_application_poll() noexcept {
+    application_polls_.store(application_polls_.load(std::memory_order_relaxed) + 1,
+                             std::memory_order_relaxed);
+  }
+  void lock_exclusively() noexcept;
+  void unlock_exclusively() noexcept;
+
+  uint32_t number_ = 0;
+  ProcessId id_{};
+  uint32_t uid_ = 0;
+  std::vector<std::unique_ptr<Transport>> transports_;
+  std::atomic<NetworkInterface*> logical_[logical_interfaces] = {};
+  PeerTable peers_;
+  std::mutex connect_mutex_;
+  Doorbell private_doorbell_;
+  Doorbell* doorbell_ = &private_doorbell_;
+  WaitGate gate_;
+
+  alignas(64) SpinLock token_;
+  std::atomic<uint32_t> exclusive_requests_{0};
+  std::atomic<uint32_t> token_wanted_{0};  // waiting threads that found the token taken
+  std::atomic<bool> poller_sleeps_{false};  // a waiting thread sleeps with the token
+  uint64_t next_peer_check_ns_ = 0;  // token held
+  static constexpr uint32_t polls_between_clock_looks = 4096;
+  uint32_t polls_since_clock_ = 0;   // token held
+  Transfer* active_transfers_ = nullptr;  // token held
+  Transport* polled_transport_ = nullptr;  // token held: whose poll() is running
+  // Counts polls by application threads, so that the progress thread sees whether they poll.
+  std::atomic<uint64_t> application_polls_{0};
+
+  alignas(64) SpinLock queue_list_lock_;
+  std::atomic<Peer*> peers_with_queue_{nullptr};
+
+  Arena<Operation> operations_;
+  Arena<Transfer> transfers_;
+  Arena<Answer> answers_;
+  Arena<VolatileCopy> volatile_copies_;
+
+  ProgressThread progress_thread_;
+  bool progress_by_callers_ = true;  // waiting threads poll
+  uint64_t spin_limit_ns_ = 0;
+  uint64_t peer_check_interval_ns_ = 0;
+};
+
+}  // namespace lintel

@@ -1,0 +1,124 @@
+// Progress: what the holder of the poll token does in one round, and how work reaches it.
+// Message path.
+#include "core/physical_interface.h"
+#include "core/target.h"
+#include "core/wait.h"
+#include "util/clock.h"
+
+namespace lintel {
+
+namespace {
+constexpr unsigned poll_budget = 32;
+// A caller that polls in passing does not stay for long.
+constexpr unsigned rounds_in_passing = 4;
+}  // namespace
+
+unsigned PhysicalInterface::poll_once() noexcept {
+  unsigned handled = 0;
+  for (const std::unique_ptr<Transport>& transport : transports_) {
+    polled_transport_ = transport.get();
+    handled += transport->poll(*this, poll_budget);
+  }
+  if (anything_queued()) [[unlikely]]
+    flush_all_queues();
+  if (active_transfers_ != nullptr) [[unlikely]]
+    handled += advance_transfers();
+  poll_counters.polls.increment();
+  if (handled != 0) poll_counters.polls_with_work.increment();
+  if (++polls_since_clock_ >= polls_between_clock_looks) [[unlikely]] {
+    polls_since_clock_ = 0;
+    check_peers();
+  }
+  return handled;
+}
+
+void PhysicalInterface::kick() noexcept {
+  if (!progress_by_callers_ || !try_acquire_token()) {
+    // Whoever holds the token polls, unless it sleeps.
+    doorbell_->ring_if_sleeping();
+    return;
+  }
+  note_application_poll();
+  for (unsigned i = 0; i < rounds_in_passing && poll_once() != 0; ++i) {
+  }
+  const bool more = anything_queued() || active_transfers_ != nullptr;
+  release_token();
+  if (more) doorbell_->ring_if_sleeping();
+}
+
+unsigned PhysicalInterface::advance_transfers() noexcept {
+  // One slice of each: a transfer of gigabytes must not keep messages waiting.
+  Transfer* transfer = active_transfers_;
+  active_transfers_ = nullptr;
+  unsigned advanced = 0;
+  while (transfer != nullptr) {
+    Transfer* next = transfer->next_active;
+    advance_transfer(*this, *transfer);
+    ++advanced;
+    transfer = next;
+  }
+  return advanced;
+}
+
+void PhysicalInterface::activate(Transfer& transfer) noexcept {
+  transfer.next_active = active_transfers_;
+  active_transfers_ = &transfer;
+}
+
+bool PhysicalInterface::arm_transports() noexcept {
+  const bool blocked_senders = anything_queued();
+  for (const std::unique_ptr<Transport>& transport : transports_)
+    if (!transport->arm(blocked_senders)) return false;
+  return active_transfers_ == nullptr;
+}
+
+void PhysicalInterface::disarm_transports() noexcept {
+  for (const std::unique_ptr<Transport>& transport : transports_) transport->disarm();
+}
+
+int64_t PhysicalInterface::sleep_limit_ns() const noexcept {
+  for (uint32_t i = 0; i < peers_.size(); ++i) {
+    const Peer& peer = peers_.at(i);
+    if (!peer.failed.load(std::memory_order_relaxed) &&
+        (peer.has_outstanding() || peer.queue_length != 0))
+      return static_cast<int64_t>(peer_check_interval_ns_);
+  }
+  return futex_no_timeout;
+}
+
+void PhysicalInterface::check_peers() noexcept {
+  const uint64_t now = now_ns();
+  if (now < next_peer_check_ns_) return;
+  next_peer_check_ns_ = now + peer_check_interval_ns_;
+  constexpr unsigned watched_at_once = 64;
+  Link* watch[watched_at_once];
+  for (const std::unique_ptr<Transport>& transport : transports_) {
+    polled_transport_ = transport.get();
+    unsigned count = 0;
+    for (uint32_t i = 0; i < peers_.size(); ++i) {
+      Peer& peer = peers_.at(i);
+      if (peer.transport != transport.get() || peer.failed.load(std::memory_order_relaxed) ||
+          !(peer.has_outstanding() || peer.queue_length != 0))
+        continue;
+      watch[count++] = peer.link;
+      if (count == watched_at_once) {
+        transport->check_peers(*this, watch, count);
+        count = 0;
+      }
+    }
+    transport->check_peers(*this, watch, count);
+  }
+}
+
+void PhysicalInterface::lock_exclusively() noexcept {
+  exclusive_requests_.fetch_add(1, std::memory_order_seq_cst);
+  gate_.wake_all();
+  token_.lock();
+}
+
+void PhysicalInterface::unlock_exclusively() noexcept {
+  token_.unlock();
+  exclusive_requests_.fetch_sub(1, std::memory_order_release);
+}
+
+}  // namespace lintel

@@ -1,0 +1,50 @@
+// The thread that makes progress while no application thread does (spec 1.6: progress never needs the
+// application). It polls only when nobody else polls, and sleeps without any timer when there is
+// nothing to do.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace lintel {
+
+class PhysicalInterface;
+
+enum class ProgressMode : uint8_t {
+  automatic,  // waiting threads poll; the thread steps in when none does
+  thread,     // the thread always polls, waiting threads never do
+  caller,     // no thread: progress happens inside Portals calls only
+};
+
+class ProgressThread {
+ public:
+  // Set-up path. False: the system gives no thread.
+  [[nodiscard]] bool start(PhysicalInterface& interface, ProgressMode mode) noexcept;
+  // Set-up path: returns when the thread has ended.
+  void stop() noexcept;
+  // A waiting application thread that slept with the poll token has left. Wakes the thread, so that
+  // it looks after the interface again.
+  void poller_left() noexcept;
+
+ private:
+  static void* entry(void* self) noexcept;
+  void run() noexcept;
+  void run_always() noexcept;
+  void watch_application(uint32_t handoff_seen) noexcept;
+  void take_over() noexcept;
+  void bind_to_processors() noexcept;
+
+  PhysicalInterface* interface_ = nullptr;
+  ProgressMode mode_ = ProgressMode::automatic;
+  bool running_ = false;
+  pthread_t thread_{};
+  std::atomic<bool> stop_{false};
+  std::atomic<uint32_t> handoff_{0};
+  uint64_t application_polls_seen_ = 0;
+  uint64_t shortest_tick_ns_ = 0;
+  uint64_t tick_ns_ = 0;
+};
+
+}  // namespace lintel

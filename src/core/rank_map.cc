@@ -1,0 +1,29 @@
+// Setting the rank map. Set-up path.
+#include "core/rank_map.h"
+
+namespace lintel {
+
+bool RankMap::set(const ptl_process_t* mapping, uint64_t count, ProcessId own) noexcept {
+  try {
+    auto ranks = std::make_unique<Ranks>();
+    ranks->at = std::make_unique<ProcessId[]>(count);
+    ranks->count = count;
+    for (uint64_t rank = 0; rank < count; ++rank) {
+      ranks->at[rank] = {mapping[rank].phys.nid, mapping[rank].phys.pid};
+      if (ranks->own_rank == PTL_RANK_ANY && ranks->at[rank] == own)
+        ranks->own_rank = static_cast<uint32_t>(rank);
+    }
+    all_.push_back(std::move(ranks));
+  } catch (...) {
+    return false;
+  }
+  current_.store(all_.back().get(), std::memory_order_release);
+  return true;
+}
+
+uint64_t RankMap::size() const noexcept {
+  const Ranks* ranks = current_.load(std::memory_order_acquire);
+  return ranks == nullptr ? 0 : ranks->count;
+}
+
+}  // namespace lintel

@@ -1,0 +1,49 @@
+// The map from ranks to physical addresses of a logically addressed interface (spec 3.6.6, 3.6.7).
+// Message path for find(); set-up path otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "portals4.h"
+#include "transport/message.h"
+
+namespace lintel {
+
+class RankMap {
+ public:
+  // The caller excludes other changes. `own`: this process, to learn its rank. False: no memory.
+  // Operations that look ranks up meanwhile see the old map or the new one.
+  [[nodiscard]] bool set(const ptl_process_t* mapping, uint64_t count, ProcessId own) noexcept;
+
+  [[nodiscard]] bool is_set() const noexcept {
+    return current_.load(std::memory_order_acquire) != nullptr;
+  }
+  [[nodiscard]] uint64_t size() const noexcept;
+  // False if the rank is not in the map, or there is none.
+  [[nodiscard]] bool find(uint32_t rank, ProcessId* id) const noexcept {
+    const Ranks* ranks = current_.load(std::memory_order_acquire);
+    if (ranks == nullptr || rank >= ranks->count) [[unlikely]] return false;
+    *id = ranks->at[rank];
+    return true;
+  }
+  // The first rank that is this process; PTL_RANK_ANY if none is.
+  [[nodiscard]] uint32_t own_rank() const noexcept {
+    const Ranks* ranks = current_.load(std::memory_order_acquire);
+    return ranks == nullptr ? PTL_RANK_ANY : ranks->own_rank;
+  }
+
+ private:
+  struct Ranks {
+    uint64_t count = 0;
+    uint32_t own_rank = PTL_RANK_ANY;
+    std::unique_ptr<ProcessId[]> at;
+  };
+  std::atomic<const Ranks*> current_{nullptr};
+  // A reader may still look at a map that was replaced; they go with the interface.
+  std::vector<std::unique_ptr<Ranks>> all_;
+};
+
+}  // namespace lintel

@@ -1,0 +1,135 @@
+// The slow part of waiting: yielding, sleeping, handing over. Reached after microseconds without news.
+#include "core/wait.h"
+
+#include <sched.h>
+
+#include "util/config.h"
+
+namespace lintel {
+
+std::atomic<bool> portals_aborted{false};
+
+namespace {
+
+// Whether other threads want this processor, learnt from how long sched_yield() takes. Shared by all
+// threads of the process: it is a property of the machine's load, not of one wait.
+std::atomic<int> crowding{0};
+constexpr int crowding_limit = 16;
+
+constexpr uint64_t yield_after_ns = 3'000;
+constexpr uint64_t slow_yield_ns = 3'000;
+constexpr uint64_t spin_when_crowded_ns = 1'500;
+
+}  // namespace
+
+void Waiter::try_token() noexcept {
+  if (!interface_.progress_by_callers_) return;
+  if (interface_.exclusive_requests_.load(std::memory_order_relaxed) != 0) return;
+  holds_token_ = interface_.try_acquire_token();
+  if (holds_token_ && wants_token_) {
+    interface_.token_wanted_.fetch_sub(1, std::memory_order_relaxed);
+    wants_token_ = false;
+  } else if (!holds_token_ && !wants_token_) {
+    interface_.token_wanted_.fetch_add(1, std::memory_order_relaxed);
+    wants_token_ = true;
+  }
+}
+
+void Waiter::leave() noexcept {
+  if (wants_token_) interface_.token_wanted_.fetch_sub(1, std::memory_order_relaxed);
+  wants_token_ = false;
+  if (holds_token_) {
+    interface_.note_application_poll();
+    interface_.release_token();
+    holds_token_ = false;
+    if (slept_as_poller_) interface_.progress_thread_.poller_left();
+    // Another waiting thread may sleep in the belief that this one polls.
+    interface_.gate_.notify();
+  }
+}
+
+// Set-up work wants the interface for itself.
+void Waiter::step_aside() noexcept {
+  const bool held = holds_token_;
+  if (held) {
+    interface_.release_token();
+    holds_token_ = false;
+  }
+  while (interface_.exclusive_requests_.load(std::memory_order_acquire) != 0) sched_yield();
+  if (held) try_token();
+}
+
+void Waiter::yield_if_crowded() noexcept {
+  const uint64_t before = now_ns();
+  sched_yield();
+  const bool slow = now_ns() - before > slow_yield_ns;
+  const int level = crowding.load(std::memory_order_relaxed);
+  if (slow && level < crowding_limit) crowding.store(level + 4, std::memory_order_relaxed);
+  if (!slow && level > 0) crowding.store(level - 1, std::memory_order_relaxed);
+}
+
+Waiter::Pause Waiter::pause(Condition ready) noexcept {
+  if (portals_aborted.load(std::memory_order_relaxed)) return Pause::give_up;
+  const uint64_t now = now_ns();
+  if (started_ns_ == 0) started_ns_ = now;
+  if (now >= deadline_ns_) return Pause::give_up;
+  if (interface_.exclusive_requests_.load(std::memory_order_relaxed) != 0) step_aside();
+  if (holds_token_) interface_.note_application_poll();
+
+  const bool crowded = crowding.load(std::memory_order_relaxed) > 0;
+  const uint64_t waited = now - started_ns_;
+  if (waited >= yield_after_ns || crowded) yield_if_crowded();
+  const uint64_t spin_ns = crowded ? spin_when_crowded_ns : interface_.spin_limit_ns_;
+  if (waited < spin_ns) return Pause::go_on;
+  // Transfers in slices are work to do, not a reason to sleep.
+  if (holds_token_ && interface_.active_transfers_ != nullptr) return Pause::go_on;
+
+  const int64_t timeout_ns =
+      deadline_ns_ == UINT64_MAX ? futex_no_timeout : static_cast<int64_t>(deadline_ns_ - now);
+  if (holds_token_) {
+    sleep_as_poller(ready, timeout_ns);
+  } else {
+    sleep_as_bystander(ready, timeout_ns);
+  }
+  started_ns_ = now_ns();
+  return Pause::go_on;
+}
+
+void Waiter::sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept {
+  Doorbell& doorbell = *interface_.doorbell_;
+  static_cast<void>(interface_.gate_.prepare());
+  const uint32_t seen = doorbell.announce_sleep();
+  interface_.poller_sleeps_.store(true, std::memory_order_release);
+  if (!ready.holds(ready.argument) && interface_.arm_transports() &&
+      !portals_aborted.load(std::memory_order_acquire) &&
+      interface_.exclusive_requests_.load(std::memory_order_acquire) == 0) {
+    const int64_t limit_ns = interface_.sleep_limit_ns();
+    if (limit_ns >= 0 && (timeout_ns < 0 || limit_ns < timeout_ns)) timeout_ns = limit_ns;
+    interface_.poll_counters.sleeps.increment();
+    doorbell.sleep(seen, timeout_ns);
+    interface_.poll_counters.wakeups.increment();
+    slept_as_poller_ = true;
+    interface_.polls_since_clock_ = PhysicalInterface::polls_between_clock_looks;
+  }
+  interface_.poller_sleeps_.store(false, std::memory_order_release);
+  doorbell.awake();
+  interface_.disarm_transports();
+  interface_.gate_.finish();
+}
+
+void Waiter::sleep_as_bystander(Condition ready, int64_t timeout_ns) noexcept {
+  WaitGate& gate = interface_.gate_;
+  const uint32_t seen = gate.prepare();
+  // The poller may have left since this thread last tried.
+  try_token();
+  // Asleep it wants nothing: the progress thread is not to wait for it.
+  if (wants_token_) interface_.token_wanted_.fetch_sub(1, std::memory_order_relaxed);
+  wants_token_ = false;
+  if (!holds_token_ && !ready.holds(ready.argument) &&
+      !portals_aborted.load(std::memory_order_acquire)) {
+    gate.sleep(seen, timeout_ns);
+  }
+  gate.finish();
+}
+
+}  // namespace lintel
