@@ -1,0 +1,289 @@
+// Peers that finish, die or start again: nothing that they sent is lost, and nothing of them stays.
+#include <algorithm>
+#include <atomic>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "shm_test_support.h"
+#include "util/clock.h"
+
+namespace lintel {
+namespace {
+
+using test::ChildProcess;
+using test::connect_or_fail;
+using test::open_transport;
+using test::put_header;
+using test::RecordingSink;
+using test::send_message;
+using test::Shared;
+using test::test_settings;
+using test::wait_until;
+
+// Sends numbered messages to `pid` until it is killed; tells how many have gone.
+int stream_forever(uint32_t own_pid, uint32_t pid, std::atomic<uint64_t>& sent) {
+  const auto own = open_transport(test_settings(own_pid));
+  if (own == nullptr) return 2;
+  RecordingSink sink;
+  Link* link = own->connect({test::test_nid, pid}, nullptr);
+  if (link == nullptr) return 3;
+  for (uint64_t i = 0;; ++i) {
+    if (send_message(*own, *link, i, i * 97 % 5000, sink) != SendStatus::sent) return 4;
+    sent.store(i + 1);
+  }
+}
+
+void expect_unbroken(const std::vector<RecordingSink::Received>& messages) {
+  for (uint64_t i = 0; i < messages.size(); ++i) {
+    ASSERT_EQ(messages[i].header.match_bits, i);
+    ASSERT_EQ(messages[i].payload, test::pattern(i, i * 97 % 5000));
+  }
+}
+
+// More often than there are lanes, so that those of the dead must come back.
+TEST(ShmLiveness, KilledPeersAreDrainedReportedAndReclaimed) {
+  static_cast<void>(test_settings());
+  const auto transport = open_transport(test_settings(100));
+  const uint32_t lanes = transport->segment().geometry().lane_count;
+  const uint32_t rounds = test::slowdown == 1 ? lanes + 20 : 10;
+  std::mt19937 random(1);
+  for (uint32_t round = 0; round < rounds; ++round) {
+    Shared<std::atomic<uint64_t>> sent;
+    RecordingSink sink;
+    ChildProcess child([&] { return stream_forever(200 + round, 100, *sent); });
+    const uint64_t enough = random() % 200;
+    ASSERT_TRUE(wait_until([&] {
+      if (random() % 3 == 0) transport->poll(sink, 1 + random() % 20);
+      return sent->load() > enough;
+    }));
+    child.kill_and_wait();
+    const uint64_t complete = sent->load();
+    if (sink.new_links.empty()) transport->poll(sink, 1);
+    ASSERT_EQ(sink.new_links.size(), 1u);
+    Link* link = sink.new_links[0];
+    ASSERT_TRUE(wait_until([&] {
+      transport->poll(sink, 16);
+      transport->check_peers(sink, &link, sink.failures.empty() ? 1 : 0);
+      return !sink.failures.empty();
+    }));
+    EXPECT_EQ(sink.failures[link], 1);
+    EXPECT_EQ(sink.after_failure, 0u);
+    EXPECT_GE(sink.total, complete) << "what was sent arrives";
+    EXPECT_LE(sink.total, complete + 1);
+    expect_unbroken(sink.by_link[link]);
+    if (HasFatalFailure()) return;
+    EXPECT_EQ(transport->send(*link, put_header(0), nullptr, 0), SendStatus::peer_failed);
+    EXPECT_EQ(transport->connect(link->peer, nullptr), nullptr);
+    transport->poll(sink, 16);
+    EXPECT_EQ(sink.failures[link], 1) << "reported once";
+  }
+  EXPECT_EQ(transport->counters().peers_failed, rounds);
+  EXPECT_EQ(transport->counters().malformed, 0u);
+}
+
+TEST(ShmLiveness, DeathWhileWeSendIsReported) {
+  static_cast<void>(test_settings());
+  for (uint32_t round = 0; round < 10; ++round) {
+    Shared<std::atomic<int>> ready;
+    const uint32_t pid = 300 + round;
+    ChildProcess child([&]() -> int {
+      const auto own = open_transport(test_settings(pid));
+      RecordingSink sink;
+      ready->store(1);
+      for (;;) own->poll(sink, 16);
+    });
+    ASSERT_TRUE(wait_until([&] { return ready->load() == 1; }));
+    const auto transport = open_transport();
+    RecordingSink sink;
+    Link* link = connect_or_fail(*transport, {test::test_nid, pid});
+    ASSERT_NE(link, nullptr);
+    for (uint64_t i = 0; i < 100 * round; ++i)
+      ASSERT_EQ(send_message(*transport, *link, i, 100, sink), SendStatus::sent);
+    transport->check_peers(sink, &link, 1);
+    ASSERT_TRUE(sink.failures.empty()) << "it lives";
+    child.kill_and_wait();
+    // Until the lane is full: nothing but the check notices.
+    while (transport->send(*link, put_header(1), nullptr, 0) == SendStatus::sent) {
+    }
+    transport->check_peers(sink, &link, 1);
+    EXPECT_EQ(sink.failures[link], 1);
+    EXPECT_EQ(transport->send(*link, put_header(1), nullptr, 0), SendStatus::peer_failed);
+    EXPECT_TRUE(transport->arm(true)) << "a dead peer's full lane keeps nobody awake";
+    transport->disarm();
+  }
+}
+
+TEST(ShmLiveness, MessagesOfAProcessThatFinishedBeforeWeLookedArrive) {
+  static_cast<void>(test_settings());
+  const auto transport = open_transport(test_settings(100));
+  ChildProcess child([] {
+    const auto own = open_transport(test_settings(101));
+    RecordingSink sink;
+    Link* link = own->connect({test::test_nid, 100}, nullptr);
+    if (link == nullptr) return 3;
+    for (uint64_t i = 0; i < 10; ++i)
+      if (send_message(*own, *link, i, i * 97 % 5000, sink) != SendStatus::sent) return 4;
+    return 0;
+  });
+  ASSERT_EQ(child.wait(), 0);
+  RecordingSink sink;
+  transport->poll(sink, 16);
+  ASSERT_EQ(sink.new_links.size(), 1u);
+  Link* link = sink.new_links[0];
+  EXPECT_EQ(link->peer.pid, 101u);
+  EXPECT_EQ(link->uid, geteuid());
+  EXPECT_EQ(sink.by_link[link].size(), 10u);
+  expect_unbroken(sink.by_link[link]);
+  EXPECT_EQ(sink.failures[link], 1);
+  EXPECT_EQ(sink.after_failure, 0u);
+  EXPECT_EQ(transport->send(*link, put_header(0), nullptr, 0), SendStatus::peer_failed);
+}
+
+TEST(ShmLiveness, FinishingIsNoticedByPollingAlone) {
+  const auto a = open_transport();
+  auto b = open_transport();
+  RecordingSink sink;
+  Link* to_b = connect_or_fail(*a, b->id());
+  Link* to_a = connect_or_fail(*b, a->id());
+  ASSERT_EQ(send_message(*b, *to_a, 1, 8, sink), SendStatus::sent);
+  a->poll(sink, 16);
+  b.reset();
+  EXPECT_FALSE(a->arm(false));
+  a->disarm();
+  a->poll(sink, 16);
+  EXPECT_EQ(sink.failures[to_b], 1);
+}
+
+TEST(ShmLiveness, APeerThatStartsAgainGetsANewLink) {
+  const auto a = open_transport();
+  auto b = open_transport(test_settings(150));
+  RecordingSink at_a;
+  RecordingSink at_b;
+  Link* old_link = connect_or_fail(*a, b->id());
+  ASSERT_EQ(send_message(*a, *old_link, 1, 8, at_a), SendStatus::sent);
+  b.reset();
+  b = open_transport(test_settings(150));
+  Link* to_a = connect_or_fail(*b, a->id());
+  ASSERT_EQ(send_message(*b, *to_a, 2, 8, at_b), SendStatus::sent);
+  a->poll(at_a, 16);
+  EXPECT_EQ(at_a.failures[old_link], 1);
+  ASSERT_EQ(at_a.by_link.size(), 1u);
+  Link* new_link = at_a.by_link.begin()->first;
+  EXPECT_NE(new_link, old_link);
+  EXPECT_EQ(a->connect({test::test_nid, 150}, nullptr), new_link);
+  EXPECT_EQ(a->send(*old_link, put_header(3), nullptr, 0), SendStatus::peer_failed);
+  ASSERT_EQ(send_message(*a, *new_link, 4, 8, at_a), SendStatus::sent);
+  b->poll(at_b, 16);
+  ASSERT_EQ(at_b.by_link[to_a].size(), 1u);
+  EXPECT_EQ(at_b.by_link[to_a][0].header.match_bits, 4u);
+}
+
+TEST(ShmLiveness, ANewPeerReplacesAKilledOneUnderTheSamePid) {
+  static_cast<void>(test_settings());
+  const auto transport = open_transport(test_settings(100));
+  Shared<std::atomic<uint64_t>> sent;
+  RecordingSink sink;
+  {
+    ChildProcess child([&] { return stream_forever(160, 100, *sent); });
+    ASSERT_TRUE(wait_until([&] { return sent->load() > 5; }));
+    transport->poll(sink, 3);
+    child.kill_and_wait();
+  }
+  ASSERT_EQ(sink.new_links.size(), 1u);
+  Link* old_link = sink.new_links[0];
+  const uint64_t old_sent = sent->load();
+  const auto again = open_transport(test_settings(160));
+  ASSERT_NE(again, nullptr);
+  RecordingSink at_again;
+  Link* link = connect_or_fail(*again, transport->id());
+  ASSERT_EQ(send_message(*again, *link, 7, 8, at_again), SendStatus::sent);
+  transport->poll(sink, 16);
+  EXPECT_EQ(sink.failures[old_link], 1);
+  EXPECT_GE(sink.by_link[old_link].size(), old_sent) << "its last messages come first";
+  ASSERT_EQ(sink.new_links.size(), 2u);
+  EXPECT_EQ(sink.by_link[sink.new_links[1]].size(), 1u);
+}
+
+TEST(ShmLiveness, DeadPeersThatNobodyWaitsForAreReclaimed) {
+  static_cast<void>(test_settings());
+  const auto transport = open_transport(test_settings(100));
+  RecordingSink sink;
+  Shared<std::atomic<uint64_t>> sent;
+  ChildProcess child([&] { return stream_forever(170, 100, *sent); });
+  ASSERT_TRUE(wait_until([&] {
+    transport->poll(sink, 16);
+    return sink.total > 0;
+  }));
+  child.kill_and_wait();
+  ASSERT_TRUE(wait_until([&] {
+    transport->check_peers(sink, nullptr, 0);
+    return !sink.failures.empty();
+  }));
+  const ShmCounters counters = transport->counters();
+  EXPECT_EQ(counters.peers_failed, 1u);
+}
+
+TEST(ShmLiveness, ALivePeerSurvivesTheLossOfItsName) {
+  // As when the system cleans up /dev/shm at logout.
+  const auto a = open_transport();
+  const auto b = open_transport();
+  RecordingSink sink;
+  Link* link = connect_or_fail(*a, b->id());
+  ASSERT_EQ(send_message(*a, *link, 1, 8, sink), SendStatus::sent);
+  b->poll(sink, 16);
+  unlink(b->segment().path().c_str());
+  unlink(a->segment().path().c_str());
+  a->check_peers(sink, &link, 1);
+  EXPECT_TRUE(sink.failures.empty());
+  ASSERT_EQ(send_message(*a, *link, 2, 8, sink), SendStatus::sent);
+  b->poll(sink, 16);
+  EXPECT_EQ(sink.total, 2u);
+}
+
+TEST(ShmLiveness, ExhaustedLanesAreReportedAndComeBack) {
+  auto settings = test_settings(190);
+  settings.memory_bytes = 128 << 10;
+  const auto hub = open_transport(settings);
+  const uint32_t lanes = hub->segment().geometry().lane_count;
+  ASSERT_LT(lanes, 8u);
+  RecordingSink sink;
+  std::vector<std::unique_ptr<ShmTransport>> peers;
+  for (uint32_t i = 0; i < lanes; ++i) {
+    peers.push_back(open_transport());
+    ASSERT_NE(connect_or_fail(*peers.back(), hub->id()), nullptr);
+  }
+  const auto late = open_transport();
+  std::string reason;
+  EXPECT_EQ(late->connect(hub->id(), &reason), nullptr);
+  EXPECT_NE(reason.find("lane"), std::string::npos) << reason;
+  peers.pop_back();
+  hub->poll(sink, 16);
+  EXPECT_NE(late->connect(hub->id(), &reason), nullptr) << reason;
+}
+
+TEST(ShmLiveness, AnswersWaitForALane) {
+  auto settings = test_settings(191);
+  settings.memory_bytes = 128 << 10;
+  const auto hub = open_transport(settings);
+  const uint32_t lanes = hub->segment().geometry().lane_count;
+  std::vector<std::unique_ptr<ShmTransport>> peers;
+  for (uint32_t i = 0; i < lanes; ++i) {
+    peers.push_back(open_transport());
+    connect_or_fail(*peers.back(), hub->id());
+  }
+  // The hub reaches out, and the answer finds no lane.
+  const auto other = open_transport();
+  RecordingSink sink;
+  Link* link = connect_or_fail(*hub, other->id());
+  ASSERT_EQ(send_message(*hub, *link, 1, 8, sink), SendStatus::sent);
+  other->poll(sink, 16);
+  ASSERT_EQ(sink.new_links.size(), 1u);
+  EXPECT_EQ(other->send(*sink.new_links[0], put_header(2), nullptr, 0), SendStatus::connecting);
+  peers.clear();
+  hub->poll(sink, 16);
+  EXPECT_EQ(other->send(*sink.new_links[0], put_header(2), nullptr, 0), SendStatus::sent);
+}
+
+}  // namespace
+}  // namespace lintel
