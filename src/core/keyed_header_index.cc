@@ -14,8 +14,8 @@ KeyedHeaderIndex::~KeyedHeaderIndex() {
   if (buckets_ != nullptr) keyed_memory.release(buckets_, bucket_capacity_ * sizeof *buckets_);
 }
 
-bool KeyedHeaderIndex::open(unsigned number, const MatchCriteria& criteria,
-                            uint32_t max_headers) noexcept {
+bool KeyedHeaderIndex::open(unsigned number, const MatchCriteria& criteria, uint32_t max_headers,
+                            uint32_t expected_headers) noexcept {
   if (buckets_ == nullptr) {
     // Two buckets for each header, should all their keys differ.
     const uint32_t capacity = std::max(smallest_bucket_count, std::bit_ceil(max_headers) * 2);
@@ -31,10 +31,15 @@ bool KeyedHeaderIndex::open(unsigned number, const MatchCriteria& criteria,
   source_mask_ = criteria.source_mask;
   leaders_ = 0;
   most_leaders_ = 0;
-  bucket_count_ = smallest_bucket_count;
-  bucket_mask_ = smallest_bucket_count - 1;
+  set_bucket_count(std::clamp(expected_headers * 2, smallest_bucket_count, bucket_capacity_));
   std::fill_n(buckets_, bucket_count_, nullptr);
   return true;
+}
+
+// Only while all buckets are empty, or about to be.
+void KeyedHeaderIndex::set_bucket_count(uint32_t count) noexcept {
+  bucket_count_ = count;
+  bucket_mask_ = std::bit_ceil(count) - 1;
 }
 
 uint64_t KeyedHeaderIndex::hash_of(uint64_t match_bits, uint64_t source) const noexcept {
@@ -123,11 +128,8 @@ void KeyedHeaderIndex::split_bucket() noexcept {
 // All buckets are empty: any number of them will do. After a burst, a small list shall not be
 // spread over the caches again.
 void KeyedHeaderIndex::shrink_empty() noexcept {
-  const uint32_t wanted = std::max(smallest_bucket_count, most_leaders_ * 2);
-  if (wanted < bucket_count_) {
-    bucket_count_ = wanted;
-    bucket_mask_ = std::bit_ceil(wanted) - 1;
-  }
+  set_bucket_count(
+      std::min(bucket_count_, std::max(smallest_bucket_count, most_leaders_ * 2)));
   most_leaders_ = 0;
 }
 

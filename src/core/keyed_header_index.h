@@ -18,10 +18,10 @@ class KeyedHeaderIndex {
   ~KeyedHeaderIndex();
 
   // Makes it an empty index for the shape of `criteria`. `number`: its place among the links of
-  // the nodes. `max_headers`: what the buckets are reserved for, the same in each call. False when
-  // the reservation is refused.
-  [[nodiscard]] bool open(unsigned number, const MatchCriteria& criteria,
-                          uint32_t max_headers) noexcept;
+  // the nodes. `max_headers`: what buckets are reserved for by the first call; `expected_headers`:
+  // how many are about to be added. False when the reservation is refused.
+  [[nodiscard]] bool open(unsigned number, const MatchCriteria& criteria, uint32_t max_headers,
+                          uint32_t expected_headers) noexcept;
   [[nodiscard]] bool is_open() const noexcept { return bucket_count_ != 0; }
   [[nodiscard]] bool has_shape_of(const MatchCriteria& criteria) const noexcept {
     return ((criteria.ignore_bits ^ ~significant_bits_) | (criteria.source_mask ^ source_mask_)) ==
@@ -46,6 +46,7 @@ class KeyedHeaderIndex {
 
   [[nodiscard]] uint64_t hash_of(uint64_t match_bits, uint64_t source) const noexcept;
   [[nodiscard]] UnexpectedNode*& bucket_of(uint64_t hash) const noexcept;
+  void set_bucket_count(uint32_t count) noexcept;
   void split_bucket() noexcept;
   void shrink_empty() noexcept;
 

@@ -53,7 +53,9 @@ unsigned PhysicalInterface::advance_transfers() noexcept {
   unsigned advanced = 0;
   while (transfer != nullptr) {
     Transfer* next = transfer->next_active;
+    Peer& peer = *transfer->peer.load(std::memory_order_relaxed);
     advance_transfer(*this, *transfer);
+    flush_acknowledgements(peer);
     ++advanced;
     transfer = next;
   }

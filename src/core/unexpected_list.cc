@@ -62,11 +62,11 @@ class UnexpectedIndexes {
   }
 
   // The same for a search from the beginning, where a new shape gets an index if one is to be had.
-  Entry* find_or_build(const MatchCriteria& criteria, UnexpectedNode* head,
+  Entry* find_or_build(const MatchCriteria& criteria, UnexpectedNode* head, uint32_t size,
                        uint32_t max_headers) noexcept {
     ++searches_;
     Entry* entry = find(criteria);
-    if (entry == nullptr) entry = build(criteria, head, max_headers);
+    if (entry == nullptr) entry = build(criteria, head, size, max_headers);
     if (entry != nullptr) entry->last_use = searches_;
     return entry;
   }
@@ -93,12 +93,12 @@ class UnexpectedIndexes {
   }
 
  private:
-  Entry* build(const MatchCriteria& criteria, UnexpectedNode* head,
+  Entry* build(const MatchCriteria& criteria, UnexpectedNode* head, uint32_t size,
                uint32_t max_headers) noexcept {
     const unsigned number = used_ < unexpected_shapes ? used_ : least_recently_used();
     Entry& entry = entries_[number];
     if (number < used_ && searches_ - entry.last_use <= idle_searches) return nullptr;
-    if (!entry.index.open(number, criteria, max_headers)) return nullptr;
+    if (!entry.index.open(number, criteria, max_headers, size)) return nullptr;
     if (number == used_) ++used_;
     // Each header on the list enters, which also clears what an index replaced left in it.
     entry.next_to_add = head;
@@ -153,7 +153,7 @@ UnexpectedNode* UnexpectedList::find_first_of_some(const MatchCriteria& criteria
     indexes_ = new (memory) UnexpectedIndexes();
   }
   const UnexpectedIndexes::Entry* const entry =
-      indexes_->find_or_build(criteria, head_, max_headers_);
+      indexes_->find_or_build(criteria, head_, size_, max_headers_);
   return entry == nullptr ? first_from(head_, criteria) : entry->index.first(criteria);
 }
 

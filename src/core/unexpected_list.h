@@ -46,9 +46,9 @@ class UnexpectedList {
   UnexpectedList& operator=(const UnexpectedList&) = delete;
   ~UnexpectedList();
 
-  // Set-up path; to be called while the list is empty, before the first search. `max_headers`: how
-  // many headers the indexes are dimensioned for; with more the list works, but its cost grows.
-  // Takes no memory yet. False when it is more than 2^30.
+  // Set-up path; to be called while the list is empty, each time with the same value.
+  // `max_headers`: how many headers the indexes are dimensioned for; with more the list works, but
+  // its cost grows. Takes no memory yet. False when it is more than 2^30.
   [[nodiscard]] bool open(uint32_t max_headers) noexcept;
 
   // Adds a header that has just arrived.
