@@ -1,0 +1,144 @@
+// PtlAbort: from another thread, from a signal handler, and afterwards.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/time.h>
+
+#include <atomic>
+#include <thread>
+
+#include "support/objects.h"
+#include "support/interface.h"
+#include "support/ranks.h"
+#include "support/text.h"
+
+namespace lintel::test {
+namespace {
+
+// The four functions that wait, on a queue and a counter where nothing ever happens.
+struct Waiting {
+  explicit Waiting(const Interface& interface)
+      : events(interface.handle()), counter(interface.handle()) {}
+
+  [[nodiscard]] int wait_with(int function) const {
+    const ptl_handle_eq_t queue = events.handle();
+    const ptl_handle_ct_t count = counter.handle();
+    const ptl_size_t test = 1;
+    ptl_event_t event{};
+    ptl_ct_event_t value{};
+    unsigned which = 0;
+    switch (function) {
+      case 0:
+        return PtlEQWait(queue, &event);
+      case 1:
+        return PtlEQPoll(&queue, 1, PTL_TIME_FOREVER, &event, &which);
+      case 2:
+        return PtlCTWait(count, 1, &value);
+      default:
+        return PtlCTPoll(&count, &test, 1, PTL_TIME_FOREVER, &value, &which);
+    }
+  }
+
+  EventQueue events;
+  Counter counter;
+};
+
+// spec 3.5.3, 3.13.8, 3.13.9, 3.14.6, 3.14.7
+TEST(AbortTest, EndsEveryWaitOfOtherThreads) {
+  run_ranks(1, [](Rank& rank) {
+    const Interface interface(rank, matching_physical);
+    const Waiting waiting(interface);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.push_back(
+          start_thread([&, i] { EXPECT_EQ(PTL_ABORTED, waiting.wait_with(i % 4)); }));
+    }
+    std::this_thread::sleep_for(Milliseconds(30));
+    PtlAbort();
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
+// spec 3.5.3, 3.13.6, 3.14.3
+TEST(AbortTest, LaterWaitsReturnAtOnceAndObjectsCanBeFreed) {
+  run_ranks(1, [](Rank& rank) {
+    const Interface interface(rank, matching_physical);
+    Waiting waiting(interface);
+    waiting.counter.add(5);
+    PtlAbort();
+    for (int repetition = 0; repetition < 3; ++repetition) {
+      for (int function = 0; function < 4; ++function)
+        EXPECT_EQ(PTL_ABORTED, waiting.wait_with(function));
+    }
+    // What does not wait is not affected.
+    ptl_event_t event{};
+    EXPECT_EQ(PTL_EQ_EMPTY, PtlEQGet(waiting.events.handle(), &event));
+    EXPECT_EQ(waiting.counter.value().success, 5u);
+    waiting.events.free();
+    waiting.counter.free();
+    PtlAbort();
+  });
+}
+
+// spec 3.5.3, 3.13.6, 3.14.3
+TEST(AbortTest, FreeAfterAbortWaitsForTheWaiters) {
+  for (int function = 0; function < 4; ++function) {
+    run_ranks(1, [function](Rank& rank) {
+      const Interface interface(rank, matching_physical);
+      const Waiting waiting(interface);
+      std::atomic<int> entered = 0;
+      std::vector<std::thread> threads;
+      for (int i = 0; i < 4; ++i) {
+        threads.push_back(start_thread([&] {
+          ++entered;
+          const int code = waiting.wait_with(function);
+          // A thread that comes after the release finds the handle gone.
+          EXPECT_TRUE(code == PTL_ABORTED || code == PTL_ARG_INVALID) << return_code_name(code);
+        }));
+      }
+      rank.await_condition("waiting for threads to start", [&] { return entered == 4; });
+      PtlAbort();
+      must(PtlEQFree(waiting.events.handle()));
+      must(PtlCTFree(waiting.counter.handle()));
+      for (std::thread& thread : threads) thread.join();
+    });
+  }
+}
+
+// spec 3.5.3
+TEST(AbortTest, WorksFromASignalHandler) {
+  for (int function = 0; function < 4; ++function) {
+    run_ranks(1, [function](Rank& rank) {
+      const Interface interface(rank, matching_physical);
+      const Waiting waiting(interface);
+      struct sigaction action {};
+      action.sa_handler = [](int) { PtlAbort(); };
+      ASSERT_EQ(sigaction(SIGALRM, &action, nullptr), 0);
+      const itimerval soon{{0, 0}, {0, 30'000}};
+      ASSERT_EQ(setitimer(ITIMER_REAL, &soon, nullptr), 0);
+      EXPECT_EQ(PTL_ABORTED, waiting.wait_with(function));
+    });
+  }
+}
+
+// spec 3.13.8, C.1
+TEST(AbortTest, OtherSignalsDoNotEndAWait) {
+  run_ranks(1, [](Rank& rank) {
+    const Interface interface(rank, matching_physical);
+    const Waiting waiting(interface);
+    static std::atomic<int> signals;
+    struct sigaction action {};
+    action.sa_handler = [](int) { ++signals; };  // without SA_RESTART
+    ASSERT_EQ(sigaction(SIGALRM, &action, nullptr), 0);
+    const itimerval often{{0, 5'000}, {0, 5'000}};
+    ASSERT_EQ(setitimer(ITIMER_REAL, &often, nullptr), 0);
+    std::thread waker = start_thread([&] {
+      rank.await_condition("waiting for signals", [] { return signals >= 10; });
+      waiting.counter.add(1);
+    });
+    EXPECT_EQ(PTL_OK, waiting.wait_with(2));
+    waker.join();
+  });
+}
+
+}  // namespace
+}  // namespace lintel::test

@@ -1,0 +1,160 @@
+// PtlLEUnlink and PtlMEUnlink, also on handles of entries that are gone.
+#include <gtest/gtest.h>
+
+#include "operations.h"
+
+namespace lintel::test {
+namespace {
+
+class UnlinkTest : public testing::TestWithParam<PairKind> {};
+INSTANTIATE_TEST_SUITE_P(Paths, UnlinkTest, testing::ValuesIn(all_pairs()), pair_name);
+
+// spec 3.11.3, 3.12.3
+TEST_P(UnlinkTest, AnUnlinkedEntryTakesNothingMore) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    pair.on_target([&] {
+      const ptl_handle_any_t first = target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST,
+                                                   tag(1));
+      const ptl_handle_any_t second = target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST,
+                                                    tag(2));
+      const ptl_handle_any_t third = target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST,
+                                                   tag(3));
+      EXPECT_NE(first, second);
+      must(pair.interface().unlink(first));
+      must(pair.interface().unlink(third));
+      target.events.expect_silence();
+    });
+    pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
+    pair.on_target([&] { EXPECT_EQ(target.events.expect(PTL_EVENT_PUT).user_ptr, tag(2)); });
+  });
+}
+
+// spec 3.11.3, 3.12.3
+TEST_P(UnlinkTest, OfAnEntryThatUnlinkedItselfIsInUse) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    ptl_handle_any_t entry = PTL_INVALID_HANDLE;
+    pair.on_target([&] { entry = target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE)); });
+    pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
+    pair.on_target([&] {
+      target.events.expect(PTL_EVENT_PUT);
+      target.events.expect(PTL_EVENT_AUTO_UNLINK);
+      EXPECT_EQ(PTL_IN_USE, pair.interface().unlink(entry));
+      EXPECT_EQ(PTL_IN_USE, pair.interface().unlink(entry));
+    });
+  });
+}
+
+// spec 3.11.3, 3.12.3
+TEST_P(UnlinkTest, OfAnEntryThatMatchedAtItsAppendIsInUse) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT), PTL_OVERFLOW_LIST); });
+    pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
+    pair.on_target([&] {
+      target.events.expect(PTL_EVENT_PUT);
+      const ptl_handle_any_t entry = target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE));
+      target.events.expect(PTL_EVENT_PUT_OVERFLOW);
+      EXPECT_EQ(PTL_IN_USE, pair.interface().unlink(entry));
+    });
+  });
+}
+
+// spec 3.11.3, 3.12.3
+TEST_P(UnlinkTest, OfAnOverflowEntryWithHeadersIsInUse) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    ptl_handle_any_t overflow = PTL_INVALID_HANDLE;
+    pair.on_target(
+        [&] { overflow = target.append(target.entry(PTL_ME_OP_PUT), PTL_OVERFLOW_LIST); });
+    pair.on_initiator([&] {
+      initiator.put_and_wait({.length = 8});
+      initiator.put_and_wait({.length = 8});
+    });
+    pair.on_target([&] {
+      target.events.expect(PTL_EVENT_PUT);
+      target.events.expect(PTL_EVENT_PUT);
+      EXPECT_EQ(PTL_IN_USE, pair.interface().unlink(overflow));
+      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE));
+      EXPECT_EQ(PTL_IN_USE, pair.interface().unlink(overflow));
+    });
+    // Refused means that nothing has changed: it still takes messages.
+    pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
+    pair.on_target([&] {
+      must(pair.interface().search(default_pt_index, {}, PTL_SEARCH_DELETE, nullptr));
+      must(pair.interface().unlink(overflow));
+    });
+    pair.on_initiator([&] {
+      initiator.put({.length = 8});
+      initiator.fence();
+    });
+    pair.on_target([&] { EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), 1); });
+  });
+}
+
+// spec 3.11.3, 3.12.3
+TEST_P(UnlinkTest, StaleHandlesNeverHitAnotherEntry) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    pair.on_target([&] {
+      const ptl_handle_any_t stale = target.append(target.entry(PTL_ME_OP_PUT));
+      must(pair.interface().unlink(stale));
+      for (int i = 0; i < 100; ++i) {
+        const ptl_handle_any_t fresh = target.append(target.entry(PTL_ME_OP_PUT));
+        EXPECT_NE(PTL_OK, pair.interface().unlink(stale));
+        must(pair.interface().unlink(fresh));
+      }
+      target.append(target.entry(PTL_ME_OP_PUT));
+      EXPECT_NE(PTL_OK, pair.interface().unlink(stale));
+    });
+    pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
+  });
+}
+
+// spec 3.11.3, 3.12.3
+TEST_P(UnlinkTest, RacingWithAnArrivalEitherSucceedsOrIsInUse) {
+  run_pair(GetParam(), [](Pair& pair) {
+    constexpr int rounds = 300;
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    int cancelled = 0;
+    int delivered = 0;
+    for (int round = 0; round < rounds; ++round) {
+      ptl_handle_any_t entry = PTL_INVALID_HANDLE;
+      if (pair.is_target())
+        entry = target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE));
+      pair.barrier();
+      if (pair.is_initiator()) initiator.put({.length = 8, .ack = PTL_NO_ACK_REQ});
+      if (pair.is_target()) {
+        const int code = pair.interface().unlink(entry);
+        if (code == PTL_OK) {
+          ++cancelled;
+        } else {
+          EXPECT_EQ(PTL_IN_USE, code);
+          ++delivered;
+          target.events.expect(PTL_EVENT_PUT);
+          target.events.expect(PTL_EVENT_AUTO_UNLINK);
+        }
+      }
+      if (pair.is_initiator()) {
+        initiator.source.events.expect(PTL_EVENT_SEND);
+        initiator.fence();
+      }
+      pair.barrier();
+      if (pair.is_target()) target.events.expect_empty();
+    }
+    pair.on_target([&] {
+      EXPECT_EQ(cancelled + delivered, rounds);
+      EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), cancelled);
+    });
+  });
+}
+
+}  // namespace
+}  // namespace lintel::test
