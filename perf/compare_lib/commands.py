@@ -12,20 +12,22 @@ class CommandError(Exception):
     """A program failed, or took longer than it may."""
 
 
-_nice = 0
-
-
 def use_nice(value):
-    """Every program started from now on runs with this nice value, one as the other."""
-    global _nice
-    _nice = value
+    """This program, and thus every one that it starts from now on, runs with this nice value."""
+    if value == 0:
+        return
+    os.setpriority(os.PRIO_PROCESS, 0, value)
+    try:
+        # Where the kernel groups processes by session, only the value of the group counts.
+        with open("/proc/self/autogroup", "w") as group:
+            group.write(str(value))
+    except OSError:
+        pass
 
 
 def _prepare(cpus):
     def in_child():
-        os.setsid()
-        if _nice:
-            os.setpriority(os.PRIO_PROCESS, 0, _nice)
+        os.setpgid(0, 0)
         if cpus:
             os.sched_setaffinity(0, cpus)
 
