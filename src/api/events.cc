@@ -48,7 +48,7 @@ class QueueWait {
   [[nodiscard]] unsigned which() const noexcept { return which_; }
 
  private:
-  static constexpr unsigned looks_until_counted = 60;
+  static constexpr unsigned looks_until_counted = 8;
 
   bool finish(int code, unsigned which) noexcept {
     code_ = code;

@@ -195,7 +195,7 @@ int start_request(NetworkInterface& interface, const Request& request) noexcept 
       if (!direct && request.put != nullptr)
         report_send(interface, *request.put, {header, request.put_offset, request.user_ptr},
                     PTL_NI_OK);
-      if (peer->in_process) physical.kick();
+      if (peer->in_process) physical.kick_in_process();
       break;
     case SendStatus::queue_full:
     case SendStatus::connecting:

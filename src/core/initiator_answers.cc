@@ -189,7 +189,10 @@ void handle_data_request(PhysicalInterface& interface, Peer& peer,
   operation->stream_end = header.remote_offset + header.length();
   operation->stream_cookie = static_cast<uint32_t>(header.match_bits);
   std::lock_guard guard(peer.send_lock);
-  if (peer.queue_head == nullptr && send_request_data(interface, peer, *operation)) return;
+  if (peer.queue_head == nullptr && send_request_data(interface, peer, *operation)) {
+    if (peer.in_process) interface.note_in_process_send();
+    return;
+  }
   operation->kind = QueuedSend::Kind::request_data;
   enqueue_send(interface, peer, *operation);
 }

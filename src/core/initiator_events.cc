@@ -9,26 +9,27 @@ namespace {
 
 // Every field whose value is known (table 3-3 demands fewer).
 ptl_event_t describe(NetworkInterface& interface, const MemoryDescriptor& descriptor,
-                     const OperationView& view, ptl_event_kind_t type, ptl_ni_fail_t fail) noexcept {
+                     const OperationView& view, ptl_event_kind_t type, ptl_ni_fail_t fail,
+                     uint64_t mlength, uint64_t remote_offset, ptl_list_t list) noexcept {
   const MessageHeader& header = view.header;
-  ptl_event_t event{};
-  event.type = type;
-  event.start = descriptor.region.address(view.offset);
-  event.user_ptr = view.user_ptr;
-  event.hdr_data = header.hdr_data;
-  event.match_bits = interface.matching() ? header.match_bits : 0;
-  event.rlength = header.length();
-  event.remote_offset = header.remote_offset;
-  event.initiator = interface.own_id();
-  event.uid = interface.physical().uid();
-  event.pt_index = header.pt_index;
-  event.ptl_list = PTL_PRIORITY_LIST;
-  event.ni_fail_type = fail;
-  if (header.kind != MessageKind::put && header.kind != MessageKind::get) {
-    event.atomic_operation = static_cast<ptl_op_t>(header.operation);
-    event.atomic_type = static_cast<ptl_datatype_t>(header.modes & 0xf);
-  }
-  return event;
+  const bool atomic = header.kind != MessageKind::put && header.kind != MessageKind::get;
+  // Every field by name: zeroing the whole first would cost more than filling it.
+  return {.start = descriptor.region.address(view.offset),
+          .user_ptr = view.user_ptr,
+          .hdr_data = header.hdr_data,
+          .match_bits = interface.matching() ? header.match_bits : 0,
+          .rlength = header.length(),
+          .mlength = mlength,
+          .remote_offset = remote_offset,
+          .initiator = interface.own_id(),
+          .uid = interface.physical().uid(),
+          .pt_index = header.pt_index,
+          .type = type,
+          .ptl_list = list,
+          .ni_fail_type = fail,
+          .atomic_operation = atomic ? static_cast<ptl_op_t>(header.operation) : PTL_MIN,
+          .atomic_type =
+              atomic ? static_cast<ptl_datatype_t>(header.modes & 0xf) : PTL_INT8_T};
 }
 
 // Success counts one, or the bytes manipulated; failure always counts one (spec 3.10.1).
@@ -53,9 +54,10 @@ bool event_wanted(const MemoryDescriptor& descriptor, ptl_ni_fail_t fail) noexce
 void report_send(NetworkInterface& interface, MemoryDescriptor& descriptor,
                  const OperationView& view, ptl_ni_fail_t fail) noexcept {
   if (event_wanted(descriptor, fail) && (descriptor.options & PTL_MD_EVENT_SEND_DISABLE) == 0) {
-    ptl_event_t event = describe(interface, descriptor, view, PTL_EVENT_SEND, fail);
-    event.mlength = fail == PTL_NI_OK ? view.header.length() : 0;
-    descriptor.event_queue->queue.post(event);
+    descriptor.event_queue->queue.post(
+        describe(interface, descriptor, view, PTL_EVENT_SEND, fail,
+                 fail == PTL_NI_OK ? view.header.length() : 0, view.header.remote_offset,
+                 PTL_PRIORITY_LIST));
   }
   count(descriptor, PTL_MD_EVENT_CT_SEND, fail, view.header.length(), false);
 }
@@ -64,11 +66,9 @@ void report_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
                 const OperationView& view, const AnswerResult& result) noexcept {
   const auto requested = static_cast<ptl_ack_req_t>(view.header.modes >> 4 & 3);
   if (event_wanted(descriptor, result.fail)) {
-    ptl_event_t event = describe(interface, descriptor, view, PTL_EVENT_ACK, result.fail);
-    event.mlength = result.mlength;
-    event.remote_offset = result.remote_offset;
-    event.ptl_list = result.list;
-    descriptor.event_queue->queue.post(event);
+    descriptor.event_queue->queue.post(describe(interface, descriptor, view, PTL_EVENT_ACK,
+                                                result.fail, result.mlength, result.remote_offset,
+                                                result.list));
   }
   // PTL_OC_ACK_REQ says nothing about the bytes (spec 3.15.1).
   count(descriptor, PTL_MD_EVENT_CT_ACK, result.fail, result.mlength, requested == PTL_OC_ACK_REQ);
@@ -77,11 +77,9 @@ void report_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
 void report_reply(NetworkInterface& interface, MemoryDescriptor& descriptor,
                   const OperationView& view, const AnswerResult& result) noexcept {
   if (event_wanted(descriptor, result.fail)) {
-    ptl_event_t event = describe(interface, descriptor, view, PTL_EVENT_REPLY, result.fail);
-    event.mlength = result.mlength;
-    event.remote_offset = result.remote_offset;
-    event.ptl_list = result.list;
-    descriptor.event_queue->queue.post(event);
+    descriptor.event_queue->queue.post(describe(interface, descriptor, view, PTL_EVENT_REPLY,
+                                                result.fail, result.mlength, result.remote_offset,
+                                                result.list));
   }
   count(descriptor, PTL_MD_EVENT_CT_REPLY, result.fail, result.mlength, false);
 }

@@ -64,6 +64,9 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid) {
     log_message(LogLevel::error, "interface %u: no address space for its pools (ulimit -v?)", number);
     return PTL_NO_SPACE;
   }
+  if (transports_.size() > most_transports) return PTL_FAIL;
+  for (const auto& transport : transports_)
+    polled_[polled_count_++] = {transport.get(), transport->doorbell() == nullptr};
   for (const auto& transport : transports_) {
     if (Doorbell* doorbell = transport->doorbell(); doorbell != nullptr) {
       doorbell_ = doorbell;

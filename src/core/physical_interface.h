@@ -23,6 +23,7 @@ namespace lintel {
 
 class NetworkInterface;
 
+inline constexpr unsigned most_transports = 8;
 inline constexpr unsigned logical_interfaces = 4;
 // Set in NetworkInterface slots: which of the four an interface is, the same in every process.
 inline constexpr unsigned slot_matching = 1;
@@ -71,6 +72,14 @@ class PhysicalInterface final : public MessageSink {
   unsigned poll_once() noexcept;
   // Any thread: polls a little if nobody else does; otherwise makes sure that somebody will.
   void kick() noexcept;
+  // After a send to a peer in this process, which nobody else looks for.
+  void note_in_process_send() noexcept {
+    in_process_sends_.store(true, std::memory_order_release);
+  }
+  void kick_in_process() noexcept {
+    note_in_process_send();
+    kick();
+  }
   // One round of polling if nobody else polls, for calls that look and do not wait.
   void poll_in_passing() noexcept {
     if (!progress_by_callers_ || !try_acquire_token()) return;
@@ -142,6 +151,7 @@ class PhysicalInterface final : public MessageSink {
   bool anything_queued() const noexcept {
     return peers_with_queue_.load(std::memory_order_relaxed) != nullptr;
   }
+  bool poll_in_process_sends() noexcept;
   bool arm_transports() noexcept;
   void disarm_transports() noexcept;
   // How long a poller may sleep before it must look after peers with operations outstanding.
@@ -158,6 +168,15 @@ class PhysicalInterface final : public MessageSink {
   ProcessId id_{};
   uint32_t uid_ = 0;
   std::vector<std::unique_ptr<Transport>> transports_;
+  // The same, as the poller goes through them. Those whose peers are all in this process (they have
+  // no doorbell) are looked at only after a send to one.
+  struct PolledTransport {
+    Transport* transport;
+    bool in_process;
+  };
+  PolledTransport polled_[most_transports] = {};
+  unsigned polled_count_ = 0;
+  std::atomic<bool> in_process_sends_{false};
   std::atomic<NetworkInterface*> logical_[logical_interfaces] = {};
   PeerTable peers_;
   std::mutex connect_mutex_;

@@ -13,11 +13,21 @@ constexpr unsigned poll_budget = 32;
 constexpr unsigned rounds_in_passing = 4;
 }  // namespace
 
+// The flag is taken back before looking: a send after that raises it again.
+bool PhysicalInterface::poll_in_process_sends() noexcept {
+  return in_process_sends_.load(std::memory_order_relaxed) &&
+         in_process_sends_.exchange(false, std::memory_order_acquire);
+}
+
 unsigned PhysicalInterface::poll_once() noexcept {
   unsigned handled = 0;
-  for (const std::unique_ptr<Transport>& transport : transports_) {
-    polled_transport_ = transport.get();
-    handled += transport->poll(*this, poll_budget);
+  for (unsigned i = 0; i < polled_count_; ++i) {
+    const PolledTransport& polled = polled_[i];
+    if (polled.in_process && !poll_in_process_sends()) continue;
+    polled_transport_ = polled.transport;
+    const unsigned got = polled.transport->poll(*this, poll_budget);
+    handled += got;
+    if (polled.in_process && got != 0) in_process_sends_.store(true, std::memory_order_relaxed);
   }
   if (anything_queued()) [[unlikely]]
     flush_all_queues();

@@ -55,6 +55,7 @@ void PhysicalInterface::flush_queue(Peer& peer) noexcept {
       if (next == nullptr) peer.queue_tail = &peer.queue_head;
       --peer.queue_length;
     }
+    if (peer.in_process) note_in_process_send();
     if (peer.queue_head != nullptr) list_peer_with_queue(peer);
   }
   while (sent_operations != nullptr) {
@@ -104,6 +105,7 @@ void PhysicalInterface::send_answer(Peer& peer, const MessageHeader& header, con
   peer.sent.count(header.kind, payload_length);
   if (peer.queue_head == nullptr) {
     const SendStatus status = peer.transport->send(*peer.link, header, pieces, count);
+    if (peer.in_process) note_in_process_send();
     if (status == SendStatus::sent || status == SendStatus::peer_failed) return;
   }
   const uint32_t index = answers_.allocate();

@@ -122,7 +122,10 @@ void continue_by_messages(PhysicalInterface& physical, Transfer& transfer) noexc
   transfer.kind = QueuedSend::Kind::transfer_data;
   transfer.streaming = true;
   std::lock_guard guard(peer.send_lock);
-  if (peer.queue_head == nullptr && send_transfer_data(physical, peer, transfer)) return;
+  if (peer.queue_head == nullptr && send_transfer_data(physical, peer, transfer)) {
+    if (peer.in_process) physical.note_in_process_send();
+    return;
+  }
   enqueue_send(physical, peer, transfer);
 }
 

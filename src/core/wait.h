@@ -23,14 +23,14 @@ class Waiter {
   Waiter& operator=(const Waiter&) = delete;
   ~Waiter() { leave(); }
 
-  // One short step: a poll, if this thread is the one that polls.
-  void step() noexcept {
-    if (holds_token_) [[likely]] {
-      interface_.poll_once();
-    } else {
-      spin_hint();
-      if ((++steps_without_token_ & 15) == 0) try_token();
-    }
+  // One short step: a poll, if this thread is the one that polls. True: it is worth looking whether
+  // the wait is over. What this thread's own polls did not bring comes from other threads, and is
+  // looked for less often.
+  bool step() noexcept {
+    if (holds_token_) [[likely]] return interface_.poll_once() != 0;
+    spin_hint();
+    if ((++steps_without_token_ & 15) == 0) try_token();
+    return true;
   }
 
   enum class Pause : uint8_t { go_on, give_up };
@@ -59,6 +59,9 @@ class Waiter {
   bool slept_as_poller_ = false;
 };
 
+inline constexpr unsigned steps_between_pauses = 64;
+inline constexpr unsigned steps_between_looks = 8;
+
 template <typename Ready>
 bool PhysicalInterface::wait_until(Ready&& ready, uint64_t deadline_ns) noexcept {
   Waiter waiter(*this, deadline_ns);
@@ -73,9 +76,8 @@ bool PhysicalInterface::wait_until(Ready&& ready, uint64_t deadline_ns) noexcept
                                     },
                                     &context};
   for (;;) {
-    for (unsigned i = 0; i < 64; ++i) {
-      waiter.step();
-      if (ready()) return true;
+    for (unsigned i = 1; i <= steps_between_pauses; ++i) {
+      if ((waiter.step() || i % steps_between_looks == 0) && ready()) return true;
     }
     const Waiter::Pause verdict = waiter.pause(condition);
     if (context.fulfilled) return true;
