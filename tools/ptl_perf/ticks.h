@@ -28,23 +28,44 @@ inline std::uint64_t ticks_now() {
 /** Converts ticks to time by comparing the counter with the steady clock over its own lifetime. */
 class TickScale {
  public:
-  TickScale() : start_ticks_(ticks_now()), start_(std::chrono::steady_clock::now()) {}
+  TickScale() : start_(read_both()) {}
 
   /** Nanoseconds per tick. Spins until 20 ms have passed since construction, for precision. */
   double nanoseconds_per_tick() const {
     for (;;) {
-      const std::uint64_t ticks = ticks_now() - start_ticks_;
-      const auto elapsed = std::chrono::steady_clock::now() - start_;
+      const Reading now = read_both();
+      const auto elapsed = now.time - start_.time;
       if (elapsed >= std::chrono::milliseconds(20)) {
         return std::chrono::duration<double, std::nano>(elapsed).count() /
-               static_cast<double>(ticks);
+               static_cast<double>(now.ticks - start_.ticks);
       }
     }
   }
 
  private:
-  std::uint64_t start_ticks_;
-  std::chrono::steady_clock::time_point start_;
+  struct Reading {
+    std::uint64_t ticks;
+    std::chrono::steady_clock::time_point time;
+  };
+
+  // Both clocks at one moment: of several attempts the one in which least time passed between
+  // them, since the kernel may run something else in between.
+  static Reading read_both() {
+    Reading best{};
+    std::uint64_t least = UINT64_MAX;
+    for (int attempt = 0; attempt < 8; ++attempt) {
+      const std::uint64_t before = ticks_now();
+      const auto time = std::chrono::steady_clock::now();
+      const std::uint64_t after = ticks_now();
+      if (after - before < least) {
+        least = after - before;
+        best = {before + (after - before) / 2, time};
+      }
+    }
+    return best;
+  }
+
+  Reading start_;
 };
 
 }  // namespace lintel::perf

@@ -1,0 +1,159 @@
+// Asks the library about itself. Set-up path.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <climits>
+
+#include "common/portals_names.h"
+#include "ptl_info/facts.h"
+#include "transport/node_identity.h"
+#include "transport/registry.h"
+#include "util/config.h"
+
+namespace lintel::info {
+namespace {
+
+template <auto Member>
+std::uint64_t limit_value(const ptl_ni_limits_t& limits) {
+  return static_cast<std::uint64_t>(limits.*Member);
+}
+
+std::vector<InterfaceFacts> gather_interfaces() {
+  const auto default_choices = explain_transports(transport_settings(PTL_IFACE_DEFAULT, 0));
+  std::vector<InterfaceFacts> interfaces;
+  bool first = true;
+  for (const std::uint32_t number : interface_numbers()) {
+    InterfaceFacts facts;
+    facts.number = number;
+    facts.is_default = first;
+    first = false;
+    const auto choices = facts.is_default
+                             ? default_choices
+                             : explain_transports(transport_settings(number, PTL_PID_ANY));
+    for (const TransportChoice& choice : choices) {
+      facts.transports.push_back({choice.name, choice.usable, choice.reason});
+    }
+    interfaces.push_back(std::move(facts));
+  }
+  return interfaces;
+}
+
+std::vector<ConfigFacts> gather_configuration() {
+  std::vector<ConfigFacts> all;
+  for (const ConfigVariable& variable : config_table()) {
+    all.push_back(
+        {variable.name, config_display(variable.key), variable.default_value, variable.unit,
+         config_allowed(variable),
+         config_origin(variable.key) == ConfigOrigin::environment ? "environment" : "default",
+         variable.help});
+  }
+  return all;
+}
+
+ptl_ni_limits_t all_largest() {
+  ptl_ni_limits_t limits{};
+  limits.max_entries = limits.max_unexpected_headers = limits.max_mds = limits.max_eqs =
+      limits.max_cts = limits.max_pt_index = limits.max_iovecs = limits.max_list_size =
+          limits.max_triggered_ops = INT_MAX;
+  limits.max_msg_size = limits.max_atomic_size = limits.max_fetch_atomic_size =
+      limits.max_waw_ordered_size = limits.max_war_ordered_size = limits.max_volatile_size =
+          PTL_SIZE_MAX;
+  limits.features = UINT_MAX;
+  return limits;
+}
+
+// Opens the interface for a moment with these desires; returns what goes wrong, or nothing.
+// Desires hold for the first opening of a logical interface (spec 3.6.2), so each uses another one.
+template <class Use>
+std::string with_interface(ptl_interface_t number, unsigned options, const ptl_ni_limits_t* desired,
+                           Use&& use) {
+  ptl_ni_limits_t actual{};
+  ptl_handle_ni_t handle = PTL_INVALID_HANDLE;
+  const int code = PtlNIInit(number, options, PTL_PID_ANY, desired, &actual, &handle);
+  if (code != PTL_OK) return "PtlNIInit returned " + tools::return_code_name(code);
+  use(handle, actual);
+  PtlNIFini(handle);
+  return {};
+}
+
+void gather_opened(Facts& facts, ptl_interface_t number) {
+  OpenedFacts opened;
+  opened.requested = number == PTL_IFACE_DEFAULT ? "default" : std::to_string(number);
+  std::string problem = with_interface(number, PTL_NI_MATCHING | PTL_NI_PHYSICAL, nullptr,
+                                       [&](ptl_handle_ni_t handle, const ptl_ni_limits_t& actual) {
+                                         opened.default_limits = actual;
+                                         PtlGetPhysId(handle, &opened.id);
+                                         PtlGetUid(handle, &opened.uid);
+                                         for (StatusRegister& each : facts.registers) {
+                                           PtlNIStatus(handle, each.index, &each.value);
+                                         }
+                                       });
+  if (problem.empty()) {
+    const ptl_ni_limits_t desired = all_largest();
+    problem = with_interface(
+        number, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, &desired,
+        [&](ptl_handle_ni_t, const ptl_ni_limits_t& actual) { opened.largest_limits = actual; });
+  }
+  if (!problem.empty()) {
+    facts.open_problem = problem;
+    return;
+  }
+  facts.opened = opened;
+}
+
+}  // namespace
+
+std::vector<std::string> feature_names(unsigned features) {
+  std::vector<std::string> names;
+  if (features & PTL_TARGET_BIND_INACCESSIBLE) names.push_back("PTL_TARGET_BIND_INACCESSIBLE");
+  if (features & PTL_TOTAL_DATA_ORDERING) names.push_back("PTL_TOTAL_DATA_ORDERING");
+  if (features & PTL_COHERENT_ATOMICS) names.push_back("PTL_COHERENT_ATOMICS");
+  return names;
+}
+
+const std::vector<LimitField>& limit_fields() {
+  using L = ptl_ni_limits_t;
+  static const std::vector<LimitField> fields{
+      {"max_entries", "list entries or match list entries", limit_value<&L::max_entries>},
+      {"max_unexpected_headers", "headers on unexpected lists",
+       limit_value<&L::max_unexpected_headers>},
+      {"max_mds", "memory descriptors", limit_value<&L::max_mds>},
+      {"max_eqs", "event queues", limit_value<&L::max_eqs>},
+      {"max_cts", "counting events", limit_value<&L::max_cts>},
+      {"max_pt_index", "largest portal table index", limit_value<&L::max_pt_index>},
+      {"max_iovecs", "elements of an I/O vector", limit_value<&L::max_iovecs>},
+      {"max_list_size", "entries of one list", limit_value<&L::max_list_size>},
+      {"max_triggered_ops", "pending triggered operations", limit_value<&L::max_triggered_ops>},
+      {"max_msg_size", "bytes of a message", limit_value<&L::max_msg_size>},
+      {"max_atomic_size", "bytes of an atomic", limit_value<&L::max_atomic_size>},
+      {"max_fetch_atomic_size", "bytes of a fetch-atomic or swap",
+       limit_value<&L::max_fetch_atomic_size>},
+      {"max_waw_ordered_size", "bytes ordered, write or read after write",
+       limit_value<&L::max_waw_ordered_size>},
+      {"max_war_ordered_size", "bytes ordered, write after read",
+       limit_value<&L::max_war_ordered_size>},
+      {"max_volatile_size", "bytes that may change after the call",
+       limit_value<&L::max_volatile_size>},
+  };
+  return fields;
+}
+
+Facts gather_facts(ptl_interface_t interface) {
+  Facts facts;
+  facts.library_version = LINTEL_VERSION;
+  facts.node = gather_node_facts();
+  facts.registers = known_registers();
+  const int code = PtlInit();
+  if (code != PTL_OK) {
+    config_load();
+    facts.open_problem = "PtlInit returned " + tools::return_code_name(code);
+  }
+  facts.node.nid_choice = find_node_identity(config_string(ConfigKey::nid_interface)).reason;
+  facts.interfaces = gather_interfaces();
+  facts.configuration = gather_configuration();
+  if (code == PTL_OK) {
+    gather_opened(facts, interface);
+    PtlFini();
+  }
+  return facts;
+}
+
+}  // namespace lintel::info

@@ -1,0 +1,58 @@
+// ptl_info: what this library is, what it finds on this machine, how it is configured.
+// Set-up path.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cstdio>
+#include <iostream>
+
+#if !__has_include(<CLI/CLI.hpp>) || !__has_include(<nlohmann/json.hpp>)
+#error "ptl_info needs CLI11 and JSON for Modern C++: install libcli11-dev and nlohmann-json3-dev"
+#endif
+#include <CLI/CLI.hpp>
+
+#include "ptl_info/facts.h"
+
+namespace {
+
+constexpr int usage_error = 2;
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Tells what this Portals library is, which interfaces it has on this machine and why it "
+      "would use them, its limits, features, status registers and configuration.",
+      "ptl_info");
+  bool as_json = false;
+  bool only_configuration = false;
+  std::uint32_t number = 0;
+  app.add_flag("--json", as_json, "Everything, as JSON");
+  app.add_flag("--config", only_configuration, "Only the configuration variables");
+  auto* interface =
+      app.add_option("--interface", number, "Interface to open; default: PTL_IFACE_DEFAULT")
+          ->check(CLI::Range(0u, 0xffffu));
+  app.set_version_flag("--version", "ptl_info " LINTEL_VERSION " (Portals 4.3)");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error, std::cout, std::cerr) == 0 ? 0 : usage_error;
+  }
+
+  try {
+    const lintel::info::Facts facts =
+        lintel::info::gather_facts(interface->count() > 0 ? number : PTL_IFACE_DEFAULT);
+    if (as_json) {
+      lintel::info::print_json(facts);
+    } else if (only_configuration) {
+      lintel::info::print_configuration(facts);
+    } else {
+      lintel::info::print_text(facts);
+    }
+    if (facts.opened || only_configuration) return 0;
+    std::fprintf(stderr, "ptl_info: the interface cannot be opened: %s\n",
+                 facts.open_problem.c_str());
+    return 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ptl_info: %s\n", error.what());
+    return 1;
+  }
+}

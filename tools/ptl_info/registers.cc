@@ -1,0 +1,90 @@
+// The status registers by name (spec 3.3.7, portals4_ext.h). Set-up path.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <portals4_ext.h>
+
+#include "ptl_info/facts.h"
+
+namespace lintel::info {
+namespace {
+
+struct Kind {
+  unsigned offset;
+  const char* name;
+  const char* plural;
+};
+
+constexpr Kind kinds[] = {
+    {PTL_SR_LINTEL_PUT, "PUT", "puts"},
+    {PTL_SR_LINTEL_GET, "GET", "gets"},
+    {PTL_SR_LINTEL_ATOMIC, "ATOMIC", "atomics"},
+    {PTL_SR_LINTEL_FETCH_ATOMIC, "FETCH_ATOMIC", "fetch-atomics and swaps"},
+    {PTL_SR_LINTEL_REPLY, "REPLY", "replies"},
+    {PTL_SR_LINTEL_ACK, "ACK", "acknowledgments"},
+};
+static_assert(std::size(kinds) == PTL_SR_LINTEL_KINDS);
+
+struct Group {
+  unsigned first;
+  const char* name;
+  const char* before;
+  const char* after;
+};
+
+constexpr Group groups[] = {
+    {PTL_SR_LINTEL_MESSAGES_SENT, "MESSAGES_SENT", "", " sent"},
+    {PTL_SR_LINTEL_MESSAGES_RECEIVED, "MESSAGES_RECEIVED", "", " received"},
+    {PTL_SR_LINTEL_BYTES_SENT, "BYTES_SENT", "bytes of ", " sent"},
+    {PTL_SR_LINTEL_BYTES_RECEIVED, "BYTES_RECEIVED", "bytes of ", " received"},
+};
+
+struct Single {
+  unsigned index;
+  const char* name;
+  const char* meaning;
+};
+
+constexpr Single singles[] = {
+    {PTL_SR_DROP_COUNT, "PTL_SR_DROP_COUNT", "messages dropped"},
+    {PTL_SR_PERMISSION_VIOLATIONS, "PTL_SR_PERMISSION_VIOLATIONS",
+     "messages refused by the usage identifier of an entry"},
+    {PTL_SR_OPERATION_VIOLATIONS, "PTL_SR_OPERATION_VIOLATIONS",
+     "messages refused by the allowed operations of an entry"},
+    {PTL_SR_LINTEL_SENDS_QUEUED, "PTL_SR_LINTEL_SENDS_QUEUED",
+     "messages that could not be sent at once"},
+    {PTL_SR_LINTEL_LANE_FULL_RETRIES, "PTL_SR_LINTEL_LANE_FULL_RETRIES",
+     "attempts that found the queue to the peer full"},
+    {PTL_SR_LINTEL_UNEXPECTED_DEPTH, "PTL_SR_LINTEL_UNEXPECTED_DEPTH",
+     "headers on the unexpected lists now"},
+    {PTL_SR_LINTEL_UNEXPECTED_PEAK, "PTL_SR_LINTEL_UNEXPECTED_PEAK",
+     "the most headers there have been"},
+    {PTL_SR_LINTEL_POLLS, "PTL_SR_LINTEL_POLLS", "polls of the transports"},
+    {PTL_SR_LINTEL_POLLS_WITH_WORK, "PTL_SR_LINTEL_POLLS_WITH_WORK", "polls that found something"},
+    {PTL_SR_LINTEL_SLEEPS, "PTL_SR_LINTEL_SLEEPS", "times that a thread slept"},
+    {PTL_SR_LINTEL_WAKEUPS, "PTL_SR_LINTEL_WAKEUPS", "times that such a sleep was ended"},
+    {PTL_SR_LINTEL_FRAMES_REFUSED, "PTL_SR_LINTEL_FRAMES_REFUSED",
+     "messages malformed, or from a process that is not allowed"},
+    {PTL_SR_LINTEL_PEERS_FAILED, "PTL_SR_LINTEL_PEERS_FAILED", "peers found dead"},
+};
+
+}  // namespace
+
+std::vector<StatusRegister> known_registers() {
+  std::vector<StatusRegister> registers;
+  for (const Single& single : singles) {
+    registers.push_back({single.index, single.name, single.meaning, 0});
+  }
+  std::vector<StatusRegister> counted;
+  for (const Group& group : groups) {
+    for (const Kind& kind : kinds) {
+      counted.push_back(
+          {group.first + kind.offset,
+           std::string("PTL_SR_LINTEL_") + group.name + " + PTL_SR_LINTEL_" + kind.name,
+           std::string(group.before) + kind.plural + group.after, 0});
+    }
+  }
+  // In the order of their indexes: the counts by kind come after those of the specification.
+  registers.insert(registers.begin() + 3, counted.begin(), counted.end());
+  return registers;
+}
+
+}  // namespace lintel::info
