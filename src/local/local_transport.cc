@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace lintel {
 
@@ -12,7 +13,8 @@ std::unique_ptr<LocalTransport> LocalTransport::open(ProcessId self, uint32_t ui
   void* memory =
       mmap(nullptr, geometry.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
-  return std::unique_ptr<LocalTransport>(new LocalTransport(self, uid, memory));
+  std::unique_ptr<LocalTransport> transport(new LocalTransport(self, uid, memory));
+  return transport->producer_.attached() ? std::move(transport) : nullptr;
 }
 
 // What fits a cell is sent with it; anything longer is copied once, straight to its final place.
@@ -23,8 +25,7 @@ LocalTransport::LocalTransport(ProcessId self, uint32_t uid, void* memory)
   link_.peer = self;
   link_.uid = uid;
   LaneControl* const lane = new (memory) LaneControl;
-  producer_.attach(lane, geometry);
-  consumer_.attach(lane, geometry);
+  if (producer_.attach(lane, geometry)) consumer_.attach(lane, geometry);
 }
 
 LocalTransport::~LocalTransport() { munmap(memory_, geometry.bytes()); }

@@ -28,10 +28,13 @@ ShmLink* ShmTransport::add_link(std::unique_ptr<ShmLink> link) {
 PeerSegment::ClaimStatus ShmTransport::claim_send_lane(ShmLink& link, std::string& reason) {
   PeerSegment::Claim claim;
   const PeerSegment::ClaimStatus status = link.segment->claim_lane(claimer(), claim, reason);
-  if (status == PeerSegment::ClaimStatus::claimed) {
-    link.producer.attach(claim.control, claim.geometry);
-    link.send_lane = claim.lane;
+  if (status != PeerSegment::ClaimStatus::claimed) return status;
+  if (!link.producer.attach(claim.control, claim.geometry)) {
+    link.segment->close_lane(claim.lane, segment_->nonce());
+    reason = "no memory";
+    return PeerSegment::ClaimStatus::no_room;
   }
+  link.send_lane = claim.lane;
   return status;
 }
 

@@ -40,11 +40,7 @@ void ShmTransport::fail_link(MessageSink& sink, ShmLink& link, Cause cause) noex
     else
       retire_lane(number);
   }
-  if (link.segment != nullptr) {
-    if (cause == Cause::misbehaved && link.send_lane != no_lane)
-      link.segment->close_lane(link.send_lane, segment_->nonce());
-    link.segment->abandon();
-  }
+  if (link.segment != nullptr) link.segment->abandon(link.send_lane, segment_->nonce());
   peers_failed_.add(1);
   sink.on_peer_failed(link);
 }

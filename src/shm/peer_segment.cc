@@ -193,9 +193,15 @@ void PeerSegment::close_lane(uint32_t lane, uint64_t nonce) noexcept {
   doorbell().ring_if_sleeping();
 }
 
-void PeerSegment::abandon() noexcept {
-  mmap(static_cast<void*>(header_), geometry_.segment_bytes, PROT_READ | PROT_WRITE,
-       MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+void PeerSegment::abandon(uint32_t lane, uint64_t nonce) noexcept {
+  const auto exchange = [](void* from, uint64_t bytes) {
+    mmap(from, bytes, PROT_READ | PROT_WRITE,
+         MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  };
+  std::byte* const base = reinterpret_cast<std::byte*>(header_);
+  exchange(base + first_lane_offset, geometry_.segment_bytes - first_lane_offset);
+  if (lane != no_lane) close_lane(lane, nonce);
+  exchange(base, first_lane_offset);
 }
 
 }  // namespace lintel

@@ -14,6 +14,8 @@
 
 namespace lintel {
 
+inline constexpr uint32_t no_lane = UINT32_MAX;
+
 class PeerSegment {
  public:
   enum class Status : uint8_t {
@@ -61,9 +63,11 @@ class PeerSegment {
   // Tells the owner that nothing more will be written to `lane`.
   void close_lane(uint32_t lane, uint64_t nonce) noexcept;
 
-  // Exchanges the shared memory for private zeroes at the same address: the dead owner's memory
-  // goes back to the system, yet a thread that is just writing there does no harm.
-  void abandon() noexcept;
+  // Exchanges the shared memory for private zeroes at the same address, so that the memory of a
+  // dead owner goes back to the system, yet a thread that is just writing there does no harm. A
+  // live one learns that nothing more will be written to `lane` (no_lane: none) once that is
+  // certain.
+  void abandon(uint32_t lane, uint64_t nonce) noexcept;
 
  private:
   PeerSegment() = default;

@@ -97,9 +97,11 @@ RemoteResult ShmTransport::copy_remote(Link& base, const Piece* local, unsigned 
                                        const RemoteMemory* remote, unsigned remote_count) noexcept {
   ShmLink& link = static_cast<ShmLink&>(base);
   if (link.failed.load(std::memory_order_relaxed)) return {RemoteStatus::peer_failed, 0};
-  const bool tried = link.memory == ShmLink::Memory::reachable;
-  if (!reach_memory(link))
-    return {tried ? RemoteStatus::peer_failed : RemoteStatus::unsupported, 0};
+  const bool was_reachable = link.memory == ShmLink::Memory::reachable;
+  if (!reach_memory(link)) {
+    const bool gone = was_reachable && !link.segment->owner_alive();
+    return {gone ? RemoteStatus::peer_failed : RemoteStatus::unsupported, 0};
+  }
 
   const pid_t os_pid = link.segment->identity().os_pid;
   Cursor here(local, local_count);

@@ -24,8 +24,6 @@ class LocalCounter {
   std::atomic<uint64_t> value_{0};
 };
 
-inline constexpr uint32_t no_lane = UINT32_MAX;
-
 struct ShmLink final : Link {
   // Fixed from the start.
   uint64_t nonce = 0;                    // names the incarnation of the peer
@@ -37,7 +35,7 @@ struct ShmLink final : Link {
 
   // Sending: under the core's send lock of this peer.
   LaneProducer producer;
-  uint32_t send_lane = no_lane;           // in the peer's segment
+  std::atomic<uint32_t> send_lane{no_lane};  // in the peer's segment; read when the link fails
   std::atomic<bool> send_blocked{false};  // the last send found the lane full; also read by arm()
   LocalCounter sent_messages;
   LocalCounter sent_bytes;

@@ -2,6 +2,8 @@
 // Message path.
 #include "transport/lane.h"
 
+#include <new>
+
 #include "util/guarded_memory.h"
 
 namespace lintel {
@@ -25,13 +27,15 @@ inline void keep_private_copy() noexcept { asm volatile("" ::: "memory"); }
 
 }  // namespace
 
-void LaneProducer::attach(LaneControl* lane, const LaneGeometry& geometry) {
-  data_ends_ = std::make_unique<uint64_t[]>(geometry.cells);
+bool LaneProducer::attach(LaneControl* lane, const LaneGeometry& geometry) noexcept {
+  data_ends_.reset(new (std::nothrow) uint64_t[geometry.cells]());
+  if (data_ends_ == nullptr) return false;
   geometry_ = geometry;
   cells_ = cells_of(lane);
   data_ = data_of(lane, geometry);
   free_cells_ = geometry.cells;
   lane_ = lane;
+  return true;
 }
 
 // True if the consumer released cells that were not known to be free.

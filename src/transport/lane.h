@@ -77,8 +77,8 @@ inline void prefetch_for_write(const void* line) noexcept {
 // The sending end. Not thread-safe: the caller serialises. `lane` must stay mapped.
 class LaneProducer {
  public:
-  // Connection path. The lane must be zeroed and not have been used since.
-  void attach(LaneControl* lane, const LaneGeometry& geometry);
+  // Connection path. The lane must be zeroed and not have been used since. False: no memory.
+  [[nodiscard]] bool attach(LaneControl* lane, const LaneGeometry& geometry) noexcept;
   [[nodiscard]] bool attached() const noexcept { return lane_ != nullptr; }
 
   // sent, queue_full or inaccessible. At most lane_max_payload_bytes in all pieces together.

@@ -71,7 +71,7 @@ class LaneTest : public ::testing::Test {
  protected:
   explicit LaneTest(LaneGeometry geometry = small_lane) : memory_(geometry) {
     install_fault_handler();
-    producer_.attach(memory_.control(), geometry);
+    EXPECT_TRUE(producer_.attach(memory_.control(), geometry));
     consumer_.attach(memory_.control(), geometry);
   }
 
@@ -263,7 +263,7 @@ TEST_F(LaneTest, LapCounterWraps) {
   const LaneMemory memory(tiny);
   LaneProducer producer;
   LaneConsumer consumer;
-  producer.attach(memory.control(), tiny);
+  ASSERT_TRUE(producer.attach(memory.control(), tiny));
   consumer.attach(memory.control(), tiny);
   for (uint64_t i = 0; i < 4 * 0x10000 * 2 + 10; ++i) {
     ASSERT_EQ(producer.push(header_of(i), nullptr, 0), SendStatus::sent);
@@ -304,7 +304,7 @@ TEST_F(LaneTest, UnknownKindsAndFlagsAreMalformed) {
       const LaneMemory memory(small_lane);
       LaneProducer producer;
       LaneConsumer consumer;
-      producer.attach(memory.control(), small_lane);
+      ASSERT_TRUE(producer.attach(memory.control(), small_lane));
       consumer.attach(memory.control(), small_lane);
       MessageHeader header{};
       header.kind = static_cast<MessageKind>(kind);
@@ -385,7 +385,7 @@ TEST(LaneThreads, StreamKeepsOrderAndContent) {
   };
   std::thread sender([&] {
     LaneProducer producer;
-    producer.attach(memory.control(), small_lane);
+    EXPECT_TRUE(producer.attach(memory.control(), small_lane));
     for (uint64_t i = 0; i < messages && !failed; ++i) {
       std::vector<std::byte> payload = payload_of(i, length_of(i));
       const Piece piece{payload.data(), payload.size()};

@@ -1,0 +1,216 @@
+// A process' messages to itself and its copies within its own memory; and which transports an
+// interface gets.
+#include "local/local_transport.h"
+
+#include <arpa/inet.h>
+#include <sys/mman.h>
+
+#include <gtest/gtest.h>
+
+#include "shm_test_support.h"
+#include "transport/node_identity.h"
+#include "transport/registry.h"
+
+namespace lintel {
+namespace {
+
+using test::pattern;
+using test::put_header;
+using test::RecordingSink;
+
+constexpr uint64_t page = 4096;
+
+class LocalTransportTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    install_fault_handler();
+    transport_ = LocalTransport::open({1, 2}, 3);
+    ASSERT_NE(transport_, nullptr);
+    link_ = transport_->connect({1, 2}, nullptr);
+    ASSERT_NE(link_, nullptr);
+  }
+  std::unique_ptr<LocalTransport> transport_;
+  Link* link_ = nullptr;
+  RecordingSink sink_;
+};
+
+TEST_F(LocalTransportTest, ReachesNobodyElse) {
+  EXPECT_EQ(link_->peer, (ProcessId{1, 2}));
+  EXPECT_EQ(link_->uid, 3u);
+  std::string reason;
+  EXPECT_EQ(transport_->connect({1, 3}, &reason), nullptr);
+  EXPECT_FALSE(reason.empty());
+  EXPECT_EQ(transport_->connect({2, 2}, nullptr), nullptr);
+  EXPECT_EQ(transport_->doorbell(), nullptr);
+}
+
+TEST_F(LocalTransportTest, DeliversInOrder) {
+  uint64_t sent = 0;
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 50; ++i, ++sent) {
+      std::vector<std::byte> payload = pattern(sent, sent * 97 % 3000);
+      const Piece piece{payload.data(), payload.size()};
+      ASSERT_EQ(transport_->send(*link_, put_header(sent), &piece, 1), SendStatus::sent);
+    }
+    EXPECT_FALSE(transport_->arm(false));
+    transport_->disarm();
+    while (transport_->poll(sink_, 64) != 0) {
+    }
+    EXPECT_TRUE(transport_->arm(false));
+  }
+  EXPECT_EQ(sink_.new_links.size(), 1u);
+  const auto& messages = sink_.by_link[link_];
+  ASSERT_EQ(messages.size(), sent);
+  for (uint64_t i = 0; i < sent; ++i) {
+    ASSERT_EQ(messages[i].header.match_bits, i);
+    ASSERT_EQ(messages[i].payload, pattern(i, i * 97 % 3000));
+  }
+}
+
+TEST_F(LocalTransportTest, FullLaneIsReportedAndArmLooksAgain) {
+  uint64_t sent = 0;
+  while (transport_->send(*link_, put_header(sent), nullptr, 0) == SendStatus::sent) ++sent;
+  EXPECT_GT(sent, 100u);
+  EXPECT_FALSE(transport_->arm(true));
+  while (transport_->poll(sink_, 64) != 0) {
+  }
+  EXPECT_EQ(sink_.total, sent);
+  EXPECT_FALSE(transport_->arm(true)) << "the refused send can go now";
+  EXPECT_EQ(transport_->send(*link_, put_header(sent), nullptr, 0), SendStatus::sent);
+  transport_->poll(sink_, 64);
+  EXPECT_TRUE(transport_->arm(true));
+}
+
+TEST_F(LocalTransportTest, InaccessiblePayload) {
+  const Piece piece{nullptr, 8};
+  EXPECT_EQ(transport_->send(*link_, put_header(1), &piece, 1), SendStatus::inaccessible);
+  EXPECT_EQ(transport_->poll(sink_, 64), 0u);
+}
+
+TEST_F(LocalTransportTest, CopiesBothWays) {
+  std::vector<std::byte> mine = pattern(1, 10000);
+  std::vector<std::byte> target(10000);
+  const Piece pieces[] = {{mine.data(), 3333}, {mine.data() + 3333, 0}, {mine.data() + 3333, 6667}};
+  const RemoteMemory remotes[] = {{reinterpret_cast<uint64_t>(target.data()), 5000, 0},
+                                  {reinterpret_cast<uint64_t>(target.data()) + 5000, 5000, 0}};
+  RemoteResult result = transport_->remote_write(*link_, pieces, 3, remotes, 2);
+  EXPECT_EQ(result.status, RemoteStatus::done);
+  EXPECT_EQ(result.bytes, 10000u);
+  EXPECT_EQ(target, mine);
+  mine.assign(10000, std::byte{0});
+  result = transport_->remote_read(*link_, pieces, 3, remotes, 2);
+  EXPECT_EQ(result.status, RemoteStatus::done);
+  EXPECT_EQ(mine, target);
+}
+
+TEST_F(LocalTransportTest, FaultsTellSideAndCount) {
+  auto* memory = static_cast<std::byte*>(
+      mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_EQ(mprotect(memory + 3 * page, page, PROT_NONE), 0);
+  std::vector<std::byte> good(8 * page);
+  const Piece bad_local[] = {{good.data(), 100}, {memory + 100, 4 * page - 100}};
+  const RemoteMemory good_remote{reinterpret_cast<uint64_t>(good.data() + 200), 4 * page, 0};
+  const Piece good_local{good.data(), 4 * page};
+  const RemoteMemory bad_remote{reinterpret_cast<uint64_t>(memory), 4 * page, 0};
+
+  RemoteResult result = transport_->remote_read(*link_, bad_local, 2, &good_remote, 1);
+  EXPECT_EQ(result.status, RemoteStatus::local_fault);
+  EXPECT_EQ(result.bytes, 3 * page);
+  result = transport_->remote_write(*link_, bad_local, 2, &good_remote, 1);
+  EXPECT_EQ(result.status, RemoteStatus::local_fault);
+  EXPECT_EQ(result.bytes, 3 * page);
+  result = transport_->remote_read(*link_, &good_local, 1, &bad_remote, 1);
+  EXPECT_EQ(result.status, RemoteStatus::remote_fault);
+  EXPECT_EQ(result.bytes, 3 * page);
+  result = transport_->remote_write(*link_, &good_local, 1, &bad_remote, 1);
+  EXPECT_EQ(result.status, RemoteStatus::remote_fault);
+  EXPECT_EQ(result.bytes, 3 * page);
+  munmap(memory, 4 * page);
+}
+
+TransportSettings settings_for(uint32_t interface_number) {
+  TransportSettings settings;
+  settings.interface_number = interface_number;
+  settings.nid = test::test_nid;
+  settings.pid = PTL_PID_ANY;
+  settings.uid = geteuid();
+  settings.job_key = test::test_settings().job_key;
+  settings.shm_memory_bytes = 1 << 20;
+  settings.shm_cma_threshold_bytes = 16384;
+  return settings;
+}
+
+std::vector<std::string> names_of(const OpenedTransports& opened) {
+  std::vector<std::string> names;
+  for (const auto& transport : opened.transports) names.push_back(transport->capabilities().name);
+  return names;
+}
+
+TEST(Registry, InterfacesAndTheirTransports) {
+  const std::vector<std::string> both = {"local", "shm"};
+  const std::vector<std::string> self = {"local"};
+  for (const uint32_t number : {PTL_IFACE_DEFAULT, 0u, 1u}) {
+    const OpenedTransports opened = open_transports(settings_for(number));
+    EXPECT_EQ(opened.status, OpenStatus::opened) << opened.reason;
+    EXPECT_EQ(names_of(opened), both);
+    EXPECT_LT(opened.pid, PTL_PID_MAX);
+    const ProcessId id{test::test_nid, opened.pid};
+    for (const auto& transport : opened.transports)
+      EXPECT_NE(transport->connect(id, nullptr), nullptr);
+  }
+  const OpenedTransports local = open_transports(settings_for(2));
+  EXPECT_EQ(names_of(local), self);
+  EXPECT_LT(local.pid, PTL_PID_MAX);
+  EXPECT_EQ(open_transports(settings_for(3)).status, OpenStatus::no_such_interface);
+  EXPECT_EQ(interface_numbers(), (std::vector<uint32_t>{0, 1, 2}));
+}
+
+TEST(Registry, GivenPidIsTakenOnce) {
+  auto settings = settings_for(0);
+  settings.pid = 4242;
+  const OpenedTransports opened = open_transports(settings);
+  EXPECT_EQ(opened.status, OpenStatus::opened);
+  EXPECT_EQ(opened.pid, 4242u);
+  const OpenedTransports again = open_transports(settings);
+  EXPECT_EQ(again.status, OpenStatus::pid_in_use);
+  EXPECT_TRUE(again.transports.empty());
+}
+
+TEST(Registry, TransportListIsRespectedAndExplained) {
+  auto settings = settings_for(0);
+  settings.allowed = {"local"};
+  const OpenedTransports opened = open_transports(settings);
+  EXPECT_EQ(opened.status, OpenStatus::opened);
+  EXPECT_EQ(names_of(opened), std::vector<std::string>{"local"});
+  EXPECT_NE(opened.reason.find("shm: PTL_TRANSPORT"), std::string::npos) << opened.reason;
+  bool shm_explained = false;
+  for (const TransportChoice& choice : explain_transports(settings)) {
+    EXPECT_FALSE(choice.reason.empty());
+    if (choice.name == "shm") {
+      shm_explained = true;
+      EXPECT_FALSE(choice.usable);
+      EXPECT_NE(choice.reason.find("PTL_TRANSPORT"), std::string::npos);
+    } else {
+      EXPECT_TRUE(choice.usable);
+    }
+  }
+  EXPECT_TRUE(shm_explained);
+  settings.allowed = {"carrier-pigeon"};
+  EXPECT_EQ(open_transports(settings).status, OpenStatus::failed);
+  settings.interface_number = 99;
+  EXPECT_TRUE(explain_transports(settings).empty());
+}
+
+TEST(NodeIdentity, ChoosesAndExplains) {
+  const NodeIdentity any = find_node_identity("");
+  EXPECT_NE(any.nid, 0u);
+  const in_addr address{htonl(any.nid)};
+  EXPECT_EQ(any.reason.rfind(inet_ntoa(address), 0), 0u) << any.reason;
+  const NodeIdentity loopback = find_node_identity("lo");
+  EXPECT_EQ(loopback.nid, 0x7f000001u);
+  EXPECT_NE(loopback.reason.find("PTL_NID_INTERFACE"), std::string::npos);
+  EXPECT_EQ(find_node_identity("no-such-interface").nid, any.nid);
+}
+
+}  // namespace
+}  // namespace lintel

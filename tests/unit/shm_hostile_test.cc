@@ -1,0 +1,392 @@
+// Segments and peers that are not what they should be: refused, counted, and harmless.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <functional>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "shm/leftovers.h"
+#include "shm/segment_name.h"
+#include "shm_test_support.h"
+
+namespace lintel {
+namespace {
+
+using test::ChildProcess;
+using test::connect_or_fail;
+using test::open_transport;
+using test::put_header;
+using test::RecordingSink;
+using test::send_message;
+using test::Shared;
+using test::test_settings;
+using test::wait_until;
+
+std::string path_of(uint32_t pid) {
+  return segment_path(job_hash_of(test_settings().job_key), {test::test_nid, pid});
+}
+
+// A file under the name of a segment, made from a genuine one.
+class ForgedSegment {
+ public:
+  ForgedSegment(const ShmTransport& genuine, uint32_t pid) : path_(path_of(pid)) {
+    fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    EXPECT_GE(fd_, 0);
+    bytes_ = genuine.segment().geometry().segment_bytes;
+    EXPECT_EQ(ftruncate(fd_, static_cast<off_t>(bytes_)), 0);
+    EXPECT_EQ(pwrite(fd_, &genuine.segment().header(), first_lane_offset, 0),
+              static_cast<ssize_t>(first_lane_offset));
+    change([&](SegmentIdentity& identity) { identity.pid = pid; });
+  }
+  ~ForgedSegment() {
+    unlink(path_.c_str());
+    close(fd_);
+  }
+  ForgedSegment(const ForgedSegment&) = delete;
+  ForgedSegment& operator=(const ForgedSegment&) = delete;
+
+  void change(const std::function<void(SegmentIdentity&)>& edit) const {
+    SegmentIdentity identity;
+    EXPECT_EQ(pread(fd_, &identity, sizeof identity, 0), static_cast<ssize_t>(sizeof identity));
+    edit(identity);
+    EXPECT_EQ(pwrite(fd_, &identity, sizeof identity, 0), static_cast<ssize_t>(sizeof identity));
+  }
+  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  uint64_t bytes_ = 0;
+};
+
+PeerSegment::Status status_of(uint32_t pid, std::string& reason) {
+  std::unique_ptr<PeerSegment> segment;
+  return PeerSegment::open({test::test_nid, pid}, job_hash_of(test_settings().job_key), segment,
+                           reason);
+}
+
+struct Forgery {
+  const char* name;
+  const char* reason;  // part of it
+  void (*edit)(SegmentIdentity&);
+};
+
+const Forgery forgeries[] = {
+    {"magic", "not a segment", [](SegmentIdentity& s) { s.magic ^= 1; }},
+    {"layout version", "another version", [](SegmentIdentity& s) { ++s.layout_version; }},
+    {"message version", "another version", [](SegmentIdentity& s) { ++s.message_version; }},
+    {"size", "contradicts", [](SegmentIdentity& s) { s.segment_bytes -= 4096; }},
+    {"lane count", "contradicts", [](SegmentIdentity& s) { ++s.lane_count; }},
+    {"job", "contradicts", [](SegmentIdentity& s) { ++s.job_hash; }},
+    {"nid", "contradicts", [](SegmentIdentity& s) { ++s.nid; }},
+    {"pid", "contradicts", [](SegmentIdentity& s) { ++s.pid; }},
+    {"nonce", "contradicts", [](SegmentIdentity& s) { s.nonce |= 1; }},
+    {"lanes", "contradicts", [](SegmentIdentity& s) { s.classes[2].lanes += 1; }},
+    {"many lanes", "contradicts", [](SegmentIdentity& s) { s.classes[2].lanes = UINT32_MAX; }},
+    {"no lanes", "contradicts",
+     [](SegmentIdentity& s) {
+       for (LaneClass& c : s.classes) c.lanes = 0;
+       s.lane_count = 0;
+     }},
+    {"cells", "contradicts", [](SegmentIdentity& s) { s.classes[2].cells = 1u << 30; }},
+    {"no cells", "contradicts", [](SegmentIdentity& s) { s.classes[2].cells = 0; }},
+    {"byte ring", "contradicts", [](SegmentIdentity& s) { s.classes[2].data_bytes = 1u << 31; }},
+    {"small byte ring", "contradicts", [](SegmentIdentity& s) { s.classes[2].data_bytes = 64; }},
+    {"stride", "contradicts", [](SegmentIdentity& s) { s.classes[2].stride_bytes = 64; }},
+    {"odd stride", "contradicts", [](SegmentIdentity& s) { s.classes[2].stride_bytes += 1; }},
+    {"offset behind the end", "contradicts",
+     [](SegmentIdentity& s) { s.classes[2].offset_bytes = UINT64_MAX - 4095; }},
+    {"offset in the table", "contradicts",
+     [](SegmentIdentity& s) { s.classes[2].offset_bytes = 4096; }},
+    {"odd offset", "contradicts", [](SegmentIdentity& s) { s.classes[2].offset_bytes += 8; }},
+};
+
+TEST(ShmHostile, ForgedSegmentsAreRefused) {
+  const auto genuine = open_transport();
+  const ForgedSegment forged(*genuine, 900);
+  std::string reason;
+  ASSERT_EQ(status_of(900, reason), PeerSegment::Status::opened) << reason;
+  SegmentIdentity original;
+  forged.change([&](SegmentIdentity& identity) { original = identity; });
+  for (const Forgery& forgery : forgeries) {
+    forged.change(forgery.edit);
+    EXPECT_EQ(status_of(900, reason), PeerSegment::Status::refused) << forgery.name;
+    EXPECT_NE(reason.find(forgery.reason), std::string::npos) << forgery.name << ": " << reason;
+    std::string connect_reason;
+    EXPECT_EQ(genuine->connect({test::test_nid, 900}, &connect_reason), nullptr);
+    EXPECT_EQ(connect_reason, reason);
+    forged.change([&](SegmentIdentity& identity) { identity = original; });
+  }
+  EXPECT_EQ(status_of(900, reason), PeerSegment::Status::opened) << reason;
+}
+
+TEST(ShmHostile, RandomIdentitiesAreHarmless) {
+  const auto genuine = open_transport();
+  const ForgedSegment forged(*genuine, 900);
+  SegmentIdentity original;
+  forged.change([&](SegmentIdentity& identity) { original = identity; });
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 3000; ++i) {
+    forged.change([&](SegmentIdentity& identity) {
+      identity = original;
+      auto* bytes = reinterpret_cast<unsigned char*>(identity.classes);
+      for (int k = 0; k < 3; ++k)
+        bytes[random() % sizeof identity.classes] = static_cast<unsigned char>(random());
+    });
+    std::unique_ptr<PeerSegment> segment;
+    std::string reason;
+    if (PeerSegment::open({test::test_nid, 900}, job_hash_of(test_settings().job_key), segment,
+                          reason) != PeerSegment::Status::opened) {
+      continue;
+    }
+    // What was accepted must be usable: every lane that can be claimed lies in the file.
+    PeerSegment::Claim claim;
+    while (segment->claim_lane({{1, 1}, 16, 1}, claim, reason) ==
+           PeerSegment::ClaimStatus::claimed) {
+      LaneProducer producer;
+      ASSERT_TRUE(producer.attach(claim.control, claim.geometry));
+      std::vector<std::byte> payload(8192);
+      const Piece piece{payload.data(), payload.size()};
+      while (producer.push(put_header(1), &piece, 1) == SendStatus::sent) {
+      }
+    }
+    segment.reset();
+    // Empty the table and the lanes again.
+    ASSERT_EQ(ftruncate(forged.fd(), lane_table_offset), 0);
+    ASSERT_EQ(ftruncate(forged.fd(), static_cast<off_t>(original.segment_bytes)), 0);
+  }
+}
+
+TEST(ShmHostile, ShortAndForeignFilesAreRefused) {
+  const auto genuine = open_transport();
+  std::string reason;
+  {
+    const ForgedSegment forged(*genuine, 901);
+    ASSERT_EQ(ftruncate(forged.fd(), 100), 0);
+    EXPECT_EQ(status_of(901, reason), PeerSegment::Status::refused);
+    ASSERT_EQ(ftruncate(forged.fd(), 0), 0);
+    EXPECT_EQ(status_of(901, reason), PeerSegment::Status::refused);
+  }
+  ASSERT_EQ(mkfifo(path_of(902).c_str(), 0600), 0);
+  EXPECT_EQ(status_of(902, reason), PeerSegment::Status::refused) << "and does not hang";
+  unlink(path_of(902).c_str());
+  ASSERT_EQ(symlink(genuine->segment().path().c_str(), path_of(903).c_str()), 0);
+  EXPECT_EQ(status_of(903, reason), PeerSegment::Status::refused);
+  unlink(path_of(903).c_str());
+}
+
+TEST(ShmHostile, SegmentsOfOtherUsersAreRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make a file of another user";
+  const auto genuine = open_transport();
+  const ForgedSegment forged(*genuine, 904);
+  ASSERT_EQ(fchown(forged.fd(), 65534, 65534), 0);
+  std::string reason;
+  EXPECT_EQ(status_of(904, reason), PeerSegment::Status::refused);
+  EXPECT_NE(reason.find("user 65534"), std::string::npos) << reason;
+  EXPECT_EQ(test::try_open(test_settings(904)), Segment::Status::pid_in_use);
+}
+
+TEST(ShmHostile, DeadSegmentsAreNotConnectedTo) {
+  const auto genuine = open_transport();
+  const ForgedSegment forged(*genuine, 905);  // nobody holds its lock
+  std::string reason;
+  EXPECT_EQ(genuine->connect({test::test_nid, 905}, &reason), nullptr);
+  EXPECT_NE(reason.find("ended"), std::string::npos) << reason;
+}
+
+// A peer that writes what it likes into the segment of its victim.
+class Rogue {
+ public:
+  explicit Rogue(const ShmTransport& victim) : victim_(victim) {
+    std::string reason;
+    EXPECT_EQ(
+        PeerSegment::open(victim.id(), job_hash_of(test_settings().job_key), segment_, reason),
+        PeerSegment::Status::opened)
+        << reason;
+  }
+  PeerSegment::Claim claim(ProcessId as, uint64_t nonce) {
+    PeerSegment::Claim claim;
+    std::string reason;
+    EXPECT_EQ(segment_->claim_lane({as, nonce, getpid()}, claim, reason),
+              PeerSegment::ClaimStatus::claimed)
+        << reason;
+    return claim;
+  }
+  PeerSegment& segment() { return *segment_; }
+  [[nodiscard]] LaneState state(uint32_t lane) const {
+    return static_cast<LaneState>(victim_.segment().entry(lane).owner.load() & lane_state_mask);
+  }
+
+ private:
+  const ShmTransport& victim_;
+  std::unique_ptr<PeerSegment> segment_;
+};
+
+TEST(ShmHostile, ClaimsThatLieAreRefused) {
+  const auto victim = open_transport();
+  const auto bystander = open_transport();
+  Rogue rogue(*victim);
+  RecordingSink sink;
+  // As somebody who lives, but with another nonce; as the victim itself, with the right one even.
+  const auto lie = rogue.claim(bystander->id(), bystander->segment().nonce() ^ 0x1000);
+  rogue.claim(victim->id(), victim->segment().nonce());
+  LaneProducer producer;
+  ASSERT_TRUE(producer.attach(lie.control, lie.geometry));
+  ASSERT_EQ(producer.push(put_header(1), nullptr, 0), SendStatus::sent);
+  victim->poll(sink, 16);
+  victim->poll(sink, 16);
+  EXPECT_EQ(sink.total, 0u);
+  EXPECT_TRUE(sink.new_links.empty());
+  EXPECT_EQ(victim->counters().links_refused, 2u);
+  EXPECT_TRUE(victim->arm(false)) << "a refused lane keeps nobody awake";
+  victim->disarm();
+  // The bystander is not harmed.
+  Link* link = connect_or_fail(*bystander, victim->id());
+  ASSERT_EQ(send_message(*bystander, *link, 1, 8, sink), SendStatus::sent);
+  victim->poll(sink, 16);
+  EXPECT_EQ(sink.total, 1u);
+}
+
+TEST(ShmHostile, ASecondClaimOfOnePeerIsRefused) {
+  const auto victim = open_transport();
+  const auto peer = open_transport();
+  RecordingSink sink;
+  Link* link = connect_or_fail(*peer, victim->id());
+  victim->poll(sink, 16);
+  Rogue rogue(*victim);
+  rogue.claim(peer->id(), peer->segment().nonce());
+  ASSERT_EQ(send_message(*peer, *link, 1, 8, sink), SendStatus::sent);
+  victim->poll(sink, 16);
+  EXPECT_EQ(sink.total, 1u);
+  EXPECT_EQ(victim->counters().links_refused, 1u);
+}
+
+TEST(ShmHostile, RefusedLanesComeBackWhenTheClaimerIsGone) {
+  const auto victim = open_transport();
+  const auto bystander = open_transport();
+  Rogue rogue(*victim);
+  RecordingSink sink;
+  const uint64_t nonce = bystander->segment().nonce() ^ 0x1000;  // of no process
+  const auto lie = rogue.claim(bystander->id(), nonce);
+  victim->poll(sink, 16);
+  EXPECT_EQ(rogue.state(lie.lane), LaneState::ready);
+  EXPECT_TRUE(wait_until([&] {
+    victim->check_peers(sink, nullptr, 0);
+    return rogue.state(lie.lane) == LaneState::free;
+  }));
+  const auto again = rogue.claim(bystander->id(), bystander->segment().nonce());
+  EXPECT_EQ(again.lane, lie.lane);
+  EXPECT_EQ(lane_detail::cells_of(again.control)[0].header.link_word, 0u);
+}
+
+TEST(ShmHostile, HalfMadeClaimsOfTheDeadComeBack) {
+  const auto victim = open_transport();
+  const auto bystander = open_transport();
+  RecordingSink sink;
+  const uint64_t claiming = static_cast<uint64_t>(LaneState::claiming);
+  std::atomic<uint64_t>& of_dead = victim->segment().entry(0).owner;
+  std::atomic<uint64_t>& of_living = victim->segment().entry(1).owner;
+  of_dead.store((bystander->segment().nonce() ^ 0x1000) | claiming);
+  of_living.store(bystander->segment().nonce() | claiming);
+  EXPECT_TRUE(wait_until([&] {
+    victim->check_peers(sink, nullptr, 0);
+    return of_dead.load() == 0;
+  }));
+  for (int i = 0; i < 100; ++i) victim->check_peers(sink, nullptr, 0);
+  EXPECT_EQ(of_living.load(), bystander->segment().nonce() | claiming);
+  of_living.store(0);
+}
+
+// Genuine claims, garbage in the lanes: the victim survives, refuses that peer and serves the
+// others.
+TEST(ShmHostile, RandomBytesInCellsNeverHarm) {
+  std::mt19937_64 random(17);
+  uint64_t malformed = 0;
+  uint64_t delivered = 0;
+  for (int round = 0; round < 200 / test::slowdown; ++round) {
+    const auto victim = open_transport();
+    const auto peer = open_transport();
+    const auto honest = open_transport();
+    Rogue rogue(*victim);
+    RecordingSink sink;
+    const auto claim = rogue.claim(peer->id(), peer->segment().nonce());
+    LaneCell* cells = lane_detail::cells_of(claim.control);
+    for (uint32_t i = 0; i < claim.geometry.cells; ++i) {
+      auto* words = reinterpret_cast<uint64_t*>(&cells[i]);
+      for (size_t k = 0; k < sizeof(LaneCell) / 8; ++k) words[k] = random();
+      if (random() % 10 != 0) {
+        cells[i].header.kind = static_cast<MessageKind>(1 + random() % (message_kinds - 1));
+        cells[i].header.flags &= flag_known;
+      }
+      cells[i].header.link_word = 1u << 16 | static_cast<uint32_t>(random() % 0x2100);
+      const uint32_t offset = static_cast<uint32_t>(random() % claim.geometry.data_bytes);
+      if (random() % 4 != 0) std::memcpy(cells[i].payload, &offset, sizeof offset);
+    }
+    claim.control->wants_room.store(1);
+    claim.control->sleeps_for_room.store(1);
+    Link* link = connect_or_fail(*honest, victim->id());
+    ASSERT_EQ(send_message(*honest, *link, 5, 100, sink), SendStatus::sent);
+    for (int i = 0; i < 20; ++i) victim->poll(sink, 16);
+    const ShmCounters counters = victim->counters();
+    malformed += counters.malformed;
+    delivered += sink.total;
+    if (counters.malformed != 0) {
+      EXPECT_EQ(counters.malformed, 1u);
+      EXPECT_EQ(sink.failures.size(), 1u);
+      EXPECT_EQ(rogue.state(claim.lane), LaneState::ready) << "not given away while it is written";
+      EXPECT_EQ(victim->connect(peer->id(), nullptr) != nullptr, true)
+          << "a new contact from our side is possible";
+    }
+    bool honest_served = false;
+    for (const auto& [from, messages] : sink.by_link)
+      honest_served |= from->peer == honest->id() && messages.size() == 1;
+    EXPECT_TRUE(honest_served);
+  }
+  EXPECT_GT(malformed, 20u / test::slowdown);
+  EXPECT_GT(delivered, 200u / test::slowdown);
+}
+
+// A peer that changes its lane while it is read.
+TEST(ShmHostile, LanesThatChangeWhileTheyAreReadAreHarmless) {
+  static_cast<void>(test_settings());
+  const auto victim = open_transport(test_settings(910));
+  Shared<std::atomic<int>> ready;
+  ChildProcess child([&]() -> int {
+    const auto own = open_transport(test_settings(911));
+    std::unique_ptr<PeerSegment> segment;
+    std::string reason;
+    if (PeerSegment::open({test::test_nid, 910}, job_hash_of(test_settings().job_key), segment,
+                          reason) != PeerSegment::Status::opened) {
+      return 2;
+    }
+    PeerSegment::Claim claim;
+    if (segment->claim_lane({own->id(), own->segment().nonce(), getpid()}, claim, reason) !=
+        PeerSegment::ClaimStatus::claimed) {
+      return 3;
+    }
+    LaneCell* cells = lane_detail::cells_of(claim.control);
+    std::mt19937_64 random(5);
+    ready->store(1);
+    for (uint64_t n = 0;; ++n) {
+      auto* words = reinterpret_cast<volatile uint32_t*>(&cells[random() % claim.geometry.cells]);
+      words[0] = static_cast<uint32_t>((1 + n % 3) << 16 | random() % 0x2100);
+      words[1] = static_cast<uint32_t>(1 + random() % 11);
+      words[12] = static_cast<uint32_t>(random() % (2 * claim.geometry.data_bytes));
+    }
+  });
+  ASSERT_TRUE(wait_until([&] { return ready->load() == 1; }));
+  RecordingSink sink;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+  while (std::chrono::steady_clock::now() < end && victim->counters().malformed == 0)
+    victim->poll(sink, 16);
+  child.kill_and_wait();
+  EXPECT_LE(victim->counters().malformed, 1u);
+  EXPECT_GE(sweep_leftovers(), 1u);
+}
+
+}  // namespace
+}  // namespace lintel
