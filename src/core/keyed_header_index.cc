@@ -128,8 +128,7 @@ void KeyedHeaderIndex::split_bucket() noexcept {
 // All buckets are empty: any number of them will do. After a burst, a small list shall not be
 // spread over the caches again.
 void KeyedHeaderIndex::shrink_empty() noexcept {
-  set_bucket_count(
-      std::min(bucket_count_, std::max(smallest_bucket_count, most_leaders_ * 2)));
+  set_bucket_count(std::min(bucket_count_, std::max(smallest_bucket_count, most_leaders_ * 2)));
   most_leaders_ = 0;
 }
 

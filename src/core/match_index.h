@@ -24,9 +24,9 @@ struct MatchProbe {
   [[nodiscard]] KeyedSlot<MatchNode>* find(uint64_t match_bits, uint64_t source,
                                            uint64_t seed) const noexcept {
     const uint64_t hash = keyed_hash(match_bits & significant_bits, source & source_mask, seed);
-    return KeyedTable<MatchNode>::find(
-        slots, slot_mask, hash,
-        [&](const MatchNode& node) { return node.criteria.matches(match_bits, source); });
+    return KeyedTable<MatchNode>::find(slots, slot_mask, hash, [&](const MatchNode& node) {
+      return node.criteria.matches(match_bits, source);
+    });
   }
 };
 

@@ -2,12 +2,12 @@
 // about its cost and its memory.
 #include "core/match_list.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <memory>
 #include <random>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "match_test_memory.h"
 #include "match_test_mix.h"
@@ -16,13 +16,13 @@
 namespace lintel {
 namespace {
 
-using testing::CountedMemory;
-using testing::Mix;
 using testing::colliding_bits;
+using testing::CountedMemory;
 using testing::degenerate_bits;
 using testing::exact;
 using testing::keep;
 using testing::median_ns;
+using testing::Mix;
 using testing::range;
 
 struct Entry : MatchNode {
@@ -70,7 +70,9 @@ std::vector<Mix> mixes() {
   return {
       {"one_shape", {{0, source_mask_exact}}, range(64), range(4)},
       {"like_mpi",
-       {{0, source_mask_exact}, {0, source_mask_any}, {any_tag, source_mask_exact},
+       {{0, source_mask_exact},
+        {0, source_mask_any},
+        {any_tag, source_mask_exact},
         {any_tag, source_mask_any}},
        range(24, 0x40000001),
        range(4)},
@@ -91,11 +93,12 @@ class MatchListModel : public ::testing::TestWithParam<Mix> {
     return values[random_() % values.size()];
   }
   void post_random() {
-    auto free = std::find_if(pool_.begin(), pool_.end(),
-                             [](const auto& entry) { return !entry->posted; });
+    auto free =
+        std::find_if(pool_.begin(), pool_.end(), [](const auto& entry) { return !entry->posted; });
     if (free == pool_.end()) free = pool_.insert(free, std::make_unique<Entry>());
     Entry& entry = **free;
-    const auto& [ignore_bits, source_mask] = GetParam().shapes[random_() % GetParam().shapes.size()];
+    const auto& shapes = GetParam().shapes;
+    const auto& [ignore_bits, source_mask] = shapes[random_() % shapes.size()];
     entry.criteria = {.match_bits = pick(GetParam().match_bits),
                       .ignore_bits = ignore_bits,
                       .source = pick(GetParam().sources) & source_mask,

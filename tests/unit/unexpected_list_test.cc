@@ -1,0 +1,319 @@
+// The unexpected list against a list that is searched header by header (spec 2.5, 3.12.2, 3.12.4),
+// and the promises about its cost and its memory.
+#include "core/unexpected_list.h"
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "match_test_memory.h"
+#include "match_test_mix.h"
+#include "match_test_timing.h"
+
+namespace lintel {
+namespace {
+
+using testing::colliding_bits;
+using testing::CountedMemory;
+using testing::degenerate_bits;
+using testing::exact;
+using testing::keep;
+using testing::median_ns;
+using testing::Mix;
+using testing::range;
+
+struct Header : UnexpectedNode {
+  bool listed = false;
+};
+
+MatchCriteria from_anyone(uint64_t match_bits) { return {.match_bits = match_bits}; }
+
+std::vector<Mix> mixes() {
+  const uint64_t all_bits = ~uint64_t{0};
+  return {
+      {"one_shape", {{0, source_mask_exact}}, range(64), range(4)},
+      {"everything", {{all_bits, source_mask_any}}, range(8), range(4)},
+      {"like_mpi",
+       {{0, source_mask_exact},
+        {0, source_mask_any},
+        {0xffffffff, source_mask_exact},
+        {0xffffffff, source_mask_any}},
+       range(24, 0x40000001),
+       range(4)},
+      {"more_shapes_than_indexes",
+       {{0, source_mask_exact},
+        {0, source_mask_any},
+        {1, source_mask_exact},
+        {1, source_mask_any},
+        {6, source_mask_exact},
+        {6, source_mask_any},
+        {all_bits, source_mask_exact},
+        {all_bits, source_mask_any},
+        {all_bits, 1}},
+       range(16),
+       range(4)},
+      {"node_and_process",
+       {{0, source_mask_nid}, {0, source_mask_pid}, {all_bits, source_mask_nid}},
+       range(16),
+       {0x100000001, 0x100000002, 0x200000001, 0x200000002}},
+      {"one_key", {{0, source_mask_exact}, {1, source_mask_exact}}, {6}, {9}},
+      {"same_bucket", {{0, source_mask_exact}}, colliding_bits(24), {1}},
+      {"same_hash", {{0, source_mask_exact}}, {degenerate_bits()}, range(24)},
+  };
+}
+
+class UnexpectedListModel : public ::testing::TestWithParam<Mix> {
+ protected:
+  [[nodiscard]] uint64_t pick(const std::vector<uint64_t>& values) {
+    return values[random_() % values.size()];
+  }
+  // Two shapes at a time are asked for often and the others now and then, so that indexes change
+  // hands.
+  [[nodiscard]] MatchCriteria random_criteria(size_t phase) {
+    const auto& shapes = GetParam().shapes;
+    const size_t favourite = phase + random_() % 2;
+    const size_t chosen = random_() % 50 == 0 ? random_() : favourite;
+    const auto& [ignore_bits, source_mask] = shapes[chosen % shapes.size()];
+    return {.match_bits = pick(GetParam().match_bits),
+            .ignore_bits = ignore_bits,
+            .source = pick(GetParam().sources) & source_mask,
+            .source_mask = source_mask};
+  }
+  void add_random() {
+    auto free = std::find_if(pool_.begin(), pool_.end(),
+                             [](const auto& header) { return !header->listed; });
+    if (free == pool_.end()) free = pool_.insert(free, std::make_unique<Header>());
+    Header& header = **free;
+    header.match_bits = pick(GetParam().match_bits);
+    header.source = pick(GetParam().sources);
+    header.listed = true;
+    list_.add(header);
+    model_.push_back(&header);
+  }
+  void remove(UnexpectedNode& node) {
+    list_.remove(node);
+    model_.erase(std::find(model_.begin(), model_.end(), &node));
+    static_cast<Header&>(node).listed = false;
+  }
+  [[nodiscard]] std::vector<Header*> matching(const MatchCriteria& criteria) const {
+    std::vector<Header*> found;
+    for (Header* header : model_) {
+      const bool bits_match = (header->match_bits & ~criteria.ignore_bits) ==
+                              (criteria.match_bits & ~criteria.ignore_bits);
+      if (bits_match && (header->source & criteria.source_mask) == criteria.source)
+        found.push_back(header);
+    }
+    return found;
+  }
+  void claim_one(const MatchCriteria& criteria) {
+    const std::vector<Header*> expected = matching(criteria);
+    UnexpectedNode* const found = list_.find_first(criteria);
+    ASSERT_EQ(found, expected.empty() ? nullptr : expected.front());
+    if (found != nullptr && random_() % 2 == 0) remove(*found);
+  }
+  void visit_all(const MatchCriteria& criteria) {
+    UnexpectedNode* found = list_.find_first(criteria);
+    for (Header* expected : matching(criteria)) {
+      ASSERT_EQ(found, expected);
+      found = list_.find_next(criteria, *found);
+    }
+    ASSERT_EQ(found, nullptr);
+  }
+  void visit_and_remove(const MatchCriteria& criteria, uint64_t one_in) {
+    UnexpectedList::Matches matches(list_, criteria);
+    for (Header* expected : matching(criteria)) {
+      UnexpectedNode* const found = matches.next();
+      ASSERT_EQ(found, expected);
+      if (random_() % one_in == 0) remove(*found);
+    }
+    ASSERT_EQ(matches.next(), nullptr);
+  }
+  void expect_same_order() const {
+    ASSERT_EQ(list_.size(), model_.size());
+    const UnexpectedNode* node = list_.head();
+    for (const Header* header : model_) {
+      ASSERT_EQ(node, header);
+      node = UnexpectedList::next(*node);
+    }
+    ASSERT_EQ(node, nullptr);
+  }
+  void run(size_t bound, size_t steps) {
+    size_t longest = 0;
+    size_t times_empty = 0;
+    for (size_t step = 0; step < steps; ++step) {
+      const bool growing = step / (bound * 10) % 2 == 0;
+      const size_t phase = step / 3000;
+      const uint64_t dice = random_() % 100;
+      if (list_.size() < bound && dice < (growing ? 50 : 5))
+        add_random();
+      else if (dice < 70)
+        claim_one(random_criteria(phase));
+      else if (dice < 74)
+        visit_all(random_criteria(phase));
+      else if (dice < (growing ? 75 : 78))
+        visit_and_remove(random_criteria(phase), 1 + random_() % 4);
+      else if (!growing && !model_.empty())
+        remove(*model_[random_() % model_.size()]);
+      if (HasFatalFailure()) return;
+      if (step % 500 == 0) expect_same_order();
+      longest = std::max(longest, list_.size());
+      if (list_.empty()) ++times_empty;
+    }
+    EXPECT_GT(longest, bound / 3);
+    EXPECT_GT(times_empty, 0u);
+  }
+
+  std::mt19937_64 random_{20240301};
+  UnexpectedList list_;
+  std::vector<Header*> model_;
+  std::vector<std::unique_ptr<Header>> pool_;
+};
+
+TEST_P(UnexpectedListModel, RandomOperationsAgree) {
+  ASSERT_TRUE(list_.open(500));
+  // After the long lists short ones again: the buckets become fewer when a list runs empty.
+  for (const size_t bound : {6u, 14u, 60u, 500u, 60u, 14u}) run(bound, 40000);
+}
+
+TEST_P(UnexpectedListModel, RefusedMemoryOnlyCostsTime) {
+  ASSERT_TRUE(list_.open(60));
+  CountedMemory memory;
+  // Nothing at first, then the indexes themselves but only one table, then all.
+  memory.grant_only(0);
+  run(60, 10000);
+  memory.grant_only(2);
+  run(60, 10000);
+  memory.grant_all();
+  run(60, 10000);
+}
+
+INSTANTIATE_TEST_SUITE_P(Mixes, UnexpectedListModel, ::testing::ValuesIn(mixes()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// The n-th header has match bits n, from source 1.
+class Arrived {
+ public:
+  explicit Arrived(size_t count, uint32_t max_headers = 1 << 20) : headers(count) {
+    EXPECT_TRUE(list.open(max_headers));
+    for (size_t i = 0; i < count; ++i) add(headers[i], i);
+  }
+  void add(Header& header, uint64_t match_bits) {
+    header.match_bits = match_bits;
+    header.source = 1;
+    list.add(header);
+  }
+  std::vector<Header> headers;
+  UnexpectedList list;
+};
+
+TEST(UnexpectedList, RefusesMoreHeadersThanBucketsCanBeCounted) {
+  UnexpectedList list;
+  EXPECT_FALSE(list.open(UINT32_MAX));
+  EXPECT_TRUE(list.open(1 << 20));
+}
+
+TEST(UnexpectedList, ArrivalsRequestNoMemory) {
+  CountedMemory memory;
+  {
+    Arrived arrived(200000);
+    EXPECT_EQ(memory.requests(), 0u);
+    for (const MatchCriteria& criteria :
+         {exact(3), from_anyone(3), MatchCriteria{.match_bits = 3, .ignore_bits = 0xff0000000}}) {
+      EXPECT_EQ(arrived.list.find_first(criteria), &arrived.headers[3]);
+    }
+    const size_t requests = memory.requests();
+    EXPECT_GT(requests, 0u);
+    std::vector<Header> more(500000);
+    for (size_t i = 0; i < more.size(); ++i) arrived.add(more[i], i * 3);
+    EXPECT_EQ(arrived.list.find_first(exact(600003)), &more[200001]);
+    EXPECT_EQ(arrived.list.find_next(exact(3), arrived.headers[3]), &more[1]);
+    for (Header& header : arrived.headers) arrived.list.remove(header);
+    for (Header& header : more) arrived.list.remove(header);
+    EXPECT_TRUE(arrived.list.empty());
+    for (Header& header : more) arrived.add(header, 77);
+    EXPECT_EQ(arrived.list.find_first(exact(77)), &more[0]);
+    EXPECT_EQ(memory.requests(), requests);
+  }
+  EXPECT_EQ(memory.outstanding_bytes(), 0u);
+}
+
+TEST(UnexpectedList, ShortListsAndFullWildcardsNeedNoIndex) {
+  CountedMemory memory;
+  Arrived few(8);
+  EXPECT_EQ(few.list.find_first(exact(7)), &few.headers[7]);
+  EXPECT_EQ(few.list.find_first(exact(8)), nullptr);
+  Arrived many(1000);
+  const MatchCriteria everything{.ignore_bits = ~uint64_t{0}};
+  UnexpectedList::Matches matches(many.list, everything);
+  for (Header& header : many.headers) {
+    ASSERT_EQ(matches.next(), &header);
+    many.list.remove(header);
+  }
+  EXPECT_EQ(matches.next(), nullptr);
+  EXPECT_EQ(memory.requests(), 0u);
+}
+
+// Claims a header from the middle of the list and lets another arrive.
+double claim_ns(Arrived& arrived) {
+  constexpr int count = 2000;
+  uint64_t bits = arrived.headers.size() / 2;
+  keep(arrived.list.find_first(exact(bits)));  // builds the index
+  return median_ns(21, count, [&] {
+    for (int i = 0; i < count; ++i) {
+      bits = (bits + 7919) % arrived.headers.size();
+      UnexpectedNode* const found = arrived.list.find_first(exact(bits));
+      arrived.list.remove(*found);
+      arrived.add(static_cast<Header&>(*found), bits);
+    }
+  });
+}
+
+TEST(UnexpectedListCost, ClaimDoesNotGrowWithTheList) {
+  Arrived ten(10), ten_thousand(10000), million(1000000);
+  const double shallow_ns = claim_ns(ten);
+  // A million headers lie in no cache; a walk would take ten thousand times as long.
+  EXPECT_LT(claim_ns(ten_thousand), 8 * shallow_ns);
+  EXPECT_LT(claim_ns(million), 60 * shallow_ns);
+}
+
+TEST(UnexpectedListCost, EqualHeadersSlowDownNoOtherKeyOfTheirBucket) {
+  const std::vector<uint64_t> keys = colliding_bits(8);
+  const auto cost_ns = [&](size_t equal) {
+    Arrived arrived(0);
+    std::vector<Header> headers(equal + keys.size());
+    for (size_t i = 0; i < headers.size(); ++i)
+      arrived.add(headers[i], i < equal ? keys[0] : keys[i - equal]);
+    Header& last = headers.back();
+    Header& middle = headers[equal / 2];
+    return median_ns(21, 2000, [&] {
+      for (int i = 0; i < 1000; ++i) {
+        EXPECT_EQ(arrived.list.find_first(exact(keys.back())), &last);
+        for (Header* header : {&last, &middle}) {
+          const uint64_t bits = header->match_bits;
+          arrived.list.remove(*header);
+          arrived.add(*header, bits);
+        }
+      }
+    });
+  };
+  EXPECT_LT(cost_ns(10000), 5 * cost_ns(10));
+}
+
+TEST(UnexpectedListCost, AFifthShapeGetsTheIndexOfOneNoLongerUsed) {
+  Arrived arrived(20000);
+  const auto search = [&](uint64_t ignore_bits) {
+    MatchCriteria criteria = exact(arrived.headers.size() - 1);
+    criteria.ignore_bits = ignore_bits << 32;
+    EXPECT_EQ(arrived.list.find_first(criteria), &arrived.headers.back());
+  };
+  for (uint64_t shape = 1; shape <= 4; ++shape) search(shape);
+  const double scan_ns = median_ns(9, 1, [&] { search(5); });
+  for (int i = 0; i < 200; ++i) search(5);
+  EXPECT_LT(median_ns(9, 1, [&] { search(5); }), scan_ns / 5);
+}
+
+}  // namespace
+}  // namespace lintel
