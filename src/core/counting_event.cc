@@ -115,8 +115,8 @@ void CountingEvent::follow(Move move, ReleaseBatch& released) noexcept {
   } while (move.counter->fire_locked(move.value, released, move));
 }
 
-// Called with the lock held, returns without it. True: `move` reached thresholds of another counter,
-// which the caller has to fire.
+// Called with the lock held, returns without it. True: `move` reached thresholds of another
+// counter, which the caller has to fire.
 bool CountingEvent::fire_locked(uint64_t value, ReleaseBatch& released, Move& move) noexcept {
   TriggeredOperation* const first = queue_.pop_reached(value);
   if (first == nullptr) {  // another thread took them
@@ -158,8 +158,8 @@ bool CountingEvent::fire_locked(uint64_t value, ReleaseBatch& released, Move& mo
   return false;
 }
 
-// Executes a ct_inc or ct_set, except for waking those who wait for `move.counter` (null if that was
-// freed). True: it reached thresholds.
+// Executes a ct_inc or ct_set, except for waking those who wait for `move.counter` (null if that
+// was freed). True: it reached thresholds.
 bool CountingEvent::apply(const TriggeredOperation& operation, Move& move) noexcept {
   const TriggeredCount& count = operation.count;
   CountingEvent& target = *count.target;

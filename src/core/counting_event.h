@@ -48,7 +48,8 @@ class alignas(128) CountingEvent {
   void add_success(uint64_t n) noexcept {
     const uint64_t value = success_.fetch_add(n, std::memory_order_seq_cst) + n;
     gate_->notify();
-    if (reaches_threshold(value)) [[unlikely]] fire(value);
+    if (reaches_threshold(value)) [[unlikely]]
+      fire(value);
   }
   void add_failure(uint64_t n) noexcept {
     failure_.fetch_add(n, std::memory_order_seq_cst);
@@ -59,7 +60,8 @@ class alignas(128) CountingEvent {
     failure_.store(value.failure, std::memory_order_release);
     success_.store(value.success, std::memory_order_seq_cst);
     gate_->notify();
-    if (reaches_threshold(value.success)) [[unlikely]] fire(value.success);
+    if (reaches_threshold(value.success)) [[unlikely]]
+      fire(value.success);
   }
 
   // Waits for operation.threshold; if that is reached already, fires the operation as add_success()

@@ -17,8 +17,7 @@ static_assert(std::is_trivially_copyable_v<ptl_event_t>);
 EventQueue::Ring* EventQueue::map_ring(unsigned capacity_shift) noexcept {
   const uint64_t slots = uint64_t{1} << capacity_shift;
   const size_t bytes = sizeof(Ring) + (slots - 1) * sizeof(Slot);
-  void* memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   // Zeroed memory is a valid ring (see Slot); a constructor would touch every page of it.
   Ring* ring = static_cast<Ring*>(memory);
@@ -95,7 +94,8 @@ bool EventQueue::has_event() const noexcept {
   return ahead_of_complete(tail - ring.lap) >= 0;
 }
 
-// Reached when the slot at the head is not complete, was overwritten or was taken by another reader.
+// Reached when the slot at the head is not complete, was overwritten or was taken by another
+// reader.
 GetStatus EventQueue::get_slowly(Ring& ring, ptl_event_t* event) noexcept {
   uint64_t slack = 0;  // events given up beyond those overwritten
   uint64_t head = ring.head.load(std::memory_order_relaxed);
@@ -120,8 +120,8 @@ GetStatus EventQueue::get_slowly(Ring& ring, ptl_event_t* event) noexcept {
       head = position = now;
       continue;
     }
-    // Overwritten. The oldest survivor is the next to be overwritten, so each failure to get hold of
-    // one leaves more room to the writers, up to half the ring.
+    // Overwritten. The oldest survivor is the next to be overwritten, so each failure to get hold
+    // of one leaves more room to the writers, up to half the ring.
     const uint64_t tail = ring.tail.load(std::memory_order_relaxed) & ~reserved_mask;
     position = tail - ring.lap + (slack << position_shift);
     const uint64_t more = slack == 0 ? 1 : 2 * slack;
@@ -129,8 +129,8 @@ GetStatus EventQueue::get_slowly(Ring& ring, ptl_event_t* event) noexcept {
   }
 }
 
-// The writer of this slot one lap ago has not finished: it lost its processor while the others filled
-// the whole ring.
+// The writer of this slot one lap ago has not finished: it lost its processor while the others
+// filled the whole ring.
 void EventQueue::wait_for_previous_lap(const Slot& slot, uint64_t lap) noexcept {
   for (unsigned spins = 0; slot.sequence.load(std::memory_order_acquire) != lap; ++spins) {
     if (spins < 200) {

@@ -8,8 +8,8 @@
 // later lap moves on to the oldest survivor and reports PTL_EQ_DROPPED. An event whose writer lost
 // its processor holds up those behind it until the writer continues; nothing is lost by that.
 //
-// Rings are never unmapped before close(), so a thread that still uses a freed queue finds memory of
-// the right type; reuse of the object reuses its rings.
+// Rings are never unmapped before close(), so a thread that still uses a freed queue finds memory
+// of the right type; reuse of the object reuses its rings.
 #pragma once
 
 #include <atomic>
@@ -55,7 +55,8 @@ class EventQueue {
     Slot& slot = ring.slot(head);
     const uint64_t complete = ring.lap_of(head) + ring.lap;
     if (slot.sequence.load(std::memory_order_acquire) == complete) [[likely]] {
-      if (take(ring, slot, complete, head, head, event)) [[likely]] return GetStatus::ok;
+      if (take(ring, slot, complete, head, head, event)) [[likely]]
+        return GetStatus::ok;
     }
     return get_slowly(ring, event);
   }
@@ -63,9 +64,9 @@ class EventQueue {
   // True if get() would have found an event.
   [[nodiscard]] bool has_event() const noexcept;
 
-  // Flow control (spec 2.8, 3.13.5). try_reserve() sets room for one event aside, so that posting it
-  // overwrites nothing even if other reservations are used first; false if the room left is that of
-  // the flow control slots. Every reservation ends with post_reserved() or cancel_reservation().
+  // Flow control (spec 2.8, 3.13.5). try_reserve() sets room for one event aside, so that posting
+  // it overwrites nothing even if other reservations are used first; false if the room left is that
+  // of the flow control slots. Every reservation ends with post_reserved() or cancel_reservation().
   // Unreserved posts (of local operations) may still fill the queue and overwrite.
   [[nodiscard]] bool try_reserve() noexcept {
     Ring& ring = *ring_.load(std::memory_order_relaxed);
@@ -92,10 +93,12 @@ class EventQueue {
   // One slot per portal table entry with flow control that uses this queue (PtlPTAlloc, PtlPTFree),
   // kept free of reserved events for its PTL_EVENT_PT_DISABLED.
   void add_flow_control_slot() noexcept {
-    ring_.load(std::memory_order_relaxed)->flow_control_slots.fetch_add(1, std::memory_order_relaxed);
+    ring_.load(std::memory_order_relaxed)
+        ->flow_control_slots.fetch_add(1, std::memory_order_relaxed);
   }
   void remove_flow_control_slot() noexcept {
-    ring_.load(std::memory_order_relaxed)->flow_control_slots.fetch_sub(1, std::memory_order_relaxed);
+    ring_.load(std::memory_order_relaxed)
+        ->flow_control_slots.fetch_sub(1, std::memory_order_relaxed);
   }
   // Posts a PTL_EVENT_PT_DISABLED into the room that the slots keep free.
   void post_flow_control(const ptl_event_t& event) noexcept { post(event); }
@@ -116,7 +119,8 @@ class EventQueue {
   static constexpr unsigned max_capacity_shift = 32;
 
   // sequence == lap_of(p): empty, free for the writer of position p; lap_of(p) + writing: being
-  // filled; lap_of(p) + lap: holds the event of position p. Zeroed memory is a ring in its first lap.
+  // filled; lap_of(p) + lap: holds the event of position p. Zeroed memory is a ring in its first
+  // lap.
   struct alignas(128) Slot {
     std::atomic<uint64_t> sequence;
     ptl_event_t event;
@@ -166,7 +170,8 @@ class EventQueue {
                    ptl_event_t* event) noexcept {
     copy_from_slot(*event, slot.event);
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (slot.sequence.load(std::memory_order_relaxed) != complete) [[unlikely]] return false;
+    if (slot.sequence.load(std::memory_order_relaxed) != complete) [[unlikely]]
+      return false;
     return ring.head.compare_exchange_strong(head, position + one_event, std::memory_order_release,
                                              std::memory_order_relaxed);
   }

@@ -31,8 +31,8 @@ class MemoryRegion {
   // Idempotent; the region is empty afterwards.
   void close() noexcept;
 
-  // Bytes in total. A contiguous region may be as long as PTL_SIZE_MAX from any start; its addresses
-  // then continue at zero, where the guarded copy finds nothing.
+  // Bytes in total. A contiguous region may be as long as PTL_SIZE_MAX from any start; its
+  // addresses then continue at zero, where the guarded copy finds nothing.
   [[nodiscard]] uint64_t length() const noexcept { return length_; }
   [[nodiscard]] bool is_contiguous() const noexcept { return elements_ == nullptr; }
   [[nodiscard]] bool is_accessible() const noexcept { return accessible_; }
@@ -43,7 +43,8 @@ class MemoryRegion {
   // The byte at `offset` (event.start). At or beyond the end: just past the last byte of an iovec
   // region, start + offset of a contiguous one.
   [[nodiscard]] std::byte* address(uint64_t offset) const noexcept {
-    if (is_contiguous()) [[likely]] return contiguous_address(offset);
+    if (is_contiguous()) [[likely]]
+      return contiguous_address(offset);
     return vector_address(offset);
   }
 
@@ -61,16 +62,21 @@ class MemoryRegion {
   }
 
   // Copies into and out of the region. False: the memory is not accessible (part of the destination
-  // may have been written), or the range is not inside the region (nothing was written). A length of
-  // zero within the region never fails. Source and region must not overlap.
-  [[nodiscard]] bool write(uint64_t offset, const std::byte* source, uint64_t length) const noexcept {
-    if (!contains(offset, length)) [[unlikely]] return false;
-    if (!is_contiguous()) [[unlikely]] return vector_write(offset, source, length);
+  // may have been written), or the range is not inside the region (nothing was written). A length
+  // of zero within the region never fails. Source and region must not overlap.
+  [[nodiscard]] bool write(uint64_t offset, const std::byte* source,
+                           uint64_t length) const noexcept {
+    if (!contains(offset, length)) [[unlikely]]
+      return false;
+    if (!is_contiguous()) [[unlikely]]
+      return vector_write(offset, source, length);
     return copy(contiguous_address(offset), source, length);
   }
   [[nodiscard]] bool read(uint64_t offset, std::byte* destination, uint64_t length) const noexcept {
-    if (!contains(offset, length)) [[unlikely]] return false;
-    if (!is_contiguous()) [[unlikely]] return vector_read(offset, destination, length);
+    if (!contains(offset, length)) [[unlikely]]
+      return false;
+    if (!is_contiguous()) [[unlikely]]
+      return vector_read(offset, destination, length);
     return copy(destination, contiguous_address(offset), length);
   }
 

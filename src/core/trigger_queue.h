@@ -1,6 +1,6 @@
-// The pending triggered operations of one counter, ordered by threshold and among equals by posting.
-// Message path: O(1) for operations posted with ascending thresholds (spec 3.16 advises so),
-// O(log n) amortised for the others. Not thread-safe: the counter's lock protects it.
+// The pending triggered operations of one counter, ordered by threshold and among equals by
+// posting. Message path: O(1) for operations posted with ascending thresholds (spec 3.16 advises
+// so), O(log n) amortised for the others. Not thread-safe: the counter's lock protects it.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,8 @@ class TriggerQueue {
 
   // Removes the next operation if `value` reaches its threshold; null otherwise.
   [[nodiscard]] TriggeredOperation* pop_reached(uint64_t value) noexcept {
-    if (root_ != nullptr) [[unlikely]] return pop_reached_of_both(value);
+    if (root_ != nullptr) [[unlikely]]
+      return pop_reached_of_both(value);
     TriggeredOperation* operation = first_;
     if (operation == nullptr || operation->threshold > value) return nullptr;
     first_ = operation->next;

@@ -66,7 +66,7 @@ struct alignas(64) TriggeredOperation {
   // Links this operation in whatever list holds it: ascending list, heap siblings, ready list.
   TriggeredOperation* next = nullptr;
   uint64_t threshold = 0;
-  uint64_t posting = 0;  // order among equal thresholds; set by TriggerQueue::push()
+  uint64_t posting = 0;                 // order among equal thresholds; set by TriggerQueue::push()
   std::atomic<uint32_t> next_free{0};   // belongs to the Arena
   std::atomic<uint32_t> generation{0};  // belongs to the core
   TriggeredKind kind = TriggeredKind::put;

@@ -63,8 +63,8 @@ class Armed {
 #endif
 }
 
-// Makes the return from the handler continue in resume_at(), so that the kernel puts the signal mask
-// and the alternate stack back as after any signal.
+// Makes the return from the handler continue in resume_at(), so that the kernel puts the signal
+// mask and the alternate stack back as after any signal.
 void redirect(void* context, RecoveryPoint* point) noexcept {
 #if defined(__x86_64__)
   greg_t* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
@@ -137,7 +137,7 @@ void on_fault(int signal_number, siginfo_t* info, void* context) noexcept {
 #if defined(__SANITIZE_THREAD__)
 // An interceptor that is left by a fault would leave the sanitizer's state behind.
 [[gnu::no_sanitize("thread")]] void copy_bytes(void* destination, const void* source,
-                                                size_t bytes) noexcept {
+                                               size_t bytes) noexcept {
   volatile char* to = static_cast<char*>(destination);
   const volatile char* from = static_cast<const char*>(source);
   for (size_t i = 0; i < bytes; ++i) to[i] = from[i];
@@ -145,7 +145,8 @@ void on_fault(int signal_number, siginfo_t* info, void* context) noexcept {
 #else
 // Null is an address like any other here, whatever the undefined-behaviour sanitizer thinks of it.
 template <typename Word>
-[[gnu::no_sanitize("undefined")]] inline void copy_both_ends(char* to, const char* from, size_t bytes) noexcept {
+[[gnu::no_sanitize("undefined")]] inline void copy_both_ends(char* to, const char* from,
+                                                             size_t bytes) noexcept {
   Word first;
   Word last;
   std::memcpy(&first, from, sizeof(Word));

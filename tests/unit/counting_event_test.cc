@@ -82,8 +82,7 @@ class CountingEventTest : public testing::Test {
     return count(operation, TriggeredKind::ct_inc, threshold, target, success);
   }
   static TriggeredOperation& assign(TriggeredOperation& operation, uint64_t threshold,
-                                    CountingEvent& target, uint64_t success,
-                                    uint64_t failure = 0) {
+                                    CountingEvent& target, uint64_t success, uint64_t failure = 0) {
     return count(operation, TriggeredKind::ct_set, threshold, target, success, failure);
   }
   using Operations = std::vector<TriggeredOperation*>;
@@ -306,8 +305,7 @@ TEST_F(CountingEventTest, FreedTargetIsLeftAlone) {
 TEST_F(CountingEventTest, CancelledOperationsNeverRun) {
   std::vector<TriggeredOperation> operations(40);
   for (size_t i = 0; i < operations.size(); ++i) {
-    a.attach(i % 2 == 0 ? transfer(operations[i], 50 - i)
-                        : increment(operations[i], 10 + i, b));
+    a.attach(i % 2 == 0 ? transfer(operations[i], 50 - i) : increment(operations[i], 10 + i, b));
   }
   a.add_success(10);
   const size_t before = recorder.executed().size();
@@ -360,9 +358,7 @@ TEST_F(CountingEventTest, WaitersAreWokenByEveryChange) {
   EXPECT_FALSE(wakes(gate, [] {}));
   EXPECT_TRUE(wakes(gate, [this] { a.add_success(1); }));
   EXPECT_TRUE(wakes(gate, [this] { a.add_failure(1); }));
-  EXPECT_TRUE(wakes(gate, [this] {
-    a.set({0, 0});
-  }));
+  EXPECT_TRUE(wakes(gate, [this] { a.set({0, 0}); }));
   WaitGate other;
   b.open(&other, &recorder);
   TriggeredOperation operations[3];

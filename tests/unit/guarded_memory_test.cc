@@ -31,8 +31,8 @@ constexpr unsigned ss_autodisarm = 1u << 31;
 class Brink {
  public:
   Brink() {
-    void* memory = mmap(nullptr, 2 * page_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        mmap(nullptr, 2 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     EXPECT_NE(memory, MAP_FAILED);
     start_ = static_cast<char*>(memory);
     EXPECT_EQ(mprotect(end(), page_bytes, PROT_NONE), 0);

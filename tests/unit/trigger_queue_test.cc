@@ -58,10 +58,9 @@ void compare_with_model(unsigned seed, uint64_t thresholds, unsigned ascending_p
       model.push_back(operation);
     } else {
       const uint64_t value = random() % (thresholds + 10);
-      const auto first =
-          std::min_element(model.begin(), model.end(), [](const auto* a, const auto* b) {
-            return a->threshold < b->threshold;
-          });
+      const auto first = std::min_element(
+          model.begin(), model.end(),
+          [](const auto* a, const auto* b) { return a->threshold < b->threshold; });
       TriggeredOperation* const popped = queue.pop_reached(value);
       if (first == model.end() || (*first)->threshold > value) {
         ASSERT_EQ(popped, nullptr);

@@ -1,0 +1,246 @@
+// Atomic operations: table 3-4, and the result of every operation on every datatype at every
+// alignment, on contiguous and on scattered memory, against an oracle.
+#include "core/atomics.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <complex>
+#include <cstring>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "atomics_oracle.h"
+
+namespace lintel {
+namespace {
+
+using test::expected_value;
+using test::for_each_datatype;
+using test::interesting_value;
+using test::load_value;
+using test::same_value;
+
+// Table 3-4 as text: which kinds of datatypes, which functions.
+struct Row {
+  ptl_op_t operation;
+  std::string_view kinds;      // i: integral, f: floating, c: complex
+  std::string_view functions;  // a: PtlAtomic, f: PtlFetchAtomic, s: PtlSwap
+};
+constexpr Row rows[] = {
+    {PTL_MIN, "if", "af"},     {PTL_MAX, "if", "af"},      {PTL_SUM, "ifc", "af"},
+    {PTL_DIFF, "ifc", "af"},   {PTL_PROD, "ifc", "af"},    {PTL_LOR, "i", "af"},
+    {PTL_LAND, "i", "af"},     {PTL_BOR, "i", "af"},       {PTL_BAND, "i", "af"},
+    {PTL_LXOR, "i", "af"},     {PTL_BXOR, "i", "af"},      {PTL_SWAP, "ifc", "s"},
+    {PTL_CSWAP, "ifc", "s"},   {PTL_CSWAP_NE, "ifc", "s"}, {PTL_CSWAP_LE, "if", "s"},
+    {PTL_CSWAP_LT, "if", "s"}, {PTL_CSWAP_GE, "if", "s"},  {PTL_CSWAP_GT, "if", "s"},
+    {PTL_MSWAP, "i", "s"},
+};
+
+template <typename T>
+constexpr char kind_of = std::is_integral_v<T>         ? 'i'
+                         : std::is_floating_point_v<T> ? 'f'
+                                                       : 'c';
+
+[[nodiscard]] bool has(std::string_view set, char c) { return set.find(c) != set.npos; }
+
+TEST(AtomicsTest, CombinationsAreThoseOfTheTable) {
+  for (const Row& row : rows) {
+    for_each_datatype([&row]<typename T>(ptl_datatype_t datatype) {
+      const bool allowed = has(row.kinds, kind_of<T>);
+      const auto check = [&](AtomicFunction function, char letter) {
+        EXPECT_EQ(atomic_allowed(row.operation, datatype, function),
+                  allowed && has(row.functions, letter))
+            << row.operation << " on " << datatype << " with " << letter;
+      };
+      check(AtomicFunction::atomic, 'a');
+      check(AtomicFunction::fetch_atomic, 'f');
+      check(AtomicFunction::swap, 's');
+    });
+  }
+}
+
+TEST(AtomicsTest, UnknownValuesAreNotAllowed) {
+  for (const unsigned bad : {19u, 20u, 255u, UINT32_MAX}) {
+    EXPECT_FALSE(atomic_allowed(static_cast<ptl_op_t>(bad), PTL_INT32_T, AtomicFunction::atomic));
+    EXPECT_FALSE(atomic_allowed(PTL_SUM, static_cast<ptl_datatype_t>(bad), AtomicFunction::atomic));
+    EXPECT_EQ(datatype_size(static_cast<ptl_datatype_t>(bad)), 0u);
+    EXPECT_FALSE(is_single_item(static_cast<ptl_op_t>(bad)));
+  }
+  EXPECT_FALSE(
+      atomic_allowed(PTL_SUM, static_cast<ptl_datatype_t>(14), AtomicFunction::fetch_atomic));
+}
+
+TEST(AtomicsTest, SizesAndSingleItemOperations) {
+  for_each_datatype([]<typename T>(ptl_datatype_t datatype) {
+    EXPECT_EQ(datatype_size(datatype), sizeof(T)) << datatype;
+    EXPECT_LE(sizeof(T), max_datatype_size);
+  });
+  for (const Row& row : rows) {
+    const bool single = has(row.functions, 's') && row.operation != PTL_SWAP;
+    EXPECT_EQ(is_single_item(row.operation), single) << row.operation;
+  }
+}
+
+enum class Place { pointer, accessible, guarded, vector };
+
+// One call on random values, `shift` bytes off an alignment of 64, compared with the oracle.
+template <typename T>
+void check_call(std::mt19937_64& random, ptl_op_t operation, ptl_datatype_t datatype, size_t items,
+                size_t shift, Place place, bool fetch) {
+  constexpr std::byte filler{0xee};
+  constexpr size_t margin = 64;
+  const size_t bytes = items * sizeof(T);
+  std::vector<std::byte> memory(2 * margin + bytes + 128, filler);
+  auto* aligned = memory.data();
+  while (reinterpret_cast<uintptr_t>(aligned) % 64 != 0) ++aligned;
+  std::byte* const target = aligned + shift;
+  std::vector<std::byte> data(bytes + 1 + shift, filler);
+  std::byte operand[max_datatype_size + 1];
+  const auto put = [](std::byte* to, const T& value) { std::memcpy(to, &value, sizeof(T)); };
+  std::byte* const data_start = data.data() + (shift + 1) % 3;
+  for (size_t i = 0; i < items; ++i) {
+    put(target + i * sizeof(T), interesting_value<T>(random));
+    put(data_start + i * sizeof(T), interesting_value<T>(random));
+  }
+  // Often equal to the target, or conditional swaps would seldom happen.
+  put(operand + 1, random() % 2 == 0 ? load_value<T>(target) : interesting_value<T>(random));
+  const std::vector<std::byte> before = memory;
+  const std::byte* const old_target = before.data() + (target - memory.data());
+  std::vector<std::byte> fetched(bytes + 3, filler);
+  std::byte* const fetched_start = fetch ? fetched.data() + 1 : nullptr;
+
+  MemoryRegion region;
+  std::vector<ptl_iovec_t> elements;
+  if (place == Place::pointer) {
+    apply_atomic(operation, datatype, target, data_start, operand + 1, fetched_start, items);
+  } else {
+    const uint64_t offset = shift;
+    if (place == Place::vector) {
+      for (size_t done = 0; done < shift + bytes;) {
+        const size_t part = std::min<size_t>(random() % (2 * sizeof(T) + 2), shift + bytes - done);
+        elements.push_back({aligned + done, part});
+        done += part;
+      }
+      ASSERT_TRUE(region.open(elements.data(), elements.size(), true, random() % 2 == 0));
+    } else {
+      ASSERT_TRUE(region.open(aligned, shift + bytes, false, place == Place::accessible));
+    }
+    ASSERT_TRUE(apply_atomic(operation, datatype, region, offset, data_start, operand + 1,
+                             fetched_start, items));
+  }
+
+  for (size_t i = 0; i < items; ++i) {
+    const T old_value = load_value<T>(old_target + i * sizeof(T));
+    const T now = load_value<T>(target + i * sizeof(T));
+    const T wanted =
+        expected_value<T>(operation, old_value, load_value<T>(data_start + i * sizeof(T)),
+                          load_value<T>(operand + 1));
+    ASSERT_TRUE(same_value(now, wanted))
+        << "operation " << operation << ", datatype " << datatype << ", item " << i << " of "
+        << items << ", shift " << shift << ", place " << static_cast<int>(place);
+  }
+  if (fetch) {
+    ASSERT_EQ(std::memcmp(fetched_start, old_target, bytes), 0);
+    ASSERT_EQ(fetched[0], filler);
+    ASSERT_EQ(fetched[bytes + 1], filler);
+  }
+  std::vector<std::byte> outside = memory;
+  std::memcpy(outside.data() + (target - memory.data()), old_target, bytes);
+  ASSERT_EQ(outside, before) << "wrote beside the target";
+}
+
+void check_everywhere(const Row& row) {
+  std::mt19937_64 random(row.operation + 1);
+  for_each_datatype([&]<typename T>(ptl_datatype_t datatype) {
+    if (!has(row.kinds, kind_of<T>)) return;
+    for (size_t shift = 0; shift < std::max<size_t>(sizeof(T), 3); ++shift) {
+      for (const size_t items : {1u, 2u, 7u}) {
+        if (items != 1 && is_single_item(row.operation)) continue;
+        for (const Place place :
+             {Place::pointer, Place::accessible, Place::guarded, Place::vector}) {
+          for (int round = 0; round < 8; ++round)
+            check_call<T>(random, row.operation, datatype, items, shift, place, round % 2 == 0);
+        }
+      }
+    }
+    // Items that cross from one stripe to the next.
+    for (size_t shift = 64 - sizeof(T); shift < 64; ++shift)
+      check_call<T>(random, row.operation, datatype, 1, shift, Place::guarded, true);
+  });
+}
+
+class AtomicsOperationTest : public testing::TestWithParam<Row> {
+ protected:
+  void SetUp() override { install_fault_handler(); }
+};
+
+TEST_P(AtomicsOperationTest, AgreesWithOracleOnAllTypesAndAlignments) {
+  check_everywhere(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(AllOperations, AtomicsOperationTest, testing::ValuesIn(rows),
+                         [](const auto& info) {
+                           return "Operation" + std::to_string(info.param.operation);
+                         });
+
+TEST(AtomicsTest, NotANumberNeverWinsMinimumOrMaximum) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const ptl_op_t operation : {PTL_MIN, PTL_MAX}) {
+    double target = 1;
+    apply_atomic(operation, PTL_DOUBLE, reinterpret_cast<std::byte*>(&target),
+                 reinterpret_cast<const std::byte*>(&nan), nullptr, nullptr, 1);
+    EXPECT_EQ(target, 1);
+    target = nan;
+    const double data = 5;
+    apply_atomic(operation, PTL_DOUBLE, reinterpret_cast<std::byte*>(&target),
+                 reinterpret_cast<const std::byte*>(&data), nullptr, nullptr, 1);
+    EXPECT_NE(target, target);
+  }
+}
+
+// Two equal long doubles may differ in their padding.
+TEST(AtomicsTest, PaddingOfLongDoubleDoesNotCount) {
+  if (std::numeric_limits<long double>::digits != 64) GTEST_SKIP() << "no padding here";
+  alignas(16) std::byte target[16];
+  std::byte operand[16];
+  std::byte data[16];
+  const long double one = 1;
+  const long double two = 2;
+  std::memset(target, 0x11, 16);
+  std::memset(operand, 0x22, 16);
+  std::memset(data, 0x33, 16);
+  std::memcpy(target, &one, 10);
+  std::memcpy(operand, &one, 10);
+  std::memcpy(data, &two, 10);
+  apply_atomic(PTL_CSWAP, PTL_LONG_DOUBLE, target, data, operand, nullptr, 1);
+  EXPECT_EQ(load_value<long double>(target), two);
+  EXPECT_EQ(target[15], std::byte{0x11});
+}
+
+TEST(AtomicsTest, SwapsKeepThePatternOfNotANumber) {
+  const uint64_t signalling = 0x7ff0000000000123;
+  alignas(8) uint64_t target = 5;
+  apply_atomic(PTL_SWAP, PTL_DOUBLE, reinterpret_cast<std::byte*>(&target),
+               reinterpret_cast<const std::byte*>(&signalling), nullptr, nullptr, 1);
+  EXPECT_EQ(target, signalling);
+}
+
+TEST(AtomicsTest, RangesOutsideTheRegionAreRefused) {
+  int32_t memory[4] = {1, 2, 3, 4};
+  const int32_t data[4] = {5, 5, 5, 5};
+  const auto* source = reinterpret_cast<const std::byte*>(data);
+  MemoryRegion region;
+  ASSERT_TRUE(region.open(memory, 12, false, false));
+  EXPECT_FALSE(apply_atomic(PTL_SUM, PTL_INT32_T, region, 8, source, nullptr, nullptr, 2));
+  EXPECT_FALSE(apply_atomic(PTL_SUM, PTL_INT32_T, region, UINT64_MAX, source, nullptr, nullptr, 1));
+  EXPECT_EQ(memory[2], 3);
+  EXPECT_TRUE(apply_atomic(PTL_SUM, PTL_INT32_T, region, 12, source, nullptr, nullptr, 0));
+}
+
+}  // namespace
+}  // namespace lintel

@@ -1,0 +1,266 @@
+// Event queues used by one thread at a time: contents, overflow, flow control, wrap, reuse.
+#include "core/event_queue.h"
+
+#include <cstring>
+#include <deque>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace lintel {
+namespace {
+
+[[nodiscard]] ptl_event_t numbered(uint64_t number) {
+  ptl_event_t event{};
+  event.hdr_data = number;
+  event.match_bits = ~number;
+  return event;
+}
+
+class EventQueueTest : public testing::Test {
+ protected:
+  void expect_next(uint64_t number, GetStatus status = GetStatus::ok) {
+    ptl_event_t event{};
+    ASSERT_TRUE(queue.has_event());
+    ASSERT_EQ(queue.get(&event), status);
+    ASSERT_EQ(event.hdr_data, number);
+    ASSERT_EQ(event.match_bits, ~number);
+  }
+  void expect_empty() {
+    ptl_event_t event{};
+    EXPECT_FALSE(queue.has_event());
+    EXPECT_EQ(queue.get(&event), GetStatus::empty);
+  }
+  void fill(uint64_t first, uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i) queue.post(numbered(first + i));
+  }
+
+  WaitGate gate;
+  EventQueue queue;
+};
+
+TEST_F(EventQueueTest, EveryFieldArrives) {
+  ASSERT_TRUE(queue.open(4, 0, &gate));
+  int memory = 0;
+  ptl_event_t event;
+  event.start = &memory;
+  event.user_ptr = &event;
+  event.hdr_data = 0x1111111111111111;
+  event.match_bits = 0x2222222222222222;
+  event.rlength = 0x3333333333333333;
+  event.mlength = 0x4444444444444444;
+  event.remote_offset = 0x5555555555555555;
+  event.initiator.phys = {0x66666666, 0x77777777};
+  event.uid = 0x88888888;
+  event.pt_index = 0x99999999;
+  event.type = PTL_EVENT_AUTO_FREE;
+  event.ptl_list = PTL_OVERFLOW_LIST;
+  event.ni_fail_type = PTL_NI_SEGV;
+  event.atomic_operation = PTL_MSWAP;
+  event.atomic_type = PTL_LONG_DOUBLE_COMPLEX;
+  queue.post(event);
+  ptl_event_t got;
+  ASSERT_EQ(queue.get(&got), GetStatus::ok);
+  EXPECT_EQ(got.start, event.start);
+  EXPECT_EQ(got.user_ptr, event.user_ptr);
+  EXPECT_EQ(got.hdr_data, event.hdr_data);
+  EXPECT_EQ(got.match_bits, event.match_bits);
+  EXPECT_EQ(got.rlength, event.rlength);
+  EXPECT_EQ(got.mlength, event.mlength);
+  EXPECT_EQ(got.remote_offset, event.remote_offset);
+  EXPECT_EQ(got.initiator.phys.nid, event.initiator.phys.nid);
+  EXPECT_EQ(got.initiator.phys.pid, event.initiator.phys.pid);
+  EXPECT_EQ(got.uid, event.uid);
+  EXPECT_EQ(got.pt_index, event.pt_index);
+  EXPECT_EQ(got.type, event.type);
+  EXPECT_EQ(got.ptl_list, event.ptl_list);
+  EXPECT_EQ(got.ni_fail_type, event.ni_fail_type);
+  EXPECT_EQ(got.atomic_operation, event.atomic_operation);
+  EXPECT_EQ(got.atomic_type, event.atomic_type);
+}
+
+TEST_F(EventQueueTest, HoldsAsManyAsAskedFor) {
+  for (const uint64_t count : {0u, 1u, 2u, 3u, 64u, 65u, 1000u}) {
+    for (const unsigned slots : {0u, 1u, 5u}) {
+      ASSERT_TRUE(queue.open(count, slots, &gate));
+      EXPECT_GE(queue.capacity(), count + slots);
+      EXPECT_LE(queue.capacity(), 2 * (count + slots) + 1);
+      for (int lap = 0; lap < 3; ++lap) {
+        expect_empty();
+        fill(1, queue.capacity());
+        for (uint64_t i = 1; i <= queue.capacity(); ++i) expect_next(i);
+      }
+      expect_empty();
+    }
+  }
+}
+
+TEST_F(EventQueueTest, AbsurdSizesAreRefused) {
+  EXPECT_FALSE(queue.open(PTL_SIZE_MAX, 0, &gate));
+  EXPECT_FALSE(queue.open(PTL_SIZE_MAX, UINT32_MAX, &gate));
+  EXPECT_FALSE(queue.open(uint64_t{1} << 62, 3, &gate));
+  EXPECT_TRUE(queue.open(1, 0, &gate));
+}
+
+TEST_F(EventQueueTest, OldestEventsAreOverwrittenAndReportedOnce) {
+  ASSERT_TRUE(queue.open(8, 0, &gate));
+  ASSERT_EQ(queue.capacity(), 8u);
+  fill(0, 9);
+  expect_next(1, GetStatus::dropped);
+  expect_next(2);
+  fill(9, 3);  // 3..11: one too many
+  expect_next(4, GetStatus::dropped);
+  for (uint64_t i = 5; i < 12; ++i) expect_next(i);
+  expect_empty();
+  fill(12, 1000);
+  expect_next(1004, GetStatus::dropped);
+  for (uint64_t i = 1005; i < 1012; ++i) expect_next(i);
+  expect_empty();
+  fill(1012, 8);  // just full
+  expect_next(1012);
+}
+
+TEST_F(EventQueueTest, SingleSlotWorks) {
+  ASSERT_TRUE(queue.open(1, 0, &gate));
+  ASSERT_EQ(queue.capacity(), 1u);
+  fill(1, 1);
+  expect_next(1);
+  fill(2, 5);
+  expect_next(6, GetStatus::dropped);
+  expect_empty();
+}
+
+// Random use against a model, across the end of the position space.
+TEST_F(EventQueueTest, AgreesWithModelAcrossWrapOfPositions) {
+  constexpr uint64_t positions = uint64_t{1} << 46;
+  std::mt19937 random(7);
+  for (const uint64_t before_wrap : {0u, 1u, 5u, 17u, 300u, 2000u}) {
+    ASSERT_TRUE(queue.open(16, 0, &gate));
+    queue.start_at(positions - before_wrap);
+    expect_empty();
+    std::deque<uint64_t> model;
+    bool lost = false;
+    uint64_t number = 0;
+    for (int step = 0; step < 5000; ++step) {
+      if (random() % 100 < (step / 500 % 2 == 0 ? 55u : 45u)) {
+        queue.post(numbered(++number));
+        model.push_back(number);
+        if (model.size() > 16) {
+          model.pop_front();
+          lost = true;
+        }
+      } else if (model.empty()) {
+        expect_empty();
+      } else {
+        expect_next(model.front(), lost ? GetStatus::dropped : GetStatus::ok);
+        model.pop_front();
+        lost = false;
+      }
+    }
+  }
+}
+
+TEST_F(EventQueueTest, ReservationsAreNeverOverwritten) {
+  ASSERT_TRUE(queue.open(6, 2, &gate));
+  ASSERT_EQ(queue.capacity(), 8u);
+  queue.add_flow_control_slot();
+  queue.add_flow_control_slot();
+  uint64_t reserved = 0;
+  while (queue.try_reserve()) ++reserved;
+  EXPECT_EQ(reserved, 6u);
+  queue.cancel_reservation();
+  EXPECT_TRUE(queue.try_reserve());
+  EXPECT_FALSE(queue.try_reserve());
+  for (uint64_t i = 0; i < 6; ++i) queue.post_reserved(numbered(i));
+  EXPECT_FALSE(queue.try_reserve());
+  // Both portal table entries are disabled: their events find room.
+  queue.post_flow_control(numbered(6));
+  queue.post_flow_control(numbered(7));
+  for (uint64_t i = 0; i < 8; ++i) expect_next(i);
+  expect_empty();
+  for (uint64_t i = 0; i < 6; ++i) EXPECT_TRUE(queue.try_reserve());
+  EXPECT_FALSE(queue.try_reserve());
+}
+
+TEST_F(EventQueueTest, RoomForReservationsFollowsEventsAndSlots) {
+  ASSERT_TRUE(queue.open(3, 1, &gate));
+  queue.add_flow_control_slot();
+  fill(0, 2);
+  EXPECT_TRUE(queue.try_reserve());
+  EXPECT_FALSE(queue.try_reserve());
+  expect_next(0);
+  EXPECT_TRUE(queue.try_reserve());
+  queue.post_reserved(numbered(2));
+  queue.post_reserved(numbered(3));
+  EXPECT_FALSE(queue.try_reserve());
+  queue.remove_flow_control_slot();
+  EXPECT_TRUE(queue.try_reserve());
+  EXPECT_FALSE(queue.try_reserve());
+  queue.cancel_reservation();
+  // Unreserved posts may overflow; then there is no room for reservations until they are read.
+  fill(4, 10);
+  EXPECT_FALSE(queue.try_reserve());
+  ptl_event_t event;
+  EXPECT_EQ(queue.get(&event), GetStatus::dropped);
+  EXPECT_TRUE(queue.try_reserve());
+  EXPECT_FALSE(queue.try_reserve());
+}
+
+TEST_F(EventQueueTest, ResetForgetsEverything) {
+  ASSERT_TRUE(queue.open(5, 3, &gate));
+  const uint64_t capacity = queue.capacity();
+  queue.add_flow_control_slot();
+  EXPECT_TRUE(queue.try_reserve());
+  fill(0, 20);
+  queue.reset();
+  expect_empty();
+  ASSERT_TRUE(queue.open(5, 3, &gate));
+  EXPECT_EQ(queue.capacity(), capacity);
+  expect_empty();
+  for (uint64_t i = 0; i < capacity; ++i) ASSERT_TRUE(queue.try_reserve()) << i;
+  for (uint64_t i = 0; i < capacity; ++i) queue.post_reserved(numbered(i));
+  for (uint64_t i = 0; i < capacity; ++i) expect_next(i);
+  expect_empty();
+}
+
+TEST_F(EventQueueTest, SizesCanAlternate) {
+  uint64_t number = 0;
+  for (int round = 0; round < 20; ++round) {
+    for (const uint64_t count : {100u, 3u, 5000u}) {
+      queue.reset();
+      ASSERT_TRUE(queue.open(count, 0, &gate));
+      ASSERT_LT(queue.capacity(), 2 * count);
+      expect_empty();
+      const uint64_t first = number;
+      for (uint64_t i = 0; i < count; ++i) queue.post(numbered(number++));
+      expect_next(first);
+      expect_next(first + 1);
+    }
+  }
+  queue.close();
+  queue.close();
+  ASSERT_TRUE(queue.open(3, 0, &gate));
+  expect_empty();
+}
+
+TEST_F(EventQueueTest, EveryPostWakesWaiters) {
+  ASSERT_TRUE(queue.open(4, 1, &gate));
+  ASSERT_TRUE(queue.try_reserve());
+  const auto wakes = [this](auto change) {
+    const uint32_t seen = gate.prepare();
+    change();
+    const uint32_t now = gate.prepare();
+    gate.finish();
+    gate.finish();
+    return now != seen;
+  };
+  EXPECT_TRUE(wakes([this] { queue.post(numbered(1)); }));
+  EXPECT_TRUE(wakes([this] { queue.post_reserved(numbered(2)); }));
+  EXPECT_TRUE(wakes([this] { queue.post_flow_control(numbered(3)); }));
+  ptl_event_t event;
+  EXPECT_FALSE(wakes([&] { EXPECT_EQ(queue.get(&event), GetStatus::ok); }));
+}
+
+}  // namespace
+}  // namespace lintel

@@ -1,0 +1,217 @@
+// Event queues under several writers and readers at once (spec 2.9, 3.13.5, 3.13.7).
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/event_queue.h"
+#include "support/deadlines.h"
+
+namespace lintel {
+namespace {
+
+constexpr unsigned writer_count = 4;
+constexpr unsigned reader_count = 4;
+constexpr uint64_t events_per_writer = 100000 / test::slowdown;
+
+// Every field depends on writer and number, so that a mixture of two events shows.
+[[nodiscard]] ptl_event_t make_event(unsigned writer, uint64_t number) {
+  ptl_event_t event{};
+  const uint64_t tag = number * writer_count + writer;
+  event.start = reinterpret_cast<void*>(tag);
+  event.user_ptr = reinterpret_cast<void*>(tag + 1);
+  event.hdr_data = tag + 2;
+  event.match_bits = tag + 3;
+  event.rlength = tag + 4;
+  event.mlength = tag + 5;
+  event.remote_offset = tag + 6;
+  event.initiator.phys = {static_cast<uint32_t>(tag), static_cast<uint32_t>(tag) + 1};
+  event.uid = static_cast<uint32_t>(tag) + 2;
+  event.pt_index = static_cast<uint32_t>(tag) + 3;
+  return event;
+}
+
+[[nodiscard]] bool is_whole(const ptl_event_t& event) {
+  const auto tag = reinterpret_cast<uint64_t>(event.start);
+  const auto low = static_cast<uint32_t>(tag);
+  return reinterpret_cast<uint64_t>(event.user_ptr) == tag + 1 && event.hdr_data == tag + 2 &&
+         event.match_bits == tag + 3 && event.rlength == tag + 4 && event.mlength == tag + 5 &&
+         event.remote_offset == tag + 6 && event.initiator.phys.nid == low &&
+         event.initiator.phys.pid == low + 1 && event.uid == low + 2 && event.pt_index == low + 3;
+}
+
+struct Received {
+  unsigned writer;
+  uint64_t number;
+  bool dropped_before;
+};
+
+class EventQueueThreadsTest : public testing::Test {
+ protected:
+  void SetUp() override { deadline_ = std::chrono::steady_clock::now() + test::test_deadline; }
+
+  // Reads until all writers are done and the queue is empty.
+  std::vector<Received> read() {
+    std::vector<Received> received;
+    ptl_event_t event;
+    while (std::chrono::steady_clock::now() < deadline_) {
+      const bool last_look = writers_done_.load() == writer_count;
+      const GetStatus status = queue.get(&event);
+      if (status == GetStatus::empty) {
+        if (last_look) break;
+        std::this_thread::yield();
+        continue;
+      }
+      if (!is_whole(event)) garbage_.fetch_add(1);
+      const auto tag = reinterpret_cast<uint64_t>(event.start);
+      received.push_back({static_cast<unsigned>(tag % writer_count), tag / writer_count,
+                          status == GetStatus::dropped});
+    }
+    return received;
+  }
+
+  // `post(event)` is called by every writer for each of its events.
+  template <typename Post>
+  std::vector<std::vector<Received>> run(unsigned readers, Post post) {
+    std::vector<std::vector<Received>> received(readers);
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < readers; ++i)
+      threads.emplace_back([this, &received, i] { received[i] = read(); });
+    for (unsigned writer = 0; writer < writer_count; ++writer) {
+      threads.emplace_back([this, writer, post] {
+        for (uint64_t number = 0; number < events_per_writer; ++number)
+          post(make_event(writer, number));
+        writers_done_.fetch_add(1);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(garbage_, 0u);
+    return received;
+  }
+
+  // Each reader saw the events of each writer in order, and nobody saw one twice. Returns how many
+  // events arrived.
+  static uint64_t check_order(const std::vector<std::vector<Received>>& received) {
+    std::vector<std::vector<bool>> seen(writer_count, std::vector<bool>(events_per_writer));
+    uint64_t total = 0;
+    for (const std::vector<Received>& of_reader : received) {
+      std::vector<int64_t> last(writer_count, -1);
+      for (const Received& event : of_reader) {
+        EXPECT_LT(last[event.writer], static_cast<int64_t>(event.number));
+        last[event.writer] = static_cast<int64_t>(event.number);
+        EXPECT_FALSE(seen[event.writer][event.number]) << "twice";
+        seen[event.writer][event.number] = true;
+        ++total;
+      }
+    }
+    return total;
+  }
+  static uint64_t count_dropped(const std::vector<std::vector<Received>>& received) {
+    uint64_t reports = 0;
+    for (const std::vector<Received>& of_reader : received) {
+      for (const Received& event : of_reader) reports += event.dropped_before ? 1 : 0;
+    }
+    return reports;
+  }
+
+  WaitGate gate;
+  EventQueue queue;
+
+ private:
+  std::atomic<unsigned> writers_done_{0};
+  std::atomic<uint64_t> garbage_{0};
+  std::chrono::steady_clock::time_point deadline_;
+};
+
+constexpr uint64_t all_events = writer_count * events_per_writer;
+
+TEST_F(EventQueueThreadsTest, EveryEventArrivesOnceIfThereIsRoom) {
+  ASSERT_TRUE(queue.open(all_events, 0, &gate));
+  const auto received = run(reader_count, [this](const ptl_event_t& event) { queue.post(event); });
+  EXPECT_EQ(check_order(received), all_events);
+  EXPECT_EQ(count_dropped(received), 0u);
+}
+
+// A small ring that never overflows, since writers reserve their room: slots are reused all the
+// time.
+TEST_F(EventQueueThreadsTest, ReservedEventsAllArriveThroughASmallRing) {
+  ASSERT_TRUE(queue.open(16, 0, &gate));
+  queue.start_at((uint64_t{1} << 46) - all_events / 2);
+  const auto received = run(reader_count, [this](const ptl_event_t& event) {
+    while (!queue.try_reserve()) std::this_thread::yield();
+    queue.post_reserved(event);
+  });
+  EXPECT_EQ(check_order(received), all_events);
+  EXPECT_EQ(count_dropped(received), 0u);
+  uint64_t room = 0;
+  while (queue.try_reserve()) ++room;
+  EXPECT_EQ(room, queue.capacity()) << "a reservation leaked";
+}
+
+TEST_F(EventQueueThreadsTest, OverflowKeepsOrderAndReportsEveryGap) {
+  ASSERT_TRUE(queue.open(4, 0, &gate));
+  queue.start_at((uint64_t{1} << 46) - 1000);
+  // One reader sees the order of all: between two events, it was told of a loss if there was one.
+  const auto received = run(1, [this](const ptl_event_t& event) { queue.post(event); });
+  const uint64_t total = check_order(received);
+  EXPECT_LE(total, all_events);
+  EXPECT_GE(total, 1u);
+  const uint64_t reports = count_dropped(received);
+  EXPECT_LE(reports, all_events - total) << "a report without a loss";
+  EXPECT_EQ(reports == 0, total == all_events);
+  // A writer's missing events show between two of its own; somewhere in between was a report.
+  std::vector<int64_t> last(writer_count, -1);
+  std::vector<bool> told(writer_count, false);
+  for (const Received& event : received[0]) {
+    if (event.dropped_before) told.assign(writer_count, true);
+    if (static_cast<int64_t>(event.number) != last[event.writer] + 1) {
+      ASSERT_TRUE(told[event.writer]) << "lost in silence";
+    }
+    last[event.writer] = static_cast<int64_t>(event.number);
+    told[event.writer] = false;
+  }
+}
+
+TEST_F(EventQueueThreadsTest, OverflowWithSeveralReadersDuplicatesNothing) {
+  ASSERT_TRUE(queue.open(16, 0, &gate));
+  const auto received = run(reader_count, [this](const ptl_event_t& event) { queue.post(event); });
+  const uint64_t total = check_order(received);
+  const uint64_t reports = count_dropped(received);
+  EXPECT_GE(total, queue.capacity());
+  EXPECT_LE(reports, all_events - total);
+  EXPECT_EQ(reports == 0, total == all_events);
+}
+
+TEST_F(EventQueueThreadsTest, ReservationsAreCountedExactly) {
+  ASSERT_TRUE(queue.open(64, 4, &gate));
+  for (int i = 0; i < 4; ++i) queue.add_flow_control_slot();
+  std::atomic<int> held{0};
+  std::atomic<int> most{0};
+  std::vector<std::thread> threads;
+  const int room = static_cast<int>(queue.capacity()) - 4;
+  for (unsigned i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (uint64_t round = 0; round < events_per_writer; ++round) {
+        if (!queue.try_reserve()) continue;
+        const int now = held.fetch_add(1) + 1;
+        int known = most.load();
+        while (known < now && !most.compare_exchange_weak(known, now)) {
+        }
+        if (round % 1024 != 0) {  // some stay
+          held.fetch_sub(1);
+          queue.cancel_reservation();
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(most, room);
+  while (queue.try_reserve()) held.fetch_add(1);
+  EXPECT_EQ(held, room);
+}
+
+}  // namespace
+}  // namespace lintel
