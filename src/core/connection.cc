@@ -85,9 +85,16 @@ void PhysicalInterface::on_peer_failed(Link& link) noexcept {
 
 // Every operation outstanding ends as PTL_NI_UNDELIVERABLE (spec 3.13.3). Token held.
 void PhysicalInterface::fail_peer(Peer& peer) noexcept {
-  log_message(LogLevel::warn, "peer nid 0x%08x pid %u is gone: its operations fail", peer.id.nid,
-              peer.id.pid);
-  peers_failed.increment();
+  // A peer that closed its interface in order leaves nothing behind that could fail.
+  const bool in_order = !peer.has_outstanding() && peer.queue_length == 0;
+  if (in_order) {
+    log_message(LogLevel::debug, "peer nid 0x%08x pid %u has left", peer.id.nid, peer.id.pid);
+  } else {
+    log_message(LogLevel::warn,
+                "peer nid 0x%08x pid %u is gone: operations to it end as PTL_NI_UNDELIVERABLE",
+                peer.id.nid, peer.id.pid);
+    peers_failed.increment();
+  }
   QueuedSend* queued;
   {
     std::lock_guard guard(peer.send_lock);

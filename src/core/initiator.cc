@@ -192,7 +192,7 @@ int start_request(NetworkInterface& interface, const Request& request) noexcept 
 
   switch (status) {
     case SendStatus::sent:
-      if (!direct && request.put != nullptr)
+      if (!direct && request.put != nullptr && request.put->reports_send())
         report_send(interface, *request.put, {header, request.put_offset, request.user_ptr},
                     PTL_NI_OK);
       if (peer->in_process) physical.kick_in_process();

@@ -75,10 +75,7 @@ void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& h
   const bool told_by_send = own_memory_failed && operation->send_due;
   end_sending(*operation, own_memory_failed ? fail : PTL_NI_OK);
   if (operation->answer_due && put != nullptr && (header.flags & flag_silent) == 0) {
-    const bool send_visible =
-        (put->event_queue != nullptr && (put->options & PTL_MD_EVENT_SEND_DISABLE) == 0) ||
-        (put->options & PTL_MD_EVENT_CT_SEND) != 0;
-    if (!told_by_send || !send_visible) {
+    if (!told_by_send || !put->reports_send()) {
       report_ack(*operation->interface, *put, put_view(*operation),
                  {std::min(header.length(), operation->header.length()), header.remote_offset,
                   (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST,
@@ -233,10 +230,7 @@ void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept
   if (operation.send_due) {
     end_sending(operation, PTL_NI_UNDELIVERABLE);
     // Told once, unless only acknowledgements are listened to (spec 3.13.3).
-    const bool send_visible =
-        (put->event_queue != nullptr && (put->options & PTL_MD_EVENT_SEND_DISABLE) == 0) ||
-        (put->options & PTL_MD_EVENT_CT_SEND) != 0;
-    if (send_visible && operation.get.descriptor == nullptr) operation.answer_due = false;
+    if (put->reports_send() && operation.get.descriptor == nullptr) operation.answer_due = false;
   }
   const AnswerResult result{0, operation.header.remote_offset, PTL_PRIORITY_LIST,
                             PTL_NI_UNDELIVERABLE};

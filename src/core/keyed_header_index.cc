@@ -4,14 +4,20 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 
 #include "core/keyed_hash.h"
 #include "core/keyed_memory.h"
 
 namespace lintel {
+namespace {
+
+constexpr size_t bucket_bytes = sizeof(void*);
+
+}  // namespace
 
 KeyedHeaderIndex::~KeyedHeaderIndex() {
-  if (buckets_ != nullptr) keyed_memory.release(buckets_, bucket_capacity_ * sizeof *buckets_);
+  if (buckets_ != nullptr) keyed_memory.release(buckets_, bucket_capacity_ * bucket_bytes);
 }
 
 bool KeyedHeaderIndex::open(unsigned number, const MatchCriteria& criteria, uint32_t max_headers,
@@ -19,7 +25,7 @@ bool KeyedHeaderIndex::open(unsigned number, const MatchCriteria& criteria, uint
   if (buckets_ == nullptr) {
     // Two buckets for each header, should all their keys differ.
     const uint32_t capacity = std::max(smallest_bucket_count, std::bit_ceil(max_headers) * 2);
-    void* const memory = keyed_memory.acquire(capacity * sizeof *buckets_);
+    void* const memory = keyed_memory.acquire(capacity * bucket_bytes);
     if (memory == nullptr) return false;
     buckets_ = static_cast<UnexpectedNode**>(memory);
     bucket_capacity_ = capacity;

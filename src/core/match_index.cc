@@ -2,7 +2,7 @@
 // Message path: remove() and the walk; insert() allocates only on growth.
 #include "core/match_index.h"
 
-#include <cstring>
+#include <algorithm>
 #include <new>
 
 namespace lintel {
@@ -186,8 +186,8 @@ bool MatchIndex::grow_groups() noexcept {
   if (memory == nullptr) return false;
   auto* const probes = static_cast<MatchProbe*>(memory);
   auto* const groups = reinterpret_cast<MatchGroup**>(probes + capacity);
-  std::memcpy(probes, probes_, group_count_ * sizeof *probes);
-  std::memcpy(groups, groups_, group_count_ * sizeof *groups);
+  std::copy_n(probes_, group_count_, probes);
+  std::copy_n(groups_, group_count_, groups);
   if (probes_ != inline_probes_) keyed_memory.release(probes_, bytes_for_groups(group_capacity_));
   probes_ = probes;
   groups_ = groups;

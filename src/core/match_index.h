@@ -76,7 +76,7 @@ class alignas(64) MatchIndex {
   void refresh_probe(MatchGroup& group) noexcept;
 
   [[nodiscard]] static constexpr size_t bytes_for_groups(size_t capacity) noexcept {
-    return capacity * (sizeof(MatchProbe) + sizeof(MatchGroup*) + sizeof(MatchNode*));
+    return capacity * (sizeof(MatchProbe) + 2 * sizeof(void*));
   }
 
   MatchProbe* probes_;

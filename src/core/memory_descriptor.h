@@ -38,9 +38,10 @@ struct alignas(64) MemoryDescriptor {
   std::atomic<Peer*> recent_peer{nullptr};
   MemoryRegion region;
 
-  [[nodiscard]] bool wants_send_event() const noexcept {
-    return event_queue != nullptr &&
-           (options & (PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_SUCCESS_DISABLE)) == 0;
+  // Whether anybody is told that a message was sent.
+  [[nodiscard]] bool reports_send() const noexcept {
+    return (event_queue != nullptr && (options & PTL_MD_EVENT_SEND_DISABLE) == 0) ||
+           (options & PTL_MD_EVENT_CT_SEND) != 0;
   }
 };
 

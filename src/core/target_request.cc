@@ -181,31 +181,32 @@ UnexpectedHeader* record_header(const Arrival& arrival, ListEntry& entry, const 
   return &record;
 }
 
-// Moves the bytes of a message that came with its payload, or answers a short get. `fetched` receives
-// what a fetch, swap or get sends back. False: PTL_NI_SEGV.
-bool move_bytes(const Arrival& arrival, const ListEntry& entry, const Placement& placement,
-                std::byte* fetched) noexcept {
+// Applies an atomic, or on the overflow list keeps its data for the application to apply later: there
+// the data are kept as a put's, and what was fetched is answered as a get (spec 3.15.4).
+// `fetched` may be null. False: PTL_NI_SEGV.
+bool apply(const Arrival& arrival, const ListEntry& entry, const Placement& placement,
+           std::byte* fetched) noexcept {
   const MessageHeader& header = arrival.header;
   const MemoryRegion& region = entry.region;
-  if (placement.mlength == 0) return true;
-  if (header.kind == MessageKind::put)
-    return region.write(placement.offset, arrival.payload, placement.mlength);
-  if (header.kind == MessageKind::get)
-    return region.read(placement.offset, fetched, placement.mlength);
   const uint64_t operand_bytes = operand_length(header);
   const std::byte* data = arrival.payload + operand_bytes;
   if (entry.list == PTL_OVERFLOW_LIST) {
-    // The operation is the application's to apply later; the data are kept for it as a put's, and
-    // what was fetched is answered as a get (spec 3.15.4).
-    if (fetches(header.kind) && !region.read(placement.offset, fetched, placement.mlength))
+    if (fetched != nullptr && !region.read(placement.offset, fetched, placement.mlength))
       return false;
     return region.write(placement.offset, data, placement.mlength);
   }
   const auto datatype = static_cast<ptl_datatype_t>(header.modes & 0xf);
   return apply_atomic(static_cast<ptl_op_t>(header.operation), datatype, region, placement.offset,
-                      data, operand_bytes != 0 ? arrival.payload : nullptr,
-                      fetches(header.kind) ? fetched : nullptr,
+                      data, operand_bytes != 0 ? arrival.payload : nullptr, fetched,
                       placement.mlength / datatype_size(datatype));
+}
+
+// Moves the bytes of a put or atomic that came with its payload. False: PTL_NI_SEGV.
+bool move_in(const Arrival& arrival, const ListEntry& entry, const Placement& placement) noexcept {
+  if (placement.mlength == 0) return true;
+  if (arrival.header.kind == MessageKind::put)
+    return entry.region.write(placement.offset, arrival.payload, placement.mlength);
+  return apply(arrival, entry, placement, nullptr);
 }
 
 // Hands a long message over to a Transfer. Called with the lock held, releases it.
@@ -254,6 +255,56 @@ bool reserve_events(const Arrival&, const PortalEntry& portal, const ListEntry& 
   return true;
 }
 
+// The bytes have moved, or could not: events, counts, the end of the entry. Called with the lock held,
+// releases it.
+Outcome conclude(const Arrival& arrival, PortalEntry& portal, ListEntry& entry,
+                 UnexpectedHeader* unexpected, const Placement& placement,
+                 const EventReservation& reservation, bool moved) noexcept {
+  Outcome outcome;
+  outcome.fail = moved ? PTL_NI_OK : PTL_NI_SEGV;
+  outcome.mlength = moved ? placement.mlength : 0;
+  outcome.offset = placement.offset;
+  outcome.list = entry.list;
+  if (unexpected != nullptr && !moved) {
+    unexpected->fail = PTL_NI_SEGV;
+    unexpected->mlength = 0;
+  }
+  const Delivery delivery{arrival.header,  arrival.initiator,
+                          arrival.uid,     entry.region.address(placement.offset),
+                          outcome.mlength, outcome.fail};
+  const PendingCount count =
+      report_delivery(arrival.interface, portal, entry, delivery, reservation.communication);
+  if (entry_is_used_up(entry)) {
+    unlink_entry(portal, entry);
+    settle_entry(arrival.interface, portal, entry, reservation.unlink);
+  } else if (reservation.unlink) {
+    portal.event_queue->queue.cancel_reservation();
+  }
+  portal.lock.unlock();
+  count.apply();
+  return outcome;
+}
+
+// Gets, fetches and swaps. Apart from puts, whose stack is spared the buffer.
+[[gnu::noinline]] void deliver_and_reply(const Arrival& arrival, PortalEntry& portal,
+                                         ListEntry& entry, UnexpectedHeader* unexpected,
+                                         const Placement& placement,
+                                         const EventReservation& reservation) noexcept {
+  std::byte fetched[largest_reply_bytes];
+  const MessageHeader& header = arrival.header;
+  bool moved = true;
+  if (placement.mlength != 0)
+    moved = header.kind == MessageKind::get
+                ? entry.region.read(placement.offset, fetched, placement.mlength)
+                : apply(arrival, entry, placement, fetched);
+  const Outcome outcome = conclude(arrival, portal, entry, unexpected, placement, reservation, moved);
+  if (outcome.mlength != 0) {
+    reply(arrival.physical, arrival.peer, header, outcome, fetched);
+  } else {
+    answer(arrival.physical, arrival.peer, header, outcome);
+  }
+}
+
 void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
   const MessageHeader& header = arrival.header;
   NetworkInterface& interface = arrival.interface;
@@ -297,38 +348,14 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
     return;
   }
 
-  std::byte fetched[largest_reply_bytes];
-  const bool moved = move_bytes(arrival, entry, placement, fetched);
-  Outcome outcome;
-  outcome.fail = moved ? PTL_NI_OK : PTL_NI_SEGV;
-  outcome.mlength = moved ? placement.mlength : 0;
-  outcome.offset = placement.offset;
-  outcome.list = entry.list;
-  if (unexpected != nullptr && !moved) {
-    unexpected->fail = PTL_NI_SEGV;
-    unexpected->mlength = 0;
-  }
-  const Delivery delivery{header,        arrival.initiator,
-                          arrival.uid,   entry.region.address(placement.offset),
-                          outcome.mlength, outcome.fail};
-  const PendingCount count =
-      report_delivery(interface, portal, entry, delivery, reservation.communication);
-  if (entry_is_used_up(entry)) {
-    unlink_entry(portal, entry);
-    settle_entry(interface, portal, entry, reservation.unlink);
-  } else if (reservation.unlink) {
-    portal.event_queue->queue.cancel_reservation();
-  }
-  portal.lock.unlock();
-
-  count.apply();
   if (header.kind == MessageKind::get || fetches(header.kind)) {
-    if (moved && outcome.mlength != 0) {
-      reply(arrival.physical, arrival.peer, header, outcome, fetched);
-      return;
-    }
+    deliver_and_reply(arrival, portal, entry, unexpected, placement, reservation);
+  } else {
+    const bool moved = move_in(arrival, entry, placement);
+    const Outcome outcome =
+        conclude(arrival, portal, entry, unexpected, placement, reservation, moved);
+    answer(arrival.physical, arrival.peer, header, outcome);
   }
-  answer(arrival.physical, arrival.peer, header, outcome);
 }
 
 void translate(Arrival& arrival) noexcept {
