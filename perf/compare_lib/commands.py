@@ -65,6 +65,9 @@ def finish(process, timeout_s=60):
     except subprocess.TimeoutExpired:
         stop(process)
         raise CommandError(f"no end within {timeout_s} s: {name}") from None
+    except BaseException:
+        stop(process)  # interrupted: nothing measured stays behind
+        raise
     if process.returncode != 0:
         raise CommandError(f"status {process.returncode} from {name}\n{(errors or output).strip()[-800:]}")
     return output
