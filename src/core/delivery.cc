@@ -138,17 +138,31 @@ ptl_event_kind_t overflow_event_kind(MessageKind kind) noexcept {
   }
 }
 
-ptl_event_t describe_unexpected(const NetworkInterface& interface,
-                                const UnexpectedHeader& header) noexcept {
-  ptl_event_t event{};
-  describe_message(interface, header.header, event);
-  event.start = header.start;
-  event.mlength = header.mlength;
-  event.initiator = header.initiator;
-  event.uid = header.uid;
-  event.ptl_list = PTL_OVERFLOW_LIST;
-  event.ni_fail_type = header.fail;
-  return event;
+ptl_event_t describe_unexpected(const NetworkInterface& interface, const UnexpectedHeader& header,
+                                ptl_event_kind_t type, void* user_ptr) noexcept {
+  ptl_process_t initiator{};
+  if (interface.logical()) {
+    initiator.rank = static_cast<ptl_rank_t>(header.source);
+  } else {
+    initiator.phys.nid = static_cast<ptl_nid_t>(header.source >> 32);
+    initiator.phys.pid = static_cast<ptl_pid_t>(header.source);
+  }
+  const bool atomic = header.kind != MessageKind::put && header.kind != MessageKind::get;
+  return {.start = header.start,
+          .user_ptr = user_ptr,
+          .hdr_data = header.owner_word,
+          .match_bits = interface.matching() ? header.match_bits : 0,
+          .rlength = header.rlength,
+          .mlength = header.mlength,
+          .remote_offset = header.remote_offset,
+          .initiator = initiator,
+          .uid = header.uid,
+          .pt_index = header.pt_index,
+          .type = type,
+          .ptl_list = PTL_OVERFLOW_LIST,
+          .ni_fail_type = static_cast<ptl_ni_fail_t>(header.fail),
+          .atomic_operation = atomic ? static_cast<ptl_op_t>(header.operation) : PTL_MIN,
+          .atomic_type = atomic ? static_cast<ptl_datatype_t>(header.datatype) : PTL_INT8_T};
 }
 
 void report_overflow(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
@@ -156,10 +170,8 @@ void report_overflow(NetworkInterface& interface, PortalEntry& portal, Unexpecte
   const bool ok = header.fail == PTL_NI_OK;
   if (portal.event_queue != nullptr && (claim.options & PTL_ME_EVENT_OVER_DISABLE) == 0 &&
       (!ok || (claim.options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0)) {
-    ptl_event_t event = describe_unexpected(interface, header);
-    event.type = overflow_event_kind(header.header.kind);
-    event.user_ptr = claim.user_ptr;
-    portal.event_queue->queue.post(event);
+    portal.event_queue->queue.post(describe_unexpected(
+        interface, header, overflow_event_kind(header.kind), claim.user_ptr));
   }
   if (claim.counter != nullptr) {
     if (claim.from_search) {

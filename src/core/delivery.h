@@ -81,9 +81,10 @@ void report_overflow(NetworkInterface& interface, PortalEntry& portal, Unexpecte
 void release_header(NetworkInterface& interface, PortalEntry& portal,
                     UnexpectedHeader& header) noexcept;
 
-// The event that tells of `header`, complete but for type and user_ptr.
+// The event that tells of `header`.
 [[nodiscard]] ptl_event_t describe_unexpected(const NetworkInterface& interface,
-                                              const UnexpectedHeader& header) noexcept;
+                                              const UnexpectedHeader& header,
+                                              ptl_event_kind_t type, void* user_ptr) noexcept;
 [[nodiscard]] ptl_event_kind_t overflow_event_kind(MessageKind kind) noexcept;
 
 }  // namespace lintel

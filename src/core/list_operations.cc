@@ -59,13 +59,18 @@ void claim_header(NetworkInterface& interface, PortalEntry& portal, UnexpectedHe
 // What a new priority entry finds in the unexpected list. True: the entry is used up and is not to be
 // linked.
 bool claim_unexpected(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept {
-  const UnexpectedHeader::Claim claim{entry.options, entry.user_ptr, entry.counter, false};
+  const UnexpectedHeader::Claim claim{entry.options, false, entry.user_ptr, entry.counter};
+  if (entry.has(PTL_ME_USE_ONCE)) {
+    UnexpectedNode* node = portal.unexpected.find_first(entry.criteria);
+    if (node == nullptr) return false;
+    claim_header(interface, portal, static_cast<UnexpectedHeader&>(*node), claim);
+    return true;
+  }
   UnexpectedList::Matches matches(portal.unexpected, entry.criteria);
   while (UnexpectedNode* node = matches.next()) {
     auto& header = static_cast<UnexpectedHeader&>(*node);
-    const uint64_t rlength = header.header.length();
+    const uint64_t rlength = header.rlength;
     claim_header(interface, portal, header, claim);
-    if (entry.has(PTL_ME_USE_ONCE)) return true;
     // Locally managed entries may account for what they have missed (spec 3.12.2).
     if (entry.has(PTL_ME_LOCAL_INC_UH_RLENGTH) && entry.has(PTL_ME_MANAGE_LOCAL)) {
       const uint64_t length = entry.region.length();
@@ -193,13 +198,12 @@ int search_unexpected(NetworkInterface& interface, const EntryArguments& argumen
     auto& header = static_cast<UnexpectedHeader&>(*node);
     if (operation == PTL_SEARCH_DELETE) {
       claim_header(interface, *portal, header,
-                   {options, arguments.user_ptr, arguments.counter, true});
+                   {options, true, arguments.user_ptr, arguments.counter});
     } else {
       if (tells && (options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0) {
-        ptl_event_t event = describe_unexpected(interface, header);
-        event.type = PTL_EVENT_SEARCH;
-        event.user_ptr = arguments.user_ptr;
-        event.ni_fail_type = PTL_NI_OK;
+        ptl_event_t event =
+            describe_unexpected(interface, header, PTL_EVENT_SEARCH, arguments.user_ptr);
+        event.ni_fail_type = PTL_NI_OK;  // the search itself succeeded
         portal->event_queue->queue.post(event);
       }
       if (arguments.counter != nullptr) arguments.counter->add_success(1);

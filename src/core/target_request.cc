@@ -170,9 +170,14 @@ UnexpectedHeader* record_header(const Arrival& arrival, ListEntry& entry, const 
   record.start = entry.region.address(placement.offset);
   record.mlength = placement.mlength;
   record.fail = PTL_NI_OK;
-  record.initiator = arrival.initiator;
   record.uid = arrival.uid;
-  record.header = arrival.header;
+  record.kind = arrival.header.kind;
+  record.operation = arrival.header.operation;
+  record.datatype = arrival.header.modes & 0xf;
+  record.pt_index = arrival.header.pt_index;
+  record.rlength = arrival.header.length();
+  record.remote_offset = arrival.header.remote_offset;
+  record.owner_word = arrival.header.hdr_data;
   ++entry.unexpected_headers;
   InterfaceStatus& status = arrival.interface.status;
   const uint64_t depth = status.unexpected_depth.fetch_add(1, std::memory_order_relaxed) + 1;

@@ -86,7 +86,7 @@ void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
     --entry.operations;
     if (UnexpectedHeader* unexpected = transfer.unexpected; unexpected != nullptr) {
       unexpected->arriving = false;
-      unexpected->fail = outcome.fail;
+      unexpected->fail = static_cast<uint8_t>(outcome.fail);
       unexpected->mlength = outcome.mlength;
       if (unexpected->claimed) report_overflow(interface, portal, *unexpected, unexpected->claim);
     }

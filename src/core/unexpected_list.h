@@ -24,9 +24,7 @@ struct UnexpectedNode {
   uint64_t source = 0;
   UnexpectedNode* next_in_list = nullptr;
   UnexpectedNode* previous_in_list = nullptr;
-  // One bit for each index of the list.
-  uint8_t indexed_by = 0;
-  uint8_t leads_in = 0;
+  uint64_t owner_word = 0;  // not the list's: eight bytes on the line that every claim touches
   // Headers with the same key under the shape of one index form a ring in arrival order. The first
   // of them leads: it alone is in a bucket.
   struct Links {
@@ -35,7 +33,12 @@ struct UnexpectedNode {
     UnexpectedNode* next_in_bucket;
   };
   Links links[unexpected_shapes];  // valid where indexed_by says so
+  // One bit for each index of the list.
+  uint8_t indexed_by = 0;
+  uint8_t leads_in = 0;
 };
+static_assert(offsetof(UnexpectedNode, links) + sizeof(UnexpectedNode::Links) == 64,
+              "a list with one index works on one cache line per header");
 
 class UnexpectedIndexes;
 
