@@ -1,0 +1,179 @@
+// Targets that take nothing for a while, and systems that give nothing more.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "support/interface.h"
+#include "support/memory.h"
+#include "support/objects.h"
+#include "support/ranks.h"
+#include "support/text.h"
+
+namespace lintel::test {
+namespace {
+
+constexpr ptl_pt_index_t pt_index = 4;
+
+// spec 2.9, 3.13.3, 3.15.2
+TEST(ExhaustionTest, SendsToAStoppedProcessReturnAndCompleteWhenItContinues) {
+  run_ranks(2, [](Rank& rank) {
+    constexpr ptl_size_t count = 20'000;
+    constexpr ptl_size_t size = 200;
+    std::vector<std::byte> memory(1000 * size);
+    const Interface interface(rank, matching_physical);
+    if (rank.index() == 1) {
+      ptl_pt_index_t index = 0;
+      must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
+      interface.append(pt_index, {.start = memory.data(),
+                                  .length = memory.size(),
+                                  .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
+      rank.publish(1, getpid());
+    }
+    rank.barrier();
+    if (rank.index() == 0) {
+      const pid_t target = rank.published<pid_t>(1, 1);
+      fill(memory, 4);
+      const Counter acks(interface.handle());
+      const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE,
+                                  acks.handle());
+      const auto put = [&](ptl_size_t i) {
+        must(PtlPut(descriptor.handle(), i % 1000 * size, size, PTL_CT_ACK_REQ,
+                    interface.address(1), pt_index, 0, i % 1000 * size, nullptr, 0));
+      };
+      put(0);
+      acks.expect(1);
+      ASSERT_EQ(::kill(target, SIGSTOP), 0);
+      for (ptl_size_t i = 1; i < count; ++i) put(i);  // no call may wait for the target
+      ASSERT_EQ(::kill(target, SIGCONT), 0);
+      acks.expect(count);
+    }
+    rank.barrier();
+    if (rank.index() == 1) expect_pattern(memory, 4);
+  });
+}
+
+// spec 2.9, 3.15.3
+TEST(ExhaustionTest, ThousandsOfGetsInFlightToAStoppedProcessComplete) {
+  run_ranks(2, [](Rank& rank) {
+    constexpr ptl_size_t count = 5'000;
+    std::vector<std::byte> memory(count * 8);
+    const Interface interface(rank, nonmatching_physical);
+    if (rank.index() == 1) {
+      fill(memory, 9);
+      ptl_pt_index_t index = 0;
+      must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
+      interface.append(pt_index, {.start = memory.data(),
+                                  .length = memory.size(),
+                                  .options = PTL_LE_OP_GET | PTL_LE_EVENT_LINK_DISABLE});
+      rank.publish(1, getpid());
+    }
+    rank.barrier();
+    if (rank.index() == 0) {
+      const pid_t target = rank.published<pid_t>(1, 1);
+      const Counter replies(interface.handle());
+      const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_CT_REPLY, PTL_EQ_NONE,
+                                  replies.handle());
+      ASSERT_EQ(::kill(target, SIGSTOP), 0);
+      for (ptl_size_t i = 0; i < count; ++i) {
+        must(PtlGet(descriptor.handle(), 8 * i, 8, interface.address(1), pt_index, 0, 8 * i,
+                    nullptr));
+      }
+      ASSERT_EQ(::kill(target, SIGCONT), 0);
+      replies.expect(count);
+      expect_pattern(memory, 9);
+    }
+    rank.barrier();
+  });
+}
+
+// spec 3.15.2, 3.15.3, 2.9
+TEST(ExhaustionTest, BothSidesFloodEachOtherWithoutDeadlock) {
+  run_ranks(2, [](Rank& rank) {
+    constexpr ptl_size_t count = 10'000;
+    std::vector<std::byte> memory(8192);
+    const Interface interface(rank, matching_physical);
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
+    interface.append(pt_index,
+                     {.start = memory.data(),
+                      .length = memory.size(),
+                      .options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE});
+    std::vector<std::byte> buffer(8192);
+    const Counter ended(interface.handle());
+    const Descriptor descriptor(interface.handle(), buffer,
+                                PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY, PTL_EQ_NONE,
+                                ended.handle());
+    rank.barrier();
+    for (ptl_size_t i = 0; i < count; ++i) {
+      const ptl_process_t other = interface.address(1 - rank.index());
+      must(PtlPut(descriptor.handle(), 0, i % 5 == 0 ? 4000 : 40, PTL_CT_ACK_REQ, other, pt_index,
+                  0, 0, nullptr, 0));
+      must(PtlGet(descriptor.handle(), 0, i % 7 == 0 ? 8192 : 16, other, pt_index, 0, 0, nullptr));
+    }
+    ended.expect(2 * count);
+    rank.barrier();
+  });
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Sanitizers need address space of their own without bounds: without them only.
+std::size_t address_space_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t pages = 0;
+  statm >> pages;
+  return pages * 4096;
+}
+
+// spec 3.6.2
+TEST(ExhaustionTest, WithoutAddressSpaceTheInterfaceIsRefused) {
+  run_ranks(1, [](Rank& rank) {
+    rank.initialise();
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+    for (const std::size_t allowance_kib : {64u, 1024u, 4096u, 16384u, 32768u}) {
+      const rlimit tight{address_space_bytes() + allowance_kib * 1024, before.rlim_max};
+      ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
+      ptl_handle_ni_t handle = PTL_INVALID_HANDLE;
+      const int code = PtlNIInit(PTL_IFACE_DEFAULT, matching_physical.options(), PTL_PID_ANY,
+                                 nullptr, nullptr, &handle);
+      if (code == PTL_OK) must(PtlNIFini(handle));
+      ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+      EXPECT_TRUE(code == PTL_OK || code == PTL_NO_SPACE) << return_code_name(code);
+    }
+    const Interface interface(matching_physical, {});  // with room again it works
+    const Counter counter(interface.handle());
+    counter.add(1);
+    counter.expect(1);
+  });
+}
+#endif
+
+// spec 3.6.2
+TEST(ExhaustionTest, WithoutFileDescriptorsTheInterfaceIsRefused) {
+  run_ranks(1, [](Rank& rank) {
+    rank.initialise();
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit none{3, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    ptl_handle_ni_t handle = PTL_INVALID_HANDLE;
+    const int code = PtlNIInit(PTL_IFACE_DEFAULT, matching_physical.options(), PTL_PID_ANY, nullptr,
+                               nullptr, &handle);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_TRUE(code == PTL_OK || code == PTL_NO_SPACE) << return_code_name(code);
+    if (code != PTL_OK) {
+      const Interface interface(matching_physical, {});
+      const Counter counter(interface.handle());
+      counter.add(1);
+      counter.expect(1);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace lintel::test

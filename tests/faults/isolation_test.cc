@@ -1,0 +1,94 @@
+// Processes of other jobs and other users are refused.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "support/interface.h"
+#include "support/memory.h"
+#include "support/objects.h"
+#include "support/ranks.h"
+#include "support/text.h"
+
+namespace lintel::test {
+namespace {
+
+constexpr ptl_pt_index_t pt_index = 4;
+
+// Rank 0 puts to and gets from rank 1, which accepts everybody's; what do the operations report?
+void expect_outcome(const std::function<void(Rank&)>& before, ptl_ni_fail_t outcome) {
+  run_ranks(2, [&](Rank& rank) {
+    before(rank);
+    std::vector<std::byte> memory(64);
+    const Interface interface(rank, matching_physical);
+    const EventQueue events(interface.handle());
+    if (rank.index() == 1) {
+      fill(memory, 3);
+      ptl_pt_index_t index = 0;
+      must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+      interface.append(pt_index,
+                       {.start = memory.data(),
+                        .length = memory.size(),
+                        .options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE |
+                                   PTL_ME_EVENT_COMM_DISABLE});
+    }
+    rank.barrier();
+    if (rank.index() == 0) {
+      const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
+      const auto end = [&] {
+        ptl_event_t event = events.next();
+        while (event.type == PTL_EVENT_SEND && event.ni_fail_type == PTL_NI_OK)
+          event = events.next();
+        return fail_name(event.ni_fail_type);
+      };
+      must(PtlGet(descriptor.handle(), 0, 64, interface.address(1), pt_index, 0, 0, nullptr));
+      EXPECT_EQ(end(), fail_name(outcome));
+      if (outcome != PTL_NI_OK) expect_bytes(memory, std::byte{0});
+      must(PtlPut(descriptor.handle(), 0, 64, PTL_ACK_REQ, interface.address(1), pt_index, 0, 0,
+                  nullptr, 0));
+      EXPECT_EQ(end(), fail_name(outcome));
+    }
+    rank.barrier();
+    if (rank.index() == 1) expect_pattern(memory, 3);
+  });
+}
+
+// spec 2.5, 3.8
+TEST(IsolationTest, TheSameJobKeyAdmits) {
+  expect_outcome([](Rank&) { setenv("PTL_JOB_KEY", "a shared secret", 1); }, PTL_NI_OK);
+}
+
+// spec 2.5, 3.8
+TEST(IsolationTest, AnotherJobKeyIsRefused) {
+  expect_outcome(
+      [](Rank& rank) {
+        setenv("PTL_JOB_KEY", rank.index() == 0 ? "one secret" : "another secret", 1);
+      },
+      PTL_NI_UNDELIVERABLE);
+}
+
+// spec 2.5, 3.8
+TEST(IsolationTest, AMissingJobKeyIsRefused) {
+  expect_outcome(
+      [](Rank& rank) {
+        if (rank.index() == 1) setenv("PTL_JOB_KEY", "a secret", 1);
+      },
+      PTL_NI_UNDELIVERABLE);
+}
+
+// spec 2.5, 3.8
+TEST(IsolationTest, AnotherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user for this test";
+  expect_outcome(
+      [](Rank& rank) {
+        constexpr uid_t nobody = 65534;
+        if (rank.index() == 0) {
+          ASSERT_EQ(setgid(nobody), 0);
+          ASSERT_EQ(setuid(nobody), 0);
+        }
+      },
+      PTL_NI_UNDELIVERABLE);
+}
+
+}  // namespace
+}  // namespace lintel::test

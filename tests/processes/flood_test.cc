@@ -1,0 +1,198 @@
+// More messages than a target can take: floods with flow control and recovery, unexpected storms.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "support/interface.h"
+#include "support/memory.h"
+#include "support/objects.h"
+#include "support/ranks.h"
+#include "support/text.h"
+
+namespace lintel::test {
+namespace {
+
+constexpr ptl_pt_index_t pt_index = 4;
+
+// Flags of a sender.
+constexpr int refused_flag = 0;
+constexpr int done_flag = 1;
+
+class FloodTest : public testing::TestWithParam<InterfaceKind> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, FloodTest, testing::ValuesIn(all_interface_kinds),
+                         [](const auto& info) { return info.param.name(); });
+
+// What a sender of the flood does: repeats what was refused until all has been taken, keeping the
+// order. hdr_data says which sender and which message.
+void send_until_taken(Rank& rank, const Interface& interface, uint64_t messages, uint64_t window) {
+  std::vector<std::byte> payload(64);
+  fill(payload, static_cast<uint32_t>(rank.index()));
+  const EventQueue events(interface.handle(), 4 * window);
+  const Descriptor descriptor(interface.handle(), payload, PTL_MD_EVENT_SEND_DISABLE,
+                              events.handle());
+  uint64_t taken = 0;
+  while (taken < messages) {
+    const uint64_t burst = std::min(window, messages - taken);
+    for (uint64_t i = taken; i < taken + burst; ++i) {
+      must(PtlPut(descriptor.handle(), 0, payload.size(), PTL_ACK_REQ, interface.address(0),
+                  pt_index, 0, 0, tag(i), static_cast<uint64_t>(rank.index()) << 32u | i));
+    }
+    // Only the messages before the first one refused may count: those after it that were taken
+    // come again, and the receiver knows them by their number.
+    uint64_t first_refused = taken + burst;
+    for (uint64_t n = 0; n < burst; ++n) {
+      const ptl_event_t event = events.next();
+      EXPECT_EQ(event.type, PTL_EVENT_ACK);
+      if (event.ni_fail_type == PTL_NI_OK) continue;
+      EXPECT_EQ(fail_name(event.ni_fail_type), "PTL_NI_PT_DISABLED");
+      rank.raise(refused_flag);
+      first_refused = std::min<uint64_t>(first_refused, tag_of(event.user_ptr));
+    }
+    taken = first_refused;
+  }
+}
+
+// spec 2.8
+TEST_P(FloodTest, FlowControlRefusesAndNothingIsLostInTheEnd) {
+  run_ranks(4, [&](Rank& rank) {
+    constexpr uint64_t messages = 2000;
+    const Interface interface(rank, GetParam());
+    const auto senders = static_cast<uint64_t>(rank.count()) - 1;
+    if (rank.index() == 0) {
+      const EventQueue events(interface.handle(), 64);
+      ptl_pt_index_t index = 0;
+      must(PtlPTAlloc(interface.handle(), PTL_PT_FLOWCTRL, events.handle(), pt_index, &index));
+      std::vector<std::byte> memory(64);
+      interface.append(pt_index, {.start = memory.data(),
+                                  .length = memory.size(),
+                                  .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
+      rank.barrier();
+      std::vector<std::vector<bool>> seen(senders + 1, std::vector<bool>(messages));
+      uint64_t distinct = 0;
+      uint64_t disabled = 0;
+      // The queue is left alone until it has overflowed.
+      rank.await_condition("waiting for a message to be refused", [&] {
+        for (int sender = 1; sender < rank.count(); ++sender) {
+          if (rank.flag(sender, refused_flag) != 0) return true;
+        }
+        return false;
+      });
+      while (distinct < senders * messages) {
+        const ptl_event_t event = events.next();
+        if (event.type == PTL_EVENT_PT_DISABLED) {
+          ++disabled;
+          must(PtlPTEnable(interface.handle(), pt_index));
+          continue;
+        }
+        EXPECT_EQ(event.type, PTL_EVENT_PUT);
+        EXPECT_EQ(event.mlength, 64u);
+        auto cell = seen.at(event.hdr_data >> 32u).begin() +
+                    static_cast<std::ptrdiff_t>(event.hdr_data & 0xffffffffu);
+        distinct += *cell ? 0 : 1;
+        *cell = true;
+      }
+      EXPECT_GT(disabled, 0u);
+      // Senders may still be repeating messages that had been taken already.
+      rank.await_condition("waiting for the senders to finish", [&] {
+        ptl_event_t event{};
+        while (PtlEQGet(events.handle(), &event) == PTL_OK) {
+          if (event.type == PTL_EVENT_PT_DISABLED) must(PtlPTEnable(interface.handle(), pt_index));
+        }
+        for (int sender = 1; sender < rank.count(); ++sender) {
+          if (rank.flag(sender, done_flag) == 0) return false;
+        }
+        return true;
+      });
+      EXPECT_EQ(interface.status(PTL_SR_PERMISSION_VIOLATIONS), 0);
+    } else {
+      rank.barrier();
+      send_until_taken(rank, interface, messages, 500);
+      rank.raise(done_flag);
+    }
+    rank.barrier();
+  });
+}
+
+// spec 2.5, 2.7.4, 3.6.1
+TEST_P(FloodTest, AHundredThousandUnexpectedMessagesAreClaimedInOrder) {
+  run_ranks(3, [&](Rank& rank) {
+    constexpr uint64_t messages = 50'000;
+    const Interface interface(rank, GetParam());
+    if (rank.index() == 0) {
+      const EventQueue events(interface.handle(), 1024);
+      ptl_pt_index_t index = 0;
+      must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+      std::vector<std::byte> memory(64);
+      interface.append(pt_index,
+                       {.start = memory.data(),
+                        .length = memory.size(),
+                        .options = PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE |
+                                   PTL_ME_EVENT_LINK_DISABLE,
+                        .ignore_bits = ~ptl_match_bits_t{0}},
+                       PTL_OVERFLOW_LIST);
+      rank.barrier();
+      rank.barrier();  // all of them have arrived
+      EXPECT_EQ(interface.status(PTL_SR_DROP_COUNT), 0);
+      std::vector<uint64_t> next(3);
+      for (uint64_t i = 0; i < 2 * messages; ++i) {
+        const auto wanted = static_cast<ptl_match_bits_t>(1 + i % 2);
+        interface.append(pt_index, {.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE |
+                                               PTL_ME_EVENT_LINK_DISABLE |
+                                               PTL_ME_EVENT_UNLINK_DISABLE,
+                                    .match_bits = wanted});
+        const ptl_event_t event = events.expect(PTL_EVENT_PUT_OVERFLOW);
+        const uint64_t sender = event.hdr_data >> 32u;
+        if (GetParam().matching) {
+          EXPECT_EQ(sender, wanted);
+        }
+        EXPECT_EQ(event.hdr_data & 0xffffffffu, next.at(sender)++);
+      }
+    } else {
+      rank.barrier();
+      std::vector<std::byte> payload(16);
+      const auto self = static_cast<uint64_t>(rank.index());
+      const Counter acks(interface.handle());
+      const Descriptor descriptor(interface.handle(), payload, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE,
+                                  acks.handle());
+      for (uint64_t i = 0; i < messages; ++i) {
+        must(PtlPut(descriptor.handle(), 0, payload.size(), PTL_CT_ACK_REQ, interface.address(0),
+                    pt_index, self, 0, nullptr, self << 32u | i));
+      }
+      acks.expect(messages);
+      rank.barrier();
+    }
+    rank.barrier();
+  });
+}
+
+// spec 3.13.3, 4.2.1
+TEST_P(FloodTest, ThousandsOfSendsThatNobodyWaitsForComplete) {
+  run_ranks(2, [&](Rank& rank) {
+    constexpr uint64_t messages = 60'000;
+    const Interface interface(rank, GetParam());
+    std::vector<std::byte> memory(256);
+    if (rank.index() == 1) {
+      ptl_pt_index_t index = 0;
+      must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
+      interface.append(pt_index, {.start = memory.data(),
+                                  .length = memory.size(),
+                                  .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
+    }
+    rank.barrier();
+    if (rank.index() == 0) {
+      const Counter acks(interface.handle());
+      const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE,
+                                  acks.handle());
+      // The target makes no call meanwhile, and this process does not look at its counter.
+      for (uint64_t i = 0; i < messages; ++i) {
+        must(PtlPut(descriptor.handle(), 0, i % 257, PTL_CT_ACK_REQ, interface.address(1),
+                    pt_index, 0, 0, nullptr, 0));
+      }
+      acks.expect(messages);
+    }
+    rank.barrier();
+  });
+}
+
+}  // namespace
+}  // namespace lintel::test

@@ -1,0 +1,258 @@
+// Progress without the application's help, and what a process costs that does nothing.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "support/interface.h"
+#include "support/memory.h"
+#include "support/objects.h"
+#include "support/ranks.h"
+#include "support/text.h"
+
+namespace lintel::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr ptl_pt_index_t pt_index = 4;
+
+constexpr int served_flag = 0;
+
+// Busy with numbers, not with Portals, until the other rank says that it has been served.
+void compute_until_served(Rank& rank, int other) {
+  const auto give_up = Clock::now() + wait_deadline;
+  volatile double x = 1.0;
+  while (rank.flag(other, served_flag) == 0) {
+    for (int i = 0; i < 1000; ++i) x = x * 1.0000001 + 0.5;
+    ASSERT_LT(Clock::now(), give_up) << "the other rank was not served while this one computed";
+  }
+}
+
+class ProgressTest : public testing::TestWithParam<InterfaceKind> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, ProgressTest, testing::ValuesIn(all_interface_kinds),
+                         [](const auto& info) { return info.param.name(); });
+
+// Rank 0 works on the memory of rank 1, which computes and makes no call.
+void serve_while_computing(InterfaceKind kind, const RunOptions& options, std::size_t bytes,
+                           const std::function<void(Interface&, const EventQueue&)>& work) {
+  run_ranks(2, options, [&](Rank& rank) {
+    std::vector<std::byte> memory(bytes);
+    Interface interface(rank, kind);
+    if (rank.index() == 1) {
+      fill(memory, 12);
+      ptl_pt_index_t index = 0;
+      must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
+      interface.append(pt_index,
+                       {.start = memory.data(),
+                        .length = memory.size(),
+                        .options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE});
+    }
+    rank.barrier();
+    if (rank.index() == 1) {
+      compute_until_served(rank, 0);
+    } else {
+      const EventQueue events(interface.handle());
+      work(interface, events);
+      rank.raise(served_flag);
+    }
+    rank.barrier();
+  });
+}
+
+void get_and_verify(Interface& interface, const EventQueue& events, std::size_t bytes) {
+  std::vector<std::byte> fetched(bytes);
+  Descriptor destination(interface.handle(), fetched, 0, events.handle());
+  must(PtlGet(destination.handle(), 0, bytes, interface.address(1), pt_index, 0, 0, nullptr));
+  events.expect(PTL_EVENT_REPLY);
+  expect_pattern(fetched, 12);
+  destination.release();
+}
+
+// spec 1.6, 3.15.3
+TEST_P(ProgressTest, AGetCompletesWhileItsTargetComputes) {
+  for (const std::size_t bytes : {8u, 5000u, 4u << 20u}) {
+    serve_while_computing(GetParam(), {}, bytes, [&](Interface& interface, const EventQueue& events) {
+      for (int i = 0; i < 10; ++i) get_and_verify(interface, events, bytes);
+    });
+  }
+}
+
+// spec 1.6, 3.15.3
+TEST_P(ProgressTest, AGetCompletesWhileItsTargetComputesWithoutDirectAccess) {
+  const RunOptions options{.environment = {{"PTL_SHM_CMA", "0"}}};
+  serve_while_computing(GetParam(), options, 4u << 20u,
+                        [&](Interface& interface, const EventQueue& events) {
+                          get_and_verify(interface, events, 4u << 20u);
+                        });
+}
+
+// spec 1.6, 3.15.2, 3.15.6
+TEST_P(ProgressTest, PutsAndAtomicsCompleteWhileTheirTargetComputes) {
+  serve_while_computing(GetParam(), {}, 4096, [](Interface& interface, const EventQueue& events) {
+    std::vector<std::byte> memory(4096);
+    const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_SEND_DISABLE,
+                                events.handle());
+    for (int i = 0; i < 20; ++i) {
+      must(PtlPut(descriptor.handle(), 0, 2000, PTL_ACK_REQ, interface.address(1), pt_index, 0, 0,
+                  nullptr, 0));
+      events.expect(PTL_EVENT_ACK);
+      must(PtlFetchAtomic(descriptor.handle(), 1024, descriptor.handle(), 0, 64,
+                          interface.address(1), pt_index, 0, 0, nullptr, 0, PTL_SUM, PTL_INT64_T));
+      events.expect(PTL_EVENT_REPLY);
+    }
+  });
+}
+
+// spec 1.6, 3.16
+TEST_P(ProgressTest, TriggeredOperationsFireInAProcessThatComputes) {
+  run_ranks(2, [&](Rank& rank) {
+    std::vector<std::byte> memory(64);
+    const Interface interface(rank, GetParam());
+    const EventQueue events(interface.handle());
+    const Counter arrived(interface.handle());
+    const Descriptor descriptor(interface.handle(), memory);
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+    interface.append(pt_index, {.start = memory.data(),
+                                .length = memory.size(),
+                                .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE |
+                                           PTL_ME_EVENT_CT_COMM,
+                                .counter = arrived.handle()});
+    constexpr ptl_size_t rounds = 20;
+    if (rank.index() == 1) {
+      for (ptl_size_t i = 1; i <= rounds; ++i) {
+        must(PtlTriggeredPut(descriptor.handle(), 0, 8, PTL_NO_ACK_REQ, interface.address(0),
+                             pt_index, 0, 0, nullptr, i, arrived.handle(), i));
+      }
+    }
+    rank.barrier();
+    if (rank.index() == 1) {
+      compute_until_served(rank, 0);
+    } else {
+      for (ptl_size_t i = 1; i <= rounds; ++i) {
+        must(PtlPut(descriptor.handle(), 0, 8, PTL_NO_ACK_REQ, interface.address(1), pt_index, 0, 0,
+                    nullptr, 0));
+        EXPECT_EQ(events.expect(PTL_EVENT_PUT).hdr_data, i);
+      }
+      rank.raise(served_flag);
+    }
+    rank.barrier();
+  });
+}
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// A process that sleeps for a second with this interface open; after some traffic, if so.
+void expect_idle(InterfaceKind kind, bool after_traffic) {
+  run_ranks(2, [&](Rank& rank) {
+    std::vector<std::byte> memory(64);
+    const Interface interface(rank, kind);
+    const EventQueue events(interface.handle());
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+    interface.append(pt_index, {.start = memory.data(),
+                                .length = memory.size(),
+                                .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
+    rank.barrier();
+    if (after_traffic) {
+      const Descriptor source(interface.handle(), memory);
+      for (int i = 0; i < 100; ++i) {
+        must(PtlPut(source.handle(), 0, 64, PTL_NO_ACK_REQ, interface.address(1 - rank.index()),
+                    pt_index, 0, 0, nullptr, 0));
+        events.expect(PTL_EVENT_PUT);
+      }
+    }
+    rank.barrier();
+    std::this_thread::sleep_for(Milliseconds(200));  // whatever winds down has done so
+    const double before = cpu_seconds();
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    const double used = cpu_seconds() - before;
+    EXPECT_LT(used, 0.005 * slowdown) << "seconds of processor time in an idle second";
+    rank.barrier();
+  });
+}
+
+class CostTest : public testing::Test {};
+
+// spec 1.6
+TEST_F(CostTest, AnIdleProcessUsesNoProcessor) { expect_idle(matching_physical, false); }
+
+// spec 1.6
+TEST_F(CostTest, AProcessThatHasTalkedIsIdleAgain) { expect_idle(matching_physical, true); }
+
+// spec 3.13.8, 1.6
+TEST_F(CostTest, AWaitingThreadFallsAsleep) {
+  run_ranks(1, [](Rank& rank) {
+    const Interface interface(rank, matching_physical);
+    const EventQueue events(interface.handle());
+    const Counter counter(interface.handle());
+    std::thread waiter = start_thread([&] {
+      ptl_ct_event_t value{};
+      must(PtlCTWait(counter.handle(), 1, &value));
+    });
+    std::this_thread::sleep_for(Milliseconds(200));
+    const double before = cpu_seconds();
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    const double used = cpu_seconds() - before;
+    EXPECT_LT(used, 0.05 * slowdown) << "seconds of processor time in a second of waiting";
+    counter.add(1);
+    waiter.join();
+  });
+}
+
+std::size_t resident_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word != "VmRSS:") continue;
+    std::size_t kib = 0;
+    status >> kib;
+    return kib;
+  }
+  return 0;
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// The sanitizers' own memory is not the library's: without them only.
+// spec 3.6.2
+TEST_F(CostTest, ResidentMemoryStaysSmall) {
+  run_ranks(4, [](Rank& rank) {
+    std::vector<std::byte> memory(64);
+    const Interface interface(rank, matching_physical);
+    const EventQueue events(interface.handle());
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+    interface.append(pt_index, {.start = memory.data(),
+                                .length = memory.size(),
+                                .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
+    rank.barrier();
+    const std::size_t opened = resident_kib();
+    EXPECT_GT(opened, 0u);
+    EXPECT_LT(opened, 24u * 1024);
+    // Messages to and from all the others do not change that.
+    const Descriptor source(interface.handle(), memory);
+    for (int round = 0; round < 200; ++round) {
+      for (int to = 0; to < rank.count(); ++to) {
+        must(PtlPut(source.handle(), 0, 64, PTL_NO_ACK_REQ, interface.address(to), pt_index, 0, 0,
+                    nullptr, 0));
+      }
+      for (int from = 0; from < rank.count(); ++from) events.expect(PTL_EVENT_PUT);
+    }
+    EXPECT_LT(resident_kib(), 24u * 1024);
+    rank.barrier();
+  });
+}
+#endif
+
+}  // namespace
+}  // namespace lintel::test
