@@ -106,7 +106,7 @@ void queue_operation(PhysicalInterface& physical, Peer& peer, const Request& req
 
 void help_sending(PhysicalInterface& physical, const Peer& peer) noexcept {
   physical.kick();
-  for (unsigned i = 0; i < help_rounds && peer.queue_length > long_queue; ++i) {
+  for (unsigned i = 0; i < help_rounds && peer.queue_length.load(std::memory_order_relaxed) > long_queue; ++i) {
     sched_yield();
     physical.kick();
   }
@@ -127,7 +127,7 @@ int start_request(NetworkInterface& interface, const Request& request) noexcept 
     header.modes &= 0xf;  // nobody would hear it (spec 3.15.2)
 
   Peer* peer = descriptor.recent_peer.load(std::memory_order_relaxed);
-  if (peer == nullptr || !(peer->id == target) || peer->failed.load(std::memory_order_relaxed))
+  if (peer == nullptr || !(peer->id == target) || peer->failed.load(std::memory_order_acquire))
       [[unlikely]] {
     peer = physical.peer_for(target);
     if (peer == nullptr) {

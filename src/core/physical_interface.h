@@ -60,8 +60,7 @@ class PhysicalInterface final : public MessageSink {
   // (connection path then). nullptr: no transport reaches it.
   [[nodiscard]] Peer* peer_for(ProcessId id) noexcept {
     Peer* peer = peers_.find(id);
-    if (peer != nullptr && !peer->failed.load(std::memory_order_relaxed)) [[likely]]
-      return peer;
+    if (peer != nullptr && !peer->failed.load(std::memory_order_acquire)) [[likely]] return peer;
     return connect(id);
   }
 
@@ -179,7 +178,8 @@ class PhysicalInterface final : public MessageSink {
   std::atomic<bool> in_process_sends_{false};
   std::atomic<NetworkInterface*> logical_[logical_interfaces] = {};
   PeerTable peers_;
-  std::mutex connect_mutex_;
+  // Recursive: what a failing peer's events set off may connect to another.
+  std::recursive_mutex connect_mutex_;
   Doorbell private_doorbell_;
   Doorbell* doorbell_ = &private_doorbell_;
   WaitGate gate_;

@@ -71,7 +71,9 @@ void Waiter::yield_if_crowded() noexcept {
 Waiter::Pause Waiter::pause(Condition ready) noexcept {
   if (portals_aborted.load(std::memory_order_relaxed)) return Pause::give_up;
   const uint64_t now = now_ns();
-  if (started_ns_ == 0) started_ns_ = now;
+  // While messages come in, though not yet the one waited for, it is too early to sleep.
+  if (started_ns_ == 0 || progressed_) started_ns_ = now;
+  progressed_ = false;
   if (now >= deadline_ns_) return Pause::give_up;
   if (interface_.exclusive_requests_.load(std::memory_order_relaxed) != 0) step_aside();
   if (holds_token_) interface_.note_application_poll();

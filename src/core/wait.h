@@ -27,7 +27,11 @@ class Waiter {
   // the wait is over. What this thread's own polls did not bring comes from other threads, and is
   // looked for less often.
   bool step() noexcept {
-    if (holds_token_) [[likely]] return interface_.poll_once() != 0;
+    if (holds_token_) [[likely]] {
+      if (interface_.poll_once() == 0) return false;
+      progressed_ = true;
+      return true;
+    }
     spin_hint();
     if ((++steps_without_token_ & 15) == 0) try_token();
     return true;
@@ -56,6 +60,7 @@ class Waiter {
   unsigned steps_without_token_ = 0;
   bool holds_token_;
   bool wants_token_ = false;
+  bool progressed_ = false;  // since the last pause
   bool slept_as_poller_ = false;
 };
 
