@@ -21,18 +21,38 @@
 namespace lintel::perf {
 namespace {
 
+// Where this process is among those on its node.
+struct LocalPlace {
+  unsigned rank;
+  unsigned processes;
+};
+
+LocalPlace local_place(const JobPlace& job) {
+  LocalPlace local{0, 0};
+  const ptl_nid_t own = job.processes[job.rank].phys.nid;
+  for (unsigned rank = 0; rank < job.processes.size(); ++rank) {
+    if (job.processes[rank].phys.nid != own) continue;
+    ++local.processes;
+    if (rank < job.rank) ++local.rank;
+  }
+  return local;
+}
+
 // Before Portals starts threads, so that they share the core with the thread that makes the calls.
 std::string pin_to_own_core(const Settings& settings, const tools::Machine& machine,
-                            unsigned local_rank, unsigned local_processes) {
+                            LocalPlace place) {
   const auto& cores = machine.cpus_allowed;
   if (settings.pinning == Pinning::off) return "not pinned (--no-pin)";
-  if (local_processes > cores.size()) return "not pinned, since there are more than cores";
+  if (place.processes > cores.size()) {
+    return "not pinned: " + std::to_string(place.processes) + " processes may use " +
+           std::to_string(cores.size()) + (cores.size() == 1 ? " core" : " cores");
+  }
   cpu_set_t own;
   CPU_ZERO(&own);
-  CPU_SET(cores[local_rank], &own);
+  CPU_SET(cores[place.rank], &own);
   if (sched_setaffinity(0, sizeof own, &own) != 0) return "not pinned: the kernel refused";
   std::string text = "pinned to cores ";
-  for (unsigned i = 0; i < local_processes; ++i) {
+  for (unsigned i = 0; i < place.processes; ++i) {
     text += (i ? ", " : "") + std::to_string(cores[i]);
   }
   return text + " with all their threads";
@@ -96,7 +116,7 @@ void run_tests(Context& context) {
 }
 
 // One process of the measurement, from start to end. Returns its exit code.
-int take_part(Settings settings, Rendezvous& rendezvous, bool local) {
+int take_part(Settings settings, Rendezvous& rendezvous, LocalPlace place) {
   ProgressLine progress(rendezvous.rank() == 0);
   try {
     if (settings.short_run())
@@ -104,9 +124,7 @@ int take_part(Settings settings, Rendezvous& rendezvous, bool local) {
     Watchdog watchdog(deadline_s(settings));
     Circumstances facts;
     facts.machine = tools::describe_machine();
-    facts.pinning =
-        local ? pin_to_own_core(settings, facts.machine, rendezvous.rank(), rendezvous.size())
-              : "pinned or not as launched";
+    facts.pinning = pin_to_own_core(settings, facts.machine, place);
     Session session(rendezvous, settings);
     std::unique_ptr<Reporter> reporter;
     Context context{session, settings, watchdog, progress, nullptr};
@@ -141,14 +159,15 @@ int run(int argc, char** argv) {
   const Settings& settings = std::get<Settings>(parsed);
 
   if (auto place = read_job_place()) {
+    const LocalPlace local = local_place(*place);
     EnvironmentRendezvous rendezvous(std::move(*place));
-    return take_part(settings, rendezvous, false);
+    return take_part(settings, rendezvous, local);
   }
   const unsigned processes = 2 * settings.pairs;
   SharedBoard board(processes);
   return run_processes(processes, [&](unsigned rank) {
     ForkRendezvous rendezvous(board, rank);
-    return take_part(settings, rendezvous, true);
+    return take_part(settings, rendezvous, LocalPlace{rank, processes});
   });
 }
 

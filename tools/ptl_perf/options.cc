@@ -88,8 +88,9 @@ void add_measurement_options(CLI::App& app, Settings& settings) {
             settings.metrics = names;
           },
           "Of put, get, atomic, fetch-atomic and swap: latency, completion (put and atomic: until "
-          "the acknowledgment), rate, bandwidth; default: all but completion")
+          "the acknowledgment), rate, bandwidth; default: latency, rate (of 8 bytes) and bandwidth")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("NAME,...");
   group
       ->add_option_function<std::vector<std::string>>(
@@ -102,6 +103,7 @@ void add_measurement_options(CLI::App& app, Settings& settings) {
           },
           "Message sizes, instead of a sweep")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("SIZE,...");
   add_size(group, "--min", settings.min_bytes, "First size of the sweep");
   add_size(group, "--max", settings.max_bytes, "Last size of the sweep");
@@ -159,11 +161,14 @@ void add_portals_options(CLI::App& app, Settings& settings) {
           "Interface number; ptl_info lists them")
       ->type_name("default|NUMBER")
       ->default_str("default");
-  group->add_flag("--matching,!--no-matching", settings.matching,
-                  "Match list entries (default), or list entries");
-  group->add_flag(
-      "--physical,!--logical", [&settings](std::int64_t count) { settings.logical = count < 0; },
-      "Address by nid and pid (default), or by rank");
+  group->add_flag_callback(
+      "--matching", [&settings] { settings.matching = true; }, "Use match list entries (default)");
+  group->add_flag_callback(
+      "--no-matching", [&settings] { settings.matching = false; }, "Use list entries");
+  group->add_flag_callback(
+      "--physical", [&settings] { settings.logical = false; }, "Address by nid and pid (default)");
+  group->add_flag_callback(
+      "--logical", [&settings] { settings.logical = true; }, "Address by rank");
   add_choice<Events>(group, "--events", settings.events,
                      {{"full", Events::full}, {"counting", Events::counting}},
                      "What reports that a message arrived or a reply came");
@@ -209,13 +214,12 @@ void add_process_options(CLI::App& app, Settings& settings) {
                    "Pairs of processes to start on this machine, all at work at once")
       ->check(CLI::Range(1, 512))
       ->capture_default_str();
-  group->add_flag(
-      "--pin,!--no-pin",
-      [&settings](std::int64_t count) {
-        settings.pinning = count < 0 ? Pinning::off : Pinning::automatic;
-      },
-      "Give each process (with all its threads) a core of its own when there are enough (default), "
-      "or leave it to the kernel");
+  group->add_flag_callback(
+      "--pin", [&settings] { settings.pinning = Pinning::automatic; },
+      "Give each process, with all its threads, a core of its own if there are enough (default)");
+  group->add_flag_callback(
+      "--no-pin", [&settings] { settings.pinning = Pinning::off; },
+      "Leave the choice of cores to the kernel");
 }
 
 void add_special_options(CLI::App& app, Settings& settings) {
@@ -225,6 +229,7 @@ void add_special_options(CLI::App& app, Settings& settings) {
                    "match-depth: non-matching entries before the matching one; unexpected-depth: "
                    "headers that stay unexpected")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(0, 10'000'000))
       ->type_name("COUNT,...");
   add_choice<Shapes>(group, "--shapes", settings.shapes,
@@ -237,7 +242,7 @@ void add_special_options(CLI::App& app, Settings& settings) {
                          "unexpected-depth: which of the unexpected headers an append claims");
   group
       ->add_option("--chain", settings.chain_length,
-                   "triggered: increments in a chain, puts in a "
+                   "triggered: increments in a chain (a multiple of 16), puts in a "
                    "ping-pong")
       ->check(CLI::Range(16, 1'000'000))
       ->capture_default_str();
@@ -355,6 +360,7 @@ std::variant<Settings, ExitNow> parse_command_line(int argc, char** argv) {
   add_process_options(app, settings);
   add_special_options(app, settings);
   add_output_options(app, settings);
+  app.get_formatter()->column_width(34);
   app.set_version_flag("--version", "ptl_perf " LINTEL_VERSION " (Portals 4.3)");
 
   try {

@@ -1,6 +1,6 @@
 // Results as a table. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <array>
+#include <algorithm>
 #include <cstdio>
 
 #include "common/text.h"
@@ -18,9 +18,6 @@ struct Column {
   std::string title;
   std::string cell;
 };
-
-// Widths are fixed, since rows are printed as they are measured.
-constexpr int column_width = 11;
 
 std::string in_microseconds(double ns) { return format_fixed(ns / 1000.0, ns < 1e6 ? 3 : 1); }
 
@@ -43,15 +40,23 @@ std::vector<Column> columns_of(const Result& result) {
     columns.push_back(
         {"MiB/s", format_fixed(*result.bandwidth_bytes_per_s / (1024.0 * 1024.0), 1)});
   }
-  if (result.times_ns) columns.push_back({"batch", std::to_string(result.batch)});
+  if (result.times_ns) {
+    columns.push_back({"batch", std::to_string(result.batch)});
+    columns.push_back({"samples", std::to_string(result.times_ns->samples)});
+  }
   for (const Extra& extra : result.extras) {
     columns.push_back({extra.title, format_fixed(extra.value, extra.decimals)});
   }
   return columns;
 }
 
-void print_row(const std::vector<std::string>& cells) {
-  for (const std::string& cell : cells) std::printf("  %*s", column_width, cell.c_str());
+// Rows are printed as they are measured, so a column cannot follow its widest cell.
+void print_row(const std::vector<std::string>& cells, const std::vector<std::string>& titles) {
+  constexpr std::size_t narrowest = 8;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const auto width = static_cast<int>(std::max(titles[i].size(), narrowest));
+    std::printf("  %*s", width, cells[i].c_str());
+  }
   std::printf("\n");
   std::fflush(stdout);
 }
@@ -74,11 +79,11 @@ class TableWriter final : public ReportWriter {
     const std::string section = point.test + ' ' + point.metric + ": " + point.configuration;
     if (section != section_ || titles != titles_) {
       std::printf("\n%s\n%s", section.c_str(), wrap(point.meaning, 2).c_str());
-      print_row(titles);
+      print_row(titles, titles);
       section_ = section;
       titles_ = titles;
     }
-    print_row(cells);
+    print_row(cells, titles);
     for (const std::string& remark : result.remarks) {
       std::printf("%s", wrap("note: " + remark, 4).c_str());
     }
@@ -87,7 +92,7 @@ class TableWriter final : public ReportWriter {
 
   void finish() override {
     std::printf("\n%s",
-                wrap("median, p99, max: over samples, each the average of so many operations in a "
+                wrap("median, p99, max: over samples, each the average of as many operations in a "
                      "row as 'batch' says. mean: all elapsed time divided by all operations. us: "
                      "microseconds; MiB: 2^20 bytes.",
                      0)

@@ -61,7 +61,7 @@ struct Settings {
   std::string operation = "sum";
   std::string swap_operation = "swap";
   std::string datatype = "int64";
-  std::uint64_t chain_length = 1000;
+  std::uint64_t chain_length = 1024;
   unsigned compute_ms = 50;
   double idle_seconds = 2.0;
 

@@ -12,28 +12,32 @@
 namespace lintel::perf {
 
 bool wants_metric(const Settings& settings, const std::string& metric) {
-  if (settings.metrics.empty()) return metric != "completion";
-  return std::find(settings.metrics.begin(), settings.metrics.end(), metric) !=
-         settings.metrics.end();
+  if (!settings.metrics.empty()) {
+    return std::find(settings.metrics.begin(), settings.metrics.end(), metric) !=
+           settings.metrics.end();
+  }
+  // With --sizes the lines of the rate would be those of the bandwidth once more.
+  if (metric == "rate") return settings.sizes_bytes.empty();
+  return metric != "completion";
 }
 
 std::vector<std::uint64_t> sizes_of(const Settings& settings, std::uint64_t unit_bytes,
                                     std::uint64_t limit_bytes) {
   std::vector<std::uint64_t> wanted = settings.sizes_bytes;
   if (wanted.empty()) {
-    const std::uint64_t factor = settings.size_factor;
-    for (std::uint64_t size = settings.min_bytes; size <= settings.max_bytes; size *= factor) {
+    const std::uint64_t last = std::min(settings.max_bytes, limit_bytes);
+    std::uint64_t size =
+        unit_bytes > 1 ? std::max(settings.min_bytes, unit_bytes) : settings.min_bytes;
+    while (size < last) {
       wanted.push_back(size);
-      if (size == 0) size = 1;  // 0 times anything leads nowhere
-      if (size > settings.max_bytes / factor) break;
+      size = size == 0 ? 1 : size * settings.size_factor;
     }
-    if (wanted.back() != settings.max_bytes) wanted.push_back(settings.max_bytes);
+    wanted.push_back(last);
   }
   std::vector<std::uint64_t> sizes;
   for (const std::uint64_t size : wanted) {
-    if (size > limit_bytes) continue;
-    const std::uint64_t whole = unit_bytes > 1 ? size / unit_bytes * unit_bytes : size;
-    if (unit_bytes > 1 && whole == 0) continue;
+    const std::uint64_t whole = size / unit_bytes * unit_bytes;
+    if (whole > limit_bytes || (whole == 0 && unit_bytes > 1)) continue;
     if (std::find(sizes.begin(), sizes.end(), whole) == sizes.end()) sizes.push_back(whole);
   }
   if (sizes.empty()) {

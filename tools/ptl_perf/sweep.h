@@ -11,11 +11,11 @@
 
 namespace lintel::perf {
 
-/** Whether the user asked for this metric; without --metric, all but completion. */
+/** Whether the user asked for this metric; without --metric, what gives lines of its own. */
 bool wants_metric(const Settings& settings, const std::string& metric);
 
-/** --sizes, or --min to --max by --factor; rounded down to a multiple of `unit_bytes`, limited to
- *  `limit_bytes`, each once. */
+/** --sizes, or --min to --max by --factor: multiples of `unit_bytes` (rounded down) up to
+ *  `limit_bytes`, each once. Throws if none is left. */
 std::vector<std::uint64_t> sizes_of(const Settings& settings, std::uint64_t unit_bytes,
                                     std::uint64_t limit_bytes);
 
