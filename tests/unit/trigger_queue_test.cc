@@ -102,13 +102,19 @@ TEST(TriggerQueueTest, EqualThresholdsComeInPostingOrder) {
   EXPECT_TRUE(queue.empty());
 }
 
-// Nanoseconds to push and pop `count` operations.
+// Nanoseconds to push and pop one of `count` operations: the fastest of several rounds, each
+// shorter than a time slice, so that other programs on the machine hardly count.
 [[nodiscard]] double cost(std::vector<TriggeredOperation>& operations, size_t count) {
-  return testing::median_ns(7, static_cast<int>(count), [&] {
-    TriggerQueue queue;
-    for (size_t i = 0; i < count; ++i) queue.push(operations[i]);
-    for (size_t i = 0; i < count; ++i) testing::keep(queue.pop_reached(UINT64_MAX));
-  });
+  double fastest = 0;
+  for (int round = 0; round < 25; ++round) {
+    const double now = testing::median_ns(1, static_cast<int>(count), [&] {
+      TriggerQueue queue;
+      for (size_t i = 0; i < count; ++i) queue.push(operations[i]);
+      for (size_t i = 0; i < count; ++i) testing::keep(queue.pop_reached(UINT64_MAX));
+    });
+    if (round == 0 || now < fastest) fastest = now;
+  }
+  return fastest;
 }
 
 // A queue that walks its operations would be a hundred times slower at ten thousand than at a
@@ -119,7 +125,8 @@ TEST(TriggerQueueTest, CostDoesNotGrowWithTheQueue) {
   std::mt19937 random(5);
   const auto check = [&](const char* order, auto threshold) {
     for (size_t i = 0; i < many; ++i) operations[i].threshold = threshold(i);
-    EXPECT_LT(cost(operations, many), 30 * cost(operations, 100)) << order;
+    const double few = cost(operations, 100);
+    EXPECT_LT(cost(operations, many), 30 * few) << order;
   };
   check("ascending", [](size_t i) { return i; });
   check("descending", [](size_t i) { return many - i; });
