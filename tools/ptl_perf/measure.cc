@@ -112,7 +112,6 @@ Bytes pack(const Summary& summary, const std::vector<float>& samples) {
 Result combine(const Point& point, const Plan& plan, const std::vector<Bytes>& all) {
   Result result;
   result.point = point;
-  result.operations = plan.operations;
   result.batch = plan.batch;
   std::vector<float> samples;
   double longest_ns = 0;
@@ -132,6 +131,7 @@ Result combine(const Point& point, const Plan& plan, const std::vector<Bytes>& a
     total_ns += summary.elapsed_ns;
     ++initiators;
   }
+  result.operations = plan.operations * initiators;
   const double units = static_cast<double>(plan.operations) * point.units_per_operation;
   result.times_ns =
       summarize(std::move(samples), total_ns / (units * static_cast<double>(initiators)));

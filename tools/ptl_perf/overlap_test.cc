@@ -88,7 +88,7 @@ void measure_size(Context& context, std::uint64_t size_bytes) {
   if (result) {
     std::uint64_t sum = 0;
     for (const std::uint64_t each : all_in_time) sum += each;
-    const auto gets = static_cast<double>(result->operations * session.pair_count());
+    const auto gets = static_cast<double>(result->operations);
     result->extras.push_back(
         {"in_time_percent", "in time %", 100.0 * static_cast<double>(sum) / gets, 1});
   }

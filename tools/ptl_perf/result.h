@@ -44,7 +44,7 @@ struct Extra {
 
 struct Result {
   Point point;
-  std::uint64_t operations = 0;  // of each initiator
+  std::uint64_t operations = 0;  // of all initiators
   std::uint64_t batch = 1;       // operations per sample
   std::optional<Distribution> times_ns;
   std::optional<double> rate_per_s;

@@ -88,8 +88,8 @@ def check_verified(tools, test, sizes, *variants):
         check({row["size_bytes"] for row in rows} == set(sizes), f"sizes of {test} {variant}")
 
 
-WAYS = ("", "--no-matching --events counting", "--logical --wait poll", "--no-matching --logical",
-        "--events counting --wait poll --buffers 3")
+WAYS = ("--window 16", "--window 16 --no-matching --events counting", "--window 5 --logical --wait poll",
+        "--window 16 --no-matching --logical", "--window 16 --events counting --wait poll --buffers 3")
 ODD_SIZES = (0, 1, 7, 8, 64, 65, 500, 4096, 5000, 70000, 300001)
 
 
@@ -253,18 +253,18 @@ def perf_notices_wrong_data(tools):
 
 def start_long(tools, *arguments):
     """ptl_perf at work for much longer than the test; returns it and its two processes."""
-    process = subprocess.Popen([tools.perf_program, "put", "--metric", "latency", "--sizes", "8", "--time", "600",
-                                *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([tools.perf_program, "put", *arguments], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True)
     children_file = f"/proc/{process.pid}/task/{process.pid}/children"
     end = time.monotonic() + DEADLINE_S
-    while time.monotonic() < end:
+    while time.monotonic() < end and process.poll() is None:
         with open(children_file, encoding="ascii") as file:
             children = [int(word) for word in file.read().split()]
         if len(children) == 2 and all(processor_time(child) > 0.2 for child in children):
             return process, children
         time.sleep(0.02)
     process.kill()
-    return sys.exit("FAILED: ptl_perf did not start to work")
+    return sys.exit(f"FAILED: ptl_perf did not start to work: {process.communicate()[1]}")
 
 
 def processor_time(pid):
@@ -286,7 +286,7 @@ def finish(process, code):
 @case
 def perf_notices_killed_process(tools):
     for victim in (0, 1):
-        process, children = start_long(tools)
+        process, children = start_long(tools, "--metric", "latency", "--sizes", "8", "--time", "600")
         os.kill(children[victim], signal.SIGKILL)
         error = finish(process, PEER_LOST)
         check("signal 9" in error or "cannot be reached" in error, error)
@@ -294,7 +294,7 @@ def perf_notices_killed_process(tools):
 
 @case
 def perf_keeps_deadline(tools):
-    process, children = start_long(tools, "--time", "0.5", "--deadline", "1", "--metric", "bandwidth")
+    process, children = start_long(tools, "--time", "1", "--deadline", "1")
     os.kill(children[1], signal.SIGSTOP)
     error = finish(process, DEADLINE)
     check("no progress" in error, error)
