@@ -38,8 +38,8 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::transport, "PTL_TRANSPORT", ConfigType::list, "", "local,shm", 0, 0, nullptr,
      "Transports that may be used, the preferred one first."},
     {ConfigKey::nid_interface, "PTL_NID_INTERFACE", ConfigType::text, "", "", 0, 0, nullptr,
-     "Network interface whose IPv4 address is the node identifier; empty means the one with the "
-     "default route."},
+     "Network interface whose IPv4 address is the node identifier; empty means the first one that is "
+     "up."},
     {ConfigKey::job_key, "PTL_JOB_KEY", ConfigType::secret, "", "", 0, 0, nullptr,
      "Secret that the processes of a job share; processes with another one are refused."},
     {ConfigKey::peer_timeout_ms, "PTL_PEER_TIMEOUT_MS", ConfigType::u64, "ms", "2000", 50, 600000,
