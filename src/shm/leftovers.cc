@@ -67,14 +67,14 @@ LeftoverStatus try_remove(const std::string& path, bool& owner_seen) {
 
 template <typename Action>
 void for_each_segment(Action&& action) {
-  DIR* directory = opendir(segment_directory);
+  DIR* directory = opendir(segment_directory().c_str());
   if (directory == nullptr) return;
   const std::string prefix = segment_name_prefix();
   for (unsigned seen = 0; seen < sweep_limit; ++seen) {
     const dirent* entry = readdir(directory);
     if (entry == nullptr) break;
     if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) != 0) continue;
-    const std::string path = std::string(segment_directory) + "/" + entry->d_name;
+    const std::string path = segment_directory() + "/" + entry->d_name;
     if (!action(path)) break;
   }
   closedir(directory);

@@ -25,7 +25,10 @@ namespace {
 constexpr uint32_t first_any_pid = 1024;
 constexpr uint32_t any_pids = PTL_PID_MAX - first_any_pid;
 
-std::string because(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
+std::string because(const std::string& what) {
+  const int error = errno;
+  return what + ": " + std::strerror(error);
+}
 
 uint64_t make_nonce() noexcept {
   uint64_t nonce = 0;
@@ -59,15 +62,15 @@ bool Segment::prepare(const Settings& settings, std::string& reason) {
     reason = because("no random numbers");
     return false;
   }
-  fd_ = open(segment_directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  fd_ = open(segment_directory().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd_ < 0) {
-    reason = because("cannot create a file in /dev/shm");
+    reason = because("cannot create a file in " + segment_directory());
     return false;
   }
   const off_t bytes = static_cast<off_t>(geometry_.segment_bytes);
   // The table is allocated at once: a full /dev/shm shows here and not as SIGBUS later.
   if (ftruncate(fd_, bytes) != 0 || fallocate(fd_, 0, 0, first_lane_offset) != 0) {
-    reason = because("no room in /dev/shm");
+    reason = because("no room in " + segment_directory());
     return false;
   }
   void* memory = mmap(nullptr, geometry_.segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <utility>
 
 namespace lintel {
 
@@ -15,12 +16,23 @@ uint32_t job_hash_of(std::string_view job_key) noexcept {
   return folded == 0 ? 1 : folded;
 }
 
+namespace {
+std::string& directory() noexcept {
+  static std::string& name = *new std::string("/dev/shm");  // used until the last exit handler
+  return name;
+}
+}  // namespace
+
+const std::string& segment_directory() noexcept { return directory(); }
+
+void set_segment_directory(std::string name) { directory() = std::move(name); }
+
 std::string segment_name_prefix() { return "lintel." + std::to_string(geteuid()) + "."; }
 
 std::string segment_path(uint32_t job_hash, ProcessId process) {
   char rest[64];
   std::snprintf(rest, sizeof rest, "%08x.%08x.%u", job_hash, process.nid, process.pid);
-  return std::string(segment_directory) + "/" + segment_name_prefix() + rest;
+  return segment_directory() + "/" + segment_name_prefix() + rest;
 }
 
 }  // namespace lintel

@@ -16,7 +16,10 @@ namespace lintel {
 [[nodiscard]] std::string segment_path(uint32_t job_hash, ProcessId process);
 
 // The directory of all segments, and what the names of all those of the calling user begin with.
-inline constexpr const char* segment_directory = "/dev/shm";
+[[nodiscard]] const std::string& segment_directory() noexcept;
 [[nodiscard]] std::string segment_name_prefix();
+
+// For tests, which make and leave segments that others must not tidy up. Before the first segment.
+void set_segment_directory(std::string directory);
 
 }  // namespace lintel

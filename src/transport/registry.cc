@@ -7,6 +7,7 @@
 
 #include "local/local_transport.h"
 #include "portals4.h"
+#include "shm/segment_name.h"
 #include "shm/shm_transport.h"
 #include "transport/node_identity.h"
 #include "util/config.h"
@@ -50,7 +51,8 @@ OpenStatus open_local(const TransportSettings& settings, OpenedTransports& opene
 }
 
 std::string why_not_shm() {
-  return access("/dev/shm", R_OK | W_OK | X_OK) == 0 ? "" : "/dev/shm cannot be written";
+  const std::string& directory = segment_directory();
+  return access(directory.c_str(), R_OK | W_OK | X_OK) == 0 ? "" : directory + " cannot be written";
 }
 
 std::string always_usable() { return ""; }

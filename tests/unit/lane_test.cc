@@ -98,7 +98,8 @@ class LaneTest : public ::testing::Test {
     ASSERT_EQ(message.header.kind, MessageKind::put);
     ASSERT_EQ(message.payload_length, length);
     const std::vector<std::byte> expected = payload_of(number, length);
-    ASSERT_EQ(std::memcmp(message.payload, expected.data(), length), 0) << "message " << number;
+    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), message.payload))
+        << "message " << number;
   }
 
   bool empty() { return !consumer_.ready(); }
@@ -403,7 +404,7 @@ TEST(LaneThreads, StreamKeepsOrderAndContent) {
     for (unsigned i = 0; i < count; ++i, ++received) {
       const std::vector<std::byte> expected = payload_of(received, length_of(received));
       if (burst[i].header.match_bits != received || burst[i].payload_length != expected.size() ||
-          std::memcmp(burst[i].payload, expected.data(), expected.size()) != 0) {
+          !std::equal(expected.begin(), expected.end(), burst[i].payload)) {
         ADD_FAILURE() << "message " << received << " is not what was sent";
         failed = true;
         break;

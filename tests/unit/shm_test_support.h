@@ -10,16 +10,20 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "portals4.h"
+#include "shm/segment_name.h"
 #include "shm/shm_transport.h"
 #include "support/deadlines.h"
 #include "util/asymmetric_fence.h"
@@ -33,8 +37,10 @@ inline constexpr uint32_t test_nid = 0x7f000001;
 template <typename Done>
 [[nodiscard]] bool wait_until(Done&& done) {
   const auto deadline = std::chrono::steady_clock::now() + wait_deadline;
-  while (!done())
+  while (!done()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
+    sched_yield();  // there are more processes than processors
+  }
   return true;
 }
 
@@ -82,8 +88,26 @@ class RecordingSink final : public MessageSink {
   uint64_t after_failure = 0;
 };
 
+// Segments go to a directory of this test's own, since every start of any process tidies up what
+// the dead left in the common one, and these tests leave things on purpose.
+inline void isolate_segments() {
+  static const bool done = [] {
+    char name[] = "/dev/shm/lintel-test-XXXXXX";
+    EXPECT_NE(mkdtemp(name), nullptr);
+    set_segment_directory(name);
+    static const pid_t owner = getpid();
+    std::atexit([] {
+      std::error_code ignored;
+      if (getpid() == owner) std::filesystem::remove_all(segment_directory(), ignored);
+    });
+    return true;
+  }();
+  static_cast<void>(done);
+}
+
 // Settings of a job that no other test process shares, nor an earlier run of this test.
 inline ShmSettings test_settings(uint32_t pid = PTL_PID_ANY) {
+  isolate_segments();
   static const std::string key =
       "test " + std::to_string(getpid()) + " " +
       std::to_string(std::chrono::steady_clock::now().time_since_epoch().count());
