@@ -36,7 +36,7 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::stats, "PTL_STATS", ConfigType::boolean, "", "0", 0, 0, nullptr,
      "Print the counters of an interface to standard error at its last PtlNIFini."},
     {ConfigKey::transport, "PTL_TRANSPORT", ConfigType::list, "", "local,shm", 0, 0, nullptr,
-     "Transports that may be used, the preferred one first."},
+     "Transports that may be used."},
     {ConfigKey::nid_interface, "PTL_NID_INTERFACE", ConfigType::text, "", "", 0, 0, nullptr,
      "Network interface whose IPv4 address is the node identifier; empty means the first one that is "
      "up."},
@@ -118,7 +118,10 @@ void read_variable(State& current, const ConfigVariable& variable) {
     warn_refused(variable, text, config_allowed(variable));
     return;
   }
-  current.values[static_cast<size_t>(variable.key)] = {*number, text, ConfigOrigin::environment};
+  Value& value = current.values[static_cast<size_t>(variable.key)];
+  value = {*number, text, ConfigOrigin::environment};
+  // The word as the table has it, whatever case it was given in.
+  if (variable.type == ConfigType::choice) value.text = split_words(variable.choices, '|')[*number];
 }
 
 // The known name that resembles `name` most, or nullptr if none is close.

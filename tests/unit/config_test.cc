@@ -84,6 +84,7 @@ TEST_F(ConfigTest, ValuesComeFromTheEnvironment) {
   EXPECT_EQ(config_origin(ConfigKey::spin_us), ConfigOrigin::environment);
   EXPECT_TRUE(config_bool(ConfigKey::stats));
   EXPECT_EQ(config_choice(ConfigKey::progress), 2u);
+  EXPECT_EQ(config_string(ConfigKey::progress), "caller");
   EXPECT_EQ(config_list(ConfigKey::transport), (std::vector<std::string>{"shm", "local"}));
   EXPECT_EQ(config_u64(ConfigKey::shm_cma_threshold), 65536u);
   EXPECT_EQ(config_cpus(ConfigKey::progress_cpus), (std::vector<unsigned>{0, 1, 3}));
