@@ -14,7 +14,7 @@ namespace lintel::perf {
 namespace {
 
 constexpr std::uint64_t max_samples = std::uint64_t{1} << 18;
-constexpr double sample_target_ns = 1000;  // reading the clock then costs about 1 %
+constexpr double sample_target_ns = 2500;  // reading the clock then costs 1 % where it takes 25 ns
 constexpr double warm_up_target_ns = 10e6;
 constexpr std::uint64_t least_operations = 4;
 
@@ -68,15 +68,16 @@ Plan plan_from_time(Context& context, const Point& point, const Body& body) {
   try_pass(context, body, point.granularity);  // pages, connections and caches are cold
   std::uint64_t tried = point.granularity;
   Trial trial = try_pass(context, body, tried);
+  double least_ns = trial.timed_ns / static_cast<double>(tried);  // of one operation
   while (trial.elapsed_ns < enough_ns) {
     tried *= 4;
     trial = try_pass(context, body, tried);
+    least_ns = std::min(least_ns, trial.timed_ns / static_cast<double>(tried));
   }
   const double operations = std::max(time_ns / trial.elapsed_ns * static_cast<double>(tried),
                                      static_cast<double>(least_operations * point.granularity));
   Plan plan{};
-  plan.batch =
-      choose_batch(settings, point, operations, trial.timed_ns / static_cast<double>(tried));
+  plan.batch = choose_batch(settings, point, operations, least_ns);
   plan.operations = round_up(operations, plan.batch);
   plan.lead = settings.warm_up ? *settings.warm_up : tried;
   return plan;

@@ -197,8 +197,9 @@ void add_duration_options(CLI::App& app, Settings& settings) {
                    "about 10 ms of them, or 10 % of --iterations")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   group
-      ->add_option("--batch", settings.batch,
-                   "Operations per sample of median, p99 and maximum; default: about 1 us of them")
+      ->add_option(
+          "--batch", settings.batch,
+          "Operations per sample of median, p99 and maximum; default: about 2.5 us of them")
       ->check(CLI::Range(1, 1 << 20));
   group
       ->add_option("--deadline", settings.deadline_s,
