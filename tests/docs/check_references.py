@@ -1,0 +1,76 @@
+"""Looks for what the documentation names: paths, files, links, functions, types,
+constants, messages. Whatever does not exist (any more) is reported.
+
+Usage: check_references.py <source directory>
+"""
+import pathlib
+import re
+import sys
+
+source = pathlib.Path(sys.argv[1])
+pages = [source / "README.md", source / "CONTRIBUTING.md", *sorted((source / "docs").glob("*.md"))]
+# These speak of the code; in the others, identifiers in code spans may be anybody's.
+about_the_code = {"README.md", "architecture.md", "troubleshooting.md", "configuration.md"}
+
+top = "src|include|tests|tools|perf|scripts|docs|cmake|examples"
+path_pattern = re.compile(rf"(?<![\w./-])((?:{top})/[\w.*/-]*[\w*/])")
+code_files = [path for directory in ("src", "include", "tools", "tests", "perf", "examples")
+              for path in (source / directory).rglob("*") if path.suffix in (".h", ".cc", ".c")]
+code = "\n".join(path.read_text() for path in code_files)
+build_files = [*(source / "cmake").rglob("*.*"), source / "CMakeLists.txt"]
+words = set(re.findall(r"\w+", code + "\n".join(path.read_text() for path in build_files)))
+called = set(re.findall(r"(\w+)\s*(?:<[^<>;{}]*>)?\(", code))
+file_names = {path.name for directory in top.split("|")
+              for path in (source / directory).rglob("*") if path.is_file()}
+# Literals that stand side by side are one; printf directives stand where the pages have dots.
+messages = re.sub(r'"\s*"', "", code).replace('\\"', '"')
+problems = []
+
+
+def check_messages(page, text):
+    """Lines `> ...` quote the log: what stands between the dots must be there."""
+    for quoted in re.findall(r"^> (.*)$", text, re.MULTILINE):
+        for part in quoted.split("..."):
+            if part.strip() and part.strip() not in messages:
+                problems.append(f"{page}: no message says {part.strip()!r}")
+
+
+def check_paths(page, text):
+    for path in set(path_pattern.findall(text)):
+        if not any(source.glob(path.rstrip("/"))):
+            problems.append(f"{page}: there is no {path}")
+    for target in re.findall(r"\]\(([^)#\s]+)\)", text):
+        if "://" not in target and not (source / page).parent.joinpath(target).exists():
+            problems.append(f"{page}: the link to {target} leads nowhere")
+
+
+def check_span(page, span):
+    if re.fullmatch(r"[\w-]+\.(?:cc|h|c|py|cmake)", span):
+        if span not in file_names:
+            problems.append(f"{page}: there is no file {span}")
+    elif match := re.fullmatch(r"(?:\w+::)*~?(\w+)\(\)", span):
+        for qualifier in span.split("::")[:-1]:
+            if qualifier not in words:
+                problems.append(f"{page}: there is no {qualifier}")
+        if match[1] not in called:
+            problems.append(f"{page}: there is no function {span}")
+    elif re.fullmatch(r"(?:\w+::)*(?:[A-Z][a-z]+\w*|\w+_)|PTL_\w+|\w*[a-z]\w*_\w+", span):
+        for word in span.split("::"):
+            if word not in words:
+                problems.append(f"{page}: nothing is called {span}")
+
+
+for path in pages:
+    page = str(path.relative_to(source))
+    text = path.read_text()
+    check_paths(page, text)
+    check_messages(page, text)
+    if path.name in about_the_code:
+        prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+        for span in set(re.findall(r"`([^`\n]+)`", prose)):
+            check_span(page, span)
+
+if problems:
+    print(*sorted(problems), sep="\n")
+    sys.exit(1)
+print(f"{len(pages)} pages: everything they name exists")
