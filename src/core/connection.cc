@@ -139,6 +139,9 @@ void PhysicalInterface::on_messages(Link& link, const InboundMessage* messages,
   for (unsigned i = 0; i < count; ++i) {
     const InboundMessage& message = messages[i];
     received.count(message.header.kind, message.payload_length);
+    const bool may_join = message.header.kind == MessageKind::put &&
+                          (message.header.flags & flag_remote_memory) != 0;
+    if (batch_.count != 0 && !may_join) fetch_batch(*this);
     switch (message.header.kind) {
       case MessageKind::put:
       case MessageKind::get:
@@ -171,6 +174,7 @@ void PhysicalInterface::on_messages(Link& link, const InboundMessage* messages,
         break;
     }
   }
+  if (batch_.count != 0) fetch_batch(*this);
   flush_acknowledgements(*peer);
   return_ended_operations(*peer);
 }

@@ -107,6 +107,7 @@ class PhysicalInterface final : public MessageSink {
   [[nodiscard]] Transfer* find_transfer(uint32_t cookie) noexcept;
   [[nodiscard]] uint32_t cookie_of(const Transfer& transfer) const noexcept;
   void activate(Transfer& transfer) noexcept;  // token held: moved on by poll_once()
+  TransferBatch& batch() noexcept { return batch_; }
 
   // Sends an answer or queues it (token held).
   void send_answer(Peer& peer, const MessageHeader& header, const Piece* pieces,
@@ -192,6 +193,7 @@ class PhysicalInterface final : public MessageSink {
   static constexpr uint32_t polls_between_clock_looks = 4096;
   uint32_t polls_since_clock_ = 0;   // token held
   Transfer* active_transfers_ = nullptr;  // token held
+  TransferBatch batch_;                   // token held
   Transport* polled_transport_ = nullptr;  // token held: whose poll() is running
   // Counts polls by application threads, so that the progress thread sees whether they poll.
   std::atomic<uint64_t> application_polls_{0};

@@ -155,7 +155,6 @@ void ProgressThread::take_over() noexcept {
     doorbell.sleep(seen, timeout_ns);
     interface.poll_counters.wakeups.increment();
   }
-  doorbell.awake();
 }
 
 }  // namespace lintel

@@ -34,6 +34,9 @@ void handle_transfer_data(PhysicalInterface& physical, Peer& peer,
                           const InboundMessage& message) noexcept;
 // Moves one slice, or ends the transfer if all is moved.
 void advance_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept;
+// Fetches what start_transfer() has put off. To be called before any other message is handled, so
+// that data arrive in the order of their messages.
+void fetch_batch(PhysicalInterface& physical) noexcept;
 // From the send queue, peer.send_lock held: data messages and the reply of a long get. True: done.
 [[nodiscard]] bool send_transfer_data(PhysicalInterface& physical, Peer& peer,
                                       Transfer& transfer) noexcept;

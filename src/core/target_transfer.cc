@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "core/answer.h"
 #include "core/delivery.h"
@@ -19,6 +20,9 @@ namespace {
 // Long enough to make the cost of a system call negligible, short enough not to keep other messages
 // waiting for long.
 constexpr uint64_t slice_bytes = uint64_t{1} << 20;
+
+// Puts longer than this are fetched one by one: nothing is gained by joining them.
+constexpr uint64_t batched_bytes = uint64_t{1} << 18;
 
 // The part [position, position + length) of the initiator's memory.
 unsigned remote_range(const Transfer& transfer, uint64_t position, uint64_t length,
@@ -145,10 +149,55 @@ void start_transfer(Arrival& arrival, Transfer& transfer) noexcept {
   transfer.moved = 0;
   transfer.fail = PTL_NI_OK;
   transfer.remote_count = 0;
-  if (take_description(arrival, transfer)) {
-    advance_transfer(arrival.physical, transfer);
-  } else {
+  if (!take_description(arrival, transfer)) {
     continue_by_messages(arrival.physical, transfer);
+    return;
+  }
+  PhysicalInterface& physical = arrival.physical;
+  if (transfer.writes_peer || transfer.mlength > batched_bytes) {
+    fetch_batch(physical);
+    advance_transfer(physical, transfer);
+    return;
+  }
+  TransferBatch& batch = physical.batch();
+  batch.transfers[batch.count++] = &transfer;
+  batch.bytes += transfer.mlength;
+  if (batch.count == TransferBatch::capacity || batch.bytes >= slice_bytes) fetch_batch(physical);
+}
+
+// One remote read for all: the cost of a call is that of copying several KiB.
+void fetch_batch(PhysicalInterface& physical) noexcept {
+  const TransferBatch batch = std::exchange(physical.batch(), TransferBatch{});
+  if (batch.count == 0) return;
+  Piece local[TransferBatch::capacity];
+  RemoteMemory remote[TransferBatch::capacity];
+  unsigned simple = 0;  // transfers between contiguous memory, which the arrays have room for
+  for (; simple < batch.count; ++simple) {
+    const Transfer& transfer = *batch.transfers[simple];
+    uint64_t covered = 0;
+    if (transfer.remote_count != 1 ||
+        transfer.entry->region.pieces(transfer.region_offset, transfer.mlength, &local[simple], 1,
+                                      &covered) != 1 ||
+        covered != transfer.mlength)
+      break;
+    remote[simple] = transfer.remote[0];
+    remote[simple].length = transfer.mlength;
+  }
+  bool fetched = false;
+  if (simple == batch.count && simple > 1) {
+    Peer& peer = *batch.transfers[0]->peer.load(std::memory_order_relaxed);
+    fetched = peer.transport->remote_read(*peer.link, local, simple, remote, simple).status ==
+              RemoteStatus::done;
+  }
+  for (unsigned i = 0; i < batch.count; ++i) {
+    Transfer& transfer = *batch.transfers[i];
+    if (fetched) {
+      transfer.moved = transfer.mlength;
+      end_transfer(physical, transfer);
+    } else {
+      // Whatever went wrong concerns one of them: each finds out for itself.
+      advance_transfer(physical, transfer);
+    }
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+
 #include "util/config.h"
 
 namespace lintel {
@@ -10,6 +12,13 @@ namespace lintel {
 std::atomic<bool> portals_aborted{false};
 
 namespace {
+
+// A yield that lasted this long gave the processor to somebody who computes, not to one who waits.
+// For a while, sleeping and being woken is quicker than waiting for a whole time slice to end.
+constexpr uint64_t hog_yield_ns = 400'000;
+constexpr uint64_t no_yield_ns = 20'000'000;
+constexpr uint64_t spin_beside_hogs_ns = 4'000;
+std::atomic<uint64_t> no_yield_before_ns{0};
 
 // Whether other threads want this processor, learnt from how long sched_yield() takes. Shared by all
 // threads of the process: it is a property of the machine's load, not of one wait.
@@ -62,7 +71,13 @@ void Waiter::step_aside() noexcept {
 void Waiter::yield_if_crowded() noexcept {
   const uint64_t before = now_ns();
   sched_yield();
-  const bool slow = now_ns() - before > slow_yield_ns;
+  const uint64_t after = now_ns();
+  if (after - before > hog_yield_ns) {
+    no_yield_before_ns.store(after + no_yield_ns, std::memory_order_relaxed);
+    crowding.store(0, std::memory_order_relaxed);
+    return;
+  }
+  const bool slow = after - before > slow_yield_ns;
   const int level = crowding.load(std::memory_order_relaxed);
   if (slow && level < crowding_limit) crowding.store(level + 4, std::memory_order_relaxed);
   if (!slow && level > 0) crowding.store(level - 1, std::memory_order_relaxed);
@@ -80,8 +95,11 @@ Waiter::Pause Waiter::pause(Condition ready) noexcept {
 
   const bool crowded = crowding.load(std::memory_order_relaxed) > 0;
   const uint64_t waited = now - started_ns_;
-  if (waited >= yield_after_ns || crowded) yield_if_crowded();
-  const uint64_t spin_ns = crowded ? spin_when_crowded_ns : interface_.spin_limit_ns_;
+  const bool beside_hogs = now < no_yield_before_ns.load(std::memory_order_relaxed);
+  if ((waited >= yield_after_ns || crowded) && !beside_hogs) yield_if_crowded();
+  const uint64_t spin_ns = beside_hogs ? std::min(spin_beside_hogs_ns, interface_.spin_limit_ns_)
+                           : crowded   ? std::min(spin_when_crowded_ns, interface_.spin_limit_ns_)
+                                       : interface_.spin_limit_ns_;
   if (waited < spin_ns) return Pause::go_on;
   // Transfers in slices are work to do, not a reason to sleep.
   if (holds_token_ && interface_.active_transfers_ != nullptr) return Pause::go_on;
@@ -114,7 +132,6 @@ void Waiter::sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept {
     interface_.polls_since_clock_ = PhysicalInterface::polls_between_clock_looks;
   }
   interface_.poller_sleeps_.store(false, std::memory_order_release);
-  doorbell.awake();
   interface_.disarm_transports();
   interface_.gate_.finish();
 }

@@ -12,7 +12,9 @@
 namespace lintel {
 
 struct alignas(64) Doorbell {
-  std::atomic<uint32_t> sleeping{0};    // 1 while the poller sleeps or is about to
+  // 1 while a thread sleeps here or is about to. Only ring() clears it: a thread that wakes cannot
+  // know whether another one has gone to sleep meanwhile, and a stale 1 costs one needless ring.
+  std::atomic<uint32_t> sleeping{0};
   std::atomic<uint32_t> rings{0};       // the futex word
   std::atomic<uint32_t> needs_fence{0};  // 1: the owner cannot use asymmetric fences
 
@@ -37,7 +39,6 @@ struct alignas(64) Doorbell {
     return seen;
   }
   void sleep(uint32_t seen, int64_t timeout_ns) noexcept { futex_wait(rings, seen, timeout_ns); }
-  void awake() noexcept { sleeping.store(0, std::memory_order_relaxed); }
 };
 static_assert(sizeof(Doorbell) == 64);
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
