@@ -52,9 +52,17 @@ def _row_line(row):
             f"{bound} {row['at_least']:g}", f"{bound} {row['aim']:g}", row["verdict"]]
 
 
+TARGETS_HEAD = ["", "median", "quartiles", "rounds", "at least", "aim", "verdict"]
+
+
 def targets_table(rows):
-    lines = [["", "median", "quartiles", "rounds", "at least", "aim", "verdict"]]
-    return _columns(lines + [_row_line(row) for row in rows])
+    return _columns([TARGETS_HEAD] + [_row_line(row) for row in rows])
+
+
+def targets_markdown(rows):
+    """The same as a table for a page of documentation."""
+    lines = [TARGETS_HEAD, ["---"] * len(TARGETS_HEAD), *map(_row_line, rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
 def measured_table(rows):
