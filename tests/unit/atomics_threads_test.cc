@@ -60,6 +60,21 @@ TEST_F(AtomicsThreadsTest, NoSumIsLost) {
   });
 }
 
+// Two items that share bytes of the second of the stripes in which one of them lies. Each thread
+// flips a bit of its own an odd number of times.
+TEST_F(AtomicsThreadsTest, ItemsThatOverlapExcludeEachOther) {
+  alignas(64) std::byte memory[128] = {};
+  constexpr size_t shared = 65;
+  in_threads([&](unsigned number) {
+    const size_t start = number % 2 == 0 ? 60 : shared;
+    std::byte data[8] = {};
+    data[shared - start] = static_cast<std::byte>(1u << number);
+    for (int i = 0; i < 2 * rounds + 1; ++i)
+      apply_atomic(PTL_BXOR, PTL_UINT64_T, memory + start, data, nullptr, nullptr, 1);
+  });
+  EXPECT_EQ(memory[shared], static_cast<std::byte>((1u << thread_count) - 1));
+}
+
 // Conditional swaps of a counter: each value is fetched by exactly one thread that swapped.
 TEST_F(AtomicsThreadsTest, ConditionalSwapsHappenOnce) {
   for_each_datatype([]<typename T>(ptl_datatype_t datatype) {

@@ -346,6 +346,17 @@ TEST_F(CountingEventTest, HoldPostponesUntilItsEnd) {
   EXPECT_EQ(b.get().success, 1u);
 }
 
+TEST_F(CountingEventTest, HoldPostponesLinksOfChainsToo) {
+  TriggeredOperation operation;
+  a.attach(increment(operation, 1, b));
+  {
+    const TriggerHold hold;
+    a.add_success(1);
+    EXPECT_EQ(b.get().success, 0u);
+  }
+  EXPECT_EQ(b.get().success, 1u);
+}
+
 TEST_F(CountingEventTest, WaitersAreWokenByEveryChange) {
   const auto wakes = [](WaitGate& sleeper, auto change) {
     const uint32_t seen = sleeper.prepare();

@@ -144,6 +144,41 @@ TEST(CountingEventThreadsTest, NothingRunsAfterCancel) {
   }
 }
 
+// While a thread executes, what others reach waits its turn, though it could be done at once.
+TEST(CountingEventThreadsTest, OperationsReachedDuringAnExecutionComeAfterIt) {
+  class Slow final : public TriggerExecutor {
+   public:
+    void execute(TriggeredOperation&) noexcept override {
+      started = true;
+      while (!go_on) std::this_thread::yield();
+      seen = watched->get().success;
+    }
+    void release(TriggeredOperation&) noexcept override {}
+    CountingEvent* watched = nullptr;
+    uint64_t seen = UINT64_MAX;
+    std::atomic<bool> started{false};
+    std::atomic<bool> go_on{false};
+  } slow;
+  WaitGate gate;
+  CountingEvent counter;
+  CountingEvent target;
+  counter.open(&gate, &slow);
+  target.open(&gate, &slow);
+  slow.watched = &target;
+  std::vector<TriggeredOperation> operations = transfers(2);
+  operations[1].kind = TriggeredKind::ct_set;
+  operations[1].count = {&target, 7, 0};
+  for (TriggeredOperation& operation : operations) counter.attach(operation);
+  std::thread executing([&counter] { counter.add_success(1); });
+  while (!slow.started) std::this_thread::yield();
+  counter.add_success(1);  // hands over and returns
+  EXPECT_EQ(target.get().success, 0u);
+  slow.go_on = true;
+  executing.join();
+  EXPECT_EQ(slow.seen, 0u);
+  EXPECT_EQ(target.get().success, 7u);
+}
+
 // Two counters that feed each other, from several threads: no deadlock, nothing lost.
 TEST(CountingEventThreadsTest, CountersThatFeedEachOther) {
   WaitGate gate;

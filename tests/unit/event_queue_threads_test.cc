@@ -1,4 +1,7 @@
 // Event queues under several writers and readers at once (spec 2.9, 3.13.5, 3.13.7).
+#include <signal.h>
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -152,7 +155,7 @@ TEST_F(EventQueueThreadsTest, ReservedEventsAllArriveThroughASmallRing) {
 }
 
 TEST_F(EventQueueThreadsTest, OverflowKeepsOrderAndReportsEveryGap) {
-  ASSERT_TRUE(queue.open(4, 0, &gate));
+  ASSERT_TRUE(queue.open(64, 0, &gate));
   queue.start_at((uint64_t{1} << 46) - 1000);
   // One reader sees the order of all: between two events, it was told of a loss if there was one.
   const auto received = run(1, [this](const ptl_event_t& event) { queue.post(event); });
@@ -211,6 +214,91 @@ TEST_F(EventQueueThreadsTest, ReservationsAreCountedExactly) {
   EXPECT_LE(most, room);
   while (queue.try_reserve()) held.fetch_add(1);
   EXPECT_EQ(held, room);
+}
+
+// Stops a writer in the middle of a post: the event that it posts lies in a page that cannot be
+// read until the test says so.
+class StoppedWriter {
+ public:
+  explicit StoppedWriter(EventQueue& queue) {
+    void* page =
+        mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_NE(page, MAP_FAILED);
+    page_ = static_cast<ptl_event_t*>(page);
+    *page_ = make_event(0, 1000);
+    EXPECT_EQ(mprotect(page, page_bytes, PROT_NONE), 0);
+    stopped_ = false;
+    go_on_ = false;
+    struct sigaction action {};
+    action.sa_sigaction = [](int, siginfo_t*, void*) {
+      stopped_ = true;
+      while (!go_on_) {
+      }
+      mprotect(page_, page_bytes, PROT_READ);
+    };
+    action.sa_flags = SA_SIGINFO;
+    EXPECT_EQ(sigaction(SIGSEGV, &action, &previous_), 0);
+    thread_ = std::thread([&queue] { queue.post(*page_); });
+    while (!stopped_) std::this_thread::yield();
+  }
+  void finish() {
+    go_on_ = true;
+    thread_.join();
+  }
+  ~StoppedWriter() {
+    if (thread_.joinable()) finish();
+    sigaction(SIGSEGV, &previous_, nullptr);
+    munmap(page_, page_bytes);
+  }
+  StoppedWriter(const StoppedWriter&) = delete;
+  StoppedWriter& operator=(const StoppedWriter&) = delete;
+
+ private:
+  static constexpr size_t page_bytes = 4096;
+  static inline ptl_event_t* page_ = nullptr;
+  static inline std::atomic<bool> stopped_{false};
+  static inline std::atomic<bool> go_on_{false};
+  struct sigaction previous_ {};
+  std::thread thread_;
+};
+
+TEST_F(EventQueueThreadsTest, StoppedWriterHoldsUpButLosesNothing) {
+  ASSERT_TRUE(queue.open(4, 0, &gate));
+  StoppedWriter writer(queue);
+  for (uint64_t number = 1; number <= 3; ++number) queue.post(make_event(0, number));
+  ptl_event_t event;
+  EXPECT_EQ(queue.get(&event), GetStatus::empty);
+  EXPECT_FALSE(queue.has_event());
+  writer.finish();
+  for (const uint64_t number : {1000u, 1u, 2u, 3u}) {
+    ASSERT_EQ(queue.get(&event), GetStatus::ok);
+    EXPECT_TRUE(is_whole(event));
+    EXPECT_EQ(reinterpret_cast<uint64_t>(event.start) / writer_count, number);
+  }
+  EXPECT_EQ(queue.get(&event), GetStatus::empty);
+}
+
+// The ring is full and the next writer needs the slot that the stopped one is filling.
+TEST_F(EventQueueThreadsTest, WriterThatLapsAStoppedOneWaitsForIt) {
+  ASSERT_TRUE(queue.open(4, 0, &gate));
+  StoppedWriter writer(queue);
+  for (uint64_t number = 1; number <= 3; ++number) queue.post(make_event(0, number));
+  std::atomic<bool> posted{false};
+  std::thread lapping([&] {
+    queue.post(make_event(0, 4));
+    posted = true;
+  });
+  std::this_thread::sleep_for(test::quiet_time);
+  EXPECT_FALSE(posted);
+  writer.finish();
+  lapping.join();
+  ptl_event_t event;
+  for (uint64_t number = 1; number <= 4; ++number) {
+    ASSERT_EQ(queue.get(&event), number == 1 ? GetStatus::dropped : GetStatus::ok);
+    EXPECT_TRUE(is_whole(event));
+    EXPECT_EQ(reinterpret_cast<uint64_t>(event.start) / writer_count, number);
+  }
+  EXPECT_EQ(queue.get(&event), GetStatus::empty);
 }
 
 }  // namespace
