@@ -100,11 +100,12 @@ int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t* map
               ptl_size_t* actual_map_size) noexcept {
   if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || !interface->logical() || (mapping == nullptr && map_size != 0))
+  if (interface == nullptr || !interface->logical() || actual_map_size == nullptr ||
+      (mapping == nullptr && map_size != 0))
     return PTL_ARG_INVALID;
   if (!interface->map.is_set()) return PTL_IGNORED;
   const ptl_size_t size = interface->map.size();
-  if (actual_map_size != nullptr) *actual_map_size = size;
+  *actual_map_size = size;
   for (ptl_size_t rank = 0; rank < std::min(map_size, size); ++rank) {
     ProcessId id{};
     if (!interface->map.find(static_cast<uint32_t>(rank), &id)) break;

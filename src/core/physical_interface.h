@@ -147,7 +147,17 @@ class PhysicalInterface final : public MessageSink {
   void check_peers() noexcept;
   void flush_all_queues() noexcept;
   unsigned advance_transfers() noexcept;
-  bool send_queued(Peer& peer, QueuedSend& item, Operation*& sent_chain) noexcept;
+  // Queued operations whose first message has gone out, in the order of their calls.
+  struct SentChain {
+    QueuedSend* first = nullptr;
+    QueuedSend** last = &first;
+    void append(QueuedSend& item) noexcept {
+      item.next_queued = nullptr;
+      *last = &item;
+      last = &item.next_queued;
+    }
+  };
+  bool send_queued(Peer& peer, QueuedSend& item, SentChain& sent) noexcept;
   bool anything_queued() const noexcept {
     return peers_with_queue_.load(std::memory_order_relaxed) != nullptr;
   }

@@ -21,6 +21,12 @@ bool RankMap::set(const ptl_process_t* mapping, uint64_t count, ProcessId own) n
   return true;
 }
 
+uint32_t RankMap::search(const Ranks& ranks, ProcessId id) noexcept {
+  for (uint64_t rank = 0; rank < ranks.count; ++rank)
+    if (ranks.at[rank] == id) return static_cast<uint32_t>(rank);
+  return PTL_RANK_ANY;
+}
+
 uint64_t RankMap::size() const noexcept {
   const Ranks* ranks = current_.load(std::memory_order_acquire);
   return ranks == nullptr ? 0 : ranks->count;

@@ -29,6 +29,15 @@ class RankMap {
     *id = ranks->at[rank];
     return true;
   }
+  // The rank of the process `id` in this map. `claimed`: what the process says, by its own map, which
+  // spares a search if it is right (spec 3.6.6: maps may differ; 2.5: an initiator is not believed).
+  // PTL_RANK_ANY if it is not in the map.
+  [[nodiscard]] uint32_t rank_of(ProcessId id, uint32_t claimed) const noexcept {
+    const Ranks* ranks = current_.load(std::memory_order_acquire);
+    if (ranks == nullptr) return PTL_RANK_ANY;
+    if (claimed < ranks->count && ranks->at[claimed] == id) [[likely]] return claimed;
+    return search(*ranks, id);
+  }
   // The first rank that is this process; PTL_RANK_ANY if none is.
   [[nodiscard]] uint32_t own_rank() const noexcept {
     const Ranks* ranks = current_.load(std::memory_order_acquire);
@@ -41,6 +50,8 @@ class RankMap {
     uint32_t own_rank = PTL_RANK_ANY;
     std::unique_ptr<ProcessId[]> at;
   };
+  [[nodiscard]] static uint32_t search(const Ranks& ranks, ProcessId id) noexcept;
+
   std::atomic<const Ranks*> current_{nullptr};
   // A reader may still look at a map that was replaced; they go with the interface.
   std::vector<std::unique_ptr<Ranks>> all_;

@@ -40,14 +40,14 @@ void PhysicalInterface::flush_all_queues() noexcept {
 
 // Sends what the transport takes. The peer was taken off the list; it goes back if anything is left.
 void PhysicalInterface::flush_queue(Peer& peer) noexcept {
-  Operation* sent_operations = nullptr;  // reported after the lock is released
+  SentChain sent;  // reported after the lock is released, in order
   {
     std::lock_guard guard(peer.send_lock);
     peer.queue_listed = false;
     while (peer.queue_head != nullptr && !peer.failed.load(std::memory_order_relaxed)) {
       QueuedSend* item = peer.queue_head;
       QueuedSend* next = item->next_queued;
-      if (!send_queued(peer, *item, sent_operations)) {
+      if (!send_queued(peer, *item, sent)) {
         send_retries.increment();
         break;
       }
@@ -58,16 +58,16 @@ void PhysicalInterface::flush_queue(Peer& peer) noexcept {
     if (peer.in_process) note_in_process_send();
     if (peer.queue_head != nullptr) list_peer_with_queue(peer);
   }
-  while (sent_operations != nullptr) {
-    Operation* operation = sent_operations;
-    sent_operations = static_cast<Operation*>(operation->next_queued);
-    report_queued_send(*this, *operation);
+  for (QueuedSend* item = sent.first; item != nullptr;) {
+    QueuedSend* next = item->next_queued;
+    report_queued_send(*this, static_cast<Operation&>(*item));
+    item = next;
   }
 }
 
 // True: the item has left the queue for good. An Operation whose first message went out is added to
-// `sent_chain`, since its events must not be posted under the send lock.
-bool PhysicalInterface::send_queued(Peer& peer, QueuedSend& item, Operation*& sent_chain) noexcept {
+// `sent`, since its events must not be posted under the send lock.
+bool PhysicalInterface::send_queued(Peer& peer, QueuedSend& item, SentChain& sent) noexcept {
   switch (item.kind) {
     case QueuedSend::Kind::request: {
       auto& operation = static_cast<Operation&>(item);
@@ -75,8 +75,7 @@ bool PhysicalInterface::send_queued(Peer& peer, QueuedSend& item, Operation*& se
       if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
       if (status == SendStatus::inaccessible) operation.fault = PTL_NI_SEGV;
       if (status == SendStatus::peer_failed) operation.fault = PTL_NI_UNDELIVERABLE;
-      operation.next_queued = sent_chain;
-      sent_chain = &operation;
+      sent.append(operation);
       return true;
     }
     case QueuedSend::Kind::request_data:

@@ -430,8 +430,8 @@ void handle_request(PhysicalInterface& physical, Peer& peer,
                   0,
                   peer.link->uid};
   if (interface->logical()) {
-    arrival.initiator.rank = header.initiator_rank;
-    arrival.source = source_of_rank(header.initiator_rank);
+    arrival.initiator.rank = interface->map.rank_of(peer.id, header.initiator_rank);
+    arrival.source = source_of_rank(arrival.initiator.rank);
   } else {
     arrival.initiator.phys.nid = peer.id.nid;
     arrival.initiator.phys.pid = peer.id.pid;

@@ -77,7 +77,7 @@ void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
     std::lock_guard guard(portal.lock);
     ptl_process_t initiator{};
     if (interface.logical()) {
-      initiator.rank = header.initiator_rank;
+      initiator.rank = interface.map.rank_of(peer.id, header.initiator_rank);
     } else {
       initiator.phys = {peer.id.nid, peer.id.pid};
     }

@@ -1,0 +1,181 @@
+// The message path makes no system call and no allocation: counted while messages flow.
+//
+// System calls are counted with the kernel's syscall user dispatch: while a byte of this thread says
+// so, a call raises SIGSYS in place of running. The handler counts it and lets calls through until
+// the next message. Allocations are counted by standing in front of malloc.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+
+#include "support/interface.h"
+#include "support/memory.h"
+#include "support/objects.h"
+#include "support/ranks.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LINTEL_COUNTS_ALLOCATIONS 0
+#else
+#define LINTEL_COUNTS_ALLOCATIONS 1
+#endif
+
+namespace {
+std::atomic<uint64_t> allocations{0};
+}
+
+#if LINTEL_COUNTS_ALLOCATIONS
+extern "C" {
+void* __libc_malloc(size_t bytes);           // NOLINT(bugprone-reserved-identifier)
+void* __libc_calloc(size_t count, size_t n);  // NOLINT(bugprone-reserved-identifier)
+
+void* malloc(size_t bytes) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_malloc(bytes);
+}
+void* calloc(size_t count, size_t bytes) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_calloc(count, bytes);
+}
+}
+#endif
+
+namespace lintel::test {
+namespace {
+
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#define PR_SYS_DISPATCH_ON 1
+#define SYSCALL_DISPATCH_FILTER_ALLOW 0
+#define SYSCALL_DISPATCH_FILTER_BLOCK 1
+#endif
+
+volatile char dispatch = SYSCALL_DISPATCH_FILTER_ALLOW;
+volatile uint64_t system_calls = 0;
+volatile int last_system_call = -1;
+
+void on_system_call(int, siginfo_t* info, void*) {
+  dispatch = SYSCALL_DISPATCH_FILTER_ALLOW;
+  system_calls = system_calls + 1;
+  last_system_call = info->si_syscall;
+}
+
+// Counts what the calling thread does between arm() and disarm(). At most one system call is seen
+// per arm(), so it is armed again for every message.
+class MessagePathCounter {
+ public:
+  MessagePathCounter() {
+    struct sigaction action {};
+    action.sa_sigaction = &on_system_call;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSYS, &action, nullptr);
+    available_ = prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, &dispatch) == 0;
+  }
+  [[nodiscard]] bool available() const { return available_; }
+  static void arm() { dispatch = SYSCALL_DISPATCH_FILTER_BLOCK; }
+  static void disarm() { dispatch = SYSCALL_DISPATCH_FILTER_ALLOW; }
+
+ private:
+  bool available_ = false;
+};
+
+constexpr ptl_pt_index_t pt_index = 4;
+constexpr int warm_up = 6000;  // every ring has been round once
+constexpr int messages = 20000;
+
+ptl_event_t poll_for(const EventQueue& events, ptl_event_kind_t kind) {
+  ptl_event_t event;
+  for (;;) {
+    const int code = PtlEQGet(events.handle(), &event);
+    if (code == PTL_OK && event.type == kind) return event;
+    if (code == PTL_OK || code == PTL_EQ_EMPTY) continue;
+    MessagePathCounter::disarm();
+    must(code);
+  }
+}
+
+void expect_few(uint64_t most_calls) {
+  EXPECT_LE(system_calls, most_calls) << "the last was system call " << last_system_call;
+#if LINTEL_COUNTS_ALLOCATIONS
+  EXPECT_EQ(allocations.load(), 0u);
+#endif
+}
+
+// spec 1.6
+// Looks for peers that died, every half second, are the only calls allowed to a process that talks to
+// itself.
+TEST(MessagePathTest, NoSystemCallAndNoAllocationWithinAProcess) {
+  run_ranks(1, [](Rank& rank) {
+    MessagePathCounter counter;
+    if (!counter.available()) GTEST_SKIP() << "no syscall user dispatch in this kernel";
+    std::vector<std::byte> source(64);
+    std::vector<std::byte> target(64);
+    const Interface interface(rank, matching_physical);
+    const EventQueue events(interface.handle());
+    const EventQueue sent(interface.handle());
+    const Counter counted(interface.handle());
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+    const Descriptor descriptor(interface.handle(), source, PTL_MD_EVENT_CT_ACK, sent.handle(),
+                                counted.handle());
+    const EntrySpec entry{.start = target.data(),
+                          .length = target.size(),
+                          .options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_USE_ONCE |
+                                     PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE};
+    for (int i = 0; i < warm_up + messages; ++i) {
+      if (i == warm_up) allocations.store(0);
+      if (i >= warm_up) MessagePathCounter::arm();
+      interface.append(pt_index, entry);
+      must(PtlPut(descriptor.handle(), 0, 8, PTL_ACK_REQ, interface.address(0), pt_index, 0, 0,
+                  nullptr, 0));
+      poll_for(events, PTL_EVENT_PUT);
+      poll_for(sent, PTL_EVENT_ACK);
+      interface.append(pt_index, entry);
+      must(PtlFetchAtomic(descriptor.handle(), 8, descriptor.handle(), 0, 8, interface.address(0),
+                          pt_index, 0, 0, nullptr, 0, PTL_SUM, PTL_UINT64_T));
+      poll_for(events, PTL_EVENT_FETCH_ATOMIC);
+      poll_for(sent, PTL_EVENT_REPLY);
+      MessagePathCounter::disarm();
+    }
+    expect_few(20);
+  });
+}
+
+// spec 1.6
+// Between processes a call may wake a peer that has lost its processor for long, and its progress
+// thread with it; messages that find the peer polling need none.
+TEST(MessagePathTest, NoSystemCallAndNoAllocationBetweenProcesses) {
+  run_ranks(2, [](Rank& rank) {
+    MessagePathCounter counter;
+    if (!counter.available()) GTEST_SKIP() << "no syscall user dispatch in this kernel";
+    std::vector<std::byte> source(4096);
+    std::vector<std::byte> target(4096);
+    const Interface interface(rank, matching_physical);
+    const EventQueue events(interface.handle());
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+    interface.append(pt_index, {.start = target.data(),
+                                .length = target.size(),
+                                .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
+    const Descriptor descriptor(interface.handle(), source);
+    rank.barrier();
+    const int other = 1 - rank.index();
+    for (int i = 0; i < warm_up + messages; ++i) {
+      if (i == warm_up) allocations.store(0);
+      if (i >= warm_up) MessagePathCounter::arm();
+      const ptl_size_t length = i % 2 == 0 ? 8 : 4096;
+      if (rank.index() == 1) poll_for(events, PTL_EVENT_PUT);
+      must(PtlPut(descriptor.handle(), 0, length, PTL_NO_ACK_REQ, interface.address(other), pt_index,
+                  0, 0, nullptr, 0));
+      if (rank.index() == 0) poll_for(events, PTL_EVENT_PUT);
+      MessagePathCounter::disarm();
+    }
+    rank.barrier();
+    expect_few(messages / 20);
+  });
+}
+
+}  // namespace
+}  // namespace lintel::test
