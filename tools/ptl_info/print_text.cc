@@ -63,7 +63,7 @@ void print_limits(const OpenedFacts& opened) {
 void print_registers(const Facts& facts) {
   std::printf("\nStatus registers of an interface (PtlNIStatus)\n");
   for (const StatusRegister& each : facts.registers) {
-    std::printf("  %3u  %s\n       %s\n", each.index, each.name.c_str(), each.meaning.c_str());
+    std::printf("  %3u  %-57s %s\n", each.index, each.name.c_str(), each.meaning.c_str());
   }
 }
 

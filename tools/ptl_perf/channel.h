@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "ptl_perf/operations.h"
@@ -19,6 +20,18 @@ inline constexpr ptl_pt_index_t data_index = 4;
 inline constexpr ptl_pt_index_t credit_index = 5;
 
 inline constexpr ptl_match_bits_t data_match_bits = 0x00c0'ffee'0000'0001;
+
+/** Calls `use` with a waiter on the queue, if there is one, or else on the counter: each of the
+ * four gives a timed loop of its own. */
+template <class Use>
+auto use_waiter(const EventQueue& queue, const Counter& counter, Wait wait, Use&& use) {
+  if (queue) {
+    if (wait == Wait::blocking) return use(EventWaiter<Wait::blocking>(queue.get()));
+    return use(EventWaiter<Wait::polling>(queue.get()));
+  }
+  if (wait == Wait::blocking) return use(CountWaiter<Wait::blocking>(counter.get()));
+  return use(CountWaiter<Wait::polling>(counter.get()));
+}
 
 /** A portal table entry with entries appended, and what reports operations on them: an event queue
  *  or a counting event. */
@@ -38,12 +51,7 @@ class Exposure {
   /** Calls `use` with the waiter for operations of others on the exposed entries. */
   template <class Use>
   auto with_waiter(Wait wait, Use&& use) {
-    if (queue_) {
-      if (wait == Wait::blocking) return use(EventWaiter<Wait::blocking>(queue_.get()));
-      return use(EventWaiter<Wait::polling>(queue_.get()));
-    }
-    if (wait == Wait::blocking) return use(CountWaiter<Wait::blocking>(counter_.get()));
-    return use(CountWaiter<Wait::polling>(counter_.get()));
+    return use_waiter(queue_, counter_, wait, std::forward<Use>(use));
   }
 
   ptl_handle_ct_t counter() const { return counter_.get(); }
@@ -76,14 +84,10 @@ class Source {
 
   ptl_handle_md_t descriptor() const { return descriptor_.get(); }
 
+  /** Calls `use` with the waiter for the completion of operations from this descriptor. */
   template <class Use>
   auto with_waiter(Wait wait, Use&& use) {
-    if (queue_) {
-      if (wait == Wait::blocking) return use(EventWaiter<Wait::blocking>(queue_.get()));
-      return use(EventWaiter<Wait::polling>(queue_.get()));
-    }
-    if (wait == Wait::blocking) return use(CountWaiter<Wait::blocking>(counter_.get()));
-    return use(CountWaiter<Wait::polling>(counter_.get()));
+    return use_waiter(queue_, counter_, wait, std::forward<Use>(use));
   }
 
  private:

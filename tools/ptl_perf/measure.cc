@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t max_samples = std::uint64_t{1} << 18;
 constexpr double sample_target_ns = 2500;  // reading the clock then costs 1 % where it takes 25 ns
 constexpr double warm_up_target_ns = 10e6;
-constexpr std::uint64_t least_operations = 4;
+constexpr std::uint64_t least_operations = 2;
 
 struct Plan {
   std::uint64_t lead;  // operations right before the timed ones
@@ -41,7 +41,8 @@ struct Trial {
 };
 
 // One pass that is not part of the result, as rank 0 saw it; the same at all ranks.
-Trial try_pass(Context& context, const Body& body, std::uint64_t operations) {
+Trial try_pass(Context& context, const Point& point, const Body& body, std::uint64_t operations) {
+  context.watchdog.restart(point.label());  // each pass has the time of the deadline
   context.session.barrier();
   const std::uint64_t start = ticks_now();
   body({operations, operations, context.stamps.data()});
@@ -65,13 +66,13 @@ Plan plan_from_time(Context& context, const Point& point, const Body& body) {
   const double time_ns = settings.seconds_per_point * 1e9;
   const double enough_ns = std::min(warm_up_target_ns, time_ns / 4);
 
-  try_pass(context, body, point.granularity);  // pages, connections and caches are cold
+  try_pass(context, point, body, point.granularity);  // pages, connections and caches are cold
   std::uint64_t tried = point.granularity;
-  Trial trial = try_pass(context, body, tried);
+  Trial trial = try_pass(context, point, body, tried);
   double least_ns = trial.timed_ns / static_cast<double>(tried);  // of one operation
   while (trial.elapsed_ns < enough_ns) {
     tried *= 4;
-    trial = try_pass(context, body, tried);
+    trial = try_pass(context, point, body, tried);
     least_ns = std::min(least_ns, trial.timed_ns / static_cast<double>(tried));
   }
   const double operations = std::max(time_ns / trial.elapsed_ns * static_cast<double>(tried),
@@ -91,7 +92,7 @@ Plan plan_from_iterations(Context& context, const Point& point, const Body& body
   double operation_ns = sample_target_ns;
   if (warm_up > 0) {
     const std::uint64_t tried = round_up(static_cast<double>(warm_up), point.granularity);
-    operation_ns = try_pass(context, body, tried).timed_ns / static_cast<double>(tried);
+    operation_ns = try_pass(context, point, body, tried).timed_ns / static_cast<double>(tried);
   }
   plan.batch = choose_batch(settings, point, static_cast<double>(iterations), operation_ns);
   // A batch longer than all iterations would lengthen the run.
@@ -183,6 +184,7 @@ std::optional<Result> measure(Context& context, const Point& point, const Body& 
     const std::uint64_t lead = round_up(static_cast<double>(plan.lead), point.granularity);
     body({lead, lead, context.stamps.data()});
   }
+  context.watchdog.restart(point.label());
   const std::uint64_t losses = body({plan.operations, plan.batch, context.stamps.data()});
 
   Summary summary{0, losses, 0};

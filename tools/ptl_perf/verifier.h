@@ -21,7 +21,7 @@ class Verifier {
   virtual void prepare(std::uint64_t number) = 0;
 
   /** At the initiator after the reply to operation `number`. Throws on wrong data. */
-  virtual void inspect_reply(std::uint64_t number) { (void)number; }
+  virtual void inspect_reply(std::uint64_t /*number*/) {}
 
   /** At the target when `count` operations from `first` have arrived. Throws on wrong data. */
   virtual void inspect_arrivals(std::uint64_t first, std::uint64_t count) = 0;
