@@ -254,9 +254,10 @@ void report_queued_send(PhysicalInterface& interface, Operation& operation) noex
   // A direct operation reports when the target has taken its data.
   if (operation.direct || put == nullptr) return;
   const bool ends_here = !operation.answer_due;
+  // Whoever sees the event may release the descriptor at once.
+  put->pending.fetch_sub(1, std::memory_order_release);
   report_send(*operation.interface, *put,
               {operation.header, operation.put_offset, operation.user_ptr}, PTL_NI_OK);
-  put->pending.fetch_sub(1, std::memory_order_release);
   if (ends_here) interface.discard_operation(operation);
 }
 
@@ -264,12 +265,12 @@ void fail_unsent_operation(PhysicalInterface& interface, Operation& operation,
                            ptl_ni_fail_t fail) noexcept {
   MemoryDescriptor* put = operation.put.descriptor;
   MemoryDescriptor* get = operation.get.descriptor;
+  if (put != nullptr) put->pending.fetch_sub(1, std::memory_order_release);
+  if (get != nullptr) get->pending.fetch_sub(1, std::memory_order_release);
   report_local_failure(*operation.interface, operation.header, put, operation.put_offset, get,
                        operation.get_offset, operation.user_ptr, fail);
   if (operation.copied) interface.volatile_copies().release(operation.copy_index);
   operation.copied = false;
-  if (put != nullptr) put->pending.fetch_sub(1, std::memory_order_release);
-  if (get != nullptr) get->pending.fetch_sub(1, std::memory_order_release);
   interface.discard_operation(operation);
 }
 

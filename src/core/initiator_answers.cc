@@ -32,8 +32,9 @@ void end_sending(Operation& operation, ptl_ni_fail_t fail) noexcept {
   if (!operation.send_due) return;
   operation.send_due = false;
   MemoryDescriptor* put = operation.put.descriptor;
-  report_send(*operation.interface, *put, put_view(operation), fail);
+  // Whoever sees the event may release the descriptor at once.
   put->pending.fetch_sub(1, std::memory_order_release);
+  report_send(*operation.interface, *put, put_view(operation), fail);
 }
 
 // Counts the acknowledgements of one batch that go to the same counter together.
@@ -72,10 +73,11 @@ void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& h
     interface.end_operation(*operation);
     return;
   }
-  const bool told_by_send = own_memory_failed && operation->send_due;
+  const bool told_by_send =
+      own_memory_failed && operation->send_due && put != nullptr && put->reports_send();
   end_sending(*operation, own_memory_failed ? fail : PTL_NI_OK);
   if (operation->answer_due && put != nullptr && (header.flags & flag_silent) == 0) {
-    if (!told_by_send || !put->reports_send()) {
+    if (!told_by_send) {
       report_ack(*operation->interface, *put, put_view(*operation),
                  {std::min(header.length(), operation->header.length()), header.remote_offset,
                   (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST,
@@ -141,6 +143,7 @@ void handle_reply(PhysicalInterface& interface, Peer& peer, const InboundMessage
       !get->region.write(operation->get_offset, message.payload, mlength))
     fail = PTL_NI_SEGV;
   if (operation->fault != PTL_NI_OK && fail == PTL_NI_OK) fail = operation->fault;
+  get->pending.fetch_sub(1, std::memory_order_release);
   if ((header.flags & flag_silent) == 0) {
     report_reply(*operation->interface, *get,
                  {operation->header, operation->get_offset, operation->user_ptr},
@@ -148,7 +151,6 @@ void handle_reply(PhysicalInterface& interface, Peer& peer, const InboundMessage
                   (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST,
                   fail});
   }
-  get->pending.fetch_sub(1, std::memory_order_release);
   interface.end_operation(*operation);
 }
 
@@ -228,16 +230,16 @@ bool send_request_data(PhysicalInterface&, Peer& peer, Operation& operation) noe
 void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept {
   MemoryDescriptor* put = operation.put.get();
   if (operation.send_due) {
-    end_sending(operation, PTL_NI_UNDELIVERABLE);
     // Told once, unless only acknowledgements are listened to (spec 3.13.3).
     if (put->reports_send() && operation.get.descriptor == nullptr) operation.answer_due = false;
+    end_sending(operation, PTL_NI_UNDELIVERABLE);
   }
   const AnswerResult result{0, operation.header.remote_offset, PTL_PRIORITY_LIST,
                             PTL_NI_UNDELIVERABLE};
   if (MemoryDescriptor* get = operation.get.descriptor; get != nullptr) {
+    get->pending.fetch_sub(1, std::memory_order_release);
     report_reply(*operation.interface, *get,
                  {operation.header, operation.get_offset, operation.user_ptr}, result);
-    get->pending.fetch_sub(1, std::memory_order_release);
   } else if (operation.answer_due && put != nullptr) {
     report_ack(*operation.interface, *put, put_view(operation), result);
   }

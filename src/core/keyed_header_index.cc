@@ -60,25 +60,31 @@ UnexpectedNode*& KeyedHeaderIndex::bucket_of(uint64_t hash) const noexcept {
 
 UnexpectedNode* KeyedHeaderIndex::first(const MatchCriteria& criteria) const noexcept {
   UnexpectedNode* leader = bucket_of(hash_of(criteria.match_bits, criteria.source));
+  // Whoever finds the leader claims it: its message and its neighbours are needed next.
+  if (leader != nullptr) __builtin_prefetch(&leader->message, 1);
   while (leader != nullptr && !criteria.matches(leader->match_bits, leader->source))
-    leader = leader->links[number_].next_in_bucket;
+    leader = leader->links_of(number_).next_in_bucket;
+  if (leader != nullptr) {
+    if (leader->next_in_list != nullptr) __builtin_prefetch(leader->next_in_list, 1);
+    if (leader->previous_in_list != nullptr) __builtin_prefetch(leader->previous_in_list, 1);
+  }
   return leader;
 }
 
 void KeyedHeaderIndex::add(UnexpectedNode& node) noexcept {
   UnexpectedNode*& bucket = bucket_of(hash_of(node.match_bits, node.source));
-  UnexpectedNode::Links& links = node.links[number_];
+  UnexpectedNode::Links& links = node.links_of(number_);
   node.indexed_by |= bit_;
   for (UnexpectedNode* leader = bucket; leader != nullptr;
-       leader = leader->links[number_].next_in_bucket) {
+       leader = leader->links_of(number_).next_in_bucket) {
     const uint64_t difference = ((leader->match_bits ^ node.match_bits) & significant_bits_) |
                                 ((leader->source ^ node.source) & source_mask_);
     if (difference != 0) continue;
-    UnexpectedNode* const last = leader->links[number_].previous_of_key;
+    UnexpectedNode* const last = leader->links_of(number_).previous_of_key;
     links.previous_of_key = last;
     links.next_of_key = leader;
-    last->links[number_].next_of_key = &node;
-    leader->links[number_].previous_of_key = &node;
+    last->links_of(number_).next_of_key = &node;
+    leader->links_of(number_).previous_of_key = &node;
     node.leads_in &= static_cast<uint8_t>(~bit_);
     return;
   }
@@ -92,22 +98,22 @@ void KeyedHeaderIndex::add(UnexpectedNode& node) noexcept {
 }
 
 void KeyedHeaderIndex::remove(UnexpectedNode& node) noexcept {
-  UnexpectedNode::Links& links = node.links[number_];
+  UnexpectedNode::Links& links = node.links_of(number_);
   UnexpectedNode* const following = links.next_of_key;
   if ((node.leads_in & bit_) != 0) {
     UnexpectedNode** link = &bucket_of(hash_of(node.match_bits, node.source));
-    while (*link != &node) link = &(*link)->links[number_].next_in_bucket;
+    while (*link != &node) link = &(*link)->links_of(number_).next_in_bucket;
     if (following == &node) {
       *link = links.next_in_bucket;
       if (--leaders_ == 0) shrink_empty();
     } else {
       *link = following;
-      following->links[number_].next_in_bucket = links.next_in_bucket;
+      following->links_of(number_).next_in_bucket = links.next_in_bucket;
       following->leads_in |= bit_;
     }
   }
-  following->links[number_].previous_of_key = links.previous_of_key;
-  links.previous_of_key->links[number_].next_of_key = following;
+  following->links_of(number_).previous_of_key = links.previous_of_key;
+  links.previous_of_key->links_of(number_).next_of_key = following;
   node.indexed_by &= static_cast<uint8_t>(~bit_);
   node.leads_in &= static_cast<uint8_t>(~bit_);
 }
@@ -120,7 +126,7 @@ void KeyedHeaderIndex::split_bucket() noexcept {
   UnexpectedNode** kept = &buckets_[created & (bucket_mask_ >> 1)];
   UnexpectedNode** moved = &buckets_[created];
   for (UnexpectedNode* leader = *kept; leader != nullptr;) {
-    UnexpectedNode*& next = leader->links[number_].next_in_bucket;
+    UnexpectedNode*& next = leader->links_of(number_).next_in_bucket;
     const bool moves = (hash_of(leader->match_bits, leader->source) & bucket_mask_) == created;
     UnexpectedNode**& end = moves ? moved : kept;
     *end = leader;

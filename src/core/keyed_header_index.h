@@ -34,7 +34,7 @@ class KeyedHeaderIndex {
   // `criteria` has the shape of the index.
   [[nodiscard]] UnexpectedNode* first(const MatchCriteria& criteria) const noexcept;
   [[nodiscard]] UnexpectedNode* next(const UnexpectedNode& node) const noexcept {
-    UnexpectedNode* const following = node.links[number_].next_of_key;
+    UnexpectedNode* const following = node.links_of(number_).next_of_key;
     return (following->leads_in & bit_) != 0 ? nullptr : following;
   }
   [[nodiscard]] bool contains(const UnexpectedNode& node) const noexcept {

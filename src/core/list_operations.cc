@@ -48,8 +48,8 @@ void post_entry_event(PortalEntry& portal, const ListEntry& entry, ptl_event_kin
 void claim_header(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
                   const UnexpectedHeader::Claim& claim) noexcept {
   portal.unexpected.remove(header);
-  if (header.arriving) {
-    header.claimed = true;
+  if (header.message.arriving) {
+    header.message.claimed = true;
     header.claim = claim;
     return;
   }
@@ -69,7 +69,7 @@ bool claim_unexpected(NetworkInterface& interface, PortalEntry& portal, ListEntr
   UnexpectedList::Matches matches(portal.unexpected, entry.criteria);
   while (UnexpectedNode* node = matches.next()) {
     auto& header = static_cast<UnexpectedHeader&>(*node);
-    const uint64_t rlength = header.rlength;
+    const uint64_t rlength = header.message.rlength;
     claim_header(interface, portal, header, claim);
     // Locally managed entries may account for what they have missed (spec 3.12.2).
     if (entry.has(PTL_ME_LOCAL_INC_UH_RLENGTH) && entry.has(PTL_ME_MANAGE_LOCAL)) {

@@ -164,20 +164,20 @@ UnexpectedHeader* record_header(const Arrival& arrival, ListEntry& entry, const 
                                 UnexpectedHeader& record) noexcept {
   record.match_bits = arrival.header.match_bits;
   record.source = arrival.source;
-  record.arriving = false;
-  record.claimed = false;
-  record.entry = &entry;
-  record.start = entry.region.address(placement.offset);
-  record.mlength = placement.mlength;
-  record.fail = PTL_NI_OK;
-  record.uid = arrival.uid;
-  record.kind = arrival.header.kind;
-  record.operation = arrival.header.operation;
-  record.datatype = arrival.header.modes & 0xf;
-  record.pt_index = arrival.header.pt_index;
-  record.rlength = arrival.header.length();
-  record.remote_offset = arrival.header.remote_offset;
-  record.owner_word = arrival.header.hdr_data;
+  record.message.arriving = false;
+  record.message.claimed = false;
+  record.message.entry = &entry;
+  record.message.start = entry.region.address(placement.offset);
+  record.message.mlength = placement.mlength;
+  record.message.fail = PTL_NI_OK;
+  record.message.uid = arrival.uid;
+  record.message.kind = arrival.header.kind;
+  record.message.operation = arrival.header.operation;
+  record.message.datatype = arrival.header.modes & 0xf;
+  record.message.pt_index = arrival.header.pt_index;
+  record.message.rlength = arrival.header.length();
+  record.message.remote_offset = arrival.header.remote_offset;
+  record.message.hdr_data = arrival.header.hdr_data;
   ++entry.unexpected_headers;
   InterfaceStatus& status = arrival.interface.status;
   const uint64_t depth = status.unexpected_depth.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -230,7 +230,7 @@ bool begin_transfer(Arrival& arrival, PortalEntry& portal, ListEntry& entry,
   transfer->event_reserved = reservation.communication;
   transfer->unlink_reserved = reservation.unlink;
   transfer->peer.store(&arrival.peer, std::memory_order_release);
-  if (unexpected != nullptr) unexpected->arriving = true;
+  if (unexpected != nullptr) unexpected->message.arriving = true;
   ++entry.operations;
   ++portal.operations;
   if (entry_is_used_up(entry) && entry.state == EntryState::linked) unlink_entry(portal, entry);
@@ -271,8 +271,8 @@ Outcome conclude(const Arrival& arrival, PortalEntry& portal, ListEntry& entry,
   outcome.offset = placement.offset;
   outcome.list = entry.list;
   if (unexpected != nullptr && !moved) {
-    unexpected->fail = PTL_NI_SEGV;
-    unexpected->mlength = 0;
+    unexpected->message.fail = PTL_NI_SEGV;
+    unexpected->message.mlength = 0;
   }
   const Delivery delivery{arrival.header,  arrival.initiator,
                           arrival.uid,     entry.region.address(placement.offset),

@@ -89,10 +89,10 @@ void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
     --portal.operations;
     --entry.operations;
     if (UnexpectedHeader* unexpected = transfer.unexpected; unexpected != nullptr) {
-      unexpected->arriving = false;
-      unexpected->fail = static_cast<uint8_t>(outcome.fail);
-      unexpected->mlength = outcome.mlength;
-      if (unexpected->claimed) report_overflow(interface, portal, *unexpected, unexpected->claim);
+      unexpected->message.arriving = false;
+      unexpected->message.fail = static_cast<uint8_t>(outcome.fail);
+      unexpected->message.mlength = outcome.mlength;
+      if (unexpected->message.claimed) report_overflow(interface, portal, *unexpected, unexpected->claim);
     }
     if (entry.state == EntryState::unlinked) {
       settle_entry(interface, portal, entry, unlink_reserved);

@@ -12,25 +12,8 @@
 
 namespace lintel {
 
-// A claim touches the first line (the list's links) and the third; of the message only what an
-// overflow event tells is kept. `source` of the node names the initiator, `owner_word` is hdr_data.
-struct alignas(64) UnexpectedHeader : UnexpectedNode {
-  // Its data are still on the way. An overflow event must not be seen before they have arrived
-  // (spec 2.5), so whoever claims the header meanwhile leaves the claim here.
-  bool arriving = false;
-  bool claimed = false;
-  std::atomic<uint32_t> next_free{0};
-  MessageKind kind = MessageKind::none;
-  uint8_t operation = 0;  // ptl_op_t
-  uint8_t datatype = 0;   // ptl_datatype_t
-  uint8_t fail = 0;       // ptl_ni_fail_t
-  uint16_t pt_index = 0;
-  ptl_uid_t uid = 0;
-  ListEntry* entry = nullptr;  // the overflow entry that holds the data
-  std::byte* start = nullptr;
-  uint64_t mlength = 0;        // bytes
-  uint64_t rlength = 0;        // bytes
-  uint64_t remote_offset = 0;  // bytes
+struct UnexpectedHeader : UnexpectedNode {
+  // Of whoever claimed it while its data were arriving.
   struct Claim {
     unsigned options = 0;
     bool from_search = false;

@@ -8,23 +8,53 @@
 // The caller holds the lock of the portal table entry around every call.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "core/match_criteria.h"
+#include "portals4.h"
+#include "transport/message.h"
 
 namespace lintel {
 
 inline constexpr unsigned unexpected_shapes = 4;
 
+struct ListEntry;
+
+// What an overflow event tells of a message, beside match bits and source. The list does not look at
+// it.
+struct UnexpectedMessage {
+  ptl_uid_t uid = 0;
+  uint16_t pt_index = 0;
+  MessageKind kind = MessageKind::none;
+  uint8_t operation = 0;  // ptl_op_t
+  uint8_t datatype = 0;   // ptl_datatype_t
+  uint8_t fail = 0;       // ptl_ni_fail_t
+  // Its data are still on the way. An overflow event must not be seen before they have arrived
+  // (spec 2.5), so whoever claims the header meanwhile leaves the claim in it.
+  bool arriving = false;
+  bool claimed = false;
+  ListEntry* entry = nullptr;  // the overflow entry that holds the data
+  std::byte* start = nullptr;
+  uint64_t mlength = 0;        // bytes
+  uint64_t rlength = 0;        // bytes
+  uint64_t remote_offset = 0;  // bytes
+  uint64_t hdr_data = 0;
+};
+static_assert(sizeof(UnexpectedMessage) == 64);
+
 // Base of what is kept in an UnexpectedList. `match_bits` and `source` are set before add() and
 // constant while the node is on a list; everything else belongs to the list.
-struct UnexpectedNode {
+struct alignas(64) UnexpectedNode {
   uint64_t match_bits = 0;
   uint64_t source = 0;
   UnexpectedNode* next_in_list = nullptr;
   UnexpectedNode* previous_in_list = nullptr;
-  uint64_t owner_word = 0;  // not the list's: eight bytes on the line that every claim touches
+  // One bit for each index of the list.
+  uint8_t indexed_by = 0;
+  uint8_t leads_in = 0;
+  std::atomic<uint32_t> next_free{0};  // belongs to the Arena
   // Headers with the same key under the shape of one index form a ring in arrival order. The first
   // of them leads: it alone is in a bucket.
   struct Links {
@@ -32,13 +62,20 @@ struct UnexpectedNode {
     UnexpectedNode* previous_of_key;
     UnexpectedNode* next_in_bucket;
   };
-  Links links[unexpected_shapes];  // valid where indexed_by says so
-  // One bit for each index of the list.
-  uint8_t indexed_by = 0;
-  uint8_t leads_in = 0;
+  Links first_links;           // of index 0; valid where indexed_by says so
+  UnexpectedMessage message;   // carried along; a claim needs this line and the one before
+  Links further_links[unexpected_shapes - 1];
+
+  [[nodiscard]] Links& links_of(unsigned index) noexcept {
+    return index == 0 ? first_links : further_links[index - 1];
+  }
+  [[nodiscard]] const Links& links_of(unsigned index) const noexcept {
+    return index == 0 ? first_links : further_links[index - 1];
+  }
 };
-static_assert(offsetof(UnexpectedNode, links) + sizeof(UnexpectedNode::Links) == 64,
-              "a list with one index works on one cache line per header");
+static_assert(offsetof(UnexpectedNode, message) == 64 &&
+                  offsetof(UnexpectedNode, further_links) == 128,
+              "a list with one index works on two cache lines per header");
 
 class UnexpectedIndexes;
 

@@ -40,6 +40,11 @@ inline constexpr uint8_t flag_unreliable = 0x20;      // requests: PTL_MD_UNRELI
 inline constexpr uint8_t flag_last = 0x40;            // data: no more of this transfer follows
 inline constexpr uint8_t flag_known = 0x7f;
 
+// Bits of MessageHeader::modes in answers.
+inline constexpr uint8_t answer_source_fault = 0x01;  // the initiator's own memory is inaccessible
+// Bits of MessageHeader::modes in data messages.
+inline constexpr uint8_t data_for_reply = 0x01;  // the cookie names an Operation, not a Transfer
+
 struct MessageHeader {
   uint32_t link_word;  // belongs to the transport while the message is inside it
   MessageKind kind;
