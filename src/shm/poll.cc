@@ -51,6 +51,7 @@ unsigned ShmTransport::drain(MessageSink& sink, ReceiveLane& lane, unsigned budg
   if (count != 0) {
     uint64_t bytes = 0;
     for (unsigned i = 0; i < count; ++i) bytes += messages[i].payload_length;
+    lane.link->producer.note_inbound();
     sink.on_messages(*lane.link, messages, count);
     if (lane.consumer.release(count)) wake_sleeping_producer(lane);
     received_messages_.add(count);

@@ -87,7 +87,9 @@ inline void LaneProducer::publish(LaneCell& cell, const MessageHeader& header,
     index_ = 0;
     lap_ = next_lap(lap_);
   }
-  if (free_cells_ > prefetch_distance) {
+  const uint32_t streak = streak_.load(std::memory_order_relaxed) + 1;
+  streak_.store(streak, std::memory_order_relaxed);
+  if (streak > stream_length && free_cells_ > prefetch_distance) {
     uint32_t ahead = index_ + prefetch_distance;
     if (ahead >= geometry_.cells) ahead -= geometry_.cells;
     prefetch_for_write(&cells_[ahead]);

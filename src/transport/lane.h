@@ -85,6 +85,9 @@ class LaneProducer {
   [[nodiscard]] SendStatus push(const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept;
 
+  // A message came the other way: what follows is rather an answer than a stream. Any thread.
+  void note_inbound() noexcept { streak_.store(0, std::memory_order_relaxed); }
+
   // After queue_full, from any thread: false as long as the consumer released nothing more.
   [[nodiscard]] bool room_appeared() const noexcept {
     return lane_->released.load(std::memory_order_acquire) !=
@@ -94,6 +97,8 @@ class LaneProducer {
 
  private:
   static constexpr uint32_t prefetch_distance = 4;
+  // In a ping-pong, asking early for a cell ahead only delays the one that is being sent.
+  static constexpr uint32_t stream_length = 4;
 
   bool refresh_room() noexcept;
   bool reserve_cell() noexcept;
@@ -115,6 +120,7 @@ class LaneProducer {
   uint64_t data_released_ = 0;             // of these, bytes that are free again
   bool room_asked_ = false;                // since it last appeared
   std::unique_ptr<uint64_t[]> data_ends_;  // data_tail_ after each cell in flight
+  std::atomic<uint32_t> streak_{0};  // sent since the last message came the other way
   std::atomic<uint32_t> full_at_{0};       // `released` when the lane was last found full
 };
 
