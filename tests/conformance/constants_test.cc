@@ -11,33 +11,32 @@
 namespace lintel::test {
 namespace {
 
-// spec 3.2.1
-static_assert(PTL_MAJOR_VERSION == 4 && PTL_MINOR_VERSION == 3);
-
-// spec 3.3.1, 3.3.4, 3.3.7, 3.14.1
-static_assert(std::is_unsigned_v<ptl_size_t> && sizeof(ptl_size_t) == 8);
-static_assert(PTL_SIZE_MAX == static_cast<ptl_size_t>(-1));
-static_assert(std::is_unsigned_v<ptl_match_bits_t> && sizeof(ptl_match_bits_t) == 8);
-static_assert(sizeof(ptl_hdr_data_t) == 8);
-static_assert(std::is_signed_v<ptl_sr_value_t> && sizeof(ptl_sr_value_t) >= 4);
-static_assert(std::is_unsigned_v<decltype(ptl_ct_event_t::success)>);
-
-// spec 3.3.2
-static_assert(sizeof(ptl_handle_any_t) <= sizeof(void*));
-static_assert(std::is_convertible_v<ptl_handle_eq_t, ptl_handle_any_t>);
 constinit ptl_handle_eq_t static_queue = PTL_EQ_NONE;
 constinit ptl_handle_ct_t static_counter = PTL_CT_NONE;
 constinit ptl_handle_any_t static_handle = PTL_INVALID_HANDLE;
 
-// An LE is the beginning of an ME.
-static_assert(offsetof(ptl_le_t, start) == offsetof(ptl_me_t, start));
-static_assert(offsetof(ptl_le_t, length) == offsetof(ptl_me_t, length));
-static_assert(offsetof(ptl_le_t, ct_handle) == offsetof(ptl_me_t, ct_handle));
-static_assert(offsetof(ptl_le_t, uid) == offsetof(ptl_me_t, uid));
-static_assert(offsetof(ptl_le_t, options) == offsetof(ptl_me_t, options));
-static_assert(PTL_LE_OP_PUT == PTL_ME_OP_PUT && PTL_LE_OP_GET == PTL_ME_OP_GET);
-static_assert(PTL_LE_USE_ONCE == PTL_ME_USE_ONCE);
-static_assert(PTL_LE_EVENT_CT_BYTES == PTL_ME_EVENT_CT_BYTES);
+// spec 3.2.1, 3.3.1, 3.3.2, 3.3.4, 3.3.7, 3.14.1
+TEST(ConstantsTest, TypesHaveTheSpecifiedProperties) {
+  static_assert(PTL_MAJOR_VERSION == 4 && PTL_MINOR_VERSION == 3);
+  static_assert(std::is_unsigned_v<ptl_size_t> && sizeof(ptl_size_t) == 8);
+  static_assert(PTL_SIZE_MAX == static_cast<ptl_size_t>(-1));
+  static_assert(std::is_unsigned_v<ptl_match_bits_t> && sizeof(ptl_match_bits_t) == 8);
+  static_assert(sizeof(ptl_hdr_data_t) == 8);
+  static_assert(std::is_signed_v<ptl_sr_value_t> && sizeof(ptl_sr_value_t) >= 4);
+  static_assert(std::is_unsigned_v<decltype(ptl_ct_event_t::success)>);
+  static_assert(sizeof(ptl_handle_any_t) <= sizeof(void*));
+  static_assert(std::is_convertible_v<ptl_handle_eq_t, ptl_handle_any_t>);
+
+  // An LE is the beginning of an ME.
+  static_assert(offsetof(ptl_le_t, start) == offsetof(ptl_me_t, start));
+  static_assert(offsetof(ptl_le_t, length) == offsetof(ptl_me_t, length));
+  static_assert(offsetof(ptl_le_t, ct_handle) == offsetof(ptl_me_t, ct_handle));
+  static_assert(offsetof(ptl_le_t, uid) == offsetof(ptl_me_t, uid));
+  static_assert(offsetof(ptl_le_t, options) == offsetof(ptl_me_t, options));
+  static_assert(PTL_LE_OP_PUT == PTL_ME_OP_PUT && PTL_LE_OP_GET == PTL_ME_OP_GET);
+  static_assert(PTL_LE_USE_ONCE == PTL_ME_USE_ONCE);
+  static_assert(PTL_LE_EVENT_CT_BYTES == PTL_ME_EVENT_CT_BYTES);
+}
 
 template <typename... Values>
 std::size_t distinct(Values... values) {

@@ -157,6 +157,34 @@ TEST_P(DescriptorOptionsTest, ReleaseBeforeTheAckDiscardsIt) {
   });
 }
 
+// spec 3.10.4, 3.13.2
+TEST_P(DescriptorOptionsTest, CanBeReleasedAsSoonAsTheLastEventIsThere) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    pair.on_target([&] {
+      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE));
+    });
+    pair.on_initiator([&] {
+      for (int i = 0; i < 1000; ++i) {
+        Descriptor once(pair.ni(), initiator.source.memory, 0, initiator.source.events.handle());
+        if (i % 3 == 0) {
+          must(PtlGet(once.handle(), 0, 64, pair.target_id(), default_pt_index, 0, 0, nullptr));
+        } else {
+          must(PtlPut(once.handle(), 0, 64, i % 3 == 1 ? PTL_ACK_REQ : PTL_NO_ACK_REQ,
+                      pair.target_id(), default_pt_index, 0, 0, nullptr, 0));
+        }
+        // PTL_EVENT_SEND, PTL_EVENT_ACK or PTL_EVENT_REPLY: each of them ends the use of the memory.
+        ptl_event_t event{};
+        must(PtlEQWait(initiator.source.events.handle(), &event));
+        once.release();
+        initiator.fence();
+        initiator.source.events.drain();
+      }
+    });
+  });
+}
+
 // spec 3.10.3
 TEST_P(DescriptorOptionsTest, KeepsNoReferenceToTheStructureItWasMadeFrom) {
   run_pair(GetParam(), [](Pair& pair) {

@@ -161,7 +161,7 @@ TEST_P(TriggeredOperationsTest, FailuresDoNotTrigger) {
   });
 }
 
-// spec 3.16, 3.14
+// spec 3.16, 3.14, 2.7.3
 TEST_P(TriggeredOperationsTest, ArrivingMessagesTriggerWithoutTheApplication) {
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair);

@@ -1,8 +1,11 @@
 // Peers that die: what was outstanding ends as undeliverable, the others go on, a successor works.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "support/interface.h"
@@ -147,6 +150,15 @@ TEST_P(DeadPeerTest, ItsMessagesStopAndItsMemoryIsNoLongerTouched) {
   });
 }
 
+// Whether all of the process has stopped: the state behind its name in /proc (proc(5)).
+bool is_stopped(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const auto name_end = text.rfind(')');
+  return name_end != std::string::npos && text.compare(name_end, 3, ") T") == 0;
+}
+
 // spec 3.13.3, 4.1
 TEST_P(DeadPeerTest, AWaitingProcessLearnsOfItWithoutSendingAnything) {
   run_ranks(2, long_run, [&](Rank& rank) {
@@ -156,11 +168,14 @@ TEST_P(DeadPeerTest, AWaitingProcessLearnsOfItWithoutSendingAnything) {
     rank.barrier();
     if (rank.index() == 1) {
       // Stopped, it answers nothing; the get below stays outstanding.
+      rank.publish(0, getpid());
       rank.raise(0);
       raise(SIGSTOP);
       return;
     }
     rank.await(1, 0);
+    const auto other = rank.published<pid_t>(1, 0);
+    rank.await_condition("waiting until the other rank has stopped", [&] { return is_stopped(other); });
     const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
     std::thread killer = start_thread([&] {
       std::this_thread::sleep_for(Milliseconds(100));
