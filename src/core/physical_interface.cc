@@ -55,8 +55,11 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid) {
     case OpenStatus::failed:
       log_message(LogLevel::error, "interface %u cannot be opened: %s", number,
                   opened.reason.c_str());
-      return PTL_FAIL;
+      return PTL_NO_SPACE;
   }
+  if (!opened.reason.empty())
+    log_message(LogLevel::warn, "interface %u opens without a transport: %s", number,
+                opened.reason.c_str());
   id_ = {settings.nid, opened.pid};
   transports_ = std::move(opened.transports);
   if (!peers_.open() || !operations_.open(most_operations) || !transfers_.open(most_transfers) ||
