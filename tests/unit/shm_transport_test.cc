@@ -311,7 +311,7 @@ TEST(ShmTransport, MessagesWakeASleepingProcess) {
       ready->store(static_cast<uint32_t>(sink.total) + 1);
       const uint32_t seen = own->doorbell()->announce_sleep();
       if (sink.total < messages && own->arm(false)) own->doorbell()->sleep(seen, limit_ns);
-      own->doorbell()->awake();
+      own->doorbell()->sleeping.store(0);
       own->disarm();
     }
     return 0;
@@ -350,7 +350,7 @@ TEST(ShmTransport, RoomWakesASleepingSender) {
         progress->store(++slept);
         own->doorbell()->sleep(seen, 60'000'000'000);
       }
-      own->doorbell()->awake();
+      own->doorbell()->sleeping.store(0);
       own->disarm();
     }
     return slept > 0 ? 0 : 4;
