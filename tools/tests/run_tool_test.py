@@ -109,7 +109,8 @@ def perf_put_acknowledgments(tools):
 
 @case
 def perf_put_without_direct_reading(tools):
-    rows = tools.results("put", "get", "--verify", *TINY, "--sizes", "100000,1M", environment={"PTL_SHM_CMA": "0"})
+    rows = tools.results("put", "get", "--verify", *TINY, "--window", "8", "--sizes", "100000,1M",
+                         environment={"PTL_SHM_CMA": "0"})
     check(len(rows) == 8, f"{len(rows)} rows")
 
 
