@@ -14,36 +14,52 @@ unsigned ShmTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   if (segment_->header().lane_generation.load(std::memory_order_acquire) != generation_seen_)
       [[unlikely]]
     look_for_claims(sink);
+  const unsigned total = poll_hot_lanes(sink, budget);
+  if (active_lanes_.size() == hot_count_ || total >= budget) return total;
+  return total + poll_cold_lanes(sink, budget - total);
+}
+
+// Begins after the lane with which the budget of the previous poll ended, so that all get their
+// turn.
+inline unsigned ShmTransport::poll_hot_lanes(MessageSink& sink, unsigned budget) noexcept {
   unsigned total = 0;
-  if (next_hot_ >= hot_count_) next_hot_ = 0;
-  for (unsigned seen = 0, hot = hot_count_; seen < hot && hot_count_ > 0; ++seen) {
+  for (unsigned left = hot_count_; left > 0 && total < budget; --left) {
     if (next_hot_ >= hot_count_) next_hot_ = 0;
+    if (hot_count_ == 0) break;
     ReceiveLane& lane = *hot_lanes_[next_hot_];
-    const unsigned got = drain(sink, lane, budget - total);
-    total += got;
-    if (!lane.hot) continue;  // it failed; another took its place
-    if (got != 0)
+    if (!lane.consumer.ready()) {
+      rest(lane);
+    } else {
       lane.last_message_poll = polls_;
-    else if (polls_ - lane.last_message_poll > polls_until_cold) {
-      make_cold(lane);
-      continue;
+      total += drain(sink, lane, budget - total);
     }
-    ++next_hot_;
-    if (total >= budget) return total;
-  }
-  if (active_lanes_.size() == hot_count_) return total;
-  for (unsigned seen = 0; seen < cold_lanes_per_poll && total < budget; ++seen) {
-    if (next_cold_ >= active_lanes_.size()) next_cold_ = 0;
-    if (active_lanes_.empty()) break;
-    ReceiveLane& lane = lanes_[active_lanes_[next_cold_++]];
-    if (lane.hot) continue;
-    const unsigned got = drain(sink, lane, budget - total);
-    total += got;
-    if (got != 0 && lane.state == ReceiveState::active) make_hot(lane);
+    if (lane.hot) ++next_hot_;  // otherwise another took its place
   }
   return total;
 }
 
+// Nothing came: gives room back that the producer asks for, and stops looking so often at last.
+inline void ShmTransport::rest(ReceiveLane& lane) noexcept {
+  if (lane.consumer.release_on_request()) [[unlikely]]
+    wake_sleeping_producer(lane);
+  if (polls_ - lane.last_message_poll > polls_until_cold) [[unlikely]]
+    make_cold(lane);
+}
+
+unsigned ShmTransport::poll_cold_lanes(MessageSink& sink, unsigned budget) noexcept {
+  unsigned total = 0;
+  for (unsigned seen = 0; seen < cold_lanes_per_poll && total < budget; ++seen) {
+    if (next_cold_ >= active_lanes_.size()) next_cold_ = 0;
+    if (active_lanes_.empty()) break;
+    ReceiveLane& lane = lanes_[active_lanes_[next_cold_++]];
+    if (lane.hot || !lane.consumer.ready()) continue;
+    make_hot(lane);
+    total += drain(sink, lane, budget - total);
+  }
+  return total;
+}
+
+// One burst.
 unsigned ShmTransport::drain(MessageSink& sink, ReceiveLane& lane, unsigned budget) noexcept {
   InboundMessage messages[burst];
   bool malformed = false;
@@ -56,8 +72,6 @@ unsigned ShmTransport::drain(MessageSink& sink, ReceiveLane& lane, unsigned budg
     if (lane.consumer.release(count)) wake_sleeping_producer(lane);
     received_messages_.add(count);
     received_bytes_.add(bytes);
-  } else if (lane.consumer.release_on_request()) {
-    wake_sleeping_producer(lane);
   }
   if (malformed) [[unlikely]]
     malformed_message(sink, lane);

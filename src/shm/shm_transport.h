@@ -114,6 +114,9 @@ class ShmTransport final : public Transport {
   void retire_lane(uint32_t lane) noexcept;
 
   // poll.cc
+  unsigned poll_hot_lanes(MessageSink& sink, unsigned budget) noexcept;
+  unsigned poll_cold_lanes(MessageSink& sink, unsigned budget) noexcept;
+  void rest(ReceiveLane& lane) noexcept;
   unsigned drain(MessageSink& sink, ReceiveLane& lane, unsigned budget) noexcept;
   void make_hot(ReceiveLane& lane) noexcept;
   void make_cold(ReceiveLane& lane) noexcept;

@@ -87,13 +87,19 @@ inline void LaneProducer::publish(LaneCell& cell, const MessageHeader& header,
     index_ = 0;
     lap_ = next_lap(lap_);
   }
+  prefetch_ahead(length);
+}
+
+// Cache lines that the consumer read a lap ago come back before they are needed.
+inline void LaneProducer::prefetch_ahead(uint32_t length) noexcept {
   const uint32_t streak = streak_.load(std::memory_order_relaxed) + 1;
   streak_.store(streak, std::memory_order_relaxed);
-  if (streak > stream_length && free_cells_ > prefetch_distance) {
-    uint32_t ahead = index_ + prefetch_distance;
-    if (ahead >= geometry_.cells) ahead -= geometry_.cells;
-    prefetch_for_write(&cells_[ahead]);
-  }
+  if (streak <= stream_length || free_cells_ <= prefetch_distance) return;
+  uint32_t ahead = index_ + prefetch_distance;
+  if (ahead >= geometry_.cells) ahead -= geometry_.cells;
+  const auto* cell = reinterpret_cast<const std::byte*>(&cells_[ahead]);
+  prefetch_for_write(cell);
+  if (length > lane_near_bytes && length <= lane_inline_bytes) prefetch_for_write(cell + 64);
 }
 
 SendStatus LaneProducer::push(const MessageHeader& header, const Piece* pieces,

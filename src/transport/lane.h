@@ -106,6 +106,7 @@ class LaneProducer {
   SendStatus refuse_full() noexcept;
   SendStatus push_far(const MessageHeader& header, const Piece* pieces, unsigned count,
                       uint64_t length) noexcept;
+  void prefetch_ahead(uint32_t length) noexcept;
   void publish(LaneCell& cell, const MessageHeader& header, uint32_t length) noexcept;
 
   LaneControl* lane_ = nullptr;
@@ -120,7 +121,7 @@ class LaneProducer {
   uint64_t data_released_ = 0;             // of these, bytes that are free again
   bool room_asked_ = false;                // since it last appeared
   std::unique_ptr<uint64_t[]> data_ends_;  // data_tail_ after each cell in flight
-  std::atomic<uint32_t> streak_{0};  // sent since the last message came the other way
+  std::atomic<uint32_t> streak_{0};        // sent since the last message came the other way
   std::atomic<uint32_t> full_at_{0};       // `released` when the lane was last found full
 };
 
