@@ -11,6 +11,7 @@ namespace lintel {
 
 void ShmTransport::look_for_claims(MessageSink& sink) noexcept {
   generation_seen_ = segment_->header().lane_generation.load(std::memory_order_acquire);
+  claims_postponed_ = false;
   for (uint32_t lane = 0; lane < lanes_.size(); ++lane) {
     const uint64_t owner = segment_->entry(lane).owner.load(std::memory_order_acquire);
     const auto state = static_cast<LaneState>(owner & lane_state_mask);
@@ -19,7 +20,7 @@ void ShmTransport::look_for_claims(MessageSink& sink) noexcept {
     if (state != LaneState::closing) continue;
     if (lanes_[lane].state == ReceiveState::active)
       fail_link(sink, *lanes_[lane].link, Cause::gone);
-    else
+    else if (lanes_[lane].state == ReceiveState::refused)
       free_lane(lane);
   }
 }
@@ -35,9 +36,11 @@ void ShmTransport::accept_claim(MessageSink& sink, uint32_t number) noexcept {
   try {
     link = link_for_claim(peer, nonce, replaced, reason);
   } catch (const std::bad_alloc&) {
-    return;  // tried again when the next claim appears
+    claims_postponed_ = true;
   }
   if (link == nullptr) {
+    // Nobody is refused because this process is short of descriptors or memory.
+    if (claims_postponed_) return;
     lane.state = ReceiveState::refused;
     links_refused_.add(1);
     static std::atomic<bool> said{false};
@@ -88,6 +91,9 @@ ShmLink* ShmTransport::link_for_claim(ProcessId peer, uint64_t nonce, ShmLink*& 
       // of this user can have written it.
       break;
     case PeerSegment::Status::refused:
+      return nullptr;
+    case PeerSegment::Status::failed:
+      claims_postponed_ = true;
       return nullptr;
   }
   link->peer = peer;

@@ -5,16 +5,35 @@
 
 namespace lintel {
 
-// System calls spent on lanes of peers that nobody waits for, per check.
-static constexpr unsigned reclaim_checks = 4;
+// System calls spent per check on links and on lanes that nobody waits for.
+static constexpr unsigned unwatched_checks = 4;
 
 void ShmTransport::check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept {
-  for (unsigned i = 0; i < count; ++i) {
-    ShmLink& link = static_cast<ShmLink&>(*watch[i]);
-    if (link.failure_reported) continue;
-    if (link.segment == nullptr || !link.segment->owner_alive()) fail_link(sink, link, Cause::gone);
+  for (unsigned i = 0; i < count; ++i) check_link(sink, static_cast<ShmLink&>(*watch[i]));
+  check_unwatched_links(sink);
+  reclaim_lanes();
+  if (claims_postponed_) look_for_claims(sink);
+}
+
+void ShmTransport::check_link(MessageSink& sink, ShmLink& link) noexcept {
+  if (link.failure_reported) return;
+  if (link.segment == nullptr || !link.segment->owner_alive()) fail_link(sink, link, Cause::gone);
+}
+
+// Peers that finished say so in their segments; those that died are asked after in turn.
+void ShmTransport::check_unwatched_links(MessageSink& sink) noexcept {
+  for (ShmLink* link = all_links_.load(std::memory_order_acquire); link != nullptr;
+       link = link->next) {
+    if (link->segment != nullptr && link->segment->owner_finished()) check_link(sink, *link);
   }
-  reclaim_some_lanes(sink);
+  unsigned checks = 0;
+  if (next_checked_ == nullptr) next_checked_ = all_links_.load(std::memory_order_acquire);
+  for (; next_checked_ != nullptr && checks < unwatched_checks;
+       next_checked_ = next_checked_->next) {
+    if (next_checked_->failure_reported) continue;
+    check_link(sink, *next_checked_);
+    ++checks;
+  }
 }
 
 void ShmTransport::fail_link(MessageSink& sink, ShmLink& link, Cause cause) noexcept {
@@ -45,34 +64,28 @@ void ShmTransport::fail_link(MessageSink& sink, ShmLink& link, Cause cause) noex
   sink.on_peer_failed(link);
 }
 
-void ShmTransport::reclaim_some_lanes(MessageSink& sink) noexcept {
+void ShmTransport::reclaim_lanes() noexcept {
   unsigned checks = 0;
-  for (uint32_t looked = 0; looked < lanes_.size() && checks < reclaim_checks; ++looked) {
+  for (uint32_t looked = 0; looked < lanes_.size() && checks < unwatched_checks; ++looked) {
     const uint32_t lane = next_reclaim_;
     next_reclaim_ = lane + 1 == lanes_.size() ? 0 : lane + 1;
-    if (reclaim_lane(sink, lane)) ++checks;
+    if (reclaim_lane(lane)) ++checks;
   }
 }
 
-// True if that took system calls.
-bool ShmTransport::reclaim_lane(MessageSink& sink, uint32_t number) noexcept {
+// Lanes without a link: refused, or claimed by halves. True if looking took system calls.
+bool ShmTransport::reclaim_lane(uint32_t number) noexcept {
   std::atomic<uint64_t>& owner = segment_->entry(number).owner;
   uint64_t word = owner.load(std::memory_order_acquire);
   const auto state = static_cast<LaneState>(word & lane_state_mask);
-  if (state == LaneState::free) return false;
-  const ReceiveLane& lane = lanes_[number];
-  if (lane.state == ReceiveState::active) {
-    ShmLink& link = *lane.link;
-    if (link.segment == nullptr || !link.segment->owner_alive()) fail_link(sink, link, Cause::gone);
-    return true;
-  }
-  // Claims are finished within microseconds, and new ones are looked at in the next poll.
-  if (lane.state == ReceiveState::unused && state != LaneState::claiming) return false;
+  const ReceiveState reading = lanes_[number].state;
+  const bool half_made = reading == ReceiveState::unused && state == LaneState::claiming;
+  if (reading != ReceiveState::refused && !half_made) return false;
   if (nonce_is_alive(word & ~lane_state_mask)) return true;
-  if (lane.state == ReceiveState::refused)
-    free_lane(number);
-  else
+  if (half_made)
     owner.compare_exchange_strong(word, 0, std::memory_order_release);
+  else
+    free_lane(number);
   return true;
 }
 

@@ -49,8 +49,10 @@ PeerSegment::Status PeerSegment::open(ProcessId peer, uint32_t job_hash,
   segment->path_ = segment_path(job_hash, peer);
   const SegmentFile file(segment->path_, O_RDWR);
   if (file.fd() < 0) {
-    reason = segment->path_ + ": " + std::strerror(errno);
-    return errno == ENOENT ? Status::absent : Status::refused;
+    const int error = errno;
+    reason = segment->path_ + ": " + std::strerror(error);
+    if (error == ENOENT) return Status::absent;
+    return error == EMFILE || error == ENFILE || error == ENOMEM ? Status::failed : Status::refused;
   }
   const Status status = segment->check_and_map(file.fd(), peer, job_hash, reason);
   if (status == Status::opened)
@@ -98,7 +100,7 @@ PeerSegment::Status PeerSegment::check_and_map(int fd, ProcessId peer, uint32_t 
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) {
     reason = std::string("cannot be mapped: ") + std::strerror(errno);
-    return Status::refused;
+    return Status::failed;
   }
   header_ = static_cast<SegmentHeader*>(memory);
   uid_ = status.st_uid;
@@ -117,7 +119,7 @@ bool PeerSegment::is_this_segment(int fd) const noexcept {
 }
 
 bool PeerSegment::owner_alive() const {
-  if (header_->closed.load(std::memory_order_acquire) != 0) return false;
+  if (owner_finished()) return false;
   const SegmentFile file(path_, O_RDWR);
   if (file.fd() < 0 && errno != ENOENT) return true;  // no descriptor left, say: ask again later
   if (file.fd() < 0 || !is_this_segment(file.fd())) return nonce_in_memory();

@@ -22,6 +22,7 @@ class PeerSegment {
     opened,
     absent,   // there is no such segment: no such process, or it has finished
     refused,  // there is one that we do not use; `reason` says why
+    failed,   // the system is short of something (descriptors, memory): may work later
   };
   // Opens the segment of `peer`, whether its owner lives or not. Thread-safe.
   [[nodiscard]] static Status open(ProcessId peer, uint32_t job_hash,
@@ -36,6 +37,10 @@ class PeerSegment {
   [[nodiscard]] SegmentHeader& header() const noexcept { return *header_; }
   [[nodiscard]] Doorbell& doorbell() const noexcept { return header_->doorbell; }
 
+  // True once the owner has finished in order.
+  [[nodiscard]] bool owner_finished() const noexcept {
+    return header_->closed.load(std::memory_order_acquire) != 0;
+  }
   // False once the owner has finished or died. Makes system calls. Where somebody removed the file
   // under a live owner (some systems do when a user logs out), its memory tells.
   [[nodiscard]] bool owner_alive() const;

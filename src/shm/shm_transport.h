@@ -131,8 +131,10 @@ class ShmTransport final : public Transport {
   // liveness.cc
   enum class Cause : uint8_t { gone, misbehaved };
   void fail_link(MessageSink& sink, ShmLink& link, Cause cause) noexcept;
-  void reclaim_some_lanes(MessageSink& sink) noexcept;
-  bool reclaim_lane(MessageSink& sink, uint32_t lane) noexcept;
+  void check_link(MessageSink& sink, ShmLink& link) noexcept;
+  void check_unwatched_links(MessageSink& sink) noexcept;
+  void reclaim_lanes() noexcept;
+  bool reclaim_lane(uint32_t lane) noexcept;
 
   // remote_access.cc
   bool reach_memory(ShmLink& link) noexcept;
@@ -152,14 +154,16 @@ class ShmTransport final : public Transport {
 
   // Poll token.
   uint32_t generation_seen_ = 0;
+  bool claims_postponed_ = false;  // some could not be looked into for want of resources
   bool armed_for_room_ = false;
   std::vector<ReceiveLane> lanes_;      // by number of the lane
   std::vector<uint32_t> active_lanes_;  // numbers, in no order
   ReceiveLane* hot_lanes_[max_hot_lanes] = {};
   unsigned hot_count_ = 0;
-  unsigned next_hot_ = 0;      // where the next poll begins, when one ran out of budget
-  uint32_t next_cold_ = 0;     // position in active_lanes_
-  uint32_t next_reclaim_ = 0;  // number of a lane
+  unsigned next_hot_ = 0;            // where the next poll begins, when one ran out of budget
+  uint32_t next_cold_ = 0;           // position in active_lanes_
+  uint32_t next_reclaim_ = 0;        // number of a lane
+  ShmLink* next_checked_ = nullptr;  // among all links
   uint64_t polls_ = 0;
   LocalCounter received_messages_;
   LocalCounter received_bytes_;

@@ -6,6 +6,9 @@
 #include <net/if.h>
 #include <netinet/in.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "util/log.h"
 
 namespace lintel {
@@ -19,23 +22,42 @@ std::string as_text(uint32_t nid) {
   return text;
 }
 
+// The interface that packets to anywhere leave through; empty if there is none.
+std::string default_route_interface() {
+  std::ifstream routes("/proc/net/route");
+  std::string line;
+  std::getline(routes, line);  // headings
+  while (std::getline(routes, line)) {
+    std::istringstream fields(line);
+    std::string interface;
+    std::string destination;
+    if (fields >> interface >> destination && destination == "00000000") return interface;
+  }
+  return "";
+}
+
 }  // namespace
 
 NodeIdentity find_node_identity(const std::string& wanted) {
-  NodeIdentity first;
+  const std::string default_route = default_route_interface();
   NodeIdentity named;
+  NodeIdentity routed;
+  NodeIdentity first;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) list = nullptr;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
+    const std::string name = entry->ifa_name;
     const uint32_t nid =
         ntohl(reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr.s_addr);
-    if (named.reason.empty() && !wanted.empty() && wanted == entry->ifa_name)
-      named = {nid, as_text(nid) + ", the address of " + wanted + " (PTL_NID_INTERFACE)"};
+    const std::string choice = as_text(nid) + ", the address of " + name;
     const bool usable = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_LOOPBACK) == 0;
+    if (named.reason.empty() && !wanted.empty() && wanted == name)
+      named = {nid, choice + " (PTL_NID_INTERFACE)"};
+    if (routed.reason.empty() && usable && name == default_route)
+      routed = {nid, choice + ", which has the default route"};
     if (first.reason.empty() && usable)
-      first = {nid, as_text(nid) + ", the address of " + entry->ifa_name +
-                        ", the first network interface that is up"};
+      first = {nid, choice + ", the first network interface that is up"};
   }
   if (list != nullptr) freeifaddrs(list);
 
@@ -47,6 +69,7 @@ NodeIdentity find_node_identity(const std::string& wanted) {
              "choosing another one",
              wanted.c_str());
   }
+  if (!routed.reason.empty()) return routed;
   if (!first.reason.empty()) return first;
   return {INADDR_LOOPBACK, as_text(INADDR_LOOPBACK) + ", since no network interface is up"};
 }

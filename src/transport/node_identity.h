@@ -12,7 +12,8 @@ struct NodeIdentity {
 };
 
 // The address of the network interface named `wanted` (PTL_NID_INTERFACE); if that is empty or has
-// none, of the first interface that is up and not the loopback; else 127.0.0.1. Thread-safe.
+// none, of the interface with the default route; else of the first one that is up and not the
+// loopback; else 127.0.0.1. Thread-safe.
 [[nodiscard]] NodeIdentity find_node_identity(const std::string& wanted);
 
 }  // namespace lintel

@@ -1,4 +1,6 @@
 // Peers that finish, die or start again: nothing that they sent is lost, and nothing of them stays.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
 #include <random>
@@ -222,6 +224,44 @@ TEST(ShmLiveness, DeadPeersThatNobodyWaitsForAreReclaimed) {
   }));
   const ShmCounters counters = transport->counters();
   EXPECT_EQ(counters.peers_failed, 1u);
+}
+
+TEST(ShmLiveness, PeersThatNeverAnsweredAreNoticedToo) {
+  const auto a = open_transport();
+  auto b = open_transport();
+  RecordingSink sink;
+  Link* to_b = connect_or_fail(*a, b->id());
+  ASSERT_EQ(send_message(*a, *to_b, 1, 8, sink), SendStatus::sent);
+  a->check_peers(sink, nullptr, 0);
+  EXPECT_TRUE(sink.failures.empty());
+  b.reset();
+  a->check_peers(sink, nullptr, 0);
+  EXPECT_EQ(sink.failures[to_b], 1);
+}
+
+TEST(ShmLiveness, ShortageOfDescriptorsRefusesNobody) {
+  static_cast<void>(test_settings());
+  const auto transport = open_transport(test_settings(100));
+  Shared<std::atomic<uint64_t>> sent;
+  ChildProcess child([&] { return stream_forever(180, 100, *sent); });
+  ASSERT_TRUE(wait_until([&] { return sent->load() > 0; }));
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  rlimit none = limit;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  RecordingSink sink;
+  transport->poll(sink, 16);
+  transport->check_peers(sink, nullptr, 0);
+  std::string reason;
+  EXPECT_EQ(transport->connect({test::test_nid, 180}, &reason), nullptr);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(sink.total, 0u);
+  EXPECT_NE(reason.find("open files"), std::string::npos) << reason;
+  EXPECT_EQ(transport->counters().links_refused, 0u);
+  transport->check_peers(sink, nullptr, 0);
+  transport->poll(sink, 16);
+  EXPECT_GT(sink.total, 0u);
 }
 
 TEST(ShmLiveness, ALivePeerSurvivesTheLossOfItsName) {
