@@ -1,13 +1,14 @@
 // PtlAbort: from another thread, from a signal handler, and afterwards.
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/time.h>
 
 #include <atomic>
 #include <thread>
 
-#include "support/objects.h"
+#include <gtest/gtest.h>
+
 #include "support/interface.h"
+#include "support/objects.h"
 #include "support/ranks.h"
 #include "support/text.h"
 
@@ -49,8 +50,7 @@ TEST(AbortTest, EndsEveryWaitOfOtherThreads) {
     const Waiting waiting(interface);
     std::vector<std::thread> threads;
     for (int i = 0; i < 8; ++i) {
-      threads.push_back(
-          start_thread([&, i] { EXPECT_EQ(PTL_ABORTED, waiting.wait_with(i % 4)); }));
+      threads.push_back(start_thread([&, i] { EXPECT_EQ(PTL_ABORTED, waiting.wait_with(i % 4)); }));
     }
     std::this_thread::sleep_for(Milliseconds(30));
     PtlAbort();

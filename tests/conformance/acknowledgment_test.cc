@@ -71,8 +71,8 @@ TEST_P(AcknowledgmentTest, CountingRequestReportsViolationsAsFailures) {
     pair.on_initiator([&] {
       const Descriptor counted(pair.ni(), initiator.source.memory, count_acks, PTL_EQ_NONE,
                                initiator.source.counter.handle());
-      must(PtlPut(counted.handle(), 0, 64, PTL_CT_ACK_REQ, pair.target_id(), default_pt_index, 0,
-                  0, nullptr, 0));
+      must(PtlPut(counted.handle(), 0, 64, PTL_CT_ACK_REQ, pair.target_id(), default_pt_index, 0, 0,
+                  nullptr, 0));
       initiator.source.counter.expect_steady(0, 1);
     });
   });

@@ -1,7 +1,7 @@
 // Which combinations of function, operation, datatype and length are accepted.
-#include <gtest/gtest.h>
-
 #include <algorithm>
+
+#include <gtest/gtest.h>
 
 #include "atomic_oracle.h"
 #include "operations.h"
@@ -78,10 +78,10 @@ TEST_P(AtomicLegalityTest, UnknownOperationsAndDatatypesAreRefused) {
     for (const AtomicFunction function : all_functions) {
       const ptl_op_t known = function == AtomicFunction::swap ? PTL_SWAP : PTL_SUM;
       for (const unsigned unknown : {19u, 20u, 255u, 256u, ~0u}) {
-        EXPECT_EQ(PTL_ARG_INVALID, call(function, pair, initiator, 8,
-                                        static_cast<ptl_op_t>(unknown), PTL_INT64_T));
-        EXPECT_EQ(PTL_ARG_INVALID, call(function, pair, initiator, 8, known,
-                                        static_cast<ptl_datatype_t>(unknown)));
+        EXPECT_EQ(PTL_ARG_INVALID,
+                  call(function, pair, initiator, 8, static_cast<ptl_op_t>(unknown), PTL_INT64_T));
+        EXPECT_EQ(PTL_ARG_INVALID,
+                  call(function, pair, initiator, 8, known, static_cast<ptl_datatype_t>(unknown)));
       }
     }
   });
@@ -102,8 +102,8 @@ TEST_P(AtomicLegalityTest, LengthsBeyondTheLimitsAreRefused) {
               call(AtomicFunction::atomic, pair, initiator, longest + 1, PTL_SUM, PTL_INT8_T));
     EXPECT_EQ(PTL_ARG_INVALID, call(AtomicFunction::fetch_atomic, pair, initiator,
                                     longest_fetch + 1, PTL_SUM, PTL_INT8_T));
-    EXPECT_EQ(PTL_ARG_INVALID, call(AtomicFunction::swap, pair, initiator, longest_fetch + 1,
-                                    PTL_SWAP, PTL_INT8_T));
+    EXPECT_EQ(PTL_ARG_INVALID,
+              call(AtomicFunction::swap, pair, initiator, longest_fetch + 1, PTL_SWAP, PTL_INT8_T));
   });
 }
 
@@ -163,9 +163,9 @@ TEST_P(AtomicLengthTest, TruncationLeavesWholeItems) {
     pair.on_initiator([&] {
       fill(initiator.source.memory, 3);
       EXPECT_EQ(perform(initiator, Operation::atomic, {.length = 32}).mlength, 16u);
-      EXPECT_EQ(perform(initiator, Operation::fetch_atomic, {.length = 8, .remote_offset = 16})
-                    .mlength,
-                0u);
+      EXPECT_EQ(
+          perform(initiator, Operation::fetch_atomic, {.length = 8, .remote_offset = 16}).mlength,
+          0u);
       fill(initiator.result.memory, 9);
       EXPECT_EQ(perform(initiator, Operation::swap, {.length = 32}).mlength, 16u);
       expect_pattern(initiator.result.memory.first(16), 3);
@@ -187,11 +187,11 @@ TEST_P(AtomicLengthTest, OfZeroBytesChangesNothing) {
     TargetSide target(pair);
     InitiatorSide initiator(pair);
     pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET)); });
-    for (const Operation operation : {Operation::atomic, Operation::fetch_atomic, Operation::swap}) {
+    for (const Operation operation :
+         {Operation::atomic, Operation::fetch_atomic, Operation::swap}) {
       SCOPED_TRACE(name_of(operation));
       pair.on_initiator([&] { EXPECT_EQ(perform(initiator, operation, {}).mlength, 0u); });
-      pair.on_target(
-          [&] { EXPECT_EQ(target.events.expect(target_event(operation)).mlength, 0u); });
+      pair.on_target([&] { EXPECT_EQ(target.events.expect(target_event(operation)).mlength, 0u); });
     }
   });
 }

@@ -1,9 +1,9 @@
 // Atomics beyond their results: overflow entries, atomicity against the processor and against other
 // atomics, the two descriptors of a fetch.
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <cstring>
+
+#include <gtest/gtest.h>
 
 #include "atomic_oracle.h"
 #include "operations.h"
@@ -21,7 +21,8 @@ TEST_P(AtomicMemoryTest, OverflowBuffersReceiveTheOperandAsSent) {
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair);
     InitiatorSide initiator(pair);
-    for (const Operation operation : {Operation::atomic, Operation::fetch_atomic, Operation::swap}) {
+    for (const Operation operation :
+         {Operation::atomic, Operation::fetch_atomic, Operation::swap}) {
       SCOPED_TRACE(name_of(operation));
       ptl_handle_any_t overflow = PTL_INVALID_HANDLE;
       pair.on_target([&] {
@@ -108,8 +109,7 @@ TEST_P(AtomicMemoryTest, ConditionalSwapsAreAtomicAgainstTheProcessor) {
     constexpr int rounds = 300;
     TargetSide target(pair);
     InitiatorSide initiator(pair);
-    pair.on_target(
-        [&] { target.append(target.entry(put_and_get | PTL_ME_EVENT_COMM_DISABLE)); });
+    pair.on_target([&] { target.append(target.entry(put_and_get | PTL_ME_EVENT_COMM_DISABLE)); });
     // A spin lock at offset 0, taken by the initiator through Portals and by the target directly,
     // protects a plain counter at offset 64.
     std::thread processor;
@@ -163,8 +163,8 @@ TEST_P(AtomicMemoryTest, ConditionalSwapsAreAtomicAgainstTheProcessor) {
 TEST_P(AtomicMemoryTest, EventsOfAFetchGoToTheDescriptorThatTheyConcern) {
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair);
-    InitiatorSide initiator(pair, {.options = PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_REPLY |
-                                              PTL_MD_EVENT_CT_ACK});
+    InitiatorSide initiator(
+        pair, {.options = PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_ACK});
     pair.on_target([&] { target.append(target.entry(put_and_get)); });
     pair.on_initiator([&] {
       ptl_size_t done = 0;

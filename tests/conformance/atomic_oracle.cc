@@ -62,8 +62,7 @@ Value load(const std::byte* item) {
 template <typename Value, typename Function>
 Value modulo(Value left, Value right, Function function) {
   if constexpr (std::is_integral_v<Value>) {
-    return static_cast<Value>(
-        function(static_cast<uint64_t>(left), static_cast<uint64_t>(right)));
+    return static_cast<Value>(function(static_cast<uint64_t>(left), static_cast<uint64_t>(right)));
   } else {
     return function(left, right);
   }
@@ -147,8 +146,8 @@ std::span<const Datatype> all_datatypes() {
 
 std::span<const ptl_op_t> all_atomic_operations() {
   static constexpr ptl_op_t operations[] = {
-      PTL_MIN,      PTL_MAX,      PTL_SUM,      PTL_DIFF, PTL_PROD,  PTL_LOR,      PTL_LAND,
-      PTL_BOR,      PTL_BAND,     PTL_LXOR,     PTL_BXOR, PTL_SWAP,  PTL_CSWAP,    PTL_CSWAP_NE,
+      PTL_MIN,      PTL_MAX,      PTL_SUM,      PTL_DIFF,     PTL_PROD, PTL_LOR,   PTL_LAND,
+      PTL_BOR,      PTL_BAND,     PTL_LXOR,     PTL_BXOR,     PTL_SWAP, PTL_CSWAP, PTL_CSWAP_NE,
       PTL_CSWAP_LE, PTL_CSWAP_LT, PTL_CSWAP_GE, PTL_CSWAP_GT, PTL_MSWAP};
   return operations;
 }
@@ -244,9 +243,8 @@ void apply_item(ptl_op_t operation, const Datatype& datatype, const std::byte* t
 
 bool equal_items(const Datatype& datatype, const std::byte* left, const std::byte* right) {
   bool equal = false;
-  with_type(datatype.type, [&]<typename Value>(Value) {
-    equal = load<Value>(left) == load<Value>(right);
-  });
+  with_type(datatype.type,
+            [&]<typename Value>(Value) { equal = load<Value>(left) == load<Value>(right); });
   return equal;
 }
 

@@ -1,9 +1,9 @@
 // Every atomic function, operation and datatype: the result in the target's memory, the value
 // fetched, and the events, in aligned, unaligned and scattered memory.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstring>
+
+#include <gtest/gtest.h>
 
 #include "atomic_oracle.h"
 #include "operations.h"

@@ -172,7 +172,8 @@ TEST_P(AutoFreeManagedTest, BuffersTakeTurns) {
     TargetSide target(pair, {.events = 1024});
     InitiatorSide initiator(pair, {.options = PTL_MD_EVENT_SUCCESS_DISABLE});
     const auto post = [&](uintptr_t half) {
-      EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_COMM_DISABLE);
+      EntrySpec spec =
+          target.entry(PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_COMM_DISABLE);
       spec.start = target.memory.data() + 2048 * half;
       spec.length = 2048;
       spec.min_free = 512;

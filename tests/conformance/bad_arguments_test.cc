@@ -1,7 +1,7 @@
 // Missing outputs, bad indices, impossible options and ranges.
-#include <gtest/gtest.h>
-
 #include <array>
+
+#include <gtest/gtest.h>
 
 #include "operations.h"
 
@@ -81,10 +81,10 @@ TEST_P(BadArgumentsTest, InputStructuresMustBeThere) {
     EXPECT_EQ(PTL_ARG_INVALID, PtlSetMap(ni, 1, nullptr));
     EXPECT_EQ(PTL_ARG_INVALID, PtlGetMap(ni, 1, nullptr, &size));
     EXPECT_EQ(PTL_ARG_INVALID, PtlGetMap(ni, 1, &id, nullptr));
-    EXPECT_EQ(PTL_ARG_INVALID, PtlSwap(initiator.result.descriptor.handle(), 0,
-                                       initiator.source.descriptor.handle(), 0, 8,
-                                       pair.target_id(), default_pt_index, 0, 0, nullptr, 0,
-                                       nullptr, PTL_CSWAP, PTL_INT64_T));
+    EXPECT_EQ(PTL_ARG_INVALID,
+              PtlSwap(initiator.result.descriptor.handle(), 0, initiator.source.descriptor.handle(),
+                      0, 8, pair.target_id(), default_pt_index, 0, 0, nullptr, 0, nullptr,
+                      PTL_CSWAP, PTL_INT64_T));
   });
 }
 
@@ -96,8 +96,8 @@ TEST_P(BadArgumentsTest, IndicesMustExist) {
     EXPECT_EQ(PTL_ARG_INVALID, PtlNIStatus(ni, 100'000, &status));
     EXPECT_EQ(PTL_ARG_INVALID, PtlNIStatus(ni, ~0u, &status));
     const auto beyond = static_cast<ptl_pt_index_t>(pair.limits().max_pt_index) + 1;
-    for (const ptl_pt_index_t index : {ptl_pt_index_t{77}, beyond, ~ptl_pt_index_t{0} - 1,
-                                       ptl_pt_index_t{PTL_PT_ANY}}) {
+    for (const ptl_pt_index_t index :
+         {ptl_pt_index_t{77}, beyond, ~ptl_pt_index_t{0} - 1, ptl_pt_index_t{PTL_PT_ANY}}) {
       ptl_handle_any_t out = PTL_INVALID_HANDLE;
       EXPECT_EQ(PTL_ARG_INVALID, PtlPTFree(ni, index));
       EXPECT_EQ(PTL_ARG_INVALID, PtlPTDisable(ni, index));
@@ -119,9 +119,8 @@ TEST_P(BadArgumentsTest, UnknownOptionsAndConstantsAreRefused) {
     const ptl_md_t md{nullptr, 0, unknown_option, PTL_EQ_NONE, PTL_CT_NONE};
     EXPECT_EQ(PTL_ARG_INVALID, PtlMDBind(ni, &md, &out));
     const Interface& interface = pair.interface();
-    EXPECT_EQ(PTL_ARG_INVALID,
-              interface.try_append(default_pt_index, {.options = unknown_option},
-                                   PTL_PRIORITY_LIST, nullptr, &out));
+    EXPECT_EQ(PTL_ARG_INVALID, interface.try_append(default_pt_index, {.options = unknown_option},
+                                                    PTL_PRIORITY_LIST, nullptr, &out));
     EXPECT_EQ(PTL_ARG_INVALID, interface.try_append(default_pt_index, {},
                                                     static_cast<ptl_list_t>(2), nullptr, &out));
     EXPECT_EQ(PTL_ARG_INVALID,
@@ -179,9 +178,9 @@ TEST_P(BadArgumentsTest, DescriptorsOfAFetchMustShareAnInterface) {
     const Descriptor foreign(other.handle(), initiator.result.memory);
     const ptl_handle_md_t own = initiator.source.descriptor.handle();
     for (const auto& [get, put] : {std::pair{foreign.handle(), own}, {own, foreign.handle()}}) {
-      EXPECT_EQ(PTL_ARG_INVALID, PtlFetchAtomic(get, 0, put, 0, 8, pair.target_id(),
-                                                default_pt_index, 0, 0, nullptr, 0, PTL_SUM,
-                                                PTL_INT64_T));
+      EXPECT_EQ(PTL_ARG_INVALID,
+                PtlFetchAtomic(get, 0, put, 0, 8, pair.target_id(), default_pt_index, 0, 0, nullptr,
+                               0, PTL_SUM, PTL_INT64_T));
       EXPECT_EQ(PTL_ARG_INVALID, PtlSwap(get, 0, put, 0, 8, pair.target_id(), default_pt_index, 0,
                                          0, nullptr, 0, nullptr, PTL_SWAP, PTL_INT64_T));
     }
@@ -206,18 +205,17 @@ TEST_P(BadArgumentsTest, RangesMustLieWithinTheDescriptor) {
                                         default_pt_index, 0, 0, nullptr, 0));
       EXPECT_EQ(PTL_ARG_INVALID,
                 PtlGet(md, offset, length, target, default_pt_index, 0, 0, nullptr));
-      EXPECT_EQ(PTL_ARG_INVALID, PtlAtomic(md, offset, length, PTL_NO_ACK_REQ, target,
-                                           default_pt_index, 0, 0, nullptr, 0, PTL_SUM,
-                                           PTL_INT8_T));
+      EXPECT_EQ(PTL_ARG_INVALID,
+                PtlAtomic(md, offset, length, PTL_NO_ACK_REQ, target, default_pt_index, 0, 0,
+                          nullptr, 0, PTL_SUM, PTL_INT8_T));
       EXPECT_EQ(PTL_ARG_INVALID,
                 PtlFetchAtomic(result, 0, md, offset, length, target, default_pt_index, 0, 0,
                                nullptr, 0, PTL_SUM, PTL_INT8_T));
       EXPECT_EQ(PTL_ARG_INVALID,
                 PtlFetchAtomic(result, offset, md, 0, length, target, default_pt_index, 0, 0,
                                nullptr, 0, PTL_SUM, PTL_INT8_T));
-      EXPECT_EQ(PTL_ARG_INVALID,
-                PtlSwap(result, offset, md, 0, length, target, default_pt_index, 0, 0, nullptr, 0,
-                        nullptr, PTL_SWAP, PTL_INT8_T));
+      EXPECT_EQ(PTL_ARG_INVALID, PtlSwap(result, offset, md, 0, length, target, default_pt_index, 0,
+                                         0, nullptr, 0, nullptr, PTL_SWAP, PTL_INT8_T));
     }
   });
 }
@@ -230,14 +228,13 @@ TEST_P(BadArgumentsTest, TriggeredOperationsCheckWhenPosted) {
     const ptl_process_t target = pair.target_id();
     EXPECT_EQ(PTL_ARG_INVALID, PtlTriggeredPut(md, 0, 65, PTL_NO_ACK_REQ, target, default_pt_index,
                                                0, 0, nullptr, 0, trigger, 1));
-    EXPECT_EQ(PTL_ARG_INVALID, PtlTriggeredGet(md, 60, 8, target, default_pt_index, 0, 0, nullptr,
-                                               trigger, 1));
+    EXPECT_EQ(PTL_ARG_INVALID,
+              PtlTriggeredGet(md, 60, 8, target, default_pt_index, 0, 0, nullptr, trigger, 1));
     EXPECT_EQ(PTL_ARG_INVALID,
               PtlTriggeredAtomic(md, 0, 8, PTL_NO_ACK_REQ, target, default_pt_index, 0, 0, nullptr,
                                  0, PTL_BXOR, PTL_DOUBLE, trigger, 1));
-    EXPECT_EQ(PTL_ARG_INVALID,
-              PtlTriggeredPut(md, 0, 8, PTL_NO_ACK_REQ, target, default_pt_index, 0, 0, nullptr, 0,
-                              PTL_CT_NONE, 1));
+    EXPECT_EQ(PTL_ARG_INVALID, PtlTriggeredPut(md, 0, 8, PTL_NO_ACK_REQ, target, default_pt_index,
+                                               0, 0, nullptr, 0, PTL_CT_NONE, 1));
     initiator.result.counter.add(5);
   });
 }
@@ -262,13 +259,13 @@ TEST_P(BadArgumentsTest, EntriesOfTheOtherKindAreRefused) {
     me.ct_handle = PTL_CT_NONE;
     ptl_handle_any_t out = PTL_INVALID_HANDLE;
     if (pair.matching()) {
-      EXPECT_EQ(PTL_ARG_INVALID, PtlLEAppend(pair.ni(), default_pt_index, &le, PTL_PRIORITY_LIST,
-                                             nullptr, &out));
+      EXPECT_EQ(PTL_ARG_INVALID,
+                PtlLEAppend(pair.ni(), default_pt_index, &le, PTL_PRIORITY_LIST, nullptr, &out));
       EXPECT_EQ(PTL_ARG_INVALID,
                 PtlLESearch(pair.ni(), default_pt_index, &le, PTL_SEARCH_ONLY, nullptr));
     } else {
-      EXPECT_EQ(PTL_ARG_INVALID, PtlMEAppend(pair.ni(), default_pt_index, &me, PTL_PRIORITY_LIST,
-                                             nullptr, &out));
+      EXPECT_EQ(PTL_ARG_INVALID,
+                PtlMEAppend(pair.ni(), default_pt_index, &me, PTL_PRIORITY_LIST, nullptr, &out));
       EXPECT_EQ(PTL_ARG_INVALID,
                 PtlMESearch(pair.ni(), default_pt_index, &me, PTL_SEARCH_ONLY, nullptr));
     }

@@ -1,8 +1,8 @@
 // Every function with every kind of wrong handle.
-#include <gtest/gtest.h>
-
 #include <array>
 #include <functional>
+
+#include <gtest/gtest.h>
 
 #include "support/interface.h"
 #include "support/objects.h"
@@ -99,15 +99,11 @@ std::vector<Call> interface_calls(const Objects& o, Outputs& out) {
       {"PtlGetPhysId", type, [&](H h) { return PtlGetPhysId(h, &out.id); }},
       {"PtlMDBind", type, [&](H h) { return PtlMDBind(h, &md, &out.handle); }},
       {"PtlLEAppend", type,
-       [&](H h) {
-         return PtlLEAppend(h, o.portal, &le, PTL_PRIORITY_LIST, nullptr, &out.handle);
-       }},
+       [&](H h) { return PtlLEAppend(h, o.portal, &le, PTL_PRIORITY_LIST, nullptr, &out.handle); }},
       {"PtlLESearch", type,
        [&](H h) { return PtlLESearch(h, o.portal, &le, PTL_SEARCH_ONLY, nullptr); }},
       {"PtlMEAppend", type,
-       [&](H h) {
-         return PtlMEAppend(h, o.portal, &me, PTL_PRIORITY_LIST, nullptr, &out.handle);
-       }},
+       [&](H h) { return PtlMEAppend(h, o.portal, &me, PTL_PRIORITY_LIST, nullptr, &out.handle); }},
       {"PtlMESearch", type,
        [&](H h) { return PtlMESearch(h, o.portal, &me, PTL_SEARCH_ONLY, nullptr); }},
       {"PtlEQAlloc", type, [&](H h) { return PtlEQAlloc(h, 4, &out.handle); }},
@@ -133,8 +129,14 @@ std::vector<Call> object_calls(Outputs& out) {
       {"PtlCTWait", HandleType::counter, [&](H h) { return PtlCTWait(h, 0, &out.count); }},
       {"PtlCTPoll", HandleType::counter,
        [&](H h) { return PtlCTPoll(&h, &test, 1, 0, &out.count, &out.which); }},
-      {"PtlCTSet", HandleType::counter, [](H h) { return PtlCTSet(h, {1, 0}); }},
-      {"PtlCTInc", HandleType::counter, [](H h) { return PtlCTInc(h, {1, 0}); }},
+      {"PtlCTSet", HandleType::counter,
+       [](H h) {
+         return PtlCTSet(h, {1, 0});
+       }},
+      {"PtlCTInc", HandleType::counter,
+       [](H h) {
+         return PtlCTInc(h, {1, 0});
+       }},
   };
 }
 
@@ -171,8 +173,7 @@ std::vector<Call> movement_calls(const Objects& o) {
                             PTL_INT64_T, c, 9);
   };
   return {
-      {"PtlPut", D,
-       [=](H h) { return PtlPut(h, 0, 8, PTL_NO_ACK_REQ, id, pt, 0, 0, nullptr, 0); }},
+      {"PtlPut", D, [=](H h) { return PtlPut(h, 0, 8, PTL_NO_ACK_REQ, id, pt, 0, 0, nullptr, 0); }},
       {"PtlGet", D, [=](H h) { return PtlGet(h, 0, 8, id, pt, 0, 0, nullptr); }},
       {"PtlAtomic", D,
        [=](H h) {
@@ -194,10 +195,22 @@ std::vector<Call> movement_calls(const Objects& o) {
       {"PtlTriggeredSwap(get)", D, [=](H h) { return trig_swap(h, md, ct); }},
       {"PtlTriggeredSwap(put)", D, [=](H h) { return trig_swap(md, h, ct); }},
       {"PtlTriggeredSwap(ct)", C, [=](H h) { return trig_swap(md, md, h); }},
-      {"PtlTriggeredCTInc(ct)", C, [=](H h) { return PtlTriggeredCTInc(h, {1, 0}, ct, 9); }},
-      {"PtlTriggeredCTInc(trigger)", C, [=](H h) { return PtlTriggeredCTInc(ct, {1, 0}, h, 9); }},
-      {"PtlTriggeredCTSet(ct)", C, [=](H h) { return PtlTriggeredCTSet(h, {1, 0}, ct, 9); }},
-      {"PtlTriggeredCTSet(trigger)", C, [=](H h) { return PtlTriggeredCTSet(ct, {1, 0}, h, 9); }},
+      {"PtlTriggeredCTInc(ct)", C,
+       [=](H h) {
+         return PtlTriggeredCTInc(h, {1, 0}, ct, 9);
+       }},
+      {"PtlTriggeredCTInc(trigger)", C,
+       [=](H h) {
+         return PtlTriggeredCTInc(ct, {1, 0}, h, 9);
+       }},
+      {"PtlTriggeredCTSet(ct)", C,
+       [=](H h) {
+         return PtlTriggeredCTSet(h, {1, 0}, ct, 9);
+       }},
+      {"PtlTriggeredCTSet(trigger)", C,
+       [=](H h) {
+         return PtlTriggeredCTSet(ct, {1, 0}, h, 9);
+       }},
   };
 }
 
@@ -240,9 +253,8 @@ TEST_P(BadHandlesTest, ConstantsAndNoiseAreRefused) {
     const Objects objects(interface);
     Outputs out;
     std::vector<Call> calls = all_calls(objects, out);
-    calls.push_back({"PtlNIHandle", HandleType::interface, [&](ptl_handle_any_t handle) {
-                       return PtlNIHandle(handle, &out.handle);
-                     }});
+    calls.push_back({"PtlNIHandle", HandleType::interface,
+                     [&](ptl_handle_any_t handle) { return PtlNIHandle(handle, &out.handle); }});
     calls.push_back({"unlink", HandleType::entry,
                      [&](ptl_handle_any_t handle) { return interface.unlink(handle); }});
     for (const Call& call : calls) {

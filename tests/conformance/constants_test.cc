@@ -1,12 +1,13 @@
 // The names of portals4.h as the specification wants them: compile-time constants, distinct where
 // they must be told apart, usable as labels.
-#include <gtest/gtest.h>
 #include <portals.h>
 #include <portals4.h>
 
 #include <cstddef>
 #include <set>
 #include <type_traits>
+
+#include <gtest/gtest.h>
 
 namespace lintel::test {
 namespace {
@@ -124,20 +125,20 @@ TEST(ConstantsTest, FailureTypesAndReturnCodesAreLabels) {
 // spec 3.6.2, 3.7.1, 3.10.1, 3.11.1, 3.12.1
 TEST(ConstantsTest, OptionsAreDistinctBits) {
   EXPECT_EQ(distinct(PTL_NI_MATCHING, PTL_NI_NO_MATCHING, PTL_NI_LOGICAL, PTL_NI_PHYSICAL), 4u);
-  EXPECT_EQ(distinct(PTL_PT_ONLY_USE_ONCE, PTL_PT_ONLY_TRUNCATE, PTL_PT_FLOWCTRL,
-                     PTL_PT_ALLOC_DISABLED),
-            4u);
+  EXPECT_EQ(
+      distinct(PTL_PT_ONLY_USE_ONCE, PTL_PT_ONLY_TRUNCATE, PTL_PT_FLOWCTRL, PTL_PT_ALLOC_DISABLED),
+      4u);
   EXPECT_EQ(distinct(PTL_IOVEC, PTL_MD_EVENT_SEND_DISABLE, PTL_MD_EVENT_SUCCESS_DISABLE,
                      PTL_MD_EVENT_CT_SEND, PTL_MD_EVENT_CT_REPLY, PTL_MD_EVENT_CT_ACK,
                      PTL_MD_EVENT_CT_BYTES, PTL_MD_UNORDERED, PTL_MD_VOLATILE, PTL_MD_UNRELIABLE),
             10u);
   EXPECT_EQ(distinct(PTL_IOVEC, PTL_LE_OP_PUT, PTL_LE_OP_GET, PTL_LE_USE_ONCE,
-                     PTL_LE_UNEXPECTED_HDR_DISABLE, PTL_LE_IS_ACCESSIBLE,
-                     PTL_LE_EVENT_LINK_DISABLE, PTL_LE_EVENT_COMM_DISABLE,
-                     PTL_LE_EVENT_FLOWCTRL_DISABLE, PTL_LE_EVENT_SUCCESS_DISABLE,
-                     PTL_LE_EVENT_OVER_DISABLE, PTL_LE_EVENT_UNLINK_DISABLE, PTL_LE_EVENT_CT_COMM,
-                     PTL_LE_EVENT_CT_OVERFLOW, PTL_LE_EVENT_CT_BYTES, PTL_ME_MANAGE_LOCAL,
-                     PTL_ME_NO_TRUNCATE, PTL_ME_MAY_ALIGN, PTL_ME_LOCAL_INC_UH_RLENGTH),
+                     PTL_LE_UNEXPECTED_HDR_DISABLE, PTL_LE_IS_ACCESSIBLE, PTL_LE_EVENT_LINK_DISABLE,
+                     PTL_LE_EVENT_COMM_DISABLE, PTL_LE_EVENT_FLOWCTRL_DISABLE,
+                     PTL_LE_EVENT_SUCCESS_DISABLE, PTL_LE_EVENT_OVER_DISABLE,
+                     PTL_LE_EVENT_UNLINK_DISABLE, PTL_LE_EVENT_CT_COMM, PTL_LE_EVENT_CT_OVERFLOW,
+                     PTL_LE_EVENT_CT_BYTES, PTL_ME_MANAGE_LOCAL, PTL_ME_NO_TRUNCATE,
+                     PTL_ME_MAY_ALIGN, PTL_ME_LOCAL_INC_UH_RLENGTH),
             19u);
   EXPECT_EQ(distinct(PTL_TARGET_BIND_INACCESSIBLE, PTL_TOTAL_DATA_ORDERING, PTL_COHERENT_ATOMICS),
             3u);

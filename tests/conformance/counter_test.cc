@@ -1,7 +1,7 @@
 // Counting events: values, setting, incrementing, waiting.
-#include <gtest/gtest.h>
-
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "support/interface.h"
 #include "support/objects.h"

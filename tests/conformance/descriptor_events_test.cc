@@ -175,8 +175,8 @@ TEST_P(DescriptorEventsTest, CountBytesAddsTheLengthReplied) {
 TEST_P(DescriptorEventsTest, FailuresCountOneEvenWithBytes) {
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair);
-    InitiatorSide initiator(pair, {.options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY |
-                                              PTL_MD_EVENT_CT_BYTES});
+    InitiatorSide initiator(
+        pair, {.options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_BYTES});
     pair.on_target([&] { target.append(target.entry(0)); });
     pair.on_initiator([&] {
       initiator.put_and_wait({.length = 100}, PTL_NI_OP_VIOLATION);

@@ -1,7 +1,7 @@
 // Memory descriptors: volatile, unordered and unreliable sends; release.
-#include <gtest/gtest.h>
-
 #include <algorithm>
+
+#include <gtest/gtest.h>
 
 #include "operations.h"
 
@@ -18,8 +18,8 @@ TEST_P(DescriptorOptionsTest, VolatileBufferMayChangeRightAfterTheCall) {
     const ptl_size_t size = std::min<ptl_size_t>(pair.limits().max_volatile_size, 512);
     ASSERT_GE(size, 64u);
     TargetSide target(pair, {.bytes = count * size});
-    InitiatorSide initiator(pair, {.options = PTL_MD_VOLATILE | PTL_MD_EVENT_CT_ACK |
-                                              PTL_MD_EVENT_SUCCESS_DISABLE});
+    InitiatorSide initiator(
+        pair, {.options = PTL_MD_VOLATILE | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE});
     pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE)); });
     pair.on_initiator([&] {
       const std::span<std::byte> buffer = initiator.source.memory.first(size);
@@ -40,8 +40,8 @@ TEST_P(DescriptorOptionsTest, VolatileBufferMayChangeRightAfterTheCall) {
 TEST_P(DescriptorOptionsTest, VolatileAtomicOperandMayChangeRightAfterTheCall) {
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair);
-    InitiatorSide initiator(pair, {.options = PTL_MD_VOLATILE | PTL_MD_EVENT_CT_ACK |
-                                              PTL_MD_EVENT_SUCCESS_DISABLE});
+    InitiatorSide initiator(
+        pair, {.options = PTL_MD_VOLATILE | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE});
     pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE)); });
     pair.on_initiator([&] {
       auto* operand = reinterpret_cast<int64_t*>(initiator.source.memory.data());
@@ -52,9 +52,8 @@ TEST_P(DescriptorOptionsTest, VolatileAtomicOperandMayChangeRightAfterTheCall) {
       }
       initiator.source.counter.expect(500);
     });
-    pair.on_target([&] {
-      EXPECT_EQ(*reinterpret_cast<int64_t*>(target.memory.data()), 500 * 501 / 2);
-    });
+    pair.on_target(
+        [&] { EXPECT_EQ(*reinterpret_cast<int64_t*>(target.memory.data()), 500 * 501 / 2); });
   });
 }
 
@@ -79,9 +78,9 @@ TEST_P(DescriptorOptionsTest, UnorderedMessagesAllArriveOnce) {
   run_pair(GetParam(), [](Pair& pair) {
     constexpr ptl_size_t count = 500;
     TargetSide target(pair, {.bytes = count * 16, .events = count});
-    InitiatorSide initiator(pair, {.bytes = count * 16, .options = PTL_MD_UNORDERED |
-                                                                  PTL_MD_EVENT_CT_ACK |
-                                                                  PTL_MD_EVENT_SUCCESS_DISABLE});
+    InitiatorSide initiator(
+        pair, {.bytes = count * 16,
+               .options = PTL_MD_UNORDERED | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE});
     pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 4);
@@ -174,7 +173,8 @@ TEST_P(DescriptorOptionsTest, CanBeReleasedAsSoonAsTheLastEventIsThere) {
           must(PtlPut(once.handle(), 0, 64, i % 3 == 1 ? PTL_ACK_REQ : PTL_NO_ACK_REQ,
                       pair.target_id(), default_pt_index, 0, 0, nullptr, 0));
         }
-        // PTL_EVENT_SEND, PTL_EVENT_ACK or PTL_EVENT_REPLY: each of them ends the use of the memory.
+        // PTL_EVENT_SEND, PTL_EVENT_ACK or PTL_EVENT_REPLY: each of them ends the use of the
+        // memory.
         ptl_event_t event{};
         must(PtlEQWait(initiator.source.events.handle(), &event));
         once.release();

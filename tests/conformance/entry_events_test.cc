@@ -47,7 +47,8 @@ TEST_P(EntryEventsTest, SuccessDisableSuppressesCommunicationEvents) {
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair);
     InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(put_and_get | PTL_ME_EVENT_SUCCESS_DISABLE)); });
+    pair.on_target(
+        [&] { target.append(target.entry(put_and_get | PTL_ME_EVENT_SUCCESS_DISABLE)); });
     pair.on_initiator([&] {
       for (const Operation operation : all_operations) perform(initiator, operation, {.length = 8});
       initiator.fence();
@@ -255,8 +256,8 @@ TEST_P(EntryEventsTest, OverDisableSuppressesOverflowEvents) {
     pair.on_target([&] {
       for (const Operation operation : all_operations)
         target.events.expect(target_event(operation));
-      EntrySpec spec = target.entry(put_and_get | PTL_ME_EVENT_OVER_DISABLE |
-                                    PTL_ME_EVENT_CT_OVERFLOW);
+      EntrySpec spec =
+          target.entry(put_and_get | PTL_ME_EVENT_OVER_DISABLE | PTL_ME_EVENT_CT_OVERFLOW);
       spec.counter = target.counter.handle();
       target.append(spec);
       target.counter.expect_steady(std::size(all_operations));

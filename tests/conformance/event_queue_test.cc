@@ -1,9 +1,9 @@
 // Event queues: getting, waiting, overflow, sharing among threads.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "operations.h"
 
@@ -128,8 +128,8 @@ TEST_P(EventQueueTest, HoldsAtLeastTheNumberRequested) {
         const EventQueue events(pair.ni(), size);
         Descriptor descriptor(pair.ni(), initiator.source.memory, 0, events.handle());
         for (uintptr_t i = 0; i < size; ++i) {
-          must(PtlPut(descriptor.handle(), 0, 8, PTL_NO_ACK_REQ, pair.target_id(),
-                      default_pt_index, 0, 0, tag(i), 0));
+          must(PtlPut(descriptor.handle(), 0, 8, PTL_NO_ACK_REQ, pair.target_id(), default_pt_index,
+                      0, 0, tag(i), 0));
         }
         initiator.fence();
         std::vector<bool> seen(size);

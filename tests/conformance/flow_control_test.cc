@@ -149,8 +149,7 @@ TEST_P(FlowControlTest, AnEntryMaySuppressTheEventThatItCaused) {
     ptl_handle_any_t entry = PTL_INVALID_HANDLE;
     pair.on_target([&] {
       entry = target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE |
-                                         PTL_ME_EVENT_FLOWCTRL_DISABLE |
-                                         PTL_ME_EVENT_OVER_DISABLE),
+                                         PTL_ME_EVENT_FLOWCTRL_DISABLE | PTL_ME_EVENT_OVER_DISABLE),
                             PTL_OVERFLOW_LIST);
     });
     pair.on_initiator([&] {
@@ -174,13 +173,41 @@ TEST_P(FlowControlTest, AnEntryMaySuppressTheEventThatItCaused) {
   });
 }
 
+// spec 3.11.1, 3.12.1, 2.8
+TEST_P(FlowControlTest, AnEntryMaySuppressTheEventOfAFullQueue) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair, {.pt_options = PTL_PT_FLOWCTRL, .events = 8});
+    InitiatorSide initiator(pair);
+    pair.on_target(
+        [&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_FLOWCTRL_DISABLE)); });
+    uint64_t sent = 0;
+    pair.on_initiator([&] {
+      for (bool refused = false; !refused; ++sent) {
+        ASSERT_LT(sent, 100'000u) << "an event queue of 8 never gets full";
+        initiator.put({.length = 8, .hdr_data = sent});
+        const auto events = initiator.source.events.expect_all({PTL_EVENT_SEND, PTL_EVENT_ACK});
+        refused = events[1].ni_fail_type == PTL_NI_PT_DISABLED;
+      }
+      pair.rank().publish(1, sent - 1);
+    });
+    pair.on_target([&] {
+      const auto taken = pair.rank().published<uint64_t>(pair.initiator_rank(), 1);
+      for (uint64_t i = 0; i < taken; ++i)
+        EXPECT_EQ(target.events.expect(PTL_EVENT_PUT).hdr_data, i);
+      target.events.expect_silence();
+      must(PtlPTEnable(pair.ni(), default_pt_index));
+    });
+    pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
+  });
+}
+
 // spec 2.8
 TEST_P(FlowControlTest, EverythingInFlightBehindTheTriggerIsRefused) {
   run_pair(GetParam(), [](Pair& pair) {
     constexpr ptl_size_t count = 500;
     TargetSide target(pair, {.bytes = 8 * count, .pt_options = PTL_PT_FLOWCTRL, .events = count});
-    InitiatorSide initiator(pair, {.bytes = 8 * count, .options = PTL_MD_EVENT_CT_ACK |
-                                                                 PTL_MD_EVENT_SUCCESS_DISABLE,
+    InitiatorSide initiator(pair, {.bytes = 8 * count,
+                                   .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE,
                                    .events = count});
     pair.on_target([&] {
       for (ptl_size_t i = 0; i < 100; ++i) {
@@ -253,8 +280,8 @@ TEST_P(FlowControlTest, WithoutItAFullQueueLosesEventsButNotMessages) {
   run_pair(GetParam(), [](Pair& pair) {
     constexpr ptl_size_t count = 3000;
     TargetSide target(pair, {.bytes = 8 * count, .events = 4});
-    InitiatorSide initiator(pair, {.bytes = 8 * count, .options = PTL_MD_EVENT_CT_ACK |
-                                                                 PTL_MD_EVENT_SUCCESS_DISABLE});
+    InitiatorSide initiator(
+        pair, {.bytes = 8 * count, .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE});
     pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 1);

@@ -149,8 +149,9 @@ TEST_P(GetTest, ManyInFlightAllArrive) {
   run_pair(GetParam(), [](Pair& pair) {
     constexpr ptl_size_t count = 1000;
     TargetSide target(pair, {.bytes = count * 40, .events = 4});
-    InitiatorSide initiator(pair, {.bytes = count * 40, .options = PTL_MD_EVENT_CT_REPLY |
-                                                                  PTL_MD_EVENT_SUCCESS_DISABLE});
+    InitiatorSide initiator(
+        pair,
+        {.bytes = count * 40, .options = PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_SUCCESS_DISABLE});
     pair.on_target([&] {
       fill(target.memory, 8);
       target.append(target.entry(PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE));

@@ -1,5 +1,4 @@
 // PtlInit, PtlFini, forked children, and every function before initialisation.
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -7,6 +6,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "support/interface.h"
 #include "support/objects.h"
@@ -161,15 +162,15 @@ NamedCalls call_everything(ptl_handle_any_t handle) {
   note("PtlCTInc", PtlCTInc(handle, {1, 0}));
   note("PtlPut", PtlPut(handle, 0, 8, PTL_ACK_REQ, id, 0, 0, 0, nullptr, 0));
   note("PtlGet", PtlGet(handle, 0, 8, id, 0, 0, 0, nullptr));
-  note("PtlAtomic", PtlAtomic(handle, 0, 8, PTL_ACK_REQ, id, 0, 0, 0, nullptr, 0, PTL_SUM,
-                              PTL_INT64_T));
-  note("PtlFetchAtomic", PtlFetchAtomic(handle, 0, handle, 8, 8, id, 0, 0, 0, nullptr, 0, PTL_SUM,
-                                        PTL_INT64_T));
-  note("PtlSwap", PtlSwap(handle, 0, handle, 8, 8, id, 0, 0, 0, nullptr, 0, operand, PTL_SWAP,
-                          PTL_INT64_T));
+  note("PtlAtomic",
+       PtlAtomic(handle, 0, 8, PTL_ACK_REQ, id, 0, 0, 0, nullptr, 0, PTL_SUM, PTL_INT64_T));
+  note("PtlFetchAtomic",
+       PtlFetchAtomic(handle, 0, handle, 8, 8, id, 0, 0, 0, nullptr, 0, PTL_SUM, PTL_INT64_T));
+  note("PtlSwap",
+       PtlSwap(handle, 0, handle, 8, 8, id, 0, 0, 0, nullptr, 0, operand, PTL_SWAP, PTL_INT64_T));
   note("PtlAtomicSync", PtlAtomicSync());
-  note("PtlTriggeredPut", PtlTriggeredPut(handle, 0, 8, PTL_ACK_REQ, id, 0, 0, 0, nullptr, 0,
-                                          handle, 1));
+  note("PtlTriggeredPut",
+       PtlTriggeredPut(handle, 0, 8, PTL_ACK_REQ, id, 0, 0, 0, nullptr, 0, handle, 1));
   note("PtlTriggeredGet", PtlTriggeredGet(handle, 0, 8, id, 0, 0, 0, nullptr, handle, 1));
   note("PtlTriggeredAtomic", PtlTriggeredAtomic(handle, 0, 8, PTL_ACK_REQ, id, 0, 0, 0, nullptr, 0,
                                                 PTL_SUM, PTL_INT64_T, handle, 1));

@@ -1,9 +1,10 @@
 // PtlNIInit and PtlNIFini: the four logical interfaces, reference counts, pids, options.
-#include <gtest/gtest.h>
+#include "support/interface.h"
 
 #include <array>
 
-#include "support/interface.h"
+#include <gtest/gtest.h>
+
 #include "support/objects.h"
 #include "support/ranks.h"
 #include "support/text.h"
@@ -35,6 +36,61 @@ TEST(InterfaceTest, FourLogicalInterfacesShareNidAndPid) {
         EXPECT_EQ(PtlHandleIsEqual(interface.handle(), other.handle()) != 0, &interface == &other);
       }
     }
+  });
+}
+
+// spec 2.1, 3.6
+TEST(InterfaceTest, FourLogicalInterfacesReceiveApart) {
+  run_ranks(2, [](Rank& rank) {
+    constexpr ptl_pt_index_t pt_index = 3;
+    rank.initialise();
+    std::vector<Interface> interfaces;
+    std::vector<EventQueue> events;
+    for (const InterfaceKind kind : all_interface_kinds) {
+      interfaces.emplace_back(kind, Interface::Settings{});
+      interfaces.back().exchange(rank);
+      events.emplace_back(interfaces.back().handle());
+      ptl_pt_index_t index = 0;
+      must(PtlPTAlloc(interfaces.back().handle(), 0, events.back().handle(), pt_index, &index));
+      interfaces.back().append(pt_index, {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
+    }
+    rank.barrier();
+    for (int round = 0; round < 50; ++round) {
+      for (std::size_t i = 0; i < interfaces.size(); ++i) {
+        const Descriptor nothing(interfaces[i].handle(), std::span<std::byte>{});
+        for (int to = 0; to < 2; ++to) {
+          must(PtlPut(nothing.handle(), 0, 0, PTL_NO_ACK_REQ, interfaces[i].address(to), pt_index,
+                      0, 0, nullptr, i));
+        }
+      }
+      for (std::size_t i = 0; i < interfaces.size(); ++i) {
+        for (int from = 0; from < 2; ++from) EXPECT_EQ(events[i].expect(PTL_EVENT_PUT).hdr_data, i);
+      }
+    }
+    rank.barrier();
+  });
+}
+
+// spec 4.2.2, 3.13.3
+TEST(InterfaceTest, MessagesToALogicalInterfaceThatIsNotOpenFail) {
+  run_ranks(2, [](Rank& rank) {
+    const Interface interface(rank, matching_physical);  // open at both ends
+    if (rank.index() == 0) {
+      const Interface unopened(nonmatching_physical, {});
+      const EventQueue events(unopened.handle());
+      std::array<std::byte, 8> memory{};
+      const Descriptor descriptor(unopened.handle(), memory, PTL_MD_EVENT_SEND_DISABLE,
+                                  events.handle());
+      must(PtlPut(descriptor.handle(), 0, 8, PTL_ACK_REQ, interface.address(1), 3, 0, 0, nullptr,
+                  0));
+      must(PtlGet(descriptor.handle(), 0, 8, interface.address(1), 3, 0, 0, nullptr));
+      for (int i = 0; i < 2; ++i) {
+        const ptl_ni_fail_t result = events.next().ni_fail_type;
+        EXPECT_TRUE(result == PTL_NI_DROPPED || result == PTL_NI_UNDELIVERABLE)
+            << fail_name(result);
+      }
+    }
+    rank.barrier();
   });
 }
 
@@ -110,7 +166,8 @@ TEST(InterfaceTest, CanBeOpenedAgainAfterItWasClosed) {
       ptl_pt_index_t index = 0;
       must(PtlPTAlloc(interface.handle(), 0, events.handle(), 3, &index));
       std::array<std::byte, 8> memory{};
-      interface.append(3, {.start = memory.data(), .length = 8,
+      interface.append(3, {.start = memory.data(),
+                           .length = 8,
                            .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
       const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
       must(PtlPut(descriptor.handle(), 0, 8, PTL_ACK_REQ, interface.address(0), 3, 0, 0, nullptr,
@@ -201,10 +258,10 @@ TEST(InterfaceTest, OptionsMustNameOneOfEachPair) {
     rank.initialise();
     ptl_handle_ni_t handle = PTL_INVALID_HANDLE;
     for (unsigned options = 0; options < 32; ++options) {
-      const bool one_matching = ((options & PTL_NI_MATCHING) != 0) !=
-                                ((options & PTL_NI_NO_MATCHING) != 0);
-      const bool one_addressing = ((options & PTL_NI_LOGICAL) != 0) !=
-                                  ((options & PTL_NI_PHYSICAL) != 0);
+      const bool one_matching =
+          ((options & PTL_NI_MATCHING) != 0) != ((options & PTL_NI_NO_MATCHING) != 0);
+      const bool one_addressing =
+          ((options & PTL_NI_LOGICAL) != 0) != ((options & PTL_NI_PHYSICAL) != 0);
       const int code = open(options, PTL_PID_ANY, &handle);
       EXPECT_EQ(code == PTL_OK, one_matching && one_addressing && options < 16) << options;
       if (code == PTL_OK) {

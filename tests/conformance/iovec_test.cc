@@ -1,8 +1,8 @@
 // Scatter lists at both ends, with offsets, against a byte-by-byte model.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstring>
+
+#include <gtest/gtest.h>
 
 #include "operations.h"
 
@@ -42,8 +42,7 @@ std::vector<std::byte> model(std::span<const std::byte> from, const Scatter& sou
                              ptl_size_t destination_offset, ptl_size_t moved, std::size_t size) {
   std::vector<std::byte> to(size);
   for (std::size_t i = 0; i < moved; ++i) {
-    to[destinations.positions[destination_offset + i]] =
-        from[sources.positions[source_offset + i]];
+    to[destinations.positions[destination_offset + i]] = from[sources.positions[source_offset + i]];
   }
   return to;
 }
@@ -197,8 +196,8 @@ TEST_P(IovecTest, WithoutPiecesIsAnEmptyRegion) {
     });
     pair.on_initiator([&] {
       EXPECT_EQ(initiator.put_and_wait({.length = 30}).ack.mlength, 0u);
-      const Descriptor empty(pair.ni(), {&none, 0, PTL_IOVEC, initiator.source.events.handle(),
-                                         PTL_CT_NONE});
+      const Descriptor empty(pair.ni(),
+                             {&none, 0, PTL_IOVEC, initiator.source.events.handle(), PTL_CT_NONE});
       must(PtlPut(empty.handle(), 0, 0, PTL_ACK_REQ, pair.target_id(), default_pt_index, 0, 0,
                   nullptr, 0));
       initiator.expect_send_and_ack();
@@ -217,10 +216,10 @@ TEST_P(MatchingIovecTest, LocallyManagedOffsetsRunThroughThePieces) {
     std::vector<ptl_iovec_t> pieces;
     pair.on_target([&] {
       pieces = {{target.memory.data() + 1000, 30}, {target.memory.data(), 50}};
-      target.append({.start = pieces.data(),
-                     .length = pieces.size(),
-                     .options = PTL_ME_OP_PUT | PTL_IOVEC | PTL_ME_MANAGE_LOCAL |
-                                PTL_ME_EVENT_LINK_DISABLE});
+      target.append(
+          {.start = pieces.data(),
+           .length = pieces.size(),
+           .options = PTL_ME_OP_PUT | PTL_IOVEC | PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_LINK_DISABLE});
     });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 3);

@@ -1,8 +1,8 @@
 // Messages of all sizes, verified byte by byte around every size at which the way to move them is
 // likely to change.
-#include <gtest/gtest.h>
-
 #include <algorithm>
+
+#include <gtest/gtest.h>
 
 #include "operations.h"
 
@@ -11,12 +11,12 @@ namespace {
 
 // Neighbours of powers of two, of cell and page sizes, and of common eager limits.
 std::vector<ptl_size_t> interesting_sizes() {
-  return {1,     2,     7,     8,     15,    16,    17,     31,     32,     33,     47,
-          48,    49,    63,    64,    65,    79,    80,     81,     95,     96,     97,
-          111,   112,   113,   127,   128,   129,   191,    192,    193,    255,    256,
-          257,   511,   512,   513,   1023,  1024,  1025,   2047,   2048,   2049,   4031,
-          4032,  4033,  4095,  4096,  4097,  8000,  8191,   8192,   8193,   16383,  16384,
-          16385, 32767, 32768, 32769, 65535, 65536, 65537,  100003, 131071, 131072, 131073,
+  return {1,      2,      7,      8,      15,      16,      17,     31,     32,     33,     47,
+          48,     49,     63,     64,     65,      79,      80,     81,     95,     96,     97,
+          111,    112,    113,    127,    128,     129,     191,    192,    193,    255,    256,
+          257,    511,    512,    513,    1023,    1024,    1025,   2047,   2048,   2049,   4031,
+          4032,   4033,   4095,   4096,   4097,    8000,    8191,   8192,   8193,   16383,  16384,
+          16385,  32767,  32768,  32769,  65535,   65536,   65537,  100003, 131071, 131072, 131073,
           262143, 262144, 262145, 524289, 1048575, 1048576, 1048577};
 }
 
@@ -106,8 +106,7 @@ TEST_P(MessageSizeTest, LargeMessagesAreTruncatedWhereTheEntryEnds) {
 }
 
 class HugeMessageTest : public testing::TestWithParam<PairKind> {};
-INSTANTIATE_TEST_SUITE_P(Paths, HugeMessageTest, testing::ValuesIn(one_pair_per_path()),
-                         pair_name);
+INSTANTIATE_TEST_SUITE_P(Paths, HugeMessageTest, testing::ValuesIn(one_pair_per_path()), pair_name);
 
 // spec 3.15.2, 3.15.3, 3.6.1
 TEST_P(HugeMessageTest, SixtyFourMebibytesThereAndBack) {
@@ -147,9 +146,8 @@ TEST_P(HugeMessageTest, SeveralAtOnceInBothDirections) {
       for (std::size_t i = 0; i < pieces; ++i) {
         const ptl_size_t offset = i * piece;
         initiator.put({.length = piece, .local_offset = offset, .remote_offset = offset});
-        initiator.get({.length = piece,
-                       .local_offset = offset,
-                       .remote_offset = piece * pieces + offset});
+        initiator.get(
+            {.length = piece, .local_offset = offset, .remote_offset = piece * pieces + offset});
       }
       for (std::size_t i = 0; i < pieces; ++i) initiator.result.events.expect(PTL_EVENT_REPLY);
       for (std::size_t i = 0; i < 2 * pieces; ++i)
@@ -157,8 +155,7 @@ TEST_P(HugeMessageTest, SeveralAtOnceInBothDirections) {
       expect_pattern(initiator.result.memory, 31);
     });
     pair.on_target([&] {
-      for (std::size_t i = 0; i < 2 * pieces; ++i)
-        EXPECT_EQ(target.events.next().mlength, piece);
+      for (std::size_t i = 0; i < 2 * pieces; ++i) EXPECT_EQ(target.events.next().mlength, piece);
       expect_pattern(target.memory.first(piece * pieces), 32);
       expect_pattern(target.memory.subspan(piece * pieces), 31);
     });

@@ -1,7 +1,7 @@
 // The limits of an interface: defaults, wishes, and that what is granted is available and no more.
-#include <gtest/gtest.h>
-
 #include <climits>
+
+#include <gtest/gtest.h>
 
 #include "operations.h"
 
@@ -64,8 +64,8 @@ TEST_P(LimitsTest, ActualMayBeLeftOut) {
   run_ranks(1, [&](Rank& rank) {
     rank.initialise();
     ptl_handle_ni_t handle = PTL_INVALID_HANDLE;
-    must(PtlNIInit(PTL_IFACE_DEFAULT, GetParam().options(), PTL_PID_ANY, nullptr, nullptr,
-                   &handle));
+    must(
+        PtlNIInit(PTL_IFACE_DEFAULT, GetParam().options(), PTL_PID_ANY, nullptr, nullptr, &handle));
     must(PtlNIFini(handle));
   });
 }
@@ -123,8 +123,8 @@ TEST_P(LimitsTest, NegativeWishesDoNoHarm) {
     desired.max_list_size = desired.max_triggered_ops = -5;
     ptl_ni_limits_t actual{};
     ptl_handle_ni_t handle = PTL_INVALID_HANDLE;
-    const int code = PtlNIInit(PTL_IFACE_DEFAULT, GetParam().options(), PTL_PID_ANY, &desired,
-                               &actual, &handle);
+    const int code =
+        PtlNIInit(PTL_IFACE_DEFAULT, GetParam().options(), PTL_PID_ANY, &desired, &actual, &handle);
     if (code == PTL_OK) {
       expect_minimums(actual);
     } else {
@@ -228,9 +228,8 @@ TEST_P(LimitsTest, EntriesAreLimitedInAll) {
         interface.limits().max_entries, wished, PTL_NO_SPACE,
         [&](ptl_handle_any_t* handle) {
           ++turn;
-          return interface.try_append(turn % 4, {},
-                                      turn % 3 == 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST,
-                                      nullptr, handle);
+          return interface.try_append(
+              turn % 4, {}, turn % 3 == 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST, nullptr, handle);
         },
         [&](ptl_handle_any_t handle) { return interface.unlink(handle); });
   });
@@ -260,6 +259,50 @@ TEST_P(LimitsTest, ScatterListsAreLimitedInLength) {
   });
 }
 
+// spec 3.6.1, 3.11, 3.12
+TEST_P(LimitsTest, AMillionEntriesAndHeadersAreThere) {
+  run_ranks(1, {.environment = {}, .deadline = 2 * test_deadline}, [&](Rank& rank) {
+    constexpr uintptr_t million = 1'000'000;
+    const Interface interface(rank, GetParam());
+    const EventQueue events(interface.handle());
+    const Counter acks(interface.handle());
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(interface.handle(), 0, events.handle(), PTL_PT_ANY, &index));
+    const Descriptor nothing(interface.handle(), std::span<std::byte>{}, PTL_MD_EVENT_CT_ACK,
+                             PTL_EQ_NONE, acks.handle());
+    const auto put = [&](uintptr_t number) {
+      must(PtlPut(nothing.handle(), 0, 0, PTL_CT_ACK_REQ, interface.address(0), index, number, 0,
+                  nullptr, number));
+    };
+    // A million headers, of which the last is wanted, or the first where there is no matching.
+    interface.append(
+        index,
+        {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE,
+         .ignore_bits = ~ptl_match_bits_t{0}},
+        PTL_OVERFLOW_LIST);
+    const uintptr_t headers = million - 1;
+    for (uintptr_t i = 0; i < headers; ++i) put(i);
+    acks.expect(headers);
+    EntrySpec spec{.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
+                              PTL_ME_EVENT_UNLINK_DISABLE};
+    spec.match_bits = headers - 1;
+    interface.append(index, spec);
+    EXPECT_EQ(events.expect(PTL_EVENT_PUT_OVERFLOW).hdr_data,
+              GetParam().matching ? headers - 1 : 0);
+    must(interface.search(index,
+                          {.options = PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_OVER_DISABLE,
+                           .ignore_bits = ~ptl_match_bits_t{0}},
+                          PTL_SEARCH_DELETE, nullptr));
+    // Nearly a million entries; the last of them takes the message, or the first.
+    for (uintptr_t i = 0; i < headers; ++i) {
+      spec.match_bits = i;
+      interface.append(index, spec, PTL_PRIORITY_LIST, tag(i));
+    }
+    put(headers - 1);
+    EXPECT_EQ(events.expect(PTL_EVENT_PUT).user_ptr, tag(GetParam().matching ? headers - 1 : 0));
+  });
+}
+
 // spec 3.6.1, 3.15.2, 3.15.3
 TEST_P(LimitsTest, MessagesAreLimitedInLength) {
   run_ranks(1, [&](Rank& rank) {
@@ -272,8 +315,8 @@ TEST_P(LimitsTest, MessagesAreLimitedInLength) {
                                 {nullptr, PTL_SIZE_MAX, 0, PTL_EQ_NONE, PTL_CT_NONE});
     EXPECT_EQ(PTL_ARG_INVALID, PtlPut(everything.handle(), 0, longest + 1, PTL_NO_ACK_REQ,
                                       interface.address(0), 0, 0, 0, nullptr, 0));
-    EXPECT_EQ(PTL_ARG_INVALID, PtlGet(everything.handle(), 0, longest + 1, interface.address(0), 0,
-                                      0, 0, nullptr));
+    EXPECT_EQ(PTL_ARG_INVALID,
+              PtlGet(everything.handle(), 0, longest + 1, interface.address(0), 0, 0, 0, nullptr));
   });
 }
 

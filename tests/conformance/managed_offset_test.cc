@@ -208,8 +208,9 @@ INSTANTIATE_TEST_SUITE_P(Paths, IncrementByUnexpectedTest, testing::ValuesIn(mat
 void leave_headers(Pair& pair, TargetSide& target, InitiatorSide& initiator,
                    std::initializer_list<ptl_size_t> lengths) {
   pair.on_target([&] {
-    target.append({.options = PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE},
-                  PTL_OVERFLOW_LIST);
+    target.append(
+        {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE},
+        PTL_OVERFLOW_LIST);
   });
   pair.on_initiator([&] {
     for (const ptl_size_t length : lengths) initiator.put_and_wait({.length = length});
@@ -235,9 +236,8 @@ TEST_P(IncrementByUnexpectedTest, OffsetStartsAfterTheRequestedLengthsOfTheHeade
     });
     pair.on_initiator(
         [&] { EXPECT_EQ(initiator.put_and_wait({.length = 5}).ack.remote_offset, 60u); });
-    pair.on_target([&] {
-      EXPECT_EQ(target.events.expect(PTL_EVENT_PUT).start, target.memory.data() + 61);
-    });
+    pair.on_target(
+        [&] { EXPECT_EQ(target.events.expect(PTL_EVENT_PUT).start, target.memory.data() + 61); });
   });
 }
 

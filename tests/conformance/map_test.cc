@@ -1,8 +1,8 @@
 // Logical addressing: PtlSetMap, PtlGetMap, PtlGetId, PtlGetPhysId.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <array>
+
+#include <gtest/gtest.h>
 
 #include "support/interface.h"
 #include "support/objects.h"
@@ -138,7 +138,8 @@ TEST_P(MapTest, RanksAreTranslatedByTheMapOfTheSender) {
       const ptl_event_t event = events.expect(PTL_EVENT_PUT);
       const uint64_t from = event.hdr_data / 10;
       EXPECT_EQ(event.hdr_data % 10, shift) << "came to the wrong process";
-      // With different maps, whose name the event gives is not specified: here the sender's own is 0.
+      // With different maps, whose name the event gives is not specified: here the sender's own is
+      // 0.
       EXPECT_TRUE(event.initiator.rank == 0 || event.initiator.rank == (from + 3 - shift) % 3)
           << event.initiator.rank;
     }
@@ -154,8 +155,8 @@ TEST_P(MapTest, RanksOutsideTheMapAreRefused) {
     for (const ptl_rank_t beyond : {1u, 1000u, PTL_RANK_ANY}) {
       ptl_process_t target{};
       target.rank = beyond;
-      EXPECT_EQ(PTL_ARG_INVALID, PtlPut(nothing.handle(), 0, 0, PTL_NO_ACK_REQ, target, 2, 0, 0,
-                                        nullptr, 0));
+      EXPECT_EQ(PTL_ARG_INVALID,
+                PtlPut(nothing.handle(), 0, 0, PTL_NO_ACK_REQ, target, 2, 0, 0, nullptr, 0));
       EXPECT_EQ(PTL_ARG_INVALID, PtlGet(nothing.handle(), 0, 0, target, 2, 0, 0, nullptr));
     }
   });

@@ -1,8 +1,8 @@
 // Which entry of a list takes a message: random lists and messages against a plain list searched in
 // order, and the non-matching rule.
-#include <gtest/gtest.h>
-
 #include <algorithm>
+
+#include <gtest/gtest.h>
 
 #include "operations.h"
 
@@ -42,7 +42,8 @@ ptl_match_bits_t draw_bits(std::mt19937& random) {
 }
 
 ModelEntry draw_entry(std::mt19937& random) {
-  constexpr ptl_match_bits_t masks[] = {0, 0, 0, 1, 3, ptl_match_bits_t{3} << 62u, ~ptl_match_bits_t{0}};
+  constexpr ptl_match_bits_t masks[] = {
+      0, 0, 0, 1, 3, ptl_match_bits_t{3} << 62u, ~ptl_match_bits_t{0}};
   constexpr Source sources[] = {Source::any,     Source::any,     Source::exact,
                                 Source::any_pid, Source::any_nid, Source::other_process};
   ModelEntry entry{};
@@ -70,16 +71,16 @@ ptl_process_t match_id(Pair& pair, Source source) {
 
 ptl_handle_any_t post(Pair& pair, TargetSide& target, const ModelEntry& entry, uintptr_t number) {
   const ptl_process_t id = match_id(pair, entry.source);
-  return target.append({.start = target.memory.data(),
-                        .length = entry.length,
-                        .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE |
-                                   PTL_ME_EVENT_UNLINK_DISABLE |
-                                   (entry.use_once ? PTL_ME_USE_ONCE : 0u) |
-                                   (entry.no_truncate ? PTL_ME_NO_TRUNCATE : 0u),
-                        .match_bits = entry.match_bits,
-                        .ignore_bits = entry.ignore_bits,
-                        .match_id = &id},
-                       PTL_PRIORITY_LIST, tag(number));
+  return target.append(
+      {.start = target.memory.data(),
+       .length = entry.length,
+       .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE |
+                  (entry.use_once ? PTL_ME_USE_ONCE : 0u) |
+                  (entry.no_truncate ? PTL_ME_NO_TRUNCATE : 0u),
+       .match_bits = entry.match_bits,
+       .ignore_bits = entry.ignore_bits,
+       .match_id = &id},
+      PTL_PRIORITY_LIST, tag(number));
 }
 
 std::vector<ModelMessage> draw_messages(std::mt19937& random, std::size_t count) {
@@ -176,7 +177,8 @@ TEST_P(MatchingTest, PromisesToThePortalDoNotChangeTheOutcome) {
     InitiatorSide initiator(pair);
     pair.on_target([&] {
       for (uintptr_t i = 0; i < 20; ++i) {
-        EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
+        EntrySpec spec =
+            target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
         spec.length = 16;
         spec.match_bits = i % 4;
         target.append(spec, PTL_PRIORITY_LIST, tag(i));

@@ -1,7 +1,7 @@
 // Descriptors and entries over the whole address space, and accesses to memory that is not there.
-#include <gtest/gtest.h>
-
 #include <algorithm>
+
+#include <gtest/gtest.h>
 
 #include "operations.h"
 
@@ -27,8 +27,8 @@ TEST_P(WholeMemoryTest, DescriptorAndEntryMayCoverEverything) {
     });
     pair.on_initiator([&] {
       const auto remote = pair.rank().published<ptl_size_t>(pair.target_rank(), 1);
-      const Descriptor everything(pair.ni(), {nullptr, PTL_SIZE_MAX, 0,
-                                              initiator.source.events.handle(), PTL_CT_NONE});
+      const Descriptor everything(
+          pair.ni(), {nullptr, PTL_SIZE_MAX, 0, initiator.source.events.handle(), PTL_CT_NONE});
       for (const ptl_size_t length : {ptl_size_t{8}, ptl_size_t{1000}, ptl_size_t{200000}}) {
         fill(initiator.source.memory, 3);
         must(PtlPut(everything.handle(), offset_of(initiator.source.memory.data()), length,
@@ -81,9 +81,9 @@ TEST_P(MissingMemoryTest, PutFromItFailsAtTheInitiator) {
       for (const ptl_size_t size : segv_sizes) {
         SCOPED_TRACE(size);
         // Half of the message is there.
-        const Descriptor missing(pair.ni(), {pages.end() - std::min<ptl_size_t>(size / 2, 4096),
-                                             size, 0, initiator.source.events.handle(),
-                                             PTL_CT_NONE});
+        const Descriptor missing(pair.ni(),
+                                 {pages.end() - std::min<ptl_size_t>(size / 2, 4096), size, 0,
+                                  initiator.source.events.handle(), PTL_CT_NONE});
         must(PtlPut(missing.handle(), 0, size, PTL_ACK_REQ, pair.target_id(), default_pt_index, 0,
                     0, nullptr, 0));
         expect_failed_put(initiator);
@@ -101,13 +101,13 @@ TEST_P(MissingMemoryTest, PutFromItCountsAsAFailure) {
     pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE)); });
     pair.on_initiator([&] {
       const GuardedPages pages(1);
-      const Descriptor missing(pair.ni(), {pages.end(), 8, PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_ACK,
-                                           PTL_EQ_NONE, initiator.source.counter.handle()});
+      const Descriptor missing(
+          pair.ni(), {pages.end(), 8, PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE,
+                      initiator.source.counter.handle()});
       must(PtlPut(missing.handle(), 0, 8, PTL_ACK_REQ, pair.target_id(), default_pt_index, 0, 0,
                   nullptr, 0));
-      pair.rank().await_condition("waiting for a failure to be counted", [&] {
-        return initiator.source.counter.value().failure >= 1;
-      });
+      pair.rank().await_condition("waiting for a failure to be counted",
+                                  [&] { return initiator.source.counter.value().failure >= 1; });
     });
   });
 }
@@ -169,15 +169,17 @@ TEST_P(MissingMemoryTest, GetIntoItFailsAtTheInitiator) {
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair, {.bytes = 300000});
     InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE |
-                                                    PTL_ME_EVENT_SUCCESS_DISABLE)); });
+    pair.on_target([&] {
+      target.append(
+          target.entry(PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_SUCCESS_DISABLE));
+    });
     pair.on_initiator([&] {
       const GuardedPages pages(1);
       for (const ptl_size_t size : segv_sizes) {
         SCOPED_TRACE(size);
-        const Descriptor missing(pair.ni(), {pages.end() - std::min<ptl_size_t>(size / 2, 4096),
-                                             size, 0, initiator.result.events.handle(),
-                                             PTL_CT_NONE});
+        const Descriptor missing(pair.ni(),
+                                 {pages.end() - std::min<ptl_size_t>(size / 2, 4096), size, 0,
+                                  initiator.result.events.handle(), PTL_CT_NONE});
         must(PtlGet(missing.handle(), 0, size, pair.target_id(), default_pt_index, 0, 0, nullptr));
         initiator.result.events.expect(PTL_EVENT_REPLY, PTL_NI_SEGV);
       }
@@ -197,7 +199,8 @@ TEST_P(MissingMemoryTest, AtomicsOnItFailAtBothEnds) {
                      .length = 64,
                      .options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE});
     });
-    for (const Operation operation : {Operation::atomic, Operation::fetch_atomic, Operation::swap}) {
+    for (const Operation operation :
+         {Operation::atomic, Operation::fetch_atomic, Operation::swap}) {
       SCOPED_TRACE(name_of(operation));
       pair.on_initiator([&] { perform(initiator, operation, {.length = 8}, PTL_NI_SEGV); });
       pair.on_target([&] { target.events.expect(target_event(operation), PTL_NI_SEGV); });
@@ -221,9 +224,9 @@ TEST_P(MissingMemoryTest, MessagesOfZeroBytesDoNotAccessIt) {
     pair.on_initiator([&] {
       initiator.put_and_wait({.length = 0});
       initiator.get_and_wait({.length = 0});
-      const Descriptor missing(pair.ni(), {pages.end(), 8, PTL_MD_EVENT_CT_ACK,
-                                           initiator.source.events.handle(),
-                                           initiator.source.counter.handle()});
+      const Descriptor missing(
+          pair.ni(), {pages.end(), 8, PTL_MD_EVENT_CT_ACK, initiator.source.events.handle(),
+                      initiator.source.counter.handle()});
       must(PtlPut(missing.handle(), 3, 0, PTL_ACK_REQ, pair.target_id(), default_pt_index, 0, 5,
                   nullptr, 0));
       initiator.expect_send_and_ack();

@@ -1,11 +1,11 @@
 // Order of matching between two processes, and of data within the ordered sizes.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "operations.h"
 
@@ -32,9 +32,8 @@ TEST_P(OrderingTest, MessagesOfAllSizesMatchInTheOrderSent) {
     pair.on_initiator([&] {
       std::mt19937 random(2);
       for (std::size_t i = 0; i < count; ++i) {
-        initiator.put({.length = sizes[random() % std::size(sizes)],
-                       .ack = PTL_NO_ACK_REQ,
-                       .hdr_data = i});
+        initiator.put(
+            {.length = sizes[random() % std::size(sizes)], .ack = PTL_NO_ACK_REQ, .hdr_data = i});
       }
       initiator.fence();
     });
@@ -88,8 +87,8 @@ TEST_P(OrderingTest, ShortWritesLandInOrder) {
     const ptl_size_t size = std::min<ptl_size_t>(pair.limits().max_waw_ordered_size, 4096);
     ASSERT_GE(size, 64u);
     TargetSide target(pair, {.bytes = size});
-    InitiatorSide initiator(pair, {.bytes = size, .options = PTL_MD_EVENT_SUCCESS_DISABLE |
-                                                             PTL_MD_VOLATILE});
+    InitiatorSide initiator(
+        pair, {.bytes = size, .options = PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_VOLATILE});
     const ptl_size_t length = std::min(size, pair.limits().max_volatile_size);
     pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE)); });
     for (uint32_t round = 1; round <= 20; ++round) {
@@ -110,7 +109,8 @@ TEST_P(OrderingTest, AGetSeesThePutBeforeIt) {
   run_pair(GetParam(), [](Pair& pair) {
     const ptl_size_t size = std::min<ptl_size_t>(pair.limits().max_waw_ordered_size, 64);
     TargetSide target(pair);
-    InitiatorSide initiator(pair, {.options = PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_CT_REPLY});
+    InitiatorSide initiator(pair,
+                            {.options = PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_CT_REPLY});
     pair.on_target([&] {
       target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE));
     });
@@ -131,7 +131,8 @@ TEST_P(OrderingTest, APutDoesNotOvertakeTheGetBeforeIt) {
   run_pair(GetParam(), [](Pair& pair) {
     const ptl_size_t size = std::min<ptl_size_t>(pair.limits().max_war_ordered_size, 64);
     TargetSide target(pair);
-    InitiatorSide initiator(pair, {.options = PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_CT_REPLY});
+    InitiatorSide initiator(pair,
+                            {.options = PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_CT_REPLY});
     pair.on_target([&] {
       fill(target.memory.first(size), 0);
       target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE));

@@ -1,8 +1,8 @@
 // PtlEQPoll and PtlCTPoll: timeouts, order, several queues and counters.
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "operations.h"
 
@@ -122,8 +122,7 @@ TEST_P(PollTest, TheFirstCounterThatReachedItsTestIsReported) {
       EXPECT_EQ(value, (ptl_ct_event_t{10, 3}));
       const ptl_size_t impossible[] = {1, PTL_SIZE_MAX, 21, 31, 41};
       counters[1].set(10, 0);
-      EXPECT_EQ(PTL_CT_NONE_REACHED,
-                PtlCTPoll(handles.data(), impossible, 5, 0, &value, &which));
+      EXPECT_EQ(PTL_CT_NONE_REACHED, PtlCTPoll(handles.data(), impossible, 5, 0, &value, &which));
     });
   });
 }

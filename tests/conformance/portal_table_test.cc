@@ -1,9 +1,9 @@
 // Portal table entries: allocation, release, disabling and enabling.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <set>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "operations.h"
 
@@ -28,8 +28,7 @@ TEST_P(PortalTableTest, GivesTheIndexRequestedOnce) {
       must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, wanted, &index));
     }
     ptl_pt_index_t index = 0;
-    EXPECT_EQ(PTL_ARG_INVALID,
-              PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, last + 1, &index));
+    EXPECT_EQ(PTL_ARG_INVALID, PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, last + 1, &index));
   });
 }
 
@@ -59,8 +58,8 @@ TEST_P(PortalTableTest, FlowControlNeedsAnEventQueue) {
   run_ranks(1, [&](Rank& rank) {
     const Interface interface(rank, GetParam());
     ptl_pt_index_t index = 0;
-    EXPECT_EQ(PTL_PT_EQ_NEEDED, PtlPTAlloc(interface.handle(), PTL_PT_FLOWCTRL, PTL_EQ_NONE,
-                                           PTL_PT_ANY, &index));
+    EXPECT_EQ(PTL_PT_EQ_NEEDED,
+              PtlPTAlloc(interface.handle(), PTL_PT_FLOWCTRL, PTL_EQ_NONE, PTL_PT_ANY, &index));
     const EventQueue events(interface.handle());
     must(PtlPTAlloc(interface.handle(), PTL_PT_FLOWCTRL, events.handle(), PTL_PT_ANY, &index));
   });

@@ -165,9 +165,8 @@ TEST_P(PutTest, ToAnEntryWithoutMemoryLeavesAnEvent) {
       target.append({.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE}, PTL_PRIORITY_LIST,
                     tag(8));
     });
-    pair.on_initiator([&] {
-      EXPECT_EQ(initiator.put_and_wait({.length = 64, .hdr_data = 12}).ack.mlength, 0u);
-    });
+    pair.on_initiator(
+        [&] { EXPECT_EQ(initiator.put_and_wait({.length = 64, .hdr_data = 12}).ack.mlength, 0u); });
     pair.on_target([&] {
       const ptl_event_t event = target.events.expect(PTL_EVENT_PUT);
       EXPECT_EQ(event.rlength, 64u);
@@ -257,8 +256,8 @@ TEST_P(PutTest, ManyInARowAllArrive) {
   run_pair(GetParam(), [](Pair& pair) {
     constexpr ptl_size_t count = 2000;
     TargetSide target(pair, {.bytes = count * 8, .events = count});
-    InitiatorSide initiator(pair, {.bytes = count * 8, .options = PTL_MD_EVENT_CT_ACK |
-                                                                 PTL_MD_EVENT_SUCCESS_DISABLE});
+    InitiatorSide initiator(
+        pair, {.bytes = count * 8, .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE});
     pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 3);

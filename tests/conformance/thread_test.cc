@@ -1,10 +1,10 @@
 // Several threads on one interface: putting, appending, waiting, allocating at the same time.
-#include <gtest/gtest.h>
-
 #include <array>
 #include <atomic>
 #include <cstring>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "operations.h"
 
@@ -74,8 +74,8 @@ TEST_P(ThreadTest, ThreadsGetAndAddAtTheSameTime) {
         const EventQueue events(pair.ni());
         const Descriptor descriptor(pair.ni(), buffer, PTL_MD_EVENT_SEND_DISABLE, events.handle());
         for (uint64_t i = 0; i < each; ++i) {
-          must(PtlAtomic(descriptor.handle(), 0, 8, PTL_ACK_REQ, pair.target_id(),
-                         default_pt_index, 0, 0, nullptr, 0, PTL_SUM, PTL_UINT64_T));
+          must(PtlAtomic(descriptor.handle(), 0, 8, PTL_ACK_REQ, pair.target_id(), default_pt_index,
+                         0, 0, nullptr, 0, PTL_SUM, PTL_UINT64_T));
           must(PtlGet(descriptor.handle(), 64, 1000 + t, pair.target_id(), default_pt_index, 0,
                       64 + i, nullptr));
           events.expect_all({PTL_EVENT_ACK, PTL_EVENT_REPLY});
@@ -143,10 +143,10 @@ TEST_P(ThreadTest, ThreadsAllocateAndReleaseEverything) {
           must(PtlPTAlloc(pair.ni(), 0, events.handle(), PTL_PT_ANY, &index));
           EntrySpec spec{.start = memory.data(), .length = memory.size()};
           spec.counter = counter.handle();
-          const ptl_handle_any_t own = pair.interface().append(index, spec, PTL_PRIORITY_LIST,
-                                                               tag(t));
-          const ptl_handle_any_t shared = pair.interface().append(
-              default_pt_index, {.options = PTL_ME_EVENT_LINK_DISABLE});
+          const ptl_handle_any_t own =
+              pair.interface().append(index, spec, PTL_PRIORITY_LIST, tag(t));
+          const ptl_handle_any_t shared =
+              pair.interface().append(default_pt_index, {.options = PTL_ME_EVENT_LINK_DISABLE});
           EXPECT_EQ(events.expect(PTL_EVENT_LINK).user_ptr, tag(t));
           must(PtlTriggeredCTInc(counter.handle(), {5, 0}, counter.handle(), 3));
           counter.add(3);
@@ -171,8 +171,7 @@ TEST_P(ThreadTest, ThreadsWaitForDifferentThingsAtTheSameTime) {
     InitiatorSide initiator(pair);
     std::vector<TargetSide> targets;
     for (uint64_t t = 0; t < threads; ++t) {
-      targets.emplace_back(pair,
-                           TargetSettings{.pt_index = static_cast<ptl_pt_index_t>(30 + t)});
+      targets.emplace_back(pair, TargetSettings{.pt_index = static_cast<ptl_pt_index_t>(30 + t)});
       pair.on_target([&] {
         EntrySpec spec = targets[t].entry(PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM);
         spec.counter = targets[t].counter.handle();

@@ -1,7 +1,7 @@
 // Triggered increments and sets of counters: order, chains, lowered counters, cancelling, limits.
-#include <gtest/gtest.h>
-
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "support/interface.h"
 #include "support/objects.h"
@@ -98,7 +98,8 @@ TEST(TriggeredCountersTest, ACounterMayLowerItself) {
     const Counter trigger(interface.handle());
     const Counter counter(interface.handle());
     must(PtlTriggeredCTSet(trigger.handle(), {0, 0}, trigger.handle(), 3));
-    must(PtlTriggeredCTInc(counter.handle(), {1, 0}, trigger.handle(), 3));  // reached at once with it
+    must(PtlTriggeredCTInc(counter.handle(), {1, 0}, trigger.handle(),
+                           3));  // reached at once with it
     must(PtlTriggeredCTInc(counter.handle(), {10, 0}, trigger.handle(), 4));
     trigger.add(3);
     trigger.expect_steady(0);

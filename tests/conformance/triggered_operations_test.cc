@@ -1,8 +1,9 @@
-// Triggered data movement: every operation waits for its threshold and then behaves as the plain one.
-#include <gtest/gtest.h>
-
+// Triggered data movement: every operation waits for its threshold and then behaves as the plain
+// one.
 #include <algorithm>
 #include <cstring>
+
+#include <gtest/gtest.h>
 
 #include "operations.h"
 
@@ -233,8 +234,8 @@ TEST_P(TriggeredOperationsTest, FireInOrderOfThresholdThenOfPosting) {
       const Counter trigger(pair.ni());
       for (std::size_t i = 0; i < count; ++i) {
         must(start_triggered(pair, initiator, Operation::put,
-                             {.length = 8, .ack = PTL_NO_ACK_REQ, .hdr_data = i},
-                             trigger.handle(), thresholds[i]));
+                             {.length = 8, .ack = PTL_NO_ACK_REQ, .hdr_data = i}, trigger.handle(),
+                             thresholds[i]));
       }
       trigger.add(11);
       trigger.add(1);
@@ -291,11 +292,13 @@ TEST_P(TriggeredOperationsTest, LargeOnesArriveWhole) {
     pair.on_target([&] { target.append(target.entry(put_and_get)); });
     pair.on_initiator([&] {
       const Counter trigger(pair.ni());
-      must(start_triggered(pair, initiator, Operation::put, {.length = bytes}, trigger.handle(), 1));
+      must(
+          start_triggered(pair, initiator, Operation::put, {.length = bytes}, trigger.handle(), 1));
       fill(initiator.source.memory, 8);
       trigger.add(1);
       initiator.expect_send_and_ack();
-      must(start_triggered(pair, initiator, Operation::get, {.length = bytes}, trigger.handle(), 2));
+      must(
+          start_triggered(pair, initiator, Operation::get, {.length = bytes}, trigger.handle(), 2));
       trigger.add(1);
       initiator.result.events.expect(PTL_EVENT_REPLY);
       expect_pattern(initiator.result.memory, 8);

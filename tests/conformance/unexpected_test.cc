@@ -1,8 +1,8 @@
 // Messages that arrive before the entry that wants them: the overflow and unexpected lists.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstring>
+
+#include <gtest/gtest.h>
 
 #include "operations.h"
 
@@ -302,8 +302,8 @@ TEST_P(UnexpectedMatchingTest, AppendsTakeWhatAListSearchedInOrderWouldGive) {
       std::vector<EntrySpec> appends;
       for (int i = 0; i < 80; ++i) {
         constexpr ptl_match_bits_t masks[] = {0, 0, 1, 3, ptl_match_bits_t{3} << 40u};
-        EntrySpec spec{.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE |
-                                  PTL_ME_EVENT_UNLINK_DISABLE};
+        EntrySpec spec{.options =
+                           PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE};
         if (random() % 8 != 0) spec.options |= PTL_ME_USE_ONCE;
         spec.match_bits = draw_bits();
         spec.ignore_bits = masks[random() % std::size(masks)];

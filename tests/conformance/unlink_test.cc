@@ -15,12 +15,12 @@ TEST_P(UnlinkTest, AnUnlinkedEntryTakesNothingMore) {
     TargetSide target(pair);
     InitiatorSide initiator(pair);
     pair.on_target([&] {
-      const ptl_handle_any_t first = target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST,
-                                                   tag(1));
-      const ptl_handle_any_t second = target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST,
-                                                    tag(2));
-      const ptl_handle_any_t third = target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST,
-                                                   tag(3));
+      const ptl_handle_any_t first =
+          target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST, tag(1));
+      const ptl_handle_any_t second =
+          target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST, tag(2));
+      const ptl_handle_any_t third =
+          target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST, tag(3));
       EXPECT_NE(first, second);
       must(pair.interface().unlink(first));
       must(pair.interface().unlink(third));
@@ -127,8 +127,7 @@ TEST_P(UnlinkTest, RacingWithAnArrivalEitherSucceedsOrIsInUse) {
     int delivered = 0;
     for (int round = 0; round < rounds; ++round) {
       ptl_handle_any_t entry = PTL_INVALID_HANDLE;
-      if (pair.is_target())
-        entry = target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE));
+      if (pair.is_target()) entry = target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE));
       pair.barrier();
       if (pair.is_initiator()) initiator.put({.length = 8, .ack = PTL_NO_ACK_REQ});
       if (pair.is_target()) {

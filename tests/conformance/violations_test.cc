@@ -30,8 +30,8 @@ TEST_P(ViolationsTest, AStrangersUsageIdRefusesEveryOperation) {
     InitiatorSide initiator(pair, {.options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY});
     pair.on_target([&] {
       fill(target.memory, 3);
-      EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_USE_ONCE |
-                                    PTL_ME_EVENT_CT_COMM);
+      EntrySpec spec =
+          target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_USE_ONCE | PTL_ME_EVENT_CT_COMM);
       spec.uid = own_uid(pair) + 1;
       spec.counter = target.counter.handle();
       target.append(spec);
@@ -98,8 +98,7 @@ TEST_P(ViolationsTest, OperationsThatTheEntryDoesNotAllowAreRefused) {
         SCOPED_TRACE(name_of(operation) + " with options " + std::to_string(allowed));
         const bool admitted = (needed_options(operation) & ~allowed) == 0;
         pair.on_initiator([&] {
-          perform(initiator, operation, {.length = 8},
-                  admitted ? PTL_NI_OK : PTL_NI_OP_VIOLATION);
+          perform(initiator, operation, {.length = 8}, admitted ? PTL_NI_OK : PTL_NI_OP_VIOLATION);
         });
         if (!admitted) ++refused;
         pair.on_target([&] {

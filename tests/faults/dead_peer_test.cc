@@ -1,5 +1,4 @@
 // Peers that die: what was outstanding ends as undeliverable, the others go on, a successor works.
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -7,6 +6,8 @@
 #include <fstream>
 #include <string>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "support/interface.h"
 #include "support/memory.h"
@@ -78,8 +79,8 @@ TEST_P(DeadPeerTest, OperationsToAKilledProcessEndAndOthersGoOn) {
                   0, nullptr, 0));
     };
     const auto get = [&](int from, ptl_size_t length) {
-      must(PtlGet(descriptor.handle(), 0, length, interface.address(from), pt_index, 0, 0,
-                  nullptr));
+      must(
+          PtlGet(descriptor.handle(), 0, length, interface.address(from), pt_index, 0, 0, nullptr));
     };
     rank.barrier();
     if (rank.index() == 2) {
@@ -175,7 +176,8 @@ TEST_P(DeadPeerTest, AWaitingProcessLearnsOfItWithoutSendingAnything) {
     }
     rank.await(1, 0);
     const auto other = rank.published<pid_t>(1, 0);
-    rank.await_condition("waiting until the other rank has stopped", [&] { return is_stopped(other); });
+    rank.await_condition("waiting until the other rank has stopped",
+                         [&] { return is_stopped(other); });
     const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
     std::thread killer = start_thread([&] {
       std::this_thread::sleep_for(Milliseconds(100));

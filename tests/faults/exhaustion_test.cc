@@ -1,5 +1,4 @@
 // Targets that take nothing for a while, and systems that give nothing more.
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -7,6 +6,8 @@
 #include <chrono>
 #include <fstream>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "support/interface.h"
 #include "support/memory.h"

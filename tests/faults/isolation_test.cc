@@ -1,8 +1,9 @@
 // Processes of other jobs and other users are refused.
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
+
+#include <gtest/gtest.h>
 
 #include "support/interface.h"
 #include "support/memory.h"

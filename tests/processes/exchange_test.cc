@@ -1,7 +1,7 @@
 // Several ranks exchanging messages: all to all, rings, many to one.
-#include <gtest/gtest.h>
-
 #include <cstring>
+
+#include <gtest/gtest.h>
 
 #include "support/interface.h"
 #include "support/memory.h"
@@ -79,8 +79,8 @@ TEST_P(ExchangeTest, EveryRankGetsFromEveryRank) {
     rank.barrier();
     for (int step = 0; step < rank.count(); ++step) {
       const int from = (rank.index() + step) % rank.count();
-      must(PtlGet(destination.handle(), 0, bytes, interface.address(from), pt_index, 0, 0,
-                  nullptr));
+      must(
+          PtlGet(destination.handle(), 0, bytes, interface.address(from), pt_index, 0, 0, nullptr));
       EXPECT_EQ(events.expect(PTL_EVENT_REPLY).mlength, bytes);
       expect_pattern(fetched, static_cast<uint32_t>(from));
     }
@@ -176,10 +176,10 @@ TEST_P(MatchingExchangeTest, ReceivesSelectTheirSource) {
     const EventQueue events(interface.handle(), 4096);
     ptl_pt_index_t index = 0;
     must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
-    interface.append(pt_index,
-                     {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE |
-                                 PTL_ME_EVENT_LINK_DISABLE},
-                     PTL_OVERFLOW_LIST);
+    interface.append(
+        pt_index,
+        {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE},
+        PTL_OVERFLOW_LIST);
     const Descriptor nothing(interface.handle(), std::span<std::byte>{});
     rank.barrier();
     for (uint64_t i = 0; i < each; ++i) {
@@ -192,10 +192,10 @@ TEST_P(MatchingExchangeTest, ReceivesSelectTheirSource) {
     for (int from = 0; from < rank.count(); ++from) {
       const ptl_process_t source = interface.address((from + rank.index()) % rank.count());
       for (uint64_t i = 0; i < each; ++i) {
-        interface.append(pt_index, {.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE |
-                                               PTL_ME_EVENT_LINK_DISABLE |
-                                               PTL_ME_EVENT_UNLINK_DISABLE,
-                                    .match_id = &source});
+        interface.append(pt_index,
+                         {.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
+                                     PTL_ME_EVENT_UNLINK_DISABLE,
+                          .match_id = &source});
         const ptl_event_t event = events.next();
         EXPECT_TRUE(event.type == PTL_EVENT_PUT || event.type == PTL_EVENT_PUT_OVERFLOW);
         EXPECT_TRUE(interface.same_process(event.initiator, source));

@@ -1,7 +1,7 @@
 // More messages than a target can take: floods with flow control and recovery, unexpected storms.
-#include <gtest/gtest.h>
-
 #include <algorithm>
+
+#include <gtest/gtest.h>
 
 #include "support/interface.h"
 #include "support/memory.h"
@@ -123,23 +123,23 @@ TEST_P(FloodTest, AHundredThousandUnexpectedMessagesAreClaimedInOrder) {
       ptl_pt_index_t index = 0;
       must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
       std::vector<std::byte> memory(64);
-      interface.append(pt_index,
-                       {.start = memory.data(),
-                        .length = memory.size(),
-                        .options = PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE |
-                                   PTL_ME_EVENT_LINK_DISABLE,
-                        .ignore_bits = ~ptl_match_bits_t{0}},
-                       PTL_OVERFLOW_LIST);
+      interface.append(
+          pt_index,
+          {.start = memory.data(),
+           .length = memory.size(),
+           .options = PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE,
+           .ignore_bits = ~ptl_match_bits_t{0}},
+          PTL_OVERFLOW_LIST);
       rank.barrier();
       rank.barrier();  // all of them have arrived
       EXPECT_EQ(interface.status(PTL_SR_DROP_COUNT), 0);
       std::vector<uint64_t> next(3);
       for (uint64_t i = 0; i < 2 * messages; ++i) {
         const auto wanted = static_cast<ptl_match_bits_t>(1 + i % 2);
-        interface.append(pt_index, {.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE |
-                                               PTL_ME_EVENT_LINK_DISABLE |
-                                               PTL_ME_EVENT_UNLINK_DISABLE,
-                                    .match_bits = wanted});
+        interface.append(pt_index,
+                         {.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
+                                     PTL_ME_EVENT_UNLINK_DISABLE,
+                          .match_bits = wanted});
         const ptl_event_t event = events.expect(PTL_EVENT_PUT_OVERFLOW);
         const uint64_t sender = event.hdr_data >> 32u;
         if (GetParam().matching) {
@@ -185,8 +185,8 @@ TEST_P(FloodTest, ThousandsOfSendsThatNobodyWaitsForComplete) {
                                   acks.handle());
       // The target makes no call meanwhile, and this process does not look at its counter.
       for (uint64_t i = 0; i < messages; ++i) {
-        must(PtlPut(descriptor.handle(), 0, i % 257, PTL_CT_ACK_REQ, interface.address(1),
-                    pt_index, 0, 0, nullptr, 0));
+        must(PtlPut(descriptor.handle(), 0, i % 257, PTL_CT_ACK_REQ, interface.address(1), pt_index,
+                    0, 0, nullptr, 0));
       }
       acks.expect(messages);
     }

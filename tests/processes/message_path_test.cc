@@ -106,7 +106,6 @@ void expect_few(uint64_t most_calls) {
 // spec 1.6
 // Looks for peers that died, every half second, are the only calls allowed to a process that talks to
 // itself.
-// spec 1.6
 TEST(MessagePathTest, NoSystemCallAndNoAllocationWithinAProcess) {
   run_ranks(1, [](Rank& rank) {
     MessagePathCounter counter;
@@ -147,7 +146,6 @@ TEST(MessagePathTest, NoSystemCallAndNoAllocationWithinAProcess) {
 // spec 1.6
 // Between processes a call may wake a peer that has lost its processor for long, and its progress
 // thread with it; messages that find the peer polling need none.
-// spec 1.6
 TEST(MessagePathTest, NoSystemCallAndNoAllocationBetweenProcesses) {
   run_ranks(2, [](Rank& rank) {
     MessagePathCounter counter;

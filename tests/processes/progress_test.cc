@@ -1,11 +1,12 @@
 // Progress without the application's help, and what a process costs that does nothing.
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
 #include <fstream>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "support/interface.h"
 #include "support/memory.h"
@@ -75,9 +76,10 @@ void get_and_verify(Interface& interface, const EventQueue& events, std::size_t 
 // spec 1.6, 3.15.3
 TEST_P(ProgressTest, AGetCompletesWhileItsTargetComputes) {
   for (const std::size_t bytes : {8u, 5000u, 4u << 20u}) {
-    serve_while_computing(GetParam(), {}, bytes, [&](Interface& interface, const EventQueue& events) {
-      for (int i = 0; i < 10; ++i) get_and_verify(interface, events, bytes);
-    });
+    serve_while_computing(GetParam(), {}, bytes,
+                          [&](Interface& interface, const EventQueue& events) {
+                            for (int i = 0; i < 10; ++i) get_and_verify(interface, events, bytes);
+                          });
   }
 }
 
@@ -117,11 +119,11 @@ TEST_P(ProgressTest, TriggeredOperationsFireInAProcessThatComputes) {
     const Descriptor descriptor(interface.handle(), memory);
     ptl_pt_index_t index = 0;
     must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
-    interface.append(pt_index, {.start = memory.data(),
-                                .length = memory.size(),
-                                .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE |
-                                           PTL_ME_EVENT_CT_COMM,
-                                .counter = arrived.handle()});
+    interface.append(pt_index,
+                     {.start = memory.data(),
+                      .length = memory.size(),
+                      .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_CT_COMM,
+                      .counter = arrived.handle()});
     constexpr ptl_size_t rounds = 20;
     if (rank.index() == 1) {
       for (ptl_size_t i = 1; i <= rounds; ++i) {

@@ -1,11 +1,11 @@
 // Everything at once: threads, operations of all kinds and sizes, more processes than cores.
-#include <gtest/gtest.h>
-
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "support/interface.h"
 #include "support/memory.h"
@@ -50,11 +50,11 @@ void work(const Interface& interface, Rank& rank, unsigned thread, int operation
         const ptl_size_t length = random() % 2000 + 1;
         const uint32_t seed = static_cast<uint32_t>(random());
         fill(std::span(buffer).first(length), seed);
-        must(PtlPut(descriptor.handle(), 0, length, PTL_ACK_REQ, target, pt_index, 0,
-                    own_place + 8, nullptr, 0));
+        must(PtlPut(descriptor.handle(), 0, length, PTL_ACK_REQ, target, pt_index, 0, own_place + 8,
+                    nullptr, 0));
         EXPECT_EQ(events.expect(PTL_EVENT_ACK).mlength, length);
-        must(PtlGet(descriptor.handle(), 2048, length, target, pt_index, 0, own_place + 8,
-                    nullptr));
+        must(
+            PtlGet(descriptor.handle(), 2048, length, target, pt_index, 0, own_place + 8, nullptr));
         events.expect(PTL_EVENT_REPLY);
         expect_pattern(std::span(buffer).subspan(2048, length), seed);
         break;
@@ -129,9 +129,7 @@ void run_stress(InterfaceKind kind, const RunOptions& options, int ranks, unsign
 }
 
 // spec 2.9, 3.15.2, 3.15.3, 3.15.6
-TEST_P(StressTest, ThreadsOfSeveralProcessesDoEverything) {
-  run_stress(GetParam(), {}, 3, 3, 250);
-}
+TEST_P(StressTest, ThreadsOfSeveralProcessesDoEverything) { run_stress(GetParam(), {}, 3, 3, 250); }
 
 // spec 2.9, 3.15.2, 3.15.3
 TEST_P(StressTest, TheSameWithoutDirectAccess) {
@@ -176,7 +174,8 @@ TEST(OversubscriptionTest, EightWaitingProcessesDoNotStandInEachOthersWay) {
     const Interface interface(rank, matching_physical);
     const auto start = std::chrono::steady_clock::now();
     ping_pong(rank, interface, rounds);
-    const auto taken = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - start);
+    const auto taken =
+        std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - start);
     // A collapse costs milliseconds a round; the goal for speed is measured elsewhere.
     EXPECT_LT(taken.count(), 8000 * slowdown) << rounds << " round trips of four pairs";
   });

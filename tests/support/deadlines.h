@@ -1,4 +1,5 @@
-// How long tests wait. Everything waits on a condition; these bounds only turn a hang into a failure.
+// How long tests wait. Everything waits on a condition; these bounds only turn a hang into a
+// failure.
 #pragma once
 
 #include <chrono>

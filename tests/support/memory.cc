@@ -1,11 +1,12 @@
 // Test patterns, guard pages and random scatter lists. Set-up path.
 #include "support/memory.h"
 
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <stdexcept>
+
+#include <gtest/gtest.h>
 
 namespace lintel::test {
 
@@ -35,8 +36,8 @@ void expect_bytes(std::span<const std::byte> memory, std::byte value, Place plac
 }
 
 GuardedPages::GuardedPages(std::size_t pages) : pages_(pages) {
-  void* mapping = mmap(nullptr, (pages + 2) * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
-                       -1, 0);
+  void* mapping =
+      mmap(nullptr, (pages + 2) * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) throw std::runtime_error("cannot map guarded pages");
   mapping_ = static_cast<std::byte*>(mapping);
   if (mprotect(mapping_ + page_bytes, pages * page_bytes, PROT_READ | PROT_WRITE) != 0)

@@ -1,11 +1,11 @@
 // Event queues, counters and memory descriptors of the tests. Set-up path.
 #include "support/objects.h"
 
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <sstream>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "support/text.h"
 
@@ -46,8 +46,8 @@ ptl_event_t EventQueue::next(Place place) const {
 ptl_event_t EventQueue::expect(ptl_event_kind_t kind, ptl_ni_fail_t result, Place place) const {
   const ptl_event_t event = next(place);
   if (event.type != kind || event.ni_fail_type != result) {
-    complain(place, "expected " + event_name(kind) + " " + fail_name(result) + ", got " +
-                        describe(event));
+    complain(place,
+             "expected " + event_name(kind) + " " + fail_name(result) + ", got " + describe(event));
   }
   return event;
 }
@@ -84,8 +84,8 @@ void EventQueue::expect_empty(Place place) const {
   ptl_event_t event{};
   const int code = PtlEQGet(handle_, &event);
   if (code != PTL_EQ_EMPTY) {
-    complain(place, "expected PTL_EQ_EMPTY, got " + return_code_name(code) + " and " +
-                        describe(event));
+    complain(place,
+             "expected PTL_EQ_EMPTY, got " + return_code_name(code) + " and " + describe(event));
   }
 }
 

@@ -53,8 +53,7 @@ std::string pair_name(const testing::TestParamInfo<PairKind>& info) {
 }
 
 Pair::Pair(Rank& rank, const PairKind& kind, const ptl_ni_limits_t* desired)
-    : rank_(rank),
-      interface_(rank, kind.interface, Interface::Settings{.desired = desired}) {
+    : rank_(rank), interface_(rank, kind.interface, Interface::Settings{.desired = desired}) {
   post_fence(*this, Place::current());
 }
 
@@ -141,8 +140,8 @@ void InitiatorSide::fetch_atomic(const Request& request, ptl_op_t operation,
                                  ptl_datatype_t datatype, Place place) const {
   must(PtlFetchAtomic(result.descriptor.handle(), 0, source.descriptor.handle(),
                       request.local_offset, request.length, pair_.target_id(), request.pt_index,
-                      request.match_bits, request.remote_offset, request.user_ptr,
-                      request.hdr_data, operation, datatype),
+                      request.match_bits, request.remote_offset, request.user_ptr, request.hdr_data,
+                      operation, datatype),
        place);
 }
 

@@ -12,13 +12,14 @@
 // Every step runs in the processes that play its part and ends with a barrier of all.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <portals4.h>
 
 #include <list>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "support/interface.h"
 #include "support/memory.h"

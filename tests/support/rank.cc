@@ -1,13 +1,14 @@
 // What a rank can do with the other ranks: barriers, values, flags, signals. Set-up path.
 #include "support/rank.h"
 
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <exception>
+
+#include <gtest/gtest.h>
 
 #include "support/text.h"
 
@@ -51,8 +52,7 @@ void Rank::await_condition(const char* activity, const std::function<bool()>& co
     at(activity, place);
     if (condition()) return;
     if (Clock::now() > deadline) {
-      ADD_FAILURE_AT(place.file_name(), static_cast<int>(place.line()))
-          << "gave up: " << activity;
+      ADD_FAILURE_AT(place.file_name(), static_cast<int>(place.line())) << "gave up: " << activity;
     }
     area_.wait_for_change(seen);
   }

@@ -1,7 +1,7 @@
 // One process of a test, as its body sees it. Set-up path.
 //
-// A failed assertion in a rank ends that rank at once: its text travels to the parent, which reports
-// it, and the other ranks stop as soon as they notice. So helpers need not return errors.
+// A failed assertion in a rank ends that rank at once: its text travels to the parent, which
+// reports it, and the other ranks stop as soon as they notice. So helpers need not return errors.
 #pragma once
 
 #include <portals4.h>

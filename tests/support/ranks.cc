@@ -1,7 +1,6 @@
 // Starting the ranks of a test, and telling how they ended. Set-up path.
 #include "support/ranks.h"
 
-#include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -13,6 +12,8 @@
 #include <cstdlib>
 #include <exception>
 #include <sstream>
+
+#include <gtest/gtest.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>

@@ -17,8 +17,8 @@ struct RunOptions {
 };
 
 // Forks `count` ranks, runs `body` in each, waits for their end and reports whatever went wrong as
-// failures of the running test: failed assertions in a rank, crashes, and hangs with the place where
-// each rank was.
+// failures of the running test: failed assertions in a rank, crashes, and hangs with the place
+// where each rank was.
 void run_ranks(int count, const RunOptions& options, const std::function<void(Rank&)>& body);
 void run_ranks(int count, const std::function<void(Rank&)>& body);
 

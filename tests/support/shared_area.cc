@@ -32,8 +32,8 @@ void SharedArea::wait_for_change(uint32_t seen_changes) noexcept {
 }
 
 SharedMapping::SharedMapping() {
-  void* memory = mmap(nullptr, sizeof(SharedArea), PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, sizeof(SharedArea), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::runtime_error("cannot map the memory shared by the ranks");
   area_ = new (memory) SharedArea{};
 }

@@ -27,13 +27,13 @@ struct RankState {
 };
 
 struct SharedArea {
-  std::atomic<uint32_t> changes;     // bumped, and waiters woken, at every change that ranks wait for
+  std::atomic<uint32_t> changes;  // bumped, and waiters woken, at every change that ranks wait for
   std::atomic<uint32_t> any_failed;  // the other ranks give up
   std::atomic<int> pids[max_ranks];
   RankState ranks[max_ranks];
 
-  void announce() noexcept;                               // bumps `changes`, wakes all waiters
-  void wait_for_change(uint32_t seen_changes) noexcept;   // returns after a change or 50 ms
+  void announce() noexcept;                              // bumps `changes`, wakes all waiters
+  void wait_for_change(uint32_t seen_changes) noexcept;  // returns after a change or 50 ms
 };
 
 // Owner of the mapping; the forked ranks inherit it.

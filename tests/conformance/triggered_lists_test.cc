@@ -1,0 +1,126 @@
+// The extensions PtlTriggeredMEAppend and PtlTriggeredMEUnlink: as the plain calls, at a threshold.
+#include <gtest/gtest.h>
+
+#include "operations.h"
+
+namespace lintel::test {
+namespace {
+
+class TriggeredListsTest : public testing::TestWithParam<PairKind> {};
+INSTANTIATE_TEST_SUITE_P(Paths, TriggeredListsTest, testing::ValuesIn(matching_pairs()), pair_name);
+
+ptl_me_t open_entry(Pair& pair, TargetSide& target, unsigned options) {
+  ptl_me_t entry{};
+  entry.start = target.memory.data();
+  entry.length = target.memory.size();
+  entry.ct_handle = PTL_CT_NONE;
+  entry.uid = PTL_UID_ANY;
+  entry.options = PTL_ME_OP_PUT | options;
+  entry.match_id = pair.initiator_id();
+  return entry;
+}
+
+// spec 3.16, 3.12.2
+TEST_P(TriggeredListsTest, AnAppendHappensAtItsThreshold) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    ptl_handle_me_t handle = PTL_INVALID_HANDLE;
+    pair.on_target([&] {
+      ptl_me_t entry = open_entry(pair, target, 0);
+      must(PtlTriggeredMEAppend(pair.ni(), default_pt_index, &entry, PTL_PRIORITY_LIST, tag(5),
+                                &handle, target.counter.handle(), 2));
+      target.counter.add(1);
+      target.events.expect_silence();
+    });
+    pair.on_initiator([&] {
+      initiator.put({.length = 8});
+      initiator.source.events.expect(PTL_EVENT_SEND);
+      initiator.fence();
+    });
+    pair.on_target([&] {
+      EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), 1);
+      target.counter.add(1);
+      EXPECT_EQ(target.events.expect(PTL_EVENT_LINK).user_ptr, tag(5));
+    });
+    pair.on_initiator([&] {
+      fill(initiator.source.memory, 3);
+      initiator.put_and_wait({.length = 100, .local_offset = 0, .remote_offset = 0});
+    });
+    pair.on_target([&] {
+      EXPECT_EQ(target.events.expect(PTL_EVENT_PUT).user_ptr, tag(5));
+      expect_pattern(target.memory.first(100), 3);
+      must(PtlMEUnlink(handle));
+    });
+  });
+}
+
+// spec 3.16, 3.12.2
+TEST_P(TriggeredListsTest, AnAppendFindsUnexpectedMessages) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    pair.on_target([&] {
+      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST);
+    });
+    pair.on_initiator([&] { initiator.put_and_wait({.length = 8, .hdr_data = 4}); });
+    pair.on_target([&] {
+      ptl_me_t entry = open_entry(pair, target, PTL_ME_USE_ONCE);
+      ptl_handle_me_t handle = PTL_INVALID_HANDLE;
+      must(PtlTriggeredMEAppend(pair.ni(), default_pt_index, &entry, PTL_PRIORITY_LIST, tag(6),
+                                &handle, target.counter.handle(), 1));
+      target.counter.add(1);
+      const ptl_event_t event = target.events.expect(PTL_EVENT_PUT_OVERFLOW);
+      EXPECT_EQ(event.user_ptr, tag(6));
+      EXPECT_EQ(event.hdr_data, 4u);
+      target.events.expect(PTL_EVENT_AUTO_UNLINK);
+    });
+  });
+}
+
+// spec 3.16, 3.12.3
+TEST_P(TriggeredListsTest, AnUnlinkHappensAtItsThreshold) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    pair.on_target([&] {
+      const ptl_handle_any_t entry = target.append(target.entry(PTL_ME_OP_PUT));
+      must(PtlTriggeredMEUnlink(entry, target.counter.handle(), 1));
+    });
+    pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
+    pair.on_target([&] {
+      target.events.expect(PTL_EVENT_PUT);
+      target.counter.add(1);
+    });
+    pair.on_initiator([&] {
+      initiator.put({.length = 8});
+      initiator.source.events.expect(PTL_EVENT_SEND);
+      initiator.fence();
+    });
+    pair.on_target([&] { EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), 1); });
+  });
+}
+
+// spec 3.14.4, 3.14.3
+TEST_P(TriggeredListsTest, CancellingAndFreeingDropThem) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    pair.on_target([&] {
+      ptl_me_t entry = open_entry(pair, target, 0);
+      ptl_handle_me_t handle = PTL_INVALID_HANDLE;
+      Counter trigger(pair.ni());
+      must(PtlTriggeredMEAppend(pair.ni(), default_pt_index, &entry, PTL_PRIORITY_LIST, nullptr,
+                                &handle, trigger.handle(), 1));
+      must(PtlCTCancelTriggered(trigger.handle()));
+      trigger.add(1);
+      must(PtlTriggeredMEAppend(pair.ni(), default_pt_index, &entry, PTL_PRIORITY_LIST, nullptr,
+                                &handle, trigger.handle(), 2));
+      trigger.free();
+      target.events.expect_silence();
+      must(PtlPTFree(pair.ni(), default_pt_index));
+    });
+  });
+}
+
+}  // namespace
+}  // namespace lintel::test
