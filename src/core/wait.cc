@@ -120,6 +120,9 @@ void Waiter::sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept {
   static_cast<void>(interface_.gate_.prepare());
   const uint32_t seen = doorbell.announce_sleep();
   interface_.poller_sleeps_.store(true, std::memory_order_release);
+  // Even if it does not sleep after all: the progress thread may have seen the flag, and sleeps until
+  // it is told that the poller has left.
+  slept_as_poller_ = true;
   if (!ready.holds(ready.argument) && interface_.arm_transports() &&
       !portals_aborted.load(std::memory_order_acquire) &&
       interface_.exclusive_requests_.load(std::memory_order_acquire) == 0) {
@@ -128,7 +131,6 @@ void Waiter::sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept {
     interface_.poll_counters.sleeps.increment();
     doorbell.sleep(seen, timeout_ns);
     interface_.poll_counters.wakeups.increment();
-    slept_as_poller_ = true;
     interface_.polls_since_clock_ = PhysicalInterface::polls_between_clock_looks;
   }
   interface_.poller_sleeps_.store(false, std::memory_order_release);
