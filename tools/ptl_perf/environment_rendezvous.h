@@ -28,6 +28,8 @@ class EnvironmentRendezvous final : public Rendezvous {
  public:
   explicit EnvironmentRendezvous(JobPlace place);
   ~EnvironmentRendezvous() override;
+  EnvironmentRendezvous(const EnvironmentRendezvous&) = delete;
+  EnvironmentRendezvous& operator=(const EnvironmentRendezvous&) = delete;
 
   unsigned rank() const override { return place_.rank; }
   unsigned size() const override { return static_cast<unsigned>(place_.processes.size()); }

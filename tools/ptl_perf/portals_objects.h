@@ -17,6 +17,8 @@ class Owned {
   Owned() = default;
   explicit Owned(ptl_handle_any_t handle) : handle_(handle) {}
   ~Owned() { reset(); }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
   Owned(Owned&& other) noexcept : handle_(std::exchange(other.handle_, PTL_INVALID_HANDLE)) {}
   Owned& operator=(Owned&& other) noexcept {
     if (this != &other) {
