@@ -51,10 +51,10 @@ void Waiter::leave() noexcept {
     interface_.note_application_poll();
     interface_.release_token();
     holds_token_ = false;
-    if (slept_as_poller_) interface_.progress_thread_.poller_left();
     // Another waiting thread may sleep in the belief that this one polls.
     interface_.gate_.notify();
   }
+  if (slept_as_poller_) interface_.progress_thread_.poller_left();
 }
 
 // Set-up work wants the interface for itself.
