@@ -1,4 +1,5 @@
 // Copying between the memory of this process and that of a peer, by the kernel and in one step.
+// Message path of large payloads: one system call per slice, no allocation.
 #include <sys/uio.h>
 
 #include <algorithm>
