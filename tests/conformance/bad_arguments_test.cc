@@ -272,6 +272,37 @@ TEST_P(BadArgumentsTest, EntriesOfTheOtherKindAreRefused) {
   });
 }
 
+// spec 3.13.5
+TEST_P(BadArgumentsTest, AbsurdQueuesAreRefusedWithoutHarm) {
+  with_self(GetParam(), [](Pair& pair, InitiatorSide&) {
+    for (const ptl_size_t count : {PTL_SIZE_MAX, PTL_SIZE_MAX / 2 + 1, ptl_size_t{1} << 48u}) {
+      ptl_handle_eq_t queue = PTL_INVALID_HANDLE;
+      const int code = PtlEQAlloc(pair.ni(), count, &queue);
+      EXPECT_TRUE(code == PTL_NO_SPACE || code == PTL_ARG_INVALID) << return_code_name(code);
+    }
+    ptl_handle_eq_t queue = PTL_INVALID_HANDLE;
+    if (PtlEQAlloc(pair.ni(), 0, &queue) == PTL_OK) {  // the count is a hint
+      ptl_event_t event{};
+      EXPECT_EQ(PTL_EQ_EMPTY, PtlEQGet(queue, &event));
+      must(PtlEQFree(queue));
+    }
+  });
+}
+
+// spec 3.13.9, 3.14.7
+TEST_P(BadArgumentsTest, PollingNothingReturns) {
+  with_self(GetParam(), [](Pair&, InitiatorSide&) {
+    ptl_event_t event{};
+    ptl_ct_event_t value{};
+    unsigned which = 0;
+    const int events = PtlEQPoll(nullptr, 0, 1, &event, &which);
+    EXPECT_TRUE(events == PTL_EQ_EMPTY || events == PTL_ARG_INVALID) << return_code_name(events);
+    const int counts = PtlCTPoll(nullptr, nullptr, 0, 1, &value, &which);
+    EXPECT_TRUE(counts == PTL_CT_NONE_REACHED || counts == PTL_ARG_INVALID)
+        << return_code_name(counts);
+  });
+}
+
 // spec 3.10.2
 TEST_P(BadArgumentsTest, ScatterListsMustBeThere) {
   with_self(GetParam(), [](Pair& pair, InitiatorSide&) {

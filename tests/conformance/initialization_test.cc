@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -254,6 +255,21 @@ TEST(InitializationTest, AForkedChildMayStartWhenItsParentHasFinished) {
     const int status = run_child([] {
       must(PtlInit());
       const Interface own(matching_physical, {});
+    });
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  });
+}
+
+// spec 3.5.2
+TEST(InitializationTest, AProcessMayExitWithoutFinishing) {
+  run_ranks(1, [](Rank& rank) {
+    rank.initialise();
+    const int status = run_child([] {
+      must(PtlInit());
+      static Interface open(matching_physical, {});
+      const Counter counter(open.handle());
+      counter.add(1);
+      std::exit(0);
     });
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   });

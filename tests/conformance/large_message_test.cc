@@ -130,6 +130,81 @@ TEST_P(HugeMessageTest, SixtyFourMebibytesThereAndBack) {
   });
 }
 
+// spec 3.6.1, 3.15.2, 3.15.3, 3.10.2
+TEST_P(HugeMessageTest, MoreThanFourGibibytesIfTheLimitAllows) {
+  PairOptions options;
+  options.run.deadline = 2 * test_deadline;
+  run_pair(GetParam(), options, [](Pair& pair) {
+    // The same memory over and over.
+    constexpr std::size_t piece = 16u << 20u;
+    const std::size_t pieces = std::min<ptl_size_t>(257, pair.limits().max_msg_size / piece);
+    const ptl_size_t length = pieces * ptl_size_t{piece};
+    ASSERT_GE(length, ptl_size_t{2} << 30u);
+    TargetSide target(pair, {.bytes = piece});
+    InitiatorSide initiator(pair, {.bytes = piece});
+    const auto repeated = [&](std::span<std::byte> memory) {
+      return std::vector<ptl_iovec_t>(pieces, {memory.data(), memory.size()});
+    };
+    std::vector<ptl_iovec_t> remote;
+    pair.on_target([&] {
+      remote = repeated(target.memory);
+      target.append(
+          {.start = remote.data(),
+           .length = remote.size(),
+           .options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_IOVEC | PTL_ME_EVENT_LINK_DISABLE});
+    });
+    pair.on_initiator([&] {
+      fill(initiator.source.memory, 8);
+      std::vector<ptl_iovec_t> local = repeated(initiator.source.memory);
+      Descriptor descriptor(pair.ni(), {local.data(), local.size(), PTL_IOVEC,
+                                        initiator.source.events.handle(), PTL_CT_NONE});
+      must(PtlPut(descriptor.handle(), 0, length, PTL_ACK_REQ, pair.target_id(), default_pt_index,
+                  0, 0, nullptr, 0));
+      const auto events = initiator.source.events.expect_all({PTL_EVENT_SEND, PTL_EVENT_ACK});
+      EXPECT_EQ(events[0].mlength, length);
+      EXPECT_EQ(events[1].mlength, length);
+      // The last bytes of the message, and one beyond.
+      const ptl_event_t reply =
+          initiator.get_and_wait({.length = 1000, .remote_offset = length - 999});
+      EXPECT_EQ(reply.mlength, 999u);
+      expect_pattern(initiator.result.memory.first(999), 8, piece - 999);
+      descriptor.release();
+    });
+    pair.on_target([&] {
+      const ptl_event_t event = target.events.expect(PTL_EVENT_PUT);
+      EXPECT_EQ(event.rlength, length);
+      EXPECT_EQ(event.mlength, length);
+      expect_pattern(target.memory, 8);
+    });
+  });
+}
+
+// spec 2.7.2, 3.13.3
+TEST_P(HugeMessageTest, ThousandsInFlightAllComplete) {
+  run_pair(GetParam(), [](Pair& pair) {
+    constexpr ptl_size_t count = 6000;
+    constexpr std::size_t bytes = 40000;
+    TargetSide target(pair, {.bytes = bytes});
+    InitiatorSide initiator(pair, {.bytes = bytes,
+                                   .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY |
+                                              PTL_MD_EVENT_SUCCESS_DISABLE});
+    pair.on_target([&] {
+      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE));
+    });
+    pair.on_initiator([&] {
+      fill(initiator.source.memory, 8);
+      for (ptl_size_t i = 0; i < count; ++i) {
+        initiator.put({.length = bytes, .ack = PTL_CT_ACK_REQ});
+        if (i % 4 == 0) initiator.get({.length = bytes});
+      }
+      initiator.source.counter.expect(count);
+      initiator.result.counter.expect(count / 4);
+      expect_pattern(initiator.result.memory, 8);
+    });
+    pair.on_target([&] { EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), 0); });
+  });
+}
+
 // spec 2.7.2, 3.15.2
 TEST_P(HugeMessageTest, SeveralAtOnceInBothDirections) {
   run_pair(GetParam(), [](Pair& pair) {

@@ -200,6 +200,67 @@ TEST_P(ManagedOffsetTest, MayAlignLeavesGapsAtMost) {
   });
 }
 
+// spec 3.12.1, 2.5.2
+TEST_P(ManagedOffsetTest, MayAlignNeverCostsTheRoomThatMinFreePromises) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    pair.on_target([&] {
+      EntrySpec spec = target.entry(managed_put | PTL_ME_MAY_ALIGN);
+      spec.length = 100;
+      spec.min_free = 30;
+      target.append(spec, PTL_PRIORITY_LIST, tag(1));
+    });
+    pair.on_initiator([&] {
+      initiator.put_and_wait({.length = 65});
+      // If the entry is still there, then with room for the 30 bytes.
+      initiator.put({.length = 30});
+      initiator.fence();
+      const ptl_event_t event = initiator.source.events.skip_to(PTL_EVENT_SEND);
+      EXPECT_EQ(event.mlength, 30u);
+    });
+    pair.on_target([&] {
+      target.events.expect(PTL_EVENT_PUT);
+      const ptl_event_t event = target.events.next();
+      if (event.type == PTL_EVENT_PUT) {
+        EXPECT_EQ(event.mlength, 30u);
+      } else {
+        EXPECT_EQ(event.type, PTL_EVENT_AUTO_UNLINK);
+      }
+    });
+  });
+}
+
+// spec 3.12.1, 3.12
+TEST_P(ManagedOffsetTest, MayAlignDoesNotKeepAFullEntryLinked) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    pair.on_target([&] {
+      EntrySpec spec = target.entry(managed_put | PTL_ME_MAY_ALIGN);
+      spec.length = 99;
+      spec.min_free = 1;
+      target.append(spec, PTL_PRIORITY_LIST, tag(1));
+      target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST, tag(2));
+    });
+    pair.on_initiator([&] {
+      for (int i = 0; i < 200; ++i) initiator.put_and_wait({.length = 1});
+    });
+    pair.on_target([&] {
+      int first = 0;
+      ptl_event_t event = target.events.next();
+      for (; event.type == PTL_EVENT_PUT && event.user_ptr == tag(1); ++first) {
+        EXPECT_EQ(event.mlength, 1u) << "no byte may be lost";
+        event = target.events.next();
+      }
+      EXPECT_EQ(event.type, PTL_EVENT_AUTO_UNLINK);
+      EXPECT_LE(first, 99);
+      for (int i = first; i < 200; ++i)
+        EXPECT_EQ(target.events.expect(PTL_EVENT_PUT).user_ptr, tag(2));
+    });
+  });
+}
+
 class IncrementByUnexpectedTest : public testing::TestWithParam<PairKind> {};
 INSTANTIATE_TEST_SUITE_P(Paths, IncrementByUnexpectedTest, testing::ValuesIn(matching_pairs()),
                          pair_name);

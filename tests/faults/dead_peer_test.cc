@@ -284,6 +284,33 @@ TEST_P(DeadPeerTest, AProcessThatNeverExistedIsUndeliverable) {
   });
 }
 
+// spec 3.13.3, 3.15.2
+TEST_P(DeadPeerTest, AddressesThatCannotBeAreUndeliverableOrRefused) {
+  run_ranks(1, long_run, [&](Rank& rank) {
+    std::vector<std::byte> memory(64);
+    Interface interface(rank, GetParam());
+    const ptl_process_t own = interface.physical_id(0);
+    std::vector<ptl_process_t> map(6, own);
+    map[0].phys.nid += 1;
+    map[1].phys.pid = PTL_PID_MAX;
+    map[2].phys.pid = PTL_PID_ANY;
+    map[3].phys.nid = PTL_NID_ANY;
+    map[4].phys = {0, 0};
+    if (GetParam().logical) must(PtlSetMap(interface.handle(), map.size(), map.data()));
+    const EventQueue events(interface.handle());
+    const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
+    for (ptl_rank_t i = 0; i < 5; ++i) {
+      ptl_process_t target = map[i];
+      if (GetParam().logical) target.rank = i;
+      const int code =
+          PtlPut(descriptor.handle(), 0, 8, PTL_ACK_REQ, target, pt_index, 0, 0, nullptr, 0);
+      if (code == PTL_ARG_INVALID) continue;
+      must(code);
+      EXPECT_EQ(fail_name(next_end(events).ni_fail_type), "PTL_NI_UNDELIVERABLE") << i;
+    }
+  });
+}
+
 // spec 3.13.3
 TEST_P(DeadPeerTest, AProcessThatClosedItsInterfaceIsUndeliverable) {
   run_ranks(2, long_run, [&](Rank& rank) {
