@@ -71,12 +71,15 @@ struct Placement {
 };
 
 uint64_t placement_offset(const ListEntry& entry, const MessageHeader& header) noexcept {
-  if (!entry.has(PTL_ME_MANAGE_LOCAL)) return header.remote_offset;
-  if (!entry.has(PTL_ME_MAY_ALIGN) || entry.has(PTL_ME_LOCAL_INC_UH_RLENGTH))
-    return entry.local_offset;
-  const uint64_t aligned =
-      (entry.local_offset + placement_alignment - 1) & ~(placement_alignment - 1);
-  return aligned < entry.local_offset ? entry.local_offset : aligned;
+  return entry.has(PTL_ME_MANAGE_LOCAL) ? entry.local_offset : header.remote_offset;
+}
+
+// The local offset after a message that ended at `end`. Alignment is paid for here and not when the
+// next message is placed, so that min_free bytes are truly free as long as the entry is linked.
+uint64_t next_local_offset(const ListEntry& entry, uint64_t end) noexcept {
+  if (!entry.has(PTL_ME_MAY_ALIGN) || entry.has(PTL_ME_LOCAL_INC_UH_RLENGTH)) return end;
+  const uint64_t aligned = (end + placement_alignment - 1) & ~(placement_alignment - 1);
+  return aligned < end ? end : std::min(aligned, entry.region.length());
 }
 
 uint64_t available_at(const ListEntry& entry, uint64_t offset) noexcept {
@@ -333,7 +336,8 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
   }
 
   const Placement placement = place(entry, header);
-  if (entry.has(PTL_ME_MANAGE_LOCAL)) entry.local_offset = placement.offset + placement.mlength;
+  if (entry.has(PTL_ME_MANAGE_LOCAL))
+    entry.local_offset = next_local_offset(entry, placement.offset + placement.mlength);
   if (keeps_header) {
     unexpected = record_header(arrival, entry, placement,
                                interface.unexpected_headers().at(header_index));
