@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -36,7 +35,7 @@ constexpr const char* testable_sections[] = {
 std::vector<int> sort_key(const std::string& section) {
   std::vector<int> key;
   std::istringstream parts(section);
-  for (std::string part; std::getline(parts, part, '.');)
+  for (std::string part; std::getline(parts, part, '.') && !part.empty();)
     key.push_back(std::isdigit(static_cast<unsigned char>(part[0])) != 0 ? std::stoi(part)
                                                                          : 1000 + part[0]);
   return key;
@@ -56,27 +55,37 @@ struct Survey {
   std::vector<std::string> unmarked;
 };
 
+// "Suite.Name" if the line begins a test, otherwise empty.
+std::string test_of(const std::string& line) {
+  for (const std::string_view macro : {"TEST(", "TEST_P(", "TEST_F("}) {
+    if (!line.starts_with(macro)) continue;
+    const std::size_t comma = line.find(", ");
+    const std::size_t end = line.find(')');
+    if (comma == std::string::npos || end == std::string::npos) return {};
+    return line.substr(macro.size(), comma - macro.size()) + "." +
+           line.substr(comma + 2, end - comma - 2);
+  }
+  return {};
+}
+
 void survey_file(const fs::path& file, Survey& survey) {
-  static const std::regex mark(R"(^// spec ([0-9A-C., ]+)$)");
-  static const std::regex test(R"(^TEST(_P|_F)?\((\w+), (\w+)\))");
+  constexpr std::string_view mark = "// spec ";
   std::ifstream lines(file);
-  std::string pending;
+  std::string sections;
   for (std::string line; std::getline(lines, line);) {
-    std::smatch match;
-    if (std::regex_match(line, match, mark)) {
-      pending = match[1];
+    if (line.starts_with(mark)) {
+      sections = line.substr(mark.size());
       continue;
     }
-    if (std::regex_search(line, match, test)) {
-      const std::string name = match[2].str() + "." + match[3].str();
-      if (pending.empty()) survey.unmarked.push_back(file.filename().string() + ": " + name);
-      std::istringstream sections(pending);
-      for (std::string section; std::getline(sections, section, ',');) {
+    if (const std::string test = test_of(line); !test.empty()) {
+      if (sections.empty()) survey.unmarked.push_back(file.filename().string() + ": " + test);
+      std::istringstream list(sections);
+      for (std::string section; std::getline(list, section, ',');) {
         section.erase(0, section.find_first_not_of(' '));
-        survey.coverage[section].insert(name);
+        survey.coverage[section].insert(test);
       }
     }
-    if (!line.starts_with("//")) pending.clear();  // a comment may come between
+    if (!line.starts_with("//")) sections.clear();  // a comment may come between
   }
 }
 

@@ -208,6 +208,31 @@ TEST_P(MissingMemoryTest, AtomicsOnItFailAtBothEnds) {
   });
 }
 
+// spec 3.11, 3.12, 3.13.1, 3.13.4
+TEST_P(MissingMemoryTest, UnexpectedMessagesKeepTheirFailure) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    const GuardedPages pages(1);
+    pair.on_target([&] {
+      target.append({.start = pages.end(),
+                     .length = 64,
+                     .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE},
+                    PTL_OVERFLOW_LIST);
+    });
+    pair.on_initiator([&] { initiator.put_and_wait({.length = 64}, PTL_NI_SEGV); });
+    pair.on_target([&] {
+      target.events.expect(PTL_EVENT_PUT, PTL_NI_SEGV);
+      target.append({.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_CT_OVERFLOW |
+                                PTL_ME_EVENT_SUCCESS_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE,
+                     .counter = target.counter.handle()},
+                    PTL_PRIORITY_LIST, tag(7));
+      EXPECT_EQ(target.events.expect(PTL_EVENT_PUT_OVERFLOW, PTL_NI_SEGV).user_ptr, tag(7));
+      target.counter.expect(0, 1);
+    });
+  });
+}
+
 // spec 3.12, C.2
 TEST_P(MissingMemoryTest, MessagesOfZeroBytesDoNotAccessIt) {
   run_pair(GetParam(), [](Pair& pair) {
