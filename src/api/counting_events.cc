@@ -85,6 +85,8 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) noexcept {
   cancel_triggered(*found.interface, *found.counter);
   // Waiting threads find the handle stale and leave; the memory stays a counter (spec 3.14.3).
   found.interface->physical().wake_all_waiters();
+  // A count that is on its way must not reach the next counter in this place.
+  found.interface->physical().finish_round();
   found.interface->counters().release(found.interface->counters().index_of(*found.counter));
   return PTL_OK;
 }

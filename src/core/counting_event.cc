@@ -77,8 +77,10 @@ class CountingEvent::ReleaseBatch {
 };
 
 void CountingEvent::open(WaitGate* gate, TriggerExecutor* executor) noexcept {
-  gate_ = gate;
-  executor_ = executor;
+  // The counters of a pool all have the same; a thread that moved this one in its last use may be
+  // looking at them.
+  if (gate_ != gate) gate_ = gate;
+  if (executor_ != executor) executor_ = executor;
   success_.store(0, std::memory_order_relaxed);
   failure_.store(0, std::memory_order_relaxed);
 }
@@ -95,31 +97,35 @@ void CountingEvent::attach(TriggeredOperation& operation) noexcept {
     next_threshold_.store(threshold, std::memory_order_seq_cst);
     const uint64_t value = success_.load(std::memory_order_seq_cst);
     if (value >= threshold) {
-      Move move;
-      if (fire_locked(value, released, move)) follow(move, released);
+      Move next;
+      const Move reached{this, value, generation.load(std::memory_order_relaxed)};
+      if (fire_locked(reached, released, next)) follow(next, released);
       return;
     }
   }
   lock_.unlock();
 }
 
-void CountingEvent::fire(uint64_t value) noexcept {
+void CountingEvent::fire(uint64_t value, uint32_t use) noexcept {
   ReleaseBatch released;
-  follow({this, value}, released);
+  follow({this, value, use}, released);
 }
 
 // Follows a chain of counters as long as each moves just one other.
 void CountingEvent::follow(Move move, ReleaseBatch& released) noexcept {
   do {
     move.counter->lock_.lock();
-  } while (move.counter->fire_locked(move.value, released, move));
+  } while (move.counter->fire_locked(move, released, move));
 }
 
 // Called with the lock held, returns without it. True: `move` reached thresholds of another
 // counter, which the caller has to fire.
-bool CountingEvent::fire_locked(uint64_t value, ReleaseBatch& released, Move& move) noexcept {
-  TriggeredOperation* const first = queue_.pop_reached(value);
-  if (first == nullptr) {  // another thread took them
+bool CountingEvent::fire_locked(Move reached_value, ReleaseBatch& released, Move& move) noexcept {
+  const uint64_t value = reached_value.value;
+  TriggeredOperation* const first =
+      generation.load(std::memory_order_relaxed) == reached_value.use ? queue_.pop_reached(value)
+                                                                      : nullptr;
+  if (first == nullptr) {  // another thread took them, or the counter was freed
     lock_.unlock();
     return false;
   }
@@ -164,10 +170,11 @@ bool CountingEvent::apply(const TriggeredOperation& operation, Move& move) noexc
   const TriggeredCount& count = operation.count;
   CountingEvent& target = *count.target;
   if (target.generation.load(std::memory_order_acquire) != operation.target_generation) {
-    move = {nullptr, 0};
+    move = {nullptr, 0, 0};
     return false;
   }
   move.counter = &target;
+  move.use = operation.target_generation;
   if (operation.kind == TriggeredKind::ct_set) {
     target.failure_.store(count.failure, std::memory_order_release);
     target.success_.store(count.success, std::memory_order_seq_cst);

@@ -46,10 +46,11 @@ class alignas(128) CountingEvent {
   // Modulo 2^64 (spec 3.14). Any thread; fires what is reached before it returns, or leaves that to
   // the thread that is firing, or to the end of the TriggerHold.
   void add_success(uint64_t n) noexcept {
+    const uint32_t use = generation.load(std::memory_order_relaxed);
     const uint64_t value = success_.fetch_add(n, std::memory_order_seq_cst) + n;
     gate_->notify();
     if (reaches_threshold(value)) [[unlikely]]
-      fire(value);
+      fire(value, use);
   }
   void add_failure(uint64_t n) noexcept {
     failure_.fetch_add(n, std::memory_order_seq_cst);
@@ -57,11 +58,12 @@ class alignas(128) CountingEvent {
   }
   // PtlCTSet; may lower the counter. Triggers as add_success() does.
   void set(ptl_ct_event_t value) noexcept {
+    const uint32_t use = generation.load(std::memory_order_relaxed);
     failure_.store(value.failure, std::memory_order_release);
     success_.store(value.success, std::memory_order_seq_cst);
     gate_->notify();
     if (reaches_threshold(value.success)) [[unlikely]]
-      fire(value.success);
+      fire(value.success, use);
   }
 
   // Waits for operation.threshold; if that is reached already, fires the operation as add_success()
@@ -91,10 +93,12 @@ class alignas(128) CountingEvent {
       last = &operation;
     }
   };
-  // A counter that was moved, and where to.
+  // A counter that was moved, and where to. Whoever sees the new value may free the counter, and its
+  // memory may serve as another before the thread that moved it fires: `use` tells.
   struct Move {
     CountingEvent* counter;
     uint64_t value;
+    uint32_t use;  // its generation when it was moved
   };
   class ReleaseBatch;
 
@@ -103,9 +107,9 @@ class alignas(128) CountingEvent {
   [[nodiscard]] bool reaches_threshold(uint64_t value) const noexcept {
     return value >= next_threshold_.load(std::memory_order_seq_cst);
   }
-  void fire(uint64_t value) noexcept;
+  void fire(uint64_t value, uint32_t use) noexcept;
   static void follow(Move move, ReleaseBatch& released) noexcept;
-  [[nodiscard]] bool fire_locked(uint64_t value, ReleaseBatch& released, Move& move) noexcept;
+  [[nodiscard]] bool fire_locked(Move reached_value, ReleaseBatch& released, Move& move) noexcept;
   [[nodiscard]] static bool apply(const TriggeredOperation& operation, Move& move) noexcept;
   void run_batch() noexcept;
   [[nodiscard]] TriggeredOperation* take_all() noexcept;

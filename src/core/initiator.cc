@@ -62,7 +62,7 @@ void report_local_failure(NetworkInterface& interface, const MessageHeader& head
                  {0, header.remote_offset, PTL_PRIORITY_LIST, fail});
 }
 
-void record_operation(NetworkInterface& interface, Peer& peer, const Request& request,
+void record_operation(NetworkInterface& interface, const Request& request,
                       const MessageHeader& header, Operation& operation) noexcept {
   operation.interface = &interface;
   operation.put = DescriptorReference(request.put);
@@ -79,6 +79,11 @@ void record_operation(NetworkInterface& interface, Peer& peer, const Request& re
   if (request.operand != nullptr)
     std::memcpy(operation.operand, request.operand, datatype_size(request.datatype));
   if (request.get != nullptr) request.get->pending.fetch_add(1, std::memory_order_relaxed);
+}
+
+// From here on answers find the operation. Whoever handles one sees what was recorded, also where no
+// order but that through the other process says so.
+void publish_operation(Peer& peer, Operation& operation) noexcept {
   operation.peer.store(&peer, std::memory_order_release);
 }
 
@@ -101,6 +106,7 @@ void queue_operation(PhysicalInterface& physical, Peer& peer, const Request& req
     }
   }
   operation.kind = QueuedSend::Kind::request;
+  publish_operation(peer, operation);
   enqueue_send(physical, peer, operation);
 }
 
@@ -155,13 +161,14 @@ int start_request(NetworkInterface& interface, const Request& request) noexcept 
         if (operation == nullptr) return PTL_NO_SPACE;
         operation->direct = direct;
         header.cookie = physical.cookie_of(*operation);
-        record_operation(interface, *peer, request, header, *operation);
+        record_operation(interface, request, header, *operation);
       }
       if (peer->queue_head == nullptr) [[likely]] {
         // The answer may arrive before this thread goes on: what it needs is set first.
         if (operation != nullptr) {
           operation->send_due = direct;
           if (direct) request.put->pending.fetch_add(1, std::memory_order_relaxed);
+          publish_operation(*peer, *operation);
         }
         status = send_payload(*peer, header, request);
         if (status == SendStatus::sent) [[likely]] {
@@ -179,7 +186,7 @@ int start_request(NetworkInterface& interface, const Request& request) noexcept 
           operation = physical.allocate_operation(*peer);
           if (operation == nullptr) return PTL_NO_SPACE;
           operation->direct = direct;
-          record_operation(interface, *peer, request, header, *operation);
+          record_operation(interface, request, header, *operation);
         }
         operation->send_due = request.put != nullptr;
         queue_operation(physical, *peer, request, *operation);

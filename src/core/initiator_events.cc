@@ -32,17 +32,26 @@ ptl_event_t describe(NetworkInterface& interface, const MemoryDescriptor& descri
               atomic ? static_cast<ptl_datatype_t>(header.modes & 0xf) : PTL_INT8_T};
 }
 
-// Success counts one, or the bytes manipulated; failure always counts one (spec 3.10.1).
-void count(const MemoryDescriptor& descriptor, unsigned option, ptl_ni_fail_t fail, uint64_t mlength,
-           bool never_bytes) noexcept {
-  if (descriptor.counter == nullptr || (descriptor.options & option) == 0) return;
-  if (fail != PTL_NI_OK) {
-    descriptor.counter->add_failure(1);
-  } else {
-    const bool bytes = (descriptor.options & PTL_MD_EVENT_CT_BYTES) != 0 && !never_bytes;
-    descriptor.counter->add_success(bytes ? mlength : 1);
+// What is to be counted, taken down before an event is posted: whoever sees that may release the
+// descriptor at once.
+struct Count {
+  CountingEvent* counter;
+  bool bytes;
+
+  Count(const MemoryDescriptor& descriptor, unsigned option, bool never_bytes) noexcept
+      : counter((descriptor.options & option) != 0 ? descriptor.counter : nullptr),
+        bytes((descriptor.options & PTL_MD_EVENT_CT_BYTES) != 0 && !never_bytes) {}
+
+  // Success counts one, or the bytes manipulated; failure always counts one (spec 3.10.1).
+  void apply(ptl_ni_fail_t fail, uint64_t mlength) const noexcept {
+    if (counter == nullptr) return;
+    if (fail != PTL_NI_OK) {
+      counter->add_failure(1);
+    } else {
+      counter->add_success(bytes ? mlength : 1);
+    }
   }
-}
+};
 
 bool event_wanted(const MemoryDescriptor& descriptor, ptl_ni_fail_t fail) noexcept {
   return descriptor.event_queue != nullptr &&
@@ -53,35 +62,38 @@ bool event_wanted(const MemoryDescriptor& descriptor, ptl_ni_fail_t fail) noexce
 
 void report_send(NetworkInterface& interface, MemoryDescriptor& descriptor,
                  const OperationView& view, ptl_ni_fail_t fail) noexcept {
+  const Count count(descriptor, PTL_MD_EVENT_CT_SEND, false);
+  const uint64_t length = view.header.length();
   if (event_wanted(descriptor, fail) && (descriptor.options & PTL_MD_EVENT_SEND_DISABLE) == 0) {
     descriptor.event_queue->queue.post(
-        describe(interface, descriptor, view, PTL_EVENT_SEND, fail,
-                 fail == PTL_NI_OK ? view.header.length() : 0, view.header.remote_offset,
-                 PTL_PRIORITY_LIST));
+        describe(interface, descriptor, view, PTL_EVENT_SEND, fail, fail == PTL_NI_OK ? length : 0,
+                 view.header.remote_offset, PTL_PRIORITY_LIST));
   }
-  count(descriptor, PTL_MD_EVENT_CT_SEND, fail, view.header.length(), false);
+  count.apply(fail, length);
 }
 
 void report_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
                 const OperationView& view, const AnswerResult& result) noexcept {
+  // PTL_OC_ACK_REQ says nothing about the bytes (spec 3.15.1).
   const auto requested = static_cast<ptl_ack_req_t>(view.header.modes >> 4 & 3);
+  const Count count(descriptor, PTL_MD_EVENT_CT_ACK, requested == PTL_OC_ACK_REQ);
   if (event_wanted(descriptor, result.fail)) {
     descriptor.event_queue->queue.post(describe(interface, descriptor, view, PTL_EVENT_ACK,
                                                 result.fail, result.mlength, result.remote_offset,
                                                 result.list));
   }
-  // PTL_OC_ACK_REQ says nothing about the bytes (spec 3.15.1).
-  count(descriptor, PTL_MD_EVENT_CT_ACK, result.fail, result.mlength, requested == PTL_OC_ACK_REQ);
+  count.apply(result.fail, result.mlength);
 }
 
 void report_reply(NetworkInterface& interface, MemoryDescriptor& descriptor,
                   const OperationView& view, const AnswerResult& result) noexcept {
+  const Count count(descriptor, PTL_MD_EVENT_CT_REPLY, false);
   if (event_wanted(descriptor, result.fail)) {
     descriptor.event_queue->queue.post(describe(interface, descriptor, view, PTL_EVENT_REPLY,
                                                 result.fail, result.mlength, result.remote_offset,
                                                 result.list));
   }
-  count(descriptor, PTL_MD_EVENT_CT_REPLY, result.fail, result.mlength, false);
+  count.apply(result.fail, result.mlength);
 }
 
 }  // namespace lintel

@@ -69,6 +69,10 @@ class PhysicalInterface final : public MessageSink {
   void release_token() noexcept { token_.unlock(); }
   // Token held: one round over the transports and what is queued. Returns messages handled.
   unsigned poll_once() noexcept;
+  // Any thread, not from within poll_once(): waits for the end of the round that is running, if one
+  // is. Whoever has seen an event or a count may give back what it refers to at once; the round that
+  // posted it may still be counting or reading there (set-up path).
+  void finish_round() const noexcept;
   // Any thread: polls a little if nobody else does; otherwise makes sure that somebody will.
   void kick() noexcept;
   // After a send to a peer in this process, which nobody else looks for.
@@ -199,6 +203,7 @@ class PhysicalInterface final : public MessageSink {
   std::atomic<uint32_t> exclusive_requests_{0};
   std::atomic<uint32_t> token_wanted_{0};  // waiting threads that found the token taken
   std::atomic<bool> poller_sleeps_{false};  // a waiting thread sleeps with the token
+  std::atomic<uint64_t> rounds_{0};  // odd while poll_once() runs; written by the token's holder
   uint64_t next_peer_check_ns_ = 0;  // token held
   static constexpr uint32_t polls_between_clock_looks = 4096;
   uint32_t polls_since_clock_ = 0;   // token held

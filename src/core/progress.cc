@@ -1,5 +1,7 @@
 // Progress: what the holder of the poll token does in one round, and how work reaches it.
 // Message path.
+#include <sched.h>
+
 #include "core/physical_interface.h"
 #include "core/target.h"
 #include "core/wait.h"
@@ -20,6 +22,9 @@ bool PhysicalInterface::poll_in_process_sends() noexcept {
 }
 
 unsigned PhysicalInterface::poll_once() noexcept {
+  // Posting an event releases this store with it, so that whoever sees the event finds an odd number.
+  const uint64_t round = rounds_.load(std::memory_order_relaxed);
+  rounds_.store(round + 1, std::memory_order_relaxed);
   unsigned handled = 0;
   for (unsigned i = 0; i < polled_count_; ++i) {
     const PolledTransport& polled = polled_[i];
@@ -39,7 +44,16 @@ unsigned PhysicalInterface::poll_once() noexcept {
     polls_since_clock_ = 0;
     check_peers();
   }
+  rounds_.store(round + 2, std::memory_order_release);
   return handled;
+}
+
+void PhysicalInterface::finish_round() const noexcept {
+  const uint64_t round = rounds_.load(std::memory_order_acquire);
+  if (round % 2 == 0) return;
+  constexpr unsigned looks_between_yields = 200;
+  for (unsigned looks = 1; rounds_.load(std::memory_order_acquire) == round; ++looks)
+    if (looks % looks_between_yields == 0) sched_yield();
 }
 
 void PhysicalInterface::kick() noexcept {

@@ -213,6 +213,8 @@ TEST_F(CostTest, AWaitingThreadFallsAsleep) {
   });
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// The sanitizers' own memory is not the library's: without them only.
 std::size_t resident_kib() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -224,8 +226,6 @@ std::size_t resident_kib() {
   return 0;
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// The sanitizers' own memory is not the library's: without them only.
 // spec 3.6.2
 TEST_F(CostTest, ResidentMemoryStaysSmall) {
   run_ranks(4, [](Rank& rank) {

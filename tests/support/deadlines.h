@@ -21,6 +21,10 @@ inline constexpr Milliseconds test_deadline{20000 * slowdown};
 // vain can say for what.
 inline constexpr Milliseconds wait_deadline{12000 * slowdown};
 
+// How long a stress of several threads goes on at most, if it has done the least that it must: beside
+// other programs a hand-over between threads may take a whole time slice.
+inline constexpr Milliseconds stress_time{3000};
+
 // How long a test watches that something does not happen, after everything that could cause it has
 // been acknowledged.
 inline constexpr Milliseconds quiet_time{20};

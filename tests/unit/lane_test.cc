@@ -378,29 +378,36 @@ TEST_F(LaneTest, FalseRoomIsHarmless) {
 
 TEST(LaneThreads, StreamKeepsOrderAndContent) {
   const LaneMemory memory(small_lane);
-  constexpr uint64_t messages = 60000 / test::slowdown;
+  constexpr uint64_t most_messages = 60000 / test::slowdown;
+  constexpr uint64_t least_messages = 1000;
   std::atomic<bool> failed{false};
-  const auto deadline = std::chrono::steady_clock::now() + test::wait_deadline;
+  std::atomic<uint64_t> messages{UINT64_MAX};  // known when the sender has ended
   const auto length_of = [](uint64_t i) -> size_t {
     return i % 5 == 0 ? (i * 37) % 8193 : (i * 13) % 90;
   };
   std::thread sender([&] {
     LaneProducer producer;
     EXPECT_TRUE(producer.attach(memory.control(), small_lane));
-    for (uint64_t i = 0; i < messages && !failed; ++i) {
+    const auto end = std::chrono::steady_clock::now() + test::stress_time;
+    uint64_t i = 0;
+    for (; i < most_messages && !failed; ++i) {
+      if (i >= least_messages && std::chrono::steady_clock::now() >= end) break;
       std::vector<std::byte> payload = payload_of(i, length_of(i));
       const Piece piece{payload.data(), payload.size()};
       while (producer.push(header_of(i), &piece, 1) != SendStatus::sent && !failed)
         std::this_thread::yield();
     }
+    messages = i;
   });
   LaneConsumer consumer;
   consumer.attach(memory.control(), small_lane);
   uint64_t received = 0;
+  auto deadline = std::chrono::steady_clock::now() + test::wait_deadline;
   while (received < messages && !failed) {
     InboundMessage burst[8];
     bool malformed = false;
     const unsigned count = consumer.peek(burst, 8, malformed);
+    if (count != 0) deadline = std::chrono::steady_clock::now() + test::wait_deadline;
     for (unsigned i = 0; i < count; ++i, ++received) {
       const std::vector<std::byte> expected = payload_of(received, length_of(received));
       if (burst[i].header.match_bits != received || burst[i].payload_length != expected.size() ||
