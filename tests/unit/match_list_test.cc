@@ -82,13 +82,16 @@ std::vector<Mix> mixes() {
        {0x100000001, 0x100000002, 0x200000001, 0x200000002}},
       {"many_shapes", many_shapes, range(16), range(3)},
       {"one_key", {{0, source_mask_exact}, {1, source_mask_exact}}, {6}, {9}},
-      {"same_slot", {{0, source_mask_exact}}, colliding_bits(24), {1}},
+      {"same_slot", {{0, source_mask_exact}}, {}, {1}, 24},
       {"same_hash", {{0, source_mask_exact}}, {degenerate_bits()}, range(24)},
   };
 }
 
 class MatchListModel : public ::testing::TestWithParam<Mix> {
  protected:
+  void SetUp() override {
+    if (mix_.colliding != 0) mix_.match_bits = colliding_bits(mix_.colliding);
+  }
   [[nodiscard]] uint64_t pick(const std::vector<uint64_t>& values) {
     return values[random_() % values.size()];
   }
@@ -97,11 +100,11 @@ class MatchListModel : public ::testing::TestWithParam<Mix> {
         std::find_if(pool_.begin(), pool_.end(), [](const auto& entry) { return !entry->posted; });
     if (free == pool_.end()) free = pool_.insert(free, std::make_unique<Entry>());
     Entry& entry = **free;
-    const auto& shapes = GetParam().shapes;
+    const auto& shapes = mix_.shapes;
     const auto& [ignore_bits, source_mask] = shapes[random_() % shapes.size()];
-    entry.criteria = {.match_bits = pick(GetParam().match_bits),
+    entry.criteria = {.match_bits = pick(mix_.match_bits),
                       .ignore_bits = ignore_bits,
-                      .source = pick(GetParam().sources) & source_mask,
+                      .source = pick(mix_.sources) & source_mask,
                       .source_mask = source_mask};
     entry.length = random_() % 4 == 0 ? random_() % 100 : 1000;
     if (!list_.append(entry)) return;
@@ -115,8 +118,8 @@ class MatchListModel : public ::testing::TestWithParam<Mix> {
   }
   // A message arrives; half of those that match use up their entry.
   void deliver_random() {
-    const uint64_t bits = pick(GetParam().match_bits) ^ (random_() % 8 == 0 ? random_() % 4 : 0);
-    const uint64_t source = pick(GetParam().sources);
+    const uint64_t bits = pick(mix_.match_bits) ^ (random_() % 8 == 0 ? random_() % 4 : 0);
+    const uint64_t source = pick(mix_.sources);
     const uint64_t length = random_() % 2 == 0 ? 0 : random_() % 200;
     uint64_t calls_in_order = 0;
     MatchNode* const found = list_.find(bits, source, [&](const MatchNode& node) {
@@ -131,6 +134,7 @@ class MatchListModel : public ::testing::TestWithParam<Mix> {
     if (!model_.entries().empty()) remove(*model_.entries()[random_() % list_.size()]);
   }
 
+  Mix mix_ = GetParam();
   std::mt19937_64 random_{20240229};
   MatchList list_;
   NaiveList model_;

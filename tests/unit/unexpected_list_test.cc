@@ -60,26 +60,29 @@ std::vector<Mix> mixes() {
        range(16),
        {0x100000001, 0x100000002, 0x200000001, 0x200000002}},
       {"one_key", {{0, source_mask_exact}, {1, source_mask_exact}}, {6}, {9}},
-      {"same_bucket", {{0, source_mask_exact}}, colliding_bits(24), {1}},
+      {"same_bucket", {{0, source_mask_exact}}, {}, {1}, 24},
       {"same_hash", {{0, source_mask_exact}}, {degenerate_bits()}, range(24)},
   };
 }
 
 class UnexpectedListModel : public ::testing::TestWithParam<Mix> {
  protected:
+  void SetUp() override {
+    if (mix_.colliding != 0) mix_.match_bits = colliding_bits(mix_.colliding);
+  }
   [[nodiscard]] uint64_t pick(const std::vector<uint64_t>& values) {
     return values[random_() % values.size()];
   }
   // Two shapes at a time are asked for often and the others now and then, so that indexes change
   // hands.
   [[nodiscard]] MatchCriteria random_criteria(size_t phase) {
-    const auto& shapes = GetParam().shapes;
+    const auto& shapes = mix_.shapes;
     const size_t favourite = phase + random_() % 2;
     const size_t chosen = random_() % 50 == 0 ? random_() : favourite;
     const auto& [ignore_bits, source_mask] = shapes[chosen % shapes.size()];
-    return {.match_bits = pick(GetParam().match_bits),
+    return {.match_bits = pick(mix_.match_bits),
             .ignore_bits = ignore_bits,
-            .source = pick(GetParam().sources) & source_mask,
+            .source = pick(mix_.sources) & source_mask,
             .source_mask = source_mask};
   }
   void add_random() {
@@ -87,8 +90,8 @@ class UnexpectedListModel : public ::testing::TestWithParam<Mix> {
                              [](const auto& header) { return !header->listed; });
     if (free == pool_.end()) free = pool_.insert(free, std::make_unique<Header>());
     Header& header = **free;
-    header.match_bits = pick(GetParam().match_bits);
-    header.source = pick(GetParam().sources);
+    header.match_bits = pick(mix_.match_bits);
+    header.source = pick(mix_.sources);
     header.listed = true;
     list_.add(header);
     model_.push_back(&header);
@@ -166,6 +169,7 @@ class UnexpectedListModel : public ::testing::TestWithParam<Mix> {
     EXPECT_GT(times_empty, 0u);
   }
 
+  Mix mix_ = GetParam();
   std::mt19937_64 random_{20240301};
   UnexpectedList list_;
   std::vector<Header*> model_;
