@@ -6,6 +6,7 @@
 
 #include "shm/shm_transport.h"
 #include "util/log.h"
+#include "util/peer_order.h"
 
 namespace lintel {
 
@@ -65,6 +66,7 @@ unsigned ShmTransport::drain(MessageSink& sink, ReceiveLane& lane, unsigned budg
   bool malformed = false;
   const unsigned count = lane.consumer.peek(messages, std::min(burst, budget), malformed);
   if (count != 0) {
+    note_received();
     uint64_t bytes = 0;
     for (unsigned i = 0; i < count; ++i) bytes += messages[i].payload_length;
     lane.link->producer.note_inbound();

@@ -1,6 +1,7 @@
 // Sending one message. Message path: no system call, no allocation, no locked instruction, except
 // for the first answer to a peer that made contact (connection path) and to wake one that sleeps.
 #include "shm/shm_transport.h"
+#include "util/peer_order.h"
 
 namespace lintel {
 
@@ -11,6 +12,7 @@ SendStatus ShmTransport::send(Link& base, const MessageHeader& header, const Pie
     return SendStatus::peer_failed;
   if (!link.producer.attached()) [[unlikely]]
     return attach_and_send(link, header, pieces, count);
+  note_sending();
   const SendStatus status = link.producer.push(header, pieces, count);
   if (status == SendStatus::sent) [[likely]] {
     link.peer_doorbell->ring_if_sleeping();

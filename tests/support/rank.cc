@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "../src/util/peer_order.h"
 #include "support/text.h"
 
 namespace lintel::test {
@@ -50,7 +51,10 @@ void Rank::await_condition(const char* activity, const std::function<bool()>& co
   for (;;) {
     const uint32_t seen = area_.changes.load();
     at(activity, place);
-    if (condition()) return;
+    if (condition()) {
+      note_received();
+      return;
+    }
     if (Clock::now() > deadline) {
       ADD_FAILURE_AT(place.file_name(), static_cast<int>(place.line())) << "gave up: " << activity;
     }
@@ -59,6 +63,7 @@ void Rank::await_condition(const char* activity, const std::function<bool()>& co
 }
 
 void Rank::barrier(Place place) {
+  note_sending();
   const uint32_t generation = mine().barriers_entered.load() + 1;
   mine().barriers_entered.store(generation);
   area_.announce();
@@ -76,6 +81,7 @@ void Rank::barrier(Place place) {
 }
 
 void Rank::raise(int flag, uint64_t value) {
+  note_sending();
   mine().flags.at(static_cast<std::size_t>(flag)).store(value);
   area_.announce();
 }

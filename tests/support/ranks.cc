@@ -21,7 +21,9 @@
 
 #if defined(__SANITIZE_THREAD__)
 // Children of a process with threads do start threads of their own here (spec 3.5).
-extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+extern "C" [[gnu::visibility("default")]] const char* __tsan_default_options() {
+  return "die_after_fork=0";
+}
 #endif
 
 namespace lintel::test {
