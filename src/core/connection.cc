@@ -51,7 +51,7 @@ void PhysicalInterface::attach_link(Peer& peer, Transport& transport, Link& link
   std::lock_guard guard(peer.send_lock);
   peer.link = &link;
   peer.transport = &transport;
-  peer.in_process = transport.doorbell() == nullptr;
+  peer.in_process = transport.in_process();
   set_context(link, &peer);
   peer.failed.store(false, std::memory_order_release);
 }
@@ -59,8 +59,10 @@ void PhysicalInterface::attach_link(Peer& peer, Transport& transport, Link& link
 void* PhysicalInterface::on_new_link(Link& link) noexcept {
   std::lock_guard guard(connect_mutex_);
   Peer* peer = peers_.find(link.peer);
-  if (peer != nullptr && peer->link == &link) return peer;
-  if (peer != nullptr && !peer->failed.load(std::memory_order_relaxed)) fail_peer(*peer);
+  if (peer != nullptr && !peer->failed.load(std::memory_order_relaxed)) {
+    if (peer->link == &link) return peer;
+    fail_peer(*peer);
+  }
   if (peer == nullptr) peer = peers_.insert(link.peer);
   if (peer == nullptr) {
     log_message(LogLevel::error, "too many peers: nid 0x%08x pid %u is not heard", link.peer.nid,

@@ -197,7 +197,7 @@ void handle_data_request(PhysicalInterface& interface, Peer& peer,
 }
 
 bool send_request_data(PhysicalInterface&, Peer& peer, Operation& operation) noexcept {
-  const uint64_t chunk = peer.transport->capabilities().max_eager_bytes;
+  const uint64_t chunk = peer.link->max_data_bytes;
   const MemoryRegion& region = operation.put.descriptor->region;
   MessageHeader header{};
   header.kind = MessageKind::data;

@@ -69,7 +69,7 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid) {
   }
   if (transports_.size() > most_transports) return PTL_FAIL;
   for (const auto& transport : transports_)
-    polled_[polled_count_++] = {transport.get(), transport->doorbell() == nullptr};
+    polled_[polled_count_++] = {transport.get(), transport->in_process()};
   for (const auto& transport : transports_) {
     if (Doorbell* doorbell = transport->doorbell(); doorbell != nullptr) {
       doorbell_ = doorbell;
@@ -78,6 +78,7 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid) {
   }
   doorbell_->needs_fence.store(asymmetric_fence_available() ? 0 : 1, std::memory_order_relaxed);
   gate_.set_doorbell(doorbell_);
+  for (const auto& transport : transports_) transport->set_doorbell(*doorbell_);
   spin_limit_ns_ = config_u64(ConfigKey::spin_us) * 1000;
   // A dead peer is noticed within two looks.
   peer_check_interval_ns_ = config_u64(ConfigKey::peer_timeout_ms) * 1'000'000 / 4;
@@ -94,8 +95,15 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid) {
 
 void PhysicalInterface::close() noexcept {
   const uint64_t deadline = now_ns() + closing_limit_ns;
-  while (anything_queued() && now_ns() < deadline) exclusively([this] { poll_once(); });
+  while ((anything_queued() || !all_delivered()) && now_ns() < deadline)
+    exclusively([this] { poll_once(); });
   progress_thread_.stop();
+}
+
+bool PhysicalInterface::all_delivered() noexcept {
+  bool delivered = true;
+  for (const auto& transport : transports_) delivered &= transport->all_delivered();
+  return delivered;
 }
 
 PhysicalInterface::~PhysicalInterface() { progress_thread_.stop(); }

@@ -150,6 +150,7 @@ class PhysicalInterface final : public MessageSink {
   void fail_peer(Peer& peer) noexcept;
   void check_peers() noexcept;
   void flush_all_queues() noexcept;
+  bool all_delivered() noexcept;
   unsigned advance_transfers() noexcept;
   // Queued operations whose first message has gone out, in the order of their calls.
   struct SentChain {
@@ -168,7 +169,8 @@ class PhysicalInterface final : public MessageSink {
   bool poll_in_process_sends() noexcept;
   bool arm_transports() noexcept;
   void disarm_transports() noexcept;
-  // How long a poller may sleep before it must look after peers with operations outstanding.
+  // How long a poller may sleep before it must look after peers with operations outstanding, or
+  // after the timers of a transport.
   [[nodiscard]] int64_t sleep_limit_ns() const noexcept;
   // Token held: an application thread polls or polled.
   void note_application_poll() noexcept {

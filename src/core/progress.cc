@@ -103,13 +103,20 @@ void PhysicalInterface::disarm_transports() noexcept {
 }
 
 int64_t PhysicalInterface::sleep_limit_ns() const noexcept {
+  int64_t limit_ns = futex_no_timeout;
+  for (const std::unique_ptr<Transport>& transport : transports_) {
+    const int64_t wish_ns = transport->sleep_limit_ns();
+    if (wish_ns >= 0 && (limit_ns < 0 || wish_ns < limit_ns)) limit_ns = wish_ns;
+  }
+  const auto check_ns = static_cast<int64_t>(peer_check_interval_ns_);
+  if (limit_ns >= 0 && limit_ns <= check_ns) return limit_ns;
   for (uint32_t i = 0; i < peers_.size(); ++i) {
     const Peer& peer = peers_.at(i);
     if (!peer.failed.load(std::memory_order_relaxed) &&
         (peer.has_outstanding() || peer.queue_length != 0))
-      return static_cast<int64_t>(peer_check_interval_ns_);
+      return check_ns;
   }
-  return futex_no_timeout;
+  return limit_ns;
 }
 
 void PhysicalInterface::check_peers() noexcept {

@@ -17,6 +17,9 @@ namespace lintel {
 struct Link {
   ProcessId peer{};
   uint32_t uid = 0;         // usage id of the peer, established when it connected (spec 3.8)
+  // Largest payload of one message of kind data to this peer: what its network carries best. Settled
+  // before the first message of the peer is handed up.
+  uint32_t max_data_bytes = 8192;
   void* context = nullptr;  // the core's own: set through MessageSink::on_new_link or by connect()'s caller
 };
 
@@ -64,7 +67,8 @@ class MessageSink {
   virtual void* on_new_link(Link& link) noexcept = 0;
   // Messages of one peer in the order sent.
   virtual void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept = 0;
-  // The peer is gone for good; a later incarnation gets a new Link.
+  // The peer is gone. A later incarnation is announced by on_new_link(), or found by connect(), and
+  // may get this Link again.
   virtual void on_peer_failed(Link& link) noexcept = 0;
 
  protected:
@@ -86,7 +90,9 @@ class Transport {
   [[nodiscard]] virtual Link* connect(ProcessId peer, std::string* reason) = 0;
 
   // Message path; the caller holds the peer's send lock. Sends the header and the payload made of
-  // `count` pieces (total at most max_eager_bytes). All or nothing; never waits.
+  // `count` pieces (total at most max_eager_bytes, or max_data_bytes of the link for kind data). All
+  // or nothing; never waits. After a message of kind data without flag_last the caller sends the next
+  // one at once, unless the answer is other than sent: a transport may collect them.
   [[nodiscard]] virtual SendStatus send(Link& link, const MessageHeader& header,
                                         const Piece* pieces, unsigned count) noexcept = 0;
 
@@ -105,6 +111,11 @@ class Transport {
   // The doorbell in memory that this transport's peers can reach; nullptr if its peers never ring
   // (then whoever sends wakes the poller through the doorbell of the interface).
   [[nodiscard]] virtual Doorbell* doorbell() noexcept = 0;
+  // All its peers are in this process: it has something to poll only after a send to one of them.
+  [[nodiscard]] virtual bool in_process() const noexcept { return false; }
+  // Set-up path, before anything else: the doorbell that the poller sleeps on. A transport without
+  // one that peers can reach rings it itself when something arrives for a poller that sleeps.
+  virtual void set_doorbell(Doorbell&) noexcept {}
 
   // Before the poller sleeps; it has already announced so in the doorbell (announce_sleep() and
   // heavy_fence()). True: anything that arrives from now on (and, if `blocked_senders`, room that
@@ -112,6 +123,11 @@ class Transport {
   // already; poll instead. disarm() undoes it.
   [[nodiscard]] virtual bool arm(bool blocked_senders) noexcept = 0;
   virtual void disarm() noexcept = 0;
+  // After arm(): how long the poller may sleep before the transport wants to be polled for timers of
+  // its own, in nanoseconds; negative: until the doorbell rings.
+  [[nodiscard]] virtual int64_t sleep_limit_ns() noexcept { return -1; }
+  // Before closing: everything taken over by send() has reached its peer, as far as one can know.
+  [[nodiscard]] virtual bool all_delivered() noexcept { return true; }
 
   // Every so often, and when woken without messages (may make system calls): looks after peers that
   // died without a word. `watch` lists links with operations outstanding.

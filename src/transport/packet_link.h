@@ -1,0 +1,138 @@
+// The contract between the reliability layer (src/reliable) and whatever moves its frames: UDP
+// sockets, Ethernet ports, unreliable datagrams of an RDMA device. A link may lose, duplicate,
+// reorder and damage frames; the layer above makes reliable, ordered messages of them. A link knows
+// nothing of connections, sequence numbers or messages.
+//
+// To add a link: derive from PacketLink, say in open() of your own what went wrong, and make a
+// transport of it with ReliableTransport::open(), see src/udp and the registry.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "transport/message.h"
+
+namespace lintel {
+
+// Where frames go to and come from, in the link's own form: a socket address, a MAC address, the
+// number of an address handle. The same sender always has the same bytes (unused ones are zero), so
+// that addresses are compared as memory. Meaningless outside the link that made it.
+struct LinkAddress {
+  alignas(8) std::array<std::byte, 32> bytes{};
+  friend bool operator==(const LinkAddress&, const LinkAddress&) = default;
+};
+static_assert(sizeof(LinkAddress) == 32);
+
+struct Route {
+  LinkAddress address;
+  uint32_t mtu = 0;  // bytes of the largest frame to that address, at most PacketLink::mtu()
+};
+
+enum class ResolveStatus : uint8_t {
+  resolved,
+  pending,      // asked on the network: resolve() again later, the answer comes through receive()
+  unreachable,  // no such process can be reached through this link
+};
+
+// A frame to send: the bytes of its pieces, one after the other.
+struct OutboundFrame {
+  const LinkAddress* to;
+  const Piece* pieces;
+  unsigned count;  // at least 1, at most PacketLink::most_pieces
+};
+
+// A frame that arrived. The link may have damaged it; the layer above checks everything.
+struct InboundFrame {
+  const LinkAddress* from;
+  const std::byte* data;  // aligned to 8 bytes where the link can do so
+  uint32_t length;
+};
+
+// Read by any thread while they count; exact when nothing is going on.
+struct LinkCounters {
+  uint64_t frames_sent = 0;
+  uint64_t bytes_sent = 0;
+  uint64_t frames_received = 0;
+  uint64_t bytes_received = 0;
+  uint64_t send_full = 0;         // frames that the link did not take because its queue was full
+  uint64_t send_errors = 0;       // frames that it could not send at all
+  uint64_t frames_malformed = 0;  // arrived, but never handed up: truncated, not of our protocol
+};
+
+class PacketLink {
+ public:
+  static constexpr unsigned most_pieces = 8;    // of one frame
+  static constexpr unsigned largest_burst = 64;  // frames of one call of send() or receive()
+  // The reliability layer needs room for its header, a message header and some data.
+  static constexpr uint32_t least_mtu = 512;
+  static constexpr int no_descriptor = -1;
+
+  PacketLink() = default;
+  PacketLink(const PacketLink&) = delete;
+  PacketLink& operator=(const PacketLink&) = delete;
+  // Set-up path. Nobody sends or receives any more. Frames that were taken are sent, as far as that
+  // needs no waiting.
+  virtual ~PacketLink() = default;
+
+  // The word for it in PTL_TRANSPORT, counters and log lines. Constant.
+  [[nodiscard]] virtual const char* name() const noexcept = 0;
+  // This process by its physical address; settled by the time the link is open. Constant.
+  [[nodiscard]] virtual ProcessId id() const noexcept = 0;
+  // The address that others see as `from`. Constant.
+  [[nodiscard]] virtual LinkAddress own_address() const noexcept = 0;
+  // Bytes of the largest frame that can be sent to anybody, or be received. Constant.
+  [[nodiscard]] virtual uint32_t mtu() const noexcept = 0;
+  // Bytes of frames that can wait here to be received before more are lost; a peer never has more on
+  // the way to us. Constant.
+  [[nodiscard]] virtual uint64_t receive_capacity_bytes() const noexcept = 0;
+
+  // Connection path; any thread, several at once. Finds out how frames reach `peer`; may ask on the
+  // network, but never waits. `reason` (if not null) receives a clause for the log when unreachable.
+  [[nodiscard]] virtual ResolveStatus resolve(ProcessId peer, Route& route,
+                                              std::string* reason) noexcept = 0;
+  // Connection path; within poll. Somebody at `from` says that it is `peer`. False: a frame of that
+  // process would not come from there. True: `route` leads back to it. A link that learns addresses
+  // from the wire may learn this one.
+  [[nodiscard]] virtual bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept = 0;
+
+  // Message path; any thread, several at once (a link that needs a lock for its queue takes it
+  // inside). Sends frames in order and returns how many it took, from the first one on; the rest can
+  // be tried again after a while. Frames that can never be sent count as taken: they are lost like
+  // others. Neighbouring frames to one address of one length, the last one possibly shorter, are one
+  // burst for links with segmentation. All buffers may be reused on return, except as said at
+  // offer_memory(). Never waits.
+  [[nodiscard]] virtual unsigned send(const OutboundFrame* frames, unsigned count) noexcept = 0;
+
+  // Message path; one thread at a time. Hands out up to `max` frames that have arrived. They stay
+  // valid and unchanged until the next call of receive(); the link recycles them then.
+  [[nodiscard]] virtual unsigned receive(InboundFrame* frames, unsigned max) noexcept = 0;
+
+  // Set-up path. Memory that frames will be sent from again and again, and that stays mapped until
+  // the link is destroyed. A link that registers it may send pieces inside it without a copy, and
+  // read them after send() returned. The owner reuses such a buffer when the peer acknowledged its
+  // frame; should a retransmission still be in the link's queue then, the mixture goes out and is
+  // refused by its check like any damaged frame. False: not registered, everything is copied.
+  virtual bool offer_memory(std::byte*, size_t) noexcept { return false; }
+
+  // What tells of frames while nobody calls receive(): a descriptor that can be waited for with
+  // poll(), or no_descriptor (then receive() is called every so often, and the processor never
+  // quite rests). Constant.
+  [[nodiscard]] virtual int descriptor() const noexcept = 0;
+  // The same thread as receive(). True: the descriptor becomes readable when a frame arrives, and
+  // nothing is waiting now. False: frames are there already. disarm() undoes it; it may be called
+  // without arm().
+  [[nodiscard]] virtual bool arm() noexcept = 0;
+  virtual void disarm() noexcept {}
+
+  // The same thread as receive(). Addresses of which the network said, since the last call, that
+  // nobody listens there (ICMP port unreachable): a hint that may be forged, at most `max`.
+  [[nodiscard]] virtual unsigned take_unreachable(LinkAddress*, unsigned) noexcept { return 0; }
+
+  [[nodiscard]] virtual LinkCounters counters() const noexcept = 0;  // any thread
+  // One line for ptl_info and the log: what it uses and why.
+  [[nodiscard]] virtual std::string describe() const = 0;
+};
+
+}  // namespace lintel
