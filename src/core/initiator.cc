@@ -132,7 +132,7 @@ int start_request(NetworkInterface& interface, const Request& request) noexcept 
   if (request.ack != PTL_NO_ACK_REQ && !descriptor_listens(descriptor))
     header.modes &= 0xf;  // nobody would hear it (spec 3.15.2)
 
-  Peer* peer = descriptor.recent_peer.load(std::memory_order_relaxed);
+  Peer* peer = descriptor.recent_peer.load(std::memory_order_acquire);
   if (peer == nullptr || !(peer->id == target) || peer->failed.load(std::memory_order_acquire))
       [[unlikely]] {
     peer = physical.peer_for(target);
@@ -141,7 +141,7 @@ int start_request(NetworkInterface& interface, const Request& request) noexcept 
                            request.get_offset, request.user_ptr, PTL_NI_UNDELIVERABLE);
       return PTL_OK;
     }
-    descriptor.recent_peer.store(peer, std::memory_order_relaxed);
+    descriptor.recent_peer.store(peer, std::memory_order_release);
   }
 
   const Capabilities& capabilities = peer->transport->capabilities();

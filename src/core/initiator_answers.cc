@@ -167,6 +167,7 @@ void handle_reply_data(PhysicalInterface& interface, Peer& peer,
     interface.messages_refused.increment();
     return;
   }
+  if (operation->fault != PTL_NI_OK) return;  // the operation fails: nothing more is touched
   if (!get->region.write(operation->get_offset + header.remote_offset, message.payload,
                          message.payload_length))
     operation->fault = PTL_NI_SEGV;

@@ -37,14 +37,14 @@ void expect_bytes(std::span<const std::byte> memory, std::byte value, Place plac
 
 GuardedPages::GuardedPages(std::size_t pages) : pages_(pages) {
   void* mapping =
-      mmap(nullptr, (pages + 2) * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      mmap(nullptr, mapped_bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) throw std::runtime_error("cannot map guarded pages");
   mapping_ = static_cast<std::byte*>(mapping);
   if (mprotect(mapping_ + page_bytes, pages * page_bytes, PROT_READ | PROT_WRITE) != 0)
     throw std::runtime_error("cannot make guarded pages accessible");
 }
 
-GuardedPages::~GuardedPages() { munmap(mapping_, (pages_ + 2) * page_bytes); }
+GuardedPages::~GuardedPages() { munmap(mapping_, mapped_bytes()); }
 
 std::span<std::byte> GuardedPages::accessible() const noexcept {
   return {mapping_ + page_bytes, pages_ * page_bytes};

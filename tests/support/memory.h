@@ -29,7 +29,7 @@ void expect_pattern(std::span<const std::byte> memory, uint32_t seed, std::size_
 void expect_bytes(std::span<const std::byte> memory, std::byte value,
                   Place place = Place::current());
 
-// Pages with an inaccessible page before and after them.
+// Pages with inaccessible memory before and after them.
 class GuardedPages {
  public:
   explicit GuardedPages(std::size_t pages);
@@ -40,8 +40,15 @@ class GuardedPages {
   [[nodiscard]] std::span<std::byte> accessible() const noexcept;
   [[nodiscard]] std::byte* end() const noexcept;  // first inaccessible byte after them
   static constexpr std::size_t page_bytes = 4096;
+  // So much behind them is inaccessible for certain: a message that goes on beyond the first fault
+  // must not reach what else is mapped.
+  static constexpr std::size_t gap_bytes = 1 << 20;
 
  private:
+  [[nodiscard]] std::size_t mapped_bytes() const noexcept {
+    return (pages_ + 1) * page_bytes + gap_bytes;
+  }
+
   std::byte* mapping_;
   std::size_t pages_;
 };
