@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/memory.h"
+
 namespace lintel {
 namespace {
 
@@ -138,8 +140,11 @@ TEST_F(MemoryRegionTest, ImpossibleVectorsAreRefused) {
   EXPECT_EQ(region.length(), PTL_SIZE_MAX);
   EXPECT_FALSE(region.open(nullptr, 1, true, false));
   EXPECT_FALSE(region.open(at(64), 3, true, false));
-  EXPECT_FALSE(region.open(too_long, PTL_SIZE_MAX, true, false));
-  EXPECT_FALSE(region.open(too_long, UINT64_MAX / sizeof(ptl_iovec_t), true, false));
+  // Vectors that go on where memory has ended.
+  const test::GuardedPages page(1);
+  auto* const elements = reinterpret_cast<ptl_iovec_t*>(page.accessible().data());
+  EXPECT_FALSE(region.open(elements, PTL_SIZE_MAX, true, false));
+  EXPECT_FALSE(region.open(elements, UINT64_MAX / sizeof(ptl_iovec_t), true, false));
   EXPECT_EQ(region.length(), 0u);
   EXPECT_TRUE(region.is_contiguous());
 }
