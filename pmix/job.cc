@@ -78,26 +78,37 @@ int Job::fail(const std::string& why, int code) {
   return code;
 }
 
-// What the user sets holds; else rank 0 makes one, if there is a way to hand it round in secret.
+// What the user sets holds; else rank 0 makes one, if there is a way to hand it round in secret. All take
+// part in handing it round, so that a process whose environment differs hears of it.
 std::string Job::settle_secret() {
-  if (is_set("PTL_JOB_KEY") || is_set("PTL_JOB_KEY_FILE") || !launcher_->keeps_secrets()) return "";
-  std::string why;
+  if (!launcher_->keeps_secrets()) return "";
+  const bool has_own = is_set("PTL_JOB_KEY") || is_set("PTL_JOB_KEY_FILE");
+  std::string secret;
   if (place_.rank == 0) {
-    why = make_secret(secret_);
-    if (place_.size == 1 || !why.empty()) return why;
-    why = launcher_->put(secret_key, std::as_bytes(std::span(secret_)));
+    if (!has_own)
+      if (const std::string why = make_secret(secret); !why.empty()) return why;
+    if (place_.size > 1)
+      if (const std::string why = launcher_->put(secret_key, std::as_bytes(std::span(secret)));
+          !why.empty())
+        return why;
   }
   // Servers do not reliably wait for a value that is still to come.
-  if (why.empty()) why = launcher_->fence();
-  if (why.empty() && place_.rank != 0) {
+  if (place_.size > 1)
+    if (const std::string why = launcher_->fence(); !why.empty()) return why;
+  if (has_own) return "";
+  if (place_.rank != 0) {
     std::vector<std::byte> bytes;
-    why = launcher_->get(0, secret_key, bytes);
-    secret_.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (why.empty() && secret_.size() != 2 * random_bytes)
-      why = "rank 0 made a job secret of " + std::to_string(secret_.size()) +
-            " bytes: it runs another version of Lintel";
+    if (const std::string why = launcher_->get(0, secret_key, bytes); !why.empty()) return why;
+    if (bytes.empty())
+      return "rank 0 has PTL_JOB_KEY or PTL_JOB_KEY_FILE set, this process has neither: set them for "
+             "all (mpirun -x PTL_JOB_KEY, srun --export=ALL)";
+    secret.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (secret.size() != 2 * random_bytes)
+      return "rank 0 made one of " + std::to_string(secret.size()) +
+             " bytes: it runs another version of Lintel";
   }
-  return why.empty() ? "" : "no job secret: " + why;
+  secret_ = std::move(secret);
+  return "";
 }
 
 int Job::join() {
@@ -117,6 +128,7 @@ int Job::join() {
   why = launcher_->start(place_);
   if (!why.empty()) return fail(why);
   why = settle_secret();
+  if (!why.empty()) why = "no job secret: " + why;
   int code = PTL_OK;
   if (why.empty() && !secret_.empty()) {
     code = PtlLintelSetJobKey(secret_.c_str());

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <thread>
+#include <unordered_map>
 
 #include "launcher.h"
 
@@ -135,11 +136,25 @@ class PmixLauncher final : public Launcher {
     return status == PMIX_SUCCESS ? "" : failure("PMIx_Fence", status);
   }
 
+  // By PMIX_NODEID; where that is not known of processes on other nodes, by host names.
   std::string nodes(std::vector<uint64_t>& node_of_rank) override {
     pmix_proc_t process = self_;
+    std::string why;
+    for (size_t rank = 0; rank < node_of_rank.size() && why.empty(); ++rank) {
+      process.rank = static_cast<pmix_rank_t>(rank);
+      why = number(process, PMIX_NODEID, node_of_rank[rank]);
+    }
+    if (why.empty()) return "";
+    std::unordered_map<std::string, uint64_t> numbers;
     for (size_t rank = 0; rank < node_of_rank.size(); ++rank) {
       process.rank = static_cast<pmix_rank_t>(rank);
-      if (std::string why = number(process, PMIX_NODEID, node_of_rank[rank]); !why.empty()) return why;
+      pmix_value_t* value = nullptr;
+      if (const pmix_status_t status = get_local(process, PMIX_HOSTNAME, &value);
+          status != PMIX_SUCCESS)
+        return failure("PMIx_Get of the host of rank " + std::to_string(rank), status);
+      const std::string host = value->type == PMIX_STRING ? value->data.string : "";
+      PMIX_VALUE_RELEASE(value);
+      node_of_rank[rank] = numbers.try_emplace(host, numbers.size()).first->second;
     }
     return "";
   }
@@ -149,9 +164,19 @@ class PmixLauncher final : public Launcher {
   }
 
  private:
+  // What the launcher told this node at the start; nobody is asked.
+  static pmix_status_t get_local(const pmix_proc_t& of, const char* key, pmix_value_t** value) {
+    pmix_info_t optional;
+    bool yes = true;
+    PMIX_INFO_LOAD(&optional, PMIX_OPTIONAL, &yes, PMIX_BOOL);
+    const pmix_status_t status = PMIx_Get(&of, key, &optional, 1, value);
+    PMIX_INFO_DESTRUCT(&optional);
+    return status;
+  }
+
   std::string number(const pmix_proc_t& of, const char* key, uint64_t& result) {
     pmix_value_t* value = nullptr;
-    const pmix_status_t status = PMIx_Get(&of, key, nullptr, 0, &value);
+    const pmix_status_t status = get_local(of, key, &value);
     if (status != PMIX_SUCCESS) return failure(std::string("PMIx_Get of ") + key, status);
     const std::optional<uint64_t> read = as_number(*value);
     PMIX_VALUE_RELEASE(value);
