@@ -47,7 +47,8 @@ typedef struct ptl_job_info {
 
 /** Joins the job, or adds a reference to it. Before the first PtlNIInit of the process, since the job
  * secret decides with whom interfaces talk; before or after PtlInit. The first call is collective: the
- * processes agree on the secret.
+ * processes agree on the secret. In a job by hand, PtlNIInit with PTL_PID_ANY then takes the pid that the
+ * environment has for this process.
  * @return PTL_OK; PTL_FAIL if this process was launched but the launcher cannot be reached, or the
  *         environment is inconsistent; PTL_IN_USE if an interface is open already. */
 PTL_API int PtlJobInit(void) PTL_NOEXCEPT;

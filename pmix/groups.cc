@@ -248,6 +248,11 @@ bool Groups::adopt_job(ptl_handle_ni_t ni, uint32_t rank, uint32_t size) {
   return true;
 }
 
+void Groups::prefer_pid(ptl_pid_t pid) {
+  std::lock_guard guard(pending_mutex_);
+  preferred_pid_ = pid;
+}
+
 ptl_interface_t Groups::number_of(ptl_handle_ni_t ni) {
   std::lock_guard guard(table_mutex_);
   const auto found = numbers_.find(ni);
@@ -257,7 +262,10 @@ ptl_interface_t Groups::number_of(ptl_handle_ni_t ni) {
 int Groups::opening(ptl_interface_t iface, ptl_pid_t* pid) {
   pending_mutex_.lock();  // until opened()
   opening_number = iface;
-  if (!pending_.rank_set || !pending_.pids_set || pending_.rank == PTL_RANK_ANY) return PTL_OK;
+  if (!pending_.rank_set || !pending_.pids_set || pending_.rank == PTL_RANK_ANY) {
+    if (*pid == PTL_PID_ANY) *pid = preferred_pid_;
+    return PTL_OK;
+  }
   if (*pid == PTL_PID_ANY) *pid = pending_.pids[pending_.rank];
   const int code = check_pids(pending_, *pid);
   if (code != PTL_OK) pending_mutex_.unlock();

@@ -39,6 +39,8 @@ class Groups {
 
   // The interface has the ranks of the job as its map. False if it has a group of its own.
   [[nodiscard]] bool adopt_job(ptl_handle_ni_t ni, uint32_t rank, uint32_t size);
+  // The pid of interfaces that ask for none: that of a job by hand.
+  void prefer_pid(ptl_pid_t pid);
   // The number that the interface was opened with, as far as it is known.
   [[nodiscard]] ptl_interface_t number_of(ptl_handle_ni_t ni);
 
@@ -55,6 +57,7 @@ class Groups {
   // For the next PtlNIInit; held from its beginning to its end. Taken before table_mutex_.
   std::mutex pending_mutex_;
   Group pending_;
+  ptl_pid_t preferred_pid_ = PTL_PID_ANY;
   // Last in the order of locks, also of the library's: nothing is called that takes those.
   std::mutex table_mutex_;
   std::map<ptl_handle_ni_t, Group> of_interface_;

@@ -138,6 +138,8 @@ int Job::join() {
     launcher_->finish();
     return fail(why, code != PTL_OK ? code : PTL_FAIL);
   }
+  if (const std::vector<ptl_process_t>* known = launcher_->known_processes(); known != nullptr)
+    groups().prefer_pid((*known)[place_.rank].phys.pid);
   joined = true;
   launcher_to_abort = launcher_;
   references_ = 1;
@@ -150,6 +152,8 @@ int Job::leave() {
   if (--references_ > 0) return PTL_OK;
   launcher_to_abort = nullptr;
   launcher_->finish();
+  groups().prefer_pid(PTL_PID_ANY);
+  joined = false;
   ended_ = true;
   publications_.clear();
   return PTL_OK;
@@ -241,13 +245,6 @@ int Job::secret(std::span<char> text) {
   if (key.size() >= text.size()) return PTL_NO_SPACE;
   std::memcpy(text.data(), key.c_str(), key.size() + 1);
   return PTL_OK;
-}
-
-ptl_pid_t Job::pid() {
-  std::lock_guard guard(mutex_);
-  const std::vector<ptl_process_t>* known =
-      launcher_ != nullptr ? launcher_->known_processes() : nullptr;
-  return known != nullptr ? (*known)[place_.rank].phys.pid : PTL_PID_ANY;
 }
 
 uint32_t Job::size() {

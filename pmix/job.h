@@ -30,8 +30,6 @@ class Job {
   int put(const std::string& key, std::span<const std::byte> value);
   int get(uint32_t rank, const std::string& key, void* value, size_t* bytes);
   int secret(std::span<char> text);
-  // The pid to open an interface with.
-  ptl_pid_t pid();
   uint32_t size();
   // Ends the others. Waits for no lock: another thread may be in a barrier for good.
   void abort(int code, const char* text);

@@ -31,7 +31,7 @@ bool is_user_key(const char* key) {
 
 int open_published(ptl_interface_t iface, unsigned options, const ptl_ni_limits_t* desired,
                    ptl_ni_limits_t* actual, ptl_handle_ni_t* ni) {
-  int code = PtlNIInit(iface, options, job().pid(), desired, actual, ni);
+  int code = PtlNIInit(iface, options, PTL_PID_ANY, desired, actual, ni);
   if (code != PTL_OK) {
     set_job_error("PtlJobOpen: PtlNIInit returned " + std::to_string(code));
     return code;

@@ -155,6 +155,7 @@ TEST(SharedMap, OtherContentIsNotShared) {
   });
 }
 
+// spec 3.6.6
 TEST(SharedMap, OutlivesTheProcessThatMadeItAndLeavesNothing) {
   run_ranks(3, [](Rank& rank) {
     rank.initialise();
@@ -195,7 +196,7 @@ TEST(SharedMap, OutlivesTheProcessThatMadeItAndLeavesNothing) {
   });
 }
 
-// Links that lead elsewhere are not believed.
+// spec 3.6.6: links that lead elsewhere are not believed.
 TEST(SharedMap, ForeignMemoryIsNotBelieved) {
   run_ranks(1, [](Rank& rank) {
     rank.initialise();
