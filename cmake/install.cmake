@@ -1,12 +1,12 @@
-# Installation: headers, library, pkg-config module `portals4`, CMake package `Portals4`.
-# Both packages carry the version of the interface, since that is what clients ask for.
+# Installation: headers, libraries, pkg-config modules `portals4` and `portals4_runtime`, CMake package
+# `Portals4` with the targets Portals4::portals and Portals4::portals_runtime. The packages carry the version of the interface, since that is what clients ask for.
 
 include(CMakePackageConfigHelpers)
 
 file(GLOB public_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/*.h")
 install(FILES ${public_headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(
-  TARGETS portals
+  TARGETS portals portals_runtime
   EXPORT Portals4Targets
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 
@@ -28,8 +28,10 @@ install(FILES "${PROJECT_BINARY_DIR}/package/Portals4Config.cmake"
 
 # Relative, so that the installed tree can be moved.
 file(RELATIVE_PATH pc_to_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
-configure_file(cmake/package/portals4.pc.in "${PROJECT_BINARY_DIR}/package/portals4.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/package/portals4.pc"
-        DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+foreach(module portals4 portals4_runtime)
+  configure_file(cmake/package/${module}.pc.in "${PROJECT_BINARY_DIR}/package/${module}.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/package/${module}.pc"
+          DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endforeach()
 
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -1,5 +1,5 @@
 # Programs under tools/. ptl_info reads the configuration table and the transport registry, so it
-# is linked with the objects; ptl_perf sees what every client sees, the shared library.
+# is linked with the objects; ptl_perf sees what every client sees, the shared libraries.
 #
 # Sources: tools/<program>.cc and tools/<program>/*.cc, and tools/common/*.cc for both.
 
@@ -32,5 +32,5 @@ if(LINTEL_TOOLS)
     endif()
   endforeach()
   lintel_add_tool(ptl_info lintel_objects)
-  lintel_add_tool(ptl_perf portals)
+  lintel_add_tool(ptl_perf portals_runtime)
 endif()

@@ -1,8 +1,10 @@
-/* portals4_ext.h: status registers of this implementation beyond the three of the specification
- * (3.3.7). Read them with PtlNIStatus. Those of the unexpected lists belong to the logical
- * interface; the others count for all logical interfaces of a physical one together, from the time
- * that the first of them was opened. PTL_STATS=1 prints them at PtlNIFini. Counting costs next to
- * nothing and is not synchronised, so a value may lag behind by the message in hand.
+/* portals4_ext.h: what this implementation has beyond the specification: status registers, and
+ * functions for run-time libraries.
+ *
+ * The registers (3.3.7) are read with PtlNIStatus. Those of the unexpected lists belong to the
+ * logical interface; the others count for all logical interfaces of a physical one together, from
+ * the time that the first of them was opened. PTL_STATS=1 prints them at PtlNIFini. Counting costs
+ * next to nothing and is not synchronised, so a value may lag behind by the message in hand.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,6 +12,7 @@
 #define PORTALS4_EXT_H
 
 #include <portals4.h>
+#include <stddef.h>
 
 /* Kinds of messages, to be added to the first register of a group. */
 #define PTL_SR_LINTEL_PUT 0u
@@ -45,5 +48,56 @@
 #define PTL_SR_LINTEL_PEERS_FAILED 49u   /* peers found dead */
 
 #define PTL_SR_LINTEL_END 50u /* one more than the largest index */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Functions for run-time libraries. The remarks at the head of portals4.h hold for them, too. */
+
+/** Sets the secret that the processes of a job share, in the place of PTL_JOB_KEY and of
+ * PTL_JOB_KEY_FILE. May be called before PtlInit.
+ * @param key  any text; it is copied. An empty one means that there is no secret.
+ * @return PTL_OK; PTL_IN_USE if an interface is open: the key belongs to it already;
+ *         PTL_NO_SPACE. Never PTL_NO_INIT. */
+PTL_API int PtlLintelSetJobKey(const char* key) PTL_NOEXCEPT;
+
+/** Reads the secret in force, wherever it was set.
+ * @param key     gets the text, with a zero byte at its end; may be NULL if size is 0.
+ * @param size    bytes at `key`.
+ * @param length  gets the length of the text without the zero byte; 0 if there is no secret.
+ * @return PTL_OK, also if nothing was copied because `size` is 0; PTL_NO_INIT; PTL_ARG_INVALID;
+ *         PTL_NO_SPACE if the text is longer. */
+PTL_API int PtlLintelGetJobKey(char* key, size_t size, size_t* length) PTL_NOEXCEPT;
+
+/** Functions of a run-time library that take part in PtlNIInit and PtlNIFini. */
+typedef struct ptl_lintel_hooks {
+  /** PtlNIInit has checked its arguments. May change *pid; PtlNIInit returns any code but PTL_OK at
+   * once. Runs in the calling thread, which holds no lock of the library. */
+  int (*opening)(ptl_interface_t iface, unsigned int options, ptl_pid_t* pid);
+  /** Called once, in the same thread, after `opening` returned PTL_OK. `code` is what PtlNIInit
+   * would return; if it is PTL_OK, ni_handle is open, and any other code that the hook returns closes
+   * it again and is returned in its place. Otherwise ni_handle is PTL_INVALID_HANDLE. */
+  int (*opened)(ptl_handle_ni_t ni_handle, int code);
+  /** The last reference to ni_handle is about to go, by PtlNIFini or PtlFini. Must not call Portals. */
+  void (*closed)(ptl_handle_ni_t ni_handle);
+} ptl_lintel_hooks_t;
+
+/** Installs the hooks of a run-time library. There is one set for the process, for good.
+ * @param hooks  lives as long as the process; no member is NULL.
+ * @return PTL_OK (also if they are installed already); PTL_IN_USE if others are; PTL_ARG_INVALID.
+ *         Never PTL_NO_INIT. */
+PTL_API int PtlLintelSetHooks(const ptl_lintel_hooks_t* hooks) PTL_NOEXCEPT;
+
+/** Reads one entry of the map of a logically addressed interface; PtlGetMap copies all (3.6.7).
+ * @param rank  less than the size of the map.
+ * @param id    gets nid and pid.
+ * @return PTL_OK; PTL_IGNORED if no map was set; PTL_ARG_INVALID, also for a rank beyond the map. */
+PTL_API int PtlLintelGetMapEntry(ptl_handle_ni_t ni_handle, ptl_rank_t rank,
+                                 ptl_process_t* id) PTL_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* PORTALS4_EXT_H */

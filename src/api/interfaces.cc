@@ -55,9 +55,23 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
   unsigned slot = 0;
   if (ni_handle == nullptr || !slot_of(options, &slot)) return PTL_ARG_INVALID;
   if (pid != PTL_PID_ANY && pid >= PTL_PID_MAX) return PTL_ARG_INVALID;
+  const ptl_lintel_hooks_t* const hooks = interface_hooks();
+  if (hooks != nullptr) {
+    if (const int code = hooks->opening(iface, options, &pid); code != PTL_OK) return code;
+  }
   NetworkInterface* interface = nullptr;
-  if (const int code = open_interface(iface, slot, pid, desired, &interface); code != PTL_OK)
-    return code;
+  int code = pid != PTL_PID_ANY && pid >= PTL_PID_MAX
+                 ? PTL_ARG_INVALID
+                 : open_interface(iface, slot, pid, desired, &interface);
+  if (hooks != nullptr) {
+    const int verdict =
+        hooks->opened(code == PTL_OK ? interface->handle() : PTL_INVALID_HANDLE, code);
+    if (code == PTL_OK && verdict != PTL_OK) {
+      static_cast<void>(close_interface(interface->handle()));
+      code = verdict;
+    }
+  }
+  if (code != PTL_OK) return code;
   if (actual != nullptr) *actual = interface->limits();
   *ni_handle = interface->handle();
   return PTL_OK;

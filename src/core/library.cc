@@ -11,6 +11,7 @@
 #include "util/asymmetric_fence.h"
 #include "util/config.h"
 #include "util/guarded_memory.h"
+#include "util/job_key.h"
 #include "util/log.h"
 
 namespace lintel {
@@ -18,6 +19,7 @@ namespace lintel {
 namespace library_detail {
 std::atomic<bool> initialized{false};
 std::atomic<NetworkInterface*> interface_table[interface_table_size] = {};
+std::atomic<const ptl_lintel_hooks_t*> hooks{nullptr};
 }  // namespace library_detail
 
 namespace {
@@ -79,6 +81,8 @@ bool any_logical(const Library& lib, unsigned number) noexcept {
 
 void close_logical(Library& lib, unsigned index) noexcept {
   NetworkInterface& interface = *lib.logical[index];
+  if (const ptl_lintel_hooks_t* hooks = interface_hooks(); hooks != nullptr)
+    hooks->closed(interface.handle());
   interface_table[index].store(nullptr, std::memory_order_release);
   interface.physical().set_logical(interface.slot(), nullptr);
   lib.logical[index].reset();
@@ -100,11 +104,16 @@ int initialize_library() noexcept {
   if (lib.references++ != 0) return PTL_OK;
   try {
     config_reload();
+    set_log_level(static_cast<LogLevel>(config_choice(ConfigKey::log_level)));
+    // Going on without a key that was asked for would open the process to those that it keeps out.
+    if (!settle_job_key()) {
+      lib.references = 0;
+      return PTL_FAIL;
+    }
   } catch (...) {
     lib.references = 0;
     return PTL_FAIL;
   }
-  set_log_level(static_cast<LogLevel>(config_choice(ConfigKey::log_level)));
   if (!register_asymmetric_fence())
     log_message(LogLevel::info, "no expedited membarrier here: every message pays for a full fence");
   if (config_bool(ConfigKey::segv_handler)) install_fault_handler();
@@ -128,6 +137,19 @@ void abort_waiting() noexcept {
   for (const auto& entry : library()->wakeable)
     if (PhysicalInterface* physical = entry.load(std::memory_order_acquire); physical != nullptr)
       physical->wake_all_waiters();
+}
+
+int set_job_key(std::string key) noexcept {
+  Library& lib = *library();
+  std::lock_guard guard(lib.mutex);
+  for (const auto& physical : lib.physical)
+    if (physical != nullptr) return PTL_IN_USE;
+  try {
+    choose_job_key(std::move(key));
+  } catch (...) {
+    return PTL_NO_SPACE;
+  }
+  return PTL_OK;
 }
 
 int open_interface(uint32_t number, unsigned slot, uint32_t pid, const ptl_ni_limits_t* desired,

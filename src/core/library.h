@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "core/handle.h"
 #include "core/network_interface.h"
 #include "portals4.h"
+#include "portals4_ext.h"
 
 namespace lintel {
 
@@ -16,7 +18,15 @@ inline constexpr unsigned interface_table_size = 16;
 namespace library_detail {
 extern std::atomic<bool> initialized;
 extern std::atomic<NetworkInterface*> interface_table[interface_table_size];
+extern std::atomic<const ptl_lintel_hooks_t*> hooks;
 }  // namespace library_detail
+
+// What a run-time library wants to be told; nullptr if there is none.
+[[nodiscard]] inline const ptl_lintel_hooks_t* interface_hooks() noexcept {
+  return library_detail::hooks.load(std::memory_order_acquire);
+}
+// PtlLintelSetJobKey: for physical interfaces that are opened from now on.
+[[nodiscard]] int set_job_key(std::string key) noexcept;
 
 // PtlInit succeeded and the matching PtlFini has not been called.
 [[nodiscard]] inline bool library_is_initialized() noexcept {

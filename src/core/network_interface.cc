@@ -4,6 +4,7 @@
 #include <new>
 
 #include "core/initiator.h"
+#include "core/shared_ranks.h"
 #include "util/log.h"
 
 namespace lintel {
@@ -29,6 +30,7 @@ int NetworkInterface::open(const ptl_ni_limits_t* desired) noexcept {
                 limits_.max_entries, limits_.max_unexpected_headers, limits_.max_triggered_ops);
     return PTL_NO_SPACE;
   }
+  if (logical()) SharedRanks::remove_leftovers();
   return PTL_OK;
 }
 

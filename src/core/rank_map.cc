@@ -6,13 +6,17 @@ namespace lintel {
 bool RankMap::set(const ptl_process_t* mapping, uint64_t count, ProcessId own) noexcept {
   try {
     auto ranks = std::make_unique<Ranks>();
-    ranks->at = std::make_unique<ProcessId[]>(count);
     ranks->count = count;
-    for (uint64_t rank = 0; rank < count; ++rank) {
-      ranks->at[rank] = {mapping[rank].phys.nid, mapping[rank].phys.pid};
-      if (ranks->own_rank == PTL_RANK_ANY && ranks->at[rank] == own)
-        ranks->own_rank = static_cast<uint32_t>(rank);
+    if (count >= fewest_shared_ranks) ranks->shared = SharedRanks::obtain(mapping, count);
+    if (ranks->shared != nullptr) {
+      ranks->at = ranks->shared->entries();
+    } else {
+      ranks->own = std::make_unique_for_overwrite<ProcessId[]>(count);
+      for (uint64_t rank = 0; rank < count; ++rank)
+        ranks->own[rank] = {mapping[rank].phys.nid, mapping[rank].phys.pid};
+      ranks->at = ranks->own.get();
     }
+    ranks->own_rank = search(*ranks, own);
     all_.push_back(std::move(ranks));
   } catch (...) {
     return false;

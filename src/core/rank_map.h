@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/shared_ranks.h"
 #include "portals4.h"
 #include "transport/message.h"
 
@@ -48,7 +49,9 @@ class RankMap {
   struct Ranks {
     uint64_t count = 0;
     uint32_t own_rank = PTL_RANK_ANY;
-    std::unique_ptr<ProcessId[]> at;
+    const ProcessId* at = nullptr;  // in one of the two:
+    std::unique_ptr<ProcessId[]> own;
+    std::unique_ptr<SharedRanks> shared;
   };
   [[nodiscard]] static uint32_t search(const Ranks& ranks, ProcessId id) noexcept;
 

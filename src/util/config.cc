@@ -42,6 +42,8 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "up."},
     {ConfigKey::job_key, "PTL_JOB_KEY", ConfigType::secret, "", "", 0, 0, nullptr,
      "Secret that the processes of a job share; processes with another one are refused."},
+    {ConfigKey::job_key_file, "PTL_JOB_KEY_FILE", ConfigType::text, "", "", 0, 0, nullptr,
+     "File that holds the job key if PTL_JOB_KEY is not set; only its owner may have access to it."},
     {ConfigKey::peer_timeout_ms, "PTL_PEER_TIMEOUT_MS", ConfigType::u64, "ms", "2000", 50, 600000,
      nullptr, "How long it takes at most until operations to a dead peer are reported as failed."},
     {ConfigKey::segv_handler, "PTL_SEGV_HANDLER", ConfigType::boolean, "", "1", 0, 0, nullptr,
@@ -189,6 +191,11 @@ std::vector<std::string> config_list(ConfigKey key) { return split_words(value(k
 
 std::vector<unsigned> config_cpus(ConfigKey key) {
   return parse_cpu_list(value(key).text).value_or(std::vector<unsigned>{});
+}
+
+void config_set(ConfigKey key, std::string text) {
+  const uint64_t number = parse_value(row(key), text).value_or(0);
+  state().values[static_cast<size_t>(key)] = {number, std::move(text), ConfigOrigin::program};
 }
 
 void config_refuse(ConfigKey key, std::string_view allowed) {

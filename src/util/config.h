@@ -23,6 +23,7 @@ enum class ConfigKey : uint8_t {
   transport,
   nid_interface,
   job_key,
+  job_key_file,
   peer_timeout_ms,
   segv_handler,
   shm_memory_kib,
@@ -53,7 +54,7 @@ struct ConfigVariable {
   const char* help;     // one sentence
 };
 
-enum class ConfigOrigin : uint8_t { default_value, environment };
+enum class ConfigOrigin : uint8_t { default_value, environment, program };
 
 // All variables, in the order of their keys.
 [[nodiscard]] std::span<const ConfigVariable> config_table() noexcept;
@@ -77,6 +78,9 @@ void config_reload();
 // The processors of a cpu_list, ascending; empty if it is empty.
 [[nodiscard]] std::vector<unsigned> config_cpus(ConfigKey key);
 [[nodiscard]] ConfigOrigin config_origin(ConfigKey key) noexcept;
+
+// A value that the program chose, or that was derived from another variable. Until the next reload.
+void config_set(ConfigKey key, std::string text);
 
 // For values that only their user can judge, such as the name of a transport: warns like the parser
 // does and goes back to the default. `allowed` completes the sentence "allowed: ...".

@@ -42,7 +42,7 @@ std::vector<ConfigFacts> gather_configuration() {
     all.push_back(
         {variable.name, config_display(variable.key), variable.default_value, variable.unit,
          config_allowed(variable),
-         config_origin(variable.key) == ConfigOrigin::environment ? "environment" : "default",
+         config_origin(variable.key) == ConfigOrigin::default_value ? "default" : "environment",
          variable.help});
   }
   return all;

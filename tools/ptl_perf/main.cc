@@ -3,14 +3,15 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
 #include "common/text.h"
 #include "ptl_perf/context.h"
-#include "ptl_perf/environment_rendezvous.h"
 #include "ptl_perf/errors.h"
 #include "ptl_perf/fork_rendezvous.h"
+#include "ptl_perf/job_rendezvous.h"
 #include "ptl_perf/options.h"
 #include "ptl_perf/progress_line.h"
 #include "ptl_perf/report.h"
@@ -26,17 +27,6 @@ struct LocalPlace {
   unsigned rank;
   unsigned processes;
 };
-
-LocalPlace local_place(const JobPlace& job) {
-  LocalPlace local{0, 0};
-  const ptl_nid_t own = job.processes[job.rank].phys.nid;
-  for (unsigned rank = 0; rank < job.processes.size(); ++rank) {
-    if (job.processes[rank].phys.nid != own) continue;
-    ++local.processes;
-    if (rank < job.rank) ++local.rank;
-  }
-  return local;
-}
 
 // Before Portals starts threads, so that they share the core with the thread that makes the calls.
 std::string pin_to_own_core(const Settings& settings, const tools::Machine& machine,
@@ -86,6 +76,27 @@ std::string describe_interface(const Settings& settings, Session& session) {
          ", nid " + std::to_string(own.phys.nid) + " pid " + std::to_string(own.phys.pid);
 }
 
+// Which ranks are where, if that is not the same for all.
+std::string describe_nodes(const Session& session) {
+  const std::vector<unsigned>& nodes = session.nodes();
+  const unsigned count = *std::max_element(nodes.begin(), nodes.end()) + 1;
+  if (count == 1) return "";
+  std::string text = " on " + std::to_string(count) + " nodes (";
+  for (unsigned node = 0; node < count; ++node) {
+    text += node == 0 ? "ranks " : "; ";
+    std::string separator;
+    for (unsigned rank = 0; rank < nodes.size(); ++rank) {
+      if (nodes[rank] != node) continue;
+      unsigned last = rank;
+      while (last + 1 < nodes.size() && nodes[last + 1] == node) ++last;
+      text += separator + std::to_string(rank) + (last > rank ? "-" + std::to_string(last) : "");
+      separator = ",";
+      rank = last;
+    }
+  }
+  return text + ")";
+}
+
 std::string describe_clock(const tools::Machine& machine, const TickScale& scale) {
 #if defined(__x86_64__)
   std::string text =
@@ -132,7 +143,7 @@ int take_part(Settings settings, Rendezvous& rendezvous, LocalPlace place) {
       facts.library = "Lintel " LINTEL_VERSION ", Portals " + std::to_string(PTL_MAJOR_VERSION) +
                       "." + std::to_string(PTL_MINOR_VERSION);
       facts.interface = describe_interface(settings, session);
-      facts.processes = rendezvous.description();
+      facts.processes = rendezvous.description() + describe_nodes(session);
       facts.clock = describe_clock(facts.machine, context.scale);
       facts.environment = portals_environment();
       reporter = std::make_unique<Reporter>(settings, facts);
@@ -158,11 +169,15 @@ int run(int argc, char** argv) {
   if (const auto* exit_now = std::get_if<ExitNow>(&parsed)) return exit_now->code;
   const Settings& settings = std::get<Settings>(parsed);
 
-  if (auto place = read_job_place()) {
-    const LocalPlace local = local_place(*place);
-    EnvironmentRendezvous rendezvous(std::move(*place));
-    return take_part(settings, rendezvous, local);
+  ptl_job_info_t job;
+  if (PtlJobInit() != PTL_OK || PtlJobGetInfo(&job) != PTL_OK) {
+    throw Failure(ExitCode::usage, std::string("cannot join the job: ") + PtlJobError());
   }
+  if (job.launcher != std::string("none")) {
+    JobRendezvous rendezvous(job);
+    return take_part(settings, rendezvous, LocalPlace{job.local_rank, job.local_size});
+  }
+  PtlJobFini();
   const unsigned processes = 2 * settings.pairs;
   SharedBoard board(processes);
   return run_processes(processes, [&](unsigned rank) {

@@ -120,7 +120,8 @@ Result combine(const Point& point, const Plan& plan, const std::vector<Bytes>& a
   double total_ns = 0;
   std::uint64_t initiators = 0;
   std::uint64_t losses = 0;
-  for (const Bytes& bytes : all) {
+  for (unsigned rank = 0; rank < all.size(); ++rank) {
+    const Bytes& bytes = all[rank];
     Summary summary;
     std::memcpy(&summary, bytes.data(), sizeof summary);
     losses += summary.losses;
@@ -129,6 +130,13 @@ Result combine(const Point& point, const Plan& plan, const std::vector<Bytes>& a
     samples.resize(before + summary.samples);
     std::memcpy(samples.data() + before, bytes.data() + sizeof summary,
                 summary.samples * sizeof(float));
+    if (point.by_initiator) {
+      std::vector<float> own(samples.begin() + static_cast<std::ptrdiff_t>(before), samples.end());
+      result.by_initiator.emplace_back(
+          rank, summarize(std::move(own),
+                          summary.elapsed_ns / (static_cast<double>(plan.operations) *
+                                                point.units_per_operation)));
+    }
     longest_ns = std::max(longest_ns, summary.elapsed_ns);
     total_ns += summary.elapsed_ns;
     ++initiators;

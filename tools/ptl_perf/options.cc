@@ -215,6 +215,9 @@ void add_process_options(CLI::App& app, Settings& settings) {
                    "Pairs of processes to start on this machine, all at work at once")
       ->check(CLI::Range(1, 512))
       ->capture_default_str();
+  group->add_flag("--across-nodes", settings.across_nodes,
+                  "In a job: make pairs of processes on different nodes; else ranks 0 and 1, 2 and 3, "
+                  "... are pairs");
   group->add_flag_callback(
       "--pin", [&settings] { settings.pinning = Pinning::automatic; },
       "Give each process, with all its threads, a core of its own if there are enough (default)");
@@ -331,8 +334,8 @@ std::variant<Settings, ExitNow> parse_command_line(int argc, char** argv) {
   Settings settings;
   CLI::App app(
       "Measures Portals between two processes that it starts by itself, or between the processes "
-      "of a job described by PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP. Without a test it takes about "
-      "5 seconds to show latency, message rate and bandwidth.",
+      "of a job that srun or mpirun started or that PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP describe. "
+      "Without a test it takes about 5 seconds to show latency, message rate and bandwidth.",
       "ptl_perf");
   std::string test_help = "Any of, or 'all':";
   for (const auto& test : all_tests()) {

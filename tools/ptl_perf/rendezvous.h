@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <map>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -40,6 +41,17 @@ class Rendezvous {
    *  `own` is this process on `interface`, which is open. */
   virtual std::vector<ptl_process_t> exchange_identifiers(ptl_interface_t interface,
                                                           const ptl_process_t& own) = 0;
+
+  /** The node of each rank, numbered from 0 in the order of their lowest ranks. */
+  virtual std::vector<unsigned> nodes(const std::vector<ptl_process_t>& processes) const {
+    std::map<ptl_nid_t, unsigned> numbers;
+    std::vector<unsigned> nodes;
+    for (const ptl_process_t& process : processes) {
+      nodes.push_back(
+          numbers.try_emplace(process.phys.nid, static_cast<unsigned>(numbers.size())).first->second);
+    }
+    return nodes;
+  }
 
   /** Collective: rank 0 gets what each rank gave, by rank; the others get nothing. */
   virtual std::vector<Bytes> gather(std::span<const std::byte> own) = 0;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ptl_perf/statistics.h"
@@ -29,6 +30,7 @@ struct Point {
 
   bool has_rate = true;
   bool has_bandwidth = false;
+  bool by_initiator = false;  // wants Result::by_initiator
 
   /** "put latency 4 KiB", for progress and complaints. */
   std::string label() const;
@@ -47,6 +49,7 @@ struct Result {
   std::uint64_t operations = 0;  // of all initiators
   std::uint64_t batch = 1;       // operations per sample
   std::optional<Distribution> times_ns;
+  std::vector<std::pair<unsigned, Distribution>> by_initiator;  // with its rank
   std::optional<double> rate_per_s;
   std::optional<double> bandwidth_bytes_per_s;
   std::vector<Extra> extras;

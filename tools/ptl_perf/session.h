@@ -23,7 +23,8 @@ struct Endpoint {
   std::vector<ptl_process_t> addresses;  // by rank, in the form that this interface takes
 };
 
-/** Ranks 2k and 2k+1 are a pair: the initiator and the target. */
+/** The processes work in pairs of an initiator and a target: ranks 2k and 2k+1, unless another order
+ *  is set. Rank 0 is always an initiator. */
 class Session {
  public:
   /** Initializes Portals and opens the first interface. Collective. */
@@ -38,8 +39,14 @@ class Session {
   unsigned rank() const { return rendezvous_.rank(); }
   unsigned process_count() const { return rendezvous_.size(); }
   unsigned pair_count() const { return process_count() / 2; }
-  bool initiator() const { return rank() % 2 == 0; }
-  unsigned peer_rank() const { return rank() ^ 1u; }
+  bool initiator() const { return position_ % 2 == 0; }
+  unsigned peer_rank() const { return order_[position_ ^ 1u]; }
+  unsigned peer_rank(unsigned rank) const;
+  bool initiator(unsigned rank) const;
+  /** Pairs are the first and the second of this order, the third and the fourth, and so on. The same
+   *  at all ranks; begins with rank 0. */
+  void set_order(std::vector<unsigned> order);
+  const std::vector<unsigned>& order() const { return order_; }
   void barrier() { rendezvous_.barrier(); }
 
   /** The logical interface for these settings, opened at first use. Collective. */
@@ -51,6 +58,9 @@ class Session {
   ptl_process_t physical_id() const { return physical_id(rank()); }
   ptl_process_t physical_id(unsigned rank) const { return identifiers_[rank]; }
 
+  /** By rank, numbered from 0. */
+  const std::vector<unsigned>& nodes() const { return nodes_; }
+
   /** Resident memory in bytes, before PtlInit and right after the first PtlNIInit. */
   std::uint64_t resident_bytes_before_start() const { return resident_bytes_before_start_; }
   std::uint64_t resident_bytes_after_start() const { return resident_bytes_after_start_; }
@@ -60,6 +70,9 @@ class Session {
   ptl_interface_t interface_;
   int exceptions_at_start_;
   std::vector<ptl_process_t> identifiers_;  // physical, by rank
+  std::vector<unsigned> nodes_;             // by rank
+  std::vector<unsigned> order_;             // ranks, two by two
+  unsigned position_ = 0;                   // of this process in order_
   std::map<std::pair<bool, bool>, std::unique_ptr<Endpoint>> endpoints_;
   std::uint64_t resident_bytes_before_start_ = 0;
   std::uint64_t resident_bytes_after_start_ = 0;

@@ -52,6 +52,7 @@ struct Settings {
 
   // Processes.
   unsigned pairs = 1;
+  bool across_nodes = false;  // pairs of processes on different nodes
   Pinning pinning = Pinning::automatic;
 
   // Details of single tests.

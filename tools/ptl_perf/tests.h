@@ -35,6 +35,7 @@ void run_match_depth(Context& context);
 void run_unexpected_depth(Context& context);
 void run_overlap(Context& context);
 void run_idle(Context& context);
+void run_all_pairs(Context& context);
 
 /** A choice of the above that takes about 5 s: what ptl_perf does without a test. */
 void run_short(Context& context);

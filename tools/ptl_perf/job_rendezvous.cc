@@ -5,15 +5,11 @@
 // its place in the sequence in hdr_data, and is repeated until acknowledged, since the peer may
 // not have started yet.
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ptl_perf/environment_rendezvous.h"
+#include "ptl_perf/job_rendezvous.h"
 
-#include <arpa/inet.h>
 #include <sys/mman.h>
 
-#include <charconv>
 #include <chrono>
-#include <cstdlib>
-#include <sstream>
 #include <thread>
 
 #include "ptl_perf/errors.h"
@@ -24,75 +20,10 @@ namespace {
 constexpr ptl_pt_index_t mailbox_index = 240;
 constexpr unsigned retry_ms = 100;
 
-std::optional<std::uint32_t> read_number(const std::string& text) {
-  in_addr address{};
-  if (text.find('.') != std::string::npos) {
-    if (inet_pton(AF_INET, text.c_str(), &address) == 1) return ntohl(address.s_addr);
-    return std::nullopt;
-  }
-  const bool hexadecimal = text.starts_with("0x");
-  const char* first = text.data() + (hexadecimal ? 2 : 0);
-  const char* last = text.data() + text.size();
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(first, last, value, hexadecimal ? 16 : 10);
-  if (error != std::errc{} || end != last) return std::nullopt;
-  return value;
-}
-
-std::vector<std::uint32_t> read_list(const char* variable) {
-  const char* text = std::getenv(variable);
-  if (!text) {
-    throw Failure(ExitCode::usage, std::string("PTL_MY_RID is set but ") + variable + " is not");
-  }
-  std::vector<std::uint32_t> values;
-  std::istringstream in(text);
-  for (std::string item; std::getline(in, item, ':');) {
-    const auto value = read_number(item);
-    if (!value) {
-      throw Failure(ExitCode::usage, std::string(variable) + ": '" + item +
-                                         "' is not a number: write one for each process, "
-                                         "separated by colons");
-    }
-    values.push_back(*value);
-  }
-  return values;
-}
-
 }  // namespace
 
-std::optional<JobPlace> read_job_place() {
-  const char* rank_text = std::getenv("PTL_MY_RID");
-  if (!rank_text) return std::nullopt;
-  const auto rank = read_number(rank_text);
-  const auto nids = read_list("PTL_NIDMAP");
-  const auto pids = read_list("PTL_PIDMAP");
-  if (nids.size() != pids.size()) {
-    throw Failure(ExitCode::usage, "PTL_NIDMAP names " + std::to_string(nids.size()) +
-                                       " processes, PTL_PIDMAP " + std::to_string(pids.size()));
-  }
-  if (!rank || *rank >= nids.size()) {
-    throw Failure(ExitCode::usage, std::string("PTL_MY_RID: '") + rank_text +
-                                       "' is not a rank below " + std::to_string(nids.size()) +
-                                       ", the length of PTL_NIDMAP");
-  }
-  if (nids.size() % 2 != 0) {
-    throw Failure(ExitCode::usage,
-                  "PTL_NIDMAP names an odd number of processes; ptl_perf works in "
-                  "pairs");
-  }
-  JobPlace place;
-  place.rank = *rank;
-  for (std::size_t i = 0; i < nids.size(); ++i) {
-    ptl_process_t process{};
-    process.phys.nid = nids[i];
-    process.phys.pid = pids[i];
-    place.processes.push_back(process);
-  }
-  return place;
-}
-
 /** What the processes talk through; made when the interface is open. */
-struct EnvironmentRendezvous::Mailbox {
+struct JobRendezvous::Mailbox {
   Mailbox(ptl_handle_ni_t opened, unsigned writers)
       : interface(opened),
         arrivals(allocate_event_queue(interface, 64 + 16 * writers)),
@@ -161,35 +92,47 @@ struct EnvironmentRendezvous::Mailbox {
   }
 };
 
-EnvironmentRendezvous::EnvironmentRendezvous(JobPlace place) : place_(std::move(place)) {}
-
-EnvironmentRendezvous::~EnvironmentRendezvous() = default;
-
-std::string EnvironmentRendezvous::description() const {
-  return "rank " + std::to_string(rank()) + " of " + std::to_string(size()) +
-         " processes named by PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP";
+JobRendezvous::JobRendezvous(const ptl_job_info_t& job) : job_(job) {
+  if (job.size % 2 != 0) {
+    throw Failure(ExitCode::usage, "the job has an odd number of processes, " +
+                                       std::to_string(job.size) + "; ptl_perf works in pairs");
+  }
 }
 
-std::vector<ptl_process_t> EnvironmentRendezvous::exchange_identifiers(ptl_interface_t interface,
-                                                                       const ptl_process_t& own) {
-  const ptl_process_t& expected = place_.processes[rank()];
-  if (own.phys.nid != expected.phys.nid || own.phys.pid != expected.phys.pid) {
-    throw Failure(ExitCode::usage,
-                  "this process is nid " + std::to_string(own.phys.nid) + " pid " +
-                      std::to_string(own.phys.pid) + ", but PTL_NIDMAP and PTL_PIDMAP say nid " +
-                      std::to_string(expected.phys.nid) + " pid " +
-                      std::to_string(expected.phys.pid) + " (ptl_info shows the nid)");
-  }
+JobRendezvous::~JobRendezvous() = default;
+
+std::string JobRendezvous::description() const {
+  const std::string how = job_.launcher == std::string("environment")
+                              ? "named by PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP"
+                              : "of job " + std::string(job_.name);
+  return "rank " + std::to_string(rank()) + " of " + std::to_string(size()) + " processes " + how;
+}
+
+std::vector<ptl_process_t> JobRendezvous::exchange_identifiers(ptl_interface_t interface,
+                                                               const ptl_process_t& own) {
   ptl_handle_ni_t handle = PTL_INVALID_HANDLE;
   require(PtlNIInit(interface, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, own.phys.pid, nullptr, nullptr,
                     &handle),
           "PtlNIInit");
+  processes_.resize(size());
+  if (PtlJobPublish(handle) != PTL_OK ||
+      PtlJobGetMap(handle, processes_.size(), processes_.data()) != PTL_OK) {
+    throw Failure(ExitCode::usage, PtlJobError());
+  }
   mailbox_ = std::make_unique<Mailbox>(handle, rank() == 0 ? size() : 1);
   barrier();
-  return place_.processes;
+  return processes_;
 }
 
-bool EnvironmentRendezvous::send(unsigned to, std::span<const std::byte> bytes,
+std::vector<unsigned> JobRendezvous::nodes(const std::vector<ptl_process_t>& processes) const {
+  std::vector<unsigned> nodes(processes.size());
+  for (unsigned rank = 0; rank < nodes.size(); ++rank) {
+    if (PtlJobGetNode(rank, &nodes[rank]) != PTL_OK) throw Failure(ExitCode::failed, PtlJobError());
+  }
+  return nodes;
+}
+
+bool JobRendezvous::send(unsigned to, std::span<const std::byte> bytes,
                                  unsigned timeout_ms) {
   ptl_md_t md{};
   md.start = const_cast<std::byte*>(bytes.data());
@@ -200,7 +143,7 @@ bool EnvironmentRendezvous::send(unsigned to, std::span<const std::byte> bytes,
   const MemoryDescriptor descriptor = bind_memory(mailbox_->interface, md);
   const std::uint64_t slot = rank() == 0 ? 0 : rank();
   const std::uintptr_t attempt = ++mailbox_->attempts;
-  require(PtlPut(descriptor.get(), 0, bytes.size(), PTL_ACK_REQ, place_.processes[to],
+  require(PtlPut(descriptor.get(), 0, bytes.size(), PTL_ACK_REQ, processes_[to],
                  mailbox_index, 0, slot * max_exchange_bytes, reinterpret_cast<void*>(attempt),
                  std::uint64_t{mailbox_->sent} << 32 | bytes.size()),
           "PtlPut");
@@ -216,7 +159,7 @@ bool EnvironmentRendezvous::send(unsigned to, std::span<const std::byte> bytes,
   }
 }
 
-std::vector<Bytes> EnvironmentRendezvous::collect(std::span<const std::byte> own) {
+std::vector<Bytes> JobRendezvous::collect(std::span<const std::byte> own) {
   const Bytes mine(own.begin(), own.end());
   if (rank() == 0) return mailbox_->take_from_all(size(), &mine);
   ++mailbox_->sent;
@@ -227,7 +170,7 @@ std::vector<Bytes> EnvironmentRendezvous::collect(std::span<const std::byte> own
   return {};
 }
 
-Bytes EnvironmentRendezvous::distribute(std::span<const std::byte> from_rank_0) {
+Bytes JobRendezvous::distribute(std::span<const std::byte> from_rank_0) {
   if (rank() != 0) return mailbox_->take_from_all(1, nullptr)[0];
   ++mailbox_->sent;
   for (unsigned to = 1; to < size(); ++to) {
@@ -238,7 +181,7 @@ Bytes EnvironmentRendezvous::distribute(std::span<const std::byte> from_rank_0) 
   return Bytes(from_rank_0.begin(), from_rank_0.end());
 }
 
-std::vector<Bytes> EnvironmentRendezvous::gather(std::span<const std::byte> own) {
+std::vector<Bytes> JobRendezvous::gather(std::span<const std::byte> own) {
   if (own.size() > max_exchange_bytes) {
     throw Failure(ExitCode::failed, "the processes tried to exchange too much at once");
   }
@@ -247,20 +190,21 @@ std::vector<Bytes> EnvironmentRendezvous::gather(std::span<const std::byte> own)
   return all;
 }
 
-Bytes EnvironmentRendezvous::broadcast(std::span<const std::byte> from_rank_0) {
+Bytes JobRendezvous::broadcast(std::span<const std::byte> from_rank_0) {
   collect({});
   return distribute(from_rank_0);
 }
 
-void EnvironmentRendezvous::barrier() {
+void JobRendezvous::barrier() {
   collect({});
   distribute({});
 }
 
-void EnvironmentRendezvous::leave() {
+void JobRendezvous::leave() {
   const ptl_handle_ni_t interface = mailbox_->interface;
   mailbox_.reset();
   PtlNIFini(interface);
+  PtlJobFini();
 }
 
 }  // namespace lintel::perf

@@ -1,0 +1,108 @@
+// Reading the traces that launchers leave in the environment, and loading what speaks to them.
+// Set-up path.
+#include "choose_launcher.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "hand_environment.h"
+#include "hand_launcher.h"
+#include "lone_launcher.h"
+
+namespace lintel {
+
+namespace {
+
+const char* variable(const char* name) {
+  const char* const text = std::getenv(name);
+  return text != nullptr && *text != '\0' ? text : nullptr;
+}
+
+bool any_variable_begins_with(const char* prefix) {
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+    if (std::strncmp(*entry, prefix, std::strlen(prefix)) == 0) return true;
+  return false;
+}
+
+bool started_by_pmix() {
+  return variable("PMIX_NAMESPACE") != nullptr || variable("PMIX_RANK") != nullptr ||
+         any_variable_begins_with("PMIX_SERVER_URI");
+}
+
+bool is_above_one(const char* name) {
+  const char* const text = variable(name);
+  unsigned long number = 0;
+  return text != nullptr &&
+         std::from_chars(text, text + std::strlen(text), number).ec == std::errc{} && number > 1;
+}
+
+// One of several processes that somebody started, but not so that they could find each other.
+std::string why_incomplete() {
+  if (is_above_one("SLURM_STEP_NUM_TASKS"))
+    return "srun started several tasks, but without PMIx: use srun --mpi=pmix (`srun --mpi=list` "
+           "shows whether Slurm has the plug-in), or srun -n 1 for processes that are alone";
+  if (is_above_one("OMPI_COMM_WORLD_SIZE") || is_above_one("PMI_SIZE"))
+    return "a launcher started several processes, but offers no PMIx: use one that does (mpirun of "
+           "Open MPI, prterun, srun --mpi=pmix)";
+  return "";
+}
+
+// Beside this library, in lintel/pmix.so.
+std::string module_path(std::string& why) {
+  Dl_info self;
+  if (dladdr(reinterpret_cast<void*>(&choose_launcher), &self) == 0 || self.dli_fname == nullptr) {
+    why = "the place of libportals_runtime.so is unknown";
+    return "";
+  }
+  std::string path = self.dli_fname;
+  const size_t slash = path.rfind('/');
+  path.resize(slash == std::string::npos ? 0 : slash + 1);
+  return path + "lintel/pmix.so";
+}
+
+Launcher* load_pmix(std::string& why) {
+  const std::string path = module_path(why);
+  if (path.empty()) return nullptr;
+  const std::string advice =
+      "the environment says that a PMIx launcher started this process, but ";
+  if (access(path.c_str(), R_OK) != 0) {
+    why = advice + path + " is not there: Lintel was built without PMIx (libpmix-dev was missing)";
+    return nullptr;
+  }
+  void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (module == nullptr) {
+    why = advice + "its module cannot be loaded (is libpmix installed?): " + dlerror();
+    return nullptr;
+  }
+  const auto factory = reinterpret_cast<LauncherFactory>(dlsym(module, launcher_factory_name));
+  Launcher* const launcher = factory != nullptr ? factory(launcher_version) : nullptr;
+  if (launcher == nullptr) why = advice + path + " belongs to another version of Lintel";
+  return launcher;
+}
+
+}  // namespace
+
+Launcher* choose_launcher(std::string& why) {
+  // Whoever names all processes by hand means it, also under a launcher.
+  HandEnvironment environment;
+  why = read_hand_environment(environment);
+  if (!why.empty()) return nullptr;
+  if (environment.rank) {
+    if (environment.nids.empty() || environment.pids.empty()) {
+      why = std::string("PTL_MY_RID is set, but ") +
+            (environment.nids.empty() ? "PTL_NIDMAP" : "PTL_PIDMAP") +
+            " is not: a job by hand needs both";
+      return nullptr;
+    }
+    return new HandLauncher(environment);
+  }
+  if (started_by_pmix()) return load_pmix(why);
+  why = why_incomplete();
+  return why.empty() ? new LoneLauncher : nullptr;
+}
+
+}  // namespace lintel

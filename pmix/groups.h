@@ -1,0 +1,73 @@
+// Process groups of interfaces: rank, size, nids and pids, as PtlSetRank and its companions set them.
+// Set-up path.
+#pragma once
+
+#include <portals4_runtime.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace lintel {
+
+struct Group {
+  bool rank_set = false;
+  uint32_t rank = PTL_RANK_ANY;
+  uint32_t size = 0;
+  // Empty until set; and after PtlSetMap, which keeps them for all processes of the node.
+  std::vector<uint32_t> nids;
+  std::vector<uint32_t> pids;
+  bool nids_set = false;
+  bool pids_set = false;
+  bool map_in_library = false;
+};
+
+class Groups {
+ public:
+  // Installs the hooks by which PtlNIInit and PtlNIFini tell of interfaces.
+  [[nodiscard]] static int install_hooks();
+
+  int set_job(uint32_t job);
+  int get_job(uint32_t* job);
+  int set_rank(ptl_handle_ni_t ni, uint32_t rank, uint32_t size);
+  int set_nids(ptl_handle_ni_t ni, const ptl_nid_t* map, uint32_t size);
+  int set_pids(ptl_handle_ni_t ni, const ptl_pid_t* map, uint32_t size);
+  int get_rank(ptl_handle_ni_t ni, uint32_t* rank, uint32_t* size);
+  int get_id(ptl_handle_ni_t ni, uint32_t rank, ptl_process_t* id);
+
+  // The interface has the ranks of the job as its map. False if it has a group of its own.
+  [[nodiscard]] bool adopt_job(ptl_handle_ni_t ni, uint32_t rank, uint32_t size);
+  // The pid of interfaces that ask for none: that of a job by hand.
+  void prefer_pid(ptl_pid_t pid);
+  // The number that the interface was opened with, as far as it is known.
+  [[nodiscard]] ptl_interface_t number_of(ptl_handle_ni_t ni);
+
+  // --- hooks
+  int opening(ptl_interface_t iface, ptl_pid_t* pid);
+  int opened(ptl_handle_ni_t ni, int code);
+  void closed(ptl_handle_ni_t ni);
+
+ private:
+  template <typename Change>
+  int change(ptl_handle_ni_t ni, Change&& change_group);
+  int settle(ptl_handle_ni_t ni, const ptl_process_t& own, Group& group);
+
+  // For the next PtlNIInit; held from its beginning to its end. Taken before table_mutex_.
+  std::mutex pending_mutex_;
+  Group pending_;
+  ptl_pid_t preferred_pid_ = PTL_PID_ANY;
+  // Last in the order of locks, also of the library's: nothing is called that takes those.
+  std::mutex table_mutex_;
+  std::map<ptl_handle_ni_t, Group> of_interface_;
+  std::map<ptl_handle_ni_t, ptl_interface_t> numbers_;
+  std::optional<uint32_t> job_;
+  bool job_is_pid_ = false;  // until an interface or a map tells the pid
+};
+
+// Of this process; a forked child gets new ones.
+[[nodiscard]] Groups& groups() noexcept;
+void forget_groups() noexcept;
+
+}  // namespace lintel

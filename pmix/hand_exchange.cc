@@ -1,0 +1,228 @@
+// Barrier, storing and fetching over Portals. Set-up path.
+#include "hand_exchange.h"
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+namespace lintel {
+
+namespace {
+
+constexpr ptl_pt_index_t signal_index = 247;  // every interface has entries up to 249 (3.6.1)
+constexpr ptl_pt_index_t stored_index = 248;
+constexpr size_t stored_bytes = size_t{64} << 10;
+constexpr size_t counter_bytes = 8;
+constexpr auto start_deadline = std::chrono::seconds(60);   // for a peer that was never seen
+constexpr auto retry_pause = std::chrono::milliseconds(20);
+constexpr ptl_time_t look_after_ms = 1000;  // while waiting for a signal
+
+std::string call_failed(const char* call, int code) {
+  return std::string(call) + " returned " + std::to_string(code);
+}
+
+}  // namespace
+
+HandExchange::HandExchange(uint32_t rank, const std::vector<ptl_process_t>& processes)
+    : rank_(rank), processes_(processes), stored_(stored_bytes), reached_(processes.size()) {}
+
+HandExchange::~HandExchange() {
+  if (memory_ != PTL_INVALID_HANDLE) PtlMDRelease(memory_);
+  for (const ptl_handle_le_t entry : entries_)
+    while (PtlLEUnlink(entry) == PTL_IN_USE) std::this_thread::yield();
+  for (const ptl_pt_index_t index : portals_) PtlPTFree(ni_, index);
+  if (arrivals_ != PTL_EQ_NONE) PtlEQFree(arrivals_);
+  if (ends_ != PTL_EQ_NONE) PtlEQFree(ends_);
+  if (ni_ != PTL_INVALID_HANDLE) PtlNIFini(ni_);
+}
+
+std::string HandExchange::describe(uint32_t rank) const {
+  return "rank " + std::to_string(rank) + " (nid " + std::to_string(processes_[rank].phys.nid) +
+         ", pid " + std::to_string(processes_[rank].phys.pid) + ")";
+}
+
+std::string HandExchange::open(ptl_interface_t iface) {
+  int code = PtlNIInit(iface, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, processes_[rank_].phys.pid,
+                       nullptr, nullptr, &ni_);
+  if (code != PTL_OK) {
+    ni_ = PTL_INVALID_HANDLE;
+    return call_failed("the processes of a job by hand talk through Portals, but PtlNIInit", code);
+  }
+  if ((code = PtlEQAlloc(ni_, 1024, &arrivals_)) != PTL_OK) return call_failed("PtlEQAlloc", code);
+  if ((code = PtlEQAlloc(ni_, 64, &ends_)) != PTL_OK) return call_failed("PtlEQAlloc", code);
+
+  ptl_md_t md{};
+  md.start = nullptr;
+  md.length = PTL_SIZE_MAX;
+  md.options = PTL_MD_EVENT_SEND_DISABLE;
+  md.eq_handle = ends_;
+  md.ct_handle = PTL_CT_NONE;
+  if ((code = PtlMDBind(ni_, &md, &memory_)) != PTL_OK) return call_failed("PtlMDBind", code);
+
+  const auto expose = [&](ptl_pt_index_t wanted, ptl_handle_eq_t events, std::span<std::byte> memory,
+                          unsigned options) {
+    ptl_pt_index_t index = 0;
+    int result = PtlPTAlloc(ni_, 0, events, wanted, &index);
+    if (result != PTL_OK)
+      return call_failed(("PtlPTAlloc of entry " + std::to_string(wanted) +
+                          " of the physical non-matching interface, which jobs by hand need,")
+                             .c_str(),
+                         result);
+    portals_.push_back(index);
+    ptl_le_t le{};
+    le.start = memory.data();
+    le.length = memory.size();
+    le.ct_handle = PTL_CT_NONE;
+    le.uid = PTL_UID_ANY;
+    le.options = options | PTL_LE_EVENT_LINK_DISABLE | PTL_LE_EVENT_UNLINK_DISABLE;
+    ptl_handle_le_t entry = PTL_INVALID_HANDLE;
+    result = PtlLEAppend(ni_, index, &le, PTL_PRIORITY_LIST, nullptr, &entry);
+    if (result != PTL_OK) return call_failed("PtlLEAppend", result);
+    entries_.push_back(entry);
+    return std::string();
+  };
+  // The values first: whoever reaches this process by a signal may then read them.
+  std::string why = expose(stored_index, PTL_EQ_NONE, stored_, PTL_LE_OP_GET);
+  if (why.empty()) why = expose(signal_index, arrivals_, {}, PTL_LE_OP_PUT);
+  return why;
+}
+
+HandExchange::Outcome HandExchange::await_end(int code, uintptr_t attempt) {
+  if (code != PTL_OK) return Outcome::failed;
+  for (;;) {
+    ptl_event_t event;
+    unsigned which = 0;
+    code = PtlEQPoll(&ends_, 1, 10000, &event, &which);
+    if (code == PTL_EQ_EMPTY) return Outcome::not_there_yet;
+    if (code != PTL_OK && code != PTL_EQ_DROPPED) return Outcome::failed;
+    if (reinterpret_cast<uintptr_t>(event.user_ptr) != attempt) continue;  // of one given up
+    if (event.ni_fail_type == PTL_NI_OK) return Outcome::done;
+    return event.ni_fail_type == PTL_NI_UNDELIVERABLE ? Outcome::unreachable
+                                                      : Outcome::not_there_yet;
+  }
+}
+
+// Repeats an operation until the peer has answered; it may not have started yet.
+template <typename Start>
+std::string HandExchange::until_reached(uint32_t peer, Start&& start) {
+  const Clock::time_point deadline = Clock::now() + start_deadline;
+  for (;;) {
+    const uintptr_t attempt = ++attempts_;
+    switch (await_end(start(reinterpret_cast<void*>(attempt)), attempt)) {
+      case Outcome::done:
+        reached_[peer] = true;
+        return "";
+      case Outcome::failed:
+        return "Portals does not work any more (PtlAbort?)";
+      case Outcome::unreachable:
+        if (reached_[peer]) return describe(peer) + " is gone";
+        break;
+      case Outcome::not_there_yet:
+        break;
+    }
+    if (Clock::now() > deadline)
+      return describe(peer) +
+             " cannot be reached: it was not started within 60 s, with these numbers and with the "
+             "same PTL_JOB_KEY";
+    std::this_thread::sleep_for(retry_pause);
+  }
+}
+
+std::string HandExchange::signal(uint32_t to, uint64_t data) {
+  return until_reached(to, [&](void* attempt) {
+    return PtlPut(memory_, reinterpret_cast<ptl_size_t>(stored_.data()), 0, PTL_ACK_REQ,
+                  processes_[to], signal_index, 0, 0, attempt, data);
+  });
+}
+
+std::string HandExchange::read(uint32_t from, size_t offset, std::span<std::byte> into) {
+  return until_reached(from, [&](void* attempt) {
+    return PtlGet(memory_, reinterpret_cast<ptl_size_t>(into.data()), into.size(), processes_[from],
+                  stored_index, 0, offset, attempt);
+  });
+}
+
+std::string HandExchange::await(uint32_t from, uint64_t data) {
+  while (arrived_.erase(data) == 0) {
+    ptl_event_t event;
+    unsigned which = 0;
+    const int code = PtlEQPoll(&arrivals_, 1, look_after_ms, &event, &which);
+    if (code == PTL_EQ_EMPTY) {
+      // It may take its time, but it must be alive.
+      std::byte counter[counter_bytes];
+      if (std::string why = read(from, 0, counter); !why.empty()) return why;
+      continue;
+    }
+    if (code != PTL_OK && code != PTL_EQ_DROPPED) return call_failed("PtlEQPoll", code);
+    // A signal whose acknowledgment was lost comes twice; those of barriers passed are not kept.
+    if (event.type == PTL_EVENT_PUT && event.hdr_data >> 8 >= generation_)
+      arrived_.insert(event.hdr_data);
+  }
+  return "";
+}
+
+// Dissemination: after round r everybody knows of 2^(r+1) processes that they have come.
+std::string HandExchange::barrier() {
+  ++generation_;
+  const uint64_t size = processes_.size();
+  uint64_t round = 0;
+  for (uint64_t distance = 1; distance < size; distance *= 2, ++round) {
+    const uint64_t data = generation_ << 8 | round;
+    const auto to = static_cast<uint32_t>((rank_ + distance) % size);
+    const auto from = static_cast<uint32_t>((rank_ + size - distance) % size);
+    if (std::string why = signal(to, data); !why.empty()) return why;
+    if (std::string why = await(from, data); !why.empty()) return why;
+  }
+  return "";
+}
+
+// A stored value: length of the key and of the value (4 bytes each), key, value. The counter changes
+// last, so that readers see whole values.
+std::string HandExchange::store(const std::string& key, std::span<const std::byte> value) {
+  uint64_t used = 0;
+  std::memcpy(&used, stored_.data(), sizeof used);
+  const uint32_t lengths[2] = {static_cast<uint32_t>(key.size()),
+                               static_cast<uint32_t>(value.size())};
+  if (counter_bytes + used + sizeof lengths + key.size() + value.size() > stored_.size())
+    return "no room for " + key + ": keys and values of a process share 64 KiB";
+  std::byte* next = stored_.data() + counter_bytes + used;
+  std::memcpy(next, lengths, sizeof lengths);
+  std::memcpy(next + sizeof lengths, key.data(), key.size());
+  if (!value.empty())
+    std::memcpy(next + sizeof lengths + key.size(), value.data(), value.size());
+  used += sizeof lengths + key.size() + value.size();
+  std::atomic_thread_fence(std::memory_order_release);
+  std::memcpy(stored_.data(), &used, sizeof used);
+  return "";
+}
+
+std::string HandExchange::fetch(uint32_t rank, const std::string& key,
+                                std::vector<std::byte>& value) {
+  const Clock::time_point deadline = Clock::now() + start_deadline;
+  for (;;) {
+    uint64_t used = 0;
+    if (std::string why = read(rank, 0, std::as_writable_bytes(std::span(&used, 1))); !why.empty())
+      return why;
+    if (used > stored_bytes - counter_bytes) return describe(rank) + " stores nonsense";
+    std::vector<std::byte> all(used);
+    if (used > 0)
+      if (std::string why = read(rank, counter_bytes, all); !why.empty()) return why;
+    uint32_t lengths[2];
+    for (size_t at = 0; at + sizeof lengths <= used;) {
+      std::memcpy(lengths, all.data() + at, sizeof lengths);
+      const uint64_t end = uint64_t{at} + sizeof lengths + lengths[0] + lengths[1];
+      if (end > used) return describe(rank) + " stores nonsense";
+      const auto* name = reinterpret_cast<const char*>(all.data() + at + sizeof lengths);
+      if (key == std::string_view(name, lengths[0])) {
+        value.assign(all.begin() + static_cast<long>(end - lengths[1]),
+                     all.begin() + static_cast<long>(end));
+        return "";
+      }
+      at = end;
+    }
+    if (Clock::now() > deadline) return describe(rank) + " has stored no " + key + " within 60 s";
+    std::this_thread::sleep_for(retry_pause);
+  }
+}
+
+}  // namespace lintel

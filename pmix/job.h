@@ -1,0 +1,66 @@
+// The job of this process. Set-up path.
+#pragma once
+
+#include <portals4_runtime.h>
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "launcher.h"
+
+namespace lintel {
+
+class Job {
+ public:
+  // All return codes of portals4_runtime.h; any thread.
+  int join();
+  int leave();
+  int info(ptl_job_info_t* info);
+  int node_of(uint32_t rank, uint32_t* node);
+  int publish(ptl_handle_ni_t ni);
+  // The handle is no interface any more; another one may get it.
+  void withdraw(ptl_handle_ni_t ni);
+  int get_map(ptl_handle_ni_t ni, std::span<ptl_process_t> map);
+  int set_map(ptl_handle_ni_t ni);
+  int barrier();
+  int put(const std::string& key, std::span<const std::byte> value);
+  int get(uint32_t rank, const std::string& key, void* value, size_t* bytes);
+  int secret(std::span<char> text);
+  uint32_t size();
+  // Ends the others. Waits for no lock: another thread may be in a barrier for good.
+  void abort(int code, const char* text);
+
+ private:
+  struct Publication {
+    uint32_t number;
+    bool exchanged;
+  };
+  int fail(const std::string& why, int code = PTL_FAIL);
+  std::string settle_secret();
+  std::string fence();
+  std::string fetch_identifiers(uint32_t number, std::span<ptl_process_t> map);
+  int fetch_map(ptl_handle_ni_t ni, std::span<ptl_process_t> map);
+
+  std::mutex mutex_;
+  Launcher* launcher_ = nullptr;
+  JobPlace place_;
+  unsigned references_ = 0;
+  bool ended_ = false;
+  std::map<ptl_handle_ni_t, Publication> publications_;
+  uint32_t published_ = 0;
+  std::string secret_;  // if the job itself has one
+  std::vector<uint32_t> node_of_rank_;
+};
+
+[[nodiscard]] Job& job() noexcept;
+
+// The text of PtlJobError in this thread.
+[[nodiscard]] const char* job_error() noexcept;
+// Keeps and logs it.
+void set_job_error(const std::string& text);
+
+}  // namespace lintel

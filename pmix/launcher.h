@@ -1,0 +1,64 @@
+// Who started this process, and what it can do for us. Set-up path; no thread safety.
+//
+// Functions that can fail return what went wrong, or an empty text.
+#pragma once
+
+#include <portals4.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lintel {
+
+struct JobPlace {
+  std::string name;
+  uint32_t rank = 0;
+  uint32_t size = 1;
+  uint32_t local_rank = 0;
+  uint32_t local_size = 1;
+  uint32_t node_count = 1;
+};
+
+class Launcher {
+ public:
+  Launcher() = default;
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+  virtual ~Launcher() = default;
+
+  [[nodiscard]] virtual const char* name() const noexcept = 0;
+  [[nodiscard]] virtual std::string start(JobPlace& place) = 0;
+  virtual void finish() = 0;
+
+  // What the job knows of its processes without asking them; nullptr where they tell it themselves.
+  [[nodiscard]] virtual const std::vector<ptl_process_t>* known_processes() const noexcept {
+    return nullptr;
+  }
+  // The first interface that was published, for those that talk through Portals themselves.
+  virtual void use_interface(ptl_interface_t) {}
+
+  // Whether secrets that are stored stay within the job.
+  [[nodiscard]] virtual bool keeps_secrets() const noexcept = 0;
+  [[nodiscard]] virtual std::string put(const std::string& key, std::span<const std::byte> value) = 0;
+  // Waits for the value.
+  [[nodiscard]] virtual std::string get(uint32_t rank, const std::string& key,
+                                        std::vector<std::byte>& value) = 0;
+  // Nobody returns before all have called; values put before are near then.
+  [[nodiscard]] virtual std::string fence() = 0;
+  // Numbers that are equal for ranks of one node; nothing else is to be read into them.
+  [[nodiscard]] virtual std::string nodes(std::vector<uint64_t>& node_of_rank) = 0;
+  // Ends the others, as far as that is possible.
+  virtual void abort(int code, const char* text) = 0;
+};
+
+// The module with the PMIx client exports one function of this type, `lintel_pmix_launcher`. It gives
+// nullptr if the version is another one; the object lives as long as the process.
+inline constexpr uint32_t launcher_version = 1;
+using LauncherFactory = Launcher* (*)(uint32_t version);
+inline constexpr const char* launcher_factory_name = "lintel_pmix_launcher";
+
+}  // namespace lintel

@@ -1,0 +1,56 @@
+// The functions of portals4_ext.h. Set-up path, except PtlLintelGetMapEntry.
+#include "portals4_ext.h"
+
+#include <cstring>
+#include <string>
+
+#include "core/library.h"
+#include "util/config.h"
+
+using namespace lintel;
+
+extern "C" {
+
+int PtlLintelSetJobKey(const char* key) noexcept {
+  if (key == nullptr) return PTL_ARG_INVALID;
+  try {
+    return set_job_key(key);
+  } catch (...) {
+    return PTL_NO_SPACE;
+  }
+}
+
+int PtlLintelGetJobKey(char* key, size_t size, size_t* length) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  if (length == nullptr || (key == nullptr && size > 0)) return PTL_ARG_INVALID;
+  const std::string& secret = config_string(ConfigKey::job_key);
+  *length = secret.size();
+  if (size == 0) return PTL_OK;
+  if (secret.size() >= size) return PTL_NO_SPACE;
+  std::memcpy(key, secret.c_str(), secret.size() + 1);
+  return PTL_OK;
+}
+
+int PtlLintelSetHooks(const ptl_lintel_hooks_t* hooks) noexcept {
+  if (hooks == nullptr || hooks->opening == nullptr || hooks->opened == nullptr ||
+      hooks->closed == nullptr)
+    return PTL_ARG_INVALID;
+  const ptl_lintel_hooks_t* before = nullptr;
+  return library_detail::hooks.compare_exchange_strong(before, hooks) || before == hooks
+             ? PTL_OK
+             : PTL_IN_USE;
+}
+
+int PtlLintelGetMapEntry(ptl_handle_ni_t ni_handle, ptl_rank_t rank, ptl_process_t* id) noexcept {
+  if (!library_is_initialized()) return PTL_NO_INIT;
+  NetworkInterface* interface = find_interface(ni_handle);
+  if (interface == nullptr || !interface->logical() || id == nullptr) return PTL_ARG_INVALID;
+  if (!interface->map.is_set()) return PTL_IGNORED;
+  ProcessId process{};
+  if (!interface->map.find(rank, &process)) return PTL_ARG_INVALID;
+  id->phys.nid = process.nid;
+  id->phys.pid = process.pid;
+  return PTL_OK;
+}
+
+}  // extern "C"

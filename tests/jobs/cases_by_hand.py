@@ -1,0 +1,83 @@
+"""Jobs whose processes the environment names."""
+import os
+import signal
+
+from support import case, check, check_examples, check_places, finish, run, start
+
+
+def numbers(programs, count):
+    nid = run([programs.probe, "nid"])[0].strip()
+    # Far from what PTL_PID_ANY gives, and different in tests that run side by side.
+    first = 30000 + os.getpid() % 1000 * 30
+    return [nid] * count, [str(first + rank) for rank in range(count)]
+
+
+def launch(command, nids, pids, changes=None, ranks=None):
+    """Starts the processes; `changes(rank)` gives further variables."""
+    return [start(command, {"PTL_MY_RID": rank, "PTL_NIDMAP": ":".join(nids), "PTL_PIDMAP": ":".join(pids),
+                            **(changes(rank) if changes else {})})
+            for rank in (ranks or range(len(nids)))]
+
+
+def run_all(command, nids, pids, **options):
+    return "".join(finish(process)[0] for process in launch(command, nids, pids, **options))
+
+
+@case
+def by_hand(programs):
+    for count in (1, 2, 3, 5):
+        output = run_all([programs.probe, "map"], *numbers(programs, count))
+        found = check_places(output, count, "environment")
+        check([found[rank]["local_rank"] for rank in range(count)] == list(range(count)), found)
+
+
+@case
+def by_hand_values(programs):
+    run_all([programs.probe, "values"], *numbers(programs, 3))
+    run_all([programs.probe, "interfaces"], *numbers(programs, 3))
+    run_all([programs.probe, "ptl-abort"], *numbers(programs, 2))
+
+
+@case
+def by_hand_examples(programs):
+    nids, pids = numbers(programs, 4)
+    check_examples(programs, lambda program: run_all([program], nids, pids))
+
+
+@case
+def by_hand_late(programs):
+    """The others wait for a process that starts later."""
+    nids, pids = numbers(programs, 3)
+    early = launch([programs.probe, "map"], nids, pids, ranks=[2, 0])
+    late = launch([programs.probe, "map"], nids, pids, ranks=[1])
+    check_places("".join(finish(process)[0] for process in early + late), 3, "environment")
+
+
+@case
+def by_hand_dying_rank(programs):
+    processes = launch([programs.probe, "death"], *numbers(programs, 4))
+    for rank, process in enumerate(processes):
+        finish(process, code=-signal.SIGKILL if rank == 3 else 0)
+
+
+@case
+def by_hand_keys(programs):
+    """A wrong key: the process is not reached, not even for the barrier, and the message names the key."""
+    nids, pids = numbers(programs, 2)
+    processes = launch([programs.probe, "map"], nids, pids, changes=lambda rank: {"PTL_JOB_KEY": "one"})
+    check_places("".join(finish(process)[0] for process in processes), 2, "environment")
+
+
+@case
+def by_hand_mistakes(programs):
+    nids, pids = numbers(programs, 2)
+    right = {"PTL_MY_RID": 0, "PTL_NIDMAP": ":".join(nids), "PTL_PIDMAP": ":".join(pids)}
+    other_nid = str((int(nids[0]) + 1) % 2**32)
+    for changes, text in (({"PTL_MY_RID": "2"}, "PTL_MY_RID=2 is not a rank below 2"),
+                          ({"PTL_MY_RID": "x"}, "PTL_MY_RID=x is not a number"),
+                          ({"PTL_PIDMAP": "1:2:3"}, "PTL_NIDMAP names 2 processes, PTL_PIDMAP 3"),
+                          ({"PTL_NIDMAP": "1:zwei"}, "'zwei' is not a number"),
+                          ({"PTL_PIDMAP": ""}, "PTL_MY_RID is set, but PTL_PIDMAP is not"),
+                          ({"PTL_NIDMAP": f"{other_nid}:{nids[1]}"}, "PTL_NIDMAP and PTL_PIDMAP say nid")):
+        _, error = run([programs.probe, "map"], {**right, **changes}, code=9)
+        check(text in error, f"{changes}: {error}")

@@ -1,0 +1,64 @@
+"""Jobs over several hosts: network namespaces with their own name, address and /dev/shm."""
+import pathlib
+import subprocess
+
+from support import case, check, check_places, isolated, need, run, work_directory
+
+# What mpirun starts in the place of ssh: <agent> [options] <host> <command>...
+AGENT = """#!/bin/bash
+while [ "${1#-}" != "$1" ]; do shift; done
+host=$1; shift
+exec nsenter --net=/run/netns/$host unshare --uts --ipc --mount sh -c "
+  hostname $host; mount -t tmpfs tmpfs /dev/shm; $*"
+"""
+
+
+class Hosts:
+    """A bridge, and a namespace for each host."""
+
+    def __init__(self, directory, count):
+        self.agent = pathlib.Path(directory) / "agent"
+        self.agent.write_text(AGENT)
+        self.agent.chmod(0o755)
+        commands = ["mkdir -p /run/netns", "mount -t tmpfs tmpfs /run/netns", "ip link add lbr type bridge",
+                    "ip addr add 10.99.7.254/24 dev lbr", "ip link set lbr up"]
+        for i in range(count):
+            commands += [f"ip netns add h{i}", f"ip link add v{i} type veth peer name eth0 netns h{i}",
+                         f"ip link set v{i} master lbr up", f"ip -n h{i} addr add 10.99.7.{i + 1}/24 dev eth0",
+                         f"ip -n h{i} link set eth0 up", f"ip -n h{i} link set lo up"]
+        for command in commands:
+            subprocess.run(command, shell=True, check=True)
+
+    def mpirun(self, slots, *command, options=(), code=0, changes=None):
+        """`slots`: ranks by host."""
+        hosts = ",".join(f"h{i}:{count}" for i, count in enumerate(slots))
+        return run(["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", self.agent, "--mca", "oob_tcp_if_include",
+                    "10.99.7.0/24", "-H", hosts, "-n", sum(slots), *options, *command], changes, code)
+
+
+def hosts(count):
+    need("mpirun", "openmpi-bin")
+    need("ip", "iproute2")
+    isolated()
+    directory = work_directory()
+    made = Hosts(directory.name, count)
+    made.temporary = directory
+    return made
+
+
+@case
+def hosts_placement(programs):
+    """Maps and nodes; the ranks of one host reach each other by shared memory."""
+    several = hosts(3)
+    found = check_places(several.mpirun((2, 1, 3), programs.probe, "local-map")[0], 6, "pmix", 3)
+    check([found[rank]["node"] for rank in range(6)] == [0, 0, 1, 2, 2, 2], found)
+    addresses = [0x0a630701 + found[rank]["node"] for rank in range(6)]
+    check([found[rank]["nid"] for rank in range(6)] == addresses, found)
+
+
+@case
+def hosts_ranks_not_in_node_order(programs):
+    several = hosts(3)
+    output, _ = several.mpirun((2, 2, 2), programs.probe, "local-map", options=["--map-by", "node"])
+    found = check_places(output, 6, "pmix", 3)
+    check([found[rank]["node"] for rank in range(6)] == [0, 1, 2, 0, 1, 2], found)

@@ -1,0 +1,106 @@
+"""Jobs under mpirun on one host."""
+import os
+import statistics
+import time
+
+from support import case, check, check_examples, check_places, need, run
+
+
+def mpirun(size, *command, options=(), code=0, changes=None):
+    need("mpirun", "openmpi-bin")
+    return run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", size, *options, *command], changes, code)
+
+
+def check_size(programs, size):
+    found = check_places(mpirun(size, programs.probe, "map")[0], size, "pmix")
+    check(all(place["local_rank"] == rank and place["local_size"] == size for rank, place in found.items()), found)
+    check_examples(programs, lambda program: mpirun(size, program)[0])
+
+
+@case
+def mpirun_1(programs):
+    check_size(programs, 1)
+
+
+@case
+def mpirun_2(programs):
+    check_size(programs, 2)
+
+
+@case
+def mpirun_4(programs):
+    check_size(programs, 4)
+
+
+@case
+def mpirun_16(programs):
+    check_size(programs, 16)
+
+
+@case
+def mpirun_64(programs):
+    check_size(programs, 64)
+
+
+@case
+def mpirun_values(programs):
+    output, _ = mpirun(4, programs.probe, "values")
+    check(output.count("secret of 64 characters") == 4, output)
+    mpirun(4, programs.probe, "interfaces")
+    mpirun(2, programs.probe, "ptl-abort")
+
+
+@case
+def mpirun_dying_rank(programs):
+    output, _ = mpirun(4, programs.probe, "death", options=["--enable-recovery"], code="any")
+    for rank in range(3):
+        check(f"rank {rank} survived" in output, output)
+
+
+@case
+def mpirun_abort(programs):
+    begin = time.monotonic()
+    _, error = mpirun(4, programs.probe, "abort", code=42)
+    check("the job is aborted with code 42: aborted on purpose" in error, error)
+    check(time.monotonic() - begin < 20, "the others were ended soon")
+
+
+def with_keys(*keys):
+    """A shell that sets PTL_JOB_KEY by rank, or leaves it alone."""
+    cases = "".join(f"{rank}) export PTL_JOB_KEY={key};;" for rank, key in enumerate(keys) if key)
+    return ["sh", "-c", f'case $PMIX_RANK in {cases} esac; exec "$@"', "sh"]
+
+
+@case
+def mpirun_wrong_key(programs):
+    output, _ = mpirun(3, *with_keys("right", "wrong", "right"), programs.probe, "keys")
+    check(output.count("refused") == 3, output)
+
+
+@case
+def mpirun_missing_key(programs):
+    """Rank 0 has a key of its own and another none: that one must not go on without."""
+    _, error = mpirun(2, *with_keys("right", None), programs.probe, "keys", code=None)
+    check("rank 0 has PTL_JOB_KEY or PTL_JOB_KEY_FILE set, this process has neither" in error, error)
+    # The other way round it is just a wrong one.
+    output, _ = mpirun(3, *with_keys(None, "own", None), programs.probe, "keys")
+    check(output.count("refused") == 3, output)
+
+
+@case
+def mpirun_start_up_64(programs):
+    """To the end of the map, with 64 ranks: below 2 s, and below three times what the launcher itself needs."""
+    if not programs.floor.exists():
+        check(not os.path.exists("/usr/include/pmix.h"), "pmix_floor was not built")
+    times = {programs.floor: [], programs.probe: []}
+    for _ in range(5):
+        for program, arguments in ((programs.floor, []), (programs.probe, ["set-up"])):
+            begin = time.monotonic()
+            mpirun(64, program, *arguments)
+            times[program].append(time.monotonic() - begin)
+    floor, ours = (statistics.median(times[program]) for program in (programs.floor, programs.probe))
+    print(f"launcher alone {floor:.3f} s, with the map {ours:.3f} s")
+    if os.environ.get("LINTEL_TEST_SANITIZED"):
+        return
+    check(ours < 2, f"{ours} s")
+    check(ours < 3 * floor, f"{ours} s, the launcher alone {floor} s")

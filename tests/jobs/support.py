@@ -1,0 +1,147 @@
+"""What the cases share: running programs with a deadline, and reading what they print."""
+import ctypes
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+DEADLINE_S = 50
+SKIP = 77  # the exit code that ctest takes for a skipped test
+
+CASES = {}
+EXAMPLES = ("hello", "ring", "stencil", "reduction", "work_queue")
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def check(condition, message):
+    if not condition:
+        sys.exit("FAILED: " + str(message))
+
+
+def skip(reason):
+    print("SKIPPED:", reason)
+    sys.exit(SKIP)
+
+
+class Programs:
+    def __init__(self, directory):
+        self.directory = pathlib.Path(directory)
+        self.probe = self.directory / "job_probe"
+        self.floor = self.directory / "pmix_floor"
+        self.perf = self.directory / "ptl_perf"
+        self.info = self.directory / "ptl_info"
+
+    def example(self, name):
+        return self.directory / ("job_" + name)
+
+
+def end_with_parent():
+    """In a child: its own session, and SIGKILL when the test is killed."""
+    os.setsid()
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def environment(changes=None):
+    return {**os.environ, **{name: str(value) for name, value in (changes or {}).items()}}
+
+
+def start(command, changes=None, **options):
+    return subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=environment(changes), preexec_fn=end_with_parent, **options)
+
+
+def finish(process, code=0, deadline_s=DEADLINE_S):
+    """Waits for a process that shall exit with `code` (None: anything but 0, "any": whatever the launcher likes)."""
+    try:
+        output, error = process.communicate(timeout=deadline_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, error = process.communicate()
+        print(output, error, sep="\n")
+        sys.exit(f"FAILED: {process.args} did not end within {deadline_s} s")
+    fits = code == "any" or (process.returncode != 0 if code is None else process.returncode == code)
+    if not fits:
+        print(output, error, sep="\n")
+        sys.exit(f"FAILED: {process.args} exited with {process.returncode}")
+    return output, error
+
+
+def run(command, changes=None, code=0, **options):
+    return finish(start(command, changes, **options), code)
+
+
+def places(output):
+    """The lines of `job_probe map`, by rank."""
+    found = {}
+    for line in re.findall(r"^rank \d+ of .*$", output, re.MULTILINE):
+        numbers = dict(re.findall(r"(rank|of|local|node|nid) (\d+)", line))
+        words = line.split()
+        found[int(words[1])] = {"size": int(words[3]), "local_rank": int(words[5]), "local_size": int(words[7]),
+                                "node": int(words[9]), "nodes": int(words[11]), "launcher": words[13],
+                                "nid": int(numbers["nid"])}
+    return found
+
+
+def check_places(output, size, launcher, nodes=1):
+    found = places(output)
+    check(sorted(found) == list(range(size)), f"ranks {sorted(found)} instead of {size}:\n{output}")
+    for rank, place in found.items():
+        check(place["size"] == size and place["launcher"] == launcher and place["nodes"] == nodes, f"{rank}: {place}")
+    return found
+
+
+def check_examples(programs, launch):
+    """Runs every example by `launch(program)`, which returns its output."""
+    for name in EXAMPLES:
+        output = launch(programs.example(name))
+        check(re.search(rf"^{name}: ", output, re.MULTILINE), f"{name} printed: {output}")
+
+
+def no_leftovers(pattern="lintel*"):
+    """What this user has in /dev/shm of jobs that have ended."""
+    return sorted(path.name for path in pathlib.Path("/dev/shm").glob(pattern) if path.lstat().st_uid == os.geteuid())
+
+
+def await_condition(what, condition, deadline_s=20):
+    deadline = time.monotonic() + deadline_s
+    while not condition():
+        check(time.monotonic() < deadline, f"{what} did not come within {deadline_s} s")
+        time.sleep(0.02)
+
+
+def need(program, package):
+    if shutil.which(program) is None and not os.path.exists("/usr/sbin/" + program):
+        skip(f"{program} is not installed (package {package})")
+
+
+def isolated():
+    """Goes on in namespaces of its own, for hosts, ports, daemons and shared memory: everything in them ends and
+    vanishes with this process."""
+    if os.geteuid() != 0:
+        skip("only root may make namespaces for hosts and daemons")
+    if os.environ.get("LINTEL_TEST_ISOLATED"):
+        # Some daemons resolve no name, not even a number, on a machine without a network.
+        subprocess.run("mount --make-rprivate / && mount -t tmpfs tmpfs /dev/shm && ip link set lo up && "
+                       "ip link add lnet0 type veth peer name lnet1 && ip addr add 10.99.8.1/24 dev lnet0 && "
+                       "ip link set lnet0 up && ip link set lnet1 up", shell=True, check=True)
+        return
+    probe = subprocess.run(["unshare", "--net", "--mount", "--pid", "--ipc", "--uts", "--fork", "true"],
+                           stderr=subprocess.PIPE, text=True)
+    if probe.returncode != 0:
+        skip("no namespaces here: " + probe.stderr.strip())
+    os.environ["LINTEL_TEST_ISOLATED"] = "1"
+    os.execvp("unshare", ["unshare", "--net", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child",
+                          "--mount-proc", sys.executable, "-B", *sys.argv])
+
+
+def work_directory():
+    return tempfile.TemporaryDirectory(prefix="lintel-job-")
