@@ -238,7 +238,6 @@ class ReliableTransport final : public Transport {
   alignas(64) Connection* active_ = nullptr;  // those with timers, through next_listed
   Connection* touched_ = nullptr;              // frames arrived in this burst, through next_touched
   bool quiet_ = false;
-  bool armed_ = false;
   uint64_t last_frame_ns_ = 0;
   struct Batch {
     Connection* connection = nullptr;

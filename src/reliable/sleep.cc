@@ -35,6 +35,7 @@ void ReliableTransport::go_quiet(uint64_t now) noexcept {
   quiet_ = true;
 }
 
+// Whoever sleeps was rung by what disturbed the quiet.
 void ReliableTransport::leave_quiet(uint64_t now) noexcept {
   quiet_ = false;
   last_frame_ns_ = now;
@@ -57,16 +58,13 @@ bool ReliableTransport::arm(bool) noexcept {
   disturbed_.store(false, std::memory_order_seq_cst);
   if (newly_listed_.load(std::memory_order_seq_cst) != nullptr || !link_->arm()) return false;
   watch_.enable();
-  armed_ = true;
   return true;
 }
 
+// The watch stays enabled: another thread may sleep in the belief that it is, as the progress thread
+// does while an application thread polls for a moment. At worst it rings once for nothing.
 void ReliableTransport::disarm() noexcept {
-  if (!armed_) return;
-  armed_ = false;
-  if (quiet_) return;
-  watch_.disable();
-  link_->disarm();
+  if (!quiet_) link_->disarm();
 }
 
 int64_t ReliableTransport::sleep_limit_ns() noexcept {
