@@ -18,4 +18,4 @@ struct CryptoModule {
 }  // namespace lintel
 
 // The entry point, see transport/module.h.
-extern "C" const void* lintel_crypto_module_1();
+extern "C" __attribute__((visibility("default"))) const void* lintel_crypto_module_1();

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <string>
 
+#include "support/modules.h"
 #include "unit/reliable_test_support.h"
 
 namespace lintel::test {
@@ -201,6 +202,7 @@ ReliableSettings with(const char* key, uint32_t uid = 1000) {
 class Refusals : public testing::TestWithParam<Refusal> {};
 
 TEST_P(Refusals, NothingPassesAndTheCallerLearns) {
+  if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
   MemoryNetwork network;
   MemoryProcess a(network, low_id, GetParam().first);
   MemoryProcess b(network, high_id, GetParam().second);
@@ -223,6 +225,7 @@ INSTANTIATE_TEST_SUITE_P(Causes, Refusals,
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST_F(Connections, TheSameJobKeyOpensThem) {
+  if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
   MemoryProcess a(network_, low_id, with("a secret"));
   MemoryProcess b(network_, high_id, with("a secret"));
   expect_exchange(a, b);
@@ -236,21 +239,17 @@ TEST_F(Connections, WithoutAKeyTheyAreSaidNotToBeAuthenticated) {
 
 // The called side must prove itself as well: a `connect` that nobody could check is not enough.
 TEST_F(Connections, AForgedAcceptIsRefused) {
+  if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
   MemoryProcess a(network_, low_id, with("a secret"));
   MemoryProcess b(network_, high_id, with("a secret"));
   network_.script = [&](const LinkAddress&, const LinkAddress&,
                         const Frame& frame) -> std::vector<MemoryNetwork::Copy> {
     if (header_of(frame).type != FrameType::accept) return {{frame, 0}};
     // The same, from somebody who can compute checks but not proofs.
-    Frame forged = frame;
     HandshakeBody body;
-    std::memcpy(&body, forged.data() + sizeof(FrameHeader), sizeof body);
+    std::memcpy(&body, frame.data() + sizeof(FrameHeader), sizeof body);
     body.number += 1 << 20;
-    FrameHeader header = header_of(forged);
-    header.check = finish_check(body_check(handshake_seed, &body, sizeof body), header);
-    std::memcpy(forged.data(), &header, sizeof header);
-    std::memcpy(forged.data() + sizeof header, &body, sizeof body);
-    return {{forged, 0}};
+    return {{FakePeer::frame_of(header_of(frame), body, handshake_seed), 0}};
   };
   EXPECT_EQ(a.send(a.connect(high_id), numbered_put(1)), SendStatus::connecting);
   EXPECT_TRUE(run_until({&a, &b}, [&] { return !a.failed.empty(); }, 100'000'000));
@@ -268,26 +267,12 @@ TEST_F(Connections, HellosLeaveNoState) {
     return {};
   };
   for (uint32_t i = 0; i < 10'000; ++i) {
-    const ProcessId caller{0x0b000000 + i, i % 1000};
-    HandshakeBody body{};
-    body.number = i + 1;
-    body.from_nid = caller.nid;
-    body.from_pid = caller.pid;
-    body.to_nid = high_id.nid;
-    body.to_pid = high_id.pid;
-    body.mtu = 1472;
-    body.message_version = message_version;
-    FrameHeader header{};
-    header.version = frame_version;
+    FakePeer caller(network_, {0x0b000000 + i, i % 1000}, high_id);
+    HandshakeBody body = caller.body();
     // Half of them go on with a cookie that they made up.
-    header.type = i % 2 == 0 ? FrameType::hello : FrameType::connect;
     body.cookie = i;
-    header.check = finish_check(body_check(handshake_seed, &body, sizeof body), header);
-    Frame frame(sizeof header + sizeof body);
-    std::memcpy(frame.data(), &header, sizeof header);
-    std::memcpy(frame.data() + sizeof header, &body, sizeof body);
-    asked_bytes += frame.size();
-    network_.inject(address_of(caller), address_of(high_id), std::move(frame));
+    caller.call(i % 2 == 0 ? FrameType::hello : FrameType::connect, body);
+    asked_bytes += sizeof(FrameHeader) + sizeof body;
     b.poll();
   }
   for (unsigned i = 0; i < 1000; ++i) b.poll();
@@ -319,21 +304,17 @@ TEST_F(Connections, TenThousandKnownAndFiftyActiveStaySmall) {
   settings.memory_bytes = 2 << 20;
   settings.most_connections = 1 << 14;
   MemoryProcess centre(network_, high_id, settings);
-  // One process after the other plays the peers: only the centre keeps their state.
   const uint64_t before = resident_bytes();
   for (uint32_t i = 0; i < known; ++i) {
-    ReliableSettings small = settings;
-    small.most_connections = 16;
-    MemoryProcess peer(network_, {0x0c000000 + i, 1}, small);
-    send_surely(peer, peer.connect(high_id), {&peer, &centre}, numbered_put(i), {});
-    ASSERT_TRUE(run_until({&peer, &centre}, [&] { return !centre.messages.empty(); }));
+    FakePeer peer(network_, {0x0c000000 + i, 1}, high_id);
+    ASSERT_TRUE(peer.connect(centre));
+    peer.inject(peer.message_frame(1, numbered_put(i), {}));
+    centre.poll();
+    ASSERT_EQ(centre.messages.size(), 1u);
     centre.messages.clear();
-    // It goes without a word, so that the centre goes on keeping it.
-    network_.script = [](const LinkAddress&, const LinkAddress&, const Frame&) {
-      return std::vector<MemoryNetwork::Copy>{};
-    };
-    peer.end();
-    network_.script = nullptr;
+    virtual_now_ns += 1'000'000;
+    centre.poll();
+    static_cast<void>(network_.take(address_of({0x0c000000 + i, 1})));
   }
   EXPECT_EQ(centre.transport().connections(), known);
   run_for({&centre}, 10'000'000);

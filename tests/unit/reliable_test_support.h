@@ -235,6 +235,101 @@ inline void run_for(const std::vector<MemoryProcess*>& processes, uint64_t durat
   static_cast<void>(run_until(processes, [&] { return virtual_now_ns >= end; }));
 }
 
+// A peer that is nothing but the frames that the test makes up for it.
+class FakePeer {
+ public:
+  FakePeer(MemoryNetwork& network, ProcessId id, ProcessId target)
+      : network_(network), id_(id), target_(target) {}
+
+  template <typename Body>
+  static Frame frame_of(FrameHeader header, const Body& body, uint32_t seed) {
+    header.version = frame_version;
+    header.check = finish_check(body_check(seed, &body, sizeof body), header);
+    Frame frame(sizeof header + sizeof body);
+    std::memcpy(frame.data(), &header, sizeof header);
+    std::memcpy(frame.data() + sizeof header, &body, sizeof body);
+    return frame;
+  }
+  HandshakeBody body() const {
+    HandshakeBody body{};
+    body.number = number_;
+    body.incarnation = 1;
+    body.from_nid = id_.nid;
+    body.from_pid = id_.pid;
+    body.to_nid = target_.nid;
+    body.to_pid = target_.pid;
+    body.uid = 1000;
+    body.mtu = 1472;
+    body.window_bytes = 1 << 16;
+    body.first_sequence = 1;
+    body.message_version = message_version;
+    return body;
+  }
+  void inject(Frame frame) { network_.inject(address_of(id_), address_of(target_), std::move(frame)); }
+  void call(FrameType type, const HandshakeBody& body) {
+    FrameHeader header{};
+    header.type = type;
+    inject(frame_of(header, body, handshake_seed));
+  }
+  // What the target sent us last, if it is a frame of the handshake of that type.
+  bool take_answer(FrameType type, HandshakeBody& body) {
+    virtual_now_ns += network_.latency_ns;
+    for (const auto& [from, frame] : network_.take(address_of(id_))) {
+      if (header_of(frame).type != type || frame.size() != sizeof(FrameHeader) + sizeof body) continue;
+      std::memcpy(&body, frame.data() + sizeof(FrameHeader), sizeof body);
+      return true;
+    }
+    return false;
+  }
+  // The whole handshake.
+  [[nodiscard]] bool connect(MemoryProcess& target) {
+    HandshakeBody answer{};
+    call(FrameType::hello, body());
+    target.poll();
+    if (!take_answer(FrameType::challenge, answer)) return false;
+    HandshakeBody mine = body();
+    mine.cookie = answer.cookie;
+    call(FrameType::connect, mine);
+    target.poll();
+    if (!take_answer(FrameType::accept, answer)) return false;
+    peer_number_ = answer.number;
+    return true;
+  }
+  // A frame on the connection: the header as given, but for its check.
+  [[nodiscard]] Frame connected_frame(FrameHeader header, const std::vector<std::byte>& body) const {
+    header.version = frame_version;
+    header.connection = peer_number_;
+    if (header.acknowledged == 0) header.acknowledged = 1;
+    const uint32_t seed = connection_seed(peer_number_, number_);
+    header.check = finish_check(body_check(seed, body.data(), body.size()), header);
+    Frame frame(sizeof header + body.size());
+    std::memcpy(frame.data(), &header, sizeof header);
+    if (!body.empty()) std::memcpy(frame.data() + sizeof header, body.data(), body.size());
+    return frame;
+  }
+  [[nodiscard]] Frame message_frame(uint32_t sequence, const MessageHeader& message,
+                                    const std::vector<std::byte>& payload) const {
+    FrameHeader header{};
+    header.type = FrameType::data;
+    header.flags = frame_first | frame_last;
+    header.sequence = sequence;
+    MessageHeader sent = message;
+    sent.link_word = static_cast<uint32_t>(payload.size());
+    std::vector<std::byte> body(sizeof sent);
+    std::memcpy(body.data(), &sent, sizeof sent);
+    body.insert(body.end(), payload.begin(), payload.end());
+    return connected_frame(header, body);
+  }
+  uint64_t peer_number() const { return peer_number_; }
+
+ private:
+  MemoryNetwork& network_;
+  ProcessId id_;
+  ProcessId target_;
+  uint64_t number_ = 4711;
+  uint64_t peer_number_ = 0;
+};
+
 inline std::vector<std::byte> numbered_bytes(uint64_t number, size_t length) {
   std::vector<std::byte> bytes(length);
   for (size_t i = 0; i < length; ++i)
