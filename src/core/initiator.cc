@@ -147,6 +147,9 @@ int start_request(NetworkInterface& interface, const Request& request) noexcept 
   const Capabilities& capabilities = peer->transport->capabilities();
   const bool direct = travels_directly(capabilities, request);
   if (direct || needs_remote_memory(capabilities, request)) header.flags |= flag_remote_memory;
+  if (request.kind == MessageKind::put && !direct &&
+      (request.put->options & PTL_MD_UNRELIABLE) != 0)
+    header.flags |= flag_unreliable;
   const bool wants_answer = request.get != nullptr || (header.modes >> 4 & 3) != PTL_NO_ACK_REQ;
 
   SendStatus status = SendStatus::queue_full;

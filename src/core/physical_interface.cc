@@ -58,8 +58,8 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid) {
       return PTL_NO_SPACE;
   }
   if (!opened.reason.empty())
-    log_message(LogLevel::warn, "interface %u opens without a transport: %s", number,
-                opened.reason.c_str());
+    log_message(opened.degraded ? LogLevel::warn : LogLevel::info,
+                "interface %u opens without a transport: %s", number, opened.reason.c_str());
   id_ = {settings.nid, opened.pid};
   transports_ = std::move(opened.transports);
   if (!peers_.open() || !operations_.open(most_operations) || !transfers_.open(most_transfers) ||
@@ -95,8 +95,13 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid) {
 
 void PhysicalInterface::close() noexcept {
   const uint64_t deadline = now_ns() + closing_limit_ns;
-  while ((anything_queued() || !all_delivered()) && now_ns() < deadline)
-    exclusively([this] { poll_once(); });
+  bool done = false;
+  while (!done && now_ns() < deadline) {
+    exclusively([&] {
+      done = !anything_queued() && all_delivered();
+      if (!done) poll_once();
+    });
+  }
   progress_thread_.stop();
 }
 

@@ -39,10 +39,15 @@ PeerSegment::ClaimStatus ShmTransport::claim_send_lane(ShmLink& link, std::strin
 }
 
 Link* ShmTransport::connect(ProcessId peer, std::string* reason) {
-  const std::lock_guard guard(mutex_);
-  if (ShmLink* const known = find_link(peer)) return known;
   std::string ignored;
   std::string& why = reason != nullptr ? *reason : ignored;
+  // Hosts that share /dev/shm, as network namespaces of one machine do, are nodes of their own.
+  if (peer.nid != segment_->id().nid) {
+    why = "it is on another node";
+    return nullptr;
+  }
+  const std::lock_guard guard(mutex_);
+  if (ShmLink* const known = find_link(peer)) return known;
   auto link = std::make_unique<ShmLink>();
   if (PeerSegment::open(peer, job_hash_, link->segment, why) != PeerSegment::Status::opened)
     return nullptr;

@@ -4,20 +4,23 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 
 #include "local/local_transport.h"
 #include "portals4.h"
+#include "reliable/configured.h"
 #include "shm/segment_name.h"
 #include "shm/shm_transport.h"
-#include "transport/node_identity.h"
+#include "udp/udp_link.h"
 #include "util/config.h"
 
 namespace lintel {
 
 namespace {
 
-// A transport fixes the pid if it has to make it unique; the later ones take what it chose.
-OpenStatus open_shm(const TransportSettings& settings, OpenedTransports& opened) {
+// What a transport is opened with: the pid is settled by then.
+OpenStatus open_shm(const TransportSettings& settings, OpenedTransports& opened, bool) {
   ShmSettings shm;
   shm.nid = settings.nid;
   shm.pid = opened.pid;
@@ -28,7 +31,6 @@ OpenStatus open_shm(const TransportSettings& settings, OpenedTransports& opened)
   std::unique_ptr<ShmTransport> transport;
   switch (ShmTransport::open(shm, transport, opened.reason)) {
     case Segment::Status::created:
-      opened.pid = transport->id().pid;
       opened.transports.push_back(std::move(transport));
       return OpenStatus::opened;
     case Segment::Status::pid_in_use:
@@ -39,8 +41,32 @@ OpenStatus open_shm(const TransportSettings& settings, OpenedTransports& opened)
   return OpenStatus::failed;
 }
 
-OpenStatus open_local(const TransportSettings& settings, OpenedTransports& opened) {
-  if (opened.pid == PTL_PID_ANY) opened.pid = static_cast<uint32_t>(getpid()) % PTL_PID_MAX;
+OpenStatus open_udp(const TransportSettings& settings, OpenedTransports& opened,
+                    bool polls_always) {
+  UdpSettings udp;
+  udp.host = find_udp_host(settings.udp_interface, config_string(ConfigKey::nid_interface));
+  udp.pid = opened.pid;
+  udp.frame_bytes = settings.udp_frame_bytes;
+  if (udp.host.found && udp.host.nid != settings.nid) {
+    opened.reason = "the nid of this node is not the address of its socket";
+    return OpenStatus::failed;
+  }
+  std::unique_ptr<UdpLink> link;
+  switch (UdpLink::open(udp, link, opened.reason)) {
+    case UdpLink::Status::opened:
+      break;
+    case UdpLink::Status::pid_in_use:
+      return OpenStatus::pid_in_use;
+    case UdpLink::Status::failed:
+      return OpenStatus::failed;
+  }
+  auto transport = open_configured_transport(std::move(link), settings, polls_always, opened.reason);
+  if (transport == nullptr) return OpenStatus::failed;
+  opened.transports.push_back(std::move(transport));
+  return OpenStatus::opened;
+}
+
+OpenStatus open_local(const TransportSettings& settings, OpenedTransports& opened, bool) {
   auto transport = LocalTransport::open({settings.nid, opened.pid}, settings.uid);
   if (transport == nullptr) {
     opened.reason = "no memory";
@@ -50,34 +76,45 @@ OpenStatus open_local(const TransportSettings& settings, OpenedTransports& opene
   return OpenStatus::opened;
 }
 
-std::string why_not_shm() {
+std::string why_not_shm(const TransportSettings&) {
   const std::string& directory = segment_directory();
   return access(directory.c_str(), R_OK | W_OK | X_OK) == 0 ? "" : directory + " cannot be written";
 }
 
-std::string always_usable() { return ""; }
+std::string why_not_udp(const TransportSettings& settings) {
+  const UdpHost host =
+      find_udp_host(settings.udp_interface, config_string(ConfigKey::nid_interface));
+  return host.found ? "" : host.reason;
+}
+
+std::string always_usable(const TransportSettings&) { return ""; }
 
 struct Entry {
   const char* name;  // as in PTL_TRANSPORT
   const char* reach;
-  OpenStatus (*open)(const TransportSettings&, OpenedTransports&);
-  std::string (*why_not)();  // empty: usable here
+  // `polls_always`: the interface polls nothing that costs less.
+  OpenStatus (*open)(const TransportSettings&, OpenedTransports&, bool polls_always);
+  std::string (*why_not)(const TransportSettings&);  // empty: usable here
 };
 
-// In the order of opening: those that settle the pid first.
 constexpr Entry shm_entry{"shm", "processes of this user on this node", open_shm, why_not_shm};
+constexpr Entry udp_entry{"udp", "processes of this user on nodes of the IP network", open_udp,
+                          why_not_udp};
 constexpr Entry local_entry{"local", "this process itself", open_local, always_usable};
+
+constexpr const Entry* all_entries[] = {&local_entry, &shm_entry, &udp_entry};
 
 struct Interface {
   uint32_t number;
-  std::vector<const Entry*> transports;
+  std::vector<const Entry*> transports;  // in the order of opening
 };
 
 const std::vector<Interface>& interfaces() {
   static const std::vector<Interface> table = {
-      {0, {&shm_entry, &local_entry}},  // the best there is
+      {0, {&udp_entry, &shm_entry, &local_entry}},  // the best there is
       {1, {&shm_entry, &local_entry}},
       {2, {&local_entry}},
+      {3, {&udp_entry, &local_entry}},
   };
   return table;
 }
@@ -89,19 +126,83 @@ const Interface* find_interface(uint32_t number) {
   return nullptr;
 }
 
-bool allowed(const TransportSettings& settings, const char* name) {
-  return settings.allowed.empty() || std::find(settings.allowed.begin(), settings.allowed.end(),
-                                               name) != settings.allowed.end();
+// Where PTL_TRANSPORT lists it, which is the order in which connect() is tried. A process reaches
+// itself in any case, and first of all.
+constexpr size_t unlisted = SIZE_MAX;
+size_t rank_of(const TransportSettings& settings, std::string_view name) {
+  if (name == local_entry.name) return 0;
+  if (settings.allowed.empty()) {
+    for (size_t i = 0; i < std::size(all_entries); ++i)
+      if (all_entries[i]->name == name) return i;
+  }
+  const auto found = std::find(settings.allowed.begin(), settings.allowed.end(), name);
+  return found == settings.allowed.end()
+             ? unlisted
+             : 1 + static_cast<size_t>(found - settings.allowed.begin());
+}
+
+// The first name in PTL_TRANSPORT that means nothing, with those that mean something; or nothing.
+std::string unknown_name(const TransportSettings& settings) {
+  std::string known;
+  for (const Entry* entry : all_entries) known += std::string(known.empty() ? "" : ", ") + entry->name;
+  for (const std::string& name : settings.allowed) {
+    const bool is_known = std::any_of(std::begin(all_entries), std::end(all_entries),
+                                      [&](const Entry* entry) { return name == entry->name; });
+    if (!is_known)
+      return "PTL_TRANSPORT names \"" + name + "\", which is not a transport; there are " + known;
+  }
+  return "";
 }
 
 constexpr const char* not_listed = "PTL_TRANSPORT does not list it";
+
+std::string why_not(const TransportSettings& settings, const Entry& entry) {
+  return rank_of(settings, entry.name) == unlisted ? not_listed : entry.why_not(settings);
+}
+
+// Pids that PTL_PID_ANY may give: small numbers are left to those who choose their own, and UDP ports
+// from 32768 on are given out by the kernel.
+constexpr uint32_t first_any_pid = 16384;
+constexpr uint32_t any_pids = 14000;
+
+// All transports of the interface, with the pid in `opened`.
+OpenStatus open_all(const TransportSettings& settings, const Interface& interface,
+                    OpenedTransports& opened) {
+  const bool polls_always =
+      std::find(interface.transports.begin(), interface.transports.end(), &shm_entry) ==
+          interface.transports.end() ||
+      !why_not(settings, shm_entry).empty();
+  std::string skipped;
+  opened.degraded = false;
+  for (const Entry* entry : interface.transports) {
+    std::string why = why_not(settings, *entry);
+    if (why.empty()) {
+      const OpenStatus status = entry->open(settings, opened, polls_always);
+      if (status == OpenStatus::opened) continue;
+      if (status == OpenStatus::pid_in_use) {
+        opened.transports.clear();
+        return status;
+      }
+      why = opened.reason;
+    }
+    opened.degraded |= why != not_listed;
+    skipped += (skipped.empty() ? "" : "; ") + std::string(entry->name) + ": " + why;
+  }
+  std::sort(opened.transports.begin(), opened.transports.end(),
+            [&](const std::unique_ptr<Transport>& a, const std::unique_ptr<Transport>& b) {
+              return rank_of(settings, a->capabilities().name) <
+                     rank_of(settings, b->capabilities().name);
+            });
+  opened.reason = skipped;
+  return opened.transports.empty() ? OpenStatus::failed : OpenStatus::opened;
+}
 
 }  // namespace
 
 TransportSettings transport_settings(uint32_t interface_number, uint32_t pid) {
   TransportSettings settings;
   settings.interface_number = interface_number;
-  settings.nid = find_node_identity(config_string(ConfigKey::nid_interface)).nid;
+  settings.nid = configured_node_identity().nid;
   settings.pid = pid;
   settings.uid = geteuid();
   settings.job_key = config_string(ConfigKey::job_key);
@@ -110,7 +211,19 @@ TransportSettings transport_settings(uint32_t interface_number, uint32_t pid) {
   settings.shm_cma = config_bool(ConfigKey::shm_cma);
   settings.shm_cma_threshold_bytes =
       static_cast<uint32_t>(config_u64(ConfigKey::shm_cma_threshold));
+  settings.udp_interface = config_string(ConfigKey::udp_interface);
+  settings.udp_frame_bytes = static_cast<uint32_t>(config_u64(ConfigKey::udp_frame_bytes));
   return settings;
+}
+
+NodeIdentity configured_node_identity() {
+  const std::string& nid_interface = config_string(ConfigKey::nid_interface);
+  const std::string& udp_interface = config_string(ConfigKey::udp_interface);
+  if (!udp_interface.empty()) {
+    const UdpHost host = find_udp_host(udp_interface, nid_interface);
+    if (host.found) return {host.nid, host.reason};
+  }
+  return find_node_identity(nid_interface);
 }
 
 OpenedTransports open_transports(const TransportSettings& settings) {
@@ -121,26 +234,22 @@ OpenedTransports open_transports(const TransportSettings& settings) {
     opened.reason = "there is no interface " + std::to_string(settings.interface_number);
     return opened;
   }
-  opened.pid = settings.pid;
-  std::string skipped;
-  for (const Entry* entry : interface->transports) {
-    std::string why = allowed(settings, entry->name) ? entry->why_not() : not_listed;
-    if (why.empty()) {
-      const OpenStatus status = entry->open(settings, opened);
-      if (status == OpenStatus::opened) continue;
-      if (status == OpenStatus::pid_in_use) {
-        opened.transports.clear();
-        opened.status = status;
-        return opened;
-      }
-      why = opened.reason;
-    }
-    skipped += (skipped.empty() ? "" : "; ") + std::string(entry->name) + ": " + why;
+  if (const std::string unknown = unknown_name(settings); !unknown.empty()) {
+    opened.reason = unknown;
+    return opened;
   }
-  // A process reaches itself first of all.
-  std::reverse(opened.transports.begin(), opened.transports.end());
-  opened.reason = skipped;
-  opened.status = opened.transports.empty() ? OpenStatus::failed : OpenStatus::opened;
+  if (settings.pid != PTL_PID_ANY) {
+    opened.pid = settings.pid;
+    opened.status = open_all(settings, *interface, opened);
+    return opened;
+  }
+  // One that is free for all of them.
+  const auto start = static_cast<uint32_t>(getpid());
+  for (uint32_t i = 0; i < any_pids; ++i) {
+    opened.pid = first_any_pid + (start + i) % any_pids;
+    opened.status = open_all(settings, *interface, opened);
+    if (opened.status != OpenStatus::pid_in_use) return opened;
+  }
   return opened;
 }
 
@@ -155,10 +264,13 @@ std::vector<TransportChoice> explain_transports(const TransportSettings& setting
   const Interface* const interface = find_interface(settings.interface_number);
   if (interface == nullptr) return choices;
   for (const Entry* entry : interface->transports) {
-    std::string why = allowed(settings, entry->name) ? entry->why_not() : not_listed;
+    std::string why = why_not(settings, *entry);
     const bool usable = why.empty();
     choices.push_back({entry->name, usable, usable ? std::string("reaches ") + entry->reach : why});
   }
+  std::sort(choices.begin(), choices.end(), [&](const TransportChoice& a, const TransportChoice& b) {
+    return rank_of(settings, a.name) < rank_of(settings, b.name);
+  });
   return choices;
 }
 

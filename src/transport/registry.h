@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/node_identity.h"
 #include "transport/transport.h"
 
 namespace lintel {
@@ -22,7 +23,12 @@ struct TransportSettings {
   uint64_t shm_memory_bytes = 0;         // PTL_SHM_MEMORY_KIB
   bool shm_cma = true;                   // PTL_SHM_CMA
   uint32_t shm_cma_threshold_bytes = 0;  // PTL_SHM_CMA_THRESHOLD
+  std::string udp_interface;             // PTL_UDP_INTERFACE
+  uint32_t udp_frame_bytes = 0;          // PTL_UDP_FRAME_BYTES; 0: what routes take
 };
+
+// The nid of this node as configured (PTL_UDP_INTERFACE, PTL_NID_INTERFACE), and why it is that.
+[[nodiscard]] NodeIdentity configured_node_identity();
 
 // From the configuration (config_load() has run) and the node; interface and pid as given.
 [[nodiscard]] TransportSettings transport_settings(uint32_t interface_number, uint32_t pid);
@@ -38,8 +44,9 @@ struct OpenedTransports {
   OpenStatus status = OpenStatus::failed;
   // In the order in which connect() is to be tried.
   std::vector<std::unique_ptr<Transport>> transports;
-  uint32_t pid = 0;    // the one that was asked for or chosen
-  std::string reason;  // of a failure, or what could not be used, for the log
+  uint32_t pid = 0;      // the one that was asked for or chosen
+  std::string reason;    // of a failure, or what is not used, for the log
+  bool degraded = false;  // something that should be used could not be
 };
 [[nodiscard]] OpenedTransports open_transports(const TransportSettings& settings);
 

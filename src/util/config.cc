@@ -35,8 +35,8 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "How long a waiting thread polls before it sleeps."},
     {ConfigKey::stats, "PTL_STATS", ConfigType::boolean, "", "0", 0, 0, nullptr,
      "Print the counters of an interface to standard error at its last PtlNIFini."},
-    {ConfigKey::transport, "PTL_TRANSPORT", ConfigType::list, "", "local,shm", 0, 0, nullptr,
-     "Transports that may be used."},
+    {ConfigKey::transport, "PTL_TRANSPORT", ConfigType::list, "", "local,shm,udp", 0, 0,
+     nullptr, "Transports that may be used, in the order in which they are tried for a process."},
     {ConfigKey::nid_interface, "PTL_NID_INTERFACE", ConfigType::text, "", "", 0, 0, nullptr,
      "Network interface whose IPv4 address is the node identifier; empty means the first one that is "
      "up."},
@@ -57,6 +57,26 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "permits it; otherwise everything goes through shared memory."},
     {ConfigKey::shm_cma_threshold, "PTL_SHM_CMA_THRESHOLD", ConfigType::u64, "bytes", "16384", 1,
      uint64_t{1} << 30, nullptr, "Payloads from this size go by one copy from the peer's memory."},
+    {ConfigKey::network_timeout_ms, "PTL_NETWORK_TIMEOUT_MS", ConfigType::u64, "ms", "10000", 100,
+     3600000, nullptr,
+     "Silence after which a process on the network counts as dead, while it owes an answer."},
+    {ConfigKey::network_memory_kib, "PTL_NETWORK_MEMORY_KIB", ConfigType::u64, "KiB", "32768", 2048,
+     uint64_t{1} << 22, nullptr,
+     "Memory for frames that wait for acknowledgement or for others before them, of all peers "
+     "together; used as needed."},
+    {ConfigKey::retransmit_min_us, "PTL_RETRANSMIT_MIN_US", ConfigType::u64, "us", "1000", 50,
+     1000000, nullptr, "Shortest time after which an unacknowledged frame is sent again."},
+    {ConfigKey::udp_interface, "PTL_UDP_INTERFACE", ConfigType::text, "", "", 0, 0, nullptr,
+     "Network interface for UDP by name, or one of its IPv4 or IPv6 addresses; empty means the one "
+     "with the default route, else the first one that is up, else the loopback."},
+    {ConfigKey::udp_frame_bytes, "PTL_UDP_FRAME_BYTES", ConfigType::u64, "bytes", "0", 0, 65507,
+     nullptr, "Largest UDP payload that is sent; 0 means what the route to the peer takes whole."},
+    {ConfigKey::faults, "PTL_FAULTS", ConfigType::text, "", "", 0, 0, nullptr,
+     "Faults to inject into the frames of networks, for tests: drop, dup, reorder and corrupt with "
+     "their probabilities, and the seed of the dice, as in drop=0.01,dup=0.01,seed=7."},
+    {ConfigKey::module_path, "PTL_MODULE_PATH", ConfigType::text, "", "", 0, 0, nullptr,
+     "Directories, separated by colons, in which modules of the library are looked for before its "
+     "own directory."},
 }};
 
 constexpr bool rows_follow_keys() {

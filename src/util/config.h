@@ -29,6 +29,13 @@ enum class ConfigKey : uint8_t {
   shm_memory_kib,
   shm_cma,
   shm_cma_threshold,
+  network_timeout_ms,
+  network_memory_kib,
+  retransmit_min_us,
+  udp_interface,
+  udp_frame_bytes,
+  faults,
+  module_path,
   count,  // not a variable
 };
 

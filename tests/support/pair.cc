@@ -5,13 +5,34 @@ namespace lintel::test {
 
 namespace {
 
-constexpr Path all_paths[] = {Path::self, Path::shm, Path::shm_copy};
+constexpr Path all_paths[] = {Path::self, Path::shm, Path::shm_copy, Path::udp, Path::udp_lossy};
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+Environment environment_of(Path path) {
+  switch (path) {
+    case Path::self:
+    case Path::shm:
+      return {};
+    case Path::shm_copy:
+      return {{"PTL_SHM_CMA", "0"}};
+    case Path::udp:
+      return {{"PTL_TRANSPORT", "udp"}, {"PTL_NETWORK_TIMEOUT_MS", "3000"}};
+    case Path::udp_lossy:
+      return {{"PTL_TRANSPORT", "udp"},
+              {"PTL_NETWORK_TIMEOUT_MS", "6000"},
+              {"PTL_FAULTS", "drop=0.05,dup=0.05,reorder=0.05,seed=11"}};
+  }
+  return {};
+}
 
 std::vector<PairKind> pairs_where(bool (*wanted)(const InterfaceKind&)) {
   std::vector<PairKind> pairs;
   for (const Path path : all_paths) {
     for (const InterfaceKind& kind : all_interface_kinds) {
-      if (wanted(kind)) pairs.push_back({path, kind});
+      if (!wanted(kind)) continue;
+      pairs.push_back({path, kind});
+      if (path == Path::udp_lossy) break;
     }
   }
   return pairs;
@@ -48,7 +69,7 @@ std::vector<PairKind> one_pair_per_path() {
 }
 
 std::string pair_name(const testing::TestParamInfo<PairKind>& info) {
-  static constexpr const char* paths[] = {"self", "shm", "shm_copy"};
+  static constexpr const char* paths[] = {"self", "shm", "shm_copy", "udp", "udp_lossy"};
   return paths[static_cast<int>(info.param.path)] + ("_" + info.param.interface.name());
 }
 
@@ -62,7 +83,7 @@ std::span<std::byte> Pair::memory(std::size_t bytes) { return memory_.emplace_ba
 void run_pair(const PairKind& kind, const PairOptions& options,
               const std::function<void(Pair&)>& body) {
   RunOptions run = options.run;
-  if (kind.path == Path::shm_copy) run.environment.emplace_back("PTL_SHM_CMA", "0");
+  for (auto& variable : environment_of(kind.path)) run.environment.push_back(std::move(variable));
   run_ranks(kind.path == Path::self ? 1 : 2, run, [&](Rank& rank) {
     Pair pair(rank, kind, options.desired);
     body(pair);

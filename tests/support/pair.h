@@ -33,6 +33,8 @@ enum class Path {
   self,      // one process
   shm,       // two processes
   shm_copy,  // two processes that may not read each other's memory
+  udp,       // two processes that share no memory, over the network
+  udp_lossy,  // the same over a network that loses, doubles and reorders a twentieth of all frames
 };
 
 struct PairKind {
@@ -40,6 +42,8 @@ struct PairKind {
   InterfaceKind interface;
 };
 
+// The kinds of interface that are wanted, over every path; over the lossy one, which is slow, one of
+// them.
 [[nodiscard]] std::vector<PairKind> all_pairs();
 [[nodiscard]] std::vector<PairKind> matching_pairs();
 [[nodiscard]] std::vector<PairKind> nonmatching_pairs();

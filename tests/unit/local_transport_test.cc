@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "shm_test_support.h"
+#include "support/modules.h"
 #include "transport/node_identity.h"
 #include "transport/registry.h"
 
@@ -137,6 +138,8 @@ TransportSettings settings_for(uint32_t interface_number) {
   settings.job_key = test::test_settings().job_key;
   settings.shm_memory_bytes = 1 << 20;
   settings.shm_cma_threshold_bytes = 16384;
+  settings.udp_interface = "lo";
+  if (!test::use_built_modules()) settings.job_key.clear();
   return settings;
 }
 
@@ -147,22 +150,28 @@ std::vector<std::string> names_of(const OpenedTransports& opened) {
 }
 
 TEST(Registry, InterfacesAndTheirTransports) {
+  const std::vector<std::string> best = {"local", "shm", "udp"};
   const std::vector<std::string> both = {"local", "shm"};
   const std::vector<std::string> self = {"local"};
   for (const uint32_t number : {PTL_IFACE_DEFAULT, 0u, 1u}) {
     const OpenedTransports opened = open_transports(settings_for(number));
     EXPECT_EQ(opened.status, OpenStatus::opened) << opened.reason;
-    EXPECT_EQ(names_of(opened), both);
+    EXPECT_EQ(names_of(opened), number == 1 ? both : best);
     EXPECT_LT(opened.pid, PTL_PID_MAX);
     const ProcessId id{test::test_nid, opened.pid};
-    for (const auto& transport : opened.transports)
-      EXPECT_NE(transport->connect(id, nullptr), nullptr);
+    for (const auto& transport : opened.transports) {
+      // A network leaves the process itself to the local transport.
+      const bool network = std::string(transport->capabilities().name) == "udp";
+      EXPECT_EQ(transport->connect(id, nullptr) == nullptr, network);
+    }
   }
   const OpenedTransports local = open_transports(settings_for(2));
   EXPECT_EQ(names_of(local), self);
   EXPECT_LT(local.pid, PTL_PID_MAX);
-  EXPECT_EQ(open_transports(settings_for(3)).status, OpenStatus::no_such_interface);
-  EXPECT_EQ(interface_numbers(), (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_EQ(names_of(open_transports(settings_for(3))),
+            (std::vector<std::string>{"local", "udp"}));
+  EXPECT_EQ(open_transports(settings_for(77)).status, OpenStatus::no_such_interface);
+  EXPECT_EQ(interface_numbers(), (std::vector<uint32_t>{0, 1, 2, 3}));
 }
 
 TEST(Registry, GivenPidIsTakenOnce) {
@@ -191,12 +200,18 @@ TEST(Registry, TransportListIsRespectedAndExplained) {
       EXPECT_FALSE(choice.usable);
       EXPECT_NE(choice.reason.find("PTL_TRANSPORT"), std::string::npos);
     } else {
-      EXPECT_TRUE(choice.usable);
+      EXPECT_EQ(choice.usable, choice.name == "local");
     }
   }
   EXPECT_TRUE(shm_explained);
-  settings.allowed = {"carrier-pigeon"};
-  EXPECT_EQ(open_transports(settings).status, OpenStatus::failed);
+  // The order of the list is the order of preference; the process reaches itself in any case.
+  settings.allowed = {"udp", "shm"};
+  EXPECT_EQ(names_of(open_transports(settings)),
+            (std::vector<std::string>{"local", "udp", "shm"}));
+  settings.allowed = {"shm", "carrier-pigeon"};
+  const OpenedTransports refused = open_transports(settings);
+  EXPECT_EQ(refused.status, OpenStatus::failed);
+  EXPECT_NE(refused.reason.find("\"carrier-pigeon\""), std::string::npos) << refused.reason;
   settings.interface_number = 99;
   EXPECT_TRUE(explain_transports(settings).empty());
 }

@@ -146,7 +146,7 @@ Facts gather_facts(ptl_interface_t interface) {
     config_load();
     facts.open_problem = "PtlInit returned " + tools::return_code_name(code);
   }
-  facts.node.nid_choice = find_node_identity(config_string(ConfigKey::nid_interface)).reason;
+  facts.node.nid_choice = configured_node_identity().reason;
   facts.interfaces = gather_interfaces();
   facts.configuration = gather_configuration();
   if (code == PTL_OK) {

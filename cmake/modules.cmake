@@ -1,0 +1,34 @@
+# Modules: parts of the library that need other libraries. Each is loaded when it is used, so that
+# libportals itself needs nothing but the C and C++ run-time libraries (src/transport/module.h).
+
+find_package(PkgConfig QUIET)
+
+set(LINTEL_MODULES "")
+
+# lintel_add_module(<name> <imported target or library>...): libportals-<name>.so from src/<name>.
+function(lintel_add_module name)
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.cc")
+  add_library(portals-${name} MODULE ${sources})
+  target_include_directories(portals-${name} PRIVATE "${PROJECT_SOURCE_DIR}/include"
+                                                     "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(portals-${name} PRIVATE lintel_options ${ARGN})
+  set_target_properties(portals-${name} PROPERTIES PREFIX lib)
+  # Only the entry point is to be seen.
+  target_link_options(portals-${name} PRIVATE
+                      "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/module.map")
+  install(TARGETS portals-${name} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  set(LINTEL_MODULES
+      ${LINTEL_MODULES} ${name}
+      PARENT_SCOPE)
+endfunction()
+
+# Proof of the job key between nodes (PTL_JOB_KEY).
+if(PkgConfig_FOUND)
+  pkg_check_modules(LIBCRYPTO IMPORTED_TARGET libcrypto)
+endif()
+if(LIBCRYPTO_FOUND)
+  lintel_add_module(crypto PkgConfig::LIBCRYPTO)
+else()
+  message(STATUS "libcrypto (libssl-dev) not found: without the module crypto, PTL_JOB_KEY cannot be "
+                 "used on networks")
+endif()

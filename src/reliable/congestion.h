@@ -1,0 +1,45 @@
+// How much may be on the way to a peer: grows while frames arrive, shrinks with the share of frames
+// that are lost and with round trips that grow long (queues). Message path.
+//
+// Judged once per round trip. A loss of one per cent takes one per cent off the window, so that a bad
+// cable does not cost what a full switch does; a full switch loses much more, or shows as delay.
+#pragma once
+
+#include <cstdint>
+
+namespace lintel {
+
+class Congestion {
+ public:
+  // Round trips this much longer than the shortest mean a queue.
+  static constexpr uint64_t queue_delay_ns = 500'000;
+
+  // `most_bytes`: what the peer can take at once; `frame_bytes`: the cost of the largest frame.
+  void open(uint64_t most_bytes, uint32_t frame_bytes) noexcept;
+
+  [[nodiscard]] uint64_t window_bytes() const noexcept { return static_cast<uint64_t>(window_); }
+
+  void delivered(uint64_t bytes) noexcept;
+  void measured(uint64_t round_trip_ns, uint64_t now_ns) noexcept;
+  void lost(uint64_t bytes) noexcept { lost_in_round_ += bytes; }
+  void round_ended() noexcept;
+  // Nothing at all came back for a whole timeout.
+  void timed_out() noexcept;
+
+ private:
+  void shrink(double factor) noexcept;
+
+  double window_ = 0;
+  double threshold_ = 0;  // below it the window doubles in a round, above it grows by a frame
+  double most_ = 0;
+  double least_ = 0;
+  double frame_ = 0;
+  uint64_t delivered_in_round_ = 0;
+  uint64_t lost_in_round_ = 0;
+  uint64_t shortest_in_round_ns_ = UINT64_MAX;
+  uint64_t base_ns_ = UINT64_MAX;      // shortest round trip of this and the last period
+  uint64_t next_base_ns_ = UINT64_MAX;  // of this period
+  uint64_t period_end_ns_ = 0;
+};
+
+}  // namespace lintel

@@ -1,0 +1,110 @@
+// SipHash and the cookies made by it. Connection path.
+#include "reliable/cookie.h"
+
+#include <sys/random.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+namespace lintel {
+
+namespace {
+
+constexpr uint64_t period_ns = 10'000'000'000;
+
+struct SipState {
+  uint64_t v0, v1, v2, v3;
+  void rounds(int count) noexcept {
+    for (int i = 0; i < count; ++i) {
+      v0 += v1;
+      v1 = std::rotl(v1, 13) ^ v0;
+      v0 = std::rotl(v0, 32);
+      v2 += v3;
+      v3 = std::rotl(v3, 16) ^ v2;
+      v0 += v3;
+      v3 = std::rotl(v3, 21) ^ v0;
+      v2 += v1;
+      v1 = std::rotl(v1, 17) ^ v2;
+      v2 = std::rotl(v2, 32);
+    }
+  }
+  void absorb(uint64_t word) noexcept {
+    v3 ^= word;
+    rounds(2);
+    v0 ^= word;
+  }
+};
+
+}  // namespace
+
+uint64_t siphash(const uint64_t (&key)[2], const void* data, size_t bytes) noexcept {
+  SipState state{key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d,
+                 key[0] ^ 0x6c7967656e657261, key[1] ^ 0x7465646279746573};
+  const auto* from = static_cast<const unsigned char*>(data);
+  size_t left = bytes;
+  for (; left >= 8; left -= 8, from += 8) {
+    uint64_t word;
+    std::memcpy(&word, from, sizeof word);
+    state.absorb(word);
+  }
+  uint64_t last = uint64_t{bytes} << 56;
+  for (size_t i = 0; i < left; ++i) last |= uint64_t{from[i]} << (8 * i);
+  state.absorb(last);
+  state.v2 ^= 0xff;
+  state.rounds(4);
+  return state.v0 ^ state.v1 ^ state.v2 ^ state.v3;
+}
+
+bool fill_random(void* data, size_t bytes) noexcept {
+  auto* to = static_cast<unsigned char*>(data);
+  while (bytes != 0) {
+    const ssize_t got = getrandom(to, bytes, 0);
+    if (got > 0) {
+      to += got;
+      bytes -= static_cast<size_t>(got);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+uint64_t random_u64() noexcept {
+  uint64_t value = 0;
+  fill_random(&value, sizeof value);
+  return value;
+}
+
+CookieMaker::CookieMaker() noexcept : key_{} { fill_random(key_, sizeof key_); }
+
+uint64_t CookieMaker::make_for_period(const LinkAddress& from, const HandshakeBody& body,
+                                      uint64_t period) const noexcept {
+  struct {
+    LinkAddress from;
+    uint64_t period;
+    HandshakeBody body;
+  } input{};
+  static_assert(sizeof input == 32 + 8 + 112);
+  input.from = from;
+  input.period = period;
+  input.body = body;
+  // What only the later message carries.
+  input.body.cookie = 0;
+  std::memset(input.body.proof, 0, sizeof input.body.proof);
+  return siphash(key_, &input, sizeof input);
+}
+
+uint64_t CookieMaker::make(const LinkAddress& from, const HandshakeBody& body,
+                           uint64_t now_ns) const noexcept {
+  return make_for_period(from, body, now_ns / period_ns);
+}
+
+bool CookieMaker::is_good(uint64_t cookie, const LinkAddress& from, const HandshakeBody& body,
+                          uint64_t now_ns) const noexcept {
+  const uint64_t period = now_ns / period_ns;
+  return cookie == make_for_period(from, body, period) ||
+         cookie == make_for_period(from, body, period - 1);
+}
+
+}  // namespace lintel

@@ -1,0 +1,36 @@
+// Cookies: what a process gives to somebody who wants to connect, and wants back from there before it
+// keeps anything about him. They need no memory: a keyed hash of who asked, and when. Connection path.
+#pragma once
+
+#include <cstdint>
+
+#include "reliable/frame.h"
+#include "transport/packet_link.h"
+
+namespace lintel {
+
+class CookieMaker {
+ public:
+  // A random key.
+  CookieMaker() noexcept;
+
+  // For the handshake of `body` from that address; good for 10 to 20 seconds.
+  [[nodiscard]] uint64_t make(const LinkAddress& from, const HandshakeBody& body,
+                              uint64_t now_ns) const noexcept;
+  [[nodiscard]] bool is_good(uint64_t cookie, const LinkAddress& from, const HandshakeBody& body,
+                             uint64_t now_ns) const noexcept;
+
+ private:
+  [[nodiscard]] uint64_t make_for_period(const LinkAddress& from, const HandshakeBody& body,
+                                         uint64_t period) const noexcept;
+  uint64_t key_[2];
+};
+
+// SipHash-2-4 (Aumasson, Bernstein): a short keyed hash that cannot be forged without the key.
+[[nodiscard]] uint64_t siphash(const uint64_t (&key)[2], const void* data, size_t bytes) noexcept;
+
+// Unpredictable bytes from the kernel. False: it has none to give, which is so from the start or never.
+bool fill_random(void* data, size_t bytes) noexcept;
+[[nodiscard]] uint64_t random_u64() noexcept;
+
+}  // namespace lintel

@@ -1,0 +1,99 @@
+// From frames to messages, and up to the sink in bursts. Message path; the poller, no lock held.
+//
+// A message of one frame is handed up where the link put it: its payload is copied once, by the core,
+// to its final place. Only eager messages longer than a frame are put together in a buffer first.
+#include <cstring>
+
+#include "reliable/reliable_transport.h"
+
+namespace lintel {
+
+bool ReliableTransport::is_plausible(const Connection& connection,
+                                     const MessageHeader& header) const noexcept {
+  const unsigned kind = static_cast<unsigned>(header.kind);
+  const uint32_t most = header.kind == MessageKind::data ? connection.max_data_bytes : 0;
+  return kind - 1u < message_kinds - 1u && (header.flags & ~flag_known) == 0 &&
+         header.link_word <= std::max(most, max_eager_bytes);
+}
+
+ReliableTransport::Taken ReliableTransport::take_frame(MessageSink& sink, Connection& connection,
+                                                       uint8_t flags, const std::byte* body,
+                                                       uint32_t length,
+                                                       FrameBuffer* held) noexcept {
+  constexpr uint8_t whole = frame_first | frame_last;
+  if ((flags & whole) != whole) {
+    const Taken taken = take_fragment(sink, connection, flags, body, length);
+    if (taken == Taken::yes && held != nullptr) receive_pool_.release(held);
+    return taken;
+  }
+  MessageHeader header;
+  if (length < sizeof header || connection.assembly != nullptr) return Taken::malformed;
+  std::memcpy(&header, body, sizeof header);
+  if (!is_plausible(connection, header) || header.link_word != length - sizeof header)
+    return Taken::malformed;
+  add_to_batch(sink, connection, header, body + sizeof header, header.link_word, held,
+               &receive_pool_);
+  return Taken::yes;
+}
+
+ReliableTransport::Taken ReliableTransport::take_fragment(MessageSink& sink, Connection& connection,
+                                                          uint8_t flags, const std::byte* body,
+                                                          uint32_t length) noexcept {
+  MessageHeader header;
+  if ((flags & frame_first) != 0) {
+    if (length < sizeof header || connection.assembly != nullptr) return Taken::malformed;
+    std::memcpy(&header, body, sizeof header);
+    if (!is_plausible(connection, header) || header.link_word > max_eager_bytes)
+      return Taken::malformed;
+    connection.assembly = assembly_pool_.acquire(sizeof header + header.link_word);
+    if (connection.assembly == nullptr) return Taken::no_room;
+    connection.assembly->sequence = 0;  // bytes so far
+  }
+  FrameBuffer* const assembly = connection.assembly;
+  if (assembly == nullptr) return Taken::malformed;
+  uint32_t& filled = assembly->sequence;
+  if (length > assembly->length - filled) return Taken::malformed;
+  std::memcpy(assembly->data() + filled, body, length);
+  filled += length;
+  if ((flags & frame_last) == 0) return Taken::yes;
+  if (filled != assembly->length) return Taken::malformed;
+  connection.assembly = nullptr;
+  std::memcpy(&header, assembly->data(), sizeof header);
+  add_to_batch(sink, connection, header, assembly->data() + sizeof header, header.link_word,
+               assembly, &assembly_pool_);
+  return Taken::yes;
+}
+
+void ReliableTransport::add_to_batch(MessageSink& sink, Connection& connection,
+                                     const MessageHeader& header, const std::byte* payload,
+                                     uint32_t length, FrameBuffer* held,
+                                     FramePool* held_from) noexcept {
+  if (batch_.connection != &connection || batch_.count == delivery_burst) deliver_batch(sink);
+  batch_.connection = &connection;
+  batch_.messages[batch_.count++] = {header, payload, length};
+  if (held == nullptr) return;
+  batch_.held[batch_.held_count] = held;
+  batch_.held_from[batch_.held_count++] = held_from;
+}
+
+void ReliableTransport::announce(MessageSink& sink, Connection& connection) noexcept {
+  if (connection.announced) return;
+  connection.announced = true;
+  void* const context = sink.on_new_link(connection);
+  std::atomic_ref<void*> stored(connection.context);
+  if (stored.load(std::memory_order_acquire) != context)
+    stored.store(context, std::memory_order_release);
+}
+
+void ReliableTransport::deliver_batch(MessageSink& sink) noexcept {
+  if (batch_.count == 0) return;
+  announce(sink, *batch_.connection);
+  sink.on_messages(*batch_.connection, batch_.messages, batch_.count);
+  handed_up_ += batch_.count;
+  for (unsigned i = 0; i < batch_.held_count; ++i) batch_.held_from[i]->release(batch_.held[i]);
+  batch_.connection = nullptr;
+  batch_.count = 0;
+  batch_.held_count = 0;
+}
+
+}  // namespace lintel

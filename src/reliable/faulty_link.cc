@@ -1,0 +1,169 @@
+// Faults on demand. For tests.
+#include "reliable/faulty_link.h"
+
+#include <charconv>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "util/config.h"
+#include "util/log.h"
+
+namespace lintel {
+
+namespace {
+
+constexpr uint64_t most_overtaking = 4;
+
+// Copies the pieces one after the other.
+uint32_t flatten(const OutboundFrame& frame, std::byte* to) noexcept {
+  std::byte* end = to;
+  for (unsigned i = 0; i < frame.count; ++i) {
+    if (frame.pieces[i].length == 0) continue;
+    std::memcpy(end, frame.pieces[i].base, frame.pieces[i].length);
+    end += frame.pieces[i].length;
+  }
+  return static_cast<uint32_t>(end - to);
+}
+
+bool parse_probability(std::string_view text, double& value) noexcept {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() && value >= 0 && value <= 1;
+}
+
+}  // namespace
+
+bool Faults::parse(std::string_view text, Faults& faults, std::string& reason) {
+  faults = Faults{};
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    const std::string_view item = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    const size_t equals = std::min(item.find('='), item.size());
+    const std::string_view name = item.substr(0, equals);
+    const std::string_view value = equals < item.size() ? item.substr(equals + 1) : "";
+    bool good = false;
+    if (name == "drop") good = parse_probability(value, faults.drop);
+    if (name == "dup") good = parse_probability(value, faults.dup);
+    if (name == "reorder") good = parse_probability(value, faults.reorder);
+    if (name == "corrupt") good = parse_probability(value, faults.corrupt);
+    if (name == "seed") {
+      const auto [end, error] =
+          std::from_chars(value.data(), value.data() + value.size(), faults.seed);
+      good = error == std::errc{} && end == value.data() + value.size();
+    }
+    if (!good) {
+      reason = std::string(item);
+      return false;
+    }
+  }
+  return true;
+}
+
+std::unique_ptr<PacketLink> with_configured_faults(std::unique_ptr<PacketLink> link) {
+  Faults faults;
+  std::string reason;
+  const std::string& text = config_string(ConfigKey::faults);
+  if (!Faults::parse(text, faults, reason)) {
+    config_refuse(ConfigKey::faults,
+                  "drop, dup, reorder and corrupt with probabilities from 0 to 1, and seed, as in "
+                  "drop=0.01,seed=7");
+    return link;
+  }
+  if (!faults.any()) return link;
+  log_message(LogLevel::info, "%s: PTL_FAULTS=%s damages what is sent on purpose", link->name(),
+              text.c_str());
+  return std::make_unique<FaultyLink>(std::move(link), faults);
+}
+
+FaultyLink::FaultyLink(std::unique_ptr<PacketLink> link, const Faults& faults) noexcept
+    : link_(std::move(link)), faults_(faults), state_(faults.seed) {}
+
+FaultyLink::~FaultyLink() = default;
+
+// SplitMix64.
+uint64_t FaultyLink::roll() noexcept {
+  uint64_t z = state_ += 0x9e3779b97f4a7c15;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+  z = (z ^ z >> 27) * 0x94d049bb133111eb;
+  return z ^ z >> 31;
+}
+
+bool FaultyLink::happens(double probability) noexcept {
+  return probability > 0 &&
+         static_cast<double>(roll() >> 11) * 0x1p-53 < probability;
+}
+
+// The receiver must see what it would see of a bad cable, so nothing is reported to the sender.
+unsigned FaultyLink::send(const OutboundFrame* frames, unsigned count) noexcept {
+  const std::lock_guard guard(lock_);
+  for (unsigned i = 0; i < count; ++i) {
+    const OutboundFrame& frame = frames[i];
+    if (happens(faults_.drop)) {
+      ++counters_.dropped;
+    } else if (happens(faults_.corrupt)) {
+      ++counters_.corrupted;
+      corrupt(frame);
+    } else if (happens(faults_.reorder)) {
+      ++counters_.reordered;
+      hold(frame);
+    } else {
+      pass(frame);
+      if (happens(faults_.dup)) {
+        ++counters_.doubled;
+        pass(frame);
+      }
+    }
+    let_overtaken_go();
+  }
+  return count;
+}
+
+void FaultyLink::pass(const OutboundFrame& frame) noexcept {
+  static_cast<void>(link_->send(&frame, 1));
+}
+
+void FaultyLink::hold(const OutboundFrame& frame) noexcept {
+  for (Held& held : held_) {
+    if (held.length != 0) continue;
+    if (held.bytes == nullptr) held.bytes.reset(new (std::nothrow) std::byte[link_->mtu()]);
+    if (held.bytes == nullptr) break;
+    held.to = *frame.to;
+    held.length = flatten(frame, held.bytes.get());
+    held.overtaken_by = 1 + static_cast<unsigned>(roll() % most_overtaking);
+    return;
+  }
+  pass(frame);
+}
+
+void FaultyLink::let_overtaken_go() noexcept {
+  for (Held& held : held_) {
+    if (held.length == 0 || held.overtaken_by-- != 0) continue;
+    const Piece piece{held.bytes.get(), held.length};
+    pass({&held.to, &piece, 1});
+    held.length = 0;
+  }
+}
+
+// One bit anywhere.
+void FaultyLink::corrupt(const OutboundFrame& frame) noexcept {
+  if (scratch_ == nullptr) scratch_.reset(new (std::nothrow) std::byte[link_->mtu()]);
+  if (scratch_ == nullptr) return;
+  const uint32_t length = flatten(frame, scratch_.get());
+  if (length == 0) return;
+  const uint64_t bit = roll() % (uint64_t{length} * 8);
+  scratch_[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
+  const Piece piece{scratch_.get(), length};
+  pass({frame.to, &piece, 1});
+}
+
+FaultCounters FaultyLink::fault_counters() const noexcept {
+  const std::lock_guard guard(lock_);
+  return counters_;
+}
+
+std::string FaultyLink::describe() const {
+  return link_->describe() + ", with faults on purpose (PTL_FAULTS)";
+}
+
+}  // namespace lintel

@@ -1,0 +1,96 @@
+// A PacketLink that loses, doubles, reorders and damages the frames sent through it, on purpose and
+// deterministically (PTL_FAULTS). For tests; message path only where faults are asked for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "transport/packet_link.h"
+#include "util/spin_lock.h"
+
+namespace lintel {
+
+struct Faults {
+  double drop = 0;  // probabilities per frame
+  double dup = 0;
+  double reorder = 0;
+  double corrupt = 0;
+  uint64_t seed = 1;
+
+  [[nodiscard]] bool any() const noexcept { return drop + dup + reorder + corrupt > 0; }
+  // "drop=0.01,dup=0.01,reorder=0.02,corrupt=0.001,seed=7". False: `reason` names what is wrong.
+  [[nodiscard]] static bool parse(std::string_view text, Faults& faults, std::string& reason);
+};
+
+struct FaultCounters {
+  uint64_t dropped = 0;
+  uint64_t doubled = 0;
+  uint64_t reordered = 0;
+  uint64_t corrupted = 0;
+};
+
+class FaultyLink final : public PacketLink {
+ public:
+  FaultyLink(std::unique_ptr<PacketLink> link, const Faults& faults) noexcept;
+  ~FaultyLink() override;
+
+  [[nodiscard]] const char* name() const noexcept override { return link_->name(); }
+  [[nodiscard]] ProcessId id() const noexcept override { return link_->id(); }
+  [[nodiscard]] LinkAddress own_address() const noexcept override { return link_->own_address(); }
+  [[nodiscard]] uint32_t mtu() const noexcept override { return link_->mtu(); }
+  [[nodiscard]] uint64_t receive_capacity_bytes() const noexcept override {
+    return link_->receive_capacity_bytes();
+  }
+  [[nodiscard]] ResolveStatus resolve(ProcessId peer, Route& route,
+                                      std::string* reason) noexcept override {
+    return link_->resolve(peer, route, reason);
+  }
+  [[nodiscard]] bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override {
+    return link_->adopt(peer, from, route);
+  }
+  [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
+  [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override {
+    return link_->receive(frames, max);
+  }
+  [[nodiscard]] int descriptor() const noexcept override { return link_->descriptor(); }
+  [[nodiscard]] bool arm() noexcept override { return link_->arm(); }
+  void disarm() noexcept override { link_->disarm(); }
+  [[nodiscard]] unsigned take_unreachable(LinkAddress* addresses, unsigned max) noexcept override {
+    return link_->take_unreachable(addresses, max);
+  }
+  [[nodiscard]] LinkCounters counters() const noexcept override { return link_->counters(); }
+  [[nodiscard]] FaultCounters fault_counters() const noexcept;  // any thread
+  [[nodiscard]] std::string describe() const override;
+
+ private:
+  // A frame that others overtake.
+  struct Held {
+    LinkAddress to;
+    std::unique_ptr<std::byte[]> bytes;
+    uint32_t length = 0;
+    unsigned overtaken_by = 0;  // frames that still go first
+  };
+  static constexpr unsigned most_held = 8;
+
+  bool happens(double probability) noexcept;
+  uint64_t roll() noexcept;
+  void pass(const OutboundFrame& frame) noexcept;
+  void hold(const OutboundFrame& frame) noexcept;
+  void let_overtaken_go() noexcept;
+  void corrupt(const OutboundFrame& frame) noexcept;
+
+  std::unique_ptr<PacketLink> link_;
+  Faults faults_;
+  mutable SpinLock lock_;  // everything below
+  uint64_t state_;
+  Held held_[most_held];
+  std::unique_ptr<std::byte[]> scratch_;
+  FaultCounters counters_;
+};
+
+// The link itself, or one with the faults of PTL_FAULTS around it.
+[[nodiscard]] std::unique_ptr<PacketLink> with_configured_faults(std::unique_ptr<PacketLink> link);
+
+}  // namespace lintel

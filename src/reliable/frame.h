@@ -1,0 +1,121 @@
+// What the reliability layer puts on the wire (docs/network.md draws it). All numbers are in the
+// byte order of x86-64 and ARM64, little endian. Message path, except the handshake.
+//
+// Nothing in a frame is believed before check_frame() has found its check right, and before its
+// connection number names a connection and its source is that of the connection's peer.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/message.h"
+
+namespace lintel {
+
+static_assert(std::endian::native == std::endian::little, "frames are written as they lie in memory");
+
+// Bumped whenever a layout or a meaning below changes; frames of another version are dropped, and a
+// peer that wants to connect is told so.
+inline constexpr uint8_t frame_version = 1;
+
+enum class FrameType : uint8_t {
+  // The handshake, a HandshakeBody each: hello -> challenge -> connect -> accept, or refuse.
+  hello = 1,
+  challenge,
+  connect,
+  accept,
+  refuse,
+  // On a connection.
+  data,      // a message, or a fragment of one; numbered, repeated until acknowledged
+  datagram,  // a message that may be lost; not numbered
+  ack,       // acknowledges only; may carry more words of `selective`
+  probe,     // asks for an ack: is anybody there?
+  goodbye,   // the sender closes its end
+  // To a frame whose connection is not known here: a ResetBody.
+  reset,
+};
+inline constexpr unsigned frame_types = 12;
+
+// Bits of FrameHeader::flags.
+inline constexpr uint8_t frame_first = 0x01;      // data: begins with the message header
+inline constexpr uint8_t frame_last = 0x02;       // data: ends the message
+inline constexpr uint8_t frame_wants_ack = 0x04;  // do not delay the acknowledgement
+inline constexpr uint8_t frame_flags_known = 0x07;
+
+struct FrameHeader {
+  uint32_t check;  // CRC-32C of the body, then of the rest of this header; seeded per connection
+  uint8_t version;
+  FrameType type;
+  uint8_t flags;
+  uint8_t ack_delay;      // how long ago the newest acknowledged frame came, in units of 4 us
+  uint64_t connection;    // the receiver's number of the connection; hello, connect: 0
+  uint32_t sequence;      // data: the number of this frame
+  uint32_t acknowledged;  // every data frame before this number has arrived
+  uint64_t selective;     // bit i: so has the data frame `acknowledged` + 1 + i
+};
+static_assert(sizeof(FrameHeader) == 32 && offsetof(FrameHeader, connection) == 8 &&
+              offsetof(FrameHeader, selective) == 24);
+
+// In front of the payload of the first (or only) data frame of a message.
+inline constexpr uint32_t message_frame_overhead = sizeof(FrameHeader) + sizeof(MessageHeader);
+
+// More words of `selective` behind an ack: bits 64 and up.
+inline constexpr unsigned most_selective_words = 32;
+inline constexpr uint32_t selective_reach = 64 * (1 + most_selective_words);  // frames
+
+inline constexpr size_t nonce_bytes = 16;
+inline constexpr size_t proof_bytes = 32;  // HMAC-SHA-256
+
+enum class RefuseCause : uint8_t {
+  none = 0,
+  version,      // another version of frames or messages
+  job,          // one has a job key and the other none, or they differ
+  user,         // another user
+  no_room,      // too many connections
+};
+
+// The same in all frames of the handshake, so that an answer is never longer than its question.
+struct HandshakeBody {
+  uint64_t number;       // by which the sender wants to be called; challenge, refuse: 0
+  uint64_t incarnation;  // of the sending process
+  uint8_t nonce[nonce_bytes];
+  uint32_t from_nid, from_pid;
+  uint32_t to_nid, to_pid;
+  uint32_t uid;             // usage id of the sending process (spec 3.8)
+  uint32_t mtu;             // largest frame that the sender takes
+  uint64_t window_bytes;    // of frames on the way to it
+  uint32_t first_sequence;  // of its data frames
+  uint16_t message_version;
+  uint8_t authenticates;  // 1: it has a job key
+  RefuseCause cause;      // refuse only
+  uint64_t cookie;        // challenge: made by the target; connect: the same, given back
+  uint8_t proof[proof_bytes];  // connect, accept: of the job key; zero without
+};
+static_assert(sizeof(HandshakeBody) == 112 && offsetof(HandshakeBody, cookie) == 72 &&
+              offsetof(HandshakeBody, proof) == 80);
+
+struct ResetBody {
+  uint64_t number;  // as it stood in the frame that nobody knew
+  uint32_t nid, pid;  // of the process that does not know it
+};
+static_assert(sizeof(ResetBody) == 16);
+
+// For frames that do not belong to a connection yet.
+inline constexpr uint32_t handshake_seed = 0x4c4e544cu;
+
+// Of frames to the side that calls the connection `receiver`.
+[[nodiscard]] uint32_t connection_seed(uint64_t receiver, uint64_t sender) noexcept;
+
+// The check of a body; finish_check() adds the header.
+[[nodiscard]] uint32_t body_check(uint32_t seed, const void* body, size_t bytes) noexcept;
+// The value for FrameHeader::check.
+[[nodiscard]] uint32_t finish_check(uint32_t body_check, const FrameHeader& header) noexcept;
+[[nodiscard]] bool check_frame(uint32_t seed, const std::byte* frame, size_t bytes) noexcept;
+
+// Sequence numbers wrap: how far `a` is ahead of `b`.
+[[nodiscard]] inline int32_t sequence_distance(uint32_t a, uint32_t b) noexcept {
+  return static_cast<int32_t>(a - b);
+}
+
+}  // namespace lintel

@@ -1,0 +1,92 @@
+// Size classes over one reservation of memory. Message path, but for open().
+#include "reliable/frame_pool.h"
+
+#include <sys/mman.h>
+
+#include <mutex>
+#include <new>
+
+namespace lintel {
+
+namespace {
+
+constexpr uint32_t small_frame = 256;
+constexpr uint32_t medium_frame = 2048;
+constexpr unsigned share_of_memory[FramePool::size_classes] = {8, 4, 2};  // one nth
+
+constexpr uint64_t footprint(uint32_t capacity) noexcept {
+  return (sizeof(FrameBuffer) + capacity + 63) & ~uint64_t{63};
+}
+
+}  // namespace
+
+FramePool::~FramePool() {
+  if (memory_ != nullptr) munmap(memory_, memory_bytes_);
+}
+
+bool FramePool::open(uint32_t largest_frame, uint64_t memory_bytes) noexcept {
+  void* memory = mmap(nullptr, memory_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  memory_ = static_cast<std::byte*>(memory);
+  memory_bytes_ = memory_bytes;
+  capacity_[0] = small_frame;
+  capacity_[1] = largest_frame < medium_frame ? largest_frame : medium_frame;
+  capacity_[2] = largest_frame;
+  std::byte* from = memory_;
+  for (unsigned i = 0; i < size_classes; ++i) {
+    fresh_[i] = from;
+    from += memory_bytes / share_of_memory[i] & ~uint64_t{63};
+    end_[i] = from;
+  }
+  return true;
+}
+
+FrameBuffer* FramePool::take(unsigned size_class) noexcept {
+  FrameBuffer* buffer = free_[size_class];
+  if (buffer != nullptr) {
+    free_[size_class] = buffer->next;
+    return buffer;
+  }
+  const uint64_t bytes = footprint(capacity_[size_class]);
+  if (static_cast<uint64_t>(end_[size_class] - fresh_[size_class]) < bytes) return nullptr;
+  buffer = new (fresh_[size_class]) FrameBuffer;
+  fresh_[size_class] += bytes;
+  return buffer;
+}
+
+FrameBuffer* FramePool::acquire(uint32_t length) noexcept {
+  unsigned size_class = class_of(length);
+  std::lock_guard guard(lock_);
+  FrameBuffer* buffer = take(size_class);
+  while (buffer == nullptr && ++size_class < size_classes) buffer = take(size_class);
+  if (buffer == nullptr) return nullptr;
+  used_bytes_ += footprint(capacity_[size_class]);
+  *buffer = FrameBuffer{};
+  buffer->size_class = static_cast<uint8_t>(size_class);
+  buffer->length = length;
+  return buffer;
+}
+
+void FramePool::release_locked(FrameBuffer* buffer) noexcept {
+  used_bytes_ -= footprint(capacity_[buffer->size_class]);
+  buffer->next = free_[buffer->size_class];
+  free_[buffer->size_class] = buffer;
+}
+
+void FramePool::release(FrameBuffer* buffer) noexcept {
+  std::lock_guard guard(lock_);
+  release_locked(buffer);
+}
+
+void FramePool::release_chain(FrameBuffer* first) noexcept {
+  if (first == nullptr) return;
+  std::lock_guard guard(lock_);
+  while (first != nullptr) {
+    FrameBuffer* next = first->next;
+    release_locked(first);
+    first = next;
+  }
+}
+
+}  // namespace lintel

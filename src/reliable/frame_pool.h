@@ -1,0 +1,71 @@
+// Buffers for frames that are kept: sent and not yet acknowledged, or arrived ahead of others.
+// Message path: acquire() and release() take a spin lock and never call the system. Memory is
+// reserved at creation and touched when a buffer is used for the first time; all connections of a
+// transport share it, so that an idle connection holds none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "util/spin_lock.h"
+
+namespace lintel {
+
+struct alignas(16) FrameBuffer {
+  FrameBuffer* next = nullptr;
+  uint64_t sent_ns = 0;       // last transmission
+  uint64_t transmission = 0;  // its number; 0: not sent yet
+  uint32_t sequence = 0;
+  uint32_t length = 0;      // of the frame, with its header
+  uint32_t body_check = 0;  // see frame.h
+  uint8_t flags = 0;        // FrameHeader::flags
+  uint8_t size_class = 0;
+  bool acknowledged = false;  // selectively
+  bool lost = false;          // to be sent again
+  bool repeated = false;      // sent more than once: no measure of round trips
+
+  [[nodiscard]] std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
+};
+
+class FramePool {
+ public:
+  static constexpr unsigned size_classes = 3;
+
+  FramePool() = default;
+  FramePool(const FramePool&) = delete;
+  FramePool& operator=(const FramePool&) = delete;
+  ~FramePool();
+
+  // Set-up path. Frames of up to `largest_frame` bytes, in `memory_bytes` altogether: a part for
+  // each size, so that none is starved by what others once needed. False: the system refuses the
+  // address space.
+  [[nodiscard]] bool open(uint32_t largest_frame, uint64_t memory_bytes) noexcept;
+
+  // A buffer for a frame of `length` bytes, or nullptr when the memory is used up.
+  [[nodiscard]] FrameBuffer* acquire(uint32_t length) noexcept;
+  void release(FrameBuffer* buffer) noexcept;
+  // A chain through `next`.
+  void release_chain(FrameBuffer* first) noexcept;
+
+  [[nodiscard]] std::byte* memory() const noexcept { return memory_; }
+  [[nodiscard]] uint64_t memory_bytes() const noexcept { return memory_bytes_; }
+  [[nodiscard]] uint64_t used_bytes() const noexcept { return used_bytes_; }  // at some moment
+
+ private:
+  [[nodiscard]] unsigned class_of(uint32_t length) const noexcept {
+    return length <= capacity_[0] ? 0 : length <= capacity_[1] ? 1 : 2;
+  }
+  void release_locked(FrameBuffer* buffer) noexcept;
+  [[nodiscard]] FrameBuffer* take(unsigned size_class) noexcept;
+
+  SpinLock lock_;
+  std::byte* memory_ = nullptr;
+  uint64_t memory_bytes_ = 0;
+  uint64_t used_bytes_ = 0;
+  uint32_t capacity_[size_classes] = {};
+  std::byte* fresh_[size_classes] = {};  // from here on never used yet
+  std::byte* end_[size_classes] = {};
+  FrameBuffer* free_[size_classes] = {};
+};
+
+}  // namespace lintel

@@ -1,0 +1,215 @@
+// Receiving: bursts of frames, each checked before anything in it is believed. Message path.
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "reliable/reliable_transport.h"
+
+namespace lintel {
+
+unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
+  if (quiet_) {
+    if (!disturbed_.load(std::memory_order_acquire)) [[likely]]
+      return 0;
+    leave_quiet(settings_.clock());
+  }
+  InboundFrame frames[receive_burst];
+  const unsigned count = link_->receive(frames, std::min(budget, receive_burst));
+  const uint64_t now = settings_.clock();
+  handed_up_ = 0;
+  if (count != 0) {
+    last_frame_ns_ = now;
+    for (unsigned i = 0; i < count; ++i) handle_frame(sink, frames[i], now);
+    deliver_batch(sink);
+    settle_acknowledgements(now);
+  }
+  if (now >= earliest_timer_ns_.load(std::memory_order_relaxed)) run_timers(sink, now);
+  if (count == 0 && now - last_frame_ns_ > settings_.quiet_after_ns) [[unlikely]]
+    go_quiet(now);
+  // Frames without messages may have made room for what is queued.
+  return std::max(handed_up_, count != 0 ? 1u : 0u);
+}
+
+void ReliableTransport::handle_frame(MessageSink& sink, const InboundFrame& frame,
+                                     uint64_t now) noexcept {
+  FrameHeader header;
+  if (frame.length < sizeof header) {
+    counts_.malformed.add();
+    return;
+  }
+  std::memcpy(&header, frame.data, sizeof header);
+  if (header.version != frame_version || (header.flags & ~frame_flags_known) != 0) {
+    counts_.malformed.add();
+    return;
+  }
+  switch (header.type) {
+    case FrameType::data:
+    case FrameType::datagram:
+    case FrameType::ack:
+    case FrameType::probe:
+    case FrameType::goodbye:
+      handle_connection_frame(sink, frame, header, now);
+      return;
+    case FrameType::hello:
+    case FrameType::challenge:
+    case FrameType::connect:
+    case FrameType::accept:
+    case FrameType::refuse:
+      handle_handshake(sink, frame, header, now);
+      return;
+    case FrameType::reset:
+      handle_reset(sink, frame);
+      return;
+  }
+  counts_.malformed.add();
+}
+
+void ReliableTransport::handle_connection_frame(MessageSink& sink, const InboundFrame& frame,
+                                                const FrameHeader& header, uint64_t now) noexcept {
+  Connection* const connection = by_number(header.connection);
+  const ConnectionState state = connection == nullptr
+                                    ? ConnectionState::idle
+                                    : connection->state.load(std::memory_order_acquire);
+  if (state != ConnectionState::established || connection->number != header.connection) {
+    counts_.strangers.add();
+    // While it opens, data may overtake what establishes it; they are repeated.
+    const bool opens = state == ConnectionState::opening;
+    const bool expects_answer = header.type == FrameType::data || header.type == FrameType::probe;
+    if (!opens && expects_answer) send_reset(frame, header);
+    return;
+  }
+  if (!(*frame.from == connection->route.address)) {
+    counts_.strangers.add();
+    return;
+  }
+  if (!check_frame(connection->receive_seed, frame.data, frame.length)) {
+    counts_.damaged.add();
+    return;
+  }
+  if (!handle_acknowledgement(*connection, frame, header, now)) {
+    counts_.malformed.add();
+    return;
+  }
+  switch (header.type) {
+    case FrameType::data:
+      handle_data(sink, *connection, frame, header, now);
+      break;
+    case FrameType::datagram:
+      if (frame.length < message_frame_overhead ||
+          take_frame(sink, *connection, frame_first | frame_last, frame.data + sizeof header,
+                     frame.length - sizeof header, nullptr) != Taken::yes)
+        counts_.malformed.add();
+      else
+        counts_.datagrams_received.add();
+      break;
+    case FrameType::probe:
+      connection->ack_now = true;
+      touch(*connection);
+      break;
+    case FrameType::goodbye:
+      deliver_batch(sink);
+      fail(sink, *connection, "it has closed its interface");
+      break;
+    default:
+      break;
+  }
+}
+
+// What the frame says about ours. False: it acknowledges what was never sent.
+bool ReliableTransport::handle_acknowledgement(Connection& connection, const InboundFrame& frame,
+                                               const FrameHeader& header, uint64_t now) noexcept {
+  uint64_t words[1 + most_selective_words];
+  words[0] = header.selective;
+  size_t count = 1;
+  if (header.type == FrameType::ack) {
+    const size_t bytes = frame.length - sizeof header;
+    if (bytes > most_selective_words * sizeof(uint64_t) || bytes % sizeof(uint64_t) != 0)
+      return false;
+    std::memcpy(words + 1, frame.data + sizeof header, bytes);
+    count += bytes / sizeof(uint64_t);
+  }
+  const std::lock_guard guard(connection.lock);
+  connection.last_heard_ns = now;
+  connection.waiting_since_ns = 0;
+  connection.unreachable_hints = 0;
+  const SendWindow::Acknowledged result = connection.send.acknowledge(
+      header.acknowledged, {words, count}, uint64_t{header.ack_delay} * 4096, now);
+  send_pool_.release_chain(result.released);
+  if (connection.send.can_send())
+    transmit(connection, now);
+  else if (connection.send.in_flight_bytes() != 0)
+    connection.waiting_since_ns = now;
+  return result.valid;
+}
+
+void ReliableTransport::handle_data(MessageSink& sink, Connection& connection,
+                                    const InboundFrame& frame, const FrameHeader& header,
+                                    uint64_t now) noexcept {
+  touch(connection);
+  if ((header.flags & frame_wants_ack) != 0) connection.ack_now = true;
+  switch (connection.receive.place_of(header.sequence)) {
+    case ReceiveWindow::Place::next:
+      break;
+    case ReceiveWindow::Place::early:
+      keep_early(connection, frame, header);
+      return;
+    case ReceiveWindow::Place::duplicate:
+      counts_.duplicates.add();
+      connection.ack_now = true;  // the sender does not know that it came
+      return;
+    case ReceiveWindow::Place::beyond:
+      counts_.dropped_for_room.add();
+      return;
+  }
+  Taken taken = take_frame(sink, connection, header.flags, frame.data + sizeof header,
+                           frame.length - sizeof header, nullptr);
+  FrameBuffer* early = nullptr;
+  while (taken == Taken::yes) {
+    {
+      const std::lock_guard guard(connection.lock);
+      connection.receive.advance();
+      early = connection.receive.take_expected();
+      if (early == nullptr) {
+        connection.newest_arrival_ns = now;
+        connection.unacknowledged_bytes +=
+            static_cast<uint32_t>(frame.length + SendWindow::frame_charge);
+        return;
+      }
+    }
+    taken = take_frame(sink, connection, early->flags, early->data() + sizeof header,
+                       early->length - sizeof header, early);
+  }
+  if (taken == Taken::malformed) {
+    if (early != nullptr) receive_pool_.release(early);
+    counts_.malformed.add();
+    fail(sink, connection, "it sent a message that makes no sense");
+    return;
+  }
+  // No room for a message of several frames: this one comes again.
+  counts_.dropped_for_room.add();
+  if (early == nullptr) return;
+  const std::lock_guard guard(connection.lock);
+  connection.receive.put_back(early);
+}
+
+void ReliableTransport::keep_early(Connection& connection, const InboundFrame& frame,
+                                   const FrameHeader& header) noexcept {
+  counts_.early.add();
+  connection.ack_now = true;  // tells the sender that something is missing
+  // No sender goes beyond the window that it was told.
+  const uint64_t most_bytes = link_->receive_capacity_bytes() + link_->mtu();
+  FrameBuffer* const copy = connection.receive.early_bytes() + frame.length > most_bytes
+                                ? nullptr
+                                : receive_pool_.acquire(frame.length);
+  if (copy == nullptr) {
+    counts_.dropped_for_room.add();
+    return;
+  }
+  std::memcpy(copy->data(), frame.data, frame.length);
+  copy->sequence = header.sequence;
+  copy->flags = header.flags;
+  const std::lock_guard guard(connection.lock);
+  connection.receive.keep(copy);
+}
+
+}  // namespace lintel

@@ -1,0 +1,98 @@
+// Opening and closing, and what one can see. Set-up path.
+#include "reliable/reliable_transport.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "util/crc32c.h"
+#include "util/log.h"
+
+namespace lintel {
+
+namespace {
+// Eager messages of several frames under way at once, of all peers.
+constexpr uint64_t most_assemblies = 512;
+}  // namespace
+
+std::unique_ptr<ReliableTransport> ReliableTransport::open(std::unique_ptr<PacketLink> link,
+                                                           const ReliableSettings& settings,
+                                                           std::string& reason) {
+  std::unique_ptr<ReliableTransport> transport(
+      new ReliableTransport(std::move(link), settings));
+  uint64_t random = 0;
+  if (!fill_random(&random, sizeof random)) {
+    reason = "the kernel gives no random numbers (getrandom), which connections need";
+    return nullptr;
+  }
+  if (!transport->proof_.open(settings.job_key, reason)) return nullptr;
+  if (!transport->open_pools()) {
+    reason = "no address space for its buffers (ulimit -v?)";
+    return nullptr;
+  }
+  return transport;
+}
+
+ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
+                                     const ReliableSettings& settings)
+    : link_(std::move(link)),
+      settings_(settings),
+      capabilities_{link_->name(), max_eager_bytes, max_eager_bytes, false, max_eager_bytes},
+      own_id_(link_->id()),
+      incarnation_(random_u64()) {}
+
+bool ReliableTransport::open_pools() {
+  const uint32_t frame = std::max(link_->mtu(), PacketLink::least_mtu);
+  const uint64_t half = settings_.memory_bytes / 2;
+  if (!send_pool_.open(frame, half) || !receive_pool_.open(frame, half) ||
+      !assembly_pool_.open(sizeof(MessageHeader) + max_eager_bytes,
+                           2 * most_assemblies * (sizeof(MessageHeader) + max_eager_bytes + 128)) ||
+      !connections_.open(settings_.most_connections))
+    return false;
+  link_->offer_memory(send_pool_.memory(), send_pool_.memory_bytes());
+  return true;
+}
+
+// Peers learn that nobody is here any more; one that does not get the message finds out by asking.
+ReliableTransport::~ReliableTransport() {
+  watch_.stop();
+  const uint64_t now = settings_.clock();
+  for (const auto& [key, connection] : table_) {
+    if (connection->state.load(std::memory_order_acquire) != ConnectionState::established) continue;
+    const std::lock_guard guard(connection->lock);
+    send_ack(*connection, FrameType::goodbye, now);
+  }
+}
+
+size_t ReliableTransport::connections() const {
+  const std::lock_guard guard(mutex_);
+  return table_.size();
+}
+
+ReliableCounters ReliableTransport::counters() const noexcept {
+  const auto get = [](const Count& count) { return count.value.load(std::memory_order_relaxed); };
+  ReliableCounters sum;
+  sum.data_frames_sent = get(counts_.data_frames_sent);
+  sum.retransmissions = get(counts_.retransmissions);
+  sum.timeouts = get(counts_.timeouts);
+  sum.datagrams_sent = get(counts_.datagrams_sent);
+  sum.datagrams_received = get(counts_.datagrams_received);
+  sum.acks_sent = get(counts_.acks_sent);
+  sum.duplicates = get(counts_.duplicates);
+  sum.early = get(counts_.early);
+  sum.dropped_for_room = get(counts_.dropped_for_room);
+  sum.damaged = get(counts_.damaged);
+  sum.malformed = get(counts_.malformed);
+  sum.strangers = get(counts_.strangers);
+  sum.resets_received = get(counts_.resets_received);
+  sum.handshakes_refused = get(counts_.handshakes_refused);
+  sum.connections_opened = get(counts_.connections_opened);
+  sum.connections_failed = get(counts_.connections_failed);
+  return sum;
+}
+
+std::string ReliableTransport::describe() const {
+  return link_->describe() + ", " + crc32c_method() + "; " + proof_.describe();
+}
+
+}  // namespace lintel

@@ -1,0 +1,100 @@
+// The sending half of a connection: frames in the order of their numbers, from the oldest that is not
+// acknowledged to the newest that was not sent yet; which of them may go, which are lost.
+// Message path; the connection's lock is held. Knows no link and no clock.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "reliable/congestion.h"
+#include "reliable/frame_pool.h"
+#include "reliable/round_trip.h"
+
+namespace lintel {
+
+class SendWindow {
+ public:
+  // What a frame costs on the way, beside its bytes: buffers keep records, too.
+  static constexpr uint32_t frame_charge = 640;
+  [[nodiscard]] static uint64_t charge_of(const FrameBuffer& frame) noexcept {
+    return frame.length + frame_charge;
+  }
+
+  void open(uint32_t first_sequence, uint64_t peer_window_bytes, uint32_t mtu,
+            uint64_t shortest_timeout_ns) noexcept;
+  // Everything that is queued, for the pool; the window is empty afterwards.
+  [[nodiscard]] FrameBuffer* take_all() noexcept;
+
+  // Puts a frame behind all others and gives it its number.
+  void append(FrameBuffer* frame) noexcept;
+
+  // Up to `max` frames that may be sent now: lost ones first. They stay in the window. `exhausted`:
+  // more waits, but not before something is acknowledged.
+  [[nodiscard]] unsigned collect(FrameBuffer** frames, unsigned max, bool& exhausted) noexcept;
+  // The first `count` of those were sent.
+  void mark_sent(FrameBuffer* const* frames, unsigned count, uint64_t now_ns) noexcept;
+
+  struct Acknowledged {
+    FrameBuffer* released = nullptr;  // for the pool
+    unsigned newly_lost = 0;
+    bool valid = false;   // false: acknowledges what was never sent
+    bool progress = false;
+  };
+  // An acknowledgement: all before `acknowledged`, and of those behind it the ones whose bits are
+  // set in `selective`, beginning with `acknowledged` + 1.
+  [[nodiscard]] Acknowledged acknowledge(uint32_t acknowledged, std::span<const uint64_t> selective,
+                                         uint64_t ack_delay_ns, uint64_t now_ns) noexcept;
+
+  // When something must be done if no acknowledgement comes; UINT64_MAX: never.
+  [[nodiscard]] uint64_t deadline_ns() const noexcept;
+  // At the deadline: everything on the way counts as lost.
+  void time_out(uint64_t now_ns) noexcept;
+
+  [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
+  [[nodiscard]] uint32_t queued_frames() const noexcept { return queued_frames_; }
+  [[nodiscard]] uint32_t unsent_frames() const noexcept { return unsent_frames_; }
+  [[nodiscard]] uint64_t unsent_bytes() const noexcept { return unsent_bytes_; }
+  [[nodiscard]] uint64_t queued_bytes() const noexcept { return queued_bytes_; }
+  [[nodiscard]] uint64_t in_flight_bytes() const noexcept { return in_flight_; }
+  [[nodiscard]] uint64_t window_bytes() const noexcept { return congestion_.window_bytes(); }
+  [[nodiscard]] uint64_t peer_window_bytes() const noexcept { return peer_window_; }
+  [[nodiscard]] bool can_send() const noexcept {
+    return lost_frames_ != 0 || unsent_ != nullptr;
+  }
+  [[nodiscard]] const RoundTrip& round_trip() const noexcept { return round_trip_; }
+
+ private:
+  // A frame is lost when one sent this much later has arrived: networks reorder a little.
+  static constexpr uint64_t reordering_frames = 3;
+
+  FrameBuffer* release_before(uint32_t acknowledged, Acknowledged& result,
+                              const FrameBuffer*& newest) noexcept;
+  void mark_selective(uint32_t acknowledged, std::span<const uint64_t> selective,
+                      Acknowledged& result, const FrameBuffer*& newest) noexcept;
+  void find_losses(Acknowledged& result) noexcept;
+  void note_delivered(FrameBuffer& frame) noexcept;
+
+  FrameBuffer* head_ = nullptr;
+  FrameBuffer* tail_ = nullptr;
+  FrameBuffer* unsent_ = nullptr;  // the first that was never sent
+  uint64_t queued_bytes_ = 0;
+  uint64_t unsent_bytes_ = 0;
+  uint64_t in_flight_ = 0;  // charges of frames sent and neither acknowledged nor lost
+  uint64_t peer_window_ = 0;
+  uint64_t transmissions_ = 0;       // numbers every sending of a frame
+  uint64_t newest_delivered_ = 0;    // the highest such number that is known to have arrived
+  uint64_t timer_start_ns_ = 0;      // last sending into an empty network, or last progress
+  uint32_t queued_frames_ = 0;
+  uint32_t unsent_frames_ = 0;
+  uint32_t lost_frames_ = 0;
+  uint32_t next_sequence_ = 0;
+  uint32_t unsent_sequence_ = 0;  // the lowest that was never sent
+  uint32_t acknowledged_ = 0;
+  uint32_t round_end_ = 0;  // when this is acknowledged, a round trip has passed
+  uint32_t selectively_acknowledged_ = 0;  // frames in the window that are
+  unsigned timeouts_in_a_row_ = 0;
+  RoundTrip round_trip_;
+  Congestion congestion_;
+};
+
+}  // namespace lintel

@@ -1,0 +1,172 @@
+// Timers: retransmission, delayed acknowledgements, attempts to connect; and peers that fall silent.
+// Message path for list(); the rest is reached when a timer is due.
+//
+// Connections with a timer are on a list of the poller's. Whoever sets one from another thread hands
+// the connection over through a stack without locks, and wakes the poller if it would sleep too long.
+#include <algorithm>
+#include <mutex>
+
+#include "reliable/reliable_transport.h"
+#include "util/log.h"
+
+namespace lintel {
+
+namespace {
+
+// The network says that nobody listens there. The peer may be about to start, and the word may be
+// forged: only after this long, and this many, without a sign of life.
+constexpr uint64_t believe_unreachable_ns = 1'000'000'000;
+constexpr unsigned believe_unreachable_hints = 4;
+
+}  // namespace
+
+void ReliableTransport::list(Connection& connection, uint64_t at_ns) noexcept {
+  if (!connection.listed) {
+    connection.listed = true;
+    Connection* head = newly_listed_.load(std::memory_order_relaxed);
+    do {
+      connection.next_listed = head;
+    } while (!newly_listed_.compare_exchange_weak(head, &connection, std::memory_order_release,
+                                                  std::memory_order_relaxed));
+  }
+  uint64_t earliest = earliest_timer_ns_.load(std::memory_order_relaxed);
+  while (at_ns < earliest) {
+    if (!earliest_timer_ns_.compare_exchange_weak(earliest, at_ns, std::memory_order_seq_cst))
+      continue;
+    // The poller may have gone quiet or to sleep without knowing of this one.
+    if (!disturbed_.load(std::memory_order_relaxed))
+      disturbed_.store(true, std::memory_order_release);
+    if (doorbell_ != nullptr) doorbell_->ring_if_sleeping();
+    return;
+  }
+}
+
+void ReliableTransport::adopt_listed() noexcept {
+  Connection* added = newly_listed_.exchange(nullptr, std::memory_order_acquire);
+  while (added != nullptr) {
+    Connection* const next = added->next_listed;
+    added->next_listed = active_;
+    active_ = added;
+    added = next;
+  }
+}
+
+void ReliableTransport::run_timers(MessageSink& sink, uint64_t now) noexcept {
+  take_unreachable_hints(now);
+  // Whoever sets a timer from here on lowers this again.
+  earliest_timer_ns_.exchange(UINT64_MAX, std::memory_order_seq_cst);
+  adopt_listed();
+  uint64_t earliest = UINT64_MAX;
+  Connection** link = &active_;
+  while (Connection* const connection = *link) {
+    const char* failure = nullptr;
+    uint64_t next = UINT64_MAX;
+    {
+      const std::lock_guard guard(connection->lock);
+      next = run_timers_of(*connection, now, failure);
+      if (next == UINT64_MAX && failure == nullptr) {
+        *link = connection->next_listed;
+        connection->listed = false;
+      }
+    }
+    if (failure != nullptr) {
+      fail(sink, *connection, failure);
+      next = now;  // comes off the list at the next look
+    }
+    if (next != UINT64_MAX) link = &connection->next_listed;
+    earliest = std::min(earliest, next);
+  }
+  uint64_t current = earliest_timer_ns_.load(std::memory_order_relaxed);
+  while (earliest < current &&
+         !earliest_timer_ns_.compare_exchange_weak(current, earliest, std::memory_order_seq_cst)) {
+  }
+}
+
+// Lock held.
+uint64_t ReliableTransport::run_timers_of(Connection& connection, uint64_t now,
+                                          const char*& failure) noexcept {
+  const uint64_t waited_ns =
+      connection.waiting_since_ns != 0 ? now - connection.waiting_since_ns : 0;
+  const bool believes_unreachable = connection.unreachable_hints >= believe_unreachable_hints &&
+                                    now - connection.hinted_since_ns > believe_unreachable_ns;
+  switch (connection.state.load(std::memory_order_relaxed)) {
+    case ConnectionState::idle:
+    case ConnectionState::failed:
+      return UINT64_MAX;
+    case ConnectionState::opening: {
+      Opening& opening = *connection.opening;
+      if (opening.unreachable || believes_unreachable) {
+        failure = "no such process there";
+      } else if (now - opening.started_ns > settings_.peer_timeout_ns) {
+        failure = "it does not answer";
+      } else if (now >= opening.next_attempt_ns) {
+        attempt_opening(connection, now);
+      }
+      return opening.next_attempt_ns;
+    }
+    case ConnectionState::established:
+      break;
+  }
+  if (now >= connection.ack_deadline_ns) send_ack(connection, FrameType::ack, now);
+  if (now >= connection.send.deadline_ns()) {
+    if (waited_ns > settings_.peer_timeout_ns) {
+      failure = "it has not answered for the time that PTL_NETWORK_TIMEOUT_MS allows";
+      return UINT64_MAX;
+    }
+    if (believes_unreachable) {
+      failure = "its process is gone";
+      return UINT64_MAX;
+    }
+    counts_.timeouts.add();
+    connection.send.time_out(now);
+    transmit(connection, now);
+  } else if (now >= connection.retry_ns) {
+    connection.retry_ns = UINT64_MAX;
+    if (connection.send.can_send()) transmit(connection, now);
+  }
+  return std::min({connection.ack_deadline_ns, connection.retry_ns, connection.send.deadline_ns()});
+}
+
+// Peers that owe an answer at a higher level: is anybody there?
+void ReliableTransport::check_peers(MessageSink& sink, Link* const* watch,
+                                    unsigned count) noexcept {
+  const uint64_t now = settings_.clock();
+  for (unsigned i = 0; i < count; ++i) {
+    auto& connection = static_cast<Connection&>(*watch[i]);
+    bool silent = false;
+    {
+      const std::lock_guard guard(connection.lock);
+      if (connection.state.load(std::memory_order_relaxed) != ConnectionState::established ||
+          connection.send.in_flight_bytes() != 0 || now - connection.last_heard_ns < settings_.peer_timeout_ns / 16)
+        continue;
+      if (connection.waiting_since_ns == 0) connection.waiting_since_ns = now;
+      silent = now - connection.waiting_since_ns > settings_.peer_timeout_ns;
+      if (!silent) send_ack(connection, FrameType::probe, now);
+    }
+    if (silent) fail(sink, connection, "it has not answered for the time that PTL_NETWORK_TIMEOUT_MS allows");
+  }
+}
+
+void ReliableTransport::fail(MessageSink& sink, Connection& connection, const char* why) noexcept {
+  if (batch_.connection == &connection) deliver_batch(sink);
+  FrameBuffer* unsent = nullptr;
+  FrameBuffer* early = nullptr;
+  {
+    const std::lock_guard guard(connection.lock);
+    if (connection.state.load(std::memory_order_relaxed) == ConnectionState::failed) return;
+    connection.state.store(ConnectionState::failed, std::memory_order_release);
+    unsent = connection.send.take_all();
+    early = connection.receive.take_all();
+    connection.opening.reset();
+  }
+  send_pool_.release_chain(unsent);
+  receive_pool_.release_chain(early);
+  if (connection.assembly != nullptr) assembly_pool_.release(connection.assembly);
+  connection.assembly = nullptr;
+  counts_.connections_failed.add();
+  log_message(LogLevel::info, "%s: the connection with nid 0x%08x pid %u ends: %s", link_->name(),
+              connection.peer.nid, connection.peer.pid, why);
+  sink.on_peer_failed(connection);
+}
+
+}  // namespace lintel

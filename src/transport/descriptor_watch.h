@@ -1,0 +1,53 @@
+// A thread that waits for descriptors and rings the doorbell of the poller. The poller sleeps on a
+// futex, which processes of this node can ring but the network cannot; and while it polls, a network
+// that is quiet need not be asked with a system call each time.
+// Set-up path for start() and stop(); enable() and disable() make one system call and belong to the
+// path into sleep.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "transport/doorbell.h"
+
+namespace lintel {
+
+class DescriptorWatch {
+ public:
+  DescriptorWatch() = default;
+  DescriptorWatch(const DescriptorWatch&) = delete;
+  DescriptorWatch& operator=(const DescriptorWatch&) = delete;
+  ~DescriptorWatch() { stop(); }
+
+  // When `descriptor` becomes readable while enabled, sets `noticed` and rings `doorbell` if somebody
+  // sleeps there. False: `reason` says why not.
+  [[nodiscard]] bool start(int descriptor, std::atomic<bool>& noticed, Doorbell& doorbell,
+                           std::string& reason) noexcept;
+  // Idempotent.
+  void stop() noexcept;
+  [[nodiscard]] bool running() const noexcept { return running_; }
+
+  // The poller. Enabled, the watch notices once, then is disabled again by itself. A descriptor that
+  // is readable already is noticed at once.
+  void enable() noexcept;
+  void disable() noexcept;
+
+ private:
+  static void* entry(void* self) noexcept;
+  void run() noexcept;
+  void set_interest(uint32_t events) noexcept;
+
+  int descriptor_ = -1;
+  int epoll_ = -1;
+  int stop_event_ = -1;
+  std::atomic<bool>* noticed_ = nullptr;
+  Doorbell* doorbell_ = nullptr;
+  std::atomic<bool> enabled_{false};
+  bool running_ = false;
+  pthread_t thread_{};
+};
+
+}  // namespace lintel

@@ -1,0 +1,180 @@
+// Opening the socket, its port and its buffers; routes to peers. Set-up and connection path.
+#include <netinet/udp.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "portals4.h"
+#include "udp/udp_link.h"
+#include "util/log.h"
+
+namespace lintel {
+
+namespace {
+
+// Frames over the loopback could be longer; beyond this nothing is gained.
+constexpr uint32_t largest_frame = 32 * 1024;
+constexpr uint32_t largest_payload = 65507;
+constexpr uint32_t joined_bytes = 65536;
+constexpr int wanted_buffer_bytes = 4 << 20;
+// Pids that PTL_PID_ANY may give: small numbers are left to those who choose their own.
+constexpr uint32_t first_free_pid = 16384;
+constexpr uint32_t last_free_pid = 31000;  // ports below those that the kernel gives out itself
+
+std::string error_text(const char* what) { return std::string(what) + ": " + strerror(errno); }
+
+uint32_t ip_and_udp_bytes(bool ipv6) noexcept { return ipv6 ? 40 + 8 : 20 + 8; }
+
+int set_option(int socket, int level, int name, int value) noexcept {
+  return setsockopt(socket, level, name, &value, sizeof value);
+}
+
+}  // namespace
+
+UdpLink::Status UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& result,
+                              std::string& reason) {
+  if (!settings.host.found) {
+    reason = settings.host.reason;
+    return Status::failed;
+  }
+  std::unique_ptr<UdpLink> link(new UdpLink);
+  link->host_ = settings.host;
+  link->id_.nid = settings.host.nid;
+  const uint32_t wanted = settings.frame_bytes == 0
+                              ? largest_frame
+                              : std::min(settings.frame_bytes, largest_payload);
+  link->mtu_ = std::max(wanted, least_mtu);
+  if (!link->open_socket(reason)) return Status::failed;
+
+  Status status = Status::pid_in_use;
+  if (settings.pid != PTL_PID_ANY) {
+    status = link->bind_pid(settings.pid, reason);
+  } else {
+    const uint32_t range = last_free_pid - first_free_pid;
+    const auto start = static_cast<uint32_t>(getpid());
+    for (uint32_t i = 0; i < range && status == Status::pid_in_use; ++i)
+      status = link->bind_pid(first_free_pid + (start + i) % range, reason);
+  }
+  if (status == Status::opened) result = std::move(link);
+  return status;
+}
+
+bool UdpLink::open_socket(std::string& reason) noexcept {
+  socket_ = socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (socket_ < 0) {
+    reason = error_text("socket");
+    return false;
+  }
+  const int level = host_.ipv6 ? static_cast<int>(IPPROTO_IPV6) : static_cast<int>(IPPROTO_IP);
+  // Tells of ports where nobody listens.
+  set_option(socket_, level, host_.ipv6 ? IPV6_RECVERR : IP_RECVERR, 1);
+  // A path that turns out to be narrower than the route fragments, rather than losing everything.
+  set_option(socket_, level, host_.ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
+             host_.ipv6 ? IPV6_PMTUDISC_DONT : IP_PMTUDISC_DONT);
+  joins_ = set_option(socket_, SOL_UDP, UDP_GRO, 1) == 0;
+  // Asks for nothing, but fails where the kernel knows nothing of it.
+  segments_ = set_option(socket_, SOL_UDP, UDP_SEGMENT, 0) == 0;
+  set_buffers();
+  buffer_bytes_ = joins_ ? joined_bytes : (mtu_ + 63) & ~63u;
+  void* memory = mmap(nullptr, buffer_bytes_ * largest_receive, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    reason = "no memory";
+    return false;
+  }
+  buffers_ = static_cast<std::byte*>(memory);
+  return true;
+}
+
+// As large as the administrator permits (net.core.rmem_max, wmem_max); root may go beyond.
+void UdpLink::set_buffers() noexcept {
+  if (set_option(socket_, SOL_SOCKET, SO_RCVBUFFORCE, wanted_buffer_bytes) != 0)
+    set_option(socket_, SOL_SOCKET, SO_RCVBUF, wanted_buffer_bytes);
+  if (set_option(socket_, SOL_SOCKET, SO_SNDBUFFORCE, wanted_buffer_bytes) != 0)
+    set_option(socket_, SOL_SOCKET, SO_SNDBUF, wanted_buffer_bytes);
+  int granted = 0;
+  socklen_t length = sizeof granted;
+  getsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &granted, &length);
+  // The kernel counts its own records too, and doubles what was asked for to make up for that.
+  capacity_ = std::max<uint64_t>(static_cast<uint64_t>(granted) / 2, mtu_);
+}
+
+UdpLink::Status UdpLink::bind_pid(uint32_t pid, std::string& reason) noexcept {
+  const LinkAddress address = udp_address_of(host_, {host_.nid, pid});
+  id_.pid = pid;
+  if (bind(socket_, reinterpret_cast<const sockaddr*>(address.bytes.data()),
+           udp_address_bytes(host_)) == 0)
+    return Status::opened;
+  reason = error_text(("bind " + udp_address_text(address)).c_str());
+  return errno == EADDRINUSE ? Status::pid_in_use : Status::failed;
+}
+
+UdpLink::~UdpLink() {
+  if (socket_ >= 0) close(socket_);
+  if (buffers_ != nullptr) munmap(buffers_, buffer_bytes_ * largest_receive);
+}
+
+// What goes to an address of this very node passes the loopback, whose frames are long.
+uint32_t UdpLink::route_mtu(const LinkAddress& to) const noexcept {
+  const int probe = socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (probe < 0) return 0;
+  int mtu = 0;
+  socklen_t length = sizeof mtu;
+  const bool known =
+      connect(probe, reinterpret_cast<const sockaddr*>(to.bytes.data()),
+              udp_address_bytes(host_)) == 0 &&
+      getsockopt(probe, host_.ipv6 ? static_cast<int>(IPPROTO_IPV6) : static_cast<int>(IPPROTO_IP),
+                 host_.ipv6 ? IPV6_MTU : IP_MTU, &mtu, &length) == 0;
+  close(probe);
+  if (!known || mtu <= 0) return 0;
+  const auto bytes = static_cast<uint32_t>(mtu);
+  const uint32_t overhead = ip_and_udp_bytes(host_.ipv6);
+  return bytes < least_mtu + overhead ? least_mtu : std::min(bytes - overhead, mtu_);
+}
+
+ResolveStatus UdpLink::resolve(ProcessId peer, Route& route, std::string* reason) noexcept {
+  route.address = udp_address_of(host_, peer);
+  route.mtu = route_mtu(route.address);
+  if (route.mtu != 0) return ResolveStatus::resolved;
+  if (reason != nullptr) {
+    const int error = errno;
+    try {
+      *reason = "no route to " + udp_address_text(route.address) + " (" + strerror(error) + ")";
+    } catch (...) {
+      reason->clear();
+    }
+  }
+  return ResolveStatus::unreachable;
+}
+
+bool UdpLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept {
+  return resolve(peer, route, nullptr) == ResolveStatus::resolved && route.address == from;
+}
+
+LinkCounters UdpLink::counters() const noexcept {
+  LinkCounters sum;
+  sum.frames_sent = frames_sent_.load(std::memory_order_relaxed);
+  sum.bytes_sent = bytes_sent_.load(std::memory_order_relaxed);
+  sum.frames_received = frames_received_.load(std::memory_order_relaxed);
+  sum.bytes_received = bytes_received_.load(std::memory_order_relaxed);
+  sum.send_full = send_full_.load(std::memory_order_relaxed);
+  sum.send_errors = send_errors_.load(std::memory_order_relaxed);
+  sum.frames_malformed = malformed_.load(std::memory_order_relaxed);
+  return sum;
+}
+
+std::string UdpLink::describe() const {
+  const bool segments = segments_.load(std::memory_order_relaxed);
+  return udp_address_text(own_address()) + " (" + host_.reason + "), frames of up to " +
+         std::to_string(mtu_) + " bytes, " + std::to_string(capacity_ / 1024) +
+         " KiB of receive buffer, " +
+         (segments && joins_ ? "segmentation and joining by the kernel"
+          : segments         ? "segmentation by the kernel"
+          : joins_           ? "joining by the kernel"
+                             : "no help of the kernel with segments");
+}
+
+}  // namespace lintel

@@ -1,0 +1,117 @@
+// Receiving datagrams, several per system call, and cutting up those that the kernel joined.
+// Message path; take_unreachable() is reached when timers are due.
+#include <arpa/inet.h>
+#include <linux/errqueue.h>
+#include <netinet/udp.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "udp/udp_link.h"
+
+namespace lintel {
+
+unsigned UdpLink::receive(InboundFrame* frames, unsigned max) noexcept {
+  if (next_ == received_ && receive_datagrams() == 0) return 0;
+  unsigned count = 0;
+  uint64_t bytes = 0;
+  while (count < max && next_ < received_) {
+    Received& datagram = datagrams_[next_];
+    const uint32_t length = std::min(datagram.segment, datagram.length - datagram.offset);
+    frames[count++] = {&datagram.from, buffer(next_) + datagram.offset, length};
+    bytes += length;
+    datagram.offset += length;
+    if (datagram.offset >= datagram.length) ++next_;
+  }
+  frames_received_.fetch_add(count, std::memory_order_relaxed);
+  bytes_received_.fetch_add(bytes, std::memory_order_relaxed);
+  return count;
+}
+
+unsigned UdpLink::receive_datagrams() noexcept {
+  mmsghdr messages[largest_receive];
+  iovec vectors[largest_receive];
+  alignas(cmsghdr) char controls[largest_receive][CMSG_SPACE(sizeof(int))];
+  received_ = next_ = 0;
+  for (unsigned i = 0; i < ask_for_; ++i) {
+    vectors[i] = {buffer(i), buffer_bytes_};
+    messages[i] = {};
+    msghdr& header = messages[i].msg_hdr;
+    header.msg_name = datagrams_[i].from.bytes.data();
+    header.msg_namelen = sizeof datagrams_[i].from.bytes;
+    header.msg_iov = &vectors[i];
+    header.msg_iovlen = 1;
+    header.msg_control = controls[i];
+    header.msg_controllen = sizeof controls[i];
+  }
+  int count = 0;
+  if (ask_for_ == 1) {
+    const ssize_t bytes = recvmsg(socket_, &messages[0].msg_hdr, MSG_DONTWAIT);
+    if (bytes >= 0) messages[0].msg_len = static_cast<unsigned>(bytes);
+    count = bytes >= 0 ? 1 : -1;
+  } else {
+    count = recvmmsg(socket_, messages, ask_for_, MSG_DONTWAIT, nullptr);
+  }
+  if (count <= 0) {
+    if (errno != EAGAIN && errno != EINTR) errors_pending_.store(true, std::memory_order_relaxed);
+    ask_for_ = 1;
+    return 0;
+  }
+  // More at once only while more are there at once.
+  const auto got = static_cast<unsigned>(count);
+  ask_for_ = got == ask_for_ ? std::min(2 * ask_for_, largest_receive) : std::max(got, 1u);
+  for (unsigned i = 0; i < got; ++i) {
+    Received& datagram = datagrams_[i];
+    msghdr& header = messages[i].msg_hdr;
+    datagram.length = messages[i].msg_len;
+    datagram.segment = datagram.length;
+    datagram.offset = 0;
+    for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr;
+         control = CMSG_NXTHDR(&header, control)) {
+      if (control->cmsg_level != SOL_UDP || control->cmsg_type != UDP_GRO) continue;
+      int segment = 0;
+      std::memcpy(&segment, CMSG_DATA(control), sizeof segment);
+      if (segment > 0) datagram.segment = static_cast<uint32_t>(segment);
+    }
+    if ((header.msg_flags & MSG_TRUNC) != 0 || datagram.length == 0) {
+      malformed_.fetch_add(1, std::memory_order_relaxed);
+      datagram.length = 0;
+    }
+  }
+  received_ = got;
+  while (next_ < received_ && datagrams_[next_].length == 0) ++next_;
+  return received_ - next_;
+}
+
+unsigned UdpLink::take_unreachable(LinkAddress* addresses, unsigned max) noexcept {
+  if (!errors_pending_.exchange(false, std::memory_order_relaxed)) return 0;
+  unsigned count = 0;
+  while (count < max) {
+    LinkAddress to;
+    alignas(cmsghdr) char control[256];
+    char data[64];
+    iovec vector{data, sizeof data};
+    msghdr header{};
+    header.msg_name = to.bytes.data();
+    header.msg_namelen = sizeof to.bytes;
+    header.msg_iov = &vector;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    if (recvmsg(socket_, &header, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return count;
+    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
+      const bool about_error = (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) ||
+                               (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR);
+      if (!about_error) continue;
+      sock_extended_err error;
+      std::memcpy(&error, CMSG_DATA(c), sizeof error);
+      if (error.ee_errno == ECONNREFUSED) addresses[count++] = to;
+      break;
+    }
+  }
+  errors_pending_.store(true, std::memory_order_relaxed);  // there may be more
+  return count;
+}
+
+}  // namespace lintel

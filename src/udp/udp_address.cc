@@ -1,0 +1,151 @@
+// Choosing and composing socket addresses. Set-up and connection path.
+#include "udp/udp_address.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <cstring>
+#include <memory>
+
+#include "transport/node_identity.h"
+
+namespace lintel {
+
+namespace {
+
+constexpr uint32_t unprivileged_port = 1024;
+constexpr uint32_t unprivileged_pids = 65536 - unprivileged_port;
+
+using InterfaceList = std::unique_ptr<ifaddrs, decltype(&freeifaddrs)>;
+
+InterfaceList list_interfaces() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) list = nullptr;
+  return {list, &freeifaddrs};
+}
+
+uint32_t last_word(const in6_addr& address) noexcept {
+  uint32_t word;
+  std::memcpy(&word, address.s6_addr + 12, sizeof word);
+  return ntohl(word);
+}
+
+UdpHost host_of(const sockaddr& address) {
+  UdpHost host;
+  host.found = true;
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.sa_family == AF_INET) {
+    const in_addr ipv4 = reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+    std::memcpy(&host.address, &ipv4, sizeof ipv4);
+    host.nid = ntohl(ipv4.s_addr);
+    inet_ntop(AF_INET, &ipv4, text, sizeof text);
+  } else {
+    const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(address);
+    host.ipv6 = true;
+    host.address = ipv6.sin6_addr;
+    host.scope = ipv6.sin6_scope_id;
+    host.nid = last_word(ipv6.sin6_addr);
+    inet_ntop(AF_INET6, &ipv6.sin6_addr, text, sizeof text);
+  }
+  host.reason = text;
+  return host;
+}
+
+bool has_address(const sockaddr* address, const std::string& wanted) {
+  in6_addr bytes;
+  if (address->sa_family == AF_INET && inet_pton(AF_INET, wanted.c_str(), &bytes) == 1)
+    return std::memcmp(&bytes, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr,
+                       sizeof(in_addr)) == 0;
+  if (address->sa_family == AF_INET6 && inet_pton(AF_INET6, wanted.c_str(), &bytes) == 1)
+    return std::memcmp(&bytes, &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr,
+                       sizeof(in6_addr)) == 0;
+  return false;
+}
+
+// An IPv4 address of a named interface is preferred, then a global IPv6 one.
+int preference(const ifaddrs& entry, const std::string& wanted) {
+  if (entry.ifa_addr == nullptr || (entry.ifa_flags & IFF_UP) == 0) return 0;
+  const int family = entry.ifa_addr->sa_family;
+  if (family != AF_INET && family != AF_INET6) return 0;
+  if (has_address(entry.ifa_addr, wanted)) return 4;
+  if (wanted != entry.ifa_name) return 0;
+  if (family == AF_INET) return 3;
+  const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(entry.ifa_addr)->sin6_addr;
+  return IN6_IS_ADDR_LINKLOCAL(&address) ? 1 : 2;
+}
+
+}  // namespace
+
+UdpHost find_udp_host(const std::string& wanted, const std::string& nid_interface) {
+  if (wanted.empty()) {
+    const NodeIdentity node = find_node_identity(nid_interface);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(node.nid);
+    UdpHost host = host_of(reinterpret_cast<const sockaddr&>(address));
+    host.reason = node.reason;
+    return host;
+  }
+  const InterfaceList list = list_interfaces();
+  const ifaddrs* best = nullptr;
+  for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next)
+    if (preference(*entry, wanted) > (best == nullptr ? 0 : preference(*best, wanted)))
+      best = entry;
+  if (best == nullptr) {
+    UdpHost none;
+    none.reason = "PTL_UDP_INTERFACE=" + wanted +
+                  ": no network interface that is up has this name or address";
+    return none;
+  }
+  UdpHost host = host_of(*best->ifa_addr);
+  host.reason += ", an address of " + std::string(best->ifa_name) + " (PTL_UDP_INTERFACE)";
+  return host;
+}
+
+uint16_t udp_port_of(uint32_t pid) noexcept {
+  return static_cast<uint16_t>(pid < unprivileged_pids ? pid + unprivileged_port
+                                                       : pid - unprivileged_pids + 1);
+}
+
+socklen_t udp_address_bytes(const UdpHost& host) noexcept {
+  return host.ipv6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+}
+
+LinkAddress udp_address_of(const UdpHost& host, ProcessId process) noexcept {
+  LinkAddress result;
+  const in_port_t port = htons(udp_port_of(process.pid));
+  const uint32_t nid = htonl(process.nid);
+  if (host.ipv6) {
+    sockaddr_in6 address{};
+    address.sin6_family = AF_INET6;
+    address.sin6_port = port;
+    address.sin6_addr = host.address;
+    address.sin6_scope_id = host.scope;
+    std::memcpy(address.sin6_addr.s6_addr + 12, &nid, sizeof nid);
+    std::memcpy(result.bytes.data(), &address, sizeof address);
+  } else {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = port;
+    address.sin_addr.s_addr = nid;
+    std::memcpy(result.bytes.data(), &address, sizeof address);
+  }
+  return result;
+}
+
+std::string udp_address_text(const LinkAddress& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  sockaddr_in6 ipv6;
+  std::memcpy(&ipv6, address.bytes.data(), sizeof ipv6);
+  if (ipv6.sin6_family == AF_INET6) {
+    inet_ntop(AF_INET6, &ipv6.sin6_addr, text, sizeof text);
+    return "[" + std::string(text) + "]:" + std::to_string(ntohs(ipv6.sin6_port));
+  }
+  sockaddr_in ipv4;
+  std::memcpy(&ipv4, address.bytes.data(), sizeof ipv4);
+  inet_ntop(AF_INET, &ipv4.sin_addr, text, sizeof text);
+  return std::string(text) + ":" + std::to_string(ntohs(ipv4.sin_port));
+}
+
+}  // namespace lintel

@@ -1,0 +1,42 @@
+// Addresses of UDP sockets: which one this process takes, and which one a process has by its nid and
+// pid. Set-up and connection path.
+//
+// IPv4: the nid is the address. IPv6: the nid is the last 32 bits of the address, and all nodes of a
+// job have the other 96 in common. The port is the pid + 1024, as far as that goes; the last 1023
+// pids have the ports 1 to 1023, which need privileges.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+
+#include "transport/message.h"
+#include "transport/packet_link.h"
+
+namespace lintel {
+
+// An address of this node, without a port.
+struct UdpHost {
+  bool found = false;
+  bool ipv6 = false;
+  in6_addr address{};  // IPv4: in the first four bytes, as in sin_addr
+  uint32_t scope = 0;  // of a link-local IPv6 address
+  uint32_t nid = 0;
+  std::string reason;  // how it was chosen, or why there is none
+};
+
+// `wanted` is PTL_UDP_INTERFACE: the name of a network interface, an address, or empty; then it is
+// the address that is the nid of the node (`nid_interface` is PTL_NID_INTERFACE).
+[[nodiscard]] UdpHost find_udp_host(const std::string& wanted, const std::string& nid_interface);
+
+[[nodiscard]] uint16_t udp_port_of(uint32_t pid) noexcept;
+
+// The socket address of a process, in the network of `host`.
+[[nodiscard]] LinkAddress udp_address_of(const UdpHost& host, ProcessId process) noexcept;
+[[nodiscard]] socklen_t udp_address_bytes(const UdpHost& host) noexcept;
+
+[[nodiscard]] std::string udp_address_text(const LinkAddress& address);
+
+}  // namespace lintel

@@ -1,0 +1,92 @@
+// PacketLink over a UDP socket: needs no privileges. Batches system calls, and lets the kernel cut and
+// join equal frames where it can (UDP_SEGMENT, UDP_GRO). open.cc, send.cc, receive.cc.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/packet_link.h"
+#include "udp/udp_address.h"
+
+namespace lintel {
+
+struct UdpSettings {
+  UdpHost host;
+  uint32_t pid = 0;          // PTL_PID_ANY: one whose port is free
+  uint32_t frame_bytes = 0;  // largest payload; 0: what routes take
+};
+
+class UdpLink final : public PacketLink {
+ public:
+  enum class Status : uint8_t { opened, pid_in_use, failed };
+  // Set-up path. `reason` explains a failure.
+  [[nodiscard]] static Status open(const UdpSettings& settings, std::unique_ptr<UdpLink>& result,
+                                   std::string& reason);
+  ~UdpLink() override;
+
+  [[nodiscard]] const char* name() const noexcept override { return "udp"; }
+  [[nodiscard]] ProcessId id() const noexcept override { return id_; }
+  [[nodiscard]] LinkAddress own_address() const noexcept override {
+    return udp_address_of(host_, id_);
+  }
+  [[nodiscard]] uint32_t mtu() const noexcept override { return mtu_; }
+  [[nodiscard]] uint64_t receive_capacity_bytes() const noexcept override { return capacity_; }
+  [[nodiscard]] ResolveStatus resolve(ProcessId peer, Route& route,
+                                      std::string* reason) noexcept override;
+  [[nodiscard]] bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override;
+  [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
+  [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override;
+  [[nodiscard]] int descriptor() const noexcept override { return socket_; }
+  [[nodiscard]] bool arm() noexcept override { return next_ == received_; }
+  [[nodiscard]] unsigned take_unreachable(LinkAddress* addresses, unsigned max) noexcept override;
+  [[nodiscard]] LinkCounters counters() const noexcept override;
+  [[nodiscard]] std::string describe() const override;
+
+ private:
+  static constexpr unsigned largest_receive = 8;    // datagrams of one system call
+  static constexpr unsigned largest_send = 16;      // datagrams (segmented or not) of one call
+  static constexpr uint32_t segmented_bytes = 65000;  // of a datagram that the kernel cuts up
+  static constexpr unsigned most_segments = 64;
+
+  struct Received {  // a datagram, or several that the kernel joined
+    LinkAddress from;
+    uint32_t length = 0;
+    uint32_t segment = 0;  // bytes of each frame in it but the last
+    uint32_t offset = 0;   // handed out so far
+  };
+  struct Datagram;  // send.cc
+
+  UdpLink() = default;
+  bool open_socket(std::string& reason) noexcept;
+  Status bind_pid(uint32_t pid, std::string& reason) noexcept;
+  void set_buffers() noexcept;
+  uint32_t route_mtu(const LinkAddress& to) const noexcept;
+  unsigned group(const OutboundFrame* frames, unsigned count) const noexcept;
+  unsigned send_datagrams(Datagram* datagrams, unsigned count) noexcept;
+  unsigned receive_datagrams() noexcept;
+  std::byte* buffer(unsigned index) noexcept { return buffers_ + size_t{index} * buffer_bytes_; }
+
+  UdpHost host_;
+  ProcessId id_;
+  int socket_ = no_descriptor;
+  uint32_t mtu_ = 0;
+  uint64_t capacity_ = 0;
+  bool joins_ = false;                 // UDP_GRO
+  std::atomic<bool> segments_{false};  // UDP_SEGMENT; false for good when the device refuses
+
+  std::byte* buffers_ = nullptr;
+  size_t buffer_bytes_ = 0;
+  Received datagrams_[largest_receive];
+  unsigned received_ = 0;      // datagrams in the buffers
+  unsigned next_ = 0;          // the first that is not handed out completely
+  unsigned ask_for_ = 1;       // datagrams in the next call
+  std::atomic<bool> errors_pending_{false};
+
+  std::atomic<uint64_t> frames_sent_{0}, bytes_sent_{0}, send_full_{0}, send_errors_{0};
+  std::atomic<uint64_t> frames_received_{0}, bytes_received_{0}, malformed_{0};
+};
+
+}  // namespace lintel

@@ -1,0 +1,20 @@
+// CRC-32C (Castagnoli), the check of frames. Message path: by instructions of the processor where it
+// has them (SSE 4.2, ARMv8 CRC32), by tables otherwise.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lintel {
+
+// The check of `bytes` bytes at `data`, continuing from `seed`: crc32c(crc32c(s, a), b) is the check
+// of a followed by b. The usual CRC-32C of a buffer is ~crc32c(~0u, ...); no inversion happens here.
+[[nodiscard]] uint32_t crc32c(uint32_t seed, const void* data, size_t bytes) noexcept;
+
+// The same by tables alone: the reference that tests compare with.
+[[nodiscard]] uint32_t crc32c_by_table(uint32_t seed, const void* data, size_t bytes) noexcept;
+
+// How crc32c() computes here, for people.
+[[nodiscard]] const char* crc32c_method() noexcept;
+
+}  // namespace lintel

@@ -1,0 +1,332 @@
+// Connections: how they open, who is refused, how they end and come back.
+#include <sys/resource.h>
+
+#include <fstream>
+#include <string>
+
+#include "support/modules.h"
+#include "unit/reliable_test_support.h"
+
+namespace lintel::test {
+namespace {
+
+constexpr ProcessId low_id{0x0a000001, 10};
+constexpr ProcessId high_id{0x0a000002, 20};
+
+class Connections : public testing::Test {
+ protected:
+  // One message from each to the other.
+  void expect_exchange(MemoryProcess& a, MemoryProcess& b) {
+    const size_t at_a = a.messages.size();
+    const size_t at_b = b.messages.size();
+    Link* const to_b = a.connect(b.id());
+    Link* const to_a = b.connect(a.id());
+    ASSERT_NE(to_a, nullptr);
+    ASSERT_NE(to_b, nullptr);
+    send_surely(a, to_b, {&a, &b}, numbered_put(1), {});
+    send_surely(b, to_a, {&a, &b}, numbered_put(2), {});
+    EXPECT_TRUE(run_until({&a, &b}, [&] {
+      return a.messages.size() > at_a && b.messages.size() > at_b;
+    }, 5'000'000'000));
+  }
+  MemoryNetwork network_;
+};
+
+TEST_F(Connections, TheFirstMessageOpensThem) {
+  MemoryProcess a(network_, low_id);
+  MemoryProcess b(network_, high_id);
+  Link* const link = a.connect(high_id);
+  EXPECT_EQ(network_.frames_carried, 0u) << "connecting alone sends nothing";
+  EXPECT_EQ(a.connect(high_id), link);
+  EXPECT_EQ(a.send(link, numbered_put(1)), SendStatus::connecting);
+  expect_exchange(a, b);
+  EXPECT_EQ(b.links, 1u);
+  EXPECT_EQ(b.uids, std::vector<uint32_t>{1000});
+  EXPECT_EQ(a.transport().counters().connections_opened, 1u);
+}
+
+TEST_F(Connections, ReachNeitherOneselfNorNowhere) {
+  MemoryProcess a(network_, low_id);
+  std::string reason;
+  EXPECT_EQ(a.transport().connect(low_id, &reason), nullptr);
+  EXPECT_NE(reason.find("itself"), std::string::npos);
+  EXPECT_EQ(a.transport().connect({0, 5}, &reason), nullptr);
+  EXPECT_NE(reason.find("nid 0"), std::string::npos);
+}
+
+TEST_F(Connections, OpenFromBothSidesAtOnceIsOneConnection) {
+  for (const uint64_t head_start_ns : {0, 3'000, 6'000, 11'000, 17'000}) {
+    MemoryProcess a(network_, low_id);
+    MemoryProcess b(network_, high_id);
+    Link* const to_b = a.connect(high_id);
+    EXPECT_EQ(a.send(to_b, numbered_put(1)), SendStatus::connecting);
+    run_for({&a, &b}, head_start_ns);
+    Link* const to_a = b.connect(low_id);
+    static_cast<void>(b.send(to_a, numbered_put(2)));
+    expect_exchange(a, b);
+    EXPECT_EQ(a.transport().counters().connections_opened, 1u);
+    EXPECT_EQ(b.transport().counters().connections_opened, 1u);
+    EXPECT_EQ(a.transport().counters().connections_failed, 0u);
+    a.end();
+    b.end();
+    virtual_now_ns += 1'000'000;
+  }
+}
+
+TEST_F(Connections, OpenThoughEveryFrameOfTheHandshakeIsLostOnce) {
+  std::map<FrameType, unsigned> seen;
+  network_.script = [&](const LinkAddress&, const LinkAddress&,
+                        const Frame& frame) -> std::vector<MemoryNetwork::Copy> {
+    if (seen[header_of(frame).type]++ == 0) return {};
+    return {{frame, 0}};
+  };
+  MemoryProcess a(network_, low_id);
+  MemoryProcess b(network_, high_id);
+  expect_exchange(a, b);
+  EXPECT_GE(seen[FrameType::hello], 2u);
+  EXPECT_GE(seen[FrameType::accept], 2u);
+}
+
+TEST_F(Connections, ARestartedPeerIsANewIncarnation) {
+  MemoryProcess a(network_, low_id);
+  auto b = std::make_unique<MemoryProcess>(network_, high_id);
+  expect_exchange(a, *b);
+  // It vanishes without a goodbye.
+  network_.script = [](const LinkAddress&, const LinkAddress&, const Frame&) {
+    return std::vector<MemoryNetwork::Copy>{};
+  };
+  b.reset();
+  network_.script = nullptr;
+  MemoryProcess again(network_, high_id);
+  // What we still believe is refused by the new process, and told.
+  Link* const old = a.connect(high_id);
+  EXPECT_EQ(a.send(old, numbered_put(7)), SendStatus::sent);
+  EXPECT_TRUE(run_until({&a, &again}, [&] { return !a.failed.empty(); }, 1'000'000'000));
+  EXPECT_TRUE(again.messages.empty()) << "nothing of the old connection reaches the new process";
+  EXPECT_EQ(a.transport().counters().resets_received, 1u);
+  EXPECT_EQ(a.send(old, numbered_put(8)), SendStatus::peer_failed);
+  expect_exchange(a, again);
+}
+
+TEST_F(Connections, APeerThatStartsAnewAndCallsFirstReplacesItsPredecessor) {
+  MemoryProcess a(network_, low_id);
+  auto b = std::make_unique<MemoryProcess>(network_, high_id);
+  expect_exchange(a, *b);
+  network_.script = [](const LinkAddress&, const LinkAddress&, const Frame&) {
+    return std::vector<MemoryNetwork::Copy>{};
+  };
+  b.reset();
+  network_.script = nullptr;
+  MemoryProcess again(network_, high_id);
+  Link* const link = again.connect(low_id);
+  send_surely(again, link, {&a, &again}, numbered_put(9), {});
+  ASSERT_TRUE(run_until({&a, &again}, [&] { return a.messages.size() == 2; }, 1'000'000'000));
+  EXPECT_EQ(a.failed, std::vector<ProcessId>{high_id});
+  EXPECT_EQ(a.links, 2u);
+  expect_exchange(a, again);
+}
+
+TEST_F(Connections, AGoodbyeEndsThemAtOnce) {
+  MemoryProcess a(network_, low_id);
+  auto b = std::make_unique<MemoryProcess>(network_, high_id);
+  expect_exchange(a, *b);
+  b.reset();
+  EXPECT_TRUE(run_until({&a}, [&] { return !a.failed.empty(); }, 1'000'000));
+}
+
+TEST_F(Connections, ASilentPeerFailsAfterTheTimeoutAndNotBefore) {
+  ReliableSettings settings;
+  settings.peer_timeout_ns = 3'000'000'000;
+  MemoryProcess a(network_, low_id, settings);
+  MemoryProcess b(network_, high_id, settings);
+  expect_exchange(a, b);
+  run_for({&a, &b}, 10'000'000);
+  network_.script = [](const LinkAddress&, const LinkAddress&, const Frame&) {
+    return std::vector<MemoryNetwork::Copy>{};
+  };
+  EXPECT_EQ(a.send(a.connect(high_id), numbered_put(3)), SendStatus::sent);
+  const uint64_t start = virtual_now_ns;
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return !a.failed.empty(); }, 20'000'000'000));
+  EXPECT_GE(virtual_now_ns - start, settings.peer_timeout_ns);
+  EXPECT_LE(virtual_now_ns - start, settings.peer_timeout_ns + 500'000'000);
+  EXPECT_TRUE(b.failed.empty()) << "it waits for nothing";
+  EXPECT_EQ(a.transport().frame_memory_used(), 0u);
+}
+
+TEST_F(Connections, OneThatNobodyAnswersFailsToo) {
+  MemoryProcess a(network_, low_id);
+  Link* const link = a.connect({0x0a0000ff, 1});
+  EXPECT_EQ(a.send(link, numbered_put(1)), SendStatus::connecting);
+  EXPECT_TRUE(run_until({&a}, [&] { return !a.failed.empty(); }, 11'000'000'000));
+  // And may be tried again.
+  MemoryProcess late(network_, {0x0a0000ff, 1});
+  expect_exchange(a, late);
+}
+
+// An operation waits for an answer, though every frame was acknowledged: the core asks to watch.
+TEST_F(Connections, WatchedPeersAreProbed) {
+  ReliableSettings settings;
+  settings.peer_timeout_ns = 3'000'000'000;
+  MemoryProcess a(network_, low_id, settings);
+  MemoryProcess b(network_, high_id, settings);
+  expect_exchange(a, b);
+  run_for({&a, &b}, 1'000'000'000);
+  Link* const link = a.connect(high_id);
+  for (unsigned i = 0; i < 20; ++i) {
+    a.transport().check_peers(a, &link, 1);
+    run_for({&a, &b}, 500'000'000);
+  }
+  EXPECT_TRUE(a.failed.empty()) << "it answers";
+  network_.script = [](const LinkAddress&, const LinkAddress&, const Frame&) {
+    return std::vector<MemoryNetwork::Copy>{};
+  };
+  for (unsigned i = 0; i < 9 && a.failed.empty(); ++i) {
+    a.transport().check_peers(a, &link, 1);
+    run_for({&a, &b}, 500'000'000);
+  }
+  EXPECT_EQ(a.failed.size(), 1u);
+}
+
+struct Refusal {
+  const char* name;
+  ReliableSettings first;
+  ReliableSettings second;
+};
+ReliableSettings with(const char* key, uint32_t uid = 1000) {
+  ReliableSettings settings;
+  settings.job_key = key;
+  settings.uid = uid;
+  return settings;
+}
+
+class Refusals : public testing::TestWithParam<Refusal> {};
+
+TEST_P(Refusals, NothingPassesAndTheCallerLearns) {
+  if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
+  MemoryNetwork network;
+  MemoryProcess a(network, low_id, GetParam().first);
+  MemoryProcess b(network, high_id, GetParam().second);
+  Link* const link = a.connect(high_id);
+  EXPECT_EQ(a.send(link, numbered_put(1)), SendStatus::connecting);
+  EXPECT_TRUE(run_until({&a, &b}, [&] { return !a.failed.empty(); }, 100'000'000));
+  EXPECT_EQ(b.transport().counters().handshakes_refused, 1u);
+  EXPECT_EQ(b.transport().connections(), 0u);
+  EXPECT_EQ(b.links, 0u);
+  EXPECT_EQ(a.send(link, numbered_put(1)), SendStatus::peer_failed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Causes, Refusals,
+                         testing::Values(Refusal{"another_key", with("alpha"), with("beta")},
+                                         Refusal{"no_key_here", with(""), with("beta")},
+                                         Refusal{"no_key_there", with("alpha"), with("")},
+                                         Refusal{"another_user", with("", 1000), with("", 1001)},
+                                         Refusal{"another_user_with_key", with("k", 1000),
+                                                 with("k", 1001)}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(Connections, TheSameJobKeyOpensThem) {
+  if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
+  MemoryProcess a(network_, low_id, with("a secret"));
+  MemoryProcess b(network_, high_id, with("a secret"));
+  expect_exchange(a, b);
+  EXPECT_NE(a.transport().describe().find("prove the job key"), std::string::npos);
+}
+
+TEST_F(Connections, WithoutAKeyTheyAreSaidNotToBeAuthenticated) {
+  MemoryProcess a(network_, low_id);
+  EXPECT_NE(a.transport().describe().find("NOT authenticated"), std::string::npos);
+}
+
+// The called side must prove itself as well: a `connect` that nobody could check is not enough.
+TEST_F(Connections, AForgedAcceptIsRefused) {
+  if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
+  MemoryProcess a(network_, low_id, with("a secret"));
+  MemoryProcess b(network_, high_id, with("a secret"));
+  network_.script = [&](const LinkAddress&, const LinkAddress&,
+                        const Frame& frame) -> std::vector<MemoryNetwork::Copy> {
+    if (header_of(frame).type != FrameType::accept) return {{frame, 0}};
+    // The same, from somebody who can compute checks but not proofs.
+    HandshakeBody body;
+    std::memcpy(&body, frame.data() + sizeof(FrameHeader), sizeof body);
+    body.number += 1 << 20;
+    return {{FakePeer::frame_of(header_of(frame), body, handshake_seed), 0}};
+  };
+  EXPECT_EQ(a.send(a.connect(high_id), numbered_put(1)), SendStatus::connecting);
+  EXPECT_TRUE(run_until({&a, &b}, [&] { return !a.failed.empty(); }, 100'000'000));
+  EXPECT_EQ(a.transport().counters().handshakes_refused, 1u);
+}
+
+// Hellos from anywhere cost the called side nothing, and their answers are not longer than they are.
+TEST_F(Connections, HellosLeaveNoState) {
+  MemoryProcess b(network_, high_id);
+  uint64_t answered_bytes = 0;
+  uint64_t asked_bytes = 0;
+  network_.script = [&](const LinkAddress&, const LinkAddress&,
+                        const Frame& frame) -> std::vector<MemoryNetwork::Copy> {
+    answered_bytes += frame.size();
+    return {};
+  };
+  for (uint32_t i = 0; i < 10'000; ++i) {
+    FakePeer caller(network_, {0x0b000000 + i, i % 1000}, high_id);
+    HandshakeBody body = caller.body();
+    // Half of them go on with a cookie that they made up.
+    body.cookie = i;
+    caller.call(i % 2 == 0 ? FrameType::hello : FrameType::connect, body);
+    asked_bytes += sizeof(FrameHeader) + sizeof body;
+    b.poll();
+  }
+  for (unsigned i = 0; i < 1000; ++i) b.poll();
+  EXPECT_EQ(b.transport().connections(), 0u);
+  EXPECT_EQ(b.transport().counters().strangers, 5'000u);
+  EXPECT_GT(answered_bytes, 0u);
+  EXPECT_LE(answered_bytes, asked_bytes);
+  network_.script = nullptr;
+  MemoryProcess a(network_, low_id);
+  expect_exchange(a, b);
+}
+
+uint64_t resident_bytes() {
+  std::ifstream status("/proc/self/statm");
+  uint64_t pages = 0;
+  uint64_t resident = 0;
+  status >> pages >> resident;
+  return resident * 4096;
+}
+
+// State per peer is bounded, and an idle one costs little.
+TEST_F(Connections, TenThousandKnownAndFiftyActiveStaySmall) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer multiplies the memory that is measured";
+#endif
+  constexpr uint32_t known = 10'000;
+  constexpr uint32_t active = 50;
+  ReliableSettings settings;
+  settings.memory_bytes = 2 << 20;
+  settings.most_connections = 1 << 14;
+  MemoryProcess centre(network_, high_id, settings);
+  const uint64_t before = resident_bytes();
+  for (uint32_t i = 0; i < known; ++i) {
+    FakePeer peer(network_, {0x0c000000 + i, 1}, high_id);
+    ASSERT_TRUE(peer.connect(centre));
+    peer.inject(peer.message_frame(1, numbered_put(i), {}));
+    centre.poll();
+    ASSERT_EQ(centre.messages.size(), 1u);
+    centre.messages.clear();
+    virtual_now_ns += 1'000'000;
+    centre.poll();
+    static_cast<void>(network_.take(address_of({0x0c000000 + i, 1})));
+  }
+  EXPECT_EQ(centre.transport().connections(), known);
+  run_for({&centre}, 10'000'000);
+  const uint64_t idle = resident_bytes() - std::min(before, resident_bytes());
+  RecordProperty("bytes_per_idle_connection", static_cast<int>(idle / known));
+  EXPECT_LE(idle / known, 1024u) << "an idle connection";
+  for (uint32_t i = 0; i < active; ++i)
+    for (uint64_t message = 0; message < 4; ++message)
+      static_cast<void>(centre.send(centre.connect({0x0c000000 + i, 1}), numbered_put(message),
+                                    numbered_bytes(message, 8000)));
+  EXPECT_LE(resident_bytes() - std::min(before, resident_bytes()), uint64_t{64} << 20);
+}
+
+}  // namespace
+}  // namespace lintel::test

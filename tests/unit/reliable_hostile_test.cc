@@ -1,0 +1,211 @@
+// Frames that no sane peer sends: nothing crashes, nothing wrong is handed up, the counters tell.
+#include <cstdlib>
+#include <random>
+
+#include "unit/reliable_test_support.h"
+
+namespace lintel::test {
+namespace {
+
+constexpr ProcessId target_id{0x0a000001, 10};
+constexpr ProcessId fake_id{0x0a000002, 20};
+
+class HostileFrames : public testing::Test {
+ protected:
+  HostileFrames() : target_(network_, target_id), fake_(network_, fake_id, target_id) {
+    EXPECT_TRUE(fake_.connect(target_));
+    fake_.inject(fake_.message_frame(1, numbered_put(1), numbered_bytes(1, 100)));
+    target_.poll();
+    EXPECT_EQ(target_.messages.size(), 1u);
+    target_.messages.clear();
+  }
+  void expect_alive() {
+    fake_.inject(fake_.message_frame(2, numbered_put(2), {}));
+    for (unsigned i = 0; i < 4; ++i) target_.poll();
+    ASSERT_EQ(target_.messages.size(), 1u);
+    EXPECT_EQ(target_.messages[0].header.match_bits, 2u);
+    EXPECT_TRUE(target_.failed.empty());
+  }
+  ReliableCounters counters() { return target_.transport().counters(); }
+
+  MemoryNetwork network_;
+  MemoryProcess target_;
+  FakePeer fake_;
+};
+
+TEST_F(HostileFrames, RandomOnesAreDroppedAndCounted) {
+  std::mt19937 dice(1);
+  const unsigned count = std::getenv("LINTEL_TEST_LONG") != nullptr ? 1'000'000 : 20'000;
+  for (unsigned i = 0; i < count; ++i) {
+    Frame frame(dice() % 300);
+    for (std::byte& byte : frame) byte = static_cast<std::byte>(dice());
+    // Some get as far as their checks.
+    if (frame.size() >= sizeof(FrameHeader) && i % 2 == 0) {
+      FrameHeader header = header_of(frame);
+      header.version = frame_version;
+      header.type = static_cast<FrameType>(dice() % (frame_types + 2));
+      header.flags &= frame_flags_known;
+      if (i % 4 == 0) header.connection = fake_.peer_number();
+      std::memcpy(frame.data(), &header, sizeof header);
+    }
+    fake_.inject(std::move(frame));
+    target_.poll();
+  }
+  const ReliableCounters now = counters();
+  EXPECT_GE(now.malformed + now.damaged + now.strangers, count * 9 / 10);
+  EXPECT_TRUE(target_.messages.empty());
+  expect_alive();
+}
+
+// One bit of a good frame: whichever it is, the frame is refused.
+TEST_F(HostileFrames, EveryFlippedBitIsNoticed) {
+  const Frame good = fake_.message_frame(2, numbered_put(2), numbered_bytes(2, 64));
+  for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+    Frame frame = good;
+    frame[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
+    fake_.inject(std::move(frame));
+    target_.poll();
+    ASSERT_TRUE(target_.messages.empty()) << bit;
+  }
+  expect_alive();
+}
+
+TEST_F(HostileFrames, FramesFromElsewhereAreNotOfTheConnection) {
+  Frame frame = fake_.message_frame(2, numbered_put(666), {});
+  network_.inject(address_of({0x0a000003, 20}), address_of(target_id), frame);
+  target_.poll();
+  EXPECT_TRUE(target_.messages.empty());
+  EXPECT_EQ(counters().strangers, 1u);
+  expect_alive();
+}
+
+TEST_F(HostileFrames, AcknowledgementsOfTheFutureAreIgnored) {
+  FrameHeader header{};
+  header.type = FrameType::ack;
+  for (const uint32_t acknowledged : {5u, 1000u, 0x7fffffffu}) {
+    header.acknowledged = acknowledged;
+    header.selective = ~uint64_t{0};
+    fake_.inject(fake_.connected_frame(header, {}));
+    target_.poll();
+  }
+  EXPECT_EQ(counters().malformed, 3u);
+  // More words than there can be, and half a word.
+  header.acknowledged = 1;
+  fake_.inject(fake_.connected_frame(header, std::vector<std::byte>(33 * 8)));
+  fake_.inject(fake_.connected_frame(header, std::vector<std::byte>(12)));
+  target_.poll();
+  EXPECT_EQ(counters().malformed, 5u);
+  expect_alive();
+}
+
+TEST_F(HostileFrames, FramesFarAheadAreDropped) {
+  for (const uint32_t sequence : {2u + selective_reach, 0x7fffffffu, 0x80000000u}) {
+    fake_.inject(fake_.message_frame(sequence, numbered_put(9), {}));
+    target_.poll();
+  }
+  EXPECT_TRUE(target_.messages.empty());
+  EXPECT_EQ(target_.transport().frame_memory_used(), 0u);
+  expect_alive();
+}
+
+// A peer that never sends the frame that is missing cannot fill our memory with those after it.
+TEST_F(HostileFrames, EarlyFramesAreBounded) {
+  for (uint32_t i = 0; i < 2000; ++i) {
+    fake_.inject(fake_.message_frame(3 + i, numbered_put(i), numbered_bytes(i, 1300)));
+    target_.poll();
+  }
+  EXPECT_LE(target_.transport().frame_memory_used(), 2 * 256u * 1024);
+  EXPECT_GT(counters().dropped_for_room, 0u);
+}
+
+// What passes every check and still is nonsense ends the connection.
+class Nonsense : public HostileFrames {
+ protected:
+  void expect_failure(Frame frame) {
+    fake_.inject(std::move(frame));
+    target_.poll();
+    EXPECT_TRUE(target_.messages.empty());
+    EXPECT_EQ(target_.failed.size(), 1u);
+    EXPECT_EQ(target_.transport().frame_memory_used(), 0u);
+  }
+  Frame data_frame(uint8_t flags, const MessageHeader& message, size_t payload) {
+    FrameHeader header{};
+    header.type = FrameType::data;
+    header.flags = flags;
+    header.sequence = 2;
+    std::vector<std::byte> body(sizeof message + payload);
+    std::memcpy(body.data(), &message, sizeof message);
+    return fake_.connected_frame(header, body);
+  }
+};
+
+TEST_F(Nonsense, TheLengthIsNotThatOfThePayload) {
+  MessageHeader message = numbered_put(1);
+  message.link_word = 99;
+  expect_failure(data_frame(frame_first | frame_last, message, 100));
+}
+TEST_F(Nonsense, TheLengthIsGiganticAndMoreIsToCome) {
+  MessageHeader message = numbered_put(1);
+  message.link_word = 0xffffffff;
+  expect_failure(data_frame(frame_first, message, 100));
+}
+TEST_F(Nonsense, MoreThanWasAnnounced) {
+  MessageHeader message = numbered_put(1);
+  message.link_word = 50;
+  expect_failure(data_frame(frame_first, message, 100));
+}
+TEST_F(Nonsense, ThereIsNoSuchKind) {
+  MessageHeader message = numbered_put(1);
+  message.kind = static_cast<MessageKind>(message_kinds);
+  expect_failure(data_frame(frame_first | frame_last, message, 0));
+}
+TEST_F(Nonsense, TheMiddleOfNothing) {
+  expect_failure(data_frame(0, numbered_put(1), 100));
+}
+TEST_F(Nonsense, ShorterThanItsHeader) {
+  FrameHeader header{};
+  header.type = FrameType::data;
+  header.flags = frame_first | frame_last;
+  header.sequence = 2;
+  expect_failure(fake_.connected_frame(header, std::vector<std::byte>(10)));
+}
+
+TEST_F(HostileFrames, ResetsMustNameTheConnection) {
+  ResetBody body{12345, fake_id.nid, fake_id.pid};
+  FrameHeader header{};
+  header.type = FrameType::reset;
+  fake_.inject(FakePeer::frame_of(header, body, handshake_seed));
+  target_.poll();
+  EXPECT_EQ(counters().resets_received, 0u);
+  expect_alive();
+}
+
+// An answer to a frame of nobody is not longer than the frame, and there is none to answers.
+TEST_F(HostileFrames, StrangersGetNoMoreThanTheySend) {
+  uint64_t answered = 0;
+  network_.script = [&](const LinkAddress&, const LinkAddress&,
+                        const Frame& frame) -> std::vector<MemoryNetwork::Copy> {
+    answered += frame.size();
+    return {};
+  };
+  for (unsigned type = 0; type <= frame_types; ++type) {
+    for (size_t length = 32; length < 200; length += 8) {
+      Frame frame(length);
+      FrameHeader header{};
+      header.version = frame_version;
+      header.type = static_cast<FrameType>(type);
+      header.connection = 0xabcdef0000000000 + type;
+      std::memcpy(frame.data(), &header, sizeof header);
+      answered = 0;
+      fake_.inject(frame);
+      target_.poll();
+      EXPECT_LE(answered, length) << type;
+      if (header.type == FrameType::ack || header.type == FrameType::reset) {
+        EXPECT_EQ(answered, 0u);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lintel::test

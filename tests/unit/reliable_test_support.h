@@ -1,0 +1,358 @@
+// For the tests of the reliability layer: links in memory whose every frame goes past the test, time
+// that passes when the test says so, and processes that remember what they got.
+#pragma once
+
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "reliable/reliable_transport.h"
+#include "transport/packet_link.h"
+
+namespace lintel::test {
+
+inline uint64_t virtual_now_ns = 1'000'000'000;
+inline uint64_t virtual_clock() noexcept { return virtual_now_ns; }
+
+inline LinkAddress address_of(ProcessId process) {
+  LinkAddress address;
+  std::memcpy(address.bytes.data(), &process, sizeof process);
+  return address;
+}
+
+using Frame = std::vector<std::byte>;
+
+inline FrameHeader header_of(const Frame& frame) {
+  FrameHeader header{};
+  std::memcpy(&header, frame.data(), std::min(frame.size(), sizeof header));
+  return header;
+}
+
+// Carries frames between MemoryLinks, each after `latency_ns`.
+class MemoryNetwork {
+ public:
+  // What becomes of a frame: copies of it (none: lost), each with an additional delay.
+  struct Copy {
+    Frame frame;
+    uint64_t delay_ns = 0;
+  };
+  using Script = std::function<std::vector<Copy>(const LinkAddress& from, const LinkAddress& to,
+                                                 const Frame& frame)>;
+
+  uint64_t latency_ns = 5'000;
+  Script script;  // empty: everything arrives once
+  uint64_t frames_carried = 0;
+
+  void carry(const LinkAddress& from, const LinkAddress& to, Frame frame) {
+    ++frames_carried;
+    std::vector<Copy> copies;
+    if (script)
+      copies = script(from, to, frame);
+    else
+      copies.push_back({std::move(frame), 0});
+    for (Copy& copy : copies)
+      queue_.emplace(virtual_now_ns + latency_ns + copy.delay_ns,
+                     Travelling{from, to, std::move(copy.frame)});
+  }
+  // As if it came from there, at once.
+  void inject(const LinkAddress& from, const LinkAddress& to, Frame frame) {
+    queue_.emplace(virtual_now_ns, Travelling{from, to, std::move(frame)});
+  }
+
+  // The frames for `to` that have arrived by now.
+  std::deque<std::pair<LinkAddress, Frame>> take(const LinkAddress& to) {
+    std::deque<std::pair<LinkAddress, Frame>> arrived;
+    for (auto it = queue_.begin(); it != queue_.end() && it->first <= virtual_now_ns;) {
+      if (it->second.to == to) {
+        arrived.emplace_back(it->second.from, std::move(it->second.frame));
+        it = queue_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+    return arrived;
+  }
+
+ private:
+  struct Travelling {
+    LinkAddress from, to;
+    Frame frame;
+  };
+  std::multimap<uint64_t, Travelling> queue_;
+};
+
+class MemoryLink final : public PacketLink {
+ public:
+  MemoryLink(MemoryNetwork& network, ProcessId id, uint32_t mtu, uint64_t capacity)
+      : network_(network), id_(id), mtu_(mtu), capacity_(capacity) {}
+
+  bool full = false;  // takes nothing
+
+  const char* name() const noexcept override { return "memory"; }
+  ProcessId id() const noexcept override { return id_; }
+  LinkAddress own_address() const noexcept override { return address_of(id_); }
+  uint32_t mtu() const noexcept override { return mtu_; }
+  uint64_t receive_capacity_bytes() const noexcept override { return capacity_; }
+  ResolveStatus resolve(ProcessId peer, Route& route, std::string* reason) noexcept override {
+    if (peer.nid == 0) {
+      if (reason != nullptr) *reason = "nobody has nid 0";
+      return ResolveStatus::unreachable;
+    }
+    route = {address_of(peer), mtu_};
+    return ResolveStatus::resolved;
+  }
+  bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override {
+    route = {from, mtu_};
+    return from == address_of(peer);
+  }
+  unsigned send(const OutboundFrame* frames, unsigned count) noexcept override {
+    if (full) return 0;
+    for (unsigned i = 0; i < count; ++i) {
+      Frame bytes;
+      for (unsigned p = 0; p < frames[i].count; ++p)
+        bytes.insert(bytes.end(), frames[i].pieces[p].base,
+                     frames[i].pieces[p].base + frames[i].pieces[p].length);
+      EXPECT_LE(bytes.size(), mtu_);
+      network_.carry(own_address(), *frames[i].to, std::move(bytes));
+    }
+    return count;
+  }
+  unsigned receive(InboundFrame* frames, unsigned max) noexcept override {
+    for (auto& arrived : network_.take(own_address())) waiting_.push_back(std::move(arrived));
+    handed_out_.clear();
+    unsigned count = 0;
+    while (count < max && !waiting_.empty()) {
+      handed_out_.push_back(std::move(waiting_.front()));
+      waiting_.pop_front();
+      ++count;
+    }
+    for (unsigned i = 0; i < count; ++i)
+      frames[i] = {&handed_out_[i].first, handed_out_[i].second.data(),
+                   static_cast<uint32_t>(handed_out_[i].second.size())};
+    return count;
+  }
+  int descriptor() const noexcept override { return no_descriptor; }
+  bool arm() noexcept override { return waiting_.empty(); }
+  LinkCounters counters() const noexcept override { return {}; }
+  std::string describe() const override { return "memory"; }
+
+ private:
+  MemoryNetwork& network_;
+  ProcessId id_;
+  uint32_t mtu_;
+  uint64_t capacity_;
+  std::deque<std::pair<LinkAddress, Frame>> waiting_;
+  std::deque<std::pair<LinkAddress, Frame>> handed_out_;
+};
+
+// A process: a transport over a MemoryLink, and a sink that keeps what arrives.
+class MemoryProcess final : public MessageSink {
+ public:
+  struct Message {
+    ProcessId from;
+    MessageHeader header;
+    std::vector<std::byte> payload;
+  };
+
+  MemoryProcess(MemoryNetwork& network, ProcessId id, ReliableSettings settings = {},
+                uint32_t mtu = 1472, uint64_t capacity = 256 * 1024)
+      : id_(id) {
+    settings.clock = virtual_clock;
+    settings.uid = settings.uid == 0 ? 1000 : settings.uid;
+    auto link = std::make_unique<MemoryLink>(network, id, mtu, capacity);
+    link_ = link.get();
+    std::string reason;
+    transport_ = ReliableTransport::open(std::move(link), settings, reason);
+    EXPECT_NE(transport_, nullptr) << reason;
+  }
+
+  ReliableTransport& transport() { return *transport_; }
+  MemoryLink& link() { return *link_; }
+  ProcessId id() const { return id_; }
+  void end() { transport_.reset(); }
+
+  Link* connect(ProcessId peer) { return transport_->connect(peer, nullptr); }
+  SendStatus send(Link* link, const MessageHeader& header, std::vector<std::byte> payload = {}) {
+    const Piece piece{payload.data(), payload.size()};
+    return transport_->send(*link, header, &piece, payload.empty() ? 0 : 1);
+  }
+  unsigned poll() { return transport_ == nullptr ? 0 : transport_->poll(*this, 32); }
+
+  void* on_new_link(Link& link) noexcept override {
+    ++links;
+    uids.push_back(link.uid);
+    return &link;
+  }
+  void on_messages(Link& link, const InboundMessage* arrived, unsigned count) noexcept override {
+    for (unsigned i = 0; i < count; ++i) {
+      messages.push_back({link.peer, arrived[i].header, {}});
+      messages.back().payload.assign(arrived[i].payload,
+                                     arrived[i].payload + arrived[i].payload_length);
+    }
+    last_link = &link;
+  }
+  void on_peer_failed(Link& link) noexcept override { failed.push_back(link.peer); }
+
+  std::deque<Message> messages;
+  std::vector<ProcessId> failed;
+  std::vector<uint32_t> uids;
+  unsigned links = 0;
+  Link* last_link = nullptr;
+
+ private:
+  ProcessId id_;
+  MemoryLink* link_ = nullptr;
+  std::unique_ptr<ReliableTransport> transport_;
+};
+
+// Lets time pass in small steps, everybody polling, until `done()`; false when `limit_ns` passed
+// first.
+template <typename Done>
+[[nodiscard]] bool run_until(const std::vector<MemoryProcess*>& processes, Done&& done,
+                             uint64_t limit_ns = 60'000'000'000) {
+  const uint64_t end = virtual_now_ns + limit_ns;
+  uint64_t step_ns = 1'000;
+  while (!done()) {
+    if (virtual_now_ns > end) return false;
+    unsigned work = 0;
+    for (MemoryProcess* process : processes) work += process->poll();
+    // Nothing happens: towards the next timer in larger and larger steps.
+    step_ns = work != 0 ? 1'000 : std::min<uint64_t>(step_ns * 2, 500'000);
+    virtual_now_ns += step_ns;
+  }
+  return true;
+}
+
+inline void run_for(const std::vector<MemoryProcess*>& processes, uint64_t duration_ns) {
+  const uint64_t end = virtual_now_ns + duration_ns;
+  static_cast<void>(run_until(processes, [&] { return virtual_now_ns >= end; }));
+}
+
+// A peer that is nothing but the frames that the test makes up for it.
+class FakePeer {
+ public:
+  FakePeer(MemoryNetwork& network, ProcessId id, ProcessId target)
+      : network_(network), id_(id), target_(target) {}
+
+  template <typename Body>
+  static Frame frame_of(FrameHeader header, const Body& body, uint32_t seed) {
+    header.version = frame_version;
+    header.check = finish_check(body_check(seed, &body, sizeof body), header);
+    Frame frame(sizeof header + sizeof body);
+    std::memcpy(frame.data(), &header, sizeof header);
+    std::memcpy(frame.data() + sizeof header, &body, sizeof body);
+    return frame;
+  }
+  HandshakeBody body() const {
+    HandshakeBody body{};
+    body.number = number_;
+    body.incarnation = 1;
+    body.from_nid = id_.nid;
+    body.from_pid = id_.pid;
+    body.to_nid = target_.nid;
+    body.to_pid = target_.pid;
+    body.uid = 1000;
+    body.mtu = 1472;
+    body.window_bytes = 1 << 16;
+    body.first_sequence = 1;
+    body.message_version = message_version;
+    return body;
+  }
+  void inject(Frame frame) { network_.inject(address_of(id_), address_of(target_), std::move(frame)); }
+  void call(FrameType type, const HandshakeBody& body) {
+    FrameHeader header{};
+    header.type = type;
+    inject(frame_of(header, body, handshake_seed));
+  }
+  // What the target sent us last, if it is a frame of the handshake of that type.
+  bool take_answer(FrameType type, HandshakeBody& body) {
+    virtual_now_ns += network_.latency_ns;
+    for (const auto& [from, frame] : network_.take(address_of(id_))) {
+      if (header_of(frame).type != type || frame.size() != sizeof(FrameHeader) + sizeof body) continue;
+      std::memcpy(&body, frame.data() + sizeof(FrameHeader), sizeof body);
+      return true;
+    }
+    return false;
+  }
+  // The whole handshake.
+  [[nodiscard]] bool connect(MemoryProcess& target) {
+    HandshakeBody answer{};
+    call(FrameType::hello, body());
+    target.poll();
+    if (!take_answer(FrameType::challenge, answer)) return false;
+    HandshakeBody mine = body();
+    mine.cookie = answer.cookie;
+    call(FrameType::connect, mine);
+    target.poll();
+    if (!take_answer(FrameType::accept, answer)) return false;
+    peer_number_ = answer.number;
+    return true;
+  }
+  // A frame on the connection: the header as given, but for its check.
+  [[nodiscard]] Frame connected_frame(FrameHeader header, const std::vector<std::byte>& body) const {
+    header.version = frame_version;
+    header.connection = peer_number_;
+    if (header.acknowledged == 0) header.acknowledged = 1;
+    const uint32_t seed = connection_seed(peer_number_, number_);
+    header.check = finish_check(body_check(seed, body.data(), body.size()), header);
+    Frame frame(sizeof header + body.size());
+    std::memcpy(frame.data(), &header, sizeof header);
+    if (!body.empty()) std::memcpy(frame.data() + sizeof header, body.data(), body.size());
+    return frame;
+  }
+  [[nodiscard]] Frame message_frame(uint32_t sequence, const MessageHeader& message,
+                                    const std::vector<std::byte>& payload) const {
+    FrameHeader header{};
+    header.type = FrameType::data;
+    header.flags = frame_first | frame_last;
+    header.sequence = sequence;
+    MessageHeader sent = message;
+    sent.link_word = static_cast<uint32_t>(payload.size());
+    std::vector<std::byte> body(sizeof sent);
+    std::memcpy(body.data(), &sent, sizeof sent);
+    body.insert(body.end(), payload.begin(), payload.end());
+    return connected_frame(header, body);
+  }
+  uint64_t peer_number() const { return peer_number_; }
+
+ private:
+  MemoryNetwork& network_;
+  ProcessId id_;
+  ProcessId target_;
+  uint64_t number_ = 4711;
+  uint64_t peer_number_ = 0;
+};
+
+inline std::vector<std::byte> numbered_bytes(uint64_t number, size_t length) {
+  std::vector<std::byte> bytes(length);
+  for (size_t i = 0; i < length; ++i)
+    bytes[i] = static_cast<std::byte>(number * 131 + i * 17 + (i >> 8));
+  return bytes;
+}
+
+inline MessageHeader numbered_put(uint64_t number) {
+  MessageHeader header{};
+  header.kind = MessageKind::put;
+  header.match_bits = number;
+  return header;
+}
+
+// Sends with patience: what finds no room is tried again while time passes.
+inline void send_surely(MemoryProcess& from, Link* link, const std::vector<MemoryProcess*>& all,
+                        const MessageHeader& header, const std::vector<std::byte>& payload) {
+  SendStatus status = SendStatus::queue_full;
+  EXPECT_TRUE(run_until(all, [&] {
+    status = from.send(link, header, payload);
+    return status != SendStatus::queue_full && status != SendStatus::connecting;
+  }));
+  EXPECT_EQ(status, SendStatus::sent);
+}
+
+}  // namespace lintel::test
