@@ -130,7 +130,7 @@ void PhysicalInterface::check_peers() noexcept {
     unsigned count = 0;
     for (uint32_t i = 0; i < peers_.size(); ++i) {
       Peer& peer = peers_.at(i);
-      if (peer.transport != transport.get() || peer.failed.load(std::memory_order_relaxed) ||
+      if (peer.failed.load(std::memory_order_acquire) || peer.transport != transport.get() ||
           !(peer.has_outstanding() || peer.queue_length != 0))
         continue;
       watch[count++] = peer.link;
