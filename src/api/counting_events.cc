@@ -1,4 +1,6 @@
 // Counting events (spec 3.14). Message path, except PtlCTAlloc and PtlCTFree.
+#include <sched.h>
+
 #include "api/deadline.h"
 #include "api/resolve.h"
 #include "core/delivery.h"
@@ -28,32 +30,67 @@ void cancel_triggered(NetworkInterface& interface, CountingEvent& counter) noexc
   counter.cancel_all([&interface](TriggeredOperation& operation) { discard(interface, operation); });
 }
 
-// One look over the counters; the wait is over when one has reached its test, counts a failure, or
-// was freed (spec 3.14.6, 3.14.7).
-struct CounterWait {
-  const ptl_handle_ct_t* handles;
-  const ptl_size_t* tests;
-  unsigned size;
-  ptl_ct_event_t* event;
-  unsigned which = 0;
-  int code = PTL_OK;
+// A thread that waits on one counter or on several. Threads that wait for more than a moment are
+// counted, so that PtlCTFree can wait for them (spec 3.14.3).
+class CounterWait {
+ public:
+  CounterWait(const ptl_handle_ct_t* handles, const ptl_size_t* tests, unsigned size,
+              ptl_ct_event_t* event) noexcept
+      : handles_(handles), tests_(tests), size_(size), event_(event) {}
+  ~CounterWait() {
+    if (counted_) count(-1);
+  }
+  CounterWait(const CounterWait&) = delete;
+  CounterWait& operator=(const CounterWait&) = delete;
 
+  // One look over the counters; the wait is over when one has reached its test, counts a failure, or
+  // was freed (spec 3.14.6, 3.14.7).
   bool look() noexcept {
-    for (unsigned i = 0; i < size; ++i) {
-      const CounterOfInterface found = resolve_counter(handles[i]);
-      which = i;
+    if (!counted_ && ++looks_ == looks_until_counted) {
+      count(+1);
+      counted_ = true;
+    }
+    for (unsigned i = 0; i < size_; ++i) {
+      const CounterOfInterface found = resolve_counter(handles_[i]);
+      which_ = i;
       if (found.counter == nullptr) [[unlikely]] {
-        code = PTL_ARG_INVALID;
+        code_ = PTL_ARG_INVALID;
         return true;
       }
       const ptl_ct_event_t value = found.counter->get();
-      if (value.success >= tests[i] || value.failure != 0) {
-        *event = value;
+      if (value.success >= tests_[i] || value.failure != 0) {
+        *event_ = value;
         return true;
       }
     }
     return false;
   }
+  [[nodiscard]] int code() const noexcept { return code_; }
+  [[nodiscard]] unsigned which() const noexcept { return which_; }
+
+ private:
+  static constexpr unsigned looks_until_counted = 8;
+
+  void count(int change) noexcept {
+    for (unsigned i = 0; i < size_; ++i) {
+      // The slot of a counter is looked up without its generation: it may have been freed meanwhile.
+      const HandleFields fields = decode_handle(handles_[i]);
+      NetworkInterface* interface = interface_of(fields);
+      if (interface == nullptr || !interface->counters().contains(fields.index)) continue;
+      interface->counters()
+          .at(fields.index)
+          .waiting_threads.fetch_add(static_cast<uint32_t>(change), std::memory_order_acq_rel);
+    }
+  }
+
+  const ptl_handle_ct_t* handles_;
+  const ptl_size_t* tests_;
+  unsigned size_;
+  ptl_ct_event_t* event_;
+  unsigned looks_ = 0;
+  bool counted_ = false;
+  unsigned which_ = 0;
+  int code_ = PTL_OK;
 };
 
 }  // namespace
@@ -83,8 +120,12 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) noexcept {
                                                          std::memory_order_acq_rel))
     return PTL_ARG_INVALID;
   cancel_triggered(*found.interface, *found.counter);
-  // Waiting threads find the handle stale and leave; the memory stays a counter (spec 3.14.3).
-  found.interface->physical().wake_all_waiters();
+  // Threads that wait see that the handle is stale, or that waiting was aborted, and leave.
+  heavy_fence();
+  while (found.counter->waiting_threads.load(std::memory_order_acquire) != 0) {
+    found.interface->physical().wake_all_waiters();
+    sched_yield();
+  }
   // A count that is on its way must not reach the next counter in this place.
   found.interface->physical().finish_round();
   found.interface->counters().release(found.interface->counters().index_of(*found.counter));
@@ -116,10 +157,10 @@ int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event)
   const CounterOfInterface found = resolve_counter(ct_handle);
   if (found.counter == nullptr || event == nullptr) return PTL_ARG_INVALID;
   if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
-  CounterWait wait{&ct_handle, &test, 1, event};
-  if (wait.look()) return wait.code;
+  CounterWait wait(&ct_handle, &test, 1, event);
+  if (wait.look()) return wait.code();
   if (found.interface->physical().wait_until([&wait] { return wait.look(); }, no_deadline))
-    return wait.code;
+    return wait.code();
   return PTL_ABORTED;
 }
 
@@ -138,7 +179,7 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
     physical = &found.interface->physical();
   }
   if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
-  CounterWait wait{ct_handles, tests, size, event};
+  CounterWait wait(ct_handles, tests, size, event);
   bool over = wait.look();
   if (!over && timeout == 0) {
     physical->poll_in_passing();
@@ -148,8 +189,8 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
     if (!over && portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
   }
   if (!over) return PTL_CT_NONE_REACHED;
-  *which = wait.which;
-  return wait.code;
+  *which = wait.which();
+  return wait.code();
 }
 
 int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct) noexcept {

@@ -24,6 +24,7 @@ class alignas(128) CountingEvent {
   // Belong to the owner of the pool.
   std::atomic<uint32_t> next_free{0};
   std::atomic<uint32_t> generation{0};
+  std::atomic<uint32_t> waiting_threads{0};  // PtlCTFree waits for them to leave
 
   CountingEvent() = default;
   CountingEvent(const CountingEvent&) = delete;

@@ -28,7 +28,7 @@ struct Capabilities {
   uint32_t max_inline_bytes;    // payloads up to this size travel with the header itself
   uint32_t max_eager_bytes;     // largest payload of one message
   bool remote_access;           // remote_read and remote_write exist (may still fail per peer)
-  uint32_t remote_threshold_bytes;  // from this size on remote access beats eager messages
+  uint32_t remote_threshold_bytes;  // beyond this size remote access beats eager messages
 };
 
 enum class SendStatus : uint8_t {

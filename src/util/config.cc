@@ -55,8 +55,8 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::shm_cma, "PTL_SHM_CMA", ConfigType::boolean, "", "1", 0, 0, nullptr,
      "Copy large payloads straight from the memory of the peer (process_vm_readv) where the kernel "
      "permits it; otherwise everything goes through shared memory."},
-    {ConfigKey::shm_cma_threshold, "PTL_SHM_CMA_THRESHOLD", ConfigType::u64, "bytes", "16384", 1,
-     uint64_t{1} << 30, nullptr, "Payloads from this size go by one copy from the peer's memory."},
+    {ConfigKey::shm_cma_threshold, "PTL_SHM_CMA_THRESHOLD", ConfigType::u64, "bytes", "8192", 1, 8192,
+     nullptr, "Payloads of more than this go by one copy from the peer's memory."},
     {ConfigKey::network_timeout_ms, "PTL_NETWORK_TIMEOUT_MS", ConfigType::u64, "ms", "10000", 100,
      3600000, nullptr,
      "Silence after which a process on the network counts as dead, while it owes an answer."},

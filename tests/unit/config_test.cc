@@ -77,7 +77,7 @@ TEST_F(ConfigTest, ValuesComeFromTheEnvironment) {
                   {"PTL_STATS", "yes"},
                   {"PTL_PROGRESS", "Caller"},
                   {"PTL_TRANSPORT", " shm , local,"},
-                  {"PTL_SHM_CMA_THRESHOLD", "64K"},
+                  {"PTL_SHM_CMA_THRESHOLD", "4K"},
                   {"PTL_PROGRESS_CPUS", "3,0-1,1"}}),
             "");
   EXPECT_EQ(config_u64(ConfigKey::spin_us), 1000u);
@@ -86,7 +86,7 @@ TEST_F(ConfigTest, ValuesComeFromTheEnvironment) {
   EXPECT_EQ(config_choice(ConfigKey::progress), 2u);
   EXPECT_EQ(config_string(ConfigKey::progress), "caller");
   EXPECT_EQ(config_list(ConfigKey::transport), (std::vector<std::string>{"shm", "local"}));
-  EXPECT_EQ(config_u64(ConfigKey::shm_cma_threshold), 65536u);
+  EXPECT_EQ(config_u64(ConfigKey::shm_cma_threshold), 4096u);
   EXPECT_EQ(config_cpus(ConfigKey::progress_cpus), (std::vector<unsigned>{0, 1, 3}));
 }
 
