@@ -111,7 +111,12 @@ bool PhysicalInterface::all_delivered() noexcept {
   return delivered;
 }
 
-PhysicalInterface::~PhysicalInterface() { progress_thread_.stop(); }
+PhysicalInterface::~PhysicalInterface() {
+  progress_thread_.stop();
+  // Transports that ring the doorbell go before the one to whose memory it belongs.
+  for (std::unique_ptr<Transport>& transport : transports_)
+    if (transport->doorbell() != doorbell_) transport.reset();
+}
 
 void PhysicalInterface::set_logical(unsigned slot, NetworkInterface* interface) noexcept {
   exclusively([&] {
