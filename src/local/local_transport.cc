@@ -69,7 +69,7 @@ bool LocalTransport::arm(bool blocked_senders) noexcept {
 }
 
 std::string LocalTransport::describe() const {
-  return "local: this process itself, payloads above " + std::to_string(lane_inline_bytes) +
+  return "this process itself, payloads above " + std::to_string(lane_inline_bytes) +
          " bytes copied once";
 }
 

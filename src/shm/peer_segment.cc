@@ -7,11 +7,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
 #include "shm/own_segments.h"
 #include "shm/segment_name.h"
+#include "util/log.h"
 
 namespace lintel {
 
@@ -149,7 +151,13 @@ PeerSegment::ClaimStatus PeerSegment::allocate(const SegmentGeometry::Place& pla
   }
   if (fallocate(file.fd(), 0, static_cast<off_t>(place.offset_bytes),
                 static_cast<off_t>(place.length_bytes)) != 0) {
-    reason = path_ + " cannot grow: " + std::strerror(errno);
+    const char* const error = std::strerror(errno);
+    reason = path_ + " cannot grow: " + error;
+    static std::atomic<bool> said{false};
+    log_once(said, LogLevel::warn,
+             "shared memory cannot grow by %llu KiB for a queue: %s: %s; processes of this node do not "
+             "reach each other through it. Remove what fills its file system, or mount that larger",
+             static_cast<unsigned long long>(place.length_bytes / 1024), path_.c_str(), error);
     return ClaimStatus::no_room;
   }
   return ClaimStatus::claimed;

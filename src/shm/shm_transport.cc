@@ -52,7 +52,7 @@ ShmCounters ShmTransport::counters() const noexcept {
 
 std::string ShmTransport::describe() const {
   const SegmentGeometry& geometry = segment_->geometry();
-  return "shm: " + segment_->path() + ", " + std::to_string(geometry.lane_count) + " lanes in " +
+  return segment_->path() + ", " + std::to_string(geometry.lane_count) + " lanes in " +
          std::to_string(geometry.segment_bytes / 1024) + " KiB, " +
          (capabilities_.remote_access ? "large payloads by process_vm_readv where permitted"
                                       : "large payloads through the segment (PTL_SHM_CMA=0)");
