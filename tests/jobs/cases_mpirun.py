@@ -1,4 +1,5 @@
 """Jobs under mpirun on one host."""
+import json
 import os
 import statistics
 import time
@@ -104,3 +105,26 @@ def mpirun_start_up_64(programs):
         return
     check(ours < 2, f"{ours} s")
     check(ours < 3 * floor, f"{ours} s, the launcher alone {floor} s")
+
+
+def check_perf(output, processes):
+    """The JSON document of rank 0, which alone prints."""
+    document = json.loads(output)
+    check(f"of {processes} processes" in document["processes"], document["processes"])
+    return document["results"]
+
+
+@case
+def mpirun_perf(programs):
+    tiny = ["--time", "0.005", "--json", "-"]
+    rows = check_perf(mpirun(4, programs.perf, "put", "get", "--sizes", "8,4096", "--logical", "--verify", *tiny)[0], 4)
+    check(len(rows) == 8 and all(row["operations"] > 0 for row in rows), rows)
+    rows = check_perf(mpirun(6, programs.perf, "all-pairs", "--verify", *tiny)[0], 6)
+    pairs = sorted((row["rank"], row["peer_rank"]) for row in rows)
+    check(pairs == [(a, b) for a in range(6) for b in range(a + 1, 6)], pairs)
+    output, _ = mpirun(2, programs.perf, "put", "--sizes", "8", "--time", "0.005")
+    check(output.count("put latency:") == 1, "one table: " + output)
+    _, error = mpirun(3, programs.perf, "put", code=None)
+    check("the job has an odd number of processes, 3" in error, error)
+    _, error = mpirun(2, programs.perf, "put", "--across-nodes", code=None)
+    check("--across-nodes: all processes are on one node" in error, error)

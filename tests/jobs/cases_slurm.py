@@ -1,4 +1,5 @@
 """Jobs under Slurm: slurmctld and several slurmds that the test starts, without systemd and munge."""
+import json
 import os
 import pathlib
 import socket
@@ -130,11 +131,29 @@ def slurm_failures(programs):
 
 
 @case
+def slurm_perf(programs):
+    """Pairs across nodes, and all pairs with their nodes."""
+    slurm = cluster(2)
+    tiny = ["--time", "0.005", "--json", "-"]
+    output, _ = slurm.srun(2, 4, programs.perf, "put", "--sizes", "8", "--across-nodes", *tiny)
+    document = json.loads(output)
+    check("on 2 nodes (ranks 0-1; 2-3)" in document["processes"], document["processes"])
+    check("pairs across nodes: 0-2, 1-3" in document["processes"], document["processes"])
+    rows = json.loads(slurm.srun(2, 4, programs.perf, "all-pairs", *tiny)[0])["results"]
+    places = {(row["rank"], row["peer_rank"]): (row["node"], row["peer_node"]) for row in rows}
+    check(places == {(0, 1): (0, 0), (2, 3): (1, 1), (0, 2): (0, 1), (0, 3): (0, 1), (1, 2): (0, 1), (1, 3): (0, 1)},
+          places)
+
+
+@case
 def slurm_batch_script(programs):
-    """packaging/slurm/portals.sbatch, with an example in the place of the program."""
+    """packaging/slurm/portals.sbatch, with a program, and without: then ptl_perf across nodes."""
     slurm = cluster(2)
     script = pathlib.Path(__file__).resolve().parents[2] / "packaging/slurm/portals.sbatch"
     output = slurm.directory / "output"
-    run(["sbatch", "--wait", "--overcommit", "--nodes=2", "--ntasks=4", "--ntasks-per-node=2", f"--output={output}", script,
-         programs.example("hello")])
+    batch = ["sbatch", "--wait", "--overcommit", "--nodes=2", "--ntasks=4", "--ntasks-per-node=2", f"--output={output}",
+             script]
+    run([*batch, programs.example("hello")])
     check("hello: 4 greetings" in output.read_text(), output.read_text())
+    run(batch, {"PATH": f"{programs.directory}:{os.environ['PATH']}"})
+    check("pairs across nodes: 0-2, 1-3" in output.read_text(), output.read_text())

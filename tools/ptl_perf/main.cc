@@ -97,6 +97,16 @@ std::string describe_nodes(const Session& session) {
   return text + ")";
 }
 
+std::string describe_pairs(const Session& session, const Settings& settings) {
+  if (!settings.across_nodes) return "";
+  std::string text = "; pairs across nodes: ";
+  const std::vector<unsigned>& order = session.order();
+  for (std::size_t i = 0; i < order.size(); i += 2) {
+    text += (i > 0 ? ", " : "") + std::to_string(order[i]) + "-" + std::to_string(order[i + 1]);
+  }
+  return text;
+}
+
 std::string describe_clock(const tools::Machine& machine, const TickScale& scale) {
 #if defined(__x86_64__)
   std::string text =
@@ -143,7 +153,8 @@ int take_part(Settings settings, Rendezvous& rendezvous, LocalPlace place) {
       facts.library = "Lintel " LINTEL_VERSION ", Portals " + std::to_string(PTL_MAJOR_VERSION) +
                       "." + std::to_string(PTL_MINOR_VERSION);
       facts.interface = describe_interface(settings, session);
-      facts.processes = rendezvous.description() + describe_nodes(session);
+      facts.processes = rendezvous.description() + describe_nodes(session) +
+                        describe_pairs(session, settings);
       facts.clock = describe_clock(facts.machine, context.scale);
       facts.environment = portals_environment();
       reporter = std::make_unique<Reporter>(settings, facts);
