@@ -4,13 +4,16 @@
 #include <portals4_runtime.h>
 
 #include <cstddef>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "launcher.h"
+#include "shared_fetch.h"
 
 namespace lintel {
 
@@ -42,8 +45,11 @@ class Job {
   int fail(const std::string& why, int code = PTL_FAIL);
   std::string settle_secret();
   std::string fence();
-  std::string fetch_identifiers(uint32_t number, std::span<ptl_process_t> map);
-  int fetch_map(ptl_handle_ni_t ni, std::span<ptl_process_t> map);
+  [[nodiscard]] bool fetches_together() const noexcept;
+  std::string fetch_one(uint32_t rank, const std::string& key, ptl_process_t& id);
+  // Calls `use` with the map of the job for a published interface.
+  int with_map(ptl_handle_ni_t ni, const std::function<int(const ptl_process_t*)>& use);
+  int with_fetched_map(uint32_t number, const std::function<int(const ptl_process_t*)>& use);
 
   std::mutex mutex_;
   Launcher* launcher_ = nullptr;
@@ -52,6 +58,7 @@ class Job {
   bool ended_ = false;
   std::map<ptl_handle_ni_t, Publication> publications_;
   uint32_t published_ = 0;
+  std::map<uint32_t, std::unique_ptr<SharedFetch>> to_fetch_;  // by number, at the leader of a node
   std::string secret_;  // if the job itself has one
   std::vector<uint32_t> node_of_rank_;
 };

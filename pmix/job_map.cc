@@ -18,7 +18,11 @@ struct Identifiers {
 constexpr uint32_t identifiers_version = 1;
 static_assert(sizeof(Identifiers) == 12);
 
+// In smaller jobs each process fetches the few values itself.
+constexpr uint32_t fewest_fetched_together = 32;
+
 std::string key_of(uint32_t number) { return "lintel.id." + std::to_string(number); }
+std::string fetch_key_of(uint32_t number) { return "lintel.fetch." + std::to_string(number); }
 
 }  // namespace
 
@@ -41,38 +45,72 @@ int Job::publish(ptl_handle_ni_t ni) {
     const std::string why =
         launcher_->put(key_of(published_), std::as_bytes(std::span(&identifiers, 1)));
     if (!why.empty()) return fail(why);
+    if (fetches_together() && place_.rank == place_.local_leader) {
+      // Without such memory, an empty announcement lets the others know.
+      auto shared = SharedFetch::create(published_, place_.size);
+      const std::vector<std::byte> announcement =
+          shared != nullptr ? shared->announcement() : std::vector<std::byte>();
+      if (const std::string failed = launcher_->put(fetch_key_of(published_), announcement);
+          !failed.empty())
+        return fail(failed);
+      to_fetch_[published_] = std::move(shared);
+    }
   }
   publications_[ni] = {published_++, false};
   return PTL_OK;
 }
 
-std::string Job::fetch_identifiers(uint32_t number, std::span<ptl_process_t> map) {
-  if (const std::vector<ptl_process_t>* known = launcher_->known_processes(); known != nullptr) {
-    std::copy(known->begin(), known->end(), map.begin());
-    return "";
-  }
-  const std::string key = key_of(number);
+bool Job::fetches_together() const noexcept {
+  return place_.size >= fewest_fetched_together && place_.local_size > 1;
+}
+
+std::string Job::fetch_one(uint32_t rank, const std::string& key, ptl_process_t& id) {
   std::vector<std::byte> bytes;
-  for (uint32_t rank = 0; rank < place_.size; ++rank) {
-    if (std::string why = launcher_->get(rank, key, bytes); !why.empty()) return why;
-    Identifiers identifiers{};
-    if (bytes.size() == sizeof identifiers)
-      std::memcpy(&identifiers, bytes.data(), sizeof identifiers);
-    if (identifiers.version != identifiers_version)
-      return "rank " + std::to_string(rank) +
-             " published its identifiers in another form: it runs another version of Lintel";
-    map[rank].phys.nid = identifiers.nid;
-    map[rank].phys.pid = identifiers.pid;
-  }
+  if (std::string why = launcher_->get(rank, key, bytes); !why.empty()) return why;
+  Identifiers identifiers{};
+  if (bytes.size() == sizeof identifiers)
+    std::memcpy(&identifiers, bytes.data(), sizeof identifiers);
+  if (identifiers.version != identifiers_version)
+    return "rank " + std::to_string(rank) +
+           " published its identifiers in another form: it runs another version of Lintel";
+  id.phys.nid = identifiers.nid;
+  id.phys.pid = identifiers.pid;
   return "";
 }
 
-int Job::fetch_map(ptl_handle_ni_t ni, std::span<ptl_process_t> map) {
+int Job::with_fetched_map(uint32_t number, const std::function<int(const ptl_process_t*)>& use) {
+  const std::string key = key_of(number);
+  const auto fetch = [&](uint32_t rank, ptl_process_t& id) { return fetch_one(rank, key, id); };
+  std::unique_ptr<SharedFetch> shared;
+  std::string why;
+  if (fetches_together()) {
+    if (place_.rank == place_.local_leader) {
+      shared = std::move(to_fetch_[number]);
+      to_fetch_.erase(number);
+    } else {
+      std::vector<std::byte> announcement;
+      why = launcher_->get(place_.local_leader, fetch_key_of(number), announcement);
+      if (why.empty()) shared = SharedFetch::attach(announcement, number, place_.size);
+    }
+  }
+  if (!why.empty()) return fail("the map of the job: " + why);
+  if (shared != nullptr) {
+    why = shared->run(place_.local_rank, place_.local_size, fetch);
+    return why.empty() ? use(shared->map()) : fail("the map of the job: " + why);
+  }
+  std::vector<ptl_process_t> map(place_.size);
+  for (uint32_t rank = 0; rank < place_.size && why.empty(); ++rank) why = fetch(rank, map[rank]);
+  return why.empty() ? use(map.data()) : fail("the map of the job: " + why);
+}
+
+int Job::with_map(ptl_handle_ni_t ni, const std::function<int(const ptl_process_t*)>& use) {
   const auto found = publications_.find(ni);
-  if (found == publications_.end() || map.size() != place_.size) return PTL_ARG_INVALID;
-  std::string why = found->second.exchanged ? "" : fence();
-  if (why.empty()) why = fetch_identifiers(found->second.number, map);
-  return why.empty() ? PTL_OK : fail("the map of the job: " + why);
+  if (found == publications_.end()) return PTL_ARG_INVALID;
+  if (!found->second.exchanged)
+    if (const std::string why = fence(); !why.empty()) return fail("the map of the job: " + why);
+  if (const std::vector<ptl_process_t>* known = launcher_->known_processes(); known != nullptr)
+    return use(known->data());
+  return with_fetched_map(found->second.number, use);
 }
 
 void Job::withdraw(ptl_handle_ni_t ni) {
@@ -83,7 +121,11 @@ void Job::withdraw(ptl_handle_ni_t ni) {
 int Job::get_map(ptl_handle_ni_t ni, std::span<ptl_process_t> map) {
   std::lock_guard guard(mutex_);
   if (references_ == 0) return PTL_NO_INIT;
-  return fetch_map(ni, map);
+  if (map.size() != place_.size) return PTL_ARG_INVALID;
+  return with_map(ni, [&](const ptl_process_t* fetched) {
+    std::copy_n(fetched, map.size(), map.begin());
+    return PTL_OK;
+  });
 }
 
 int Job::set_map(ptl_handle_ni_t ni) {
@@ -92,11 +134,11 @@ int Job::set_map(ptl_handle_ni_t ni) {
   ptl_size_t size = 0;
   if (const int code = PtlGetMap(ni, 0, nullptr, &size); code != PTL_OK && code != PTL_IGNORED)
     return code;  // not logically addressed
-  std::vector<ptl_process_t> map(place_.size);
-  if (const int code = fetch_map(ni, map); code != PTL_OK) return code;
-  if (!groups().adopt_job(ni, place_.rank, place_.size))
-    return fail("PtlJobSetMap: the interface has a group that PtlSetRank set");
-  return PtlSetMap(ni, map.size(), map.data());
+  return with_map(ni, [&](const ptl_process_t* map) {
+    if (!groups().adopt_job(ni, place_.rank, place_.size))
+      return fail("PtlJobSetMap: the interface has a group that PtlSetRank set");
+    return PtlSetMap(ni, place_.size, map);
+  });
 }
 
 }  // namespace lintel

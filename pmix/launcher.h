@@ -21,6 +21,7 @@ struct JobPlace {
   uint32_t local_rank = 0;
   uint32_t local_size = 1;
   uint32_t node_count = 1;
+  uint32_t local_leader = 0;  // the lowest rank on this node
 };
 
 class Launcher {

@@ -2,8 +2,10 @@
 // machines without libpmix need none. Set-up path.
 #include <pmix.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 #include <unordered_map>
 
@@ -71,6 +73,7 @@ class PmixLauncher final : public Launcher {
     if (number(self_, PMIX_LOCAL_RANK, local).empty()) place.local_rank = static_cast<uint32_t>(local);
     if (number(job, PMIX_LOCAL_SIZE, local).empty()) place.local_size = static_cast<uint32_t>(local);
     if (number(job, PMIX_NUM_NODES, local).empty()) place.node_count = static_cast<uint32_t>(local);
+    place.local_leader = leader_of(job, place.rank);
     return "";
   }
 
@@ -164,6 +167,19 @@ class PmixLauncher final : public Launcher {
   }
 
  private:
+  // The first of the list of ranks on this node; `own` if there is no list.
+  static uint32_t leader_of(const pmix_proc_t& job, uint32_t own) {
+    pmix_value_t* value = nullptr;
+    if (get_local(job, PMIX_LOCAL_PEERS, &value) != PMIX_SUCCESS) return own;
+    uint32_t leader = own;
+    if (value->type == PMIX_STRING) {
+      const char* const list = value->data.string;
+      std::from_chars(list, list + std::strlen(list), leader);
+    }
+    PMIX_VALUE_RELEASE(value);
+    return leader;
+  }
+
   // What the launcher told this node at the start; nobody is asked.
   static pmix_status_t get_local(const pmix_proc_t& of, const char* key, pmix_value_t** value) {
     pmix_info_t optional;

@@ -62,3 +62,11 @@ def hosts_ranks_not_in_node_order(programs):
     output, _ = several.mpirun((2, 2, 2), programs.probe, "local-map", options=["--map-by", "node"])
     found = check_places(output, 6, "pmix", 3)
     check([found[rank]["node"] for rank in range(6)] == [0, 1, 2, 0, 1, 2], found)
+
+
+@case
+def hosts_many_ranks(programs):
+    """The processes of a host fetch the map together."""
+    several = hosts(3)
+    found = check_places(several.mpirun((11, 14, 10), programs.probe, "local-map")[0], 35, "pmix", 3)
+    check([found[rank]["local_size"] for rank in (0, 11, 25)] == [11, 14, 10], found)

@@ -86,7 +86,7 @@ def cluster(nodes=4):
 @case
 def slurm(programs):
     slurm = cluster()
-    for nodes, size in ((1, 1), (1, 2), (2, 4), (4, 8), (4, 16)):
+    for nodes, size in ((1, 1), (1, 2), (2, 4), (4, 8), (4, 16), (4, 64)):
         output, _ = slurm.srun(nodes, size, programs.probe, "map")
         found = check_places(output, size, "pmix", nodes)
         check(sorted({place["node"] for place in found.values()}) == list(range(nodes)), found)

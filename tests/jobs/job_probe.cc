@@ -173,6 +173,7 @@ void check_values() {
   expect(PtlJobGetMap(ni, job.size + 1, map.data()) == PTL_ARG_INVALID, "the map has its size");
   expect(PtlJobSetMap(ni) == PTL_ARG_INVALID, "a physical interface has no map");
   must(PtlJobGetMap(ni, job.size, map.data()), "PtlJobGetMap");
+  must(PtlJobGetMap(ni, job.size, map.data()), "PtlJobGetMap once more");
   ptl_process_t own;
   must(PtlGetPhysId(ni, &own), "PtlGetPhysId");
   expect(map[job.rank].phys.pid == own.phys.pid, "the map has this process");
@@ -217,8 +218,11 @@ void check_interfaces() {
   ptl_handle_ni_t first = open_job(PTL_NI_MATCHING | PTL_NI_LOGICAL);
   ptl_handle_ni_t second = open_job(PTL_NI_NO_MATCHING | PTL_NI_LOGICAL);
   ptl_handle_ni_t physical = open_job(PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL);
+  std::vector<ptl_process_t> map(job.size);
+  must(PtlJobGetMap(second, job.size, map.data()), "PtlJobGetMap once more");
   ptl_process_t id;
   for (ptl_rank_t rank = 0; rank < job.size; ++rank) {
+    expect(map[rank].phys.pid != 0, "the map is complete");
     must(PtlGetRankId(first, rank, &id), "PtlGetRankId");
     ptl_process_t other;
     must(PtlGetRankId(second, rank, &other), "PtlGetRankId");

@@ -1,0 +1,57 @@
+// Fetching a map together: the processes of a node share memory, each fills in a part of the ranks, and
+// all have the whole. Set-up path.
+//
+// One of them, the leader, makes anonymous memory and tells the others where to find it; it has no name,
+// so that nothing is left behind.
+#pragma once
+
+#include <portals4.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lintel {
+
+class SharedFetch {
+ public:
+  // Of the leader, for the map of that number. nullptr if the system has no such memory.
+  [[nodiscard]] static std::unique_ptr<SharedFetch> create(uint32_t number, uint32_t ranks);
+  // Of the others, with what the leader announced. nullptr if it is not there (any more).
+  [[nodiscard]] static std::unique_ptr<SharedFetch> attach(std::span<const std::byte> announcement,
+                                                           uint32_t number, uint32_t ranks);
+  ~SharedFetch();
+  SharedFetch(const SharedFetch&) = delete;
+  SharedFetch& operator=(const SharedFetch&) = delete;
+
+  // For the others, by whatever way.
+  [[nodiscard]] std::vector<std::byte> announcement() const;
+
+  // Fetches the part of this process, one of `parts`, by `fetch(rank, id)`, and waits until all are
+  // there. What the others do not fetch in time this process fetches itself. Gives what went wrong, or
+  // an empty text.
+  using Fetch = std::function<std::string(uint32_t rank, ptl_process_t& id)>;
+  [[nodiscard]] std::string run(uint32_t part, uint32_t parts, const Fetch& fetch);
+
+  // The whole map, after run().
+  [[nodiscard]] const ptl_process_t* map() const noexcept;
+
+ private:
+  struct Header;
+  SharedFetch() = default;
+  [[nodiscard]] bool map_memory(int fd, uint32_t ranks);
+  [[nodiscard]] Header& header() const noexcept;
+  [[nodiscard]] ptl_process_t* entries() const noexcept;
+  [[nodiscard]] std::string fetch_part(uint32_t part, uint32_t parts, const Fetch& fetch) const;
+
+  void* memory_ = nullptr;
+  size_t bytes_ = 0;
+  uint32_t ranks_ = 0;
+  int fd_ = -1;  // the leader's
+};
+
+}  // namespace lintel
