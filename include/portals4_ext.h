@@ -58,8 +58,8 @@ extern "C" {
 /** Sets the secret that the processes of a job share, in the place of PTL_JOB_KEY and of
  * PTL_JOB_KEY_FILE. May be called before PtlInit.
  * @param key  any text; it is copied. An empty one means that there is no secret.
- * @return PTL_OK; PTL_IN_USE if an interface is open: the key belongs to it already;
- *         PTL_NO_SPACE. Never PTL_NO_INIT. */
+ * @return PTL_OK; PTL_IN_USE if an interface is open: the key belongs to it already; PTL_NO_SPACE.
+ *       Never PTL_NO_INIT. */
 PTL_API int PtlLintelSetJobKey(const char* key) PTL_NOEXCEPT;
 
 /** Reads the secret in force, wherever it was set.
@@ -67,7 +67,7 @@ PTL_API int PtlLintelSetJobKey(const char* key) PTL_NOEXCEPT;
  * @param size    bytes at `key`.
  * @param length  gets the length of the text without the zero byte; 0 if there is no secret.
  * @return PTL_OK, also if nothing was copied because `size` is 0; PTL_NO_INIT; PTL_ARG_INVALID;
- *         PTL_NO_SPACE if the text is longer. */
+ *       PTL_NO_SPACE if the text is longer. */
 PTL_API int PtlLintelGetJobKey(char* key, size_t size, size_t* length) PTL_NOEXCEPT;
 
 /** Functions of a run-time library that take part in PtlNIInit and PtlNIFini. */
@@ -76,23 +76,25 @@ typedef struct ptl_lintel_hooks {
    * once. Runs in the calling thread, which holds no lock of the library. */
   int (*opening)(ptl_interface_t iface, unsigned int options, ptl_pid_t* pid);
   /** Called once, in the same thread, after `opening` returned PTL_OK. `code` is what PtlNIInit
-   * would return; if it is PTL_OK, ni_handle is open, and any other code that the hook returns closes
-   * it again and is returned in its place. Otherwise ni_handle is PTL_INVALID_HANDLE. */
+   * would return; if it is PTL_OK, ni_handle is open, and any other code that the hook returns
+   * closes it again and is returned in its place. Otherwise ni_handle is PTL_INVALID_HANDLE. */
   int (*opened)(ptl_handle_ni_t ni_handle, int code);
-  /** The last reference to ni_handle is about to go, by PtlNIFini or PtlFini. Must not call Portals. */
+  /** The last reference to ni_handle is about to go, by PtlNIFini or PtlFini. Must not call
+   * Portals. */
   void (*closed)(ptl_handle_ni_t ni_handle);
 } ptl_lintel_hooks_t;
 
 /** Installs the hooks of a run-time library. There is one set for the process, for good.
  * @param hooks  lives as long as the process; no member is NULL.
  * @return PTL_OK (also if they are installed already); PTL_IN_USE if others are; PTL_ARG_INVALID.
- *         Never PTL_NO_INIT. */
+ *       Never PTL_NO_INIT. */
 PTL_API int PtlLintelSetHooks(const ptl_lintel_hooks_t* hooks) PTL_NOEXCEPT;
 
 /** Reads one entry of the map of a logically addressed interface; PtlGetMap copies all (3.6.7).
  * @param rank  less than the size of the map.
  * @param id    gets nid and pid.
- * @return PTL_OK; PTL_IGNORED if no map was set; PTL_ARG_INVALID, also for a rank beyond the map. */
+ * @return PTL_OK; PTL_IGNORED if no map was set; PTL_ARG_INVALID, also for a rank beyond the map.
+ */
 PTL_API int PtlLintelGetMapEntry(ptl_handle_ni_t ni_handle, ptl_rank_t rank,
                                  ptl_process_t* id) PTL_NOEXCEPT;
 

@@ -12,13 +12,15 @@
  * What holds for every function unless it says otherwise:
  *
  *  - Threads: any thread may call it at any time; calls are serialised. Not from signal handlers.
- *  - Arrays and outputs belong to the caller again when the function returns; outputs are meaningful
- *    only on success.
+ *  - Arrays and outputs belong to the caller again when the function returns; outputs are
+ *    meaningful only on success.
  *  - After PTL_FAIL of a PtlJob... function, PtlJobError says what failed and what to do; the same
  *    line has been written to standard error.
- *  - A forked child has no place in its parent's job and no groups: PtlJobInit returns PTL_FAIL there.
+ *  - A forked child has no place in its parent's job and no groups: PtlJobInit returns PTL_FAIL
+ *    there.
  *
- * docs/jobs.md tells the rest. Numbers in parentheses are sections of the Portals 4.3 specification.
+ * docs/jobs.md tells the rest. Numbers in parentheses are sections of the Portals 4.3
+ * specification.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -45,16 +47,16 @@ typedef struct ptl_job_info {
   const char* name;     /* of the job, unique on the machine while it runs; until PtlJobFini */
 } ptl_job_info_t;
 
-/** Joins the job, or adds a reference to it. Before the first PtlNIInit of the process, since the job
- * secret decides with whom interfaces talk; before or after PtlInit. The first call is collective: the
- * processes agree on the secret. In a job by hand, PtlNIInit with PTL_PID_ANY then takes the pid that the
- * environment has for this process.
+/** Joins the job, or adds a reference to it. Before the first PtlNIInit of the process, since the
+ * job secret decides with whom interfaces talk; before or after PtlInit. The first call is
+ * collective: the processes agree on the secret. In a job by hand, PtlNIInit with PTL_PID_ANY then
+ * takes the pid that the environment has for this process.
  * @return PTL_OK; PTL_FAIL if this process was launched but the launcher cannot be reached, or the
- *         environment is inconsistent; PTL_IN_USE if an interface is open already. */
+ *       environment is inconsistent; PTL_IN_USE if an interface is open already. */
 PTL_API int PtlJobInit(void) PTL_NOEXCEPT;
 
-/** Drops a reference; the last one leaves the job. Interfaces stay open. Not collective, but a launcher
- * may take a process that ends without it for failed. A process can join a job only once.
+/** Drops a reference; the last one leaves the job. Interfaces stay open. Not collective, but a
+ * launcher may take a process that ends without it for failed. A process can join a job only once.
  * @return PTL_OK; PTL_NO_INIT. */
 PTL_API int PtlJobFini(void) PTL_NOEXCEPT;
 
@@ -62,57 +64,57 @@ PTL_API int PtlJobFini(void) PTL_NOEXCEPT;
  * @return PTL_OK; PTL_NO_INIT before PtlJobInit; PTL_ARG_INVALID. */
 PTL_API int PtlJobGetInfo(ptl_job_info_t* info) PTL_NOEXCEPT;
 
-/** The node of a rank. Nodes are numbered from 0 in the order of their lowest ranks, the same in all
- * processes. The first call asks for all ranks and keeps four bytes for each.
+/** The node of a rank. Nodes are numbered from 0 in the order of their lowest ranks, the same in
+ * all processes. The first call asks for all ranks and keeps four bytes for each.
  * @param rank  less than the size of the job.
  * @param node  gets a number less than node_count.
  * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID; PTL_FAIL; PTL_NO_SPACE. */
 PTL_API int PtlJobGetNode(ptl_rank_t rank, uint32_t* node) PTL_NOEXCEPT;
 
 /** Sets up an interface from nothing: PtlJobInit, PtlInit, PtlNIInit, PtlJobPublish and, if it is
- * logically addressed, PtlJobSetMap. Collective: all processes of the job call it, with the same iface
- * and options, in the same order as other collective calls. When it returns, all processes have opened
- * their interfaces; what a message needs beyond (portal table entries, maps) is there after the next
- * PtlJobBarrier.
+ * logically addressed, PtlJobSetMap. Collective: all processes of the job call it, with the same
+ * iface and options, in the same order as other collective calls. When it returns, all processes
+ * have opened their interfaces; what a message needs beyond (portal table entries, maps) is there
+ * after the next PtlJobBarrier.
  * @param iface    PTL_IFACE_DEFAULT, or a number that `ptl_info` lists.
  * @param options  as in PtlNIInit.
  * @param desired  limits, or NULL for the defaults.
  * @param actual   gets the limits granted; may be NULL.
  * @param ni       gets the handle.
- * @return PTL_OK; PTL_FAIL; PTL_ARG_INVALID; the codes of PtlJobInit, PtlInit, PtlNIInit and PtlSetMap.
- *         After a failure nothing stays open that this call has opened. */
+ * @return PTL_OK; PTL_FAIL; PTL_ARG_INVALID; the codes of PtlJobInit, PtlInit, PtlNIInit and
+ *       PtlSetMap. After a failure nothing stays open that this call has opened. */
 PTL_API int PtlJobOpen(ptl_interface_t iface, unsigned int options, const ptl_ni_limits_t* desired,
                        ptl_ni_limits_t* actual, ptl_handle_ni_t* ni) PTL_NOEXCEPT;
 
-/** Undoes PtlJobOpen: PtlNIFini, PtlFini, PtlJobFini. Not collective: call PtlJobBarrier before, so that
- * nobody still needs this process.
+/** Undoes PtlJobOpen: PtlNIFini, PtlFini, PtlJobFini. Not collective: call PtlJobBarrier before, so
+ * that nobody still needs this process.
  * @param ni  from PtlJobOpen.
  * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID. */
 PTL_API int PtlJobClose(ptl_handle_ni_t ni) PTL_NOEXCEPT;
 
-/** Tells the job the nid and pid of this process on an interface. The first interface that a process
- * publishes is the first one of every other, and so on. Does not wait.
+/** Tells the job the nid and pid of this process on an interface. The first interface that a
+ * process publishes is the first one of every other, and so on. Does not wait.
  * @param ni  an open interface of any kind, at most once.
- * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID; PTL_FAIL, also if a job by hand names another nid or pid
- *         than the interface has. */
+ * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID; PTL_FAIL, also if a job by hand names another nid
+ *       or pid than the interface has. */
 PTL_API int PtlJobPublish(ptl_handle_ni_t ni) PTL_NOEXCEPT;
 
-/** Fetches the nids and pids that all processes published for an interface. Collective, unless nothing
- * was published since the last PtlJobGetMap, PtlJobSetMap or PtlJobBarrier.
+/** Fetches the nids and pids that all processes published for an interface. Collective, unless
+ * nothing was published since the last PtlJobGetMap, PtlJobSetMap or PtlJobBarrier.
  * @param ni        published by this process.
  * @param map_size  entries of `map`; must be the size of the job.
  * @param map       gets nid and pid by rank.
  * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID; PTL_FAIL. */
 PTL_API int PtlJobGetMap(ptl_handle_ni_t ni, ptl_size_t map_size, ptl_process_t* map) PTL_NOEXCEPT;
 
-/** PtlJobGetMap and PtlSetMap (3.6.6): the ranks of a logically addressed interface become those of the
- * job. PtlGetRank and PtlGetRankId then know them, too. Large maps take memory once per node.
+/** PtlJobGetMap and PtlSetMap (3.6.6): the ranks of a logically addressed interface become those of
+ * the job. PtlGetRank and PtlGetRankId then know them, too. Large maps take memory once per node.
  * @param ni  published by this process, logically addressed.
  * @return as PtlJobGetMap; PTL_NO_SPACE; PTL_FAIL also if the interface has a group of its own. */
 PTL_API int PtlJobSetMap(ptl_handle_ni_t ni) PTL_NOEXCEPT;
 
-/** Waits until all processes of the job have called it. Collective. Progress of interfaces goes on. If a
- * process has died it fails or, with some launchers, does not return until these end the job.
+/** Waits until all processes of the job have called it. Collective. Progress of interfaces goes on.
+ * If a process has died it fails or, with some launchers, does not return until these end the job.
  * @return PTL_OK; PTL_NO_INIT; PTL_FAIL. */
 PTL_API int PtlJobBarrier(void) PTL_NOEXCEPT;
 
@@ -125,33 +127,34 @@ PTL_API int PtlJobBarrier(void) PTL_NOEXCEPT;
  * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID; PTL_FAIL; PTL_NO_SPACE. */
 PTL_API int PtlJobPut(const char* key, const void* value, size_t bytes) PTL_NOEXCEPT;
 
-/** Fetches what a process stored, when it is needed, from that process alone. Waits for it, at most for
- * a minute.
+/** Fetches what a process stored, when it is needed, from that process alone. Waits for it, at most
+ * for a minute.
  * @param rank   less than the size of the job.
  * @param key    as given to PtlJobPut there.
  * @param value  gets the value.
  * @param bytes  length of the memory at `value`; gets the length of the value.
- * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID; PTL_FAIL if there is no such value; PTL_NO_SPACE if it is
- *         longer than *bytes, which then says how long. */
+ * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID; PTL_FAIL if there is no such value; PTL_NO_SPACE if
+ *       it is longer than *bytes, which then says how long. */
 PTL_API int PtlJobGet(ptl_rank_t rank, const char* key, void* value, size_t* bytes) PTL_NOEXCEPT;
 
-/** The secret that the processes of the job share: from PTL_JOB_KEY or PTL_JOB_KEY_FILE where they are
- * set, else made by rank 0 and handed round by PMIx. The transports use it already.
+/** The secret that the processes of the job share: from PTL_JOB_KEY or PTL_JOB_KEY_FILE where they
+ * are set, else made by rank 0 and handed round by PMIx. The transports use it already.
  * @param secret  gets text that ends with a zero byte.
  * @param size    bytes at `secret`.
  * @return PTL_OK; PTL_NO_INIT before PtlJobInit, and before PtlInit if the secret is in a file;
- *         PTL_IGNORED if there is none (alone or by hand, without a key); PTL_NO_SPACE if it is longer. */
+ *       PTL_IGNORED if there is none (alone or by hand, without a key); PTL_NO_SPACE if it is
+ *       longer. */
 PTL_API int PtlJobSecret(char* secret, size_t size) PTL_NOEXCEPT;
 
-/** Ends the job: tells the launcher to end all processes, and ends this one. In a job by hand the others
- * notice when operations to this process fail (PTL_NI_UNDELIVERABLE). Does not return; runs no exit
- * handlers.
+/** Ends the job: tells the launcher to end all processes, and ends this one. In a job by hand the
+ * others notice when operations to this process fail (PTL_NI_UNDELIVERABLE). Does not return; runs
+ * no exit handlers.
  * @param code  exit code, 1 to 255; others count as 1.
  * @param text  what the user shall read, or NULL. */
 PTL_API void PtlJobAbort(int code, const char* text) PTL_NOEXCEPT __attribute__((noreturn));
 
-/** What the last failing PtlJob... call of this thread was about; an empty string if none failed. Until
- * the next call that fails in this thread. */
+/** What the last failing PtlJob... call of this thread was about; an empty string if none failed.
+ * Until the next call that fails in this thread. */
 PTL_API const char* PtlJobError(void) PTL_NOEXCEPT;
 
 /* ---------------------------------------------------------------- process groups by the program */
@@ -168,41 +171,43 @@ typedef ptl_process_t ptl_process_id_t; /* `phys` is what counts: id.phys.nid, i
  * called
  *
  *  - with the handle of an open interface; or
- *  - with PTL_INVALID_HANDLE, before PtlNIInit: what they say then applies to the next PtlNIInit that
- *    succeeds, in whatever thread. That PtlNIInit takes its pid from rank and PID map if it is called
- *    with PTL_PID_ANY; fails with PTL_PID_INVALID if it is called with another pid than these say; and
- *    fails with PTL_FAIL if the interface turns out to have another nid than rank and NID map say.
+ *  - with PTL_INVALID_HANDLE, before PtlNIInit: what they say then applies to the next PtlNIInit
+ *    that succeeds, in whatever thread. That PtlNIInit takes its pid from rank and PID map if it is
+ *    called with PTL_PID_ANY; fails with PTL_PID_INVALID if it is called with another pid than these
+ *    say; and fails with PTL_FAIL if the interface turns out to have another nid than rank and NID
+ *    map say.
  *
- * Each is set once. When rank and both maps are complete, a logically addressed interface gets them by
- * PtlSetMap. The group goes with the interface. Before PtlInit, all of them return PTL_NO_INIT. */
+ * Each is set once. When rank and both maps are complete, a logically addressed interface gets them
+ * by PtlSetMap. The group goes with the interface. Before PtlInit, all of them return PTL_NO_INIT.
+ */
 
 /** Sets the job identifier of this process.
  * @return PTL_OK; PTL_NO_INIT. */
 PTL_API int PtlSetJID(ptl_jid_t jid) PTL_NOEXCEPT;
 
-/** The job identifier: that of PtlSetJID or PTL_MY_JID; else, after PtlSetRank from the environment, the
- * pid of this process (that of the PID map or the interface); else PTL_JID_NONE.
+/** The job identifier: that of PtlSetJID or PTL_MY_JID; else, after PtlSetRank from the
+ * environment, the pid of this process (that of the PID map or the interface); else PTL_JID_NONE.
  * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID. */
 PTL_API int PtlGetJID(ptl_jid_t* jid) PTL_NOEXCEPT;
 
-/** Sets rank and size of the group. With -1 for both, rank, size, maps and job identifier come from the
- * environment: PTL_MY_RID, PTL_NIDMAP, PTL_PIDMAP (numbers, nids also as 192.0.2.1, separated by
- * colons), PTL_MY_JID. Without PTL_MY_RID the rank is -1 and the size 0.
+/** Sets rank and size of the group. With -1 for both, rank, size, maps and job identifier come from
+ * the environment: PTL_MY_RID, PTL_NIDMAP, PTL_PIDMAP (numbers, nids also as 192.0.2.1, separated
+ * by colons), PTL_MY_JID. Without PTL_MY_RID the rank is -1 and the size 0.
  * @param ni_handle   an open interface, or PTL_INVALID_HANDLE.
  * @param rank        less than group_size.
  * @param group_size  processes of the group.
- * @return PTL_OK; PTL_NO_INIT before PtlInit; PTL_NI_INVALID for a handle that is neither, also for a
- *         rank that is not less than group_size; PTL_FAIL if the rank or the NID map was set before, the
- *         nid that the map has for this process is not that of the interface, or the environment makes
- *         no sense; PTL_PID_INVALID if it is the PID map or the pid. */
+ * @return PTL_OK; PTL_NO_INIT before PtlInit; PTL_NI_INVALID for a handle that is neither, also for
+ *       a rank that is not less than group_size; PTL_FAIL if the rank or the NID map was set
+ *       before, the nid that the map has for this process is not that of the interface, or the
+ *       environment makes no sense; PTL_PID_INVALID if it is the PID map or the pid. */
 PTL_API int PtlSetRank(ptl_handle_ni_t ni_handle, ptl_rid_t rank, unsigned group_size) PTL_NOEXCEPT;
 
 /** Sets the nids of the group. After PtlSetRank.
  * @param map       nids by rank; copied.
  * @param map_size  entries; must be the size of the group.
- * @return PTL_OK; PTL_NO_INIT before PtlInit or PtlSetRank; PTL_NI_INVALID, also for a NULL map; PTL_FAIL
- *         if the map was set before, has another size than the group, or has another nid for this
- *         process than the interface; PTL_NO_SPACE. */
+ * @return PTL_OK; PTL_NO_INIT before PtlInit or PtlSetRank; PTL_NI_INVALID, also for a NULL map;
+ *       PTL_FAIL if the map was set before, has another size than the group, or has another nid for
+ *       this process than the interface; PTL_NO_SPACE. */
 PTL_API int PtlSetNIDMap(ptl_handle_ni_t ni_handle, const ptl_nid_t* map,
                          unsigned map_size) PTL_NOEXCEPT;
 
@@ -215,7 +220,7 @@ PTL_API int PtlSetPIDMap(ptl_handle_ni_t ni_handle, const ptl_pid_t* map,
 
 /** Rank and size of the group of an interface.
  * @return PTL_OK; PTL_NO_INIT if PtlSetRank was not called for it (nor PtlJobSetMap);
- *         PTL_NI_INVALID. */
+ *       PTL_NI_INVALID. */
 PTL_API int PtlGetRank(ptl_handle_ni_t ni_handle, ptl_rid_t* rank,
                        unsigned* group_size) PTL_NOEXCEPT;
 

@@ -67,8 +67,7 @@ std::string module_path(std::string& why) {
 Launcher* load_pmix(std::string& why) {
   const std::string path = module_path(why);
   if (path.empty()) return nullptr;
-  const std::string advice =
-      "the environment says that a PMIx launcher started this process, but ";
+  const std::string advice = "the environment says that a PMIx launcher started this process, but ";
   if (access(path.c_str(), R_OK) != 0) {
     why = advice + path + " is not there: Lintel was built without PMIx (libpmix-dev was missing)";
     return nullptr;

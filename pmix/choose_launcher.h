@@ -7,8 +7,8 @@
 
 namespace lintel {
 
-// The launcher of this process, to be started; or nullptr and why it cannot be used. Lives as long as
-// the process.
+// The launcher of this process, to be started; or nullptr and why it cannot be used. Lives as long
+// as the process.
 [[nodiscard]] Launcher* choose_launcher(std::string& why);
 
 }  // namespace lintel

@@ -63,8 +63,7 @@ int read_environment(Group& group, HandEnvironment& environment) {
   if (group.nids_set) return PTL_FAIL;
   if (group.pids_set) return PTL_PID_INVALID;
   group.rank = *environment.rank;
-  group.size =
-      static_cast<uint32_t>(std::max(environment.nids.size(), environment.pids.size()));
+  group.size = static_cast<uint32_t>(std::max(environment.nids.size(), environment.pids.size()));
   group.nids_set = !environment.nids.empty();
   group.pids_set = !environment.pids.empty();
   group.nids = environment.nids;

@@ -1,5 +1,5 @@
-// Process groups of interfaces: rank, size, nids and pids, as PtlSetRank and its companions set them.
-// Set-up path.
+// Process groups of interfaces: rank, size, nids and pids, as PtlSetRank and its companions set
+// them. Set-up path.
 #pragma once
 
 #include <portals4_runtime.h>

@@ -13,7 +13,7 @@ constexpr ptl_pt_index_t signal_index = 247;  // every interface has entries up 
 constexpr ptl_pt_index_t stored_index = 248;
 constexpr size_t stored_bytes = size_t{64} << 10;
 constexpr size_t counter_bytes = 8;
-constexpr auto start_deadline = std::chrono::seconds(60);   // for a peer that was never seen
+constexpr auto start_deadline = std::chrono::seconds(60);  // for a peer that was never seen
 constexpr auto retry_pause = std::chrono::milliseconds(20);
 constexpr ptl_time_t look_after_ms = 1000;  // while waiting for a signal
 
@@ -59,8 +59,8 @@ std::string HandExchange::open(ptl_interface_t iface) {
   md.ct_handle = PTL_CT_NONE;
   if ((code = PtlMDBind(ni_, &md, &memory_)) != PTL_OK) return call_failed("PtlMDBind", code);
 
-  const auto expose = [&](ptl_pt_index_t wanted, ptl_handle_eq_t events, std::span<std::byte> memory,
-                          unsigned options) {
+  const auto expose = [&](ptl_pt_index_t wanted, ptl_handle_eq_t events,
+                          std::span<std::byte> memory, unsigned options) {
     ptl_pt_index_t index = 0;
     int result = PtlPTAlloc(ni_, 0, events, wanted, &index);
     if (result != PTL_OK)
@@ -176,8 +176,8 @@ std::string HandExchange::barrier() {
   return "";
 }
 
-// A stored value: length of the key and of the value (4 bytes each), key, value. The counter changes
-// last, so that readers see whole values.
+// A stored value: length of the key and of the value (4 bytes each), key, value. The counter
+// changes last, so that readers see whole values.
 std::string HandExchange::store(const std::string& key, std::span<const std::byte> value) {
   uint64_t used = 0;
   std::memcpy(&used, stored_.data(), sizeof used);
@@ -188,8 +188,7 @@ std::string HandExchange::store(const std::string& key, std::span<const std::byt
   std::byte* next = stored_.data() + counter_bytes + used;
   std::memcpy(next, lengths, sizeof lengths);
   std::memcpy(next + sizeof lengths, key.data(), key.size());
-  if (!value.empty())
-    std::memcpy(next + sizeof lengths + key.size(), value.data(), value.size());
+  if (!value.empty()) std::memcpy(next + sizeof lengths + key.size(), value.data(), value.size());
   used += sizeof lengths + key.size() + value.size();
   std::atomic_thread_fence(std::memory_order_release);
   std::memcpy(stored_.data(), &used, sizeof used);

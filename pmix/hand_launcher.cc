@@ -49,7 +49,8 @@ std::string HandLauncher::put(const std::string& key, std::span<const std::byte>
   return why.empty() ? exchange_->store(key, value) : why;
 }
 
-std::string HandLauncher::get(uint32_t rank, const std::string& key, std::vector<std::byte>& value) {
+std::string HandLauncher::get(uint32_t rank, const std::string& key,
+                              std::vector<std::byte>& value) {
   std::string why = open_exchange();
   return why.empty() ? exchange_->fetch(rank, key, value) : why;
 }

@@ -31,8 +31,8 @@ Job*& instance() noexcept {
   return job;
 }
 
-// The child has neither threads nor connections of its parent, whose locks may be held for good: the
-// parent's objects stay as they are.
+// The child has neither threads nor connections of its parent, whose locks may be held for good:
+// the parent's objects stay as they are.
 void start_afresh_in_child() {
   is_child_of_member = is_child_of_member || joined.exchange(false);
   launcher_to_abort.store(nullptr);
@@ -78,8 +78,8 @@ int Job::fail(const std::string& why, int code) {
   return code;
 }
 
-// What the user sets holds; else rank 0 makes one, if there is a way to hand it round in secret. All take
-// part in handing it round, so that a process whose environment differs hears of it.
+// What the user sets holds; else rank 0 makes one, if there is a way to hand it round in secret.
+// All take part in handing it round, so that a process whose environment differs hears of it.
 std::string Job::settle_secret() {
   if (!launcher_->keeps_secrets()) return "";
   const bool has_own = is_set("PTL_JOB_KEY") || is_set("PTL_JOB_KEY_FILE");
@@ -119,7 +119,8 @@ int Job::join() {
   }
   if (is_child_of_member)
     return fail("a forked child has no place in the job of its parent; start it with the launcher");
-  if (ended_) return fail("PtlJobInit after the last PtlJobFini: a process can join a job only once");
+  if (ended_)
+    return fail("PtlJobInit after the last PtlJobFini: a process can join a job only once");
   if (Groups::install_hooks() != PTL_OK)
     return fail("another run-time library has taken hold of PtlNIInit");
   std::string why;

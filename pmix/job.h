@@ -59,7 +59,7 @@ class Job {
   std::map<ptl_handle_ni_t, Publication> publications_;
   uint32_t published_ = 0;
   std::map<uint32_t, std::unique_ptr<SharedFetch>> to_fetch_;  // by number, at the leader of a node
-  std::string secret_;  // if the job itself has one
+  std::string secret_;                                         // if the job itself has one
   std::vector<uint32_t> node_of_rank_;
 };
 

@@ -44,7 +44,8 @@ class Launcher {
 
   // Whether secrets that are stored stay within the job.
   [[nodiscard]] virtual bool keeps_secrets() const noexcept = 0;
-  [[nodiscard]] virtual std::string put(const std::string& key, std::span<const std::byte> value) = 0;
+  [[nodiscard]] virtual std::string put(const std::string& key,
+                                        std::span<const std::byte> value) = 0;
   // Waits for the value.
   [[nodiscard]] virtual std::string get(uint32_t rank, const std::string& key,
                                         std::vector<std::byte>& value) = 0;
@@ -56,8 +57,8 @@ class Launcher {
   virtual void abort(int code, const char* text) = 0;
 };
 
-// The module with the PMIx client exports one function of this type, `lintel_pmix_launcher`. It gives
-// nullptr if the version is another one; the object lives as long as the process.
+// The module with the PMIx client exports one function of this type, `lintel_pmix_launcher`. It
+// gives nullptr if the version is another one; the object lives as long as the process.
 inline constexpr uint32_t launcher_version = 1;
 using LauncherFactory = Launcher* (*)(uint32_t version);
 inline constexpr const char* launcher_factory_name = "lintel_pmix_launcher";

@@ -70,8 +70,10 @@ class PmixLauncher final : public Launcher {
     if (!why.empty()) return why;
     place.size = static_cast<uint32_t>(size);
     uint64_t local = 0;
-    if (number(self_, PMIX_LOCAL_RANK, local).empty()) place.local_rank = static_cast<uint32_t>(local);
-    if (number(job, PMIX_LOCAL_SIZE, local).empty()) place.local_size = static_cast<uint32_t>(local);
+    if (number(self_, PMIX_LOCAL_RANK, local).empty())
+      place.local_rank = static_cast<uint32_t>(local);
+    if (number(job, PMIX_LOCAL_SIZE, local).empty())
+      place.local_size = static_cast<uint32_t>(local);
     if (number(job, PMIX_NUM_NODES, local).empty()) place.node_count = static_cast<uint32_t>(local);
     place.local_leader = leader_of(job, place.rank);
     return "";

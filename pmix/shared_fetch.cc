@@ -96,11 +96,10 @@ std::unique_ptr<SharedFetch> SharedFetch::attach(std::span<const std::byte> anno
   if (fd < 0) return nullptr;
   struct stat status;
   std::unique_ptr<SharedFetch> shared(new SharedFetch);
-  const bool usable =
-      fstat(fd, &status) == 0 && status.st_uid == geteuid() &&
-      static_cast<uint64_t>(status.st_size) ==
-          sizeof(Header) + uint64_t{ranks} * sizeof(ptl_process_t) &&
-      shared->map_memory(fd, ranks);
+  const bool usable = fstat(fd, &status) == 0 && status.st_uid == geteuid() &&
+                      static_cast<uint64_t>(status.st_size) ==
+                          sizeof(Header) + uint64_t{ranks} * sizeof(ptl_process_t) &&
+                      shared->map_memory(fd, ranks);
   close(fd);
   // The leader may have gone on to the next map.
   if (!usable || shared->header().magic != header_magic || shared->header().number != number ||
@@ -143,8 +142,8 @@ std::string SharedFetch::run(uint32_t part, uint32_t parts, const Fetch& fetch) 
     if (done >= parts || left.count() <= 0) break;
     futex_wait(shared.parts_done, done, left.count());
   }
-  // Whoever could not reach the memory fetches for itself; so its part is still missing here. If it comes
-  // after all, it writes the same values once more.
+  // Whoever could not reach the memory fetches for itself; so its part is still missing here. If it
+  // comes after all, it writes the same values once more.
   for (uint32_t other = 0; other < parts; ++other)
     if (shared.done[other].load(std::memory_order_acquire) == 0)
       if (std::string why = fetch_part(other, parts, fetch); !why.empty()) return why;

@@ -1,8 +1,8 @@
-// Fetching a map together: the processes of a node share memory, each fills in a part of the ranks, and
-// all have the whole. Set-up path.
+// Fetching a map together: the processes of a node share memory, each fills in a part of the ranks,
+// and all have the whole. Set-up path.
 //
-// One of them, the leader, makes anonymous memory and tells the others where to find it; it has no name,
-// so that nothing is left behind.
+// One of them, the leader, makes anonymous memory and tells the others where to find it; it has no
+// name, so that nothing is left behind.
 #pragma once
 
 #include <portals4.h>
@@ -32,8 +32,8 @@ class SharedFetch {
   [[nodiscard]] std::vector<std::byte> announcement() const;
 
   // Fetches the part of this process, one of `parts`, by `fetch(rank, id)`, and waits until all are
-  // there. What the others do not fetch in time this process fetches itself. Gives what went wrong, or
-  // an empty text.
+  // there. What the others do not fetch in time this process fetches itself. Gives what went wrong,
+  // or an empty text.
   using Fetch = std::function<std::string(uint32_t rank, ptl_process_t& id)>;
   [[nodiscard]] std::string run(uint32_t part, uint32_t parts, const Fetch& fetch);
 

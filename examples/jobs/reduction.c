@@ -51,7 +51,8 @@ int main(void) {
   ptl_pt_index_t index;
   check(PtlPTAlloc(ni, 0, PTL_EQ_NONE, sums, &index), "PtlPTAlloc");
   check(PtlPTAlloc(ni, 0, PTL_EQ_NONE, results, &index), "PtlPTAlloc");
-  const ptl_handle_md_t own_md = bind(ni, own), sum_md = bind(ni, sum), result_md = bind(ni, result);
+  const ptl_handle_md_t own_md = bind(ni, own), sum_md = bind(ni, sum),
+                        result_md = bind(ni, result);
 
   const ptl_process_t self = {.rank = job.rank}, parent = {.rank = (job.rank - 1) / 2};
   unsigned children = 0;
@@ -63,8 +64,8 @@ int main(void) {
     complete[round] = expose(ni, sums, &sum[round], round);
     arrived[round] = expose(ni, results, &result[round], round);
     if (job.rank > 0)
-      check(PtlTriggeredAtomic(sum_md, offset, sizeof sum[0], PTL_NO_ACK_REQ, parent, sums, round, 0,
-                               NULL, 0, PTL_SUM, PTL_INT64_T, complete[round], children + 1),
+      check(PtlTriggeredAtomic(sum_md, offset, sizeof sum[0], PTL_NO_ACK_REQ, parent, sums, round,
+                               0, NULL, 0, PTL_SUM, PTL_INT64_T, complete[round], children + 1),
             "PtlTriggeredAtomic");
     else
       check(PtlTriggeredPut(sum_md, offset, sizeof sum[0], PTL_NO_ACK_REQ, self, results, round, 0,

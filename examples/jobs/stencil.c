@@ -1,7 +1,8 @@
-/* stencil.c: heat spreads over a plane that is divided among the ranks, each with one square. After a
- * step a rank's edges go to its neighbours by triggered puts, set up for all steps beforehand: one
- * PtlCTInc sends them. Each side of a square counts what arrives. The result is compared with the same
- * computation without parallelism, bit by bit. Alone, or under mpirun or srun --mpi=pmix. */
+/* stencil.c: heat spreads over a plane that is divided among the ranks, each with one square. After
+ * a step a rank's edges go to its neighbours by triggered puts, set up for all steps beforehand:
+ * one PtlCTInc sends them. Each side of a square counts what arrives. The result is compared with
+ * the same computation without parallelism, bit by bit. Alone, or under mpirun or srun --mpi=pmix.
+ */
 #include <portals4_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,8 @@ static double* whole_plane(unsigned rows, unsigned columns) {
     for (size_t row = 1; row <= rows; ++row)
       for (size_t column = 1; column <= columns; ++column) {
         const size_t at = row * width + column;
-        to[at] = next_value(from[at], from[at - 1], from[at + 1], from[at - width], from[at + width]);
+        to[at] =
+            next_value(from[at], from[at - 1], from[at + 1], from[at - width], from[at + width]);
       }
   }
   return now; /* steps is even: the result is in the first half */
@@ -108,8 +110,7 @@ int main(void) {
       check(PtlMEAppend(ni, index, &entry, PTL_PRIORITY_LIST, NULL, &me), "PtlMEAppend");
     }
     for (unsigned step = 0; has[side] && step < steps; ++step)
-      check(PtlTriggeredPut(md,
-                            (ptl_size_t)((char*)outgoing[step % 2][side] - (char*)outgoing),
+      check(PtlTriggeredPut(md, (ptl_size_t)((char*)outgoing[step % 2][side] - (char*)outgoing),
                             sizeof outgoing[0][0], PTL_NO_ACK_REQ,
                             (ptl_process_t){.rank = neighbour[side]}, halos,
                             2 * opposite[side] + step % 2, 0, NULL, 0, computed, step + 1),
@@ -123,7 +124,7 @@ int main(void) {
   for (unsigned step = 0; step < steps; ++step) {
     double(*now)[edge + 2] = square[step % 2];
     double(*then)[edge + 2] = square[(step + 1) % 2];
-    pack((const double(*)[edge + 2])now, outgoing[step % 2]);
+    pack((const double(*)[edge + 2]) now, outgoing[step % 2]);
     check(PtlCTInc(computed, (ptl_ct_event_t){.success = 1}), "PtlCTInc"); /* sends the edges */
     for (unsigned side = 0; side < sides; ++side) {
       ptl_ct_event_t count;

@@ -1,6 +1,6 @@
-/* work_queue.c: ranks take tasks from a queue at rank 0 with fetch-atomics, as fast as each can, and
- * add up the results with atomics; rank 0 does nothing for it but to own the memory. Alone, or under
- * mpirun or srun --mpi=pmix. */
+/* work_queue.c: ranks take tasks from a queue at rank 0 with fetch-atomics, as fast as each can,
+ * and add up the results with atomics; rank 0 does nothing for it but to own the memory. Alone, or
+ * under mpirun or srun --mpi=pmix. */
 #include <portals4_runtime.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,10 +1,9 @@
 // The functions of portals4_ext.h. Set-up path, except PtlLintelGetMapEntry.
-#include "portals4_ext.h"
-
 #include <cstring>
 #include <string>
 
 #include "core/library.h"
+#include "portals4_ext.h"
 #include "util/config.h"
 
 using namespace lintel;

@@ -21,8 +21,8 @@ namespace {
 
 constexpr const char* directory = "/dev/shm";
 constexpr const char* memory_name = "lintel-map";
-constexpr unsigned attempts = 8;         // at a link that others change meanwhile
-constexpr unsigned sweep_limit = 4096;   // directory entries looked at
+constexpr unsigned attempts = 8;        // at a link that others change meanwhile
+constexpr unsigned sweep_limit = 4096;  // directory entries looked at
 constexpr int all_seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
 // At the start of the memory; the entries follow.
@@ -60,7 +60,9 @@ uint64_t hash_of(const ptl_process_t* mapping, uint64_t count) noexcept {
   return hash;
 }
 
-std::string link_prefix() { return std::string(memory_name) + "." + std::to_string(geteuid()) + "."; }
+std::string link_prefix() {
+  return std::string(memory_name) + "." + std::to_string(geteuid()) + ".";
+}
 
 std::string link_path(uint64_t hash) {
   char text[17];
@@ -78,7 +80,8 @@ std::string read_link(const std::string& path) {
 
 enum class Target : uint8_t { memory, gone, unclear };
 
-// Where a link of ours leads: to memory of the kind that we make, nowhere any more, or we cannot say.
+// Where a link of ours leads: to memory of the kind that we make, nowhere any more, or we cannot
+// say.
 Target classify(const std::string& target) {
   int process = 0;
   int fd = 0;

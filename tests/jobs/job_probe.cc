@@ -1,5 +1,5 @@
-// One process of a job, as the tests of jobs start it: does what its first argument says, through the
-// public interface alone, and ends with 0 if everything was as it must be.
+// One process of a job, as the tests of jobs start it: does what its first argument says, through
+// the public interface alone, and ends with 0 if everything was as it must be.
 #include <portals4_runtime.h>
 #include <signal.h>
 #include <unistd.h>
@@ -27,7 +27,8 @@ ptl_job_info_t job;
 }
 
 void must(int code, const char* what) {
-  if (code != PTL_OK) fail(std::string(what) + " returned " + std::to_string(code) + ": " + PtlJobError());
+  if (code != PTL_OK)
+    fail(std::string(what) + " returned " + std::to_string(code) + ": " + PtlJobError());
 }
 
 void expect(bool condition, const char* what) {
@@ -67,7 +68,8 @@ struct Mailbox {
   // How a put to the process ended.
   ptl_ni_fail_t put(ptl_process_t to, uint64_t value) {
     word = value;
-    must(PtlPut(md, 0, sizeof word, PTL_ACK_REQ, to, pt_index, 0, job.rank * sizeof word, nullptr, 0),
+    must(PtlPut(md, 0, sizeof word, PTL_ACK_REQ, to, pt_index, 0, job.rank * sizeof word, nullptr,
+                0),
          "PtlPut");
     ptl_event_t event;
     unsigned which = 0;
@@ -164,8 +166,8 @@ void check_values() {
   must(PtlInit(), "PtlInit");
   ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
   must(PtlJobGetInfo(&job), "PtlJobGetInfo");
-  must(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr, nullptr,
-                 &ni),
+  must(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr,
+                 nullptr, &ni),
        "PtlNIInit");
   must(PtlJobPublish(ni), "PtlJobPublish");
   expect(PtlJobPublish(ni) == PTL_ARG_INVALID, "an interface is published once");
@@ -187,7 +189,8 @@ void check_values() {
     must(PtlJobGet(i, "name", value, &bytes), "PtlJobGet");
     expect(std::string(value, bytes) == "value of " + std::to_string(i), "the value of a rank");
     bytes = 3;
-    expect(PtlJobGet(i, "name", value, &bytes) == PTL_NO_SPACE && bytes > 3, "no room, and how much");
+    expect(PtlJobGet(i, "name", value, &bytes) == PTL_NO_SPACE && bytes > 3,
+           "no room, and how much");
   }
   size_t none = 0;
   expect(PtlJobGet(job.size, "name", nullptr, &none) == PTL_ARG_INVALID, "no rank beyond the job");
@@ -312,8 +315,8 @@ void set_up_only() {
 void print_nid() {
   must(PtlInit(), "PtlInit");
   ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
-  must(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr, nullptr,
-                 &ni),
+  must(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr,
+                 nullptr, &ni),
        "PtlNIInit");
   ptl_process_t own;
   must(PtlGetPhysId(ni, &own), "PtlGetPhysId");
@@ -324,12 +327,16 @@ void print_nid() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::map<std::string, void (*)()> actions = {
-      {"map", [] { check_map(false); }}, {"local-map", [] { check_map(true); }},
-      {"values", check_values},          {"interfaces", check_interfaces},
-      {"death", check_death},            {"abort", abort_job},
-      {"ptl-abort", abort_portals},      {"keys", check_keys},
-      {"set-up", set_up_only},           {"nid", print_nid}};
+  const std::map<std::string, void (*)()> actions = {{"map", [] { check_map(false); }},
+                                                     {"local-map", [] { check_map(true); }},
+                                                     {"values", check_values},
+                                                     {"interfaces", check_interfaces},
+                                                     {"death", check_death},
+                                                     {"abort", abort_job},
+                                                     {"ptl-abort", abort_portals},
+                                                     {"keys", check_keys},
+                                                     {"set-up", set_up_only},
+                                                     {"nid", print_nid}};
   const auto action = actions.find(argc == 2 ? argv[1] : "");
   if (action == actions.end()) return 2;
   action->second();

@@ -1,4 +1,5 @@
 // Large rank maps lie in memory once for all processes of a node.
+#include <portals4_ext.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,7 +11,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <portals4_ext.h>
 
 #include "support/interface.h"
 #include "support/ranks.h"
@@ -29,7 +29,8 @@ constexpr bool has_sanitizer = false;
 std::vector<ptl_process_t> large_map(uint64_t size, uint32_t seed) {
   std::vector<ptl_process_t> map(size);
   for (uint64_t rank = 0; rank < size; ++rank)
-    map[rank].phys = {static_cast<ptl_nid_t>(seed + rank / 64), static_cast<ptl_pid_t>(rank % 64 + 1)};
+    map[rank].phys = {static_cast<ptl_nid_t>(seed + rank / 64),
+                      static_cast<ptl_pid_t>(rank % 64 + 1)};
   return map;
 }
 
@@ -82,7 +83,8 @@ void expect_map(const Interface& interface, const std::vector<ptl_process_t>& ma
   must(PtlGetMap(interface.handle(), read.size(), read.data(), &size));
   ASSERT_EQ(size, map.size());
   for (uint64_t rank = 0; rank < size; ++rank)
-    ASSERT_TRUE(read[rank].phys.nid == map[rank].phys.nid && read[rank].phys.pid == map[rank].phys.pid)
+    ASSERT_TRUE(read[rank].phys.nid == map[rank].phys.nid &&
+                read[rank].phys.pid == map[rank].phys.pid)
         << rank;
 }
 

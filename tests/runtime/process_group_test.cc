@@ -314,9 +314,12 @@ TEST_F(EnvironmentGroup, WithoutARankThereIsNoGroup) {
 }
 
 TEST_F(EnvironmentGroup, NonsenseIsRefused) {
-  for (const auto& change : std::vector<std::pair<std::string, std::string>>{
-           {"PTL_MY_RID", "3"}, {"PTL_MY_RID", "one"}, {"PTL_NIDMAP", "1:2"}, {"PTL_PIDMAP", "1::3"},
-           {"PTL_MY_JID", "4294967296"}})
+  for (const auto& change :
+       std::vector<std::pair<std::string, std::string>>{{"PTL_MY_RID", "3"},
+                                                        {"PTL_MY_RID", "one"},
+                                                        {"PTL_NIDMAP", "1:2"},
+                                                        {"PTL_PIDMAP", "1::3"},
+                                                        {"PTL_MY_JID", "4294967296"}})
     run({change}, [](const Maps&) { EXPECT_EQ(set(PTL_INVALID_HANDLE), PTL_FAIL); });
 }
 

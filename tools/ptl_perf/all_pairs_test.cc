@@ -1,5 +1,5 @@
-// Test kind all-pairs: half round trip between every two processes. Set-up path; the loop is in loops.h.
-// SPDX-License-Identifier: BSD-3-Clause
+// Test kind all-pairs: half round trip between every two processes. Set-up path; the loop is in
+// loops.h. SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <numeric>
 
@@ -15,8 +15,8 @@ constexpr const char* meaning =
     "half round trip, as of put: from the call of PtlPut until the put with which the peer answers has "
     "been reported, divided by two. In each round all processes work, each with another peer";
 
-// The circle method: rank 0 stays, the others move on by one place in each round, and after one round
-// less than there are processes everybody has met everybody.
+// The circle method: rank 0 stays, the others move on by one place in each round, and after one
+// round less than there are processes everybody has met everybody.
 std::vector<unsigned> order_of_round(unsigned processes, unsigned round) {
   const auto at = [&](unsigned place) {
     return place == 0 ? 0 : 1 + (place - 1 + round) % (processes - 1);

@@ -153,8 +153,8 @@ int take_part(Settings settings, Rendezvous& rendezvous, LocalPlace place) {
       facts.library = "Lintel " LINTEL_VERSION ", Portals " + std::to_string(PTL_MAJOR_VERSION) +
                       "." + std::to_string(PTL_MINOR_VERSION);
       facts.interface = describe_interface(settings, session);
-      facts.processes = rendezvous.description() + describe_nodes(session) +
-                        describe_pairs(session, settings);
+      facts.processes =
+          rendezvous.description() + describe_nodes(session) + describe_pairs(session, settings);
       facts.clock = describe_clock(facts.machine, context.scale);
       facts.environment = portals_environment();
       reporter = std::make_unique<Reporter>(settings, facts);

@@ -133,9 +133,9 @@ Result combine(const Point& point, const Plan& plan, const std::vector<Bytes>& a
     if (point.by_initiator) {
       std::vector<float> own(samples.begin() + static_cast<std::ptrdiff_t>(before), samples.end());
       result.by_initiator.emplace_back(
-          rank, summarize(std::move(own),
-                          summary.elapsed_ns / (static_cast<double>(plan.operations) *
-                                                point.units_per_operation)));
+          rank,
+          summarize(std::move(own), summary.elapsed_ns / (static_cast<double>(plan.operations) *
+                                                          point.units_per_operation)));
     }
     longest_ns = std::max(longest_ns, summary.elapsed_ns);
     total_ns += summary.elapsed_ns;

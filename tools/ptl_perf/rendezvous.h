@@ -47,8 +47,8 @@ class Rendezvous {
     std::map<ptl_nid_t, unsigned> numbers;
     std::vector<unsigned> nodes;
     for (const ptl_process_t& process : processes) {
-      nodes.push_back(
-          numbers.try_emplace(process.phys.nid, static_cast<unsigned>(numbers.size())).first->second);
+      nodes.push_back(numbers.try_emplace(process.phys.nid, static_cast<unsigned>(numbers.size()))
+                          .first->second);
     }
     return nodes;
   }

@@ -23,8 +23,8 @@ struct Endpoint {
   std::vector<ptl_process_t> addresses;  // by rank, in the form that this interface takes
 };
 
-/** The processes work in pairs of an initiator and a target: ranks 2k and 2k+1, unless another order
- *  is set. Rank 0 is always an initiator. */
+/** The processes work in pairs of an initiator and a target: ranks 2k and 2k+1, unless another
+ * order is set. Rank 0 is always an initiator. */
 class Session {
  public:
   /** Initializes Portals and opens the first interface. Collective. */
@@ -43,8 +43,8 @@ class Session {
   unsigned peer_rank() const { return order_[position_ ^ 1u]; }
   unsigned peer_rank(unsigned rank) const;
   bool initiator(unsigned rank) const;
-  /** Pairs are the first and the second of this order, the third and the fourth, and so on. The same
-   *  at all ranks; begins with rank 0. */
+  /** Pairs are the first and the second of this order, the third and the fourth, and so on. The
+   * same at all ranks; begins with rank 0. */
   void set_order(std::vector<unsigned> order);
   const std::vector<unsigned>& order() const { return order_; }
   void barrier() { rendezvous_.barrier(); }

@@ -8,7 +8,8 @@ int main() {
   ptl_job_info_t job;
   ptl_rid_t rank = 0;
   unsigned size = 0;
-  if (PtlJobOpen(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, nullptr, nullptr, &ni) != PTL_OK ||
+  if (PtlJobOpen(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, nullptr, nullptr, &ni) !=
+          PTL_OK ||
       PtlJobGetInfo(&job) != PTL_OK || PtlGetRank(ni, &rank, &size) != PTL_OK ||
       PtlJobClose(ni) != PTL_OK) {
     std::cerr << "a call failed: " << PtlJobError() << '\n';
