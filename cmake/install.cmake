@@ -35,3 +35,9 @@ foreach(module portals4 portals4_runtime)
 endforeach()
 
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+# For administrators and users of clusters (docs/slurm.md).
+install(PROGRAMS "${PROJECT_SOURCE_DIR}/packaging/slurm/portals.sbatch"
+        DESTINATION "${CMAKE_INSTALL_DATADIR}/lintel/slurm")
+install(FILES "${PROJECT_SOURCE_DIR}/packaging/modulefiles/lintel"
+        DESTINATION "${CMAKE_INSTALL_DATADIR}/lintel/modulefiles")

@@ -4,6 +4,7 @@
 #include <portals4_ext.h>
 
 #include <algorithm>
+#include <forward_list>
 #include <string>
 #include <utility>
 
@@ -75,7 +76,11 @@ int read_environment(Group& group, HandEnvironment& environment) {
 
 Groups& groups() noexcept { return *instance(); }
 
-void forget_groups() noexcept { instance() = new Groups; }
+void forget_groups() {
+  // Locks of the parent may be held for good; what they guard stays where it is.
+  static std::forward_list<Groups*>& of_parents = *new std::forward_list<Groups*>;
+  of_parents.push_front(std::exchange(instance(), new Groups));
+}
 
 int Groups::install_hooks() {
   static const ptl_lintel_hooks_t hooks = {

@@ -68,6 +68,6 @@ class Groups {
 
 // Of this process; a forked child gets new ones.
 [[nodiscard]] Groups& groups() noexcept;
-void forget_groups() noexcept;
+void forget_groups();
 
 }  // namespace lintel

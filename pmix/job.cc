@@ -8,7 +8,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <forward_list>
 #include <unordered_map>
+#include <utility>
 
 #include "choose_launcher.h"
 #include "groups.h"
@@ -36,7 +38,8 @@ Job*& instance() noexcept {
 void start_afresh_in_child() {
   is_child_of_member = is_child_of_member || joined.exchange(false);
   launcher_to_abort.store(nullptr);
-  instance() = new Job;
+  static std::forward_list<Job*>& of_parents = *new std::forward_list<Job*>;
+  of_parents.push_front(std::exchange(instance(), new Job));
   forget_groups();
 }
 

@@ -1,8 +1,9 @@
 """Jobs over several hosts: network namespaces with their own name, address and /dev/shm."""
+import json
 import pathlib
 import subprocess
 
-from support import case, check, check_places, isolated, need, run, work_directory
+from support import case, check, check_examples, check_places, isolated, need, run, skip, work_directory
 
 # What mpirun starts in the place of ssh: <agent> [options] <host> <command>...
 AGENT = """#!/bin/bash
@@ -70,3 +71,50 @@ def hosts_many_ranks(programs):
     several = hosts(3)
     found = check_places(several.mpirun((11, 14, 10), programs.probe, "local-map")[0], 35, "pmix", 3)
     check([found[rank]["local_size"] for rank in (0, 11, 25)] == [11, 14, 10], found)
+
+
+def connected_hosts(programs, count):
+    """Hosts, for a library that has a transport between them."""
+    interfaces = json.loads(run([programs.info, "--json"])[0])["interfaces"]
+    names = {transport["name"] for interface in interfaces if interface["default"] for transport in interface["transports"]}
+    if not names - {"local", "shm"}:
+        skip("the default interface has no transport between nodes: " + ", ".join(sorted(names)))
+    return hosts(count)
+
+
+@case
+def hosts_messages(programs):
+    """Everybody reaches everybody, by shared memory within a host and by the network between hosts."""
+    several = connected_hosts(programs, 3)
+    check_places(several.mpirun((2, 1, 3), programs.probe, "map")[0], 6, "pmix", 3)
+    check_places(several.mpirun((2, 2, 2), programs.probe, "map", options=["--map-by", "node"])[0], 6, "pmix", 3)
+
+
+@case
+def hosts_examples(programs):
+    several = connected_hosts(programs, 2)
+    check_examples(programs, lambda program: several.mpirun((2, 2), program)[0])
+
+
+@case
+def hosts_perf(programs):
+    several = connected_hosts(programs, 2)
+    output, _ = several.mpirun((2, 2), programs.perf, "put", "--across-nodes", "--verify", "--sizes", "8,5000", "--time",
+                               "0.01", "--json", "-")
+    check("pairs across nodes: 0-2, 1-3" in json.loads(output)["processes"], output)
+
+
+@case
+def hosts_dying_rank(programs):
+    several = connected_hosts(programs, 2)
+    output, _ = several.mpirun((2, 2), programs.probe, "death", options=["--enable-recovery"], code="any")
+    for rank in range(3):
+        check(f"rank {rank} survived" in output, output)
+
+
+@case
+def hosts_wrong_key(programs):
+    several = connected_hosts(programs, 3)
+    shell = 'if [ "$PMIX_RANK" = 1 ]; then export PTL_JOB_KEY=wrong; else export PTL_JOB_KEY=right; fi; exec "$@"'
+    output, _ = several.mpirun((1, 1, 1), "sh", "-c", f"'{shell}'", "sh", programs.probe, "keys")
+    check(output.count("refused") == 3, output)

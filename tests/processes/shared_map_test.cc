@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -120,6 +121,9 @@ TEST(SharedMap, AMillionRanksCostEightMebibytesPerNode) {
       }
     }
     EXPECT_LE(all_kib, 8 * 1024u);
+    std::printf("PtlSetMap of a million ranks: %.1f ms, then %.1f ms; %u KiB for %d processes\n",
+                rank.published<double>(0, 0), rank.published<double>(1, 0),
+                static_cast<unsigned>(all_kib), rank.count());
   });
 }
 
