@@ -1,4 +1,5 @@
 """What the cases share: running programs with a deadline, and reading what they print."""
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import weakref
 
@@ -74,6 +76,20 @@ def finish(process, code=0, deadline_s=DEADLINE_S):
         print(output, error, sep="\n")
         sys.exit(f"FAILED: {process.args} exited with {process.returncode}")
     return output, error
+
+
+@contextlib.contextmanager
+def deadline_for(process, deadline_s=DEADLINE_S):
+    """Within the block the process may run for that long; it is ended with the block in any case."""
+    timer = threading.Timer(deadline_s, lambda: os.killpg(process.pid, signal.SIGKILL))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def run(command, changes=None, code=0, **options):
