@@ -124,6 +124,7 @@ TEST(SharedMap, AMillionRanksCostEightMebibytesPerNode) {
     std::printf("PtlSetMap of a million ranks: %.1f ms, then %.1f ms; %u KiB for %d processes\n",
                 rank.published<double>(0, 0), rank.published<double>(1, 0),
                 static_cast<unsigned>(all_kib), rank.count());
+    std::fflush(stdout);
   });
 }
 
