@@ -100,6 +100,8 @@ class ReliableTransport final : public Transport {
   [[nodiscard]] int64_t sleep_limit_ns() noexcept override;
   [[nodiscard]] bool all_delivered() noexcept override;
   void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept override;
+  [[nodiscard]] NetworkCounters network_counters() const noexcept override;
+  [[nodiscard]] std::string statistics() const override;
   [[nodiscard]] std::string describe() const override;
 
  private:

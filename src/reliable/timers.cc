@@ -16,6 +16,8 @@ namespace {
 // The network says that nobody listens there. The peer may be about to start, and the word may be
 // forged: only after this long, and this many, without a sign of life.
 constexpr uint64_t believe_unreachable_ns = 1'000'000'000;
+// Of this very node the kernel knows at once, and nobody can forge what it says.
+constexpr uint64_t believe_own_node_ns = 10'000'000;
 constexpr unsigned believe_unreachable_hints = 4;
 
 }  // namespace
@@ -88,7 +90,10 @@ uint64_t ReliableTransport::run_timers_of(Connection& connection, uint64_t now,
   const uint64_t waited_ns =
       connection.waiting_since_ns != 0 ? now - connection.waiting_since_ns : 0;
   const bool believes_unreachable = connection.unreachable_hints >= believe_unreachable_hints &&
-                                    now - connection.hinted_since_ns > believe_unreachable_ns;
+                                    now - connection.hinted_since_ns >
+                                        (connection.peer.nid == own_id_.nid
+                                             ? believe_own_node_ns
+                                             : believe_unreachable_ns);
   switch (connection.state.load(std::memory_order_relaxed)) {
     case ConnectionState::idle:
     case ConnectionState::failed:

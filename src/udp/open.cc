@@ -9,7 +9,6 @@
 
 #include "portals4.h"
 #include "udp/udp_link.h"
-#include "util/log.h"
 
 namespace lintel {
 
@@ -20,9 +19,6 @@ constexpr uint32_t largest_frame = 32 * 1024;
 constexpr uint32_t largest_payload = 65507;
 constexpr uint32_t joined_bytes = 65536;
 constexpr int wanted_buffer_bytes = 4 << 20;
-// Pids that PTL_PID_ANY may give: small numbers are left to those who choose their own.
-constexpr uint32_t first_free_pid = 16384;
-constexpr uint32_t last_free_pid = 31000;  // ports below those that the kernel gives out itself
 
 std::string error_text(const char* what) { return std::string(what) + ": " + strerror(errno); }
 
@@ -49,15 +45,7 @@ UdpLink::Status UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLi
   link->mtu_ = std::max(wanted, least_mtu);
   if (!link->open_socket(reason)) return Status::failed;
 
-  Status status = Status::pid_in_use;
-  if (settings.pid != PTL_PID_ANY) {
-    status = link->bind_pid(settings.pid, reason);
-  } else {
-    const uint32_t range = last_free_pid - first_free_pid;
-    const auto start = static_cast<uint32_t>(getpid());
-    for (uint32_t i = 0; i < range && status == Status::pid_in_use; ++i)
-      status = link->bind_pid(first_free_pid + (start + i) % range, reason);
-  }
+  const Status status = link->bind_pid(settings.pid, reason);
   if (status == Status::opened) result = std::move(link);
   return status;
 }
@@ -135,7 +123,17 @@ uint32_t UdpLink::route_mtu(const LinkAddress& to) const noexcept {
   return bytes < least_mtu + overhead ? least_mtu : std::min(bytes - overhead, mtu_);
 }
 
+// Addresses of nobody, or of everybody.
+bool UdpLink::can_be_a_process(ProcessId peer) const noexcept {
+  if (peer.pid >= PTL_PID_MAX) return false;
+  return host_.ipv6 || (peer.nid != INADDR_ANY && !IN_MULTICAST(peer.nid) && !IN_BADCLASS(peer.nid));
+}
+
 ResolveStatus UdpLink::resolve(ProcessId peer, Route& route, std::string* reason) noexcept {
+  if (!can_be_a_process(peer)) {
+    if (reason != nullptr) *reason = "no process has such an address";
+    return ResolveStatus::unreachable;
+  }
   route.address = udp_address_of(host_, peer);
   route.mtu = route_mtu(route.address);
   if (route.mtu != 0) return ResolveStatus::resolved;

@@ -106,7 +106,9 @@ unsigned UdpLink::take_unreachable(LinkAddress* addresses, unsigned max) noexcep
       if (!about_error) continue;
       sock_extended_err error;
       std::memcpy(&error, CMSG_DATA(c), sizeof error);
-      if (error.ee_errno == ECONNREFUSED) addresses[count++] = to;
+      const bool unreachable = error.ee_errno == ECONNREFUSED || error.ee_errno == EHOSTUNREACH ||
+                               error.ee_errno == ENETUNREACH;
+      if (unreachable) addresses[count++] = to;
       break;
     }
   }

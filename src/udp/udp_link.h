@@ -15,7 +15,7 @@ namespace lintel {
 
 struct UdpSettings {
   UdpHost host;
-  uint32_t pid = 0;          // PTL_PID_ANY: one whose port is free
+  uint32_t pid = 0;          // below PTL_PID_MAX
   uint32_t frame_bytes = 0;  // largest payload; 0: what routes take
 };
 
@@ -63,6 +63,7 @@ class UdpLink final : public PacketLink {
   bool open_socket(std::string& reason) noexcept;
   Status bind_pid(uint32_t pid, std::string& reason) noexcept;
   void set_buffers() noexcept;
+  bool can_be_a_process(ProcessId peer) const noexcept;
   uint32_t route_mtu(const LinkAddress& to) const noexcept;
   unsigned group(const OutboundFrame* frames, unsigned count) const noexcept;
   unsigned send_datagrams(Datagram* datagrams, unsigned count) noexcept;

@@ -1,7 +1,7 @@
 // Frames that no sane peer sends: nothing crashes, nothing wrong is handed up, the counters tell.
-#include <cstdlib>
 #include <random>
 
+#include "support/deadlines.h"
 #include "unit/reliable_test_support.h"
 
 namespace lintel::test {
@@ -35,7 +35,7 @@ class HostileFrames : public testing::Test {
 
 TEST_F(HostileFrames, RandomOnesAreDroppedAndCounted) {
   std::mt19937 dice(1);
-  const unsigned count = std::getenv("LINTEL_TEST_LONG") != nullptr ? 1'000'000 : 20'000;
+  const unsigned count = long_tests() ? 1'000'000 : 20'000;
   for (unsigned i = 0; i < count; ++i) {
     Frame frame(dice() % 300);
     for (std::byte& byte : frame) byte = static_cast<std::byte>(dice());

@@ -1,8 +1,8 @@
 // Messages over links that lose, double, reorder and damage frames: everything arrives once, in order,
 // and byte by byte as it was sent.
-#include <cstdlib>
 #include <random>
 
+#include "support/deadlines.h"
 #include "unit/reliable_test_support.h"
 #include "util/guarded_memory.h"
 
@@ -59,7 +59,7 @@ TEST_P(ReliableMessages, ArriveOnceInOrderAndIntactInBothDirections) {
   Link* const to_second = first.connect(second_id);
   Link* const to_first = second.connect(first_id);
   ASSERT_NE(to_second, nullptr);
-  const uint64_t count = std::getenv("LINTEL_TEST_LONG") != nullptr ? 50'000 : 1'500;
+  const uint64_t count = long_tests() ? 50'000 : 1'500;
   std::mt19937 dice(c.seed + 1);
   std::vector<size_t> lengths;
   for (uint64_t i = 0; i < count; ++i)
