@@ -139,28 +139,27 @@ TEST_F(SendWindowTest, TheWindowOfThePeerBoundsWhatIsOnTheWay) {
   EXPECT_EQ(send(0).size(), 1u);
 }
 
-TEST_F(SendWindowTest, LossesShrinkTheWindowByTheirShareAndArrivalsLetItGrow) {
-  open(64 << 20);
-  uint32_t acknowledged = 100;
-  uint64_t now = 0;
-  for (unsigned round = 0; round < 8; ++round) {
-    queue(64);
-    acknowledged += static_cast<uint32_t>(send(now).size());
-    acknowledge(acknowledged, {0}, now + 50'000);
-    now += 60'000;
+// A loss costs its share of the window, half of it at most; arrivals let it grow again.
+TEST(CongestionTest, LossesCostTheirShare) {
+  Congestion congestion;
+  congestion.open(64 << 20, 1000);
+  for (unsigned i = 0; i < 6; ++i) {
+    congestion.delivered(congestion.window_bytes());
+    congestion.round_ended();
   }
-  const uint64_t grown = window_.window_bytes();
-  EXPECT_GT(grown, 100u * mtu);
-  // One frame of 64: the window loses a few per cent at most.
-  queue(64);
-  while (!send(now).empty()) {
-  }
-  const uint32_t end = acknowledged + window_.queued_frames();
-  acknowledge(acknowledged, {~uint64_t{0} >> 1}, now + 50'000);
-  send(now + 60'000);
-  acknowledge(end, {0}, now + 120'000);
-  EXPECT_LT(window_.window_bytes(), grown + 2 * (mtu + SendWindow::frame_charge));
-  EXPECT_GT(window_.window_bytes(), grown * 9 / 10);
+  const uint64_t grown = congestion.window_bytes();
+  EXPECT_EQ(grown, 16'000u << 6) << "doubled in every round";
+  congestion.lost(grown / 100);
+  congestion.round_ended();
+  EXPECT_EQ(congestion.window_bytes(), grown / 2) << "nothing arrived";
+  const uint64_t before = congestion.window_bytes();
+  congestion.delivered(before * 99 / 100);
+  congestion.lost(before / 100);
+  const uint64_t grown_by_a_frame = congestion.window_bytes();
+  EXPECT_LE(grown_by_a_frame, before + 1000) << "no doubling after a loss";
+  congestion.round_ended();
+  EXPECT_NEAR(static_cast<double>(congestion.window_bytes()),
+              static_cast<double>(grown_by_a_frame) * 0.99, 100);
 }
 
 TEST(CongestionTest, LongRoundTripsMeanAQueue) {
