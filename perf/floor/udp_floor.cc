@@ -1,7 +1,7 @@
 // perf_udp_floor: what bare UDP sockets over the loopback allow, as JSON on standard output.
 //
-//   * an 8-byte ping-pong with sendto() and recvfrom(), one way: with sockets that wait, and with
-//     sockets that are asked again and again;
+//   * an 8-byte ping-pong with sendto() and recvfrom(), one way, the median: with sockets that wait,
+//     and with sockets that are asked again and again;
 //   * a stream of datagrams of one size as fast as sendto() takes them, as it arrives at the other
 //     side: what is lost on the way does not count.
 //
@@ -14,8 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -99,17 +101,20 @@ double ping_pong_ns(const Options& options, bool spins) {
     ours.receive(data, sizeof data, spins);
   };
   for (int i = 0; i < 200; ++i) once();
-  unsigned long rounds = 0;
+  std::vector<double> samples;
   const auto start = Clock::now();
-  double elapsed = 0;
-  do {
-    for (int i = 0; i < 50; ++i) once();
-    rounds += 50;
-    elapsed = seconds_since(start);
-  } while (elapsed * 1000 < options.duration_ms);
+  auto before = start;
+  while (seconds_since(start) * 1000 < options.duration_ms) {
+    once();
+    const auto after = Clock::now();
+    samples.push_back(std::chrono::duration<double, std::nano>(after - before).count() / 2);
+    before = Clock::now();
+  }
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  return elapsed / static_cast<double>(rounds) / 2 * 1e9;
+  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
+  std::nth_element(samples.begin(), middle, samples.end());
+  return *middle;
 }
 
 double stream_gib_per_s(const Options& options) {

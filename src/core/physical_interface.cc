@@ -236,6 +236,7 @@ Transfer* PhysicalInterface::allocate_transfer() noexcept {
 
 void PhysicalInterface::release_transfer(Transfer& transfer) noexcept {
   ++transfer.generation;
+  --transfer.peer.load(std::memory_order_relaxed)->transfers;
   transfer.peer.store(nullptr, std::memory_order_release);
   transfers_.release(transfers_.index_of(transfer));
 }

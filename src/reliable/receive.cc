@@ -24,7 +24,7 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
     settle_acknowledgements(now);
   }
   if (now >= earliest_timer_ns_.load(std::memory_order_relaxed)) run_timers(sink, now);
-  if (count == 0 && now - last_frame_ns_ > settings_.quiet_after_ns) [[unlikely]]
+  if (count == 0 && elapsed_ns(last_frame_ns_, now) > settings_.quiet_after_ns) [[unlikely]]
     go_quiet(now);
   // Frames without messages may have made room for what is queued.
   return std::max(handed_up_, count != 0 ? 1u : 0u);

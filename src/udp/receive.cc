@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <linux/errqueue.h>
 #include <netinet/udp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -47,7 +49,8 @@ unsigned UdpLink::receive_datagrams() noexcept {
   }
   int count = 0;
   if (ask_for_ == 1) {
-    const ssize_t bytes = recvmsg(socket_, &messages[0].msg_hdr, MSG_DONTWAIT);
+    // Not a point of cancellation: see send_one().
+    const long bytes = syscall(SYS_recvmsg, socket_, &messages[0].msg_hdr, MSG_DONTWAIT);
     if (bytes >= 0) messages[0].msg_len = static_cast<unsigned>(bytes);
     count = bytes >= 0 ? 1 : -1;
   } else {
@@ -56,11 +59,14 @@ unsigned UdpLink::receive_datagrams() noexcept {
   if (count <= 0) {
     if (errno != EAGAIN && errno != EINTR) errors_pending_.store(true, std::memory_order_relaxed);
     ask_for_ = 1;
+    full_in_a_row_ = 0;
     return 0;
   }
-  // More at once only while more are there at once.
+  // More at once only while more are there at once: asking for several costs more than for one.
   const auto got = static_cast<unsigned>(count);
-  ask_for_ = got == ask_for_ ? std::min(2 * ask_for_, largest_receive) : std::max(got, 1u);
+  full_in_a_row_ = got == ask_for_ ? full_in_a_row_ + 1 : 0;
+  if (full_in_a_row_ > 1) ask_for_ = std::min(2 * ask_for_, largest_receive);
+  if (full_in_a_row_ == 0) ask_for_ = std::max(got, 1u);
   for (unsigned i = 0; i < got; ++i) {
     Received& datagram = datagrams_[i];
     msghdr& header = messages[i].msg_hdr;

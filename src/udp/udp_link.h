@@ -65,6 +65,7 @@ class UdpLink final : public PacketLink {
   void set_buffers() noexcept;
   bool can_be_a_process(ProcessId peer) const noexcept;
   uint32_t route_mtu(const LinkAddress& to) const noexcept;
+  bool send_one(const OutboundFrame& frame) noexcept;
   unsigned group(const OutboundFrame* frames, unsigned count) const noexcept;
   unsigned send_datagrams(Datagram* datagrams, unsigned count) noexcept;
   unsigned receive_datagrams() noexcept;
@@ -84,6 +85,7 @@ class UdpLink final : public PacketLink {
   unsigned received_ = 0;      // datagrams in the buffers
   unsigned next_ = 0;          // the first that is not handed out completely
   unsigned ask_for_ = 1;       // datagrams in the next call
+  unsigned full_in_a_row_ = 0;  // calls that brought as many as they asked for
   std::atomic<bool> errors_pending_{false};
 
   std::atomic<uint64_t> frames_sent_{0}, bytes_sent_{0}, send_full_{0}, send_errors_{0};
