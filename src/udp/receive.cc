@@ -1,5 +1,6 @@
 // Receiving datagrams, several per system call, and cutting up those that the kernel joined.
-// Message path; take_unreachable() is reached when timers are due.
+// Message path; arm() lies on the path to sleep, take_unreachable() is reached when
+// timers are due.
 #include <arpa/inet.h>
 #include <linux/errqueue.h>
 #include <netinet/udp.h>
@@ -90,10 +91,11 @@ unsigned UdpLink::receive_datagrams() noexcept {
   return received_ - next_;
 }
 
-unsigned UdpLink::take_unreachable(LinkAddress* addresses, unsigned max) noexcept {
-  if (!errors_pending_.exchange(false, std::memory_order_relaxed)) return 0;
-  unsigned count = 0;
-  while (count < max) {
+// Errors wait in a queue of their own, and as long as they do, the descriptor is ready: nobody could
+// sleep on it.
+void UdpLink::drain_errors() noexcept {
+  errors_pending_.store(false, std::memory_order_relaxed);
+  for (;;) {
     LinkAddress to;
     alignas(cmsghdr) char control[256];
     char data[64];
@@ -105,7 +107,7 @@ unsigned UdpLink::take_unreachable(LinkAddress* addresses, unsigned max) noexcep
     header.msg_iovlen = 1;
     header.msg_control = control;
     header.msg_controllen = sizeof control;
-    if (recvmsg(socket_, &header, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return count;
+    if (recvmsg(socket_, &header, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return;
     for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
       const bool about_error = (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) ||
                                (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR);
@@ -114,11 +116,23 @@ unsigned UdpLink::take_unreachable(LinkAddress* addresses, unsigned max) noexcep
       std::memcpy(&error, CMSG_DATA(c), sizeof error);
       const bool unreachable = error.ee_errno == ECONNREFUSED || error.ee_errno == EHOSTUNREACH ||
                                error.ee_errno == ENETUNREACH;
-      if (unreachable) addresses[count++] = to;
+      if (unreachable && unreachable_count_ < most_unreachable)
+        unreachable_[unreachable_count_++] = to;
       break;
     }
   }
-  errors_pending_.store(true, std::memory_order_relaxed);  // there may be more
+}
+
+bool UdpLink::arm() noexcept {
+  drain_errors();
+  return next_ == received_;
+}
+
+unsigned UdpLink::take_unreachable(LinkAddress* addresses, unsigned max) noexcept {
+  if (errors_pending_.load(std::memory_order_relaxed)) drain_errors();
+  const unsigned count = std::min(unreachable_count_, max);
+  std::copy_n(unreachable_, count, addresses);
+  unreachable_count_ = 0;  // what did not fit comes again
   return count;
 }
 

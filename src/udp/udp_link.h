@@ -40,7 +40,7 @@ class UdpLink final : public PacketLink {
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override;
   [[nodiscard]] int descriptor() const noexcept override { return socket_; }
-  [[nodiscard]] bool arm() noexcept override { return next_ == received_; }
+  [[nodiscard]] bool arm() noexcept override;
   [[nodiscard]] unsigned take_unreachable(LinkAddress* addresses, unsigned max) noexcept override;
   [[nodiscard]] LinkCounters counters() const noexcept override;
   [[nodiscard]] std::string describe() const override;
@@ -50,6 +50,7 @@ class UdpLink final : public PacketLink {
   static constexpr unsigned largest_send = 16;      // datagrams (segmented or not) of one call
   static constexpr uint32_t segmented_bytes = 65000;  // of a datagram that the kernel cuts up
   static constexpr unsigned most_segments = 64;
+  static constexpr unsigned most_unreachable = 16;
 
   struct Received {  // a datagram, or several that the kernel joined
     LinkAddress from;
@@ -69,6 +70,7 @@ class UdpLink final : public PacketLink {
   unsigned group(const OutboundFrame* frames, unsigned count) const noexcept;
   unsigned send_datagrams(Datagram* datagrams, unsigned count) noexcept;
   unsigned receive_datagrams() noexcept;
+  void drain_errors() noexcept;
   std::byte* buffer(unsigned index) noexcept { return buffers_ + size_t{index} * buffer_bytes_; }
 
   UdpHost host_;
@@ -86,7 +88,9 @@ class UdpLink final : public PacketLink {
   unsigned next_ = 0;          // the first that is not handed out completely
   unsigned ask_for_ = 1;       // datagrams in the next call
   unsigned full_in_a_row_ = 0;  // calls that brought as many as they asked for
-  std::atomic<bool> errors_pending_{false};
+  std::atomic<bool> errors_pending_{false};  // a call told of one
+  LinkAddress unreachable_[most_unreachable];
+  unsigned unreachable_count_ = 0;
 
   std::atomic<uint64_t> frames_sent_{0}, bytes_sent_{0}, send_full_{0}, send_errors_{0};
   std::atomic<uint64_t> frames_received_{0}, bytes_received_{0}, malformed_{0};

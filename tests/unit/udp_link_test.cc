@@ -2,6 +2,7 @@
 #include "udp/udp_link.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <atomic>
@@ -118,6 +119,28 @@ TEST(UdpLinkTest, APortBelongsToOne) {
   EXPECT_NE(reason.find(std::to_string(udp_port_of(settings.pid))), std::string::npos) << reason;
 }
 
+TEST(UdpLinkTest, AForkedChildDoesNotKeepThePortOfItsParent) {
+  auto link = open_link();
+  UdpSettings settings;
+  settings.host = find_udp_host("lo", "");
+  settings.pid = link->id().pid;
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  ASSERT_GT(child, 0);
+  link.reset();
+  // The child may not have run yet.
+  std::unique_ptr<UdpLink> again;
+  std::string reason;
+  EXPECT_TRUE(wait_until(
+      [&] { return UdpLink::open(settings, again, reason) == UdpLink::Status::opened; }))
+      << reason;
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
 TEST(UdpLinkTest, EveryPidHasAPortOfItsOwn) {
   std::set<uint16_t> ports;
   for (uint32_t pid = 0; pid < 65535; ++pid) ports.insert(udp_port_of(pid));
@@ -186,6 +209,13 @@ TEST(UdpLinkTest, WhereNobodyListensIsTold) {
     return link->take_unreachable(&told, 1) == 1;
   }));
   EXPECT_EQ(told, nowhere.address);
+  // Whoever wants to sleep is not kept awake by what was told and not asked for.
+  pollfd waiting{link->descriptor(), POLLIN, 0};
+  EXPECT_TRUE(wait_until([&] {
+    static_cast<void>(link->send(&frame, 1));
+    return poll(&waiting, 1, 0) == 1;
+  }));
+  EXPECT_TRUE(wait_until([&] { return link->arm() && poll(&waiting, 1, 0) == 0; }));
 }
 
 TEST(DescriptorWatchTest, NoticesWhatArrivesOnceWhileEnabled) {
