@@ -95,9 +95,8 @@ void ReliableTransport::handle_connection_frame(MessageSink& sink, const Inbound
       handle_data(sink, *connection, frame, header, now);
       break;
     case FrameType::datagram:
-      if (frame.length < message_frame_overhead ||
-          take_frame(sink, *connection, frame_first | frame_last, frame.data + sizeof header,
-                     frame.length - sizeof header, nullptr) != Taken::yes)
+      if (take_message(sink, *connection, frame.data + sizeof header, frame.length - sizeof header,
+                       nullptr) != Taken::yes)
         counts_.malformed.add();
       else
         counts_.datagrams_received.add();

@@ -255,6 +255,31 @@ TEST(Reliable, UnreliablePutsAreSentOnce) {
   EXPECT_EQ(first.transport().counters().datagrams_sent, 2u);
 }
 
+// They do not wait for a message of several frames that is under way.
+TEST(Reliable, UnreliablePutsOvertake) {
+  MemoryNetwork network;
+  MemoryProcess first(network, first_id);
+  MemoryProcess second(network, second_id);
+  const std::vector<MemoryProcess*> all{&first, &second};
+  Link* const link = first.connect(second_id);
+  send_surely(first, link, all, numbered_put(0), {});
+  run_for(all, 5'000'000);
+  unsigned frames = 0;
+  network.script = [&](const LinkAddress&, const LinkAddress&,
+                       const Frame& frame) -> std::vector<MemoryNetwork::Copy> {
+    if (++frames == 3) return {};  // of the first message: the third
+    return {{frame, 0}};
+  };
+  EXPECT_EQ(first.send(link, numbered_put(1), numbered_bytes(1, 8000)), SendStatus::sent);
+  MessageHeader header = numbered_put(2);
+  header.flags = flag_unreliable;
+  EXPECT_EQ(first.send(link, header, numbered_bytes(2, 100)), SendStatus::sent);
+  ASSERT_TRUE(run_until(all, [&] { return second.messages.size() == 3; }));
+  EXPECT_EQ(second.messages[1].header.match_bits, 2u);
+  EXPECT_EQ(second.messages[2].payload, numbered_bytes(1, 8000));
+  EXPECT_EQ(second.transport().counters().malformed, 0u);
+}
+
 TEST(Reliable, MemoryThatIsNotThereIsToldAndNothingIsSent) {
   MemoryNetwork network;
   MemoryProcess first(network, first_id);
