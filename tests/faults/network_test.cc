@@ -40,6 +40,7 @@ void accept_puts(const Interface& interface, std::span<std::byte> memory, ptl_ha
 }
 
 // Every byte of every message, of all sizes, through a network that loses one frame in ten.
+// spec 3.15.2
 TEST(Network, AStreamOfRandomSizesSurvivesTheLossOfATenth) {
   const uint64_t count = long_tests() ? 100'000 : 5'000;
   const RunOptions run = over_udp({{"PTL_FAULTS", "drop=0.1,seed=3"}, {"PTL_UDP_FRAME_BYTES", "1472"}},
@@ -122,6 +123,7 @@ class Stranger {
 };
 
 // Two talk; a third one floods the port of one of them with noise, some of which looks like frames.
+// spec 3.3.7
 TEST(Network, AFloodOfNonsenseAtAnOpenPortIsCountedAndDoesNoHarm) {
   run_ranks(3, over_udp(), [&](Rank& rank) {
     std::vector<std::byte> memory(64 * 1024);
@@ -213,6 +215,7 @@ TEST(Network, UnreliablePutsArriveOrAreLostButNeverHalf) {
 }
 
 // A process that cannot prove the key of the job reaches nobody in it.
+// spec 3.13.3
 TEST(Network, AnotherJobIsRefusedAndCounted) {
   run_ranks(2, over_udp(), [&](Rank& rank) {
     setenv("PTL_JOB_KEY", rank.index() == 0 ? "one" : "", 1);
@@ -236,6 +239,7 @@ TEST(Network, AnotherJobIsRefusedAndCounted) {
   });
 }
 
+// spec 3.8
 TEST(Network, TheJobKeyLetsThoseInWhoKnowIt) {
   run_ranks(2, over_udp({{"PTL_JOB_KEY", "a secret of the job"}}), [&](Rank& rank) {
     std::vector<std::byte> memory(100'000);

@@ -76,6 +76,7 @@ uint64_t received_bytes(const std::string& interface) {
   return 0;
 }
 
+// spec 3.15.2
 TEST(TwoHostsTest, SharedMemoryWithinAndUdpBetween) {
   if (geteuid() != 0) GTEST_SKIP() << "network namespaces need root";
   if (!run_command("ip -V")) GTEST_SKIP() << "the command ip (iproute2) is not installed";
