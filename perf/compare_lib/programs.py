@@ -12,6 +12,13 @@ from . import commands
 # Posix and System V segments for what is small, reading the other process for what is large: what
 # UCX has for two processes of one node.
 UCX_TRANSPORTS = "posix,sysv,cma,self"
+# Sockets over the loopback, for what is compared with UDP.
+UCX_SOCKETS = "tcp,self"
+
+# Lintel over UDP sockets of the loopback.
+OVER_UDP = {"PTL_TRANSPORT": "udp", "PTL_UDP_INTERFACE": "lo"}
+# Frames that both Lintel and the bare stream send there.
+UDP_SEGMENT_BYTES = 32768
 
 
 def iterations_for(size_bytes, most, total_bytes, least=300):
@@ -33,18 +40,34 @@ class Floor:
         return json.loads(commands.run(self._command))
 
 
+class UdpFloor:
+    """Bare UDP sockets of the loopback."""
+
+    def __init__(self, program, cpus):
+        self._command = [program, "--cpus", f"{cpus[0]},{cpus[1]}", "--segment", str(UDP_SEGMENT_BYTES)]
+
+    def measure(self):
+        """one_way_waiting_ns, one_way_asking_ns (medians), stream_gib_per_s"""
+        return json.loads(commands.run(self._command))
+
+
 class Lintel:
     """ptl_perf, which starts two processes by itself and pins them to the cores it may use."""
 
     name = "Lintel"
 
-    def __init__(self, program, cpus):
+    def __init__(self, program, cpus, environment=None):
         self._program = program
         self._cpus = cpus
+        self._environment = environment or {}
         self.version = commands.run([program, "--version"]).split()[1]
 
+    def with_environment(self, environment):
+        return Lintel(self._program, self._cpus, environment)
+
     def _results(self, test, *options, seconds=0.12):
-        text = commands.run([self._program, test, "--time", seconds, "--json", "-", *options], self._cpus)
+        text = commands.run([self._program, test, "--time", seconds, "--json", "-", *options], self._cpus,
+                            self._environment)
         return json.loads(text)["results"]
 
     def _puts(self, metric, sizes, *options):
@@ -56,6 +79,9 @@ class Lintel:
 
     def put_latencies_ns(self, sizes, *options):
         return {size: row["mean_ns"] for size, row in self._puts("latency", sizes, *options).items()}
+
+    def median_put_latency_ns(self, size_bytes):
+        return self._puts("latency", [size_bytes])[size_bytes]["median_ns"]
 
     def put_latency_ns(self, size_bytes, *options):
         return self.put_latencies_ns([size_bytes], *options)[size_bytes]
@@ -104,13 +130,15 @@ class Lintel:
 
 
 class Ucx:
-    """ucx_perftest over shared memory."""
+    """ucx_perftest, over shared memory unless another set of transports is named."""
 
     name = "UCX"
-    _environment = {"UCX_TLS": UCX_TRANSPORTS}
 
-    def __init__(self, cpus):
+    def __init__(self, cpus, transports=UCX_TRANSPORTS):
         self._cpus = cpus
+        self._environment = {"UCX_TLS": transports}
+        if transports == UCX_SOCKETS:
+            self._environment["UCX_NET_DEVICES"] = "lo"
         text = commands.run(["ucx_info", "-v"])
         self.version = re.search(r"[Vv]ersion\s+(\S+)", text).group(1)
 

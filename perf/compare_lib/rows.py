@@ -6,6 +6,7 @@ Nothing here knows a result; only the bounds are written down.
 
 from dataclasses import dataclass, field
 
+from .programs import OVER_UDP
 from .rounds import Summary, alternate, ratios
 
 KIB = 1024
@@ -136,6 +137,47 @@ def depth_rows(lintel, rounds, progress):
         Row(f"append that claims one of {DEEP:,} unexpected headers", f"x that of {SHALLOW_UNEXPECTED}",
             Target(1.5, 1.1), ratios(many, few), {f"{SHALLOW_UNEXPECTED} ns": few, f"{DEEP:,} ns": many}),
     ]
+
+
+def udp_rows(lintel, ucx, floor, rounds, progress):
+    """UDP over the loopback beside bare sockets, beside UCX over tcp, and with losses."""
+    over_udp = lintel.with_environment(OVER_UDP)
+    losing = lintel.with_environment({**OVER_UDP, "PTL_FAULTS": "drop=0.01,seed=1"})
+    values = alternate(
+        {
+            "bare UDP": floor.measure,
+            "Lintel put over UDP": lambda: over_udp.median_put_latency_ns(8),
+            "Lintel 1 MiB over UDP": lambda: over_udp.put_bandwidth(MIB),
+            "Lintel 1 MiB with losses": lambda: losing.put_bandwidth(MIB),
+            **({"UCX tag_lat tcp": lambda: ucx.latency_ns(8), "UCX 1 MiB tcp": lambda: ucx.bandwidth(MIB)}
+               if ucx else {}),
+        },
+        rounds,
+        progress,
+    )
+    bare, put = values["bare UDP"], values["Lintel put over UDP"]
+    stream, lossy = values["Lintel 1 MiB over UDP"], values["Lintel 1 MiB with losses"]
+    waiting, asking = ([run[name] for run in bare] for name in ("one_way_waiting_ns", "one_way_asking_ns"))
+    plain = [run["stream_gib_per_s"] for run in bare]
+    rows = [
+        Row("UDP, 8-byte put, half round trip", "x sendto/recvfrom that wait", Target(1.3, 1.05),
+            ratios(put, waiting), {"Lintel ns": put, "bare, waiting ns": waiting}),
+        Row("the same beside sockets that never wait", "x sendto/recvfrom that ask", Target(1.3, 1.05),
+            ratios(put, asking), {"bare, asking ns": asking}),
+        Row("UDP, 1 MiB stream", "x bare stream, same segments", Target(0.8, 1.0, upwards=True),
+            ratios(stream, plain), {"Lintel GiB/s": stream, "bare GiB/s": plain}),
+        Row("UDP, 1 MiB stream with 1 % loss", "x without", Target(0.6, 0.9, upwards=True),
+            ratios(lossy, stream), {"with losses GiB/s": lossy}),
+    ]
+    if ucx:
+        latency, bandwidth = values["UCX tag_lat tcp"], values["UCX 1 MiB tcp"]
+        rows += [
+            Row("UDP, 8-byte put beside UCX over tcp", "x tag_lat", Target(1.0, 1.0), ratios(put, latency),
+                {"UCX tcp ns": latency}),
+            Row("UDP, 1 MiB stream beside UCX over tcp", "x tag_bw", Target(1.0, 1.0, upwards=True),
+                ratios(stream, bandwidth), {"UCX tcp GiB/s": bandwidth}),
+        ]
+    return rows
 
 
 def alone_rows(lintel, rounds, progress):

@@ -58,7 +58,9 @@ def _compile(compiler, target, sources, options, say):
 def build_helpers(build, say):
     """The programs of perf/ that are not part of the library's own build; name -> path."""
     perf = ROOT / "perf"
-    built = {"floor": _compile("c++", build / "perf" / "perf_floor", [perf / "floor" / "floor.cc"], [], say)}
+    built = {"floor": _compile("c++", build / "perf" / "perf_floor", [perf / "floor" / "floor.cc"], [], say),
+             "udp_floor": _compile("c++", build / "perf" / "perf_udp_floor", [perf / "floor" / "udp_floor.cc"],
+                                   [], say)}
     if shutil.which("mpicxx"):
         built["mpi_pair"] = _compile("mpicxx", build / "perf" / "perf_mpi_pair", [perf / "mpi" / "mpi_pair.cc"],
                                      ["-DOMPI_SKIP_MPICXX"], say)

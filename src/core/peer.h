@@ -36,6 +36,7 @@ struct alignas(64) Peer {
   // --- under the poll token
   alignas(64) uint32_t acks[ack_batch_capacity];
   uint32_t ack_count = 0;
+  uint32_t transfers = 0;  // long messages under way from or to it, at the target
   uint32_t returned_chain_head = Arena<Operation>::no_index;  // ended operations of this burst
   uint32_t returned_chain_tail = Arena<Operation>::no_index;
 
@@ -47,6 +48,10 @@ struct alignas(64) Peer {
   [[nodiscard]] bool has_outstanding() const noexcept {
     return operations_started.load(std::memory_order_relaxed) !=
            operations_ended.load(std::memory_order_relaxed);
+  }
+  // Somebody waits for this peer: it is to be looked after. Token held.
+  [[nodiscard]] bool is_awaited() const noexcept {
+    return has_outstanding() || queue_length.load(std::memory_order_relaxed) != 0 || transfers != 0;
   }
 };
 

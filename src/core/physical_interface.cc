@@ -236,6 +236,7 @@ Transfer* PhysicalInterface::allocate_transfer() noexcept {
 
 void PhysicalInterface::release_transfer(Transfer& transfer) noexcept {
   ++transfer.generation;
+  --transfer.peer.load(std::memory_order_relaxed)->transfers;
   transfer.peer.store(nullptr, std::memory_order_release);
   transfers_.release(transfers_.index_of(transfer));
 }
@@ -268,6 +269,18 @@ uint64_t PhysicalInterface::sent_bytes(MessageKind kind) const noexcept {
   return sum;
 }
 
+NetworkCounters PhysicalInterface::network_counters() const noexcept {
+  NetworkCounters sum;
+  for (const auto& transport : transports_) {
+    const NetworkCounters of_one = transport->network_counters();
+    sum.retransmissions += of_one.retransmissions;
+    sum.frames_dropped += of_one.frames_dropped;
+    sum.unreliable_sent += of_one.unreliable_sent;
+    sum.connections_refused += of_one.connections_refused;
+  }
+  return sum;
+}
+
 void PhysicalInterface::print_statistics() const noexcept {
   static constexpr const char* names[message_kinds] = {
       "none", "put", "get", "atomic", "fetch_atomic", "swap", "ack", "ack_batch",
@@ -292,6 +305,10 @@ void PhysicalInterface::print_statistics() const noexcept {
           static_cast<unsigned long long>(poll_counters.polls.get()),
           static_cast<unsigned long long>(poll_counters.polls_with_work.get()),
           static_cast<unsigned long long>(poll_counters.sleeps.get()));
+  for (const auto& transport : transports_) {
+    const std::string text = transport->statistics();
+    if (!text.empty()) fprintf(stderr, "  %s\n", text.c_str());
+  }
 }
 
 }  // namespace lintel

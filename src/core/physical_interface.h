@@ -139,6 +139,7 @@ class PhysicalInterface final : public MessageSink {
   [[nodiscard]] const PeerTable& peers() const noexcept { return peers_; }
   [[nodiscard]] uint64_t sent_messages(MessageKind kind) const noexcept;
   [[nodiscard]] uint64_t sent_bytes(MessageKind kind) const noexcept;
+  [[nodiscard]] NetworkCounters network_counters() const noexcept;  // of all transports
   void print_statistics() const noexcept;
 
  private:

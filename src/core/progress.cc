@@ -112,8 +112,7 @@ int64_t PhysicalInterface::sleep_limit_ns() const noexcept {
   if (limit_ns >= 0 && limit_ns <= check_ns) return limit_ns;
   for (uint32_t i = 0; i < peers_.size(); ++i) {
     const Peer& peer = peers_.at(i);
-    if (!peer.failed.load(std::memory_order_relaxed) &&
-        (peer.has_outstanding() || peer.queue_length != 0))
+    if (!peer.failed.load(std::memory_order_relaxed) && peer.is_awaited())
       return check_ns;
   }
   return limit_ns;
@@ -131,7 +130,7 @@ void PhysicalInterface::check_peers() noexcept {
     for (uint32_t i = 0; i < peers_.size(); ++i) {
       Peer& peer = peers_.at(i);
       if (peer.failed.load(std::memory_order_acquire) || peer.transport != transport.get() ||
-          !(peer.has_outstanding() || peer.queue_length != 0))
+          !peer.is_awaited())
         continue;
       watch[count++] = peer.link;
       if (count == watched_at_once) {

@@ -85,6 +85,18 @@ bool read_status_register(const NetworkInterface& interface, ptl_sr_index_t inde
       case PTL_SR_LINTEL_PEERS_FAILED:
         read = physical.peers_failed.get();
         break;
+      case PTL_SR_LINTEL_RETRANSMISSIONS:
+        read = physical.network_counters().retransmissions;
+        break;
+      case PTL_SR_LINTEL_FRAMES_DROPPED:
+        read = physical.network_counters().frames_dropped;
+        break;
+      case PTL_SR_LINTEL_UNRELIABLE_SENT:
+        read = physical.network_counters().unreliable_sent;
+        break;
+      case PTL_SR_LINTEL_CONNECTIONS_REFUSED:
+        read = physical.network_counters().connections_refused;
+        break;
       default:
         return false;
     }

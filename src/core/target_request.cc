@@ -233,6 +233,7 @@ bool begin_transfer(Arrival& arrival, PortalEntry& portal, ListEntry& entry,
   transfer->event_reserved = reservation.communication;
   transfer->unlink_reserved = reservation.unlink;
   transfer->peer.store(&arrival.peer, std::memory_order_release);
+  ++arrival.peer.transfers;
   if (unexpected != nullptr) unexpected->message.arriving = true;
   ++entry.operations;
   ++portal.operations;

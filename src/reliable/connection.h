@@ -19,6 +19,11 @@
 
 namespace lintel {
 
+// Other threads take the time, too: `since` may be a little later than the poller's `now`.
+[[nodiscard]] inline uint64_t elapsed_ns(uint64_t since, uint64_t now) noexcept {
+  return now > since ? now - since : 0;
+}
+
 enum class ConnectionState : uint8_t { idle, opening, established, failed };
 
 // Exists only while a connection is opening.

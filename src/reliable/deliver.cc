@@ -26,8 +26,16 @@ ReliableTransport::Taken ReliableTransport::take_frame(MessageSink& sink, Connec
     if (taken == Taken::yes && held != nullptr) receive_pool_.release(held);
     return taken;
   }
+  if (connection.assembly != nullptr) return Taken::malformed;
+  return take_message(sink, connection, body, length, held);
+}
+
+// A whole message in one frame, numbered or not.
+ReliableTransport::Taken ReliableTransport::take_message(MessageSink& sink, Connection& connection,
+                                                         const std::byte* body, uint32_t length,
+                                                         FrameBuffer* held) noexcept {
   MessageHeader header;
-  if (length < sizeof header || connection.assembly != nullptr) return Taken::malformed;
+  if (length < sizeof header) return Taken::malformed;
   std::memcpy(&header, body, sizeof header);
   if (!is_plausible(connection, header) || header.link_word != length - sizeof header)
     return Taken::malformed;

@@ -24,7 +24,7 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
     settle_acknowledgements(now);
   }
   if (now >= earliest_timer_ns_.load(std::memory_order_relaxed)) run_timers(sink, now);
-  if (count == 0 && now - last_frame_ns_ > settings_.quiet_after_ns) [[unlikely]]
+  if (count == 0 && elapsed_ns(last_frame_ns_, now) > settings_.quiet_after_ns) [[unlikely]]
     go_quiet(now);
   // Frames without messages may have made room for what is queued.
   return std::max(handed_up_, count != 0 ? 1u : 0u);
@@ -95,9 +95,8 @@ void ReliableTransport::handle_connection_frame(MessageSink& sink, const Inbound
       handle_data(sink, *connection, frame, header, now);
       break;
     case FrameType::datagram:
-      if (frame.length < message_frame_overhead ||
-          take_frame(sink, *connection, frame_first | frame_last, frame.data + sizeof header,
-                     frame.length - sizeof header, nullptr) != Taken::yes)
+      if (take_message(sink, *connection, frame.data + sizeof header, frame.length - sizeof header,
+                       nullptr) != Taken::yes)
         counts_.malformed.add();
       else
         counts_.datagrams_received.add();

@@ -91,6 +91,30 @@ ReliableCounters ReliableTransport::counters() const noexcept {
   return sum;
 }
 
+NetworkCounters ReliableTransport::network_counters() const noexcept {
+  const ReliableCounters all = counters();
+  return {all.retransmissions,
+          all.damaged + all.malformed + all.strangers + link_->counters().frames_malformed,
+          all.datagrams_sent, all.handshakes_refused};
+}
+
+std::string ReliableTransport::statistics() const {
+  const ReliableCounters all = counters();
+  const LinkCounters link = link_->counters();
+  const auto item = [](const char* name, uint64_t value) {
+    return std::string(", ") + name + " " + std::to_string(value);
+  };
+  return std::string(link_->name()) + ": frames sent " + std::to_string(link.frames_sent) +
+         item("received", link.frames_received) + item("repeated", all.retransmissions) +
+         item("timeouts", all.timeouts) + item("acknowledgements alone", all.acks_sent) +
+         item("duplicates", all.duplicates) + item("early", all.early) +
+         item("without room", all.dropped_for_room) + item("damaged", all.damaged) +
+         item("malformed", all.malformed) + item("of no connection", all.strangers) +
+         item("unreliable sent", all.datagrams_sent) + item("received", all.datagrams_received) +
+         item("link full", link.send_full) + item("connections", all.connections_opened) +
+         item("failed", all.connections_failed) + item("refused", all.handshakes_refused);
+}
+
 std::string ReliableTransport::describe() const {
   return link_->describe() + ", " + crc32c_method() + "; " + proof_.describe();
 }

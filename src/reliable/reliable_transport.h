@@ -100,6 +100,8 @@ class ReliableTransport final : public Transport {
   [[nodiscard]] int64_t sleep_limit_ns() noexcept override;
   [[nodiscard]] bool all_delivered() noexcept override;
   void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept override;
+  [[nodiscard]] NetworkCounters network_counters() const noexcept override;
+  [[nodiscard]] std::string statistics() const override;
   [[nodiscard]] std::string describe() const override;
 
  private:
@@ -179,11 +181,13 @@ class ReliableTransport final : public Transport {
 
   // deliver.cc
   enum class Taken : uint8_t { yes, no_room, malformed };
-  // `held`: the buffer that the body lies in, if it is not the link's; taken over on yes.
+  // The next numbered frame. `held`: the buffer that the body lies in, if it is not the link's; taken over on yes.
   Taken take_frame(MessageSink& sink, Connection& connection, uint8_t flags, const std::byte* body,
                    uint32_t length, FrameBuffer* held) noexcept;
   Taken take_fragment(MessageSink& sink, Connection& connection, uint8_t flags,
                       const std::byte* body, uint32_t length) noexcept;
+  Taken take_message(MessageSink& sink, Connection& connection, const std::byte* body,
+                     uint32_t length, FrameBuffer* held) noexcept;
   bool is_plausible(const Connection& connection, const MessageHeader& header) const noexcept;
   void announce(MessageSink& sink, Connection& connection) noexcept;
   void add_to_batch(MessageSink& sink, Connection& connection, const MessageHeader& header,

@@ -164,13 +164,16 @@ SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
   const FrameBuffer* newest = nullptr;
   result.released = release_before(acknowledged, result, newest);
   // Released frames are still intact here.
-  uint64_t sample_ns = newest != nullptr ? now_ns - newest->sent_ns : 0;
+  const auto since = [now_ns](const FrameBuffer& frame) {
+    return now_ns > frame.sent_ns ? now_ns - frame.sent_ns : 0;
+  };
+  uint64_t sample_ns = newest != nullptr ? since(*newest) : 0;
   if (head_ != nullptr) {
     const FrameBuffer* newest_selective = nullptr;
     bool any = false;
     for (const uint64_t word : selective) any |= word != 0;
     if (any) mark_selective(acknowledged, selective, result, newest_selective);
-    if (newest_selective != nullptr) sample_ns = now_ns - newest_selective->sent_ns;
+    if (newest_selective != nullptr) sample_ns = since(*newest_selective);
     // Repeated frames may have been overtaken too, though nothing is acknowledged selectively now.
     if (result.progress && (any || selectively_acknowledged_ != 0 || timeouts_in_a_row_ != 0))
       find_losses(result);

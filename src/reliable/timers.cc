@@ -16,7 +16,12 @@ namespace {
 // The network says that nobody listens there. The peer may be about to start, and the word may be
 // forged: only after this long, and this many, without a sign of life.
 constexpr uint64_t believe_unreachable_ns = 1'000'000'000;
+// Of this very node the kernel knows at once, and nobody can forge what it says.
+constexpr uint64_t believe_own_node_ns = 10'000'000;
 constexpr unsigned believe_unreachable_hints = 4;
+
+constexpr const char* silence =
+    "it has not answered for the time that PTL_NETWORK_TIMEOUT_MS allows";
 
 }  // namespace
 
@@ -86,9 +91,12 @@ void ReliableTransport::run_timers(MessageSink& sink, uint64_t now) noexcept {
 uint64_t ReliableTransport::run_timers_of(Connection& connection, uint64_t now,
                                           const char*& failure) noexcept {
   const uint64_t waited_ns =
-      connection.waiting_since_ns != 0 ? now - connection.waiting_since_ns : 0;
+      connection.waiting_since_ns != 0 ? elapsed_ns(connection.waiting_since_ns, now) : 0;
   const bool believes_unreachable = connection.unreachable_hints >= believe_unreachable_hints &&
-                                    now - connection.hinted_since_ns > believe_unreachable_ns;
+                                    elapsed_ns(connection.hinted_since_ns, now) >
+                                        (connection.peer.nid == own_id_.nid
+                                             ? believe_own_node_ns
+                                             : believe_unreachable_ns);
   switch (connection.state.load(std::memory_order_relaxed)) {
     case ConnectionState::idle:
     case ConnectionState::failed:
@@ -97,7 +105,7 @@ uint64_t ReliableTransport::run_timers_of(Connection& connection, uint64_t now,
       Opening& opening = *connection.opening;
       if (opening.unreachable || believes_unreachable) {
         failure = "no such process there";
-      } else if (now - opening.started_ns > settings_.peer_timeout_ns) {
+      } else if (elapsed_ns(opening.started_ns, now) > settings_.peer_timeout_ns) {
         failure = "it does not answer";
       } else if (now >= opening.next_attempt_ns) {
         attempt_opening(connection, now);
@@ -110,7 +118,7 @@ uint64_t ReliableTransport::run_timers_of(Connection& connection, uint64_t now,
   if (now >= connection.ack_deadline_ns) send_ack(connection, FrameType::ack, now);
   if (now >= connection.send.deadline_ns()) {
     if (waited_ns > settings_.peer_timeout_ns) {
-      failure = "it has not answered for the time that PTL_NETWORK_TIMEOUT_MS allows";
+      failure = silence;
       return UINT64_MAX;
     }
     if (believes_unreachable) {
@@ -137,13 +145,14 @@ void ReliableTransport::check_peers(MessageSink& sink, Link* const* watch,
     {
       const std::lock_guard guard(connection.lock);
       if (connection.state.load(std::memory_order_relaxed) != ConnectionState::established ||
-          connection.send.in_flight_bytes() != 0 || now - connection.last_heard_ns < settings_.peer_timeout_ns / 16)
+          connection.send.in_flight_bytes() != 0 ||
+          elapsed_ns(connection.last_heard_ns, now) < settings_.peer_timeout_ns / 16)
         continue;
       if (connection.waiting_since_ns == 0) connection.waiting_since_ns = now;
-      silent = now - connection.waiting_since_ns > settings_.peer_timeout_ns;
+      silent = elapsed_ns(connection.waiting_since_ns, now) > settings_.peer_timeout_ns;
       if (!silent) send_ack(connection, FrameType::probe, now);
     }
-    if (silent) fail(sink, connection, "it has not answered for the time that PTL_NETWORK_TIMEOUT_MS allows");
+    if (silent) fail(sink, connection, silence);
   }
 }
 

@@ -127,7 +127,7 @@ class PacketLink {
   virtual void disarm() noexcept {}
 
   // The same thread as receive(). Addresses of which the network said, since the last call, that
-  // nobody listens there (ICMP port unreachable): a hint that may be forged, at most `max`.
+  // nobody listens there (ICMP port or host unreachable): a hint that may be forged, at most `max`.
   [[nodiscard]] virtual unsigned take_unreachable(LinkAddress*, unsigned) noexcept { return 0; }
 
   [[nodiscard]] virtual LinkCounters counters() const noexcept = 0;  // any thread

@@ -75,6 +75,14 @@ class MessageSink {
   ~MessageSink() = default;
 };
 
+// What status registers tell about networks.
+struct NetworkCounters {
+  uint64_t retransmissions = 0;
+  uint64_t frames_dropped = 0;       // damaged, malformed, or of no connection
+  uint64_t unreliable_sent = 0;      // messages of PTL_MD_UNRELIABLE that were sent once
+  uint64_t connections_refused = 0;  // by this process
+};
+
 class Transport {
  public:
   Transport() = default;
@@ -133,6 +141,9 @@ class Transport {
   // died without a word. `watch` lists links with operations outstanding.
   virtual void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept = 0;
 
+  [[nodiscard]] virtual NetworkCounters network_counters() const noexcept { return {}; }
+  // One line for PTL_STATS; empty: nothing to tell.
+  [[nodiscard]] virtual std::string statistics() const { return {}; }
   // One line for ptl_info: what it uses and why.
   [[nodiscard]] virtual std::string describe() const = 0;
 };

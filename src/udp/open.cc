@@ -3,13 +3,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 #include "portals4.h"
 #include "udp/udp_link.h"
-#include "util/log.h"
 
 namespace lintel {
 
@@ -20,11 +23,34 @@ constexpr uint32_t largest_frame = 32 * 1024;
 constexpr uint32_t largest_payload = 65507;
 constexpr uint32_t joined_bytes = 65536;
 constexpr int wanted_buffer_bytes = 4 << 20;
-// Pids that PTL_PID_ANY may give: small numbers are left to those who choose their own.
-constexpr uint32_t first_free_pid = 16384;
-constexpr uint32_t last_free_pid = 31000;  // ports below those that the kernel gives out itself
 
 std::string error_text(const char* what) { return std::string(what) + ": " + strerror(errno); }
+
+// The sockets of this process. A forked child must not keep the ports of its parent.
+constexpr unsigned most_sockets = 64;
+std::atomic<int> own_sockets[most_sockets];  // descriptor + 1; 0: free
+
+void close_in_child() noexcept {
+  for (std::atomic<int>& slot : own_sockets)
+    if (const int socket = slot.exchange(0, std::memory_order_relaxed) - 1; socket >= 0)
+      close(socket);
+}
+
+void remember_socket(int socket) noexcept {
+  static std::once_flag once;
+  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, &close_in_child); });
+  for (std::atomic<int>& slot : own_sockets) {
+    int unused = 0;
+    if (slot.compare_exchange_strong(unused, socket + 1, std::memory_order_relaxed)) return;
+  }
+}
+
+void forget_socket(int socket) noexcept {
+  for (std::atomic<int>& slot : own_sockets) {
+    int ours = socket + 1;
+    if (slot.compare_exchange_strong(ours, 0, std::memory_order_relaxed)) return;
+  }
+}
 
 uint32_t ip_and_udp_bytes(bool ipv6) noexcept { return ipv6 ? 40 + 8 : 20 + 8; }
 
@@ -49,15 +75,7 @@ UdpLink::Status UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLi
   link->mtu_ = std::max(wanted, least_mtu);
   if (!link->open_socket(reason)) return Status::failed;
 
-  Status status = Status::pid_in_use;
-  if (settings.pid != PTL_PID_ANY) {
-    status = link->bind_pid(settings.pid, reason);
-  } else {
-    const uint32_t range = last_free_pid - first_free_pid;
-    const auto start = static_cast<uint32_t>(getpid());
-    for (uint32_t i = 0; i < range && status == Status::pid_in_use; ++i)
-      status = link->bind_pid(first_free_pid + (start + i) % range, reason);
-  }
+  const Status status = link->bind_pid(settings.pid, reason);
   if (status == Status::opened) result = std::move(link);
   return status;
 }
@@ -68,6 +86,7 @@ bool UdpLink::open_socket(std::string& reason) noexcept {
     reason = error_text("socket");
     return false;
   }
+  remember_socket(socket_);
   const int level = host_.ipv6 ? static_cast<int>(IPPROTO_IPV6) : static_cast<int>(IPPROTO_IP);
   // Tells of ports where nobody listens.
   set_option(socket_, level, host_.ipv6 ? IPV6_RECVERR : IP_RECVERR, 1);
@@ -113,7 +132,10 @@ UdpLink::Status UdpLink::bind_pid(uint32_t pid, std::string& reason) noexcept {
 }
 
 UdpLink::~UdpLink() {
-  if (socket_ >= 0) close(socket_);
+  if (socket_ >= 0) {
+    forget_socket(socket_);
+    close(socket_);
+  }
   if (buffers_ != nullptr) munmap(buffers_, buffer_bytes_ * largest_receive);
 }
 
@@ -135,7 +157,17 @@ uint32_t UdpLink::route_mtu(const LinkAddress& to) const noexcept {
   return bytes < least_mtu + overhead ? least_mtu : std::min(bytes - overhead, mtu_);
 }
 
+// Addresses of nobody, or of everybody.
+bool UdpLink::can_be_a_process(ProcessId peer) const noexcept {
+  if (peer.pid >= PTL_PID_MAX) return false;
+  return host_.ipv6 || (peer.nid != INADDR_ANY && !IN_MULTICAST(peer.nid) && !IN_BADCLASS(peer.nid));
+}
+
 ResolveStatus UdpLink::resolve(ProcessId peer, Route& route, std::string* reason) noexcept {
+  if (!can_be_a_process(peer)) {
+    if (reason != nullptr) *reason = "no process has such an address";
+    return ResolveStatus::unreachable;
+  }
   route.address = udp_address_of(host_, peer);
   route.mtu = route_mtu(route.address);
   if (route.mtu != 0) return ResolveStatus::resolved;

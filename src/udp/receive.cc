@@ -1,8 +1,11 @@
 // Receiving datagrams, several per system call, and cutting up those that the kernel joined.
-// Message path; take_unreachable() is reached when timers are due.
+// Message path; arm() lies on the path to sleep, take_unreachable() is reached when
+// timers are due.
 #include <arpa/inet.h>
 #include <linux/errqueue.h>
 #include <netinet/udp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -47,7 +50,8 @@ unsigned UdpLink::receive_datagrams() noexcept {
   }
   int count = 0;
   if (ask_for_ == 1) {
-    const ssize_t bytes = recvmsg(socket_, &messages[0].msg_hdr, MSG_DONTWAIT);
+    // Not a point of cancellation: see send_one().
+    const long bytes = syscall(SYS_recvmsg, socket_, &messages[0].msg_hdr, MSG_DONTWAIT);
     if (bytes >= 0) messages[0].msg_len = static_cast<unsigned>(bytes);
     count = bytes >= 0 ? 1 : -1;
   } else {
@@ -56,11 +60,14 @@ unsigned UdpLink::receive_datagrams() noexcept {
   if (count <= 0) {
     if (errno != EAGAIN && errno != EINTR) errors_pending_.store(true, std::memory_order_relaxed);
     ask_for_ = 1;
+    full_in_a_row_ = 0;
     return 0;
   }
-  // More at once only while more are there at once.
+  // More at once only while more are there at once: asking for several costs more than for one.
   const auto got = static_cast<unsigned>(count);
-  ask_for_ = got == ask_for_ ? std::min(2 * ask_for_, largest_receive) : std::max(got, 1u);
+  full_in_a_row_ = got == ask_for_ ? full_in_a_row_ + 1 : 0;
+  if (full_in_a_row_ > 1) ask_for_ = std::min(2 * ask_for_, largest_receive);
+  if (full_in_a_row_ == 0) ask_for_ = std::max(got, 1u);
   for (unsigned i = 0; i < got; ++i) {
     Received& datagram = datagrams_[i];
     msghdr& header = messages[i].msg_hdr;
@@ -84,10 +91,11 @@ unsigned UdpLink::receive_datagrams() noexcept {
   return received_ - next_;
 }
 
-unsigned UdpLink::take_unreachable(LinkAddress* addresses, unsigned max) noexcept {
-  if (!errors_pending_.exchange(false, std::memory_order_relaxed)) return 0;
-  unsigned count = 0;
-  while (count < max) {
+// Errors wait in a queue of their own, and as long as they do, the descriptor is ready: nobody could
+// sleep on it.
+void UdpLink::drain_errors() noexcept {
+  errors_pending_.store(false, std::memory_order_relaxed);
+  for (;;) {
     LinkAddress to;
     alignas(cmsghdr) char control[256];
     char data[64];
@@ -99,18 +107,32 @@ unsigned UdpLink::take_unreachable(LinkAddress* addresses, unsigned max) noexcep
     header.msg_iovlen = 1;
     header.msg_control = control;
     header.msg_controllen = sizeof control;
-    if (recvmsg(socket_, &header, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return count;
+    if (recvmsg(socket_, &header, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return;
     for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
       const bool about_error = (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) ||
                                (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR);
       if (!about_error) continue;
       sock_extended_err error;
       std::memcpy(&error, CMSG_DATA(c), sizeof error);
-      if (error.ee_errno == ECONNREFUSED) addresses[count++] = to;
+      const bool unreachable = error.ee_errno == ECONNREFUSED || error.ee_errno == EHOSTUNREACH ||
+                               error.ee_errno == ENETUNREACH;
+      if (unreachable && unreachable_count_ < most_unreachable)
+        unreachable_[unreachable_count_++] = to;
       break;
     }
   }
-  errors_pending_.store(true, std::memory_order_relaxed);  // there may be more
+}
+
+bool UdpLink::arm() noexcept {
+  drain_errors();
+  return next_ == received_;
+}
+
+unsigned UdpLink::take_unreachable(LinkAddress* addresses, unsigned max) noexcept {
+  if (errors_pending_.load(std::memory_order_relaxed)) drain_errors();
+  const unsigned count = std::min(unreachable_count_, max);
+  std::copy_n(unreachable_, count, addresses);
+  unreachable_count_ = 0;  // what did not fit comes again
   return count;
 }
 

@@ -15,7 +15,7 @@ namespace lintel {
 
 struct UdpSettings {
   UdpHost host;
-  uint32_t pid = 0;          // PTL_PID_ANY: one whose port is free
+  uint32_t pid = 0;          // below PTL_PID_MAX
   uint32_t frame_bytes = 0;  // largest payload; 0: what routes take
 };
 
@@ -40,7 +40,7 @@ class UdpLink final : public PacketLink {
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override;
   [[nodiscard]] int descriptor() const noexcept override { return socket_; }
-  [[nodiscard]] bool arm() noexcept override { return next_ == received_; }
+  [[nodiscard]] bool arm() noexcept override;
   [[nodiscard]] unsigned take_unreachable(LinkAddress* addresses, unsigned max) noexcept override;
   [[nodiscard]] LinkCounters counters() const noexcept override;
   [[nodiscard]] std::string describe() const override;
@@ -50,6 +50,7 @@ class UdpLink final : public PacketLink {
   static constexpr unsigned largest_send = 16;      // datagrams (segmented or not) of one call
   static constexpr uint32_t segmented_bytes = 65000;  // of a datagram that the kernel cuts up
   static constexpr unsigned most_segments = 64;
+  static constexpr unsigned most_unreachable = 16;
 
   struct Received {  // a datagram, or several that the kernel joined
     LinkAddress from;
@@ -63,10 +64,13 @@ class UdpLink final : public PacketLink {
   bool open_socket(std::string& reason) noexcept;
   Status bind_pid(uint32_t pid, std::string& reason) noexcept;
   void set_buffers() noexcept;
+  bool can_be_a_process(ProcessId peer) const noexcept;
   uint32_t route_mtu(const LinkAddress& to) const noexcept;
+  bool send_one(const OutboundFrame& frame) noexcept;
   unsigned group(const OutboundFrame* frames, unsigned count) const noexcept;
   unsigned send_datagrams(Datagram* datagrams, unsigned count) noexcept;
   unsigned receive_datagrams() noexcept;
+  void drain_errors() noexcept;
   std::byte* buffer(unsigned index) noexcept { return buffers_ + size_t{index} * buffer_bytes_; }
 
   UdpHost host_;
@@ -83,7 +87,10 @@ class UdpLink final : public PacketLink {
   unsigned received_ = 0;      // datagrams in the buffers
   unsigned next_ = 0;          // the first that is not handed out completely
   unsigned ask_for_ = 1;       // datagrams in the next call
-  std::atomic<bool> errors_pending_{false};
+  unsigned full_in_a_row_ = 0;  // calls that brought as many as they asked for
+  std::atomic<bool> errors_pending_{false};  // a call told of one
+  LinkAddress unreachable_[most_unreachable];
+  unsigned unreachable_count_ = 0;
 
   std::atomic<uint64_t> frames_sent_{0}, bytes_sent_{0}, send_full_{0}, send_errors_{0};
   std::atomic<uint64_t> frames_received_{0}, bytes_received_{0}, malformed_{0};

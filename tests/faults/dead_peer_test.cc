@@ -64,7 +64,8 @@ uint64_t collect(const EventQueue& events, uint64_t wanted) {
   return failed;
 }
 
-const RunOptions long_run{.environment = {}, .deadline = 2 * test_deadline};
+const RunOptions long_run{.environment = {{"PTL_NETWORK_TIMEOUT_MS", "2000"}},
+                          .deadline = 2 * test_deadline};
 
 // spec 3.13.3, 1.7
 TEST_P(DeadPeerTest, OperationsToAKilledProcessEndAndOthersGoOn) {

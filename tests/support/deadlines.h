@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdlib>
 
 namespace lintel::test {
 
@@ -16,6 +17,12 @@ using Milliseconds = std::chrono::milliseconds;
 
 // A whole test, from the start of its ranks to their end.
 inline constexpr Milliseconds test_deadline{20000 * slowdown};
+
+// The long form of a test that has one is wanted (LINTEL_TEST_LONG=1).
+inline bool long_tests() {
+  const char* wish = std::getenv("LINTEL_TEST_LONG");
+  return wish != nullptr && *wish != '\0';
+}
 
 // One event, counter value, barrier or flag inside a rank. Shorter, so that the rank that waits in
 // vain can say for what.

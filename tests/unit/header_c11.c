@@ -193,6 +193,10 @@ static int is_register(ptl_sr_index_t index) {
     case PTL_SR_LINTEL_WAKEUPS:
     case PTL_SR_LINTEL_FRAMES_REFUSED:
     case PTL_SR_LINTEL_PEERS_FAILED:
+    case PTL_SR_LINTEL_RETRANSMISSIONS:
+    case PTL_SR_LINTEL_FRAMES_DROPPED:
+    case PTL_SR_LINTEL_UNRELIABLE_SENT:
+    case PTL_SR_LINTEL_CONNECTIONS_REFUSED:
       return 1;
     default:
       return 0;
@@ -382,7 +386,7 @@ const char* header_c11_failure(struct header_layout* layout) {
   if (!is_event_kind(PTL_EVENT_ERROR) || !is_failure_type(PTL_NI_NO_MATCH) ||
       !is_operation(PTL_MSWAP) || !is_datatype(PTL_LONG_DOUBLE_COMPLEX) ||
       !is_ack_request(PTL_OC_ACK_REQ) || !is_list(PTL_OVERFLOW_LIST) ||
-      !is_search(PTL_SEARCH_DELETE) || !is_register(PTL_SR_LINTEL_PEERS_FAILED))
+      !is_search(PTL_SEARCH_DELETE) || !is_register(PTL_SR_LINTEL_CONNECTIONS_REFUSED))
     return "named values";
   return NULL;
 }

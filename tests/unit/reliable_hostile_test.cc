@@ -1,7 +1,9 @@
 // Frames that no sane peer sends: nothing crashes, nothing wrong is handed up, the counters tell.
-#include <cstdlib>
+#include <cstring>
+#include <iterator>
 #include <random>
 
+#include "support/deadlines.h"
 #include "unit/reliable_test_support.h"
 
 namespace lintel::test {
@@ -35,7 +37,7 @@ class HostileFrames : public testing::Test {
 
 TEST_F(HostileFrames, RandomOnesAreDroppedAndCounted) {
   std::mt19937 dice(1);
-  const unsigned count = std::getenv("LINTEL_TEST_LONG") != nullptr ? 1'000'000 : 20'000;
+  const unsigned count = long_tests() ? 1'000'000 : 20'000;
   for (unsigned i = 0; i < count; ++i) {
     Frame frame(dice() % 300);
     for (std::byte& byte : frame) byte = static_cast<std::byte>(dice());
@@ -55,6 +57,74 @@ TEST_F(HostileFrames, RandomOnesAreDroppedAndCounted) {
   EXPECT_GE(now.malformed + now.damaged + now.strangers, count * 9 / 10);
   EXPECT_TRUE(target_.messages.empty());
   expect_alive();
+}
+
+// Handshakes whose check is right and whose content is not.
+TEST_F(HostileFrames, RandomHandshakesOpenNothing) {
+  std::mt19937 dice(2);
+  const unsigned count = long_tests() ? 500'000 : 10'000;
+  for (unsigned i = 0; i < count; ++i) {
+    HandshakeBody body = fake_.body();
+    auto* bytes = reinterpret_cast<unsigned char*>(&body);
+    const size_t changes = 1 + dice() % 16;
+    for (size_t change = 0; change < changes; ++change)
+      bytes[dice() % sizeof body] = static_cast<unsigned char>(dice());
+    body.to_nid = target_id.nid;
+    body.to_pid = target_id.pid;
+    FrameHeader header{};
+    header.type = static_cast<FrameType>(1 + dice() % 5);
+    header.connection = dice() % 2 == 0 ? fake_.peer_number() : dice();
+    fake_.inject(FakePeer::frame_of(header, body, handshake_seed));
+    target_.poll();
+    static_cast<void>(network_.take(address_of(fake_id)));
+  }
+  EXPECT_EQ(target_.transport().connections(), 1u);
+  EXPECT_EQ(counters().connections_opened, 1u);
+  expect_alive();
+}
+
+// A peer that has gone mad: its frames belong to the connection, and make sense or not.
+TEST_F(HostileFrames, RandomFramesOfAPeerDoNoHarm) {
+  std::mt19937 dice(3);
+  const unsigned count = long_tests() ? 500'000 : 10'000;
+  unsigned reconnected = 0;
+  uint32_t sequence = 2;
+  for (unsigned i = 0; i < count; ++i) {
+    FrameHeader header{};
+    constexpr FrameType types[] = {FrameType::data, FrameType::data, FrameType::data,
+                                   FrameType::datagram, FrameType::ack, FrameType::probe};
+    header.type = types[dice() % std::size(types)];
+    header.flags = static_cast<uint8_t>(dice() % 8);
+    header.sequence = sequence + (dice() % 4 == 0 ? dice() % 4 : 0);
+    header.acknowledged = dice() % 8 == 0 ? dice() : 1;
+    header.selective = dice() % 4 == 0 ? dice() : 0;
+    std::vector<std::byte> body(dice() % 400);
+    for (std::byte& byte : body) byte = static_cast<std::byte>(dice());
+    if (body.size() >= sizeof(MessageHeader) && dice() % 2 == 0) {
+      MessageHeader message = numbered_put(i);
+      message.kind = static_cast<MessageKind>(1 + dice() % 10);
+      const auto payload = static_cast<uint32_t>(body.size() - sizeof message);
+      message.link_word = dice() % 4 == 0 ? dice() % 9000 : payload;
+      std::memcpy(body.data(), &message, sizeof message);
+    }
+    fake_.inject(fake_.connected_frame(header, body));
+    target_.poll();
+    virtual_now_ns += 100'000;
+    target_.poll();
+    virtual_now_ns += network_.latency_ns;
+    // It acknowledges what it took: the next one is what it expects.
+    for (const auto& [from, answer] : network_.take(address_of(fake_id)))
+      if (header_of(answer).type == FrameType::ack) sequence = header_of(answer).acknowledged;
+    if (target_.failed.empty()) continue;
+    target_.failed.clear();
+    ASSERT_TRUE(fake_.connect(target_)) << "it may come back";
+    sequence = 1;
+    ++reconnected;
+  }
+  EXPECT_GT(reconnected, 10u);
+  for (const MemoryProcess::Message& message : target_.messages)
+    ASSERT_LE(message.payload.size(), ReliableTransport::max_eager_bytes);
+  EXPECT_LE(target_.transport().frame_memory_used(), 1u << 20);
 }
 
 // One bit of a good frame: whichever it is, the frame is refused.

@@ -1,8 +1,8 @@
 // Messages over links that lose, double, reorder and damage frames: everything arrives once, in order,
 // and byte by byte as it was sent.
-#include <cstdlib>
 #include <random>
 
+#include "support/deadlines.h"
 #include "unit/reliable_test_support.h"
 #include "util/guarded_memory.h"
 
@@ -59,7 +59,7 @@ TEST_P(ReliableMessages, ArriveOnceInOrderAndIntactInBothDirections) {
   Link* const to_second = first.connect(second_id);
   Link* const to_first = second.connect(first_id);
   ASSERT_NE(to_second, nullptr);
-  const uint64_t count = std::getenv("LINTEL_TEST_LONG") != nullptr ? 50'000 : 1'500;
+  const uint64_t count = long_tests() ? 50'000 : 1'500;
   std::mt19937 dice(c.seed + 1);
   std::vector<size_t> lengths;
   for (uint64_t i = 0; i < count; ++i)
@@ -253,6 +253,31 @@ TEST(Reliable, UnreliablePutsAreSentOnce) {
   EXPECT_EQ(first.send(link, header, numbered_bytes(3, 5000)), SendStatus::sent);
   EXPECT_TRUE(run_until(all, [&] { return second.messages.size() == 3; }, 10'000'000));
   EXPECT_EQ(first.transport().counters().datagrams_sent, 2u);
+}
+
+// They do not wait for a message of several frames that is under way.
+TEST(Reliable, UnreliablePutsOvertake) {
+  MemoryNetwork network;
+  MemoryProcess first(network, first_id);
+  MemoryProcess second(network, second_id);
+  const std::vector<MemoryProcess*> all{&first, &second};
+  Link* const link = first.connect(second_id);
+  send_surely(first, link, all, numbered_put(0), {});
+  run_for(all, 5'000'000);
+  unsigned frames = 0;
+  network.script = [&](const LinkAddress&, const LinkAddress&,
+                       const Frame& frame) -> std::vector<MemoryNetwork::Copy> {
+    if (++frames == 3) return {};  // of the first message: the third
+    return {{frame, 0}};
+  };
+  EXPECT_EQ(first.send(link, numbered_put(1), numbered_bytes(1, 8000)), SendStatus::sent);
+  MessageHeader header = numbered_put(2);
+  header.flags = flag_unreliable;
+  EXPECT_EQ(first.send(link, header, numbered_bytes(2, 100)), SendStatus::sent);
+  ASSERT_TRUE(run_until(all, [&] { return second.messages.size() == 3; }));
+  EXPECT_EQ(second.messages[1].header.match_bits, 2u);
+  EXPECT_EQ(second.messages[2].payload, numbered_bytes(1, 8000));
+  EXPECT_EQ(second.transport().counters().malformed, 0u);
 }
 
 TEST(Reliable, MemoryThatIsNotThereIsToldAndNothingIsSent) {

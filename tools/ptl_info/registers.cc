@@ -64,6 +64,14 @@ constexpr Single singles[] = {
     {PTL_SR_LINTEL_FRAMES_REFUSED, "PTL_SR_LINTEL_FRAMES_REFUSED",
      "messages malformed, or from a process that is not allowed"},
     {PTL_SR_LINTEL_PEERS_FAILED, "PTL_SR_LINTEL_PEERS_FAILED", "peers found dead"},
+    {PTL_SR_LINTEL_RETRANSMISSIONS, "PTL_SR_LINTEL_RETRANSMISSIONS",
+     "network: frames sent again"},
+    {PTL_SR_LINTEL_FRAMES_DROPPED, "PTL_SR_LINTEL_FRAMES_DROPPED",
+     "network: frames damaged, malformed, or of no connection"},
+    {PTL_SR_LINTEL_UNRELIABLE_SENT, "PTL_SR_LINTEL_UNRELIABLE_SENT",
+     "network: messages of PTL_MD_UNRELIABLE sent once"},
+    {PTL_SR_LINTEL_CONNECTIONS_REFUSED, "PTL_SR_LINTEL_CONNECTIONS_REFUSED",
+     "network: processes of other jobs or users that wanted to connect"},
 };
 
 }  // namespace

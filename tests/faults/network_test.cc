@@ -1,0 +1,265 @@
+// Networks that misbehave, and what comes from strangers: UDP between processes, shared memory off.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <portals4_ext.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <random>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "support/interface.h"
+#include "support/memory.h"
+#include "support/objects.h"
+#include "support/ranks.h"
+#include "support/text.h"
+
+namespace lintel::test {
+namespace {
+
+constexpr ptl_pt_index_t pt_index = 4;
+
+RunOptions over_udp(std::vector<std::pair<std::string, std::string>> more = {},
+                    Milliseconds deadline = 2 * test_deadline) {
+  more.emplace_back("PTL_TRANSPORT", "udp");
+  more.emplace_back("PTL_NETWORK_TIMEOUT_MS", "3000");
+  return {.environment = std::move(more), .deadline = deadline};
+}
+
+void accept_puts(const Interface& interface, std::span<std::byte> memory, ptl_handle_eq_t events,
+                 unsigned options = 0) {
+  ptl_pt_index_t index = 0;
+  must(PtlPTAlloc(interface.handle(), 0, events, pt_index, &index));
+  interface.append(pt_index, {.start = memory.data(),
+                              .length = memory.size(),
+                              .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | options,
+                              .ignore_bits = ~ptl_match_bits_t{0}});
+}
+
+// Every byte of every message, of all sizes, through a network that loses one frame in ten.
+// spec 3.15.2
+TEST(Network, AStreamOfRandomSizesSurvivesTheLossOfATenth) {
+  const uint64_t count = long_tests() ? 100'000 : 5'000;
+  const RunOptions run = over_udp({{"PTL_FAULTS", "drop=0.1,seed=3"}, {"PTL_UDP_FRAME_BYTES", "1472"}},
+                                  long_tests() ? Milliseconds{900'000} : 4 * test_deadline);
+  run_ranks(2, run, [&](Rank& rank) {
+    constexpr std::size_t largest = 100'000;
+    constexpr std::size_t places = 16;  // messages under way at once
+    const Interface interface(rank, matching_physical);
+    const EventQueue events(interface.handle(), 4096);
+    std::vector<std::byte> memory(largest * places);
+    if (rank.index() == 1) accept_puts(interface, memory, events.handle());
+    rank.barrier();
+    std::mt19937 dice(7);
+    const auto length_of = [&] {
+      const uint32_t roll = dice();
+      return roll % 4 == 0 ? dice() % largest : roll % 4 == 1 ? dice() % 10'000 : dice() % 200;
+    };
+    if (rank.index() == 0) {
+      const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_SEND_DISABLE,
+                                  events.handle());
+      uint64_t acknowledged = 0;
+      for (uint64_t i = 0; i < count; ++i) {
+        const std::size_t length = length_of();
+        // The place was free when its message before was checked over there.
+        while (acknowledged + places <= i) {
+          events.expect(PTL_EVENT_ACK);
+          ++acknowledged;
+        }
+        rank.await(1, 0, i < places ? 0 : i - places + 1);
+        const std::size_t place = i % places * largest;
+        fill(std::span(memory).subspan(place, length), static_cast<uint32_t>(i));
+        must(PtlPut(descriptor.handle(), place, length, PTL_ACK_REQ, interface.address(1), pt_index,
+                    i, place, nullptr, length));
+      }
+      for (; acknowledged < count; ++acknowledged) events.expect(PTL_EVENT_ACK);
+      EXPECT_GT(interface.status(PTL_SR_LINTEL_RETRANSMISSIONS), 0);
+    } else {
+      // Long ones may be complete after short ones that were sent later.
+      std::vector<std::size_t> lengths;
+      for (uint64_t i = 0; i < count; ++i) lengths.push_back(length_of());
+      std::vector<bool> seen(count);
+      uint64_t checked = 0;
+      for (uint64_t i = 0; i < count; ++i) {
+        const ptl_event_t event = events.expect(PTL_EVENT_PUT);
+        const uint64_t number = event.match_bits;
+        ASSERT_LT(number, count);
+        ASSERT_FALSE(seen[number]) << number << " came twice";
+        seen[number] = true;
+        ASSERT_EQ(event.mlength, lengths[number]);
+        ASSERT_EQ(event.hdr_data, lengths[number]);
+        expect_pattern(std::span(memory).subspan(number % places * largest, lengths[number]),
+                       static_cast<uint32_t>(number));
+        while (checked < count && seen[checked]) ++checked;
+        rank.raise(0, checked);
+      }
+    }
+    rank.barrier();
+  });
+}
+
+// A socket of nobody's that knows where a process listens.
+class Stranger {
+ public:
+  explicit Stranger(ptl_process_t target) : socket_(socket(AF_INET, SOCK_DGRAM, 0)) {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(target.phys.nid);
+    address_.sin_port = htons(static_cast<uint16_t>(target.phys.pid + 1024));
+    EXPECT_GE(socket_, 0);
+  }
+  Stranger(const Stranger&) = delete;
+  ~Stranger() { close(socket_); }
+  void send(const std::vector<unsigned char>& bytes) const {
+    sendto(socket_, bytes.data(), bytes.size(), 0, reinterpret_cast<const sockaddr*>(&address_),
+           sizeof address_);
+  }
+
+ private:
+  int socket_;
+  sockaddr_in address_{};
+};
+
+// Two talk; a third one floods the port of one of them with noise, some of which looks like frames.
+// spec 3.3.7
+TEST(Network, AFloodOfNonsenseAtAnOpenPortIsCountedAndDoesNoHarm) {
+  run_ranks(3, over_udp(), [&](Rank& rank) {
+    std::vector<std::byte> memory(64 * 1024);
+    const Interface interface(rank, matching_physical);
+    const EventQueue events(interface.handle(), 1024);
+    if (rank.index() == 1) {
+      fill(memory, 1);
+      accept_puts(interface, std::span(memory).first(4096), events.handle(),
+                  PTL_ME_EVENT_COMM_DISABLE);
+    }
+    rank.barrier();
+    if (rank.index() == 0) {
+      const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_SEND_DISABLE,
+                                  events.handle());
+      const uint64_t rounds = long_tests() ? 200'000 : 5'000;
+      for (uint64_t i = 0; i < rounds; ++i) {
+        fill(std::span(memory).first(4096), static_cast<uint32_t>(i));
+        must(PtlPut(descriptor.handle(), 0, 4096, PTL_ACK_REQ, interface.address(1), pt_index, 0, 0,
+                    nullptr, 0));
+        EXPECT_EQ(events.expect(PTL_EVENT_ACK).mlength, 4096u);
+      }
+      rank.raise(0);
+    } else if (rank.index() == 2) {
+      const Stranger stranger(interface.physical_id(1));
+      std::mt19937 dice(5);
+      std::vector<unsigned char> frame;
+      while (rank.flag(0, 0) == 0) {
+        frame.resize(dice() % (dice() % 8 == 0 ? 2000 : 200));
+        for (unsigned char& byte : frame) byte = static_cast<unsigned char>(dice());
+        if (frame.size() > 8 && dice() % 2 == 0) {
+          frame[4] = 1;                                          // the version
+          frame[5] = static_cast<unsigned char>(dice() % 13);    // a type
+          frame[6] = static_cast<unsigned char>(dice() % 8);     // flags
+        }
+        stranger.send(frame);
+      }
+    }
+    rank.barrier();
+    if (rank.index() == 1) {
+      EXPECT_GT(interface.status(PTL_SR_LINTEL_FRAMES_DROPPED), 100);
+      EXPECT_EQ(interface.status(PTL_SR_DROP_COUNT), 0);
+      // Nothing was written but what the peer wrote.
+      expect_pattern(std::span(memory).subspan(4096), 1, 4096);
+    }
+    rank.barrier();
+  });
+}
+
+// spec 3.10.1: lost or not, the initiator does not wait, and what arrives is whole.
+TEST(Network, UnreliablePutsArriveOrAreLostButNeverHalf) {
+  run_ranks(2, over_udp({{"PTL_FAULTS", "drop=0.2,seed=9"}}), [&](Rank& rank) {
+    std::vector<std::byte> memory(1024);
+    const Interface interface(rank, matching_physical);
+    const EventQueue events(interface.handle(), 4096);
+    if (rank.index() == 1) accept_puts(interface, memory, events.handle());
+    rank.barrier();
+    constexpr uint64_t count = 1000;
+    if (rank.index() == 0) {
+      fill(memory, 5);
+      const Descriptor reliable(interface.handle(), memory, 0, events.handle());
+      must(PtlPut(reliable.handle(), 0, 8, PTL_ACK_REQ, interface.address(1), pt_index, 0, 0,
+                  nullptr, 0));
+      events.expect_all({PTL_EVENT_SEND, PTL_EVENT_ACK});
+      const Descriptor unreliable(interface.handle(), memory, PTL_MD_UNRELIABLE, events.handle());
+      for (uint64_t i = 0; i < count; ++i) {
+        must(PtlPut(unreliable.handle(), 0, 1000, PTL_NO_ACK_REQ, interface.address(1), pt_index, i,
+                    0, nullptr, 0));
+        events.expect(PTL_EVENT_SEND);
+      }
+      EXPECT_GE(interface.status(PTL_SR_LINTEL_UNRELIABLE_SENT), int64_t{count} / 2);
+      must(PtlPut(reliable.handle(), 0, 8, PTL_ACK_REQ, interface.address(1), pt_index, ~uint64_t{0},
+                  0, nullptr, 0));
+      events.expect_all({PTL_EVENT_SEND, PTL_EVENT_ACK});
+    } else {
+      EXPECT_EQ(events.expect(PTL_EVENT_PUT).mlength, 8u);
+      uint64_t arrived = 0;
+      for (;;) {
+        const ptl_event_t event = events.expect(PTL_EVENT_PUT);
+        if (event.match_bits == ~uint64_t{0}) break;
+        EXPECT_EQ(event.mlength, 1000u);
+        ++arrived;
+      }
+      EXPECT_LT(arrived, count);
+      EXPECT_GT(arrived, count / 2);
+      expect_pattern(std::span(memory).first(1000), 5);
+    }
+    rank.barrier();
+  });
+}
+
+// A process that cannot prove the key of the job reaches nobody in it.
+// spec 3.13.3
+TEST(Network, AnotherJobIsRefusedAndCounted) {
+  run_ranks(2, over_udp(), [&](Rank& rank) {
+    setenv("PTL_JOB_KEY", rank.index() == 0 ? "one" : "", 1);
+    std::vector<std::byte> memory(64);
+    const Interface interface(rank, matching_physical);
+    const EventQueue events(interface.handle(), 64);
+    accept_puts(interface, memory, events.handle());
+    rank.barrier();
+    if (rank.index() == 1) {
+      const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
+      must(PtlPut(descriptor.handle(), 0, 8, PTL_ACK_REQ, interface.address(0), pt_index, 0, 0,
+                  nullptr, 0));
+      events.expect(PTL_EVENT_SEND, PTL_NI_UNDELIVERABLE);
+    }
+    rank.barrier();
+    if (rank.index() == 0) {
+      events.expect_empty();
+      EXPECT_GE(interface.status(PTL_SR_LINTEL_CONNECTIONS_REFUSED), 1);
+    }
+    rank.barrier();
+  });
+}
+
+// spec 3.8
+TEST(Network, TheJobKeyLetsThoseInWhoKnowIt) {
+  run_ranks(2, over_udp({{"PTL_JOB_KEY", "a secret of the job"}}), [&](Rank& rank) {
+    std::vector<std::byte> memory(100'000);
+    const Interface interface(rank, matching_physical);
+    const EventQueue events(interface.handle(), 64);
+    accept_puts(interface, memory, rank.index() == 1 ? events.handle() : PTL_EQ_NONE);
+    rank.barrier();
+    if (rank.index() == 0) {
+      fill(memory, 3);
+      const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
+      must(PtlPut(descriptor.handle(), 0, memory.size(), PTL_ACK_REQ, interface.address(1), pt_index,
+                  0, 0, nullptr, 0));
+      events.expect_all({PTL_EVENT_SEND, PTL_EVENT_ACK});
+    } else {
+      events.expect(PTL_EVENT_PUT);
+      expect_pattern(memory, 3);
+    }
+    rank.barrier();
+  });
+}
+
+}  // namespace
+}  // namespace lintel::test

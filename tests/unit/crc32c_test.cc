@@ -1,0 +1,45 @@
+// CRC-32C: known values, and the fast way against the table.
+#include "util/crc32c.h"
+
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace lintel {
+namespace {
+
+uint32_t usual(std::string_view text) { return ~crc32c(~0u, text.data(), text.size()); }
+
+// RFC 3720, appendix B.4, and the check value of the catalogue of CRCs.
+TEST(Crc32c, KnownValues) {
+  EXPECT_EQ(usual("123456789"), 0xe3069283u);
+  EXPECT_EQ(usual(std::string_view("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 32)),
+            0x8a9136aau);
+  EXPECT_EQ(usual(std::string(32, '\xff')), 0x62a8ab43u);
+  EXPECT_EQ(crc32c(5, nullptr, 0), 5u);
+}
+
+TEST(Crc32c, EveryLengthAndAlignmentAgreesWithTheTable) {
+  std::mt19937 dice(1);
+  std::vector<unsigned char> bytes(10'000);
+  for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(dice());
+  for (size_t length = 0; length < 800; ++length)
+    for (size_t from = 0; from < 9; ++from)
+      ASSERT_EQ(crc32c(7, bytes.data() + from, length),
+                crc32c_by_table(7, bytes.data() + from, length))
+          << length;
+  for (const size_t length : {3071u, 3072u, 3073u, 6150u, 9990u})
+    EXPECT_EQ(crc32c(7, bytes.data() + 3, length), crc32c_by_table(7, bytes.data() + 3, length));
+}
+
+TEST(Crc32c, GoesOnWhereItEnded) {
+  const std::string text(5000, 'x');
+  for (const size_t cut : {0u, 1u, 2500u, 4999u})
+    EXPECT_EQ(crc32c(crc32c(9, text.data(), cut), text.data() + cut, text.size() - cut),
+              crc32c(9, text.data(), text.size()));
+}
+
+}  // namespace
+}  // namespace lintel

@@ -1,0 +1,269 @@
+// The sending half of a connection: what may go, what is lost, when to try again.
+#include "reliable/send_window.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "reliable/cookie.h"
+#include "reliable/receive_window.h"
+
+namespace lintel {
+namespace {
+
+constexpr uint32_t mtu = 1000;
+constexpr uint64_t ms = 1'000'000;
+
+class SendWindowTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(pool_.open(mtu, 4 << 20));
+    open(1 << 20);
+  }
+  void TearDown() override { pool_.release_chain(window_.take_all()); }
+  void open(uint64_t peer_window) { window_.open(100, peer_window, mtu, ms); }
+  void queue(unsigned count) {
+    for (unsigned i = 0; i < count; ++i) window_.append(pool_.acquire(mtu));
+  }
+  // Sends what may be sent; returns its numbers.
+  std::vector<uint32_t> send(uint64_t now, unsigned most = 64) {
+    FrameBuffer* frames[64];
+    const unsigned count = window_.collect(frames, most, exhausted_);
+    window_.mark_sent(frames, count, now);
+    std::vector<uint32_t> numbers;
+    for (unsigned i = 0; i < count; ++i) numbers.push_back(frames[i]->sequence);
+    return numbers;
+  }
+  SendWindow::Acknowledged acknowledge(uint32_t number, std::vector<uint64_t> bits, uint64_t now) {
+    const SendWindow::Acknowledged result = window_.acknowledge(number, bits, 0, now);
+    pool_.release_chain(result.released);
+    return result;
+  }
+  FramePool pool_;
+  SendWindow window_;
+  bool exhausted_ = false;
+};
+
+using Numbers = std::vector<uint32_t>;
+
+TEST_F(SendWindowTest, FramesGoInOrderAndLeaveWhenAcknowledged) {
+  queue(5);
+  EXPECT_EQ(send(0), (Numbers{100, 101, 102, 103, 104}));
+  EXPECT_TRUE(send(0).empty());
+  EXPECT_TRUE(acknowledge(103, {0}, 10'000).progress);
+  EXPECT_EQ(window_.queued_frames(), 2u);
+  EXPECT_TRUE(acknowledge(105, {0}, 20'000).progress);
+  EXPECT_TRUE(window_.empty());
+  EXPECT_EQ(window_.in_flight_bytes(), 0u);
+  EXPECT_EQ(window_.deadline_ns(), UINT64_MAX);
+  EXPECT_EQ(pool_.used_bytes(), 0u);
+}
+
+TEST_F(SendWindowTest, OldAndImpossibleAcknowledgementsChangeNothing) {
+  queue(3);
+  send(0);
+  EXPECT_FALSE(acknowledge(104, {0}, 1).valid) << "never sent";
+  EXPECT_FALSE(acknowledge(99u + 0x7fffffffu, {0}, 1).valid);
+  EXPECT_TRUE(acknowledge(102, {0}, 1).progress);
+  const SendWindow::Acknowledged old = acknowledge(101, {~uint64_t{0}}, 2);
+  EXPECT_TRUE(old.valid);
+  EXPECT_FALSE(old.progress);
+  EXPECT_EQ(window_.queued_frames(), 1u);
+}
+
+TEST_F(SendWindowTest, AFrameThatThreeLaterOnesOvertookIsLostAndGoesAgainFirst) {
+  queue(8);
+  send(0, 6);
+  EXPECT_EQ(acknowledge(100, {0b1}, 1000).newly_lost, 0u);    // 101
+  EXPECT_EQ(acknowledge(100, {0b11}, 1000).newly_lost, 0u);   // 102
+  EXPECT_EQ(acknowledge(100, {0b111}, 1000).newly_lost, 1u);  // 103: 100 is lost
+  EXPECT_EQ(send(2000), (Numbers{100, 106, 107}));
+  // Overtaken once more, it is lost once more.
+  EXPECT_EQ(acknowledge(100, {0b1111111}, 3000).newly_lost, 0u);
+  queue(2);
+  EXPECT_EQ(send(3000), (Numbers{108, 109}));
+  EXPECT_EQ(acknowledge(100, {0b111111111}, 4000).newly_lost, 1u);
+  EXPECT_EQ(send(4000), (Numbers{100}));
+  EXPECT_TRUE(acknowledge(110, {0}, 5000).progress);
+  EXPECT_TRUE(window_.empty());
+}
+
+TEST_F(SendWindowTest, AtTheTimeoutEverythingOnTheWayIsLost) {
+  queue(4);
+  send(0);
+  EXPECT_EQ(window_.deadline_ns(), RoundTrip::first_timeout_ns);
+  window_.time_out(5 * ms);
+  EXPECT_EQ(window_.in_flight_bytes(), 0u);
+  // Two frames are the least that a window holds.
+  EXPECT_EQ(send(5 * ms), (Numbers{100, 101}));
+  EXPECT_TRUE(exhausted_);
+  EXPECT_EQ(window_.deadline_ns(), 5 * ms + 2 * RoundTrip::first_timeout_ns) << "doubled";
+  acknowledge(102, {0}, 6 * ms);
+  EXPECT_EQ(send(6 * ms), (Numbers{102, 103}));
+  // A late acknowledgement of the first sending is no measure of a round trip.
+  EXPECT_EQ(window_.round_trip().smoothed_ns(), 0u);
+}
+
+TEST_F(SendWindowTest, TheTimeoutFollowsTheRoundTripsWithinItsBounds) {
+  for (uint64_t i = 0; i < 50; ++i) {
+    queue(1);
+    send(i * 10 * ms);
+    acknowledge(101 + static_cast<uint32_t>(i), {0}, i * 10 * ms + 100'000);
+  }
+  EXPECT_NEAR(static_cast<double>(window_.round_trip().smoothed_ns()), 100'000, 1000);
+  EXPECT_EQ(window_.round_trip().timeout_ns(0), ms) << "not below the shortest";
+  EXPECT_EQ(window_.round_trip().timeout_ns(3), 8 * ms);
+  EXPECT_EQ(window_.round_trip().timeout_ns(60), RoundTrip::longest_timeout_ns);
+  for (uint64_t i = 0; i < 50; ++i) {
+    queue(1);
+    send(i * 100 * ms);
+    acknowledge(151 + static_cast<uint32_t>(i), {0}, i * 100 * ms + 30 * ms);
+  }
+  EXPECT_GE(window_.round_trip().timeout_ns(0), 30 * ms);
+}
+
+TEST_F(SendWindowTest, TheWindowOfThePeerBoundsWhatIsOnTheWay) {
+  constexpr uint64_t peer = 10'000;
+  open(peer);
+  queue(60);
+  uint32_t acknowledged = 100;
+  for (unsigned round = 0; round < 10; ++round) {
+    acknowledged += static_cast<uint32_t>(send(round * ms).size());
+    EXPECT_LE(window_.in_flight_bytes(), peer);
+    acknowledge(acknowledged, {0}, round * ms + 50'000);
+  }
+  EXPECT_TRUE(window_.empty()) << "and yet everything goes";
+  // A peer that can take less than a frame gets one at a time.
+  open(10);
+  queue(2);
+  EXPECT_EQ(send(0).size(), 1u);
+}
+
+// A loss costs its share of the window, half of it at most; arrivals let it grow again.
+TEST(CongestionTest, LossesCostTheirShare) {
+  Congestion congestion;
+  congestion.open(64 << 20, 1000);
+  for (unsigned i = 0; i < 6; ++i) {
+    congestion.delivered(congestion.window_bytes());
+    congestion.round_ended();
+  }
+  const uint64_t grown = congestion.window_bytes();
+  EXPECT_EQ(grown, 16'000u << 6) << "doubled in every round";
+  congestion.lost(grown / 100);
+  congestion.round_ended();
+  EXPECT_EQ(congestion.window_bytes(), grown / 2) << "nothing arrived";
+  const uint64_t before = congestion.window_bytes();
+  congestion.delivered(before * 99 / 100);
+  congestion.lost(before / 100);
+  const uint64_t grown_by_a_frame = congestion.window_bytes();
+  EXPECT_LE(grown_by_a_frame, before + 1000) << "no doubling after a loss";
+  congestion.round_ended();
+  EXPECT_NEAR(static_cast<double>(congestion.window_bytes()),
+              static_cast<double>(grown_by_a_frame) * 0.99, 100);
+}
+
+TEST(CongestionTest, LongRoundTripsMeanAQueue) {
+  Congestion congestion;
+  congestion.open(1 << 20, 1000);
+  for (unsigned i = 0; i < 100; ++i) {
+    congestion.measured(50'000, 0);
+    congestion.delivered(20'000);
+    congestion.round_ended();
+  }
+  EXPECT_EQ(congestion.window_bytes(), 1u << 20) << "the most there can be";
+  for (unsigned i = 0; i < 3; ++i) {
+    congestion.measured(5'000'000, 0);
+    congestion.delivered(1000);
+    congestion.round_ended();
+  }
+  EXPECT_LT(congestion.window_bytes(), 1u << 19);
+  for (unsigned i = 0; i < 100; ++i) congestion.timed_out();
+  EXPECT_EQ(congestion.window_bytes(), 2000u) << "never less than two frames";
+}
+
+TEST(ReceiveWindowTest, EarlyFramesWaitInOrder) {
+  FramePool pool;
+  ASSERT_TRUE(pool.open(mtu, 1 << 20));
+  ReceiveWindow window;
+  window.open(UINT32_MAX - 1);
+  const auto keep = [&](uint32_t sequence) {
+    ASSERT_EQ(window.place_of(sequence), ReceiveWindow::Place::early) << sequence;
+    FrameBuffer* frame = pool.acquire(100);
+    frame->sequence = sequence;
+    window.keep(frame);
+  };
+  keep(UINT32_MAX);
+  keep(3);
+  keep(0);
+  keep(70);
+  EXPECT_EQ(window.place_of(3), ReceiveWindow::Place::duplicate);
+  EXPECT_EQ(window.place_of(UINT32_MAX - 2), ReceiveWindow::Place::duplicate);
+  EXPECT_EQ(window.place_of(UINT32_MAX - 1), ReceiveWindow::Place::next);
+  EXPECT_EQ(window.place_of(UINT32_MAX - 1 + selective_reach), ReceiveWindow::Place::beyond);
+  EXPECT_EQ(window.selective(), 0b10011u);
+  uint64_t words[1 + most_selective_words];
+  EXPECT_EQ(window.selective_words(words), 2u);
+  EXPECT_EQ(words[0], 0b10011u);
+  EXPECT_EQ(words[1], uint64_t{1} << (71 - 64));
+  EXPECT_EQ(window.early_bytes(), 400u);
+  EXPECT_EQ(window.take_expected(), nullptr);
+  window.advance();
+  for (const uint32_t sequence : {UINT32_MAX, 0u}) {
+    FrameBuffer* frame = window.take_expected();
+    ASSERT_NE(frame, nullptr);
+    EXPECT_EQ(frame->sequence, sequence);
+    pool.release(frame);
+    window.advance();
+  }
+  EXPECT_EQ(window.take_expected(), nullptr) << "1 and 2 are missing";
+  pool.release_chain(window.take_all());
+  EXPECT_EQ(pool.used_bytes(), 0u);
+}
+
+TEST(FramePoolTest, EachSizeHasItsPart) {
+  FramePool pool;
+  ASSERT_TRUE(pool.open(9000, 1 << 20));
+  std::vector<FrameBuffer*> small;
+  while (FrameBuffer* frame = pool.acquire(100)) small.push_back(frame);
+  EXPECT_GT(small.size(), 100u);
+  EXPECT_LE(pool.used_bytes(), 1u << 20);
+  for (FrameBuffer* frame : small) pool.release(frame);
+  EXPECT_EQ(pool.used_bytes(), 0u);
+  FrameBuffer* large = pool.acquire(9000);
+  ASSERT_NE(large, nullptr) << "what small ones once took is not lost to large ones";
+  pool.release(large);
+}
+
+// The vector of the paper: key 00..0f, input 00..0e.
+TEST(CookieTest, SipHashGivesThePublishedValue) {
+  const uint64_t key[2] = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
+  unsigned char input[15];
+  for (unsigned i = 0; i < sizeof input; ++i) input[i] = static_cast<unsigned char>(i);
+  EXPECT_EQ(siphash(key, input, sizeof input), 0xa129ca6149be45e5u);
+}
+
+TEST(CookieTest, GoodForWhomItWasMadeAndForAWhile) {
+  const CookieMaker maker;
+  const CookieMaker other;
+  LinkAddress here;
+  LinkAddress elsewhere;
+  elsewhere.bytes[0] = std::byte{1};
+  HandshakeBody body{};
+  body.number = 7;
+  const uint64_t now = 1'000'000'000'000;
+  const uint64_t cookie = maker.make(here, body, now);
+  HandshakeBody later = body;
+  later.cookie = cookie;
+  later.proof[3] = 9;
+  EXPECT_TRUE(maker.is_good(cookie, here, later, now));
+  EXPECT_TRUE(maker.is_good(cookie, here, later, now + 10'000'000'000));
+  EXPECT_FALSE(maker.is_good(cookie, here, later, now + 30'000'000'000));
+  EXPECT_FALSE(maker.is_good(cookie, elsewhere, later, now));
+  EXPECT_FALSE(maker.is_good(cookie + 1, here, later, now));
+  EXPECT_FALSE(other.is_good(cookie, here, later, now));
+  later.number = 8;
+  EXPECT_FALSE(maker.is_good(cookie, here, later, now));
+}
+
+}  // namespace
+}  // namespace lintel

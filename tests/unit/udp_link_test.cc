@@ -1,0 +1,293 @@
+// The link over UDP sockets: bursts, segments, addresses, ports; and the watch that waits for them.
+#include "udp/udp_link.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "reliable/faulty_link.h"
+#include "shm_test_support.h"
+#include "transport/descriptor_watch.h"
+
+namespace lintel {
+namespace {
+
+using test::pattern;
+using test::wait_until;
+
+// A pid whose port is free, found by trying.
+std::unique_ptr<UdpLink> open_link(const std::string& interface = "lo", uint32_t frame_bytes = 0) {
+  static uint32_t next = 20000 + static_cast<uint32_t>(getpid()) % 10000;
+  UdpSettings settings;
+  settings.host = find_udp_host(interface, "");
+  settings.frame_bytes = frame_bytes;
+  std::unique_ptr<UdpLink> link;
+  std::string reason;
+  for (unsigned tries = 0; tries < 1000; ++tries) {
+    settings.pid = next++;
+    const UdpLink::Status status = UdpLink::open(settings, link, reason);
+    if (status != UdpLink::Status::pid_in_use) break;
+  }
+  EXPECT_NE(link, nullptr) << reason;
+  return link;
+}
+
+struct Arrived {
+  LinkAddress from;
+  std::vector<std::byte> bytes;
+};
+
+std::vector<Arrived> receive(UdpLink& link, size_t count) {
+  std::vector<Arrived> all;
+  EXPECT_TRUE(wait_until([&] {
+    InboundFrame frames[32];
+    const unsigned got = link.receive(frames, 32);
+    for (unsigned i = 0; i < got; ++i)
+      all.push_back({*frames[i].from, {frames[i].data, frames[i].data + frames[i].length}});
+    return all.size() >= count;
+  }));
+  return all;
+}
+
+Route route_between(UdpLink& from, const UdpLink& to) {
+  Route route;
+  std::string reason;
+  EXPECT_EQ(from.resolve(to.id(), route, &reason), ResolveStatus::resolved) << reason;
+  EXPECT_EQ(route.address, to.own_address());
+  return route;
+}
+
+TEST(UdpLinkTest, BurstsOfAllShapesArriveInOrderAndIntact) {
+  const auto first = open_link();
+  const auto second = open_link();
+  const Route route = route_between(*first, *second);
+  // Equal ones, which the kernel may cut up; unequal ones; a mixture; two pieces each.
+  const std::vector<std::vector<size_t>> bursts = {
+      {8},
+      {1400, 1400, 1400, 1400, 700},
+      {100, 200, 300, 50},
+      std::vector<size_t>(64, 1000),
+      {9000, 9000, 9000, 9000, 9000, 9000, 9000, 9000, 9000, 9000, 5},
+      {600, 600, 900, 900, 100, 100}};
+  uint64_t number = 0;
+  for (const std::vector<size_t>& lengths : bursts) {
+    std::vector<std::vector<std::byte>> bytes;
+    std::vector<std::array<Piece, 2>> pieces;
+    std::vector<OutboundFrame> frames;
+    for (const size_t length : lengths) bytes.push_back(pattern(number++, length));
+    for (std::vector<std::byte>& b : bytes)
+      pieces.push_back({Piece{b.data(), b.size() / 3}, Piece{b.data() + b.size() / 3, b.size() - b.size() / 3}});
+    for (const auto& p : pieces) frames.push_back({&route.address, p.data(), 2});
+    ASSERT_EQ(first->send(frames.data(), static_cast<unsigned>(frames.size())), frames.size());
+    const std::vector<Arrived> arrived = receive(*second, lengths.size());
+    ASSERT_EQ(arrived.size(), lengths.size());
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      EXPECT_EQ(arrived[i].from, first->own_address());
+      ASSERT_EQ(arrived[i].bytes, bytes[i]) << i;
+    }
+  }
+  EXPECT_EQ(first->counters().frames_sent, number);
+  EXPECT_EQ(second->counters().frames_received, number);
+  EXPECT_EQ(first->counters().bytes_sent, second->counters().bytes_received);
+}
+
+TEST(UdpLinkTest, FramesAreAsLongAsTheRouteTakes) {
+  const auto first = open_link();
+  const auto second = open_link();
+  EXPECT_EQ(route_between(*first, *second).mtu, first->mtu()) << "the loopback takes any";
+  const auto small = open_link("lo", 1000);
+  EXPECT_EQ(small->mtu(), 1000u);
+  EXPECT_EQ(route_between(*small, *second).mtu, 1000u);
+  EXPECT_EQ(open_link("lo", 1)->mtu(), PacketLink::least_mtu);
+}
+
+TEST(UdpLinkTest, APortBelongsToOne) {
+  const auto link = open_link();
+  UdpSettings settings;
+  settings.host = find_udp_host("lo", "");
+  settings.pid = link->id().pid;
+  std::unique_ptr<UdpLink> again;
+  std::string reason;
+  EXPECT_EQ(UdpLink::open(settings, again, reason), UdpLink::Status::pid_in_use);
+  EXPECT_NE(reason.find(std::to_string(udp_port_of(settings.pid))), std::string::npos) << reason;
+}
+
+TEST(UdpLinkTest, AForkedChildDoesNotKeepThePortOfItsParent) {
+  auto link = open_link();
+  UdpSettings settings;
+  settings.host = find_udp_host("lo", "");
+  settings.pid = link->id().pid;
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  ASSERT_GT(child, 0);
+  link.reset();
+  // The child may not have run yet.
+  std::unique_ptr<UdpLink> again;
+  std::string reason;
+  EXPECT_TRUE(wait_until(
+      [&] { return UdpLink::open(settings, again, reason) == UdpLink::Status::opened; }))
+      << reason;
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+TEST(UdpLinkTest, EveryPidHasAPortOfItsOwn) {
+  std::set<uint16_t> ports;
+  for (uint32_t pid = 0; pid < 65535; ++pid) ports.insert(udp_port_of(pid));
+  EXPECT_EQ(ports.size(), 65535u);
+  EXPECT_EQ(ports.count(0), 0u);
+  EXPECT_EQ(udp_port_of(0), 1024u);
+}
+
+TEST(UdpLinkTest, OnlyItsOwnAddressIsBelievedOfAPeer) {
+  const auto first = open_link();
+  const auto second = open_link();
+  Route route;
+  EXPECT_TRUE(first->adopt(second->id(), second->own_address(), route));
+  EXPECT_EQ(route.address, second->own_address());
+  const ProcessId other{second->id().nid, second->id().pid + 1};
+  EXPECT_FALSE(first->adopt(other, second->own_address(), route));
+}
+
+TEST(UdpLinkTest, AnInterfaceIsFoundByNameAndByAddress) {
+  const UdpHost by_name = find_udp_host("lo", "");
+  ASSERT_TRUE(by_name.found);
+  EXPECT_EQ(by_name.nid, 0x7f000001u);
+  const UdpHost by_address = find_udp_host("127.0.0.1", "");
+  EXPECT_EQ(by_address.nid, by_name.nid);
+  const UdpHost none = find_udp_host("no-such-interface", "");
+  EXPECT_FALSE(none.found);
+  EXPECT_NE(none.reason.find("no-such-interface"), std::string::npos);
+  EXPECT_TRUE(find_udp_host("", "").found);
+}
+
+TEST(UdpLinkTest, IPv6NidsAreTheEndOfTheAddress) {
+  const UdpHost host = find_udp_host("::1", "");
+  if (!host.found) GTEST_SKIP() << "the loopback has no IPv6 address here";
+  EXPECT_TRUE(host.ipv6);
+  EXPECT_EQ(host.nid, 1u);
+  const auto first = open_link("::1");
+  const auto second = open_link("::1");
+  const Route route = route_between(*first, *second);
+  std::vector<std::byte> bytes = pattern(1, 1200);
+  const Piece piece{bytes.data(), bytes.size()};
+  const OutboundFrame frame{&route.address, &piece, 1};
+  EXPECT_EQ(first->send(&frame, 1), 1u);
+  const std::vector<Arrived> arrived = receive(*second, 1);
+  EXPECT_EQ(arrived[0].from, first->own_address());
+  EXPECT_EQ(arrived[0].bytes, bytes);
+  // Another nid differs in the last 32 bits only.
+  const LinkAddress other = udp_address_of(host, {0x01020304, 5});
+  EXPECT_EQ(udp_address_text(other), "[::1.2.3.4]:1029");
+}
+
+TEST(UdpLinkTest, WhereNobodyListensIsTold) {
+  const auto link = open_link();
+  Route nowhere;
+  {
+    const auto gone = open_link();
+    nowhere = route_between(*link, *gone);
+  }
+  std::byte byte{};
+  const Piece piece{&byte, 1};
+  const OutboundFrame frame{&nowhere.address, &piece, 1};
+  LinkAddress told;
+  EXPECT_TRUE(wait_until([&] {
+    InboundFrame ignored;
+    EXPECT_EQ(link->send(&frame, 1), 1u) << "which does not disturb sending";
+    static_cast<void>(link->receive(&ignored, 1));
+    return link->take_unreachable(&told, 1) == 1;
+  }));
+  EXPECT_EQ(told, nowhere.address);
+  // Whoever wants to sleep is not kept awake by what was told and not asked for.
+  pollfd waiting{link->descriptor(), POLLIN, 0};
+  EXPECT_TRUE(wait_until([&] {
+    static_cast<void>(link->send(&frame, 1));
+    return poll(&waiting, 1, 0) == 1;
+  }));
+  EXPECT_TRUE(wait_until([&] { return link->arm() && poll(&waiting, 1, 0) == 0; }));
+}
+
+TEST(DescriptorWatchTest, NoticesWhatArrivesOnceWhileEnabled) {
+  const auto first = open_link();
+  const auto second = open_link();
+  const Route route = route_between(*first, *second);
+  std::atomic<bool> noticed{false};
+  Doorbell doorbell;
+  DescriptorWatch watch;
+  std::string reason;
+  ASSERT_TRUE(watch.start(second->descriptor(), noticed, doorbell, reason)) << reason;
+  std::byte byte{};
+  const Piece piece{&byte, 1};
+  const OutboundFrame frame{&route.address, &piece, 1};
+  // What is there already when it is enabled counts.
+  ASSERT_EQ(first->send(&frame, 1), 1u);
+  const uint32_t seen = doorbell.announce_sleep();
+  EXPECT_FALSE(noticed.load());
+  watch.enable();
+  EXPECT_TRUE(wait_until([&] { return noticed.load() && doorbell.rings.load() != seen; }));
+  receive(*second, 1);
+  noticed = false;
+  watch.enable();
+  ASSERT_EQ(first->send(&frame, 1), 1u);
+  EXPECT_TRUE(wait_until([&] { return noticed.load(); }));
+  watch.stop();
+  EXPECT_FALSE(watch.running());
+}
+
+TEST(FaultsTest, AreReadOrRefused) {
+  Faults faults;
+  std::string reason;
+  EXPECT_TRUE(Faults::parse("drop=0.01,dup=0.02,reorder=0.03,corrupt=0.5,seed=7", faults, reason));
+  EXPECT_EQ(faults.drop, 0.01);
+  EXPECT_EQ(faults.dup, 0.02);
+  EXPECT_EQ(faults.reorder, 0.03);
+  EXPECT_EQ(faults.corrupt, 0.5);
+  EXPECT_EQ(faults.seed, 7u);
+  EXPECT_TRUE(Faults::parse("", faults, reason));
+  EXPECT_FALSE(faults.any());
+  for (const char* wrong : {"drop=2", "drop=-1", "drop=x", "drop", "lose=0.1", "seed=-1", "drop=0.1x"}) {
+    EXPECT_FALSE(Faults::parse(wrong, faults, reason)) << wrong;
+    EXPECT_EQ(reason, wrong);
+  }
+}
+
+TEST(FaultsTest, TheSameSeedGivesTheSameFaults) {
+  const auto run = [](uint64_t seed) {
+    FaultyLink link(open_link(), {.drop = 0.2, .dup = 0.1, .reorder = 0.1, .corrupt = 0.1, .seed = seed});
+    const LinkAddress self = link.own_address();
+    std::vector<std::byte> bytes = pattern(1, 100);
+    const Piece piece{bytes.data(), bytes.size()};
+    const OutboundFrame frame{&self, &piece, 1};
+    for (unsigned i = 0; i < 1000; ++i) {
+      EXPECT_EQ(link.send(&frame, 1), 1u);
+      InboundFrame arrived[8];
+      while (link.receive(arrived, 8) != 0) {
+      }
+    }
+    return link.fault_counters();
+  };
+  const FaultCounters once = run(5);
+  const FaultCounters again = run(5);
+  const FaultCounters other = run(6);
+  EXPECT_EQ(once.dropped, again.dropped);
+  EXPECT_EQ(once.doubled, again.doubled);
+  EXPECT_EQ(once.reordered, again.reordered);
+  EXPECT_EQ(once.corrupted, again.corrupted);
+  EXPECT_NEAR(static_cast<double>(once.dropped), 200, 60);
+  EXPECT_NE(std::tie(once.dropped, once.doubled, once.reordered),
+            std::tie(other.dropped, other.doubled, other.reordered));
+}
+
+}  // namespace
+}  // namespace lintel
