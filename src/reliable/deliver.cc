@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "reliable/reliable_transport.h"
+#include "util/peer_order.h"
 
 namespace lintel {
 
@@ -96,6 +97,7 @@ void ReliableTransport::announce(MessageSink& sink, Connection& connection) noex
 void ReliableTransport::deliver_batch(MessageSink& sink) noexcept {
   if (batch_.count == 0) return;
   announce(sink, *batch_.connection);
+  note_received();
   sink.on_messages(*batch_.connection, batch_.messages, batch_.count);
   handed_up_ += batch_.count;
   for (unsigned i = 0; i < batch_.held_count; ++i) batch_.held_from[i]->release(batch_.held[i]);

@@ -6,6 +6,7 @@
 
 #include "reliable/reliable_transport.h"
 #include "util/guarded_memory.h"
+#include "util/peer_order.h"
 
 namespace lintel {
 
@@ -58,6 +59,7 @@ SendStatus ReliableTransport::send(Link& link, const MessageHeader& header, cons
                                    unsigned count) noexcept {
   auto& connection = static_cast<Connection&>(link);
   const uint64_t length = total_length(pieces, count);
+  note_sending();
   const std::lock_guard guard(connection.lock);
   switch (connection.state.load(std::memory_order_relaxed)) {
     case ConnectionState::established:
