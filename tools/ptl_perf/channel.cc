@@ -125,8 +125,9 @@ EndMarker::EndMarker(Endpoint& endpoint, const Destination& to) : to_(to) {
 }
 
 void EndMarker::send() {
+  ++sent_;
   require(PtlPut(descriptor_.get(), 0, 0, PTL_NO_ACK_REQ, to_.process, to_.index, to_.match_bits, 0,
-                 nullptr, end_marker),
+                 nullptr, end_marker + sent_),
           "PtlPut");
 }
 

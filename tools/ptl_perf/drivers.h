@@ -64,6 +64,7 @@ std::optional<Result> measure_one_by_one(Context& context, const Point& point, S
     });
   }
   return source.with_waiter(context.settings.wait, [&](auto waiter) {
+    marker.restart();
     const auto with_check = [&](auto check) {
       return measure(context, point, [&](const Pass& pass) -> std::uint64_t {
         one_by_one(operation, waiter, check, pass);
@@ -110,6 +111,7 @@ std::optional<Result> measure_stream(Context& context, Point point, const Window
     });
   }
   return source.with_waiter(context.settings.wait, [&](auto waiter) {
+    marker.restart();
     std::uint64_t number = 0;
     return measure(context, point, [&](const Pass& pass) -> std::uint64_t {
       if (verifier) {

@@ -12,7 +12,8 @@
 
 namespace lintel::perf {
 
-/** hdr_data of the put that tells a target that the initiator has finished. */
+/** hdr_data of the put that tells a target that the initiator has finished, plus the number of the
+ *  pass from 1 on. */
 inline constexpr ptl_hdr_data_t end_marker = 0x656e642d6d61726b;
 
 /** One full event for each operation. */
@@ -34,12 +35,14 @@ class EventWaiter {
     for (; count != 0; --count) next();
   }
 
-  /** Takes events until the end marker comes. An initiator that is bounded by acknowledgments can
-   *  be faster than this process takes events (an acknowledgment is sent on delivery), so events
-   *  may be lost here; returns how often that happened. */
+  /** Takes events until the end marker of this pass or of a later one comes. An initiator that is
+   *  bounded by acknowledgments can be faster than this process takes events (an acknowledgment is
+   *  sent on delivery), so events may be lost here, the end marker among them if another pass
+   *  follows at once; returns how often that happened. */
   std::uint64_t absorb(std::uint64_t) {
+    ++passes_absorbed_;
     std::uint64_t losses = 0;
-    for (;;) {
+    while (passes_ended_ < passes_absorbed_) {
       const int code = take();
       if (code != PTL_OK || event_.ni_fail_type != PTL_NI_OK) [[unlikely]] {
         if (code != PTL_EQ_DROPPED || event_.ni_fail_type != PTL_NI_OK) {
@@ -47,8 +50,11 @@ class EventWaiter {
         }
         ++losses;
       }
-      if (event_.type == PTL_EVENT_PUT && event_.hdr_data == end_marker) return losses;
+      if (event_.type == PTL_EVENT_PUT && event_.hdr_data > end_marker) {
+        passes_ended_ = event_.hdr_data - end_marker;
+      }
     }
+    return losses;
   }
 
  private:
@@ -66,6 +72,8 @@ class EventWaiter {
 
   ptl_handle_eq_t queue_;
   ptl_event_t event_{};
+  std::uint64_t passes_absorbed_ = 0;
+  std::uint64_t passes_ended_ = 0;  // the last end marker seen
 };
 
 /** A counting event that counts each operation. */
