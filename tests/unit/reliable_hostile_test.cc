@@ -21,6 +21,8 @@ class HostileFrames : public testing::Test {
     EXPECT_EQ(target_.messages.size(), 1u);
     target_.messages.clear();
   }
+  // What the test's script refers to has gone when the processes say goodbye.
+  void TearDown() override { network_.script = nullptr; }
   void expect_alive() {
     fake_.inject(fake_.message_frame(2, numbered_put(2), {}));
     for (unsigned i = 0; i < 4; ++i) target_.poll();
