@@ -140,7 +140,7 @@ std::string udp_address_text(const LinkAddress& address) {
   std::memcpy(&ipv6, address.bytes.data(), sizeof ipv6);
   if (ipv6.sin6_family == AF_INET6) {
     inet_ntop(AF_INET6, &ipv6.sin6_addr, text, sizeof text);
-    return "[" + std::string(text) + "]:" + std::to_string(ntohs(ipv6.sin6_port));
+    return std::string("[").append(text).append("]:").append(std::to_string(ntohs(ipv6.sin6_port)));
   }
   sockaddr_in ipv4;
   std::memcpy(&ipv4, address.bytes.data(), sizeof ipv4);
