@@ -84,12 +84,13 @@ std::string describe_nodes(const Session& session) {
   std::string text = " on " + std::to_string(count) + " nodes (";
   for (unsigned node = 0; node < count; ++node) {
     text += node == 0 ? "ranks " : "; ";
-    std::string separator;
+    const char* separator = "";
     for (unsigned rank = 0; rank < nodes.size(); ++rank) {
       if (nodes[rank] != node) continue;
       unsigned last = rank;
       while (last + 1 < nodes.size() && nodes[last + 1] == node) ++last;
-      text += separator + std::to_string(rank) + (last > rank ? "-" + std::to_string(last) : "");
+      text.append(separator).append(std::to_string(rank));
+      if (last > rank) text.append("-").append(std::to_string(last));
       separator = ",";
       rank = last;
     }
