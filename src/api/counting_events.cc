@@ -1,8 +1,7 @@
 // Counting events (spec 3.14). Message path, except PtlCTAlloc and PtlCTFree.
-#include <sched.h>
-
 #include "api/deadline.h"
 #include "api/resolve.h"
+#include "api/waiting_threads.h"
 #include "core/delivery.h"
 #include "core/wait.h"
 #include "portals4.h"
@@ -30,26 +29,17 @@ void cancel_triggered(NetworkInterface& interface, CountingEvent& counter) noexc
   counter.cancel_all([&interface](TriggeredOperation& operation) { discard(interface, operation); });
 }
 
-// A thread that waits on one counter or on several. Threads that wait for more than a moment are
-// counted, so that PtlCTFree can wait for them (spec 3.14.3).
+// The wait of one thread for one counter or several.
 class CounterWait {
  public:
   CounterWait(const ptl_handle_ct_t* handles, const ptl_size_t* tests, unsigned size,
               ptl_ct_event_t* event) noexcept
-      : handles_(handles), tests_(tests), size_(size), event_(event) {}
-  ~CounterWait() {
-    if (counted_) count(-1);
-  }
-  CounterWait(const CounterWait&) = delete;
-  CounterWait& operator=(const CounterWait&) = delete;
+      : handles_(handles), tests_(tests), size_(size), event_(event), thread_(handles, size) {}
 
   // One look over the counters; the wait is over when one has reached its test, counts a failure, or
   // was freed (spec 3.14.6, 3.14.7).
   bool look() noexcept {
-    if (!counted_ && ++looks_ == looks_until_counted) {
-      count(+1);
-      counted_ = true;
-    }
+    thread_.note_look();
     for (unsigned i = 0; i < size_; ++i) {
       const CounterOfInterface found = resolve_counter(handles_[i]);
       which_ = i;
@@ -69,26 +59,11 @@ class CounterWait {
   [[nodiscard]] unsigned which() const noexcept { return which_; }
 
  private:
-  static constexpr unsigned looks_until_counted = 8;
-
-  void count(int change) noexcept {
-    for (unsigned i = 0; i < size_; ++i) {
-      // The slot of a counter is looked up without its generation: it may have been freed meanwhile.
-      const HandleFields fields = decode_handle(handles_[i]);
-      NetworkInterface* interface = interface_of(fields);
-      if (interface == nullptr || !interface->counters().contains(fields.index)) continue;
-      interface->counters()
-          .at(fields.index)
-          .waiting_threads.fetch_add(static_cast<uint32_t>(change), std::memory_order_acq_rel);
-    }
-  }
-
   const ptl_handle_ct_t* handles_;
   const ptl_size_t* tests_;
   unsigned size_;
   ptl_ct_event_t* event_;
-  unsigned looks_ = 0;
-  bool counted_ = false;
+  WaitingThread<&NetworkInterface::counters> thread_;
   unsigned which_ = 0;
   int code_ = PTL_OK;
 };
@@ -120,12 +95,7 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) noexcept {
                                                          std::memory_order_acq_rel))
     return PTL_ARG_INVALID;
   cancel_triggered(*found.interface, *found.counter);
-  // Threads that wait see that the handle is stale, or that waiting was aborted, and leave.
-  heavy_fence();
-  while (found.counter->waiting_threads.load(std::memory_order_acquire) != 0) {
-    found.interface->physical().wake_all_waiters();
-    sched_yield();
-  }
+  await_waiting_threads(*found.counter, found.interface->physical());
   // A count that is on its way must not reach the next counter in this place.
   found.interface->physical().finish_round();
   found.interface->counters().release(found.interface->counters().index_of(*found.counter));

@@ -1,8 +1,7 @@
 // Event queues (spec 3.13). Message path, except PtlEQAlloc and PtlEQFree.
-#include <sched.h>
-
 #include "api/deadline.h"
 #include "api/resolve.h"
+#include "api/waiting_threads.h"
 #include "core/event_queue_use.h"
 #include "core/wait.h"
 #include "portals4.h"
@@ -12,24 +11,15 @@ using namespace lintel::api;
 
 namespace {
 
-// A thread that waits on one queue or on several. Threads that wait for more than a moment are
-// counted, so that PtlEQFree can wait for them (spec 3.13.6).
+// The wait of one thread for one queue or several.
 class QueueWait {
  public:
   QueueWait(const ptl_handle_eq_t* handles, unsigned size, ptl_event_t* event) noexcept
-      : handles_(handles), size_(size), event_(event) {}
-  ~QueueWait() {
-    if (counted_) count(-1);
-  }
-  QueueWait(const QueueWait&) = delete;
-  QueueWait& operator=(const QueueWait&) = delete;
+      : handles_(handles), size_(size), event_(event), thread_(handles, size) {}
 
   // True when the wait is over; code() and which() tell how.
   bool look() noexcept {
-    if (!counted_ && ++looks_ == looks_until_counted) {
-      count(+1);
-      counted_ = true;
-    }
+    thread_.note_look();
     for (unsigned i = 0; i < size_; ++i) {
       const EventQueueOfInterface found = resolve_event_queue(handles_[i]);
       if (found.object == nullptr) [[unlikely]] return finish(PTL_ARG_INVALID, i);
@@ -48,30 +38,16 @@ class QueueWait {
   [[nodiscard]] unsigned which() const noexcept { return which_; }
 
  private:
-  static constexpr unsigned looks_until_counted = 8;
-
   bool finish(int code, unsigned which) noexcept {
     code_ = code;
     which_ = which;
     return true;
   }
-  void count(int change) noexcept {
-    for (unsigned i = 0; i < size_; ++i) {
-      // The slot of a queue is looked up without its generation: it may have been freed meanwhile.
-      const HandleFields fields = decode_handle(handles_[i]);
-      NetworkInterface* interface = interface_of(fields);
-      if (interface == nullptr || !interface->event_queues().contains(fields.index)) continue;
-      interface->event_queues()
-          .at(fields.index)
-          .waiting_threads.fetch_add(static_cast<uint32_t>(change), std::memory_order_acq_rel);
-    }
-  }
 
   const ptl_handle_eq_t* handles_;
   unsigned size_;
   ptl_event_t* event_;
-  unsigned looks_ = 0;
-  bool counted_ = false;
+  WaitingThread<&NetworkInterface::event_queues> thread_;
   int code_ = PTL_EQ_EMPTY;
   unsigned which_ = 0;
 };
@@ -119,12 +95,7 @@ int PtlEQFree(ptl_handle_eq_t eq_handle) noexcept {
       !found.object->generation.compare_exchange_strong(generation, generation + 1,
                                                         std::memory_order_acq_rel))
     return PTL_ARG_INVALID;
-  // Threads that wait see that the handle is stale, or that waiting was aborted, and leave.
-  heavy_fence();
-  while (found.object->waiting_threads.load(std::memory_order_acquire) != 0) {
-    found.interface->physical().wake_all_waiters();
-    sched_yield();
-  }
+  await_waiting_threads(*found.object, found.interface->physical());
   found.object->freed.store(true, std::memory_order_release);
   recycle_if_unused(*found.interface, *found.object);
   return PTL_OK;

@@ -1,0 +1,60 @@
+// Threads inside PtlEQWait, PtlCTWait and the Poll functions: those that wait for more than a moment
+// are counted at every object that they wait for, so that freeing one can wait for them (spec 3.13.6,
+// 3.14.3). Message path, except await_waiting_threads().
+#pragma once
+
+#include <sched.h>
+
+#include "api/resolve.h"
+#include "util/asymmetric_fence.h"
+
+namespace lintel::api {
+
+// Counts its thread, from the eighth look on until it is destroyed, at the objects that `handles`
+// name in the pool of their interfaces. The handles must stay valid memory as long as it lives.
+template <auto pool>
+class WaitingThread {
+ public:
+  WaitingThread(const ptl_handle_any_t* handles, unsigned size) noexcept
+      : handles_(handles), size_(size) {}
+  ~WaitingThread() {
+    if (looks_ >= looks_until_counted) count(-1);
+  }
+  WaitingThread(const WaitingThread&) = delete;
+  WaitingThread& operator=(const WaitingThread&) = delete;
+
+  void note_look() noexcept {
+    if (looks_ < looks_until_counted && ++looks_ == looks_until_counted) count(+1);
+  }
+
+ private:
+  static constexpr unsigned looks_until_counted = 8;
+
+  void count(int change) noexcept {
+    for (unsigned i = 0; i < size_; ++i) {
+      // Looked up without its generation: it may have been freed meanwhile.
+      const HandleFields fields = decode_handle(handles_[i]);
+      NetworkInterface* interface = interface_of(fields);
+      if (interface == nullptr || !(interface->*pool)().contains(fields.index)) continue;
+      (interface->*pool)().at(fields.index).waiting_threads.fetch_add(
+          static_cast<uint32_t>(change), std::memory_order_acq_rel);
+    }
+  }
+
+  const ptl_handle_any_t* handles_;
+  unsigned size_;
+  unsigned looks_ = 0;
+};
+
+// Set-up path; the handle of `object` is stale already. Threads that wait see that, or that waiting
+// was aborted, and leave.
+template <typename Object>
+void await_waiting_threads(const Object& object, PhysicalInterface& physical) noexcept {
+  heavy_fence();
+  while (object.waiting_threads.load(std::memory_order_acquire) != 0) {
+    physical.wake_all_waiters();
+    sched_yield();
+  }
+}
+
+}  // namespace lintel::api
