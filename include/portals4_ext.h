@@ -62,13 +62,13 @@ extern "C" {
 /* Functions for run-time libraries. The remarks at the head of portals4.h hold for them, too. */
 
 /** Sets the secret that the processes of a job share, in the place of PTL_JOB_KEY and of
- * PTL_JOB_KEY_FILE. May be called before PtlInit.
+ * PTL_JOB_KEY_FILE. Any thread; also before PtlInit.
  * @param key  any text; it is copied. An empty one means that there is no secret.
- * @return PTL_OK; PTL_IN_USE if an interface is open: the key belongs to it already; PTL_NO_SPACE.
- *       Never PTL_NO_INIT. */
+ * @return PTL_OK; PTL_ARG_INVALID if `key` is NULL; PTL_IN_USE if an interface is open: the key
+ *       belongs to it already; PTL_NO_SPACE. Never PTL_NO_INIT. */
 PTL_API int PtlLintelSetJobKey(const char* key) PTL_NOEXCEPT;
 
-/** Reads the secret in force, wherever it was set.
+/** Reads the secret in force, wherever it was set. Any thread.
  * @param key     gets the text, with a zero byte at its end; may be NULL if size is 0.
  * @param size    bytes at `key`.
  * @param length  gets the length of the text without the zero byte; 0 if there is no secret.
@@ -91,12 +91,14 @@ typedef struct ptl_lintel_hooks {
 } ptl_lintel_hooks_t;
 
 /** Installs the hooks of a run-time library. There is one set for the process, for good.
+ * Any thread.
  * @param hooks  lives as long as the process; no member is NULL.
  * @return PTL_OK (also if they are installed already); PTL_IN_USE if others are; PTL_ARG_INVALID.
  *       Never PTL_NO_INIT. */
 PTL_API int PtlLintelSetHooks(const ptl_lintel_hooks_t* hooks) PTL_NOEXCEPT;
 
 /** Reads one entry of the map of a logically addressed interface; PtlGetMap copies all (3.6.7).
+ * Any thread.
  * @param rank  less than the size of the map.
  * @param id    gets nid and pid.
  * @return PTL_OK; PTL_IGNORED if no map was set; PTL_ARG_INVALID, also for a rank beyond the map.

@@ -15,6 +15,7 @@
 #include "choose_launcher.h"
 #include "groups.h"
 #include "util/log.h"
+#include "util/peer_order.h"
 
 namespace lintel {
 
@@ -196,7 +197,9 @@ int Job::node_of(uint32_t rank, uint32_t* node) {
 }
 
 std::string Job::fence() {
+  note_sending();
   std::string why = launcher_->fence();
+  note_received();
   if (why.empty())
     for (auto& [ni, publication] : publications_) publication.exchanged = true;
   return why;

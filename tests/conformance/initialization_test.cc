@@ -18,14 +18,15 @@
 namespace lintel::test {
 namespace {
 
-// Of a process with threads; the thread sanitizer takes the child's for those of its parent.
-#if defined(__SANITIZE_THREAD__)
+// Of a process with threads: the thread sanitizer takes the child's for those of its parent, and the
+// allocator of the address sanitizer keeps the locks in the child that threads of the parent held.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr bool children_may_start_threads = false;
 #else
 constexpr bool children_may_start_threads = true;
 #endif
 constexpr const char* no_threads_in_children =
-    "the thread sanitizer does not support threads in the child of a process with threads";
+    "the sanitizer does not support threads in the child of a process with threads";
 
 // spec 3.5, 3.5.1, 3.5.2
 TEST(InitializationTest, IsReferenceCounted) {
