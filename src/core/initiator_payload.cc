@@ -14,14 +14,15 @@ constexpr unsigned gather_pieces = 32;
 
 // Where the target finds, or is to put, the data. More pieces than fit, or a transport without remote
 // access: none, and the data follow in messages.
-unsigned describe_memory(const MemoryRegion& region, uint64_t offset, uint64_t length,
+unsigned describe_memory(const MemoryRegion& region, uint64_t offset, const MessageHeader& header,
                          RemoteMemory* out) noexcept {
   Piece pieces[transfer_remote_pieces];
   uint64_t covered = 0;
-  const unsigned count = region.pieces(offset, length, pieces, transfer_remote_pieces, &covered);
-  if (covered != length) return 0;
+  const unsigned count =
+      region.pieces(offset, header.length(), pieces, transfer_remote_pieces, &covered);
+  if (covered != header.length()) return 0;
   for (unsigned i = 0; i < count; ++i)
-    out[i] = {reinterpret_cast<uint64_t>(pieces[i].base), pieces[i].length, 0};
+    out[i] = {reinterpret_cast<uint64_t>(pieces[i].base), pieces[i].length, header.cookie};
   return count;
 }
 
@@ -29,7 +30,7 @@ SendStatus send_description(Peer& peer, const MessageHeader& header, const Memor
                             uint64_t offset) noexcept {
   RemoteMemory memory[transfer_remote_pieces];
   const unsigned count = peer.transport->capabilities().remote_access
-                             ? describe_memory(region, offset, header.length(), memory)
+                             ? describe_memory(region, offset, header, memory)
                              : 0;
   const Piece piece{reinterpret_cast<std::byte*>(memory), count * sizeof(RemoteMemory)};
   return peer.transport->send(*peer.link, header, &piece, count != 0 ? 1 : 0);

@@ -125,6 +125,7 @@ class PhysicalInterface final : public MessageSink {
   void* on_new_link(Link& link) noexcept override;
   void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept override;
   void on_peer_failed(Link& link) noexcept override;
+  bool may_access(Link& link, const RemoteMemory& memory, bool write) noexcept override;
 
   // A logical interface goes: ends its operations without events and drops its transfers. Token held.
   void forget_logical(NetworkInterface& interface) noexcept;

@@ -22,7 +22,7 @@ namespace {
 constexpr uint64_t slice_bytes = uint64_t{1} << 20;
 
 // Puts longer than this are fetched one by one: nothing is gained by joining them.
-constexpr uint64_t batched_bytes = uint64_t{1} << 18;
+constexpr uint64_t batched_bytes = uint64_t{1} << 16;
 
 // The part [position, position + length) of the initiator's memory.
 unsigned remote_range(const Transfer& transfer, uint64_t position, uint64_t length,
@@ -156,7 +156,10 @@ void start_transfer(Arrival& arrival, Transfer& transfer) noexcept {
   PhysicalInterface& physical = arrival.physical;
   if (transfer.writes_peer || transfer.mlength > batched_bytes) {
     fetch_batch(physical);
+    // The initiator is not to wait for the end of the burst: that would take as long as several copies.
+    Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
     advance_transfer(physical, transfer);
+    physical.flush_acknowledgements(peer);
     return;
   }
   TransferBatch& batch = physical.batch();

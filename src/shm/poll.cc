@@ -15,7 +15,10 @@ unsigned ShmTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   if (segment_->header().lane_generation.load(std::memory_order_acquire) != generation_seen_)
       [[unlikely]]
     look_for_claims(sink);
-  const unsigned total = poll_hot_lanes(sink, budget);
+  unsigned total = 0;
+  if (segment_->header().help_wanted.load(std::memory_order_relaxed) != help_seen_) [[unlikely]]
+    total = help(sink);
+  total += poll_hot_lanes(sink, budget);
   if (active_lanes_.size() == hot_count_ || total >= budget) return total;
   return total + poll_cold_lanes(sink, budget - total);
 }

@@ -97,6 +97,18 @@ template <bool reading>
 RemoteResult ShmTransport::copy_remote(Link& base, const Piece* local, unsigned local_count,
                                        const RemoteMemory* remote, unsigned remote_count) noexcept {
   ShmLink& link = static_cast<ShmLink&>(base);
+  // Before the first answer to the peer it cannot be told.
+  if (link.memory == ShmLink::Memory::reachable &&
+      link.send_lane.load(std::memory_order_relaxed) != no_lane) {
+    const JointPlan plan = plan_joint_copy(local, local_count, remote, remote_count);
+    if (plan.chunks > 1) return copy_jointly<reading>(link, plan);
+  }
+  return copy_alone<reading>(link, local, local_count, remote, remote_count);
+}
+
+template <bool reading>
+RemoteResult ShmTransport::copy_alone(ShmLink& link, const Piece* local, unsigned local_count,
+                                      const RemoteMemory* remote, unsigned remote_count) noexcept {
   if (link.failed.load(std::memory_order_relaxed)) return {RemoteStatus::peer_failed, 0};
   const bool was_reachable = link.memory == ShmLink::Memory::reachable;
   if (!reach_memory(link)) {
@@ -141,6 +153,11 @@ RemoteResult ShmTransport::copy_remote(Link& base, const Piece* local, unsigned 
   }
   return {RemoteStatus::done, moved};
 }
+
+template RemoteResult ShmTransport::copy_alone<true>(ShmLink&, const Piece*, unsigned,
+                                                     const RemoteMemory*, unsigned) noexcept;
+template RemoteResult ShmTransport::copy_alone<false>(ShmLink&, const Piece*, unsigned,
+                                                      const RemoteMemory*, unsigned) noexcept;
 
 RemoteResult ShmTransport::remote_read(Link& link, const Piece* local, unsigned local_count,
                                        const RemoteMemory* remote, unsigned remote_count) noexcept {

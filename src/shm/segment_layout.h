@@ -9,13 +9,14 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "shm/joint_copy.h"
 #include "transport/doorbell.h"
 #include "transport/lane.h"
 
 namespace lintel {
 
 inline constexpr uint64_t segment_magic = 0x314d48536c65746e;  // "ntelSHM1"
-inline constexpr uint32_t segment_layout_version = 1;
+inline constexpr uint32_t segment_layout_version = 2;
 inline constexpr uint32_t segment_page_bytes = 4096;
 inline constexpr uint32_t segment_max_lanes = 1024;
 inline constexpr uint64_t segment_max_bytes = uint64_t{1} << 32;
@@ -72,9 +73,15 @@ struct SegmentHeader {
   Doorbell doorbell;
   alignas(64) std::atomic<uint32_t> lane_generation;  // counts claims and closings
   std::atomic<uint32_t> closed;                       // the owner has finished
+  // Written by peers that copy from or to memory of the owner: number of the offer in the upper half,
+  // number of the peer's lane, plus 1, in the lower.
+  std::atomic<uint64_t> help_wanted;
+  JointCopy joint_copy;  // what the owner copies
 };
 static_assert(offsetof(SegmentHeader, doorbell) == 192);
-static_assert(offsetof(SegmentHeader, lane_generation) == 256 && sizeof(SegmentHeader) == 320);
+static_assert(offsetof(SegmentHeader, lane_generation) == 256 &&
+              offsetof(SegmentHeader, joint_copy) == 320 && sizeof(SegmentHeader) == 640 &&
+              sizeof(SegmentHeader) <= segment_page_bytes);
 
 inline constexpr uint64_t lane_table_offset = segment_page_bytes;
 inline constexpr uint64_t first_lane_offset =

@@ -43,6 +43,7 @@ ShmCounters ShmTransport::counters() const noexcept {
   }
   sum.received_messages = received_messages_.get();
   sum.received_bytes = received_bytes_.get();
+  sum.helped_chunks = helped_chunks_.get();
   sum.doorbell_rings = doorbell_rings_.get();
   sum.links_refused = links_refused_.get();
   sum.malformed = malformed_.get();
@@ -54,7 +55,7 @@ std::string ShmTransport::describe() const {
   const SegmentGeometry& geometry = segment_->geometry();
   return segment_->path() + ", " + std::to_string(geometry.lane_count) + " lanes in " +
          std::to_string(geometry.segment_bytes / 1024) + " KiB, " +
-         (capabilities_.remote_access ? "large payloads by process_vm_readv where permitted"
+         (capabilities_.remote_access ? "large payloads by process_vm_readv where permitted, both processes taking part"
                                       : "large payloads through the segment (PTL_SHM_CMA=0)");
 }
 

@@ -3,7 +3,7 @@
 // Every process owns one segment (segment_layout.h); whoever wants to send to it claims a lane
 // there. A link joins the lane that we write in the peer's segment with the lane that it writes in
 // ours; either may come first or stay absent. The steps are in files of their own: connect.cc,
-// accept.cc, send.cc, poll.cc, sleep.cc, remote_access.cc, liveness.cc.
+// accept.cc, send.cc, poll.cc, sleep.cc, remote_access.cc, joint_copy.cc, liveness.cc.
 //
 // Who may touch what: connect() and accept share `mutex_`; sending belongs to the holder of the
 // core's send lock of the peer, receiving to the holder of its poll token. Links live as long as
@@ -38,6 +38,7 @@ struct ShmCounters {
   uint64_t sent_bytes = 0;
   uint64_t received_messages = 0;
   uint64_t received_bytes = 0;
+  uint64_t helped_chunks = 0;   // of our long copies, copied by the peer
   uint64_t queue_full = 0;      // sends that found no room
   uint64_t doorbell_rings = 0;  // peers woken because they waited for room
   uint64_t links_refused = 0;   // claims that proved false
@@ -141,6 +142,20 @@ class ShmTransport final : public Transport {
   template <bool reading>
   RemoteResult copy_remote(Link& link, const Piece* local, unsigned local_count,
                            const RemoteMemory* remote, unsigned remote_count) noexcept;
+  template <bool reading>
+  RemoteResult copy_alone(ShmLink& link, const Piece* local, unsigned local_count,
+                          const RemoteMemory* remote, unsigned remote_count) noexcept;
+
+  // joint_copy.cc
+  static JointPlan plan_joint_copy(const Piece* local, unsigned local_count,
+                                   const RemoteMemory* remote, unsigned remote_count) noexcept;
+  template <bool reading>
+  RemoteResult copy_jointly(ShmLink& link, const JointPlan& plan) noexcept;
+  void offer_chunks(ShmLink& link, const JointPlan& plan, bool to_owner) noexcept;
+  bool await_helper(const ShmLink& link, unsigned chunks) noexcept;
+  unsigned help(MessageSink& sink) noexcept;
+  bool copy_for_owner(MessageSink& sink, ShmLink& link, const JointChunk& chunk,
+                      bool to_owner) noexcept;
 
   std::unique_ptr<Segment> segment_;
   uint32_t job_hash_;
@@ -154,6 +169,8 @@ class ShmTransport final : public Transport {
 
   // Poll token.
   uint32_t generation_seen_ = 0;
+  uint64_t help_seen_ = 0;
+  uint32_t joint_offers_ = 0;
   bool claims_postponed_ = false;  // some could not be looked into for want of resources
   bool armed_for_room_ = false;
   std::vector<ReceiveLane> lanes_;      // by number of the lane
@@ -167,6 +184,7 @@ class ShmTransport final : public Transport {
   uint64_t polls_ = 0;
   LocalCounter received_messages_;
   LocalCounter received_bytes_;
+  LocalCounter helped_chunks_;
   LocalCounter doorbell_rings_;
   LocalCounter links_refused_;
   LocalCounter malformed_;

@@ -78,7 +78,7 @@ inline constexpr uint64_t max_message_length = (uint64_t{1} << 48) - 1;
 struct RemoteMemory {
   uint64_t address;
   uint64_t length;
-  uint64_t key;  // the transport's own; 0 where it needs none
+  uint64_t key;  // the cookie of the operation, for MessageSink::may_access()
 };
 static_assert(sizeof(RemoteMemory) == 24);
 

@@ -70,6 +70,9 @@ class MessageSink {
   // The peer is gone. A later incarnation is announced by on_new_link(), or found by connect(), and
   // may get this Link again.
   virtual void on_peer_failed(Link& link) noexcept = 0;
+  // Whether this process has told that peer, for an operation that still goes on, of `memory` (with its
+  // key) as memory to read from, or to write to.
+  virtual bool may_access(Link& link, const RemoteMemory& memory, bool write) noexcept = 0;
 
  protected:
   ~MessageSink() = default;

@@ -43,8 +43,7 @@ void enter_own_shared_memory(Rank& rank, const char* options, int slot) {
   }
   rank.barrier();
   if (rank.index() == 0) return;
-  const std::string path =
-      "/proc/" + std::to_string(rank.published<pid_t>(0, slot)) + "/ns/mnt";
+  const std::string path = "/proc/" + std::to_string(rank.published<pid_t>(0, slot)) + "/ns/mnt";
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_GE(fd, 0) << path << ": " << std::strerror(errno);
   ASSERT_EQ(setns(fd, CLONE_NEWNS), 0) << std::strerror(errno);

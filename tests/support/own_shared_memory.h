@@ -10,9 +10,9 @@ namespace lintel::test {
 inline constexpr const char* no_own_shared_memory =
     "no right to mount a file system in a namespace (not root)";
 
-// Gives all ranks one new file system at /dev/shm: rank 0 mounts it with `options` of tmpfs, and the
-// others enter the namespace of rank 0, which they find in the given slot of what it publishes. To be
-// called by every rank, before it starts threads.
+// Gives all ranks one new file system at /dev/shm: rank 0 mounts it with `options` of tmpfs, and
+// the others enter the namespace of rank 0, which they find in the given slot of what it publishes.
+// To be called by every rank, before it starts threads.
 void enter_own_shared_memory(Rank& rank, const char* options, int slot = 1);
 
 // Changes the options of that file system.

@@ -1,0 +1,95 @@
+// A long copy between two processes that both take part in: the one that must copy offers the work,
+// chunk by chunk, in its own segment; the peer whose memory the other end is takes chunks from the
+// back if it happens to be polling, while the owner of the offer takes them from the front. Nobody
+// depends on the other's help. The owner ends the offer only when no chunk is in the helper's
+// hands. Message path.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/message.h"
+
+namespace lintel {
+
+inline constexpr unsigned joint_copy_max_chunks = 8;
+
+// What the owner of an offer keeps for itself.
+struct JointPlan {
+  unsigned chunks = 0;
+  Piece local[joint_copy_max_chunks];
+  RemoteMemory remote[joint_copy_max_chunks];
+};
+
+// Read by a helper that may be late: every field is atomic, and means something only while a chunk
+// of its offer is claimed.
+struct JointChunk {
+  std::atomic<uint64_t> owner_address;
+  std::atomic<uint64_t> helper_address;
+  std::atomic<uint64_t> bytes;
+  std::atomic<uint64_t> key;  // what RemoteMemory of the helper said
+};
+static_assert(sizeof(JointChunk) == 32);
+
+// Which chunks are taken, in one word: number of the offer, number of chunks, taken from the front,
+// taken from the back.
+struct JointClaims {
+  uint32_t offer = 0;
+  uint8_t chunks = 0;
+  uint8_t front = 0;
+  uint8_t back = 0;
+
+  [[nodiscard]] static JointClaims unpack(uint64_t word) noexcept {
+    return {static_cast<uint32_t>(word >> 32), static_cast<uint8_t>(word >> 16),
+            static_cast<uint8_t>(word >> 8), static_cast<uint8_t>(word)};
+  }
+  [[nodiscard]] uint64_t pack() const noexcept {
+    return uint64_t{offer} << 32 | uint64_t{chunks} << 16 | uint64_t{front} << 8 | back;
+  }
+  [[nodiscard]] bool any_left() const noexcept { return front + back < chunks; }
+};
+
+struct JointCopy {
+  alignas(64) std::atomic<uint64_t> claims;
+  std::atomic<uint64_t> helper_nonce;     // who may help
+  std::atomic<uint32_t> helper_finished;  // chunks copied or given up by the helper
+  std::atomic<uint32_t> helper_failed;    // not 0: it gave one up
+  std::atomic<uint32_t> to_owner;         // not 0: the data flow to the owner of the offer
+  alignas(64) JointChunk chunk[joint_copy_max_chunks];
+
+  // Owner: takes the next chunk from the front; false if none is left.
+  bool claim_front() noexcept {
+    uint64_t word = claims.load(std::memory_order_relaxed);
+    for (;;) {
+      JointClaims now = JointClaims::unpack(word);
+      if (!now.any_left()) return false;
+      ++now.front;
+      if (claims.compare_exchange_weak(word, now.pack(), std::memory_order_relaxed)) return true;
+    }
+  }
+  // Helper: the same from the back, of that offer only.
+  bool claim_back(uint32_t offer, unsigned& index) noexcept {
+    uint64_t word = claims.load(std::memory_order_acquire);
+    for (;;) {
+      JointClaims now = JointClaims::unpack(word);
+      if (now.offer != offer || now.chunks > joint_copy_max_chunks || !now.any_left()) return false;
+      index = now.chunks - 1u - now.back++;
+      if (claims.compare_exchange_weak(word, now.pack(), std::memory_order_acquire)) return true;
+    }
+  }
+  // Owner: nothing can be taken any more; returns how many chunks the helper took.
+  unsigned close() noexcept {
+    uint64_t word = claims.load(std::memory_order_relaxed);
+    for (;;) {
+      JointClaims now = JointClaims::unpack(word);
+      now.front = static_cast<uint8_t>(now.chunks - now.back);
+      if (claims.compare_exchange_weak(word, now.pack(), std::memory_order_relaxed))
+        return now.back;
+    }
+  }
+};
+static_assert(sizeof(JointCopy) == 64 + joint_copy_max_chunks * sizeof(JointChunk));
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+}  // namespace lintel

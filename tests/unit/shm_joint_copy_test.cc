@@ -1,0 +1,256 @@
+// Long copies that both processes take part in: every byte, whoever copied it; refusals, faults,
+// and helpers that die.
+#include <sys/mman.h>
+
+#include <atomic>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "shm_test_support.h"
+
+namespace lintel {
+namespace {
+
+using test::ChildProcess;
+using test::connect_or_fail;
+using test::open_transport;
+using test::pattern;
+using test::RecordingSink;
+using test::Shared;
+using test::test_settings;
+using test::wait_until;
+
+constexpr uint64_t page = 4096;
+constexpr uint64_t key = 4711;
+
+// A core that tells peers of one range of memory.
+class GrantingSink final : public MessageSink {
+ public:
+  void* on_new_link(Link&) noexcept override { return this; }
+  void on_messages(Link&, const InboundMessage*, unsigned) noexcept override {}
+  void on_peer_failed(Link&) noexcept override {}
+  bool may_access(Link&, const RemoteMemory& memory, bool) noexcept override {
+    ++asked;
+    return memory.key == key && memory.address >= address &&
+           memory.address + memory.length <= address + length;
+  }
+  uint64_t address = 0;
+  uint64_t length = 0;
+  uint64_t asked = 0;
+};
+
+class JointCopyTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t bytes = 1024 * page;
+
+  struct Board {
+    std::atomic<int> step;
+    std::atomic<uint64_t> address;  // of `bytes` bytes, with an inaccessible page behind them
+    std::atomic<uint64_t> granted_bytes;
+    std::atomic<uint64_t> asked;
+    std::atomic<uint64_t> changed;  // bytes that are no longer the pattern, counted after step 2
+  };
+
+  // A peer that polls all the time, as one that waits for an event does.
+  void start_peer(uint64_t granted_bytes) {
+    static_cast<void>(test_settings());
+    board_->granted_bytes.store(granted_bytes);
+    child_ = std::make_unique<ChildProcess>([this] { return peer(); });
+    ASSERT_TRUE(wait_until([&] { return board_->step.load() == 1; }));
+    transport_ = open_transport();
+    link_ = connect_or_fail(*transport_, {test::test_nid, 700});
+    ASSERT_NE(link_, nullptr);
+    RecordingSink sink;
+    ASSERT_EQ(test::send_message(*transport_, *link_, 1, 8, sink), SendStatus::sent);
+    // The first access finds out that the peer's memory can be reached.
+    std::byte first{};
+    const Piece piece{&first, 1};
+    const RemoteMemory there = remote(0, 1);
+    ASSERT_EQ(transport_->remote_read(*link_, &piece, 1, &there, 1).status, RemoteStatus::done);
+  }
+
+  int peer() {
+    const auto own = open_transport(test_settings(700));
+    auto* memory = static_cast<std::byte*>(
+        mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    const std::vector<std::byte> content = pattern(1, bytes);
+    std::memcpy(memory, content.data(), bytes);
+    mprotect(memory + bytes, page, PROT_NONE);
+    GrantingSink sink;
+    sink.address = reinterpret_cast<uint64_t>(memory);
+    sink.length = board_->granted_bytes.load();
+    board_->address.store(sink.address);
+    board_->step.store(1);
+    while (board_->step.load() != 2) {
+      own->poll(sink, 16);
+      board_->asked.store(sink.asked);
+    }
+    uint64_t changed = 0;
+    for (uint64_t i = 0; i < bytes; ++i) changed += memory[i] != content[i] ? 1 : 0;
+    board_->changed.store(changed);
+    board_->step.store(3);
+    while (board_->step.load() != 4) usleep(100);
+    return 0;
+  }
+
+  uint64_t changed_at_peer() {
+    board_->step.store(2);
+    EXPECT_TRUE(wait_until([&] { return board_->step.load() == 3; }));
+    return board_->changed.load();
+  }
+
+  RemoteMemory remote(uint64_t offset, uint64_t length) const {
+    return {board_->address.load() + offset, length, key};
+  }
+  RemoteResult read(std::byte* to, uint64_t offset, uint64_t length) {
+    const Piece piece{to, length};
+    const RemoteMemory there = remote(offset, length);
+    return transport_->remote_read(*link_, &piece, 1, &there, 1);
+  }
+  RemoteResult write(std::byte* from, uint64_t offset, uint64_t length) {
+    const Piece piece{from, length};
+    const RemoteMemory there = remote(offset, length);
+    return transport_->remote_write(*link_, &piece, 1, &there, 1);
+  }
+
+  Shared<Board> board_;
+  std::unique_ptr<ChildProcess> child_;
+  std::unique_ptr<ShmTransport> transport_;
+  Link* link_ = nullptr;
+};
+
+TEST_F(JointCopyTest, ReadsEveryByteWhoeverCopiesIt) {
+  start_peer(bytes);
+  const std::vector<std::byte> content = pattern(1, bytes);
+  std::mt19937_64 random(3);
+  uint64_t rounds = 0;
+  ASSERT_TRUE(wait_until([&] {
+    const uint64_t length = 1 + random() % bytes;
+    const uint64_t offset = random() % (bytes - length + 1);
+    std::vector<std::byte> here(length + 1, std::byte{0x5a});
+    const RemoteResult result = read(here.data(), offset, length);
+    EXPECT_EQ(result.status, RemoteStatus::done);
+    EXPECT_EQ(result.bytes, length);
+    EXPECT_EQ(std::memcmp(here.data(), &content[offset], length), 0) << offset << " " << length;
+    EXPECT_EQ(here[length], std::byte{0x5a});
+    return ++rounds >= 50 && transport_->counters().helped_chunks >= 20;
+  }));
+}
+
+TEST_F(JointCopyTest, WritesEveryByteWhoeverCopiesIt) {
+  start_peer(bytes);
+  std::vector<std::byte> here = pattern(1, bytes);
+  for (std::byte& b : here) b = ~b;
+  ASSERT_TRUE(wait_until([&] {
+    const RemoteResult result = write(here.data(), 0, bytes);
+    EXPECT_EQ(result.status, RemoteStatus::done);
+    EXPECT_EQ(result.bytes, bytes);
+    return transport_->counters().helped_chunks >= 20;
+  }));
+  EXPECT_EQ(changed_at_peer(), bytes);
+}
+
+// The lengths around which the number of chunks changes.
+TEST_F(JointCopyTest, OddLengths) {
+  start_peer(bytes);
+  const std::vector<std::byte> content = pattern(1, bytes);
+  for (const uint64_t around :
+       {uint64_t{1} << 17, uint64_t{1} << 19, uint64_t{1} << 20, bytes / 2}) {
+    for (int delta = -2; delta <= 2; ++delta) {
+      const uint64_t length = around + static_cast<uint64_t>(delta);
+      std::vector<std::byte> here(length);
+      const RemoteResult result = read(here.data(), 7, length);
+      ASSERT_EQ(result.status, RemoteStatus::done);
+      ASSERT_EQ(result.bytes, length);
+      ASSERT_EQ(std::memcmp(here.data(), &content[7], length), 0) << length;
+    }
+  }
+}
+
+// Memory that the helper's core knows nothing of: the helper leaves it alone, the owner copies.
+TEST_F(JointCopyTest, WhatWasNotGrantedTheHelperDoesNotTouch) {
+  start_peer(0);
+  const std::vector<std::byte> content = pattern(1, bytes);
+  ASSERT_TRUE(wait_until([&] {
+    std::vector<std::byte> here(bytes);
+    EXPECT_EQ(read(here.data(), 0, bytes).status, RemoteStatus::done);
+    EXPECT_EQ(here, content);
+    return board_->asked.load() >= 20;
+  }));
+}
+
+TEST_F(JointCopyTest, FaultsTellTheFirstByteThatIsNotThere) {
+  start_peer(bytes);
+  auto* guarded = static_cast<std::byte*>(
+      mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_EQ(mprotect(guarded + bytes, page, PROT_NONE), 0);
+  for (int round = 0; round < 50; ++round) {
+    RemoteResult result = read(guarded, page, bytes);
+    EXPECT_EQ(result.status, RemoteStatus::remote_fault);
+    EXPECT_EQ(result.bytes, bytes - page);
+    result = read(guarded + 3 * page, 0, bytes);
+    EXPECT_EQ(result.status, RemoteStatus::local_fault);
+    EXPECT_EQ(result.bytes, bytes - 3 * page);
+    result = write(guarded, page, bytes);
+    EXPECT_EQ(result.status, RemoteStatus::remote_fault);
+    EXPECT_EQ(result.bytes, bytes - page);
+    result = write(guarded + 3 * page, 0, bytes);
+    EXPECT_EQ(result.status, RemoteStatus::local_fault);
+    EXPECT_EQ(result.bytes, bytes - 3 * page);
+  }
+  munmap(guarded, bytes + page);
+}
+
+TEST_F(JointCopyTest, AHelperMayDieAtAnyTime) {
+  std::mt19937_64 random(4);
+  for (int round = 0; round < 20; ++round) {
+    board_->step.store(0);
+    start_peer(bytes);
+    std::vector<std::byte> here(bytes);
+    std::atomic<bool> killed{false};
+    std::thread killer([&] {
+      usleep(static_cast<useconds_t>(random() % 3000));
+      child_->kill_and_wait();
+      killed.store(true);
+    });
+    RemoteStatus status = RemoteStatus::done;
+    while (status == RemoteStatus::done) status = read(here.data(), 0, bytes).status;
+    EXPECT_EQ(status, RemoteStatus::peer_failed);
+    killer.join();
+    EXPECT_TRUE(killed.load());
+    transport_.reset();
+  }
+}
+
+TEST(JointClaims, NoChunkIsTakenTwiceNorLeft) {
+  JointCopy copy{};
+  copy.claims.store(JointClaims{5, 7, 0, 0}.pack());
+  unsigned index = 0;
+  EXPECT_FALSE(copy.claim_back(4, index)) << "an earlier offer";
+  EXPECT_TRUE(copy.claim_front());
+  EXPECT_TRUE(copy.claim_back(5, index));
+  EXPECT_EQ(index, 6u);
+  EXPECT_TRUE(copy.claim_back(5, index));
+  EXPECT_EQ(index, 5u);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(copy.claim_front());
+  EXPECT_FALSE(copy.claim_front());
+  EXPECT_FALSE(copy.claim_back(5, index));
+  EXPECT_EQ(copy.close(), 2u);
+
+  copy.claims.store(JointClaims{6, 7, 2, 1}.pack());
+  EXPECT_EQ(copy.close(), 1u);
+  EXPECT_FALSE(copy.claim_back(6, index));
+}
+
+TEST(JointClaims, NonsenseIsRefused) {
+  JointCopy copy{};
+  unsigned index = 0;
+  for (const uint64_t word : {UINT64_MAX, uint64_t{255} << 16, uint64_t{0x00ff'00ffu}}) {
+    copy.claims.store(word);
+    EXPECT_FALSE(copy.claim_back(static_cast<uint32_t>(word >> 32), index)) << std::hex << word;
+  }
+}
+
+}  // namespace
+}  // namespace lintel
