@@ -18,7 +18,7 @@ UCX_SOCKETS = "tcp,self"
 # Lintel over UDP sockets of the loopback.
 OVER_UDP = {"PTL_TRANSPORT": "udp", "PTL_UDP_INTERFACE": "lo"}
 # Frames that both Lintel and the bare stream send there.
-UDP_SEGMENT_BYTES = 32768
+UDP_SEGMENT_BYTES = 32448
 
 
 def iterations_for(size_bytes, most, total_bytes, least=300):

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "util/config.h"
+#include "util/guarded_memory.h"
 #include "util/log.h"
 
 namespace lintel {
@@ -15,12 +16,12 @@ namespace {
 
 constexpr uint64_t most_overtaking = 4;
 
-// Copies the pieces one after the other.
+// Copies the pieces one after the other. What cannot be read stays as it was: the frame is damaged.
 uint32_t flatten(const OutboundFrame& frame, std::byte* to) noexcept {
   std::byte* end = to;
   for (unsigned i = 0; i < frame.count; ++i) {
     if (frame.pieces[i].length == 0) continue;
-    std::memcpy(end, frame.pieces[i].base, frame.pieces[i].length);
+    static_cast<void>(guarded_copy(end, frame.pieces[i].base, frame.pieces[i].length));
     end += frame.pieces[i].length;
   }
   return static_cast<uint32_t>(end - to);

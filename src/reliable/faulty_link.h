@@ -50,6 +50,9 @@ class FaultyLink final : public PacketLink {
   [[nodiscard]] bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override {
     return link_->adopt(peer, from, route);
   }
+  [[nodiscard]] bool sends_from_anywhere() const noexcept override {
+    return link_->sends_from_anywhere();
+  }
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override {
     return link_->receive(frames, max);

@@ -65,6 +65,7 @@ FrameBuffer* FramePool::acquire(uint32_t length) noexcept {
   *buffer = FrameBuffer{};
   buffer->size_class = static_cast<uint8_t>(size_class);
   buffer->length = length;
+  buffer->held_bytes = length;
   return buffer;
 }
 

@@ -36,6 +36,7 @@ std::unique_ptr<ReliableTransport> ReliableTransport::open(std::unique_ptr<Packe
 ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
                                      const ReliableSettings& settings)
     : link_(std::move(link)),
+      sends_from_anywhere_(link_->sends_from_anywhere()),
       settings_(settings),
       capabilities_{link_->name(), max_eager_bytes, max_eager_bytes, false, max_eager_bytes},
       own_id_(link_->id()),

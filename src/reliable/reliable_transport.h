@@ -162,6 +162,8 @@ class ReliableTransport final : public Transport {
                            unsigned count, uint32_t length) noexcept;
   SendStatus queue_message(Connection& connection, const MessageHeader& header, const Piece* pieces,
                            unsigned count, uint32_t length) noexcept;
+  static bool check_body(const Connection& connection, FrameBuffer& frame) noexcept;
+  static void check_again(const Connection& connection, FrameBuffer& frame) noexcept;
   // Lock held: sends what the windows allow.
   void transmit(Connection& connection, uint64_t now) noexcept;
   void fill_header(Connection& connection, FrameHeader& header, FrameType type,
@@ -215,6 +217,7 @@ class ReliableTransport final : public Transport {
   void take_unreachable_hints(uint64_t now) noexcept;
 
   std::unique_ptr<PacketLink> link_;
+  bool sends_from_anywhere_;
   ReliableSettings settings_;
   Capabilities capabilities_;
   ProcessId own_id_;

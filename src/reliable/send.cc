@@ -21,6 +21,9 @@ constexpr unsigned collected_frames = PacketLink::largest_burst;
 // When the link takes no more; its queue drains by itself.
 constexpr uint64_t link_full_retry_ns = 50'000;
 
+// A shorter payload is copied at once more cheaply than it is looked after.
+constexpr uint64_t in_place_min_bytes = 2048;
+
 // Walks through the pieces of a payload.
 class PieceReader {
  public:
@@ -101,6 +104,8 @@ SendStatus ReliableTransport::queue_message(Connection& connection, const Messag
 
   MessageHeader numbered = header;
   numbered.link_word = length;
+  const bool in_place = sends_from_anywhere_ && count == 1 && length >= in_place_min_bytes &&
+                        payload_stays(header);
   PieceReader payload(pieces, count);
   FrameBuffer* first = nullptr;
   FrameBuffer** last = &first;
@@ -109,7 +114,7 @@ SendStatus ReliableTransport::queue_message(Connection& connection, const Messag
   do {
     const uint32_t overhead = first == nullptr ? message_frame_overhead : sizeof(FrameHeader);
     const uint32_t part = std::min(left, connection.frame_bytes - overhead);
-    FrameBuffer* const frame = send_pool_.acquire(overhead + part);
+    FrameBuffer* const frame = send_pool_.acquire(in_place ? overhead : overhead + part);
     if (frame == nullptr) {
       status = SendStatus::queue_full;
       break;
@@ -120,14 +125,19 @@ SendStatus ReliableTransport::queue_message(Connection& connection, const Messag
     }
     *last = frame;
     last = &frame->next;
-    if (part != 0 && !payload.read(frame->data() + overhead, part)) {
+    if (in_place) {
+      frame->payload = pieces->base + (length - left);
+      frame->length += part;
+    } else if (part != 0 && !payload.read(frame->data() + overhead, part)) {
+      status = SendStatus::inaccessible;
+      break;
+    }
+    if (!check_body(connection, *frame)) {
       status = SendStatus::inaccessible;
       break;
     }
     left -= part;
     if (left == 0) frame->flags |= frame_last;
-    frame->body_check = body_check(connection.send_seed, frame->data() + sizeof(FrameHeader),
-                                   frame->length - sizeof(FrameHeader));
   } while (left != 0);
   if (status != SendStatus::sent) {
     *last = nullptr;
@@ -142,6 +152,25 @@ SendStatus ReliableTransport::queue_message(Connection& connection, const Messag
     first = next;
   }
   return SendStatus::sent;
+}
+
+// The check of a frame, as far as it does not depend on the header. False: its payload is not there.
+bool ReliableTransport::check_body(const Connection& connection, FrameBuffer& frame) noexcept {
+  frame.body_check = body_check(connection.send_seed, frame.data() + sizeof(FrameHeader),
+                                frame.held_bytes - sizeof(FrameHeader));
+  return frame.payload == nullptr ||
+         guarded_body_check(frame.body_check, frame.payload, frame.length - frame.held_bytes,
+                            frame.body_check);
+}
+
+// A payload that lies with the application may have changed since the frame was sent first, though it
+// should not; a frame whose check never fits again would be repeated for ever. If it has gone away, no
+// operation waits for it any more, but the frames behind it do.
+void ReliableTransport::check_again(const Connection& connection, FrameBuffer& frame) noexcept {
+  if (check_body(connection, frame)) return;
+  static const std::byte nothing[PacketLink::largest_mtu]{};
+  frame.payload = nothing;
+  static_cast<void>(check_body(connection, frame));
 }
 
 // One frame and no state: whatever happens to it, nobody will know.
@@ -193,7 +222,7 @@ void ReliableTransport::note_acknowledged(Connection& connection) noexcept {
 
 void ReliableTransport::transmit(Connection& connection, uint64_t now) noexcept {
   FrameBuffer* frames[send_burst];
-  Piece pieces[send_burst];
+  Piece pieces[send_burst][2];
   OutboundFrame outbound[send_burst];
   for (;;) {
     bool exhausted = false;
@@ -203,13 +232,15 @@ void ReliableTransport::transmit(Connection& connection, uint64_t now) noexcept 
     fill_header(connection, header, FrameType::data, now);
     for (unsigned i = 0; i < count; ++i) {
       FrameBuffer& frame = *frames[i];
+      if (frame.payload != nullptr && frame.transmission != 0) check_again(connection, frame);
       header.sequence = frame.sequence;
       header.flags = frame.flags;
       if (exhausted && i + 1 == count) header.flags |= frame_wants_ack;
       header.check = finish_check(frame.body_check, header);
       std::memcpy(frame.data(), &header, sizeof header);
-      pieces[i] = {frame.data(), frame.length};
-      outbound[i] = {&connection.route.address, &pieces[i], 1};
+      pieces[i][0] = {frame.data(), frame.held_bytes};
+      pieces[i][1] = {const_cast<std::byte*>(frame.payload), frame.length - frame.held_bytes};
+      outbound[i] = {&connection.route.address, pieces[i], frame.payload == nullptr ? 1u : 2u};
     }
     const unsigned taken = link_->send(outbound, count);
     uint64_t repeated = 0;

@@ -69,6 +69,12 @@ struct MessageHeader {
   }
   [[nodiscard]] unsigned interface_slot() const noexcept { return flags & flag_interface_mask; }
 };
+// The payload is memory of a put that lasts until the target has answered, and so until it has all
+// of it: a transport may refer to it instead of copying. (The data of a get may be changed as soon as they
+// are sent.)
+[[nodiscard]] inline bool payload_stays(const MessageHeader& header) noexcept {
+  return header.kind == MessageKind::data && (header.modes & data_for_reply) == 0;
+}
 static_assert(sizeof(MessageHeader) == 48 && alignof(MessageHeader) == 8);
 static_assert(offsetof(MessageHeader, cookie) == 12 && offsetof(MessageHeader, match_bits) == 24);
 

@@ -67,6 +67,7 @@ class PacketLink {
   static constexpr unsigned largest_burst = 64;  // frames of one call of send() or receive()
   // The reliability layer needs room for its header, a message header and some data.
   static constexpr uint32_t least_mtu = 512;
+  static constexpr uint32_t largest_mtu = 65536;
   static constexpr int no_descriptor = -1;
 
   PacketLink() = default;
@@ -104,6 +105,10 @@ class PacketLink {
   // burst for links with segmentation. All buffers may be reused on return, except as said at
   // offer_memory(). Never waits.
   [[nodiscard]] virtual unsigned send(const OutboundFrame* frames, unsigned count) noexcept = 0;
+
+  // Whether send() copes with pieces that are not (or no longer) readable memory: it must not crash,
+  // such frames are lost. Only then are payloads sent from where the application has them. Constant.
+  [[nodiscard]] virtual bool sends_from_anywhere() const noexcept { return false; }
 
   // Message path; one thread at a time. Hands out up to `max` frames that have arrived. They stay
   // valid and unchanged until the next call of receive(); the link recycles them then.

@@ -32,7 +32,8 @@ struct Capabilities {
 };
 
 enum class SendStatus : uint8_t {
-  sent,            // header and payload were taken over; the buffers may be reused
+  sent,            // header and payload were taken over; the buffers may be reused, unless the
+                   // payload stays anyway: see payload_stays()
   queue_full,      // no room now: try again after the peer made progress
   connecting,      // no room before the peer answered: try again later
   peer_failed,     // the peer is gone or refused us: nothing sent to it arrives any more

@@ -37,6 +37,7 @@ class UdpLink final : public PacketLink {
   [[nodiscard]] ResolveStatus resolve(ProcessId peer, Route& route,
                                       std::string* reason) noexcept override;
   [[nodiscard]] bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override;
+  [[nodiscard]] bool sends_from_anywhere() const noexcept override { return true; }
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override;
   [[nodiscard]] int descriptor() const noexcept override { return socket_; }

@@ -1,5 +1,6 @@
-// CRC-32C (Castagnoli), the check of frames. Message path: by instructions of the processor where it
-// has them (SSE 4.2, ARMv8 CRC32), by tables otherwise.
+// CRC-32C (Castagnoli), the check of frames. Message path: by folding where the processor has AVX-512
+// with VPCLMULQDQ, by the instructions for it where there are any (SSE 4.2, ARMv8 CRC32), by tables
+// otherwise.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,8 @@ namespace lintel {
 [[nodiscard]] uint32_t crc32c_by_table(uint32_t seed, const void* data, size_t bytes) noexcept;
 
 // How crc32c() computes here, for people.
+// The same without the widest instructions, as on processors that lack them.
+[[nodiscard]] uint32_t crc32c_unfolded(uint32_t seed, const void* data, size_t bytes) noexcept;
 [[nodiscard]] const char* crc32c_method() noexcept;
 
 }  // namespace lintel

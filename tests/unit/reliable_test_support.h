@@ -90,8 +90,9 @@ class MemoryNetwork {
 
 class MemoryLink final : public PacketLink {
  public:
-  MemoryLink(MemoryNetwork& network, ProcessId id, uint32_t mtu, uint64_t capacity)
-      : network_(network), id_(id), mtu_(mtu), capacity_(capacity) {}
+  MemoryLink(MemoryNetwork& network, ProcessId id, uint32_t mtu, uint64_t capacity,
+             bool from_anywhere)
+      : network_(network), id_(id), mtu_(mtu), capacity_(capacity), from_anywhere_(from_anywhere) {}
 
   bool full = false;  // takes nothing
 
@@ -112,6 +113,7 @@ class MemoryLink final : public PacketLink {
     route = {from, mtu_};
     return from == address_of(peer);
   }
+  bool sends_from_anywhere() const noexcept override { return from_anywhere_; }
   unsigned send(const OutboundFrame* frames, unsigned count) noexcept override {
     if (full) return 0;
     for (unsigned i = 0; i < count; ++i) {
@@ -148,6 +150,7 @@ class MemoryLink final : public PacketLink {
   ProcessId id_;
   uint32_t mtu_;
   uint64_t capacity_;
+  bool from_anywhere_;
   std::deque<std::pair<LinkAddress, Frame>> waiting_;
   std::deque<std::pair<LinkAddress, Frame>> handed_out_;
 };
@@ -162,11 +165,11 @@ class MemoryProcess final : public MessageSink {
   };
 
   MemoryProcess(MemoryNetwork& network, ProcessId id, ReliableSettings settings = {},
-                uint32_t mtu = 1472, uint64_t capacity = 256 * 1024)
+                uint32_t mtu = 1472, uint64_t capacity = 256 * 1024, bool from_anywhere = false)
       : id_(id) {
     settings.clock = virtual_clock;
     settings.uid = settings.uid == 0 ? 1000 : settings.uid;
-    auto link = std::make_unique<MemoryLink>(network, id, mtu, capacity);
+    auto link = std::make_unique<MemoryLink>(network, id, mtu, capacity, from_anywhere);
     link_ = link.get();
     std::string reason;
     transport_ = ReliableTransport::open(std::move(link), settings, reason);

@@ -1,0 +1,112 @@
+// Payloads of long puts that are sent from where the application has them: once, repeatedly,
+// changed meanwhile, gone meanwhile.
+#include <sys/mman.h>
+
+#include <gtest/gtest.h>
+
+#include "reliable_test_support.h"
+#include "util/guarded_memory.h"
+
+namespace lintel::test {
+namespace {
+
+constexpr ProcessId first_id{1, 1};
+constexpr ProcessId second_id{2, 2};
+constexpr uint32_t frame_bytes = 9000;
+constexpr size_t payload_bytes = 8192;
+
+MessageHeader data_header(uint8_t modes = 0) {
+  MessageHeader header{};
+  header.kind = MessageKind::data;
+  header.flags = flag_last;
+  header.modes = modes;
+  return header;
+}
+
+// Two connected processes, and pages that stand for memory of the application.
+class ReliableInPlace : public testing::Test {
+ protected:
+  void SetUp() override {
+    install_fault_handler();
+    memory_ = static_cast<std::byte*>(
+        mmap(nullptr, payload_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    std::fill_n(memory_, payload_bytes, std::byte{1});
+    link_ = first_.connect(second_id);
+    MessageHeader hello{};
+    hello.kind = MessageKind::put;
+    ASSERT_TRUE(run_until(all_, [&] { return first_.send(link_, hello) == SendStatus::sent; }));
+    ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 1; }));
+    run_for(all_, 5'000'000);
+  }
+  void TearDown() override { munmap(memory_, payload_bytes); }
+
+  SendStatus send(const MessageHeader& header) {
+    const Piece piece{memory_, payload_bytes};
+    return first_.transport().send(*link_, header, &piece, 1);
+  }
+  void lose_everything() {
+    network_.script = [](const LinkAddress&, const LinkAddress&, const Frame&) {
+      return std::vector<MemoryNetwork::Copy>{};
+    };
+  }
+  void expect_arrival_of(std::byte value) {
+    network_.script = nullptr;
+    ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 2; }));
+    EXPECT_EQ(second_.messages[1].payload, std::vector<std::byte>(payload_bytes, value));
+  }
+
+  MemoryNetwork network_;
+  MemoryProcess first_{network_, first_id, {}, frame_bytes, 256 * 1024, true};
+  MemoryProcess second_{network_, second_id, {}, frame_bytes, 256 * 1024, true};
+  std::vector<MemoryProcess*> all_{&first_, &second_};
+  Link* link_ = nullptr;
+  std::byte* memory_ = nullptr;
+};
+
+TEST_F(ReliableInPlace, ThePayloadIsNotCopied) {
+  lose_everything();
+  ASSERT_EQ(send(data_header()), SendStatus::sent);
+  EXPECT_LT(first_.transport().frame_memory_used(), payload_bytes / 4);
+  expect_arrival_of(std::byte{1});
+  run_for(all_, 5'000'000);
+  EXPECT_EQ(first_.transport().frame_memory_used(), 0u);
+}
+
+// The data of a get, and of everything that is not data.
+TEST_F(ReliableInPlace, WhatMayChangeIsCopied) {
+  lose_everything();
+  ASSERT_EQ(send(data_header(data_for_reply)), SendStatus::sent);
+  EXPECT_GE(first_.transport().frame_memory_used(), payload_bytes);
+  std::fill_n(memory_, payload_bytes, std::byte{2});
+  expect_arrival_of(std::byte{1});
+}
+
+// An error of the application; the messages behind it are not to suffer.
+TEST_F(ReliableInPlace, AChangedPayloadIsRepeatedAsItIsNow) {
+  lose_everything();
+  ASSERT_EQ(send(data_header()), SendStatus::sent);
+  std::fill_n(memory_, payload_bytes, std::byte{2});
+  expect_arrival_of(std::byte{2});
+  EXPECT_TRUE(first_.failed.empty());
+}
+
+TEST_F(ReliableInPlace, APayloadThatIsGoneDoesNotStopTheOthers) {
+  lose_everything();
+  ASSERT_EQ(send(data_header()), SendStatus::sent);
+  ASSERT_EQ(mprotect(memory_, payload_bytes, PROT_NONE), 0);
+  expect_arrival_of(std::byte{0});
+  MessageHeader next{};
+  next.kind = MessageKind::put;
+  ASSERT_EQ(first_.send(link_, next), SendStatus::sent);
+  EXPECT_TRUE(run_until(all_, [&] { return second_.messages.size() == 3; }));
+  EXPECT_TRUE(first_.failed.empty());
+}
+
+TEST_F(ReliableInPlace, APayloadThatIsNotThereIsTold) {
+  ASSERT_EQ(mprotect(memory_, payload_bytes, PROT_NONE), 0);
+  EXPECT_EQ(send(data_header()), SendStatus::inaccessible);
+  EXPECT_EQ(first_.transport().frame_memory_used(), 0u);
+}
+
+}  // namespace
+}  // namespace lintel::test
