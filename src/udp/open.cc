@@ -94,11 +94,12 @@ bool UdpLink::open_socket(std::string& reason) noexcept {
   // A path that turns out to be narrower than the route fragments, rather than losing everything.
   set_option(socket_, level, host_.ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
              host_.ipv6 ? IPV6_PMTUDISC_DONT : IP_PMTUDISC_DONT);
-  joins_ = set_option(socket_, SOL_UDP, UDP_GRO, 1) == 0;
+  // Not now: see adapt_joining().
+  can_join_ = set_option(socket_, SOL_UDP, UDP_GRO, 0) == 0;
   // Asks for nothing, but fails where the kernel knows nothing of it.
   segments_ = set_option(socket_, SOL_UDP, UDP_SEGMENT, 0) == 0;
   set_buffers();
-  buffer_bytes_ = joins_ ? joined_bytes : (mtu_ + 63) & ~63u;
+  buffer_bytes_ = can_join_ ? joined_bytes : (mtu_ + 63) & ~63u;
   void* memory = mmap(nullptr, buffer_bytes_ * largest_receive, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
@@ -204,9 +205,9 @@ std::string UdpLink::describe() const {
   return udp_address_text(own_address()) + " (" + host_.reason + "), frames of up to " +
          std::to_string(mtu_) + " bytes, " + std::to_string(capacity_ / 1024) +
          " KiB of receive buffer, " +
-         (segments && joins_ ? "segmentation and joining by the kernel"
+         (segments && can_join_ ? "segmentation and joining by the kernel"
           : segments         ? "segmentation by the kernel"
-          : joins_           ? "joining by the kernel"
+          : can_join_           ? "joining by the kernel"
                              : "no help of the kernel with segments");
 }
 

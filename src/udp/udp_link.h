@@ -52,6 +52,8 @@ class UdpLink final : public PacketLink {
   static constexpr uint32_t segmented_bytes = 65000;  // of a datagram that the kernel cuts up
   static constexpr unsigned most_segments = 64;
   static constexpr unsigned most_unreachable = 16;
+  static constexpr uint32_t short_bytes = 2048;
+  static constexpr unsigned short_until_apart = 256;
 
   struct Received {  // a datagram, or several that the kernel joined
     LinkAddress from;
@@ -71,6 +73,10 @@ class UdpLink final : public PacketLink {
   unsigned group(const OutboundFrame* frames, unsigned count) const noexcept;
   unsigned send_datagrams(Datagram* datagrams, unsigned count) noexcept;
   unsigned receive_datagrams() noexcept;
+  int receive_one() noexcept;
+  int receive_burst() noexcept;
+  void note_datagram(Received& datagram, uint32_t length, int segment, bool truncated) noexcept;
+  void adapt_joining() noexcept;
   void drain_errors() noexcept;
   std::byte* buffer(unsigned index) noexcept { return buffers_ + size_t{index} * buffer_bytes_; }
 
@@ -79,7 +85,7 @@ class UdpLink final : public PacketLink {
   int socket_ = no_descriptor;
   uint32_t mtu_ = 0;
   uint64_t capacity_ = 0;
-  bool joins_ = false;                 // UDP_GRO
+  bool can_join_ = false;              // the kernel knows UDP_GRO
   std::atomic<bool> segments_{false};  // UDP_SEGMENT; false for good when the device refuses
 
   std::byte* buffers_ = nullptr;
@@ -89,6 +95,8 @@ class UdpLink final : public PacketLink {
   unsigned next_ = 0;          // the first that is not handed out completely
   unsigned ask_for_ = 1;       // datagrams in the next call
   unsigned full_in_a_row_ = 0;  // calls that brought as many as they asked for
+  bool joining_ = false;         // UDP_GRO is set
+  unsigned short_in_a_row_ = 0;  // calls that brought one short datagram
   std::atomic<bool> errors_pending_{false};  // a call told of one
   LinkAddress unreachable_[most_unreachable];
   unsigned unreachable_count_ = 0;

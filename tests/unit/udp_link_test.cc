@@ -98,6 +98,32 @@ TEST(UdpLinkTest, BurstsOfAllShapesArriveInOrderAndIntact) {
   EXPECT_EQ(first->counters().bytes_sent, second->counters().bytes_received);
 }
 
+// Long bursts make the receiver let the kernel join datagrams, many short ones after them make it stop;
+// neither loses or changes anything while nothing is under way.
+TEST(UdpLinkTest, ShortAndLongFramesTakeTurns) {
+  const auto first = open_link();
+  const auto second = open_link();
+  const Route route = route_between(*first, *second);
+  uint64_t number = 0;
+  const auto exchange = [&](unsigned count, size_t length) {
+    std::vector<std::vector<std::byte>> bytes;
+    std::vector<Piece> pieces;
+    std::vector<OutboundFrame> frames;
+    for (unsigned i = 0; i < count; ++i) bytes.push_back(pattern(number++, length));
+    for (std::vector<std::byte>& b : bytes) pieces.push_back({b.data(), b.size()});
+    for (const Piece& piece : pieces) frames.push_back({&route.address, &piece, 1});
+    ASSERT_EQ(first->send(frames.data(), count), count);
+    const std::vector<Arrived> arrived = receive(*second, count);
+    ASSERT_EQ(arrived.size(), count);
+    for (unsigned i = 0; i < count; ++i) ASSERT_EQ(arrived[i].bytes, bytes[i]) << i;
+  };
+  for (int turn = 0; turn < 3; ++turn) {
+    for (int i = 0; i < 600; ++i) exchange(1, 100);
+    for (int i = 0; i < 20; ++i) exchange(8, route.mtu);
+  }
+  EXPECT_EQ(second->counters().frames_malformed, 0u);
+}
+
 TEST(UdpLinkTest, FramesAreAsLongAsTheRouteTakes) {
   const auto first = open_link();
   const auto second = open_link();
