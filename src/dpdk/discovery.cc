@@ -59,32 +59,20 @@ void Discovery::ask(Entry& entry, ProcessId peer, uint64_t now_ns,
   if (!entry.asking) {
     entry.asking = true;
     entry.contested = false;
-    entry.questions = 0;
-    entry.asking_since_ns = now_ns;
     entry.number = random();
   }
-  ++entry.questions;
   entry.asked_ns = now_ns;
   message = {true, broadcast_mac, make_body(DiscoveryType::who_has, peer, entry.number)};
 }
 
-ResolveStatus Discovery::resolve(ProcessId peer, uint64_t now_ns, bool reaches_network,
-                                 MacAddress& mac, DiscoveryMessage& message) noexcept {
+ResolveStatus Discovery::resolve(ProcessId peer, uint64_t now_ns, MacAddress& mac,
+                                 DiscoveryMessage& message) noexcept {
   const std::lock_guard guard(mutex_);
   Entry* const entry = entry_for(peer, now_ns);
   if (entry == nullptr) return ResolveStatus::unreachable;
   if (entry->answered && !entry->contested && now_ns - entry->answered_ns <= fresh_ns) {
     mac = entry->mac;
     return ResolveStatus::resolved;
-  }
-  if (entry->asking && !reaches_network) {
-    entry->asking_since_ns = now_ns;
-    entry->questions = 0;
-  }
-  if (entry->asking && entry->questions >= give_up_after_questions &&
-      now_ns - entry->asking_since_ns > give_up_after_ns) {
-    entries_.erase(key_of(peer));
-    return ResolveStatus::unreachable;
   }
   ask(*entry, peer, now_ns, message);
   return ResolveStatus::pending;

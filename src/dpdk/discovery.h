@@ -42,9 +42,6 @@ struct DiscoveryMessage {
 
 class Discovery {
  public:
-  // Unanswered for this long, and asked this often: there is no such process.
-  static constexpr uint64_t give_up_after_ns = 1'000'000'000;
-  static constexpr unsigned give_up_after_questions = 6;
   // Answers are believed for this long; connections that are open do not ask again.
   static constexpr uint64_t fresh_ns = 1'000'000'000;
   static constexpr uint64_t question_gap_ns = 1'000'000;
@@ -54,9 +51,9 @@ class Discovery {
   Discovery(ProcessId own, const MacAddress& own_mac, uint64_t seed) noexcept
       : own_(own), own_mac_(own_mac), random_state_(seed) {}
 
-  // `reaches_network` is false while nobody can be heard: then time does not count against the peer.
-  [[nodiscard]] ResolveStatus resolve(ProcessId peer, uint64_t now_ns, bool reaches_network,
-                                      MacAddress& mac, DiscoveryMessage& message) noexcept;
+  // Asks until somebody answers; how long that is worth while is the caller's to know.
+  [[nodiscard]] ResolveStatus resolve(ProcessId peer, uint64_t now_ns, MacAddress& mac,
+                                      DiscoveryMessage& message) noexcept;
   // Somebody at `mac` has shown that it gets what is sent there, and says that it is `peer`.
   [[nodiscard]] bool adopt(ProcessId peer, const MacAddress& mac, uint64_t now_ns,
                            DiscoveryMessage& message) noexcept;
@@ -80,9 +77,7 @@ class Discovery {
     bool answered = false;
     bool asking = false;
     bool contested = false;       // two have answered one question
-    unsigned questions = 0;       // since it was last answered
     uint64_t number = 0;          // of the open question
-    uint64_t asking_since_ns = 0;
     uint64_t asked_ns = 0;
     uint64_t answered_ns = 0;
   };

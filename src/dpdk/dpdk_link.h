@@ -59,6 +59,7 @@ class DpdkLink final : public PacketLink {
   void make_reference(rte_mbuf& buffer, const OutboundFrame& frame) noexcept;
   void make_copy(rte_mbuf& buffer, const OutboundFrame& frame, EthernetKind kind,
                  uint32_t length) noexcept;
+  unsigned transmit(rte_mbuf** buffers, unsigned count) noexcept;             // send_lock_ held
   unsigned send_burst(const OutboundFrame* frames, unsigned count) noexcept;  // send_lock_ held
   void send_discovery(const DiscoveryMessage& message) noexcept;
 
@@ -73,7 +74,9 @@ class DpdkLink final : public PacketLink {
   void set_state(State state) noexcept;
 
   static constexpr unsigned burst = 32;
-  // A memif whose other side is not there is started again.
+  // A memif whose other side is not there is started again; and one that was let in but does not come
+  // up, though not soon: the driver at the other side cannot cope with those who leave before they are
+  // let in.
   static constexpr uint64_t between_starts_ns = 20'000'000;
   static constexpr uint64_t until_up_ns = 2'000'000'000;
 

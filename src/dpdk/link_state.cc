@@ -1,6 +1,5 @@
 // Whether anybody is at the other end, and when the port may be used. Connection path, reached by the
 // poller every so many receptions.
-#include <atomic>
 #include <mutex>
 
 #include "dpdk/dpdk_link.h"

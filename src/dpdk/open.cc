@@ -52,14 +52,16 @@ DpdkStatus DpdkLink::open(const DpdkSettings& settings, std::unique_ptr<PacketLi
     reason = "the kernel gives no random numbers (getrandom)";
     return DpdkStatus::failed;
   }
-  std::unique_ptr<Port> port =
-      Port::open({settings.port, settings.mtu, settings.ring}, reason);
-  if (port == nullptr) return DpdkStatus::failed;
   InterruptGate* gate = nullptr;
-  if (port->needs_gate()) {
+  if (Port::needs_gate(settings.port)) {
     gate = InterruptGate::get(reason);
     if (gate == nullptr) return DpdkStatus::failed;
+    // A server that is not set up yet would turn clients away.
+    gate->close_and_wait();
   }
+  std::unique_ptr<Port> port = Port::open({settings.port, settings.mtu, settings.ring}, reason);
+  if (gate != nullptr) gate->open();
+  if (port == nullptr) return DpdkStatus::failed;
   std::unique_ptr<DpdkLink> link(new DpdkLink(settings, std::move(port), gate, seed));
   const DpdkStatus status = link->claim(reason);
   if (status == DpdkStatus::opened) result = std::move(link);
@@ -107,13 +109,12 @@ bool DpdkLink::offer_memory(std::byte* start, size_t bytes) noexcept {
 ResolveStatus DpdkLink::resolve(ProcessId peer, Route& route, std::string* reason) noexcept {
   MacAddress mac{};
   DiscoveryMessage message;
-  const ResolveStatus status = discovery_.resolve(
-      peer, now_ns(), reaches_network_.load(std::memory_order_relaxed), mac, message);
+  const ResolveStatus status = discovery_.resolve(peer, now_ns(), mac, message);
   if (message.wanted) send_discovery(message);
   if (status == ResolveStatus::resolved) route = {link_address_of(mac), mtu_};
   if (status == ResolveStatus::unreachable && reason != nullptr) {
     try {
-      *reason = "nobody on the Ethernet says that it is that process";
+      *reason = "too many processes are known already";
     } catch (...) {
       reason->clear();
     }

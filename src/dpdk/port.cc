@@ -22,7 +22,7 @@ namespace {
 
 // A burst that was received and not given back, frames in the making, and what threads keep for
 // themselves.
-constexpr unsigned buffers_beyond_ring = 1024;
+constexpr unsigned buffers_beyond_ring = 512;
 constexpr unsigned buffers_per_thread = 32;
 
 std::string with_complaint(std::string text) {
@@ -96,8 +96,8 @@ bool Port::probe(const std::string& device, std::string& reason) {
   }
   device_ = info.device;
   driver_ = info.driver_name == nullptr ? "" : info.driver_name;
-  memif_ = driver_ == "net_memif";
-  memif_client_ = memif_ && device_argument(device, "role") == "client";
+  memif_client_ = driver_ == "net_memif" && device_argument(device, "role") == "client";
+  may_free_untaken_ = driver_ == "net_af_packet";
   shared_with_kernel_ = driver_.compare(0, 3, "mlx") == 0;
   if (const int error = rte_eth_macaddr_get(id_, &mac); error != 0) {
     reason = error_text("the port " + name_ + " has no address", error);

@@ -44,10 +44,14 @@ class Port {
   // Behind a bus, not made of software: its link takes seconds to come up, its interrupts can be waited
   // for, and it reads memory itself.
   [[nodiscard]] bool is_hardware() const noexcept { return hardware_; }
-  // Its driver needs the InterruptGate.
-  [[nodiscard]] bool needs_gate() const noexcept { return memif_; }
+  // The driver of this device needs the InterruptGate.
+  [[nodiscard]] static bool needs_gate(const std::string& device) noexcept {
+    return device.compare(0, 9, "net_memif") == 0;
+  }
   // It connects to somebody who waits, rather than waiting itself (the client of a memif).
   [[nodiscard]] bool starts_connections() const noexcept { return memif_client_; }
+  // Its driver may free frames that it then says it has not taken.
+  [[nodiscard]] bool may_free_untaken() const noexcept { return may_free_untaken_; }
   // The descriptor of its receive interrupt, or -1.
   [[nodiscard]] int interrupt_descriptor() const noexcept { return interrupt_descriptor_; }
 
@@ -73,8 +77,8 @@ class Port {
   uint32_t ring_frames_ = 0;
   bool states_limits_ = true;    // the driver says the truth about its frames
   bool hardware_ = false;
-  bool memif_ = false;
   bool memif_client_ = false;
+  bool may_free_untaken_ = false;
   bool shared_with_kernel_ = false;  // what no rule asks for goes to the kernel
   bool started_ = false;
   int interrupt_descriptor_ = -1;

@@ -80,6 +80,22 @@ unsigned DpdkLink::send(const OutboundFrame* frames, unsigned count) noexcept {
   return taken;
 }
 
+// Takes over the buffers; returns how many were sent.
+unsigned DpdkLink::transmit(rte_mbuf** buffers, unsigned count) noexcept {
+  if (!port_->may_free_untaken()) {
+    const unsigned sent = rte_eth_tx_burst(port_->id(), 0, buffers, static_cast<uint16_t>(count));
+    if (sent < count) rte_pktmbuf_free_bulk(buffers + sent, count - sent);
+    return sent;
+  }
+  // With a reference of our own there is no doubt about who frees what.
+  for (unsigned i = 0; i < count; ++i) rte_mbuf_refcnt_update(buffers[i], 1);
+  const unsigned sent = rte_eth_tx_burst(port_->id(), 0, buffers, static_cast<uint16_t>(count));
+  for (unsigned i = sent; i < count; ++i)
+    if (rte_mbuf_refcnt_read(buffers[i]) == 2) rte_mbuf_refcnt_update(buffers[i], -1);
+  rte_pktmbuf_free_bulk(buffers, count);
+  return sent;
+}
+
 unsigned DpdkLink::send_burst(const OutboundFrame* frames, unsigned count) noexcept {
   if (state_ == State::resting) return 0;
   if (state_ == State::down) {
@@ -104,11 +120,8 @@ unsigned DpdkLink::send_burst(const OutboundFrame* frames, unsigned count) noexc
       make_copy(*buffers[i], frames[i], EthernetKind::frame, length);
     bytes += length;
   }
-  const uint16_t sent = rte_eth_tx_burst(port_->id(), 0, buffers, static_cast<uint16_t>(count));
-  if (sent < count) [[unlikely]] {
-    for (unsigned i = sent; i < count; ++i) bytes -= length_of(frames[i]);
-    rte_pktmbuf_free_bulk(buffers + sent, count - sent);
-  }
+  const unsigned sent = transmit(buffers, count);
+  for (unsigned i = sent; i < count; ++i) bytes -= length_of(frames[i]);
   frames_sent_.fetch_add(sent, std::memory_order_relaxed);
   bytes_sent_.fetch_add(bytes, std::memory_order_relaxed);
   return sent;
@@ -125,7 +138,7 @@ void DpdkLink::send_discovery(const DiscoveryMessage& message) noexcept {
   rte_mbuf* buffer = rte_pktmbuf_alloc(port_->send_pool());
   if (buffer == nullptr) return;
   make_copy(*buffer, frame, EthernetKind::discovery, sizeof body);
-  if (rte_eth_tx_burst(port_->id(), 0, &buffer, 1) == 0) rte_pktmbuf_free(buffer);
+  static_cast<void>(transmit(&buffer, 1));
 }
 
 }  // namespace lintel
