@@ -70,7 +70,7 @@ ResolveStatus Discovery::resolve(ProcessId peer, uint64_t now_ns, MacAddress& ma
   const std::lock_guard guard(mutex_);
   Entry* const entry = entry_for(peer, now_ns);
   if (entry == nullptr) return ResolveStatus::unreachable;
-  if (entry->answered && !entry->contested && now_ns - entry->answered_ns <= fresh_ns) {
+  if (entry->answered && !entry->contested && !entry->doubtful && now_ns - entry->answered_ns <= fresh_ns) {
     mac = entry->mac;
     return ResolveStatus::resolved;
   }
@@ -136,8 +136,8 @@ bool Discovery::handle(const MacAddress& from, const std::byte* data, uint32_t l
         handle_claim(from, body, answer);
       } else if (const auto known = entries_.find(key_of({body.nid, body.pid}));
                  known != entries_.end() && known->second.mac != from) {
-        // Perhaps it starts anew elsewhere: what is known is too old to be believed.
-        known->second.answered_ns = 0;
+        // Perhaps it starts anew elsewhere.
+        known->second.doubtful = true;
       }
       return true;
     case DiscoveryType::is_here:
@@ -176,6 +176,7 @@ void Discovery::handle_answer(const MacAddress& from, const DiscoveryBody& body,
   entry.mac = from;
   entry.answered = true;
   entry.asking = false;
+  entry.doubtful = false;
   entry.answered_ns = now_ns;
 }
 

@@ -77,6 +77,7 @@ class Discovery {
     bool answered = false;
     bool asking = false;
     bool contested = false;       // two have answered one question
+    bool doubtful = false;        // somebody elsewhere is about to be that process
     uint64_t number = 0;          // of the open question
     uint64_t asked_ns = 0;
     uint64_t answered_ns = 0;

@@ -298,7 +298,9 @@ std::vector<TransportChoice> explain_transports(const TransportSettings& setting
   for (const Entry* entry : interface->transports) {
     std::string why = why_not(settings, *entry);
     const bool usable = why.empty();
-    choices.push_back({entry->name, usable, usable ? std::string("reaches ") + entry->reach : why});
+    if (usable) why = std::string("reaches ") + entry->reach;
+    if (usable && entry == &dpdk_entry) why.append(": ").append(describe_dpdk(settings.dpdk));
+    choices.push_back({entry->name, usable, std::move(why)});
   }
   std::sort(choices.begin(), choices.end(), [&](const TransportChoice& a, const TransportChoice& b) {
     return rank_of(settings, a.name) < rank_of(settings, b.name);
