@@ -32,3 +32,17 @@ else()
   message(STATUS "libcrypto (libssl-dev) not found: without the module crypto, PTL_JOB_KEY cannot be "
                  "used on networks")
 endif()
+
+# Ethernet ports without the kernel.
+if(PkgConfig_FOUND)
+  pkg_check_modules(LIBDPDK IMPORTED_TARGET libdpdk>=22.11)
+endif()
+if(LIBDPDK_FOUND)
+  lintel_add_module(dpdk PkgConfig::LIBDPDK Threads::Threads)
+  target_sources(portals-dpdk PRIVATE "${PROJECT_SOURCE_DIR}/src/util/crc32c.cc"
+                                      "${PROJECT_SOURCE_DIR}/src/util/log.cc")
+  # Interrupt handles of one's own, which 22.11 does not call stable yet.
+  target_compile_definitions(portals-dpdk PRIVATE ALLOW_EXPERIMENTAL_API)
+else()
+  message(STATUS "DPDK (libdpdk-dev) not found: without the module dpdk, PTL_DPDK_PORTS cannot be used")
+endif()

@@ -76,6 +76,13 @@ PTL_API int PtlLintelSetJobKey(const char* key) PTL_NOEXCEPT;
  *       PTL_NO_SPACE if the text is longer. */
 PTL_API int PtlLintelGetJobKey(char* key, size_t size, size_t* length) PTL_NOEXCEPT;
 
+/** Says which place the process has among those of its job on this node. What belongs to the node and
+ * only one process can have (PTL_DPDK_PORTS) is dealt out by it when an interface is opened;
+ * PTL_LOCAL_RANK in the environment goes before it. May be called before PtlInit, from any thread.
+ * @param local_rank  counted from 0.
+ * @return PTL_OK. Never PTL_NO_INIT. */
+PTL_API int PtlLintelSetLocalRank(unsigned int local_rank) PTL_NOEXCEPT;
+
 /** Functions of a run-time library that take part in PtlNIInit and PtlNIFini. */
 typedef struct ptl_lintel_hooks {
   /** PtlNIInit has checked its arguments. May change *pid; PtlNIInit returns any code but PTL_OK at

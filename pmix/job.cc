@@ -134,7 +134,7 @@ int Job::join() {
   if (!why.empty()) return fail(why);
   why = settle_secret();
   if (!why.empty()) why = "no job secret: " + why;
-  int code = PTL_OK;
+  int code = PtlLintelSetLocalRank(place_.local_rank);
   if (why.empty() && !secret_.empty()) {
     code = PtlLintelSetJobKey(secret_.c_str());
     if (code != PTL_OK) why = "PtlJobInit must come before the first PtlNIInit";

@@ -4,6 +4,7 @@
 
 #include "core/library.h"
 #include "portals4_ext.h"
+#include "transport/local_rank.h"
 #include "util/config.h"
 
 using namespace lintel;
@@ -27,6 +28,11 @@ int PtlLintelGetJobKey(char* key, size_t size, size_t* length) noexcept {
   if (size == 0) return PTL_OK;
   if (secret.size() >= size) return PTL_NO_SPACE;
   std::memcpy(key, secret.c_str(), secret.size() + 1);
+  return PTL_OK;
+}
+
+int PtlLintelSetLocalRank(unsigned int local_rank) noexcept {
+  choose_local_rank(local_rank);
   return PTL_OK;
 }
 

@@ -13,7 +13,7 @@
 
 namespace lintel {
 
-inline constexpr unsigned interface_table_size = 16;
+inline constexpr unsigned interface_table_size = 32;
 
 namespace library_detail {
 extern std::atomic<bool> initialized;

@@ -58,6 +58,9 @@ class FaultyLink final : public PacketLink {
     return link_->receive(frames, max);
   }
   [[nodiscard]] int descriptor() const noexcept override { return link_->descriptor(); }
+  [[nodiscard]] int64_t longest_pause_ns() const noexcept override {
+    return link_->longest_pause_ns();
+  }
   [[nodiscard]] bool arm() noexcept override { return link_->arm(); }
   void disarm() noexcept override { link_->disarm(); }
   [[nodiscard]] unsigned take_unreachable(LinkAddress* addresses, unsigned max) noexcept override {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "transport/packet_link.h"
 #include "util/spin_lock.h"
 
 namespace lintel {
@@ -25,9 +26,12 @@ struct alignas(16) FrameBuffer {
   bool acknowledged = false;  // selectively
   bool lost = false;          // to be sent again
   bool repeated = false;      // sent more than once: no measure of round trips
+  alignas(16) std::byte link_header[PacketLink::headroom];  // the link's own, in front of the frame
 
   [[nodiscard]] std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 };
+static_assert(sizeof(FrameBuffer) == 64 &&
+              offsetof(FrameBuffer, link_header) + PacketLink::headroom == sizeof(FrameBuffer));
 
 class FramePool {
  public:

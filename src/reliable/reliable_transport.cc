@@ -63,6 +63,8 @@ ReliableTransport::~ReliableTransport() {
     const std::lock_guard guard(connection->lock);
     send_ack(*connection, FrameType::goodbye, now);
   }
+  // Before the memory that it may still send from.
+  link_.reset();
 }
 
 size_t ReliableTransport::connections() const {

@@ -12,8 +12,10 @@
 namespace lintel {
 
 namespace {
-// Without a descriptor the poller looks itself, this often, when there is nothing else to do.
-constexpr int64_t look_without_descriptor_ns = 100'000;
+// Without a descriptor the poller looks itself: the more seldom, the longer nothing has come, up to
+// what the link allows.
+constexpr int64_t shortest_pause_ns = 50'000;
+constexpr int64_t share_of_silence = 8;
 }  // namespace
 
 void ReliableTransport::set_doorbell(Doorbell& doorbell) noexcept {
@@ -69,13 +71,14 @@ void ReliableTransport::disarm() noexcept {
 
 int64_t ReliableTransport::sleep_limit_ns() noexcept {
   const uint64_t earliest = earliest_timer_ns_.load(std::memory_order_seq_cst);
+  const uint64_t now = settings_.clock();
   int64_t limit_ns = -1;
-  if (earliest != UINT64_MAX) {
-    const uint64_t now = settings_.clock();
-    limit_ns = earliest > now ? static_cast<int64_t>(earliest - now) : 0;
-  }
+  if (earliest != UINT64_MAX) limit_ns = earliest > now ? static_cast<int64_t>(earliest - now) : 0;
   if (watches()) return limit_ns;
-  return limit_ns < 0 ? look_without_descriptor_ns : std::min(limit_ns, look_without_descriptor_ns);
+  const auto silence_ns = static_cast<int64_t>(elapsed_ns(last_frame_ns_, now));
+  const int64_t pause_ns = std::clamp(silence_ns / share_of_silence, shortest_pause_ns,
+                                      std::max(link_->longest_pause_ns(), shortest_pause_ns));
+  return limit_ns < 0 ? pause_ns : std::min(limit_ns, pause_ns);
 }
 
 bool ReliableTransport::all_delivered() noexcept {

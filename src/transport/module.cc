@@ -34,7 +34,10 @@ std::vector<std::string> directories() {
       from = colon + 1;
     }
   }
-  found.push_back(own_directory());
+  const std::string own = own_directory();
+  found.push_back(own);
+  // Programs that contain the library (ptl_info) lie beside the directory of libraries.
+  found.push_back(own + "/../" LINTEL_LIBRARY_DIRECTORY);
   return found;
 }
 

@@ -8,7 +8,7 @@ namespace lintel {
 
 // A module is called libportals-<name>.so. It is looked for in the directories of PTL_MODULE_PATH
 // (separated by colons; ignored in programs with raised privileges), then in the directory of
-// libportals.so. Its entry point is the C function lintel_<name>_module_<version>, without arguments
+// libportals.so, or of libraries beside the program that contains it. Its entry point is the C function lintel_<name>_module_<version>, without arguments
 // and returning a pointer to what the module offers: the version is part of the name, so that a module
 // of another version of the library is not used. nullptr: `reason` tells where it was looked for and
 // what was wrong. Modules stay loaded. Thread-safe.

@@ -69,6 +69,9 @@ class PacketLink {
   static constexpr uint32_t least_mtu = 512;
   static constexpr uint32_t largest_mtu = 65536;
   static constexpr int no_descriptor = -1;
+  // Bytes in front of each frame in memory of offer_memory() that the link may write at any time: room
+  // for a header of its own.
+  static constexpr uint32_t headroom = 16;
 
   PacketLink() = default;
   PacketLink(const PacketLink&) = delete;
@@ -119,12 +122,16 @@ class PacketLink {
   // read them after send() returned. The owner reuses such a buffer when the peer acknowledged its
   // frame; should a retransmission still be in the link's queue then, the mixture goes out and is
   // refused by its check like any damaged frame. False: not registered, everything is copied.
+  // Frames there are single pieces with `headroom` bytes in front of them.
   virtual bool offer_memory(std::byte*, size_t) noexcept { return false; }
 
   // What tells of frames while nobody calls receive(): a descriptor that can be waited for with
   // poll(), or no_descriptor (then receive() is called every so often, and the processor never
   // quite rests). Constant.
   [[nodiscard]] virtual int descriptor() const noexcept = 0;
+  // Without a descriptor: how long receive() may be left uncalled at most while nothing comes. A longer
+  // time costs less in an idle process, and as much in the first message after a pause. Constant.
+  [[nodiscard]] virtual int64_t longest_pause_ns() const noexcept { return 1'000'000; }
   // The same thread as receive(). True: the descriptor becomes readable when a frame arrives, and
   // nothing is waiting now. False: frames are there already. disarm() undoes it; it may be called
   // without arm().

@@ -1,6 +1,7 @@
 // The table of transports. Set-up path.
 #include "transport/registry.h"
 
+#include <arpa/inet.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -66,6 +67,23 @@ OpenStatus open_udp(const TransportSettings& settings, OpenedTransports& opened,
   return OpenStatus::opened;
 }
 
+OpenStatus open_dpdk(const TransportSettings& settings, OpenedTransports& opened,
+                     bool polls_always) {
+  std::unique_ptr<PacketLink> link;
+  switch (open_dpdk_link(settings.dpdk, {settings.nid, opened.pid}, link, opened.reason)) {
+    case DpdkStatus::opened:
+      break;
+    case DpdkStatus::pid_in_use:
+      return OpenStatus::pid_in_use;
+    case DpdkStatus::failed:
+      return OpenStatus::failed;
+  }
+  auto transport = open_configured_transport(std::move(link), settings, polls_always, opened.reason);
+  if (transport == nullptr) return OpenStatus::failed;
+  opened.transports.push_back(std::move(transport));
+  return OpenStatus::opened;
+}
+
 OpenStatus open_local(const TransportSettings& settings, OpenedTransports& opened, bool) {
   auto transport = LocalTransport::open({settings.nid, opened.pid}, settings.uid);
   if (transport == nullptr) {
@@ -87,6 +105,8 @@ std::string why_not_udp(const TransportSettings& settings) {
   return host.found ? "" : host.reason;
 }
 
+std::string why_not_dpdk(const TransportSettings& settings) { return why_not_dpdk(settings.dpdk); }
+
 std::string always_usable(const TransportSettings&) { return ""; }
 
 struct Entry {
@@ -102,7 +122,10 @@ constexpr Entry udp_entry{"udp", "processes of this user on nodes of the IP netw
                           why_not_udp};
 constexpr Entry local_entry{"local", "this process itself", open_local, always_usable};
 
-constexpr const Entry* all_entries[] = {&local_entry, &shm_entry, &udp_entry};
+constexpr Entry dpdk_entry{"dpdk", "processes of this user on nodes of the same Ethernet", open_dpdk,
+                           why_not_dpdk};
+
+constexpr const Entry* all_entries[] = {&local_entry, &shm_entry, &dpdk_entry, &udp_entry};
 
 struct Interface {
   uint32_t number;
@@ -111,10 +134,12 @@ struct Interface {
 
 const std::vector<Interface>& interfaces() {
   static const std::vector<Interface> table = {
-      {0, {&udp_entry, &shm_entry, &local_entry}},  // the best there is
+      // The best there is. A port takes longest to open, when the pid is settled.
+      {0, {&udp_entry, &shm_entry, &dpdk_entry, &local_entry}},
       {1, {&shm_entry, &local_entry}},
       {2, {&local_entry}},
       {3, {&udp_entry, &local_entry}},
+      {4, {&dpdk_entry, &local_entry}},
   };
   return table;
 }
@@ -185,7 +210,7 @@ OpenStatus open_all(const TransportSettings& settings, const Interface& interfac
       }
       why = opened.reason;
     }
-    opened.degraded |= why != not_listed;
+    opened.degraded |= why != not_listed && why != no_dpdk_ports;
     skipped += (skipped.empty() ? "" : "; ") + std::string(entry->name) + ": " + why;
   }
   std::sort(opened.transports.begin(), opened.transports.end(),
@@ -213,10 +238,17 @@ TransportSettings transport_settings(uint32_t interface_number, uint32_t pid) {
       static_cast<uint32_t>(config_u64(ConfigKey::shm_cma_threshold));
   settings.udp_interface = config_string(ConfigKey::udp_interface);
   settings.udp_frame_bytes = static_cast<uint32_t>(config_u64(ConfigKey::udp_frame_bytes));
+  settings.dpdk = configured_dpdk();
   return settings;
 }
 
 NodeIdentity configured_node_identity() {
+  if (const std::string& wanted = config_string(ConfigKey::nid); !wanted.empty()) {
+    in_addr address{};
+    if (inet_pton(AF_INET, wanted.c_str(), &address) == 1 && address.s_addr != INADDR_ANY)
+      return {ntohl(address.s_addr), wanted + " (PTL_NID)"};
+    config_refuse(ConfigKey::nid, "four numbers from 0 to 255 with dots between them");
+  }
   const std::string& nid_interface = config_string(ConfigKey::nid_interface);
   const std::string& udp_interface = config_string(ConfigKey::udp_interface);
   if (!udp_interface.empty()) {
@@ -266,7 +298,9 @@ std::vector<TransportChoice> explain_transports(const TransportSettings& setting
   for (const Entry* entry : interface->transports) {
     std::string why = why_not(settings, *entry);
     const bool usable = why.empty();
-    choices.push_back({entry->name, usable, usable ? std::string("reaches ") + entry->reach : why});
+    if (usable) why = std::string("reaches ") + entry->reach;
+    if (usable && entry == &dpdk_entry) why.append(": ").append(describe_dpdk(settings.dpdk));
+    choices.push_back({entry->name, usable, std::move(why)});
   }
   std::sort(choices.begin(), choices.end(), [&](const TransportChoice& a, const TransportChoice& b) {
     return rank_of(settings, a.name) < rank_of(settings, b.name);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/dpdk_choice.h"
 #include "transport/node_identity.h"
 #include "transport/transport.h"
 
@@ -25,6 +26,7 @@ struct TransportSettings {
   uint32_t shm_cma_threshold_bytes = 0;  // PTL_SHM_CMA_THRESHOLD
   std::string udp_interface;             // PTL_UDP_INTERFACE
   uint32_t udp_frame_bytes = 0;          // PTL_UDP_FRAME_BYTES; 0: what routes take
+  DpdkChoice dpdk;                       // PTL_DPDK_...
 };
 
 // The nid of this node as configured (PTL_UDP_INTERFACE, PTL_NID_INTERFACE), and why it is that.

@@ -35,7 +35,7 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "How long a waiting thread polls before it sleeps."},
     {ConfigKey::stats, "PTL_STATS", ConfigType::boolean, "", "0", 0, 0, nullptr,
      "Print the counters of an interface to standard error at its last PtlNIFini."},
-    {ConfigKey::transport, "PTL_TRANSPORT", ConfigType::list, "", "local,shm,udp", 0, 0,
+    {ConfigKey::transport, "PTL_TRANSPORT", ConfigType::list, "", "local,shm,dpdk,udp", 0, 0,
      nullptr, "Transports that may be used, in the order in which they are tried for a process."},
     {ConfigKey::nid_interface, "PTL_NID_INTERFACE", ConfigType::text, "", "", 0, 0, nullptr,
      "Network interface whose IPv4 address is the node identifier; empty means the first one that is "
@@ -71,6 +71,25 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "with the default route, else the first one that is up, else the loopback."},
     {ConfigKey::udp_frame_bytes, "PTL_UDP_FRAME_BYTES", ConfigType::u64, "bytes", "0", 0, 65507,
      nullptr, "Largest UDP payload that is sent; 0 means what the route to the peer takes whole."},
+    {ConfigKey::nid, "PTL_NID", ConfigType::text, "", "", 0, 0, nullptr,
+     "Node identifier, written like an IPv4 address; empty means that it is an address of the node."},
+    {ConfigKey::local_rank, "PTL_LOCAL_RANK", ConfigType::text, "", "", 0, 0, nullptr,
+     "Position of the process among those of its job on this node, from 0; empty means what the "
+     "launcher says."},
+    {ConfigKey::dpdk_ports, "PTL_DPDK_PORTS", ConfigType::text, "", "", 0, 0, nullptr,
+     "Ethernet ports for DPDK, separated by semicolons, each a PCI address (0000:3b:02.1) or a device "
+     "with its arguments (net_af_packet0,iface=eth1); the processes of a node take them in turn."},
+    {ConfigKey::dpdk_mtu, "PTL_DPDK_MTU", ConfigType::u64, "bytes", "0", 0, 16000, nullptr,
+     "Largest payload of an Ethernet frame on the port, 9000 for jumbo frames; 0 means what the port "
+     "is set up for."},
+    {ConfigKey::dpdk_ring, "PTL_DPDK_RING", ConfigType::u64, "frames", "1024", 64, 16384, nullptr,
+     "Frames that may wait in the port to be received, and as many to be sent, as far as the device "
+     "goes along."},
+    {ConfigKey::dpdk_eal, "PTL_DPDK_EAL", ConfigType::text, "", "", 0, 0, nullptr,
+     "Further arguments for the start of DPDK, separated by blanks, such as --iova-mode=va."},
+    {ConfigKey::dpdk_pause_us, "PTL_DPDK_PAUSE_US", ConfigType::u64, "us", "1000", 50, 1000000, nullptr,
+     "How long a sleeping process leaves a port alone that has no receive interrupts, at most; shorter "
+     "while frames came recently."},
     {ConfigKey::faults, "PTL_FAULTS", ConfigType::text, "", "", 0, 0, nullptr,
      "Faults to inject into the frames of networks, for tests: drop, dup, reorder and corrupt with "
      "their probabilities, and the seed of the dice, as in drop=0.01,dup=0.01,seed=7."},

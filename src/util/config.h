@@ -34,6 +34,13 @@ enum class ConfigKey : uint8_t {
   retransmit_min_us,
   udp_interface,
   udp_frame_bytes,
+  nid,
+  local_rank,
+  dpdk_ports,
+  dpdk_mtu,
+  dpdk_ring,
+  dpdk_eal,
+  dpdk_pause_us,
   faults,
   module_path,
   count,  // not a variable

@@ -1,13 +1,29 @@
 // Setting up an initiator and a target for a test, and operations between them. Set-up path.
 #include "support/pair.h"
 
+#include <algorithm>
+#include <optional>
+
+#include "support/ethernet.h"
+
 namespace lintel::test {
 
 namespace {
 
-constexpr Path all_paths[] = {Path::self, Path::shm, Path::shm_copy, Path::udp, Path::udp_lossy};
+constexpr Path all_paths[] = {Path::self,      Path::shm,        Path::shm_copy,       Path::udp,
+                             Path::udp_lossy, Path::dpdk_memif, Path::dpdk_af_packet, Path::dpdk_lossy};
+
+bool is_lossy(Path path) { return path == Path::udp_lossy || path == Path::dpdk_lossy; }
+
+std::optional<Ethernet> ethernet_of(Path path) {
+  if (path == Path::dpdk_memif || path == Path::dpdk_lossy) return Ethernet::memif;
+  if (path == Path::dpdk_af_packet) return Ethernet::af_packet;
+  return std::nullopt;
+}
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
+
+constexpr const char* losses = "drop=0.05,dup=0.05,reorder=0.05,seed=11";
 
 Environment environment_of(Path path) {
   switch (path) {
@@ -21,7 +37,12 @@ Environment environment_of(Path path) {
     case Path::udp_lossy:
       return {{"PTL_TRANSPORT", "udp"},
               {"PTL_NETWORK_TIMEOUT_MS", "6000"},
-              {"PTL_FAULTS", "drop=0.05,dup=0.05,reorder=0.05,seed=11"}};
+              {"PTL_FAULTS", losses}};
+    case Path::dpdk_memif:
+    case Path::dpdk_af_packet:
+      return {{"PTL_NETWORK_TIMEOUT_MS", "6000"}};
+    case Path::dpdk_lossy:
+      return {{"PTL_NETWORK_TIMEOUT_MS", "6000"}, {"PTL_FAULTS", losses}};
   }
   return {};
 }
@@ -29,11 +50,16 @@ Environment environment_of(Path path) {
 std::vector<PairKind> pairs_where(bool (*wanted)(const InterfaceKind&)) {
   std::vector<PairKind> pairs;
   for (const Path path : all_paths) {
-    for (const InterfaceKind& kind : all_interface_kinds) {
-      if (!wanted(kind)) continue;
-      pairs.push_back({path, kind});
-      if (path == Path::udp_lossy) break;
-    }
+    std::vector<InterfaceKind> kinds;
+    for (const InterfaceKind& kind : all_interface_kinds)
+      if (wanted(kind)) kinds.push_back(kind);
+    // The start of DPDK takes most of the time of a test; two kinds that differ in all are enough
+    // where time is short.
+    const bool first_only = is_lossy(path) || (path == Path::dpdk_memif && !long_tests());
+    const bool last_only = path == Path::dpdk_af_packet && !long_tests();
+    if (first_only) kinds.resize(std::min<std::size_t>(kinds.size(), 1));
+    if (last_only && kinds.size() > 1) kinds.erase(kinds.begin(), kinds.end() - 1);
+    for (const InterfaceKind& kind : kinds) pairs.push_back({path, kind});
   }
   return pairs;
 }
@@ -69,7 +95,8 @@ std::vector<PairKind> one_pair_per_path() {
 }
 
 std::string pair_name(const testing::TestParamInfo<PairKind>& info) {
-  static constexpr const char* paths[] = {"self", "shm", "shm_copy", "udp", "udp_lossy"};
+  static constexpr const char* paths[] = {"self",      "shm",        "shm_copy",       "udp",
+                                          "udp_lossy", "dpdk_memif", "dpdk_af_packet", "dpdk_lossy"};
   return paths[static_cast<int>(info.param.path)] + ("_" + info.param.interface.name());
 }
 
@@ -82,9 +109,15 @@ std::span<std::byte> Pair::memory(std::size_t bytes) { return memory_.emplace_ba
 
 void run_pair(const PairKind& kind, const PairOptions& options,
               const std::function<void(Pair&)>& body) {
+  const std::optional<Ethernet> ethernet = ethernet_of(kind.path);
+  if (ethernet) {
+    if (const std::string why = why_no_ethernet(*ethernet); !why.empty()) GTEST_SKIP() << why;
+    prepare_ethernet(*ethernet);
+  }
   RunOptions run = options.run;
   for (auto& variable : environment_of(kind.path)) run.environment.push_back(std::move(variable));
   run_ranks(kind.path == Path::self ? 1 : 2, run, [&](Rank& rank) {
+    if (ethernet) join_ethernet(rank, *ethernet);
     Pair pair(rank, kind, options.desired);
     body(pair);
     pair.barrier();

@@ -35,6 +35,9 @@ enum class Path {
   shm_copy,  // two processes that may not read each other's memory
   udp,       // two processes that share no memory, over the network
   udp_lossy,  // the same over a network that loses, doubles and reorders a twentieth of all frames
+  dpdk_memif,      // two processes with an Ethernet of shared memory between them
+  dpdk_af_packet,  // two processes in network namespaces with a cable between them
+  dpdk_lossy,      // memif, with the losses above
 };
 
 struct PairKind {
@@ -42,7 +45,7 @@ struct PairKind {
   InterfaceKind interface;
 };
 
-// The kinds of interface that are wanted, over every path; over the lossy one, which is slow, one of
+// The kinds of interface that are wanted, over every path; over the lossy ones, which are slow, one of
 // them.
 [[nodiscard]] std::vector<PairKind> all_pairs();
 [[nodiscard]] std::vector<PairKind> matching_pairs();

@@ -1,6 +1,7 @@
 // ptl_perf: measures Portals between two processes. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <sched.h>
+#include <portals4_ext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -147,6 +148,7 @@ int take_part(Settings settings, Rendezvous& rendezvous, LocalPlace place) {
     Circumstances facts;
     facts.machine = tools::describe_machine();
     facts.pinning = pin_to_own_core(settings, facts.machine, place);
+    static_cast<void>(PtlLintelSetLocalRank(place.rank));
     Session session(rendezvous, settings);
     std::unique_ptr<Reporter> reporter;
     Context context{session, settings, watchdog, progress, nullptr};

@@ -1,0 +1,106 @@
+// Who has which nid and pid on an Ethernet, without a launcher or a server: questions by broadcast,
+// answers by their owner. Connection path; any thread; knows no port and no clock.
+//
+// An answer is believed if it gives back the number of a question that is still open. Whether the one
+// who answers belongs to the job is proven by the handshake that follows. A process that starts asks
+// for its own nid and pid first: if anybody answers, they are taken.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+#include "dpdk/ethernet_frame.h"
+
+namespace lintel {
+
+inline constexpr uint8_t discovery_version = 1;
+
+enum class DiscoveryType : uint8_t {
+  who_has = 1,  // broadcast: whoever is this process, answer
+  is_here,      // to whoever asked
+  claim,        // broadcast: I am about to be this process; whoever is already, answer
+};
+
+struct DiscoveryBody {
+  uint32_t check;  // CRC-32C of what follows
+  uint8_t version;
+  DiscoveryType type;
+  uint16_t reserved;      // zero
+  uint32_t nid, pid;      // that is asked for, or that answers
+  uint64_t number;        // of the question; repeated in the answer
+};
+static_assert(sizeof(DiscoveryBody) == 24 && offsetof(DiscoveryBody, nid) == 8 &&
+              offsetof(DiscoveryBody, number) == 16);
+
+// What is to be sent, if anything.
+struct DiscoveryMessage {
+  bool wanted = false;
+  MacAddress to{};
+  DiscoveryBody body{};
+};
+
+class Discovery {
+ public:
+  // Answers are believed for this long; connections that are open do not ask again.
+  static constexpr uint64_t fresh_ns = 1'000'000'000;
+  static constexpr uint64_t question_gap_ns = 1'000'000;
+  static constexpr size_t most_known = 1u << 18;
+
+  // `seed`: unpredictable.
+  Discovery(ProcessId own, const MacAddress& own_mac, uint64_t seed) noexcept
+      : own_(own), own_mac_(own_mac), random_state_(seed) {}
+
+  // Asks until somebody answers; how long that is worth while is the caller's to know.
+  [[nodiscard]] ResolveStatus resolve(ProcessId peer, uint64_t now_ns, MacAddress& mac,
+                                      DiscoveryMessage& message) noexcept;
+  // Somebody at `mac` has shown that it gets what is sent there, and says that it is `peer`.
+  [[nodiscard]] bool adopt(ProcessId peer, const MacAddress& mac, uint64_t now_ns,
+                           DiscoveryMessage& message) noexcept;
+
+  // Before the process may call itself by its nid and pid. Each call makes one question.
+  [[nodiscard]] DiscoveryMessage claim() noexcept;
+  // From now on the claim is defended.
+  void settle() noexcept;
+  // Somebody else has this process's nid and pid.
+  [[nodiscard]] bool disputed() noexcept;
+
+  // A discovery frame has come. False: it makes no sense.
+  [[nodiscard]] bool handle(const MacAddress& from, const std::byte* data, uint32_t length,
+                            uint64_t now_ns, DiscoveryMessage& answer) noexcept;
+
+  [[nodiscard]] size_t known() noexcept;
+
+ private:
+  struct Entry {
+    MacAddress mac{};
+    bool answered = false;
+    bool asking = false;
+    bool contested = false;       // two have answered one question
+    bool doubtful = false;        // somebody elsewhere is about to be that process
+    uint64_t number = 0;          // of the open question
+    uint64_t asked_ns = 0;
+    uint64_t answered_ns = 0;
+  };
+
+  static uint64_t key_of(ProcessId process) noexcept {
+    return uint64_t{process.nid} << 32 | process.pid;
+  }
+  [[nodiscard]] uint64_t random() noexcept;
+  Entry* entry_for(ProcessId peer, uint64_t now_ns) noexcept;
+  void ask(Entry& entry, ProcessId peer, uint64_t now_ns, DiscoveryMessage& message) noexcept;
+  void handle_answer(const MacAddress& from, const DiscoveryBody& body, uint64_t now_ns) noexcept;
+  void handle_claim(const MacAddress& from, const DiscoveryBody& body,
+                    DiscoveryMessage& answer) noexcept;
+
+  const ProcessId own_;
+  const MacAddress own_mac_;
+  std::mutex mutex_;  // everything below
+  uint64_t random_state_;
+  uint64_t claim_number_ = 0;  // 0: nothing claimed yet
+  bool settled_ = false;
+  bool disputed_ = false;
+  std::unordered_map<uint64_t, Entry> entries_;
+};
+
+}  // namespace lintel

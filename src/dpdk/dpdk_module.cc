@@ -1,0 +1,67 @@
+// The entry point of the module, and what can be said of a port without opening it. Set-up path.
+#include "dpdk/dpdk_module.h"
+
+#include <net/if.h>
+#include <rte_version.h>
+
+#include <filesystem>
+
+#include "dpdk/device_limits.h"
+#include "dpdk/dpdk_link.h"
+#include "dpdk/eal.h"
+
+namespace lintel {
+
+namespace {
+
+// Drivers of the kernel that leave a device to DPDK, or share it.
+constexpr const char* willing_drivers[] = {"vfio-pci", "uio_pci_generic", "igb_uio", "mlx5_core",
+                                           "mlx4_core"};
+
+bool examine_bus_device(const std::string& port, std::string& text) {
+  const std::string name = port.substr(0, port.find(','));
+  if (name.compare(0, 10, "auxiliary:") == 0) return true;
+  std::error_code ignored;
+  std::filesystem::path device = "/sys/bus/pci/devices/" + name;
+  if (!std::filesystem::exists(device, ignored)) device = "/sys/bus/pci/devices/0000:" + name;
+  if (!std::filesystem::exists(device, ignored)) {
+    text = "there is no PCI device " + name;
+    return false;
+  }
+  const std::string driver = std::filesystem::read_symlink(device / "driver", ignored).filename();
+  for (const char* willing : willing_drivers)
+    if (driver == willing) return true;
+  text = "PCI device " + name +
+         (driver.empty() ? " has no driver" : " belongs to the kernel's driver " + driver) +
+         "; bind it to vfio-pci (dpdk-devbind.py --bind=vfio-pci " + name + ")";
+  return false;
+}
+
+bool examine(const std::string& port, std::string& text) {
+  const std::string interface = device_argument(port, "iface");
+  if (is_bus_device(port)) {
+    if (!examine_bus_device(port, text)) return false;
+  } else if (!interface.empty() && if_nametoindex(interface.c_str()) == 0) {
+    text = "there is no network interface " + interface;
+    return false;
+  }
+  text = port.substr(0, port.find(','));
+  text.append(", ").append(describe_eal_memory()).append(", ").append(rte_version());
+  return true;
+}
+
+DpdkStatus open(const DpdkSettings& settings, std::unique_ptr<PacketLink>& link, std::string& reason) {
+  set_log_level(settings.log_level);
+  if (!start_eal({settings.port, settings.eal_arguments, settings.log_level}, reason))
+    return DpdkStatus::failed;
+  return DpdkLink::open(settings, link, reason);
+}
+
+}  // namespace
+
+}  // namespace lintel
+
+const void* lintel_dpdk_module_1() {
+  static const lintel::DpdkModule offer{rte_version, lintel::examine, lintel::open};
+  return &offer;
+}

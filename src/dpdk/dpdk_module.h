@@ -1,0 +1,45 @@
+// What the module libportals-dpdk offers: it keeps DPDK out of libportals itself. Set-up path.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "transport/packet_link.h"
+#include "util/log.h"
+
+namespace lintel {
+
+inline constexpr unsigned dpdk_module_version = 1;
+
+struct DpdkSettings {
+  ProcessId id;               // of this process
+  std::string port;           // a PCI address, or a device with its arguments
+  std::string eal_arguments;  // PTL_DPDK_EAL
+  uint32_t mtu = 0;           // payload of an Ethernet frame; 0: what the port is set up for
+  uint32_t ring = 1024;       // frames that may wait in the port, each way
+  uint64_t pause_ns = 1'000'000;  // between two looks at a port without interrupts, at most
+  LogLevel log_level = LogLevel::warn;
+};
+
+enum class DpdkStatus : uint8_t {
+  opened,
+  pid_in_use,  // somebody on the network has this nid and pid
+  failed,
+};
+
+struct DpdkModule {
+  const char* (*version)();  // of DPDK, for people
+  // What the port would be used with, for people; nothing is started. False: `text` says why it cannot
+  // be used at all, as far as that is known without trying.
+  bool (*examine)(const std::string& port, std::string& text);
+  // Starts DPDK if it does not run yet, and opens the port. `reason` explains what is not `opened`.
+  // Thread-safe.
+  DpdkStatus (*open)(const DpdkSettings& settings, std::unique_ptr<PacketLink>& link,
+                     std::string& reason);
+};
+
+}  // namespace lintel
+
+// The entry point, see transport/module.h.
+extern "C" __attribute__((visibility("default"))) const void* lintel_dpdk_module_1();

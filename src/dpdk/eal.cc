@@ -1,0 +1,225 @@
+// Starting EAL with arguments that fit the machine. Set-up path.
+#include "dpdk/eal.h"
+
+#include <pthread.h>
+#include <rte_bus.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+#include <vector>
+
+#include "dpdk/eal_log.h"
+
+namespace lintel {
+
+namespace {
+
+// Without huge pages DPDK takes its memory at once: address space, touched when it is used.
+constexpr const char* plain_memory_mib = "256";
+constexpr uint64_t wanted_huge_bytes = 64 << 20;
+constexpr const char* with_huge_pages = "huge pages";
+constexpr const char* without_huge_pages = "plain memory, as no huge pages are free";
+
+struct Eal {
+  std::mutex mutex;
+  bool tried = false;
+  pid_t owner = 0;
+  std::string failure;  // of the only try
+  std::string memory;
+  // EAL keeps and permutes what it was started with.
+  std::vector<std::string> arguments;
+  std::vector<char*> argument_pointers;
+};
+
+Eal& eal() {
+  static Eal& instance = *new Eal;
+  return instance;
+}
+
+uint64_t free_huge_bytes() {
+  uint64_t bytes = 0;
+  std::error_code ignored;
+  for (const auto& size : std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", ignored)) {
+    uint64_t pages = 0;
+    uint64_t page_kib = 0;
+    std::ifstream(size.path() / "free_hugepages") >> pages;
+    const std::string name = size.path().filename();  // hugepages-2048kB
+    std::istringstream(name.substr(std::min(name.find('-'), name.size() - 1) + 1)) >> page_kib;
+    bytes += pages * page_kib * 1024;
+  }
+  return bytes;
+}
+
+// There are some, and this process may have them.
+bool can_use_huge_pages() {
+  if (free_huge_bytes() < wanted_huge_bytes) return false;
+  void* const page = mmap(nullptr, 2 << 20, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+  if (page == MAP_FAILED) return false;
+  munmap(page, 2 << 20);
+  return true;
+}
+
+// The processors that the caller may use, as EAL wants them.
+std::string own_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::string list;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &set)) {
+        if (!list.empty()) list += ',';
+        list += std::to_string(cpu);
+      }
+  return list.empty() ? "0" : list;
+}
+
+bool chooses_memory(const std::vector<std::string>& arguments) {
+  static constexpr const char* options[] = {"--no-huge",    "--in-memory", "--huge-dir",
+                                            "--socket-mem", "--legacy-mem", "--file-prefix"};
+  return std::any_of(arguments.begin(), arguments.end(), [](const std::string& argument) {
+    return std::any_of(std::begin(options), std::end(options), [&](const char* option) {
+      return argument.compare(0, std::strlen(option), option) == 0;
+    });
+  });
+}
+
+std::vector<std::string> arguments_for(const EalSettings& settings, std::string& memory) {
+  std::vector<std::string> extra;
+  std::istringstream words(settings.arguments);
+  for (std::string word; words >> word;) extra.push_back(word);
+
+  std::vector<std::string> arguments = {"lintel", "--lcores=0@(" + own_processors() + ")",
+                                        "--no-telemetry"};
+  if (is_bus_device(settings.port)) {
+    arguments.push_back("-a");
+    arguments.push_back(settings.port);
+  } else {
+    arguments.push_back("--no-pci");
+  }
+  if (chooses_memory(extra)) {
+    memory = "memory as PTL_DPDK_EAL says";
+  } else if (can_use_huge_pages()) {
+    arguments.push_back("--in-memory");
+    memory = with_huge_pages;
+  } else {
+    for (const char* argument : {"--no-huge", "--no-shconf", "-m", plain_memory_mib})
+      arguments.emplace_back(argument);
+    arguments.push_back("--file-prefix=lintel-" + std::to_string(getpid()));
+    memory = without_huge_pages;
+  }
+  arguments.insert(arguments.end(), extra.begin(), extra.end());
+  return arguments;
+}
+
+struct Start {
+  std::vector<char*>& arguments;
+  int result = -1;
+  int error = 0;
+};
+
+void* run_init(void* argument) {
+  Start& start = *static_cast<Start*>(argument);
+  start.result = rte_eal_init(static_cast<int>(start.arguments.size()) - 1, start.arguments.data());
+  start.error = rte_errno;
+  return nullptr;
+}
+
+bool run_in_own_thread(Start& start, std::string& reason) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  const int error = pthread_create(&thread, nullptr, &run_init, &start);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0) {
+    reason = std::string("cannot start a thread: ") + strerror(error);
+    return false;
+  }
+  pthread_join(thread, nullptr);
+  return true;
+}
+
+}  // namespace
+
+bool start_eal(const EalSettings& settings, std::string& reason) {
+  Eal& state = eal();
+  const std::lock_guard guard(state.mutex);
+  if (state.tried && state.owner != getpid()) {
+    reason = "DPDK was started by the parent of this process, and a forked child cannot use it; fork "
+             "before the first interface is opened";
+    return false;
+  }
+  if (state.tried) {
+    reason = state.failure;
+    return state.failure.empty();
+  }
+  redirect_eal_log(settings.log_level);
+  state.arguments = arguments_for(settings, state.memory);
+  std::string used;
+  state.argument_pointers.clear();
+  for (std::string& argument : state.arguments) {
+    used.append(used.empty() ? "" : " ").append(argument);
+    state.argument_pointers.push_back(argument.data());
+  }
+  state.argument_pointers.push_back(nullptr);
+  Start start{state.argument_pointers};
+  if (!run_in_own_thread(start, reason)) return false;
+  state.tried = true;
+  state.owner = getpid();
+  if (start.result < 0) {
+    state.failure = std::string("DPDK does not start: ") + rte_strerror(start.error);
+    if (const std::string why = last_eal_complaint(); !why.empty())
+      state.failure.append(" (").append(why).append(")");
+    state.failure.append("; it was started as: ").append(used);
+    reason = state.failure;
+    return false;
+  }
+  // Made even when nothing is put there; not empty if others share it.
+  rmdir(rte_eal_get_runtime_dir());
+  return true;
+}
+
+std::string describe_eal_memory() {
+  const std::lock_guard guard(eal().mutex);
+  if (!eal().memory.empty()) return eal().memory;
+  return can_use_huge_pages() ? with_huge_pages : without_huge_pages;
+}
+
+bool is_bus_device(const std::string& port) noexcept {
+  const std::string name = port.substr(0, port.find(','));
+  if (name.compare(0, 10, "auxiliary:") == 0) return true;
+  // [domain:]bus:device.function
+  const size_t dot = name.rfind('.');
+  const size_t colon = name.rfind(':', dot);
+  if (dot == std::string::npos || colon == std::string::npos || dot + 2 != name.size()) return false;
+  return std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isxdigit(c) != 0 || c == ':' || c == '.';
+  });
+}
+
+void register_eal_thread() noexcept {
+  struct Registration {
+    Registration() noexcept : registered(rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0) {}
+    ~Registration() {
+      if (registered) rte_thread_unregister();
+    }
+    bool registered;
+  };
+  static thread_local Registration registration;
+  static_cast<void>(registration);
+}
+
+}  // namespace lintel

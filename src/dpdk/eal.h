@@ -1,0 +1,36 @@
+// DPDK's environment (EAL), started once per process, when the first port is opened, and never again:
+// DPDK can neither be started twice nor live on in a forked child. Set-up path.
+#pragma once
+
+#include <string>
+
+#include "util/log.h"
+
+namespace lintel {
+
+struct EalSettings {
+  std::string port;       // that will be opened: only this one of the PCI devices is touched
+  std::string arguments;  // PTL_DPDK_EAL
+  LogLevel log_level = LogLevel::warn;
+};
+
+// Starts it in a thread of its own, so that the affinity and the signal mask of the caller stay as they
+// are; its threads run where the caller may run, and take no signals. True if it runs already. False:
+// `reason`; it is tried again only if nothing was started. Thread-safe.
+[[nodiscard]] bool start_eal(const EalSettings& settings, std::string& reason);
+
+// What DPDK's memory is, for people: huge pages or not, and why.
+[[nodiscard]] std::string describe_eal_memory();
+
+// The last thing that DPDK complained about, for error messages; empty: nothing.
+[[nodiscard]] std::string last_eal_complaint();
+
+// DPDK's way of naming devices: "0000:3b:02.1", "auxiliary:mlx5_core.sf.1"; everything else is a
+// virtual device, which is made when it is opened.
+[[nodiscard]] bool is_bus_device(const std::string& port) noexcept;
+
+// The calling thread gets its own store of buffers, which makes getting and returning them cheaper; until it
+// ends. Does nothing if there are too many threads. Message path after the first call.
+void register_eal_thread() noexcept;
+
+}  // namespace lintel

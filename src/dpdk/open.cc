@@ -1,0 +1,160 @@
+// Opening the link: the port, the claim to nid and pid; routes to peers. Set-up and connection path.
+#include <rte_version.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "dpdk/dpdk_link.h"
+#include "dpdk/eal.h"
+#include "util/clock.h"
+
+namespace lintel {
+
+namespace {
+
+// A port of hardware needs this long at most until its partner, a switch perhaps, talks to it.
+constexpr uint64_t link_up_ns = 5'000'000'000;
+constexpr unsigned claims = 3;
+constexpr uint64_t claim_gap_ns = 3'000'000;
+// What the reliability layer counts for the smallest frame: a ring of so many slots takes that much.
+constexpr uint64_t smallest_charge_bytes = 640 + 64;
+
+std::string mac_text(const MacAddress& mac) {
+  char text[18];
+  std::snprintf(text, sizeof text, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3],
+                mac[4], mac[5]);
+  return text;
+}
+
+void nothing_to_free(void*, void*) noexcept {}
+
+}  // namespace
+
+DpdkLink::DpdkLink(const DpdkSettings& settings, std::unique_ptr<Port> port, InterruptGate* gate,
+                   uint64_t seed)
+    : id_(settings.id),
+      pause_ns_(static_cast<int64_t>(settings.pause_ns)),
+      port_(std::move(port)),
+      gate_(gate),
+      mtu_(port_->mtu() - ethernet_payload_overhead),
+      capacity_(std::max(port_->ring_frames() * smallest_charge_bytes, uint64_t{4} * mtu_)),
+      discovery_(settings.id, port_->mac(), seed),
+      next_start_ns_(now_ns() + (port_->started() ? until_up_ns : between_starts_ns)) {
+  offered_info_.free_cb = nothing_to_free;
+  rte_mbuf_ext_refcnt_set(&offered_info_, 1);
+}
+
+DpdkStatus DpdkLink::open(const DpdkSettings& settings, std::unique_ptr<PacketLink>& result,
+                          std::string& reason) {
+  uint64_t seed = 0;
+  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) {
+    reason = "the kernel gives no random numbers (getrandom)";
+    return DpdkStatus::failed;
+  }
+  InterruptGate* gate = nullptr;
+  if (Port::needs_gate(settings.port)) {
+    gate = InterruptGate::get(reason);
+    if (gate == nullptr) return DpdkStatus::failed;
+    // A server that is not set up yet would turn clients away.
+    gate->close_and_wait();
+  }
+  std::unique_ptr<Port> port = Port::open({settings.port, settings.mtu, settings.ring}, reason);
+  if (gate != nullptr) gate->open();
+  if (port == nullptr) return DpdkStatus::failed;
+  std::unique_ptr<DpdkLink> link(new DpdkLink(settings, std::move(port), gate, seed));
+  const DpdkStatus status = link->claim(reason);
+  if (status == DpdkStatus::opened) result = std::move(link);
+  return status;
+}
+
+// Waits where somebody may be reached; at the end of a memif there may be nobody yet.
+DpdkStatus DpdkLink::claim(std::string& reason) noexcept {
+  const uint64_t deadline = now_ns() + (port_->is_hardware() ? link_up_ns : 0);
+  InboundFrame ignored[burst];
+  do {
+    static_cast<void>(receive(ignored, burst));
+    look_after_link();
+  } while (!reaches_network_.load(std::memory_order_relaxed) && now_ns() < deadline);
+  if (reaches_network_.load(std::memory_order_relaxed)) {
+    for (unsigned i = 0; i < claims && !discovery_.disputed(); ++i) {
+      send_discovery(discovery_.claim());
+      const uint64_t next = now_ns() + claim_gap_ns;
+      while (now_ns() < next) static_cast<void>(receive(ignored, burst));
+    }
+  }
+  if (discovery_.disputed()) {
+    reason.assign("another process on the network of ").append(port_->name()).append(" has this nid and pid");
+    return DpdkStatus::pid_in_use;
+  }
+  discovery_.settle();
+  return DpdkStatus::opened;
+}
+
+DpdkLink::~DpdkLink() {
+  give_back_received();
+  rte_pktmbuf_free(early_);
+  if (gate_ != nullptr) gate_->close_and_wait();
+  port_.reset();
+  if (gate_ != nullptr) gate_->open();
+}
+
+bool DpdkLink::offer_memory(std::byte* start, size_t bytes) noexcept {
+  if (offered_ != nullptr || !port_->register_memory(start, bytes)) return false;
+  offered_ = start;
+  offered_bytes_ = bytes;
+  return true;
+}
+
+ResolveStatus DpdkLink::resolve(ProcessId peer, Route& route, std::string* reason) noexcept {
+  MacAddress mac{};
+  DiscoveryMessage message;
+  const ResolveStatus status = discovery_.resolve(peer, now_ns(), mac, message);
+  if (message.wanted) send_discovery(message);
+  if (status == ResolveStatus::resolved) route = {link_address_of(mac), mtu_};
+  if (status == ResolveStatus::unreachable && reason != nullptr) {
+    try {
+      *reason = "too many processes are known already";
+    } catch (...) {
+      reason->clear();
+    }
+  }
+  return status;
+}
+
+bool DpdkLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept {
+  DiscoveryMessage message;
+  const bool adopted = discovery_.adopt(peer, mac_of(from), now_ns(), message);
+  if (message.wanted) send_discovery(message);
+  route = {from, mtu_};
+  return adopted;
+}
+
+LinkCounters DpdkLink::counters() const noexcept {
+  LinkCounters sum;
+  sum.frames_sent = frames_sent_.load(std::memory_order_relaxed);
+  sum.bytes_sent = bytes_sent_.load(std::memory_order_relaxed);
+  sum.frames_received = frames_received_.load(std::memory_order_relaxed);
+  sum.bytes_received = bytes_received_.load(std::memory_order_relaxed);
+  sum.send_full = send_full_.load(std::memory_order_relaxed);
+  sum.send_errors = send_errors_.load(std::memory_order_relaxed);
+  sum.frames_malformed = malformed_.load(std::memory_order_relaxed);
+  return sum;
+}
+
+std::string DpdkLink::describe() const {
+  std::string text = port_->name();
+  text.append(" (").append(port_->driver()).append(", ").append(mac_text(port_->mac()));
+  text.append("), frames of up to ").append(std::to_string(mtu_)).append(" bytes, ");
+  text.append(std::to_string(port_->ring_frames())).append(" of them in the port, ");
+  text.append(describe_eal_memory());
+  text.append(offered_ != nullptr ? ", long frames sent without a copy" : ", all frames copied");
+  if (descriptor() == no_descriptor)
+    text.append(", no receive interrupts: looked at every ")
+        .append(std::to_string(pause_ns_ / 1000))
+        .append(" us at least");
+  if (!reaches_network_.load(std::memory_order_relaxed)) text.append(", nobody at the other end yet");
+  return text.append("; ").append(rte_version());
+}
+
+}  // namespace lintel

@@ -1,0 +1,91 @@
+// An Ethernet port of DPDK with one queue each way: found, set up, started, given back. Set-up path.
+#pragma once
+
+#include <rte_ethdev.h>
+#include <rte_mempool.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "dpdk/ethernet_frame.h"
+
+namespace lintel {
+
+struct PortSettings {
+  std::string device;  // as in PTL_DPDK_PORTS
+  uint32_t mtu = 0;    // payload of an Ethernet frame; 0: what the port is set up for
+  uint32_t ring = 0;   // frames that wait, each way
+};
+
+class Port {
+ public:
+  // EAL runs. nullptr: `reason`.
+  [[nodiscard]] static std::unique_ptr<Port> open(const PortSettings& settings, std::string& reason);
+  // Nobody uses the port any more.
+  ~Port();
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+
+  // False: nobody is at the other end yet (memif), `reason` says what DPDK said; may be tried again.
+  [[nodiscard]] bool start(std::string& reason) noexcept;
+  void stop() noexcept;
+  [[nodiscard]] bool started() const noexcept { return started_; }
+  [[nodiscard]] bool link_is_up() const noexcept;
+
+  [[nodiscard]] uint16_t id() const noexcept { return id_; }
+  [[nodiscard]] const MacAddress& mac() const noexcept { return mac_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] const std::string& driver() const noexcept { return driver_; }
+  // Payload of an Ethernet frame.
+  [[nodiscard]] uint32_t mtu() const noexcept { return mtu_; }
+  [[nodiscard]] uint32_t ring_frames() const noexcept { return ring_frames_; }
+  [[nodiscard]] rte_mempool* send_pool() const noexcept { return send_pool_; }
+  // Behind a bus, not made of software: its link takes seconds to come up, its interrupts can be waited
+  // for, and it reads memory itself.
+  [[nodiscard]] bool is_hardware() const noexcept { return hardware_; }
+  // The driver of this device needs the InterruptGate.
+  [[nodiscard]] static bool needs_gate(const std::string& device) noexcept {
+    return device.compare(0, 9, "net_memif") == 0;
+  }
+  // It connects to somebody who waits, rather than waiting itself (the client of a memif).
+  [[nodiscard]] bool starts_connections() const noexcept { return memif_client_; }
+  // Its driver may free frames that it then says it has not taken.
+  [[nodiscard]] bool may_free_untaken() const noexcept { return may_free_untaken_; }
+  // The descriptor of its receive interrupt, or -1.
+  [[nodiscard]] int interrupt_descriptor() const noexcept { return interrupt_descriptor_; }
+
+  // The port may send from this memory. False: it cannot.
+  [[nodiscard]] bool register_memory(std::byte* start, size_t bytes) noexcept;
+
+ private:
+  Port() = default;
+  bool probe(const std::string& device, std::string& reason);
+  bool settle_sizes(const PortSettings& settings, std::string& reason);
+  bool make_pools(std::string& reason);
+  bool configure(bool with_interrupts, std::string& reason);
+  bool steer(std::string& reason) noexcept;
+  void unregister_memory() noexcept;
+
+  std::string name_;
+  std::string driver_;
+  uint16_t id_ = RTE_MAX_ETHPORTS;
+  rte_device* device_ = nullptr;
+  MacAddress mac_{};
+  uint32_t mtu_ = 0;
+  uint32_t frame_bytes_ = 0;     // of the longest Ethernet frame, without its checksum
+  uint32_t ring_frames_ = 0;
+  bool states_limits_ = true;    // the driver says the truth about its frames
+  bool hardware_ = false;
+  bool memif_client_ = false;
+  bool may_free_untaken_ = false;
+  bool shared_with_kernel_ = false;  // what no rule asks for goes to the kernel
+  bool started_ = false;
+  int interrupt_descriptor_ = -1;
+  rte_mempool* receive_pool_ = nullptr;
+  rte_mempool* send_pool_ = nullptr;
+  std::byte* registered_ = nullptr;
+  size_t registered_bytes_ = 0;
+};
+
+}  // namespace lintel

@@ -1,0 +1,39 @@
+// Which Ethernet port this process uses through DPDK, and the module that does it. Set-up path.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "dpdk/dpdk_module.h"
+#include "transport/message.h"
+
+namespace lintel {
+
+struct DpdkChoice {
+  std::string port;    // of this process; empty: none
+  std::string reason;  // why this one, or why none
+  std::string eal_arguments;
+  uint32_t mtu = 0;
+  uint32_t ring = 0;
+  uint64_t pause_us = 0;
+};
+
+// The reason of processes that are not meant to use DPDK.
+inline constexpr const char* no_dpdk_ports = "PTL_DPDK_PORTS names no port";
+
+// The list of PTL_DPDK_PORTS, dealt out by local rank.
+[[nodiscard]] DpdkChoice choose_dpdk_port(const std::string& ports, uint32_t local_rank,
+                                          const std::string& rank_origin);
+// From the configuration.
+[[nodiscard]] DpdkChoice configured_dpdk();
+
+// Empty: it can be used, as far as one can tell without opening it.
+[[nodiscard]] std::string why_not_dpdk(const DpdkChoice& choice);
+// What it would be used with, for ptl_info.
+[[nodiscard]] std::string describe_dpdk(const DpdkChoice& choice);
+
+[[nodiscard]] DpdkStatus open_dpdk_link(const DpdkChoice& choice, ProcessId id,
+                                        std::unique_ptr<PacketLink>& link, std::string& reason);
+
+}  // namespace lintel

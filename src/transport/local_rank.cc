@@ -1,0 +1,51 @@
+// Asking those who may know. Set-up path.
+#include "transport/local_rank.h"
+
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "util/config.h"
+#include "util/log.h"
+
+namespace lintel {
+
+namespace {
+
+constexpr int64_t not_chosen = -1;
+std::atomic<int64_t> chosen{not_chosen};
+
+constexpr const char* launcher_variables[] = {
+    "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID",          "PALS_LOCAL_RANKID",
+    "MPI_LOCALRANKID",            "MV2_COMM_WORLD_LOCAL_RANK"};
+
+std::optional<uint32_t> parse(const char* text) {
+  uint32_t rank = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [parsed_to, error] = std::from_chars(text, end, rank);
+  if (error != std::errc{} || parsed_to != end || parsed_to == text) return std::nullopt;
+  return rank;
+}
+
+}  // namespace
+
+void choose_local_rank(uint32_t rank) noexcept { chosen.store(rank, std::memory_order_relaxed); }
+
+LocalRank find_local_rank() {
+  if (const std::string& wanted = config_string(ConfigKey::local_rank); !wanted.empty()) {
+    if (const auto rank = parse(wanted.c_str())) return {*rank, "PTL_LOCAL_RANK"};
+    config_refuse(ConfigKey::local_rank, "a number from 0");
+  }
+  const int64_t told = chosen.load(std::memory_order_relaxed);
+  if (told != not_chosen) return {static_cast<uint32_t>(told), "the run-time library"};
+  for (const char* name : launcher_variables) {
+    const char* const text = std::getenv(name);
+    if (text == nullptr) continue;
+    if (const auto rank = parse(text)) return {*rank, name};
+  }
+  return {0, "no launcher says otherwise"};
+}
+
+}  // namespace lintel

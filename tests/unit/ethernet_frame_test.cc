@@ -1,0 +1,95 @@
+// Headers of Ethernet frames, limits of devices, and which port a process gets.
+#include "dpdk/ethernet_frame.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "dpdk/device_limits.h"
+#include "transport/dpdk_choice.h"
+
+namespace lintel {
+namespace {
+
+constexpr MacAddress us{2, 0, 0, 0, 0, 1};
+constexpr MacAddress peer{2, 0, 0, 0, 0, 2};
+
+std::vector<std::byte> frame_of(const EthernetHeader& header, size_t bytes) {
+  std::vector<std::byte> frame(sizeof header + bytes);
+  std::memcpy(frame.data(), &header, sizeof header);
+  return frame;
+}
+
+EthernetFrame parse(const std::vector<std::byte>& frame) {
+  return parse_ethernet_frame(frame.data(), static_cast<uint32_t>(frame.size()), us);
+}
+
+TEST(EthernetFrame, WhatIsMadeIsUnderstood) {
+  // Longer than it says: Ethernet fills short frames up.
+  const auto bytes = frame_of(make_ethernet_header(us, peer, EthernetKind::frame, 32), 44);
+  const EthernetFrame frame = parse(bytes);
+  EXPECT_TRUE(frame.valid);
+  EXPECT_EQ(frame.kind, EthernetKind::frame);
+  EXPECT_EQ(frame.from, peer);
+  EXPECT_EQ(frame.length, 32u);
+  EXPECT_EQ(frame.body, bytes.data() + 16);
+  EXPECT_EQ(std::to_integer<int>(bytes[12]), 0x88);
+  EXPECT_EQ(std::to_integer<int>(bytes[13]), 0xb5);
+}
+
+TEST(EthernetFrame, FramesThatAreNotForUsAreNotTaken) {
+  const auto is_valid = [](const EthernetHeader& header, size_t bytes = 100) {
+    return parse(frame_of(header, bytes)).valid;
+  };
+  const EthernetHeader good = make_ethernet_header(us, peer, EthernetKind::frame, 100);
+  EXPECT_TRUE(is_valid(good));
+  EXPECT_FALSE(is_valid(good, 99));
+  EXPECT_FALSE(is_valid(make_ethernet_header(peer, peer, EthernetKind::frame, 100)));
+  EXPECT_FALSE(is_valid(make_ethernet_header(us, us, EthernetKind::frame, 100)));
+  EXPECT_FALSE(is_valid(make_ethernet_header(us, broadcast_mac, EthernetKind::frame, 100)));
+  EXPECT_FALSE(is_valid(make_ethernet_header(us, {}, EthernetKind::frame, 100)));
+  EXPECT_FALSE(is_valid(make_ethernet_header(broadcast_mac, peer, EthernetKind::frame, 100)));
+  EXPECT_TRUE(is_valid(make_ethernet_header(broadcast_mac, peer, EthernetKind::discovery, 100)));
+  EXPECT_FALSE(is_valid(make_ethernet_header(us, peer, static_cast<EthernetKind>(0), 100)));
+  EXPECT_FALSE(is_valid(make_ethernet_header(us, peer, static_cast<EthernetKind>(3), 100)));
+  EthernetHeader other_type = good;
+  other_type.type[1] = 0;
+  EXPECT_FALSE(is_valid(other_type));
+  for (uint32_t length = 0; length < 16; ++length)
+    EXPECT_FALSE(parse_ethernet_frame(frame_of(good, 100).data(), length, us).valid);
+}
+
+TEST(DeviceLimits, FollowFromTheArgumentsOfVirtualDevices) {
+  const DeviceLimits memif = limits_of_device("net_memif0,role=server,bsize=9216,rsize=9");
+  EXPECT_TRUE(memif.known);
+  EXPECT_EQ(memif.frame_bytes, 9216u);
+  EXPECT_EQ(memif.ring_frames, 512u);
+  EXPECT_EQ(limits_of_device("net_memif1").frame_bytes, 2048u);
+  const DeviceLimits packet =
+      limits_of_device("net_af_packet0,iface=nothere,framesz=4096,framecnt=64");
+  EXPECT_EQ(packet.frame_bytes, 4000u);
+  EXPECT_EQ(packet.ring_frames, 64u);
+  // The loopback is always there, and longer than the slot.
+  EXPECT_EQ(limits_of_device("net_af_packet0,iface=lo,framesz=2048").frame_bytes, 1952u);
+  EXPECT_FALSE(limits_of_device("0000:3b:02.1").known);
+  EXPECT_EQ(device_argument("net_memif0,id=0,socket=a", "socket"), "a");
+  EXPECT_EQ(device_argument("net_memif0,id=0,socket=a", "sock"), "");
+}
+
+TEST(DpdkChoice, PortsAreDealtOutByLocalRank) {
+  const std::string list = " 0000:3b:02.1 ; net_memif0,role=client;";
+  EXPECT_EQ(choose_dpdk_port(list, 0, "somebody").port, "0000:3b:02.1");
+  const DpdkChoice second = choose_dpdk_port(list, 1, "somebody");
+  EXPECT_EQ(second.port, "net_memif0,role=client");
+  EXPECT_EQ(second.reason, "the port of process 1 of its node (somebody)");
+  const DpdkChoice third = choose_dpdk_port(list, 2, "somebody");
+  EXPECT_EQ(third.port, "");
+  EXPECT_EQ(third.reason,
+            "PTL_DPDK_PORTS lists 2 ports, counted from 0, and this is process 2 of its node (somebody)");
+  EXPECT_EQ(why_not_dpdk(third), third.reason);
+  EXPECT_EQ(why_not_dpdk(choose_dpdk_port(" ; ", 0, "somebody")), no_dpdk_ports);
+}
+
+}  // namespace
+}  // namespace lintel
