@@ -217,6 +217,9 @@ void CountingEvent::run_batch() noexcept {
 }
 
 TriggeredOperation* CountingEvent::take_all() noexcept {
+  // Whoever saw the value may rely on all that it reached being executed, although the thread that
+  // moved the counter may not have come to that yet (spec 3.16).
+  fire(success_.load(std::memory_order_seq_cst), generation.load(std::memory_order_relaxed));
   Chain waiting;
   lock_.lock();
   while (TriggeredOperation* operation = queue_.pop_reached(TriggerQueue::no_threshold))

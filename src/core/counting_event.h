@@ -57,9 +57,13 @@ class alignas(128) CountingEvent {
     failure_.fetch_add(n, std::memory_order_seq_cst);
     gate_->notify();
   }
-  // PtlCTSet; may lower the counter. Triggers as add_success() does.
+  // PtlCTSet; may lower the counter. Triggers as add_success() does, and what the old value reached
+  // is not lost either.
   void set(ptl_ct_event_t value) noexcept {
     const uint32_t use = generation.load(std::memory_order_relaxed);
+    const uint64_t old = success_.load(std::memory_order_seq_cst);
+    if (reaches_threshold(old)) [[unlikely]]
+      fire(old, use);
     failure_.store(value.failure, std::memory_order_release);
     success_.store(value.success, std::memory_order_seq_cst);
     gate_->notify();

@@ -83,12 +83,15 @@ class PhysicalInterface final : public MessageSink {
     note_in_process_send();
     kick();
   }
-  // One round of polling if nobody else polls, for calls that look and do not wait.
+  // One round of polling if nobody else polls, for calls that look and do not wait. A caller that
+  // asks again and again in vain is in fact waiting, and lets others have the processor.
   void poll_in_passing() noexcept {
     if (!progress_by_callers_ || !try_acquire_token()) return;
     note_application_poll();
-    poll_once();
+    passes_in_vain_ = poll_once() == 0 ? passes_in_vain_ + 1 : 0;
+    const uint32_t passes = passes_in_vain_;
     release_token();
+    if (passes % passes_between_rests == 0 && passes != 0) [[unlikely]] rest_between_passes(passes);
   }
   // Waits until ready() is true; ready() is called often and may consume. False: the deadline
   // (now_ns() based, UINT64_MAX for none) passed, or PtlAbort was called. Defined in wait.h.
@@ -181,6 +184,7 @@ class PhysicalInterface final : public MessageSink {
   }
   void lock_exclusively() noexcept;
   void unlock_exclusively() noexcept;
+  void rest_between_passes(uint32_t passes_in_vain) noexcept;
 
   uint32_t number_ = 0;
   ProcessId id_{};
@@ -211,6 +215,10 @@ class PhysicalInterface final : public MessageSink {
   uint64_t next_peer_check_ns_ = 0;  // token held
   static constexpr uint32_t polls_between_clock_looks = 4096;
   uint32_t polls_since_clock_ = 0;   // token held
+  static constexpr uint32_t passes_between_rests = 8;
+  uint32_t passes_in_vain_ = 0;           // token held: by calls that do not wait, without a message
+  std::atomic<uint64_t> last_rest_ns_{0};
+  std::atomic<uint64_t> in_vain_since_ns_{0};
   Transfer* active_transfers_ = nullptr;  // token held
   TransferBatch batch_;                   // token held
   Transport* polled_transport_ = nullptr;  // token held: whose poll() is running

@@ -29,7 +29,44 @@ constexpr uint64_t yield_after_ns = 3'000;
 constexpr uint64_t slow_yield_ns = 3'000;
 constexpr uint64_t spin_when_crowded_ns = 1'500;
 
+// Calls that look and do not wait follow each other this closely when the caller does nothing else.
+constexpr uint64_t idle_pass_ns = 5'000;
+constexpr uint32_t passes_between_yields = 32;
+
+void yield_if_crowded() noexcept {
+  const uint64_t before = now_ns();
+  sched_yield();
+  const uint64_t after = now_ns();
+  if (after - before > hog_yield_ns) {
+    no_yield_before_ns.store(after + no_yield_ns, std::memory_order_relaxed);
+    crowding.store(0, std::memory_order_relaxed);
+    return;
+  }
+  const bool slow = after - before > slow_yield_ns;
+  const int level = crowding.load(std::memory_order_relaxed);
+  if (slow && level < crowding_limit) crowding.store(level + 4, std::memory_order_relaxed);
+  if (!slow && level > 0) crowding.store(level - 1, std::memory_order_relaxed);
+}
+
 }  // namespace
+
+// Programs that look for events in a loop of their own, as MPI libraries do, would otherwise keep the
+// processor until their time slice ends, and with it the peer that they wait for.
+void PhysicalInterface::rest_between_passes(uint32_t passes_in_vain) noexcept {
+  const uint64_t now = now_ns();
+  const uint64_t last = last_rest_ns_.exchange(now, std::memory_order_relaxed);
+  if (passes_in_vain == passes_between_rests || now - last > passes_between_rests * idle_pass_ns) {
+    in_vain_since_ns_.store(now, std::memory_order_relaxed);  // or something was done in between
+    return;
+  }
+  if (now < no_yield_before_ns.load(std::memory_order_relaxed)) return;
+  const bool crowded = crowding.load(std::memory_order_relaxed) > 0;
+  if (!crowded && (passes_in_vain % passes_between_yields != 0 ||
+                   now - in_vain_since_ns_.load(std::memory_order_relaxed) < yield_after_ns))
+    return;
+  yield_if_crowded();
+  last_rest_ns_.store(now_ns(), std::memory_order_relaxed);
+}
 
 void Waiter::try_token() noexcept {
   if (!interface_.progress_by_callers_) return;
@@ -66,21 +103,6 @@ void Waiter::step_aside() noexcept {
   }
   while (interface_.exclusive_requests_.load(std::memory_order_acquire) != 0) sched_yield();
   if (held) try_token();
-}
-
-void Waiter::yield_if_crowded() noexcept {
-  const uint64_t before = now_ns();
-  sched_yield();
-  const uint64_t after = now_ns();
-  if (after - before > hog_yield_ns) {
-    no_yield_before_ns.store(after + no_yield_ns, std::memory_order_relaxed);
-    crowding.store(0, std::memory_order_relaxed);
-    return;
-  }
-  const bool slow = after - before > slow_yield_ns;
-  const int level = crowding.load(std::memory_order_relaxed);
-  if (slow && level < crowding_limit) crowding.store(level + 4, std::memory_order_relaxed);
-  if (!slow && level > 0) crowding.store(level - 1, std::memory_order_relaxed);
 }
 
 Waiter::Pause Waiter::pause(Condition ready) noexcept {

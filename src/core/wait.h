@@ -50,7 +50,6 @@ class Waiter {
   void try_token() noexcept;
   void leave() noexcept;
   void step_aside() noexcept;
-  void yield_if_crowded() noexcept;
   void sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept;
   void sleep_as_bystander(Condition ready, int64_t timeout_ns) noexcept;
 

@@ -30,8 +30,7 @@ struct alignas(16) FrameBuffer {
 
   [[nodiscard]] std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 };
-static_assert(sizeof(FrameBuffer) == 64 &&
-              offsetof(FrameBuffer, link_header) + PacketLink::headroom == sizeof(FrameBuffer));
+static_assert(offsetof(FrameBuffer, link_header) + PacketLink::headroom == sizeof(FrameBuffer));
 
 class FramePool {
  public:

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include <atomic>
 #include <cerrno>
@@ -58,6 +59,8 @@ volatile int last_system_call = -1;
 
 void on_system_call(int, siginfo_t* info, void*) {
   dispatch = SYSCALL_DISPATCH_FILTER_ALLOW;
+  // Who has looked in vain for long gives the processor away; no message is moved by that.
+  if (info->si_syscall == SYS_sched_yield) return;
   system_calls = system_calls + 1;
   last_system_call = info->si_syscall;
 }

@@ -63,6 +63,7 @@ bool leaks_memory() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   area.pids[index].store(getpid());
+  wait_deadline = std::max(wait_deadline, options.deadline * 3 / 5);
   for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);
 
   Rank rank(area, index, count);

@@ -62,6 +62,45 @@ TEST(CountingEventThreadsTest, OperationsRunOnceAndInOrder) {
   for (uint64_t i = 0; i < total; ++i) ASSERT_EQ(notes.order[i], &operations[i]);
 }
 
+// A thread that waited for a count frees the counter before the thread that moved it has come to what
+// that triggers.
+TEST(CountingEventThreadsTest, WhatAWaiterSawIsExecutedThoughTheCounterIsFreed) {
+  // Beside other programs each hand-over may take a time slice.
+  constexpr uint64_t rounds = 300;
+  WaitGate gate;
+  Notes notes;
+  CountingEvent counter;
+  counter.generation.store(1);
+  std::atomic<uint64_t> round{0};
+  std::thread mover([&] {
+    for (uint64_t i = 1; i <= rounds; ++i) {
+      while (round.load() != i) std::this_thread::yield();
+      counter.add_success(1);
+      while (round.load() == i) std::this_thread::yield();
+    }
+  });
+  uint64_t discarded = 0;
+  for (uint64_t i = 1; i <= rounds; ++i) {
+    counter.open(&gate, &notes);
+    std::vector<TriggeredOperation> operations(3);
+    for (TriggeredOperation& operation : operations) {
+      operation.threshold = 1;
+      counter.attach(operation);
+    }
+    round.store(i);
+    while (counter.get().success == 0) {
+    }
+    counter.generation.fetch_add(1);
+    counter.cancel_all([&](TriggeredOperation&) { ++discarded; });
+    EXPECT_EQ(notes.executed.load(), 3 * i);
+    round.store(UINT64_MAX);
+    if (i == rounds) break;
+    counter.generation.fetch_add(1);
+  }
+  mover.join();
+  EXPECT_EQ(discarded, 0);
+}
+
 // A set fired for a lower threshold must not take effect after one for a higher threshold.
 TEST(CountingEventThreadsTest, TriggeredSetsTakeEffectInOrder) {
   WaitGate gate;

@@ -1,0 +1,77 @@
+// Many ranks flood one that computes and calls nothing: more messages than its queues and buffers
+// hold. Not one may be lost, and the messages of each sender stay in order.
+//
+// Usage: flood expected|unexpected <messages of each sender> <bytes of a message>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "support.h"
+
+using namespace mpi_test;
+
+namespace {
+
+std::uint64_t seed(int sender, int i) { return static_cast<std::uint64_t>(sender) * 1000003 + static_cast<std::uint64_t>(i); }
+
+void send_all(int count, std::size_t length) {
+  const int at_once = 256;
+  std::vector<Buffer> out(static_cast<std::size_t>(at_once), Buffer(length));
+  std::vector<MPI_Request> requests(static_cast<std::size_t>(at_once), MPI_REQUEST_NULL);
+  for (int i = 0; i < count; ++i) {
+    const auto k = static_cast<std::size_t>(i % at_once);
+    MPI_Wait(&requests[k], MPI_STATUS_IGNORE);
+    out[k].fill_with(seed(rank, i));
+    MPI_Isend(out[k].data(), static_cast<int>(length), MPI_BYTE, 0, 1, MPI_COMM_WORLD, &requests[k]);
+  }
+  MPI_Waitall(at_once, requests.data(), MPI_STATUSES_IGNORE);
+}
+
+// The receives are there before the flood comes: their completions overrun the event queue.
+void receive_expected(int count, std::size_t length) {
+  const auto senders = static_cast<std::size_t>(ranks - 1);
+  std::vector<Buffer> in(senders * static_cast<std::size_t>(count), Buffer(length));
+  std::vector<MPI_Request> requests(in.size());
+  for (std::size_t k = 0; k < in.size(); ++k)
+    MPI_Irecv(in[k].data(), static_cast<int>(length), MPI_BYTE, static_cast<int>(k % senders) + 1, 1,
+              MPI_COMM_WORLD, &requests[k]);
+  barrier();
+  usleep(200'000);  // computing: no call, no progress by the application
+  MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+  for (std::size_t k = 0; k < in.size(); ++k)
+    in[k].verify_received(length, seed(static_cast<int>(k % senders) + 1, static_cast<int>(k / senders)), "expected");
+}
+
+// They come after it: the flood overruns the buffers for unexpected messages.
+void receive_unexpected(int count, std::size_t length) {
+  barrier();
+  usleep(200'000);
+  std::vector<int> next(static_cast<std::size_t>(ranks), 0);
+  Buffer in(length);
+  for (int i = 0; i < count * (ranks - 1); ++i) {
+    MPI_Status status;
+    in.clear();
+    MPI_Recv(in.data(), static_cast<int>(length), MPI_BYTE, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &status);
+    require_status(status, status.MPI_SOURCE, 1, length, "unexpected");
+    in.verify_received(length, seed(status.MPI_SOURCE, next[static_cast<std::size_t>(status.MPI_SOURCE)]++), "unexpected");
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Job job(&argc, &argv, "flood");
+  require(argc == 4 && ranks > 1, "usage: flood expected|unexpected <messages> <bytes>, on two ranks or more");
+  const int count = std::atoi(argv[2]);
+  const auto length = static_cast<std::size_t>(std::atol(argv[3]));
+  if (rank != 0) {
+    barrier();
+    send_all(count, length);
+  } else if (std::strcmp(argv[1], "expected") == 0) {
+    receive_expected(count, length);
+  } else {
+    receive_unexpected(count, length);
+  }
+  barrier();
+  return 0;
+}

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Open MPI, unmodified, over the library: the MPI programs of tests/clients/mpi through the four Portals
+components of Open MPI, over shared memory and over UDP.
+
+Usage: run_client_test.py --list
+       run_client_test.py <build directory> <directory for what is built here> <case>
+
+The case `prepare` installs the library, builds the components and the programs; the others need it.
+SPDX-License-Identifier: BSD-3-Clause
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "jobs"))
+import support  # noqa: E402 (beside the tests of jobs)
+from support import check, skip, start, finish  # noqa: E402
+
+LONG = bool(os.environ.get("LINTEL_TEST_LONG"))
+DEADLINE_S = 1800 if LONG else 100
+
+# The components that carry a job. What the BTL needs beyond choosing it: it loses what is longer than its
+# eager limit, and what arrives when its blocks are full (docs/clients.md).
+MTL = ["--mca", "pml", "cm", "--mca", "mtl", "portals4"]
+CLIENTS = {
+    "mtl": [*MTL, "--mca", "osc", "pt2pt", "--mca", "coll", "^portals4"],
+    "logical": [*MTL, "--mca", "mtl_portals4_use_logical", "1", "--mca", "osc", "pt2pt", "--mca", "coll", "^portals4"],
+    "btl": ["--mca", "pml", "ob1", "--mca", "btl", "portals4,self", "--mca", "osc", "pt2pt", "--mca", "coll", "^portals4",
+            "--mca", "btl_portals4_max_send_size", "32768", "--mca", "btl_portals4_recv_md_num", "64"],
+    "osc": [*MTL, "--mca", "osc", "portals4", "--mca", "coll", "^portals4"],
+    "coll": [*MTL, "--mca", "osc", "pt2pt", "--mca", "coll_portals4_priority", "100"],
+}
+# The longest message that these can truncate: beyond it Open MPI itself waits for ever (mtl) or writes past
+# the buffer (ob1), see docs/clients.md.
+LONGEST_TRUNCATED = {"mtl": 2048, "logical": 2048, "btl": 30000}
+
+
+def cases():
+    """Name of the case: its client, transport, and runs of (ranks, program, argument...)."""
+    found = {}
+    for transport in ("shm", "udp"):
+        for client in ("mtl", "logical", "btl"):
+            truncated = LONGEST_TRUNCATED[client]
+            # Open MPI's BTL self does not tell a truncation.
+            sizes = (2, 4) if client == "btl" else (1, 2, 4)
+            found[f"{client}_point_to_point_{transport}"] = (
+                client, transport, [(ranks, "point_to_point", truncated) for ranks in sizes])
+            found[f"{client}_unexpected_{transport}"] = (
+                client, transport, [(2, "unexpected"), (4, "unexpected")])
+            found[f"{client}_collectives_{transport}"] = (
+                client, transport, [(2, "collectives"), (8 if LONG or client == "btl" else 4, "collectives")])
+        for client in ("mtl", "logical"):
+            found[f"{client}_threads_{transport}"] = (
+                client, transport, [(1, "threads"), (2, "threads"), (3, "threads")])
+        found[f"osc_onesided_{transport}"] = (
+            "osc", transport, [(2, "onesided"), (4, "onesided"), (8, "onesided")])
+        found[f"coll_collectives_{transport}"] = (
+            "coll", transport, [(2, "collectives"), (5, "collectives")])
+        found[f"mtl_flood_expected_{transport}"] = (
+            "mtl", transport, [(2, "flood", "expected", 3000, 100), (4, "flood", "expected", 1000, 100)])
+    found["mtl_flood_unexpected_shm"] = ("mtl", "shm", [(2, "flood", "unexpected", 40000, 2000)])
+    return found
+
+
+CASES = cases()
+
+
+class Work:
+    """What `prepare` leaves for the other cases."""
+
+    def __init__(self, build, directory):
+        self.build = pathlib.Path(build)
+        self.directory = pathlib.Path(directory)
+        self.prefix = self.directory / "prefix"
+        self.openmpi = self.directory / "openmpi"
+        self.components = self.openmpi / "components"
+        self.programs = self.directory / "programs"
+        self.unavailable = self.openmpi / "unavailable"
+
+    def require(self):
+        if self.unavailable.exists():
+            skip(self.unavailable.read_text().removeprefix("SKIPPED: ").strip())
+        check(self.components.exists(), "the case prepare has not been run")
+
+
+def call(command, **options):
+    """Runs a step of the preparation; its output is shown if it fails."""
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          **options)
+    if done.returncode not in (0, support.SKIP):
+        print(done.stdout)
+        sys.exit(f"FAILED: {command} exited with {done.returncode}")
+    return done
+
+
+def build_programs(work):
+    work.programs.mkdir(parents=True, exist_ok=True)
+    support_h = HERE / "mpi" / "support.h"
+    for source in sorted((HERE / "mpi").glob("*.cc")):
+        program = work.programs / source.stem
+        newest = max(source.stat().st_mtime, support_h.stat().st_mtime)
+        if program.exists() and program.stat().st_mtime > newest:
+            continue
+        print("-- compiling", source.name)
+        call(["mpicxx", "-std=c++20", "-O2", "-pthread", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-DOMPI_SKIP_MPICXX",
+              source, "-o", program])
+
+
+def prepare(work):
+    work.openmpi.mkdir(parents=True, exist_ok=True)
+    call(["cmake", "--install", work.build, "--prefix", work.prefix])
+    built = call([HERE / "openmpi" / "build", work.prefix, work.openmpi])
+    print(built.stdout)
+    if built.returncode == support.SKIP:
+        sys.exit(support.SKIP)
+    build_programs(work)
+
+
+def mpirun(work, client, transport, ranks, program, *arguments, options=()):
+    """Runs one program to its end; returns what it printed."""
+    system = call(["ompi_info", "--parsable", "--path", "pkglibdir"]).stdout.strip().rsplit(":", 1)[-1]
+    environment = {
+        "OMPI_MCA_mca_base_component_path": f"{work.components}:{system}",
+        "PTL_TRANSPORT": "local," + transport,
+    }
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", ranks, *CLIENTS[client], *options,
+               work.programs / program, *arguments]
+    return finish(start(command, environment), deadline_s=DEADLINE_S)
+
+
+def run_case(work, client, transport, runs):
+    for ranks, program, *arguments in runs:
+        options = ["--mca", "mtl_base_verbose", "1"] if program == "flood" else []
+        output, error = mpirun(work, client, transport, ranks, program, *arguments, options=options)
+        found = re.search(rf"^{program}: .*$", output, re.MULTILINE)
+        check(found, f"{program} printed: {output}{error}")
+        print(f"{ranks} ranks, {client} over {transport}: {found.group(0)}")
+        check(f"checks on {ranks} ranks" in found.group(0), output)
+        if program == "flood":
+            check("Entering flowctl_start_recover" in error, "the flood did not set off flow control: " + error[-2000:])
+
+
+def main():
+    if sys.argv[1:] == ["--list"]:
+        print("\n".join(["prepare", *CASES]))
+        return
+    if len(sys.argv) != 4 or sys.argv[3] not in ("prepare", *CASES):
+        sys.exit(__doc__)
+    # Neither a job that the tests run in nor the settings of who runs them are any business of theirs.
+    for name in list(os.environ):
+        if name.startswith(("PTL_", "PMIX_", "PMI_", "OMPI_", "SLURM_")):
+            del os.environ[name]
+    work = Work(sys.argv[1], sys.argv[2])
+    if sys.argv[3] == "prepare":
+        prepare(work)
+        return
+    work.require()
+    run_case(work, *CASES[sys.argv[3]])
+
+
+if __name__ == "__main__":
+    main()
