@@ -15,8 +15,6 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   }
   InboundFrame frames[receive_burst];
   const unsigned count = link_->receive(frames, std::min(budget, receive_burst));
-  // Timers are not as precise as to be looked at every time.
-  if (count == 0 && ++empty_polls_ % empty_polls_between_clock_looks != 0) return 0;
   const uint64_t now = settings_.clock();
   handed_up_ = 0;
   if (count != 0) {

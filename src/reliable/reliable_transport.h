@@ -216,9 +216,6 @@ class ReliableTransport final : public Transport {
   bool watches() const noexcept { return watch_.running(); }
   void take_unreachable_hints(uint64_t now) noexcept;
 
-  static constexpr unsigned empty_polls_between_clock_looks = 8;
-  unsigned empty_polls_ = 0;  // poll token
-
   std::unique_ptr<PacketLink> link_;
   bool sends_from_anywhere_;
   ReliableSettings settings_;
