@@ -23,7 +23,7 @@ namespace {
 // A burst that was received and not given back, frames in the making, and what threads keep for
 // themselves.
 constexpr unsigned buffers_beyond_ring = 512;
-constexpr unsigned buffers_per_thread = 32;
+constexpr unsigned buffers_per_thread = 64;
 
 std::string with_complaint(std::string text) {
   if (const std::string why = last_eal_complaint(); !why.empty())

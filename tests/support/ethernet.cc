@@ -21,6 +21,9 @@ constexpr const char* packet_ring = ",qdisc_bypass=1,blocksz=36864,framesz=9216,
 std::array<pid_t, 2> cable_ends{};
 std::array<pid_t, 3> switched{};  // two hosts and the switch
 constexpr int ports_of_host = 2;
+// The driver af_packet makes a number of process and interface index that must be unique in a
+// namespace; processes follow one another.
+constexpr int far_apart = 16384;
 
 void must_run(const std::string& command) {
   if (!run_command(command)) throw std::runtime_error("failed: " + command);
@@ -83,9 +86,10 @@ void make_switch() {
   for (int index = 0; index < 2 * ports_of_host; ++index) {
     const std::string number = std::to_string(index);
     const pid_t host = host_of(index, Ethernet::hosts);
-    must_run(in_switch + "ip link add socket" + number + " mtu 9000 master switch type veth peer name port" +
-             number + " mtu 9000 netns " + std::to_string(host));
-    must_run(in_switch + "ip link set socket" + number + " up");
+    must_run(within(host) + "ip link add port" + number + " mtu 9000 index " +
+             std::to_string(far_apart * (index % ports_of_host + 1)) + " type veth peer name socket" + number +
+             " mtu 9000 netns " + std::to_string(switched[2]));
+    must_run(in_switch + "ip link set socket" + number + " master switch up");
     must_run(within(host) + "ip link set port" + number + " up");
   }
 }
