@@ -1,7 +1,7 @@
 // perf_dpdk_floor: what bare Ethernet ports allow through DPDK, as JSON on standard output.
 //
 //   * a ping-pong of frames of 64 bytes, one way, the median;
-//   * a windowed stream of frames of one size: at most 64 on the way, every 16th answered.
+//   * a windowed stream of frames of one size: at most 256 on the way, every 32nd answered.
 //
 // Usage: perf_dpdk_floor --cpus A,B --ports 'DEVICE;DEVICE' --frame BYTES. Two processes, pinned to
 // two cores, each with the port that PTL_DPDK_PORTS would give it. It links nothing of the library: it
@@ -30,8 +30,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr unsigned burst = 32;
-constexpr unsigned window = 64;
-constexpr unsigned answered = 16;
+constexpr unsigned window = 256;
+constexpr unsigned answered = 32;
 constexpr size_t short_frame = 64;
 constexpr auto test_time = std::chrono::milliseconds(150);
 constexpr auto link_time = std::chrono::seconds(5);
