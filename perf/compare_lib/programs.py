@@ -21,6 +21,18 @@ OVER_UDP = {"PTL_TRANSPORT": "udp", "PTL_UDP_INTERFACE": "lo"}
 UDP_SEGMENT_BYTES = 32448
 
 
+# Ethernets of two ports for two processes of this machine; what both Lintel and the bare ports use.
+MEMIF = ";".join(f"net_memif0,role={role},socket=lintel-compare,id=0,bsize=9216,rsize=10" for role in ("server", "client"))
+VETH = ("lintel-cmp0", "lintel-cmp1")
+AF_PACKET = ";".join(f"net_af_packet0,iface={name},qdisc_bypass=1,blocksz=36864,framesz=9216,framecnt=512"
+                     for name in VETH)
+ETHERNET_FRAME_BYTES = 9014
+
+
+def over_dpdk(ports):
+    return {"PTL_TRANSPORT": "dpdk", "PTL_DPDK_PORTS": ports}
+
+
 def iterations_for(size_bytes, most, total_bytes, least=300):
     """So many messages of this size that a run is neither a second long nor too short to count."""
     return max(least, min(most, total_bytes // max(size_bytes, 1)))
@@ -49,6 +61,32 @@ class UdpFloor:
     def measure(self):
         """one_way_waiting_ns, one_way_asking_ns (medians), stream_gib_per_s"""
         return json.loads(commands.run(self._command))
+
+
+class Veth:
+    """A cable between two network interfaces of this machine, while it is needed. Needs root."""
+
+    def __enter__(self):
+        # The driver of DPDK wants interfaces whose numbers differ in their upper halves.
+        commands.run(["ip", "link", "add", VETH[0], "index", "16384", "mtu", "9000", "type", "veth", "peer", "name",
+                      VETH[1], "mtu", "9000"])
+        for name in VETH:
+            commands.run(["ip", "link", "set", name, "up"])
+        return self
+
+    def __exit__(self, *_):
+        commands.run(["ip", "link", "del", VETH[0]])
+
+
+class DpdkFloor:
+    """Bare Ethernet ports."""
+
+    def __init__(self, program, cpus):
+        self._command = [program, "--cpus", f"{cpus[0]},{cpus[1]}", "--frame", str(ETHERNET_FRAME_BYTES)]
+
+    def measure(self, ports):
+        """one_way_ns (median), stream_gib_per_s"""
+        return json.loads(commands.run([*self._command, "--ports", ports]))
 
 
 class Lintel:

@@ -6,7 +6,7 @@ Nothing here knows a result; only the bounds are written down.
 
 from dataclasses import dataclass, field
 
-from .programs import OVER_UDP
+from .programs import AF_PACKET, MEMIF, OVER_UDP, Veth, over_dpdk
 from .rounds import Summary, alternate, ratios
 
 KIB = 1024
@@ -178,6 +178,45 @@ def udp_rows(lintel, ucx, floor, rounds, progress):
                 ratios(stream, bandwidth), {"UCX tcp GiB/s": bandwidth}),
         ]
     return rows
+
+
+def ethernet_rows(lintel, floor, rounds, progress):
+    """Ethernet ports through DPDK beside the bare ports, which do nothing but move frames."""
+    with Veth():
+        rows = _ethernet_rows_of(lintel, floor, rounds, progress, "net_af_packet over veth", AF_PACKET)
+    return rows + _ethernet_rows_of(lintel, floor, rounds, progress, "net_memif", MEMIF)
+
+
+def _ethernet_rows_of(lintel, floor, rounds, progress, name, ports):
+    over = lintel.with_environment(over_dpdk(ports))
+    losing = lintel.with_environment({**over_dpdk(ports), "PTL_FAULTS": "drop=0.01,seed=1"})
+    values = alternate(
+        {
+            f"bare {name}": lambda: floor.measure(ports),
+            f"Lintel put over {name}": lambda: over.median_put_latency_ns(8),
+            f"Lintel 1 MiB over {name}": lambda: over.put_bandwidth(MIB),
+            f"Lintel 1 MiB over {name}, losses": lambda: losing.put_bandwidth(MIB),
+        },
+        rounds,
+        progress,
+    )
+    bare, put, stream, lossy = values.values()
+    one_way = [run["one_way_ns"] for run in bare]
+    plain = [run["stream_gib_per_s"] for run in bare]
+    if ports == MEMIF:
+        latency = Row(f"{name}, 8-byte put, half round trip", "us above the bare port", Target(0.4, 0.15),
+                      [(ours - theirs) / 1e3 for ours, theirs in zip(put, one_way)],
+                      {"Lintel ns": put, "bare ns": one_way})
+    else:
+        latency = Row(f"{name}, 8-byte put, half round trip", "x bare port", Target(1.5, 1.15),
+                      ratios(put, one_way), {"Lintel ns": put, "bare ns": one_way})
+    return [
+        latency,
+        Row(f"{name}, 1 MiB stream, 9000-byte frames", "x bare windowed stream", Target(0.7, 0.9, upwards=True),
+            ratios(stream, plain), {"Lintel GiB/s": stream, "bare GiB/s": plain}),
+        Row(f"{name}, 1 MiB stream with 1 % loss", "x without", Target(0.6, 0.9, upwards=True),
+            ratios(lossy, stream), {"with losses GiB/s": lossy}),
+    ]
 
 
 def alone_rows(lintel, rounds, progress):

@@ -61,20 +61,21 @@ DeviceLimits limits_of_device(const std::string& device) {
   if (is_driver(device, "net_memif")) {
     // A longer frame takes several buffers, which the driver gets wrong.
     const uint32_t log2_ring = number_argument(device, "rsize", 10);
-    return {true, number_argument(device, "bsize", 2048), 1u << std::min(log2_ring, 14u)};
+    const uint32_t slot = number_argument(device, "bsize", 2048);
+    return {true, slot, 1u << std::min(log2_ring, 14u), slot};
   }
   if (is_driver(device, "net_af_packet")) {
     // A slot of the ring also holds the kernel's record of the frame.
     constexpr uint32_t record_bytes = 96;
     const uint32_t slot = number_argument(device, "framesz", 2048);
     return with_interface({true, slot - std::min(slot, record_bytes),
-                           number_argument(device, "framecnt", 512)},
+                           number_argument(device, "framecnt", 512), slot},
                           device);
   }
   if (is_driver(device, "net_af_xdp"))
-    return with_interface({true, 3314, 1024}, device);
+    return with_interface({true, 3314, 1024, 3314}, device);
   if (is_driver(device, "net_virtio_user") || is_driver(device, "net_vhost"))
-    return {true, 9216, number_argument(device, "queue_size", 256)};
+    return {true, 9216, number_argument(device, "queue_size", 256), 9216};
   return {};
 }
 

@@ -11,6 +11,7 @@ struct DeviceLimits {
   bool known = false;        // otherwise the device says it itself
   uint32_t frame_bytes = 0;  // of the longest Ethernet frame, without its checksum
   uint32_t ring_frames = 0;
+  uint32_t slot_bytes = 0;  // that a buffer must hold, whatever is really sent
 };
 
 // `device` is the device with its arguments, as in PTL_DPDK_PORTS.

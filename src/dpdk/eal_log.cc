@@ -29,7 +29,8 @@ ssize_t write_lines(void*, const char* text, size_t bytes) {
     const bool is_complaint = level <= static_cast<int>(RTE_LOG_ERR);
     if (is_complaint) {
       const std::lock_guard guard(mutex);
-      complaint = line;
+      // Of what is tried the first complaint says most.
+      if (quiet.load(std::memory_order_relaxed) == 0 || complaint.empty()) complaint = line;
     }
     const bool shown = is_complaint && quiet.load(std::memory_order_relaxed) == 0;
     log_message(shown ? LogLevel::info : LogLevel::debug, "dpdk: %.*s",
@@ -57,7 +58,11 @@ std::string last_eal_complaint() {
   return complaint;
 }
 
-QuietEalLog::QuietEalLog() noexcept { quiet.fetch_add(1, std::memory_order_relaxed); }
+QuietEalLog::QuietEalLog() noexcept {
+  if (quiet.fetch_add(1, std::memory_order_relaxed) != 0) return;
+  const std::lock_guard guard(mutex);
+  complaint.clear();
+}
 QuietEalLog::~QuietEalLog() { quiet.fetch_sub(1, std::memory_order_relaxed); }
 
 }  // namespace lintel

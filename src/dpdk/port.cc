@@ -23,7 +23,7 @@ namespace {
 // A burst that was received and not given back, frames in the making, and what threads keep for
 // themselves.
 constexpr unsigned buffers_beyond_ring = 512;
-constexpr unsigned buffers_per_thread = 32;
+constexpr unsigned buffers_per_thread = 64;
 
 std::string with_complaint(std::string text) {
   if (const std::string why = last_eal_complaint(); !why.empty())
@@ -119,7 +119,8 @@ bool Port::settle_sizes(const PortSettings& settings, std::string& reason) {
                             : std::max<uint32_t>(info.max_mtu, present);
   const uint32_t wanted = settings.mtu != 0 ? settings.mtu : limits.known ? most : present;
   mtu_ = std::min({wanted, most, longest_ethernet_body + ethernet_payload_overhead});
-  frame_bytes_ = mtu_ + ethernet_header_bytes;
+  // Hardware may add a VLAN tag and the checksum.
+  buffer_bytes_ = std::max(mtu_ + ethernet_header_bytes + 8, limits.slot_bytes);
   if (mtu_ < PacketLink::least_mtu + ethernet_payload_overhead) {
     reason = "frames of the port " + name_ + " carry " + std::to_string(mtu_) +
              " bytes, which is too little";
@@ -134,7 +135,7 @@ bool Port::settle_sizes(const PortSettings& settings, std::string& reason) {
 
 bool Port::make_pools(std::string& reason) {
   // Some devices want whole KiB.
-  const uint32_t room = RTE_PKTMBUF_HEADROOM + std::max(2048u, (frame_bytes_ + 8 + 1023) & ~1023u);
+  const uint32_t room = RTE_PKTMBUF_HEADROOM + std::max(2048u, (buffer_bytes_ + 1023) & ~1023u);
   const unsigned count = ring_frames_ + buffers_beyond_ring;
   const auto make = [&](const char* kind) {
     const std::string name = std::string("lintel-").append(kind).append(std::to_string(id_));

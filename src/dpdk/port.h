@@ -73,7 +73,7 @@ class Port {
   rte_device* device_ = nullptr;
   MacAddress mac_{};
   uint32_t mtu_ = 0;
-  uint32_t frame_bytes_ = 0;     // of the longest Ethernet frame, without its checksum
+  uint32_t buffer_bytes_ = 0;
   uint32_t ring_frames_ = 0;
   bool states_limits_ = true;    // the driver says the truth about its frames
   bool hardware_ = false;

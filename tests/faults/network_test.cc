@@ -1,4 +1,5 @@
-// Networks that misbehave, and what comes from strangers: UDP between processes, shared memory off.
+// Networks that misbehave, and what comes from strangers: UDP or Ethernet between processes, shared
+// memory off.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <portals4_ext.h>
@@ -6,11 +7,13 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <optional>
 #include <random>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "support/ethernet.h"
 #include "support/interface.h"
 #include "support/memory.h"
 #include "support/objects.h"
@@ -29,6 +32,30 @@ RunOptions over_udp(std::vector<std::pair<std::string, std::string>> more = {},
   return {.environment = std::move(more), .deadline = deadline};
 }
 
+// Over UDP, or over an Ethernet.
+class Network : public testing::TestWithParam<std::optional<Ethernet>> {
+ protected:
+  void run(int count, RunOptions options, const std::function<void(Rank&)>& body) {
+    const std::optional<Ethernet> ethernet = GetParam();
+    if (ethernet) {
+      if (const std::string why = why_no_ethernet(*ethernet); !why.empty()) GTEST_SKIP() << why;
+      prepare_ethernet(*ethernet);
+    }
+    run_ranks(count, options, [&](Rank& rank) {
+      if (ethernet) join_ethernet(rank.index(), *ethernet);
+      body(rank);
+    });
+  }
+};
+
+std::string network_name(const testing::TestParamInfo<std::optional<Ethernet>>& info) {
+  return !info.param ? "udp" : *info.param == Ethernet::memif ? "dpdk_memif" : "dpdk_af_packet";
+}
+INSTANTIATE_TEST_SUITE_P(Networks, Network,
+                         testing::Values(std::nullopt, std::optional(Ethernet::memif),
+                                         std::optional(Ethernet::af_packet)),
+                         network_name);
+
 void accept_puts(const Interface& interface, std::span<std::byte> memory, ptl_handle_eq_t events,
                  unsigned options = 0) {
   ptl_pt_index_t index = 0;
@@ -41,11 +68,12 @@ void accept_puts(const Interface& interface, std::span<std::byte> memory, ptl_ha
 
 // Every byte of every message, of all sizes, through a network that loses one frame in ten.
 // spec 3.15.2
-TEST(Network, AStreamOfRandomSizesSurvivesTheLossOfATenth) {
+TEST_P(Network, AStreamOfRandomSizesSurvivesTheLossOfATenth) {
   const uint64_t count = long_tests() ? 100'000 : 5'000;
-  const RunOptions run = over_udp({{"PTL_FAULTS", "drop=0.1,seed=3"}, {"PTL_UDP_FRAME_BYTES", "1472"}},
-                                  long_tests() ? Milliseconds{900'000} : 4 * test_deadline);
-  run_ranks(2, run, [&](Rank& rank) {
+  const RunOptions options =
+      over_udp({{"PTL_FAULTS", "drop=0.1,seed=3"}, {"PTL_UDP_FRAME_BYTES", "1472"}, {"PTL_DPDK_MTU", "1500"}},
+               long_tests() ? Milliseconds{900'000} : 4 * test_deadline);
+  run(2, options, [&](Rank& rank) {
     constexpr std::size_t largest = 100'000;
     constexpr std::size_t places = 16;  // messages under way at once
     const Interface interface(rank, matching_physical);
@@ -124,7 +152,7 @@ class Stranger {
 
 // Two talk; a third one floods the port of one of them with noise, some of which looks like frames.
 // spec 3.3.7
-TEST(Network, AFloodOfNonsenseAtAnOpenPortIsCountedAndDoesNoHarm) {
+TEST(UdpNetwork, AFloodOfNonsenseAtAnOpenPortIsCountedAndDoesNoHarm) {
   run_ranks(3, over_udp(), [&](Rank& rank) {
     std::vector<std::byte> memory(64 * 1024);
     const Interface interface(rank, matching_physical);
@@ -173,8 +201,8 @@ TEST(Network, AFloodOfNonsenseAtAnOpenPortIsCountedAndDoesNoHarm) {
 }
 
 // spec 3.10.1: lost or not, the initiator does not wait, and what arrives is whole.
-TEST(Network, UnreliablePutsArriveOrAreLostButNeverHalf) {
-  run_ranks(2, over_udp({{"PTL_FAULTS", "drop=0.2,seed=9"}}), [&](Rank& rank) {
+TEST_P(Network, UnreliablePutsArriveOrAreLostButNeverHalf) {
+  run(2, over_udp({{"PTL_FAULTS", "drop=0.2,seed=9"}}), [&](Rank& rank) {
     std::vector<std::byte> memory(1024);
     const Interface interface(rank, matching_physical);
     const EventQueue events(interface.handle(), 4096);
@@ -216,8 +244,8 @@ TEST(Network, UnreliablePutsArriveOrAreLostButNeverHalf) {
 
 // A process that cannot prove the key of the job reaches nobody in it.
 // spec 3.13.3
-TEST(Network, AnotherJobIsRefusedAndCounted) {
-  run_ranks(2, over_udp(), [&](Rank& rank) {
+TEST_P(Network, AnotherJobIsRefusedAndCounted) {
+  run(2, over_udp(), [&](Rank& rank) {
     setenv("PTL_JOB_KEY", rank.index() == 0 ? "one" : "", 1);
     std::vector<std::byte> memory(64);
     const Interface interface(rank, matching_physical);
@@ -240,8 +268,8 @@ TEST(Network, AnotherJobIsRefusedAndCounted) {
 }
 
 // spec 3.8
-TEST(Network, TheJobKeyLetsThoseInWhoKnowIt) {
-  run_ranks(2, over_udp({{"PTL_JOB_KEY", "a secret of the job"}}), [&](Rank& rank) {
+TEST_P(Network, TheJobKeyLetsThoseInWhoKnowIt) {
+  run(2, over_udp({{"PTL_JOB_KEY", "a secret of the job"}}), [&](Rank& rank) {
     std::vector<std::byte> memory(100'000);
     const Interface interface(rank, matching_physical);
     const EventQueue events(interface.handle(), 64);

@@ -18,7 +18,12 @@ namespace {
 constexpr const char* packet_ring = ",qdisc_bypass=1,blocksz=36864,framesz=9216,framecnt=512";
 
 // Processes that do nothing but have a network namespace each; 0: not made yet.
-std::array<pid_t, 2> holders{};
+std::array<pid_t, 2> cable_ends{};
+std::array<pid_t, 3> switched{};  // two hosts and the switch
+constexpr int ports_of_host = 2;
+// The driver af_packet makes a number of process and interface index that must be unique in a
+// namespace; processes follow one another.
+constexpr int far_apart = 16384;
 
 void must_run(const std::string& command) {
   if (!run_command(command)) throw std::runtime_error("failed: " + command);
@@ -31,8 +36,15 @@ std::string memif_port(const char* role) {
       .append(",socket=lintel-test-").append(std::to_string(getppid()));
 }
 
-std::string network_of(int index) {
-  return "/proc/" + std::to_string(holders[static_cast<std::size_t>(index)]) + "/ns/net";
+std::string network_of(pid_t holder) { return "/proc/" + std::to_string(holder) + "/ns/net"; }
+
+pid_t host_of(int index, Ethernet ethernet) {
+  return ethernet == Ethernet::af_packet ? cable_ends.at(static_cast<std::size_t>(index))
+                                         : switched.at(static_cast<std::size_t>(index / ports_of_host));
+}
+
+std::string packet_port(int index) {
+  return "net_af_packet0,iface=port" + std::to_string(index) + packet_ring;
 }
 
 // Returns when the process has its namespace.
@@ -56,13 +68,30 @@ pid_t start_holder() {
   return pid;
 }
 
+std::string within(pid_t holder) { return "nsenter --net=" + network_of(holder) + " "; }
+
 void make_cable() {
-  const std::string into_first = "nsenter --net=" + network_of(0) + " ";
-  const std::string into_second = "nsenter --net=" + network_of(1) + " ";
-  must_run(into_first + "ip link add port0 mtu 9000 type veth peer name port1 mtu 9000 netns " +
-           std::to_string(holders[1]));
-  must_run(into_first + "ip link set port0 up");
-  must_run(into_second + "ip link set port1 up");
+  for (pid_t& end : cable_ends) end = start_holder();
+  must_run(within(cable_ends[0]) + "ip link add port0 mtu 9000 type veth peer name port1 mtu 9000 netns " +
+           std::to_string(cable_ends[1]));
+  must_run(within(cable_ends[0]) + "ip link set port0 up");
+  must_run(within(cable_ends[1]) + "ip link set port1 up");
+}
+
+void make_switch() {
+  for (pid_t& holder : switched) holder = start_holder();
+  const std::string in_switch = within(switched[2]);
+  must_run(in_switch + "ip link add switch type bridge");
+  must_run(in_switch + "ip link set switch mtu 9000 up");
+  for (int index = 0; index < 2 * ports_of_host; ++index) {
+    const std::string number = std::to_string(index);
+    const pid_t host = host_of(index, Ethernet::hosts);
+    must_run(within(host) + "ip link add port" + number + " mtu 9000 index " +
+             std::to_string(far_apart * (index % ports_of_host + 1)) + " type veth peer name socket" + number +
+             " mtu 9000 netns " + std::to_string(switched[2]));
+    must_run(in_switch + "ip link set socket" + number + " master switch up");
+    must_run(within(host) + "ip link set port" + number + " up");
+  }
 }
 
 }  // namespace
@@ -86,23 +115,33 @@ std::string why_no_ethernet(Ethernet ethernet) {
 }
 
 void prepare_ethernet(Ethernet ethernet) {
-  if (ethernet != Ethernet::af_packet || holders[0] != 0) return;
-  for (pid_t& holder : holders) holder = start_holder();
-  make_cable();
+  if (ethernet == Ethernet::af_packet && cable_ends[0] == 0) make_cable();
+  if (ethernet == Ethernet::hosts && switched[0] == 0) make_switch();
 }
 
-void join_ethernet(const Rank& rank, Ethernet ethernet) {
-  set_variable("PTL_TRANSPORT", "dpdk");
-  set_variable("PTL_LOCAL_RANK", std::to_string(rank.index()));
+void enter_host_of(int index, Ethernet ethernet) {
+  const int network = open(network_of(host_of(index, ethernet)).c_str(), O_RDONLY | O_CLOEXEC);
+  if (network < 0 || setns(network, CLONE_NEWNET) != 0) throw std::runtime_error("setns");
+  close(network);
+}
+
+void join_ethernet(int index, Ethernet ethernet) {
+  set_variable("PTL_LOCAL_RANK", std::to_string(index));
+  set_variable("PTL_TRANSPORT", ethernet == Ethernet::hosts ? "shm,dpdk" : "dpdk");
   if (ethernet == Ethernet::memif) {
     set_variable("PTL_DPDK_PORTS", memif_port("server") + ";" + memif_port("client"));
     return;
   }
-  const int network = open(network_of(rank.index()).c_str(), O_RDONLY | O_CLOEXEC);
-  if (network < 0 || setns(network, CLONE_NEWNET) != 0) throw std::runtime_error("setns");
-  close(network);
-  set_variable("PTL_DPDK_PORTS", std::string("net_af_packet0,iface=port0").append(packet_ring) +
-                                     ";net_af_packet0,iface=port1" + packet_ring);
+  enter_host_of(index, ethernet);
+  if (ethernet == Ethernet::af_packet) {
+    set_variable("PTL_DPDK_PORTS", packet_port(0) + ";" + packet_port(1));
+    return;
+  }
+  // What an administrator writes for each host, whose processes count from 0.
+  const int first = index / ports_of_host * ports_of_host;
+  set_variable("PTL_LOCAL_RANK", std::to_string(index - first));
+  set_variable("PTL_NID", first == 0 ? "10.78.0.1" : "10.78.0.2");
+  set_variable("PTL_DPDK_PORTS", packet_port(first) + " ; " + packet_port(first + 1));
 }
 
 }  // namespace lintel::test

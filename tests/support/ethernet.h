@@ -5,14 +5,14 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
-
-#include "support/rank.h"
 
 namespace lintel::test {
 
-enum class Ethernet { memif, af_packet };
+enum class Ethernet {
+  memif,      // shared memory between ranks 0 and 1
+  af_packet,  // a cable between two hosts, rank 0 and rank 1
+  hosts,      // two hosts at a switch, with a port for each of two ranks: 0 and 1, 2 and 3
+};
 
 // Why there is no such Ethernet here; empty if there is.
 [[nodiscard]] std::string why_no_ethernet(Ethernet ethernet);
@@ -20,9 +20,12 @@ enum class Ethernet { memif, af_packet };
 // Before the ranks start.
 void prepare_ethernet(Ethernet ethernet);
 
-// In rank 0 and rank 1, before they open an interface: takes the rank's port and sets the environment
-// so that DPDK is the only network.
-void join_ethernet(const Rank& rank, Ethernet ethernet);
+// In a rank, before it opens an interface: takes the port of rank `index` and sets the environment so that DPDK
+// is the only network; with hosts, besides shared memory within each.
+void join_ethernet(int index, Ethernet ethernet);
+
+// Moves a process with one thread to the host that has `port`<index>; it takes no port.
+void enter_host_of(int index, Ethernet ethernet);
 
 [[nodiscard]] bool run_command(const std::string& command);
 

@@ -117,7 +117,7 @@ void run_pair(const PairKind& kind, const PairOptions& options,
   RunOptions run = options.run;
   for (auto& variable : environment_of(kind.path)) run.environment.push_back(std::move(variable));
   run_ranks(kind.path == Path::self ? 1 : 2, run, [&](Rank& rank) {
-    if (ethernet) join_ethernet(rank, *ethernet);
+    if (ethernet) join_ethernet(rank.index(), *ethernet);
     Pair pair(rank, kind, options.desired);
     body(pair);
     pair.barrier();
