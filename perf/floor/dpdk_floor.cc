@@ -74,6 +74,7 @@ class Port {
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     if (rte_eal_init(static_cast<int>(arguments.size()), arguments.data()) < 0) fail("rte_eal_init");
+    rmdir(rte_eal_get_runtime_dir());
     const size_t room = RTE_PKTMBUF_HEADROOM + 9216 + 1024;
     pool_ = rte_pktmbuf_pool_create("pool", 2047, 64, 0, static_cast<uint16_t>(room), SOCKET_ID_ANY);
     rte_eth_conf conf{};
