@@ -241,14 +241,16 @@ class Libfabric:
 
 
 class OpenMpi:
-    """Point-to-point messages between two ranks of Open MPI, with its own choice of components."""
+    """Point-to-point messages between two ranks of Open MPI, with its own choice of components or with others."""
 
     name = "Open MPI"
 
-    def __init__(self, program, cpus):
+    def __init__(self, program, cpus, components=(), environment=None):
         self.version = re.search(r"(\d+\.\d+\.\d+)", commands.run(["mpirun", "--version"])).group(1)
+        self._environment = environment
+        choice = [word for name, value in components for word in ("--mca", name, value)]
         # Two ranks on two cores, pinned by the program as all the others are.
-        self._command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2",
+        self._command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", *choice, "-n", "2",
                          program, "--cpus", f"{cpus[0]},{cpus[1]}"]
 
     def latencies_ns(self, sizes):
@@ -261,4 +263,28 @@ class OpenMpi:
 
     def _measure(self, sizes, options):
         sizes_option = ["--sizes", ",".join(map(str, sizes)), "--duration-ms", "80"]
-        return json.loads(commands.run([*self._command, *sizes_option, *options]))
+        return json.loads(commands.run([*self._command, *sizes_option, *options], environment=self._environment))
+
+
+# What carries the messages of Open MPI: its own best on a path, and Lintel's two components.
+OWN_SHARED_MEMORY = (("pml", "ob1"), ("btl", "vader,self"))
+OWN_SOCKETS = (("pml", "ob1"), ("btl", "tcp,self"), ("btl_tcp_if_include", "lo"))
+PORTALS_MTL = (("pml", "cm"), ("mtl", "portals4"), ("coll", "^portals4"))
+PORTALS_BTL = (("pml", "ob1"), ("btl", "portals4,self"), ("btl_portals4_max_send_size", "32768"),
+               ("btl_portals4_recv_md_num", "64"), ("coll", "^portals4"))
+
+
+def mpi_paths(program, components, cpus):
+    """name -> Open MPI over that; `components` is the directory of the Portals components."""
+    system = commands.run(["ompi_info", "--parsable", "--path", "pkglibdir"]).strip().rsplit(":", 1)[-1]
+    ours = {"OMPI_MCA_mca_base_component_path": f"{components}:{system}"}
+    over_shm = {**ours, "PTL_TRANSPORT": "local,shm"}
+    over_udp = {**ours, **OVER_UDP}
+    return {
+        "MTL over shm": OpenMpi(program, cpus, PORTALS_MTL, over_shm),
+        "BTL over shm": OpenMpi(program, cpus, PORTALS_BTL, over_shm),
+        "vader": OpenMpi(program, cpus, OWN_SHARED_MEMORY),
+        "MTL over udp": OpenMpi(program, cpus, PORTALS_MTL, over_udp),
+        "BTL over udp": OpenMpi(program, cpus, PORTALS_BTL, over_udp),
+        "tcp": OpenMpi(program, cpus, OWN_SOCKETS),
+    }

@@ -219,6 +219,45 @@ def _ethernet_rows_of(lintel, floor, rounds, progress, name, ports):
     ]
 
 
+def mpi_rows(paths, rounds, progress):
+    """MPI over Lintel beside the best that Open MPI itself has on the same path: vader, tcp."""
+    values = alternate(
+        {
+            f"{name}, {what}": measure
+            for name, mpi in paths.items()
+            for what, measure in {
+                "latency": lambda mpi=mpi: mpi.latencies_ns([8])[8],
+                "streams": lambda mpi=mpi: mpi.streams([8, MIB]),
+            }.items()
+        },
+        rounds,
+        progress,
+    )
+
+    def latency(name):
+        return values[f"{name}, latency"]
+
+    def rate(name):
+        return [run[8][0] for run in values[f"{name}, streams"]]
+
+    def bandwidth(name):
+        return [run[MIB][1] for run in values[f"{name}, streams"]]
+
+    rows = []
+    for path, own, bound in (("shm", "vader", 2.5), ("udp", "tcp", 1.0)):
+        mtl, btl = f"MTL over {path}", f"BTL over {path}"
+        rows += [
+            Row(f"MPI over {path}, 8 bytes, half round trip", f"x ob1 with {own}", Target(bound, 1.0),
+                ratios(latency(mtl), latency(own)),
+                {f"{name} ns": latency(name) for name in (mtl, btl, own)}),
+            Row(f"MPI over {path}, 1 MiB, stream", f"x ob1 with {own}", Target(0.8, 1.0, upwards=True),
+                ratios(bandwidth(mtl), bandwidth(own)),
+                {**{f"{name} GiB/s": bandwidth(name) for name in (mtl, btl, own)},
+                 **{f"{name}, 8-byte messages 1/s": rate(name) for name in (mtl, btl, own)}}),
+        ]
+    return rows
+
+
 def alone_rows(lintel, rounds, progress):
     """What needs nobody to compare with."""
     values = alternate(

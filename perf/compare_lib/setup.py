@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Program -> Debian package that brings it.
 PACKAGES = {"ucx_perftest": "ucx-utils", "fi_pingpong": "libfabric-bin", "mpirun": "openmpi-bin",
-            "mpicxx": "libopenmpi-dev", "gnuplot": "gnuplot-nox"}
+            "mpicxx": "libopenmpi-dev", "dpkg-source": "dpkg-dev", "gnuplot": "gnuplot-nox"}
 
 
 def _with_script_helpers(line, *words, timeout_s):
@@ -79,3 +79,12 @@ def build_helpers(build, say):
         built["mpi_pair"] = _compile("mpicxx", build / "perf" / "perf_mpi_pair", [perf / "mpi" / "mpi_pair.cc"],
                                      ["-DOMPI_SKIP_MPICXX"], say)
     return built
+
+
+def build_mpi_components(build, say):
+    """The Portals components of Open MPI, built against the library as it is installed; their directory."""
+    say("building Open MPI's Portals components")
+    prefix, work = build / "perf" / "prefix", build / "perf" / "openmpi"
+    commands.run(["cmake", "--install", build, "--prefix", prefix])
+    commands.run([ROOT / "tests" / "clients" / "openmpi" / "build", prefix, work], timeout_s=600)
+    return work / "components"

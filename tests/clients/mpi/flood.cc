@@ -1,10 +1,10 @@
 // Many ranks flood one that computes and calls nothing: more messages than its queues and buffers
 // hold. Not one may be lost, and the messages of each sender stay in order.
 //
-// Usage: flood expected|unexpected <messages of each sender> <bytes of a message>
-#include <unistd.h>
-
+// Usage: flood expected|unexpected <messages of each sender> <bytes of a message> <ms that it computes>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "support.h"
 
@@ -27,8 +27,11 @@ void send_all(int count, std::size_t length) {
   MPI_Waitall(at_once, requests.data(), MPI_STATUSES_IGNORE);
 }
 
+// No call: no progress by the application.
+void compute(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
 // The receives are there before the flood comes: their completions overrun the event queue.
-void receive_expected(int count, std::size_t length) {
+void receive_expected(int count, std::size_t length, int computing_ms) {
   const auto senders = static_cast<std::size_t>(ranks - 1);
   std::vector<Buffer> in(senders * static_cast<std::size_t>(count), Buffer(length));
   std::vector<MPI_Request> requests(in.size());
@@ -36,16 +39,16 @@ void receive_expected(int count, std::size_t length) {
     MPI_Irecv(in[k].data(), static_cast<int>(length), MPI_BYTE, static_cast<int>(k % senders) + 1, 1,
               MPI_COMM_WORLD, &requests[k]);
   barrier();
-  usleep(200'000);  // computing: no call, no progress by the application
+  compute(computing_ms);
   MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
   for (std::size_t k = 0; k < in.size(); ++k)
     in[k].verify_received(length, seed(static_cast<int>(k % senders) + 1, static_cast<int>(k / senders)), "expected");
 }
 
 // They come after it: the flood overruns the buffers for unexpected messages.
-void receive_unexpected(int count, std::size_t length) {
+void receive_unexpected(int count, std::size_t length, int computing_ms) {
   barrier();
-  usleep(200'000);
+  compute(computing_ms);
   std::vector<int> next(static_cast<std::size_t>(ranks), 0);
   Buffer in(length);
   for (int i = 0; i < count * (ranks - 1); ++i) {
@@ -61,16 +64,18 @@ void receive_unexpected(int count, std::size_t length) {
 
 int main(int argc, char** argv) {
   Job job(&argc, &argv, "flood");
-  require(argc == 4 && ranks > 1, "usage: flood expected|unexpected <messages> <bytes>, on two ranks or more");
+  require(argc == 5 && ranks > 1, "usage: flood expected|unexpected <messages> <bytes> <ms>, on two ranks or more");
   const int count = std::atoi(argv[2]);
   const auto length = static_cast<std::size_t>(std::atol(argv[3]));
+  const int computing_ms = std::atoi(argv[4]);
   if (rank != 0) {
     barrier();
+    compute(50);  // until the receiver has left the barrier, in which it would take messages
     send_all(count, length);
   } else if (std::strcmp(argv[1], "expected") == 0) {
-    receive_expected(count, length);
+    receive_expected(count, length, computing_ms);
   } else {
-    receive_unexpected(count, length);
+    receive_unexpected(count, length, computing_ms);
   }
   barrier();
   return 0;
