@@ -109,7 +109,9 @@ void ShmTransport::offer_chunks(ShmLink& link, const JointPlan& plan, bool to_ow
 // Until the helper has no chunk in its hands; false: it died. It is within one copy of the end,
 // unless it was made to stop there, or lost its processor.
 bool ShmTransport::await_helper(const ShmLink& link, unsigned chunks) noexcept {
-  constexpr unsigned looks_between_yields = 1000;
+  // A chunk takes some ten microseconds; who gives the processor away beside one that computes gets it
+  // back after milliseconds.
+  constexpr unsigned looks_between_yields = 50'000;
   constexpr unsigned looks_between_checks = 1'000'000;
   const JointCopy& offer = segment_->header().joint_copy;
   for (unsigned looks = 1; offer.helper_finished.load(std::memory_order_acquire) < chunks;
