@@ -40,7 +40,7 @@ class DpdkLink final : public PacketLink {
   [[nodiscard]] int64_t longest_pause_ns() const noexcept override { return pause_ns_; }
   [[nodiscard]] bool arm() noexcept override;
   void disarm() noexcept override;
-  [[nodiscard]] LinkCounters counters() const noexcept override;
+  [[nodiscard]] LinkCounters counters() const noexcept override { return counters_.now(); }
   [[nodiscard]] std::string describe() const override;
 
  private:
@@ -107,8 +107,7 @@ class DpdkLink final : public PacketLink {
   uint64_t next_start_ns_ = 0;
 
   std::atomic<bool> reaches_network_{false};
-  std::atomic<uint64_t> frames_sent_{0}, bytes_sent_{0}, send_full_{0}, send_errors_{0};
-  std::atomic<uint64_t> frames_received_{0}, bytes_received_{0}, malformed_{0};
+  AtomicLinkCounters counters_;
 };
 
 }  // namespace lintel

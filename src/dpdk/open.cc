@@ -130,18 +130,6 @@ bool DpdkLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noex
   return adopted;
 }
 
-LinkCounters DpdkLink::counters() const noexcept {
-  LinkCounters sum;
-  sum.frames_sent = frames_sent_.load(std::memory_order_relaxed);
-  sum.bytes_sent = bytes_sent_.load(std::memory_order_relaxed);
-  sum.frames_received = frames_received_.load(std::memory_order_relaxed);
-  sum.bytes_received = bytes_received_.load(std::memory_order_relaxed);
-  sum.send_full = send_full_.load(std::memory_order_relaxed);
-  sum.send_errors = send_errors_.load(std::memory_order_relaxed);
-  sum.frames_malformed = malformed_.load(std::memory_order_relaxed);
-  return sum;
-}
-
 std::string DpdkLink::describe() const {
   std::string text = port_->name();
   text.append(" (").append(port_->driver()).append(", ").append(mac_text(port_->mac()));

@@ -50,7 +50,7 @@ unsigned DpdkLink::receive(InboundFrame* frames, unsigned max) noexcept {
                                                      buffer.data_len, port_->mac());
     // A frame in several buffers is longer than any of ours.
     if (!frame.valid || buffer.nb_segs != 1) {
-      malformed_.fetch_add(1, std::memory_order_relaxed);
+      counters_.frames_malformed.fetch_add(1, std::memory_order_relaxed);
       continue;
     }
     if (frame.kind == EthernetKind::discovery) {
@@ -62,15 +62,15 @@ unsigned DpdkLink::receive(InboundFrame* frames, unsigned max) noexcept {
     bytes += frame.length;
     ++count;
   }
-  frames_received_.fetch_add(count, std::memory_order_relaxed);
-  bytes_received_.fetch_add(bytes, std::memory_order_relaxed);
+  counters_.frames_received.fetch_add(count, std::memory_order_relaxed);
+  counters_.bytes_received.fetch_add(bytes, std::memory_order_relaxed);
   return count;
 }
 
 void DpdkLink::handle_discovery(const EthernetFrame& frame) noexcept {
   DiscoveryMessage answer;
   if (!discovery_.handle(frame.from, frame.body, frame.length, now_ns(), answer))
-    malformed_.fetch_add(1, std::memory_order_relaxed);
+    counters_.frames_malformed.fetch_add(1, std::memory_order_relaxed);
   if (answer.wanted) send_discovery(answer);
 }
 

@@ -76,7 +76,7 @@ unsigned DpdkLink::send(const OutboundFrame* frames, unsigned count) noexcept {
     taken += sent;
     if (sent < wanted) break;
   }
-  if (taken < count) send_full_.fetch_add(count - taken, std::memory_order_relaxed);
+  if (taken < count) counters_.send_full.fetch_add(count - taken, std::memory_order_relaxed);
   return taken;
 }
 
@@ -99,7 +99,7 @@ unsigned DpdkLink::transmit(rte_mbuf** buffers, unsigned count) noexcept {
 unsigned DpdkLink::send_burst(const OutboundFrame* frames, unsigned count) noexcept {
   if (state_ == State::resting) return 0;
   if (state_ == State::down) {
-    send_errors_.fetch_add(count, std::memory_order_relaxed);
+    counters_.send_errors.fetch_add(count, std::memory_order_relaxed);
     return count;
   }
   rte_mbuf* buffers[burst];
@@ -110,7 +110,7 @@ unsigned DpdkLink::send_burst(const OutboundFrame* frames, unsigned count) noexc
     // Never happens: every frame was cut to what the route takes.
     if (length > mtu_) [[unlikely]] {
       rte_pktmbuf_free_bulk(buffers + i, count - i);
-      send_errors_.fetch_add(1, std::memory_order_relaxed);
+      counters_.send_errors.fetch_add(1, std::memory_order_relaxed);
       count = i;
       break;
     }
@@ -122,8 +122,8 @@ unsigned DpdkLink::send_burst(const OutboundFrame* frames, unsigned count) noexc
   }
   const unsigned sent = transmit(buffers, count);
   for (unsigned i = sent; i < count; ++i) bytes -= length_of(frames[i]);
-  frames_sent_.fetch_add(sent, std::memory_order_relaxed);
-  bytes_sent_.fetch_add(bytes, std::memory_order_relaxed);
+  counters_.frames_sent.fetch_add(sent, std::memory_order_relaxed);
+  counters_.bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
   return sent;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -59,6 +60,20 @@ struct LinkCounters {
   uint64_t send_full = 0;         // frames that the link did not take because its queue was full
   uint64_t send_errors = 0;       // frames that it could not send at all
   uint64_t frames_malformed = 0;  // arrived, but never handed up: truncated, not of our protocol
+};
+
+// How links count; from any thread.
+struct AtomicLinkCounters {
+  std::atomic<uint64_t> frames_sent{0}, bytes_sent{0}, frames_received{0}, bytes_received{0};
+  std::atomic<uint64_t> send_full{0}, send_errors{0}, frames_malformed{0};
+
+  [[nodiscard]] LinkCounters now() const noexcept {
+    const auto get = [](const std::atomic<uint64_t>& count) {
+      return count.load(std::memory_order_relaxed);
+    };
+    return {get(frames_sent),    get(bytes_sent), get(frames_received), get(bytes_received),
+            get(send_full), get(send_errors), get(frames_malformed)};
+  }
 };
 
 class PacketLink {

@@ -188,18 +188,6 @@ bool UdpLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexc
   return resolve(peer, route, nullptr) == ResolveStatus::resolved && route.address == from;
 }
 
-LinkCounters UdpLink::counters() const noexcept {
-  LinkCounters sum;
-  sum.frames_sent = frames_sent_.load(std::memory_order_relaxed);
-  sum.bytes_sent = bytes_sent_.load(std::memory_order_relaxed);
-  sum.frames_received = frames_received_.load(std::memory_order_relaxed);
-  sum.bytes_received = bytes_received_.load(std::memory_order_relaxed);
-  sum.send_full = send_full_.load(std::memory_order_relaxed);
-  sum.send_errors = send_errors_.load(std::memory_order_relaxed);
-  sum.frames_malformed = malformed_.load(std::memory_order_relaxed);
-  return sum;
-}
-
 std::string UdpLink::describe() const {
   const bool segments = segments_.load(std::memory_order_relaxed);
   return udp_address_text(own_address()) + " (" + host_.reason + "), frames of up to " +

@@ -27,8 +27,8 @@ unsigned UdpLink::receive(InboundFrame* frames, unsigned max) noexcept {
     datagram.offset += length;
     if (datagram.offset >= datagram.length) ++next_;
   }
-  frames_received_.fetch_add(count, std::memory_order_relaxed);
-  bytes_received_.fetch_add(bytes, std::memory_order_relaxed);
+  counters_.frames_received.fetch_add(count, std::memory_order_relaxed);
+  counters_.bytes_received.fetch_add(bytes, std::memory_order_relaxed);
   return count;
 }
 
@@ -106,7 +106,7 @@ void UdpLink::note_datagram(Received& datagram, uint32_t length, int segment,
   datagram.segment = segment > 0 ? static_cast<uint32_t>(segment) : length;
   datagram.offset = 0;
   if (!truncated && length != 0) return;
-  malformed_.fetch_add(1, std::memory_order_relaxed);
+  counters_.frames_malformed.fetch_add(1, std::memory_order_relaxed);
   datagram.length = 0;
 }
 

@@ -96,7 +96,7 @@ unsigned UdpLink::send(const OutboundFrame* frames, unsigned count) noexcept {
     if (sent < planned && segments_.load(std::memory_order_relaxed)) break;
     if (sent < planned && datagrams[sent].frames == 1) break;
   }
-  if (taken < count) send_full_.fetch_add(count - taken, std::memory_order_relaxed);
+  if (taken < count) counters_.send_full.fetch_add(count - taken, std::memory_order_relaxed);
   return taken;
 }
 
@@ -108,8 +108,8 @@ bool UdpLink::send_one(const OutboundFrame& frame) noexcept {
   if (syscall(SYS_sendto, socket_, piece.base, piece.length, MSG_DONTWAIT, frame.to->bytes.data(),
               udp_address_bytes(host_)) < 0)
     return false;
-  frames_sent_.fetch_add(1, std::memory_order_relaxed);
-  bytes_sent_.fetch_add(piece.length, std::memory_order_relaxed);
+  counters_.frames_sent.fetch_add(1, std::memory_order_relaxed);
+  counters_.bytes_sent.fetch_add(piece.length, std::memory_order_relaxed);
   return true;
 }
 
@@ -135,8 +135,8 @@ unsigned UdpLink::send_datagrams(Datagram* datagrams, unsigned count) noexcept {
         frames += datagram.frames;
         for (unsigned f = 0; f < datagram.frames; ++f) bytes += length_of(datagram.first[f]);
       }
-      frames_sent_.fetch_add(frames, std::memory_order_relaxed);
-      bytes_sent_.fetch_add(bytes, std::memory_order_relaxed);
+      counters_.frames_sent.fetch_add(frames, std::memory_order_relaxed);
+      counters_.bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
       done += static_cast<unsigned>(sent);
       continue;
     }
@@ -158,7 +158,7 @@ unsigned UdpLink::send_datagrams(Datagram* datagrams, unsigned count) noexcept {
         }
         [[fallthrough]];
       default:
-        send_errors_.fetch_add(datagrams[done].frames, std::memory_order_relaxed);
+        counters_.send_errors.fetch_add(datagrams[done].frames, std::memory_order_relaxed);
         ++done;
     }
   }

@@ -43,7 +43,7 @@ class UdpLink final : public PacketLink {
   [[nodiscard]] int descriptor() const noexcept override { return socket_; }
   [[nodiscard]] bool arm() noexcept override;
   [[nodiscard]] unsigned take_unreachable(LinkAddress* addresses, unsigned max) noexcept override;
-  [[nodiscard]] LinkCounters counters() const noexcept override;
+  [[nodiscard]] LinkCounters counters() const noexcept override { return counters_.now(); }
   [[nodiscard]] std::string describe() const override;
 
  private:
@@ -101,8 +101,7 @@ class UdpLink final : public PacketLink {
   LinkAddress unreachable_[most_unreachable];
   unsigned unreachable_count_ = 0;
 
-  std::atomic<uint64_t> frames_sent_{0}, bytes_sent_{0}, send_full_{0}, send_errors_{0};
-  std::atomic<uint64_t> frames_received_{0}, bytes_received_{0}, malformed_{0};
+  AtomicLinkCounters counters_;
 };
 
 }  // namespace lintel

@@ -9,14 +9,13 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <fstream>
 #include <random>
-#include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "support/ethernet.h"
+#include "support/hosts_exchange.h"
 #include "support/interface.h"
 #include "support/memory.h"
 #include "support/objects.h"
@@ -47,16 +46,6 @@ bool is_there(Ethernet ethernet, std::string& why) {
   return why.empty();
 }
 
-void accept_puts(const Interface& interface, std::span<std::byte> memory, ptl_handle_eq_t events,
-                 unsigned options = 0) {
-  ptl_pt_index_t index = 0;
-  must(PtlPTAlloc(interface.handle(), 0, events, pt_index, &index));
-  interface.append(pt_index, {.start = memory.data(),
-                              .length = memory.size(),
-                              .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | options,
-                              .ignore_bits = ~ptl_match_bits_t{0}});
-}
-
 // A put to `peer`, to its end, whatever that is.
 ptl_ni_fail_t put(const EventQueue& events, const Descriptor& descriptor, ptl_process_t peer,
                   ptl_size_t length) {
@@ -84,7 +73,7 @@ TEST_P(EthernetTest, APeerIsKilledAndComesBack) {
     const Interface interface(matching_physical, {.pid = pid});
     const EventQueue events(interface.handle(), 4096);
     if (rank.index() != 0) {
-      accept_puts(interface, memory, events.handle(), PTL_ME_EVENT_COMM_DISABLE);
+      accept_puts(interface, pt_index, memory, events.handle(), PTL_ME_EVENT_COMM_DISABLE);
       rank.raise(ready);
       rank.await(0, done, 1);
       return;
@@ -196,7 +185,7 @@ TEST(EthernetStrangerTest, AFloodOfNonsenseIsCountedAndDoesNoHarm) {
     peer.phys.pid = rank.reserved_pid(1 - rank.index());
     if (rank.index() == 1) {
       fill(memory, 1);
-      accept_puts(interface, std::span(memory).first(4096), events.handle(),
+      accept_puts(interface, pt_index, std::span(memory).first(4096), events.handle(),
                   PTL_ME_EVENT_COMM_DISABLE);
       std::array<unsigned char, 6> mac{};
       int ignored = 0;
@@ -224,21 +213,6 @@ TEST(EthernetStrangerTest, AFloodOfNonsenseIsCountedAndDoesNoHarm) {
   });
 }
 
-// Bytes that a network interface of this namespace has received.
-uint64_t received_bytes(const std::string& interface) {
-  std::ifstream table("/proc/self/net/dev");
-  std::string line;
-  while (std::getline(table, line)) {
-    const size_t colon = line.find(interface + ":");
-    if (colon == std::string::npos) continue;
-    std::istringstream fields(line.substr(colon + interface.size() + 1));
-    uint64_t bytes = 0;
-    fields >> bytes;
-    return bytes;
-  }
-  return 0;
-}
-
 // Four processes, each with a port of its own by its local rank.
 // spec 3.15.2
 TEST(EthernetHostsTest, SharedMemoryWithinAndPortsBetween) {
@@ -247,39 +221,11 @@ TEST(EthernetHostsTest, SharedMemoryWithinAndPortsBetween) {
   constexpr int ranks = 4;
   run_ranks(ranks, options(), [&](Rank& rank) {
     join_ethernet(rank.index(), Ethernet::hosts);
-    constexpr std::size_t largest = 1 << 20;
-    std::vector<std::byte> source(largest);
-    std::vector<std::byte> target(largest * ranks);
-    fill(source, static_cast<uint32_t>(rank.index()));
-    const Interface interface(rank, matching_logical);
-    const EventQueue arrivals(interface.handle(), 4096);
-    const EventQueue events(interface.handle(), 4096);
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, arrivals.handle(), pt_index, &index));
-    interface.append(pt_index, {.start = target.data(),
-                                .length = target.size(),
-                                .options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE});
-    rank.barrier();
-    EXPECT_EQ(interface.physical_id(0).phys.nid, 0x0a4e0001u);
-    EXPECT_EQ(interface.physical_id(3).phys.nid, 0x0a4e0002u);
-    const Descriptor descriptor(interface.handle(), source, PTL_MD_EVENT_SEND_DISABLE,
-                                events.handle());
-    const ptl_size_t sizes[] = {0, 8, 1000, 5000, 100'000, largest};
-    for (const ptl_size_t size : sizes) {
-      for (int to = 0; to < ranks; ++to)
-        must(PtlPut(descriptor.handle(), 0, size, PTL_ACK_REQ, interface.address(to), pt_index, 0,
-                    largest * static_cast<ptl_size_t>(rank.index()), nullptr, 0));
-      for (int to = 0; to < ranks; ++to) EXPECT_EQ(events.expect(PTL_EVENT_ACK).mlength, size);
-    }
-    for (std::size_t i = 0; i < std::size(sizes) * ranks; ++i) arrivals.expect(PTL_EVENT_PUT);
-    for (int from = 0; from < ranks; ++from)
-      expect_pattern(std::span(target).subspan(largest * static_cast<std::size_t>(from), largest),
-                     static_cast<uint32_t>(from));
-    rank.barrier();
+    put_all_to_all(rank, 0x0a4e0001, 0x0a4e0002);
     // Of the four messages of a mebibyte two came through the port: nothing from this host did.
     const uint64_t bytes = received_bytes("port" + std::to_string(rank.index()));
-    EXPECT_GT(bytes, 2 * largest);
-    EXPECT_LT(bytes, 3 * largest);
+    EXPECT_GT(bytes, 2 * largest_exchanged_put);
+    EXPECT_LT(bytes, 3 * largest_exchanged_put);
     rank.barrier();
   });
 }

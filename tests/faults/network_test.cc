@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "support/ethernet.h"
+#include "support/hosts_exchange.h"
 #include "support/interface.h"
 #include "support/memory.h"
 #include "support/objects.h"
@@ -56,16 +57,6 @@ INSTANTIATE_TEST_SUITE_P(Networks, Network,
                                          std::optional(Ethernet::af_packet)),
                          network_name);
 
-void accept_puts(const Interface& interface, std::span<std::byte> memory, ptl_handle_eq_t events,
-                 unsigned options = 0) {
-  ptl_pt_index_t index = 0;
-  must(PtlPTAlloc(interface.handle(), 0, events, pt_index, &index));
-  interface.append(pt_index, {.start = memory.data(),
-                              .length = memory.size(),
-                              .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | options,
-                              .ignore_bits = ~ptl_match_bits_t{0}});
-}
-
 // Every byte of every message, of all sizes, through a network that loses one frame in ten.
 // spec 3.15.2
 TEST_P(Network, AStreamOfRandomSizesSurvivesTheLossOfATenth) {
@@ -79,7 +70,7 @@ TEST_P(Network, AStreamOfRandomSizesSurvivesTheLossOfATenth) {
     const Interface interface(rank, matching_physical);
     const EventQueue events(interface.handle(), 4096);
     std::vector<std::byte> memory(largest * places);
-    if (rank.index() == 1) accept_puts(interface, memory, events.handle());
+    if (rank.index() == 1) accept_puts(interface, pt_index, memory, events.handle());
     rank.barrier();
     std::mt19937 dice(7);
     const auto length_of = [&] {
@@ -159,7 +150,7 @@ TEST(UdpNetwork, AFloodOfNonsenseAtAnOpenPortIsCountedAndDoesNoHarm) {
     const EventQueue events(interface.handle(), 1024);
     if (rank.index() == 1) {
       fill(memory, 1);
-      accept_puts(interface, std::span(memory).first(4096), events.handle(),
+      accept_puts(interface, pt_index, std::span(memory).first(4096), events.handle(),
                   PTL_ME_EVENT_COMM_DISABLE);
     }
     rank.barrier();
@@ -206,7 +197,7 @@ TEST_P(Network, UnreliablePutsArriveOrAreLostButNeverHalf) {
     std::vector<std::byte> memory(1024);
     const Interface interface(rank, matching_physical);
     const EventQueue events(interface.handle(), 4096);
-    if (rank.index() == 1) accept_puts(interface, memory, events.handle());
+    if (rank.index() == 1) accept_puts(interface, pt_index, memory, events.handle());
     rank.barrier();
     constexpr uint64_t count = 1000;
     if (rank.index() == 0) {
@@ -250,7 +241,7 @@ TEST_P(Network, AnotherJobIsRefusedAndCounted) {
     std::vector<std::byte> memory(64);
     const Interface interface(rank, matching_physical);
     const EventQueue events(interface.handle(), 64);
-    accept_puts(interface, memory, events.handle());
+    accept_puts(interface, pt_index, memory, events.handle());
     rank.barrier();
     if (rank.index() == 1) {
       const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
@@ -273,7 +264,7 @@ TEST_P(Network, TheJobKeyLetsThoseInWhoKnowIt) {
     std::vector<std::byte> memory(100'000);
     const Interface interface(rank, matching_physical);
     const EventQueue events(interface.handle(), 64);
-    accept_puts(interface, memory, rank.index() == 1 ? events.handle() : PTL_EQ_NONE);
+    accept_puts(interface, pt_index, memory, rank.index() == 1 ? events.handle() : PTL_EQ_NONE);
     rank.barrier();
     if (rank.index() == 0) {
       fill(memory, 3);

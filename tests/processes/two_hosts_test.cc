@@ -5,22 +5,17 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "support/interface.h"
-#include "support/memory.h"
-#include "support/objects.h"
+#include "support/hosts_exchange.h"
 #include "support/ranks.h"
 #include "support/text.h"
 
 namespace lintel::test {
 namespace {
 
-constexpr ptl_pt_index_t pt_index = 4;
 
 bool run_command(const std::string& command) {
   return std::system((command + " > /dev/null 2>&1").c_str()) == 0;
@@ -61,21 +56,6 @@ class TwoHosts {
   bool ready_ = false;
 };
 
-// Bytes that a network interface of this namespace has received.
-uint64_t received_bytes(const std::string& interface) {
-  std::ifstream table("/proc/self/net/dev");
-  std::string line;
-  while (std::getline(table, line)) {
-    const size_t colon = line.find(interface + ":");
-    if (colon == std::string::npos) continue;
-    std::istringstream fields(line.substr(colon + interface.size() + 1));
-    uint64_t bytes = 0;
-    fields >> bytes;
-    return bytes;
-  }
-  return 0;
-}
-
 // spec 3.15.2
 TEST(TwoHostsTest, SharedMemoryWithinAndUdpBetween) {
   if (geteuid() != 0) GTEST_SKIP() << "network namespaces need root";
@@ -85,38 +65,10 @@ TEST(TwoHostsTest, SharedMemoryWithinAndUdpBetween) {
   constexpr int ranks = 4;  // 0 and 1 on the first host, 2 and 3 on the second
   run_ranks(ranks, {.environment = {}, .deadline = 2 * test_deadline}, [&](Rank& rank) {
     hosts.enter(rank.index() / 2);
-    constexpr std::size_t largest = 1 << 20;
-    std::vector<std::byte> source(largest);
-    std::vector<std::byte> target(largest * ranks);
-    fill(source, static_cast<uint32_t>(rank.index()));
-    const Interface interface(rank, matching_logical);
-    const EventQueue arrivals(interface.handle(), 4096);
-    const EventQueue events(interface.handle(), 4096);
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, arrivals.handle(), pt_index, &index));
-    interface.append(pt_index, {.start = target.data(),
-                                .length = target.size(),
-                                .options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE});
-    rank.barrier();
-    EXPECT_EQ(interface.physical_id(0).phys.nid, 0x0a4d0001u);
-    EXPECT_EQ(interface.physical_id(3).phys.nid, 0x0a4d0002u);
-    const Descriptor descriptor(interface.handle(), source, PTL_MD_EVENT_SEND_DISABLE,
-                                events.handle());
-    const ptl_size_t sizes[] = {0, 8, 1000, 5000, 100'000, largest};
-    for (const ptl_size_t size : sizes) {
-      for (int to = 0; to < ranks; ++to)
-        must(PtlPut(descriptor.handle(), 0, size, PTL_ACK_REQ, interface.address(to), pt_index, 0,
-                    largest * static_cast<ptl_size_t>(rank.index()), nullptr, 0));
-      for (int to = 0; to < ranks; ++to) EXPECT_EQ(events.expect(PTL_EVENT_ACK).mlength, size);
-    }
-    for (std::size_t i = 0; i < std::size(sizes) * ranks; ++i) arrivals.expect(PTL_EVENT_PUT);
-    for (int from = 0; from < ranks; ++from)
-      expect_pattern(std::span(target).subspan(largest * static_cast<std::size_t>(from), largest),
-                     static_cast<uint32_t>(from));
-    rank.barrier();
+    put_all_to_all(rank, 0x0a4d0001, 0x0a4d0002);
     // What comes from the other host passed the cable; what comes from this one passed no network.
-    EXPECT_GT(received_bytes("cable"), 4 * largest);
-    EXPECT_LT(received_bytes("lo"), largest / 16);
+    EXPECT_GT(received_bytes("cable"), 4 * largest_exchanged_put);
+    EXPECT_LT(received_bytes("lo"), largest_exchanged_put / 16);
     rank.barrier();
   });
 }
