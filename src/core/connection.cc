@@ -171,6 +171,7 @@ void PhysicalInterface::on_messages(Link& link, const InboundMessage* messages,
           handle_transfer_data(*this, *peer, message);
         }
         break;
+      case MessageKind::connection:
       case MessageKind::none:
         messages_refused.increment();
         break;

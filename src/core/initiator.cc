@@ -173,7 +173,7 @@ int start_request(NetworkInterface& interface, const Request& request) noexcept 
           if (direct) request.put->pending.fetch_add(1, std::memory_order_relaxed);
           publish_operation(*peer, *operation);
         }
-        status = send_payload(*peer, header, request);
+        status = send_payload(*peer, header, request, operation);
         if (status == SendStatus::sent) [[likely]] {
           peer->sent.count(request.kind, request.put != nullptr ? request.length : 0);
           if (operation != nullptr)
@@ -239,7 +239,7 @@ SendStatus send_operation(PhysicalInterface& interface, Peer& peer, Operation& o
   const bool answered = operation.answer_due || operation.direct;
   // As in start_request(): the answer may overtake us.
   if (!operation.direct) operation.send_due = false;
-  const SendStatus status = send_payload(peer, operation.header, request, copy);
+  const SendStatus status = send_payload(peer, operation.header, request, &operation, copy);
   if (status == SendStatus::sent) {
     peer.sent.count(request.kind, request.put != nullptr ? request.length : 0);
     if (answered)

@@ -6,6 +6,7 @@
 
 #include "core/initiator.h"
 #include "core/initiator_events.h"
+#include "core/initiator_payload.h"
 #include "core/network_interface.h"
 
 namespace lintel {
@@ -66,6 +67,7 @@ void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& h
     interface.messages_refused.increment();
     return;
   }
+  conceal_memory(*operation);
   const auto fail = static_cast<ptl_ni_fail_t>(header.operation);
   const bool own_memory_failed = (header.modes & answer_source_fault) != 0;
   MemoryDescriptor* put = operation->put.get();
@@ -99,6 +101,7 @@ void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
     Operation* operation = answered_operation(interface, peer, cookie);
     if (operation == nullptr || operation->header.kind == MessageKind::get || operation->streaming)
       continue;
+    conceal_memory(*operation);
     MemoryDescriptor* put = operation->put.get();
     if (put == nullptr) {
       operation->interface->status.dropped.increment();
@@ -138,6 +141,7 @@ void handle_reply(PhysicalInterface& interface, Peer& peer, const InboundMessage
     interface.messages_refused.increment();
     return;
   }
+  conceal_memory(*operation);
   auto fail = static_cast<ptl_ni_fail_t>(header.operation);
   if (carries_data && fail == PTL_NI_OK &&
       !get->region.write(operation->get_offset, message.payload, mlength))
@@ -229,6 +233,7 @@ bool send_request_data(PhysicalInterface&, Peer& peer, Operation& operation) noe
 }
 
 void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept {
+  conceal_memory(operation);
   MemoryDescriptor* put = operation.put.get();
   if (operation.send_due) {
     // Told once, unless only acknowledgements are listened to (spec 3.13.3).

@@ -13,37 +13,51 @@ namespace {
 constexpr unsigned gather_pieces = 32;
 
 // Where the target finds, or is to put, the data. More pieces than fit, or a transport without remote
-// access: none, and the data follow in messages.
-unsigned describe_memory(const MemoryRegion& region, uint64_t offset, const MessageHeader& header,
-                         RemoteMemory* out) noexcept {
+// access: nowhere, and the data follow in messages.
+Exposure expose_memory(Peer& peer, const MessageHeader& header, const MemoryRegion& region,
+                       uint64_t offset, RemoteMemory* out) noexcept {
   Piece pieces[transfer_remote_pieces];
   uint64_t covered = 0;
+  if (!peer.transport->capabilities().remote_access) return {SendStatus::sent};
   const unsigned count =
       region.pieces(offset, header.length(), pieces, transfer_remote_pieces, &covered);
-  if (covered != header.length()) return 0;
-  for (unsigned i = 0; i < count; ++i)
-    out[i] = {reinterpret_cast<uint64_t>(pieces[i].base), pieces[i].length, header.cookie};
-  return count;
+  if (covered != header.length()) return {SendStatus::sent};
+  return peer.transport->expose(*peer.link, pieces, count, header.kind != MessageKind::put,
+                                header.cookie, out);
 }
 
 SendStatus send_description(Peer& peer, const MessageHeader& header, const MemoryRegion& region,
-                            uint64_t offset) noexcept {
+                            uint64_t offset, Operation& operation) noexcept {
   RemoteMemory memory[transfer_remote_pieces];
-  const unsigned count = peer.transport->capabilities().remote_access
-                             ? describe_memory(region, offset, header, memory)
-                             : 0;
-  const Piece piece{reinterpret_cast<std::byte*>(memory), count * sizeof(RemoteMemory)};
-  return peer.transport->send(*peer.link, header, &piece, count != 0 ? 1 : 0);
+  const Exposure exposure = expose_memory(peer, header, region, offset, memory);
+  if (exposure.status != SendStatus::sent) return exposure.status;
+  operation.exposure.store(exposure.number, std::memory_order_relaxed);
+  const Piece piece{reinterpret_cast<std::byte*>(memory), exposure.count * sizeof(RemoteMemory)};
+  const SendStatus status =
+      peer.transport->send(*peer.link, header, &piece, exposure.count != 0 ? 1 : 0);
+  if (status != SendStatus::sent && exposure.number != Exposure::none) {
+    operation.exposure.store(Exposure::none, std::memory_order_relaxed);
+    peer.transport->conceal(*peer.link, exposure.number);
+  }
+  return status;
 }
 
 }  // namespace
 
+void conceal_memory(Operation& operation) noexcept {
+  const uint32_t number = operation.exposure.load(std::memory_order_relaxed);
+  if (number == Exposure::none) [[likely]] return;
+  operation.exposure.store(Exposure::none, std::memory_order_relaxed);
+  Peer& peer = *operation.peer.load(std::memory_order_relaxed);
+  peer.transport->conceal(*peer.link, number);
+}
+
 SendStatus send_payload(Peer& peer, const MessageHeader& header, const Request& request,
-                        const std::byte* copy) noexcept {
+                        Operation* operation, const std::byte* copy) noexcept {
   if ((header.flags & flag_remote_memory) != 0) {
     return request.put != nullptr
-               ? send_description(peer, header, request.put->region, request.put_offset)
-               : send_description(peer, header, request.get->region, request.get_offset);
+               ? send_description(peer, header, request.put->region, request.put_offset, *operation)
+               : send_description(peer, header, request.get->region, request.get_offset, *operation);
   }
   if (request.put == nullptr) return peer.transport->send(*peer.link, header, nullptr, 0);
 

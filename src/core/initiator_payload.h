@@ -27,9 +27,14 @@ namespace lintel {
 }
 
 // Sends header and payload (peer.send_lock held). `copy`: the payload if it is not to be read from
-// the descriptor any more.
-[[nodiscard]] SendStatus send_payload(Peer& peer, const MessageHeader& header,
-                                      const Request& request,
+// the descriptor any more. `operation` remembers memory that the target was told of; null only for
+// requests that none is told of.
+[[nodiscard]] SendStatus send_payload(Peer& peer, const MessageHeader& header, const Request& request,
+                                      Operation* operation,
                                       const std::byte* copy = nullptr) noexcept;
+
+// The target is not to access the operation's memory any more: to be called before the application
+// hears that the operation, or its sending, has ended.
+void conceal_memory(Operation& operation) noexcept;
 
 }  // namespace lintel

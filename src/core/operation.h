@@ -8,6 +8,7 @@
 #include "core/memory_descriptor.h"
 #include "portals4.h"
 #include "transport/message.h"
+#include "transport/transport.h"
 
 namespace lintel {
 
@@ -71,6 +72,8 @@ struct alignas(64) Operation : QueuedSend {
   uint64_t stream_end = 0;
   uint32_t stream_cookie = 0;
   ptl_ni_fail_t fault = PTL_NI_OK;  // why the first message could not be sent
+  // The memory that the target may access. Set before the message goes out that tells of it.
+  std::atomic<uint32_t> exposure{Exposure::none};
   uint32_t copy_index = 0;          // of the VolatileCopy
   std::byte operand[largest_operand_bytes];
 };
@@ -100,6 +103,7 @@ struct alignas(64) Transfer : QueuedSend {
   uint64_t region_offset = 0;
   uint64_t mlength = 0;
   uint64_t moved = 0;
+  uint64_t in_flight = 0;  // bytes of a remote access that has been started and has not ended
   ptl_ni_fail_t fail = PTL_NI_OK;
   bool event_reserved = false;
   bool unlink_reserved = false;

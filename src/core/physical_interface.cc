@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "core/initiator.h"
+#include "core/initiator_payload.h"
 #include "core/network_interface.h"
 #include "core/target.h"
 #include "transport/registry.h"
@@ -119,10 +120,26 @@ PhysicalInterface::~PhysicalInterface() {
 }
 
 void PhysicalInterface::set_logical(unsigned slot, NetworkInterface* interface) noexcept {
-  exclusively([&] {
-    NetworkInterface* before = logical_[slot].exchange(interface, std::memory_order_acq_rel);
-    if (before != nullptr) forget_logical(*before);
-  });
+  NetworkInterface* before = nullptr;
+  exclusively([&] { before = logical_[slot].exchange(interface, std::memory_order_acq_rel); });
+  if (before == nullptr) return;
+  finish_remote_accesses(*before);
+  exclusively([&] { forget_logical(*before); });
+}
+
+void PhysicalInterface::finish_remote_accesses(const NetworkInterface& interface) noexcept {
+  bool under_way = true;
+  while (under_way) {
+    under_way = false;
+    exclusively([&] {
+      for (uint32_t i = 0; i < transfers_.high_water(); ++i) {
+        const Transfer& transfer = transfers_.at(i);
+        under_way |= transfer.peer.load(std::memory_order_acquire) != nullptr &&
+                     transfer.interface == &interface && transfer.in_flight != 0;
+      }
+      if (under_way) poll_once();
+    });
+  }
 }
 
 void PhysicalInterface::forget_logical(NetworkInterface& interface) noexcept {
@@ -186,6 +203,7 @@ Operation* PhysicalInterface::allocate_operation(Peer& peer) noexcept {
 // Ended operations go back to their peer in one chain per burst, so that neither side pays a locked
 // instruction for each.
 void PhysicalInterface::end_operation(Operation& operation) noexcept {
+  conceal_memory(operation);
   Peer& peer = *operation.peer.load(std::memory_order_relaxed);
   const uint32_t index = operations_.index_of(operation);
   ++operation.generation;
@@ -284,7 +302,7 @@ NetworkCounters PhysicalInterface::network_counters() const noexcept {
 void PhysicalInterface::print_statistics() const noexcept {
   static constexpr const char* names[message_kinds] = {
       "none", "put", "get", "atomic", "fetch_atomic", "swap", "ack", "ack_batch",
-      "reply", "data_request", "data"};
+      "reply", "data_request", "data", "connection"};
   fprintf(stderr, "lintel: interface %u, nid 0x%08x pid %u\n", number_, id_.nid, id_.pid);
   for (unsigned kind = 1; kind < message_kinds; ++kind) {
     const auto k = static_cast<MessageKind>(kind);

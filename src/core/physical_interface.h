@@ -128,6 +128,7 @@ class PhysicalInterface final : public MessageSink {
   void* on_new_link(Link& link) noexcept override;
   void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept override;
   void on_peer_failed(Link& link) noexcept override;
+  void on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept override;
   bool may_access(Link& link, const RemoteMemory& memory, bool write) noexcept override;
 
   // A logical interface goes: ends its operations without events and drops its transfers. Token held.
@@ -182,6 +183,8 @@ class PhysicalInterface final : public MessageSink {
     application_polls_.store(application_polls_.load(std::memory_order_relaxed) + 1,
                              std::memory_order_relaxed);
   }
+  // Waits for remote accesses of the interface's transfers, which touch memory of the application. Set-up path.
+  void finish_remote_accesses(const NetworkInterface& interface) noexcept;
   void lock_exclusively() noexcept;
   void unlock_exclusively() noexcept;
   void rest_between_passes(uint32_t passes_in_vain) noexcept;

@@ -138,6 +138,37 @@ void fail(PhysicalInterface& physical, Transfer& transfer, ptl_ni_fail_t why) no
   end_transfer(physical, transfer);
 }
 
+void take_result(PhysicalInterface& physical, Transfer& transfer, RemoteResult result) noexcept {
+  transfer.moved += result.bytes;
+  switch (result.status) {
+    case RemoteStatus::done:
+      if (transfer.moved >= transfer.mlength) {
+        end_transfer(physical, transfer);
+      } else {
+        physical.activate(transfer);
+      }
+      break;
+    case RemoteStatus::started:
+      break;
+    case RemoteStatus::busy:
+      physical.activate(transfer);
+      break;
+    case RemoteStatus::unsupported:
+      continue_by_messages(physical, transfer);
+      break;
+    case RemoteStatus::peer_failed:
+      fail(physical, transfer, PTL_NI_UNDELIVERABLE);
+      break;
+    case RemoteStatus::local_fault:
+      fail(physical, transfer, PTL_NI_SEGV);
+      break;
+    case RemoteStatus::remote_fault:
+      transfer.source_fault = true;
+      fail(physical, transfer, PTL_NI_SEGV);
+      break;
+  }
+}
+
 }  // namespace
 
 void start_transfer(Arrival& arrival, Transfer& transfer) noexcept {
@@ -147,6 +178,7 @@ void start_transfer(Arrival& arrival, Transfer& transfer) noexcept {
   transfer.streaming = false;
   transfer.ended = false;
   transfer.moved = 0;
+  transfer.in_flight = 0;
   transfer.fail = PTL_NI_OK;
   transfer.remote_count = 0;
   if (!take_description(arrival, transfer)) {
@@ -154,10 +186,11 @@ void start_transfer(Arrival& arrival, Transfer& transfer) noexcept {
     return;
   }
   PhysicalInterface& physical = arrival.physical;
-  if (transfer.writes_peer || transfer.mlength > batched_bytes) {
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  if (transfer.writes_peer || transfer.mlength > batched_bytes ||
+      peer.transport->capabilities().remote_asynchronous) {
     fetch_batch(physical);
     // The initiator is not to wait for the end of the burst: that would take as long as several copies.
-    Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
     advance_transfer(physical, transfer);
     physical.flush_acknowledgements(peer);
     return;
@@ -189,7 +222,7 @@ void fetch_batch(PhysicalInterface& physical) noexcept {
   bool fetched = false;
   if (simple == batch.count && simple > 1) {
     Peer& peer = *batch.transfers[0]->peer.load(std::memory_order_relaxed);
-    fetched = peer.transport->remote_read(*peer.link, local, simple, remote, simple).status ==
+    fetched = peer.transport->remote_read(*peer.link, local, simple, remote, simple, 0).status ==
               RemoteStatus::done;
   }
   for (unsigned i = 0; i < batch.count; ++i) {
@@ -210,41 +243,32 @@ void advance_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept 
     return;
   }
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  const bool asynchronous = peer.transport->capabilities().remote_asynchronous;
+  const uint64_t left = transfer.mlength - transfer.moved;
   Piece local[transfer_remote_pieces];
   uint64_t covered = 0;
   const unsigned local_count = transfer.entry->region.pieces(
-      transfer.region_offset + transfer.moved,
-      std::min(slice_bytes, transfer.mlength - transfer.moved), local, transfer_remote_pieces,
-      &covered);
+      transfer.region_offset + transfer.moved, asynchronous ? left : std::min(slice_bytes, left),
+      local, transfer_remote_pieces, &covered);
   RemoteMemory remote[transfer_remote_pieces];
   const unsigned remote_count = remote_range(transfer, transfer.moved, covered, remote);
+  const uint32_t token = physical.cookie_of(transfer);
   const RemoteResult result =
       transfer.writes_peer
-          ? peer.transport->remote_write(*peer.link, local, local_count, remote, remote_count)
-          : peer.transport->remote_read(*peer.link, local, local_count, remote, remote_count);
-  transfer.moved += result.bytes;
-  switch (result.status) {
-    case RemoteStatus::done:
-      if (transfer.moved >= transfer.mlength) {
-        end_transfer(physical, transfer);
-      } else {
-        physical.activate(transfer);
-      }
-      break;
-    case RemoteStatus::unsupported:
-      continue_by_messages(physical, transfer);
-      break;
-    case RemoteStatus::peer_failed:
-      fail(physical, transfer, PTL_NI_UNDELIVERABLE);
-      break;
-    case RemoteStatus::local_fault:
-      fail(physical, transfer, PTL_NI_SEGV);
-      break;
-    case RemoteStatus::remote_fault:
-      transfer.source_fault = true;
-      fail(physical, transfer, PTL_NI_SEGV);
-      break;
-  }
+          ? peer.transport->remote_write(*peer.link, local, local_count, remote, remote_count, token)
+          : peer.transport->remote_read(*peer.link, local, local_count, remote, remote_count, token);
+  if (result.status == RemoteStatus::started) transfer.in_flight = covered;
+  take_result(physical, transfer, result);
+}
+
+void PhysicalInterface::on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept {
+  Transfer* transfer = find_transfer(token);
+  if (transfer == nullptr || transfer->in_flight == 0) return;
+  Peer& peer = *transfer->peer.load(std::memory_order_relaxed);
+  if (peer.link != &link) return;
+  transfer->in_flight = 0;
+  take_result(*this, *transfer, result);
+  flush_acknowledgements(peer);
 }
 
 void handle_transfer_data(PhysicalInterface& physical, Peer& peer,

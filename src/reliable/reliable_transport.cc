@@ -38,7 +38,7 @@ ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
     : link_(std::move(link)),
       sends_from_anywhere_(link_->sends_from_anywhere()),
       settings_(settings),
-      capabilities_{link_->name(), max_eager_bytes, max_eager_bytes, false, max_eager_bytes},
+      capabilities_{link_->name(), max_eager_bytes, max_eager_bytes, false, false, max_eager_bytes},
       own_id_(link_->id()),
       incarnation_(random_u64()) {}
 

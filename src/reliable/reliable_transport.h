@@ -84,12 +84,12 @@ class ReliableTransport final : public Transport {
   [[nodiscard]] Link* connect(ProcessId peer, std::string* reason) override;
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
-  [[nodiscard]] RemoteResult remote_read(Link&, const Piece*, unsigned, const RemoteMemory*,
-                                         unsigned) noexcept override {
+  [[nodiscard]] RemoteResult remote_read(Link&, const Piece*, unsigned, const RemoteMemory*, unsigned,
+                                         uint32_t) noexcept override {
     return {RemoteStatus::unsupported, 0};
   }
-  [[nodiscard]] RemoteResult remote_write(Link&, const Piece*, unsigned, const RemoteMemory*,
-                                          unsigned) noexcept override {
+  [[nodiscard]] RemoteResult remote_write(Link&, const Piece*, unsigned, const RemoteMemory*, unsigned,
+                                          uint32_t) noexcept override {
     return {RemoteStatus::unsupported, 0};
   }
   unsigned poll(MessageSink& sink, unsigned budget) noexcept override;

@@ -160,13 +160,14 @@ template RemoteResult ShmTransport::copy_alone<false>(ShmLink&, const Piece*, un
                                                       const RemoteMemory*, unsigned) noexcept;
 
 RemoteResult ShmTransport::remote_read(Link& link, const Piece* local, unsigned local_count,
-                                       const RemoteMemory* remote, unsigned remote_count) noexcept {
+                                       const RemoteMemory* remote, unsigned remote_count,
+                                       uint32_t) noexcept {
   return copy_remote<true>(link, local, local_count, remote, remote_count);
 }
 
 RemoteResult ShmTransport::remote_write(Link& link, const Piece* local, unsigned local_count,
                                         const RemoteMemory* remote,
-                                        unsigned remote_count) noexcept {
+                                        unsigned remote_count, uint32_t) noexcept {
   return copy_remote<false>(link, local, local_count, remote, remote_count);
 }
 

@@ -64,10 +64,12 @@ class ShmTransport final : public Transport {
                                 unsigned count) noexcept override;
   [[nodiscard]] RemoteResult remote_read(Link& link, const Piece* local, unsigned local_count,
                                          const RemoteMemory* remote,
-                                         unsigned remote_count) noexcept override;
+                                         unsigned remote_count,
+                                         uint32_t token) noexcept override;
   [[nodiscard]] RemoteResult remote_write(Link& link, const Piece* local, unsigned local_count,
                                           const RemoteMemory* remote,
-                                          unsigned remote_count) noexcept override;
+                                          unsigned remote_count,
+                                         uint32_t token) noexcept override;
   unsigned poll(MessageSink& sink, unsigned budget) noexcept override;
   [[nodiscard]] Doorbell* doorbell() noexcept override { return &segment_->header().doorbell; }
   [[nodiscard]] bool arm(bool blocked_senders) noexcept override;

@@ -11,7 +11,7 @@ namespace lintel {
 
 // Bumped whenever MessageHeader or the meaning of one of its fields changes; transports exchange it
 // when they connect and refuse peers that speak another version.
-inline constexpr uint16_t message_version = 1;
+inline constexpr uint16_t message_version = 2;
 
 enum class MessageKind : uint8_t {
   none = 0,
@@ -28,8 +28,9 @@ enum class MessageKind : uint8_t {
   // Bulk data where the peer's memory cannot be reached directly.
   data_request,  // target -> initiator: send `length` bytes from `remote_offset` on
   data,          // the bytes at `remote_offset` of transfer `cookie`
+  connection,    // between two ends of one transport, which never hands it up
 };
-inline constexpr unsigned message_kinds = 11;
+inline constexpr unsigned message_kinds = 12;
 
 // Bits of MessageHeader::flags.
 inline constexpr uint8_t flag_interface_mask = 0x03;  // logical interface: see interface_slot()
@@ -84,7 +85,7 @@ inline constexpr uint64_t max_message_length = (uint64_t{1} << 48) - 1;
 struct RemoteMemory {
   uint64_t address;
   uint64_t length;
-  uint64_t key;  // the cookie of the operation, for MessageSink::may_access()
+  uint64_t key;  // made by expose(): means something to the transport alone
 };
 static_assert(sizeof(RemoteMemory) == 24);
 

@@ -28,6 +28,7 @@ struct Capabilities {
   uint32_t max_inline_bytes;    // payloads up to this size travel with the header itself
   uint32_t max_eager_bytes;     // largest payload of one message
   bool remote_access;           // remote_read and remote_write exist (may still fail per peer)
+  bool remote_asynchronous;     // they start only, and end with MessageSink::on_remote_done()
   uint32_t remote_threshold_bytes;  // beyond this size remote access beats eager messages
 };
 
@@ -42,6 +43,8 @@ enum class SendStatus : uint8_t {
 
 enum class RemoteStatus : uint8_t {
   done,
+  started,         // ends with on_remote_done() in bounded time; the local memory belongs to the transport
+  busy,            // no room now: try again later
   unsupported,     // this peer's memory cannot be reached directly: send data messages instead
   peer_failed,
   local_fault,     // memory of this process is not accessible
@@ -51,6 +54,14 @@ enum class RemoteStatus : uint8_t {
 struct RemoteResult {
   RemoteStatus status;
   uint64_t bytes;  // moved before the status arose
+};
+
+// What expose() answers: peers may be told of the memory until conceal().
+struct Exposure {
+  static constexpr uint32_t none = 0;
+  SendStatus status;        // sent: as said by `count`; or why to try again later, or never
+  unsigned count = 0;       // descriptions made; 0: this memory cannot be reached, data travel in messages
+  uint32_t number = none;   // for conceal(); none: nothing to conceal
 };
 
 // A message as handed up. `payload` stays valid until the callback returns and may be changed by a
@@ -68,9 +79,12 @@ class MessageSink {
   virtual void* on_new_link(Link& link) noexcept = 0;
   // Messages of one peer in the order sent.
   virtual void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept = 0;
-  // The peer is gone. A later incarnation is announced by on_new_link(), or found by connect(), and
-  // may get this Link again.
+  // The peer is gone; remote accesses under way have been ended before. A later incarnation is
+  // announced by on_new_link(), or found by connect(), and may get this Link again.
   virtual void on_peer_failed(Link& link) noexcept = 0;
+  // A remote_read() or remote_write() that was answered with started has ended: `result` has any of
+  // the other statuses but busy. The peer's memory is not accessed for it any more, nor is ours.
+  virtual void on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept = 0;
   // Whether this process has told that peer, for an operation that still goes on, of `memory` (with its
   // key) as memory to read from, or to write to.
   virtual bool may_access(Link& link, const RemoteMemory& memory, bool write) noexcept = 0;
@@ -108,14 +122,28 @@ class Transport {
   [[nodiscard]] virtual SendStatus send(Link& link, const MessageHeader& header,
                                         const Piece* pieces, unsigned count) noexcept = 0;
 
+  // Message path; the caller holds the peer's send lock. Describes `count` pieces of this process'
+  // memory to `out`, for the peer to read from or (`write`) to write to on behalf of the operation
+  // that `cookie` names. The descriptions go out with the next message to the peer, or are concealed.
+  [[nodiscard]] virtual Exposure expose(Link&, const Piece* pieces, unsigned count, bool /*write*/,
+                                        uint32_t cookie, RemoteMemory* out) noexcept {
+    for (unsigned i = 0; i < count; ++i)
+      out[i] = {reinterpret_cast<uint64_t>(pieces[i].base), pieces[i].length, cookie};
+    return {SendStatus::sent, count, Exposure::none};
+  }
+  // Message path; any thread. The peer is not to access that memory any more.
+  virtual void conceal(Link&, uint32_t /*exposure*/) noexcept {}
+
   // Message path; poll token held. Copies between local pieces and the peer's memory; the totals
-  // of both sides agree. Transfers are synchronous; the core cuts them into slices.
+  // of both sides agree. Synchronous ones are cut into slices by the core. `token` is for
+  // on_remote_done(), which is called from within poll() only.
   [[nodiscard]] virtual RemoteResult remote_read(Link& link, const Piece* local, unsigned local_count,
-                                                 const RemoteMemory* remote,
-                                                 unsigned remote_count) noexcept = 0;
+                                                 const RemoteMemory* remote, unsigned remote_count,
+                                                 uint32_t token) noexcept = 0;
   [[nodiscard]] virtual RemoteResult remote_write(Link& link, const Piece* local,
                                                   unsigned local_count, const RemoteMemory* remote,
-                                                  unsigned remote_count) noexcept = 0;
+                                                  unsigned remote_count,
+                                                  uint32_t token) noexcept = 0;
 
   // Message path; poll token held. Hands up at most about `budget` messages; returns their number.
   virtual unsigned poll(MessageSink& sink, unsigned budget) noexcept = 0;

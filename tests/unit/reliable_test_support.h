@@ -202,6 +202,7 @@ class MemoryProcess final : public MessageSink {
     last_link = &link;
   }
   void on_peer_failed(Link& link) noexcept override { failed.push_back(link.peer); }
+  void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
   bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return true; }
 
   std::deque<Message> messages;

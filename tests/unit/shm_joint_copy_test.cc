@@ -31,6 +31,7 @@ class GrantingSink final : public MessageSink {
   void* on_new_link(Link&) noexcept override { return this; }
   void on_messages(Link&, const InboundMessage*, unsigned) noexcept override {}
   void on_peer_failed(Link&) noexcept override {}
+  void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
   bool may_access(Link&, const RemoteMemory& memory, bool) noexcept override {
     ++asked;
     return memory.key == key && memory.address >= address &&
@@ -92,7 +93,7 @@ class JointCopyTest : public ::testing::Test {
     std::byte first{};
     const Piece piece{&first, 1};
     const RemoteMemory there = remote(0, 1);
-    ASSERT_EQ(transport_->remote_read(*link_, &piece, 1, &there, 1).status, RemoteStatus::done);
+    ASSERT_EQ(transport_->remote_read(*link_, &piece, 1, &there, 1, 0).status, RemoteStatus::done);
   }
 
   int peer() {
@@ -132,12 +133,12 @@ class JointCopyTest : public ::testing::Test {
   RemoteResult read(std::byte* to, uint64_t offset, uint64_t length) {
     const Piece piece{to, length};
     const RemoteMemory there = remote(offset, length);
-    return transport_->remote_read(*link_, &piece, 1, &there, 1);
+    return transport_->remote_read(*link_, &piece, 1, &there, 1, 0);
   }
   RemoteResult write(std::byte* from, uint64_t offset, uint64_t length) {
     const Piece piece{from, length};
     const RemoteMemory there = remote(offset, length);
-    return transport_->remote_write(*link_, &piece, 1, &there, 1);
+    return transport_->remote_write(*link_, &piece, 1, &there, 1, 0);
   }
 
   Processors processors_;

@@ -83,19 +83,19 @@ TEST_F(RemoteAccess, ReadsAndWrites) {
   std::vector<std::byte> here(bytes);
   const Piece piece{here.data(), bytes};
   const RemoteMemory there = remote(0, bytes);
-  RemoteResult result = transport_->remote_read(*link_, &piece, 1, &there, 1);
+  RemoteResult result = transport_->remote_read(*link_, &piece, 1, &there, 1, 0);
   EXPECT_EQ(result.status, RemoteStatus::done);
   EXPECT_EQ(result.bytes, bytes);
   EXPECT_EQ(here, pattern(1, bytes));
   for (std::byte& b : here) b = ~b;
-  result = transport_->remote_write(*link_, &piece, 1, &there, 1);
+  result = transport_->remote_write(*link_, &piece, 1, &there, 1, 0);
   EXPECT_EQ(result.status, RemoteStatus::done);
   EXPECT_EQ(result.bytes, bytes);
   EXPECT_EQ(changed_at_peer(), bytes);
 }
 
 TEST_F(RemoteAccess, NothingIsDoneAtOnce) {
-  const RemoteResult result = transport_->remote_read(*link_, nullptr, 0, nullptr, 0);
+  const RemoteResult result = transport_->remote_read(*link_, nullptr, 0, nullptr, 0, 0);
   EXPECT_EQ(result.status, RemoteStatus::done);
   EXPECT_EQ(result.bytes, 0u);
 }
@@ -120,7 +120,7 @@ TEST_F(RemoteAccess, ManyPieces) {
     ASSERT_GT(pieces.size(), 1024u);
     const RemoteResult result =
         transport_->remote_read(*link_, pieces.data(), static_cast<unsigned>(pieces.size()),
-                                remotes.data(), static_cast<unsigned>(remotes.size()));
+                                remotes.data(), static_cast<unsigned>(remotes.size()), 0);
     ASSERT_EQ(result.status, RemoteStatus::done);
     ASSERT_EQ(result.bytes, bytes);
     ASSERT_EQ(here, content);
@@ -136,11 +136,11 @@ TEST_F(RemoteAccess, FaultsTellSideAndCount) {
   ASSERT_EQ(mprotect(guarded + 3 * page, page, PROT_NONE), 0);
   const auto read = [&](std::vector<Piece> local, std::vector<RemoteMemory> there) {
     return transport_->remote_read(*link_, local.data(), static_cast<unsigned>(local.size()),
-                                   there.data(), static_cast<unsigned>(there.size()));
+                                   there.data(), static_cast<unsigned>(there.size()), 0);
   };
   const auto write = [&](std::vector<Piece> local, std::vector<RemoteMemory> there) {
     return transport_->remote_write(*link_, local.data(), static_cast<unsigned>(local.size()),
-                                    there.data(), static_cast<unsigned>(there.size()));
+                                    there.data(), static_cast<unsigned>(there.size()), 0);
   };
 
   // The peer's memory ends two pages after the start.
@@ -199,11 +199,11 @@ TEST_F(RemoteAccess, ADeadPeerIsNoticed) {
   std::vector<std::byte> here(8);
   const Piece piece{here.data(), 8};
   const RemoteMemory there = remote(0, 8);
-  ASSERT_EQ(transport_->remote_read(*link_, &piece, 1, &there, 1).status, RemoteStatus::done);
+  ASSERT_EQ(transport_->remote_read(*link_, &piece, 1, &there, 1, 0).status, RemoteStatus::done);
   child_->kill_and_wait();
-  EXPECT_EQ(transport_->remote_read(*link_, &piece, 1, &there, 1).status,
+  EXPECT_EQ(transport_->remote_read(*link_, &piece, 1, &there, 1, 0).status,
             RemoteStatus::peer_failed);
-  EXPECT_EQ(transport_->remote_write(*link_, &piece, 1, &there, 1).status,
+  EXPECT_EQ(transport_->remote_write(*link_, &piece, 1, &there, 1, 0).status,
             RemoteStatus::peer_failed);
 }
 
@@ -216,8 +216,8 @@ TEST_F(RemoteAccess, SwitchedOffItIsUnsupported) {
   std::vector<std::byte> here(8);
   const Piece piece{here.data(), 8};
   const RemoteMemory there = remote(0, 8);
-  EXPECT_EQ(transport->remote_read(*link, &piece, 1, &there, 1).status, RemoteStatus::unsupported);
-  EXPECT_EQ(transport->remote_write(*link, &piece, 1, &there, 1).status, RemoteStatus::unsupported);
+  EXPECT_EQ(transport->remote_read(*link, &piece, 1, &there, 1, 0).status, RemoteStatus::unsupported);
+  EXPECT_EQ(transport->remote_write(*link, &piece, 1, &there, 1, 0).status, RemoteStatus::unsupported);
   EXPECT_EQ(changed_at_peer(), 0u);
 }
 
@@ -233,8 +233,8 @@ TEST(RemoteAccessRefused, AnotherProcessUnderThePeersNumber) {
   uint64_t target = 5;
   const Piece piece{here.data(), 8};
   const RemoteMemory there{reinterpret_cast<uint64_t>(&target), 8, 0};
-  EXPECT_EQ(a->remote_read(*link, &piece, 1, &there, 1).status, RemoteStatus::unsupported);
-  EXPECT_EQ(a->remote_write(*link, &piece, 1, &there, 1).status, RemoteStatus::unsupported);
+  EXPECT_EQ(a->remote_read(*link, &piece, 1, &there, 1, 0).status, RemoteStatus::unsupported);
+  EXPECT_EQ(a->remote_write(*link, &piece, 1, &there, 1, 0).status, RemoteStatus::unsupported);
   EXPECT_EQ(target, 5u);
   // Messages still work.
   RecordingSink sink;

@@ -80,6 +80,7 @@ class RecordingSink final : public MessageSink {
     }
   }
   void on_peer_failed(Link& link) noexcept override { ++failures[&link]; }
+  void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
   bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return true; }
 
   std::vector<Link*> new_links;

@@ -51,6 +51,7 @@ int echo(uint32_t pid, uint64_t messages, std::atomic<uint32_t>* ready = nullptr
       }
     }
     void on_peer_failed(Link&) noexcept override { failed = true; }
+    void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
     bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return true; }
     uint64_t count = 0;
     bool failed = false;
