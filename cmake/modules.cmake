@@ -16,6 +16,9 @@ function(lintel_add_module name)
   # Only the entry point is to be seen.
   target_link_options(portals-${name} PRIVATE
                       "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/module.map")
+  if(NOT LINTEL_SANITIZE)
+    target_link_options(portals-${name} PRIVATE "LINKER:--no-undefined")
+  endif()
   install(TARGETS portals-${name} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   set(LINTEL_MODULES
       ${LINTEL_MODULES} ${name}
@@ -45,4 +48,23 @@ if(LIBDPDK_FOUND)
   target_compile_definitions(portals-dpdk PRIVATE ALLOW_EXPERIMENTAL_API)
 else()
   message(STATUS "DPDK (libdpdk-dev) not found: without the module dpdk, PTL_DPDK_PORTS cannot be used")
+endif()
+
+# RDMA devices.
+if(PkgConfig_FOUND)
+  pkg_check_modules(LIBIBVERBS IMPORTED_TARGET libibverbs>=1.11)
+endif()
+if(LIBIBVERBS_FOUND)
+  lintel_add_module(verbs PkgConfig::LIBIBVERBS Threads::Threads)
+  # Whole transports come out of it; the configuration stays in the library (src/verbs/verbs_module.h).
+  file(GLOB reliable_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/reliable/*.cc")
+  list(FILTER reliable_sources EXCLUDE REGEX "/configured.cc$")
+  target_sources(portals-verbs PRIVATE ${reliable_sources}
+                                       "${PROJECT_SOURCE_DIR}/src/transport/descriptor_watch.cc"
+                                       "${PROJECT_SOURCE_DIR}/src/util/asymmetric_fence.cc"
+                                       "${PROJECT_SOURCE_DIR}/src/util/crc32c.cc"
+                                       "${PROJECT_SOURCE_DIR}/src/util/log.cc")
+else()
+  message(STATUS "libibverbs (libibverbs-dev) not found: without the module verbs, RDMA devices cannot "
+                 "be used")
 endif()

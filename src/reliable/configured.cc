@@ -1,30 +1,39 @@
 // Settings of the reliability layer from the configuration. Set-up path.
 #include "reliable/configured.h"
 
-#include "reliable/faulty_link.h"
+#include "reliable/over_link.h"
 #include "transport/registry.h"
 #include "util/config.h"
-#include "util/log.h"
 
 namespace lintel {
 
-std::unique_ptr<ReliableTransport> open_configured_transport(std::unique_ptr<PacketLink> link,
-                                                             const TransportSettings& settings,
-                                                             bool polls_always,
-                                                             std::string& reason) {
+ReliableSettings configured_reliability(const TransportSettings& settings) {
   ReliableSettings reliable;
   reliable.uid = settings.uid;
   reliable.job_key = settings.job_key;
   reliable.memory_bytes = config_u64(ConfigKey::network_memory_kib) * 1024;
   reliable.peer_timeout_ns = config_u64(ConfigKey::network_timeout_ms) * 1'000'000;
   reliable.shortest_timeout_ns = config_u64(ConfigKey::retransmit_min_us) * 1000;
+  return reliable;
+}
+
+Faults configured_faults() {
+  Faults faults;
+  std::string reason;
+  if (Faults::parse(config_string(ConfigKey::faults), faults, reason)) return faults;
+  config_refuse(ConfigKey::faults,
+                "drop, dup, reorder and corrupt with probabilities from 0 to 1, and seed, as in "
+                "drop=0.01,seed=7");
+  return {};
+}
+
+std::unique_ptr<ReliableTransport> open_configured_transport(std::unique_ptr<PacketLink> link,
+                                                             const TransportSettings& settings,
+                                                             bool polls_always,
+                                                             std::string& reason) {
+  ReliableSettings reliable = configured_reliability(settings);
   reliable.polls_always = polls_always;
-  if (settings.job_key.empty())
-    log_message(LogLevel::info,
-                "%s: peers are not authenticated; set PTL_JOB_KEY to the same secret in all "
-                "processes of a job",
-                link->name());
-  return ReliableTransport::open(with_configured_faults(std::move(link)), reliable, reason);
+  return reliable_over_link(std::move(link), reliable, configured_faults(), reason);
 }
 
 }  // namespace lintel

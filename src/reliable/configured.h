@@ -4,11 +4,15 @@
 #include <memory>
 #include <string>
 
+#include "reliable/faulty_link.h"
 #include "reliable/reliable_transport.h"
 
 namespace lintel {
 
 struct TransportSettings;
+
+[[nodiscard]] ReliableSettings configured_reliability(const TransportSettings& settings);
+[[nodiscard]] Faults configured_faults();  // PTL_FAULTS
 
 // With the faults of PTL_FAULTS around the link. `polls_always`: the interface polls nothing cheaper
 // than this link. nullptr: `reason` says why not.

@@ -6,9 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "util/config.h"
 #include "util/guarded_memory.h"
-#include "util/log.h"
 
 namespace lintel {
 
@@ -59,22 +57,6 @@ bool Faults::parse(std::string_view text, Faults& faults, std::string& reason) {
     }
   }
   return true;
-}
-
-std::unique_ptr<PacketLink> with_configured_faults(std::unique_ptr<PacketLink> link) {
-  Faults faults;
-  std::string reason;
-  const std::string& text = config_string(ConfigKey::faults);
-  if (!Faults::parse(text, faults, reason)) {
-    config_refuse(ConfigKey::faults,
-                  "drop, dup, reorder and corrupt with probabilities from 0 to 1, and seed, as in "
-                  "drop=0.01,seed=7");
-    return link;
-  }
-  if (!faults.any()) return link;
-  log_message(LogLevel::info, "%s: PTL_FAULTS=%s damages what is sent on purpose", link->name(),
-              text.c_str());
-  return std::make_unique<FaultyLink>(std::move(link), faults);
 }
 
 FaultyLink::FaultyLink(std::unique_ptr<PacketLink> link, const Faults& faults) noexcept

@@ -96,7 +96,4 @@ class FaultyLink final : public PacketLink {
   FaultCounters counters_;
 };
 
-// The link itself, or one with the faults of PTL_FAULTS around it.
-[[nodiscard]] std::unique_ptr<PacketLink> with_configured_faults(std::unique_ptr<PacketLink> link);
-
 }  // namespace lintel

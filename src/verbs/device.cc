@@ -1,0 +1,180 @@
+// Opening the port that was chosen. Set-up path.
+#include "verbs/device.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "verbs/port_choice.h"
+#include "verbs/port_list.h"
+
+namespace lintel {
+
+namespace {
+
+constexpr uint8_t most_hops = 64;
+constexpr uint16_t pkey_membership_bit = 0x8000;  // full or limited: either can talk to full members
+
+uint32_t bytes_of(ibv_mtu mtu) noexcept {
+  return 128u << std::clamp(static_cast<unsigned>(mtu), 1u, 5u);
+}
+
+std::string failure(const std::string& name, const char* what, int error) {
+  std::string text = name;
+  text.append(": ").append(what).append(" failed (").append(strerror(error)).append(")");
+  if (error == ENOMEM) text.append("; ").append(registration_failure("it", 0, error));
+  return text;
+}
+
+}  // namespace
+
+CompletionEvents::~CompletionEvents() {
+  if (channel_ != nullptr) ibv_destroy_comp_channel(channel_);
+}
+
+bool CompletionEvents::open(ibv_context* context, std::string& reason) {
+  channel_ = ibv_create_comp_channel(context);
+  if (channel_ != nullptr) {
+    const int flags = fcntl(channel_->fd, F_GETFL);
+    if (flags >= 0 && fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK) == 0) return true;
+  }
+  reason = "no channel for completions (";
+  reason.append(strerror(errno)).append(")");
+  return false;
+}
+
+void CompletionEvents::drain() noexcept {
+  ibv_cq* queue = nullptr;
+  void* context = nullptr;
+  while (ibv_get_cq_event(channel_, &queue, &context) == 0) ibv_ack_cq_events(queue, 1);
+}
+
+std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::string& reason) {
+  // Memory that is registered stays ours when the application forks; a matter of old kernels.
+  ibv_fork_init();
+  PortList list = list_ports(wish.device.substr(0, wish.device.rfind(':')));
+  if (list.ports.empty() && !wish.device.empty()) list = list_ports("");
+  const PortChoice choice = choose_port(list.ports, wish);
+  if (!choice.found) {
+    reason = list.reason.empty() ? choice.reason : list.reason;
+    return nullptr;
+  }
+  const PortDescription& port = list.ports[choice.index];
+  const PortGid& row = port.gids[choice.gid_row];
+  const std::string name = port_name(port.device, port.port);
+
+  std::unique_ptr<VerbsDevice> device(new VerbsDevice);
+  device->owner = list.contexts[choice.index];
+  device->context = device->owner.get();
+  device->port = port.port;
+  device->is_roce = port.is_ethernet;
+  device->gid_index = static_cast<uint8_t>(row.index);
+  device->gid = row.gid;
+  device->nid = choice.nid;
+  device->service_level = wish.service_level;
+  device->traffic_class = wish.traffic_class;
+
+  ibv_port_attr state{};
+  if (const int error = ibv_query_port(device->context, port.port, &state); error != 0) {
+    reason = failure(name, "ibv_query_port", error);
+    return nullptr;
+  }
+  device->lid = state.lid;
+  device->mtu = state.active_mtu;
+  device->mtu_bytes = bytes_of(state.active_mtu);
+  device->max_message_bytes = state.max_msg_sz;
+  if (const int error = ibv_query_device(device->context, &device->attributes); error != 0) {
+    reason = failure(name, "ibv_query_device", error);
+    return nullptr;
+  }
+  if (!device->find_pkey(wish.pkey, state.pkey_tbl_len, name, reason)) return nullptr;
+  device->pd = ibv_alloc_pd(device->context);
+  if (device->pd == nullptr) {
+    reason = failure(name, "ibv_alloc_pd", errno);
+    return nullptr;
+  }
+  std::string why;
+  if (!device->events.open(device->context, why)) {
+    reason = name;
+    reason.append(": ").append(why);
+    return nullptr;
+  }
+  device->name_ = name;
+  device->description_ = name;
+  device->description_.append(" (").append(choice.reason).append("), ").append(gid_text(row));
+  device->description_.append(", MTU ").append(std::to_string(device->mtu_bytes));
+  return device;
+}
+
+VerbsDevice::~VerbsDevice() {
+  if (pd != nullptr) ibv_dealloc_pd(pd);
+}
+
+bool VerbsDevice::find_pkey(uint16_t wanted, unsigned table_rows, const std::string& name,
+                            std::string& reason) {
+  for (unsigned i = 0; i < table_rows; ++i) {
+    __be16 value = 0;
+    if (ibv_query_pkey(context, port, static_cast<int>(i), &value) != 0) continue;
+    const uint16_t pkey = static_cast<uint16_t>(value << 8 | value >> 8);
+    if (((pkey ^ wanted) & ~pkey_membership_bit) != 0) continue;
+    pkey_index = static_cast<uint16_t>(i);
+    return true;
+  }
+  char text[8];
+  std::snprintf(text, sizeof text, "0x%04x", wanted);
+  reason = name;
+  reason.append(" does not belong to the partition ").append(text);
+  reason.append(" (PTL_VERBS_PKEY); /sys/class/infiniband/*/ports/*/pkeys lists those it belongs to");
+  return false;
+}
+
+void VerbsDevice::fill_address(ibv_ah_attr& attributes, const ibv_gid& remote,
+                               uint16_t remote_lid) const noexcept {
+  attributes = {};
+  attributes.port_num = port;
+  attributes.sl = service_level;
+  attributes.dlid = remote_lid;
+  if (!needs_grh(remote)) return;
+  attributes.is_global = 1;
+  attributes.grh.dgid = remote;
+  attributes.grh.sgid_index = gid_index;
+  attributes.grh.hop_limit = most_hops;
+  attributes.grh.traffic_class = traffic_class;
+}
+
+bool VerbsDevice::needs_grh(const ibv_gid& remote) const noexcept {
+  return is_roce || remote.global.subnet_prefix != gid.global.subnet_prefix;
+}
+
+bool VerbsDevice::is_active() const noexcept {
+  ibv_port_attr state{};
+  return ibv_query_port(context, port, &state) == 0 && state.state == IBV_PORT_ACTIVE;
+}
+
+std::string registration_failure(const char* what, size_t bytes, int error) {
+  std::string text;
+  if (bytes != 0) {
+    text = "the device did not register ";
+    text.append(std::to_string((bytes + 1023) / 1024)).append(" KiB of memory for ").append(what);
+    text.append(" (").append(strerror(error)).append("); ");
+  }
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return text;
+  if (limit.rlim_cur == RLIM_INFINITY) {
+    text.append("the limit of locked memory (RLIMIT_MEMLOCK) is unlimited: the device or the kernel has "
+                "no memory left");
+    return text;
+  }
+  text.append("the limit of locked memory (RLIMIT_MEMLOCK) is ");
+  text.append(std::to_string(limit.rlim_cur / 1024));
+  text.append(" KiB for this process: raise it with `ulimit -l unlimited`, memlock in "
+              "/etc/security/limits.conf, or LimitMEMLOCK=infinity in the unit of a service such as "
+              "slurmd");
+  return text;
+}
+
+}  // namespace lintel

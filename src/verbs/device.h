@@ -1,0 +1,98 @@
+// One port of an RDMA device, opened by this process: what queue pairs are made of. Set-up path, except
+// as said.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "verbs/verbs_module.h"
+
+namespace lintel {
+
+// The one completion channel of a device: completion queues made with channel() make descriptor()
+// readable, once after each arm().
+class CompletionEvents {
+ public:
+  CompletionEvents() = default;
+  CompletionEvents(const CompletionEvents&) = delete;
+  CompletionEvents& operator=(const CompletionEvents&) = delete;
+  // All completion queues of the channel are destroyed by now.
+  ~CompletionEvents();
+
+  // False: `reason` says why not.
+  [[nodiscard]] bool open(ibv_context* context, std::string& reason);
+
+  // Non-blocking; for poll() or epoll. Constant.
+  [[nodiscard]] int descriptor() const noexcept { return channel_->fd; }
+  // For ibv_create_cq(). Constant.
+  [[nodiscard]] ibv_comp_channel* channel() const noexcept { return channel_; }
+  // Path into sleep; any thread. The next completion of that queue makes the descriptor readable; one
+  // that came before does not: poll the queue once more afterwards. False: the device refused.
+  [[nodiscard]] bool arm(ibv_cq* queue) noexcept { return ibv_req_notify_cq(queue, 0) == 0; }
+  // Path into and out of sleep; any thread. Takes all events there are and acknowledges them:
+  // the descriptor is not readable any more. Must have run before a queue is destroyed that was armed.
+  void drain() noexcept;
+
+ private:
+  ibv_comp_channel* channel_ = nullptr;
+};
+
+class VerbsDevice {
+ public:
+  // nullptr: `reason` is a sentence that says what is wrong and what to do.
+  [[nodiscard]] static std::unique_ptr<VerbsDevice> open(const VerbsPortWish& wish, std::string& reason);
+  VerbsDevice(const VerbsDevice&) = delete;
+  VerbsDevice& operator=(const VerbsDevice&) = delete;
+  // Everything that was made with it is destroyed by now.
+  ~VerbsDevice();
+
+  // How another port is reached, for address handles and for the transition of a connected queue pair to
+  // RTR: service level, traffic class, GID index; a GRH where the network or the distance needs one.
+  // `lid` and `gid` are those of the other port. Message path.
+  void fill_address(ibv_ah_attr& attributes, const ibv_gid& gid, uint16_t lid) const noexcept;
+
+  // Whether fill_address() would add a GRH. Message path.
+  [[nodiscard]] bool needs_grh(const ibv_gid& gid) const noexcept;
+  // Path into sleep. The port carries traffic now; asks the kernel.
+  [[nodiscard]] bool is_active() const noexcept;
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }  // "rxe0:1"; constant
+  // "rxe0:1 (the first active port), RoCE v2 GID 1 (::ffff:192.168.77.1), MTU 1024"; constant.
+  [[nodiscard]] const std::string& description() const noexcept { return description_; }
+
+  // Constant once it is open.
+  std::shared_ptr<ibv_context> owner;  // of `context`; goes last
+  ibv_context* context = nullptr;
+  ibv_pd* pd = nullptr;
+  uint8_t port = 1;
+  uint16_t lid = 0;  // InfiniBand only
+  uint8_t gid_index = 0;
+  ibv_gid gid{};
+  uint16_t pkey_index = 0;
+  uint8_t service_level = 0;
+  uint8_t traffic_class = 0;
+  ibv_mtu mtu = IBV_MTU_1024;  // of the active port
+  uint32_t mtu_bytes = 1024;
+  uint32_t nid = 0;  // IPv4 address of the port, in host byte order; 0: it has none
+  bool is_roce = false;
+  uint32_t max_message_bytes = 0;  // of one work request
+  ibv_device_attr attributes{};
+  CompletionEvents events;
+
+ private:
+  VerbsDevice() = default;
+  bool find_pkey(uint16_t wanted, unsigned table_rows, const std::string& name, std::string& reason);
+
+  std::string name_;
+  std::string description_;
+};
+
+// A sentence for a refused ibv_reg_mr(): names the limit of locked memory and the remedy where that is
+// the cause. `what`: what the memory is for.
+[[nodiscard]] std::string registration_failure(const char* what, size_t bytes, int error);
+
+}  // namespace lintel

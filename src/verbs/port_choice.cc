@@ -1,0 +1,199 @@
+// From descriptions of ports to one of them. Set-up path.
+#include "verbs/port_choice.h"
+
+#include <arpa/inet.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace lintel {
+
+namespace {
+
+bool is_empty(const ibv_gid& gid) noexcept {
+  static constexpr ibv_gid nothing{};
+  return std::memcmp(&gid, &nothing, sizeof gid) == 0;
+}
+
+bool is_link_local(const ibv_gid& gid) noexcept {
+  return gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80;
+}
+
+// The larger the better; 0: not usable.
+unsigned preference(const PortDescription& port, const PortGid& row, uint32_t nid) noexcept {
+  if (is_empty(row.gid)) return 0;
+  if (!port.is_ethernet) return 1;
+  const uint32_t ipv4 = ipv4_of(row.gid);
+  unsigned value = row.type == GidType::roce_v2 ? 16 : 1;
+  if (ipv4 != 0) value += 8;
+  if (ipv4 != 0 && ipv4 == nid) value += 4;
+  if (!is_link_local(row.gid)) value += 2;
+  return value;
+}
+
+const char* state_text(ibv_port_state state) noexcept {
+  switch (state) {
+    case IBV_PORT_DOWN:
+      return "is down";
+    case IBV_PORT_INIT:
+      return "waits for a subnet manager";
+    case IBV_PORT_ARMED:
+      return "is about to come up";
+    case IBV_PORT_ACTIVE:
+      return "is active";
+    case IBV_PORT_ACTIVE_DEFER:
+      return "is active but has lost its link";
+    default:
+      return "has no state";
+  }
+}
+
+const char* remedy(const PortDescription& port) noexcept {
+  if (port.state == IBV_PORT_INIT) return "start a subnet manager (opensm) on the network";
+  return port.is_ethernet ? "bring its network interface up (rdma link show names it)"
+                          : "look at its cable and at ibstat";
+}
+
+// Why a port cannot be used; empty: it can, apart from its GIDs.
+std::string fault_of(const PortDescription& port) {
+  std::string text;
+  if (!port.fault.empty()) return port.fault;
+  if (port.state == IBV_PORT_ACTIVE) return text;
+  text = port_name(port.device, port.port);
+  text.append(" ").append(state_text(port.state)).append("; ").append(remedy(port));
+  return text;
+}
+
+struct WantedDevice {
+  std::string name;
+  unsigned port = 0;  // 0: any
+  bool valid = true;
+};
+
+WantedDevice parse_device(const std::string& text) {
+  WantedDevice wanted;
+  const size_t colon = text.rfind(':');
+  wanted.name = text.substr(0, colon);
+  if (colon == std::string::npos) return wanted;
+  const std::string number = text.substr(colon + 1);
+  char* end = nullptr;
+  const unsigned long port = std::strtoul(number.c_str(), &end, 10);
+  wanted.valid = !number.empty() && *end == '\0' && port >= 1 && port <= 255;
+  wanted.port = static_cast<unsigned>(port);
+  return wanted;
+}
+
+std::string list_of(const std::vector<PortDescription>& ports) {
+  std::string text;
+  for (const PortDescription& port : ports)
+    text.append(text.empty() ? "" : ", ").append(port_name(port.device, port.port));
+  return text;
+}
+
+}  // namespace
+
+uint32_t ipv4_of(const ibv_gid& gid) noexcept {
+  static constexpr uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  if (std::memcmp(gid.raw, mapped, sizeof mapped) != 0) return 0;
+  uint32_t word;
+  std::memcpy(&word, gid.raw + sizeof mapped, sizeof word);
+  return ntohl(word);
+}
+
+bool choose_gid(const PortDescription& port, int wanted_index, uint32_t nid, uint32_t& row,
+                std::string& reason) {
+  unsigned best = 0;
+  for (uint32_t i = 0; i < port.gids.size(); ++i) {
+    const PortGid& gid = port.gids[i];
+    const unsigned value = preference(port, gid, nid);
+    if (wanted_index >= 0) {
+      if (gid.index != static_cast<uint32_t>(wanted_index) || value == 0) continue;
+      row = i;
+      return true;
+    }
+    if (value <= best) continue;
+    best = value;
+    row = i;
+  }
+  if (best != 0) return true;
+  reason = port_name(port.device, port.port);
+  if (wanted_index >= 0) {
+    reason.append(" has no GID with the index ").append(std::to_string(wanted_index));
+    reason.append(" (PTL_VERBS_GID_INDEX); show_gids lists those that there are");
+  } else {
+    reason.append(" has no GID; give its network interface an IPv4 address");
+  }
+  return false;
+}
+
+uint32_t nid_of(const PortDescription& port, uint32_t gid_row) noexcept {
+  if (!port.is_ethernet) return port.ipoib_ipv4;
+  const PortGid& row = port.gids[gid_row];
+  const uint32_t ipv4 = ipv4_of(row.gid);
+  return ipv4 != 0 ? ipv4 : row.interface_ipv4;
+}
+
+PortChoice choose_port(const std::vector<PortDescription>& ports, const VerbsPortWish& wish) {
+  PortChoice choice;
+  const WantedDevice wanted = parse_device(wish.device);
+  if (!wanted.valid) {
+    choice.reason = "PTL_VERBS_DEVICE=";
+    choice.reason.append(wish.device).append(" is not a device, or a device with the number of a port "
+                                             "as in mlx5_0:1");
+    return choice;
+  }
+  std::string fault;  // of the first port that would have been used
+  bool listed = false;
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const PortDescription& port = ports[i];
+    if (!wanted.name.empty() && wanted.name != port.device) continue;
+    if (wanted.port != 0 && wanted.port != port.port) continue;
+    listed = true;
+    std::string why_not = fault_of(port);
+    uint32_t row = 0;
+    if (!why_not.empty() || !choose_gid(port, wish.gid_index, wish.nid, row, why_not)) {
+      if (fault.empty()) fault = why_not;
+      continue;
+    }
+    const uint32_t nid = nid_of(port, row);
+    const bool has_wanted_nid = wish.nid != 0 && nid == wish.nid;
+    if (choice.found && !has_wanted_nid) continue;
+    choice = {true, i, row, nid, ""};
+    choice.reason = !wish.device.empty() ? "named by PTL_VERBS_DEVICE"
+                    : has_wanted_nid     ? "the active port with the address that is the nid"
+                                         : "the first active port";
+    if (has_wanted_nid) break;
+  }
+  if (choice.found) return choice;
+  if (!fault.empty()) {
+    choice.reason = fault;
+  } else if (ports.empty()) {
+    choice.reason = "there is no RDMA device on this node";
+  } else if (!listed) {
+    choice.reason = "PTL_VERBS_DEVICE=";
+    choice.reason.append(wish.device).append(": there is no such port; there are ").append(list_of(ports));
+  }
+  return choice;
+}
+
+std::string port_name(const std::string& device, unsigned port) {
+  return std::string(device).append(":").append(std::to_string(port));
+}
+
+std::string nid_text(uint32_t nid) {
+  const in_addr address{htonl(nid)};
+  char text[INET_ADDRSTRLEN] = "";
+  inet_ntop(AF_INET, &address, text, sizeof text);
+  return text;
+}
+
+std::string gid_text(const PortGid& row) {
+  static constexpr const char* types[] = {"InfiniBand", "RoCE v1", "RoCE v2"};
+  char address[INET6_ADDRSTRLEN] = "";
+  inet_ntop(AF_INET6, row.gid.raw, address, sizeof address);
+  std::string text = types[static_cast<unsigned>(row.type)];
+  text.append(" GID ").append(std::to_string(row.index)).append(" (").append(address).append(")");
+  return text;
+}
+
+}  // namespace lintel

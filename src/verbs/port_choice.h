@@ -1,0 +1,65 @@
+// Which device, port and GID of this node are used, decided from a description of all of them: no call
+// of libibverbs in here. Set-up path.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "verbs/verbs_module.h"
+
+namespace lintel {
+
+enum class GidType : uint8_t { infiniband, roce_v1, roce_v2 };
+
+// One row of the table of GIDs of a port.
+struct PortGid {
+  uint32_t index = 0;
+  GidType type = GidType::infiniband;
+  ibv_gid gid{};
+  uint32_t interface_ipv4 = 0;  // of the network interface that the row belongs to; 0: none
+};
+
+struct PortDescription {
+  std::string device;  // "mlx5_0"
+  uint8_t port = 1;    // counted from 1
+  bool is_ethernet = false;  // RoCE; otherwise InfiniBand
+  ibv_port_state state = IBV_PORT_NOP;
+  std::vector<PortGid> gids;
+  uint32_t ipoib_ipv4 = 0;  // InfiniBand: of the IPoIB interface of the port; 0: none
+  std::string fault;        // cannot be used at all, and why; empty: it can
+};
+
+struct PortChoice {
+  bool found = false;
+  size_t index = 0;      // in the descriptions
+  uint32_t gid_row = 0;  // in the table of GIDs of that port
+  uint32_t nid = 0;      // the IPv4 address of the port; 0: it has none
+  std::string reason;    // why this one; or a sentence that says why there is none
+};
+
+// The IPv4 address in a GID of the form ::ffff:a.b.c.d, in host byte order; 0: it has another form.
+[[nodiscard]] uint32_t ipv4_of(const ibv_gid& gid) noexcept;
+
+// RoCE: version 2 with an IPv4 address first, then version 2 with others, then version 1 likewise;
+// among equals the one with `nid`, then link-local addresses last, then the lowest index. InfiniBand:
+// the first. `wanted_index` (if not negative) overrules all that. False: `reason` says why there is none.
+[[nodiscard]] bool choose_gid(const PortDescription& port, int wanted_index, uint32_t nid, uint32_t& row,
+                              std::string& reason);
+
+// The IPv4 address by which others know this port; 0: it has none.
+[[nodiscard]] uint32_t nid_of(const PortDescription& port, uint32_t gid_row) noexcept;
+
+// The port that `wish` names; else the active one with the address `wish.nid`; else the first active
+// one.
+[[nodiscard]] PortChoice choose_port(const std::vector<PortDescription>& ports, const VerbsPortWish& wish);
+
+// "mlx5_0:1"
+[[nodiscard]] std::string port_name(const std::string& device, unsigned port);
+// "RoCE v2 GID 3 (::ffff:192.168.77.1)"
+[[nodiscard]] std::string gid_text(const PortGid& row);
+[[nodiscard]] std::string nid_text(uint32_t nid);
+
+}  // namespace lintel

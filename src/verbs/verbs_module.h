@@ -1,0 +1,79 @@
+// What the module libportals-verbs offers: it keeps libibverbs out of libportals itself. Set-up path.
+//
+// The module contains the reliability layer (src/reliable) a second time, so that it can hand out whole
+// transports. What exists once per process stays in the library: the configuration comes in as
+// VerbsSettings, guarded memory and the loader of modules as VerbsHost.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "reliable/faulty_link.h"
+#include "reliable/reliable_transport.h"
+#include "transport/transport.h"
+#include "util/log.h"
+
+namespace lintel {
+
+inline constexpr unsigned verbs_module_version = 1;
+
+// Functions of the library that the module calls; see util/guarded_memory.h and transport/module.h.
+struct VerbsHost {
+  bool (*guarded_copy)(void* destination, const void* source, size_t bytes) noexcept;
+  bool (*guarded_call)(void (*action)(void*), void* argument) noexcept;
+  const void* (*load_module)(const std::string& name, unsigned version, std::string& reason);
+};
+
+// Which port is wanted, and how its packets are to be marked.
+struct VerbsPortWish {
+  std::string device;            // "name" or "name:port"; empty: any
+  uint32_t nid = 0;              // preferred: the port that has this IPv4 address; 0: none
+  int gid_index = -1;            // negative: chosen by type
+  uint16_t pkey = 0xffff;        // partition, its value
+  uint8_t service_level = 0;     // 0 to 15
+  uint8_t traffic_class = 0;     // of the GRH, or the IP header
+};
+
+// A port that can be used.
+struct VerbsPort {
+  uint32_t nid = 0;  // its IPv4 address; 0: it has none
+  std::string name;  // "rxe0:1"
+  std::string text;  // more of it, for people
+};
+
+struct VerbsSettings {
+  ProcessId id;  // of this process: `nid` is an address of this node
+  VerbsPortWish port;
+  ReliableSettings reliable;
+  Faults faults;                       // PTL_FAULTS
+  uint32_t max_rc = 1024;              // connected queue pairs at most; 0: everything as datagrams
+  uint32_t receive_buffers = 512;
+  uint32_t eager_bytes = 4096;
+  uint64_t rc_idle_ns = 10'000'000'000;  // unused connections are given up after this
+  uint32_t registrations = 4096;       // of application memory that are kept
+  uint64_t registered_bytes = 0;       // 0: as much as may be locked
+  uint64_t lookup_timeout_ns = 10'000'000'000;  // until a node that does not answer counts as unreachable
+  LogLevel log_level = LogLevel::warn;
+};
+
+enum class VerbsStatus : uint8_t {
+  opened,
+  pid_in_use,
+  failed,
+};
+
+struct VerbsModule {
+  // Finds the port that would be used, and closes it again. False: `reason` is a sentence that says why
+  // there is none. Thread-safe.
+  bool (*examine)(const VerbsPortWish& wish, VerbsPort& port, std::string& reason);
+  // `reason` explains what is not `opened`. `host` lives as long as the process. Thread-safe.
+  VerbsStatus (*open)(const VerbsSettings& settings, const VerbsHost& host,
+                      std::unique_ptr<Transport>& transport, std::string& reason);
+};
+
+}  // namespace lintel
+
+// The entry point, see transport/module.h.
+extern "C" __attribute__((visibility("default"))) const void* lintel_verbs_module_1();
