@@ -1,0 +1,183 @@
+// What the device has done: messages that arrived, work requests that ended. Message path, the poller.
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "verbs/verbs_transport.h"
+
+namespace lintel {
+
+unsigned VerbsTransport::poll_completions(unsigned budget) noexcept {
+  unsigned handled = 0;
+  while (handled < budget) {
+    ibv_wc completions[completion_burst];
+    unsigned count = std::exchange(early_count_, 0u);
+    if (count != 0) {
+      std::copy_n(early_, count, completions);
+    } else {
+      const int got = ibv_poll_cq(completions_, completion_burst, completions);
+      if (got <= 0) break;
+      count = static_cast<unsigned>(got);
+    }
+    for (unsigned i = 0; i < count; ++i) {
+      if ((completions[i].wr_id & receive_tag) != 0) {
+        take_receive(completions[i]);
+      } else {
+        take_send(completions[i]);
+      }
+    }
+    handled += count;
+    deliver();
+    if (count < completion_burst) break;
+  }
+  if (handled == 0) return 0;
+  receives_.post_returned();
+  report_ended();
+  return handled;
+}
+
+bool VerbsTransport::is_plausible(const MessageHeader& header, uint32_t payload_bytes) const noexcept {
+  const auto kind = static_cast<unsigned>(header.kind);
+  return kind - 1u < message_kinds - 1u && (header.flags & ~flag_known) == 0 &&
+         header.link_word == payload_bytes && payload_bytes <= settings_.eager_bytes;
+}
+
+void VerbsTransport::take_receive(const ibv_wc& completion) noexcept {
+  const auto buffer = static_cast<uint32_t>(completion.wr_id);
+  const uint32_t index = ntohl(completion.imm_data);
+  Place* place = nullptr;
+  if (completion.status == IBV_WC_SUCCESS && (completion.wc_flags & IBV_WC_WITH_IMM) != 0 &&
+      index < channels_.size() && channels_[index].channel != nullptr &&
+      channels_[index].channel->number == completion.qp_num)
+    place = &channels_[index];
+  if (place == nullptr) {
+    // An error that concerns the queue pair, or a peer that does not keep to what was agreed.
+    receives_.give_back(buffer);
+    for (Place& other : channels_)
+      if (other.channel != nullptr && other.channel->number == completion.qp_num)
+        stop_channel(*other.link, completion.status == IBV_WC_SUCCESS
+                                      ? "its message names another queue pair"
+                                      : ibv_wc_status_str(completion.status));
+    return;
+  }
+  Channel& channel = *place->channel;
+  if (!channel.receives) {
+    receives_.give_back(buffer);
+    return;
+  }
+  ++channel.messages_received;
+  MessageHeader header;
+  const std::byte* const data = receives_.data(buffer);
+  if (completion.byte_len < sizeof header) {
+    add(counts_.refused);
+    receives_.give_back(buffer);
+    return;
+  }
+  std::memcpy(&header, data, sizeof header);
+  const auto payload = static_cast<uint32_t>(completion.byte_len - sizeof header);
+  if (!is_plausible(header, payload) || header.kind == MessageKind::connection) {
+    // One of kind connection only makes what went before it end, see all_delivered().
+    if (header.kind != MessageKind::connection) add(counts_.refused);
+    receives_.give_back(buffer);
+    return;
+  }
+  if (batch_.link != place->link || batch_.count == completion_burst) deliver();
+  batch_.link = place->link;
+  batch_.buffers[batch_.count] = buffer;
+  batch_.messages[batch_.count++] = {header, data + sizeof header, payload};
+}
+
+void VerbsTransport::deliver() noexcept {
+  if (batch_.count == 0) return;
+  const unsigned count = std::exchange(batch_.count, 0u);
+  add(counts_.received, count);
+  sink_->on_messages(*batch_.link, batch_.messages, count);
+  for (unsigned i = 0; i < count; ++i) receives_.give_back(batch_.buffers[i]);
+}
+
+void VerbsTransport::take_send(const ibv_wc& completion) noexcept {
+  const uint64_t index = completion.wr_id >> 32;
+  const auto position = static_cast<uint32_t>(completion.wr_id);
+  if (index >= channels_.size() || channels_[index].channel == nullptr ||
+      channels_[index].channel->number != completion.qp_num)
+    return;  // of a queue pair that is gone
+  VerbsLink& link = *channels_[index].link;
+  Channel& channel = *channels_[index].channel;
+  const bool success = completion.status == IBV_WC_SUCCESS;
+  {
+    const std::lock_guard guard(link.lock);
+    if (position - channel.retired >= channel.posted - channel.retired) return;
+    // Those before it have ended well without saying so.
+    while (channel.retired != position) retire(link, channel, true);
+    retire(link, channel, success);
+    if (success && !channel.stopping) {
+      if (channel.waiting != nullptr) post_accesses(link);
+      if (channel.exposures_to_conceal != 0) post_conceals(link);
+    }
+  }
+  if (!success) stop_channel(link, ibv_wc_status_str(completion.status));
+}
+
+void VerbsTransport::retire(VerbsLink& link, Channel& channel, bool success) noexcept {
+  const PostedRequest record = channel.requests[channel.retired++ % Channel::send_requests];
+  switch (record.kind) {
+    case RequestKind::message: {
+      if (success) {
+        ++channel.messages_retired;
+        release_slot(record.index);
+        break;
+      }
+      // Perhaps it arrived, perhaps not: the peer will say.
+      std::vector<uint32_t>& next = (link.resend_tail & large_slot) != 0 ? large_next_ : small_next_;
+      if (link.resend_head == SendSlots::none) {
+        link.resend_head = record.index;
+        link.resend_first = channel.messages_retired;
+      } else {
+        next[link.resend_tail & ~large_slot] = record.index;
+      }
+      link.resend_tail = record.index;
+      break;
+    }
+    case RequestKind::remote_access: {
+      RemoteAccess& access = accesses_.at(record.index);
+      if (!success) access.outcome = RemoteStatus::unsupported;
+      if (--access.outstanding == 0 && access.next_remote == access.remote_count) end_access(access);
+      break;
+    }
+    case RequestKind::bind:
+      break;
+    case RequestKind::conceal: {
+      ExposedMemory& exposed = exposures_.at(record.index);
+      if (--exposed.outstanding != 0 || exposed.state != ExposedMemory::State::concealing) break;
+      exposed.state = ExposedMemory::State::ended;
+      unlink(exposed);
+      exposed.next = ended_exposures_;
+      ended_exposures_ = &exposed;
+      break;
+    }
+  }
+}
+
+// What must not be done under the lock of a link.
+void VerbsTransport::report_ended() noexcept {
+  while (ExposedMemory* exposed = ended_exposures_) {
+    ended_exposures_ = exposed->next;
+    end_exposure(*exposed);
+  }
+  while (RemoteAccess* access = ended_accesses_) {
+    ended_accesses_ = access->next;
+    if (ended_accesses_ == nullptr) ended_tail_ = &ended_accesses_;
+    for (unsigned i = 0; i < access->local_count; ++i) registered_->release(access->regions[i]);
+    const RemoteResult result{access->outcome,
+                              access->outcome == RemoteStatus::done ? access->length : 0};
+    VerbsLink& link = *access->link;
+    const uint32_t token = access->token;
+    accesses_.release(accesses_.index_of(*access));
+    sink_->on_remote_done(link, token, result);
+  }
+}
+
+}  // namespace lintel

@@ -1,0 +1,113 @@
+// Sending: over the queue pair if there is one, as datagrams until then. Message path: no system call
+// of ours (a driver may make its own), no allocation.
+#include <arpa/inet.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "util/guarded_memory.h"
+#include "verbs/verbs_transport.h"
+
+namespace lintel {
+
+SendStatus VerbsTransport::send(Link& base, const MessageHeader& header, const Piece* pieces,
+                                unsigned count) noexcept {
+  auto& link = static_cast<VerbsLink&>(base);
+  const std::lock_guard guard(link.lock);
+  // PTL_MD_UNRELIABLE: a datagram, if need be lost.
+  const bool unreliable = (header.flags & flag_unreliable) != 0 && header.kind == MessageKind::put;
+  if (link.path == Path::queue_pair && !unreliable) [[likely]]
+    return send_connected(link, header, pieces, count);
+  if (link.path == Path::datagrams || unreliable) {
+    if (!unreliable) wish_channel(link);
+    return datagrams_->send(*link.datagrams, header, pieces, count);
+  }
+  return SendStatus::connecting;
+}
+
+uint32_t VerbsTransport::acquire_slot(uint64_t bytes) noexcept {
+  if (bytes <= small_slots_.slot_bytes()) return small_slots_.acquire();
+  if (bytes > large_slots_.slot_bytes()) return SendSlots::none;
+  const uint32_t index = large_slots_.acquire();
+  return index == SendSlots::none ? index : index | large_slot;
+}
+
+void VerbsTransport::release_slot(uint32_t number) noexcept {
+  if ((number & large_slot) != 0) {
+    large_slots_.release(number & ~large_slot);
+  } else {
+    small_slots_.release(number);
+  }
+}
+
+std::byte* VerbsTransport::slot_data(uint32_t number) const noexcept {
+  return (number & large_slot) != 0 ? large_slots_.data(number & ~large_slot) : small_slots_.data(number);
+}
+
+uint32_t& VerbsTransport::slot_length(uint32_t number) noexcept {
+  return (number & large_slot) != 0 ? large_slots_.length(number & ~large_slot)
+                                    : small_slots_.length(number);
+}
+
+SendStatus VerbsTransport::send_connected(VerbsLink& link, const MessageHeader& header,
+                                          const Piece* pieces, unsigned count) noexcept {
+  Channel& channel = *link.channel;
+  if (channel.room() <= Channel::reserved_requests) return SendStatus::queue_full;
+  uint64_t payload = 0;
+  for (unsigned i = 0; i < count; ++i) payload += pieces[i].length;
+  const uint64_t total = sizeof header + payload;
+  const uint32_t slot = acquire_slot(total);
+  if (slot == SendSlots::none) return SendStatus::queue_full;
+  std::byte* const data = slot_data(slot);
+  MessageHeader sent = header;
+  sent.link_word = static_cast<uint32_t>(payload);
+  std::memcpy(data, &sent, sizeof sent);
+  std::byte* to = data + sizeof sent;
+  for (unsigned i = 0; i < count; ++i) {
+    if (!guarded_copy(to, pieces[i].base, pieces[i].length)) {
+      release_slot(slot);
+      return SendStatus::inaccessible;
+    }
+    to += pieces[i].length;
+  }
+  slot_length(slot) = static_cast<uint32_t>(total);
+
+  const bool large = (slot & large_slot) != 0;
+  ibv_sge piece{reinterpret_cast<uint64_t>(data), static_cast<uint32_t>(total),
+                large ? large_slots_.lkey() : small_slots_.lkey()};
+  ibv_send_wr request{};
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_SEND_WITH_IMM;
+  request.imm_data = htonl(channel.peer_index);
+  if (total <= channel.queue_pair->sizes().inline_bytes) request.send_flags = IBV_SEND_INLINE;
+  // Large slots are few: they come back as soon as they can.
+  if (!post(link, request, {RequestKind::message, slot}, large)) {
+    release_slot(slot);
+    return SendStatus::queue_full;
+  }
+  ++channel.messages_posted;
+  add(counts_.sent);
+  return SendStatus::sent;
+}
+
+// The lock of the link is held. False: the device refused, and the poller has been told.
+bool VerbsTransport::post(VerbsLink& link, ibv_send_wr& request, PostedRequest record,
+                          bool signalled) noexcept {
+  Channel& channel = *link.channel;
+  request.wr_id = uint64_t{channel.index} << 32 | channel.posted;
+  if (++channel.unsignalled >= Channel::signal_interval || signalled) {
+    request.send_flags |= IBV_SEND_SIGNALED;
+    channel.unsignalled = 0;
+  }
+  ibv_send_wr* refused = nullptr;
+  if (ibv_post_send(channel.queue_pair->get(), &request, &refused) != 0) [[unlikely]] {
+    link.refused = true;
+    wishes_.store(true, std::memory_order_release);
+    return false;
+  }
+  channel.requests[channel.posted++ % Channel::send_requests] = record;
+  return true;
+}
+
+}  // namespace lintel

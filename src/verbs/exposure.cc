@@ -1,0 +1,241 @@
+// Telling a peer of memory, for one operation: a memory window that covers exactly these bytes in one
+// direction and can be used through the queue pair of that peer alone; where the device has none, or the
+// memory is read-only, a registration of exactly these bytes. Message path of large payloads: a window
+// costs a work request; a registration of its own costs system calls.
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+#include "verbs/verbs_transport.h"
+
+namespace lintel {
+
+Exposure VerbsTransport::expose(Link& base, const Piece* pieces, unsigned count, bool write, uint32_t,
+                                RemoteMemory* out) noexcept {
+  auto& link = static_cast<VerbsLink&>(base);
+  constexpr Exposure by_messages{SendStatus::sent};
+  constexpr unsigned most_windows_at_once = 16;
+  if (registered_ == nullptr || count == 0 || count > most_windows_at_once) return by_messages;
+  {
+    const std::lock_guard guard(link.lock);
+    if (link.path == Path::datagrams) {
+      wish_channel(link);
+      return by_messages;
+    }
+    if (link.path != Path::queue_pair) return {SendStatus::connecting};
+    if (link.channel->room() <= count + Channel::reserved_requests) return {SendStatus::queue_full};
+  }
+  const uint32_t index = exposures_.allocate();
+  if (index == Arena<ExposedMemory>::no_index) return by_messages;
+  ExposedMemory& exposed = exposures_.at(index);
+  if (!prepare(exposed, pieces, count, write)) {
+    exposures_.release(index);
+    return by_messages;
+  }
+  {
+    const std::lock_guard guard(link.lock);
+    if (link.path == Path::queue_pair && bind(link, exposed, pieces, write)) {
+      Channel& channel = *link.channel;
+      for (unsigned i = 0; i < count; ++i) {
+        const MemoryWindow& window = windows_.at(exposed.windows[i]);
+        const uint32_t key =
+            window.registration != nullptr ? window.registration->rkey : window.window->rkey;
+        out[i] = {reinterpret_cast<uint64_t>(pieces[i].base), pieces[i].length,
+                  uint64_t{channel.number} << 32 | key};
+      }
+      exposed.channel_number = channel.number;
+      exposed.state = ExposedMemory::State::exposed;
+      exposed.next = channel.exposures;
+      exposed.previous = &channel.exposures;
+      if (exposed.next != nullptr) exposed.next->previous = &exposed.next;
+      channel.exposures = &exposed;
+      add(counts_.exposures);
+      return {SendStatus::sent, count, index + 1};
+    }
+  }
+  end_exposure(exposed);
+  return {SendStatus::connecting};
+}
+
+// Registers the pieces and finds windows for them. False: some of the memory cannot be exposed.
+bool VerbsTransport::prepare(ExposedMemory& exposed, const Piece* pieces, unsigned count,
+                             bool write) noexcept {
+  exposed.count = 0;
+  exposed.outstanding = 0;
+  exposed.channel_number = 0;
+  exposed.state = ExposedMemory::State::ended;
+  for (unsigned i = 0; i < count; ++i) {
+    const uint32_t index = acquire_window();
+    if (index == Arena<MemoryWindow>::no_index) break;
+    MemoryWindow& window = windows_.at(index);
+    exposed.windows[i] = index;
+    exposed.regions[i] = nullptr;
+    ++exposed.count;
+    int error = 0;
+    if (window.window != nullptr)
+      // What windows are bound to must be writable, whatever they are for.
+      exposed.regions[i] = registered_->acquire(pieces[i].base, pieces[i].length, true, error);
+    if (exposed.regions[i] == nullptr && !register_piece(pieces[i], write, window)) break;
+    if (i + 1 == count) return true;
+  }
+  // Nothing has been bound.
+  for (unsigned i = 0; i < exposed.count; ++i) {
+    if (exposed.regions[i] != nullptr) registered_->release(exposed.regions[i]);
+    MemoryWindow& window = windows_.at(exposed.windows[i]);
+    if (window.registration != nullptr) ibv_dereg_mr(std::exchange(window.registration, nullptr));
+    windows_.release(exposed.windows[i]);
+  }
+  return false;
+}
+
+uint32_t VerbsTransport::acquire_window() noexcept {
+  const uint32_t index = windows_.allocate();
+  if (index == Arena<MemoryWindow>::no_index) return index;
+  MemoryWindow& window = windows_.at(index);
+  if (has_windows_ && window.window == nullptr) window.window = ibv_alloc_mw(device_->pd, IBV_MW_TYPE_2);
+  return index;
+}
+
+bool VerbsTransport::register_piece(const Piece& piece, bool write, MemoryWindow& window) noexcept {
+  window.registration =
+      ibv_reg_mr(device_->pd, piece.base, piece.length,
+                 write ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ);
+  return window.registration != nullptr;
+}
+
+bool VerbsTransport::bind(VerbsLink& link, ExposedMemory& exposed, const Piece* pieces,
+                          bool write) noexcept {
+  for (unsigned i = 0; i < exposed.count; ++i) {
+    if (exposed.regions[i] == nullptr) continue;  // has a registration of its own
+    ibv_mw* const window = windows_.at(exposed.windows[i]).window;
+    const uint32_t key = ibv_inc_rkey(window->rkey);
+    ibv_send_wr request{};
+    request.opcode = IBV_WR_BIND_MW;
+    request.bind_mw.mw = window;
+    request.bind_mw.rkey = key;
+    request.bind_mw.bind_info.mr = static_cast<ibv_mr*>(exposed.regions[i]->registration.handle);
+    request.bind_mw.bind_info.addr = reinterpret_cast<uint64_t>(pieces[i].base);
+    request.bind_mw.bind_info.length = pieces[i].length;
+    request.bind_mw.bind_info.mw_access_flags = write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
+    // After a refusal the queue pair is given up, and all that was bound with it.
+    if (!post(link, request, {RequestKind::bind, 0}, false)) return false;
+    window->rkey = key;
+  }
+  return true;
+}
+
+void VerbsTransport::conceal(Link& base, uint32_t number) noexcept {
+  auto& link = static_cast<VerbsLink&>(base);
+  ExposedMemory& exposed = exposures_.at(number - 1);
+  {
+    const std::lock_guard guard(link.lock);
+    if (exposed.channel_number != 0) {
+      exposed.state = ExposedMemory::State::to_conceal;
+      post_conceal(link, exposed);
+      return;
+    }
+  }
+  end_exposure(exposed);  // its queue pair is gone
+}
+
+// Memory registered for this exposure alone is withdrawn at once, by the kernel; windows by the device, in
+// order. The regions stay registered until it has done so.
+void VerbsTransport::post_conceal(VerbsLink& link, ExposedMemory& exposed) noexcept {
+  Channel& channel = *link.channel;
+  if (channel.stopping || channel.room() < exposed.count + 1) {
+    ++channel.exposures_to_conceal;
+    return;
+  }
+  exposed.state = ExposedMemory::State::concealing;
+  // One more, so that it does not end while requests are still being posted.
+  exposed.outstanding = 1;
+  for (unsigned i = 0; i < exposed.count; ++i) {
+    MemoryWindow& window = windows_.at(exposed.windows[i]);
+    if (window.registration != nullptr) {
+      ibv_dereg_mr(std::exchange(window.registration, nullptr));
+      continue;
+    }
+    ibv_send_wr request{};
+    request.opcode = IBV_WR_LOCAL_INV;
+    request.invalidate_rkey = window.window->rkey;
+    if (!post(link, request, {RequestKind::conceal, exposures_.index_of(exposed)}, false)) break;
+    ++exposed.outstanding;
+  }
+  if (--exposed.outstanding != 0) return;
+  // Only registrations, or the device refuses work: then the queue pair is about to be given up.
+  exposed.state = ExposedMemory::State::to_conceal;
+  ++channel.exposures_to_conceal;
+}
+
+void VerbsTransport::post_conceals(VerbsLink& link) noexcept {
+  Channel& channel = *link.channel;
+  channel.exposures_to_conceal = 0;
+  for (ExposedMemory* exposed = channel.exposures; exposed != nullptr;) {
+    ExposedMemory* const next = exposed->next;
+    if (exposed->state == ExposedMemory::State::to_conceal) {
+      bool windows = false;
+      for (unsigned i = 0; i < exposed->count; ++i) windows |= exposed->regions[i] != nullptr;
+      if (windows) {
+        post_conceal(link, *exposed);
+      } else {
+        unlink(*exposed);
+        exposed->state = ExposedMemory::State::ended;
+        exposed->next = ended_exposures_;
+        ended_exposures_ = exposed;
+      }
+    }
+    exposed = next;
+  }
+}
+
+void VerbsTransport::unlink(ExposedMemory& exposed) noexcept {
+  *exposed.previous = exposed.next;
+  if (exposed.next != nullptr) exposed.next->previous = exposed.previous;
+  exposed.channel_number = 0;
+}
+
+// Nobody can use it any more: regions and windows go back.
+void VerbsTransport::end_exposure(ExposedMemory& exposed) noexcept {
+  for (unsigned i = 0; i < exposed.count; ++i) {
+    MemoryWindow& window = windows_.at(exposed.windows[i]);
+    if (window.registration != nullptr) ibv_dereg_mr(std::exchange(window.registration, nullptr));
+    if (exposed.regions[i] != nullptr) registered_->release(exposed.regions[i]);
+    windows_.release(exposed.windows[i]);
+  }
+  exposures_.release(exposures_.index_of(exposed));
+}
+
+// The queue pair goes: windows that are bound through it are destroyed. What operations still refer to
+// ends with conceal().
+void VerbsTransport::abandon_exposures(Channel& channel) noexcept {
+  while (ExposedMemory* exposed = channel.exposures) {
+    unlink(*exposed);
+    for (unsigned i = 0; i < exposed->count; ++i) {
+      MemoryWindow& window = windows_.at(exposed->windows[i]);
+      if (window.window != nullptr) ibv_dealloc_mw(std::exchange(window.window, nullptr));
+      if (window.registration != nullptr) ibv_dereg_mr(std::exchange(window.registration, nullptr));
+    }
+    const bool concealed = exposed->state != ExposedMemory::State::exposed;
+    exposed->state = ExposedMemory::State::ended;
+    if (!concealed) continue;
+    exposed->next = ended_exposures_;
+    ended_exposures_ = exposed;
+  }
+  channel.exposures_to_conceal = 0;
+}
+
+int VerbsTransport::register_memory(void* address, uint64_t length, bool writable,
+                                    Registration& registration) noexcept {
+  const int access =
+      writable ? IBV_ACCESS_LOCAL_WRITE | (has_windows_ ? IBV_ACCESS_MW_BIND : 0) : 0;
+  ibv_mr* const region = ibv_reg_mr(device_->pd, address, length, access);
+  if (region == nullptr) return errno != 0 ? errno : EINVAL;
+  registration = {region->lkey, 0, region};
+  return 0;
+}
+
+void VerbsTransport::deregister_memory(Registration& registration) noexcept {
+  ibv_dereg_mr(static_cast<ibv_mr*>(registration.handle));
+}
+
+}  // namespace lintel

@@ -1,0 +1,62 @@
+// A reliable connected queue pair through its life: made, told of the other end, given up.
+// Connection path.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "verbs/device.h"
+
+namespace lintel {
+
+// What the other end needs to know of a queue pair.
+struct QueuePairAddress {
+  ibv_gid gid{};
+  uint32_t number = 0;        // QPN
+  uint32_t first_packet = 0;  // PSN
+  uint16_t lid = 0;
+  uint8_t mtu = 0;            // enum ibv_mtu
+  uint8_t reads = 0;          // RDMA reads of the other end that it serves at once
+};
+
+struct QueuePairSizes {
+  uint32_t send_requests = 0;
+  uint32_t inline_bytes = 0;
+  uint32_t pieces = 0;  // scatter/gather elements of a work request
+};
+
+class QueuePair {
+ public:
+  // In state INIT. nullptr: `reason` says why not.
+  [[nodiscard]] static std::unique_ptr<QueuePair> create(VerbsDevice& device, ibv_cq* completions,
+                                                         ibv_srq* receives,
+                                                         const QueuePairSizes& sizes,
+                                                         std::string& reason);
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+  ~QueuePair();
+
+  [[nodiscard]] ibv_qp* get() const noexcept { return pair_; }
+  [[nodiscard]] uint32_t number() const noexcept { return pair_->qp_num; }
+  [[nodiscard]] QueuePairAddress address() const noexcept;
+  // What the device granted.
+  [[nodiscard]] const QueuePairSizes& sizes() const noexcept { return sizes_; }
+
+  // To RTR and RTS. False: `reason` says why not.
+  [[nodiscard]] bool connect(const QueuePairAddress& peer, std::string& reason);
+  // To ERR: work requests end with an error, nothing arrives any more. Idempotent.
+  void stop() noexcept;
+
+ private:
+  explicit QueuePair(VerbsDevice& device) : device_(device) {}
+
+  VerbsDevice& device_;
+  ibv_qp* pair_ = nullptr;
+  uint32_t first_packet_ = 0;
+  QueuePairSizes sizes_;
+};
+
+}  // namespace lintel

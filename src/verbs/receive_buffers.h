@@ -1,0 +1,51 @@
+// Buffers for messages that arrive over any of the queue pairs: a shared receive queue. Message path, the
+// poller; set-up path for open().
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "verbs/device.h"
+
+namespace lintel {
+
+class ReceiveBuffers {
+ public:
+  ReceiveBuffers() = default;
+  ReceiveBuffers(const ReceiveBuffers&) = delete;
+  ReceiveBuffers& operator=(const ReceiveBuffers&) = delete;
+  ~ReceiveBuffers();
+
+  // `count` buffers of `bytes` each, posted. `tag` is part of every wr_id.
+  [[nodiscard]] bool open(VerbsDevice& device, uint32_t count, uint32_t bytes, uint64_t tag,
+                          std::string& reason);
+  [[nodiscard]] ibv_srq* queue() const noexcept { return queue_; }
+  [[nodiscard]] uint32_t count() const noexcept { return count_; }
+  [[nodiscard]] const std::byte* data(uint32_t index) const noexcept {
+    return memory_ + size_t{index} * bytes_;
+  }
+  // The buffer may be used again; posted together with others.
+  void give_back(uint32_t index) noexcept {
+    returned_[returned_count_++] = index;
+    if (returned_count_ == batch) post_returned();
+  }
+  void post_returned() noexcept;
+
+ private:
+  static constexpr unsigned batch = 16;
+
+  ibv_srq* queue_ = nullptr;
+  ibv_mr* region_ = nullptr;
+  std::byte* memory_ = nullptr;
+  size_t memory_bytes_ = 0;
+  uint32_t count_ = 0;
+  uint32_t bytes_ = 0;
+  uint64_t tag_ = 0;
+  uint32_t returned_[batch];
+  unsigned returned_count_ = 0;
+};
+
+}  // namespace lintel

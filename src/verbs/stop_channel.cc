@@ -1,0 +1,178 @@
+// Giving up a queue pair, because it failed, is idle, or the peer gave it up: what it did not deliver is
+// sent again as datagrams, in order and once. Connection path, the poller.
+//
+// Each end stops its queue pair, takes everything that has arrived, and tells the other how many messages
+// that were (resume). Either then repeats those that the other does not have, and goes on with
+// datagrams. Remote accesses under way end as unsupported, and their data travel in messages.
+#include <cstring>
+#include <mutex>
+
+#include "util/clock.h"
+#include "util/log.h"
+#include "verbs/verbs_transport.h"
+
+namespace lintel {
+
+namespace {
+
+// A device that has not ended the work requests of a stopped queue pair by then ends them no more, unless
+// the queue pair is destroyed.
+constexpr uint64_t flush_limit_ns = 500'000'000;
+constexpr uint32_t most_failures = 3;
+constexpr uint32_t no_more_wishes = UINT32_MAX;
+
+}  // namespace
+
+void VerbsTransport::stop_channel(VerbsLink& link, const char* why) noexcept {
+  Channel* const channel = link.channel;
+  if (channel == nullptr || channel->stopping || !channel->connected) return;
+  channel->stopping = true;
+  channel->why_stopped = why;
+  channel->stopped_at_ns = now_ns();
+  {
+    const std::lock_guard guard(link.lock);
+    link.path = Path::stopping;
+  }
+  channel->queue_pair->stop();
+  link.owed &= static_cast<uint8_t>(~(VerbsLink::owes_change | VerbsLink::owes_changed));
+  add(counts_.stopped);
+  log_message(LogLevel::info, "verbs: the queue pair with nid 0x%08x pid %u stops: %s", link.peer.nid,
+              link.peer.pid, why);
+  list(link);
+}
+
+// Everything that has come over the queue pair is handed up; nothing that comes later is.
+void VerbsTransport::stop_receiving(Channel& channel) noexcept {
+  if (!channel.receives) return;
+  while (poll_completions(completion_burst) != 0) {
+  }
+  channel.receives = false;
+}
+
+// True: datagrams have taken over.
+bool VerbsTransport::continue_stopping(VerbsLink& link) noexcept {
+  Channel& channel = *link.channel;
+  if (!channel.resume_sent) {
+    {
+      const std::lock_guard guard(link.lock);
+      if (channel.posted != channel.retired && elapsed_ns(channel.stopped_at_ns, now_ns()) < flush_limit_ns)
+        return false;
+    }
+    stop_receiving(channel);
+    release_queue_pair(link, channel, RemoteStatus::unsupported);
+    channel.resume_sent = true;
+    link.owed |= VerbsLink::owes_resume;
+  }
+  if (!pay_all(link) || !channel.peer_resumes) return false;
+  if (channel.peer_received < channel.messages_retired) {
+    log_message(LogLevel::error,
+                "verbs: nid 0x%08x pid %u has %llu messages of %llu that the device called delivered",
+                link.peer.nid, link.peer.pid, static_cast<unsigned long long>(channel.peer_received),
+                static_cast<unsigned long long>(channel.messages_retired));
+    link.owed |= VerbsLink::owes_loss;
+    pay_all(link);
+    fail_link(link);
+    return true;
+  }
+  if (!send_again(link)) return false;
+  forget_channel(link);
+  return true;
+}
+
+// The next message to be sent again leaves the list. Lock held.
+uint32_t VerbsTransport::take_resend(VerbsLink& link) noexcept {
+  const uint32_t slot = link.resend_head;
+  if (slot == SendSlots::none) return slot;
+  if (slot == link.resend_tail) {
+    link.resend_head = link.resend_tail = SendSlots::none;
+  } else {
+    link.resend_head = (slot & large_slot) != 0 ? large_next_[slot & ~large_slot] : small_next_[slot];
+  }
+  ++link.resend_first;
+  return slot;
+}
+
+bool VerbsTransport::send_again(VerbsLink& link) noexcept {
+  const std::lock_guard guard(link.lock);
+  while (link.resend_head != SendSlots::none) {
+    const uint32_t slot = link.resend_head;
+    if (link.resend_first >= link.channel->peer_received) {
+      MessageHeader header;
+      std::memcpy(&header, slot_data(slot), sizeof header);
+      const Piece piece{slot_data(slot) + sizeof header, slot_length(slot) - sizeof header};
+      // Ends of exposures that are not messages of the core are not repeated.
+      if (header.kind != MessageKind::connection) {
+        header.link_word = 0;
+        const SendStatus status = datagrams_->send(*link.datagrams, header, &piece, piece.length != 0 ? 1 : 0);
+        if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
+        add(counts_.sent_again);
+      }
+    }
+    release_slot(take_resend(link));
+  }
+  return true;
+}
+
+// Whatever the queue pair was to do is over when this returns.
+void VerbsTransport::release_queue_pair(VerbsLink& link, Channel& channel, RemoteStatus status) noexcept {
+  if (channel.queue_pair == nullptr) return;
+  {
+    const std::lock_guard guard(link.lock);
+    abandon_exposures(channel);
+    channel.queue_pair.reset();
+    while (channel.retired != channel.posted) retire(link, channel, false);
+    while (RemoteAccess* access = channel.waiting) {
+      channel.waiting = access->next;
+      access->outcome = RemoteStatus::unsupported;
+      end_access(*access);
+    }
+    channel.waiting_tail = &channel.waiting;
+    if (status != RemoteStatus::unsupported)
+      for (RemoteAccess* access = ended_accesses_; access != nullptr; access = access->next)
+        if (access->link == &link && access->outcome != RemoteStatus::done) access->outcome = status;
+  }
+  if (sink_ != nullptr) report_ended();
+}
+
+void VerbsTransport::forget_channel(VerbsLink& link) noexcept {
+  Channel& channel = *link.channel;
+  if (std::strcmp(channel.why_stopped, "") != 0 && channel.messages_received + channel.messages_retired == 0)
+    ++link.failures;
+  const uint32_t index = channel.index;
+  {
+    const std::lock_guard guard(link.lock);
+    link.path = Path::datagrams;
+    link.channel = nullptr;
+    if (link.failures >= most_failures) link.wish_after = no_more_wishes;
+  }
+  channels_[index] = {};
+  --channel_count_;
+}
+
+void VerbsTransport::handle_resume(VerbsLink& link, const AgreementBody& body) noexcept {
+  Channel& channel = *link.channel;
+  channel.peer_resumes = true;
+  channel.peer_received = body.received;
+  stop_channel(link, "the peer gave it up");
+  // What follows this message was sent after everything that came over the queue pair.
+  stop_receiving(channel);
+}
+
+void VerbsTransport::fail_link(VerbsLink& link) noexcept {
+  if (Channel* const channel = link.channel; channel != nullptr) {
+    if (channel->queue_pair != nullptr) channel->queue_pair->stop();
+    channel->receives = false;
+    release_queue_pair(link, *channel, RemoteStatus::peer_failed);
+    channel->why_stopped = "";
+    forget_channel(link);
+  }
+  {
+    const std::lock_guard guard(link.lock);
+    while (link.resend_head != SendSlots::none) release_slot(take_resend(link));
+    link.path = Path::datagrams;
+  }
+  link.owed = 0;
+  sink_->on_peer_failed(link);
+}
+
+}  // namespace lintel

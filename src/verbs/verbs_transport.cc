@@ -1,0 +1,152 @@
+// Opening, closing and describing; one round of polling. Set-up path, except for poll().
+#include "verbs/verbs_transport.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "util/log.h"
+
+namespace lintel {
+
+namespace {
+
+constexpr uint32_t small_slots = 8192;
+constexpr uint32_t large_slots = 512;
+constexpr uint32_t small_payload = 80;  // header and payload in two cache lines
+constexpr uint32_t most_accesses = 4096;
+constexpr uint32_t most_exposures = 1u << 20;
+constexpr uint32_t most_windows = 1u << 20;
+// Long enough for the cost of a work request not to count, short enough to be split on any device.
+constexpr uint64_t longest_part = uint64_t{16} << 20;
+constexpr uint32_t most_pieces = 8;
+
+}  // namespace
+
+std::unique_ptr<VerbsTransport> VerbsTransport::open(std::shared_ptr<VerbsDevice> device,
+                                                     std::unique_ptr<ReliableTransport> datagrams,
+                                                     const ConnectedSettings& settings,
+                                                     std::string& reason) {
+  std::unique_ptr<VerbsTransport> transport(
+      new VerbsTransport(std::move(device), std::move(datagrams), settings));
+  if (!transport->open_queues(reason)) return nullptr;
+  return transport;
+}
+
+VerbsTransport::VerbsTransport(std::shared_ptr<VerbsDevice> device,
+                               std::unique_ptr<ReliableTransport> datagrams,
+                               const ConnectedSettings& settings)
+    : device_(std::move(device)),
+      settings_(settings),
+      capabilities_{"verbs", small_payload, settings.eager_bytes, false, true, settings.eager_bytes},
+      datagrams_(std::move(datagrams)) {}
+
+bool VerbsTransport::open_queues(std::string& reason) {
+  const ibv_device_attr& limits = device_->attributes;
+  has_windows_ = (limits.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
+  pieces_ = static_cast<uint32_t>(std::clamp(limits.max_sge, 1, static_cast<int>(most_pieces)));
+  largest_part_ = std::min<uint64_t>(longest_part, device_->max_message_bytes);
+  const uint32_t large = sizeof(MessageHeader) + settings_.eager_bytes;
+  if (!accesses_.open(most_accesses) || !exposures_.open(most_exposures) || !windows_.open(most_windows)) {
+    reason = "no address space for its pools (ulimit -v?)";
+    return false;
+  }
+  if (settings_.most_queue_pairs == 0) return true;
+  if (!small_slots_.open(device_->pd, small_slots, sizeof(MessageHeader) + small_payload, reason) ||
+      !large_slots_.open(device_->pd, large_slots, large, reason) ||
+      !receives_.open(*device_, settings_.receive_buffers, large, receive_tag, reason))
+    return false;
+  small_next_.resize(small_slots);
+  large_next_.resize(large_slots);
+  completions_for_ = 64;
+  completions_ = ibv_create_cq(
+      device_->context, static_cast<int>(receives_.count() + completions_for_ * Channel::send_requests),
+      nullptr, device_->events.channel(), 0);
+  if (completions_ == nullptr) {
+    reason = std::string("a completion queue cannot be made: ").append(std::strerror(errno));
+    return false;
+  }
+  if (settings_.registrations != nullptr) registered_ = settings_.registrations->attach(*this);
+  capabilities_.remote_access = registered_ != nullptr;
+  return true;
+}
+
+VerbsTransport::~VerbsTransport() {
+  for (Place& place : channels_) {
+    if (place.channel == nullptr) continue;
+    place.channel->queue_pair->stop();
+    release_queue_pair(*place.link, *place.channel, RemoteStatus::peer_failed);
+  }
+  while (RemoteAccess* access = ended_accesses_) {
+    ended_accesses_ = access->next;
+    for (unsigned i = 0; i < access->local_count; ++i) registered_->release(access->regions[i]);
+  }
+  while (ExposedMemory* exposed = ended_exposures_) {
+    ended_exposures_ = exposed->next;
+    end_exposure(*exposed);
+  }
+  for (uint32_t i = 0; i < windows_.high_water(); ++i) {
+    MemoryWindow& window = windows_.at(i);
+    if (window.window != nullptr) ibv_dealloc_mw(window.window);
+    if (window.registration != nullptr) ibv_dereg_mr(window.registration);
+  }
+  registered_.reset();
+  // Queues whose events have not been taken cannot be destroyed.
+  if (completions_ != nullptr) {
+    device_->events.drain();
+    ibv_destroy_cq(completions_);
+  }
+}
+
+unsigned VerbsTransport::poll(MessageSink& sink, unsigned budget) noexcept {
+  sink_ = &sink;
+  unsigned handled = completions_ != nullptr ? poll_completions(budget) : 0;
+  handled += datagrams_->poll(static_cast<MessageSink&>(*this), budget);
+  if (wishes_.load(std::memory_order_relaxed)) [[unlikely]]
+    grant_wishes();
+  if (!listed_.empty()) [[unlikely]]
+    serve_listed();
+  constexpr uint32_t polls_between_looks = 8192;
+  if (++polls_ >= polls_between_looks) [[unlikely]] {
+    polls_ = 0;
+    give_up_idle();
+  }
+  sink_ = nullptr;
+  return handled;
+}
+
+std::string VerbsTransport::statistics() const {
+  const auto item = [](const char* name, const std::atomic<uint64_t>& value) {
+    return std::string(", ") + name + " " + std::to_string(value.load(std::memory_order_relaxed));
+  };
+  std::string text = datagrams_->statistics();
+  text.append("; over queue pairs: messages sent ").append(std::to_string(counts_.sent.load(std::memory_order_relaxed)));
+  text.append(item("received", counts_.received))
+      .append(item("remote accesses", counts_.remote_accesses))
+      .append(item("bytes", counts_.remote_bytes))
+      .append(item("exposures", counts_.exposures))
+      .append(item("refused", counts_.refused))
+      .append(item("queue pairs", counts_.queue_pairs))
+      .append(item("stopped", counts_.stopped))
+      .append(item("messages sent again", counts_.sent_again))
+      .append(item("declined", counts_.declined))
+      .append(item("device events", counts_.events));
+  return text;
+}
+
+std::string VerbsTransport::describe() const {
+  std::string text = datagrams_->describe();
+  if (settings_.most_queue_pairs == 0) return text.append("; no queue pairs (PTL_VERBS_MAX_RC=0)");
+  text.append("; at most ").append(std::to_string(settings_.most_queue_pairs)).append(" RC queue pairs, messages to ");
+  text.append(std::to_string(settings_.eager_bytes)).append(" bytes, longer ones by RDMA read and write");
+  if (registered_ == nullptr) {
+    text.append(": no, there is no registration cache");
+  } else if (has_windows_) {
+    text.append(" through memory windows");
+  } else {
+    text.append(", registered one by one (the device has no memory windows of type 2)");
+  }
+  return text;
+}
+
+}  // namespace lintel
