@@ -134,10 +134,11 @@ struct VerbsLink final : Link {
   static constexpr uint8_t owes_changed = 8;
   static constexpr uint8_t owes_resume = 16;
   static constexpr uint8_t owes_loss = 32;
+  static constexpr uint8_t owes_denial = 64;  // resume, for a queue pair that is not known here
 
   SpinLock lock;  // before those of the layer below
   // --- under it
-  Link* datagrams = nullptr;
+  Link* datagrams = nullptr;     // of the layer below; never another one
   Path path = Path::datagrams;
   Channel* channel = nullptr;
   bool wishes = false;           // for a queue pair; told to the poller
@@ -151,6 +152,8 @@ struct VerbsLink final : Link {
   uint8_t owed = 0;              // messages of kind connection that found no room yet
   bool listed = false;           // among those with something to do
   uint32_t declined_number = 0;
+  uint32_t denied_number = 0;    // that the peer takes for ours
+  uint32_t denied_peer_number = 0;
   uint32_t failures = 0;         // of queue pairs to this peer
 };
 

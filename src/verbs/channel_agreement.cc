@@ -134,8 +134,14 @@ void VerbsTransport::handle_agreement(VerbsLink& link, const InboundMessage& mes
     return;
   }
   Channel* const channel = link.channel;
-  // Anything else is about a queue pair that is gone, or never was.
-  if (channel == nullptr || body.receiver_number != channel->number) return;
+  if (channel == nullptr || body.receiver_number != channel->number) {
+    // About a queue pair that is gone, or never was. Whoever waits to give it up is not to wait for ever.
+    if (kind != Agreement::resume) return;
+    link.denied_number = body.receiver_number;
+    link.denied_peer_number = body.sender_number;
+    owe(link, VerbsLink::owes_denial);
+    return;
+  }
   switch (kind) {
     case Agreement::decline:
       if (channel->connected) break;
@@ -255,7 +261,12 @@ bool VerbsTransport::pay(VerbsLink& link, uint8_t what, Agreement kind) noexcept
       body.first_packet = own.first_packet;
     }
   }
-  if (kind == Agreement::decline) body.receiver_number = link.declined_number;
+  if (what == VerbsLink::owes_decline) body.receiver_number = link.declined_number;
+  if (what == VerbsLink::owes_denial) {
+    body.sender_number = link.denied_number;
+    body.receiver_number = link.denied_peer_number;
+    body.received = 0;
+  }
   body.eager_bytes = settings_.eager_bytes;
   MessageHeader header{};
   header.kind = MessageKind::connection;
@@ -274,6 +285,7 @@ bool VerbsTransport::pay_all(VerbsLink& link) noexcept {
          pay(link, VerbsLink::owes_changed, Agreement::changed) &&
          pay(link, VerbsLink::owes_change, Agreement::change) &&
          pay(link, VerbsLink::owes_resume, Agreement::resume) &&
+         pay(link, VerbsLink::owes_denial, Agreement::resume) &&
          pay(link, VerbsLink::owes_loss, Agreement::loss);
 }
 

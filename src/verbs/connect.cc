@@ -24,7 +24,7 @@ Link* VerbsTransport::connect(ProcessId peer, std::string* reason) {
   VerbsLink* const link = link_for(peer);
   {
     const std::lock_guard guard(link->lock);
-    link->datagrams = datagrams;
+    if (link->datagrams == nullptr) link->datagrams = datagrams;
   }
   std::atomic_ref<void*>(datagrams->context).store(link, std::memory_order_release);
   return link;
@@ -45,10 +45,9 @@ void* VerbsTransport::on_new_link(Link& datagrams) noexcept {
                 datagrams.peer.pid);
     return nullptr;
   }
-  if (link->channel != nullptr) fail_link(*link);  // of its predecessor
   {
     const std::lock_guard guard(link->lock);
-    link->datagrams = &datagrams;
+    if (link->datagrams == nullptr) link->datagrams = &datagrams;
     link->uid = datagrams.uid;
     link->max_data_bytes = std::min(datagrams.max_data_bytes, settings_.eager_bytes);
     link->wish_after = 0;

@@ -127,19 +127,22 @@ bool VerbsTransport::bind(VerbsLink& link, ExposedMemory& exposed, const Piece* 
 void VerbsTransport::conceal(Link& base, uint32_t number) noexcept {
   auto& link = static_cast<VerbsLink&>(base);
   ExposedMemory& exposed = exposures_.at(number - 1);
+  bool windows = false;
   {
     const std::lock_guard guard(link.lock);
-    if (exposed.channel_number != 0) {
+    for (unsigned i = 0; i < exposed.count; ++i) windows |= exposed.regions[i] != nullptr;
+    if (exposed.channel_number != 0 && windows) {
       exposed.state = ExposedMemory::State::to_conceal;
       post_conceal(link, exposed);
       return;
     }
+    if (exposed.channel_number != 0) unlink(exposed);
   }
-  end_exposure(exposed);  // its queue pair is gone
+  end_exposure(exposed);  // its queue pair is gone, or has nothing to do with it
 }
 
-// Memory registered for this exposure alone is withdrawn at once, by the kernel; windows by the device, in
-// order. The regions stay registered until it has done so.
+// Windows are withdrawn by the device, in order. The regions, and registrations that go with them, last
+// until it has done so.
 void VerbsTransport::post_conceal(VerbsLink& link, ExposedMemory& exposed) noexcept {
   Channel& channel = *link.channel;
   if (channel.stopping || channel.room() < exposed.count + 1) {
@@ -147,45 +150,22 @@ void VerbsTransport::post_conceal(VerbsLink& link, ExposedMemory& exposed) noexc
     return;
   }
   exposed.state = ExposedMemory::State::concealing;
-  // One more, so that it does not end while requests are still being posted.
-  exposed.outstanding = 1;
   for (unsigned i = 0; i < exposed.count; ++i) {
-    MemoryWindow& window = windows_.at(exposed.windows[i]);
-    if (window.registration != nullptr) {
-      ibv_dereg_mr(std::exchange(window.registration, nullptr));
-      continue;
-    }
+    if (exposed.regions[i] == nullptr) continue;
     ibv_send_wr request{};
     request.opcode = IBV_WR_LOCAL_INV;
-    request.invalidate_rkey = window.window->rkey;
+    request.invalidate_rkey = windows_.at(exposed.windows[i]).window->rkey;
+    // After a refusal the queue pair is given up, and everything with it.
     if (!post(link, request, {RequestKind::conceal, exposures_.index_of(exposed)}, false)) break;
     ++exposed.outstanding;
   }
-  if (--exposed.outstanding != 0) return;
-  // Only registrations, or the device refuses work: then the queue pair is about to be given up.
-  exposed.state = ExposedMemory::State::to_conceal;
-  ++channel.exposures_to_conceal;
 }
 
 void VerbsTransport::post_conceals(VerbsLink& link) noexcept {
   Channel& channel = *link.channel;
   channel.exposures_to_conceal = 0;
-  for (ExposedMemory* exposed = channel.exposures; exposed != nullptr;) {
-    ExposedMemory* const next = exposed->next;
-    if (exposed->state == ExposedMemory::State::to_conceal) {
-      bool windows = false;
-      for (unsigned i = 0; i < exposed->count; ++i) windows |= exposed->regions[i] != nullptr;
-      if (windows) {
-        post_conceal(link, *exposed);
-      } else {
-        unlink(*exposed);
-        exposed->state = ExposedMemory::State::ended;
-        exposed->next = ended_exposures_;
-        ended_exposures_ = exposed;
-      }
-    }
-    exposed = next;
-  }
+  for (ExposedMemory* exposed = channel.exposures; exposed != nullptr; exposed = exposed->next)
+    if (exposed->state == ExposedMemory::State::to_conceal) post_conceal(link, *exposed);
 }
 
 void VerbsTransport::unlink(ExposedMemory& exposed) noexcept {

@@ -74,7 +74,7 @@ void VerbsTransport::give_up_idle() noexcept {
     {
       const std::lock_guard guard(place.link->lock);
       messages = channel.messages_posted + channel.messages_received;
-      busy = place.link->path != Path::queue_pair || channel.waiting != nullptr ||
+      busy = place.link->path == Path::changing || channel.waiting != nullptr ||
              channel.exposures != nullptr || messages != channel.messages_at_last_look;
     }
     if (busy || channel.idle_since_ns == 0) {

@@ -73,7 +73,7 @@ bool VerbsTransport::open_queues(std::string& reason) {
 
 VerbsTransport::~VerbsTransport() {
   for (Place& place : channels_) {
-    if (place.channel == nullptr) continue;
+    if (place.channel == nullptr || place.channel->queue_pair == nullptr) continue;
     place.channel->queue_pair->stop();
     release_queue_pair(*place.link, *place.channel, RemoteStatus::peer_failed);
   }
