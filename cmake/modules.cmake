@@ -63,6 +63,7 @@ if(LIBIBVERBS_FOUND)
                                        "${PROJECT_SOURCE_DIR}/src/transport/descriptor_watch.cc"
                                        "${PROJECT_SOURCE_DIR}/src/util/asymmetric_fence.cc"
                                        "${PROJECT_SOURCE_DIR}/src/util/crc32c.cc"
+                                       "${PROJECT_SOURCE_DIR}/src/util/descriptors_in_children.cc"
                                        "${PROJECT_SOURCE_DIR}/src/util/log.cc")
 else()
   message(STATUS "libibverbs (libibverbs-dev) not found: without the module verbs, RDMA devices cannot "

@@ -3,16 +3,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 
 #include "portals4.h"
 #include "udp/udp_link.h"
+#include "util/descriptors_in_children.h"
 
 namespace lintel {
 
@@ -26,32 +23,6 @@ constexpr uint32_t joined_bytes = 65536;
 constexpr int wanted_buffer_bytes = 4 << 20;
 
 std::string error_text(const char* what) { return std::string(what) + ": " + strerror(errno); }
-
-// The sockets of this process. A forked child must not keep the ports of its parent.
-constexpr unsigned most_sockets = 64;
-std::atomic<int> own_sockets[most_sockets];  // descriptor + 1; 0: free
-
-void close_in_child() noexcept {
-  for (std::atomic<int>& slot : own_sockets)
-    if (const int socket = slot.exchange(0, std::memory_order_relaxed) - 1; socket >= 0)
-      close(socket);
-}
-
-void remember_socket(int socket) noexcept {
-  static std::once_flag once;
-  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, &close_in_child); });
-  for (std::atomic<int>& slot : own_sockets) {
-    int unused = 0;
-    if (slot.compare_exchange_strong(unused, socket + 1, std::memory_order_relaxed)) return;
-  }
-}
-
-void forget_socket(int socket) noexcept {
-  for (std::atomic<int>& slot : own_sockets) {
-    int ours = socket + 1;
-    if (slot.compare_exchange_strong(ours, 0, std::memory_order_relaxed)) return;
-  }
-}
 
 uint32_t ip_and_udp_bytes(bool ipv6) noexcept { return ipv6 ? 40 + 8 : 20 + 8; }
 
@@ -87,7 +58,7 @@ bool UdpLink::open_socket(std::string& reason) noexcept {
     reason = error_text("socket");
     return false;
   }
-  remember_socket(socket_);
+  close_in_children(socket_);
   const int level = host_.ipv6 ? static_cast<int>(IPPROTO_IPV6) : static_cast<int>(IPPROTO_IP);
   // Tells of ports where nobody listens.
   set_option(socket_, level, host_.ipv6 ? IPV6_RECVERR : IP_RECVERR, 1);
@@ -135,7 +106,7 @@ UdpLink::Status UdpLink::bind_pid(uint32_t pid, std::string& reason) noexcept {
 
 UdpLink::~UdpLink() {
   if (socket_ >= 0) {
-    forget_socket(socket_);
+    forget_in_children(socket_);
     close(socket_);
   }
   if (buffers_ != nullptr) munmap(buffers_, buffer_bytes_ * largest_receive);

@@ -14,9 +14,6 @@ namespace lintel {
 
 namespace {
 
-constexpr uint32_t unprivileged_port = 1024;
-constexpr uint32_t unprivileged_pids = 65536 - unprivileged_port;
-
 using InterfaceList = std::unique_ptr<ifaddrs, decltype(&freeifaddrs)>;
 
 InterfaceList list_interfaces() {
@@ -101,11 +98,6 @@ UdpHost find_udp_host(const std::string& wanted, const std::string& nid_interfac
   UdpHost host = host_of(*best->ifa_addr);
   host.reason += ", an address of " + std::string(best->ifa_name) + " (PTL_UDP_INTERFACE)";
   return host;
-}
-
-uint16_t udp_port_of(uint32_t pid) noexcept {
-  return static_cast<uint16_t>(pid < unprivileged_pids ? pid + unprivileged_port
-                                                       : pid - unprivileged_pids + 1);
 }
 
 socklen_t udp_address_bytes(const UdpHost& host) noexcept {

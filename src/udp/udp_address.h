@@ -31,7 +31,12 @@ struct UdpHost {
 // the address that is the nid of the node (`nid_interface` is PTL_NID_INTERFACE).
 [[nodiscard]] UdpHost find_udp_host(const std::string& wanted, const std::string& nid_interface);
 
-[[nodiscard]] uint16_t udp_port_of(uint32_t pid) noexcept;
+[[nodiscard]] constexpr uint16_t udp_port_of(uint32_t pid) noexcept {
+  constexpr uint32_t unprivileged_port = 1024;
+  constexpr uint32_t unprivileged_pids = 65536 - unprivileged_port;
+  return static_cast<uint16_t>(pid < unprivileged_pids ? pid + unprivileged_port
+                                                       : pid - unprivileged_pids + 1);
+}
 
 // The socket address of a process, in the network of `host`.
 [[nodiscard]] LinkAddress udp_address_of(const UdpHost& host, ProcessId process) noexcept;

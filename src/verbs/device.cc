@@ -26,7 +26,7 @@ uint32_t bytes_of(ibv_mtu mtu) noexcept {
 std::string failure(const std::string& name, const char* what, int error) {
   std::string text = name;
   text.append(": ").append(what).append(" failed (").append(strerror(error)).append(")");
-  if (error == ENOMEM) text.append("; ").append(registration_failure("it", 0, error));
+  if (error == ENOMEM) text.append("; ").append(locked_memory_advice());
   return text;
 }
 
@@ -98,7 +98,8 @@ std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::s
     return nullptr;
   }
   std::string why;
-  if (!device->events.open(device->context, why)) {
+  if (!device->events.open(device->context, why) ||
+      !device->async_events.open(device->context, port.device, why)) {
     reason = name;
     reason.append(": ").append(why);
     return nullptr;
@@ -155,25 +156,25 @@ bool VerbsDevice::is_active() const noexcept {
   return ibv_query_port(context, port, &state) == 0 && state.state == IBV_PORT_ACTIVE;
 }
 
-std::string registration_failure(const char* what, size_t bytes, int error) {
-  std::string text;
-  if (bytes != 0) {
-    text = "the device did not register ";
-    text.append(std::to_string((bytes + 1023) / 1024)).append(" KiB of memory for ").append(what);
-    text.append(" (").append(strerror(error)).append("); ");
-  }
+std::string locked_memory_advice() {
+  std::string text = "the limit of locked memory (RLIMIT_MEMLOCK) is ";
   rlimit limit{};
-  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return text;
-  if (limit.rlim_cur == RLIM_INFINITY) {
-    text.append("the limit of locked memory (RLIMIT_MEMLOCK) is unlimited: the device or the kernel has "
-                "no memory left");
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    text.append("not reached: the device or the kernel has no memory left");
     return text;
   }
-  text.append("the limit of locked memory (RLIMIT_MEMLOCK) is ");
   text.append(std::to_string(limit.rlim_cur / 1024));
   text.append(" KiB for this process: raise it with `ulimit -l unlimited`, memlock in "
               "/etc/security/limits.conf, or LimitMEMLOCK=infinity in the unit of a service such as "
               "slurmd");
+  return text;
+}
+
+std::string registration_failure(const char* what, size_t bytes, int error) {
+  std::string text = "the device did not register ";
+  text.append(std::to_string((bytes + 1023) / 1024)).append(" KiB of memory for ").append(what);
+  text.append(" (").append(strerror(error)).append(")");
+  if (error == ENOMEM || error == EAGAIN) text.append("; ").append(locked_memory_advice());
   return text;
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "verbs/async_events.h"
 #include "verbs/verbs_module.h"
 
 namespace lintel {
@@ -82,6 +83,7 @@ class VerbsDevice {
   uint32_t max_message_bytes = 0;  // of one work request
   ibv_device_attr attributes{};
   CompletionEvents events;
+  AsyncEvents async_events;
 
  private:
   VerbsDevice() = default;
@@ -94,5 +96,7 @@ class VerbsDevice {
 // A sentence for a refused ibv_reg_mr(): names the limit of locked memory and the remedy where that is
 // the cause. `what`: what the memory is for.
 [[nodiscard]] std::string registration_failure(const char* what, size_t bytes, int error);
+// "the limit of locked memory (RLIMIT_MEMLOCK) is 8192 KiB for this process: raise it with ..."
+[[nodiscard]] std::string locked_memory_advice();
 
 }  // namespace lintel

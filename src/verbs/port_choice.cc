@@ -187,12 +187,17 @@ std::string nid_text(uint32_t nid) {
   return text;
 }
 
+std::string gid_address_text(const ibv_gid& gid) {
+  char text[INET6_ADDRSTRLEN] = "";
+  inet_ntop(AF_INET6, gid.raw, text, sizeof text);
+  return text;
+}
+
 std::string gid_text(const PortGid& row) {
   static constexpr const char* types[] = {"InfiniBand", "RoCE v1", "RoCE v2"};
-  char address[INET6_ADDRSTRLEN] = "";
-  inet_ntop(AF_INET6, row.gid.raw, address, sizeof address);
   std::string text = types[static_cast<unsigned>(row.type)];
-  text.append(" GID ").append(std::to_string(row.index)).append(" (").append(address).append(")");
+  text.append(" GID ").append(std::to_string(row.index));
+  text.append(" (").append(gid_address_text(row.gid)).append(")");
   return text;
 }
 

@@ -60,6 +60,7 @@ struct PortChoice {
 [[nodiscard]] std::string port_name(const std::string& device, unsigned port);
 // "RoCE v2 GID 3 (::ffff:192.168.77.1)"
 [[nodiscard]] std::string gid_text(const PortGid& row);
+[[nodiscard]] std::string gid_address_text(const ibv_gid& gid);  // "::ffff:192.168.77.1"
 [[nodiscard]] std::string nid_text(uint32_t nid);
 
 }  // namespace lintel

@@ -1,8 +1,10 @@
 // The entry point of the module. Set-up path.
 #include "verbs/verbs_module.h"
 
+#include "reliable/over_link.h"
 #include "verbs/device.h"
 #include "verbs/host.h"
+#include "verbs/ud_link.h"
 
 namespace lintel {
 
@@ -17,14 +19,27 @@ bool examine(const VerbsPortWish& wish, VerbsPort& port, std::string& reason) {
   return true;
 }
 
-VerbsStatus open(const VerbsSettings& settings, const VerbsHost& host, std::unique_ptr<Transport>&,
-                 std::string& reason) {
+VerbsStatus open(const VerbsSettings& settings, const VerbsHost& host,
+                 std::unique_ptr<Transport>& transport, std::string& reason) {
   set_log_level(settings.log_level);
   set_verbs_host(host);
-  const std::unique_ptr<VerbsDevice> device = VerbsDevice::open(settings.port, reason);
+  std::shared_ptr<VerbsDevice> device = VerbsDevice::open(settings.port, reason);
   if (device == nullptr) return VerbsStatus::failed;
-  reason = "not built yet";
-  return VerbsStatus::failed;
+  UdSettings ud;
+  ud.id = settings.id;
+  ud.receive_buffers = settings.receive_buffers;
+  ud.lookup_timeout_ns = settings.reliable.peer_timeout_ns;
+  std::unique_ptr<UdLink> link;
+  switch (UdLink::open(std::move(device), ud, link, reason)) {
+    case UdLink::Status::opened:
+      break;
+    case UdLink::Status::pid_in_use:
+      return VerbsStatus::pid_in_use;
+    case UdLink::Status::failed:
+      return VerbsStatus::failed;
+  }
+  transport = reliable_over_link(std::move(link), settings.reliable, settings.faults, reason);
+  return transport == nullptr ? VerbsStatus::failed : VerbsStatus::opened;
 }
 
 }  // namespace

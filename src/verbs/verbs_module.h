@@ -54,7 +54,6 @@ struct VerbsSettings {
   uint64_t rc_idle_ns = 10'000'000'000;  // unused connections are given up after this
   uint32_t registrations = 4096;       // of application memory that are kept
   uint64_t registered_bytes = 0;       // 0: as much as may be locked
-  uint64_t lookup_timeout_ns = 10'000'000'000;  // until a node that does not answer counts as unreachable
   LogLevel log_level = LogLevel::warn;
 };
 

@@ -1,0 +1,12 @@
+// Descriptors that a forked child must not keep: it would hold the ports of its parent. Set-up path.
+#pragma once
+
+namespace lintel {
+
+// Closed in every child that this process forks, from now on. Thread-safe; a few dozen descriptors are
+// remembered at most, further ones stay open in children.
+void close_in_children(int descriptor) noexcept;
+// Before it is closed here.
+void forget_in_children(int descriptor) noexcept;
+
+}  // namespace lintel

@@ -1,0 +1,69 @@
+// Reading events and passing them on. Connection path.
+#include "verbs/async_events.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "util/log.h"
+
+namespace lintel {
+
+bool AsyncEvents::open(ibv_context* context, const std::string& name, std::string& reason) {
+  context_ = context;
+  name_ = name;
+  const int flags = fcntl(context->async_fd, F_GETFL);
+  if (flags >= 0 && fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK) == 0) return true;
+  reason = "its events cannot be read without waiting (";
+  reason.append(strerror(errno)).append(")");
+  return false;
+}
+
+void AsyncEvents::add(AsyncEventSink& sink) {
+  const std::lock_guard guard(mutex_);
+  sinks_.push_back(&sink);
+}
+
+void AsyncEvents::remove(AsyncEventSink& sink) noexcept {
+  const std::lock_guard guard(mutex_);
+  sinks_.erase(std::remove(sinks_.begin(), sinks_.end(), &sink), sinks_.end());
+}
+
+void AsyncEvents::dispatch() noexcept {
+  ibv_async_event event;
+  while (ibv_get_async_event(context_, &event) == 0) {
+    log_event(event);
+    {
+      const std::lock_guard guard(mutex_);
+      for (AsyncEventSink* const sink : sinks_) sink->on_async_event(event);
+    }
+    ibv_ack_async_event(&event);
+  }
+}
+
+void AsyncEvents::log_event(const ibv_async_event& event) const noexcept {
+  switch (event.event_type) {
+    case IBV_EVENT_PORT_ERR:
+      log_message(LogLevel::warn, "verbs: port %d of %s is down: messages wait, and fail in the end",
+                  event.element.port_num, name_.c_str());
+      return;
+    case IBV_EVENT_PORT_ACTIVE:
+      log_message(LogLevel::warn, "verbs: port %d of %s is up again", event.element.port_num,
+                  name_.c_str());
+      return;
+    case IBV_EVENT_DEVICE_FATAL:
+      log_message(LogLevel::error, "verbs: device %s has failed: nothing can be sent through it any more",
+                  name_.c_str());
+      return;
+    case IBV_EVENT_CQ_ERR:
+      log_message(LogLevel::error, "verbs: a completion queue of %s has overflowed", name_.c_str());
+      return;
+    default:
+      log_message(LogLevel::debug, "verbs: event %d of %s", static_cast<int>(event.event_type),
+                  name_.c_str());
+  }
+}
+
+}  // namespace lintel

@@ -1,0 +1,51 @@
+// What a device tells unasked: ports that go down and come up, queue pairs that broke, its own end.
+// Connection path.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace lintel {
+
+class AsyncEventSink {
+ public:
+  // In the thread that calls dispatch(). The event is acknowledged afterwards: until then the queue pair
+  // that it names cannot be destroyed.
+  virtual void on_async_event(const ibv_async_event& event) noexcept = 0;
+
+ protected:
+  ~AsyncEventSink() = default;
+};
+
+class AsyncEvents {
+ public:
+  AsyncEvents() = default;
+  AsyncEvents(const AsyncEvents&) = delete;
+  AsyncEvents& operator=(const AsyncEvents&) = delete;
+
+  // False: `reason` says why not. `name` of the device, for the log.
+  [[nodiscard]] bool open(ibv_context* context, const std::string& name, std::string& reason);
+  // Non-blocking; readable when there is something to dispatch. Constant.
+  [[nodiscard]] int descriptor() const noexcept { return context_->async_fd; }
+
+  // Any thread. After remove() the sink is not called any more, nor is a call under way.
+  void add(AsyncEventSink& sink);
+  void remove(AsyncEventSink& sink) noexcept;
+
+  // One thread. Tells every sink of everything that has happened. Never waits.
+  void dispatch() noexcept;
+
+ private:
+  void log_event(const ibv_async_event& event) const noexcept;
+
+  ibv_context* context_ = nullptr;
+  std::string name_;
+  std::mutex mutex_;
+  std::vector<AsyncEventSink*> sinks_;
+};
+
+}  // namespace lintel

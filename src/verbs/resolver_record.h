@@ -1,0 +1,60 @@
+// What a process tells whoever asks where its datagrams go: one record of fixed size over TCP.
+// Connection path. Nothing in it is believed beyond where to send a first datagram: who is there is
+// proven by the handshake of the reliability layer.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/message.h"
+
+namespace lintel {
+
+static_assert(std::endian::native == std::endian::little, "records are written as they lie in memory");
+
+inline constexpr uint32_t resolver_magic = 0x4c54'4256;  // "VBTL"
+inline constexpr uint16_t resolver_version = 1;
+inline constexpr uint8_t resolver_flag_roce = 0x01;
+
+struct ResolverRecord {
+  uint32_t magic;
+  uint16_t version;
+  uint8_t flags;
+  uint8_t reserved;
+  uint32_t nid;  // of whom it speaks
+  uint32_t pid;
+  uint8_t gid[16];
+  uint32_t queue_pair;
+  uint32_t q_key;
+  uint32_t mtu;  // bytes of the largest datagram that it takes
+  uint16_t lid;  // InfiniBand
+  uint16_t reserved_too;
+  uint32_t unused[3];
+  uint32_t check;  // CRC-32C of everything before
+};
+static_assert(sizeof(ResolverRecord) == 64 && alignof(ResolverRecord) == 4);
+static_assert(offsetof(ResolverRecord, nid) == 8 && offsetof(ResolverRecord, gid) == 16);
+static_assert(offsetof(ResolverRecord, queue_pair) == 32 && offsetof(ResolverRecord, lid) == 44);
+static_assert(offsetof(ResolverRecord, check) == 60);
+
+// Where datagrams of a process go.
+struct UdDestination {
+  ibv_gid gid{};
+  uint16_t lid = 0;
+  bool is_roce = false;
+  uint32_t queue_pair = 0;
+  uint32_t q_key = 0;
+  uint32_t mtu = 0;
+};
+
+[[nodiscard]] ResolverRecord make_record(ProcessId id, const UdDestination& destination) noexcept;
+
+// nullptr: it is a record of `id`, and `destination` can be sent to by a process whose own port is
+// RoCE, or not. Otherwise a clause that says what is wrong.
+[[nodiscard]] const char* read_record(const ResolverRecord& record, ProcessId id, bool is_roce,
+                                      UdDestination& destination) noexcept;
+
+}  // namespace lintel

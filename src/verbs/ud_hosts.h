@@ -1,0 +1,110 @@
+// Ports of other nodes that datagrams go to or come from, each with its number and its address handle.
+// Handles are made by a thread that may wait, as the kernel may have to ask the network for a MAC address.
+// Finding the handle by its number, and the number of who just sent something: message path. The rest:
+// connection path.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "util/arena.h"
+#include "verbs/device.h"
+
+namespace lintel {
+
+// How a port is told from others. InfiniBand, same subnet: the LID alone, as packets need not carry more.
+struct HostKey {
+  ibv_gid gid{};
+  uint16_t lid = 0;
+  friend bool operator==(const HostKey& a, const HostKey& b) noexcept {
+    return a.gid.global.subnet_prefix == b.gid.global.subnet_prefix &&
+           a.gid.global.interface_id == b.gid.global.interface_id && a.lid == b.lid;
+  }
+};
+
+class UdHosts {
+ public:
+  static constexpr uint32_t most_hosts = 1u << 16;
+  static constexpr uint32_t none = UINT32_MAX;
+
+  UdHosts() = default;
+  UdHosts(const UdHosts&) = delete;
+  UdHosts& operator=(const UdHosts&) = delete;
+  ~UdHosts() { close(); }
+
+  // False: no address space.
+  [[nodiscard]] bool open(const VerbsDevice& device) noexcept;
+  // Nobody sends any more.
+  void close() noexcept;
+
+  [[nodiscard]] HostKey key_of(const ibv_gid& gid, uint16_t lid) const noexcept;
+
+  // The thread that may wait. The number of a port with an address handle; `none`: `reason` receives a
+  // clause that says why there is none.
+  [[nodiscard]] uint32_t make(const HostKey& key, std::string& reason);
+  // The same thread: handles for those that want_handle() asked for.
+  void make_wanted() noexcept;
+
+  // The poller. The number of who sent a datagram; `none`: too many that nobody has connected with.
+  [[nodiscard]] uint32_t number_of(const HostKey& key) noexcept {
+    Recent& recent = recent_[slot_of(key)];
+    if (recent.number == none || !(recent.key == key)) [[unlikely]]
+      recent = {key, find_or_add_stranger(key)};
+    return recent.number;
+  }
+  // nullptr: none has been made. The number was given out here.
+  [[nodiscard]] ibv_ah* handle(uint32_t number) const noexcept {
+    return hosts_.at(number).handle.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] bool contains(uint32_t number) const noexcept { return hosts_.contains(number); }
+  // Connection path, any thread: make_wanted() is to be called. True: it was not asked for before.
+  [[nodiscard]] bool want_handle(uint32_t number) noexcept;
+  // Connection path: this one does not count as a stranger any more.
+  void admit(uint32_t number) noexcept;
+
+ private:
+  static constexpr uint32_t most_strangers = 4096;
+  static constexpr size_t recent_slots = 256;
+
+  struct Host {
+    std::atomic<uint32_t> next_free{0};  // of the arena
+    std::atomic<ibv_ah*> handle{nullptr};
+    std::atomic<bool> wanted{false};
+    std::atomic<bool> stranger{false};
+    HostKey key;
+  };
+  struct Recent {
+    HostKey key;
+    uint32_t number = none;
+  };
+  struct KeyHash {
+    size_t operator()(const HostKey& key) const noexcept { return mix(key); }
+  };
+
+  static uint64_t mix(const HostKey& key) noexcept {
+    const uint64_t word = key.gid.global.interface_id ^ key.gid.global.subnet_prefix * 3 ^ key.lid;
+    return word * 0x9e3779b97f4a7c15 ^ (word * 0x9e3779b97f4a7c15) >> 32;
+  }
+  static size_t slot_of(const HostKey& key) noexcept { return mix(key) % recent_slots; }
+  uint32_t find_or_add_stranger(const HostKey& key) noexcept;
+  uint32_t find_or_add(const HostKey& key, bool stranger);
+  ibv_ah* make_handle(Host& host) noexcept;
+
+  const VerbsDevice* device_ = nullptr;
+  Arena<Host> hosts_;
+  std::array<Recent, recent_slots> recent_{};  // the poller's
+  std::atomic<uint32_t> strangers_{0};
+
+  std::mutex mutex_;  // everything below
+  std::unordered_map<HostKey, uint32_t, KeyHash> numbers_;
+  std::vector<uint32_t> wanted_;
+};
+
+}  // namespace lintel
