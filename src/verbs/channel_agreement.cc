@@ -43,6 +43,10 @@ void VerbsTransport::wish_channel(VerbsLink& link) noexcept {
 void VerbsTransport::grant_wishes() noexcept {
   wishes_.store(false, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  const uint32_t broken = broken_number_.exchange(0, std::memory_order_relaxed);
+  for (Place& place : channels_)
+    if (place.channel != nullptr && place.channel->number == broken)
+      stop_channel(*place.link, "the device says that it is broken");
   const std::lock_guard guard(links_mutex_);
   for (const auto& [key, link] : links_) {
     bool wishes;

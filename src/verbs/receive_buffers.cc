@@ -1,8 +1,6 @@
 // The shared receive queue. Message path for post_returned().
 #include "verbs/receive_buffers.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -15,20 +13,8 @@ bool ReceiveBuffers::open(VerbsDevice& device, uint32_t count, uint32_t bytes, u
   count_ = std::min(count, static_cast<uint32_t>(std::max(device.attributes.max_srq_wr, 1)));
   bytes_ = (bytes + alignment - 1) / alignment * alignment;
   tag_ = tag;
-  memory_bytes_ = size_t{count_} * bytes_;
-  void* const memory = mmap(nullptr, memory_bytes_, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    reason = "no memory for messages that arrive";
+  if (!memory_.open(device.pd, size_t{count_} * bytes_, IBV_ACCESS_LOCAL_WRITE, "messages that arrive", reason))
     return false;
-  }
-  memory_ = static_cast<std::byte*>(memory);
-  madvise(memory_, memory_bytes_, MADV_DONTFORK);
-  region_ = ibv_reg_mr(device.pd, memory_, memory_bytes_, IBV_ACCESS_LOCAL_WRITE);
-  if (region_ == nullptr) {
-    reason = registration_failure("messages that arrive", memory_bytes_, errno);
-    return false;
-  }
   ibv_srq_init_attr wanted{};
   wanted.attr.max_wr = count_;
   wanted.attr.max_sge = 1;
@@ -44,8 +30,6 @@ bool ReceiveBuffers::open(VerbsDevice& device, uint32_t count, uint32_t bytes, u
 
 ReceiveBuffers::~ReceiveBuffers() {
   if (queue_ != nullptr) ibv_destroy_srq(queue_);
-  if (region_ != nullptr) ibv_dereg_mr(region_);
-  if (memory_ != nullptr) munmap(memory_, memory_bytes_);
 }
 
 void ReceiveBuffers::post_returned() noexcept {
@@ -53,8 +37,7 @@ void ReceiveBuffers::post_returned() noexcept {
   ibv_recv_wr requests[batch];
   ibv_sge pieces[batch];
   for (unsigned i = 0; i < returned_count_; ++i) {
-    pieces[i] = {reinterpret_cast<uint64_t>(memory_ + size_t{returned_[i]} * bytes_), bytes_,
-                 region_->lkey};
+    pieces[i] = {reinterpret_cast<uint64_t>(data(returned_[i])), bytes_, memory_.local_key()};
     requests[i] = {};
     requests[i].wr_id = tag_ | returned_[i];
     requests[i].sg_list = &pieces[i];

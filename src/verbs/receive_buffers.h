@@ -9,6 +9,7 @@
 #include <string>
 
 #include "verbs/device.h"
+#include "verbs/registered_buffer.h"
 
 namespace lintel {
 
@@ -25,7 +26,7 @@ class ReceiveBuffers {
   [[nodiscard]] ibv_srq* queue() const noexcept { return queue_; }
   [[nodiscard]] uint32_t count() const noexcept { return count_; }
   [[nodiscard]] const std::byte* data(uint32_t index) const noexcept {
-    return memory_ + size_t{index} * bytes_;
+    return memory_.data() + size_t{index} * bytes_;
   }
   // The buffer may be used again; posted together with others.
   void give_back(uint32_t index) noexcept {
@@ -38,9 +39,7 @@ class ReceiveBuffers {
   static constexpr unsigned batch = 16;
 
   ibv_srq* queue_ = nullptr;
-  ibv_mr* region_ = nullptr;
-  std::byte* memory_ = nullptr;
-  size_t memory_bytes_ = 0;
+  RegisteredBuffer memory_;
   uint32_t count_ = 0;
   uint32_t bytes_ = 0;
   uint64_t tag_ = 0;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "util/arena.h"
+#include "verbs/registered_buffer.h"
 
 namespace lintel {
 
@@ -20,13 +21,12 @@ class SendSlots {
   SendSlots() = default;
   SendSlots(const SendSlots&) = delete;
   SendSlots& operator=(const SendSlots&) = delete;
-  ~SendSlots();
 
   // `count` slots of `bytes` each, registered with `pd`. False: `reason` says why not.
   [[nodiscard]] bool open(ibv_pd* pd, uint32_t count, uint32_t bytes, std::string& reason);
 
   [[nodiscard]] uint32_t slot_bytes() const noexcept { return bytes_; }
-  [[nodiscard]] uint32_t lkey() const noexcept { return region_->lkey; }
+  [[nodiscard]] uint32_t lkey() const noexcept { return memory_.local_key(); }
   // Any thread; none: all are in use.
   [[nodiscard]] uint32_t acquire() noexcept {
     const uint32_t index = states_.allocate();
@@ -34,7 +34,7 @@ class SendSlots {
   }
   void release(uint32_t index) noexcept { states_.release(index); }
   [[nodiscard]] std::byte* data(uint32_t index) const noexcept {
-    return memory_ + size_t{index} * bytes_;
+    return memory_.data() + size_t{index} * bytes_;
   }
   // Of whoever holds the slot.
   [[nodiscard]] uint32_t& length(uint32_t index) noexcept { return states_.at(index).length; }
@@ -46,10 +46,8 @@ class SendSlots {
   };
 
   Arena<State> states_;
-  std::byte* memory_ = nullptr;
-  size_t memory_bytes_ = 0;
+  RegisteredBuffer memory_;
   uint32_t bytes_ = 0;
-  ibv_mr* region_ = nullptr;
 };
 
 }  // namespace lintel

@@ -5,6 +5,7 @@
 #include "verbs/device.h"
 #include "verbs/host.h"
 #include "verbs/ud_link.h"
+#include "verbs/verbs_transport.h"
 
 namespace lintel {
 
@@ -30,7 +31,7 @@ VerbsStatus open(const VerbsSettings& settings, const VerbsHost& host,
   ud.receive_buffers = settings.receive_buffers;
   ud.lookup_timeout_ns = settings.reliable.peer_timeout_ns;
   std::unique_ptr<UdLink> link;
-  switch (UdLink::open(std::move(device), ud, link, reason)) {
+  switch (UdLink::open(device, ud, link, reason)) {
     case UdLink::Status::opened:
       break;
     case UdLink::Status::pid_in_use:
@@ -38,7 +39,17 @@ VerbsStatus open(const VerbsSettings& settings, const VerbsHost& host,
     case UdLink::Status::failed:
       return VerbsStatus::failed;
   }
-  transport = reliable_over_link(std::move(link), settings.reliable, settings.faults, reason);
+  ReliableSettings reliable = settings.reliable;
+  reliable.polls_always = true;  // it costs no system call
+  auto datagrams = reliable_over_link(std::move(link), reliable, settings.faults, reason);
+  if (datagrams == nullptr) return VerbsStatus::failed;
+  ConnectedSettings connected;
+  connected.most_queue_pairs = settings.max_rc;
+  connected.receive_buffers = settings.receive_buffers;
+  connected.eager_bytes = settings.eager_bytes;
+  connected.idle_ns = settings.rc_idle_ns;
+  connected.registrations = settings.registration_cache;
+  transport = VerbsTransport::open(std::move(device), std::move(datagrams), connected, reason);
   return transport == nullptr ? VerbsStatus::failed : VerbsStatus::opened;
 }
 

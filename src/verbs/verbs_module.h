@@ -12,6 +12,7 @@
 
 #include "reliable/faulty_link.h"
 #include "reliable/reliable_transport.h"
+#include "transport/registration.h"
 #include "transport/transport.h"
 #include "util/log.h"
 
@@ -54,6 +55,7 @@ struct VerbsSettings {
   uint64_t rc_idle_ns = 10'000'000'000;  // unused connections are given up after this
   uint32_t registrations = 4096;       // of application memory that are kept
   uint64_t registered_bytes = 0;       // 0: as much as may be locked
+  RegistrationCache* registration_cache = nullptr;  // lives as long as the process
   LogLevel log_level = LogLevel::warn;
 };
 

@@ -1,8 +1,5 @@
-// Going to sleep, closing, looking after queue pairs that nobody uses and after events of the device. Path
+// Going to sleep, closing, looking after queue pairs that nobody uses. Path
 // into sleep.
-#include <fcntl.h>
-#include <poll.h>
-
 #include <algorithm>
 #include <mutex>
 
@@ -65,7 +62,6 @@ void VerbsTransport::give_up_idle() noexcept {
   const uint64_t now = now_ns();
   if (now < next_idle_look_ns_) return;
   next_idle_look_ns_ = now + std::min(idle_look_ns, settings_.idle_ns / 2 + 1);
-  take_device_events();
   for (Place& place : channels_) {
     if (place.channel == nullptr || !place.channel->connected || place.channel->stopping) continue;
     Channel& channel = *place.channel;
@@ -105,39 +101,19 @@ bool VerbsTransport::give_up_idle_channel() noexcept {
   return true;
 }
 
-void VerbsTransport::take_device_events() noexcept {
-  pollfd ready{device_->context->async_fd, POLLIN, 0};
-  ibv_async_event event;
-  while (::poll(&ready, 1, 0) == 1 && ibv_get_async_event(device_->context, &event) == 0) {
-    add(counts_.events);
-    const char* const what = ibv_event_type_str(event.event_type);
-    switch (event.event_type) {
-      case IBV_EVENT_QP_FATAL:
-      case IBV_EVENT_QP_REQ_ERR:
-      case IBV_EVENT_QP_ACCESS_ERR:
-      case IBV_EVENT_PATH_MIG_ERR:
-        for (Place& place : channels_)
-          if (place.channel != nullptr && place.channel->queue_pair != nullptr &&
-              place.channel->queue_pair->get() == event.element.qp)
-            stop_channel(*place.link, what);
-        break;
-      case IBV_EVENT_PORT_ERR:
-        log_message(LogLevel::warn,
-                    "verbs: %s: %s; what is sent waits for it, or ends as PTL_NI_UNDELIVERABLE after "
-                    "PTL_NETWORK_TIMEOUT_MS",
-                    device_->description().c_str(), what);
-        break;
-      case IBV_EVENT_DEVICE_FATAL:
-      case IBV_EVENT_CQ_ERR:
-      case IBV_EVENT_SRQ_ERR:
-        log_message(LogLevel::error, "verbs: %s: %s; peers will find this process unreachable",
-                    device_->description().c_str(), what);
-        break;
-      default:
-        log_message(LogLevel::info, "verbs: %s: %s", device_->description().c_str(), what);
-        break;
-    }
-    ibv_ack_async_event(&event);
+// Another thread. Ports that go down need nothing done here: queue pairs find out by themselves.
+void VerbsTransport::on_async_event(const ibv_async_event& event) noexcept {
+  add(counts_.events);
+  switch (event.event_type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_PATH_MIG_ERR:
+      broken_number_.store(event.element.qp->qp_num, std::memory_order_relaxed);
+      wishes_.store(true, std::memory_order_release);
+      break;
+    default:
+      break;
   }
 }
 

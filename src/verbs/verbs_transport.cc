@@ -68,10 +68,12 @@ bool VerbsTransport::open_queues(std::string& reason) {
   }
   if (settings_.registrations != nullptr) registered_ = settings_.registrations->attach(*this);
   capabilities_.remote_access = registered_ != nullptr;
+  device_->async_events.add(*this);
   return true;
 }
 
 VerbsTransport::~VerbsTransport() {
+  device_->async_events.remove(*this);
   for (Place& place : channels_) {
     if (place.channel == nullptr || place.channel->queue_pair == nullptr) continue;
     place.channel->queue_pair->stop();

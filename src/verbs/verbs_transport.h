@@ -20,6 +20,7 @@
 #include "transport/transport.h"
 #include "util/arena.h"
 #include "verbs/agreement.h"
+#include "verbs/async_events.h"
 #include "verbs/channel.h"
 #include "verbs/device.h"
 #include "verbs/receive_buffers.h"
@@ -35,7 +36,10 @@ struct ConnectedSettings {
   RegistrationCache* registrations = nullptr;
 };
 
-class VerbsTransport final : public Transport, private Registrar, private MessageSink {
+class VerbsTransport final : public Transport,
+                             private Registrar,
+                             private MessageSink,
+                             private AsyncEventSink {
  public:
   // Set-up path. `datagrams` uses `device` too and goes before it. nullptr: `reason` says why not.
   [[nodiscard]] static std::unique_ptr<VerbsTransport> open(std::shared_ptr<VerbsDevice> device,
@@ -166,7 +170,7 @@ class VerbsTransport final : public Transport, private Registrar, private Messag
   void deregister_memory(Registration& registration) noexcept override;
 
   // --- verbs_sleep.cc
-  void take_device_events() noexcept;
+  void on_async_event(const ibv_async_event& event) noexcept override;
   void give_up_idle() noexcept;
 
   std::shared_ptr<VerbsDevice> device_;
@@ -191,7 +195,8 @@ class VerbsTransport final : public Transport, private Registrar, private Messag
 
   mutable std::mutex links_mutex_;
   std::unordered_map<uint64_t, std::unique_ptr<VerbsLink>> links_;
-  std::atomic<bool> wishes_{false};
+  std::atomic<bool> wishes_{false};         // something for grant_wishes()
+  std::atomic<uint32_t> broken_number_{0};  // of a queue pair that the device gave up
 
   // --- the poller's
   MessageSink* sink_ = nullptr;  // while polling
