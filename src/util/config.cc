@@ -90,6 +90,15 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::dpdk_pause_us, "PTL_DPDK_PAUSE_US", ConfigType::u64, "us", "1000", 50, 1000000, nullptr,
      "How long a sleeping process leaves a port alone that has no receive interrupts, at most; shorter "
      "while frames came recently."},
+    {ConfigKey::registration_regions, "PTL_REGISTRATION_REGIONS", ConfigType::u64, "regions", "4096", 0, 65536,
+     nullptr,
+     "Regions of memory that stay registered with devices after use; 0 registers anew for each transfer."},
+    {ConfigKey::registration_bytes, "PTL_REGISTRATION_BYTES", ConfigType::u64, "bytes", "0", 0,
+     uint64_t{1} << 60, nullptr,
+     "Memory that stays registered with devices after use; 0 means half of the machine's."},
+    {ConfigKey::registration_check, "PTL_REGISTRATION_CHECK", ConfigType::boolean, "", "1", 0, 0, nullptr,
+     "Ask the kernel before registered memory is used again whether another thread is just unmapping; "
+     "takes a system call per long transfer."},
     {ConfigKey::faults, "PTL_FAULTS", ConfigType::text, "", "", 0, 0, nullptr,
      "Faults to inject into the frames of networks, for tests: drop, dup, reorder and corrupt with "
      "their probabilities, and the seed of the dice, as in drop=0.01,dup=0.01,seed=7."},

@@ -41,6 +41,9 @@ enum class ConfigKey : uint8_t {
   dpdk_ring,
   dpdk_eal,
   dpdk_pause_us,
+  registration_regions,
+  registration_bytes,
+  registration_check,
   faults,
   module_path,
   count,  // not a variable

@@ -1,0 +1,68 @@
+// Learns from the kernel what the application unmaps, moves and discards (userfaultfd).
+//
+// Memory is registered with the kernel for write protection and never protected. So no access to
+// it, by whom ever, is ever held up, and all that comes are the events of the address space: a
+// thread that changes watched memory sleeps in its system call until the event has been read.
+// Connection path, but for changing().
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lintel {
+
+struct MemoryEvent {
+  enum class Kind : uint8_t {
+    unmapped,   // it is gone, and something else may be there already
+    discarded,  // it will lose its contents as soon as the event has been read (MADV_DONTNEED)
+    moved,      // it is at `target` now, and still watched there
+  };
+  Kind kind;
+  uint64_t begin;
+  uint64_t end;
+  uint64_t target;
+};
+
+class MemoryWatch {
+ public:
+  MemoryWatch() = default;
+  MemoryWatch(const MemoryWatch&) = delete;
+  MemoryWatch& operator=(const MemoryWatch&) = delete;
+  ~MemoryWatch() { close(); }
+
+  // False: the kernel does not offer it; `reason` says why and what helps.
+  [[nodiscard]] bool open(std::string& reason);
+  // Nothing is watched any more. Also right in a forked child, whose descriptor is that of its
+  // parent.
+  void close() noexcept;
+  [[nodiscard]] bool active() const noexcept { return descriptor_ >= 0; }
+  // Readable when there are events.
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+
+  // Whole pages. False: the kernel cannot watch all of this (mappings of files; memory that
+  // somebody else watches); some of it may be watched now. Twice is as good as once.
+  [[nodiscard]] bool add(uint64_t begin, uint64_t end) noexcept;
+  void remove(uint64_t begin, uint64_t end) noexcept;
+  // The sizes that memory may have to be a multiple of to be watched, ascending; the first is that
+  // of pages.
+  [[nodiscard]] std::span<const uint64_t> granules() const noexcept { return granules_; }
+
+  // Takes what has happened, without waiting; returns the number of events. Allocates nothing.
+  [[nodiscard]] unsigned read(std::span<MemoryEvent> events) noexcept;
+
+  // Somebody is changing watched memory: it may have happened, and its event was not read yet.
+  // Message path, with one system call.
+  [[nodiscard]] bool changing() const noexcept;
+
+ private:
+  // Shared memory of System V, whose detaching is the one unmapping that the kernel says nothing
+  // of.
+  [[nodiscard]] static bool detachable(uint64_t begin, uint64_t end) noexcept;
+
+  int descriptor_ = -1;
+  std::vector<uint64_t> granules_;
+};
+
+}  // namespace lintel

@@ -1,0 +1,75 @@
+// A region of registered memory as the cache sees it, and the lists that regions hang in.
+// Message path: nothing here allocates.
+#pragma once
+
+#include <cstdint>
+
+#include "transport/registration.h"
+
+namespace lintel {
+
+class AttachedMemory;
+struct Region;
+
+struct RegionLinks {
+  Region* before = nullptr;
+  Region* after = nullptr;
+};
+
+// Everything but what the base class shows is protected by the lock of the cache.
+struct Region : RegisteredRegion {
+  explicit Region(AttachedMemory& memory) : owner(memory) {}
+
+  [[nodiscard]] uint64_t begin() const noexcept { return address; }
+  [[nodiscard]] uint64_t end() const noexcept { return address + length; }
+  void cover(uint64_t begin, uint64_t end) noexcept {
+    address = begin;
+    length = end - begin;
+  }
+  [[nodiscard]] bool overlaps(uint64_t from, uint64_t to) const noexcept {
+    return begin() < to && from < end();
+  }
+
+  AttachedMemory& owner;
+  uint32_t leases = 0;
+  bool kept = false;      // in an index of its owner, to be found by look-ups
+  bool watched = false;   // the kernel tells of changes
+  bool outdated = false;  // changed by the application while it was being registered
+  // What the application unmapped of it: others may have mapped anything there since.
+  uint64_t gone_begin = 0;
+  uint64_t gone_end = 0;
+  RegionLinks chain;     // with others in the same state: being registered, idle, or retired
+  RegionLinks siblings;  // all registered regions of the owner
+};
+
+// A list through the regions themselves.
+template <RegionLinks Region::*links>
+class RegionList {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
+  [[nodiscard]] Region* head() const noexcept { return head_; }
+  [[nodiscard]] static Region* next(const Region& region) noexcept { return (region.*links).after; }
+
+  void append(Region& region) noexcept {
+    region.*links = {tail_, nullptr};
+    (tail_ == nullptr ? head_ : (tail_->*links).after) = &region;
+    tail_ = &region;
+  }
+  void remove(Region& region) noexcept {
+    const RegionLinks& own = region.*links;
+    (own.before == nullptr ? head_ : (own.before->*links).after) = own.after;
+    (own.after == nullptr ? tail_ : (own.after->*links).before) = own.before;
+    region.*links = {};
+  }
+  // Without touching the regions.
+  void abandon() noexcept { head_ = tail_ = nullptr; }
+
+ private:
+  Region* head_ = nullptr;
+  Region* tail_ = nullptr;
+};
+
+using RegionChain = RegionList<&Region::chain>;
+using RegionSiblings = RegionList<&Region::siblings>;
+
+}  // namespace lintel

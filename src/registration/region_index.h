@@ -1,0 +1,88 @@
+// Finds the region that contains a piece of memory. Message path: a binary search through
+// neighbouring memory, and nothing here allocates after open().
+//
+// Regions may overlap, but none contains another: so the order of their beginnings is the order of
+// their ends, and if any contains a piece of memory, then the last one that begins at or before it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "registration/region.h"
+
+namespace lintel {
+
+class RegionIndex {
+ public:
+  // Set-up path: room for that many regions. Throws std::bad_alloc.
+  void open(size_t capacity) { entries_.reserve(capacity); }
+
+  [[nodiscard]] Region* find(uint64_t begin, uint64_t end) const noexcept {
+    const size_t after = first_beginning_after(begin);
+    return after != 0 && entries_[after - 1].end >= end ? entries_[after - 1].region : nullptr;
+  }
+
+  [[nodiscard]] size_t size() const noexcept { return entries_.size(); }
+  [[nodiscard]] bool full() const noexcept { return entries_.size() == entries_.capacity(); }
+
+  // No region may contain it, and it none; and there must be room.
+  void insert(Region& region) noexcept;
+  void remove(const Region& region) noexcept;
+
+  // Takes out the regions that overlap [begin, end), or only those within it, each given to
+  // `taken`.
+  template <typename Taken>
+  void take_overlapping(uint64_t begin, uint64_t end, const Taken& taken) noexcept {
+    take(first_ending_after(begin), first_beginning_after(end - 1), taken);
+  }
+  template <typename Taken>
+  void take_within(uint64_t begin, uint64_t end, const Taken& taken) noexcept {
+    const size_t from = begin == 0 ? 0 : first_beginning_after(begin - 1);
+    const size_t to = first_ending_after(end);
+    if (from < to) take(from, to, taken);
+  }
+
+  // The region nearest to [begin, end) on the left or right that overlaps or touches it and reaches
+  // beyond it; nullptr: none.
+  [[nodiscard]] const Region* left_neighbour(uint64_t begin) const noexcept;
+  [[nodiscard]] const Region* right_neighbour(uint64_t end) const noexcept;
+
+  // The first address from `from` on that no region covers.
+  [[nodiscard]] uint64_t covered_until(uint64_t from) const noexcept;
+  // Where the first region begins that does so after `from`; UINT64_MAX: none.
+  [[nodiscard]] uint64_t next_beginning(uint64_t from) const noexcept {
+    const size_t index = first_beginning_after(from);
+    return index == entries_.size() ? UINT64_MAX : entries_[index].begin;
+  }
+
+ private:
+  struct Entry {
+    uint64_t begin;
+    uint64_t end;
+    Region* region;
+  };
+
+  [[nodiscard]] size_t first_beginning_after(uint64_t address) const noexcept {
+    size_t from = 0;
+    for (size_t count = entries_.size(); count != 0;) {
+      const size_t half = count / 2;
+      const bool further = entries_[from + half].begin <= address;
+      from = further ? from + half + 1 : from;
+      count = further ? count - half - 1 : half;
+    }
+    return from;
+  }
+  [[nodiscard]] size_t first_ending_after(uint64_t address) const noexcept;
+
+  template <typename Taken>
+  void take(size_t from, size_t to, const Taken& taken) noexcept {
+    for (size_t i = from; i < to; ++i) taken(*entries_[i].region);
+    erase(from, to);
+  }
+  void erase(size_t from, size_t to) noexcept;
+
+  std::vector<Entry> entries_;
+};
+
+}  // namespace lintel

@@ -1,0 +1,395 @@
+// The registration cache: what is found, merged, evicted and refused; leases. Where the kernel
+// offers no userfaultfd nothing is kept, and only the tests of that run.
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "registration/process_cache.h"
+#include "registration_test_support.h"
+
+namespace lintel {
+namespace {
+
+using test::CachedMemory;
+using test::Mapping;
+using test::page;
+using test::Registered;
+
+class RegistrationCacheTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = test::why_not_watched(); !reason.empty())
+      GTEST_SKIP() << "nothing is kept without userfaultfd: " << reason;
+  }
+};
+
+Registered pages(const Mapping& mapping, size_t first, size_t count, bool writable = true) {
+  return {reinterpret_cast<uint64_t>(mapping.at(first)), count * page, writable};
+}
+
+using RegisteredList = std::vector<Registered>;
+
+TEST_F(RegistrationCacheTest, RegistersWholePagesOnce) {
+  CachedMemory cached;
+  Mapping mapping(4);
+  const uint32_t key = cached.use(mapping.at(1) + 100, 200);
+  EXPECT_EQ(cached.registrar.live(), RegisteredList{pages(mapping, 1, 1)});
+  EXPECT_EQ(cached.use(mapping.at(1), page), key);
+  EXPECT_EQ(cached.use(mapping.at(2) - 1, 1), key);
+  EXPECT_EQ(cached.registrar.attempts, 1u);
+  const RegistrationCounters counters = cached.cache.counters();
+  EXPECT_EQ(counters.hits, 2u);
+  EXPECT_EQ(counters.misses, 1u);
+  EXPECT_EQ(counters.regions, 1u);
+  EXPECT_EQ(counters.bytes, page);
+}
+
+TEST_F(RegistrationCacheTest, NeighboursAreMerged) {
+  CachedMemory cached;
+  Mapping mapping(8);
+  cached.use(mapping.at(1), page);
+  cached.use(mapping.at(3), page);
+  EXPECT_EQ(cached.registrar.live().size(), 2u);
+  cached.use(mapping.at(2), page);
+  EXPECT_EQ(cached.registrar.live(), RegisteredList{pages(mapping, 1, 3)});
+  const uint32_t key = cached.use(mapping.at(1), 3 * page);
+  EXPECT_EQ(cached.use(mapping.at(3), page), key);
+}
+
+TEST_F(RegistrationCacheTest, OverlappingRegionsAreMerged) {
+  CachedMemory cached;
+  Mapping mapping(8);
+  cached.use(mapping.at(1), 3 * page);
+  cached.use(mapping.at(3), 3 * page);
+  EXPECT_EQ(cached.registrar.live(), RegisteredList{pages(mapping, 1, 5)});
+}
+
+TEST_F(RegistrationCacheTest, WhatALargerRegionContainsIsGivenUp) {
+  CachedMemory cached;
+  Mapping mapping(16);
+  cached.use(mapping.at(2), page, false);
+  cached.use(mapping.at(4), page);
+  cached.use(mapping.at(9), page);
+  cached.use(mapping.at(0), 16 * page);
+  EXPECT_EQ(cached.registrar.live(), RegisteredList{pages(mapping, 0, 16)});
+  EXPECT_EQ(cached.cache.counters().regions, 1u);
+}
+
+TEST_F(RegistrationCacheTest, LongNeighboursAreNotRegisteredAgain) {
+  CachedMemory cached;
+  Mapping mapping(40);
+  cached.use(mapping.at(0), 30 * page);
+  cached.use(mapping.at(30), page);
+  EXPECT_EQ(cached.registrar.live().size(), 2u);
+  // What reaches into both is registered as a whole, beside the long one.
+  cached.use(mapping.at(29), 2 * page);
+  EXPECT_EQ(cached.registrar.live(),
+            (RegisteredList{pages(mapping, 0, 30), pages(mapping, 29, 2)}));
+}
+
+TEST_F(RegistrationCacheTest, SweepingThroughMemoryRegistersLittleOfItAgain) {
+  CachedMemory cached;
+  constexpr size_t count = 1024;
+  Mapping mapping(count);
+  for (size_t i = 0; i < count; ++i) cached.use(mapping.at(i), page);
+  // Each page about once per doubling of the memory behind it.
+  EXPECT_LE(cached.cache.counters().regions, 24u);
+  for (size_t i = 0; i < count; ++i) cached.use(mapping.at(i), page);
+  EXPECT_GE(cached.cache.counters().hits, count);
+}
+
+TEST_F(RegistrationCacheTest, AWritableRegionServesReads) {
+  CachedMemory cached;
+  Mapping mapping(4);
+  const uint32_t reading = cached.use(mapping.at(0), page, false);
+  const uint32_t writing = cached.use(mapping.at(0), page, true);
+  EXPECT_NE(reading, writing);
+  EXPECT_EQ(cached.use(mapping.at(0), page, false), writing);
+  EXPECT_EQ(cached.registrar.live(), RegisteredList{pages(mapping, 0, 1)});
+}
+
+TEST_F(RegistrationCacheTest, ReadOnlyMemoryIsRegisteredForReading) {
+  CachedMemory cached;
+  Mapping mapping(4);
+  ASSERT_EQ(mprotect(mapping.at(1), page, PROT_READ), 0);
+  EXPECT_NE(cached.use(mapping.at(1), page, false), 0u);
+  EXPECT_EQ(cached.acquire(mapping.at(1), page, true), nullptr);
+  EXPECT_EQ(cached.error, EFAULT);
+}
+
+TEST_F(RegistrationCacheTest, MemoryThatIsNotThereFails) {
+  CachedMemory cached;
+  Mapping mapping(8);
+  mapping.unmap(3, 1);
+  EXPECT_EQ(cached.acquire(mapping.at(0), 8 * page), nullptr);
+  EXPECT_EQ(cached.error, EFAULT);
+  EXPECT_EQ(cached.acquire(mapping.at(7), 2 * page), nullptr);  // PROT_NONE behind it
+  EXPECT_EQ(cached.error, EFAULT);
+  EXPECT_EQ(cached.acquire(mapping.at(0), UINT64_MAX - 100), nullptr);
+  EXPECT_EQ(cached.error, EFAULT);
+  EXPECT_EQ(cached.acquire(mapping.at(0), 0), nullptr);
+  EXPECT_EQ(cached.error, EINVAL);
+  EXPECT_NE(cached.use(mapping.at(0), 3 * page), 0u);
+  EXPECT_NE(cached.use(mapping.at(4), 4 * page), 0u);
+  EXPECT_EQ(cached.registrar.deregistered, 0u);
+  EXPECT_EQ(cached.cache.counters().failures, 2u);
+}
+
+// A neighbour that can no longer be registered does not matter to what was asked for.
+TEST_F(RegistrationCacheTest, MergingThatFailsIsDoneWithout) {
+  CachedMemory cached;
+  Mapping mapping(4);
+  cached.use(mapping.at(0), page);
+  ASSERT_EQ(mprotect(mapping.at(0), page, PROT_NONE), 0);
+  EXPECT_NE(cached.use(mapping.at(1), page), 0u);
+  EXPECT_EQ(cached.registrar.live(), (RegisteredList{pages(mapping, 0, 1), pages(mapping, 1, 1)}));
+}
+
+TEST_F(RegistrationCacheTest, TheLeastRecentlyUsedIsEvicted) {
+  CachedMemory cached({.most_regions = 3});
+  Mapping mapping(16);
+  const uint32_t first = cached.use(mapping.at(0), page);
+  const uint32_t second = cached.use(mapping.at(2), page);
+  const uint32_t third = cached.use(mapping.at(4), page);
+  cached.use(mapping.at(0), page);
+  const uint32_t fourth = cached.use(mapping.at(6), page);
+  EXPECT_TRUE(cached.registrar.is_live(first));
+  EXPECT_FALSE(cached.registrar.is_live(second));
+  EXPECT_TRUE(cached.registrar.is_live(third));
+  EXPECT_TRUE(cached.registrar.is_live(fourth));
+  EXPECT_EQ(cached.cache.counters().evictions, 1u);
+  EXPECT_EQ(cached.cache.counters().regions, 3u);
+}
+
+TEST_F(RegistrationCacheTest, BytesAreBounded) {
+  CachedMemory cached({.most_bytes = 8 * page});
+  Mapping mapping(32);
+  cached.use(mapping.at(0), 4 * page);
+  cached.use(mapping.at(8), 4 * page);
+  cached.use(mapping.at(16), 2 * page);
+  EXPECT_EQ(cached.cache.counters().bytes, 6 * page);
+  EXPECT_EQ(cached.cache.counters().evictions, 1u);
+  // More than there may be at all: for this time.
+  const RegisteredRegion* const all = cached.acquire(mapping.at(0), 32 * page);
+  ASSERT_NE(all, nullptr);
+  EXPECT_LE(cached.cache.counters().bytes, 8 * page);
+  cached.memory->release(all);
+  EXPECT_EQ(cached.cache.counters().single_uses, 1u);
+  for (const Registered& registered : cached.registrar.live())
+    EXPECT_LT(registered.length, 32 * page);
+}
+
+TEST_F(RegistrationCacheTest, LeasedRegionsAreNotEvicted) {
+  CachedMemory cached({.most_regions = 2});
+  Mapping mapping(16);
+  const RegisteredRegion* const first = cached.acquire(mapping.at(0), page);
+  const RegisteredRegion* const second = cached.acquire(mapping.at(2), page);
+  const RegisteredRegion* const third = cached.acquire(mapping.at(4), page);
+  ASSERT_NE(third, nullptr);
+  EXPECT_EQ(cached.cache.counters().regions, 2u);
+  EXPECT_EQ(cached.registrar.live().size(), 3u);
+  cached.memory->release(third);
+  EXPECT_EQ(cached.registrar.live(), (RegisteredList{pages(mapping, 0, 1), pages(mapping, 2, 1)}));
+  cached.memory->release(second);
+  cached.memory->release(first);
+  EXPECT_EQ(cached.registrar.live().size(), 2u);
+}
+
+TEST_F(RegistrationCacheTest, AMergedRegionStaysWhileItIsLeased) {
+  CachedMemory cached;
+  Mapping mapping(4);
+  const RegisteredRegion* const small = cached.acquire(mapping.at(0), page);
+  const RegisteredRegion* const again = cached.acquire(mapping.at(0), 10);
+  EXPECT_EQ(small, again);
+  const uint32_t key = small->registration.lkey;
+  const uint32_t merged = cached.use(mapping.at(1), page);
+  EXPECT_EQ(cached.use(mapping.at(0), page), merged);
+  EXPECT_TRUE(cached.registrar.is_live(key));
+  cached.memory->release(small);
+  EXPECT_TRUE(cached.registrar.is_live(key));
+  cached.memory->release(again);
+  EXPECT_FALSE(cached.registrar.is_live(key));
+}
+
+TEST_F(RegistrationCacheTest, WithoutLockedMemoryUnusedRegionsGiveWay) {
+  CachedMemory cached;
+  Mapping mapping(64);
+  cached.registrar.limit(16 * page);
+  for (size_t i = 0; i < 8; ++i) cached.use(mapping.at(i * 8), 2 * page);
+  EXPECT_EQ(cached.registrar.live().size(), 8u);
+  EXPECT_NE(cached.use(mapping.at(2), 6 * page), 0u);
+  EXPECT_NE(cached.use(mapping.at(0), 16 * page), 0u);
+  EXPECT_EQ(cached.cache.counters().regions, 1u);
+}
+
+TEST_F(RegistrationCacheTest, TheLimitOfLockedMemoryIsNamed) {
+  CachedMemory cached;
+  Mapping mapping(8);
+  cached.registrar.limit(4 * page);
+  cached.use(mapping.at(0), page);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &before), 0);
+  const rlimit small{std::min<rlim_t>(before.rlim_max, 65536), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &small), 0);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(cached.acquire(mapping.at(0), 8 * page), nullptr);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(cached.error, ENOMEM);
+  ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &before), 0);
+  EXPECT_NE(said.find("RLIMIT_MEMLOCK) is " + std::to_string(small.rlim_cur / 1024) + " KiB"),
+            std::string::npos)
+      << said;
+  for (const char* remedy : {"ulimit -l unlimited", "limits.d", "LimitMEMLOCK"})
+    EXPECT_NE(said.find(remedy), std::string::npos) << said;
+  // The cache was emptied in vain, and works on.
+  EXPECT_EQ(cached.cache.counters().regions, 0u);
+  EXPECT_NE(cached.use(mapping.at(0), page), 0u);
+}
+
+TEST_F(RegistrationCacheTest, OtherFailuresAreHandedOn) {
+  CachedMemory cached;
+  Mapping mapping(2);
+  cached.registrar.fail_next(EIO);
+  EXPECT_EQ(cached.acquire(mapping.at(0), page), nullptr);
+  EXPECT_EQ(cached.error, EIO);
+  EXPECT_NE(cached.use(mapping.at(0), page), 0u);
+}
+
+TEST_F(RegistrationCacheTest, RegistrarsAreKeptApart) {
+  CachedMemory cached;
+  test::FakeRegistrar other;
+  auto others = cached.cache.attach(other);
+  Mapping mapping(2);
+  cached.use(mapping.at(0), page);
+  int error = 0;
+  const RegisteredRegion* const region = others->acquire(mapping.at(0), page, true, error);
+  ASSERT_NE(region, nullptr);
+  EXPECT_EQ(other.live().size(), 1u);
+  others->release(region);
+  others.reset();
+  EXPECT_EQ(other.live().size(), 0u);
+  EXPECT_EQ(cached.registrar.live().size(), 1u);
+  // Still watched, though the other registrar's share of it is gone.
+  mapping.map(0, 1);
+  cached.use(mapping.at(0), page);
+  EXPECT_EQ(cached.cache.counters().invalidations, 1u);
+}
+
+TEST_F(RegistrationCacheTest, DetachingDeregistersEverything) {
+  CachedMemory cached;
+  Mapping mapping(64);
+  for (size_t i = 0; i < 64; i += 2) cached.use(mapping.at(i), page);
+  EXPECT_TRUE(cached.cache.watching());
+  cached.memory.reset();
+  EXPECT_EQ(cached.registrar.live().size(), 0u);
+  EXPECT_FALSE(cached.cache.watching());
+  EXPECT_EQ(cached.cache.counters().regions, 0u);
+  // And it can start anew.
+  cached.memory = cached.cache.attach(cached.registrar);
+  EXPECT_NE(cached.use(mapping.at(0), page), 0u);
+  EXPECT_TRUE(cached.cache.watching());
+}
+
+// A reference to the rules of the index, without any cleverness: what a look-up must find.
+TEST(RegionIndexTest, FindsWhatSomeRegionContains) {
+  RegionIndex index;
+  index.open(64);
+  std::vector<std::unique_ptr<Region>> regions;
+  CachedMemory owner({.most_regions = 0});
+  AttachedMemory& memory = static_cast<AttachedMemory&>(*owner.memory);
+  uint64_t dice = 12345;
+  const auto next = [&](uint64_t limit) {
+    dice = dice * 6364136223846793005u + 1442695040888963407u;
+    return (dice >> 33) % limit;
+  };
+  const auto contains = [](const Region& outer, uint64_t begin, uint64_t end) {
+    return outer.begin() <= begin && end <= outer.end();
+  };
+  for (unsigned round = 0; round < 20000; ++round) {
+    const uint64_t begin = next(200);
+    const uint64_t end = begin + 1 + next(20);
+    const auto within = [&](const auto& region) { return contains(*region, begin, end); };
+    const bool found = index.find(begin, end) != nullptr;
+    ASSERT_EQ(found, std::any_of(regions.begin(), regions.end(), within));
+    const auto drop = [&](const auto& wanted) {
+      std::erase_if(regions, [&](const auto& region) { return wanted(*region); });
+    };
+    switch (next(4)) {
+      case 0:
+      case 1:
+        if (found || index.full()) break;
+        index.take_within(begin, end, [](Region&) {});
+        drop([&](const Region& region) { return begin <= region.begin() && region.end() <= end; });
+        regions.push_back(std::make_unique<Region>(memory));
+        regions.back()->cover(begin, end);
+        index.insert(*regions.back());
+        break;
+      case 2: {
+        size_t taken = 0;
+        const size_t before = regions.size();
+        if (next(8) != 0) break;
+        index.take_overlapping(begin, end, [&](Region&) { ++taken; });
+        drop([&](const Region& region) { return region.overlaps(begin, end); });
+        ASSERT_EQ(taken, before - regions.size());
+        break;
+      }
+      default:
+        if (regions.empty()) break;
+        const size_t victim = next(regions.size());
+        index.remove(*regions[victim]);
+        regions.erase(regions.begin() + static_cast<ptrdiff_t>(victim));
+    }
+    ASSERT_EQ(index.size(), regions.size());
+    uint64_t covered = begin;
+    for (bool further = true; further;) {
+      further = false;
+      for (const auto& region : regions) {
+        if (region->begin() > covered || region->end() <= covered) continue;
+        covered = region->end();
+        further = true;
+      }
+    }
+    ASSERT_EQ(index.covered_until(begin), covered);
+  }
+}
+
+// What holds with and without userfaultfd.
+TEST(RegistrationWithoutCacheTest, RegistersForOneOperation) {
+  CachedMemory cached({.most_regions = 0});
+  EXPECT_FALSE(cached.cache.watching());
+  Mapping mapping(4);
+  const RegisteredRegion* const first = cached.acquire(mapping.at(0) + 5, 10);
+  const RegisteredRegion* const second = cached.acquire(mapping.at(0), page);
+  ASSERT_NE(first, nullptr);
+  ASSERT_NE(second, nullptr);
+  EXPECT_NE(first->registration.lkey, second->registration.lkey);
+  EXPECT_EQ(first->length, page);
+  cached.memory->release(first);
+  EXPECT_EQ(cached.registrar.live().size(), 1u);
+  cached.memory->release(second);
+  EXPECT_EQ(cached.registrar.live().size(), 0u);
+  EXPECT_EQ(cached.cache.counters().single_uses, 2u);
+}
+
+TEST(RegistrationWithoutCacheTest, RegionsOfLostOperationsAreDeregisteredInTheEnd) {
+  CachedMemory cached;
+  Mapping mapping(4);
+  EXPECT_NE(cached.acquire(mapping.at(0), page), nullptr);
+  EXPECT_NE(cached.acquire(&::environ, sizeof ::environ, false), nullptr);
+  cached.memory.reset();
+  EXPECT_EQ(cached.registrar.live().size(), 0u);
+}
+
+TEST(RegistrationWithoutCacheTest, OneCachePerProcess) {
+  EXPECT_EQ(&process_registration_cache(), &process_registration_cache());
+  test::FakeRegistrar registrar;
+  const auto memory = process_registration_cache().attach(registrar);
+  Mapping mapping(1);
+  int error = 0;
+  const RegisteredRegion* const region = memory->acquire(mapping.at(0), page, true, error);
+  ASSERT_NE(region, nullptr);
+  memory->release(region);
+}
+
+}  // namespace
+}  // namespace lintel

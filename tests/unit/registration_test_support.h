@@ -1,0 +1,174 @@
+// What the tests of the registration cache share: memory of their own, and a device that pins pages
+// as a real one does.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "registration/memory_watch.h"
+#include "registration/watched_cache.h"
+#include "support/deadlines.h"
+
+namespace lintel::test {
+
+inline constexpr size_t page = 4096;
+
+// Anonymous memory in a piece of address space of its own, so that nothing else lies beside it.
+class Mapping {
+ public:
+  explicit Mapping(size_t pages, int flags = MAP_PRIVATE | MAP_ANONYMOUS) : pages_(pages) {
+    void* const space = mmap(nullptr, (pages + 2) * page, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    EXPECT_NE(space, MAP_FAILED);
+    base_ = static_cast<std::byte*>(space) + page;
+    map(0, pages, flags);
+  }
+  ~Mapping() { munmap(base_ - page, (pages_ + 2) * page); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  [[nodiscard]] std::byte* at(size_t number) const { return base_ + number * page; }
+  void map(size_t first, size_t count, int flags = MAP_PRIVATE | MAP_ANONYMOUS, int file = -1) {
+    EXPECT_NE(mmap(at(first), count * page, PROT_READ | PROT_WRITE, flags | MAP_FIXED, file, 0),
+              MAP_FAILED);
+  }
+  void unmap(size_t first, size_t count) { EXPECT_EQ(munmap(at(first), count * page), 0); }
+
+ private:
+  size_t pages_;
+  std::byte* base_;
+};
+
+struct Registered {
+  uint64_t address;
+  uint64_t length;
+  bool writable;
+  bool operator==(const Registered&) const = default;
+};
+
+// Records what is registered, refuses memory that is not there, and fails on demand.
+class FakeRegistrar final : public Registrar {
+ public:
+  int register_memory(void* address, uint64_t length, bool writable,
+                      Registration& registration) noexcept override {
+    if (auto* const hook = before_registering.load()) hook();
+    const std::lock_guard guard(lock_);
+    ++attempts;
+    if (limit_bytes_ < bytes_ + length) return ENOMEM;
+    if (const int error = failure_.exchange(0); error != 0) return error;
+    // What pinning does to memory that is not there or forbidden.
+    if (madvise(address, length, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0)
+      return EFAULT;
+    registration.lkey = ++last_key_;
+    registration.rkey = last_key_ | 0x8000'0000;
+    registration.handle = this;
+    live_[registration.lkey] = {reinterpret_cast<uint64_t>(address), length, writable};
+    bytes_ += length;
+    return 0;
+  }
+  void deregister_memory(Registration& registration) noexcept override {
+    if (auto* const hook = before_deregistering.load()) hook();
+    const std::lock_guard guard(lock_);
+    const auto found = live_.find(registration.lkey);
+    ASSERT_NE(found, live_.end()) << "deregistered twice";
+    bytes_ -= found->second.length;
+    live_.erase(found);
+    ++deregistered;
+  }
+
+  [[nodiscard]] std::vector<Registered> live() {
+    const std::lock_guard guard(lock_);
+    std::vector<Registered> all;
+    for (const auto& [key, what] : live_) all.push_back(what);
+    return all;
+  }
+  [[nodiscard]] bool is_live(uint32_t key) {
+    const std::lock_guard guard(lock_);
+    return live_.count(key) != 0;
+  }
+  void fail_next(int error) { failure_ = error; }
+  void limit(uint64_t bytes) {
+    const std::lock_guard guard(lock_);
+    limit_bytes_ = bytes;
+  }
+
+  std::atomic<unsigned> attempts{0};
+  std::atomic<unsigned> deregistered{0};
+  std::atomic<void (*)()> before_registering{nullptr};
+  std::atomic<void (*)()> before_deregistering{nullptr};
+
+ private:
+  std::mutex lock_;
+  std::map<uint32_t, Registered> live_;
+  uint32_t last_key_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t limit_bytes_ = UINT64_MAX;
+  std::atomic<int> failure_{0};
+};
+
+// True as soon as `condition` is, within the deadline of tests.
+template <typename Condition>
+[[nodiscard]] bool eventually(const Condition& condition) {
+  const auto end = std::chrono::steady_clock::now() + wait_deadline;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+// A cache with one registrar.
+class CachedMemory {
+ public:
+  explicit CachedMemory(const WatchedCache::Settings& settings = {}) : cache(settings) {
+    memory = cache.attach(registrar);
+    EXPECT_NE(memory, nullptr);
+  }
+
+  [[nodiscard]] const RegisteredRegion* acquire(const void* address, uint64_t length,
+                                                bool writable = true) {
+    error = 0;
+    return memory->acquire(address, length, writable, error);
+  }
+  // Acquires and releases; returns the key.
+  uint32_t use(const void* address, uint64_t length, bool writable = true) {
+    const RegisteredRegion* const region = acquire(address, length, writable);
+    if (region == nullptr) return 0;
+    EXPECT_LE(region->address, reinterpret_cast<uint64_t>(address));
+    EXPECT_GE(region->address + region->length, reinterpret_cast<uint64_t>(address) + length);
+    EXPECT_TRUE(!writable || region->writable);
+    const uint32_t key = region->registration.lkey;
+    EXPECT_TRUE(registrar.is_live(key));
+    memory->release(region);
+    return key;
+  }
+
+  FakeRegistrar registrar;
+  WatchedCache cache;
+  std::unique_ptr<RegisteredMemory> memory;
+  int error = 0;
+};
+
+// Why memory cannot be watched here, or nothing.
+inline std::string why_not_watched() {
+  MemoryWatch watch;
+  std::string reason;
+  return watch.open(reason) ? std::string() : reason;
+}
+
+}  // namespace lintel::test
