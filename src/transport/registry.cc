@@ -42,10 +42,20 @@ OpenStatus open_shm(const TransportSettings& settings, OpenedTransports& opened,
   return OpenStatus::failed;
 }
 
+// Where the nid is the address of an RDMA port, that is where UDP goes as well.
+UdpHost udp_host(const TransportSettings& settings) {
+  if (settings.udp_interface.empty() && !settings.verbs_address.empty()) {
+    UdpHost host = find_udp_host(settings.verbs_address, "");
+    host.reason = settings.verbs_address + ", the address of RDMA port " + settings.verbs.port.name;
+    return host;
+  }
+  return find_udp_host(settings.udp_interface, config_string(ConfigKey::nid_interface));
+}
+
 OpenStatus open_udp(const TransportSettings& settings, OpenedTransports& opened,
                     bool polls_always) {
   UdpSettings udp;
-  udp.host = find_udp_host(settings.udp_interface, config_string(ConfigKey::nid_interface));
+  udp.host = udp_host(settings);
   udp.pid = opened.pid;
   udp.frame_bytes = settings.udp_frame_bytes;
   if (udp.host.found && udp.host.nid != settings.nid) {
@@ -84,6 +94,20 @@ OpenStatus open_dpdk(const TransportSettings& settings, OpenedTransports& opened
   return OpenStatus::opened;
 }
 
+OpenStatus open_verbs(const TransportSettings& settings, OpenedTransports& opened, bool) {
+  std::unique_ptr<Transport> transport;
+  switch (open_verbs_transport(settings, opened.pid, transport, opened.reason)) {
+    case VerbsStatus::opened:
+      opened.transports.push_back(std::move(transport));
+      return OpenStatus::opened;
+    case VerbsStatus::pid_in_use:
+      return OpenStatus::pid_in_use;
+    case VerbsStatus::failed:
+      break;
+  }
+  return OpenStatus::failed;
+}
+
 OpenStatus open_local(const TransportSettings& settings, OpenedTransports& opened, bool) {
   auto transport = LocalTransport::open({settings.nid, opened.pid}, settings.uid);
   if (transport == nullptr) {
@@ -100,12 +124,15 @@ std::string why_not_shm(const TransportSettings&) {
 }
 
 std::string why_not_udp(const TransportSettings& settings) {
-  const UdpHost host =
-      find_udp_host(settings.udp_interface, config_string(ConfigKey::nid_interface));
+  const UdpHost host = udp_host(settings);
   return host.found ? "" : host.reason;
 }
 
 std::string why_not_dpdk(const TransportSettings& settings) { return why_not_dpdk(settings.dpdk); }
+
+std::string why_not_verbs(const TransportSettings& settings) {
+  return settings.verbs.usable ? "" : settings.verbs.reason;
+}
 
 std::string always_usable(const TransportSettings&) { return ""; }
 
@@ -125,7 +152,10 @@ constexpr Entry local_entry{"local", "this process itself", open_local, always_u
 constexpr Entry dpdk_entry{"dpdk", "processes of this user on nodes of the same Ethernet", open_dpdk,
                            why_not_dpdk};
 
-constexpr const Entry* all_entries[] = {&local_entry, &shm_entry, &dpdk_entry, &udp_entry};
+constexpr Entry verbs_entry{"verbs", "processes of this user on nodes of the same RDMA network",
+                            open_verbs, why_not_verbs};
+
+constexpr const Entry* all_entries[] = {&local_entry, &shm_entry, &verbs_entry, &dpdk_entry, &udp_entry};
 
 struct Interface {
   uint32_t number;
@@ -135,11 +165,12 @@ struct Interface {
 const std::vector<Interface>& interfaces() {
   static const std::vector<Interface> table = {
       // The best there is. A port takes longest to open, when the pid is settled.
-      {0, {&udp_entry, &shm_entry, &dpdk_entry, &local_entry}},
+      {0, {&udp_entry, &shm_entry, &verbs_entry, &dpdk_entry, &local_entry}},
       {1, {&shm_entry, &local_entry}},
       {2, {&local_entry}},
       {3, {&udp_entry, &local_entry}},
       {4, {&dpdk_entry, &local_entry}},
+      {5, {&verbs_entry, &local_entry}},
   };
   return table;
 }
@@ -210,7 +241,7 @@ OpenStatus open_all(const TransportSettings& settings, const Interface& interfac
       }
       why = opened.reason;
     }
-    opened.degraded |= why != not_listed && why != no_dpdk_ports;
+    opened.degraded |= why != not_listed && why != no_dpdk_ports && why != no_verbs_devices;
     skipped += (skipped.empty() ? "" : "; ") + std::string(entry->name) + ": " + why;
   }
   std::sort(opened.transports.begin(), opened.transports.end(),
@@ -222,27 +253,8 @@ OpenStatus open_all(const TransportSettings& settings, const Interface& interfac
   return opened.transports.empty() ? OpenStatus::failed : OpenStatus::opened;
 }
 
-}  // namespace
-
-TransportSettings transport_settings(uint32_t interface_number, uint32_t pid) {
-  TransportSettings settings;
-  settings.interface_number = interface_number;
-  settings.nid = configured_node_identity().nid;
-  settings.pid = pid;
-  settings.uid = geteuid();
-  settings.job_key = config_string(ConfigKey::job_key);
-  settings.allowed = config_list(ConfigKey::transport);
-  settings.shm_memory_bytes = config_u64(ConfigKey::shm_memory_kib) * 1024;
-  settings.shm_cma = config_bool(ConfigKey::shm_cma);
-  settings.shm_cma_threshold_bytes =
-      static_cast<uint32_t>(config_u64(ConfigKey::shm_cma_threshold));
-  settings.udp_interface = config_string(ConfigKey::udp_interface);
-  settings.udp_frame_bytes = static_cast<uint32_t>(config_u64(ConfigKey::udp_frame_bytes));
-  settings.dpdk = configured_dpdk();
-  return settings;
-}
-
-NodeIdentity configured_node_identity() {
+// A nid that was asked for; reason is empty if none was.
+NodeIdentity requested_nid() {
   if (const std::string& wanted = config_string(ConfigKey::nid); !wanted.empty()) {
     in_addr address{};
     if (inet_pton(AF_INET, wanted.c_str(), &address) == 1 && address.s_addr != INADDR_ANY)
@@ -255,7 +267,47 @@ NodeIdentity configured_node_identity() {
     const UdpHost host = find_udp_host(udp_interface, nid_interface);
     if (host.found) return {host.nid, host.reason};
   }
-  return find_node_identity(nid_interface);
+  if (!nid_interface.empty()) return find_node_identity(nid_interface);
+  return {};
+}
+
+// Also finds out which RDMA port would be used, as its address is the nid unless another was asked for.
+NodeIdentity settle_nid(TransportSettings& settings) {
+  const NodeIdentity requested = requested_nid();
+  if (rank_of(settings, verbs_entry.name) != unlisted) settings.verbs = configured_verbs(requested.nid);
+  if (!requested.reason.empty()) return requested;
+  if (!settings.verbs.usable || settings.verbs.port.nid == 0) return find_node_identity("");
+  const in_addr address{htonl(settings.verbs.port.nid)};
+  char text[INET_ADDRSTRLEN];
+  settings.verbs_address = inet_ntop(AF_INET, &address, text, sizeof text);
+  return {settings.verbs.port.nid,
+          settings.verbs_address + ", the address of RDMA port " + settings.verbs.port.name};
+}
+
+}  // namespace
+
+TransportSettings transport_settings(uint32_t interface_number, uint32_t pid) {
+  TransportSettings settings;
+  settings.interface_number = interface_number;
+  settings.pid = pid;
+  settings.uid = geteuid();
+  settings.job_key = config_string(ConfigKey::job_key);
+  settings.allowed = config_list(ConfigKey::transport);
+  settings.shm_memory_bytes = config_u64(ConfigKey::shm_memory_kib) * 1024;
+  settings.shm_cma = config_bool(ConfigKey::shm_cma);
+  settings.shm_cma_threshold_bytes =
+      static_cast<uint32_t>(config_u64(ConfigKey::shm_cma_threshold));
+  settings.udp_interface = config_string(ConfigKey::udp_interface);
+  settings.udp_frame_bytes = static_cast<uint32_t>(config_u64(ConfigKey::udp_frame_bytes));
+  settings.dpdk = configured_dpdk();
+  settings.nid = settle_nid(settings).nid;
+  return settings;
+}
+
+NodeIdentity configured_node_identity() {
+  TransportSettings settings;
+  settings.allowed = config_list(ConfigKey::transport);
+  return settle_nid(settings);
 }
 
 OpenedTransports open_transports(const TransportSettings& settings) {
@@ -300,6 +352,7 @@ std::vector<TransportChoice> explain_transports(const TransportSettings& setting
     const bool usable = why.empty();
     if (usable) why = std::string("reaches ") + entry->reach;
     if (usable && entry == &dpdk_entry) why.append(": ").append(describe_dpdk(settings.dpdk));
+    if (usable && entry == &verbs_entry) why.append(": ").append(settings.verbs.port.text);
     choices.push_back({entry->name, usable, std::move(why)});
   }
   std::sort(choices.begin(), choices.end(), [&](const TransportChoice& a, const TransportChoice& b) {

@@ -11,6 +11,7 @@
 #include "transport/dpdk_choice.h"
 #include "transport/node_identity.h"
 #include "transport/transport.h"
+#include "transport/verbs_choice.h"
 
 namespace lintel {
 
@@ -27,9 +28,12 @@ struct TransportSettings {
   std::string udp_interface;             // PTL_UDP_INTERFACE
   uint32_t udp_frame_bytes = 0;          // PTL_UDP_FRAME_BYTES; 0: what routes take
   DpdkChoice dpdk;                       // PTL_DPDK_...
+  VerbsChoice verbs;                     // PTL_VERBS_...; not filled in if PTL_TRANSPORT leaves it out
+  std::string verbs_address;             // the IPv4 address of its port, if that is where the nid is from
 };
 
-// The nid of this node as configured (PTL_UDP_INTERFACE, PTL_NID_INTERFACE), and why it is that.
+// The nid of this node as configured (PTL_NID, PTL_UDP_INTERFACE, PTL_NID_INTERFACE), else that of the
+// RDMA port that would be used, and why it is that.
 [[nodiscard]] NodeIdentity configured_node_identity();
 
 // From the configuration (config_load() has run) and the node; interface and pid as given.

@@ -35,11 +35,11 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "How long a waiting thread polls before it sleeps."},
     {ConfigKey::stats, "PTL_STATS", ConfigType::boolean, "", "0", 0, 0, nullptr,
      "Print the counters of an interface to standard error at its last PtlNIFini."},
-    {ConfigKey::transport, "PTL_TRANSPORT", ConfigType::list, "", "local,shm,dpdk,udp", 0, 0,
+    {ConfigKey::transport, "PTL_TRANSPORT", ConfigType::list, "", "local,shm,verbs,dpdk,udp", 0, 0,
      nullptr, "Transports that may be used, in the order in which they are tried for a process."},
     {ConfigKey::nid_interface, "PTL_NID_INTERFACE", ConfigType::text, "", "", 0, 0, nullptr,
-     "Network interface whose IPv4 address is the node identifier; empty means the first one that is "
-     "up."},
+     "Network interface whose IPv4 address is the node identifier; empty means that of the RDMA port "
+     "that is used, else the first one that is up."},
     {ConfigKey::job_key, "PTL_JOB_KEY", ConfigType::secret, "", "", 0, 0, nullptr,
      "Secret that the processes of a job share; processes with another one are refused."},
     {ConfigKey::job_key_file, "PTL_JOB_KEY_FILE", ConfigType::text, "", "", 0, 0, nullptr,
@@ -99,6 +99,29 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::registration_check, "PTL_REGISTRATION_CHECK", ConfigType::boolean, "", "1", 0, 0, nullptr,
      "Ask the kernel before registered memory is used again whether another thread is just unmapping; "
      "takes a system call per long transfer."},
+    {ConfigKey::verbs_device, "PTL_VERBS_DEVICE", ConfigType::text, "", "", 0, 0, nullptr,
+     "RDMA device, or device and port as in mlx5_0:1; empty means the active port with the node's address, "
+     "else the first active one."},
+    {ConfigKey::verbs_gid_index, "PTL_VERBS_GID_INDEX", ConfigType::text, "", "", 0, 0, nullptr,
+     "Index of the GID that the port uses; empty means RoCE v2 before v1, and with an IPv4 address before "
+     "others."},
+    {ConfigKey::verbs_pkey, "PTL_VERBS_PKEY", ConfigType::text, "", "0xffff", 0, 0, nullptr,
+     "Partition key, by its value."},
+    {ConfigKey::verbs_service_level, "PTL_VERBS_SERVICE_LEVEL", ConfigType::u64, "", "0", 0, 15, nullptr,
+     "Service level of everything that is sent through an RDMA port."},
+    {ConfigKey::verbs_traffic_class, "PTL_VERBS_TRAFFIC_CLASS", ConfigType::u64, "", "0", 0, 255, nullptr,
+     "Traffic class of everything that is sent through an RDMA port: over Ethernet the byte with the DSCP."},
+    {ConfigKey::verbs_max_rc, "PTL_VERBS_MAX_RC", ConfigType::u64, "peers", "1024", 0, 65536, nullptr,
+     "Peers at most that have a connected queue pair; others are served by datagrams, as all are with 0."},
+    {ConfigKey::verbs_receive_buffers, "PTL_VERBS_RECEIVE_BUFFERS", ConfigType::u64, "buffers", "512", 64,
+     16384, nullptr,
+     "Buffers for messages that arrive, and as many for datagrams, as far as the device goes along."},
+    {ConfigKey::verbs_eager_bytes, "PTL_VERBS_EAGER_BYTES", ConfigType::u64, "bytes", "4096", 256, 65536,
+     nullptr,
+     "Payloads of up to this size travel with their message over connected queue pairs; larger ones are "
+     "read from the memory of the peer."},
+    {ConfigKey::verbs_rc_idle_ms, "PTL_VERBS_RC_IDLE_MS", ConfigType::u64, "ms", "10000", 10, 3600000,
+     nullptr, "Time without a message after which a connected queue pair may be given up for another peer."},
     {ConfigKey::faults, "PTL_FAULTS", ConfigType::text, "", "", 0, 0, nullptr,
      "Faults to inject into the frames of networks, for tests: drop, dup, reorder and corrupt with "
      "their probabilities, and the seed of the dice, as in drop=0.01,dup=0.01,seed=7."},

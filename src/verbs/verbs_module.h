@@ -53,8 +53,6 @@ struct VerbsSettings {
   uint32_t receive_buffers = 512;
   uint32_t eager_bytes = 4096;
   uint64_t rc_idle_ns = 10'000'000'000;  // unused connections are given up after this
-  uint32_t registrations = 4096;       // of application memory that are kept
-  uint64_t registered_bytes = 0;       // 0: as much as may be locked
   RegistrationCache* registration_cache = nullptr;  // lives as long as the process
   LogLevel log_level = LogLevel::warn;
 };

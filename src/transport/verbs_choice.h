@@ -1,0 +1,33 @@
+// Whether this process uses an RDMA device, and the module that does it. Set-up path.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "transport/message.h"
+#include "verbs/verbs_module.h"
+
+namespace lintel {
+
+struct TransportSettings;
+
+// The reason on machines without such devices.
+inline constexpr const char* no_verbs_devices = "there is no RDMA device on this node";
+
+struct VerbsChoice {
+  bool usable = false;  // as far as one can tell without opening it
+  VerbsPort port;       // which one, if usable
+  std::string reason;   // why not usable
+  VerbsSettings settings;  // all but those of the process and of the reliability layer
+};
+
+// From the configuration and the node. `nid`: an address that was asked for, or 0: the port that has it
+// is preferred. Loads the module only where there are devices.
+[[nodiscard]] VerbsChoice configured_verbs(uint32_t nid);
+
+[[nodiscard]] VerbsStatus open_verbs_transport(const TransportSettings& settings, uint32_t pid,
+                                               std::unique_ptr<Transport>& transport,
+                                               std::string& reason);
+
+}  // namespace lintel
