@@ -27,30 +27,28 @@ const VerbsModule* verbs_module(std::string& reason) {
   return static_cast<const VerbsModule*>(load_module("verbs", verbs_module_version, reason));
 }
 
-// Decimal, or with 0x in front; negative: it is neither, or too large.
-long parse_index(const std::string& text, long largest) {
+// Decimal, or with 0x in front. `otherwise`: it is neither, or not from `least` to `most`, and the
+// variable goes back to its default.
+int number_of(ConfigKey key, int least, int most, int otherwise, const char* allowed) {
+  const std::string& text = config_string(key);
+  if (text.empty()) return otherwise;
   char* end = nullptr;
   const long value = std::strtol(text.c_str(), &end, 0);
-  return text.empty() || *end != '\0' || value > largest ? -1 : value;
+  if (*end == '\0' && value >= least && value <= most) return static_cast<int>(value);
+  config_refuse(key, allowed);
+  return otherwise;
 }
 
 VerbsPortWish configured_port(uint32_t nid) {
-  constexpr long largest_gid_index = 255;
-  constexpr long largest_pkey = 0xffff;
   VerbsPortWish wish;
   wish.device = config_string(ConfigKey::verbs_device);
   wish.nid = nid;
-  if (const std::string& text = config_string(ConfigKey::verbs_gid_index); !text.empty()) {
-    wish.gid_index = static_cast<int>(parse_index(text, largest_gid_index));
-    if (wish.gid_index < 0) config_refuse(ConfigKey::verbs_gid_index, "a number from 0 to 255");
-  }
-  const long pkey = parse_index(config_string(ConfigKey::verbs_pkey), largest_pkey);
-  if (pkey > 0)
-    wish.pkey = static_cast<uint16_t>(pkey);
-  else
-    config_refuse(ConfigKey::verbs_pkey, "a number from 1 to 0xffff");
-  wish.service_level = static_cast<uint8_t>(config_u64(ConfigKey::verbs_service_level));
-  wish.traffic_class = static_cast<uint8_t>(config_u64(ConfigKey::verbs_traffic_class));
+  wish.gid_index = number_of(ConfigKey::verbs_gid_index, 0, 255, -1, "0 to 255");
+  wish.pkey = static_cast<uint16_t>(number_of(ConfigKey::verbs_pkey, 1, 0xffff, 0xffff, "1 to 0xffff"));
+  wish.service_level =
+      static_cast<uint8_t>(number_of(ConfigKey::verbs_service_level, 0, 15, 0, "0 to 15"));
+  wish.traffic_class =
+      static_cast<uint8_t>(number_of(ConfigKey::verbs_traffic_class, 0, 255, 0, "0 to 255"));
   return wish;
 }
 

@@ -171,7 +171,7 @@ TEST(Registry, InterfacesAndTheirTransports) {
   EXPECT_EQ(names_of(open_transports(settings_for(3))),
             (std::vector<std::string>{"local", "udp"}));
   EXPECT_EQ(open_transports(settings_for(77)).status, OpenStatus::no_such_interface);
-  EXPECT_EQ(interface_numbers(), (std::vector<uint32_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(interface_numbers(), (std::vector<uint32_t>{0, 1, 2, 3, 4, 5}));
 }
 
 TEST(Registry, GivenPidIsTakenOnce) {
