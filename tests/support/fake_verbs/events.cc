@@ -153,7 +153,8 @@ int ibv_destroy_comp_channel(ibv_comp_channel* base) {
   return 0;
 }
 
-ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* user, ibv_comp_channel* channel, int) {
+ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* user, ibv_comp_channel* channel,
+                      int) {
   World& all = world();
   const std::lock_guard guard(all.lock);
   int error = call_fault("ibv_create_cq");

@@ -60,7 +60,8 @@ bool bind(QueuePair& pair, const ibv_send_wr& request) {
   const auto known = all.windows.find(request.bind_mw.rkey & ~key_of_user);
   if (known == all.windows.end() || known->second != &window) return false;
   if (window.region != nullptr || window.pd != pair.pd || region.pd != pair.pd) return false;
-  if (all.regions.count(region.lkey) == 0 || (region.access & IBV_ACCESS_MW_BIND) == 0) return false;
+  if (all.regions.count(region.lkey) == 0 || (region.access & IBV_ACCESS_MW_BIND) == 0)
+    return false;
   if ((info.mw_access_flags & IBV_ACCESS_REMOTE_WRITE) != 0 &&
       (region.access & IBV_ACCESS_LOCAL_WRITE) == 0)
     return false;

@@ -1,8 +1,6 @@
 // What the objects of verbs are inside the stand-in. Everything is protected by the one lock.
 #pragma once
 
-#include <infiniband/verbs.h>
-
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -12,6 +10,8 @@
 #include <set>
 #include <string>
 #include <vector>
+
+#include <infiniband/verbs.h>
 
 #include "support/fake_verbs/fake_verbs.h"
 
@@ -122,8 +122,8 @@ struct World {
   std::vector<std::unique_ptr<Device>> devices;
   std::vector<std::unique_ptr<Device>> former_devices;  // of worlds before reset()
   std::set<Context*> contexts;
-  std::map<uint32_t, Region*> regions;      // by key
-  std::map<uint32_t, Window*> windows;      // by key without its last byte
+  std::map<uint32_t, Region*> regions;  // by key
+  std::map<uint32_t, Window*> windows;  // by key without its last byte
   std::map<uint32_t, QueuePair*> queue_pairs;
   std::map<std::string, unsigned> calls;
   std::map<std::string, std::deque<CallFault>> call_faults;

@@ -74,7 +74,8 @@ int take_send(QueuePair& pair, const ibv_send_wr& request) {
   for (const ibv_sge& piece : send.pieces) send.bytes += piece.length;
   send.is_inline = (request.send_flags & IBV_SEND_INLINE) != 0;
   if (send.is_inline) {
-    if (send.bytes > pair.limits.max_inline_data || request.opcode == IBV_WR_RDMA_READ) return EINVAL;
+    if (send.bytes > pair.limits.max_inline_data || request.opcode == IBV_WR_RDMA_READ)
+      return EINVAL;
     for (const ibv_sge& piece : send.pieces) {
       const auto* const from = reinterpret_cast<const std::byte*>(piece.addr);
       send.inlined.insert(send.inlined.end(), from, from + piece.length);
@@ -131,7 +132,8 @@ int post_recv(ibv_qp* base, ibv_recv_wr* requests, ibv_recv_wr** refused) {
     error = call_fault("ibv_post_recv");
     if (error == 0 && (pair.srq != nullptr || pair.state == IBV_QPS_RESET)) error = EINVAL;
     if (error == 0)
-      error = take_receive(pair.receives, pair.limits.max_recv_wr, pair.limits.max_recv_sge, *request);
+      error =
+          take_receive(pair.receives, pair.limits.max_recv_wr, pair.limits.max_recv_sge, *request);
     if (error != 0) *refused = request;
   }
   work();
@@ -199,13 +201,13 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   const Settings& settings = all.settings;
   const ibv_qp_cap& limits = wanted->cap;
   int error = call_fault("ibv_create_qp");
-  if (error == 0 && (wanted->qp_type != IBV_QPT_RC && wanted->qp_type != IBV_QPT_UD)) error = EOPNOTSUPP;
-  if (error == 0 &&
-      (limits.max_inline_data > settings.max_inline_bytes ||
-       limits.max_send_wr > static_cast<uint32_t>(settings.max_qp_wr) ||
-       limits.max_recv_wr > static_cast<uint32_t>(settings.max_qp_wr) ||
-       limits.max_send_sge > static_cast<uint32_t>(settings.max_sge) ||
-       limits.max_recv_sge > static_cast<uint32_t>(settings.max_sge)))
+  if (error == 0 && (wanted->qp_type != IBV_QPT_RC && wanted->qp_type != IBV_QPT_UD))
+    error = EOPNOTSUPP;
+  if (error == 0 && (limits.max_inline_data > settings.max_inline_bytes ||
+                     limits.max_send_wr > static_cast<uint32_t>(settings.max_qp_wr) ||
+                     limits.max_recv_wr > static_cast<uint32_t>(settings.max_qp_wr) ||
+                     limits.max_send_sge > static_cast<uint32_t>(settings.max_sge) ||
+                     limits.max_recv_sge > static_cast<uint32_t>(settings.max_sge)))
     error = EINVAL;
   if (error == 0 && all.queue_pairs.size() >= static_cast<size_t>(settings.max_qp)) error = ENOMEM;
   if (error != 0) {

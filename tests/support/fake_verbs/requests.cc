@@ -31,8 +31,7 @@ ibv_wc_opcode shown_as(ibv_wr_opcode opcode) {
 // The first request of the queue has ended.
 void end_send(QueuePair& pair, ibv_wc_status status) {
   const Send& send = pair.sends.front();
-  const bool signalled =
-      pair.signals_all || (send.request.send_flags & IBV_SEND_SIGNALED) != 0;
+  const bool signalled = pair.signals_all || (send.request.send_flags & IBV_SEND_SIGNALED) != 0;
   if (status == IBV_WC_SUCCESS) ++world().done[send.request.opcode];
   if (signalled || status != IBV_WC_SUCCESS) {
     Completion completion{};
@@ -110,9 +109,8 @@ std::vector<std::byte> gather(const Send& send) {
 }
 
 void scatter(const std::vector<ibv_sge>& pieces, const std::byte* bytes, uint64_t count) {
-  Pieces(pieces).next(count, [&](std::byte* to, uint64_t at, uint64_t step) {
-    std::memcpy(to, bytes + at, step);
-  });
+  Pieces(pieces).next(
+      count, [&](std::byte* to, uint64_t at, uint64_t step) { std::memcpy(to, bytes + at, step); });
 }
 
 uint64_t room_of(const Receive& receive) {
@@ -122,9 +120,8 @@ uint64_t room_of(const Receive& receive) {
 }
 
 bool accessible(const ibv_pd* domain, const std::vector<ibv_sge>& pieces, bool write) {
-  return std::all_of(pieces.begin(), pieces.end(), [&](const ibv_sge& piece) {
-    return local_access(domain, piece, write);
-  });
+  return std::all_of(pieces.begin(), pieces.end(),
+                     [&](const ibv_sge& piece) { return local_access(domain, piece, write); });
 }
 
 bool receives(const QueuePair& pair) {
@@ -147,8 +144,8 @@ QueuePair* find_target(const Context& from, const ibv_ah_attr& way, uint32_t num
   return reached ? found->second : nullptr;
 }
 
-// What the receiver finds in front of a datagram: a GRH, or, on Ethernet, an IPv4 header in its second
-// half.
+// What the receiver finds in front of a datagram: a GRH, or, on Ethernet, an IPv4 header in its
+// second half.
 void write_route(std::byte (&route)[route_bytes], const Device& from, const Device& to,
                  size_t payload) {
   std::memset(route, 0, sizeof route);
@@ -172,9 +169,8 @@ void write_route(std::byte (&route)[route_bytes], const Device& from, const Devi
 void deliver_datagram(QueuePair& from, const Send& send, const AddressHandle& handle) {
   World& all = world();
   const Device& sender = device_of(from.context);
-  QueuePair* const to =
-      find_target(static_cast<const Context&>(*from.context), handle.attributes,
-                  send.request.wr.ud.remote_qpn);
+  QueuePair* const to = find_target(static_cast<const Context&>(*from.context), handle.attributes,
+                                    send.request.wr.ud.remote_qpn);
   // A key with the highest bit set stands for the sender's own.
   const uint32_t key = (send.request.wr.ud.remote_qkey & 0x80000000u) != 0
                            ? from.attributes.qkey
@@ -276,7 +272,8 @@ Progress do_remote_access(QueuePair& pair, QueuePair& target) {
   const Send& send = pair.sends.front();
   const bool writes = send.request.opcode == IBV_WR_RDMA_WRITE;
   const uint64_t address = send.request.wr.rdma.remote_addr;
-  if (!writes && (pair.attributes.max_rd_atomic == 0 || target.attributes.max_dest_rd_atomic == 0)) {
+  if (!writes &&
+      (pair.attributes.max_rd_atomic == 0 || target.attributes.max_dest_rd_atomic == 0)) {
     refuse(pair, target, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   } else if (!remote_access(target, send.request.wr.rdma.rkey, address, send.bytes, writes)) {
     refuse(pair, target, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
@@ -322,7 +319,8 @@ Progress do_connected(QueuePair& pair) {
   }
   QueuePair* const target = find_target(static_cast<const Context&>(*pair.context),
                                         pair.attributes.ah_attr, pair.attributes.dest_qp_num);
-  const bool up = device_of(pair.context).up && (target == nullptr || device_of(target->context).up);
+  const bool up =
+      device_of(pair.context).up && (target == nullptr || device_of(target->context).up);
   pair.waits_for_port = !up;
   if (!up) return Progress::waits;
   if (target == nullptr || !is_connected(pair, *target)) {
