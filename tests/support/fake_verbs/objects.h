@@ -1,0 +1,180 @@
+// What the objects of verbs are inside the stand-in. Everything is protected by the one lock.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <infiniband/verbs.h>
+
+#include "support/fake_verbs/fake_verbs.h"
+
+namespace lintel::fake_verbs {
+
+struct QueuePair;
+struct CompletionQueue;
+
+struct Device : ibv_device {
+  unsigned number = 0;
+  uint16_t lid = 0;
+  ibv_gid gid{};
+  bool up = true;
+};
+
+struct Context : ibv_context {
+  Device* owner = nullptr;
+  std::deque<ibv_async_event> events;
+  unsigned users = 0;
+};
+
+struct Domain : ibv_pd {
+  unsigned users = 0;
+};
+
+struct Region : ibv_mr {
+  int access = 0;
+  unsigned windows = 0;  // bound to it
+};
+
+struct Window : ibv_mw {
+  Region* region = nullptr;  // bound to, or null
+  uint64_t begin = 0;
+  uint64_t length = 0;
+  unsigned access = 0;
+  uint32_t queue_pair = 0;  // only through this one
+};
+
+struct Channel : ibv_comp_channel {
+  std::deque<CompletionQueue*> events;
+};
+
+struct Completion {
+  ibv_wc shown;
+  uint32_t queue_pair;
+  bool of_send;
+  uint64_t requests;  // of the send queue that are over with it
+};
+
+struct CompletionQueue : ibv_cq {
+  std::deque<Completion> entries;
+  bool armed = false;
+  bool broken = false;
+  unsigned events = 0;  // taken and not acknowledged
+  unsigned users = 0;
+};
+
+struct Receive {
+  uint64_t id;
+  std::vector<ibv_sge> pieces;
+};
+
+struct SharedQueue : ibv_srq {
+  ibv_srq_attr limits{};
+  std::deque<Receive> receives;
+  unsigned users = 0;
+};
+
+struct AddressHandle : ibv_ah {
+  ibv_ah_attr attributes{};
+};
+
+struct Send {
+  ibv_send_wr request{};
+  std::vector<ibv_sge> pieces;
+  std::vector<std::byte> inlined;
+  uint64_t bytes = 0;
+  bool is_inline = false;
+};
+
+struct QueuePair : ibv_qp {
+  ibv_qp_cap limits{};
+  bool signals_all = false;
+  ibv_qp_attr attributes{};
+  std::deque<Send> sends;
+  std::deque<Receive> receives;
+  uint64_t posted = 0;   // to the send queue
+  uint64_t retired = 0;  // of them, their places are free again
+  bool waits_for_receiver = false;
+  bool waits_for_port = false;
+  unsigned events = 0;  // taken and not acknowledged
+};
+
+struct CallFault {
+  unsigned before;  // calls that succeed
+  unsigned times;
+  int error;
+};
+
+struct RequestFault {
+  ibv_wc_status status;
+  std::function<bool(const Request&)> which;
+};
+
+struct World {
+  std::mutex lock;
+  Settings settings;
+  std::vector<std::unique_ptr<Device>> devices;
+  std::vector<std::unique_ptr<Device>> former_devices;  // of worlds before reset()
+  std::set<Context*> contexts;
+  std::map<uint32_t, Region*> regions;  // by key
+  std::map<uint32_t, Window*> windows;  // by key without its last byte
+  std::map<uint32_t, QueuePair*> queue_pairs;
+  std::map<std::string, unsigned> calls;
+  std::map<std::string, std::deque<CallFault>> call_faults;
+  std::deque<RequestFault> request_faults;
+  std::function<bool(const Datagram&)> loses;
+  std::map<ibv_wr_opcode, unsigned> done;
+  std::vector<std::string> violations;
+  InUse in_use;
+  uint64_t registered_bytes = 0;
+  uint32_t next_key = 0x1000;
+  uint32_t next_queue_pair = 0x11;
+  bool held = false;
+};
+
+[[nodiscard]] World& world();
+
+// Whether this call is to fail, and is counted. The errno, or 0. Lock held.
+[[nodiscard]] int call_fault(const char* function);
+void violation(std::string text);
+
+[[nodiscard]] Device& device_of(const ibv_context* context);
+
+// events.cc: lock held
+void raise(Context& context, const ibv_async_event& event);
+void forget_events(Context& context, const void* object);  // which goes
+void raise_everywhere(Device& device, ibv_event_type type);
+void complete(CompletionQueue& queue, const Completion& completion);
+void break_queue(CompletionQueue& queue);
+
+// memory.cc: lock held. The piece of memory may be accessed with that local key.
+[[nodiscard]] bool local_access(const ibv_pd* domain, const ibv_sge& piece, bool write);
+// ... by a peer, through that queue pair.
+[[nodiscard]] bool remote_access(const QueuePair& target, uint32_t key, uint64_t address,
+                                 uint64_t length, bool write);
+[[nodiscard]] bool bind(QueuePair& pair, const ibv_send_wr& request);
+[[nodiscard]] bool invalidate(uint32_t key);
+
+// queue_pair.cc, requests.cc: lock held
+void stop(QueuePair& pair, ibv_qp_state state);
+void remove_completions(uint32_t queue_pair);
+// Does what can be done, of all queue pairs; at most `most` work requests. Returns how many.
+unsigned work(unsigned most = UINT32_MAX);
+
+// The functions in the table of each context.
+void fill_operations(ibv_context_ops& operations);
+ibv_mw* alloc_mw(ibv_pd* domain, ibv_mw_type type);
+int dealloc_mw(ibv_mw* window);
+int poll_cq(ibv_cq* queue, int most, ibv_wc* completions);
+int req_notify_cq(ibv_cq* queue, int solicited_only);
+int post_send(ibv_qp* pair, ibv_send_wr* requests, ibv_send_wr** refused);
+int post_recv(ibv_qp* pair, ibv_recv_wr* requests, ibv_recv_wr** refused);
+int post_srq_recv(ibv_srq* queue, ibv_recv_wr* requests, ibv_recv_wr** refused);
+
+}  // namespace lintel::fake_verbs
