@@ -116,7 +116,7 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::verbs_receive_buffers, "PTL_VERBS_RECEIVE_BUFFERS", ConfigType::u64, "buffers", "512", 64,
      16384, nullptr,
      "Buffers for messages that arrive, and as many for datagrams, as far as the device goes along."},
-    {ConfigKey::verbs_eager_bytes, "PTL_VERBS_EAGER_BYTES", ConfigType::u64, "bytes", "4096", 256, 65536,
+    {ConfigKey::verbs_eager_bytes, "PTL_VERBS_EAGER_BYTES", ConfigType::u64, "bytes", "4096", 256, 8192,
      nullptr,
      "Payloads of up to this size travel with their message over connected queue pairs; larger ones are "
      "read from the memory of the peer."},
