@@ -1,5 +1,5 @@
-// Networks that misbehave, and what comes from strangers: UDP or Ethernet between processes, shared
-// memory off.
+// Networks that misbehave, and what comes from strangers: UDP, Ethernet or RDMA between processes,
+// shared memory off.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <portals4_ext.h>
@@ -19,6 +19,7 @@
 #include "support/memory.h"
 #include "support/objects.h"
 #include "support/ranks.h"
+#include "support/rdma.h"
 #include "support/text.h"
 
 namespace lintel::test {
@@ -33,28 +34,40 @@ RunOptions over_udp(std::vector<std::pair<std::string, std::string>> more = {},
   return {.environment = std::move(more), .deadline = deadline};
 }
 
-// Over UDP, or over an Ethernet.
-class Network : public testing::TestWithParam<std::optional<Ethernet>> {
+enum class Net { udp, memif, af_packet, verbs, verbs_ud };
+
+class Network : public testing::TestWithParam<Net> {
  protected:
   void run(int count, RunOptions options, const std::function<void(Rank&)>& body) {
-    const std::optional<Ethernet> ethernet = GetParam();
+    const std::optional<Ethernet> ethernet = ethernet_of(GetParam());
+    const bool over_rdma = GetParam() == Net::verbs || GetParam() == Net::verbs_ud;
     if (ethernet) {
       if (const std::string why = why_no_ethernet(*ethernet); !why.empty()) GTEST_SKIP() << why;
       prepare_ethernet(*ethernet);
     }
+    if (over_rdma)
+      if (const std::string why = why_no_rdma(); !why.empty()) GTEST_SKIP() << why;
     run_ranks(count, options, [&](Rank& rank) {
       if (ethernet) join_ethernet(rank.index(), *ethernet);
+      if (over_rdma)
+        join_rdma(rank.index(), GetParam() == Net::verbs ? Rdma::connected : Rdma::datagrams);
       body(rank);
     });
   }
+  static std::optional<Ethernet> ethernet_of(Net net) {
+    if (net == Net::memif) return Ethernet::memif;
+    if (net == Net::af_packet) return Ethernet::af_packet;
+    return std::nullopt;
+  }
 };
 
-std::string network_name(const testing::TestParamInfo<std::optional<Ethernet>>& info) {
-  return !info.param ? "udp" : *info.param == Ethernet::memif ? "dpdk_memif" : "dpdk_af_packet";
+std::string network_name(const testing::TestParamInfo<Net>& info) {
+  static constexpr const char* names[] = {"udp", "dpdk_memif", "dpdk_af_packet", "verbs", "verbs_ud"};
+  return names[static_cast<int>(info.param)];
 }
 INSTANTIATE_TEST_SUITE_P(Networks, Network,
-                         testing::Values(std::nullopt, std::optional(Ethernet::memif),
-                                         std::optional(Ethernet::af_packet)),
+                         testing::Values(Net::udp, Net::memif, Net::af_packet, Net::verbs,
+                                         Net::verbs_ud),
                          network_name);
 
 // Every byte of every message, of all sizes, through a network that loses one frame in ten.

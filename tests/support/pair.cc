@@ -5,19 +5,27 @@
 #include <optional>
 
 #include "support/ethernet.h"
+#include "support/rdma.h"
 
 namespace lintel::test {
 
 namespace {
 
-constexpr Path all_paths[] = {Path::self,      Path::shm,        Path::shm_copy,       Path::udp,
-                             Path::udp_lossy, Path::dpdk_memif, Path::dpdk_af_packet, Path::dpdk_lossy};
+constexpr Path all_paths[] = {Path::self,       Path::shm,        Path::shm_copy,
+                             Path::udp,        Path::udp_lossy,  Path::dpdk_memif,
+                             Path::dpdk_af_packet, Path::dpdk_lossy, Path::verbs, Path::verbs_ud};
 
 bool is_lossy(Path path) { return path == Path::udp_lossy || path == Path::dpdk_lossy; }
 
 std::optional<Ethernet> ethernet_of(Path path) {
   if (path == Path::dpdk_memif || path == Path::dpdk_lossy) return Ethernet::memif;
   if (path == Path::dpdk_af_packet) return Ethernet::af_packet;
+  return std::nullopt;
+}
+
+std::optional<Rdma> rdma_of(Path path) {
+  if (path == Path::verbs) return Rdma::connected;
+  if (path == Path::verbs_ud) return Rdma::datagrams;
   return std::nullopt;
 }
 
@@ -40,6 +48,8 @@ Environment environment_of(Path path) {
               {"PTL_FAULTS", losses}};
     case Path::dpdk_memif:
     case Path::dpdk_af_packet:
+    case Path::verbs:
+    case Path::verbs_ud:
       return {{"PTL_NETWORK_TIMEOUT_MS", "6000"}};
     case Path::dpdk_lossy:
       return {{"PTL_NETWORK_TIMEOUT_MS", "6000"}, {"PTL_FAULTS", losses}};
@@ -53,10 +63,13 @@ std::vector<PairKind> pairs_where(bool (*wanted)(const InterfaceKind&)) {
     std::vector<InterfaceKind> kinds;
     for (const InterfaceKind& kind : all_interface_kinds)
       if (wanted(kind)) kinds.push_back(kind);
-    // The start of DPDK takes most of the time of a test; two kinds that differ in all are enough
-    // where time is short.
-    const bool first_only = is_lossy(path) || (path == Path::dpdk_memif && !long_tests());
-    const bool last_only = path == Path::dpdk_af_packet && !long_tests();
+    // The start of DPDK takes most of the time of a test, and emulated devices are slow; two kinds that
+    // differ in all are enough where time is short.
+    const bool one_is_enough = !long_tests();
+    const bool first_only =
+        is_lossy(path) || (one_is_enough && (path == Path::dpdk_memif || path == Path::verbs));
+    const bool last_only =
+        one_is_enough && (path == Path::dpdk_af_packet || path == Path::verbs_ud);
     if (first_only) kinds.resize(std::min<std::size_t>(kinds.size(), 1));
     if (last_only && kinds.size() > 1) kinds.erase(kinds.begin(), kinds.end() - 1);
     for (const InterfaceKind& kind : kinds) pairs.push_back({path, kind});
@@ -96,7 +109,8 @@ std::vector<PairKind> one_pair_per_path() {
 
 std::string pair_name(const testing::TestParamInfo<PairKind>& info) {
   static constexpr const char* paths[] = {"self",      "shm",        "shm_copy",       "udp",
-                                          "udp_lossy", "dpdk_memif", "dpdk_af_packet", "dpdk_lossy"};
+                                          "udp_lossy", "dpdk_memif", "dpdk_af_packet", "dpdk_lossy",
+                                          "verbs",     "verbs_ud"};
   return paths[static_cast<int>(info.param.path)] + ("_" + info.param.interface.name());
 }
 
@@ -114,10 +128,14 @@ void run_pair(const PairKind& kind, const PairOptions& options,
     if (const std::string why = why_no_ethernet(*ethernet); !why.empty()) GTEST_SKIP() << why;
     prepare_ethernet(*ethernet);
   }
+  const std::optional<Rdma> rdma = rdma_of(kind.path);
+  if (rdma)
+    if (const std::string why = why_no_rdma(); !why.empty()) GTEST_SKIP() << why;
   RunOptions run = options.run;
   for (auto& variable : environment_of(kind.path)) run.environment.push_back(std::move(variable));
   run_ranks(kind.path == Path::self ? 1 : 2, run, [&](Rank& rank) {
     if (ethernet) join_ethernet(rank.index(), *ethernet);
+    if (rdma) join_rdma(rank.index(), *rdma);
     Pair pair(rank, kind, options.desired);
     body(pair);
     pair.barrier();

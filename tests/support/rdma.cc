@@ -1,0 +1,56 @@
+// Dealing out devices. Set-up path.
+#include "support/rdma.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace lintel::test {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has_active_port(const fs::path& device) {
+  std::error_code ignored;
+  for (const fs::directory_entry& port : fs::directory_iterator(device / "ports", ignored)) {
+    std::string state;
+    std::getline(std::ifstream(port.path() / "state"), state);
+    if (state.find("ACTIVE") != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> rdma_devices() {
+  std::vector<std::string> devices;
+  std::error_code ignored;
+  for (const fs::directory_entry& device : fs::directory_iterator("/sys/class/infiniband", ignored))
+    if (has_active_port(device.path())) devices.push_back(device.path().filename());
+  std::sort(devices.begin(), devices.end());
+  return devices;
+}
+
+std::string why_no_rdma() {
+#ifdef LINTEL_HAS_VERBS
+  if (rdma_devices().empty()) return "this machine has no RDMA device with an active port; tests/vm makes one";
+  if (access("/dev/infiniband", R_OK | X_OK) != 0) return "/dev/infiniband is not accessible";
+  return "";
+#else
+  return "built without libibverbs";
+#endif
+}
+
+void join_rdma(int index, Rdma rdma) {
+  const std::vector<std::string> devices = rdma_devices();
+  setenv("PTL_TRANSPORT", "verbs", 1);
+  if (!devices.empty())
+    setenv("PTL_VERBS_DEVICE", devices[static_cast<std::size_t>(index) % devices.size()].c_str(), 1);
+  if (rdma == Rdma::datagrams) setenv("PTL_VERBS_MAX_RC", "0", 1);
+}
+
+}  // namespace lintel::test
