@@ -96,13 +96,6 @@ uint32_t VerbsTransport::acquire_window() noexcept {
   return index;
 }
 
-bool VerbsTransport::register_piece(const Piece& piece, bool write, MemoryWindow& window) noexcept {
-  window.registration =
-      ibv_reg_mr(device_->pd, piece.base, piece.length,
-                 write ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ);
-  return window.registration != nullptr;
-}
-
 bool VerbsTransport::bind(VerbsLink& link, ExposedMemory& exposed, const Piece* pieces,
                           bool write) noexcept {
   for (unsigned i = 0; i < exposed.count; ++i) {
@@ -202,20 +195,6 @@ void VerbsTransport::abandon_exposures(Channel& channel) noexcept {
     ended_exposures_ = exposed;
   }
   channel.exposures_to_conceal = 0;
-}
-
-int VerbsTransport::register_memory(void* address, uint64_t length, bool writable,
-                                    Registration& registration) noexcept {
-  const int access =
-      writable ? IBV_ACCESS_LOCAL_WRITE | (has_windows_ ? IBV_ACCESS_MW_BIND : 0) : 0;
-  ibv_mr* const region = ibv_reg_mr(device_->pd, address, length, access);
-  if (region == nullptr) return errno != 0 ? errno : EINVAL;
-  registration = {region->lkey, 0, region};
-  return 0;
-}
-
-void VerbsTransport::deregister_memory(Registration& registration) noexcept {
-  ibv_dereg_mr(static_cast<ibv_mr*>(registration.handle));
 }
 
 }  // namespace lintel

@@ -159,12 +159,14 @@ class VerbsTransport final : public Transport,
   bool prepare(ExposedMemory& exposed, const Piece* pieces, unsigned count, bool write) noexcept;
   bool bind(VerbsLink& link, ExposedMemory& exposed, const Piece* pieces, bool write) noexcept;  // lock held
   uint32_t acquire_window() noexcept;
-  bool register_piece(const Piece& piece, bool write, MemoryWindow& window) noexcept;
   void post_conceal(VerbsLink& link, ExposedMemory& exposed) noexcept;  // lock held
   void post_conceals(VerbsLink& link) noexcept;                         // lock held
   static void unlink(ExposedMemory& exposed) noexcept;                  // lock held
   void end_exposure(ExposedMemory& exposed) noexcept;
   void abandon_exposures(Channel& channel) noexcept;                    // lock held
+
+  // --- register_memory.cc
+  bool register_piece(const Piece& piece, bool write, MemoryWindow& window) noexcept;
   int register_memory(void* address, uint64_t length, bool writable,
                       Registration& registration) noexcept override;
   void deregister_memory(Registration& registration) noexcept override;
