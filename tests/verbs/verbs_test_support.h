@@ -1,5 +1,5 @@
-// Processes with the transport over RDMA devices, all of them in this one process, over devices that are
-// only made up (support/fake_verbs).
+// Processes with the transport over RDMA devices, all of them in this one process, over devices
+// that are only made up (support/fake_verbs).
 #pragma once
 
 #include <unistd.h>
@@ -119,7 +119,8 @@ class VerbsProcess final : public MessageSink {
 
 // Polls all of them until the condition holds; false: not within the deadline.
 template <typename Condition>
-[[nodiscard]] bool run_until(const std::vector<VerbsProcess*>& processes, const Condition& condition,
+[[nodiscard]] bool run_until(const std::vector<VerbsProcess*>& processes,
+                             const Condition& condition,
                              std::chrono::milliseconds limit = wait_deadline) {
   const auto end = std::chrono::steady_clock::now() + limit;
   unsigned idle = 0;
@@ -137,7 +138,8 @@ template <typename Condition>
 // Bytes that depend on the number of their message and on their place in it.
 inline std::vector<std::byte> bytes_of(uint64_t number, size_t length) {
   std::vector<std::byte> bytes(length);
-  for (size_t i = 0; i < length; ++i) bytes[i] = static_cast<std::byte>(number * 31 + i * 7 + (i >> 8));
+  for (size_t i = 0; i < length; ++i)
+    bytes[i] = static_cast<std::byte>(number * 31 + i * 7 + (i >> 8));
   return bytes;
 }
 

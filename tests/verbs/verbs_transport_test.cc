@@ -1,5 +1,5 @@
-// The transport over RDMA devices when all goes well: messages change from datagrams to queue pairs, memory
-// is read and written, with the devices that there are.
+// The transport over RDMA devices when all goes well: messages change from datagrams to queue
+// pairs, memory is read and written, with the devices that there are.
 #include "verbs_test_support.h"
 
 namespace lintel {
