@@ -67,6 +67,7 @@ class UdLink final : public PacketLink, private Resolver::Client, private AsyncE
   static constexpr unsigned most_elements = 2;        // scatter/gather elements of one
   static constexpr unsigned repost_batch = 32;
   static constexpr unsigned completion_batch = 16;
+  static constexpr unsigned idle_receives_between_looks = 64;
   static constexpr uint32_t wanted_inline_bytes = 188;  // four units of 64 bytes in the queue of mlx5
   static constexpr uint64_t longest_flush_ns = 100'000'000;
   static constexpr uint64_t between_repairs_ns = 10'000'000;
@@ -111,6 +112,7 @@ class UdLink final : public PacketLink, private Resolver::Client, private AsyncE
   unsigned take(const ibv_wc* completions, unsigned count, InboundFrame* frames) noexcept;
   bool source_of(const ibv_wc& completion, const std::byte* buffer, LinkAddress& from) noexcept;
   void repost() noexcept;
+  void look_at_sends() noexcept;
   [[nodiscard]] std::byte* receive_slot(uint32_t index) const noexcept {
     return receive_buffer_.data() + size_t{index} * receive_slot_bytes_;
   }
@@ -152,6 +154,7 @@ class UdLink final : public PacketLink, private Resolver::Client, private AsyncE
   uint32_t receive_slot_bytes_ = 0;
   uint32_t epoch_ = 0;             // of the queue pair: completions of an earlier one mean nothing
   std::vector<uint32_t> to_post_;  // slots that the device does not have
+  unsigned idle_receives_ = 0;
   unsigned handed_out_ = 0;        // the last of to_post_ belong to frames of the last receive()
   std::array<LinkAddress, largest_burst> from_{};
   ibv_wc early_{};  // found while arming

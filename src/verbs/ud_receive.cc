@@ -2,6 +2,7 @@
 // on the path into sleep.
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "verbs/ud_link.h"
 
@@ -38,7 +39,14 @@ unsigned UdLink::receive(InboundFrame* frames, unsigned max) noexcept {
   if (more > 0) got += static_cast<unsigned>(more);
   if (got != 0) return take(completions, got, frames);
   if (!to_post_.empty()) repost();
+  if (++idle_receives_ % idle_receives_between_looks == 0) look_at_sends();
   return 0;
+}
+
+// A send that failed shows nowhere else, and the queue may not become full for a long time.
+void UdLink::look_at_sends() noexcept {
+  const std::lock_guard guard(send_lock_);
+  if (posted_ != completed_) reap_sends();
 }
 
 // The slots of frames that are handed out are posted again after the next call of receive().
@@ -121,6 +129,8 @@ void UdLink::repost() noexcept {
 bool UdLink::arm() noexcept {
   if (has_early_ || broken_.load(std::memory_order_relaxed)) return false;
   repost();
+  look_at_sends();
+  if (broken_.load(std::memory_order_relaxed)) return false;
   device_->events.drain();
   if (!device_->events.arm(receive_queue_)) return false;
   has_early_ = ibv_poll_cq(receive_queue_, 1, &early_) > 0;

@@ -1,0 +1,358 @@
+// What goes wrong with RDMA devices: calls that fail, work requests that fail, ports, queue pairs
+// and completion queues that are lost, peers that die. Messages arrive once and in order, or the
+// peer is reported as failed; nobody waits for good.
+#include <random>
+
+#include "verbs_test_support.h"
+
+namespace lintel {
+namespace {
+
+using test::run_until;
+using test::Stream;
+using test::VerbsProcess;
+
+class VerbsFaultsTest : public test::VerbsTest {};
+
+// Functions of libibverbs that may fail when something is made.
+constexpr const char* making_functions[] = {
+    "ibv_get_device_list", "ibv_open_device",         "ibv_query_device", "ibv_query_port",
+    "ibv_query_gid_table", "ibv_query_pkey",          "ibv_alloc_pd",     "ibv_reg_mr",
+    "ibv_create_cq",       "ibv_create_comp_channel", "ibv_create_srq",   "ibv_create_qp",
+    "ibv_create_ah",       "ibv_modify_qp",           "ibv_post_recv",    "ibv_post_srq_recv",
+    "ibv_req_notify_cq"};
+
+// Each call while a transport is opened, failing for once: it is opened without, or says why not;
+// and leaves nothing behind.
+TEST_F(VerbsFaultsTest, EachCallMayFailWhileOpening) {
+  for (const char* function : making_functions) {
+    start();
+    { VerbsProcess counting; }
+    const unsigned calls = std::min(fake_verbs::calls(function), 40u);
+    for (unsigned nth = 1; nth <= calls; ++nth) {
+      SCOPED_TRACE(std::string(function) + ", call " + std::to_string(nth));
+      start();
+      fake_verbs::fail_call(function, ENOMEM, nth);
+      {
+        VerbsProcess process;
+        EXPECT_NE(process.status == VerbsStatus::failed, process.reason.empty());
+        EXPECT_EQ(process.status == VerbsStatus::opened, process.transport != nullptr);
+      }
+      ASSERT_EQ(fake_verbs::in_use(), fake_verbs::InUse{});
+      ASSERT_EQ(fake_verbs::violations(), std::vector<std::string>{});
+    }
+  }
+}
+
+TEST_F(VerbsFaultsTest, RefusedMemoryNamesTheLimit) {
+  fake_verbs::fail_call("ibv_reg_mr", ENOMEM);
+  VerbsProcess process;
+  ASSERT_EQ(process.status, VerbsStatus::failed);
+  EXPECT_NE(process.reason.find("RLIMIT_MEMLOCK"), std::string::npos) << process.reason;
+}
+
+// Each call, failing for once, after both are open and while they get to know each other.
+TEST_F(VerbsFaultsTest, EachCallMayFailWhileConnecting) {
+  for (const char* function : {"ibv_create_qp", "ibv_modify_qp", "ibv_destroy_qp", "ibv_create_ah",
+                               "ibv_post_send", "ibv_post_recv", "ibv_post_srq_recv", "ibv_poll_cq",
+                               "ibv_req_notify_cq", "ibv_resize_cq"}) {
+    for (unsigned nth = 1; nth <= 6; ++nth) {
+      SCOPED_TRACE(std::string(function) + ", call " + std::to_string(nth));
+      start();
+      {
+        VerbsProcess from, to;
+        ASSERT_NE(from.transport, nullptr) << from.reason;
+        ASSERT_NE(to.transport, nullptr) << to.reason;
+        if (std::string(function) != "ibv_destroy_qp") fake_verbs::fail_call(function, ENOMEM, nth);
+        Stream stream(from, to);
+        ASSERT_TRUE(stream.pass(150));
+        ASSERT_EQ(from.failed + to.failed, 0u);
+      }
+      ASSERT_EQ(fake_verbs::in_use(), fake_verbs::InUse{});
+      ASSERT_EQ(fake_verbs::violations(), std::vector<std::string>{});
+    }
+  }
+}
+
+// A queue pair that fails in the midst of a stream, for whatever reason.
+class VerbsStatusTest : public VerbsFaultsTest,
+                        public testing::WithParamInterface<ibv_wc_status> {};
+
+TEST_P(VerbsStatusTest, AStreamGoesOnWhenItsQueuePairFails) {
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(run_until({&from, &to}, [&] {
+      stream.send_one();
+      stream.check();
+      return stream.sent() > 600u * (round + 1);
+    }));
+    fake_verbs::fail_request(GetParam(), [](const fake_verbs::Request& request) {
+      return request.type == IBV_QPT_RC && request.opcode == IBV_WR_SEND_WITH_IMM;
+    });
+    ASSERT_TRUE(stream.pass(700));
+  }
+  EXPECT_EQ(from.failed + to.failed, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Errors, VerbsStatusTest,
+                         testing::Values(IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_QP_OP_ERR,
+                                         IBV_WC_LOC_PROT_ERR, IBV_WC_WR_FLUSH_ERR,
+                                         IBV_WC_BAD_RESP_ERR, IBV_WC_LOC_ACCESS_ERR,
+                                         IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_ACCESS_ERR,
+                                         IBV_WC_REM_OP_ERR, IBV_WC_RETRY_EXC_ERR,
+                                         IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_FATAL_ERR,
+                                         IBV_WC_GENERAL_ERR),
+                         [](const testing::TestParamInfo<ibv_wc_status>& tested) {
+                           return "Status" + std::to_string(tested.param);
+                         });
+
+class VerbsEventTest : public VerbsFaultsTest,
+                       public testing::WithParamInterface<ibv_event_type> {};
+
+TEST_P(VerbsEventTest, AStreamGoesOnWhenTheDeviceGivesAQueuePairUp) {
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  ASSERT_TRUE(stream.pass(300));
+  for (const uint32_t number : fake_verbs::queue_pairs(IBV_QPT_RC)) {
+    ASSERT_TRUE(stream.pass(20));
+    fake_verbs::raise_queue_pair_event(number, GetParam());
+    ASSERT_TRUE(stream.pass(400));
+  }
+  EXPECT_EQ(from.failed + to.failed, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Events, VerbsEventTest,
+                         testing::Values(IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR,
+                                         IBV_EVENT_QP_ACCESS_ERR),
+                         [](const testing::TestParamInfo<ibv_event_type>& tested) {
+                           return "Event" + std::to_string(tested.param);
+                         });
+
+TEST_F(VerbsFaultsTest, TheQueuePairOfDatagramsIsRepaired) {
+  VerbsProcess from([](VerbsSettings& settings) { settings.max_rc = 0; });
+  VerbsProcess to;
+  Stream stream(from, to);
+  ASSERT_TRUE(stream.pass(50));
+  for (const uint32_t number : fake_verbs::queue_pairs(IBV_QPT_UD)) {
+    fake_verbs::raise_queue_pair_event(number, IBV_EVENT_QP_FATAL);
+    ASSERT_TRUE(stream.pass(50));
+  }
+  fake_verbs::fail_request(IBV_WC_LOC_QP_OP_ERR);
+  ASSERT_TRUE(stream.pass(50));
+  EXPECT_EQ(from.failed + to.failed, 0u);
+}
+
+TEST_F(VerbsFaultsTest, LostDatagrams) {
+  std::mt19937 dice(7);
+  fake_verbs::lose_datagrams([&dice](const fake_verbs::Datagram&) { return dice() % 4 == 0; });
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  ASSERT_TRUE(stream.pass(300));
+}
+
+// The receiver looks at nothing for a while: the sender is told that there is no room, and nothing
+// is lost.
+TEST_F(VerbsFaultsTest, AReceiverThatDoesNotLook) {
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  ASSERT_TRUE(stream.pass(300));
+  ASSERT_TRUE(run_until({&from}, [&] { return !stream.send_one(); }));
+  EXPECT_GE(fake_verbs::waiting_for_receivers(), 1u);
+  ASSERT_TRUE(stream.pass(300));
+  // And once more, until the device has no patience left.
+  ASSERT_TRUE(run_until({&from}, [&] { return !stream.send_one(); }));
+  fake_verbs::expire_retries();
+  ASSERT_TRUE(stream.pass(500));
+  EXPECT_EQ(from.failed + to.failed, 0u);
+}
+
+TEST_F(VerbsFaultsTest, APortGoesDownAndUp) {
+  VerbsProcess from(
+      [](VerbsSettings& settings) { settings.reliable.peer_timeout_ns = 60'000'000'000; });
+  VerbsProcess to(
+      [](VerbsSettings& settings) { settings.reliable.peer_timeout_ns = 60'000'000'000; });
+  Stream stream(from, to);
+  ASSERT_TRUE(stream.pass(300));
+  for (const bool expires : {false, true}) {
+    ASSERT_TRUE(run_until({&from, &to}, [&] { return stream.send_one(); }));
+    fake_verbs::set_port(0, false);
+    ASSERT_TRUE(run_until({&from, &to}, [&] { return !stream.send_one(); }));
+    if (expires) fake_verbs::expire_retries();
+    for (int i = 0; i < 1000; ++i) {
+      from.poll();
+      to.poll();
+    }
+    fake_verbs::set_port(0, true);
+    ASSERT_TRUE(stream.pass(400));
+  }
+  EXPECT_EQ(from.failed + to.failed, 0u);
+}
+
+TEST_F(VerbsFaultsTest, APeerThatDiesIsReported) {
+  VerbsProcess from;
+  auto to = std::make_unique<VerbsProcess>();
+  {
+    Stream stream(from, *to);
+    ASSERT_TRUE(stream.pass(300));
+  }
+  Link* const link = from.connect(*to);
+  to.reset();
+  ASSERT_TRUE(run_until(
+      {&from},
+      [&] {
+        static_cast<void>(from.send(*link, 1, {}));
+        from.transport->check_peers(from, &link, 1);
+        return from.failed != 0;
+      },
+      test::wait_deadline * 2));
+  EXPECT_EQ(from.send(*link, 1, {}), SendStatus::peer_failed);
+}
+
+// Registration fails while memory is to be read: the core is told to send data in messages.
+TEST_F(VerbsFaultsTest, MemoryThatCannotBeRegistered) {
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  ASSERT_TRUE(stream.pass(300));
+  std::vector<std::byte> memory(8192);
+  const Piece piece{memory.data(), memory.size()};
+  const RemoteMemory remote{reinterpret_cast<uint64_t>(memory.data()), memory.size(), 1};
+  fake_verbs::fail_call("ibv_reg_mr", ENOMEM, 1, 100);
+  EXPECT_EQ(to.transport->remote_read(*to.last_link, &piece, 1, &remote, 1, 1).status,
+            RemoteStatus::unsupported);
+  RemoteMemory told{};
+  const Exposure exposure = from.transport->expose(stream.link(), &piece, 1, false, 1, &told);
+  EXPECT_EQ(exposure.status, SendStatus::sent);
+  EXPECT_EQ(exposure.count, 0u);
+  ASSERT_TRUE(stream.pass(100));
+}
+
+// An access fails in the midst: its end is told, and messages go on.
+TEST_F(VerbsFaultsTest, AFailedAccessEnds) {
+  for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE}) {
+    start();
+    VerbsProcess from, to;
+    Stream stream(from, to);
+    ASSERT_TRUE(stream.pass(300));
+    const bool write = opcode == IBV_WR_RDMA_WRITE;
+    std::vector<std::byte> exposed(40 << 20), own(40 << 20);
+    const Piece part{exposed.data(), exposed.size()};
+    RemoteMemory told{};
+    const Exposure exposure = from.transport->expose(stream.link(), &part, 1, write, 1, &told);
+    ASSERT_EQ(exposure.count, 1u);
+    fake_verbs::hold();
+    const Piece local{own.data(), own.size()};
+    const RemoteResult result =
+        write ? to.transport->remote_write(*to.last_link, &local, 1, &told, 1, 3)
+              : to.transport->remote_read(*to.last_link, &local, 1, &told, 1, 3);
+    ASSERT_EQ(result.status, RemoteStatus::started);
+    fake_verbs::fail_request(IBV_WC_RETRY_EXC_ERR, [](const fake_verbs::Request& request) {
+      return request.opcode == IBV_WR_RDMA_READ || request.opcode == IBV_WR_RDMA_WRITE;
+    });
+    fake_verbs::release();
+    ASSERT_TRUE(run_until({&from, &to}, [&] { return !to.ended.empty(); }));
+    EXPECT_EQ(to.ended[0].result.status, RemoteStatus::unsupported);
+    EXPECT_EQ(to.ended[0].result.bytes, 0u);
+    ASSERT_TRUE(stream.pass(300));
+    from.transport->conceal(stream.link(), exposure.number);
+    EXPECT_EQ(to.ended.size(), 1u);
+  }
+}
+
+// The device ends work requests late, and in portions, while everything else happens.
+TEST_F(VerbsFaultsTest, LateCompletions) {
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  ASSERT_TRUE(stream.pass(200));
+  std::mt19937 dice(11);
+  fake_verbs::hold();
+  const uint64_t goal = stream.sent() + 2000;
+  ASSERT_TRUE(run_until({&from, &to}, [&] {
+    if (stream.sent() < goal) stream.send_one();
+    static_cast<void>(fake_verbs::let_pass(dice() % 4));
+    stream.check();
+    return stream.received() == goal || HasFatalFailure();
+  }));
+  fake_verbs::release();
+}
+
+// Whatever may happen does, in an order that the dice decide.
+class VerbsChaosTest : public VerbsFaultsTest, public testing::WithParamInterface<unsigned> {};
+
+TEST_P(VerbsChaosTest, NothingIsLostOrDoubled) {
+  const unsigned seed = GetParam();
+  std::mt19937 dice(seed);
+  start({.max_inline_bytes = seed % 2 == 0 ? 256u : 0u,
+         .windows = seed % 3 != 0,
+         .completions_vanish = seed % 4 < 2});
+  std::mt19937 losses(seed + 1000);
+  fake_verbs::lose_datagrams([&losses](const fake_verbs::Datagram&) { return losses() % 50 == 0; });
+  const auto patient = [](VerbsSettings& settings) {
+    settings.reliable.peer_timeout_ns = 60'000'000'000;
+  };
+  VerbsProcess one(patient), other(patient);
+  Stream there(one, other);
+  Stream back(other, one);
+  const uint64_t goal = test::long_tests() ? 20000 : 2000;
+  bool down = false;
+  bool held = false;
+  const auto misfortune = [&] {
+    const auto numbers = fake_verbs::queue_pairs(IBV_QPT_RC);
+    switch (dice() % 8) {
+      case 0:
+        fake_verbs::fail_request(static_cast<ibv_wc_status>(1 + dice() % 10));
+        break;
+      case 1:
+        if (!numbers.empty())
+          fake_verbs::raise_queue_pair_event(numbers[dice() % numbers.size()], IBV_EVENT_QP_FATAL);
+        break;
+      case 2:
+        fake_verbs::fail_call("ibv_post_send", ENOMEM, 1 + dice() % 5, 1 + dice() % 3);
+        break;
+      case 3:
+        fake_verbs::fail_call("ibv_post_srq_recv", ENOMEM, 1 + dice() % 5);
+        break;
+      case 4:
+        fake_verbs::set_port(0, down);
+        down = !down;
+        break;
+      case 5:
+        held = !held;
+        held ? fake_verbs::hold() : fake_verbs::release();
+        break;
+      case 6:
+        fake_verbs::expire_retries();
+        break;
+      default:
+        fake_verbs::fail_call("ibv_create_qp", ENOMEM);
+    }
+  };
+  ASSERT_TRUE(run_until(
+      {&one, &other},
+      [&] {
+        if (there.sent() < goal) there.send_one();
+        if (back.sent() < goal && dice() % 3 == 0) back.send_one();
+        if (dice() % 400 == 0) misfortune();
+        if (down && dice() % 50 == 0) {
+          down = false;
+          fake_verbs::set_port(0, true);
+        }
+        if (held && dice() % 50 == 0) {
+          held = false;
+          fake_verbs::release();
+        }
+        there.check();
+        back.check();
+        return (there.received() == goal && back.received() == goal) || HasFatalFailure();
+      },
+      test::wait_deadline * 4))
+      << there.received() << " and " << back.received() << " of " << goal << " messages";
+  EXPECT_EQ(one.failed + other.failed, 0u);
+  if (held) fake_verbs::release();
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, VerbsChaosTest, testing::Range(0u, 12u),
+                         testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace lintel

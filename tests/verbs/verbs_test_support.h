@@ -1,0 +1,210 @@
+// Processes with the transport over RDMA devices, all of them in this one process, over devices
+// that are only made up (support/fake_verbs).
+#pragma once
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "registration/watched_cache.h"
+#include "support/deadlines.h"
+#include "support/fake_verbs/fake_verbs.h"
+#include "transport/module.h"
+#include "util/guarded_memory.h"
+#include "verbs/verbs_module.h"
+
+namespace lintel::test {
+
+inline constexpr uint32_t loopback_nid = 0x7f000001;
+
+inline const VerbsModule& verbs_module() {
+  return *static_cast<const VerbsModule*>(lintel_verbs_module_1());
+}
+
+inline const VerbsHost& library_as_host() {
+  static const VerbsHost host{guarded_copy, guarded_call, load_module};
+  return host;
+}
+
+// Numbers that other tests, which run at the same time, do not use.
+inline uint32_t next_pid() {
+  static uint32_t counter = 0;
+  return 2000 + (static_cast<uint32_t>(getpid()) * 37 + counter++) % 28000;
+}
+
+// One process: a transport, and a sink that keeps what arrives.
+class VerbsProcess final : public MessageSink {
+ public:
+  struct Arrived {
+    MessageHeader header;
+    std::vector<std::byte> payload;
+  };
+  struct Ended {
+    uint32_t token;
+    RemoteResult result;
+  };
+
+  // Opens at the first number that is free. nullptr transport: `reason` says why.
+  explicit VerbsProcess(const std::function<void(VerbsSettings&)>& change = {},
+                        const WatchedCache::Settings& registrations = {})
+      : cache(registrations) {
+    VerbsSettings settings;
+    settings.reliable.uid = 1000;
+    settings.reliable.peer_timeout_ns = 3'000'000'000 * slowdown;
+    settings.registration_cache = &cache;
+    settings.receive_buffers = 64;
+    settings.log_level = LogLevel::error;
+    if (change) change(settings);
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      settings.id = {loopback_nid, next_pid()};
+      status = verbs_module().open(settings, library_as_host(), transport, reason);
+      if (status != VerbsStatus::pid_in_use) break;
+    }
+    id = settings.id;
+  }
+
+  [[nodiscard]] Link* connect(const VerbsProcess& peer) {
+    std::string why;
+    Link* const link = transport->connect(peer.id, &why);
+    EXPECT_NE(link, nullptr) << why;
+    return link;
+  }
+  [[nodiscard]] SendStatus send(Link& link, uint64_t number, const std::vector<std::byte>& payload,
+                                uint8_t flags = 0) {
+    MessageHeader header{};
+    header.kind = MessageKind::put;
+    header.flags = flags;
+    header.hdr_data = number;
+    header.set_length(payload.size());
+    const Piece piece{const_cast<std::byte*>(payload.data()), payload.size()};
+    return transport->send(link, header, &piece, payload.empty() ? 0 : 1);
+  }
+  unsigned poll() { return transport == nullptr ? 0 : transport->poll(*this, 64); }
+
+  void* on_new_link(Link& link) noexcept override {
+    links.push_back(&link);
+    return this;
+  }
+  void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept override {
+    last_link = &link;
+    for (unsigned i = 0; i < count; ++i)
+      arrived.push_back({messages[i].header,
+                         {messages[i].payload, messages[i].payload + messages[i].payload_length}});
+  }
+  void on_peer_failed(Link&) noexcept override { ++failed; }
+  void on_remote_done(Link&, uint32_t token, RemoteResult result) noexcept override {
+    ended.push_back({token, result});
+  }
+  bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return true; }
+
+  WatchedCache cache;
+  std::unique_ptr<Transport> transport;
+  VerbsStatus status = VerbsStatus::failed;
+  std::string reason;
+  ProcessId id{};
+  std::deque<Arrived> arrived;
+  std::vector<Ended> ended;
+  std::vector<Link*> links;
+  Link* last_link = nullptr;
+  unsigned failed = 0;
+};
+
+// Polls all of them until the condition holds; false: not within the deadline.
+template <typename Condition>
+[[nodiscard]] bool run_until(const std::vector<VerbsProcess*>& processes,
+                             const Condition& condition,
+                             std::chrono::milliseconds limit = wait_deadline) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  unsigned idle = 0;
+  while (!condition()) {
+    unsigned work = 0;
+    for (VerbsProcess* process : processes) work += process->poll();
+    idle = work == 0 ? idle + 1 : 0;
+    if (idle < 100) continue;
+    if (std::chrono::steady_clock::now() > end) return false;
+    usleep(50);  // for the threads that look up addresses
+  }
+  return true;
+}
+
+// Bytes that depend on the number of their message and on their place in it.
+inline std::vector<std::byte> bytes_of(uint64_t number, size_t length) {
+  std::vector<std::byte> bytes(length);
+  for (size_t i = 0; i < length; ++i)
+    bytes[i] = static_cast<std::byte>(number * 31 + i * 7 + (i >> 8));
+  return bytes;
+}
+
+// Numbered messages of mixed lengths, each of which must arrive once and in order.
+class Stream {
+ public:
+  Stream(VerbsProcess& from, VerbsProcess& to) : from_(from), to_(to), link_(from.connect(to)) {}
+
+  [[nodiscard]] Link& link() { return *link_; }
+  [[nodiscard]] uint64_t sent() const { return sent_; }
+  [[nodiscard]] uint64_t received() const { return received_; }
+
+  // One more, if there is room. False: not now.
+  bool send_one() {
+    const SendStatus status = from_.send(*link_, sent_, bytes_of(sent_, length_of(sent_)));
+    if (status == SendStatus::sent) {
+      ++sent_;
+      return true;
+    }
+    EXPECT_TRUE(status == SendStatus::queue_full || status == SendStatus::connecting)
+        << "message " << sent_ << ": status " << static_cast<int>(status);
+    return false;
+  }
+
+  // Looks at what has arrived.
+  void check() {
+    while (!to_.arrived.empty()) {
+      const VerbsProcess::Arrived& message = to_.arrived.front();
+      ASSERT_EQ(message.header.hdr_data, received_) << "lost, doubled or out of order";
+      ASSERT_EQ(message.payload, bytes_of(received_, length_of(received_)));
+      ++received_;
+      to_.arrived.pop_front();
+    }
+  }
+
+  // Sends so many and waits until all have arrived.
+  [[nodiscard]] bool pass(uint64_t count) {
+    const uint64_t goal = sent_ + count;
+    return run_until({&from_, &to_}, [&] {
+      for (int burst = 0; burst < 8 && sent_ < goal; ++burst)
+        if (!send_one()) break;
+      check();
+      return received_ == goal || testing::Test::HasFatalFailure();
+    });
+  }
+
+ private:
+  static size_t length_of(uint64_t number) { return number % 5 == 0 ? 0 : (number * 977) % 4000; }
+
+  VerbsProcess& from_;
+  VerbsProcess& to_;
+  Link* link_;
+  uint64_t sent_ = 0;
+  uint64_t received_ = 0;
+};
+
+// Nothing is left of the devices after each test, and nothing was done to them that must not be.
+class VerbsTest : public testing::Test {
+ protected:
+  void SetUp() override { start(); }
+  void TearDown() override {
+    EXPECT_EQ(fake_verbs::in_use(), fake_verbs::InUse{});
+    EXPECT_EQ(fake_verbs::violations(), std::vector<std::string>{});
+  }
+  static void start(const fake_verbs::Settings& settings = {}) { fake_verbs::reset(settings); }
+};
+
+}  // namespace lintel::test

@@ -1,0 +1,195 @@
+// The transport over RDMA devices when all goes well: messages change from datagrams to queue
+// pairs, memory is read and written, with the devices that there are.
+#include "verbs_test_support.h"
+
+namespace lintel {
+namespace {
+
+using test::run_until;
+using test::Stream;
+using test::VerbsProcess;
+
+class VerbsTransportTest : public test::VerbsTest {
+ protected:
+  // Messages go over queue pairs from here on.
+  static void connect(VerbsProcess& from, VerbsProcess& to, Stream& stream) {
+    ASSERT_TRUE(run_until({&from, &to}, [&] {
+      if (fake_verbs::done(IBV_WR_SEND_WITH_IMM) != 0 &&
+          fake_verbs::queue_pairs(IBV_QPT_RC).size() == 2) {
+        bool ready = true;
+        for (const uint32_t number : fake_verbs::queue_pairs(IBV_QPT_RC))
+          ready = ready && fake_verbs::state_of(number) == IBV_QPS_RTS;
+        if (ready && stream.sent() > 100) return true;
+      }
+      stream.send_one();
+      stream.check();
+      return false;
+    }));
+    ASSERT_TRUE(stream.pass(50));
+  }
+
+  // The target reads from, or writes to, memory that the initiator exposes.
+  static void transfer(VerbsProcess& initiator, VerbsProcess& target, Link& link, bool write,
+                       size_t bytes, size_t pieces = 1) {
+    std::vector<std::byte> exposed = test::bytes_of(1, bytes);
+    std::vector<std::byte> own = test::bytes_of(2, bytes);
+    std::vector<Piece> parts;
+    for (size_t i = 0; i < pieces; ++i) {
+      const size_t begin = bytes * i / pieces;
+      parts.push_back({exposed.data() + begin, bytes * (i + 1) / pieces - begin});
+    }
+    RemoteMemory told[16];
+    const Exposure exposure = initiator.transport->expose(
+        link, parts.data(), static_cast<unsigned>(pieces), write, 5, told);
+    ASSERT_EQ(exposure.status, SendStatus::sent);
+    ASSERT_EQ(exposure.count, pieces);
+
+    target.ended.clear();
+    const Piece local{own.data(), bytes};
+    ASSERT_NE(target.last_link, nullptr);
+    const RemoteResult result =
+        write ? target.transport->remote_write(*target.last_link, &local, 1, told,
+                                               static_cast<unsigned>(pieces), 77)
+              : target.transport->remote_read(*target.last_link, &local, 1, told,
+                                              static_cast<unsigned>(pieces), 77);
+    ASSERT_EQ(result.status, RemoteStatus::started);
+    ASSERT_TRUE(run_until({&initiator, &target}, [&] { return !target.ended.empty(); }));
+    EXPECT_EQ(target.ended[0].token, 77u);
+    EXPECT_EQ(target.ended[0].result.status, RemoteStatus::done);
+    EXPECT_EQ(target.ended[0].result.bytes, bytes);
+    EXPECT_EQ(exposed, own);
+    EXPECT_EQ(own, test::bytes_of(write ? 2 : 1, bytes));
+    initiator.transport->conceal(link, exposure.number);
+  }
+};
+
+TEST_F(VerbsTransportTest, MessagesChangeToQueuePairs) {
+  VerbsProcess from, to;
+  ASSERT_EQ(from.status, VerbsStatus::opened) << from.reason;
+  ASSERT_EQ(to.status, VerbsStatus::opened) << to.reason;
+  Stream stream(from, to);
+  connect(from, to, stream);
+  const unsigned before = fake_verbs::done(IBV_WR_SEND_WITH_IMM);
+  ASSERT_TRUE(stream.pass(1000));
+  EXPECT_GE(fake_verbs::done(IBV_WR_SEND_WITH_IMM) - before, 1000u);
+  EXPECT_EQ(from.failed + to.failed, 0u);
+}
+
+TEST_F(VerbsTransportTest, BothDirectionsAtOnce) {
+  VerbsProcess one, other;
+  Stream there(one, other);
+  Stream back(other, one);
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_TRUE(there.pass(50));
+    ASSERT_TRUE(back.pass(50));
+  }
+}
+
+TEST_F(VerbsTransportTest, RemoteMemory) {
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  connect(from, to, stream);
+  for (const size_t bytes : {size_t{1}, size_t{5000}, size_t{1} << 20})
+    for (const bool write : {false, true})
+      for (const size_t pieces : {size_t{1}, size_t{7}})
+        if (pieces <= bytes) transfer(from, to, stream.link(), write, bytes, pieces);
+  ASSERT_TRUE(stream.pass(200));
+}
+
+// What was concealed cannot be accessed any more, nor what was never exposed.
+TEST_F(VerbsTransportTest, RemoteMemoryEndsWithItsOperation) {
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  connect(from, to, stream);
+  std::vector<std::byte> exposed(8192);
+  std::vector<std::byte> own(8192);
+  const Piece part{exposed.data(), 4096};
+  RemoteMemory told{};
+  const Exposure exposure = from.transport->expose(stream.link(), &part, 1, true, 5, &told);
+  ASSERT_EQ(exposure.count, 1u);
+  from.transport->conceal(stream.link(), exposure.number);
+  ASSERT_TRUE(stream.pass(100));
+  const Piece local{own.data(), 4096};
+  ASSERT_EQ(to.transport->remote_write(*to.last_link, &local, 1, &told, 1, 1).status,
+            RemoteStatus::started);
+  ASSERT_TRUE(run_until({&from, &to}, [&] { return !to.ended.empty(); }));
+  EXPECT_NE(to.ended[0].result.status, RemoteStatus::done);
+  // The queue pairs were lost by that; nothing else was.
+  ASSERT_TRUE(stream.pass(300));
+}
+
+TEST_F(VerbsTransportTest, ADeviceWithoutWindows) {
+  start({.windows = false});
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  connect(from, to, stream);
+  for (const bool write : {false, true}) transfer(from, to, stream.link(), write, 100'000, 3);
+  ASSERT_TRUE(stream.pass(100));
+}
+
+TEST_F(VerbsTransportTest, ADeviceThatHasLittleOfEverything) {
+  start({.mtu = IBV_MTU_1024,
+         .max_message_bytes = 10'000,
+         .max_qp_wr = 256,
+         .max_srq_wr = 32,
+         .max_sge = 2,
+         .max_inline_bytes = 0,
+         .max_reads = 1});
+  VerbsProcess from, to;
+  ASSERT_EQ(from.status, VerbsStatus::opened) << from.reason;
+  Stream stream(from, to);
+  connect(from, to, stream);
+  for (const bool write : {false, true}) transfer(from, to, stream.link(), write, 300'000, 7);
+  ASSERT_TRUE(stream.pass(500));
+}
+
+TEST_F(VerbsTransportTest, WithoutQueuePairs) {
+  VerbsProcess from([](VerbsSettings& settings) { settings.max_rc = 0; });
+  VerbsProcess to;
+  Stream stream(from, to);
+  ASSERT_TRUE(stream.pass(1000));
+  EXPECT_TRUE(fake_verbs::queue_pairs(IBV_QPT_RC).empty());
+}
+
+TEST_F(VerbsTransportTest, MorePeersThanQueuePairs) {
+  const auto one_pair = [](VerbsSettings& settings) { settings.max_rc = 1; };
+  VerbsProcess center(one_pair);
+  std::vector<std::unique_ptr<VerbsProcess>> peers;
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (int i = 0; i < 5; ++i) {
+    peers.push_back(std::make_unique<VerbsProcess>(one_pair));
+    streams.push_back(std::make_unique<Stream>(center, *peers.back()));
+  }
+  for (int round = 0; round < 10; ++round)
+    for (auto& stream : streams) ASSERT_TRUE(stream->pass(60));
+  EXPECT_LE(fake_verbs::queue_pairs(IBV_QPT_RC).size(), 6u);
+}
+
+TEST_F(VerbsTransportTest, InfiniBandPorts) {
+  start({.infiniband = true});
+  VerbsPort port;
+  std::string reason;
+  ASSERT_TRUE(test::verbs_module().examine({}, port, reason)) << reason;
+  EXPECT_EQ(port.name, "fake0:1");
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  connect(from, to, stream);
+}
+
+TEST_F(VerbsTransportTest, TheNodeIdentifierIsThatOfThePort) {
+  start({.devices = 2});
+  VerbsPort port;
+  std::string reason;
+  ASSERT_TRUE(test::verbs_module().examine({}, port, reason)) << reason;
+  EXPECT_EQ(port.nid, test::loopback_nid);
+  VerbsPortWish wish;
+  wish.device = "fake1";
+  ASSERT_TRUE(test::verbs_module().examine(wish, port, reason)) << reason;
+  EXPECT_EQ(port.name, "fake1:1");
+  wish.device = "fake2";
+  EXPECT_FALSE(test::verbs_module().examine(wish, port, reason));
+  EXPECT_NE(reason.find("fake2"), std::string::npos) << reason;
+}
+
+}  // namespace
+}  // namespace lintel
