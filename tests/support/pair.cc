@@ -5,13 +5,18 @@
 #include <optional>
 
 #include "support/ethernet.h"
+#include "support/verbs.h"
 
 namespace lintel::test {
 
 namespace {
 
-constexpr Path all_paths[] = {Path::self,      Path::shm,        Path::shm_copy,       Path::udp,
-                             Path::udp_lossy, Path::dpdk_memif, Path::dpdk_af_packet, Path::dpdk_lossy};
+constexpr Path all_paths[] = {
+    Path::self,      Path::shm,        Path::shm_copy,       Path::udp,
+    Path::udp_lossy, Path::dpdk_memif, Path::dpdk_af_packet, Path::dpdk_lossy,
+    Path::verbs,     Path::verbs_ud};
+
+bool uses_verbs(Path path) { return path == Path::verbs || path == Path::verbs_ud; }
 
 bool is_lossy(Path path) { return path == Path::udp_lossy || path == Path::dpdk_lossy; }
 
@@ -35,14 +40,19 @@ Environment environment_of(Path path) {
     case Path::udp:
       return {{"PTL_TRANSPORT", "udp"}, {"PTL_NETWORK_TIMEOUT_MS", "3000"}};
     case Path::udp_lossy:
-      return {{"PTL_TRANSPORT", "udp"},
-              {"PTL_NETWORK_TIMEOUT_MS", "6000"},
-              {"PTL_FAULTS", losses}};
+      return {{"PTL_TRANSPORT", "udp"}, {"PTL_NETWORK_TIMEOUT_MS", "6000"}, {"PTL_FAULTS", losses}};
     case Path::dpdk_memif:
     case Path::dpdk_af_packet:
       return {{"PTL_NETWORK_TIMEOUT_MS", "6000"}};
     case Path::dpdk_lossy:
       return {{"PTL_NETWORK_TIMEOUT_MS", "6000"}, {"PTL_FAULTS", losses}};
+    case Path::verbs:
+      return verbs_environment();
+    case Path::verbs_ud: {
+      Environment environment = verbs_environment();
+      environment.emplace_back("PTL_VERBS_MAX_RC", "0");
+      return environment;
+    }
   }
   return {};
 }
@@ -53,11 +63,14 @@ std::vector<PairKind> pairs_where(bool (*wanted)(const InterfaceKind&)) {
     std::vector<InterfaceKind> kinds;
     for (const InterfaceKind& kind : all_interface_kinds)
       if (wanted(kind)) kinds.push_back(kind);
-    // The start of DPDK takes most of the time of a test; two kinds that differ in all are enough
-    // where time is short.
-    const bool first_only = is_lossy(path) || (path == Path::dpdk_memif && !long_tests());
+    // The start of DPDK takes most of the time of a test, RDMA devices are emulated: two kinds that
+    // differ in all are enough where time is short.
+    const bool first_only =
+        is_lossy(path) || ((path == Path::dpdk_memif || path == Path::verbs_ud) && !long_tests());
+    const bool first_and_last = path == Path::verbs && !long_tests();
     const bool last_only = path == Path::dpdk_af_packet && !long_tests();
     if (first_only) kinds.resize(std::min<std::size_t>(kinds.size(), 1));
+    if (first_and_last && kinds.size() > 2) kinds.erase(kinds.begin() + 1, kinds.end() - 1);
     if (last_only && kinds.size() > 1) kinds.erase(kinds.begin(), kinds.end() - 1);
     for (const InterfaceKind& kind : kinds) pairs.push_back({path, kind});
   }
@@ -96,7 +109,8 @@ std::vector<PairKind> one_pair_per_path() {
 
 std::string pair_name(const testing::TestParamInfo<PairKind>& info) {
   static constexpr const char* paths[] = {"self",      "shm",        "shm_copy",       "udp",
-                                          "udp_lossy", "dpdk_memif", "dpdk_af_packet", "dpdk_lossy"};
+                                          "udp_lossy", "dpdk_memif", "dpdk_af_packet", "dpdk_lossy",
+                                          "verbs",     "verbs_ud"};
   return paths[static_cast<int>(info.param.path)] + ("_" + info.param.interface.name());
 }
 
@@ -114,6 +128,8 @@ void run_pair(const PairKind& kind, const PairOptions& options,
     if (const std::string why = why_no_ethernet(*ethernet); !why.empty()) GTEST_SKIP() << why;
     prepare_ethernet(*ethernet);
   }
+  if (uses_verbs(kind.path))
+    if (const std::string why = why_no_verbs(); !why.empty()) GTEST_SKIP() << why;
   RunOptions run = options.run;
   for (auto& variable : environment_of(kind.path)) run.environment.push_back(std::move(variable));
   run_ranks(kind.path == Path::self ? 1 : 2, run, [&](Rank& rank) {

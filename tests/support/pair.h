@@ -38,6 +38,8 @@ enum class Path {
   dpdk_memif,      // two processes with an Ethernet of shared memory between them
   dpdk_af_packet,  // two processes in network namespaces with a cable between them
   dpdk_lossy,      // memif, with the losses above
+  verbs,           // two processes with RDMA devices
+  verbs_ud,        // the same by datagrams of the devices only
 };
 
 struct PairKind {

@@ -28,6 +28,8 @@ EMULATED_START_S = 240
 CONSOLE_TAIL_LINES = 15
 # What emulation does slowly and hardware fast: string instructions byte by byte, five levels of page tables.
 EMULATED_CPU = "max,erms=off,fsrm=off,la57=off"
+# By this, the deadlines of tests are longer.
+EMULATED_SLOWDOWN = 6
 # The clock of the emulated processor may be trusted; the kernel would take one that costs a system call.
 BOOT_OPTIONS = "console=ttyS0 quiet loglevel=4 panic=-1 tsc=reliable mitigations=off nokaslr random.trust_cpu=on transparent_hugepage=never"
 
@@ -101,6 +103,8 @@ class _Guest:
         lines = [f"token={self._token.decode()}", f"mtu={self._options.mtu}",
                  f"locked_memory_kib={self._options.locked_memory_kib}", f"directory={shlex.quote(os.getcwd())}",
                  f"shares=({shlex.join(shares)})", f"command=({shlex.join(command)})"]
+        if self._accelerator == "tcg":
+            lines.append(f"export LINTEL_TEST_SLOWDOWN=${{LINTEL_TEST_SLOWDOWN:-{EMULATED_SLOWDOWN}}}")
         lines += [f"export {name}={shlex.quote(value)}" for name, value in self._options.environment.items()]
         return "\n".join(lines) + "\n"
 
