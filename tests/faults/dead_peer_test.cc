@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 constexpr ptl_pt_index_t pt_index = 4;
 
 // A peer that died is to be reported within seconds.
-constexpr Milliseconds soon{8000 * slowdown};
+const Milliseconds soon{8000 * slowdown * machine_slowdown()};
 
 class DeadPeerTest : public testing::TestWithParam<InterfaceKind> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, DeadPeerTest, testing::ValuesIn(all_interface_kinds),

@@ -2,6 +2,7 @@
 // failure.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 
@@ -13,10 +14,16 @@ inline constexpr int slowdown = 5;
 inline constexpr int slowdown = 1;
 #endif
 
+// Machines that are emulated say how much slower than others they are (LINTEL_TEST_SLOWDOWN, 1 to 100).
+inline int machine_slowdown() {
+  const char* factor = std::getenv("LINTEL_TEST_SLOWDOWN");
+  return factor != nullptr ? std::clamp(std::atoi(factor), 1, 100) : 1;
+}
+
 using Milliseconds = std::chrono::milliseconds;
 
 // A whole test, from the start of its ranks to their end.
-inline constexpr Milliseconds test_deadline{20000 * slowdown};
+inline const Milliseconds test_deadline{20000 * slowdown * machine_slowdown()};
 
 // The long form of a test that has one is wanted (LINTEL_TEST_LONG=1).
 inline bool long_tests() {
@@ -26,7 +33,7 @@ inline bool long_tests() {
 
 // One event, counter value, barrier or flag inside a rank. Shorter, so that the rank that waits in
 // vain can say for what.
-inline Milliseconds wait_deadline{12000 * slowdown};  // longer in ranks that may run longer
+inline Milliseconds wait_deadline{12000 * slowdown * machine_slowdown()};  // longer in ranks that may run longer
 
 // How long a stress of several threads goes on at most, if it has done the least that it must: beside
 // other programs a hand-over between threads may take a whole time slice.
