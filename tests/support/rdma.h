@@ -18,7 +18,11 @@ enum class Rdma {
 // Why no RDMA device can be used here; empty if one can.
 [[nodiscard]] std::string why_no_rdma();
 
-// In a rank, before it opens an interface.
+// In a rank, before it opens an interface: if PTL_TRANSPORT says verbs and nothing names a device, ranks take
+// one device after the other.
+void take_rdma_device(int index);
+
+// In a rank, before it opens an interface: RDMA devices are all that it uses.
 void join_rdma(int index, Rdma rdma);
 
 }  // namespace lintel::test
