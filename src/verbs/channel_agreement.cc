@@ -47,6 +47,13 @@ void VerbsTransport::grant_wishes() noexcept {
   for (Place& place : channels_)
     if (place.channel != nullptr && place.channel->number == broken)
       stop_channel(*place.link, "the device says that it is broken");
+  // What had arrived and was not looked at is gone; if that was anything, the ends find out when they
+  // compare what they have.
+  if (completions_lost_.exchange(false, std::memory_order_relaxed)) {
+    no_more_channels_ = true;
+    for (Place& place : channels_)
+      if (place.channel != nullptr) stop_channel(*place.link, "its completion queue is lost");
+  }
   const std::lock_guard guard(links_mutex_);
   for (const auto& [key, link] : links_) {
     bool wishes;
@@ -58,7 +65,7 @@ void VerbsTransport::grant_wishes() noexcept {
       if (wishes) link->wish_after = messages_until_next_wish;
     }
     if (refused) stop_channel(*link, "the device refused a work request");
-    if (!wishes || link->owed != 0) continue;
+    if (!wishes || link->owed != 0 || no_more_channels_) continue;
     if (channel_count_ >= settings_.most_queue_pairs && !give_up_idle_channel()) continue;
     if (channel_count_ < settings_.most_queue_pairs && make_channel(*link) != nullptr)
       owe(*link, VerbsLink::owes_offer);
@@ -181,7 +188,7 @@ void VerbsTransport::handle_offer(VerbsLink& link, const AgreementBody& body) no
     return;
   }
   const bool usable = is_sound_offer(body) && body.eager_bytes >= settings_.eager_bytes &&
-                      settings_.most_queue_pairs != 0 && !(asked && channel->stopping);
+                      settings_.most_queue_pairs != 0 && !no_more_channels_ && !(asked && channel->stopping);
   if (usable && !asked) {
     if (channel_count_ >= settings_.most_queue_pairs) give_up_idle_channel();
     if (channel_count_ < settings_.most_queue_pairs) channel = make_channel(link);

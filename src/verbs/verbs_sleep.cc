@@ -112,6 +112,13 @@ void VerbsTransport::on_async_event(const ibv_async_event& event) noexcept {
       broken_number_.store(event.element.qp->qp_num, std::memory_order_relaxed);
       wishes_.store(true, std::memory_order_release);
       break;
+    case IBV_EVENT_CQ_ERR:
+      if (event.element.cq != completions_) break;
+      [[fallthrough]];
+    case IBV_EVENT_DEVICE_FATAL:
+      completions_lost_.store(true, std::memory_order_relaxed);
+      wishes_.store(true, std::memory_order_release);
+      break;
     default:
       break;
   }

@@ -199,6 +199,7 @@ class VerbsTransport final : public Transport,
   std::unordered_map<uint64_t, std::unique_ptr<VerbsLink>> links_;
   std::atomic<bool> wishes_{false};         // something for grant_wishes()
   std::atomic<uint32_t> broken_number_{0};  // of a queue pair that the device gave up
+  std::atomic<bool> completions_lost_{false};  // nobody learns any more what queue pairs do
 
   // --- the poller's
   MessageSink* sink_ = nullptr;  // while polling
@@ -208,6 +209,7 @@ class VerbsTransport final : public Transport,
   };
   std::vector<Place> channels_;
   uint32_t channel_count_ = 0;
+  bool no_more_channels_ = false;
   uint32_t completions_for_ = 0;  // channels that the completion queue has room for
   std::vector<VerbsLink*> listed_;
   RemoteAccess* ended_accesses_ = nullptr;

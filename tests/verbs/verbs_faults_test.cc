@@ -143,6 +143,62 @@ TEST_F(VerbsFaultsTest, TheQueuePairOfDatagramsIsRepaired) {
   EXPECT_EQ(from.failed + to.failed, 0u);
 }
 
+// What was in it is lost, which nobody can repair: the peer is reported as failed, if anything was.
+// In any case nobody waits for good, and what comes afterwards arrives.
+TEST_F(VerbsFaultsTest, ALostCompletionQueue) {
+  for (const bool busy : {false, true}) {
+    for (const unsigned side : {0u, 1u}) {
+      SCOPED_TRACE(std::string(busy ? "busy" : "idle").append(" ") + std::to_string(side));
+      start();
+      VerbsProcess from, to;
+      Stream stream(from, to);
+      ASSERT_TRUE(stream.pass(300));
+      const std::vector<uint32_t> numbers = fake_verbs::queue_pairs(IBV_QPT_RC);
+      ASSERT_EQ(numbers.size(), 2u);
+      ASSERT_TRUE(run_until({&from}, [&] { return !busy || !stream.send_one(); }));
+      fake_verbs::break_completion_queue(numbers[side]);
+      Link& link = stream.link();
+      uint64_t number = 1u << 20;
+      const auto has_arrived = [&] {
+        for (const VerbsProcess::Arrived& message : to.arrived)
+          if (message.header.hdr_data == number) return true;
+        return false;
+      };
+      ASSERT_TRUE(run_until({&from, &to}, [&] {
+        if (has_arrived()) return true;
+        static_cast<void>(from.send(link, number, {}));
+        return from.failed != 0;
+      }));
+      // Over datagrams, or a new connection.
+      to.arrived.clear();
+      ++number;
+      ASSERT_TRUE(run_until({&from, &to}, [&] {
+        Link* const anew = from.connect(to);
+        if (anew != nullptr) static_cast<void>(from.send(*anew, number, {}));
+        return has_arrived();
+      }));
+    }
+  }
+}
+
+// Nothing works any more: that is found out within the time after which peers count as dead.
+TEST_F(VerbsFaultsTest, ADeviceThatHasFailed) {
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  ASSERT_TRUE(stream.pass(300));
+  fake_verbs::set_port(0, false);
+  fake_verbs::raise_device_event(0, IBV_EVENT_DEVICE_FATAL);
+  Link* const link = &stream.link();
+  ASSERT_TRUE(run_until(
+      {&from},
+      [&] {
+        static_cast<void>(from.send(*link, 1, {}));
+        from.transport->check_peers(from, &link, 1);
+        return from.failed != 0;
+      },
+      test::wait_deadline * 2));
+}
+
 TEST_F(VerbsFaultsTest, LostDatagrams) {
   std::mt19937 dice(7);
   fake_verbs::lose_datagrams([&dice](const fake_verbs::Datagram&) { return dice() % 4 == 0; });
