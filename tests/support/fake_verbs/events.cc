@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 
 #include "support/fake_verbs/objects.h"
 
@@ -57,6 +58,13 @@ void forget_events(Context& context, const void* object) {
   std::erase_if(context.events, [&](const ibv_async_event& event) {
     return events_of(event) != nullptr && event.element.cq == object;
   });
+}
+
+void await_acknowledgements(std::unique_lock<std::mutex>& lock, const unsigned& events,
+                            const char* what) {
+  constexpr std::chrono::seconds patience(20);
+  if (!world().acknowledged.wait_for(lock, patience, [&] { return events == 0; }))
+    violation(std::string(what) + " with events that are not acknowledged");
 }
 
 void break_queue(CompletionQueue& queue) {
@@ -188,7 +196,7 @@ int ibv_resize_cq(ibv_cq* base, int entries) {
 
 int ibv_destroy_cq(ibv_cq* base) {
   World& all = world();
-  const std::lock_guard guard(all.lock);
+  std::unique_lock guard(all.lock);
   auto* const queue = static_cast<CompletionQueue*>(base);
   if (queue->users != 0) {
     violation("ibv_destroy_cq with queue pairs in use");
@@ -199,8 +207,7 @@ int ibv_destroy_cq(ibv_cq* base) {
     std::erase(channel->events, queue);
     --channel->refcnt;
   }
-  // A device would wait for that for good.
-  if (queue->events != 0) violation("ibv_destroy_cq with events that were not acknowledged");
+  await_acknowledgements(guard, queue->events, "ibv_destroy_cq");
   auto* const context = static_cast<Context*>(queue->context);
   forget_events(*context, queue);
   --context->users;
@@ -229,6 +236,7 @@ void ibv_ack_cq_events(ibv_cq* queue, unsigned count) {
   World& all = world();
   const std::lock_guard guard(all.lock);
   static_cast<CompletionQueue*>(queue)->events -= count;
+  all.acknowledged.notify_all();
 }
 
 int ibv_get_async_event(ibv_context* base, ibv_async_event* event) {
@@ -249,6 +257,7 @@ void ibv_ack_async_event(ibv_async_event* event) {
   World& all = world();
   const std::lock_guard guard(all.lock);
   if (unsigned* const unacknowledged = events_of(*event)) --*unacknowledged;
+  all.acknowledged.notify_all();
 }
 
 }  // extern "C"

@@ -1,6 +1,7 @@
 // What the objects of verbs are inside the stand-in. Everything is protected by the one lock.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -118,6 +119,7 @@ struct RequestFault {
 
 struct World {
   std::mutex lock;
+  std::condition_variable acknowledged;
   Settings settings;
   std::vector<std::unique_ptr<Device>> devices;
   std::vector<std::unique_ptr<Device>> former_devices;  // of worlds before reset()
@@ -149,6 +151,8 @@ void violation(std::string text);
 // events.cc: lock held
 void raise(Context& context, const ibv_async_event& event);
 void forget_events(Context& context, const void* object);  // which goes
+// As devices do, whose object goes only when all its events have been acknowledged; but not for good.
+void await_acknowledgements(std::unique_lock<std::mutex>& lock, const unsigned& events, const char* what);
 void raise_everywhere(Device& device, ibv_event_type type);
 void complete(CompletionQueue& queue, const Completion& completion);
 void break_queue(CompletionQueue& queue);

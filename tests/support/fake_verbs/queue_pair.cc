@@ -237,12 +237,12 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
 
 int ibv_destroy_qp(ibv_qp* base) {
   World& all = world();
-  const std::lock_guard guard(all.lock);
+  std::unique_lock guard(all.lock);
   if (const int error = call_fault("ibv_destroy_qp"); error != 0) return error;
   auto* const pair = static_cast<QueuePair*>(base);
-  remove_completions(pair->qp_num);
-  if (pair->events != 0) violation("ibv_destroy_qp with events that were not acknowledged");
   forget_events(*static_cast<Context*>(pair->context), pair);
+  await_acknowledgements(guard, pair->events, "ibv_destroy_qp");
+  remove_completions(pair->qp_num);
   all.queue_pairs.erase(pair->qp_num);
   --static_cast<Domain*>(pair->pd)->users;
   --static_cast<CompletionQueue*>(pair->send_cq)->users;
