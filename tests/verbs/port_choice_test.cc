@@ -88,6 +88,12 @@ TEST(GidChoiceTest, EmptyRowsAreNoGids) {
   EXPECT_FALSE(choose_gid(port, 1, 0, row, reason));
 }
 
+TEST(GidChoiceTest, RowsThatAddressHandlesCannotNameAreLeftOut) {
+  PortDescription port = roce_port("mlx5_0", 1, "192.168.77.1");
+  port.gids[3].index = 256;
+  EXPECT_EQ(chosen_gid(port), 1u);
+}
+
 TEST(GidChoiceTest, InfinibandTakesTheFirst) {
   PortDescription port = infiniband_port("mlx5_0", 1, 0);
   port.gids.push_back({1, GidType::infiniband, gid_of("fe80::3"), 0});
