@@ -10,6 +10,8 @@ namespace lintel {
 
 namespace {
 
+constexpr uint32_t largest_gid_index = 255;  // address handles have one byte for it
+
 bool is_empty(const ibv_gid& gid) noexcept {
   static constexpr ibv_gid nothing{};
   return std::memcmp(&gid, &nothing, sizeof gid) == 0;
@@ -21,7 +23,7 @@ bool is_link_local(const ibv_gid& gid) noexcept {
 
 // The larger the better; 0: not usable.
 unsigned preference(const PortDescription& port, const PortGid& row, uint32_t nid) noexcept {
-  if (is_empty(row.gid)) return 0;
+  if (is_empty(row.gid) || row.index > largest_gid_index) return 0;
   if (!port.is_ethernet) return 1;
   const uint32_t ipv4 = ipv4_of(row.gid);
   unsigned value = row.type == GidType::roce_v2 ? 16 : 1;

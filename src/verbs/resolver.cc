@@ -78,6 +78,7 @@ Resolver::Status Resolver::claim(ProcessId id, std::string& reason) {
       return Status::claimed;
   }
   const int error = errno;
+  close_descriptors();
   reason = "TCP port ";
   reason.append(std::to_string(udp_port_of(id.pid))).append(" of ").append(nid_text(id.nid));
   reason.append(", by which others find this process: ").append(strerror(error));

@@ -29,7 +29,7 @@ struct VerbsHost {
 
 // Which port is wanted, and how its packets are to be marked.
 struct VerbsPortWish {
-  std::string device;            // "name" or "name:port"; empty: any
+  std::string device{};          // "name" or "name:port"; empty: any
   uint32_t nid = 0;              // preferred: the port that has this IPv4 address; 0: none
   int gid_index = -1;            // negative: chosen by type
   uint16_t pkey = 0xffff;        // partition, its value

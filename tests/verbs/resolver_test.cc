@@ -1,0 +1,278 @@
+// Finding where a process is, over the loopback: those who are there, those who are not yet, not any more,
+// or who talk nonsense.
+#include "verbs/resolver.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include "udp/udp_address.h"
+#include "util/clock.h"
+#include "loopback_test_support.h"
+
+namespace lintel {
+namespace {
+
+using test::wait_until;
+
+constexpr uint64_t timeout_ns = 20'000'000'000;
+
+// Addresses are the bytes of the queue pair number.
+class Side final : public Resolver::Client {
+ public:
+  ~Side() {
+    resolver.stop();
+    close(events_);
+  }
+
+  void open(uint32_t nid = test::loopback_nid, uint64_t patience_ns = timeout_ns) {
+    test::with_free_pid([&](uint32_t pid) { return claim({nid, pid}) != Resolver::Status::pid_in_use; });
+    start(patience_ns);
+  }
+  Resolver::Status claim(ProcessId wanted) {
+    id = wanted;
+    return resolver.claim(wanted, reason);
+  }
+  void start(uint64_t patience_ns = timeout_ns) {
+    UdDestination own;
+    own.gid.raw[15] = 1;
+    own.is_roce = true;
+    own.queue_pair = id.pid;
+    own.q_key = 1;
+    own.mtu = 4096;
+    ASSERT_TRUE(resolver.start(own, *this, patience_ns, reason)) << reason;
+  }
+  // Asks until there is an answer.
+  ResolveStatus ask(ProcessId peer) {
+    ResolveStatus status = ResolveStatus::pending;
+    reason.clear();
+    EXPECT_TRUE(wait_until([&] {
+      status = resolver.resolve(peer, route, &reason);
+      return status != ResolveStatus::pending;
+    }));
+    return status;
+  }
+  uint32_t found() const {
+    uint32_t queue_pair = 0;
+    std::memcpy(&queue_pair, route.address.bytes.data(), sizeof queue_pair);
+    return queue_pair;
+  }
+
+  bool make_route(const UdDestination& destination, Route& to, std::string& why) override {
+    if (!can_make_routes) {
+      why = "no address handle";
+      return false;
+    }
+    std::memcpy(to.address.bytes.data(), &destination.queue_pair, sizeof destination.queue_pair);
+    to.mtu = destination.mtu;
+    return true;
+  }
+  void work() noexcept override { worked.fetch_add(1); }
+  int event_descriptor() const noexcept override { return events_; }
+  void handle_events() noexcept override {
+    uint64_t count = 0;
+    if (read(events_, &count, sizeof count) == sizeof count) handled.fetch_add(count);
+  }
+  void raise_event() {
+    const uint64_t one = 1;
+    EXPECT_EQ(write(events_, &one, sizeof one), ssize_t{sizeof one});
+  }
+
+  ProcessId id{};
+  Route route;
+  std::string reason;
+  std::atomic<bool> can_make_routes{true};
+  std::atomic<unsigned> worked{0};
+  std::atomic<uint64_t> handled{0};
+
+ private:
+  int events_ = eventfd(0, EFD_NONBLOCK);
+
+ public:
+  Resolver resolver;
+};
+
+// Somebody who listens at a port of this library and says what he likes.
+class Impostor {
+ public:
+  explicit Impostor(std::vector<std::byte> answer) : answer_(std::move(answer)) {
+    test::with_free_pid([&](uint32_t pid) {
+      listener_ = socket(AF_INET, SOCK_STREAM, 0);
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_addr.s_addr = htonl(test::loopback_nid);
+      address.sin_port = htons(udp_port_of(pid));
+      id = {test::loopback_nid, pid};
+      if (bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+          listen(listener_, 4) == 0)
+        return true;
+      close(listener_);
+      return false;
+    });
+    thread_ = std::thread([this] {
+      for (;;) {
+        const int asker = accept(listener_, nullptr, nullptr);
+        if (asker < 0) return;
+        EXPECT_EQ(send(asker, answer_.data(), answer_.size(), MSG_NOSIGNAL),
+                  static_cast<ssize_t>(answer_.size()));
+        close(asker);
+      }
+    });
+  }
+  ~Impostor() {
+    shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    close(listener_);
+  }
+  Impostor(const Impostor&) = delete;
+  Impostor& operator=(const Impostor&) = delete;
+
+  ProcessId id{};
+
+ private:
+  std::vector<std::byte> answer_;
+  int listener_ = -1;
+  std::thread thread_;
+};
+
+TEST(ResolverTest, ProcessesFindEachOther) {
+  Side first, second;
+  first.open();
+  second.open();
+  EXPECT_EQ(first.resolver.resolve(second.id, first.route, nullptr), ResolveStatus::pending);
+  ASSERT_EQ(first.ask(second.id), ResolveStatus::resolved) << first.reason;
+  EXPECT_EQ(first.found(), second.id.pid);
+  EXPECT_EQ(first.route.mtu, 4096u);
+  ASSERT_EQ(second.ask(first.id), ResolveStatus::resolved) << second.reason;
+  EXPECT_EQ(second.found(), first.id.pid);
+}
+
+TEST(ResolverTest, ManyAreAskedAtOnce) {
+  constexpr unsigned count = 100;  // more than are asked at a time
+  Side asker;
+  asker.open();
+  std::vector<std::unique_ptr<Side>> others;
+  for (unsigned i = 0; i < count; ++i) {
+    others.push_back(std::make_unique<Side>());
+    others.back()->open();
+  }
+  for (const auto& other : others)
+    EXPECT_EQ(asker.resolver.resolve(other->id, asker.route, nullptr), ResolveStatus::pending);
+  for (const auto& other : others) {
+    ASSERT_EQ(asker.ask(other->id), ResolveStatus::resolved) << asker.reason;
+    EXPECT_EQ(asker.found(), other->id.pid);
+  }
+}
+
+TEST(ResolverTest, APidBelongsToOne) {
+  Side first, second;
+  first.open();
+  EXPECT_EQ(second.claim(first.id), Resolver::Status::pid_in_use);
+  first.resolver.stop();
+}
+
+TEST(ResolverTest, AnotherProcessWithThePidIsFoundInPlaceOfTheFormer) {
+  Side asker;
+  asker.open();
+  auto former = std::make_unique<Side>();
+  former->open();
+  const ProcessId id = former->id;
+  ASSERT_EQ(asker.ask(id), ResolveStatus::resolved);
+  former.reset();
+  Side successor;
+  ASSERT_EQ(successor.claim(id), Resolver::Status::claimed) << successor.reason;
+  successor.start();
+  EXPECT_EQ(asker.ask(id), ResolveStatus::resolved) << asker.reason;
+}
+
+TEST(ResolverTest, NobodyThereIsReportedAndAskedAgainLater) {
+  Side asker, other;
+  asker.open();
+  test::with_free_pid([&](uint32_t pid) {
+    return other.claim({test::loopback_nid, pid}) == Resolver::Status::claimed;
+  });
+  const ProcessId gone = other.id;
+  Side late;
+  {
+    // Its port is closed with it.
+    Side brief;
+    test::with_free_pid([&](uint32_t pid) {
+      return brief.claim({test::loopback_nid, pid}) == Resolver::Status::claimed;
+    });
+    late.id = brief.id;
+  }
+  EXPECT_EQ(asker.ask(late.id), ResolveStatus::unreachable);
+  EXPECT_NE(asker.reason.find("nobody listens there"), std::string::npos) << asker.reason;
+  EXPECT_NE(asker.reason.find("127.0.0.1"), std::string::npos) << asker.reason;
+  ASSERT_EQ(late.claim(late.id), Resolver::Status::claimed) << late.reason;
+  late.start();
+  EXPECT_EQ(asker.ask(late.id), ResolveStatus::resolved) << asker.reason;
+  // One who has taken the port and is not ready yet lets askers wait.
+  EXPECT_EQ(asker.resolver.resolve(gone, asker.route, nullptr), ResolveStatus::pending);
+  other.start();
+  EXPECT_EQ(asker.ask(gone), ResolveStatus::resolved) << asker.reason;
+}
+
+TEST(ResolverTest, ANodeThatDoesNotAnswerIsGivenUp) {
+  Side asker, mute;
+  asker.open(test::loopback_nid, 50'000'000);
+  test::with_free_pid([&](uint32_t pid) {
+    return mute.claim({test::loopback_nid, pid}) == Resolver::Status::claimed;
+  });
+  EXPECT_EQ(asker.ask(mute.id), ResolveStatus::unreachable);
+  EXPECT_NE(asker.reason.find("does not answer"), std::string::npos) << asker.reason;
+}
+
+TEST(ResolverTest, NonsenseIsNotBelieved) {
+  Side asker;
+  asker.open();
+  const Impostor talkative(test::numbered_bytes(1, 64));
+  EXPECT_EQ(asker.ask(talkative.id), ResolveStatus::unreachable);
+  EXPECT_NE(asker.reason.find("not a process of this library"), std::string::npos) << asker.reason;
+  const Impostor terse(test::numbered_bytes(2, 63));
+  EXPECT_EQ(asker.ask(terse.id), ResolveStatus::unreachable);
+}
+
+TEST(ResolverTest, AddressesOfNobodyAreNotAsked) {
+  Side asker;
+  asker.open();
+  for (const ProcessId nobody : {ProcessId{0, 1}, ProcessId{0xe0000001, 1}, ProcessId{0xffffffff, 1},
+                                 ProcessId{test::loopback_nid, 0xffff}}) {
+    EXPECT_EQ(asker.resolver.resolve(nobody, asker.route, &asker.reason), ResolveStatus::unreachable);
+    EXPECT_FALSE(asker.reason.empty());
+  }
+}
+
+TEST(ResolverTest, AnAddressThatIsNotOfThisNodeCannotBeTaken) {
+  Side side;
+  EXPECT_EQ(side.claim({0xc0000201, 20000}), Resolver::Status::failed);  // 192.0.2.1, for documentation
+  EXPECT_NE(side.reason.find("PTL_NID"), std::string::npos) << side.reason;
+}
+
+TEST(ResolverTest, WhatTheDeviceRefusesIsTold) {
+  Side first, second;
+  first.open();
+  second.open();
+  first.can_make_routes = false;
+  EXPECT_EQ(first.ask(second.id), ResolveStatus::unreachable);
+  EXPECT_EQ(first.reason, "no address handle");
+}
+
+TEST(ResolverTest, TheThreadDoesTheWorkOfItsClient) {
+  Side side;
+  side.open();
+  side.resolver.wake();
+  EXPECT_TRUE(wait_until([&] { return side.worked.load() > 0; }));
+  side.raise_event();
+  EXPECT_TRUE(wait_until([&] { return side.handled.load() == 1; }));
+}
+
+}  // namespace
+}  // namespace lintel
