@@ -15,7 +15,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/verbs.h"
+#include "support/rdma.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>
@@ -67,7 +67,7 @@ bool leaks_memory() {
   area.pids[index].store(getpid());
   wait_deadline = std::max(wait_deadline, options.deadline * 3 / 5);
   for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);
-  take_verbs_device(index);
+  take_rdma_device(index);
 
   Rank rank(area, index, count);
   testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
