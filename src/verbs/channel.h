@@ -27,7 +27,7 @@ enum class RequestKind : uint8_t {
   message,
   remote_access,
   bind,     // of a memory window
-  conceal,  // a memory window is invalidated
+  conceal,  // a memory window is invalidated by its owner
 };
 
 struct PostedRequest {
@@ -68,10 +68,25 @@ struct ExposedMemory {
   State state = State::ended;
   uint32_t channel_number = 0;  // of the queue pair
   unsigned count = 0;
-  unsigned outstanding = 0;  // invalidations
+  unsigned outstanding = 0;  // invalidations by this end
+  uint32_t invalid = 0;      // bit i: window i has been invalidated by the other end
   uint32_t windows[most_pieces];
   const RegisteredRegion* regions[most_pieces];
 };
+
+// Keys as peers are told of them: that of the window, which exposure it is part of, and through which queue
+// pair it can be used.
+inline constexpr unsigned exposure_index_bits = 20;
+[[nodiscard]] inline uint64_t exposure_key(uint32_t index, uint32_t channel_number,
+                                           uint32_t window_key) noexcept {
+  return (uint64_t{channel_number} << exposure_index_bits | index) << 32 | window_key;
+}
+[[nodiscard]] inline uint32_t exposure_of_key(uint64_t key) noexcept {
+  return static_cast<uint32_t>(key >> 32) & ((1u << exposure_index_bits) - 1);
+}
+[[nodiscard]] inline bool is_key_of_channel(uint64_t key, uint32_t channel_number) noexcept {
+  return key >> (32 + exposure_index_bits) == (channel_number & 0xfff);
+}
 
 struct MemoryWindow {
   std::atomic<uint32_t> next_free{0};
@@ -100,6 +115,7 @@ struct Channel {
   uint64_t messages_received = 0;
   uint64_t peer_received = 0;   // as it said when it resumed
   uint64_t messages_at_last_look = 0;
+  uint32_t retired_at_last_look = 0;
   uint64_t idle_since_ns = 0;
 
   // --- under the lock of the link

@@ -45,14 +45,25 @@ bool VerbsTransport::is_plausible(const MessageHeader& header, uint32_t payload_
          header.link_word == payload_bytes && payload_bytes <= settings_.eager_bytes;
 }
 
+// Whom it is from: the immediate data say it, so that nothing need be searched. What invalidates a window
+// cannot have any, and comes with long transfers only.
+VerbsTransport::Place* VerbsTransport::place_of(const ibv_wc& completion) noexcept {
+  if (completion.status != IBV_WC_SUCCESS) return nullptr;
+  if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) [[likely]] {
+    const uint32_t index = ntohl(completion.imm_data);
+    return index < channels_.size() && channels_[index].channel != nullptr &&
+                   channels_[index].channel->number == completion.qp_num
+               ? &channels_[index]
+               : nullptr;
+  }
+  for (Place& place : channels_)
+    if (place.channel != nullptr && place.channel->number == completion.qp_num) return &place;
+  return nullptr;
+}
+
 void VerbsTransport::take_receive(const ibv_wc& completion) noexcept {
   const auto buffer = static_cast<uint32_t>(completion.wr_id);
-  const uint32_t index = ntohl(completion.imm_data);
-  Place* place = nullptr;
-  if (completion.status == IBV_WC_SUCCESS && (completion.wc_flags & IBV_WC_WITH_IMM) != 0 &&
-      index < channels_.size() && channels_[index].channel != nullptr &&
-      channels_[index].channel->number == completion.qp_num)
-    place = &channels_[index];
+  Place* const place = place_of(completion);
   if (place == nullptr) {
     // An error that concerns the queue pair, or a peer that does not keep to what was agreed.
     receives_.give_back(buffer);
@@ -79,8 +90,12 @@ void VerbsTransport::take_receive(const ibv_wc& completion) noexcept {
   std::memcpy(&header, data, sizeof header);
   const auto payload = static_cast<uint32_t>(completion.byte_len - sizeof header);
   if (!is_plausible(header, payload) || header.kind == MessageKind::connection) {
-    // One of kind connection only makes what went before it end, see all_delivered().
-    if (header.kind != MessageKind::connection) add(counts_.refused);
+    // One of kind connection only makes what went before it end, see all_delivered(), or ends an exposure.
+    if (header.kind != MessageKind::connection) {
+      add(counts_.refused);
+    } else if ((completion.wc_flags & IBV_WC_WITH_INV) != 0) {
+      note_invalidated(*place->link, header.hdr_data, completion.invalidated_rkey);
+    }
     receives_.give_back(buffer);
     return;
   }
@@ -173,6 +188,7 @@ void VerbsTransport::report_ended() noexcept {
     for (unsigned i = 0; i < access->local_count; ++i) registered_->release(access->regions[i]);
     const RemoteResult result{access->outcome,
                               access->outcome == RemoteStatus::done ? access->length : 0};
+    if (result.status == RemoteStatus::done) invalidate_remote(*access);
     VerbsLink& link = *access->link;
     const uint32_t token = access->token;
     accesses_.release(accesses_.index_of(*access));

@@ -50,7 +50,8 @@ uint32_t& VerbsTransport::slot_length(uint32_t number) noexcept {
 }
 
 SendStatus VerbsTransport::send_connected(VerbsLink& link, const MessageHeader& header,
-                                          const Piece* pieces, unsigned count) noexcept {
+                                          const Piece* pieces, unsigned count,
+                                          uint32_t invalidate) noexcept {
   Channel& channel = *link.channel;
   if (channel.room() <= Channel::reserved_requests) return SendStatus::queue_full;
   uint64_t payload = 0;
@@ -78,8 +79,13 @@ SendStatus VerbsTransport::send_connected(VerbsLink& link, const MessageHeader& 
   ibv_send_wr request{};
   request.sg_list = &piece;
   request.num_sge = 1;
-  request.opcode = IBV_WR_SEND_WITH_IMM;
-  request.imm_data = htonl(channel.peer_index);
+  if (invalidate == 0) [[likely]] {
+    request.opcode = IBV_WR_SEND_WITH_IMM;
+    request.imm_data = htonl(channel.peer_index);
+  } else {
+    request.opcode = IBV_WR_SEND_WITH_INV;
+    request.invalidate_rkey = invalidate;
+  }
   if (total <= channel.queue_pair->sizes().inline_bytes) request.send_flags = IBV_SEND_INLINE;
   // Large slots are few: they come back as soon as they can.
   if (!post(link, request, {RequestKind::message, slot}, large)) {

@@ -10,6 +10,14 @@
 
 namespace lintel {
 
+namespace {
+
+bool is_bound(const ExposedMemory& exposed, unsigned i) noexcept {
+  return exposed.regions[i] != nullptr && (exposed.invalid >> i & 1) == 0;
+}
+
+}  // namespace
+
 Exposure VerbsTransport::expose(Link& base, const Piece* pieces, unsigned count, bool write, uint32_t,
                                 RemoteMemory* out) noexcept {
   auto& link = static_cast<VerbsLink&>(base);
@@ -41,7 +49,7 @@ Exposure VerbsTransport::expose(Link& base, const Piece* pieces, unsigned count,
         const uint32_t key =
             window.registration != nullptr ? window.registration->rkey : window.window->rkey;
         out[i] = {reinterpret_cast<uint64_t>(pieces[i].base), pieces[i].length,
-                  uint64_t{channel.number} << 32 | key};
+                  exposure_key(index, channel.number, key)};
       }
       exposed.channel_number = channel.number;
       exposed.state = ExposedMemory::State::exposed;
@@ -62,6 +70,7 @@ bool VerbsTransport::prepare(ExposedMemory& exposed, const Piece* pieces, unsign
                              bool write) noexcept {
   exposed.count = 0;
   exposed.outstanding = 0;
+  exposed.invalid = 0;
   exposed.channel_number = 0;
   exposed.state = ExposedMemory::State::ended;
   for (unsigned i = 0; i < count; ++i) {
@@ -123,7 +132,7 @@ void VerbsTransport::conceal(Link& base, uint32_t number) noexcept {
   bool windows = false;
   {
     const std::lock_guard guard(link.lock);
-    for (unsigned i = 0; i < exposed.count; ++i) windows |= exposed.regions[i] != nullptr;
+    for (unsigned i = 0; i < exposed.count; ++i) windows |= is_bound(exposed, i);
     if (exposed.channel_number != 0 && windows) {
       exposed.state = ExposedMemory::State::to_conceal;
       post_conceal(link, exposed);
@@ -134,7 +143,19 @@ void VerbsTransport::conceal(Link& base, uint32_t number) noexcept {
   end_exposure(exposed);  // its queue pair is gone, or has nothing to do with it
 }
 
-// Windows are withdrawn by the device, in order. The regions, and registrations that go with them, last
+// The peer has read or written what it wanted, and invalidated the window with the same message.
+void VerbsTransport::note_invalidated(VerbsLink& link, uint64_t key, uint32_t window_key) noexcept {
+  const uint32_t index = exposure_of_key(key);
+  if (!exposures_.contains(index)) return;
+  ExposedMemory& exposed = exposures_.at(index);
+  const std::lock_guard guard(link.lock);
+  if (exposed.channel_number != link.channel->number || exposed.state != ExposedMemory::State::exposed) return;
+  for (unsigned i = 0; i < exposed.count; ++i)
+    if (exposed.regions[i] != nullptr && windows_.at(exposed.windows[i]).window->rkey == window_key)
+      exposed.invalid |= uint32_t{1} << i;
+}
+
+// What the peer did not invalidate itself, because it had no use for it. Windows are withdrawn by the device, in order. The regions, and registrations that go with them, last
 // until it has done so.
 void VerbsTransport::post_conceal(VerbsLink& link, ExposedMemory& exposed) noexcept {
   Channel& channel = *link.channel;
@@ -144,7 +165,7 @@ void VerbsTransport::post_conceal(VerbsLink& link, ExposedMemory& exposed) noexc
   }
   exposed.state = ExposedMemory::State::concealing;
   for (unsigned i = 0; i < exposed.count; ++i) {
-    if (exposed.regions[i] == nullptr) continue;
+    if (!is_bound(exposed, i)) continue;
     ibv_send_wr request{};
     request.opcode = IBV_WR_LOCAL_INV;
     request.invalidate_rkey = windows_.at(exposed.windows[i]).window->rkey;

@@ -57,7 +57,7 @@ RemoteResult VerbsTransport::start_access(Link& base, const Piece* local, unsign
     for (unsigned i = 0; i < remote_count && usable; ++i) {
       access.remote[i] = remote[i];
       // Memory is told of for one queue pair, which may be gone.
-      usable = remote[i].key >> 32 == channel->peer.number && remote[i].length != 0;
+      usable = is_key_of_channel(remote[i].key, channel->peer.number) && remote[i].length != 0;
     }
     if (usable) {
       add(counts_.remote_accesses);
@@ -122,6 +122,21 @@ bool VerbsTransport::post_next_part(VerbsLink& link, RemoteAccess& access) noexc
     access.remote_offset = 0;
   }
   return true;
+}
+
+// Tells the peer, whose device invalidates the windows when the messages arrive: without waiting for anything, as
+// an invalidation by its owner would. Those that find no room are invalidated by their owner.
+void VerbsTransport::invalidate_remote(const RemoteAccess& access) noexcept {
+  VerbsLink& link = *access.link;
+  if (!has_windows_) return;
+  for (unsigned i = 0; i < access.remote_count; ++i) {
+    MessageHeader done{};
+    done.kind = MessageKind::connection;
+    done.hdr_data = access.remote[i].key;
+    const std::lock_guard guard(link.lock);
+    if (link.path != Path::queue_pair || !is_key_of_channel(done.hdr_data, link.channel->peer.number)) return;
+    static_cast<void>(send_connected(link, done, nullptr, 0, static_cast<uint32_t>(done.hdr_data)));
+  }
 }
 
 void VerbsTransport::end_access(RemoteAccess& access) noexcept {

@@ -120,7 +120,7 @@ class VerbsTransport final : public Transport,
 
   // --- connected_send.cc
   SendStatus send_connected(VerbsLink& link, const MessageHeader& header, const Piece* pieces,
-                            unsigned count) noexcept;
+                            unsigned count, uint32_t invalidate = 0) noexcept;
   uint32_t acquire_slot(uint64_t bytes) noexcept;
   void release_slot(uint32_t number) noexcept;
   std::byte* slot_data(uint32_t number) const noexcept;
@@ -130,6 +130,8 @@ class VerbsTransport final : public Transport,
   // --- completions.cc; the poller
   unsigned poll_completions(unsigned budget) noexcept;
   void take_receive(const ibv_wc& completion) noexcept;
+  struct Place;
+  Place* place_of(const ibv_wc& completion) noexcept;
   void deliver() noexcept;
   void take_send(const ibv_wc& completion) noexcept;
   void retire(VerbsLink& link, Channel& channel, bool success) noexcept;  // lock of the link held
@@ -154,11 +156,13 @@ class VerbsTransport final : public Transport,
   void post_accesses(VerbsLink& link) noexcept;                       // lock held
   bool post_next_part(VerbsLink& link, RemoteAccess& access) noexcept;  // lock held
   void end_access(RemoteAccess& access) noexcept;                     // the poller
+  void invalidate_remote(const RemoteAccess& access) noexcept;
 
   // --- exposure.cc
   bool prepare(ExposedMemory& exposed, const Piece* pieces, unsigned count, bool write) noexcept;
   bool bind(VerbsLink& link, ExposedMemory& exposed, const Piece* pieces, bool write) noexcept;  // lock held
   uint32_t acquire_window() noexcept;
+  void note_invalidated(VerbsLink& link, uint64_t key, uint32_t window_key) noexcept;  // the poller
   void post_conceal(VerbsLink& link, ExposedMemory& exposed) noexcept;  // lock held
   void post_conceals(VerbsLink& link) noexcept;                         // lock held
   static void unlink(ExposedMemory& exposed) noexcept;                  // lock held

@@ -48,9 +48,10 @@ Environment environment_of(Path path) {
               {"PTL_FAULTS", losses}};
     case Path::dpdk_memif:
     case Path::dpdk_af_packet:
+      return {{"PTL_NETWORK_TIMEOUT_MS", "6000"}};
     case Path::verbs:
     case Path::verbs_ud:
-      return {{"PTL_NETWORK_TIMEOUT_MS", "6000"}};
+      return {{"PTL_NETWORK_TIMEOUT_MS", rdma_timeout_ms()}};
     case Path::dpdk_lossy:
       return {{"PTL_NETWORK_TIMEOUT_MS", "6000"}, {"PTL_FAULTS", losses}};
   }

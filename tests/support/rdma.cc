@@ -40,8 +40,8 @@ std::vector<std::string> rdma_devices() {
 
 std::string why_no_rdma() {
 #ifdef LINTEL_HAS_VERBS
-  if (std::getenv("LINTEL_TEST_NEEDS_VERBS") != nullptr) return "";  // whatever is missing is a failure
-  if (rdma_devices().empty()) return "this machine has no RDMA device with an active port; tests/vm makes one";
+  if (std::getenv("LINTEL_TEST_NEEDS_RDMA") != nullptr) return "";
+  if (rdma_devices().empty()) return "this machine has no RDMA device with an active port; tests/vm/run_on_device brings one";
   if (access("/dev/infiniband", R_OK | X_OK) != 0) return "/dev/infiniband is not accessible";
   return "";
 #else
@@ -49,20 +49,20 @@ std::string why_no_rdma() {
 #endif
 }
 
+std::string rdma_timeout_ms() { return std::to_string(6000 * std::max(machine_slowdown() / 2, 1)); }
+
+void join_rdma(int index, Rdma rdma) {
+  setenv("PTL_TRANSPORT", "verbs", 1);
+  take_rdma_device(index);
+  if (rdma == Rdma::datagrams) setenv("PTL_VERBS_MAX_RC", "0", 1);
+}
+
 void take_rdma_device(int index) {
   const char* transport = std::getenv("PTL_TRANSPORT");
   if (transport == nullptr || std::string_view(transport) != "verbs") return;
   const std::vector<std::string> devices = rdma_devices();
-  constexpr int keep = 0;
   if (!devices.empty())
-    setenv("PTL_VERBS_DEVICE", devices[static_cast<std::size_t>(index) % devices.size()].c_str(), keep);
-}
-
-void join_rdma(int index, Rdma rdma) {
-  setenv("PTL_TRANSPORT", "verbs", 1);
-  setenv("PTL_NETWORK_TIMEOUT_MS", std::to_string(6000 * machine_slowdown()).c_str(), 1);
-  take_rdma_device(index);
-  if (rdma == Rdma::datagrams) setenv("PTL_VERBS_MAX_RC", "0", 1);
+    setenv("PTL_VERBS_DEVICE", devices[static_cast<std::size_t>(index) % devices.size()].c_str(), 1);
 }
 
 }  // namespace lintel::test

@@ -15,14 +15,17 @@ enum class Rdma {
 // The devices with an active port.
 [[nodiscard]] std::vector<std::string> rdma_devices();
 
-// Why no RDMA device can be used here; empty if one can.
+// Why no RDMA device can be used here; empty if one can, or must (LINTEL_TEST_NEEDS_RDMA), so that a test that
+// finds none fails.
 [[nodiscard]] std::string why_no_rdma();
 
-// In a rank, before it opens an interface: if PTL_TRANSPORT says verbs and nothing names a device, ranks take
-// one device after the other.
-void take_rdma_device(int index);
+// PTL_NETWORK_TIMEOUT_MS for tests in which no peer dies: devices may be emulated, and slow.
+[[nodiscard]] std::string rdma_timeout_ms();
 
-// In a rank, before it opens an interface: RDMA devices are all that it uses.
+// In a rank, before it opens an interface: nothing but RDMA devices, of which it takes one.
 void join_rdma(int index, Rdma rdma);
+
+// In a rank, before its body: takes one if PTL_TRANSPORT says that all ranks of the program use nothing else.
+void take_rdma_device(int index);
 
 }  // namespace lintel::test
