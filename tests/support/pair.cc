@@ -112,7 +112,7 @@ std::string pair_name(const testing::TestParamInfo<PairKind>& info) {
   static constexpr const char* paths[] = {"self",      "shm",        "shm_copy",       "udp",
                                           "udp_lossy", "dpdk_memif", "dpdk_af_packet", "dpdk_lossy",
                                           "verbs",     "verbs_ud"};
-  return paths[static_cast<int>(info.param.path)] + ("_" + info.param.interface.name());
+  return std::string(paths[static_cast<int>(info.param.path)]).append("_").append(info.param.interface.name());
 }
 
 Pair::Pair(Rank& rank, const PairKind& kind, const ptl_ni_limits_t* desired)
