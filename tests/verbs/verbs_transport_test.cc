@@ -59,6 +59,9 @@ class VerbsTransportTest : public test::VerbsTest {
     EXPECT_EQ(target.ended[0].result.bytes, bytes);
     EXPECT_EQ(exposed, own);
     EXPECT_EQ(own, test::bytes_of(write ? 2 : 1, bytes));
+    // An operation ends with a message of the target, which comes after that which ends the exposure.
+    int rounds = 0;
+    ASSERT_TRUE(run_until({&initiator, &target}, [&] { return ++rounds > 20; }));
     initiator.transport->conceal(link, exposure.number);
   }
 };
