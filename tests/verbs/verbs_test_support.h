@@ -65,6 +65,7 @@ class VerbsProcess final : public MessageSink {
     if (change) change(settings);
     for (int attempt = 0; attempt < 100; ++attempt) {
       settings.id = {loopback_nid, next_pid()};
+      reason.clear();
       status = verbs_module().open(settings, library_as_host(), transport, reason);
       if (status != VerbsStatus::pid_in_use) break;
     }

@@ -78,9 +78,11 @@ bool bind(QueuePair& pair, const ibv_send_wr& request) {
   return true;
 }
 
-bool invalidate(uint32_t key) {
+bool invalidate(uint32_t key, const QueuePair* target) {
   Window* const window = window_of(key);
-  if (window == nullptr || window->region == nullptr) return false;
+  if (window == nullptr) return false;
+  if (window->region == nullptr) return true;  // it was already: devices do not mind
+  if (target != nullptr && window->queue_pair != target->qp_num) return false;
   --window->region->windows;
   window->region = nullptr;
   return true;

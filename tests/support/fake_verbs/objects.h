@@ -151,8 +151,10 @@ void violation(std::string text);
 // events.cc: lock held
 void raise(Context& context, const ibv_async_event& event);
 void forget_events(Context& context, const void* object);  // which goes
-// As devices do, whose object goes only when all its events have been acknowledged; but not for good.
-void await_acknowledgements(std::unique_lock<std::mutex>& lock, const unsigned& events, const char* what);
+// As devices do, whose object goes only when all its events have been acknowledged; but not for
+// good.
+void await_acknowledgements(std::unique_lock<std::mutex>& lock, const unsigned& events,
+                            const char* what);
 void raise_everywhere(Device& device, ibv_event_type type);
 void complete(CompletionQueue& queue, const Completion& completion);
 void break_queue(CompletionQueue& queue);
@@ -163,7 +165,8 @@ void break_queue(CompletionQueue& queue);
 [[nodiscard]] bool remote_access(const QueuePair& target, uint32_t key, uint64_t address,
                                  uint64_t length, bool write);
 [[nodiscard]] bool bind(QueuePair& pair, const ibv_send_wr& request);
-[[nodiscard]] bool invalidate(uint32_t key);
+// By the owner, or by a peer that sends to `target`, through which the window must be bound.
+[[nodiscard]] bool invalidate(uint32_t key, const QueuePair* target);
 
 // queue_pair.cc, requests.cc: lock held
 void stop(QueuePair& pair, ibv_qp_state state);

@@ -241,9 +241,18 @@ Progress do_message(QueuePair& pair, QueuePair& target) {
     return Progress::waits;
   }
   const Send& send = pair.sends.front();
+  const bool invalidates = send.request.opcode == IBV_WR_SEND_WITH_INV;
+  if (invalidates && !invalidate(send.request.invalidate_rkey, &target)) {
+    refuse(pair, target, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+    return Progress::ended;
+  }
   const Receive receive = queue.front();
   queue.pop_front();
   ibv_wc what{};
+  if (invalidates) {
+    what.wc_flags = IBV_WC_WITH_INV;
+    what.invalidated_rkey = send.request.invalidate_rkey;
+  }
   what.src_qp = pair.qp_num;
   what.byte_len = static_cast<uint32_t>(send.bytes);
   if (send.request.opcode == IBV_WR_SEND_WITH_IMM) {
@@ -309,7 +318,7 @@ Progress do_connected(QueuePair& pair) {
   if (send.request.opcode == IBV_WR_BIND_MW || send.request.opcode == IBV_WR_LOCAL_INV) {
     const bool good = send.request.opcode == IBV_WR_BIND_MW
                           ? bind(pair, send.request)
-                          : invalidate(send.request.invalidate_rkey);
+                          : invalidate(send.request.invalidate_rkey, nullptr);
     if (good) {
       end_send(pair, IBV_WC_SUCCESS);
     } else {
