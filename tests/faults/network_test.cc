@@ -48,6 +48,7 @@ class Network : public testing::TestWithParam<Net> {
     }
     if (over_rdma)
       if (const std::string why = why_no_rdma(); !why.empty()) GTEST_SKIP() << why;
+    if (over_rdma) options.environment.emplace_back("PTL_NETWORK_TIMEOUT_MS", rdma_timeout_ms());
     run_ranks(count, options, [&](Rank& rank) {
       if (ethernet) join_ethernet(rank.index(), *ethernet);
       if (over_rdma)
