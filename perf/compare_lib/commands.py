@@ -8,6 +8,10 @@ import subprocess
 import time
 
 
+# An emulated machine says how much slower than others it is (tests/vm); all deadlines here know.
+SLOWDOWN = int(os.environ.get("LINTEL_TEST_SLOWDOWN", "1"))
+
+
 class CommandError(Exception):
     """A program failed, or took longer than it may."""
 
@@ -61,7 +65,7 @@ def finish(process, timeout_s=60):
     """Standard output of `process` after it has ended well; raises CommandError otherwise."""
     name = shlex.join(process.args)
     try:
-        output, errors = process.communicate(timeout=timeout_s)
+        output, errors = process.communicate(timeout=timeout_s * SLOWDOWN)
     except subprocess.TimeoutExpired:
         stop(process)
         raise CommandError(f"no end within {timeout_s} s: {name}") from None
@@ -89,7 +93,7 @@ def wait_for_listener(port, process, timeout_s=10):
     Asks the kernel's table: a trial connection would be taken for the peer.
     """
     wanted = f":{port:04X}"
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + timeout_s * SLOWDOWN
     while time.monotonic() < deadline:
         if process.poll() is not None:
             finish(process)

@@ -98,14 +98,15 @@ class Lintel:
         self._program = program
         self._cpus = cpus
         self._environment = environment or {}
+        self.seconds = 0.12  # of one run
         self.version = commands.run([program, "--version"]).split()[1]
 
     def with_environment(self, environment):
         return Lintel(self._program, self._cpus, environment)
 
-    def _results(self, test, *options, seconds=0.12):
-        text = commands.run([self._program, test, "--time", seconds, "--json", "-", *options], self._cpus,
-                            self._environment)
+    def _results(self, test, *options, seconds=None):
+        text = commands.run([self._program, test, "--time", seconds or self.seconds, "--json", "-", *options],
+                            self._cpus, self._environment)
         return json.loads(text)["results"]
 
     def _puts(self, metric, sizes, *options):
@@ -137,6 +138,10 @@ class Lintel:
 
     def put_bandwidth(self, size_bytes):
         return self.put_streams([size_bytes])[size_bytes][1]
+
+    def get_bandwidth(self, size_bytes):
+        row, = self._results("get", "--metric", "bandwidth", "--sizes", size_bytes)
+        return row["bandwidth_bytes_per_s"] / 2**30
 
     def depth_latencies_ns(self, depths, shapes="exact"):
         """entries before the match -> half round trip"""

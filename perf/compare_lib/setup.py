@@ -9,7 +9,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Program -> Debian package that brings it.
 PACKAGES = {"ucx_perftest": "ucx-utils", "fi_pingpong": "libfabric-bin", "mpirun": "openmpi-bin",
-            "mpicxx": "libopenmpi-dev", "dpkg-source": "dpkg-dev", "gnuplot": "gnuplot-nox"}
+            "mpicxx": "libopenmpi-dev", "dpkg-source": "dpkg-dev", "ib_send_lat": "perftest",
+            "qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "gnuplot": "gnuplot-nox"}
 
 
 def _with_script_helpers(line, *words, timeout_s):

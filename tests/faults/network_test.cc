@@ -18,6 +18,7 @@
 #include "support/interface.h"
 #include "support/memory.h"
 #include "support/objects.h"
+#include "support/random_stream.h"
 #include "support/ranks.h"
 #include "support/rdma.h"
 #include "support/text.h"
@@ -47,6 +48,7 @@ class Network : public testing::TestWithParam<Net> {
     }
     if (over_rdma)
       if (const std::string why = why_no_rdma(); !why.empty()) GTEST_SKIP() << why;
+    if (over_rdma) options.environment.emplace_back("PTL_NETWORK_TIMEOUT_MS", rdma_timeout_ms());
     run_ranks(count, options, [&](Rank& rank) {
       if (ethernet) join_ethernet(rank.index(), *ethernet);
       if (over_rdma)
@@ -78,56 +80,10 @@ TEST_P(Network, AStreamOfRandomSizesSurvivesTheLossOfATenth) {
       over_udp({{"PTL_FAULTS", "drop=0.1,seed=3"}, {"PTL_UDP_FRAME_BYTES", "1472"}, {"PTL_DPDK_MTU", "1500"}},
                long_tests() ? Milliseconds{900'000} : 4 * test_deadline);
   run(2, options, [&](Rank& rank) {
-    constexpr std::size_t largest = 100'000;
-    constexpr std::size_t places = 16;  // messages under way at once
     const Interface interface(rank, matching_physical);
-    const EventQueue events(interface.handle(), 4096);
-    std::vector<std::byte> memory(largest * places);
-    if (rank.index() == 1) accept_puts(interface, pt_index, memory, events.handle());
-    rank.barrier();
-    std::mt19937 dice(7);
-    const auto length_of = [&] {
-      const uint32_t roll = dice();
-      return roll % 4 == 0 ? dice() % largest : roll % 4 == 1 ? dice() % 10'000 : dice() % 200;
-    };
+    exchange({.messages = count, .pt_index = pt_index}, rank, interface);
     if (rank.index() == 0) {
-      const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_SEND_DISABLE,
-                                  events.handle());
-      uint64_t acknowledged = 0;
-      for (uint64_t i = 0; i < count; ++i) {
-        const std::size_t length = length_of();
-        // The place was free when its message before was checked over there.
-        while (acknowledged + places <= i) {
-          events.expect(PTL_EVENT_ACK);
-          ++acknowledged;
-        }
-        rank.await(1, 0, i < places ? 0 : i - places + 1);
-        const std::size_t place = i % places * largest;
-        fill(std::span(memory).subspan(place, length), static_cast<uint32_t>(i));
-        must(PtlPut(descriptor.handle(), place, length, PTL_ACK_REQ, interface.address(1), pt_index,
-                    i, place, nullptr, length));
-      }
-      for (; acknowledged < count; ++acknowledged) events.expect(PTL_EVENT_ACK);
       EXPECT_GT(interface.status(PTL_SR_LINTEL_RETRANSMISSIONS), 0);
-    } else {
-      // Long ones may be complete after short ones that were sent later.
-      std::vector<std::size_t> lengths;
-      for (uint64_t i = 0; i < count; ++i) lengths.push_back(length_of());
-      std::vector<bool> seen(count);
-      uint64_t checked = 0;
-      for (uint64_t i = 0; i < count; ++i) {
-        const ptl_event_t event = events.expect(PTL_EVENT_PUT);
-        const uint64_t number = event.match_bits;
-        ASSERT_LT(number, count);
-        ASSERT_FALSE(seen[number]) << number << " came twice";
-        seen[number] = true;
-        ASSERT_EQ(event.mlength, lengths[number]);
-        ASSERT_EQ(event.hdr_data, lengths[number]);
-        expect_pattern(std::span(memory).subspan(number % places * largest, lengths[number]),
-                       static_cast<uint32_t>(number));
-        while (checked < count && seen[checked]) ++checked;
-        rank.raise(0, checked);
-      }
     }
     rank.barrier();
   });

@@ -1,0 +1,179 @@
+// RDMA devices: few queue pairs for many peers, networks that stop for a while or for good. Over
+// queue pairs, and by datagrams alone.
+#include "support/rdma.h"
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "support/ethernet.h"
+#include "support/hosts_exchange.h"
+#include "support/interface.h"
+#include "support/memory.h"
+#include "support/objects.h"
+#include "support/random_stream.h"
+#include "support/ranks.h"
+
+namespace lintel::test {
+namespace {
+
+constexpr ptl_pt_index_t pt_index = 4;
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+class RdmaTest : public testing::TestWithParam<Rdma> {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_no_rdma(); !why.empty()) GTEST_SKIP() << why;
+  }
+  static void run(int count, Environment environment, const std::function<void(Rank&)>& body) {
+    run_ranks(count, {.environment = std::move(environment), .deadline = 4 * test_deadline},
+              [&](Rank& rank) {
+                join_rdma(rank.index(), GetParam());
+                body(rank);
+              });
+  }
+};
+
+std::string rdma_name(const testing::TestParamInfo<Rdma>& info) {
+  return info.param == Rdma::connected ? "verbs" : "verbs_ud";
+}
+INSTANTIATE_TEST_SUITE_P(Devices, RdmaTest, testing::Values(Rdma::connected, Rdma::datagrams),
+                         rdma_name);
+
+// spec 3.15.2
+TEST_P(RdmaTest, ALongStreamOfAllSizesArrivesByteForByte) {
+  run(2, {{"PTL_NETWORK_TIMEOUT_MS", rdma_timeout_ms()}}, [](Rank& rank) {
+    const Interface interface(rank, matching_physical);
+    exchange({.messages = long_tests() ? 20'000u : 300u, .largest = 300'000}, rank, interface);
+  });
+}
+
+// One queue pair each, nine processes: the one that is used moves from peer to peer, and what has
+// none goes as datagrams. spec 3.15.2, 2.1
+TEST_P(RdmaTest, OneQueuePairServesEightPeers) {
+  run(9, {{"PTL_NETWORK_TIMEOUT_MS", rdma_timeout_ms()}, {"PTL_VERBS_MAX_RC", "1"}},
+      [](Rank& rank) {
+        constexpr std::size_t block = 10'000;  // more than goes through buffers
+        constexpr uint32_t rounds = 3;
+        const auto ranks = static_cast<std::size_t>(rank.count());
+        const auto self = static_cast<uint32_t>(rank.index());
+        std::vector<std::byte> received(block * ranks);
+        std::vector<std::byte> sent(block * ranks);
+        const Interface interface(rank, matching_physical);
+        const EventQueue arrivals(interface.handle());
+        const EventQueue events(interface.handle());
+        accept_puts(interface, pt_index, received, arrivals.handle());
+        const Descriptor source(interface.handle(), sent, PTL_MD_EVENT_SEND_DISABLE,
+                                events.handle());
+        rank.barrier();
+        for (uint32_t round = 0; round < rounds; ++round) {
+          for (std::size_t to = 0; to < ranks; ++to) {
+            fill(std::span(sent).subspan(block * to, block),
+                 round * 1000 + self * 16 + static_cast<uint32_t>(to));
+            must(PtlPut(source.handle(), block * to, block, PTL_ACK_REQ,
+                        interface.address(static_cast<int>(to)), pt_index, 0, block * self, nullptr,
+                        0));
+          }
+          for (std::size_t i = 0; i < ranks; ++i) {
+            events.expect(PTL_EVENT_ACK);
+            arrivals.expect(PTL_EVENT_PUT);
+          }
+          for (uint32_t from = 0; from < ranks; ++from)
+            expect_pattern(std::span(received).subspan(block * from, block),
+                           round * 1000 + from * 16 + self);
+          rank.barrier();
+        }
+      });
+}
+
+// The network interface of a software device, at one end of a cable; empty: this device has none.
+std::string cable_end_of(const std::string& device) {
+  std::string name;
+  std::getline(std::ifstream("/sys/class/infiniband/" + device + "/parent"), name);
+  return name;
+}
+
+class RdmaLinkTest : public RdmaTest {
+ protected:
+  void SetUp() override {
+    RdmaTest::SetUp();
+    if (IsSkipped()) return;
+    const std::vector<std::string> devices = rdma_devices();
+    if (devices.size() >= 2) cable_end_ = cable_end_of(devices[0]);
+    if (cable_end_.empty())
+      GTEST_SKIP() << "needs two software devices with a cable between them (tests/vm)";
+  }
+  void TearDown() override {
+    if (!cable_end_.empty()) set_link("up");
+  }
+  void set_link(const std::string& state) {
+    const std::string command = "ip link set " + cable_end_ + " " + state;
+    if (!run_command(command)) ADD_FAILURE() << "failed: " << command;
+  }
+
+ private:
+  std::string cable_end_;
+};
+INSTANTIATE_TEST_SUITE_P(Devices, RdmaLinkTest, testing::Values(Rdma::connected, Rdma::datagrams),
+                         rdma_name);
+
+// spec 3.15.2, 3.13.3
+TEST_P(RdmaLinkTest, AStreamSurvivesAnInterruption) {
+  // Long enough for interruption and recovery.
+  run(2, {{"PTL_NETWORK_TIMEOUT_MS", std::to_string(10'000 * machine_slowdown())}},
+      [this](Rank& rank) {
+        const Interface interface(rank, matching_physical);
+        std::thread up_again;
+        RandomStream stream{.messages = 500, .largest = 100'000};
+        stream.before = [&](uint64_t message) {
+          if (message != 200) return;
+          set_link("down");
+          up_again = start_thread([this] {
+            std::this_thread::sleep_for(std::chrono::seconds(1));  // the time that it is down for
+            set_link("up");
+          });
+        };
+        exchange(stream, rank, interface);
+        if (up_again.joinable()) up_again.join();
+      });
+}
+
+// spec 3.13.3
+TEST_P(RdmaLinkTest, OperationsEndWhenItStaysDown) {
+  run(2, {{"PTL_NETWORK_TIMEOUT_MS", "2000"}}, [this](Rank& rank) {
+    std::vector<std::byte> memory(1u << 20u);
+    const Interface interface(rank, matching_physical);
+    const EventQueue events(interface.handle(), 1024);
+    accept_puts(interface, pt_index, memory, PTL_EQ_NONE);
+    rank.barrier();
+    if (rank.index() == 0) {
+      const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
+      const auto put = [&](ptl_size_t length) {
+        must(PtlPut(descriptor.handle(), 0, length, PTL_ACK_REQ, interface.address(1), pt_index, 0,
+                    0, nullptr, 0));
+      };
+      put(8);
+      events.expect_all({PTL_EVENT_SEND, PTL_EVENT_ACK});
+      set_link("down");
+      constexpr int count = 20;
+      for (int i = 0; i < count; ++i) put(i % 2 == 0 ? 8 : memory.size());
+      for (int ended = 0; ended < count; ++ended) {
+        // A send that is over is followed by the acknowledgment that tells of the failure.
+        ptl_event_t event = events.next();
+        while (event.type == PTL_EVENT_SEND && event.ni_fail_type == PTL_NI_OK)
+          event = events.next();
+        EXPECT_EQ(event.ni_fail_type, PTL_NI_UNDELIVERABLE) << "operation " << ended;
+      }
+      set_link("up");
+    }
+    rank.barrier();
+  });
+}
+
+}  // namespace
+}  // namespace lintel::test

@@ -1,0 +1,26 @@
+// A stream of puts of all sizes whose every byte is checked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "support/interface.h"
+#include "support/rank.h"
+
+namespace lintel::test {
+
+struct RandomStream {
+  uint64_t messages = 1000;
+  std::size_t largest =
+      100'000;  // bytes; a quarter of the messages have up to that, half of them less than 200
+  ptl_pt_index_t pt_index = 4;
+  // In rank 0, before a message is sent.
+  std::function<void(uint64_t message)> before = [](uint64_t) {};
+};
+
+// Rank 0 sends to rank 1, with several messages under way at once; other ranks must not call it.
+// Returns when all have been checked and acknowledged.
+void exchange(const RandomStream& stream, Rank& rank, const Interface& interface);
+
+}  // namespace lintel::test
