@@ -130,7 +130,8 @@ TEST_P(RdmaMemoryTest, DiscardedPagesAreTheOnesThatCount) {
 }
 
 // After a fork, writing gives the parent or the child new pages; those of the parent are the ones
-// that count. spec 3.5, 3.10.1
+// that count.
+// spec 3.5, 3.10.1
 TEST_P(RdmaMemoryTest, PagesSharedWithAChildStayThoseOfTheParent) {
   run([](Rank& rank) {
     Exchange exchange(rank);
@@ -176,7 +177,8 @@ constexpr rlim_t lockable_by_library = 8u << 20u;
 constexpr std::size_t more_than_lockable = 9u << 20u;
 
 // Enough for the library's own buffers, not for those of the application: what cannot be registered
-// travels in messages. spec 3.10.1
+// travels in messages.
+// spec 3.10.1
 TEST_P(RdmaMemoryTest, LongMessagesArriveWhereTheirMemoryCannotBeLocked) {
   run([](Rank& rank) {
     may_lock(lockable_by_library);

@@ -54,7 +54,8 @@ TEST_P(RdmaTest, ALongStreamOfAllSizesArrivesByteForByte) {
 }
 
 // One queue pair each, nine processes: the one that is used moves from peer to peer, and what has
-// none goes as datagrams. spec 3.15.2, 2.1
+// none goes as datagrams.
+// spec 3.15.2, 2.1
 TEST_P(RdmaTest, OneQueuePairServesEightPeers) {
   run(9, {{"PTL_NETWORK_TIMEOUT_MS", rdma_timeout_ms()}, {"PTL_VERBS_MAX_RC", "1"}},
       [](Rank& rank) {

@@ -267,15 +267,6 @@ Progress do_message(QueuePair& pair, QueuePair& target) {
     const std::vector<std::byte> bytes = gather(send);
     scatter(receive.pieces, bytes.data(), bytes.size());
   }
-  if (send.request.opcode == IBV_WR_SEND_WITH_INV && what.status == IBV_WC_SUCCESS) {
-    if (!invalidate(send.request.invalidate_rkey)) {
-      queue.push_front(receive);
-      refuse(pair, target, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
-      return Progress::ended;
-    }
-    what.wc_flags = IBV_WC_WITH_INV;
-    what.invalidated_rkey = send.request.invalidate_rkey;
-  }
   end_receive(target, receive, what);
   if (what.status == IBV_WC_SUCCESS) {
     end_send(pair, IBV_WC_SUCCESS);
