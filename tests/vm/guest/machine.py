@@ -203,7 +203,7 @@ class _Guest:
             write(f"run_in_guest: no end within {self._options.time_limit_s:.0f} s, see --time-limit\n".encode())
             return 124
         write(b"run_in_guest: the guest ended before the command did\n")
-        return 125
+        return 126
 
     def _report_kernel_faults(self, write):
         for line in self._console.decode(errors="replace").splitlines():
