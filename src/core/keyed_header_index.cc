@@ -17,7 +17,7 @@ constexpr size_t bucket_bytes = sizeof(void*);
 }  // namespace
 
 KeyedHeaderIndex::~KeyedHeaderIndex() {
-  if (buckets_ != nullptr) keyed_memory.release(buckets_, bucket_capacity_ * bucket_bytes);
+  if (buckets_ != nullptr) keyed_memory.release(buckets_, reserved_bytes_);
 }
 
 bool KeyedHeaderIndex::open(unsigned number, const MatchCriteria& criteria, uint32_t max_headers,
@@ -25,13 +25,15 @@ bool KeyedHeaderIndex::open(unsigned number, const MatchCriteria& criteria, uint
   if (buckets_ == nullptr) {
     // Two buckets for each header, should all their keys differ.
     const uint32_t capacity = std::max(smallest_bucket_count, std::bit_ceil(max_headers) * 2);
-    void* const memory = keyed_memory.acquire(capacity * bucket_bytes);
+    const size_t link_bytes = number == 0 ? 0 : max_headers * sizeof(Links);
+    void* const memory = keyed_memory.acquire(capacity * bucket_bytes + link_bytes);
     if (memory == nullptr) return false;
     buckets_ = static_cast<UnexpectedNode**>(memory);
     bucket_capacity_ = capacity;
+    if (link_bytes != 0) links_ = reinterpret_cast<Links*>(buckets_ + capacity);
+    reserved_bytes_ = capacity * bucket_bytes + link_bytes;
     seed_ = keyed_hash_seed();
   }
-  number_ = static_cast<uint8_t>(number);
   bit_ = static_cast<uint8_t>(1U << number);
   significant_bits_ = ~criteria.ignore_bits;
   source_mask_ = criteria.source_mask;
@@ -63,7 +65,7 @@ UnexpectedNode* KeyedHeaderIndex::first(const MatchCriteria& criteria) const noe
   // Whoever finds the leader claims it: its message and its neighbours are needed next.
   if (leader != nullptr) __builtin_prefetch(&leader->message, 1);
   while (leader != nullptr && !criteria.matches(leader->match_bits, leader->source))
-    leader = leader->links_of(number_).next_in_bucket;
+    leader = links_of(*leader).next_in_bucket;
   if (leader != nullptr) {
     if (leader->next_in_list != nullptr) __builtin_prefetch(leader->next_in_list, 1);
     if (leader->previous_in_list != nullptr) __builtin_prefetch(leader->previous_in_list, 1);
@@ -73,18 +75,18 @@ UnexpectedNode* KeyedHeaderIndex::first(const MatchCriteria& criteria) const noe
 
 void KeyedHeaderIndex::add(UnexpectedNode& node) noexcept {
   UnexpectedNode*& bucket = bucket_of(hash_of(node.match_bits, node.source));
-  UnexpectedNode::Links& links = node.links_of(number_);
+  UnexpectedNode::Links& links = links_of(node);
   node.indexed_by |= bit_;
   for (UnexpectedNode* leader = bucket; leader != nullptr;
-       leader = leader->links_of(number_).next_in_bucket) {
+       leader = links_of(*leader).next_in_bucket) {
     const uint64_t difference = ((leader->match_bits ^ node.match_bits) & significant_bits_) |
                                 ((leader->source ^ node.source) & source_mask_);
     if (difference != 0) continue;
-    UnexpectedNode* const last = leader->links_of(number_).previous_of_key;
+    UnexpectedNode* const last = links_of(*leader).previous_of_key;
     links.previous_of_key = last;
     links.next_of_key = leader;
-    last->links_of(number_).next_of_key = &node;
-    leader->links_of(number_).previous_of_key = &node;
+    links_of(*last).next_of_key = &node;
+    links_of(*leader).previous_of_key = &node;
     node.leads_in &= static_cast<uint8_t>(~bit_);
     return;
   }
@@ -98,22 +100,22 @@ void KeyedHeaderIndex::add(UnexpectedNode& node) noexcept {
 }
 
 void KeyedHeaderIndex::remove(UnexpectedNode& node) noexcept {
-  UnexpectedNode::Links& links = node.links_of(number_);
+  UnexpectedNode::Links& links = links_of(node);
   UnexpectedNode* const following = links.next_of_key;
   if ((node.leads_in & bit_) != 0) {
     UnexpectedNode** link = &bucket_of(hash_of(node.match_bits, node.source));
-    while (*link != &node) link = &(*link)->links_of(number_).next_in_bucket;
+    while (*link != &node) link = &links_of(**link).next_in_bucket;
     if (following == &node) {
       *link = links.next_in_bucket;
       if (--leaders_ == 0) shrink_empty();
     } else {
       *link = following;
-      following->links_of(number_).next_in_bucket = links.next_in_bucket;
+      links_of(*following).next_in_bucket = links.next_in_bucket;
       following->leads_in |= bit_;
     }
   }
-  following->links_of(number_).previous_of_key = links.previous_of_key;
-  links.previous_of_key->links_of(number_).next_of_key = following;
+  links_of(*following).previous_of_key = links.previous_of_key;
+  links_of(*links.previous_of_key).next_of_key = following;
   node.indexed_by &= static_cast<uint8_t>(~bit_);
   node.leads_in &= static_cast<uint8_t>(~bit_);
 }
@@ -126,7 +128,7 @@ void KeyedHeaderIndex::split_bucket() noexcept {
   UnexpectedNode** kept = &buckets_[created & (bucket_mask_ >> 1)];
   UnexpectedNode** moved = &buckets_[created];
   for (UnexpectedNode* leader = *kept; leader != nullptr;) {
-    UnexpectedNode*& next = leader->links_of(number_).next_in_bucket;
+    UnexpectedNode*& next = links_of(*leader).next_in_bucket;
     const bool moves = (hash_of(leader->match_bits, leader->source) & bucket_mask_) == created;
     UnexpectedNode**& end = moves ? moved : kept;
     *end = leader;

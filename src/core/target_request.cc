@@ -340,8 +340,9 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
   if (entry.has(PTL_ME_MANAGE_LOCAL))
     entry.local_offset = next_local_offset(entry, placement.offset + placement.mlength);
   if (keeps_header) {
-    unexpected = record_header(arrival, entry, placement,
-                               interface.unexpected_headers().at(header_index));
+    UnexpectedHeader& record = interface.unexpected_headers().at(header_index);
+    record.message.number = header_index;
+    unexpected = record_header(arrival, entry, placement, record);
     portal.unexpected.add(*unexpected);
   }
 

@@ -20,10 +20,11 @@ namespace lintel {
 
 inline constexpr unsigned unexpected_shapes = 4;
 
+class CountingEvent;
 struct ListEntry;
 
-// What an overflow event tells of a message, beside match bits and source. The list does not look at
-// it.
+// What an overflow event tells of a message, beside match bits and source. Of this the list looks at
+// `number` alone.
 struct UnexpectedMessage {
   ptl_uid_t uid = 0;
   uint16_t pt_index = 0;
@@ -35,6 +36,8 @@ struct UnexpectedMessage {
   // (spec 2.5), so whoever claims the header meanwhile leaves the claim in it.
   bool arriving = false;
   bool claimed = false;
+  // Of the header, below max_headers, and no other's on the same list.
+  uint32_t number = 0;
   ListEntry* entry = nullptr;  // the overflow entry that holds the data
   std::byte* start = nullptr;
   uint64_t mlength = 0;        // bytes
@@ -44,8 +47,8 @@ struct UnexpectedMessage {
 };
 static_assert(sizeof(UnexpectedMessage) == 64);
 
-// Base of what is kept in an UnexpectedList. `match_bits` and `source` are set before add() and
-// constant while the node is on a list; everything else belongs to the list.
+// Base of what is kept in an UnexpectedList. `match_bits`, `source` and `message.number` are set
+// before add() and constant while the node is on a list; everything else belongs to the list.
 struct alignas(64) UnexpectedNode {
   uint64_t match_bits = 0;
   uint64_t source = 0;
@@ -62,20 +65,21 @@ struct alignas(64) UnexpectedNode {
     UnexpectedNode* previous_of_key;
     UnexpectedNode* next_in_bucket;
   };
-  Links first_links;           // of index 0; valid where indexed_by says so
-  UnexpectedMessage message;   // carried along; a claim needs this line and the one before
-  Links further_links[unexpected_shapes - 1];
-
-  [[nodiscard]] Links& links_of(unsigned index) noexcept {
-    return index == 0 ? first_links : further_links[index - 1];
-  }
-  [[nodiscard]] const Links& links_of(unsigned index) const noexcept {
-    return index == 0 ? first_links : further_links[index - 1];
-  }
+  // Of whoever claims the message while its data are arriving. By then the node is off the list.
+  struct Claim {
+    unsigned options;
+    bool from_search;
+    void* user_ptr;
+    CountingEvent* counter;
+  };
+  union {
+    Links links{};  // of index 0; valid where indexed_by says so. Other indexes keep theirs.
+    Claim claim;
+  };
+  UnexpectedMessage message;
 };
-static_assert(offsetof(UnexpectedNode, message) == 64 &&
-                  offsetof(UnexpectedNode, further_links) == 128,
-              "a list with one index works on two cache lines per header");
+// Without gaps: at a larger stride some sets of a cache would hold no headers and the others too many.
+static_assert(sizeof(UnexpectedNode) == 128 && offsetof(UnexpectedNode, message) == 64);
 
 class UnexpectedIndexes;
 

@@ -88,7 +88,10 @@ class UnexpectedListModel : public ::testing::TestWithParam<Mix> {
   void add_random() {
     auto free = std::find_if(pool_.begin(), pool_.end(),
                              [](const auto& header) { return !header->listed; });
-    if (free == pool_.end()) free = pool_.insert(free, std::make_unique<Header>());
+    if (free == pool_.end()) {
+      free = pool_.insert(free, std::make_unique<Header>());
+      (*free)->message.number = static_cast<uint32_t>(pool_.size() - 1);
+    }
     Header& header = **free;
     header.match_bits = pick(mix_.match_bits);
     header.source = pick(mix_.sources);
@@ -202,7 +205,11 @@ class Arrived {
  public:
   explicit Arrived(size_t count, uint32_t max_headers = 1 << 20) : headers(count) {
     EXPECT_TRUE(list.open(max_headers));
+    number(headers);
     for (size_t i = 0; i < count; ++i) add(headers[i], i);
+  }
+  void number(std::vector<Header>& some) {
+    for (Header& header : some) header.message.number = next_number_++;
   }
   void add(Header& header, uint64_t match_bits) {
     header.match_bits = match_bits;
@@ -211,6 +218,9 @@ class Arrived {
   }
   std::vector<Header> headers;
   UnexpectedList list;
+
+ private:
+  uint32_t next_number_ = 0;
 };
 
 TEST(UnexpectedList, RefusesMoreHeadersThanBucketsCanBeCounted) {
@@ -231,6 +241,7 @@ TEST(UnexpectedList, ArrivalsRequestNoMemory) {
     const size_t requests = memory.requests();
     EXPECT_GT(requests, 0u);
     std::vector<Header> more(500000);
+    arrived.number(more);
     for (size_t i = 0; i < more.size(); ++i) arrived.add(more[i], i * 3);
     EXPECT_EQ(arrived.list.find_first(exact(600003)), &more[200001]);
     EXPECT_EQ(arrived.list.find_next(exact(3), arrived.headers[3]), &more[1]);
@@ -288,6 +299,7 @@ TEST(UnexpectedListCost, EqualHeadersSlowDownNoOtherKeyOfTheirBucket) {
   const auto cost_ns = [&](size_t equal) {
     Arrived arrived(0);
     std::vector<Header> headers(equal + keys.size());
+    arrived.number(headers);
     for (size_t i = 0; i < headers.size(); ++i)
       arrived.add(headers[i], i < equal ? keys[0] : keys[i - equal]);
     Header& last = headers.back();

@@ -23,6 +23,7 @@ class Arrived {
     for (uint64_t i = 0; i < count; ++i) {
       nodes_[i].match_bits = i << 16;
       nodes_[i].source = source;
+      nodes_[i].message.number = static_cast<uint32_t>(i);
       list.add(nodes_[i]);
     }
   }
