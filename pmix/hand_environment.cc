@@ -55,6 +55,7 @@ std::optional<uint32_t> read_identifier(const std::string& text) {
 std::string read_hand_environment(HandEnvironment& environment) {
   std::string why = read_one("PTL_MY_RID", environment.rank);
   if (why.empty()) why = read_one("PTL_MY_JID", environment.job);
+  if (why.empty()) why = read_one("PTL_WAIT_S", environment.wait_s);
   if (why.empty()) why = read_list("PTL_NIDMAP", environment.nids);
   if (why.empty()) why = read_list("PTL_PIDMAP", environment.pids);
   if (!why.empty()) return why;

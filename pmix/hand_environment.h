@@ -1,4 +1,4 @@
-// A process group in the environment: PTL_MY_RID, PTL_NIDMAP, PTL_PIDMAP, PTL_MY_JID. Set-up path.
+// A process group in the environment: PTL_MY_RID, PTL_NIDMAP, PTL_PIDMAP, PTL_MY_JID, PTL_WAIT_S. Set-up path.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@ struct HandEnvironment {
   std::optional<uint32_t> job;
   std::vector<uint32_t> nids;  // by rank; empty if not set
   std::vector<uint32_t> pids;
+  std::optional<uint32_t> wait_s;  // for a process that has not started
 };
 
 // An empty text, or what makes no sense: anything but numbers, maps of different lengths, a rank

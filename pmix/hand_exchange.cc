@@ -13,7 +13,6 @@ constexpr ptl_pt_index_t signal_index = 247;  // every interface has entries up 
 constexpr ptl_pt_index_t stored_index = 248;
 constexpr size_t stored_bytes = size_t{64} << 10;
 constexpr size_t counter_bytes = 8;
-constexpr auto start_deadline = std::chrono::seconds(60);  // for a peer that was never seen
 constexpr auto retry_pause = std::chrono::milliseconds(20);
 constexpr ptl_time_t look_after_ms = 1000;  // while waiting for a signal
 
@@ -23,8 +22,9 @@ std::string call_failed(const char* call, int code) {
 
 }  // namespace
 
-HandExchange::HandExchange(uint32_t rank, const std::vector<ptl_process_t>& processes)
-    : rank_(rank), processes_(processes), stored_(stored_bytes), reached_(processes.size()) {}
+HandExchange::HandExchange(uint32_t rank, const std::vector<ptl_process_t>& processes,
+                           std::chrono::seconds wait)
+    : rank_(rank), processes_(processes), wait_(wait), stored_(stored_bytes), reached_(processes.size()) {}
 
 HandExchange::~HandExchange() {
   if (memory_ != PTL_INVALID_HANDLE) PtlMDRelease(memory_);
@@ -105,7 +105,7 @@ HandExchange::Outcome HandExchange::await_end(int code, uintptr_t attempt) {
 // Repeats an operation until the peer has answered; it may not have started yet.
 template <typename Start>
 std::string HandExchange::until_reached(uint32_t peer, Start&& start) {
-  const Clock::time_point deadline = Clock::now() + start_deadline;
+  const Clock::time_point deadline = Clock::now() + wait_;
   for (;;) {
     const uintptr_t attempt = ++attempts_;
     switch (await_end(start(reinterpret_cast<void*>(attempt)), attempt)) {
@@ -122,8 +122,8 @@ std::string HandExchange::until_reached(uint32_t peer, Start&& start) {
     }
     if (Clock::now() > deadline)
       return describe(peer) +
-             " cannot be reached: it was not started within 60 s, with these numbers and with the "
-             "same PTL_JOB_KEY";
+             " cannot be reached: it was not started within " + std::to_string(wait_.count()) +
+             " s (PTL_WAIT_S), with these numbers and with the same PTL_JOB_KEY";
     std::this_thread::sleep_for(retry_pause);
   }
 }
@@ -197,7 +197,7 @@ std::string HandExchange::store(const std::string& key, std::span<const std::byt
 
 std::string HandExchange::fetch(uint32_t rank, const std::string& key,
                                 std::vector<std::byte>& value) {
-  const Clock::time_point deadline = Clock::now() + start_deadline;
+  const Clock::time_point deadline = Clock::now() + wait_;
   for (;;) {
     uint64_t used = 0;
     if (std::string why = read(rank, 0, std::as_writable_bytes(std::span(&used, 1))); !why.empty())
@@ -219,7 +219,8 @@ std::string HandExchange::fetch(uint32_t rank, const std::string& key,
       }
       at = end;
     }
-    if (Clock::now() > deadline) return describe(rank) + " has stored no " + key + " within 60 s";
+    if (Clock::now() > deadline) return describe(rank) + " has stored no " + key + " within " + std::to_string(wait_.count()) +
+             " s (PTL_WAIT_S)";
     std::this_thread::sleep_for(retry_pause);
   }
 }

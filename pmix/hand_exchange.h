@@ -17,7 +17,8 @@ namespace lintel {
 
 class HandExchange {
  public:
-  HandExchange(uint32_t rank, const std::vector<ptl_process_t>& processes);
+  // `wait`: how long for a peer that was never seen.
+  HandExchange(uint32_t rank, const std::vector<ptl_process_t>& processes, std::chrono::seconds wait);
   ~HandExchange();
   HandExchange(const HandExchange&) = delete;
   HandExchange& operator=(const HandExchange&) = delete;
@@ -43,6 +44,7 @@ class HandExchange {
 
   const uint32_t rank_;
   const std::vector<ptl_process_t>& processes_;
+  const std::chrono::seconds wait_;
   ptl_handle_ni_t ni_ = PTL_INVALID_HANDLE;
   ptl_handle_eq_t arrivals_ = PTL_EQ_NONE;
   ptl_handle_eq_t ends_ = PTL_EQ_NONE;

@@ -7,8 +7,17 @@
 
 namespace lintel {
 
+namespace {
+
+constexpr uint32_t default_wait_s = 60;
+
+}  // namespace
+
 HandLauncher::HandLauncher(const HandEnvironment& environment)
-    : rank_(*environment.rank), job_(environment.job), processes_(environment.nids.size()) {
+    : rank_(*environment.rank),
+      job_(environment.job),
+      wait_(environment.wait_s.value_or(default_wait_s)),
+      processes_(environment.nids.size()) {
   for (size_t rank = 0; rank < processes_.size(); ++rank) {
     processes_[rank].phys.nid = environment.nids[rank];
     processes_[rank].phys.pid = environment.pids[rank];
@@ -38,7 +47,7 @@ void HandLauncher::finish() { exchange_.reset(); }
 
 std::string HandLauncher::open_exchange() {
   if (exchange_ != nullptr) return "";
-  auto exchange = std::make_unique<HandExchange>(rank_, processes_);
+  auto exchange = std::make_unique<HandExchange>(rank_, processes_, wait_);
   if (std::string why = exchange->open(interface_); !why.empty()) return why;
   exchange_ = std::move(exchange);
   return "";

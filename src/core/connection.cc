@@ -5,11 +5,14 @@
 #include "core/initiator.h"
 #include "core/network_interface.h"
 #include "core/target.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 namespace lintel {
 
 namespace {
+constexpr uint64_t gone_said_again_ns = 10'000'000'000;
+
 // The poller may see a link before the thread that connected has finished with it.
 void set_context(Link& link, void* context) noexcept {
   std::atomic_ref<void*>(link.context).store(context, std::memory_order_release);
@@ -92,7 +95,11 @@ void PhysicalInterface::fail_peer(Peer& peer) noexcept {
   if (in_order) {
     log_message(LogLevel::debug, "peer nid 0x%08x pid %u has left", peer.id.nid, peer.id.pid);
   } else {
-    log_message(LogLevel::warn,
+    // Whoever waits for a process to start calls it again and again.
+    const uint64_t now = now_ns();
+    const bool said = peer.gone_said_ns != 0 && now - peer.gone_said_ns < gone_said_again_ns;
+    if (!said) peer.gone_said_ns = now;
+    log_message(said ? LogLevel::debug : LogLevel::warn,
                 "peer nid 0x%08x pid %u is gone: operations to it end as PTL_NI_UNDELIVERABLE",
                 peer.id.nid, peer.id.pid);
     peers_failed.increment();

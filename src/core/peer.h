@@ -39,6 +39,7 @@ struct alignas(64) Peer {
   uint32_t transfers = 0;  // long messages under way from or to it, at the target
   uint32_t returned_chain_head = Arena<Operation>::no_index;  // ended operations of this burst
   uint32_t returned_chain_tail = Arena<Operation>::no_index;
+  uint64_t gone_said_ns = 0;  // when the log last told that it is gone
 
   // --- shared
   std::atomic<uint32_t> returned_operations{Arena<Operation>::no_index};

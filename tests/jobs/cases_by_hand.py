@@ -62,10 +62,20 @@ def by_hand_dying_rank(programs):
 
 @case
 def by_hand_keys(programs):
-    """A wrong key: the process is not reached, not even for the barrier, and the message names the key."""
+    """With one key everybody is reached; with another one, or none, nobody is, and the message names the key."""
     nids, pids = numbers(programs, 2)
     processes = launch([programs.probe, "map"], nids, pids, changes=lambda rank: {"PTL_JOB_KEY": "one"})
     check_places("".join(finish(process)[0] for process in processes), 2, "environment")
+    for other in ({"PTL_JOB_KEY": "other"}, {}):
+        nids, pids = numbers(programs, 2)
+        processes = launch([programs.probe, "map"], nids, pids,
+                           changes=lambda rank: {"PTL_WAIT_S": 3, **({"PTL_JOB_KEY": "one"} if rank == 0 else other)})
+        errors = [finish(process, code=None)[1] for process in processes]
+        for error in errors:
+            check("was not started within 3 s (PTL_WAIT_S), with these numbers and with the same PTL_JOB_KEY" in error,
+                  error)
+            check(error.count("is gone") <= 2, error)
+        check(any("its job key (PTL_JOB_KEY) is another one" in error for error in errors), errors)
 
 
 @case

@@ -1,5 +1,6 @@
 """Jobs over several hosts: network namespaces with their own name, address and /dev/shm."""
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -20,6 +21,7 @@ class Hosts:
     """A bridge, and a namespace for each host."""
 
     def __init__(self, directory, count):
+        self.count = count
         self.agent = pathlib.Path(directory) / "agent"
         self.agent.write_text(AGENT)
         self.agent.chmod(0o755)
@@ -31,6 +33,20 @@ class Hosts:
                          f"ip -n h{i} link set eth0 up", f"ip -n h{i} link set lo up"]
         for command in commands:
             subprocess.run(command, shell=True, check=True)
+
+    def ports(self, count):
+        """Gives each host so many interfaces that DPDK may take, on a switch; returns PTL_DPDK_PORTS."""
+        commands = ["ip link add switch type bridge", "ip link set switch mtu 9000 up"]
+        for i in range(self.count):
+            for j in range(count):
+                # The driver makes a number of process and interface index that must be unique on a host.
+                commands += [f"ip -n h{i} link add port{j} mtu 9000 index {16384 * (j + 1)} type veth "
+                             f"peer name s{i}p{j} mtu 9000 netns {os.getpid()}",
+                             f"ip link set s{i}p{j} master switch up", f"ip -n h{i} link set port{j} up"]
+        for command in commands:
+            subprocess.run(command, shell=True, check=True)
+        ring = "qdisc_bypass=1,blocksz=36864,framesz=9216,framecnt=512"
+        return ";".join(f"net_af_packet0,iface=port{j},{ring}" for j in range(count))
 
     def mpirun(self, slots, *command, options=(), code=0, changes=None):
         return run(self.command(slots, *command, options=options), changes, code)
@@ -121,6 +137,20 @@ def hosts_dying_rank(programs):
             if len(survivors) == 3:
                 break
     check(survivors == {"0", "1", "2"}, f"survivors: {survivors}")
+
+
+@case
+def hosts_over_ethernet_ports(programs):
+    """DPDK between hosts, a port for each of their processes; shared memory within them."""
+    if not (programs.directory.parent / "lib" / "libportals-dpdk.so").exists():
+        skip("built without DPDK (libdpdk-dev)")
+    several = connected_hosts(programs, 2)
+    changes = {"PTL_TRANSPORT": "shm,dpdk", "PTL_DPDK_PORTS": several.ports(2), "PTL_STATS": "1"}
+    forward = [word for name in changes for word in ("-x", name)]
+    output, error = several.mpirun((2, 2), programs.probe, "map", options=forward, changes=changes)
+    check_places(output, 4, "pmix", 2)
+    check(len(re.findall(r"^  dpdk: frames sent [1-9]", error, re.MULTILINE)) == 4, error)
+    check_examples(programs, lambda program: several.mpirun((2, 2), program, options=forward, changes=changes)[0])
 
 
 @case
