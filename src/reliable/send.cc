@@ -247,7 +247,8 @@ void ReliableTransport::transmit(Connection& connection, uint64_t now) noexcept 
     for (unsigned i = 0; i < taken; ++i) repeated += frames[i]->transmission != 0;
     connection.send.mark_sent(frames, taken, now);
     if (taken != 0) note_acknowledged(connection);
-    counts_.data_frames_sent.add(taken);
+    connection.data_frames_sent.store(
+        connection.data_frames_sent.load(std::memory_order_relaxed) + taken, std::memory_order_relaxed);
     if (repeated != 0) counts_.retransmissions.add(repeated);
     if (taken < count) {
       connection.retry_ns = now + link_full_retry_ns;

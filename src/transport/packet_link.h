@@ -62,10 +62,15 @@ struct LinkCounters {
   uint64_t frames_malformed = 0;  // arrived, but never handed up: truncated, not of our protocol
 };
 
-// How links count; from any thread.
+// How links count; read by any thread.
 struct AtomicLinkCounters {
   std::atomic<uint64_t> frames_sent{0}, bytes_sent{0}, frames_received{0}, bytes_received{0};
   std::atomic<uint64_t> send_full{0}, send_errors{0}, frames_malformed{0};
+
+  // Where no two threads count at once, as the poller does, or under a lock: without a locked instruction.
+  static void add_alone(std::atomic<uint64_t>& count, uint64_t n) noexcept {
+    count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
 
   [[nodiscard]] LinkCounters now() const noexcept {
     const auto get = [](const std::atomic<uint64_t>& count) {

@@ -81,12 +81,16 @@ inline uint32_t shift(const std::array<Table, 4>& tables, uint32_t check) noexce
 LINTEL_CRC_TARGET inline uint32_t step8(uint32_t check, uint64_t word) noexcept {
   return static_cast<uint32_t>(__builtin_ia32_crc32di(check, word));
 }
+LINTEL_CRC_TARGET inline uint32_t step4(uint32_t check, uint32_t word) noexcept {
+  return __builtin_ia32_crc32si(check, word);
+}
 LINTEL_CRC_TARGET inline uint32_t step1(uint32_t check, unsigned char byte) noexcept {
   return __builtin_ia32_crc32qi(check, byte);
 }
 #else
 #define LINTEL_CRC_TARGET
 inline uint32_t step8(uint32_t check, uint64_t word) noexcept { return __crc32cd(check, word); }
+inline uint32_t step4(uint32_t check, uint32_t word) noexcept { return __crc32cw(check, word); }
 inline uint32_t step1(uint32_t check, unsigned char byte) noexcept {
   return __crc32cb(check, byte);
 }
@@ -118,6 +122,13 @@ LINTEL_CRC_TARGET uint32_t crc32c_by_instruction(uint32_t seed, const void* data
   uint32_t check = three_streams<long_stream>(seed, from, bytes, long_shift);
   check = three_streams<short_stream>(check, from, bytes, short_shift);
   for (; bytes >= 8; bytes -= 8, from += 8) check = step8(check, load(from));
+  if (bytes >= 4) {
+    uint32_t word;
+    std::memcpy(&word, from, sizeof word);
+    check = step4(check, word);
+    bytes -= 4;
+    from += 4;
+  }
   for (; bytes != 0; --bytes, ++from) check = step1(check, *from);
   return check;
 }
