@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "transport/message.h"
@@ -22,7 +23,14 @@ namespace lintel {
 // that addresses are compared as memory. Meaningless outside the link that made it.
 struct LinkAddress {
   alignas(8) std::array<std::byte, 32> bytes{};
-  friend bool operator==(const LinkAddress&, const LinkAddress&) = default;
+  // Once per frame: as words, where the comparison of arrays goes byte by byte.
+  friend bool operator==(const LinkAddress& a, const LinkAddress& b) noexcept {
+    std::array<uint64_t, 4> x;
+    std::array<uint64_t, 4> y;
+    std::memcpy(x.data(), a.bytes.data(), sizeof x);
+    std::memcpy(y.data(), b.bytes.data(), sizeof y);
+    return ((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3])) == 0;
+  }
 };
 static_assert(sizeof(LinkAddress) == 32);
 

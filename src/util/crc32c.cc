@@ -116,11 +116,9 @@ LINTEL_CRC_TARGET inline uint32_t three_streams(uint32_t check, const unsigned c
   return check;
 }
 
-LINTEL_CRC_TARGET uint32_t crc32c_by_instruction(uint32_t seed, const void* data,
-                                                 size_t bytes) noexcept {
-  const auto* from = static_cast<const unsigned char*>(data);
-  uint32_t check = three_streams<long_stream>(seed, from, bytes, long_shift);
-  check = three_streams<short_stream>(check, from, bytes, short_shift);
+// Less than three short streams.
+LINTEL_CRC_TARGET inline uint32_t crc32c_of_few(uint32_t check, const unsigned char* from,
+                                                size_t bytes) noexcept {
   for (; bytes >= 8; bytes -= 8, from += 8) check = step8(check, load(from));
   if (bytes >= 4) {
     uint32_t word;
@@ -131,6 +129,21 @@ LINTEL_CRC_TARGET uint32_t crc32c_by_instruction(uint32_t seed, const void* data
   }
   for (; bytes != 0; --bytes, ++from) check = step1(check, *from);
   return check;
+}
+
+LINTEL_CRC_TARGET uint32_t crc32c_of_words_by_instruction(uint32_t check, uint32_t first,
+                                                          uint64_t second, uint64_t third,
+                                                          uint64_t fourth) noexcept {
+  return step8(step8(step8(step4(check, first), second), third), fourth);
+}
+
+LINTEL_CRC_TARGET uint32_t crc32c_by_instruction(uint32_t seed, const void* data,
+                                                 size_t bytes) noexcept {
+  const auto* from = static_cast<const unsigned char*>(data);
+  if (bytes < 3 * short_stream) return crc32c_of_few(seed, from, bytes);
+  uint32_t check = three_streams<long_stream>(seed, from, bytes, long_shift);
+  check = three_streams<short_stream>(check, from, bytes, short_shift);
+  return crc32c_of_few(check, from, bytes);
 }
 
 #endif
@@ -263,6 +276,16 @@ uint32_t crc32c(uint32_t seed, const void* data, size_t bytes) noexcept {
   }
 #endif
   return crc32c_unfolded(seed, data, bytes);
+}
+
+uint32_t crc32c_of_words(uint32_t seed, uint32_t first, uint64_t second, uint64_t third,
+                         uint64_t fourth) noexcept {
+#if defined(__x86_64__) || defined(__ARM_FEATURE_CRC32)
+  if (has_instruction()) [[likely]]
+    return crc32c_of_words_by_instruction(seed, first, second, third, fourth);
+#endif
+  const uint64_t others[3] = {second, third, fourth};
+  return crc32c_by_table(crc32c_by_table(seed, &first, sizeof first), others, sizeof others);
 }
 
 const char* crc32c_method() noexcept {
