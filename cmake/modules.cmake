@@ -64,7 +64,8 @@ if(LIBIBVERBS_FOUND)
                                        "${PROJECT_SOURCE_DIR}/src/util/asymmetric_fence.cc"
                                        "${PROJECT_SOURCE_DIR}/src/util/crc32c.cc"
                                        "${PROJECT_SOURCE_DIR}/src/util/descriptors_in_children.cc"
-                                       "${PROJECT_SOURCE_DIR}/src/util/log.cc")
+                                       "${PROJECT_SOURCE_DIR}/src/util/log.cc"
+                                       "${PROJECT_SOURCE_DIR}/src/util/quick_clock.cc")
 else()
   message(STATUS "libibverbs (libibverbs-dev) not found: without the module verbs, RDMA devices cannot "
                  "be used")

@@ -122,8 +122,8 @@ unsigned DpdkLink::send_burst(const OutboundFrame* frames, unsigned count) noexc
   }
   const unsigned sent = transmit(buffers, count);
   for (unsigned i = sent; i < count; ++i) bytes -= length_of(frames[i]);
-  counters_.frames_sent.fetch_add(sent, std::memory_order_relaxed);
-  counters_.bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
+  AtomicLinkCounters::add_alone(counters_.frames_sent, sent);
+  AtomicLinkCounters::add_alone(counters_.bytes_sent, bytes);
   return sent;
 }
 

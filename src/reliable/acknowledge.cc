@@ -6,11 +6,6 @@
 
 namespace lintel {
 
-namespace {
-// A sender whose window is full must hear from us in time.
-constexpr uint64_t acks_per_window = 4;
-}  // namespace
-
 void ReliableTransport::touch(Connection& connection) noexcept {
   if (connection.touched) return;
   connection.touched = true;
@@ -18,7 +13,23 @@ void ReliableTransport::touch(Connection& connection) noexcept {
   touched_ = &connection;
 }
 
-// After a burst: most acknowledgements have gone with answers by now.
+void ReliableTransport::acknowledge_soon(Connection& connection) noexcept {
+  connection.ack_now = true;
+  touch(connection);
+}
+
+// Numbered data came: what goes to the peer within a while acknowledges it.
+void ReliableTransport::note_arrival(Connection& connection, uint32_t bytes,
+                                     uint64_t now) noexcept {
+  connection.newest_arrival_ns = now;
+  connection.unacknowledged_bytes += bytes + SendWindow::frame_charge;
+  if (connection.unacknowledged_bytes >= acknowledged_at_once_bytes_) touch(connection);
+  if (connection.ack_deadline_ns != UINT64_MAX) return;
+  connection.ack_deadline_ns = now + settings_.ack_delay_ns;
+  list(connection, connection.ack_deadline_ns);
+}
+
+// After a burst: many acknowledgements have gone with answers by now.
 void ReliableTransport::settle_acknowledgements(uint64_t now) noexcept {
   while (touched_ != nullptr) {
     Connection& connection = *touched_;
@@ -28,14 +39,8 @@ void ReliableTransport::settle_acknowledgements(uint64_t now) noexcept {
     connection.ack_now = false;
     const std::lock_guard guard(connection.lock);
     if (connection.state.load(std::memory_order_relaxed) != ConnectionState::established) continue;
-    if (at_once ||
-        connection.unacknowledged_bytes >= link_->receive_capacity_bytes() / acks_per_window) {
+    if (at_once || connection.unacknowledged_bytes >= acknowledged_at_once_bytes_)
       send_ack(connection, FrameType::ack, now);
-    } else if (connection.unacknowledged_bytes != 0 &&
-               connection.ack_deadline_ns == UINT64_MAX) {
-      connection.ack_deadline_ns = now + settings_.ack_delay_ns;
-      list(connection, connection.ack_deadline_ns);
-    }
   }
 }
 

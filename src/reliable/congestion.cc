@@ -27,6 +27,7 @@ void Congestion::open(uint64_t most_bytes, uint32_t frame_bytes) noexcept {
 
 void Congestion::delivered(uint64_t bytes) noexcept {
   delivered_in_round_ += bytes;
+  if (window_ >= most_) return;
   const auto amount = static_cast<double>(bytes);
   window_ += window_ < threshold_ ? amount : frame_ * amount / window_;
   window_ = std::min(window_, most_);

@@ -45,7 +45,7 @@ struct Connection : Link {
   std::atomic<ConnectionState> state{ConnectionState::idle};
   bool announced = false;     // poller: the sink knows this incarnation
   bool listed = false;        // under the lock: on the list of those with timers, or about to be
-  bool touched = false;       // poller: on the list of this burst
+  bool touched = false;       // poller: on the list of those to acknowledge after this burst
   RefuseCause refused = RefuseCause::none;
   uint8_t unreachable_hints = 0;  // since the peer was last heard
   uint32_t frame_bytes = 0;       // of the largest frame that both sides and the route take
@@ -59,6 +59,7 @@ struct Connection : Link {
 
   SendWindow send;
   ReceiveWindow receive;
+  std::atomic<uint64_t> data_frames_sent{0};  // of all incarnations; written under the lock
   FrameBuffer* assembly = nullptr;  // poller: message of several frames; length: bytes so far
   uint32_t unacknowledged_bytes = 0;  // arrived since the last acknowledgement went out
   bool ack_now = false;  // poller: when this burst is done

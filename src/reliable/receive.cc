@@ -21,7 +21,7 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
     last_frame_ns_ = now;
     for (unsigned i = 0; i < count; ++i) handle_frame(sink, frames[i], now);
     deliver_batch(sink);
-    settle_acknowledgements(now);
+    if (touched_ != nullptr) settle_acknowledgements(now);
   }
   if (now >= earliest_timer_ns_.load(std::memory_order_relaxed)) run_timers(sink, now);
   if (count == 0 && elapsed_ns(last_frame_ns_, now) > settings_.quiet_after_ns) [[unlikely]]
@@ -86,14 +86,19 @@ void ReliableTransport::handle_connection_frame(MessageSink& sink, const Inbound
     counts_.damaged.add();
     return;
   }
+  if (header.type == FrameType::data) {
+    const Handled handled = handle_next(sink, *connection, frame, header, now);
+    if (handled == Handled::yes) [[likely]]
+      return;
+    if (handled == Handled::malformed) counts_.malformed.add();
+    if (handled == Handled::not_yet) handle_data(sink, *connection, frame, header, now);
+    return;
+  }
   if (!handle_acknowledgement(*connection, frame, header, now)) {
     counts_.malformed.add();
     return;
   }
   switch (header.type) {
-    case FrameType::data:
-      handle_data(sink, *connection, frame, header, now);
-      break;
     case FrameType::datagram:
       if (take_message(sink, *connection, frame.data + sizeof header, frame.length - sizeof header,
                        nullptr) != Taken::yes)
@@ -102,8 +107,7 @@ void ReliableTransport::handle_connection_frame(MessageSink& sink, const Inbound
         counts_.datagrams_received.add();
       break;
     case FrameType::probe:
-      connection->ack_now = true;
-      touch(*connection);
+      acknowledge_soon(*connection);
       break;
     case FrameType::goodbye:
       deliver_batch(sink);
@@ -114,7 +118,23 @@ void ReliableTransport::handle_connection_frame(MessageSink& sink, const Inbound
   }
 }
 
-// What the frame says about ours. False: it acknowledges what was never sent.
+// What a frame says about ours. False: it acknowledges what was never sent.
+bool ReliableTransport::acknowledge_sent(Connection& connection, const FrameHeader& header,
+                                         std::span<const uint64_t> selective,
+                                         uint64_t now) noexcept {
+  connection.last_heard_ns = now;
+  connection.waiting_since_ns = 0;
+  connection.unreachable_hints = 0;
+  const SendWindow::Acknowledged result = connection.send.acknowledge(
+      header.acknowledged, selective, uint64_t{header.ack_delay} * 4096, now);
+  send_pool_.release_chain(result.released);
+  if (connection.send.can_send())
+    transmit(connection, now);
+  else if (connection.send.in_flight_bytes() != 0)
+    connection.waiting_since_ns = now;
+  return result.valid;
+}
+
 bool ReliableTransport::handle_acknowledgement(Connection& connection, const InboundFrame& frame,
                                                const FrameHeader& header, uint64_t now) noexcept {
   uint64_t words[1 + most_selective_words];
@@ -128,24 +148,34 @@ bool ReliableTransport::handle_acknowledgement(Connection& connection, const Inb
     count += bytes / sizeof(uint64_t);
   }
   const std::lock_guard guard(connection.lock);
-  connection.last_heard_ns = now;
-  connection.waiting_since_ns = 0;
-  connection.unreachable_hints = 0;
-  const SendWindow::Acknowledged result = connection.send.acknowledge(
-      header.acknowledged, {words, count}, uint64_t{header.ack_delay} * 4096, now);
-  send_pool_.release_chain(result.released);
-  if (connection.send.can_send())
-    transmit(connection, now);
-  else if (connection.send.in_flight_bytes() != 0)
-    connection.waiting_since_ns = now;
-  return result.valid;
+  return acknowledge_sent(connection, header, {words, count}, now);
+}
+
+// Data and the acknowledgement that rides on it, all with the lock taken once, as long as it is what
+// comes nearly always: a whole message, the next one. Everything else about the data is left to handle_data().
+ReliableTransport::Handled ReliableTransport::handle_next(MessageSink& sink, Connection& connection,
+                                                          const InboundFrame& frame,
+                                                          const FrameHeader& header,
+                                                          uint64_t now) noexcept {
+  constexpr uint8_t whole = frame_first | frame_last;
+  // Nothing may be handed up while the lock is held.
+  if (batch_.connection != &connection || batch_.count == delivery_burst) deliver_batch(sink);
+  const std::lock_guard guard(connection.lock);
+  if (!acknowledge_sent(connection, header, {&header.selective, 1}, now)) return Handled::malformed;
+  if (header.flags != whole || header.sequence != connection.receive.expected() ||
+      connection.receive.has_early() || connection.assembly != nullptr ||
+      take_message(sink, connection, frame.data + sizeof header, frame.length - sizeof header,
+                   nullptr) != Taken::yes)
+    return Handled::not_yet;
+  connection.receive.advance();
+  note_arrival(connection, frame.length, now);
+  return Handled::yes;
 }
 
 void ReliableTransport::handle_data(MessageSink& sink, Connection& connection,
                                     const InboundFrame& frame, const FrameHeader& header,
                                     uint64_t now) noexcept {
-  touch(connection);
-  if ((header.flags & frame_wants_ack) != 0) connection.ack_now = true;
+  if ((header.flags & frame_wants_ack) != 0) acknowledge_soon(connection);
   switch (connection.receive.place_of(header.sequence)) {
     case ReceiveWindow::Place::next:
       break;
@@ -154,7 +184,7 @@ void ReliableTransport::handle_data(MessageSink& sink, Connection& connection,
       return;
     case ReceiveWindow::Place::duplicate:
       counts_.duplicates.add();
-      connection.ack_now = true;  // the sender does not know that it came
+      acknowledge_soon(connection);  // the sender does not know that it came
       return;
     case ReceiveWindow::Place::beyond:
       counts_.dropped_for_room.add();
@@ -169,9 +199,7 @@ void ReliableTransport::handle_data(MessageSink& sink, Connection& connection,
       connection.receive.advance();
       early = connection.receive.take_expected();
       if (early == nullptr) {
-        connection.newest_arrival_ns = now;
-        connection.unacknowledged_bytes +=
-            static_cast<uint32_t>(frame.length + SendWindow::frame_charge);
+        note_arrival(connection, frame.length, now);
         return;
       }
     }
@@ -194,7 +222,7 @@ void ReliableTransport::handle_data(MessageSink& sink, Connection& connection,
 void ReliableTransport::keep_early(Connection& connection, const InboundFrame& frame,
                                    const FrameHeader& header) noexcept {
   counts_.early.add();
-  connection.ack_now = true;  // tells the sender that something is missing
+  acknowledge_soon(connection);  // tells the sender that something is missing
   // No sender goes beyond the window that it was told.
   const uint64_t most_bytes = link_->receive_capacity_bytes() + link_->mtu();
   FrameBuffer* const copy = connection.receive.early_bytes() + frame.length > most_bytes

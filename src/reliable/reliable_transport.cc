@@ -13,6 +13,8 @@ namespace lintel {
 namespace {
 // Eager messages of several frames under way at once, of all peers.
 constexpr uint64_t most_assemblies = 512;
+// A sender whose window is full must hear from us in time.
+constexpr uint64_t acks_per_window = 4;
 }  // namespace
 
 std::unique_ptr<ReliableTransport> ReliableTransport::open(std::unique_ptr<PacketLink> link,
@@ -37,6 +39,7 @@ ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
                                      const ReliableSettings& settings)
     : link_(std::move(link)),
       sends_from_anywhere_(link_->sends_from_anywhere()),
+      acknowledged_at_once_bytes_(link_->receive_capacity_bytes() / acks_per_window),
       settings_(settings),
       capabilities_{link_->name(), max_eager_bytes, max_eager_bytes, false, false, max_eager_bytes},
       own_id_(link_->id()),
@@ -75,7 +78,11 @@ size_t ReliableTransport::connections() const {
 ReliableCounters ReliableTransport::counters() const noexcept {
   const auto get = [](const Count& count) { return count.value.load(std::memory_order_relaxed); };
   ReliableCounters sum;
-  sum.data_frames_sent = get(counts_.data_frames_sent);
+  {
+    const std::lock_guard guard(mutex_);
+    for (const auto& [key, connection] : table_)
+      sum.data_frames_sent += connection->data_frames_sent.load(std::memory_order_relaxed);
+  }
   sum.retransmissions = get(counts_.retransmissions);
   sum.timeouts = get(counts_.timeouts);
   sum.datagrams_sent = get(counts_.datagrams_sent);

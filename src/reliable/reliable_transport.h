@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -24,7 +25,7 @@
 #include "transport/packet_link.h"
 #include "transport/transport.h"
 #include "util/arena.h"
-#include "util/clock.h"
+#include "util/quick_clock.h"
 
 namespace lintel {
 
@@ -39,7 +40,7 @@ struct ReliableSettings {
   bool polls_always = false;                    // never quiet: there is nothing else to poll
   uint32_t most_connections = 1u << 18;
   uint32_t first_sequence = 1;
-  uint64_t (*clock)() noexcept = now_ns;
+  Clock clock = quick_clock();
 };
 
 // Any thread; exact when nothing is going on.
@@ -114,7 +115,7 @@ class ReliableTransport final : public Transport {
     void add(uint64_t n = 1) noexcept { value.fetch_add(n, std::memory_order_relaxed); }
   };
   struct Counts {
-    Count data_frames_sent, retransmissions, timeouts, datagrams_sent, datagrams_received,
+    Count retransmissions, timeouts, datagrams_sent, datagrams_received,
         acks_sent, duplicates, early, dropped_for_room, damaged, malformed, strangers,
         resets_received, handshakes_refused, connections_opened, connections_failed;
   };
@@ -176,6 +177,11 @@ class ReliableTransport final : public Transport {
                                const FrameHeader& header, uint64_t now) noexcept;
   bool handle_acknowledgement(Connection& connection, const InboundFrame& frame,
                               const FrameHeader& header, uint64_t now) noexcept;
+  bool acknowledge_sent(Connection& connection, const FrameHeader& header,
+                        std::span<const uint64_t> selective, uint64_t now) noexcept;  // lock held
+  enum class Handled : uint8_t { yes, not_yet, malformed };
+  Handled handle_next(MessageSink& sink, Connection& connection, const InboundFrame& frame,
+                      const FrameHeader& header, uint64_t now) noexcept;
   void handle_data(MessageSink& sink, Connection& connection, const InboundFrame& frame,
                    const FrameHeader& header, uint64_t now) noexcept;
   void keep_early(Connection& connection, const InboundFrame& frame,
@@ -199,6 +205,8 @@ class ReliableTransport final : public Transport {
 
   // acknowledge.cc
   void touch(Connection& connection) noexcept;
+  void acknowledge_soon(Connection& connection) noexcept;  // when this burst is done
+  void note_arrival(Connection& connection, uint32_t bytes, uint64_t now) noexcept;  // lock held
   void settle_acknowledgements(uint64_t now) noexcept;
   void send_ack(Connection& connection, FrameType type, uint64_t now) noexcept;  // lock held
 
@@ -218,6 +226,7 @@ class ReliableTransport final : public Transport {
 
   std::unique_ptr<PacketLink> link_;
   bool sends_from_anywhere_;
+  uint64_t acknowledged_at_once_bytes_;
   ReliableSettings settings_;
   Capabilities capabilities_;
   ProcessId own_id_;
@@ -243,7 +252,7 @@ class ReliableTransport final : public Transport {
 
   // The poller's.
   alignas(64) Connection* active_ = nullptr;  // those with timers, through next_listed
-  Connection* touched_ = nullptr;              // frames arrived in this burst, through next_touched
+  Connection* touched_ = nullptr;  // to be acknowledged after this burst, through next_touched
   bool quiet_ = false;
   uint64_t last_frame_ns_ = 0;
   struct Batch {

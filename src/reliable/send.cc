@@ -56,6 +56,17 @@ uint64_t total_length(const Piece* pieces, unsigned count) noexcept {
   return length;
 }
 
+// With the length of the payload as its link word. Written as words, as the check reads it.
+void write_header(std::byte* to, const MessageHeader& header, uint32_t length) noexcept {
+  static_assert(offsetof(MessageHeader, link_word) == 0);
+  uint64_t first;
+  std::memcpy(&first, &header, sizeof first);
+  first = first >> 32 << 32 | length;
+  std::memcpy(to, &first, sizeof first);
+  std::memcpy(to + sizeof first, reinterpret_cast<const std::byte*>(&header) + sizeof first,
+              sizeof header - sizeof first);
+}
+
 }  // namespace
 
 SendStatus ReliableTransport::send(Link& link, const MessageHeader& header, const Piece* pieces,
@@ -102,8 +113,6 @@ SendStatus ReliableTransport::queue_message(Connection& connection, const Messag
        window.queued_bytes() + length > window.window_bytes() + queue_beyond_window_bytes))
     return SendStatus::queue_full;
 
-  MessageHeader numbered = header;
-  numbered.link_word = length;
   const bool in_place = sends_from_anywhere_ && count == 1 && length >= in_place_min_bytes &&
                         payload_stays(header);
   PieceReader payload(pieces, count);
@@ -121,7 +130,7 @@ SendStatus ReliableTransport::queue_message(Connection& connection, const Messag
     }
     if (first == nullptr) {
       frame->flags = frame_first;
-      std::memcpy(frame->data() + sizeof(FrameHeader), &numbered, sizeof numbered);
+      write_header(frame->data() + sizeof(FrameHeader), header, length);
     }
     *last = frame;
     last = &frame->next;
@@ -179,9 +188,7 @@ SendStatus ReliableTransport::send_datagram(Connection& connection, const Messag
                                             uint32_t length) noexcept {
   FrameBuffer* const frame = send_pool_.acquire(message_frame_overhead + length);
   if (frame == nullptr) return SendStatus::sent;  // lost
-  MessageHeader numbered = header;
-  numbered.link_word = length;
-  std::memcpy(frame->data() + sizeof(FrameHeader), &numbered, sizeof numbered);
+  write_header(frame->data() + sizeof(FrameHeader), header, length);
   PieceReader payload(pieces, count);
   if (!payload.read(frame->data() + message_frame_overhead, length)) {
     send_pool_.release(frame);
@@ -247,7 +254,8 @@ void ReliableTransport::transmit(Connection& connection, uint64_t now) noexcept 
     for (unsigned i = 0; i < taken; ++i) repeated += frames[i]->transmission != 0;
     connection.send.mark_sent(frames, taken, now);
     if (taken != 0) note_acknowledged(connection);
-    counts_.data_frames_sent.add(taken);
+    connection.data_frames_sent.store(
+        connection.data_frames_sent.load(std::memory_order_relaxed) + taken, std::memory_order_relaxed);
     if (repeated != 0) counts_.retransmissions.add(repeated);
     if (taken < count) {
       connection.retry_ns = now + link_full_retry_ns;

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "transport/message.h"
@@ -22,7 +23,14 @@ namespace lintel {
 // that addresses are compared as memory. Meaningless outside the link that made it.
 struct LinkAddress {
   alignas(8) std::array<std::byte, 32> bytes{};
-  friend bool operator==(const LinkAddress&, const LinkAddress&) = default;
+  // Once per frame: as words, where the comparison of arrays goes byte by byte.
+  friend bool operator==(const LinkAddress& a, const LinkAddress& b) noexcept {
+    std::array<uint64_t, 4> x;
+    std::array<uint64_t, 4> y;
+    std::memcpy(x.data(), a.bytes.data(), sizeof x);
+    std::memcpy(y.data(), b.bytes.data(), sizeof y);
+    return ((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3])) == 0;
+  }
 };
 static_assert(sizeof(LinkAddress) == 32);
 
@@ -62,10 +70,15 @@ struct LinkCounters {
   uint64_t frames_malformed = 0;  // arrived, but never handed up: truncated, not of our protocol
 };
 
-// How links count; from any thread.
+// How links count; read by any thread.
 struct AtomicLinkCounters {
   std::atomic<uint64_t> frames_sent{0}, bytes_sent{0}, frames_received{0}, bytes_received{0};
   std::atomic<uint64_t> send_full{0}, send_errors{0}, frames_malformed{0};
+
+  // Where no two threads count at once, as the poller does, or under a lock: without a locked instruction.
+  static void add_alone(std::atomic<uint64_t>& count, uint64_t n) noexcept {
+    count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
 
   [[nodiscard]] LinkCounters now() const noexcept {
     const auto get = [](const std::atomic<uint64_t>& count) {

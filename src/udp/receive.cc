@@ -27,8 +27,8 @@ unsigned UdpLink::receive(InboundFrame* frames, unsigned max) noexcept {
     datagram.offset += length;
     if (datagram.offset >= datagram.length) ++next_;
   }
-  counters_.frames_received.fetch_add(count, std::memory_order_relaxed);
-  counters_.bytes_received.fetch_add(bytes, std::memory_order_relaxed);
+  AtomicLinkCounters::add_alone(counters_.frames_received, count);
+  AtomicLinkCounters::add_alone(counters_.bytes_received, bytes);
   return count;
 }
 

@@ -81,12 +81,16 @@ inline uint32_t shift(const std::array<Table, 4>& tables, uint32_t check) noexce
 LINTEL_CRC_TARGET inline uint32_t step8(uint32_t check, uint64_t word) noexcept {
   return static_cast<uint32_t>(__builtin_ia32_crc32di(check, word));
 }
+LINTEL_CRC_TARGET inline uint32_t step4(uint32_t check, uint32_t word) noexcept {
+  return __builtin_ia32_crc32si(check, word);
+}
 LINTEL_CRC_TARGET inline uint32_t step1(uint32_t check, unsigned char byte) noexcept {
   return __builtin_ia32_crc32qi(check, byte);
 }
 #else
 #define LINTEL_CRC_TARGET
 inline uint32_t step8(uint32_t check, uint64_t word) noexcept { return __crc32cd(check, word); }
+inline uint32_t step4(uint32_t check, uint32_t word) noexcept { return __crc32cw(check, word); }
 inline uint32_t step1(uint32_t check, unsigned char byte) noexcept {
   return __crc32cb(check, byte);
 }
@@ -112,14 +116,34 @@ LINTEL_CRC_TARGET inline uint32_t three_streams(uint32_t check, const unsigned c
   return check;
 }
 
+// Less than three short streams.
+LINTEL_CRC_TARGET inline uint32_t crc32c_of_few(uint32_t check, const unsigned char* from,
+                                                size_t bytes) noexcept {
+  for (; bytes >= 8; bytes -= 8, from += 8) check = step8(check, load(from));
+  if (bytes >= 4) {
+    uint32_t word;
+    std::memcpy(&word, from, sizeof word);
+    check = step4(check, word);
+    bytes -= 4;
+    from += 4;
+  }
+  for (; bytes != 0; --bytes, ++from) check = step1(check, *from);
+  return check;
+}
+
+LINTEL_CRC_TARGET uint32_t crc32c_of_words_by_instruction(uint32_t check, uint32_t first,
+                                                          uint64_t second, uint64_t third,
+                                                          uint64_t fourth) noexcept {
+  return step8(step8(step8(step4(check, first), second), third), fourth);
+}
+
 LINTEL_CRC_TARGET uint32_t crc32c_by_instruction(uint32_t seed, const void* data,
                                                  size_t bytes) noexcept {
   const auto* from = static_cast<const unsigned char*>(data);
+  if (bytes < 3 * short_stream) return crc32c_of_few(seed, from, bytes);
   uint32_t check = three_streams<long_stream>(seed, from, bytes, long_shift);
   check = three_streams<short_stream>(check, from, bytes, short_shift);
-  for (; bytes >= 8; bytes -= 8, from += 8) check = step8(check, load(from));
-  for (; bytes != 0; --bytes, ++from) check = step1(check, *from);
-  return check;
+  return crc32c_of_few(check, from, bytes);
 }
 
 #endif
@@ -252,6 +276,16 @@ uint32_t crc32c(uint32_t seed, const void* data, size_t bytes) noexcept {
   }
 #endif
   return crc32c_unfolded(seed, data, bytes);
+}
+
+uint32_t crc32c_of_words(uint32_t seed, uint32_t first, uint64_t second, uint64_t third,
+                         uint64_t fourth) noexcept {
+#if defined(__x86_64__) || defined(__ARM_FEATURE_CRC32)
+  if (has_instruction()) [[likely]]
+    return crc32c_of_words_by_instruction(seed, first, second, third, fourth);
+#endif
+  const uint64_t others[3] = {second, third, fourth};
+  return crc32c_by_table(crc32c_by_table(seed, &first, sizeof first), others, sizeof others);
 }
 
 const char* crc32c_method() noexcept {

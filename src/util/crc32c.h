@@ -12,6 +12,11 @@ namespace lintel {
 // of a followed by b. The usual CRC-32C of a buffer is ~crc32c(~0u, ...); no inversion happens here.
 [[nodiscard]] uint32_t crc32c(uint32_t seed, const void* data, size_t bytes) noexcept;
 
+// The same of 28 bytes that are in registers: those of `first`, then those of the others, each from its
+// lowest byte on.
+[[nodiscard]] uint32_t crc32c_of_words(uint32_t seed, uint32_t first, uint64_t second, uint64_t third,
+                                       uint64_t fourth) noexcept;
+
 // The same by tables alone: the reference that tests compare with.
 [[nodiscard]] uint32_t crc32c_by_table(uint32_t seed, const void* data, size_t bytes) noexcept;
 

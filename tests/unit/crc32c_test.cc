@@ -1,6 +1,7 @@
 // CRC-32C: known values, and the fast way against the table.
 #include "util/crc32c.h"
 
+#include <cstring>
 #include <random>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,19 @@ TEST(Crc32c, EveryLengthAndAlignmentAgreesWithTheTable) {
   for (const size_t length : {3071u, 3072u, 3073u, 6150u, 9990u})
     for (auto* way : {crc32c, crc32c_unfolded})
       EXPECT_EQ(way(7, bytes.data() + 3, length), crc32c_by_table(7, bytes.data() + 3, length));
+}
+
+TEST(Crc32c, WordsInRegistersCountAsTheirBytes) {
+  std::mt19937_64 dice(2);
+  for (int i = 0; i < 100; ++i) {
+    const uint32_t first = static_cast<uint32_t>(dice());
+    const uint64_t others[3] = {dice(), dice(), dice()};
+    unsigned char bytes[28];
+    std::memcpy(bytes, &first, sizeof first);
+    std::memcpy(bytes + sizeof first, others, sizeof others);
+    EXPECT_EQ(crc32c_of_words(11, first, others[0], others[1], others[2]),
+              crc32c_by_table(11, bytes, sizeof bytes));
+  }
 }
 
 TEST(Crc32c, GoesOnWhereItEnded) {

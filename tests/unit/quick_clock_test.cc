@@ -1,0 +1,41 @@
+// The clock that is read once per message.
+#include "util/quick_clock.h"
+
+#include <gtest/gtest.h>
+
+#include "util/clock.h"
+
+namespace lintel {
+namespace {
+
+TEST(QuickClock, IsTheSameEveryTime) { EXPECT_EQ(quick_clock(), quick_clock()); }
+
+TEST(QuickClock, NeverGoesBack) {
+  const Clock clock = quick_clock();
+  uint64_t last = clock();
+  for (int i = 0; i < 1'000'000; ++i) {
+    const uint64_t now = clock();
+    ASSERT_GE(now, last);
+    last = now;
+  }
+}
+
+// Read in between two readings of the other clock, before and after a stretch of time.
+TEST(QuickClock, GoesAsFastAsTheClock) {
+  const Clock clock = quick_clock();
+  constexpr uint64_t stretch_ns = 20'000'000;
+  const uint64_t outer_start = now_ns();
+  const uint64_t start = clock();
+  const uint64_t inner_start = now_ns();
+  while (now_ns() - inner_start < stretch_ns) {
+  }
+  const uint64_t inner_end = now_ns();
+  const uint64_t end = clock();
+  const uint64_t outer_end = now_ns();
+  const double measured = static_cast<double>(end - start);
+  EXPECT_GE(measured, 0.995 * static_cast<double>(inner_end - inner_start));
+  EXPECT_LE(measured, 1.005 * static_cast<double>(outer_end - outer_start));
+}
+
+}  // namespace
+}  // namespace lintel
