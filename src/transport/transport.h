@@ -131,8 +131,9 @@ class Transport {
       out[i] = {reinterpret_cast<uint64_t>(pieces[i].base), pieces[i].length, cookie};
     return {SendStatus::sent, count, Exposure::none};
   }
-  // Message path; any thread. The peer is not to access that memory any more.
-  virtual void conceal(Link&, uint32_t /*exposure*/) noexcept {}
+  // Message path; any thread. The peer is not to access that memory any more. `peer_may_access`: the peer
+  // was told of it and has not answered, so that it may be at it just now; expensive where it would be.
+  virtual void conceal(Link&, uint32_t /*exposure*/, bool /*peer_may_access*/) noexcept {}
 
   // Message path; poll token held. Copies between local pieces and the peer's memory; the totals
   // of both sides agree. Synchronous ones are cut into slices by the core. `token` is for
@@ -144,6 +145,10 @@ class Transport {
                                                   unsigned local_count, const RemoteMemory* remote,
                                                   unsigned remote_count,
                                                   uint32_t token) noexcept = 0;
+
+  // Message path; poll token held. This process does not access that memory of the peer, of which it was
+  // told for one operation, any more; before the answer to that operation is sent.
+  virtual void forgo(Link&, const RemoteMemory* /*remote*/, unsigned /*count*/) noexcept {}
 
   // Message path; poll token held. Hands up at most about `budget` messages; returns their number.
   virtual unsigned poll(MessageSink& sink, unsigned budget) noexcept = 0;

@@ -130,6 +130,7 @@ struct Channel {
   RemoteAccess** waiting_tail = &waiting;
   ExposedMemory* exposures = nullptr;
   uint32_t exposures_to_conceal = 0;
+  uint64_t forgone = 0;  // key of memory of the peer: the next message invalidates the window; 0: none
   PostedRequest requests[send_requests];
 
   [[nodiscard]] uint32_t room() const noexcept { return send_requests - (posted - retired); }
@@ -158,7 +159,7 @@ struct VerbsLink final : Link {
   Path path = Path::datagrams;
   Channel* channel = nullptr;
   bool wishes = false;           // for a queue pair; told to the poller
-  bool refused = false;          // the device took no work request; told to the poller
+  const char* stop_because = nullptr;  // told to the poller
   uint32_t wish_after = 0;       // messages until the next wish
   uint32_t resend_head = UINT32_MAX;  // slots, in order, through resend_next
   uint32_t resend_tail = UINT32_MAX;

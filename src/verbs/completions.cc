@@ -47,10 +47,11 @@ unsigned VerbsTransport::poll_completions(unsigned budget) noexcept {
   return handled;
 }
 
-bool VerbsTransport::is_plausible(const MessageHeader& header, uint32_t payload_bytes) const noexcept {
+bool VerbsTransport::is_plausible(const MessageHeader& header, uint32_t payload_bytes,
+                                  bool invalidates) const noexcept {
   const auto kind = static_cast<unsigned>(header.kind);
   return kind - 1u < message_kinds - 1u && (header.flags & ~flag_known) == 0 &&
-         header.link_word == payload_bytes && payload_bytes <= settings_.eager_bytes;
+         (invalidates || header.link_word == payload_bytes) && payload_bytes <= settings_.eager_bytes;
 }
 
 // Whom it is from: the immediate data say it, so that nothing need be searched. What invalidates a window
@@ -97,13 +98,11 @@ void VerbsTransport::take_receive(const ibv_wc& completion) noexcept {
   }
   std::memcpy(&header, data, sizeof header);
   const auto payload = static_cast<uint32_t>(completion.byte_len - sizeof header);
-  if (!is_plausible(header, payload) || header.kind == MessageKind::connection) {
+  const bool invalidates = (completion.wc_flags & invalidated) != 0;
+  if (invalidates) note_invalidated(*place->link, header.link_word, completion.invalidated_rkey);
+  if (!is_plausible(header, payload, invalidates) || header.kind == MessageKind::connection) {
     // One of kind connection only makes what went before it end, see all_delivered(), or ends an exposure.
-    if (header.kind != MessageKind::connection) {
-      add(counts_.refused);
-    } else if ((completion.wc_flags & invalidated) != 0) {
-      note_invalidated(*place->link, header.hdr_data, completion.invalidated_rkey);
-    }
+    if (header.kind != MessageKind::connection) add(counts_.refused);
     receives_.give_back(buffer);
     return;
   }
@@ -196,7 +195,6 @@ void VerbsTransport::report_ended() noexcept {
     for (unsigned i = 0; i < access->local_count; ++i) registered_->release(access->regions[i]);
     const RemoteResult result{access->outcome,
                               access->outcome == RemoteStatus::done ? access->length : 0};
-    if (result.status == RemoteStatus::done) invalidate_remote(*access);
     VerbsLink& link = *access->link;
     const uint32_t token = access->token;
     accesses_.release(accesses_.index_of(*access));

@@ -50,8 +50,7 @@ uint32_t& VerbsTransport::slot_length(uint32_t number) noexcept {
 }
 
 SendStatus VerbsTransport::send_connected(VerbsLink& link, const MessageHeader& header,
-                                          const Piece* pieces, unsigned count,
-                                          uint32_t invalidate) noexcept {
+                                          const Piece* pieces, unsigned count) noexcept {
   Channel& channel = *link.channel;
   if (channel.room() <= Channel::reserved_requests) return SendStatus::queue_full;
   uint64_t payload = 0;
@@ -61,7 +60,9 @@ SendStatus VerbsTransport::send_connected(VerbsLink& link, const MessageHeader& 
   if (slot == SendSlots::none) return SendStatus::queue_full;
   std::byte* const data = slot_data(slot);
   MessageHeader sent = header;
-  sent.link_word = static_cast<uint32_t>(payload);
+  // What invalidates a window says which exposure that is part of, what does not how long it is.
+  const uint64_t forgone = channel.forgone;
+  sent.link_word = forgone == 0 ? static_cast<uint32_t>(payload) : exposure_of_key(forgone);
   std::memcpy(data, &sent, sizeof sent);
   std::byte* to = data + sizeof sent;
   for (unsigned i = 0; i < count; ++i) {
@@ -79,12 +80,12 @@ SendStatus VerbsTransport::send_connected(VerbsLink& link, const MessageHeader& 
   ibv_send_wr request{};
   request.sg_list = &piece;
   request.num_sge = 1;
-  if (invalidate == 0) [[likely]] {
+  if (forgone == 0) [[likely]] {
     request.opcode = IBV_WR_SEND_WITH_IMM;
     request.imm_data = htonl(channel.peer_index);
   } else {
     request.opcode = IBV_WR_SEND_WITH_INV;
-    request.invalidate_rkey = invalidate;
+    request.invalidate_rkey = static_cast<uint32_t>(forgone);
   }
   if (total <= channel.queue_pair->sizes().inline_bytes) request.send_flags = IBV_SEND_INLINE;
   // Large slots are few: they come back as soon as they can.
@@ -92,6 +93,7 @@ SendStatus VerbsTransport::send_connected(VerbsLink& link, const MessageHeader& 
     release_slot(slot);
     return SendStatus::queue_full;
   }
+  channel.forgone = 0;
   ++channel.messages_posted;
   add(counts_.sent);
   return SendStatus::sent;
@@ -108,8 +110,7 @@ bool VerbsTransport::post(VerbsLink& link, ibv_send_wr& request, PostedRequest r
   }
   ibv_send_wr* refused = nullptr;
   if (ibv_post_send(channel.queue_pair->get(), &request, &refused) != 0) [[unlikely]] {
-    link.refused = true;
-    wishes_.store(true, std::memory_order_release);
+    ask_to_stop(link, "the device refused a work request");
     return false;
   }
   channel.requests[channel.posted++ % Channel::send_requests] = record;

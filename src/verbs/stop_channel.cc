@@ -41,6 +41,14 @@ void VerbsTransport::stop_channel(VerbsLink& link, const char* why) noexcept {
   list(link);
 }
 
+// Whoever finds that the queue pair cannot be used any more; the poller does the rest. Nothing is sent meanwhile.
+void VerbsTransport::ask_to_stop(VerbsLink& link, const char* why) noexcept {
+  if (link.path == Path::queue_pair) link.path = Path::stopping;
+  link.stop_because = why;
+  wishes_.store(true, std::memory_order_release);
+  if (doorbell_ != nullptr) doorbell_->ring_if_sleeping();
+}
+
 // Everything that has come over the queue pair is handed up; nothing that comes later is.
 void VerbsTransport::stop_receiving(Channel& channel) noexcept {
   if (!channel.receives) return;
