@@ -122,6 +122,11 @@ class Transport {
   [[nodiscard]] virtual SendStatus send(Link& link, const MessageHeader& header,
                                         const Piece* pieces, unsigned count) noexcept = 0;
 
+  // Message path; the caller holds the peer's send lock until let_go(). Several messages follow: they
+  // may be handed to the network together, then at the latest.
+  virtual void hold(Link&) noexcept {}
+  virtual void let_go(Link&) noexcept {}
+
   // Message path; the caller holds the peer's send lock. Describes `count` pieces of this process'
   // memory to `out`, for the peer to read from or (`write`) to write to on behalf of the operation
   // that `cookie` names. The descriptions go out with the next message to the peer, or are concealed.

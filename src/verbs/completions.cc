@@ -42,7 +42,6 @@ unsigned VerbsTransport::poll_completions(unsigned budget) noexcept {
     if (count < completion_burst) break;
   }
   if (handled == 0) return 0;
-  receives_.post_returned();
   report_ended();
   return handled;
 }
@@ -115,8 +114,12 @@ void VerbsTransport::take_receive(const ibv_wc& completion) noexcept {
 void VerbsTransport::deliver() noexcept {
   if (batch_.count == 0) return;
   const unsigned count = std::exchange(batch_.count, 0u);
-  add(counts_.received, count);
+  // Nobody else writes it.
+  counts_.received.store(counts_.received.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+  // Answers to several messages are posted together.
+  if (count > 1) hold(*batch_.link);
   sink_->on_messages(*batch_.link, batch_.messages, count);
+  if (count > 1) let_go(*batch_.link);
   for (unsigned i = 0; i < count; ++i) receives_.give_back(batch_.buffers[i]);
 }
 
@@ -132,9 +135,11 @@ void VerbsTransport::take_send(const ibv_wc& completion) noexcept {
   {
     const std::lock_guard guard(link.lock);
     if (position - channel.retired >= channel.posted - channel.retired) return;
+    const uint64_t messages = channel.messages_retired;
     // Those before it have ended well without saying so.
     while (channel.retired != position) retire(link, channel, true);
     retire(link, channel, success);
+    add(counts_.sent, channel.messages_retired - messages);
     if (success && !channel.stopping) {
       if (channel.waiting != nullptr) post_accesses(link);
       if (channel.exposures_to_conceal != 0) post_conceals(link);
@@ -149,7 +154,7 @@ void VerbsTransport::retire(VerbsLink& link, Channel& channel, bool success) noe
     case RequestKind::message: {
       if (success) {
         ++channel.messages_retired;
-        release_slot(record.index);
+        release_slot(channel, record.index);
         break;
       }
       // Perhaps it arrived, perhaps not: the peer will say.

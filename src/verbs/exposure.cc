@@ -120,8 +120,8 @@ bool VerbsTransport::bind(VerbsLink& link, ExposedMemory& exposed, const Piece* 
     request.bind_mw.bind_info.addr = reinterpret_cast<uint64_t>(pieces[i].base);
     request.bind_mw.bind_info.length = pieces[i].length;
     request.bind_mw.bind_info.mw_access_flags = write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
-    // After a refusal the queue pair is given up, and all that was bound with it.
-    if (!post(link, request, {RequestKind::bind, 0}, false)) return false;
+    // With the message that tells of it. After a refusal the queue pair is given up, and all that was bound.
+    if (!post(link, request, {RequestKind::bind, 0}, false, Posting::with_next)) return false;
     window->rkey = key;
   }
   return true;

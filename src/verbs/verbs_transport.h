@@ -52,6 +52,8 @@ class VerbsTransport final : public Transport,
   [[nodiscard]] Link* connect(ProcessId peer, std::string* reason) override;
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
+  void hold(Link& link) noexcept override;
+  void let_go(Link& link) noexcept override;
   [[nodiscard]] Exposure expose(Link& link, const Piece* pieces, unsigned count, bool write,
                                 uint32_t cookie, RemoteMemory* out) noexcept override;
   void conceal(Link& link, uint32_t exposure, bool peer_may_access) noexcept override;
@@ -69,7 +71,10 @@ class VerbsTransport final : public Transport,
     datagrams_->set_doorbell(doorbell);
   }
   [[nodiscard]] bool arm(bool blocked_senders) noexcept override;
-  void disarm() noexcept override { datagrams_->disarm(); }
+  void disarm() noexcept override {
+    looks_in_vain_ = 0;
+    datagrams_->disarm();
+  }
   [[nodiscard]] int64_t sleep_limit_ns() noexcept override;
   [[nodiscard]] bool all_delivered() noexcept override;
   void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept override;
@@ -125,11 +130,15 @@ class VerbsTransport final : public Transport,
   // --- connected_send.cc
   SendStatus send_connected(VerbsLink& link, const MessageHeader& header, const Piece* pieces,
                             unsigned count) noexcept;
-  uint32_t acquire_slot(uint64_t bytes) noexcept;
+  uint32_t acquire_slot(Channel& channel, uint64_t bytes) noexcept;
   void release_slot(uint32_t number) noexcept;
+  void release_slot(Channel& channel, uint32_t number) noexcept;
   std::byte* slot_data(uint32_t number) const noexcept;
   uint32_t& slot_length(uint32_t number) noexcept;
-  bool post(VerbsLink& link, ibv_send_wr& request, PostedRequest record, bool signalled) noexcept;
+  enum class Posting : uint8_t { now, with_next };
+  bool post(VerbsLink& link, ibv_send_wr& request, PostedRequest record, bool signalled,
+            Posting when = Posting::now) noexcept;
+  void post_held(VerbsLink& link) noexcept;
 
   // --- completions.cc; the poller
   unsigned poll_completions(unsigned budget) noexcept;
@@ -234,6 +243,7 @@ class VerbsTransport final : public Transport,
   ibv_wc early_[completion_burst];
   unsigned early_count_ = 0;
   uint64_t next_idle_look_ns_ = 0;
+  uint32_t looks_in_vain_ = 0;  // for datagrams
   uint32_t polls_ = 0;
 };
 

@@ -294,7 +294,7 @@ TEST_F(VerbsFaultsTest, AFailedAccessEnds) {
     std::vector<std::byte> exposed(40 << 20), own(40 << 20);
     const Piece part{exposed.data(), exposed.size()};
     RemoteMemory told{};
-    const Exposure exposure = from.transport->expose(stream.link(), &part, 1, write, 1, &told);
+    const Exposure exposure = test::tell_of(from, to, stream.link(), &part, 1, write, &told);
     ASSERT_EQ(exposure.count, 1u);
     fake_verbs::hold();
     const Piece local{own.data(), own.size()};
@@ -329,7 +329,7 @@ TEST_F(VerbsFaultsTest, AbandonedWhileThePeerInvalidates) {
     std::vector<std::byte> own(exposed.size());
     const Piece part{exposed.data(), exposed.size()};
     RemoteMemory told{};
-    const Exposure exposure = from.transport->expose(stream.link(), &part, 1, false, 1, &told);
+    const Exposure exposure = test::tell_of(from, to, stream.link(), &part, 1, false, &told);
     ASSERT_EQ(exposure.count, 1u);
     const Piece local{own.data(), own.size()};
     const auto read = [&] {

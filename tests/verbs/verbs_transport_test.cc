@@ -39,8 +39,8 @@ class VerbsTransportTest : public test::VerbsTest {
       parts.push_back({exposed.data() + begin, bytes * (i + 1) / pieces - begin});
     }
     RemoteMemory told[16];
-    const Exposure exposure = initiator.transport->expose(
-        link, parts.data(), static_cast<unsigned>(pieces), write, 5, told);
+    const Exposure exposure = test::tell_of(initiator, target, link, parts.data(),
+                                            static_cast<unsigned>(pieces), write, told);
     ASSERT_EQ(exposure.status, SendStatus::sent);
     ASSERT_EQ(exposure.count, pieces);
 
@@ -113,7 +113,7 @@ TEST_F(VerbsTransportTest, RemoteMemoryEndsWithItsOperation) {
   std::vector<std::byte> own(8192);
   const Piece part{exposed.data(), 4096};
   RemoteMemory told{};
-  const Exposure exposure = from.transport->expose(stream.link(), &part, 1, true, 5, &told);
+  const Exposure exposure = test::tell_of(from, to, stream.link(), &part, 1, true, &told);
   ASSERT_EQ(exposure.count, 1u);
   from.transport->conceal(stream.link(), exposure.number, false);
   ASSERT_TRUE(stream.pass(100));
