@@ -67,7 +67,7 @@ void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& h
     interface.messages_refused.increment();
     return;
   }
-  conceal_memory(*operation);
+  conceal_memory(*operation, true);
   const auto fail = static_cast<ptl_ni_fail_t>(header.operation);
   const bool own_memory_failed = (header.modes & answer_source_fault) != 0;
   MemoryDescriptor* put = operation->put.get();
@@ -101,7 +101,7 @@ void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
     Operation* operation = answered_operation(interface, peer, cookie);
     if (operation == nullptr || operation->header.kind == MessageKind::get || operation->streaming)
       continue;
-    conceal_memory(*operation);
+    conceal_memory(*operation, true);
     MemoryDescriptor* put = operation->put.get();
     if (put == nullptr) {
       operation->interface->status.dropped.increment();
@@ -141,7 +141,7 @@ void handle_reply(PhysicalInterface& interface, Peer& peer, const InboundMessage
     interface.messages_refused.increment();
     return;
   }
-  conceal_memory(*operation);
+  conceal_memory(*operation, true);
   auto fail = static_cast<ptl_ni_fail_t>(header.operation);
   if (carries_data && fail == PTL_NI_OK &&
       !get->region.write(operation->get_offset, message.payload, mlength))
@@ -233,7 +233,7 @@ bool send_request_data(PhysicalInterface&, Peer& peer, Operation& operation) noe
 }
 
 void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept {
-  conceal_memory(operation);
+  conceal_memory(operation, false);
   MemoryDescriptor* put = operation.put.get();
   if (operation.send_due) {
     // Told once, unless only acknowledgements are listened to (spec 3.13.3).

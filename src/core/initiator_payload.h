@@ -34,7 +34,7 @@ namespace lintel {
                                       const std::byte* copy = nullptr) noexcept;
 
 // The target is not to access the operation's memory any more: to be called before the application
-// hears that the operation, or its sending, has ended.
-void conceal_memory(Operation& operation) noexcept;
+// hears that the operation, or its sending, has ended. `answered`: the target has said that it is done.
+void conceal_memory(Operation& operation, bool answered) noexcept;
 
 }  // namespace lintel

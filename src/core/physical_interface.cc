@@ -203,7 +203,7 @@ Operation* PhysicalInterface::allocate_operation(Peer& peer) noexcept {
 // Ended operations go back to their peer in one chain per burst, so that neither side pays a locked
 // instruction for each.
 void PhysicalInterface::end_operation(Operation& operation) noexcept {
-  conceal_memory(operation);
+  conceal_memory(operation, false);
   Peer& peer = *operation.peer.load(std::memory_order_relaxed);
   const uint32_t index = operations_.index_of(operation);
   ++operation.generation;

@@ -44,6 +44,8 @@ void PhysicalInterface::flush_queue(Peer& peer) noexcept {
   {
     std::lock_guard guard(peer.send_lock);
     peer.queue_listed = false;
+    const bool several = peer.queue_length > 1 && !peer.failed.load(std::memory_order_relaxed);
+    if (several) peer.transport->hold(*peer.link);
     while (peer.queue_head != nullptr && !peer.failed.load(std::memory_order_relaxed)) {
       QueuedSend* item = peer.queue_head;
       QueuedSend* next = item->next_queued;
@@ -55,6 +57,7 @@ void PhysicalInterface::flush_queue(Peer& peer) noexcept {
       if (next == nullptr) peer.queue_tail = &peer.queue_head;
       --peer.queue_length;
     }
+    if (several) peer.transport->let_go(*peer.link);
     if (peer.in_process) note_in_process_send();
     if (peer.queue_head != nullptr) list_peer_with_queue(peer);
   }

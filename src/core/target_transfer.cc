@@ -100,6 +100,11 @@ void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
       portal.event_queue->queue.cancel_reservation();
     }
   }
+  if (!answered && transfer.remote_count != 0) {
+    RemoteMemory remote[transfer_remote_pieces];
+    const unsigned remote_count = remote_range(transfer, 0, transfer.mlength, remote);
+    peer.transport->forgo(*peer.link, remote, remote_count);
+  }
   physical.release_transfer(transfer);
   count.apply();
   if (!answered) answer(physical, peer, header, outcome);

@@ -27,6 +27,10 @@ constexpr int crowding_limit = 16;
 
 constexpr uint64_t yield_after_ns = 3'000;
 constexpr uint64_t slow_yield_ns = 3'000;
+// Where system calls are slow, as under emulation, so is every yield. No more than this is put down to that.
+constexpr uint64_t most_yield_cost_ns = 2'000;
+std::atomic<uint64_t> yield_cost_ns{most_yield_cost_ns};  // the quickest yield so far
+constexpr uint64_t slow_yields_cost = 4;
 constexpr uint64_t spin_when_crowded_ns = 1'500;
 
 // Calls that look and do not wait follow each other this closely when the caller does nothing else.
@@ -42,7 +46,9 @@ void yield_if_crowded() noexcept {
     crowding.store(0, std::memory_order_relaxed);
     return;
   }
-  const bool slow = after - before > slow_yield_ns;
+  const uint64_t cost = std::min(after - before, yield_cost_ns.load(std::memory_order_relaxed));
+  yield_cost_ns.store(cost, std::memory_order_relaxed);
+  const bool slow = after - before > std::max(slow_yield_ns, slow_yields_cost * cost);
   const int level = crowding.load(std::memory_order_relaxed);
   if (slow && level < crowding_limit) crowding.store(level + 4, std::memory_order_relaxed);
   if (!slow && level > 0) crowding.store(level - 1, std::memory_order_relaxed);

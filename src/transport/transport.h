@@ -122,6 +122,11 @@ class Transport {
   [[nodiscard]] virtual SendStatus send(Link& link, const MessageHeader& header,
                                         const Piece* pieces, unsigned count) noexcept = 0;
 
+  // Message path; the caller holds the peer's send lock until let_go(). Several messages follow: they
+  // may be handed to the network together, then at the latest.
+  virtual void hold(Link&) noexcept {}
+  virtual void let_go(Link&) noexcept {}
+
   // Message path; the caller holds the peer's send lock. Describes `count` pieces of this process'
   // memory to `out`, for the peer to read from or (`write`) to write to on behalf of the operation
   // that `cookie` names. The descriptions go out with the next message to the peer, or are concealed.
@@ -131,8 +136,9 @@ class Transport {
       out[i] = {reinterpret_cast<uint64_t>(pieces[i].base), pieces[i].length, cookie};
     return {SendStatus::sent, count, Exposure::none};
   }
-  // Message path; any thread. The peer is not to access that memory any more.
-  virtual void conceal(Link&, uint32_t /*exposure*/) noexcept {}
+  // Message path; any thread. The peer is not to access that memory any more. `peer_may_access`: the peer
+  // was told of it and has not answered, so that it may be at it just now; expensive where it would be.
+  virtual void conceal(Link&, uint32_t /*exposure*/, bool /*peer_may_access*/) noexcept {}
 
   // Message path; poll token held. Copies between local pieces and the peer's memory; the totals
   // of both sides agree. Synchronous ones are cut into slices by the core. `token` is for
@@ -144,6 +150,10 @@ class Transport {
                                                   unsigned local_count, const RemoteMemory* remote,
                                                   unsigned remote_count,
                                                   uint32_t token) noexcept = 0;
+
+  // Message path; poll token held. This process does not access that memory of the peer, of which it was
+  // told for one operation, any more; before the answer to that operation is sent.
+  virtual void forgo(Link&, const RemoteMemory* /*remote*/, unsigned /*count*/) noexcept {}
 
   // Message path; poll token held. Hands up at most about `budget` messages; returns their number.
   virtual unsigned poll(MessageSink& sink, unsigned budget) noexcept = 0;

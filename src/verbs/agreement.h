@@ -9,7 +9,7 @@
 
 namespace lintel {
 
-inline constexpr uint16_t agreement_version = 1;
+inline constexpr uint16_t agreement_version = 2;
 
 // In MessageHeader::operation of a message of kind connection.
 enum class Agreement : uint8_t { offer = 1, decline, change, changed, resume, loss };

@@ -35,6 +35,14 @@ struct PostedRequest {
   uint32_t index;  // of the slot, the remote access, or the exposure
 };
 
+// Work requests that are to be posted together with the next one.
+struct HeldRequests {
+  static constexpr unsigned most = 16;
+  unsigned count = 0;
+  ibv_send_wr requests[most];
+  ibv_sge pieces[most];
+};
+
 // A remote read or write of any length, cut into work requests.
 struct RemoteAccess {
   static constexpr unsigned most_pieces = 32;
@@ -99,6 +107,7 @@ struct Channel {
   // Left for what must not wait for messages: ends of exposures, remote accesses.
   static constexpr uint32_t reserved_requests = 16;
   static constexpr uint32_t signal_interval = 16;
+  static constexpr uint32_t spare_slots_kept = 2 * signal_interval;
 
   uint32_t index = 0;  // in the table of channels: the other end sends it with each message
   uint32_t number = 0;  // QPN, also when the queue pair is gone
@@ -130,6 +139,10 @@ struct Channel {
   RemoteAccess** waiting_tail = &waiting;
   ExposedMemory* exposures = nullptr;
   uint32_t exposures_to_conceal = 0;
+  HeldRequests held;
+  uint32_t spare_count = 0;
+  uint32_t spare_slots[spare_slots_kept];  // small ones that have served, for the next messages
+  uint64_t forgone = 0;  // key of memory of the peer: the next message invalidates the window; 0: none
   PostedRequest requests[send_requests];
 
   [[nodiscard]] uint32_t room() const noexcept { return send_requests - (posted - retired); }
@@ -158,8 +171,9 @@ struct VerbsLink final : Link {
   Path path = Path::datagrams;
   Channel* channel = nullptr;
   bool wishes = false;           // for a queue pair; told to the poller
-  bool refused = false;          // the device took no work request; told to the poller
+  const char* stop_because = nullptr;  // told to the poller
   uint32_t wish_after = 0;       // messages until the next wish
+  uint32_t holds = 0;            // hold() without let_go()
   uint32_t resend_head = UINT32_MAX;  // slots, in order, through resend_next
   uint32_t resend_tail = UINT32_MAX;
   uint64_t resend_first = 0;     // number of the first one among the messages of the channel

@@ -57,14 +57,14 @@ void VerbsTransport::grant_wishes() noexcept {
   const std::lock_guard guard(links_mutex_);
   for (const auto& [key, link] : links_) {
     bool wishes;
-    bool refused;
+    const char* stop_because;
     {
       const std::lock_guard link_guard(link->lock);
       wishes = std::exchange(link->wishes, false) && link->channel == nullptr;
-      refused = std::exchange(link->refused, false);
+      stop_because = std::exchange(link->stop_because, nullptr);
       if (wishes) link->wish_after = messages_until_next_wish;
     }
-    if (refused) stop_channel(*link, "the device refused a work request");
+    if (stop_because != nullptr) stop_channel(*link, stop_because);
     if (!wishes || link->owed != 0 || no_more_channels_) continue;
     if (channel_count_ >= settings_.most_queue_pairs && !give_up_idle_channel()) continue;
     if (channel_count_ < settings_.most_queue_pairs && make_channel(*link) != nullptr)

@@ -42,15 +42,15 @@ unsigned VerbsTransport::poll_completions(unsigned budget) noexcept {
     if (count < completion_burst) break;
   }
   if (handled == 0) return 0;
-  receives_.post_returned();
   report_ended();
   return handled;
 }
 
-bool VerbsTransport::is_plausible(const MessageHeader& header, uint32_t payload_bytes) const noexcept {
+bool VerbsTransport::is_plausible(const MessageHeader& header, uint32_t payload_bytes,
+                                  bool invalidates) const noexcept {
   const auto kind = static_cast<unsigned>(header.kind);
   return kind - 1u < message_kinds - 1u && (header.flags & ~flag_known) == 0 &&
-         header.link_word == payload_bytes && payload_bytes <= settings_.eager_bytes;
+         (invalidates || header.link_word == payload_bytes) && payload_bytes <= settings_.eager_bytes;
 }
 
 // Whom it is from: the immediate data say it, so that nothing need be searched. What invalidates a window
@@ -97,13 +97,11 @@ void VerbsTransport::take_receive(const ibv_wc& completion) noexcept {
   }
   std::memcpy(&header, data, sizeof header);
   const auto payload = static_cast<uint32_t>(completion.byte_len - sizeof header);
-  if (!is_plausible(header, payload) || header.kind == MessageKind::connection) {
+  const bool invalidates = (completion.wc_flags & invalidated) != 0;
+  if (invalidates) note_invalidated(*place->link, header.link_word, completion.invalidated_rkey);
+  if (!is_plausible(header, payload, invalidates) || header.kind == MessageKind::connection) {
     // One of kind connection only makes what went before it end, see all_delivered(), or ends an exposure.
-    if (header.kind != MessageKind::connection) {
-      add(counts_.refused);
-    } else if ((completion.wc_flags & invalidated) != 0) {
-      note_invalidated(*place->link, header.hdr_data, completion.invalidated_rkey);
-    }
+    if (header.kind != MessageKind::connection) add(counts_.refused);
     receives_.give_back(buffer);
     return;
   }
@@ -116,8 +114,12 @@ void VerbsTransport::take_receive(const ibv_wc& completion) noexcept {
 void VerbsTransport::deliver() noexcept {
   if (batch_.count == 0) return;
   const unsigned count = std::exchange(batch_.count, 0u);
-  add(counts_.received, count);
+  // Nobody else writes it.
+  counts_.received.store(counts_.received.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+  // Answers to several messages are posted together.
+  if (count > 1) hold(*batch_.link);
   sink_->on_messages(*batch_.link, batch_.messages, count);
+  if (count > 1) let_go(*batch_.link);
   for (unsigned i = 0; i < count; ++i) receives_.give_back(batch_.buffers[i]);
 }
 
@@ -133,9 +135,11 @@ void VerbsTransport::take_send(const ibv_wc& completion) noexcept {
   {
     const std::lock_guard guard(link.lock);
     if (position - channel.retired >= channel.posted - channel.retired) return;
+    const uint64_t messages = channel.messages_retired;
     // Those before it have ended well without saying so.
     while (channel.retired != position) retire(link, channel, true);
     retire(link, channel, success);
+    add(counts_.sent, channel.messages_retired - messages);
     if (success && !channel.stopping) {
       if (channel.waiting != nullptr) post_accesses(link);
       if (channel.exposures_to_conceal != 0) post_conceals(link);
@@ -150,7 +154,7 @@ void VerbsTransport::retire(VerbsLink& link, Channel& channel, bool success) noe
     case RequestKind::message: {
       if (success) {
         ++channel.messages_retired;
-        release_slot(record.index);
+        release_slot(channel, record.index);
         break;
       }
       // Perhaps it arrived, perhaps not: the peer will say.
@@ -196,7 +200,6 @@ void VerbsTransport::report_ended() noexcept {
     for (unsigned i = 0; i < access->local_count; ++i) registered_->release(access->regions[i]);
     const RemoteResult result{access->outcome,
                               access->outcome == RemoteStatus::done ? access->length : 0};
-    if (result.status == RemoteStatus::done) invalidate_remote(*access);
     VerbsLink& link = *access->link;
     const uint32_t token = access->token;
     accesses_.release(accesses_.index_of(*access));

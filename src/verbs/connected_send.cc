@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "util/guarded_memory.h"
 #include "verbs/verbs_transport.h"
@@ -25,8 +26,9 @@ SendStatus VerbsTransport::send(Link& base, const MessageHeader& header, const P
   return SendStatus::connecting;
 }
 
-uint32_t VerbsTransport::acquire_slot(uint64_t bytes) noexcept {
-  if (bytes <= small_slots_.slot_bytes()) return small_slots_.acquire();
+uint32_t VerbsTransport::acquire_slot(Channel& channel, uint64_t bytes) noexcept {
+  if (bytes <= small_slots_.slot_bytes())
+    return channel.spare_count != 0 ? channel.spare_slots[--channel.spare_count] : small_slots_.acquire();
   if (bytes > large_slots_.slot_bytes()) return SendSlots::none;
   const uint32_t index = large_slots_.acquire();
   return index == SendSlots::none ? index : index | large_slot;
@@ -40,6 +42,15 @@ void VerbsTransport::release_slot(uint32_t number) noexcept {
   }
 }
 
+// The next message of the channel may have it, without a locked instruction.
+void VerbsTransport::release_slot(Channel& channel, uint32_t number) noexcept {
+  if ((number & large_slot) == 0 && channel.spare_count < Channel::spare_slots_kept) {
+    channel.spare_slots[channel.spare_count++] = number;
+  } else {
+    release_slot(number);
+  }
+}
+
 std::byte* VerbsTransport::slot_data(uint32_t number) const noexcept {
   return (number & large_slot) != 0 ? large_slots_.data(number & ~large_slot) : small_slots_.data(number);
 }
@@ -50,23 +61,24 @@ uint32_t& VerbsTransport::slot_length(uint32_t number) noexcept {
 }
 
 SendStatus VerbsTransport::send_connected(VerbsLink& link, const MessageHeader& header,
-                                          const Piece* pieces, unsigned count,
-                                          uint32_t invalidate) noexcept {
+                                          const Piece* pieces, unsigned count) noexcept {
   Channel& channel = *link.channel;
   if (channel.room() <= Channel::reserved_requests) return SendStatus::queue_full;
   uint64_t payload = 0;
   for (unsigned i = 0; i < count; ++i) payload += pieces[i].length;
   const uint64_t total = sizeof header + payload;
-  const uint32_t slot = acquire_slot(total);
+  const uint32_t slot = acquire_slot(channel, total);
   if (slot == SendSlots::none) return SendStatus::queue_full;
   std::byte* const data = slot_data(slot);
   MessageHeader sent = header;
-  sent.link_word = static_cast<uint32_t>(payload);
+  // What invalidates a window says which exposure that is part of, what does not how long it is.
+  const uint64_t forgone = channel.forgone;
+  sent.link_word = forgone == 0 ? static_cast<uint32_t>(payload) : exposure_of_key(forgone);
   std::memcpy(data, &sent, sizeof sent);
   std::byte* to = data + sizeof sent;
   for (unsigned i = 0; i < count; ++i) {
     if (!guarded_copy(to, pieces[i].base, pieces[i].length)) {
-      release_slot(slot);
+      release_slot(channel, slot);
       return SendStatus::inaccessible;
     }
     to += pieces[i].length;
@@ -79,41 +91,79 @@ SendStatus VerbsTransport::send_connected(VerbsLink& link, const MessageHeader& 
   ibv_send_wr request{};
   request.sg_list = &piece;
   request.num_sge = 1;
-  if (invalidate == 0) [[likely]] {
+  if (forgone == 0) [[likely]] {
     request.opcode = IBV_WR_SEND_WITH_IMM;
     request.imm_data = htonl(channel.peer_index);
   } else {
     request.opcode = IBV_WR_SEND_WITH_INV;
-    request.invalidate_rkey = invalidate;
+    request.invalidate_rkey = static_cast<uint32_t>(forgone);
   }
   if (total <= channel.queue_pair->sizes().inline_bytes) request.send_flags = IBV_SEND_INLINE;
   // Large slots are few: they come back as soon as they can.
   if (!post(link, request, {RequestKind::message, slot}, large)) {
-    release_slot(slot);
+    release_slot(channel, slot);
     return SendStatus::queue_full;
   }
+  channel.forgone = 0;
   ++channel.messages_posted;
-  add(counts_.sent);
   return SendStatus::sent;
 }
 
 // The lock of the link is held. False: the device refused, and the poller has been told.
-bool VerbsTransport::post(VerbsLink& link, ibv_send_wr& request, PostedRequest record,
-                          bool signalled) noexcept {
+bool VerbsTransport::post(VerbsLink& link, ibv_send_wr& request, PostedRequest record, bool signalled,
+                          Posting when) noexcept {
   Channel& channel = *link.channel;
+  HeldRequests& held = channel.held;
   request.wr_id = uint64_t{channel.index} << 32 | channel.posted;
   if (++channel.unsignalled >= Channel::signal_interval || signalled) {
     request.send_flags |= IBV_SEND_SIGNALED;
     channel.unsignalled = 0;
   }
-  ibv_send_wr* refused = nullptr;
-  if (ibv_post_send(channel.queue_pair->get(), &request, &refused) != 0) [[unlikely]] {
-    link.refused = true;
-    wishes_.store(true, std::memory_order_release);
-    return false;
+  const bool waits = when == Posting::with_next || link.holds != 0;
+  if (!waits && held.count == 0) [[likely]] {
+    ibv_send_wr* refused = nullptr;
+    if (ibv_post_send(channel.queue_pair->get(), &request, &refused) != 0) [[unlikely]] {
+      ask_to_stop(link, "the device refused a work request");
+      return false;
+    }
+    channel.requests[channel.posted++ % Channel::send_requests] = record;
+    return true;
   }
   channel.requests[channel.posted++ % Channel::send_requests] = record;
+  held.requests[held.count] = request;
+  if (request.num_sge == 1) {
+    held.pieces[held.count] = request.sg_list[0];
+    held.requests[held.count].sg_list = &held.pieces[held.count];
+  }
+  ++held.count;
+  // The caller's pieces do not last.
+  if (!waits || request.num_sge > 1 || held.count == HeldRequests::most) post_held(link);
   return true;
+}
+
+// In one call, which is what costs. What the device refuses counts as posted: with the queue pair given up
+// it will be sent another way.
+void VerbsTransport::post_held(VerbsLink& link) noexcept {
+  Channel& channel = *link.channel;
+  HeldRequests& held = channel.held;
+  const unsigned count = std::exchange(held.count, 0u);
+  for (unsigned i = 0; i < count; ++i)
+    held.requests[i].next = i + 1 < count ? &held.requests[i + 1] : nullptr;
+  ibv_send_wr* refused = nullptr;
+  if (ibv_post_send(channel.queue_pair->get(), held.requests, &refused) != 0) [[unlikely]]
+    ask_to_stop(link, "the device refused a work request");
+}
+
+void VerbsTransport::hold(Link& base) noexcept {
+  auto& link = static_cast<VerbsLink&>(base);
+  const std::lock_guard guard(link.lock);
+  ++link.holds;
+}
+
+void VerbsTransport::let_go(Link& base) noexcept {
+  auto& link = static_cast<VerbsLink&>(base);
+  const std::lock_guard guard(link.lock);
+  if (--link.holds == 0 && link.channel != nullptr && link.channel->held.count != 0) post_held(link);
 }
 
 }  // namespace lintel

@@ -28,7 +28,8 @@ Exposure VerbsTransport::expose(Link& base, const Piece* pieces, unsigned count,
     const std::lock_guard guard(link.lock);
     if (link.path == Path::datagrams) {
       wish_channel(link);
-      return by_messages;
+      // What is long does not wait for long.
+      if (!link.wishes && link.channel == nullptr) return by_messages;
     }
     if (link.path != Path::queue_pair) return {SendStatus::connecting};
     if (link.channel->room() <= count + Channel::reserved_requests) return {SendStatus::queue_full};
@@ -119,14 +120,16 @@ bool VerbsTransport::bind(VerbsLink& link, ExposedMemory& exposed, const Piece* 
     request.bind_mw.bind_info.addr = reinterpret_cast<uint64_t>(pieces[i].base);
     request.bind_mw.bind_info.length = pieces[i].length;
     request.bind_mw.bind_info.mw_access_flags = write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
-    // After a refusal the queue pair is given up, and all that was bound with it.
-    if (!post(link, request, {RequestKind::bind, 0}, false)) return false;
+    // With the message that tells of it. After a refusal the queue pair is given up, and all that was bound.
+    if (!post(link, request, {RequestKind::bind, 0}, false, Posting::with_next)) return false;
     window->rkey = key;
   }
   return true;
 }
 
-void VerbsTransport::conceal(Link& base, uint32_t number) noexcept {
+// A window that the peer may invalidate must not be invalidated here as well: queue pairs break by that. So if the
+// peer has not answered, the queue pair is given up, and the windows with it.
+void VerbsTransport::conceal(Link& base, uint32_t number, bool peer_may_access) noexcept {
   auto& link = static_cast<VerbsLink&>(base);
   ExposedMemory& exposed = exposures_.at(number - 1);
   bool windows = false;
@@ -135,7 +138,12 @@ void VerbsTransport::conceal(Link& base, uint32_t number) noexcept {
     for (unsigned i = 0; i < exposed.count; ++i) windows |= is_bound(exposed, i);
     if (exposed.channel_number != 0 && windows) {
       exposed.state = ExposedMemory::State::to_conceal;
-      post_conceal(link, exposed);
+      if (!peer_may_access || link.path == Path::stopping) {
+        post_conceal(link, exposed);
+      } else {
+        link.channel->queue_pair->stop();
+        ask_to_stop(link, "an operation was abandoned whose memory the peer may access");
+      }
       return;
     }
     if (exposed.channel_number != 0) unlink(exposed);
@@ -144,8 +152,7 @@ void VerbsTransport::conceal(Link& base, uint32_t number) noexcept {
 }
 
 // The peer has read or written what it wanted, and invalidated the window with the same message.
-void VerbsTransport::note_invalidated(VerbsLink& link, uint64_t key, uint32_t window_key) noexcept {
-  const uint32_t index = exposure_of_key(key);
+void VerbsTransport::note_invalidated(VerbsLink& link, uint32_t index, uint32_t window_key) noexcept {
   if (!exposures_.contains(index)) return;
   ExposedMemory& exposed = exposures_.at(index);
   const std::lock_guard guard(link.lock);
@@ -155,11 +162,11 @@ void VerbsTransport::note_invalidated(VerbsLink& link, uint64_t key, uint32_t wi
       exposed.invalid |= uint32_t{1} << i;
 }
 
-// What the peer did not invalidate itself, because it had no use for it. Windows are withdrawn by the device, in order. The regions, and registrations that go with them, last
-// until it has done so.
+// What the peer did not invalidate itself, because it had no use for it, and will not. Windows are withdrawn
+// by the device, in order. The regions, and registrations that go with them, last until it has done so.
 void VerbsTransport::post_conceal(VerbsLink& link, ExposedMemory& exposed) noexcept {
   Channel& channel = *link.channel;
-  if (channel.stopping || channel.room() < exposed.count + 1) {
+  if (link.path != Path::queue_pair || channel.room() < exposed.count + 1) {
     ++channel.exposures_to_conceal;
     return;
   }

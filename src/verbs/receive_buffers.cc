@@ -1,4 +1,4 @@
-// The shared receive queue. Message path for post_returned().
+// The shared receive queue. Message path, except for open().
 #include "verbs/receive_buffers.h"
 
 #include <algorithm>
@@ -23,8 +23,11 @@ bool ReceiveBuffers::open(VerbsDevice& device, uint32_t count, uint32_t bytes, u
     reason = std::string("a shared receive queue cannot be made: ").append(std::strerror(errno));
     return false;
   }
+  returned_.reserve(count_);
   for (uint32_t i = 0; i < count_; ++i) give_back(i);
-  post_returned();
+  if (!returned_.empty()) post_returned();
+  // Most of them are always where messages can arrive.
+  batch_ = std::clamp<size_t>(count_ / 8, 1, largest_batch);
   return true;
 }
 
@@ -33,26 +36,25 @@ ReceiveBuffers::~ReceiveBuffers() {
 }
 
 void ReceiveBuffers::post_returned() noexcept {
-  if (returned_count_ == 0) return;
-  ibv_recv_wr requests[batch];
-  ibv_sge pieces[batch];
-  for (unsigned i = 0; i < returned_count_; ++i) {
-    pieces[i] = {reinterpret_cast<uint64_t>(data(returned_[i])), bytes_, memory_.local_key()};
+  ibv_recv_wr requests[largest_batch];
+  ibv_sge pieces[largest_batch];
+  const size_t count = std::min<size_t>(returned_.size(), largest_batch);
+  const size_t first = returned_.size() - count;
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t index = returned_[first + i];
+    pieces[i] = {reinterpret_cast<uint64_t>(data(index)), bytes_, memory_.local_key()};
     requests[i] = {};
-    requests[i].wr_id = tag_ | returned_[i];
+    requests[i].wr_id = tag_ | index;
     requests[i].sg_list = &pieces[i];
     requests[i].num_sge = 1;
-    requests[i].next = i + 1 < returned_count_ ? &requests[i + 1] : nullptr;
+    requests[i].next = i + 1 < count ? &requests[i + 1] : nullptr;
   }
+  returned_.resize(first);
   ibv_recv_wr* refused = nullptr;
-  unsigned kept = 0;
+  if (ibv_post_srq_recv(queue_, requests, &refused) == 0) [[likely]] return;
   // There is room for all of them: a refusal is an error of the device, and may pass.
-  if (ibv_post_srq_recv(queue_, requests, &refused) != 0) {
-    for (const ibv_recv_wr* request = refused; request != nullptr && kept + 1 < batch;
-         request = request->next)
-      returned_[kept++] = static_cast<uint32_t>(request->wr_id);
-  }
-  returned_count_ = kept;
+  for (; refused != nullptr; refused = refused->next)
+    returned_.push_back(static_cast<uint32_t>(refused->wr_id));
 }
 
 }  // namespace lintel

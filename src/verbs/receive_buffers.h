@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "verbs/device.h"
 #include "verbs/registered_buffer.h"
@@ -28,23 +29,24 @@ class ReceiveBuffers {
   [[nodiscard]] const std::byte* data(uint32_t index) const noexcept {
     return memory_.data() + size_t{index} * bytes_;
   }
-  // The buffer may be used again; posted together with others.
+  // The buffer may be used again; posted together with others, for which a few of them wait.
   void give_back(uint32_t index) noexcept {
-    returned_[returned_count_++] = index;
-    if (returned_count_ == batch) post_returned();
+    returned_.push_back(index);
+    if (returned_.size() >= batch_) post_returned();
   }
-  void post_returned() noexcept;
 
  private:
-  static constexpr unsigned batch = 16;
+  static constexpr unsigned largest_batch = 16;
+
+  void post_returned() noexcept;
 
   ibv_srq* queue_ = nullptr;
   RegisteredBuffer memory_;
   uint32_t count_ = 0;
   uint32_t bytes_ = 0;
   uint64_t tag_ = 0;
-  uint32_t returned_[batch];
-  unsigned returned_count_ = 0;
+  size_t batch_ = largest_batch;
+  std::vector<uint32_t> returned_;  // with room for all
 };
 
 }  // namespace lintel

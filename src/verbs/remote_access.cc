@@ -124,18 +124,20 @@ bool VerbsTransport::post_next_part(VerbsLink& link, RemoteAccess& access) noexc
   return true;
 }
 
-// Tells the peer, whose device invalidates the windows when the messages arrive: without waiting for anything, as
-// an invalidation by its owner would. Those that find no room are invalidated by their owner.
-void VerbsTransport::invalidate_remote(const RemoteAccess& access) noexcept {
-  VerbsLink& link = *access.link;
+// The device of the peer invalidates the windows when messages arrive that say so: without waiting for
+// anything, as an invalidation by their owner would. That is the next message, at the latest the answer to the
+// operation; further windows need messages of their own. Those for which there is no room are
+// invalidated by their owner after the answer.
+void VerbsTransport::forgo(Link& base, const RemoteMemory* remote, unsigned count) noexcept {
+  auto& link = static_cast<VerbsLink&>(base);
   if (!has_windows_) return;
-  for (unsigned i = 0; i < access.remote_count; ++i) {
-    MessageHeader done{};
-    done.kind = MessageKind::connection;
-    done.hdr_data = access.remote[i].key;
-    const std::lock_guard guard(link.lock);
-    if (link.path != Path::queue_pair || !is_key_of_channel(done.hdr_data, link.channel->peer.number)) return;
-    static_cast<void>(send_connected(link, done, nullptr, 0, static_cast<uint32_t>(done.hdr_data)));
+  const std::lock_guard guard(link.lock);
+  for (unsigned i = 0; i < count; ++i) {
+    if (link.path != Path::queue_pair || !is_key_of_channel(remote[i].key, link.channel->peer.number)) return;
+    MessageHeader nothing{};
+    nothing.kind = MessageKind::connection;
+    if (link.channel->forgone != 0 && send_connected(link, nothing, nullptr, 0) != SendStatus::sent) return;
+    link.channel->forgone = remote[i].key;
   }
 }
 

@@ -32,6 +32,7 @@ void VerbsTransport::stop_channel(VerbsLink& link, const char* why) noexcept {
   {
     const std::lock_guard guard(link.lock);
     link.path = Path::stopping;
+    if (channel->held.count != 0) post_held(link);
   }
   channel->queue_pair->stop();
   link.owed &= static_cast<uint8_t>(~(VerbsLink::owes_change | VerbsLink::owes_changed));
@@ -39,6 +40,14 @@ void VerbsTransport::stop_channel(VerbsLink& link, const char* why) noexcept {
   log_message(LogLevel::info, "verbs: the queue pair with nid 0x%08x pid %u stops: %s", link.peer.nid,
               link.peer.pid, why);
   list(link);
+}
+
+// Whoever finds that the queue pair cannot be used any more; the poller does the rest. Nothing is sent meanwhile.
+void VerbsTransport::ask_to_stop(VerbsLink& link, const char* why) noexcept {
+  if (link.path == Path::queue_pair) link.path = Path::stopping;
+  link.stop_because = why;
+  wishes_.store(true, std::memory_order_release);
+  if (doorbell_ != nullptr) doorbell_->ring_if_sleeping();
 }
 
 // Everything that has come over the queue pair is handed up; nothing that comes later is.
@@ -124,6 +133,7 @@ void VerbsTransport::release_queue_pair(VerbsLink& link, Channel& channel, Remot
   if (channel.queue_pair == nullptr) return;
   {
     const std::lock_guard guard(link.lock);
+    channel.held.count = 0;
     abandon_exposures(channel);
     channel.queue_pair.reset();
     while (channel.retired != channel.posted) retire(link, channel, false);
@@ -133,6 +143,7 @@ void VerbsTransport::release_queue_pair(VerbsLink& link, Channel& channel, Remot
       end_access(*access);
     }
     channel.waiting_tail = &channel.waiting;
+    while (channel.spare_count != 0) release_slot(channel.spare_slots[--channel.spare_count]);
     if (status != RemoteStatus::unsupported)
       for (RemoteAccess* access = ended_accesses_; access != nullptr; access = access->next)
         if (access->link == &link && access->outcome != RemoteStatus::done) access->outcome = status;

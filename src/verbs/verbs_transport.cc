@@ -103,7 +103,14 @@ VerbsTransport::~VerbsTransport() {
 unsigned VerbsTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   sink_ = &sink;
   unsigned handled = completions_ != nullptr ? poll_completions(budget) : 0;
-  handled += datagrams_->poll(static_cast<MessageSink&>(*this), budget);
+  // Where messages travel over queue pairs datagrams are rare, and a look for them costs as much again.
+  constexpr uint32_t looks_before_rare = 64;
+  constexpr uint32_t polls_between_rare_looks = 8;
+  if (looks_in_vain_ < looks_before_rare || channel_count_ == 0 || polls_ % polls_between_rare_looks == 0) {
+    const unsigned datagrams = datagrams_->poll(static_cast<MessageSink&>(*this), budget);
+    looks_in_vain_ = datagrams == 0 ? looks_in_vain_ + 1 : 0;
+    handled += datagrams;
+  }
   if (wishes_.load(std::memory_order_relaxed)) [[unlikely]]
     grant_wishes();
   if (!listed_.empty()) [[unlikely]]

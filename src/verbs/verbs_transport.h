@@ -52,9 +52,12 @@ class VerbsTransport final : public Transport,
   [[nodiscard]] Link* connect(ProcessId peer, std::string* reason) override;
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
+  void hold(Link& link) noexcept override;
+  void let_go(Link& link) noexcept override;
   [[nodiscard]] Exposure expose(Link& link, const Piece* pieces, unsigned count, bool write,
                                 uint32_t cookie, RemoteMemory* out) noexcept override;
-  void conceal(Link& link, uint32_t exposure) noexcept override;
+  void conceal(Link& link, uint32_t exposure, bool peer_may_access) noexcept override;
+  void forgo(Link& link, const RemoteMemory* remote, unsigned count) noexcept override;
   [[nodiscard]] RemoteResult remote_read(Link& link, const Piece* local, unsigned local_count,
                                          const RemoteMemory* remote, unsigned remote_count,
                                          uint32_t token) noexcept override;
@@ -63,9 +66,15 @@ class VerbsTransport final : public Transport,
                                           uint32_t token) noexcept override;
   unsigned poll(MessageSink& sink, unsigned budget) noexcept override;
   [[nodiscard]] Doorbell* doorbell() noexcept override { return nullptr; }
-  void set_doorbell(Doorbell& doorbell) noexcept override { datagrams_->set_doorbell(doorbell); }
+  void set_doorbell(Doorbell& doorbell) noexcept override {
+    doorbell_ = &doorbell;
+    datagrams_->set_doorbell(doorbell);
+  }
   [[nodiscard]] bool arm(bool blocked_senders) noexcept override;
-  void disarm() noexcept override { datagrams_->disarm(); }
+  void disarm() noexcept override {
+    looks_in_vain_ = 0;
+    datagrams_->disarm();
+  }
   [[nodiscard]] int64_t sleep_limit_ns() noexcept override;
   [[nodiscard]] bool all_delivered() noexcept override;
   void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept override;
@@ -120,12 +129,16 @@ class VerbsTransport final : public Transport,
 
   // --- connected_send.cc
   SendStatus send_connected(VerbsLink& link, const MessageHeader& header, const Piece* pieces,
-                            unsigned count, uint32_t invalidate = 0) noexcept;
-  uint32_t acquire_slot(uint64_t bytes) noexcept;
+                            unsigned count) noexcept;
+  uint32_t acquire_slot(Channel& channel, uint64_t bytes) noexcept;
   void release_slot(uint32_t number) noexcept;
+  void release_slot(Channel& channel, uint32_t number) noexcept;
   std::byte* slot_data(uint32_t number) const noexcept;
   uint32_t& slot_length(uint32_t number) noexcept;
-  bool post(VerbsLink& link, ibv_send_wr& request, PostedRequest record, bool signalled) noexcept;
+  enum class Posting : uint8_t { now, with_next };
+  bool post(VerbsLink& link, ibv_send_wr& request, PostedRequest record, bool signalled,
+            Posting when = Posting::now) noexcept;
+  void post_held(VerbsLink& link) noexcept;
 
   // --- completions.cc; the poller
   unsigned poll_completions(unsigned budget) noexcept;
@@ -136,10 +149,11 @@ class VerbsTransport final : public Transport,
   void take_send(const ibv_wc& completion) noexcept;
   void retire(VerbsLink& link, Channel& channel, bool success) noexcept;  // lock of the link held
   void report_ended() noexcept;
-  bool is_plausible(const MessageHeader& header, uint32_t payload_bytes) const noexcept;
+  bool is_plausible(const MessageHeader& header, uint32_t payload_bytes, bool invalidates) const noexcept;
 
   // --- stop_channel.cc; the poller
   void stop_channel(VerbsLink& link, const char* why) noexcept;
+  void ask_to_stop(VerbsLink& link, const char* why) noexcept;  // lock held; any thread
   bool continue_stopping(VerbsLink& link) noexcept;
   void stop_receiving(Channel& channel) noexcept;
   void release_queue_pair(VerbsLink& link, Channel& channel, RemoteStatus status) noexcept;
@@ -156,13 +170,12 @@ class VerbsTransport final : public Transport,
   void post_accesses(VerbsLink& link) noexcept;                       // lock held
   bool post_next_part(VerbsLink& link, RemoteAccess& access) noexcept;  // lock held
   void end_access(RemoteAccess& access) noexcept;                     // the poller
-  void invalidate_remote(const RemoteAccess& access) noexcept;
 
   // --- exposure.cc
   bool prepare(ExposedMemory& exposed, const Piece* pieces, unsigned count, bool write) noexcept;
   bool bind(VerbsLink& link, ExposedMemory& exposed, const Piece* pieces, bool write) noexcept;  // lock held
   uint32_t acquire_window() noexcept;
-  void note_invalidated(VerbsLink& link, uint64_t key, uint32_t window_key) noexcept;  // the poller
+  void note_invalidated(VerbsLink& link, uint32_t index, uint32_t window_key) noexcept;  // the poller
   void post_conceal(VerbsLink& link, ExposedMemory& exposed) noexcept;  // lock held
   void post_conceals(VerbsLink& link) noexcept;                         // lock held
   static void unlink(ExposedMemory& exposed) noexcept;                  // lock held
@@ -198,6 +211,7 @@ class VerbsTransport final : public Transport,
   Arena<MemoryWindow> windows_;
 
   std::unique_ptr<ReliableTransport> datagrams_;
+  Doorbell* doorbell_ = nullptr;
 
   mutable std::mutex links_mutex_;
   std::unordered_map<uint64_t, std::unique_ptr<VerbsLink>> links_;
@@ -229,6 +243,7 @@ class VerbsTransport final : public Transport,
   ibv_wc early_[completion_burst];
   unsigned early_count_ = 0;
   uint64_t next_idle_look_ns_ = 0;
+  uint32_t looks_in_vain_ = 0;  // for datagrams
   uint32_t polls_ = 0;
 };
 

@@ -294,7 +294,7 @@ TEST_F(VerbsFaultsTest, AFailedAccessEnds) {
     std::vector<std::byte> exposed(40 << 20), own(40 << 20);
     const Piece part{exposed.data(), exposed.size()};
     RemoteMemory told{};
-    const Exposure exposure = from.transport->expose(stream.link(), &part, 1, write, 1, &told);
+    const Exposure exposure = test::tell_of(from, to, stream.link(), &part, 1, write, &told);
     ASSERT_EQ(exposure.count, 1u);
     fake_verbs::hold();
     const Piece local{own.data(), own.size()};
@@ -310,8 +310,56 @@ TEST_F(VerbsFaultsTest, AFailedAccessEnds) {
     EXPECT_EQ(to.ended[0].result.status, RemoteStatus::unsupported);
     EXPECT_EQ(to.ended[0].result.bytes, 0u);
     ASSERT_TRUE(stream.pass(300));
-    from.transport->conceal(stream.link(), exposure.number);
+    from.transport->conceal(stream.link(), exposure.number, true);
     EXPECT_EQ(to.ended.size(), 1u);
+  }
+}
+
+// An operation is abandoned while the peer is at its memory, or has just invalidated the window and not been heard
+// yet, or is about to: nobody invalidates twice, the memory is out of reach at once, and messages go on.
+TEST_F(VerbsFaultsTest, AbandonedWhileThePeerInvalidates) {
+  enum class Peer { has_not_begun, reads, has_read, has_invalidated };
+  for (const Peer peer : {Peer::has_not_begun, Peer::reads, Peer::has_read, Peer::has_invalidated}) {
+    SCOPED_TRACE(static_cast<int>(peer));
+    start();
+    VerbsProcess from, to;
+    Stream stream(from, to);
+    ASSERT_TRUE(stream.pass(300));
+    std::vector<std::byte> exposed = test::bytes_of(1, 100'000);
+    std::vector<std::byte> own(exposed.size());
+    const Piece part{exposed.data(), exposed.size()};
+    RemoteMemory told{};
+    const Exposure exposure = test::tell_of(from, to, stream.link(), &part, 1, false, &told);
+    ASSERT_EQ(exposure.count, 1u);
+    const Piece local{own.data(), own.size()};
+    const auto read = [&] {
+      return to.transport->remote_read(*to.last_link, &local, 1, &told, 1, 3).status;
+    };
+    const auto forgo = [&] {
+      to.transport->forgo(*to.last_link, &told, 1);
+      static_cast<void>(to.send(*to.last_link, 0, {}));
+    };
+    if (peer == Peer::reads) fake_verbs::hold();
+    if (peer != Peer::has_not_begun) {
+      ASSERT_EQ(read(), RemoteStatus::started);
+    }
+    if (peer == Peer::has_read || peer == Peer::has_invalidated) {
+      ASSERT_TRUE(run_until({&to}, [&] { return !to.ended.empty(); }));
+    }
+    if (peer == Peer::has_invalidated) forgo();
+    from.transport->conceal(stream.link(), exposure.number, true);
+    exposed.assign(exposed.size(), std::byte{0});
+    if (peer == Peer::reads) fake_verbs::release();
+    if (peer == Peer::has_read) forgo();
+    if (peer == Peer::has_not_begun) static_cast<void>(read());
+    ASSERT_TRUE(run_until({&to, &from}, [&] { return !to.ended.empty(); }));
+    if (peer == Peer::has_not_begun || peer == Peer::reads) {
+      EXPECT_NE(to.ended[0].result.status, RemoteStatus::done);
+      EXPECT_EQ(own, exposed);
+    }
+    ASSERT_TRUE(stream.pass(300));
+    EXPECT_EQ(from.failed + to.failed, 0u);
+    EXPECT_EQ(fake_verbs::violations(), std::vector<std::string>{});
   }
 }
 

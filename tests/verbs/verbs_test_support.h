@@ -136,6 +136,18 @@ template <typename Condition>
   return true;
 }
 
+// Exposes memory to the peer and tells it so, with a message whose content does not matter here.
+[[nodiscard]] inline Exposure tell_of(VerbsProcess& owner, VerbsProcess& peer, Link& link, const Piece* pieces,
+                                      unsigned count, bool write, RemoteMemory* told) {
+  const Exposure exposure = owner.transport->expose(link, pieces, count, write, 5, told);
+  if (exposure.status != SendStatus::sent || exposure.count == 0) return exposure;
+  const size_t arrived = peer.arrived.size();
+  EXPECT_EQ(owner.send(link, 0, {}), SendStatus::sent);
+  EXPECT_TRUE(run_until({&owner, &peer}, [&] { return peer.arrived.size() > arrived; }));
+  if (peer.arrived.size() > arrived) peer.arrived.pop_back();
+  return exposure;
+}
+
 // Bytes that depend on the number of their message and on their place in it.
 inline std::vector<std::byte> bytes_of(uint64_t number, size_t length) {
   std::vector<std::byte> bytes(length);

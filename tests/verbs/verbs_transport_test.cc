@@ -39,8 +39,8 @@ class VerbsTransportTest : public test::VerbsTest {
       parts.push_back({exposed.data() + begin, bytes * (i + 1) / pieces - begin});
     }
     RemoteMemory told[16];
-    const Exposure exposure = initiator.transport->expose(
-        link, parts.data(), static_cast<unsigned>(pieces), write, 5, told);
+    const Exposure exposure = test::tell_of(initiator, target, link, parts.data(),
+                                            static_cast<unsigned>(pieces), write, told);
     ASSERT_EQ(exposure.status, SendStatus::sent);
     ASSERT_EQ(exposure.count, pieces);
 
@@ -59,10 +59,15 @@ class VerbsTransportTest : public test::VerbsTest {
     EXPECT_EQ(target.ended[0].result.bytes, bytes);
     EXPECT_EQ(exposed, own);
     EXPECT_EQ(own, test::bytes_of(write ? 2 : 1, bytes));
-    // An operation ends with a message of the target, which comes after that which ends the exposure.
-    int rounds = 0;
-    ASSERT_TRUE(run_until({&initiator, &target}, [&] { return ++rounds > 20; }));
-    initiator.transport->conceal(link, exposure.number);
+    const unsigned by_owner = fake_verbs::done(IBV_WR_LOCAL_INV);
+    target.transport->forgo(*target.last_link, told, static_cast<unsigned>(pieces));
+    // The answer, in which the target says that it is done.
+    const size_t arrived = initiator.arrived.size();
+    ASSERT_EQ(target.send(*target.last_link, 0, {}), SendStatus::sent);
+    ASSERT_TRUE(run_until({&initiator, &target}, [&] { return initiator.arrived.size() > arrived; }));
+    initiator.arrived.pop_back();
+    initiator.transport->conceal(link, exposure.number, false);
+    EXPECT_EQ(fake_verbs::done(IBV_WR_LOCAL_INV), by_owner);
   }
 };
 
@@ -108,9 +113,9 @@ TEST_F(VerbsTransportTest, RemoteMemoryEndsWithItsOperation) {
   std::vector<std::byte> own(8192);
   const Piece part{exposed.data(), 4096};
   RemoteMemory told{};
-  const Exposure exposure = from.transport->expose(stream.link(), &part, 1, true, 5, &told);
+  const Exposure exposure = test::tell_of(from, to, stream.link(), &part, 1, true, &told);
   ASSERT_EQ(exposure.count, 1u);
-  from.transport->conceal(stream.link(), exposure.number);
+  from.transport->conceal(stream.link(), exposure.number, false);
   ASSERT_TRUE(stream.pass(100));
   const Piece local{own.data(), 4096};
   ASSERT_EQ(to.transport->remote_write(*to.last_link, &local, 1, &told, 1, 1).status,

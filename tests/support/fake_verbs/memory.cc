@@ -81,7 +81,10 @@ bool bind(QueuePair& pair, const ibv_send_wr& request) {
 bool invalidate(uint32_t key, const QueuePair* target) {
   Window* const window = window_of(key);
   if (window == nullptr) return false;
-  if (window->region == nullptr) return true;  // it was already: devices do not mind
+  if (window->region == nullptr) {
+    violation("a memory window is invalidated twice");
+    return false;
+  }
   if (target != nullptr && window->queue_pair != target->qp_num) return false;
   --window->region->windows;
   window->region = nullptr;
