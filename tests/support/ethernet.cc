@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "support/deadlines.h"
 
 namespace lintel::test {
 
@@ -105,9 +104,6 @@ bool run_command(const std::string& command) {
 std::string why_no_ethernet(Ethernet ethernet) {
 #ifdef LINTEL_HAS_DPDK
   if (ethernet == Ethernet::memif) return "";
-  if (!long_tests())
-    return "only with LINTEL_TEST_LONG=1: on busy machines one start in some hundred over veth hears "
-           "nothing (docs/dpdk.md)";
   if (geteuid() != 0) return "network namespaces and packet sockets need root";
   if (!run_command("ip -V")) return "the command ip (iproute2) is not installed";
   static const bool has_veth =
