@@ -210,7 +210,9 @@ bool is_bus_device(const std::string& port) noexcept {
   });
 }
 
-void register_eal_thread() noexcept {
+thread_local constinit bool eal_knows_thread = false;
+
+void register_new_eal_thread() noexcept {
   struct Registration {
     Registration() noexcept : registered(rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0) {}
     ~Registration() {
@@ -220,6 +222,7 @@ void register_eal_thread() noexcept {
   };
   static thread_local Registration registration;
   static_cast<void>(registration);
+  eal_knows_thread = true;
 }
 
 }  // namespace lintel

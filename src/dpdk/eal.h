@@ -31,6 +31,11 @@ struct EalSettings {
 
 // The calling thread gets its own store of buffers, which makes getting and returning them cheaper; until it
 // ends. Does nothing if there are too many threads. Message path after the first call.
-void register_eal_thread() noexcept;
+extern thread_local constinit bool eal_knows_thread [[gnu::tls_model("initial-exec")]];
+void register_new_eal_thread() noexcept;
+inline void register_eal_thread() noexcept {
+  if (!eal_knows_thread) [[unlikely]]
+    register_new_eal_thread();
+}
 
 }  // namespace lintel

@@ -1,4 +1,5 @@
-// When acknowledgements go out that found no frame to ride on. Message path.
+// When acknowledgements go out that found no frame to ride on, and when those that came are looked at.
+// Message path.
 #include <cstring>
 #include <mutex>
 
@@ -41,6 +42,50 @@ void ReliableTransport::settle_acknowledgements(uint64_t now) noexcept {
     if (connection.state.load(std::memory_order_relaxed) != ConnectionState::established) continue;
     if (at_once || connection.unacknowledged_bytes >= acknowledged_at_once_bytes_)
       send_ack(connection, FrameType::ack, now);
+  }
+}
+
+// What rides on a message is of no hurry unless something waits for the window to open. The message is:
+// somebody waits for it, who will answer. So the acknowledgement is kept until the next poll, when
+// the answer is on its way. False: it acknowledges what was never sent.
+bool ReliableTransport::put_off_or_acknowledge(Connection& connection, const FrameHeader& header,
+                                               uint64_t now) noexcept {
+  if (header.selective != 0 || connection.send.can_send()) {
+    connection.put_off = false;
+    return acknowledge_sent(connection, header.acknowledged, header.ack_delay,
+                            {&header.selective, 1}, now);
+  }
+  if (!connection.send.was_sent_before(header.acknowledged)) return false;
+  if (connection.put_off && sequence_distance(header.acknowledged, connection.put_off_acknowledged) < 0)
+    return true;
+  connection.put_off = true;
+  connection.put_off_delay = header.ack_delay;
+  connection.put_off_acknowledged = header.acknowledged;
+  connection.put_off_ns = now;
+  if (connection.on_put_off_list) return true;
+  connection.on_put_off_list = true;
+  connection.next_put_off = put_off_;
+  put_off_ = &connection;
+  return true;
+}
+
+void ReliableTransport::make_up_for(Connection& connection) noexcept {
+  if (!connection.put_off) return;
+  connection.put_off = false;
+  constexpr uint64_t nothing_selective = 0;
+  static_cast<void>(acknowledge_sent(connection, connection.put_off_acknowledged,
+                                     connection.put_off_delay, {&nothing_selective, 1},
+                                     connection.put_off_ns));
+}
+
+void ReliableTransport::make_up_for_all() noexcept {
+  while (put_off_ != nullptr) {
+    Connection& connection = *put_off_;
+    put_off_ = connection.next_put_off;
+    connection.on_put_off_list = false;
+    const std::lock_guard guard(connection.lock);
+    if (connection.state.load(std::memory_order_relaxed) == ConnectionState::established)
+      make_up_for(connection);
   }
 }
 

@@ -61,6 +61,12 @@ struct Connection : Link {
   ReceiveWindow receive;
   std::atomic<uint64_t> data_frames_sent{0};  // of all incarnations; written under the lock
   FrameBuffer* assembly = nullptr;  // poller: message of several frames; length: bytes so far
+  // The newest acknowledgement that came and was put off until there is time for it, see acknowledge.cc.
+  bool put_off = false;
+  bool on_put_off_list = false;  // poller
+  uint8_t put_off_delay = 0;
+  uint32_t put_off_acknowledged = 0;
+  uint64_t put_off_ns = 0;
   uint32_t unacknowledged_bytes = 0;  // arrived since the last acknowledgement went out
   bool ack_now = false;  // poller: when this burst is done
   uint64_t newest_arrival_ns = 0;
@@ -73,6 +79,7 @@ struct Connection : Link {
   std::unique_ptr<Opening> opening;
   Connection* next_listed = nullptr;
   Connection* next_touched = nullptr;
+  Connection* next_put_off = nullptr;
 };
 
 }  // namespace lintel

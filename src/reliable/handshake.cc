@@ -215,6 +215,7 @@ void ReliableTransport::establish(Connection& connection, const HandshakeBody& b
   connection.receive.open(body.first_sequence);
   connection.unacknowledged_bytes = 0;
   connection.ack_now = false;
+  connection.put_off = false;
   connection.ack_deadline_ns = UINT64_MAX;
   connection.retry_ns = UINT64_MAX;
   connection.last_heard_ns = now;

@@ -13,6 +13,7 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
       return 0;
     leave_quiet(settings_.clock());
   }
+  if (put_off_ != nullptr) make_up_for_all();
   InboundFrame frames[receive_burst];
   const unsigned count = link_->receive(frames, std::min(budget, receive_burst));
   const uint64_t now = settings_.clock();
@@ -119,14 +120,14 @@ void ReliableTransport::handle_connection_frame(MessageSink& sink, const Inbound
 }
 
 // What a frame says about ours. False: it acknowledges what was never sent.
-bool ReliableTransport::acknowledge_sent(Connection& connection, const FrameHeader& header,
-                                         std::span<const uint64_t> selective,
+bool ReliableTransport::acknowledge_sent(Connection& connection, uint32_t acknowledged,
+                                         uint8_t delay, std::span<const uint64_t> selective,
                                          uint64_t now) noexcept {
   connection.last_heard_ns = now;
   connection.waiting_since_ns = 0;
   connection.unreachable_hints = 0;
   const SendWindow::Acknowledged result = connection.send.acknowledge(
-      header.acknowledged, selective, uint64_t{header.ack_delay} * 4096, now);
+      acknowledged, selective, uint64_t{delay} * 4096, now);
   send_pool_.release_chain(result.released);
   if (connection.send.can_send())
     transmit(connection, now);
@@ -148,7 +149,8 @@ bool ReliableTransport::handle_acknowledgement(Connection& connection, const Inb
     count += bytes / sizeof(uint64_t);
   }
   const std::lock_guard guard(connection.lock);
-  return acknowledge_sent(connection, header, {words, count}, now);
+  connection.put_off = false;
+  return acknowledge_sent(connection, header.acknowledged, header.ack_delay, {words, count}, now);
 }
 
 // Data and the acknowledgement that rides on it, all with the lock taken once, as long as it is what
@@ -161,7 +163,7 @@ ReliableTransport::Handled ReliableTransport::handle_next(MessageSink& sink, Con
   // Nothing may be handed up while the lock is held.
   if (batch_.connection != &connection || batch_.count == delivery_burst) deliver_batch(sink);
   const std::lock_guard guard(connection.lock);
-  if (!acknowledge_sent(connection, header, {&header.selective, 1}, now)) return Handled::malformed;
+  if (!put_off_or_acknowledge(connection, header, now)) return Handled::malformed;
   if (header.flags != whole || header.sequence != connection.receive.expected() ||
       connection.receive.has_early() || connection.assembly != nullptr ||
       take_message(sink, connection, frame.data + sizeof header, frame.length - sizeof header,

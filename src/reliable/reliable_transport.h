@@ -177,7 +177,7 @@ class ReliableTransport final : public Transport {
                                const FrameHeader& header, uint64_t now) noexcept;
   bool handle_acknowledgement(Connection& connection, const InboundFrame& frame,
                               const FrameHeader& header, uint64_t now) noexcept;
-  bool acknowledge_sent(Connection& connection, const FrameHeader& header,
+  bool acknowledge_sent(Connection& connection, uint32_t acknowledged, uint8_t delay,
                         std::span<const uint64_t> selective, uint64_t now) noexcept;  // lock held
   enum class Handled : uint8_t { yes, not_yet, malformed };
   Handled handle_next(MessageSink& sink, Connection& connection, const InboundFrame& frame,
@@ -208,6 +208,10 @@ class ReliableTransport final : public Transport {
   void acknowledge_soon(Connection& connection) noexcept;  // when this burst is done
   void note_arrival(Connection& connection, uint32_t bytes, uint64_t now) noexcept;  // lock held
   void settle_acknowledgements(uint64_t now) noexcept;
+  bool put_off_or_acknowledge(Connection& connection, const FrameHeader& header,
+                              uint64_t now) noexcept;                       // lock held
+  void make_up_for(Connection& connection) noexcept;  // lock held: for what was put off
+  void make_up_for_all() noexcept;
   void send_ack(Connection& connection, FrameType type, uint64_t now) noexcept;  // lock held
 
   // timers.cc
@@ -253,6 +257,7 @@ class ReliableTransport final : public Transport {
   // The poller's.
   alignas(64) Connection* active_ = nullptr;  // those with timers, through next_listed
   Connection* touched_ = nullptr;  // to be acknowledged after this burst, through next_touched
+  Connection* put_off_ = nullptr;  // those with an acknowledgement that was put off, through next_put_off
   bool quiet_ = false;
   uint64_t last_frame_ns_ = 0;
   struct Batch {

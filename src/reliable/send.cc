@@ -15,6 +15,8 @@ namespace {
 // What may wait here beyond the window: enough to go on while acknowledgements travel.
 constexpr uint64_t queue_beyond_window_bytes = 128 * 1024;
 constexpr uint32_t most_queued_frames = 2048;
+// So many frames without an acknowledgement: perhaps there is one that was put off.
+constexpr uint32_t looked_at_again_frames = 8;
 // Bulk data is collected up to this before it is sent: one system call, one segmented burst.
 constexpr uint64_t collected_bytes = 60 * 1024;
 constexpr unsigned collected_frames = PacketLink::largest_burst;
@@ -108,6 +110,7 @@ SendStatus ReliableTransport::queue_message(Connection& connection, const Messag
                                             const Piece* pieces, unsigned count,
                                             uint32_t length) noexcept {
   SendWindow& window = connection.send;
+  if (window.queued_frames() >= looked_at_again_frames) make_up_for(connection);
   if (!window.empty() &&
       (window.queued_frames() >= most_queued_frames ||
        window.queued_bytes() + length > window.window_bytes() + queue_beyond_window_bytes))

@@ -158,7 +158,7 @@ SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
                                                  std::span<const uint64_t> selective,
                                                  uint64_t ack_delay_ns, uint64_t now_ns) noexcept {
   Acknowledged result;
-  if (sequence_distance(acknowledged, unsent_sequence_) > 0) return result;
+  if (!was_sent_before(acknowledged)) return result;
   result.valid = true;
   if (sequence_distance(acknowledged, acknowledged_) < 0) return result;  // overtaken by a newer one
   const FrameBuffer* newest = nullptr;

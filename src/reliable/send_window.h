@@ -7,6 +7,7 @@
 #include <span>
 
 #include "reliable/congestion.h"
+#include "reliable/frame.h"
 #include "reliable/frame_pool.h"
 #include "reliable/round_trip.h"
 
@@ -58,6 +59,11 @@ class SendWindow {
   [[nodiscard]] uint64_t in_flight_bytes() const noexcept { return in_flight_; }
   [[nodiscard]] uint64_t window_bytes() const noexcept { return congestion_.window_bytes(); }
   [[nodiscard]] uint64_t peer_window_bytes() const noexcept { return peer_window_; }
+  // Whether a peer can acknowledge all before that number.
+  [[nodiscard]] bool was_sent_before(uint32_t sequence) const noexcept {
+    return sequence_distance(sequence, unsent_sequence_) <= 0;
+  }
+  [[nodiscard]] uint32_t acknowledged() const noexcept { return acknowledged_; }
   [[nodiscard]] bool can_send() const noexcept {
     return lost_frames_ != 0 || unsent_ != nullptr;
   }

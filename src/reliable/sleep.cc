@@ -46,6 +46,7 @@ void ReliableTransport::leave_quiet(uint64_t now) noexcept {
 }
 
 bool ReliableTransport::arm(bool) noexcept {
+  make_up_for_all();
   if (quiet_) return !disturbed_.load(std::memory_order_seq_cst);
   const uint64_t now = settings_.clock();
   adopt_listed();
@@ -82,6 +83,7 @@ int64_t ReliableTransport::sleep_limit_ns() noexcept {
 }
 
 bool ReliableTransport::all_delivered() noexcept {
+  make_up_for_all();
   const uint64_t now = settings_.clock();
   adopt_listed();
   bool delivered = true;

@@ -90,6 +90,8 @@ void ReliableTransport::run_timers(MessageSink& sink, uint64_t now) noexcept {
 // Lock held.
 uint64_t ReliableTransport::run_timers_of(Connection& connection, uint64_t now,
                                           const char*& failure) noexcept {
+  if (connection.state.load(std::memory_order_relaxed) == ConnectionState::established)
+    make_up_for(connection);
   const uint64_t waited_ns =
       connection.waiting_since_ns != 0 ? elapsed_ns(connection.waiting_since_ns, now) : 0;
   const bool believes_unreachable = connection.unreachable_hints >= believe_unreachable_hints &&
@@ -138,6 +140,7 @@ uint64_t ReliableTransport::run_timers_of(Connection& connection, uint64_t now,
 // Peers that owe an answer at a higher level: is anybody there?
 void ReliableTransport::check_peers(MessageSink& sink, Link* const* watch,
                                     unsigned count) noexcept {
+  make_up_for_all();
   const uint64_t now = settings_.clock();
   for (unsigned i = 0; i < count; ++i) {
     auto& connection = static_cast<Connection&>(*watch[i]);
