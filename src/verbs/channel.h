@@ -98,6 +98,7 @@ inline constexpr unsigned exposure_index_bits = 20;
 
 struct MemoryWindow {
   std::atomic<uint32_t> next_free{0};
+  uint32_t key = 0;             // by which the peer may use it
   ibv_mw* window = nullptr;     // bound to a part of a region; kept from use to use
   ibv_mr* registration = nullptr;  // or this, of one use
 };
