@@ -125,7 +125,6 @@ struct Channel {
   uint64_t messages_received = 0;
   uint64_t peer_received = 0;   // as it said when it resumed
   uint64_t messages_at_last_look = 0;
-  uint32_t retired_at_last_look = 0;
   uint64_t idle_since_ns = 0;
 
   // --- under the lock of the link
