@@ -66,6 +66,9 @@ class FaultyLink final : public PacketLink {
   [[nodiscard]] unsigned take_unreachable(LinkAddress* addresses, unsigned max) noexcept override {
     return link_->take_unreachable(addresses, max);
   }
+  [[nodiscard]] bool is_gone(ProcessId peer, const LinkAddress& address) noexcept override {
+    return link_->is_gone(peer, address);
+  }
   [[nodiscard]] LinkCounters counters() const noexcept override { return link_->counters(); }
   [[nodiscard]] FaultCounters fault_counters() const noexcept;  // any thread
   [[nodiscard]] std::string describe() const override;

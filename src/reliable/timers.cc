@@ -20,6 +20,12 @@ constexpr uint64_t believe_unreachable_ns = 1'000'000'000;
 constexpr uint64_t believe_own_node_ns = 10'000'000;
 constexpr unsigned believe_unreachable_hints = 4;
 
+// A peer that is silent for this long while it should answer is asked for where links can do so.
+constexpr uint64_t ask_for_silent_ns = 200'000'000;
+// That it answers is tried after this time without a word.
+constexpr uint64_t longest_silence_ns = 1'000'000'000;
+
+constexpr const char* gone = "its process is gone";
 constexpr const char* silence =
     "it has not answered for the time that PTL_NETWORK_TIMEOUT_MS allows";
 
@@ -123,8 +129,9 @@ uint64_t ReliableTransport::run_timers_of(Connection& connection, uint64_t now,
       failure = silence;
       return UINT64_MAX;
     }
-    if (believes_unreachable) {
-      failure = "its process is gone";
+    if (believes_unreachable ||
+        (waited_ns > ask_for_silent_ns && link_->is_gone(connection.peer, connection.route.address))) {
+      failure = gone;
       return UINT64_MAX;
     }
     counts_.timeouts.add();
@@ -145,17 +152,28 @@ void ReliableTransport::check_peers(MessageSink& sink, Link* const* watch,
   for (unsigned i = 0; i < count; ++i) {
     auto& connection = static_cast<Connection&>(*watch[i]);
     bool silent = false;
+    bool ask = false;
+    LinkAddress address;
     {
       const std::lock_guard guard(connection.lock);
       if (connection.state.load(std::memory_order_relaxed) != ConnectionState::established ||
-          connection.send.in_flight_bytes() != 0 ||
-          elapsed_ns(connection.last_heard_ns, now) < settings_.peer_timeout_ns / 16)
+          elapsed_ns(connection.last_heard_ns, now) <
+              std::min(settings_.peer_timeout_ns / 16, longest_silence_ns))
         continue;
-      if (connection.waiting_since_ns == 0) connection.waiting_since_ns = now;
-      silent = elapsed_ns(connection.waiting_since_ns, now) > settings_.peer_timeout_ns;
-      if (!silent) send_ack(connection, FrameType::probe, now);
+      ask = connection.waiting_since_ns != 0 &&
+            elapsed_ns(connection.waiting_since_ns, now) > ask_for_silent_ns;
+      address = connection.route.address;
+      if (connection.send.in_flight_bytes() == 0) {
+        if (connection.waiting_since_ns == 0) connection.waiting_since_ns = now;
+        silent = elapsed_ns(connection.waiting_since_ns, now) > settings_.peer_timeout_ns;
+        if (!silent) send_ack(connection, FrameType::probe, now);
+      }
     }
-    if (silent) fail(sink, connection, silence);
+    if (silent) {
+      fail(sink, connection, silence);
+    } else if (ask && link_->is_gone(connection.peer, address)) {
+      fail(sink, connection, gone);
+    }
   }
 }
 

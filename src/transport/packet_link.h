@@ -170,6 +170,12 @@ class PacketLink {
   // nobody listens there (ICMP port or host unreachable): a hint that may be forged, at most `max`.
   [[nodiscard]] virtual unsigned take_unreachable(LinkAddress*, unsigned) noexcept { return 0; }
 
+  // Connection path; the same thread as receive(); again and again while a peer is silent that answered
+  // before. True: its node says that the process at that address is gone. Asks, but never waits for the answer.
+  [[nodiscard]] virtual bool is_gone(ProcessId /*peer*/, const LinkAddress& /*address*/) noexcept {
+    return false;
+  }
+
   [[nodiscard]] virtual LinkCounters counters() const noexcept = 0;  // any thread
   // One line for ptl_info and the log: what it uses and why.
   [[nodiscard]] virtual std::string describe() const = 0;

@@ -98,6 +98,7 @@ inline constexpr unsigned exposure_index_bits = 20;
 
 struct MemoryWindow {
   std::atomic<uint32_t> next_free{0};
+  uint32_t key = 0;             // by which the peer may use it
   ibv_mw* window = nullptr;     // bound to a part of a region; kept from use to use
   ibv_mr* registration = nullptr;  // or this, of one use
 };
@@ -124,7 +125,6 @@ struct Channel {
   uint64_t messages_received = 0;
   uint64_t peer_received = 0;   // as it said when it resumed
   uint64_t messages_at_last_look = 0;
-  uint32_t retired_at_last_look = 0;
   uint64_t idle_since_ns = 0;
 
   // --- under the lock of the link

@@ -152,6 +152,9 @@ void VerbsTransport::post_held(VerbsLink& link) noexcept {
   ibv_send_wr* refused = nullptr;
   if (ibv_post_send(channel.queue_pair->get(), held.requests, &refused) != 0) [[unlikely]]
     ask_to_stop(link, "the device refused a work request");
+  // Posting a binding takes the former key from there, and leaves it to its user to note the new one.
+  for (unsigned i = 0; i < count; ++i)
+    if (held.requests[i].opcode == IBV_WR_BIND_MW) held.requests[i].bind_mw.mw->rkey = held.requests[i].bind_mw.rkey;
 }
 
 void VerbsTransport::hold(Link& base) noexcept {

@@ -46,11 +46,8 @@ Exposure VerbsTransport::expose(Link& base, const Piece* pieces, unsigned count,
     if (link.path == Path::queue_pair && bind(link, exposed, pieces, write)) {
       Channel& channel = *link.channel;
       for (unsigned i = 0; i < count; ++i) {
-        const MemoryWindow& window = windows_.at(exposed.windows[i]);
-        const uint32_t key =
-            window.registration != nullptr ? window.registration->rkey : window.window->rkey;
         out[i] = {reinterpret_cast<uint64_t>(pieces[i].base), pieces[i].length,
-                  exposure_key(index, channel.number, key)};
+                  exposure_key(index, channel.number, windows_.at(exposed.windows[i]).key)};
       }
       exposed.channel_number = channel.number;
       exposed.state = ExposedMemory::State::exposed;
@@ -110,19 +107,18 @@ bool VerbsTransport::bind(VerbsLink& link, ExposedMemory& exposed, const Piece* 
                           bool write) noexcept {
   for (unsigned i = 0; i < exposed.count; ++i) {
     if (exposed.regions[i] == nullptr) continue;  // has a registration of its own
-    ibv_mw* const window = windows_.at(exposed.windows[i]).window;
-    const uint32_t key = ibv_inc_rkey(window->rkey);
+    MemoryWindow& window = windows_.at(exposed.windows[i]);
+    window.key = ibv_inc_rkey(window.window->rkey);
     ibv_send_wr request{};
     request.opcode = IBV_WR_BIND_MW;
-    request.bind_mw.mw = window;
-    request.bind_mw.rkey = key;
+    request.bind_mw.mw = window.window;
+    request.bind_mw.rkey = window.key;
     request.bind_mw.bind_info.mr = static_cast<ibv_mr*>(exposed.regions[i]->registration.handle);
     request.bind_mw.bind_info.addr = reinterpret_cast<uint64_t>(pieces[i].base);
     request.bind_mw.bind_info.length = pieces[i].length;
     request.bind_mw.bind_info.mw_access_flags = write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
     // With the message that tells of it. After a refusal the queue pair is given up, and all that was bound.
     if (!post(link, request, {RequestKind::bind, 0}, false, Posting::with_next)) return false;
-    window->rkey = key;
   }
   return true;
 }
@@ -158,7 +154,7 @@ void VerbsTransport::note_invalidated(VerbsLink& link, uint32_t index, uint32_t 
   const std::lock_guard guard(link.lock);
   if (exposed.channel_number != link.channel->number || exposed.state != ExposedMemory::State::exposed) return;
   for (unsigned i = 0; i < exposed.count; ++i)
-    if (exposed.regions[i] != nullptr && windows_.at(exposed.windows[i]).window->rkey == window_key)
+    if (exposed.regions[i] != nullptr && windows_.at(exposed.windows[i]).key == window_key)
       exposed.invalid |= uint32_t{1} << i;
 }
 
@@ -175,7 +171,7 @@ void VerbsTransport::post_conceal(VerbsLink& link, ExposedMemory& exposed) noexc
     if (!is_bound(exposed, i)) continue;
     ibv_send_wr request{};
     request.opcode = IBV_WR_LOCAL_INV;
-    request.invalidate_rkey = windows_.at(exposed.windows[i]).window->rkey;
+    request.invalidate_rkey = windows_.at(exposed.windows[i]).key;
     // After a refusal the queue pair is given up, and everything with it.
     if (!post(link, request, {RequestKind::conceal, exposures_.index_of(exposed)}, false)) break;
     ++exposed.outstanding;

@@ -55,7 +55,9 @@ bool VerbsTransport::register_piece(const Piece& piece, bool write, MemoryWindow
   window.registration =
       ibv_reg_mr(device_->pd, piece.base, piece.length,
                  write ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ);
-  return window.registration != nullptr;
+  if (window.registration == nullptr) return false;
+  window.key = window.registration->rkey;
+  return true;
 }
 
 }  // namespace lintel

@@ -133,7 +133,9 @@ void Resolver::wake() noexcept {
   static_cast<void>(!write(wake_event_, &one, sizeof one));
 }
 
-ResolveStatus Resolver::resolve(ProcessId peer, Route& route, std::string* reason) noexcept {
+ResolveStatus Resolver::resolve(ProcessId peer, Route& route, std::string* reason,
+                                bool* refused) noexcept {
+  if (refused != nullptr) *refused = false;
   try {
     if (!can_be_a_process(peer)) {
       if (reason != nullptr) *reason = "no process has such an address";
@@ -147,6 +149,7 @@ ResolveStatus Resolver::resolve(ProcessId peer, Route& route, std::string* reaso
     if (settled && now - result.settled_ns < result_lasts_ns) {
       const ResolveStatus status = result.status;
       route = result.route;
+      if (refused != nullptr) *refused = result.refused;
       if (reason != nullptr) *reason = std::move(result.reason);
       results_.erase(place);
       return status;

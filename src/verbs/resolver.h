@@ -51,8 +51,9 @@ class Resolver {
   void stop() noexcept;
 
   // Connection path; any thread; never waits. A result is handed out once: what is asked later is looked
-  // up again, as another process may be there by then.
-  [[nodiscard]] ResolveStatus resolve(ProcessId peer, Route& route, std::string* reason) noexcept;
+  // up again, as another process may be there by then. `refused`: unreachable as its node says that nobody is there.
+  [[nodiscard]] ResolveStatus resolve(ProcessId peer, Route& route, std::string* reason,
+                                      bool* refused = nullptr) noexcept;
   // Any thread: the client has work. A system call.
   void wake() noexcept;
 
@@ -68,6 +69,7 @@ class Resolver {
 
   struct Result {
     ResolveStatus status = ResolveStatus::pending;
+    bool refused = false;
     uint64_t settled_ns = 0;
     Route route;
     std::string reason;
@@ -100,7 +102,7 @@ class Resolver {
   void read_answer(Asking& asking) noexcept;
   void run_timers(uint64_t now) noexcept;
   void try_again(Asking& asking, int error, uint64_t now) noexcept;
-  void give_up(Asking& asking, const char* why) noexcept;
+  void give_up(Asking& asking, const char* why, bool refused = false) noexcept;
   void answered(Asking& asking) noexcept;
   void settle(Asking& asking, Result&& result) noexcept;
   void drop_socket(Asking& asking) noexcept;

@@ -89,7 +89,7 @@ void Resolver::try_again(Asking& asking, int error, uint64_t now) noexcept {
       : refused                          ? std::min(believe_refused_ns, timeout_ns_)
                                          : 0;
   if (now - asking.started_ns >= patience_ns) {
-    give_up(asking, refused ? "nobody listens there" : strerror(error));
+    give_up(asking, refused ? "nobody listens there" : strerror(error), refused);
     return;
   }
   asking.next_ns = now + asking.retry_ns;
@@ -106,9 +106,10 @@ void Resolver::run_timers(uint64_t now) noexcept {
   }
 }
 
-void Resolver::give_up(Asking& asking, const char* why) noexcept {
+void Resolver::give_up(Asking& asking, const char* why, bool refused) noexcept {
   Result result;
   result.status = ResolveStatus::unreachable;
+  result.refused = refused;
   try {
     result.reason = "no answer from TCP port ";
     result.reason.append(std::to_string(udp_port_of(asking.peer.pid))).append(" of ");

@@ -54,6 +54,7 @@ class UdLink final : public PacketLink, private Resolver::Client, private AsyncE
   bool offer_memory(std::byte* start, size_t bytes) noexcept override;
   [[nodiscard]] int descriptor() const noexcept override { return device_->events.descriptor(); }
   [[nodiscard]] bool arm() noexcept override;
+  [[nodiscard]] bool is_gone(ProcessId peer, const LinkAddress& address) noexcept override;
   [[nodiscard]] LinkCounters counters() const noexcept override { return counters_.now(); }
   [[nodiscard]] std::string describe() const override;
 

@@ -216,6 +216,21 @@ ResolveStatus UdLink::resolve(ProcessId peer, Route& route, std::string* reason)
   return resolver_.resolve(peer, route, reason);
 }
 
+// The port of its pid is closed with the process; who comes after it has another queue pair and another Q_Key.
+bool UdLink::is_gone(ProcessId peer, const LinkAddress& address) noexcept {
+  Route now;
+  bool refused = false;
+  switch (resolver_.resolve(peer, now, nullptr, &refused)) {
+    case ResolveStatus::resolved:
+      return !(now.address == address);
+    case ResolveStatus::unreachable:
+      return refused;
+    case ResolveStatus::pending:
+      break;
+  }
+  return false;
+}
+
 bool UdLink::adopt(ProcessId, const LinkAddress& from, Route& route) noexcept {
   const Address address = unpack(from);
   if (!hosts_.contains(address.host) || hosts_.handle(address.host) == nullptr) return false;

@@ -70,12 +70,6 @@ void VerbsTransport::give_up_idle() noexcept {
     {
       const std::lock_guard guard(place.link->lock);
       messages = channel.messages_posted + channel.messages_received;
-      // A software device may forget that there is something left in its queue (rxe in Linux 6.1, when an
-      // invalidation waits for what is before it). Asking for nothing reminds it.
-      ibv_send_wr* refused = nullptr;
-      if (channel.posted != channel.retired && channel.retired == channel.retired_at_last_look)
-        static_cast<void>(ibv_post_send(channel.queue_pair->get(), nullptr, &refused));
-      channel.retired_at_last_look = channel.retired;
       busy = place.link->path == Path::changing || channel.waiting != nullptr ||
              channel.exposures != nullptr || messages != channel.messages_at_last_look;
     }

@@ -21,6 +21,15 @@ constexpr uint32_t most_windows = 1u << 20;
 constexpr uint64_t longest_part = uint64_t{16} << 20;
 constexpr uint32_t most_pieces = 8;
 
+// rxe (the kernel's software device, of this vendor) does what concerns memory windows once more when it repeats the
+// messages around it, after a receiver was not ready or a packet was lost: at best the queue pair stops.
+constexpr uint32_t vendor_of_rxe = 0xffffff;
+
+bool has_reliable_windows(const ibv_device_attr& device) noexcept {
+  return (device.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0 &&
+         device.vendor_id != vendor_of_rxe;
+}
+
 }  // namespace
 
 std::unique_ptr<VerbsTransport> VerbsTransport::open(std::shared_ptr<VerbsDevice> device,
@@ -43,7 +52,7 @@ VerbsTransport::VerbsTransport(std::shared_ptr<VerbsDevice> device,
 
 bool VerbsTransport::open_queues(std::string& reason) {
   const ibv_device_attr& limits = device_->attributes;
-  has_windows_ = (limits.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
+  has_windows_ = has_reliable_windows(limits);
   pieces_ = static_cast<uint32_t>(std::clamp(limits.max_sge, 1, static_cast<int>(most_pieces)));
   largest_part_ = std::min<uint64_t>(longest_part, device_->max_message_bytes);
   const uint32_t large = sizeof(MessageHeader) + settings_.eager_bytes;
@@ -153,7 +162,7 @@ std::string VerbsTransport::describe() const {
   } else if (has_windows_) {
     text.append(" through memory windows");
   } else {
-    text.append(", registered one by one (the device has no memory windows of type 2)");
+    text.append(", registered one by one (the device has no memory windows of type 2 that can be relied on)");
   }
   return text;
 }

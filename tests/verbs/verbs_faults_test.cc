@@ -265,6 +265,39 @@ TEST_F(VerbsFaultsTest, APeerThatDiesIsReported) {
   EXPECT_EQ(from.send(*link, 1, {}), SendStatus::peer_failed);
 }
 
+// A peer whose last words are lost is missed at the port of its pid, long before it has been silent for too long;
+// also if somebody else has that number by then.
+TEST_F(VerbsFaultsTest, ADeadPeerIsMissedAtItsPort) {
+  const auto patient = [](VerbsSettings& settings) {
+    settings.reliable.peer_timeout_ns = 600'000'000'000;
+  };
+  for (const bool replaced : {false, true}) {
+    SCOPED_TRACE(replaced);
+    start();
+    {
+      VerbsProcess from(patient);
+      auto to = std::make_unique<VerbsProcess>(patient);
+      {
+        Stream stream(from, *to);
+        ASSERT_TRUE(stream.pass(300));
+      }
+      Link* const link = from.connect(*to);
+      const uint32_t pid = to->id.pid;
+      fake_verbs::lose_datagrams([](const fake_verbs::Datagram&) { return true; });
+      to.reset();
+      if (replaced) {
+        to = std::make_unique<VerbsProcess>(patient, WatchedCache::Settings{}, pid);
+        ASSERT_EQ(to->id.pid, pid);
+      }
+      static_cast<void>(from.send(*link, 1, {}));
+      ASSERT_TRUE(run_until({&from}, [&] {
+        from.transport->check_peers(from, &link, 1);
+        return from.failed != 0;
+      }));
+    }
+  }
+}
+
 // Registration fails while memory is to be read: the core is told to send data in messages.
 TEST_F(VerbsFaultsTest, MemoryThatCannotBeRegistered) {
   VerbsProcess from, to;

@@ -53,9 +53,10 @@ class VerbsProcess final : public MessageSink {
   };
 
   // Opens at the first number that is free. nullptr transport: `reason` says why.
+  // `wanted_pid`: that of a process that is gone, to take its place.
   explicit VerbsProcess(const std::function<void(VerbsSettings&)>& change = {},
-                        const WatchedCache::Settings& registrations = {})
-      : cache(registrations) {
+                        const WatchedCache::Settings& registrations = {}, uint32_t wanted_pid = 0)
+      : cache(registrations), id{0, wanted_pid} {
     VerbsSettings settings;
     settings.reliable.uid = 1000;
     settings.reliable.peer_timeout_ns = 3'000'000'000 * slowdown;
@@ -64,7 +65,7 @@ class VerbsProcess final : public MessageSink {
     settings.log_level = LogLevel::error;
     if (change) change(settings);
     for (int attempt = 0; attempt < 100; ++attempt) {
-      settings.id = {loopback_nid, next_pid()};
+      settings.id = {loopback_nid, attempt == 0 && id.pid != 0 ? id.pid : next_pid()};
       reason.clear();
       status = verbs_module().open(settings, library_as_host(), transport, reason);
       if (status != VerbsStatus::pid_in_use) break;

@@ -135,6 +135,17 @@ TEST_F(VerbsTransportTest, ADeviceWithoutWindows) {
   ASSERT_TRUE(stream.pass(100));
 }
 
+// rxe does what concerns windows again when it repeats messages.
+TEST_F(VerbsTransportTest, WindowsOfTheSoftwareDeviceAreNotUsed) {
+  start({.vendor = 0xffffff});
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  connect(from, to, stream);
+  for (const bool write : {false, true}) transfer(from, to, stream.link(), write, 100'000, 3);
+  ASSERT_TRUE(stream.pass(100));
+  EXPECT_EQ(fake_verbs::done(IBV_WR_BIND_MW), 0u);
+}
+
 TEST_F(VerbsTransportTest, ADeviceThatHasLittleOfEverything) {
   start({.mtu = IBV_MTU_1024,
          .max_message_bytes = 10'000,

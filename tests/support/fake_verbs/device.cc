@@ -69,6 +69,7 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
   if (const int error = call_fault("ibv_query_device"); error != 0) return error;
   const Settings& settings = all.settings;
   *attributes = {};
+  attributes->vendor_id = settings.vendor;
   attributes->max_mr_size = UINT64_MAX;
   attributes->page_size_cap = 4096;
   attributes->max_qp = settings.max_qp;

@@ -37,6 +37,7 @@ struct Settings {
   uint32_t max_inline_bytes = 256;
   int max_reads = 16;   // of a queue pair at once, as target and as initiator
   bool windows = true;  // memory windows of type 2
+  uint32_t vendor = 0;
   // Completions of a queue pair that is destroyed or reset vanish (mlx5), or stay (rxe).
   bool completions_vanish = true;
 };

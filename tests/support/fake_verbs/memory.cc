@@ -19,7 +19,7 @@ bool within(uint64_t address, uint64_t length, uint64_t begin, uint64_t availabl
 Window* window_of(uint32_t key) {
   World& all = world();
   const auto found = all.windows.find(key & ~key_of_user);
-  return found == all.windows.end() || found->second->rkey != key ? nullptr : found->second;
+  return found == all.windows.end() || found->second->key != key ? nullptr : found->second;
 }
 
 }  // namespace
@@ -52,13 +52,15 @@ bool remote_access(const QueuePair& target, uint32_t key, uint64_t address, uint
          within(address, length, reinterpret_cast<uint64_t>(region.addr), region.length);
 }
 
-bool bind(QueuePair& pair, const ibv_send_wr& request) {
+bool bind(QueuePair& pair, const Send& send) {
+  const ibv_send_wr& request = send.request;
   const ibv_mw_bind_info& info = request.bind_mw.bind_info;
   auto& window = static_cast<Window&>(*request.bind_mw.mw);
   auto& region = static_cast<Region&>(*info.mr);
   World& all = world();
   const auto known = all.windows.find(request.bind_mw.rkey & ~key_of_user);
   if (known == all.windows.end() || known->second != &window) return false;
+  if (send.window_key != window.key) return false;
   if (window.region != nullptr || window.pd != pair.pd || region.pd != pair.pd) return false;
   if (all.regions.count(region.lkey) == 0 || (region.access & IBV_ACCESS_MW_BIND) == 0)
     return false;
@@ -73,7 +75,7 @@ bool bind(QueuePair& pair, const ibv_send_wr& request) {
   window.length = info.length;
   window.access = info.mw_access_flags;
   window.queue_pair = pair.qp_num;
-  window.rkey = request.bind_mw.rkey;
+  window.key = request.bind_mw.rkey;
   ++region.windows;
   return true;
 }
@@ -104,7 +106,7 @@ ibv_mw* alloc_mw(ibv_pd* domain, ibv_mw_type type) {
   window->context = domain->context;
   window->pd = domain;
   window->type = type;
-  window->rkey = all.next_key += key_of_user + 1;
+  window->rkey = window->key = all.next_key += key_of_user + 1;
   all.windows[window->rkey & ~key_of_user] = window;
   ++static_cast<Domain*>(domain)->users;
   ++all.in_use.windows;

@@ -49,6 +49,7 @@ struct Window : ibv_mw {
   uint64_t length = 0;
   unsigned access = 0;
   uint32_t queue_pair = 0;  // only through this one
+  uint32_t key = 0;         // that of the device; the user keeps ibv_mw::rkey in step
 };
 
 struct Channel : ibv_comp_channel {
@@ -87,6 +88,7 @@ struct AddressHandle : ibv_ah {
 
 struct Send {
   ibv_send_wr request{};
+  uint32_t window_key = 0;  // of the window that is to be bound, as the user knew it when posting
   std::vector<ibv_sge> pieces;
   std::vector<std::byte> inlined;
   uint64_t bytes = 0;
@@ -164,7 +166,7 @@ void break_queue(CompletionQueue& queue);
 // ... by a peer, through that queue pair.
 [[nodiscard]] bool remote_access(const QueuePair& target, uint32_t key, uint64_t address,
                                  uint64_t length, bool write);
-[[nodiscard]] bool bind(QueuePair& pair, const ibv_send_wr& request);
+[[nodiscard]] bool bind(QueuePair& pair, const Send& send);
 // By the owner, or by a peer that sends to `target`, through which the window must be bound.
 [[nodiscard]] bool invalidate(uint32_t key, const QueuePair* target);
 

@@ -69,6 +69,7 @@ int take_send(QueuePair& pair, const ibv_send_wr& request) {
     return EINVAL;
   Send send;
   send.request = request;
+  if (request.opcode == IBV_WR_BIND_MW) send.window_key = request.bind_mw.mw->rkey;
   const bool moves_memory = request.opcode != IBV_WR_BIND_MW && request.opcode != IBV_WR_LOCAL_INV;
   if (moves_memory) send.pieces.assign(request.sg_list, request.sg_list + request.num_sge);
   for (const ibv_sge& piece : send.pieces) send.bytes += piece.length;

@@ -308,7 +308,7 @@ Progress do_connected(QueuePair& pair) {
   const Send& send = pair.sends.front();
   if (send.request.opcode == IBV_WR_BIND_MW || send.request.opcode == IBV_WR_LOCAL_INV) {
     const bool good = send.request.opcode == IBV_WR_BIND_MW
-                          ? bind(pair, send.request)
+                          ? bind(pair, send)
                           : invalidate(send.request.invalidate_rkey, nullptr);
     if (good) {
       end_send(pair, IBV_WC_SUCCESS);
