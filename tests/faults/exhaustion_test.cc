@@ -20,9 +20,12 @@ namespace {
 
 constexpr ptl_pt_index_t pt_index = 4;
 
+// A process that is stopped is not dead, however long a busy machine takes to let it continue.
+const RunOptions patient{.environment = {{"PTL_NETWORK_TIMEOUT_MS", "60000"}}, .deadline = test_deadline};
+
 // spec 2.9, 3.13.3, 3.15.2
 TEST(ExhaustionTest, SendsToAStoppedProcessReturnAndCompleteWhenItContinues) {
-  run_ranks(2, [](Rank& rank) {
+  run_ranks(2, patient, [](Rank& rank) {
     constexpr ptl_size_t count = 20'000;
     constexpr ptl_size_t size = 200;
     std::vector<std::byte> memory(1000 * size);
@@ -60,7 +63,7 @@ TEST(ExhaustionTest, SendsToAStoppedProcessReturnAndCompleteWhenItContinues) {
 
 // spec 2.9, 3.15.3
 TEST(ExhaustionTest, ThousandsOfGetsInFlightToAStoppedProcessComplete) {
-  run_ranks(2, [](Rank& rank) {
+  run_ranks(2, patient, [](Rank& rank) {
     constexpr ptl_size_t count = 5'000;
     std::vector<std::byte> memory(count * 8);
     const Interface interface(rank, nonmatching_physical);
