@@ -120,7 +120,7 @@ TEST_F(RegistrationCacheTest, ReadOnlyMemoryIsRegisteredForReading) {
 TEST_F(RegistrationCacheTest, MemoryThatIsNotThereFails) {
   CachedMemory cached;
   Mapping mapping(8);
-  mapping.unmap(3, 1);
+  mapping.forbid(3, 1);
   EXPECT_EQ(cached.acquire(mapping.at(0), 8 * page), nullptr);
   EXPECT_EQ(cached.error, EFAULT);
   EXPECT_EQ(cached.acquire(mapping.at(7), 2 * page), nullptr);  // PROT_NONE behind it

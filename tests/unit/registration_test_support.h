@@ -31,14 +31,18 @@ inline constexpr size_t page = 4096;
 // Anonymous memory in a piece of address space of its own, so that nothing else lies beside it.
 class Mapping {
  public:
-  explicit Mapping(size_t pages, int flags = MAP_PRIVATE | MAP_ANONYMOUS) : pages_(pages) {
+  explicit Mapping(size_t pages, int flags = MAP_PRIVATE | MAP_ANONYMOUS) : own_(pages + 2, true) {
     void* const space = mmap(nullptr, (pages + 2) * page, PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     EXPECT_NE(space, MAP_FAILED);
     base_ = static_cast<std::byte*>(space) + page;
     map(0, pages, flags);
   }
-  ~Mapping() { munmap(base_ - page, (pages_ + 2) * page); }
+  // What was unmapped may be somebody else's by now.
+  ~Mapping() {
+    for (size_t i = 0; i < own_.size(); ++i)
+      if (own_[i]) munmap(base_ - page + i * page, page);
+  }
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
@@ -46,11 +50,21 @@ class Mapping {
   void map(size_t first, size_t count, int flags = MAP_PRIVATE | MAP_ANONYMOUS, int file = -1) {
     EXPECT_NE(mmap(at(first), count * page, PROT_READ | PROT_WRITE, flags | MAP_FIXED, file, 0),
               MAP_FAILED);
+    note(first, count, true);
   }
-  void unmap(size_t first, size_t count) { EXPECT_EQ(munmap(at(first), count * page), 0); }
+  void unmap(size_t first, size_t count) {
+    EXPECT_EQ(munmap(at(first), count * page), 0);
+    note(first, count, false);
+  }
+  // Stays reserved, other than after unmap().
+  void forbid(size_t first, size_t count) { EXPECT_EQ(mprotect(at(first), count * page, PROT_NONE), 0); }
 
  private:
-  size_t pages_;
+  void note(size_t first, size_t count, bool own) {
+    for (size_t i = 0; i < count; ++i) own_[first + i + 1] = own;
+  }
+
+  std::vector<bool> own_;  // pages, with one before and one behind
   std::byte* base_;
 };
 
