@@ -41,6 +41,10 @@ std::string HandExchange::describe(uint32_t rank) const {
          ", pid " + std::to_string(processes_[rank].phys.pid) + ")";
 }
 
+std::string HandExchange::within_the_wait() const {
+  return " within " + std::to_string(wait_.count()) + " s (PTL_WAIT_S)";
+}
+
 std::string HandExchange::open(ptl_interface_t iface) {
   int code = PtlNIInit(iface, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, processes_[rank_].phys.pid,
                        nullptr, nullptr, &ni_);
@@ -122,8 +126,8 @@ std::string HandExchange::until_reached(uint32_t peer, Start&& start) {
     }
     if (Clock::now() > deadline)
       return describe(peer) +
-             " cannot be reached: it was not started within " + std::to_string(wait_.count()) +
-             " s (PTL_WAIT_S), with these numbers and with the same PTL_JOB_KEY";
+             " cannot be reached: it was not started" + within_the_wait() +
+             ", with these numbers and with the same PTL_JOB_KEY";
     std::this_thread::sleep_for(retry_pause);
   }
 }
@@ -219,8 +223,7 @@ std::string HandExchange::fetch(uint32_t rank, const std::string& key,
       }
       at = end;
     }
-    if (Clock::now() > deadline) return describe(rank) + " has stored no " + key + " within " + std::to_string(wait_.count()) +
-             " s (PTL_WAIT_S)";
+    if (Clock::now() > deadline) return describe(rank) + " has stored no " + key + within_the_wait();
     std::this_thread::sleep_for(retry_pause);
   }
 }

@@ -41,6 +41,7 @@ class HandExchange {
   [[nodiscard]] std::string until_reached(uint32_t peer, Start&& start);
   [[nodiscard]] Outcome await_end(int code, uintptr_t attempt);
   [[nodiscard]] std::string describe(uint32_t rank) const;
+  [[nodiscard]] std::string within_the_wait() const;
 
   const uint32_t rank_;
   const std::vector<ptl_process_t>& processes_;

@@ -29,10 +29,11 @@ struct EalSettings {
 // virtual device, which is made when it is opened.
 [[nodiscard]] bool is_bus_device(const std::string& port) noexcept;
 
-// The calling thread gets its own store of buffers, which makes getting and returning them cheaper; until it
-// ends. Does nothing if there are too many threads. Message path after the first call.
+// Asked in every poll: without the call that a module otherwise makes to find its thread's variables.
 extern thread_local constinit bool eal_knows_thread [[gnu::tls_model("initial-exec")]];
 void register_new_eal_thread() noexcept;
+// The calling thread gets its own store of buffers, which makes getting and returning them cheaper; until it
+// ends. Does nothing if there are too many threads. Message path after the first call.
 inline void register_eal_thread() noexcept {
   if (!eal_knows_thread) [[unlikely]]
     register_new_eal_thread();

@@ -63,7 +63,6 @@ class SendWindow {
   [[nodiscard]] bool was_sent_before(uint32_t sequence) const noexcept {
     return sequence_distance(sequence, unsent_sequence_) <= 0;
   }
-  [[nodiscard]] uint32_t acknowledged() const noexcept { return acknowledged_; }
   [[nodiscard]] bool can_send() const noexcept {
     return lost_frames_ != 0 || unsent_ != nullptr;
   }

@@ -37,7 +37,7 @@ struct PostedRequest {
 
 // Work requests that are to be posted together with the next one.
 struct HeldRequests {
-  static constexpr unsigned most = 16;
+  static constexpr unsigned most = 12;
   unsigned count = 0;
   ibv_send_wr requests[most];
   ibv_sge pieces[most];

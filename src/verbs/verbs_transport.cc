@@ -14,6 +14,10 @@ namespace {
 constexpr uint32_t small_slots = 8192;
 constexpr uint32_t large_slots = 512;
 constexpr uint32_t small_payload = 80;  // header and payload in two cache lines
+// What a connected peer costs in memory of our own: state, and slots that wait for its next messages.
+constexpr size_t bytes_of_peer = sizeof(VerbsLink) + sizeof(Connection) + sizeof(Channel) + sizeof(QueuePair) +
+                                 Channel::spare_slots_kept * (sizeof(MessageHeader) + small_payload);
+static_assert(bytes_of_peer <= 8192);
 constexpr uint32_t most_accesses = 4096;
 constexpr uint32_t most_exposures = 1u << 20;
 constexpr uint32_t most_windows = 1u << 20;
