@@ -128,6 +128,9 @@ void PhysicalInterface::fail_peer(Peer& peer) noexcept {
     if (operation.peer.load(std::memory_order_acquire) == &peer) fail_operation(*this, operation);
   }
   return_ended_operations(peer);
+  // One that took its leave has said what it had.
+  static_cast<void>(end_released_transfers());
+  peer.unreleased_head = nullptr;
   for (uint32_t i = 0; i < transfers_.high_water(); ++i) {
     Transfer& transfer = transfers_.at(i);
     if (transfer.peer.load(std::memory_order_acquire) != &peer) continue;

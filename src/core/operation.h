@@ -94,6 +94,7 @@ struct alignas(64) Transfer : QueuedSend {
   bool ended = false;        // all is moved or has failed; only the reporting is left
   bool by_messages = false;  // the peer's memory cannot be reached directly
   bool source_fault = false;  // the initiator's memory is not accessible
+  bool stays = false;         // the transport refers to the entry's memory until release_mark is reached
   std::atomic<Peer*> peer{nullptr};  // nullptr while the object is free
   NetworkInterface* interface = nullptr;
   PortalEntry* portal = nullptr;
@@ -107,7 +108,8 @@ struct alignas(64) Transfer : QueuedSend {
   ptl_ni_fail_t fail = PTL_NI_OK;
   bool event_reserved = false;
   bool unlink_reserved = false;
-  Transfer* next_active = nullptr;
+  uint32_t release_mark = 0;  // of the transport, see Transport::payload_mark()
+  Transfer* next_active = nullptr;  // or next_unreleased: never both
   unsigned remote_count = 0;
   RemoteMemory remote[transfer_remote_pieces];
 };

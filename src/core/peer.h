@@ -40,6 +40,11 @@ struct alignas(64) Peer {
   uint32_t returned_chain_head = Arena<Operation>::no_index;  // ended operations of this burst
   uint32_t returned_chain_tail = Arena<Operation>::no_index;
   uint64_t gone_said_ns = 0;  // when the log last told that it is gone
+  // Gets whose data were sent from where they lie, in the order sent, through next_active.
+  Transfer* unreleased_head = nullptr;
+  Transfer* unreleased_tail = nullptr;
+  bool unreleased_listed = false;
+  Peer* next_unreleased = nullptr;
 
   // --- shared
   std::atomic<uint32_t> returned_operations{Arena<Operation>::no_index};

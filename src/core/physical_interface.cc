@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <utility>
 
 #include "core/initiator.h"
 #include "core/initiator_payload.h"
@@ -176,6 +177,14 @@ void PhysicalInterface::forget_logical(NetworkInterface& interface) noexcept {
       *link = transfer->next_active;
     } else {
       link = &transfer->next_active;
+    }
+  }
+  for (Peer* peer = peers_unreleased_; peer != nullptr; peer = peer->next_unreleased) {
+    Transfer* unreleased = std::exchange(peer->unreleased_head, nullptr);
+    while (unreleased != nullptr) {
+      Transfer* const next = unreleased->next_active;
+      if (unreleased->interface != &interface) await_release(*unreleased);
+      unreleased = next;
     }
   }
   for (uint32_t i = 0; i < transfers_.high_water(); ++i) {

@@ -114,6 +114,7 @@ class PhysicalInterface final : public MessageSink {
   [[nodiscard]] Transfer* find_transfer(uint32_t cookie) noexcept;
   [[nodiscard]] uint32_t cookie_of(const Transfer& transfer) const noexcept;
   void activate(Transfer& transfer) noexcept;  // token held: moved on by poll_once()
+  void await_release(Transfer& transfer) noexcept;  // token held: moved on when its memory is free
   TransferBatch& batch() noexcept { return batch_; }
 
   // Sends an answer or queues it (token held).
@@ -158,6 +159,8 @@ class PhysicalInterface final : public MessageSink {
   void flush_all_queues() noexcept;
   bool all_delivered() noexcept;
   unsigned advance_transfers() noexcept;
+  unsigned end_released_transfers() noexcept;
+  [[nodiscard]] bool anything_released() const noexcept;
   // Queued operations whose first message has gone out, in the order of their calls.
   struct SentChain {
     QueuedSend* first = nullptr;
@@ -223,6 +226,7 @@ class PhysicalInterface final : public MessageSink {
   std::atomic<uint64_t> last_rest_ns_{0};
   std::atomic<uint64_t> in_vain_since_ns_{0};
   Transfer* active_transfers_ = nullptr;  // token held
+  Peer* peers_unreleased_ = nullptr;      // token held: those with transfers in unreleased_head
   TransferBatch batch_;                   // token held
   Transport* polled_transport_ = nullptr;  // token held: whose poll() is running
   // Counts polls by application threads, so that the progress thread sees whether they poll.

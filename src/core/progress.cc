@@ -38,6 +38,8 @@ unsigned PhysicalInterface::poll_once() noexcept {
     flush_all_queues();
   if (active_transfers_ != nullptr) [[unlikely]]
     handled += advance_transfers();
+  if (peers_unreleased_ != nullptr) [[unlikely]]
+    handled += end_released_transfers();
   poll_counters.polls.increment();
   if (handled != 0) poll_counters.polls_with_work.increment();
   if (++polls_since_clock_ >= polls_between_clock_looks) [[unlikely]] {
@@ -91,11 +93,56 @@ void PhysicalInterface::activate(Transfer& transfer) noexcept {
   active_transfers_ = &transfer;
 }
 
+// Of each peer in the order sent, as they are released.
+void PhysicalInterface::await_release(Transfer& transfer) noexcept {
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  transfer.next_active = nullptr;
+  if (peer.unreleased_head == nullptr)
+    peer.unreleased_head = &transfer;
+  else
+    peer.unreleased_tail->next_active = &transfer;
+  peer.unreleased_tail = &transfer;
+  if (peer.unreleased_listed) return;
+  peer.unreleased_listed = true;
+  peer.next_unreleased = peers_unreleased_;
+  peers_unreleased_ = &peer;
+}
+
+unsigned PhysicalInterface::end_released_transfers() noexcept {
+  unsigned ended = 0;
+  for (Peer** link = &peers_unreleased_; *link != nullptr;) {
+    Peer& peer = **link;
+    while (peer.unreleased_head != nullptr &&
+           peer.transport->payloads_released(*peer.link, peer.unreleased_head->release_mark)) {
+      Transfer& transfer = *peer.unreleased_head;
+      peer.unreleased_head = transfer.next_active;
+      transfer.stays = false;
+      advance_transfer(*this, transfer);
+      ++ended;
+    }
+    if (peer.unreleased_head != nullptr) {
+      link = &peer.next_unreleased;
+    } else {
+      *link = peer.next_unreleased;
+      peer.unreleased_listed = false;
+    }
+  }
+  return ended;
+}
+
+bool PhysicalInterface::anything_released() const noexcept {
+  for (const Peer* peer = peers_unreleased_; peer != nullptr; peer = peer->next_unreleased)
+    if (peer->unreleased_head == nullptr ||
+        peer->transport->payloads_released(*peer->link, peer->unreleased_head->release_mark))
+      return true;
+  return false;
+}
+
 bool PhysicalInterface::arm_transports() noexcept {
   const bool blocked_senders = anything_queued();
   for (const std::unique_ptr<Transport>& transport : transports_)
     if (!transport->arm(blocked_senders)) return false;
-  return active_transfers_ == nullptr;
+  return active_transfers_ == nullptr && !anything_released();
 }
 
 void PhysicalInterface::disarm_transports() noexcept {

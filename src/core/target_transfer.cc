@@ -21,6 +21,10 @@ namespace {
 // waiting for long.
 constexpr uint64_t slice_bytes = uint64_t{1} << 20;
 
+// Gets this long are not copied where the transport can do without: their events then wait for
+// the initiator to have the data, which takes longer than copying less.
+constexpr uint64_t sent_in_place_bytes = uint64_t{1} << 16;
+
 // Puts longer than this are fetched one by one: nothing is gained by joining them.
 constexpr uint64_t batched_bytes = uint64_t{1} << 16;
 
@@ -128,6 +132,8 @@ void continue_by_messages(PhysicalInterface& physical, Transfer& transfer) noexc
     return;
   }
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  transfer.stays = transfer.mlength >= sent_in_place_bytes &&
+                   peer.transport->capabilities().refers_to_payloads;
   transfer.kind = QueuedSend::Kind::transfer_data;
   transfer.streaming = true;
   std::lock_guard guard(peer.send_lock);
@@ -180,6 +186,7 @@ void start_transfer(Arrival& arrival, Transfer& transfer) noexcept {
   transfer.writes_peer = arrival.header.kind == MessageKind::get;
   transfer.by_messages = false;
   transfer.source_fault = false;
+  transfer.stays = false;
   transfer.streaming = false;
   transfer.ended = false;
   transfer.moved = 0;
@@ -244,7 +251,10 @@ void fetch_batch(PhysicalInterface& physical) noexcept {
 
 void advance_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
   if (transfer.ended) {
-    end_transfer(physical, transfer);
+    if (transfer.stays)
+      physical.await_release(transfer);
+    else
+      end_transfer(physical, transfer);
     return;
   }
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
@@ -310,7 +320,7 @@ bool send_transfer_data(PhysicalInterface& physical, Peer& peer, Transfer& trans
         pieces, transfer_remote_pieces, &covered);
     MessageHeader header{};
     header.kind = MessageKind::data;
-    header.modes = data_for_reply;
+    header.modes = transfer.stays ? data_for_reply | data_stays : data_for_reply;
     header.cookie = transfer.header.cookie;
     header.remote_offset = transfer.moved;
     header.set_length(covered);
@@ -331,7 +341,12 @@ bool send_transfer_data(PhysicalInterface& physical, Peer& peer, Transfer& trans
   header.flags |= flag_remote_memory;  // the data went ahead
   const SendStatus status = peer.transport->send(*peer.link, header, nullptr, 0);
   if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
-  if (status == SendStatus::sent) peer.sent.count(MessageKind::reply, 0);
+  if (status == SendStatus::sent) {
+    peer.sent.count(MessageKind::reply, 0);
+    transfer.release_mark = peer.transport->payload_mark(*peer.link);
+  } else {
+    transfer.stays = false;
+  }
   // Its events are posted without the send lock, in the next round of polling.
   transfer.streaming = false;
   transfer.ended = true;

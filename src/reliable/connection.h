@@ -12,6 +12,7 @@
 
 #include "reliable/frame.h"
 #include "reliable/receive_window.h"
+#include "reliable/reply_habit.h"
 #include "reliable/send_window.h"
 #include "transport/packet_link.h"
 #include "transport/transport.h"
@@ -67,6 +68,9 @@ struct Connection : Link {
   uint8_t put_off_delay = 0;
   uint32_t put_off_acknowledged = 0;
   uint64_t put_off_ns = 0;
+  ReplyHabit habit;
+  bool held_back = false;  // an acknowledgement of a message waits for a message to travel with
+  bool release_awaited = false;  // payloads were referred to whose owner waits for them to be released
   uint32_t unacknowledged_bytes = 0;  // arrived since the last acknowledgement went out
   bool ack_now = false;  // poller: when this burst is done
   uint64_t newest_arrival_ns = 0;

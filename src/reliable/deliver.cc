@@ -28,20 +28,22 @@ ReliableTransport::Taken ReliableTransport::take_frame(MessageSink& sink, Connec
     return taken;
   }
   if (connection.assembly != nullptr) return Taken::malformed;
-  return take_message(sink, connection, body, length, held);
+  return take_messages(sink, connection, body, length, held);
 }
 
-// A whole message in one frame, numbered or not.
-ReliableTransport::Taken ReliableTransport::take_message(MessageSink& sink, Connection& connection,
+// Whole messages in one frame, numbered or not.
+ReliableTransport::Taken ReliableTransport::take_messages(MessageSink& sink, Connection& connection,
                                                          const std::byte* body, uint32_t length,
                                                          FrameBuffer* held) noexcept {
-  MessageHeader header;
-  if (length < sizeof header) return Taken::malformed;
-  std::memcpy(&header, body, sizeof header);
-  if (!is_plausible(connection, header) || header.link_word != length - sizeof header)
-    return Taken::malformed;
-  add_to_batch(sink, connection, header, body + sizeof header, header.link_word, held,
-               &receive_pool_);
+  MessageHeader headers[most_bundled];
+  const unsigned count = unbundle(connection, body, length, headers);
+  if (count == 0) return Taken::malformed;
+  for (unsigned i = 0; i < count; ++i) {
+    const MessageHeader& header = headers[i];
+    add_to_batch(sink, connection, header, body + sizeof header, header.link_word,
+                 i + 1 == count ? held : nullptr, &receive_pool_);
+    body += bundle_aligned(static_cast<uint32_t>(sizeof header + header.link_word));
+  }
   return Taken::yes;
 }
 

@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little, "frames are written as
 
 // Bumped whenever a layout or a meaning below changes; frames of another version are dropped, and a
 // peer that wants to connect is told so.
-inline constexpr uint8_t frame_version = 1;
+inline constexpr uint8_t frame_version = 2;
 
 enum class FrameType : uint8_t {
   // The handshake, a HandshakeBody each: hello -> challenge -> connect -> accept, or refuse.
@@ -27,7 +27,7 @@ enum class FrameType : uint8_t {
   accept,
   refuse,
   // On a connection.
-  data,      // a message, or a fragment of one; numbered, repeated until acknowledged
+  data,      // messages, or a fragment of one; numbered, repeated until acknowledged
   datagram,  // a message that may be lost; not numbered
   ack,       // acknowledges only; may carry more words of `selective`
   probe,     // asks for an ack: is anybody there?
@@ -56,6 +56,15 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 32 && offsetof(FrameHeader, connection) == 8 &&
               offsetof(FrameHeader, selective) == 24);
+
+// A data frame that is both first and last may hold so many messages, one behind the other, each beginning
+// at a multiple of so many bytes; what lies between them is zero, and the last one ends the frame.
+inline constexpr unsigned most_bundled = 8;
+inline constexpr uint32_t bundle_alignment = 8;
+[[nodiscard]] constexpr uint32_t bundle_aligned(uint32_t bytes) noexcept {
+  return (bytes + bundle_alignment - 1) & ~(bundle_alignment - 1);
+}
+static_assert(sizeof(FrameHeader) % bundle_alignment == 0);
 
 // In front of the payload of the first (or only) data frame of a message.
 inline constexpr uint32_t message_frame_overhead = sizeof(FrameHeader) + sizeof(MessageHeader);

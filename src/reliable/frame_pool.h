@@ -23,6 +23,7 @@ struct alignas(16) FrameBuffer {
   uint32_t body_check = 0;  // see frame.h
   uint8_t flags = 0;        // FrameHeader::flags
   uint8_t size_class = 0;
+  uint8_t messages = 0;       // whole ones in the frame; 0: a fragment
   bool acknowledged = false;  // selectively
   bool lost = false;          // to be sent again
   bool repeated = false;      // sent more than once: no measure of round trips
@@ -46,6 +47,10 @@ class FramePool {
   // address space.
   [[nodiscard]] bool open(uint32_t largest_frame, uint64_t memory_bytes) noexcept;
 
+  // Bytes that fit behind data().
+  [[nodiscard]] uint32_t capacity_of(const FrameBuffer& buffer) const noexcept {
+    return capacity_[buffer.size_class];
+  }
   // A buffer for a frame of `length` bytes, or nullptr when the memory is used up.
   [[nodiscard]] FrameBuffer* acquire(uint32_t length) noexcept;
   void release(FrameBuffer* buffer) noexcept;

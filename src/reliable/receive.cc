@@ -8,6 +8,7 @@
 namespace lintel {
 
 unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
+  if (held_ != nullptr) end_hold_if_due(settings_.clock());
   if (quiet_) {
     if (!disturbed_.load(std::memory_order_acquire)) [[likely]]
       return 0;
@@ -101,7 +102,7 @@ void ReliableTransport::handle_connection_frame(MessageSink& sink, const Inbound
   }
   switch (header.type) {
     case FrameType::datagram:
-      if (take_message(sink, *connection, frame.data + sizeof header, frame.length - sizeof header,
+      if (take_messages(sink, *connection, frame.data + sizeof header, frame.length - sizeof header,
                        nullptr) != Taken::yes)
         counts_.malformed.add();
       else
@@ -129,7 +130,7 @@ bool ReliableTransport::acknowledge_sent(Connection& connection, uint32_t acknow
   const SendWindow::Acknowledged result = connection.send.acknowledge(
       acknowledged, selective, uint64_t{delay} * 4096, now);
   send_pool_.release_chain(result.released);
-  if (connection.send.can_send())
+  if (connection.send.can_send() && !connection.held_back)
     transmit(connection, now);
   else if (connection.send.in_flight_bytes() != 0)
     connection.waiting_since_ns = now;
@@ -154,19 +155,20 @@ bool ReliableTransport::handle_acknowledgement(Connection& connection, const Inb
 }
 
 // Data and the acknowledgement that rides on it, all with the lock taken once, as long as it is what
-// comes nearly always: a whole message, the next one. Everything else about the data is left to handle_data().
+// comes nearly always: whole messages, the next ones. Everything else about the data is left to handle_data().
 ReliableTransport::Handled ReliableTransport::handle_next(MessageSink& sink, Connection& connection,
                                                           const InboundFrame& frame,
                                                           const FrameHeader& header,
                                                           uint64_t now) noexcept {
   constexpr uint8_t whole = frame_first | frame_last;
   // Nothing may be handed up while the lock is held.
-  if (batch_.connection != &connection || batch_.count == delivery_burst) deliver_batch(sink);
+  if (batch_.connection != &connection || batch_.count + most_bundled > delivery_burst)
+    deliver_batch(sink);
   const std::lock_guard guard(connection.lock);
   if (!put_off_or_acknowledge(connection, header, now)) return Handled::malformed;
   if (header.flags != whole || header.sequence != connection.receive.expected() ||
       connection.receive.has_early() || connection.assembly != nullptr ||
-      take_message(sink, connection, frame.data + sizeof header, frame.length - sizeof header,
+      take_messages(sink, connection, frame.data + sizeof header, frame.length - sizeof header,
                    nullptr) != Taken::yes)
     return Handled::not_yet;
   connection.receive.advance();

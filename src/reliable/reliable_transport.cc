@@ -41,7 +41,8 @@ ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
       sends_from_anywhere_(link_->sends_from_anywhere()),
       acknowledged_at_once_bytes_(link_->receive_capacity_bytes() / acks_per_window),
       settings_(settings),
-      capabilities_{link_->name(), max_eager_bytes, max_eager_bytes, false, false, max_eager_bytes},
+      capabilities_{link_->name(), max_eager_bytes, max_eager_bytes, false, false, max_eager_bytes,
+                    sends_from_anywhere_},
       own_id_(link_->id()),
       incarnation_(random_u64()) {}
 

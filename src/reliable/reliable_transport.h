@@ -37,6 +37,7 @@ struct ReliableSettings {
   uint64_t shortest_timeout_ns = 1'000'000;     // of retransmission
   uint64_t ack_delay_ns = 50'000;               // an acknowledgement waits for a frame to ride on
   uint64_t quiet_after_ns = 200'000;            // without frames the link is not asked any more
+  bool holds_acknowledgements = true;           // of messages, for answers: see hold_back.cc
   bool polls_always = false;                    // never quiet: there is nothing else to poll
   uint32_t most_connections = 1u << 18;
   uint32_t first_sequence = 1;
@@ -83,6 +84,8 @@ class ReliableTransport final : public Transport {
 
   [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
   [[nodiscard]] Link* connect(ProcessId peer, std::string* reason) override;
+  [[nodiscard]] uint32_t payload_mark(Link& link) noexcept override;
+  [[nodiscard]] bool payloads_released(Link& link, uint32_t mark) noexcept override;
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
   [[nodiscard]] RemoteResult remote_read(Link&, const Piece*, unsigned, const RemoteMemory*, unsigned,
@@ -163,6 +166,20 @@ class ReliableTransport final : public Transport {
                            unsigned count, uint32_t length) noexcept;
   SendStatus queue_message(Connection& connection, const MessageHeader& header, const Piece* pieces,
                            unsigned count, uint32_t length) noexcept;
+  // bundle.cc; lock held
+  bool join_last_frame(Connection& connection, const MessageHeader& header, const Piece* pieces,
+                       unsigned count, uint32_t length, SendStatus& status) noexcept;
+  unsigned unbundle(const Connection& connection, const std::byte* body, uint32_t length,
+                    MessageHeader (&headers)[most_bundled]) const noexcept;
+
+  // hold_back.cc
+  bool holds_back(Connection& connection, const MessageHeader& header, uint64_t now) noexcept;  // lock held
+  void end_hold(uint64_t now) noexcept;
+  void end_hold_if_due(uint64_t now) noexcept {
+    if (now >= held_until_ns_) end_hold(now);
+  }
+
+  // send.cc
   static bool check_body(const Connection& connection, FrameBuffer& frame) noexcept;
   static void check_again(const Connection& connection, FrameBuffer& frame) noexcept;
   // Lock held: sends what the windows allow.
@@ -194,7 +211,7 @@ class ReliableTransport final : public Transport {
                    uint32_t length, FrameBuffer* held) noexcept;
   Taken take_fragment(MessageSink& sink, Connection& connection, uint8_t flags,
                       const std::byte* body, uint32_t length) noexcept;
-  Taken take_message(MessageSink& sink, Connection& connection, const std::byte* body,
+  Taken take_messages(MessageSink& sink, Connection& connection, const std::byte* body,
                      uint32_t length, FrameBuffer* held) noexcept;
   bool is_plausible(const Connection& connection, const MessageHeader& header) const noexcept;
   void announce(MessageSink& sink, Connection& connection) noexcept;
@@ -257,6 +274,8 @@ class ReliableTransport final : public Transport {
   // The poller's.
   alignas(64) Connection* active_ = nullptr;  // those with timers, through next_listed
   Connection* touched_ = nullptr;  // to be acknowledged after this burst, through next_touched
+  Connection* held_ = nullptr;     // the one with an acknowledgement that is held back
+  uint64_t held_until_ns_ = 0;
   Connection* put_off_ = nullptr;  // those with an acknowledgement that was put off, through next_put_off
   bool quiet_ = false;
   uint64_t last_frame_ns_ = 0;

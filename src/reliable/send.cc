@@ -4,8 +4,9 @@
 #include <cstring>
 #include <mutex>
 
+#include "reliable/piece_reader.h"
 #include "reliable/reliable_transport.h"
-#include "util/guarded_memory.h"
+#include "reliable/write_header.h"
 #include "util/peer_order.h"
 
 namespace lintel {
@@ -26,47 +27,10 @@ constexpr uint64_t link_full_retry_ns = 50'000;
 // A shorter payload is copied at once more cheaply than it is looked after.
 constexpr uint64_t in_place_min_bytes = 2048;
 
-// Walks through the pieces of a payload.
-class PieceReader {
- public:
-  PieceReader(const Piece* pieces, unsigned count) noexcept : piece_(pieces), left_(count) {}
-  // False: the application's memory is not there (PTL_NI_SEGV).
-  [[nodiscard]] bool read(std::byte* to, uint64_t bytes) noexcept {
-    while (bytes != 0 && left_ != 0) {
-      const uint64_t part = std::min(piece_->length - offset_, bytes);
-      if (part != 0 && !guarded_copy(to, piece_->base + offset_, part)) return false;
-      to += part;
-      bytes -= part;
-      offset_ += part;
-      if (offset_ < piece_->length) continue;
-      ++piece_;
-      --left_;
-      offset_ = 0;
-    }
-    return bytes == 0;
-  }
-
- private:
-  const Piece* piece_;
-  unsigned left_;
-  uint64_t offset_ = 0;
-};
-
 uint64_t total_length(const Piece* pieces, unsigned count) noexcept {
   uint64_t length = 0;
   for (unsigned i = 0; i < count; ++i) length += pieces[i].length;
   return length;
-}
-
-// With the length of the payload as its link word. Written as words, as the check reads it.
-void write_header(std::byte* to, const MessageHeader& header, uint32_t length) noexcept {
-  static_assert(offsetof(MessageHeader, link_word) == 0);
-  uint64_t first;
-  std::memcpy(&first, &header, sizeof first);
-  first = first >> 32 << 32 | length;
-  std::memcpy(to, &first, sizeof first);
-  std::memcpy(to + sizeof first, reinterpret_cast<const std::byte*>(&header) + sizeof first,
-              sizeof header - sizeof first);
 }
 
 }  // namespace
@@ -100,9 +64,22 @@ SendStatus ReliableTransport::send(Link& link, const MessageHeader& header, cons
       queue_message(connection, header, pieces, count, static_cast<uint32_t>(length));
   const bool full_burst = connection.send.unsent_frames() >= collected_frames ||
                           connection.send.unsent_bytes() >= collected_bytes;
-  if (!collects || full_burst || status != SendStatus::sent)
-    transmit(connection, settings_.clock());
+  if (collects && !full_burst && status == SendStatus::sent) return status;
+  const uint64_t now = settings_.clock();
+  if (!holds_back(connection, header, now)) transmit(connection, now);
   return status;
+}
+
+uint32_t ReliableTransport::payload_mark(Link& link) noexcept {
+  auto& connection = static_cast<Connection&>(link);
+  const std::lock_guard guard(connection.lock);
+  return connection.send.next_sequence();
+}
+
+bool ReliableTransport::payloads_released(Link& link, uint32_t mark) noexcept {
+  auto& connection = static_cast<Connection&>(link);
+  const std::lock_guard guard(connection.lock);
+  return connection.send.has_arrived_before(mark);
 }
 
 // All or nothing: a message that finds room for some of its frames only leaves none.
@@ -115,6 +92,9 @@ SendStatus ReliableTransport::queue_message(Connection& connection, const Messag
       (window.queued_frames() >= most_queued_frames ||
        window.queued_bytes() + length > window.window_bytes() + queue_beyond_window_bytes))
     return SendStatus::queue_full;
+
+  SendStatus joined = SendStatus::sent;
+  if (join_last_frame(connection, header, pieces, count, length, joined)) return joined;
 
   const bool in_place = sends_from_anywhere_ && count == 1 && length >= in_place_min_bytes &&
                         payload_stays(header);
@@ -151,6 +131,11 @@ SendStatus ReliableTransport::queue_message(Connection& connection, const Messag
     left -= part;
     if (left == 0) frame->flags |= frame_last;
   } while (left != 0);
+  // Whoever sent memory that is in use only until it has arrived waits for that; what ends such a
+  // sequence of messages asks for an answer at once.
+  const bool awaited = in_place && (header.modes & data_stays) != 0;
+  if (connection.release_awaited && !awaited && status == SendStatus::sent)
+    first->flags |= frame_wants_ack;
   if (status != SendStatus::sent) {
     *last = nullptr;
     send_pool_.release_chain(first);
@@ -158,6 +143,8 @@ SendStatus ReliableTransport::queue_message(Connection& connection, const Messag
     if (status == SendStatus::queue_full) list(connection, settings_.clock() + link_full_retry_ns);
     return status;
   }
+  connection.release_awaited = awaited;
+  first->messages = (first->flags & frame_last) != 0 ? 1 : 0;
   while (first != nullptr) {
     FrameBuffer* const next = first->next;
     window.append(first);

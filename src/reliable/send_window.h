@@ -29,6 +29,16 @@ class SendWindow {
   // Puts a frame behind all others and gives it its number.
   void append(FrameBuffer* frame) noexcept;
 
+  // The newest frame, if it was not sent yet and may still grow.
+  [[nodiscard]] FrameBuffer* last_unsent() const noexcept {
+    return unsent_ != nullptr ? tail_ : nullptr;
+  }
+  // That frame has become longer.
+  void note_growth(uint32_t bytes) noexcept {
+    queued_bytes_ += bytes;
+    unsent_bytes_ += bytes;
+  }
+
   // Up to `max` frames that may be sent now: lost ones first. They stay in the window. `exhausted`:
   // more waits, but not before something is acknowledged.
   [[nodiscard]] unsigned collect(FrameBuffer** frames, unsigned max, bool& exhausted) noexcept;
@@ -62,6 +72,12 @@ class SendWindow {
   // Whether a peer can acknowledge all before that number.
   [[nodiscard]] bool was_sent_before(uint32_t sequence) const noexcept {
     return sequence_distance(sequence, unsent_sequence_) <= 0;
+  }
+  // The number of the next frame to be appended.
+  [[nodiscard]] uint32_t next_sequence() const noexcept { return next_sequence_; }
+  // Whether all frames before that number have arrived.
+  [[nodiscard]] bool has_arrived_before(uint32_t sequence) const noexcept {
+    return sequence_distance(acknowledged_, sequence) >= 0;
   }
   [[nodiscard]] bool can_send() const noexcept {
     return lost_frames_ != 0 || unsent_ != nullptr;

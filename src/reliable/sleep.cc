@@ -47,6 +47,7 @@ void ReliableTransport::leave_quiet(uint64_t now) noexcept {
 
 bool ReliableTransport::arm(bool) noexcept {
   make_up_for_all();
+  if (held_ != nullptr) end_hold(settings_.clock());
   if (quiet_) return !disturbed_.load(std::memory_order_seq_cst);
   const uint64_t now = settings_.clock();
   adopt_listed();
@@ -84,6 +85,7 @@ int64_t ReliableTransport::sleep_limit_ns() noexcept {
 
 bool ReliableTransport::all_delivered() noexcept {
   make_up_for_all();
+  if (held_ != nullptr) end_hold(settings_.clock());
   const uint64_t now = settings_.clock();
   adopt_listed();
   bool delivered = true;

@@ -45,6 +45,7 @@ inline constexpr uint8_t flag_known = 0x7f;
 inline constexpr uint8_t answer_source_fault = 0x01;  // the initiator's own memory is inaccessible
 // Bits of MessageHeader::modes in data messages.
 inline constexpr uint8_t data_for_reply = 0x01;  // the cookie names an Operation, not a Transfer
+inline constexpr uint8_t data_stays = 0x02;      // for the sender's transport: see payload_stays()
 
 struct MessageHeader {
   uint32_t link_word;  // belongs to the transport while the message is inside it
@@ -70,11 +71,17 @@ struct MessageHeader {
   }
   [[nodiscard]] unsigned interface_slot() const noexcept { return flags & flag_interface_mask; }
 };
-// The payload is memory of a put that lasts until the target has answered, and so until it has all
-// of it: a transport may refer to it instead of copying. (The data of a get may be changed as soon as they
-// are sent.)
+// A transport may refer to the payload instead of copying it: it is memory of a put, which lasts until the
+// target has answered and so has all of it, or memory of a get whose end is not reported before
+// Transport::payloads_released() says so.
 [[nodiscard]] inline bool payload_stays(const MessageHeader& header) noexcept {
-  return header.kind == MessageKind::data && (header.modes & data_for_reply) == 0;
+  return header.kind == MessageKind::data &&
+         ((header.modes & data_for_reply) == 0 || (header.modes & data_stays) != 0);
+}
+// Nothing but the end of the peer's own operations depends on it: a transport may let it wait for a moment
+// for a message that it can travel with.
+[[nodiscard]] inline bool is_acknowledgement(const MessageHeader& header) noexcept {
+  return header.kind == MessageKind::ack || header.kind == MessageKind::ack_batch;
 }
 static_assert(sizeof(MessageHeader) == 48 && alignof(MessageHeader) == 8);
 static_assert(offsetof(MessageHeader, cookie) == 12 && offsetof(MessageHeader, match_bits) == 24);

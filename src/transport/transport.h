@@ -30,6 +30,7 @@ struct Capabilities {
   bool remote_access;           // remote_read and remote_write exist (may still fail per peer)
   bool remote_asynchronous;     // they start only, and end with MessageSink::on_remote_done()
   uint32_t remote_threshold_bytes;  // beyond this size remote access beats eager messages
+  bool refers_to_payloads = false;  // send() does not copy all payloads that stay: see payload_mark()
 };
 
 enum class SendStatus : uint8_t {
@@ -121,6 +122,13 @@ class Transport {
   // one at once, unless the answer is other than sent: a transport may collect them.
   [[nodiscard]] virtual SendStatus send(Link& link, const MessageHeader& header,
                                         const Piece* pieces, unsigned count) noexcept = 0;
+
+  // Where capabilities().refers_to_payloads. Message path; the caller holds the peer's send lock. Names
+  // all payloads sent to this peer so far, for payloads_released() as long as the link has not failed.
+  [[nodiscard]] virtual uint32_t payload_mark(Link&) noexcept { return 0; }
+  // Message path; poll token held. Whether none of those is read any more. What makes it true comes in through
+  // poll() or arm().
+  [[nodiscard]] virtual bool payloads_released(Link&, uint32_t /*mark*/) noexcept { return true; }
 
   // Message path; the caller holds the peer's send lock until let_go(). Several messages follow: they
   // may be handed to the network together, then at the latest.

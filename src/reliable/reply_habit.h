@@ -1,0 +1,55 @@
+// Learns whether the application answers the messages of a peer at once, as in a round trip: whether what
+// acknowledges such a message should wait for the answer. Message path; the connection's lock is held.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace lintel {
+
+class ReplyHabit {
+ public:
+  // Sooner than this an answer is at once. An acknowledgement is worth about half of that to whoever waits.
+  static constexpr uint64_t prompt_ns = 5'000;
+  // So many messages in a row must have been answered at once; more after each time that somebody waited
+  // long for nothing; fewer again with time.
+  static constexpr uint32_t least_run = 8;
+  static constexpr uint32_t longest_run = 512;
+  static constexpr uint32_t runs_until_trusted = 4;
+
+  [[nodiscard]] bool expects_reply() const noexcept { return run_ >= needed_; }
+
+  // A message of the peer was acknowledged, or could be.
+  void acknowledged(uint64_t now_ns) noexcept {
+    if (pending_) run_ = 0;
+    pending_ = true;
+    since_ns_ = now_ns;
+  }
+  // The application has sent something.
+  void sent(uint64_t now_ns) noexcept {
+    if (!pending_) return;
+    pending_ = false;
+    if (now_ns > since_ns_ + prompt_ns) {
+      run_ = 0;
+      return;
+    }
+    ++run_;
+    if (run_ < runs_until_trusted * needed_) return;
+    needed_ = std::max(needed_ / 2, least_run);
+    run_ = needed_;
+  }
+  // An acknowledgement waited, and no answer came; `long_ago`: nobody looked in time.
+  void waited_in_vain(bool long_ago) noexcept {
+    pending_ = false;
+    run_ = 0;
+    if (long_ago) needed_ = std::min(needed_ * 4, longest_run);
+  }
+
+ private:
+  bool pending_ = false;
+  uint32_t run_ = 0;
+  uint32_t needed_ = least_run;
+  uint64_t since_ns_ = 0;
+};
+
+}  // namespace lintel

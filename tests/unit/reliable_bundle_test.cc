@@ -1,0 +1,276 @@
+// Several messages in one frame, and acknowledgements that wait for an answer to travel with.
+#include <cstring>
+
+#include "reliable/reply_habit.h"
+#include "unit/reliable_test_support.h"
+
+namespace lintel::test {
+namespace {
+
+constexpr ProcessId first_id{1, 1};
+constexpr ProcessId second_id{2, 2};
+
+MessageHeader acknowledgement(uint64_t number) {
+  MessageHeader header = numbered_put(number);
+  header.kind = MessageKind::ack;
+  return header;
+}
+
+class ReliableBundle : public testing::Test {
+ protected:
+  explicit ReliableBundle(const ReliableSettings& settings = {})
+      : first_(network_, first_id, settings), second_(network_, second_id, settings) {}
+
+  void SetUp() override {
+    to_second_ = first_.connect(second_id);
+    send_surely(first_, to_second_, all_, numbered_put(0), {});
+    ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 1; }));
+    to_first_ = second_.last_link;
+    run_for(all_, 1'000'000);
+    network_.frames_carried = 0;
+  }
+  void send(uint64_t number, size_t bytes) {
+    ASSERT_EQ(first_.send(to_second_, numbered_put(number), numbered_bytes(number, bytes)),
+              SendStatus::sent);
+  }
+  // A message of the first process, which the second one acknowledges at once; it is there afterwards.
+  void acknowledged_message(uint64_t number) {
+    const size_t before = second_.messages.size();
+    send(number, 8);
+    ASSERT_TRUE(run_until({&second_}, [&] { return second_.messages.size() > before; }));
+    ASSERT_EQ(second_.send(to_first_, acknowledgement(number)), SendStatus::sent);
+  }
+  void answer(uint64_t number) {
+    ASSERT_EQ(second_.send(to_first_, numbered_put(number), numbered_bytes(number, 8)),
+              SendStatus::sent);
+    ASSERT_TRUE(run_until(all_, [&] {
+      return !first_.messages.empty() && first_.messages.back().header.kind == MessageKind::put &&
+             first_.messages.back().header.match_bits == number;
+    }));
+  }
+  // Round trips that are answered at once.
+  void learn() {
+    for (uint64_t i = 1; i <= ReplyHabit::least_run; ++i) {
+      acknowledged_message(i);
+      answer(i);
+    }
+    run_for(all_, 1'000'000);
+    network_.frames_carried = 0;
+    first_.messages.clear();
+  }
+
+  MemoryNetwork network_;
+  MemoryProcess first_;
+  MemoryProcess second_;
+  std::vector<MemoryProcess*> all_{&first_, &second_};
+  Link* to_second_ = nullptr;
+  Link* to_first_ = nullptr;
+};
+
+TEST_F(ReliableBundle, MessagesThatWaitShareFrames) {
+  first_.link().full = true;
+  const size_t lengths[] = {0, 1, 7, 8, 9, 40, 3, 100, 64, 5, 300, 2, 0, 12, 33, 8};
+  uint64_t number = 0;
+  for (const size_t length : lengths) send(++number, length);
+  first_.link().full = false;
+  ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 1 + std::size(lengths); }));
+  for (uint64_t i = 1; i <= std::size(lengths); ++i) {
+    EXPECT_EQ(second_.messages[i].header.match_bits, i);
+    EXPECT_EQ(second_.messages[i].payload, numbered_bytes(i, lengths[i - 1])) << i;
+  }
+  run_for(all_, 1'000'000);
+  EXPECT_LT(network_.frames_carried, std::size(lengths) * 3 / 4);
+  EXPECT_EQ(first_.transport().frame_memory_used(), 0u);
+}
+
+TEST_F(ReliableBundle, ABundleThatIsLostComesAgainWhole) {
+  first_.link().full = true;
+  for (uint64_t number = 1; number <= 5; ++number) send(number, 4);
+  first_.link().full = false;
+  unsigned lost = 0;
+  network_.script = [&](const LinkAddress& from, const LinkAddress&,
+                        const Frame& frame) -> std::vector<MemoryNetwork::Copy> {
+    if (from == address_of(first_id) && header_of(frame).type == FrameType::data && lost < 2) {
+      ++lost;
+      return {};
+    }
+    return {{frame, 0}};
+  };
+  ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 6; }));
+  for (uint64_t i = 1; i <= 5; ++i) EXPECT_EQ(second_.messages[i].payload, numbered_bytes(i, 4));
+  run_for(all_, 10'000'000);
+  EXPECT_EQ(second_.messages.size(), 6u);
+}
+
+TEST_F(ReliableBundle, AnAnswerTakesTheAcknowledgementAlong) {
+  learn();
+  acknowledged_message(100);
+  EXPECT_EQ(network_.frames_carried, 1u) << "only the message itself";
+  second_.poll();
+  EXPECT_EQ(network_.frames_carried, 1u) << "nor when the application looks once more";
+  answer(100);
+  EXPECT_EQ(network_.frames_carried, 2u);
+  ASSERT_EQ(first_.messages.size(), 2u);
+  EXPECT_EQ(first_.messages[0].header.kind, MessageKind::ack);
+  EXPECT_EQ(first_.messages[1].payload, numbered_bytes(100, 8));
+}
+
+TEST_F(ReliableBundle, WithoutAnAnswerTheAcknowledgementGoesSoon) {
+  learn();
+  acknowledged_message(100);
+  const uint64_t before = virtual_now_ns;
+  ASSERT_TRUE(run_until(all_, [&] { return first_.messages.size() == 1; }));
+  EXPECT_LT(virtual_now_ns - before, network_.latency_ns + 20'000);  // time passes in growing steps
+  // Not believed again at once.
+  first_.messages.clear();
+  run_for(all_, 1'000'000);
+  network_.frames_carried = 0;
+  acknowledged_message(101);
+  EXPECT_EQ(network_.frames_carried, 2u);
+}
+
+TEST_F(ReliableBundle, WhoeverGoesToSleepSendsItBefore) {
+  learn();
+  acknowledged_message(100);
+  EXPECT_EQ(network_.frames_carried, 1u);
+  static_cast<void>(second_.transport().arm(false));
+  EXPECT_EQ(network_.frames_carried, 2u);
+}
+
+TEST_F(ReliableBundle, ItIsDeliveredBeforeClosing) {
+  learn();
+  acknowledged_message(100);
+  EXPECT_FALSE(second_.transport().all_delivered());
+  ASSERT_TRUE(run_until(all_, [&] { return second_.transport().all_delivered(); }));
+  ASSERT_EQ(first_.messages.size(), 1u);
+}
+
+TEST_F(ReliableBundle, WhoFailsMeanwhileGetsNothing) {
+  learn();
+  acknowledged_message(100);
+  first_.end();
+  run_for({&second_}, 1'000'000);
+  EXPECT_EQ(second_.failed.size(), 1u);
+}
+
+// As it is where no thread would send it later.
+class ReliableBundleUnheld : public ReliableBundle {
+ protected:
+  ReliableBundleUnheld() : ReliableBundle(settings()) {}
+
+ private:
+  static ReliableSettings settings() {
+    ReliableSettings settings;
+    settings.holds_acknowledgements = false;
+    return settings;
+  }
+};
+
+TEST_F(ReliableBundleUnheld, AcknowledgementsGoAtOnce) {
+  learn();
+  acknowledged_message(100);
+  EXPECT_EQ(network_.frames_carried, 2u);
+}
+
+// A peer that sends bundles of two messages of 8 bytes each, to which `change` was done.
+class HostileBundle {
+ public:
+  void inject(const std::function<void(std::vector<std::byte>&)>& change) {
+    ASSERT_TRUE(fake_.connect(target));
+    std::vector<std::byte> body;
+    for (uint64_t i = 0; i < 2; ++i) {
+      MessageHeader header = numbered_put(i);
+      header.link_word = 8;
+      const auto* bytes = reinterpret_cast<const std::byte*>(&header);
+      body.insert(body.end(), bytes, bytes + sizeof header);
+      body.resize(body.size() + 8, std::byte{9});
+    }
+    change(body);
+    FrameHeader header{};
+    header.type = FrameType::data;
+    header.flags = frame_first | frame_last;
+    header.sequence = 1;
+    fake_.inject(fake_.connected_frame(header, body));
+    target.poll();
+  }
+
+ private:
+  MemoryNetwork network_;
+
+ public:
+  MemoryProcess target{network_, first_id};
+
+ private:
+  FakePeer fake_{network_, second_id, first_id};
+};
+
+TEST(ReliableBundleOfAnybody, AWellFormedOneIsDelivered) {
+  HostileBundle bundle;
+  bundle.inject([](auto&) {});
+  ASSERT_EQ(bundle.target.messages.size(), 2u);
+  EXPECT_EQ(bundle.target.messages[1].header.match_bits, 1u);
+}
+
+// Whoever sends such frames is done with.
+TEST(ReliableBundleOfAnybody, NothingOfOneWhoseEndMakesNoSenseIsDelivered) {
+  constexpr size_t first = sizeof(MessageHeader) + 8;
+  const std::vector<std::function<void(std::vector<std::byte>&)>> changes = {
+      [](auto& body) { body.resize(body.size() - 1); },
+      [](auto& body) { body.resize(body.size() + 1); },
+      [](auto& body) { body.resize(body.size() + sizeof(MessageHeader) - 1); },
+      [](auto& body) { body.resize(first + 1); },
+      [](auto& body) { body.resize(first + sizeof(MessageHeader) - 1); },
+      [](auto& body) { body[first + offsetof(MessageHeader, kind)] = std::byte{0}; },
+      [](auto& body) { body[first + offsetof(MessageHeader, link_word)] = std::byte{7}; },
+      [](auto& body) { body[offsetof(MessageHeader, link_word)] = std::byte{0xff}; },
+      [](auto& body) {
+        const std::vector<std::byte> one(body.begin(), body.begin() + first);
+        for (unsigned i = 2; i <= most_bundled; ++i) body.insert(body.end(), one.begin(), one.end());
+      },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    HostileBundle bundle;
+    bundle.inject(changes[i]);
+    EXPECT_TRUE(bundle.target.messages.empty()) << i;
+    EXPECT_EQ(bundle.target.transport().counters().connections_failed, 1u) << i;
+  }
+}
+
+TEST(ReplyHabit, TakesARunOfPromptAnswersAndForgetsSlowly) {
+  ReplyHabit habit;
+  uint64_t now = 1'000'000;
+  const auto round_trips = [&](uint32_t count, uint64_t pause_ns) {
+    for (uint32_t i = 0; i < count; ++i) {
+      habit.acknowledged(now);
+      habit.sent(now + pause_ns);
+      now += 10'000;
+    }
+  };
+  round_trips(ReplyHabit::least_run - 1, 500);
+  EXPECT_FALSE(habit.expects_reply());
+  round_trips(1, 500);
+  EXPECT_TRUE(habit.expects_reply());
+  round_trips(1, ReplyHabit::prompt_ns + 1);
+  EXPECT_FALSE(habit.expects_reply()) << "one late answer is enough";
+
+  round_trips(ReplyHabit::least_run, 500);
+  habit.waited_in_vain(false);
+  round_trips(ReplyHabit::least_run - 1, 500);
+  EXPECT_FALSE(habit.expects_reply());
+  round_trips(1, 500);
+  EXPECT_TRUE(habit.expects_reply());
+  habit.waited_in_vain(true);
+  round_trips(ReplyHabit::least_run * 4 - 1, 500);
+  EXPECT_FALSE(habit.expects_reply()) << "it costs trust";
+  round_trips(1, 500);
+  EXPECT_TRUE(habit.expects_reply());
+  for (int i = 0; i < 100; ++i) habit.waited_in_vain(true);
+  round_trips(ReplyHabit::longest_run, 500);
+  EXPECT_TRUE(habit.expects_reply()) << "which can be earned again";
+  habit.acknowledged(now);
+  habit.acknowledged(now);
+  EXPECT_FALSE(habit.expects_reply()) << "two acknowledgements and no message between them";
+}
+
+}  // namespace
+}  // namespace lintel::test
