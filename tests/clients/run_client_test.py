@@ -27,6 +27,7 @@ if SLOWDOWN > 1:
     os.environ.pop("LINTEL_TEST_LONG", None)
 LONG = bool(os.environ.get("LINTEL_TEST_LONG"))
 DEADLINE_S = (1800 if LONG else 300) * SLOWDOWN
+FLOOD_DEADLINE_S = 100 * SLOWDOWN
 GUEST_TIME_LIMIT_S = 2300
 
 # The components that carry a job. What the BTL needs beyond choosing it: it loses what is longer than its
@@ -86,7 +87,7 @@ def cases():
         case("coll_collectives", transport, "coll", *((ranks, "collectives") for ranks in (2, 5, *EIGHT)))
         case("mtl_flood_expected", transport, "mtl", (2, "flood", "expected", 3000, 100))
         if LONG:
-            # Several senders are refused twice now and then, which the MTL does not survive.
+            # Several senders are often refused twice, which the MTL does not survive.
             case("mtl_flood_of_several", transport, "mtl", (4, "flood", "expected", 1000, 100))
         for client in ("mtl", "btl", "coll"):
             case(f"{client}_hpcc", transport, client, (2, "hpcc"), (4, "hpcc"), *((ranks, "hpcc") for ranks in EIGHT))
@@ -97,10 +98,10 @@ def cases():
     # A guest takes a while to start, and is slow.
     found["some_verbs"] = ("verbs", [("mtl", *run) for run in point_to_point("mtl", 2)] +
                            [("osc", 2, "onesided"), ("coll", 2, "collectives")])
-    case("mtl", "verbs", "mtl", *point_to_point("mtl", 2, 4), (2, "unexpected"), (4, "unexpected"), (2, "collectives"),
-         *NETPIPE["mtl"])
+    case("mtl", "verbs", "mtl", *point_to_point("mtl", 2, 4, *EIGHT), (2, "unexpected"), (4, "unexpected"),
+         *((ranks, "collectives") for ranks in (2, *EIGHT)), NETPIPE["mtl"][0])
     case("btl", "verbs", "btl", *point_to_point("btl", 2), (2, "unexpected"), (2, "collectives"), *NETPIPE["btl"])
-    case("osc", "verbs", "osc", (2, "onesided"), (4, "onesided"))
+    case("osc", "verbs", "osc", *((ranks, "onesided") for ranks in (2, 4, *EIGHT)))
     case("mtl_threads", "verbs", "mtl", (2, "threads"))
     case("mtl_flood", "verbs", "mtl", (2, "flood", "expected", 3000, 100))
     case("mtl_hpcc", "verbs", "mtl", (2, "hpcc"))
@@ -161,7 +162,7 @@ def prepare(work):
     build_programs(work)
 
 
-def mpirun(work, client, transport, ranks, program, *arguments, options=(), **process):
+def mpirun(work, client, transport, ranks, program, *arguments, options=(), deadline_s=DEADLINE_S, **process):
     """Runs one program to its end; returns what it printed."""
     system = call(["ompi_info", "--parsable", "--path", "pkglibdir"]).stdout.strip().rsplit(":", 1)[-1]
     environment = {
@@ -170,12 +171,12 @@ def mpirun(work, client, transport, ranks, program, *arguments, options=(), **pr
     }
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", ranks, *CLIENTS[client], *options,
                work.programs / program, *arguments]
-    return finish(start(command, environment, **process), deadline_s=DEADLINE_S)
+    return finish(start(command, environment, **process), deadline_s=deadline_s)
 
 
-def run_program(work, client, transport, ranks, program, *arguments, options=()):
+def run_program(work, client, transport, ranks, program, *arguments, **options):
     """Runs one program and reads what it says of its checks; returns what the components said."""
-    output, error = mpirun(work, client, transport, ranks, program, *arguments, options=options)
+    output, error = mpirun(work, client, transport, ranks, program, *arguments, **options)
     found = re.search(rf"^{program}: .*$", output, re.MULTILINE)
     check(found, f"{program} printed: {output}{error}")
     check(f"checks on {ranks} ranks" in found.group(0), output)
@@ -186,11 +187,25 @@ def run_program(work, client, transport, ranks, program, *arguments, options=())
 def run_flood(work, client, transport, ranks, *arguments):
     """The busier the machine, the longer the receiver has to look away until the flood is there."""
     for computing_ms in (200, 2000, 10000):
-        said = run_program(work, client, transport, ranks, "flood", *arguments, computing_ms,
-                           options=["--mca", "mtl_base_verbose", "1"])
+        said = run_one_flood(work, client, transport, ranks, *arguments, computing_ms)
         if "Entering flowctl_start_recover" in said:
             return
     sys.exit("FAILED: the flood did not set off flow control: " + said[-2000:])
+
+
+def run_one_flood(work, client, transport, ranks, *arguments):
+    """Now and then the MTL loses a message that flow control has refused twice, and the job waits for ever
+    (docs/clients.md): once more then, but not more than twice."""
+    again = 2
+    while True:
+        try:
+            return run_program(work, client, transport, ranks, "flood", *arguments,
+                               options=["--mca", "mtl_base_verbose", "1"], deadline_s=FLOOD_DEADLINE_S)
+        except support.Unfinished:
+            if again == 0:
+                raise
+            again -= 1
+            print(f"{ranks} ranks, {client} over {transport}: the flood did not end; once more")
 
 
 def run_suite(work, client, transport, ranks, program, *arguments):

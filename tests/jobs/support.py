@@ -57,6 +57,10 @@ def environment(changes=None):
     return {**os.environ, **{name: str(value) for name, value in (changes or {}).items()}}
 
 
+class Unfinished(SystemExit):
+    """A process that did not end within its deadline."""
+
+
 def start(command, changes=None, **options):
     return subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             env=environment(changes), preexec_fn=end_with_parent, **options)
@@ -70,7 +74,7 @@ def finish(process, code=0, deadline_s=DEADLINE_S):
         os.killpg(process.pid, signal.SIGKILL)
         output, error = process.communicate()
         print(output, error, sep="\n")
-        sys.exit(f"FAILED: {process.args} did not end within {deadline_s} s")
+        raise Unfinished(f"FAILED: {process.args} did not end within {deadline_s} s")
     fits = code == "any" or (process.returncode != 0 if code is None else process.returncode == code)
     if not fits:
         print(output, error, sep="\n")
