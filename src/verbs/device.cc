@@ -23,6 +23,13 @@ uint32_t bytes_of(ibv_mtu mtu) noexcept {
   return 128u << std::clamp(static_cast<unsigned>(mtu), 1u, 5u);
 }
 
+// For what queue pairs (RC) do with memory of the application.
+bool pages_on_demand(const ibv_odp_caps& device) noexcept {
+  constexpr uint32_t needed = IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_WRITE;
+  return (device.general_caps & IBV_ODP_SUPPORT) != 0 &&
+         (device.per_transport_caps.rc_odp_caps & needed) == needed;
+}
+
 std::string failure(const std::string& name, const char* what, int error) {
   std::string text = name;
   text.append(": ").append(what).append(" failed (").append(strerror(error)).append(")");
@@ -87,10 +94,13 @@ std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::s
   device->mtu = state.active_mtu;
   device->mtu_bytes = bytes_of(state.active_mtu);
   device->max_message_bytes = state.max_msg_sz;
-  if (const int error = ibv_query_device(device->context, &device->attributes); error != 0) {
+  ibv_device_attr_ex attributes{};
+  if (const int error = ibv_query_device_ex(device->context, nullptr, &attributes); error != 0) {
     reason = failure(name, "ibv_query_device", error);
     return nullptr;
   }
+  device->attributes = attributes.orig_attr;
+  device->has_on_demand_paging = pages_on_demand(attributes.odp_caps);
   if (!device->find_pkey(wish.pkey, state.pkey_tbl_len, name, reason)) return nullptr;
   device->pd = ibv_alloc_pd(device->context);
   if (device->pd == nullptr) {

@@ -147,6 +147,7 @@ std::string VerbsTransport::statistics() const {
       .append(item("remote accesses", counts_.remote_accesses))
       .append(item("bytes", counts_.remote_bytes))
       .append(item("exposures", counts_.exposures))
+      .append(item("registered without being pinned", counts_.on_demand))
       .append(item("refused", counts_.refused))
       .append(item("queue pairs", counts_.queue_pairs))
       .append(item("stopped", counts_.stopped))
@@ -168,6 +169,8 @@ std::string VerbsTransport::describe() const {
   } else {
     text.append(", registered one by one (the device has no memory windows of type 2 that can be relied on)");
   }
+  if (registered_ != nullptr && device_->has_on_demand_paging)
+    text.append("; what cannot be locked is paged on demand");
   return text;
 }
 

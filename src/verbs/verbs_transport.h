@@ -92,7 +92,7 @@ class VerbsTransport final : public Transport,
   // Any thread; exact when nothing is going on.
   struct Counts {
     std::atomic<uint64_t> sent{0}, received{0}, queue_pairs{0}, stopped{0}, sent_again{0}, declined{0},
-        remote_accesses{0}, remote_bytes{0}, exposures{0}, refused{0}, events{0};
+        remote_accesses{0}, remote_bytes{0}, exposures{0}, on_demand{0}, refused{0}, events{0};
   };
   static void add(std::atomic<uint64_t>& count, uint64_t n = 1) noexcept {
     count.fetch_add(n, std::memory_order_relaxed);
@@ -183,6 +183,7 @@ class VerbsTransport final : public Transport,
   void abandon_exposures(Channel& channel) noexcept;                    // lock held
 
   // --- register_memory.cc
+  ibv_mr* register_pages(void* address, uint64_t length, int access) noexcept;
   bool register_piece(const Piece& piece, bool write, MemoryWindow& window) noexcept;
   int register_memory(void* address, uint64_t length, bool writable,
                       Registration& registration) noexcept override;

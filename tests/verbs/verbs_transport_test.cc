@@ -1,5 +1,7 @@
 // The transport over RDMA devices when all goes well: messages change from datagrams to queue
 // pairs, memory is read and written, with the devices that there are.
+#include <sys/mman.h>
+
 #include "verbs_test_support.h"
 
 namespace lintel {
@@ -144,6 +146,46 @@ TEST_F(VerbsTransportTest, WindowsOfTheSoftwareDeviceAreNotUsed) {
   for (const bool write : {false, true}) transfer(from, to, stream.link(), write, 100'000, 3);
   ASSERT_TRUE(stream.pass(100));
   EXPECT_EQ(fake_verbs::done(IBV_WR_BIND_MW), 0u);
+}
+
+// Nothing more may be locked: the device has the kernel fetch what it needs, through windows or without.
+TEST_F(VerbsTransportTest, MemoryThatCannotBeLockedIsPagedOnDemand) {
+  for (const bool windows : {true, false}) {
+    start({.windows = windows, .on_demand = true});
+    VerbsProcess from, to;
+    Stream stream(from, to);
+    connect(from, to, stream);
+    const uint64_t locked = fake_verbs::locked_bytes();
+    fake_verbs::limit_locked_bytes(locked);
+    for (const bool write : {false, true}) transfer(from, to, stream.link(), write, 100'000, 3);
+    EXPECT_EQ(fake_verbs::locked_bytes(), locked);
+    // Not what is not there.
+    void* const nothing = mmap(nullptr, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(nothing, MAP_FAILED);
+    const Piece piece{static_cast<std::byte*>(nothing), 8192};
+    RemoteMemory told{};
+    for (const bool write : {false, true}) {
+      const Exposure exposure = from.transport->expose(stream.link(), &piece, 1, write, 1, &told);
+      EXPECT_EQ(exposure.status, SendStatus::sent);
+      EXPECT_EQ(exposure.count, 0u);
+    }
+    munmap(nothing, 8192);
+    ASSERT_TRUE(stream.pass(100));
+  }
+}
+
+TEST_F(VerbsTransportTest, WithoutPagingOnDemandTheLimitSendsDataInMessages) {
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  connect(from, to, stream);
+  fake_verbs::limit_locked_bytes(fake_verbs::locked_bytes());
+  std::vector<std::byte> memory(8192);
+  const Piece piece{memory.data(), memory.size()};
+  RemoteMemory told{};
+  const Exposure exposure = from.transport->expose(stream.link(), &piece, 1, false, 1, &told);
+  EXPECT_EQ(exposure.status, SendStatus::sent);
+  EXPECT_EQ(exposure.count, 0u);
+  ASSERT_TRUE(stream.pass(100));
 }
 
 TEST_F(VerbsTransportTest, ADeviceThatHasLittleOfEverything) {

@@ -69,6 +69,8 @@ void reset(const Settings& settings) {
   all.violations.clear();
   all.in_use = {};
   all.registered_bytes = 0;
+  all.locked_bytes = 0;
+  all.most_locked_bytes = UINT64_MAX;
   all.held = false;
   fill(all);
 }
@@ -104,6 +106,18 @@ uint64_t registered_bytes() {
   World& all = world();
   const std::lock_guard guard(all.lock);
   return all.registered_bytes;
+}
+
+uint64_t locked_bytes() {
+  World& all = world();
+  const std::lock_guard guard(all.lock);
+  return all.locked_bytes;
+}
+
+void limit_locked_bytes(uint64_t bytes) {
+  World& all = world();
+  const std::lock_guard guard(all.lock);
+  all.most_locked_bytes = bytes;
 }
 
 std::vector<uint32_t> queue_pairs(ibv_qp_type type) {

@@ -13,6 +13,20 @@
 
 using namespace lintel::fake_verbs;
 
+namespace {
+
+int query_device_ex(ibv_context* context, const ibv_query_device_ex_input*,
+                    ibv_device_attr_ex* attributes, size_t) {
+  *attributes = {};
+  if (const int error = ibv_query_device(context, &attributes->orig_attr); error != 0) return error;
+  if (!world().settings.on_demand) return 0;
+  attributes->odp_caps.general_caps = IBV_ODP_SUPPORT;
+  attributes->odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_WRITE;
+  return 0;
+}
+
+}  // namespace
+
 extern "C" {
 
 ibv_device** ibv_get_device_list(int* count) {
@@ -39,7 +53,11 @@ ibv_context* ibv_open_device(ibv_device* device) {
     errno = error;
     return nullptr;
   }
-  auto* const context = new Context{};
+  auto* const extended = new ExtendedContext{};
+  Context* const context = &extended->context;
+  context->abi_compat = __VERBS_ABI_IS_EXTENDED;
+  verbs_get_ctx(context)->sz = sizeof(verbs_context);
+  verbs_get_ctx(context)->query_device_ex = query_device_ex;
   context->device = device;
   context->owner = static_cast<Device*>(device);
   fill_operations(context->ops);
@@ -59,7 +77,7 @@ int ibv_close_device(ibv_context* base) {
   close(context->async_fd);
   all.contexts.erase(context);
   --all.in_use.contexts;
-  delete context;
+  delete reinterpret_cast<ExtendedContext*>(verbs_get_ctx(context));
   return 0;
 }
 

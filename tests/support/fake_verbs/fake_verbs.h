@@ -37,6 +37,7 @@ struct Settings {
   uint32_t max_inline_bytes = 256;
   int max_reads = 16;   // of a queue pair at once, as target and as initiator
   bool windows = true;  // memory windows of type 2
+  bool on_demand = false;  // memory need not be pinned
   uint32_t vendor = 0;
   // Completions of a queue pair that is destroyed or reset vanish (mlx5), or stay (rxe).
   bool completions_vanish = true;
@@ -54,6 +55,7 @@ struct InUse {
 };
 [[nodiscard]] InUse in_use();
 [[nodiscard]] uint64_t registered_bytes();
+[[nodiscard]] uint64_t locked_bytes();  // of them
 // The numbers of the queue pairs of that type.
 [[nodiscard]] std::vector<uint32_t> queue_pairs(ibv_qp_type type);
 [[nodiscard]] ibv_qp_state state_of(uint32_t queue_pair);
@@ -88,6 +90,9 @@ struct Datagram {
   size_t bytes;
 };
 void lose_datagrams(std::function<bool(const Datagram&)> which);
+
+// Registrations by which more bytes than this would be pinned, those there are included, fail with ENOMEM.
+void limit_locked_bytes(uint64_t bytes);
 
 // Work requests stay where they are until release(), which does all that waits, or let_pass().
 void hold();

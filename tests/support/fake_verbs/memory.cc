@@ -142,6 +142,9 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t 
   if (error == 0 && remote_write && (access & IBV_ACCESS_LOCAL_WRITE) == 0) error = EINVAL;
   if (error == 0 && iova != reinterpret_cast<uint64_t>(address)) error = EOPNOTSUPP;
   if (error == 0 && all.regions.size() >= static_cast<size_t>(all.settings.max_mr)) error = ENOMEM;
+  const bool locks = (access & IBV_ACCESS_ON_DEMAND) == 0;
+  if (error == 0 && !locks && !all.settings.on_demand) error = EOPNOTSUPP;
+  if (error == 0 && locks && all.locked_bytes + length > all.most_locked_bytes) error = ENOMEM;
   if (error != 0) {
     errno = error;
     return nullptr;
@@ -155,6 +158,7 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t 
   region->access = static_cast<int>(access);
   all.regions[region->lkey] = region;
   all.registered_bytes += length;
+  if (locks) all.locked_bytes += length;
   ++static_cast<Domain*>(domain)->users;
   ++all.in_use.regions;
   return region;
@@ -176,6 +180,7 @@ int ibv_dereg_mr(ibv_mr* base) {
   }
   all.regions.erase(region->lkey);
   all.registered_bytes -= region->length;
+  if ((region->access & IBV_ACCESS_ON_DEMAND) == 0) all.locked_bytes -= region->length;
   --static_cast<Domain*>(region->pd)->users;
   --all.in_use.regions;
   delete region;

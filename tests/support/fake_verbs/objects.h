@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -32,6 +33,12 @@ struct Context : ibv_context {
   Device* owner = nullptr;
   std::deque<ibv_async_event> events;
   unsigned users = 0;
+};
+
+// A context that functions newer than the first version of the library find theirs in, before it.
+struct ExtendedContext {
+  alignas(verbs_context) std::byte before[offsetof(verbs_context, context)];
+  Context context;
 };
 
 struct Domain : ibv_pd {
@@ -137,6 +144,8 @@ struct World {
   std::vector<std::string> violations;
   InUse in_use;
   uint64_t registered_bytes = 0;
+  uint64_t locked_bytes = 0;
+  uint64_t most_locked_bytes = UINT64_MAX;
   uint32_t next_key = 0x1000;
   uint32_t next_queue_pair = 0x11;
   bool held = false;
