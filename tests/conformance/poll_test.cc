@@ -20,7 +20,7 @@ void expect_duration(Milliseconds wanted, const std::function<void()>& call) {
   call();
   const auto taken = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
   EXPECT_GE(taken.count(), wanted.count() - 1);
-  EXPECT_LT(taken.count(), wanted.count() + 2000 * slowdown);
+  EXPECT_LT(taken.count(), wanted.count() + 2000 * slowdown * machine_slowdown());
 }
 
 // spec 3.13.9
