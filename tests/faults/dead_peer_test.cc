@@ -13,6 +13,7 @@
 #include "support/memory.h"
 #include "support/objects.h"
 #include "support/ranks.h"
+#include "support/rdma.h"
 #include "support/text.h"
 
 namespace lintel::test {
@@ -201,7 +202,10 @@ TEST_P(DeadPeerTest, ASuccessorUnderTheSamePidTakesItsPlace) {
     constexpr int opened = 0;
     rank.initialise();
     const auto own_pid = rank.index() == 0 ? ptl_pid_t{PTL_PID_ANY} : pid;
-    if (rank.index() == 2) rank.await(0, 1);  // the first one is dead
+    if (rank.index() == 2) {
+      take_rdma_device(1);  // the address is that of the first one
+      rank.await(0, 1);     // which is dead
+    }
     Interface interface(GetParam(), {.pid = own_pid});
     ptl_process_t id{};
     must(PtlGetPhysId(interface.handle(), &id));
