@@ -176,7 +176,13 @@ void VerbsTransport::handle_resume(VerbsLink& link, const AgreementBody& body) n
 }
 
 void VerbsTransport::fail_link(VerbsLink& link) noexcept {
+  {
+    // Who sends from now on, other threads or the core as accesses end below, hears of the failure.
+    const std::lock_guard guard(link.lock);
+    link.path = Path::datagrams;
+  }
   if (Channel* const channel = link.channel; channel != nullptr) {
+    channel->stopping = true;
     if (channel->queue_pair != nullptr) channel->queue_pair->stop();
     channel->receives = false;
     release_queue_pair(link, *channel, RemoteStatus::peer_failed);
@@ -186,7 +192,6 @@ void VerbsTransport::fail_link(VerbsLink& link) noexcept {
   {
     const std::lock_guard guard(link.lock);
     while (link.resend_head != SendSlots::none) release_slot(take_resend(link));
-    link.path = Path::datagrams;
   }
   link.owed = 0;
   sink_->on_peer_failed(link);

@@ -265,6 +265,44 @@ TEST_F(VerbsFaultsTest, APeerThatDiesIsReported) {
   EXPECT_EQ(from.send(*link, 1, {}), SendStatus::peer_failed);
 }
 
+// The memory of a peer is being read or written when it dies. The answer that follows finds no queue pair any more.
+TEST_F(VerbsFaultsTest, APeerThatDiesWhileItsMemoryIsAccessed) {
+  for (const bool write : {false, true}) {
+    SCOPED_TRACE(write);
+    start();
+    {
+      VerbsProcess survivor;
+      survivor.answers = true;
+      auto victim = std::make_unique<VerbsProcess>();
+      std::vector<std::byte> exposed(1 << 20), own(1 << 20);
+      {
+        Stream stream(*victim, survivor);
+        ASSERT_TRUE(stream.pass(300));
+        const Piece part{exposed.data(), exposed.size()};
+        RemoteMemory told{};
+        ASSERT_EQ(test::tell_of(*victim, survivor, stream.link(), &part, 1, write, &told).count, 1u);
+        fake_verbs::hold();
+        const Piece local{own.data(), own.size()};
+        Link& link = *survivor.last_link;
+        ASSERT_EQ((write ? survivor.transport->remote_write(link, &local, 1, &told, 1, 3)
+                         : survivor.transport->remote_read(link, &local, 1, &told, 1, 3))
+                      .status,
+                  RemoteStatus::started);
+      }
+      Link* const link = survivor.last_link;
+      victim.reset();
+      ASSERT_TRUE(run_until({&survivor}, [&] {
+        survivor.transport->check_peers(survivor, &link, 1);
+        return survivor.failed != 0;
+      }));
+      ASSERT_EQ(survivor.ended.size(), 1u);
+      EXPECT_NE(survivor.ended[0].result.status, RemoteStatus::done);
+      EXPECT_EQ(survivor.answered, SendStatus::peer_failed);
+    }
+    fake_verbs::release();
+  }
+}
+
 // A peer whose last words are lost is missed at the port of its pid, long before it has been silent for too long;
 // also if somebody else has that number by then.
 TEST_F(VerbsFaultsTest, ADeadPeerIsMissedAtItsPort) {

@@ -102,8 +102,9 @@ class VerbsProcess final : public MessageSink {
                          {messages[i].payload, messages[i].payload + messages[i].payload_length}});
   }
   void on_peer_failed(Link&) noexcept override { ++failed; }
-  void on_remote_done(Link&, uint32_t token, RemoteResult result) noexcept override {
+  void on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept override {
     ended.push_back({token, result});
+    if (answers) answered = send(link, 0, {});
   }
   bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return true; }
 
@@ -117,6 +118,8 @@ class VerbsProcess final : public MessageSink {
   std::vector<Link*> links;
   Link* last_link = nullptr;
   unsigned failed = 0;
+  bool answers = false;  // to the end of an access with a message, at once, as the core does
+  SendStatus answered = SendStatus::sent;
 };
 
 // Polls all of them until the condition holds; false: not within the deadline.
