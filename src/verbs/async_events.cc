@@ -60,6 +60,21 @@ void AsyncEvents::log_event(const ibv_async_event& event) const noexcept {
     case IBV_EVENT_CQ_ERR:
       log_message(LogLevel::error, "verbs: a completion queue of %s has overflowed", name_.c_str());
       return;
+    case IBV_EVENT_SRQ_ERR:
+      log_message(LogLevel::error,
+                  "verbs: a queue of receive buffers of %s has failed: messages go as datagrams",
+                  name_.c_str());
+      return;
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_GID_CHANGE:
+    case IBV_EVENT_PKEY_CHANGE:
+      log_message(LogLevel::warn,
+                  "verbs: port %d of %s has been given another %s: if that was the one in use, peers are lost",
+                  event.element.port_num, name_.c_str(),
+                  event.event_type == IBV_EVENT_LID_CHANGE   ? "LID"
+                  : event.event_type == IBV_EVENT_GID_CHANGE ? "GID"
+                                                             : "P_Key");
+      return;
     default:
       log_message(LogLevel::debug, "verbs: event %d of %s", static_cast<int>(event.event_type),
                   name_.c_str());

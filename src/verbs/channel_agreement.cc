@@ -49,10 +49,10 @@ void VerbsTransport::grant_wishes() noexcept {
       stop_channel(*place.link, "the device says that it is broken");
   // What had arrived and was not looked at is gone; if that was anything, the ends find out when they
   // compare what they have.
-  if (completions_lost_.exchange(false, std::memory_order_relaxed)) {
+  if (queues_lost_.exchange(false, std::memory_order_relaxed)) {
     no_more_channels_ = true;
     for (Place& place : channels_)
-      if (place.channel != nullptr) stop_channel(*place.link, "its completion queue is lost");
+      if (place.channel != nullptr) stop_channel(*place.link, "a queue that all share is lost");
   }
   const std::lock_guard guard(links_mutex_);
   for (const auto& [key, link] : links_) {

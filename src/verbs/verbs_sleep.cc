@@ -113,10 +113,13 @@ void VerbsTransport::on_async_event(const ibv_async_event& event) noexcept {
       wishes_.store(true, std::memory_order_release);
       break;
     case IBV_EVENT_CQ_ERR:
-      if (event.element.cq != completions_) break;
+    case IBV_EVENT_SRQ_ERR:
+      if (event.event_type == IBV_EVENT_CQ_ERR ? event.element.cq != completions_
+                                               : event.element.srq != receives_.queue())
+        break;
       [[fallthrough]];
     case IBV_EVENT_DEVICE_FATAL:
-      completions_lost_.store(true, std::memory_order_relaxed);
+      queues_lost_.store(true, std::memory_order_relaxed);
       wishes_.store(true, std::memory_order_release);
       break;
     default:

@@ -181,6 +181,25 @@ TEST_F(VerbsFaultsTest, ALostCompletionQueue) {
   }
 }
 
+// The buffers for what arrives are lost at one end: everything goes on as datagrams, for good.
+TEST_F(VerbsFaultsTest, ALostReceiveQueue) {
+  for (const unsigned side : {0u, 1u}) {
+    SCOPED_TRACE(side);
+    start();
+    VerbsProcess from, to;
+    Stream stream(from, to);
+    ASSERT_TRUE(stream.pass(300));
+    const std::vector<uint32_t> numbers = fake_verbs::queue_pairs(IBV_QPT_RC);
+    ASSERT_EQ(numbers.size(), 2u);
+    fake_verbs::break_receive_queue(numbers[side]);
+    ASSERT_TRUE(stream.pass(1000));
+    EXPECT_TRUE(run_until({&from, &to}, [] { return fake_verbs::queue_pairs(IBV_QPT_RC).empty(); }));
+    ASSERT_TRUE(stream.pass(1000));
+    EXPECT_TRUE(fake_verbs::queue_pairs(IBV_QPT_RC).empty());
+    EXPECT_EQ(from.failed + to.failed, 0u);
+  }
+}
+
 // Nothing works any more: that is found out within the time after which peers count as dead.
 TEST_F(VerbsFaultsTest, ADeviceThatHasFailed) {
   VerbsProcess from, to;

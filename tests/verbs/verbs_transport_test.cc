@@ -237,6 +237,40 @@ TEST_F(VerbsTransportTest, InfiniBandPorts) {
   connect(from, to, stream);
 }
 
+TEST_F(VerbsTransportTest, PacketsAreMarkedAsTheFabricDemands) {
+  start({.pkeys = {0xffff, 0x8005}});
+  constexpr uint8_t level = 5, traffic_class = 96;
+  const auto demands = [](VerbsSettings& settings) {
+    settings.port.pkey = 0x0005;  // the bit of membership does not count
+    settings.port.service_level = level;
+    settings.port.traffic_class = traffic_class;
+  };
+  VerbsProcess from(demands), to(demands);
+  ASSERT_EQ(from.status, VerbsStatus::opened) << from.reason;
+  Stream stream(from, to);
+  connect(from, to, stream);
+  for (const ibv_qp_type type : {IBV_QPT_UD, IBV_QPT_RC}) {
+    const std::vector<uint32_t> numbers = fake_verbs::queue_pairs(type);
+    ASSERT_EQ(numbers.size(), 2u);
+    for (const uint32_t number : numbers) {
+      const ibv_qp_attr pair = fake_verbs::attributes_of(number);
+      EXPECT_EQ(pair.pkey_index, 1);
+      if (type == IBV_QPT_UD) continue;
+      EXPECT_EQ(pair.ah_attr.sl, level);
+      EXPECT_EQ(pair.ah_attr.grh.traffic_class, traffic_class);
+    }
+  }
+  EXPECT_EQ(fake_verbs::last_address().sl, level);
+  EXPECT_EQ(fake_verbs::last_address().grh.traffic_class, traffic_class);
+}
+
+TEST_F(VerbsTransportTest, APortOutsideThePartitionIsNotUsed) {
+  VerbsProcess process([](VerbsSettings& settings) { settings.port.pkey = 0x0005; });
+  ASSERT_EQ(process.status, VerbsStatus::failed);
+  EXPECT_NE(process.reason.find("0x0005"), std::string::npos) << process.reason;
+  EXPECT_NE(process.reason.find("PTL_VERBS_PKEY"), std::string::npos) << process.reason;
+}
+
 TEST_F(VerbsTransportTest, TheNodeIdentifierIsThatOfThePort) {
   start({.devices = 2});
   VerbsPort port;

@@ -120,6 +120,19 @@ void limit_locked_bytes(uint64_t bytes) {
   all.most_locked_bytes = bytes;
 }
 
+ibv_qp_attr attributes_of(uint32_t queue_pair) {
+  World& all = world();
+  const std::lock_guard guard(all.lock);
+  const auto found = all.queue_pairs.find(queue_pair);
+  return found == all.queue_pairs.end() ? ibv_qp_attr{} : found->second->attributes;
+}
+
+ibv_ah_attr last_address() {
+  World& all = world();
+  const std::lock_guard guard(all.lock);
+  return all.last_address;
+}
+
 std::vector<uint32_t> queue_pairs(ibv_qp_type type) {
   World& all = world();
   const std::lock_guard guard(all.lock);
@@ -251,6 +264,18 @@ void break_completion_queue(uint32_t queue_pair) {
   const auto found = all.queue_pairs.find(queue_pair);
   if (found != all.queue_pairs.end())
     break_queue(static_cast<CompletionQueue&>(*found->second->send_cq));
+}
+
+void break_receive_queue(uint32_t queue_pair) {
+  World& all = world();
+  const std::lock_guard guard(all.lock);
+  const auto found = all.queue_pairs.find(queue_pair);
+  if (found == all.queue_pairs.end() || found->second->srq == nullptr) return;
+  static_cast<SharedQueue*>(found->second->srq)->receives.clear();
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_SRQ_ERR;
+  event.element.srq = found->second->srq;
+  raise(*static_cast<Context*>(found->second->context), event);
 }
 
 }  // namespace lintel::fake_verbs

@@ -1,4 +1,5 @@
 // The stand-in for libibverbs: devices, ports, protection domains, address handles.
+#include <arpa/inet.h>
 #include <net/if.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -105,7 +106,7 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
   attributes->max_srq = settings.max_qp;
   attributes->max_srq_wr = settings.max_srq_wr;
   attributes->max_srq_sge = settings.max_sge;
-  attributes->max_pkeys = 1;
+  attributes->max_pkeys = static_cast<uint16_t>(settings.pkeys.size());
   attributes->phys_port_cnt = 1;
   if (settings.windows)
     attributes->device_cap_flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
@@ -125,7 +126,7 @@ int ibv_query_port(ibv_context* context, uint8_t port, _compat_ibv_port_attr* co
   attributes->active_mtu = all.settings.mtu;
   attributes->gid_tbl_len = 1;
   attributes->max_msg_sz = all.settings.max_message_bytes;
-  attributes->pkey_tbl_len = 1;
+  attributes->pkey_tbl_len = static_cast<uint16_t>(all.settings.pkeys.size());
   attributes->lid = device.lid;
   attributes->sm_lid = all.settings.infiniband ? 1 : 0;
   attributes->max_vl_num = 1;
@@ -177,8 +178,11 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_
 int ibv_query_pkey(ibv_context*, uint8_t port, int index, __be16* pkey) {
   World& all = world();
   const std::lock_guard guard(all.lock);
-  if (call_fault("ibv_query_pkey") != 0 || port != 1 || index != 0) return -1;
-  *pkey = 0xffff;
+  const std::vector<uint16_t>& pkeys = all.settings.pkeys;
+  if (call_fault("ibv_query_pkey") != 0 || port != 1 || index < 0 ||
+      static_cast<size_t>(index) >= pkeys.size())
+    return -1;
+  *pkey = htons(pkeys[static_cast<size_t>(index)]);
   return 0;
 }
 
@@ -226,7 +230,7 @@ ibv_ah* ibv_create_ah(ibv_pd* domain, ibv_ah_attr* attributes) {
   auto* const handle = new AddressHandle{};
   handle->context = domain->context;
   handle->pd = domain;
-  handle->attributes = *attributes;
+  handle->attributes = all.last_address = *attributes;
   ++static_cast<Domain*>(domain)->users;
   ++all.in_use.address_handles;
   return handle;

@@ -41,6 +41,7 @@ struct Settings {
   uint32_t vendor = 0;
   // Completions of a queue pair that is destroyed or reset vanish (mlx5), or stay (rxe).
   bool completions_vanish = true;
+  std::vector<uint16_t> pkeys{0xffff};  // of each port
 };
 
 // Everything anew. Nothing of the former world may be in use.
@@ -59,6 +60,10 @@ struct InUse {
 // The numbers of the queue pairs of that type.
 [[nodiscard]] std::vector<uint32_t> queue_pairs(ibv_qp_type type);
 [[nodiscard]] ibv_qp_state state_of(uint32_t queue_pair);
+// As ibv_modify_qp() was told.
+[[nodiscard]] ibv_qp_attr attributes_of(uint32_t queue_pair);
+// Of the address handle that was made last.
+[[nodiscard]] ibv_ah_attr last_address();
 // Calls of that function so far, such as "ibv_reg_mr".
 [[nodiscard]] unsigned calls(const std::string& function);
 // Work requests that were done, by opcode.
@@ -114,5 +119,7 @@ void raise_device_event(unsigned device, ibv_event_type type);
 void raise_queue_pair_event(uint32_t queue_pair, ibv_event_type type);
 // The completion queue in which that queue pair ends its sends is lost.
 void break_completion_queue(uint32_t queue_pair);
+// The shared receive queue of that queue pair fails: what was posted to it is never used.
+void break_receive_queue(uint32_t queue_pair);
 
 }  // namespace lintel::fake_verbs

@@ -143,6 +143,7 @@ struct World {
   std::map<ibv_wr_opcode, unsigned> done;
   std::vector<std::string> violations;
   InUse in_use;
+  ibv_ah_attr last_address{};
   uint64_t registered_bytes = 0;
   uint64_t locked_bytes = 0;
   uint64_t most_locked_bytes = UINT64_MAX;

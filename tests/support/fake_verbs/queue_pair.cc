@@ -42,6 +42,7 @@ bool may_change(const QueuePair& pair, ibv_qp_state to, int given) {
 void take(ibv_qp_attr& into, const ibv_qp_attr& from, int given) {
   if (given & IBV_QP_ACCESS_FLAGS) into.qp_access_flags = from.qp_access_flags;
   if (given & IBV_QP_QKEY) into.qkey = from.qkey;
+  if (given & IBV_QP_PKEY_INDEX) into.pkey_index = from.pkey_index;
   if (given & IBV_QP_AV) into.ah_attr = from.ah_attr;
   if (given & IBV_QP_PATH_MTU) into.path_mtu = from.path_mtu;
   if (given & IBV_QP_DEST_QPN) into.dest_qp_num = from.dest_qp_num;
