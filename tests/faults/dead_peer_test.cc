@@ -200,12 +200,10 @@ TEST_P(DeadPeerTest, ASuccessorUnderTheSamePidTakesItsPlace) {
     const ptl_pid_t pid = rank.reserved_pid(3);
     std::vector<std::byte> memory(4096);
     constexpr int opened = 0;
+    if (rank.index() == 2) take_rdma_device(1);  // to have the address of the first one
     rank.initialise();
     const auto own_pid = rank.index() == 0 ? ptl_pid_t{PTL_PID_ANY} : pid;
-    if (rank.index() == 2) {
-      take_rdma_device(1);  // the address is that of the first one
-      rank.await(0, 1);     // which is dead
-    }
+    if (rank.index() == 2) rank.await(0, 1);  // the first one is dead
     Interface interface(GetParam(), {.pid = own_pid});
     ptl_process_t id{};
     must(PtlGetPhysId(interface.handle(), &id));
