@@ -120,7 +120,7 @@ TEST_P(ExchangeTest, ATokenGoesRoundTheRing) {
 // spec 3.15.5, 3.15.6, 3.15.4
 TEST_P(ExchangeTest, ManyRanksAddToOneCounterAndDrawDistinctTickets) {
   run_ranks(6, [&](Rank& rank) {
-    constexpr uint64_t each = 500;
+    const uint64_t each = machine_slowdown() > 1 ? 100 : 500;  // six processes share a slow machine
     const uint64_t total = each * static_cast<uint64_t>(rank.count());
     std::vector<std::byte> shared(16);
     std::vector<std::byte> local(16);
