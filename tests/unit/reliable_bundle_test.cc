@@ -183,7 +183,7 @@ class HostileBundle {
       header.link_word = 8;
       const auto* bytes = reinterpret_cast<const std::byte*>(&header);
       body.insert(body.end(), bytes, bytes + sizeof header);
-      body.resize(body.size() + 8, std::byte{9});
+      body.insert(body.end(), 8, std::byte{9});
     }
     change(body);
     FrameHeader header{};
@@ -215,11 +215,11 @@ TEST(ReliableBundleOfAnybody, AWellFormedOneIsDelivered) {
 TEST(ReliableBundleOfAnybody, NothingOfOneWhoseEndMakesNoSenseIsDelivered) {
   constexpr size_t first = sizeof(MessageHeader) + 8;
   const std::vector<std::function<void(std::vector<std::byte>&)>> changes = {
-      [](auto& body) { body.resize(body.size() - 1); },
-      [](auto& body) { body.resize(body.size() + 1); },
-      [](auto& body) { body.resize(body.size() + sizeof(MessageHeader) - 1); },
-      [](auto& body) { body.resize(first + 1); },
-      [](auto& body) { body.resize(first + sizeof(MessageHeader) - 1); },
+      [](auto& body) { body.pop_back(); },
+      [](auto& body) { body.push_back(std::byte{0}); },
+      [](auto& body) { body.insert(body.end(), sizeof(MessageHeader) - 1, std::byte{0}); },
+      [](auto& body) { body.erase(body.begin() + first + 1, body.end()); },
+      [](auto& body) { body.erase(body.begin() + first + sizeof(MessageHeader) - 1, body.end()); },
       [](auto& body) { body[first + offsetof(MessageHeader, kind)] = std::byte{0}; },
       [](auto& body) { body[first + offsetof(MessageHeader, link_word)] = std::byte{7}; },
       [](auto& body) { body[offsetof(MessageHeader, link_word)] = std::byte{0xff}; },
