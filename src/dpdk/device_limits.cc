@@ -79,4 +79,13 @@ DeviceLimits limits_of_device(const std::string& device) {
   return {};
 }
 
+// What is not known to copy, software or hardware, gets nothing that does not stay.
+FrameMemory frame_memory_of(const std::string& device) {
+  if (is_driver(device, "net_memif"))
+    return device_argument(device, "zero-copy") == "yes" ? FrameMemory::of_dpdk : FrameMemory::anywhere;
+  if (is_driver(device, "net_af_packet")) return FrameMemory::anywhere;
+  if (is_driver(device, "net_virtio_user")) return FrameMemory::of_dpdk;
+  return FrameMemory::registered;
+}
+
 }  // namespace lintel

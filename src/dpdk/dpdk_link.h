@@ -36,6 +36,7 @@ class DpdkLink final : public PacketLink {
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override;
   bool offer_memory(std::byte* start, size_t bytes) noexcept override;
+  [[nodiscard]] bool sends_from_anywhere() const noexcept override { return guarded_call_ != nullptr; }
   [[nodiscard]] int descriptor() const noexcept override { return port_->interrupt_descriptor(); }
   [[nodiscard]] int64_t longest_pause_ns() const noexcept override { return pause_ns_; }
   [[nodiscard]] bool arm() noexcept override;
@@ -55,6 +56,9 @@ class DpdkLink final : public PacketLink {
   };
 
   // send.cc
+  [[nodiscard]] unsigned readable(const OutboundFrame* frames, unsigned count) const noexcept;
+  [[nodiscard]] bool can_chain(const OutboundFrame& frame) const noexcept;
+  void make_chain(rte_mbuf& buffer, rte_mbuf& payload, const OutboundFrame& frame) noexcept;
   [[nodiscard]] bool can_refer_to(const OutboundFrame& frame) const noexcept;
   void make_reference(rte_mbuf& buffer, const OutboundFrame& frame) noexcept;
   void make_copy(rte_mbuf& buffer, const OutboundFrame& frame, EthernetKind kind,
@@ -88,10 +92,14 @@ class DpdkLink final : public PacketLink {
   uint64_t capacity_ = 0;
   Discovery discovery_;
 
+  // The library's, if the port sends from anywhere.
+  bool (*const guarded_call_)(void (*)(void*), void*) noexcept;
+
   // Memory that may be sent from without a copy.
   std::byte* offered_ = nullptr;
   size_t offered_bytes_ = 0;
-  rte_mbuf_ext_shared_info offered_info_{};
+  // Of all memory that buffers refer to: it is nobody's task to free it.
+  rte_mbuf_ext_shared_info referred_{};
 
   alignas(64) SpinLock send_lock_;  // the port's queue, and the state
   State state_ = State::down;       // changed by the poller alone, with the lock

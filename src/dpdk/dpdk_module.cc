@@ -61,7 +61,7 @@ DpdkStatus open(const DpdkSettings& settings, std::unique_ptr<PacketLink>& link,
 
 }  // namespace lintel
 
-const void* lintel_dpdk_module_1() {
+const void* lintel_dpdk_module_2() {
   static const lintel::DpdkModule offer{rte_version, lintel::examine, lintel::open};
   return &offer;
 }

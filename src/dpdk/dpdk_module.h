@@ -10,7 +10,7 @@
 
 namespace lintel {
 
-inline constexpr unsigned dpdk_module_version = 1;
+inline constexpr unsigned dpdk_module_version = 2;
 
 struct DpdkSettings {
   ProcessId id;               // of this process
@@ -20,6 +20,8 @@ struct DpdkSettings {
   uint32_t ring = 1024;       // frames that may wait in the port, each way
   uint64_t pause_ns = 1'000'000;  // between two looks at a port without interrupts, at most
   LogLevel log_level = LogLevel::warn;
+  // util/guarded_memory.h: the library's, whose fault handler would not know a copy in the module.
+  bool (*guarded_call)(void (*action)(void*), void* argument) noexcept = nullptr;
 };
 
 enum class DpdkStatus : uint8_t {
@@ -42,4 +44,4 @@ struct DpdkModule {
 }  // namespace lintel
 
 // The entry point, see transport/module.h.
-extern "C" __attribute__((visibility("default"))) const void* lintel_dpdk_module_1();
+extern "C" __attribute__((visibility("default"))) const void* lintel_dpdk_module_2();

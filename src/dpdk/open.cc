@@ -40,9 +40,10 @@ DpdkLink::DpdkLink(const DpdkSettings& settings, std::unique_ptr<Port> port, Int
       mtu_(port_->mtu() - ethernet_payload_overhead),
       capacity_(std::max(port_->ring_frames() * smallest_charge_bytes, uint64_t{4} * mtu_)),
       discovery_(settings.id, port_->mac(), seed),
+      guarded_call_(port_->sends_from_anywhere() ? settings.guarded_call : nullptr),
       next_start_ns_(now_ns() + (port_->started() ? until_up_ns : between_starts_ns)) {
-  offered_info_.free_cb = nothing_to_free;
-  rte_mbuf_ext_refcnt_set(&offered_info_, 1);
+  referred_.free_cb = nothing_to_free;
+  rte_mbuf_ext_refcnt_set(&referred_, 1);
 }
 
 DpdkStatus DpdkLink::open(const DpdkSettings& settings, std::unique_ptr<PacketLink>& result,
@@ -136,7 +137,9 @@ std::string DpdkLink::describe() const {
   text.append("), frames of up to ").append(std::to_string(mtu_)).append(" bytes, ");
   text.append(std::to_string(port_->ring_frames())).append(" of them in the port, ");
   text.append(describe_eal_memory());
-  text.append(offered_ != nullptr ? ", long frames sent without a copy" : ", all frames copied");
+  text.append(sends_from_anywhere() ? ", long payloads sent from where they are"
+              : offered_ != nullptr ? ", long frames sent without a copy"
+                                    : ", all frames copied");
   if (descriptor() == no_descriptor)
     text.append(", no receive interrupts: looked at every ")
         .append(std::to_string(pause_ns_ / 1000))

@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "dpdk/device_limits.h"
 #include "dpdk/eal.h"
 #include "dpdk/eal_log.h"
 
@@ -98,6 +97,10 @@ bool Port::probe(const std::string& device, std::string& reason) {
   driver_ = info.driver_name == nullptr ? "" : info.driver_name;
   memif_client_ = driver_ == "net_memif" && device_argument(device, "role") == "client";
   may_free_untaken_ = driver_ == "net_af_packet";
+  frame_memory_ = frame_memory_of(device);
+  if (frame_memory_ == FrameMemory::anywhere &&
+      (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) == 0)
+    frame_memory_ = FrameMemory::registered;
   shared_with_kernel_ = driver_.compare(0, 3, "mlx") == 0;
   if (const int error = rte_eth_macaddr_get(id_, &mac); error != 0) {
     reason = error_text("the port " + name_ + " has no address", error);
@@ -157,6 +160,7 @@ bool Port::configure(bool with_interrupts, std::string& reason) {
   rte_eth_conf conf{};
   conf.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
   if (states_limits_) conf.rxmode.mtu = mtu_;
+  if (sends_from_anywhere()) conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
   conf.intr_conf.rxq = with_interrupts ? 1 : 0;
   uint16_t receive = static_cast<uint16_t>(ring_frames_);
   uint16_t send = receive;
@@ -235,9 +239,10 @@ bool Port::link_is_up() const noexcept {
          link.link_status == RTE_ETH_LINK_UP;
 }
 
-// Software copies out of any memory. Hardware must be told where it is, and can only if it sees the
-// addresses that we see.
+// Software that reads other memory than DPDK's need not be told where it is. Hardware must, and can only
+// if it sees the addresses that we see.
 bool Port::register_memory(std::byte* start, size_t bytes) noexcept {
+  if (frame_memory_ == FrameMemory::of_dpdk) return false;
   if (!hardware_) return true;
   if (rte_eal_iova_mode() != RTE_IOVA_VA || registered_ != nullptr) return false;
   const auto page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "dpdk/device_limits.h"
 #include "dpdk/ethernet_frame.h"
 
 namespace lintel {
@@ -57,6 +58,10 @@ class Port {
 
   // The port may send from this memory. False: it cannot.
   [[nodiscard]] bool register_memory(std::byte* start, size_t bytes) noexcept;
+  // It copies frames, of several buffers as well, before it has taken them, and out of any memory.
+  [[nodiscard]] bool sends_from_anywhere() const noexcept {
+    return frame_memory_ == FrameMemory::anywhere;
+  }
 
  private:
   Port() = default;
@@ -79,6 +84,7 @@ class Port {
   bool hardware_ = false;
   bool memif_client_ = false;
   bool may_free_untaken_ = false;
+  FrameMemory frame_memory_ = FrameMemory::of_dpdk;
   bool shared_with_kernel_ = false;  // what no rule asks for goes to the kernel
   bool started_ = false;
   int interrupt_descriptor_ = -1;

@@ -12,6 +12,8 @@ namespace {
 
 // Shorter frames are copied in less time than it takes to refer to them.
 constexpr uint32_t shortest_reference = 256;
+// No page is smaller.
+constexpr size_t page_bytes = 4096;
 // Ethernet knows no shorter frames; hardware may refuse them.
 constexpr uint32_t shortest_ethernet_frame = 60;
 
@@ -26,7 +28,64 @@ void set_length(rte_mbuf& buffer, uint32_t bytes) noexcept {
   buffer.pkt_len = bytes;
 }
 
+// A byte of each page.
+void touch_pages(const std::byte* start, size_t bytes) noexcept {
+  if (bytes == 0) return;
+  const volatile std::byte* const from = start;
+  for (size_t at = 0; at < bytes; at += page_bytes) static_cast<void>(from[at]);
+  static_cast<void>(from[bytes - 1]);
+}
+
+struct Look {
+  const OutboundFrame* frames;
+  unsigned count;
+  volatile unsigned readable;  // counted before and after faults
+};
+
+void look_at_payloads(void* argument) noexcept {
+  Look& look = *static_cast<Look*>(argument);
+  for (unsigned i = 0; i < look.count; ++i) {
+    const OutboundFrame& frame = look.frames[i];
+    for (unsigned piece = 1; piece < frame.count; ++piece)
+      touch_pages(frame.pieces[piece].base, frame.pieces[piece].length);
+    look.readable = i + 1;
+  }
+}
+
 }  // namespace
+
+// How many of the frames, from the first one on, have payloads that are there. The driver copies them a
+// moment later, and must not be torn out of that: its ring would be left in disorder. Only an application
+// that takes memory away from an operation under way, in just that moment, meets the fault itself.
+unsigned DpdkLink::readable(const OutboundFrame* frames, unsigned count) const noexcept {
+  if (guarded_call_ == nullptr) return count;
+  Look look{frames, count, 0};
+  return guarded_call_(look_at_payloads, &look) ? count : look.readable;
+}
+
+bool DpdkLink::can_chain(const OutboundFrame& frame) const noexcept {
+  return guarded_call_ != nullptr && frame.count == 2 && frame.pieces[1].length >= shortest_reference;
+}
+
+// The headers are copied, the payload stays with the application.
+void DpdkLink::make_chain(rte_mbuf& buffer, rte_mbuf& payload, const OutboundFrame& frame) noexcept {
+  const auto held = static_cast<uint32_t>(frame.pieces[0].length);
+  const auto length = static_cast<uint32_t>(frame.pieces[1].length);
+  const EthernetHeader header =
+      make_ethernet_header(mac_of(*frame.to), port_->mac(), EthernetKind::frame, held + length);
+  auto* const to = rte_pktmbuf_mtod(&buffer, std::byte*);
+  std::memcpy(to, &header, sizeof header);
+  std::memcpy(to + sizeof header, frame.pieces[0].base, held);
+  set_length(buffer, static_cast<uint32_t>(sizeof header) + held);
+  std::byte* const start = frame.pieces[1].base;
+  rte_mbuf_ext_refcnt_update(&referred_, 1);
+  rte_pktmbuf_attach_extbuf(&payload, start, reinterpret_cast<uintptr_t>(start),
+                            static_cast<uint16_t>(length), &referred_);
+  set_length(payload, length);
+  buffer.next = &payload;
+  buffer.nb_segs = 2;
+  buffer.pkt_len += length;
+}
 
 bool DpdkLink::can_refer_to(const OutboundFrame& frame) const noexcept {
   const Piece& piece = frame.pieces[0];
@@ -44,8 +103,8 @@ void DpdkLink::make_reference(rte_mbuf& buffer, const OutboundFrame& frame) noex
   std::byte* const start = piece.base - sizeof header;
   std::memcpy(start, &header, sizeof header);
   const auto bytes = static_cast<uint16_t>(sizeof header + length);
-  rte_mbuf_ext_refcnt_update(&offered_info_, 1);
-  rte_pktmbuf_attach_extbuf(&buffer, start, reinterpret_cast<uintptr_t>(start), bytes, &offered_info_);
+  rte_mbuf_ext_refcnt_update(&referred_, 1);
+  rte_pktmbuf_attach_extbuf(&buffer, start, reinterpret_cast<uintptr_t>(start), bytes, &referred_);
   set_length(buffer, bytes);
 }
 
@@ -71,7 +130,12 @@ unsigned DpdkLink::send(const OutboundFrame* frames, unsigned count) noexcept {
   unsigned taken = 0;
   const std::lock_guard guard(send_lock_);
   while (taken < count) {
-    const unsigned wanted = std::min(count - taken, burst);
+    const unsigned wanted = readable(frames + taken, std::min(count - taken, burst));
+    if (wanted == 0) {
+      counters_.send_errors.fetch_add(1, std::memory_order_relaxed);
+      ++taken;
+      continue;
+    }
     const unsigned sent = send_burst(frames + taken, wanted);
     taken += sent;
     if (sent < wanted) break;
@@ -87,11 +151,13 @@ unsigned DpdkLink::transmit(rte_mbuf** buffers, unsigned count) noexcept {
     if (sent < count) rte_pktmbuf_free_bulk(buffers + sent, count - sent);
     return sent;
   }
-  // With a reference of our own there is no doubt about who frees what.
-  for (unsigned i = 0; i < count; ++i) rte_mbuf_refcnt_update(buffers[i], 1);
+  // With references of our own, to each part of a chain, there is no doubt about who frees what.
+  for (unsigned i = 0; i < count; ++i)
+    for (rte_mbuf* part = buffers[i]; part != nullptr; part = part->next) rte_mbuf_refcnt_update(part, 1);
   const unsigned sent = rte_eth_tx_burst(port_->id(), 0, buffers, static_cast<uint16_t>(count));
   for (unsigned i = sent; i < count; ++i)
-    if (rte_mbuf_refcnt_read(buffers[i]) == 2) rte_mbuf_refcnt_update(buffers[i], -1);
+    for (rte_mbuf* part = buffers[i]; part != nullptr; part = part->next)
+      if (rte_mbuf_refcnt_read(part) == 2) rte_mbuf_refcnt_update(part, -1);
   rte_pktmbuf_free_bulk(buffers, count);
   return sent;
 }
@@ -102,19 +168,25 @@ unsigned DpdkLink::send_burst(const OutboundFrame* frames, unsigned count) noexc
     counters_.send_errors.fetch_add(count, std::memory_order_relaxed);
     return count;
   }
-  rte_mbuf* buffers[burst];
-  if (rte_pktmbuf_alloc_bulk(port_->send_pool(), buffers, count) != 0) return 0;
+  rte_mbuf* buffers[2 * burst];  // the frames', then those of payloads
+  unsigned chains = 0;
+  for (unsigned i = 0; i < count; ++i) chains += can_chain(frames[i]) ? 1 : 0;
+  if (rte_pktmbuf_alloc_bulk(port_->send_pool(), buffers, count + chains) != 0) return 0;
+  rte_mbuf** payload = buffers + count;
   uint64_t bytes = 0;
   for (unsigned i = 0; i < count; ++i) {
     const uint32_t length = length_of(frames[i]);
     // Never happens: every frame was cut to what the route takes.
     if (length > mtu_) [[unlikely]] {
       rte_pktmbuf_free_bulk(buffers + i, count - i);
+      rte_pktmbuf_free_bulk(payload, static_cast<unsigned>(buffers + count + chains - payload));
       counters_.send_errors.fetch_add(1, std::memory_order_relaxed);
       count = i;
       break;
     }
-    if (can_refer_to(frames[i]))
+    if (can_chain(frames[i]))
+      make_chain(*buffers[i], **payload++, frames[i]);
+    else if (can_refer_to(frames[i]))
       make_reference(*buffers[i], frames[i]);
     else
       make_copy(*buffers[i], frames[i], EthernetKind::frame, length);

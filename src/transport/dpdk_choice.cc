@@ -6,6 +6,7 @@
 #include "transport/local_rank.h"
 #include "transport/module.h"
 #include "util/config.h"
+#include "util/guarded_memory.h"
 
 namespace lintel {
 
@@ -86,6 +87,7 @@ DpdkStatus open_dpdk_link(const DpdkChoice& choice, ProcessId id, std::unique_pt
   settings.ring = choice.ring;
   settings.pause_ns = choice.pause_us * 1000;
   settings.log_level = static_cast<LogLevel>(config_choice(ConfigKey::log_level));
+  settings.guarded_call = guarded_call;
   return module->open(settings, link, reason);
 }
 

@@ -45,7 +45,7 @@ enum class ResolveStatus : uint8_t {
   unreachable,  // no such process can be reached through this link
 };
 
-// A frame to send: the bytes of its pieces, one after the other.
+// A frame to send: the bytes of its pieces, one after the other. The first is memory of the caller's.
 struct OutboundFrame {
   const LinkAddress* to;
   const Piece* pieces;
@@ -137,8 +137,9 @@ class PacketLink {
   // offer_memory(). Never waits.
   [[nodiscard]] virtual unsigned send(const OutboundFrame* frames, unsigned count) noexcept = 0;
 
-  // Whether send() copes with pieces that are not (or no longer) readable memory: it must not crash,
-  // such frames are lost. Only then are payloads sent from where the application has them. Constant.
+  // Whether send() copes with pieces, other than the first of a frame, that are not (or no longer)
+  // readable memory when it is called: it must not crash, such frames are lost. Only then are payloads
+  // sent from where the application has them. Constant.
   [[nodiscard]] virtual bool sends_from_anywhere() const noexcept { return false; }
 
   // Message path; one thread at a time. Hands out up to `max` frames that have arrived. They stay

@@ -77,6 +77,15 @@ TEST(DeviceLimits, FollowFromTheArgumentsOfVirtualDevices) {
   EXPECT_EQ(device_argument("net_memif0,id=0,socket=a", "sock"), "");
 }
 
+TEST(DeviceLimits, OnlyWhatCopiesSendsFromAnywhere) {
+  EXPECT_EQ(frame_memory_of("net_memif0,role=client,bsize=9216"), FrameMemory::anywhere);
+  EXPECT_EQ(frame_memory_of("net_memif0,role=client,zero-copy=yes"), FrameMemory::of_dpdk);
+  EXPECT_EQ(frame_memory_of("net_af_packet0,iface=eth1"), FrameMemory::anywhere);
+  EXPECT_EQ(frame_memory_of("net_virtio_user0,path=/tmp/sock"), FrameMemory::of_dpdk);
+  EXPECT_EQ(frame_memory_of("net_vhost0,iface=/tmp/sock"), FrameMemory::registered);
+  EXPECT_EQ(frame_memory_of("0000:3b:02.1"), FrameMemory::registered);
+}
+
 TEST(DpdkChoice, PortsAreDealtOutByLocalRank) {
   const std::string list = " 0000:3b:02.1 ; net_memif0,role=client;";
   EXPECT_EQ(choose_dpdk_port(list, 0, "somebody").port, "0000:3b:02.1");
