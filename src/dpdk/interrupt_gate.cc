@@ -19,6 +19,7 @@ InterruptGate* InterruptGate::get(std::string& reason) {
   if (gate != nullptr) return gate;
   rte_intr_handle* const handle = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);
   auto* const made = new InterruptGate;
+  made->handle_ = handle;
   made->event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (handle == nullptr || made->event_ < 0 || rte_intr_fd_set(handle, made->event_) != 0 ||
       rte_intr_type_set(handle, RTE_INTR_HANDLE_EXT) != 0 ||

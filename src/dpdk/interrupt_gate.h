@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <string>
 
+struct rte_intr_handle;
+
 namespace lintel {
 
 class InterruptGate {
@@ -34,6 +36,7 @@ class InterruptGate {
   void summon() noexcept;
   void release() noexcept;
 
+  rte_intr_handle* handle_ = nullptr;  // as long as the process
   int event_ = -1;
   std::atomic<bool> closed_{false};
   std::atomic<uint32_t> releases_{0};

@@ -102,6 +102,16 @@ TEST_F(ReliableInPlace, APayloadThatIsGoneDoesNotStopTheOthers) {
   EXPECT_TRUE(first_.failed.empty());
 }
 
+// Checked when it was queued, gone when the link takes frames again.
+TEST_F(ReliableInPlace, APayloadThatGoesWhileItWaitsDoesNotStopTheOthers) {
+  first_.link().full = true;
+  ASSERT_EQ(send(data_header()), SendStatus::sent);
+  ASSERT_EQ(mprotect(memory_, payload_bytes, PROT_NONE), 0);
+  first_.link().full = false;
+  expect_arrival_of(std::byte{0});
+  EXPECT_TRUE(first_.failed.empty());
+}
+
 TEST_F(ReliableInPlace, APayloadThatIsNotThereIsTold) {
   ASSERT_EQ(mprotect(memory_, payload_bytes, PROT_NONE), 0);
   EXPECT_EQ(send(data_header()), SendStatus::inaccessible);

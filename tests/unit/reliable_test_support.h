@@ -15,6 +15,7 @@
 
 #include "reliable/reliable_transport.h"
 #include "transport/packet_link.h"
+#include "util/guarded_memory.h"
 
 namespace lintel::test {
 
@@ -118,9 +119,13 @@ class MemoryLink final : public PacketLink {
     if (full) return 0;
     for (unsigned i = 0; i < count; ++i) {
       Frame bytes;
-      for (unsigned p = 0; p < frames[i].count; ++p)
-        bytes.insert(bytes.end(), frames[i].pieces[p].base,
-                     frames[i].pieces[p].base + frames[i].pieces[p].length);
+      bool readable = true;
+      for (unsigned p = 0; p < frames[i].count; ++p) {
+        const size_t before = bytes.size();
+        bytes.resize(before + frames[i].pieces[p].length);
+        readable &= guarded_copy(bytes.data() + before, frames[i].pieces[p].base, frames[i].pieces[p].length);
+      }
+      if (!readable) continue;  // lost, as sends_from_anywhere() says
       EXPECT_LE(bytes.size(), mtu_);
       network_.carry(own_address(), *frames[i].to, std::move(bytes));
     }
