@@ -151,6 +151,9 @@ int start_request(NetworkInterface& interface, const Request& request) noexcept 
       (request.put->options & PTL_MD_UNRELIABLE) != 0)
     header.flags |= flag_unreliable;
   const bool wants_answer = request.get != nullptr || (header.modes >> 4 & 3) != PTL_NO_ACK_REQ;
+  // Once the message is out, the acknowledgment may come to another thread, which may release a descriptor
+  // that tells of nothing else.
+  const bool reports_send = !direct && request.put != nullptr && request.put->reports_send();
 
   SendStatus status = SendStatus::queue_full;
   {
@@ -202,7 +205,7 @@ int start_request(NetworkInterface& interface, const Request& request) noexcept 
 
   switch (status) {
     case SendStatus::sent:
-      if (!direct && request.put != nullptr && request.put->reports_send())
+      if (reports_send)
         report_send(interface, *request.put, {header, request.put_offset, request.user_ptr},
                     PTL_NI_OK);
       if (peer->in_process) physical.kick_in_process();

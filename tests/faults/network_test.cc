@@ -93,7 +93,8 @@ TEST_P(Network, AStreamOfRandomSizesSurvivesTheLossOfATenth) {
 }
 
 // The target overwrites its memory the moment that the event permits it, though frames of the data may
-// have to be sent again. spec 3.13.1
+// have to be sent again.
+// spec 3.13.1
 TEST_P(Network, TheMemoryOfAGetIsReadNoMoreOnceItsEventIsThere) {
   constexpr uint32_t rounds = 40;
   const RunOptions options = over_udp(
