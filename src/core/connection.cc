@@ -137,7 +137,10 @@ void PhysicalInterface::fail_peer(Peer& peer) noexcept {
     // One that is to be advanced fails by itself, or has ended and only reports.
     bool active = false;
     for (Transfer* t = active_transfers_; t != nullptr; t = t->next_active) active |= t == &transfer;
-    if (!active) fail_transfer(*this, transfer);
+    if (active)
+      transfer.stays = false;  // nobody says any more when its memory is released
+    else
+      fail_transfer(*this, transfer);
   }
 }
 

@@ -109,7 +109,7 @@ struct alignas(64) Transfer : QueuedSend {
   bool event_reserved = false;
   bool unlink_reserved = false;
   uint32_t release_mark = 0;  // of the transport, see Transport::payload_mark()
-  Transfer* next_active = nullptr;  // or next_unreleased: never both
+  Transfer* next_active = nullptr;  // to be advanced, or behind Peer::unreleased_head: never both
   unsigned remote_count = 0;
   RemoteMemory remote[transfer_remote_pieces];
 };

@@ -9,23 +9,21 @@
 
 namespace lintel {
 
-// True: the message has gone into the frame that waits to be sent, or its payload is not there (`status`).
-bool ReliableTransport::join_last_frame(Connection& connection, const MessageHeader& header,
-                                        const Piece* pieces, unsigned count, uint32_t length,
-                                        SendStatus& status) noexcept {
+// Puts the message into the frame that waits to be sent. Nothing: there is none, or no room in it.
+std::optional<SendStatus> ReliableTransport::join_last_frame(Connection& connection,
+                                                             const MessageHeader& header,
+                                                             const Piece* pieces, unsigned count,
+                                                             uint32_t length) noexcept {
   FrameBuffer* const frame = connection.send.last_unsent();
   if (frame == nullptr || frame->messages == 0 || frame->messages == most_bundled ||
       frame->payload != nullptr)
-    return false;
+    return std::nullopt;
   const uint32_t start = bundle_aligned(frame->length);
   const uint64_t end = uint64_t{start} + sizeof header + length;
-  if (end > std::min(send_pool_.capacity_of(*frame), connection.frame_bytes)) return false;
+  if (end > std::min(send_pool_.capacity_of(*frame), connection.frame_bytes)) return std::nullopt;
   std::byte* const to = frame->data() + start;
   PieceReader payload(pieces, count);
-  if (!payload.read(to + sizeof header, length)) {
-    status = SendStatus::inaccessible;
-    return true;
-  }
+  if (!payload.read(to + sizeof header, length)) return SendStatus::inaccessible;
   std::byte* const grown_from = frame->data() + frame->length;
   const auto grown = static_cast<uint32_t>(end) - frame->length;
   std::memset(grown_from, 0, start - frame->length);
@@ -37,7 +35,7 @@ bool ReliableTransport::join_last_frame(Connection& connection, const MessageHea
   if (connection.release_awaited) frame->flags |= frame_wants_ack;
   connection.release_awaited = false;
   connection.send.note_growth(grown);
-  return true;
+  return SendStatus::sent;
 }
 
 // Cuts the body of a frame into its messages; 0: it makes no sense. Nothing is handed up of a frame whose end

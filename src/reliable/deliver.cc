@@ -33,8 +33,8 @@ ReliableTransport::Taken ReliableTransport::take_frame(MessageSink& sink, Connec
 
 // Whole messages in one frame, numbered or not.
 ReliableTransport::Taken ReliableTransport::take_messages(MessageSink& sink, Connection& connection,
-                                                         const std::byte* body, uint32_t length,
-                                                         FrameBuffer* held) noexcept {
+                                                          const std::byte* body, uint32_t length,
+                                                          FrameBuffer* held) noexcept {
   MessageHeader headers[most_bundled];
   const unsigned count = unbundle(connection, body, length, headers);
   if (count == 0) return Taken::malformed;

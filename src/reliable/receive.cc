@@ -103,7 +103,7 @@ void ReliableTransport::handle_connection_frame(MessageSink& sink, const Inbound
   switch (header.type) {
     case FrameType::datagram:
       if (take_messages(sink, *connection, frame.data + sizeof header, frame.length - sizeof header,
-                       nullptr) != Taken::yes)
+                        nullptr) != Taken::yes)
         counts_.malformed.add();
       else
         counts_.datagrams_received.add();
@@ -169,7 +169,7 @@ ReliableTransport::Handled ReliableTransport::handle_next(MessageSink& sink, Con
   if (header.flags != whole || header.sequence != connection.receive.expected() ||
       connection.receive.has_early() || connection.assembly != nullptr ||
       take_messages(sink, connection, frame.data + sizeof header, frame.length - sizeof header,
-                   nullptr) != Taken::yes)
+                    nullptr) != Taken::yes)
     return Handled::not_yet;
   connection.receive.advance();
   note_arrival(connection, frame.length, now);

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -166,9 +167,18 @@ class ReliableTransport final : public Transport {
                            unsigned count, uint32_t length) noexcept;
   SendStatus queue_message(Connection& connection, const MessageHeader& header, const Piece* pieces,
                            unsigned count, uint32_t length) noexcept;
-  // bundle.cc; lock held
-  bool join_last_frame(Connection& connection, const MessageHeader& header, const Piece* pieces,
-                       unsigned count, uint32_t length, SendStatus& status) noexcept;
+  static bool check_body(const Connection& connection, FrameBuffer& frame) noexcept;
+  static void check_again(const Connection& connection, FrameBuffer& frame) noexcept;
+  // Lock held: sends what the windows allow.
+  void transmit(Connection& connection, uint64_t now) noexcept;
+  void fill_header(Connection& connection, FrameHeader& header, FrameType type,
+                   uint64_t now) const noexcept;
+  void note_acknowledged(Connection& connection) noexcept;  // an acknowledgement goes out
+
+  // bundle.cc
+  std::optional<SendStatus> join_last_frame(Connection& connection, const MessageHeader& header,
+                                            const Piece* pieces, unsigned count,
+                                            uint32_t length) noexcept;  // lock held
   unsigned unbundle(const Connection& connection, const std::byte* body, uint32_t length,
                     MessageHeader (&headers)[most_bundled]) const noexcept;
 
@@ -178,15 +188,6 @@ class ReliableTransport final : public Transport {
   void end_hold_if_due(uint64_t now) noexcept {
     if (now >= held_until_ns_) end_hold(now);
   }
-
-  // send.cc
-  static bool check_body(const Connection& connection, FrameBuffer& frame) noexcept;
-  static void check_again(const Connection& connection, FrameBuffer& frame) noexcept;
-  // Lock held: sends what the windows allow.
-  void transmit(Connection& connection, uint64_t now) noexcept;
-  void fill_header(Connection& connection, FrameHeader& header, FrameType type,
-                   uint64_t now) const noexcept;
-  void note_acknowledged(Connection& connection) noexcept;  // an acknowledgement goes out
 
   // receive.cc
   void handle_frame(MessageSink& sink, const InboundFrame& frame, uint64_t now) noexcept;
@@ -212,7 +213,7 @@ class ReliableTransport final : public Transport {
   Taken take_fragment(MessageSink& sink, Connection& connection, uint8_t flags,
                       const std::byte* body, uint32_t length) noexcept;
   Taken take_messages(MessageSink& sink, Connection& connection, const std::byte* body,
-                     uint32_t length, FrameBuffer* held) noexcept;
+                      uint32_t length, FrameBuffer* held) noexcept;
   bool is_plausible(const Connection& connection, const MessageHeader& header) const noexcept;
   void announce(MessageSink& sink, Connection& connection) noexcept;
   void add_to_batch(MessageSink& sink, Connection& connection, const MessageHeader& header,

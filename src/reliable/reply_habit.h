@@ -9,7 +9,7 @@ namespace lintel {
 
 class ReplyHabit {
  public:
-  // Sooner than this an answer is at once. An acknowledgement is worth about half of that to whoever waits.
+  // Sooner than this an answer is at once; sending an acknowledgement by itself is part of that time.
   static constexpr uint64_t prompt_ns = 5'000;
   // So many messages in a row must have been answered at once; more after each time that somebody waited
   // long for nothing; fewer again with time.

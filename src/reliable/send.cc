@@ -66,7 +66,7 @@ SendStatus ReliableTransport::send(Link& link, const MessageHeader& header, cons
                           connection.send.unsent_bytes() >= collected_bytes;
   if (collects && !full_burst && status == SendStatus::sent) return status;
   const uint64_t now = settings_.clock();
-  if (!holds_back(connection, header, now)) transmit(connection, now);
+  if (status != SendStatus::sent || !holds_back(connection, header, now)) transmit(connection, now);
   return status;
 }
 
@@ -93,8 +93,7 @@ SendStatus ReliableTransport::queue_message(Connection& connection, const Messag
        window.queued_bytes() + length > window.window_bytes() + queue_beyond_window_bytes))
     return SendStatus::queue_full;
 
-  SendStatus joined = SendStatus::sent;
-  if (join_last_frame(connection, header, pieces, count, length, joined)) return joined;
+  if (const auto joined = join_last_frame(connection, header, pieces, count, length)) return *joined;
 
   const bool in_place = sends_from_anywhere_ && count == 1 && length >= in_place_min_bytes &&
                         payload_stays(header);

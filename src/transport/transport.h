@@ -124,7 +124,7 @@ class Transport {
                                         const Piece* pieces, unsigned count) noexcept = 0;
 
   // Where capabilities().refers_to_payloads. Message path; the caller holds the peer's send lock. Names
-  // all payloads sent to this peer so far, for payloads_released() as long as the link has not failed.
+  // all payloads sent to this peer so far, for payloads_released() until MessageSink::on_peer_failed() returns.
   [[nodiscard]] virtual uint32_t payload_mark(Link&) noexcept { return 0; }
   // Message path; poll token held. Whether none of those is read any more. What makes it true comes in through
   // poll() or arm().

@@ -69,7 +69,8 @@ void AsyncEvents::log_event(const ibv_async_event& event) const noexcept {
     case IBV_EVENT_GID_CHANGE:
     case IBV_EVENT_PKEY_CHANGE:
       log_message(LogLevel::warn,
-                  "verbs: port %d of %s has been given another %s: if that was the one in use, peers are lost",
+                  "verbs: port %d of %s has been given another %s: if that was the one in use, peers are "
+                  "lost and the job must be started again",
                   event.element.port_num, name_.c_str(),
                   event.event_type == IBV_EVENT_LID_CHANGE   ? "LID"
                   : event.event_type == IBV_EVENT_GID_CHANGE ? "GID"

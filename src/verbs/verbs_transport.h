@@ -218,7 +218,8 @@ class VerbsTransport final : public Transport,
   std::unordered_map<uint64_t, std::unique_ptr<VerbsLink>> links_;
   std::atomic<bool> wishes_{false};         // something for grant_wishes()
   std::atomic<uint32_t> broken_number_{0};  // of a queue pair that the device gave up
-  std::atomic<bool> queues_lost_{false};  // of completions, or of buffers for what arrives: no queue pair works any more
+  // Of completions, or of buffers for what arrives: no queue pair works any more.
+  std::atomic<bool> queues_lost_{false};
 
   // --- the poller's
   MessageSink* sink_ = nullptr;  // while polling

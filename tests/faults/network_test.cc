@@ -127,6 +127,44 @@ TEST_P(Network, TheMemoryOfAGetIsReadNoMoreOnceItsEventIsThere) {
   });
 }
 
+// The target looks when the get and the farewell of its initiator have both arrived.
+// spec 3.5.2, 3.13.3
+TEST_P(Network, AGetWhoseInitiatorHasLeftLeavesNothingInUse) {
+  run(2, over_udp({{"PTL_PROGRESS", "caller"}}), [&](Rank& rank) {
+    std::vector<std::byte> memory(64 * 1024);
+    Interface interface(rank, matching_physical);
+    const EventQueue events(interface.handle(), 8);
+    if (rank.index() == 0) {
+      const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
+      const auto get = [&](ptl_size_t length) {
+        must(PtlGet(descriptor.handle(), 0, length, interface.address(1), pt_index, 0, 0, nullptr));
+      };
+      rank.barrier();
+      get(8);
+      events.expect(PTL_EVENT_REPLY);
+      rank.barrier();
+      get(memory.size());
+      interface.close();
+      rank.barrier();
+    } else {
+      ptl_pt_index_t index = 0;
+      must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+      const ptl_handle_any_t entry =
+          interface.append(pt_index, {.start = memory.data(),
+                                      .length = memory.size(),
+                                      .options = PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE});
+      rank.barrier();
+      EXPECT_EQ(events.expect(PTL_EVENT_GET).mlength, 8u);
+      rank.barrier();
+      rank.barrier();
+      // Sent or failed, the get has ended.
+      EXPECT_EQ(events.next().type, PTL_EVENT_GET);
+      EXPECT_EQ(interface.unlink(entry), PTL_OK);
+    }
+    rank.barrier();
+  });
+}
+
 // A socket of nobody's that knows where a process listens.
 class Stranger {
  public:

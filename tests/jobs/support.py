@@ -58,7 +58,9 @@ def environment(changes=None):
 
 
 class Unfinished(SystemExit):
-    """A process that did not end within its deadline."""
+    """A process that did not end within its deadline; `said` is what it had printed."""
+
+    said = ""
 
 
 def start(command, changes=None, **options):
@@ -74,7 +76,9 @@ def finish(process, code=0, deadline_s=DEADLINE_S):
         os.killpg(process.pid, signal.SIGKILL)
         output, error = process.communicate()
         print(output, error, sep="\n")
-        raise Unfinished(f"FAILED: {process.args} did not end within {deadline_s} s")
+        unfinished = Unfinished(f"FAILED: {process.args} did not end within {deadline_s} s")
+        unfinished.said = output + error
+        raise unfinished
     fits = code == "any" or (process.returncode != 0 if code is None else process.returncode == code)
     if not fits:
         print(output, error, sep="\n")

@@ -102,6 +102,34 @@ TEST_F(ReliableInPlace, APayloadThatIsGoneDoesNotStopTheOthers) {
   EXPECT_TRUE(first_.failed.empty());
 }
 
+// The data of a long get, and what ends them.
+TEST_F(ReliableInPlace, MemoryThatStaysForAWhileIsReleasedWhenItHasArrived) {
+  for (const bool lost : {true, false}) {
+    if (lost) lose_everything();
+    MessageHeader data = data_header(data_for_reply | data_stays);
+    data.flags = 0;
+    ASSERT_EQ(send(data), SendStatus::sent);
+    MessageHeader reply{};
+    reply.kind = MessageKind::reply;
+    ASSERT_EQ(first_.send(link_, reply), SendStatus::sent);
+    const uint32_t mark = first_.transport().payload_mark(*link_);
+    EXPECT_LT(first_.transport().frame_memory_used(), payload_bytes / 4);
+    EXPECT_FALSE(first_.transport().payloads_released(*link_, mark));
+    const uint64_t before = virtual_now_ns;
+    if (lost) {
+      run_for(all_, 10'000'000);
+      EXPECT_FALSE(first_.transport().payloads_released(*link_, mark));
+      network_.script = nullptr;
+    }
+    ASSERT_TRUE(
+        run_until(all_, [&] { return first_.transport().payloads_released(*link_, mark); }));
+    // The peer does not wait for something that its acknowledgement could ride on.
+    const uint64_t without_delay =
+        2 * network_.latency_ns + ReliableSettings{}.ack_delay_ns / 2;
+    EXPECT_TRUE(lost || virtual_now_ns - before < without_delay);
+  }
+}
+
 // Checked when it was queued, gone when the link takes frames again.
 TEST_F(ReliableInPlace, APayloadThatGoesWhileItWaitsDoesNotStopTheOthers) {
   first_.link().full = true;
