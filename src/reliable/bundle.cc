@@ -40,14 +40,13 @@ std::optional<SendStatus> ReliableTransport::join_last_frame(Connection& connect
 
 // Cuts the body of a frame into its messages; 0: it makes no sense. Nothing is handed up of a frame whose end
 // makes no sense.
-unsigned ReliableTransport::unbundle(const Connection& connection, const std::byte* body,
-                                     uint32_t length,
+unsigned ReliableTransport::unbundle(const std::byte* body, uint32_t length,
                                      MessageHeader (&headers)[most_bundled]) const noexcept {
   for (unsigned count = 0; count < most_bundled;) {
     MessageHeader& header = headers[count++];
     if (length < sizeof header) return 0;
     std::memcpy(&header, body, sizeof header);
-    if (!is_plausible(connection, header) || header.link_word > length - sizeof header) return 0;
+    if (!is_plausible(header) || header.link_word > length - sizeof header) return 0;
     const auto end = static_cast<uint32_t>(sizeof header + header.link_word);
     if (end == length) return count;
     const uint32_t next = bundle_aligned(end);

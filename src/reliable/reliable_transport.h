@@ -179,7 +179,7 @@ class ReliableTransport final : public Transport {
   std::optional<SendStatus> join_last_frame(Connection& connection, const MessageHeader& header,
                                             const Piece* pieces, unsigned count,
                                             uint32_t length) noexcept;  // lock held
-  unsigned unbundle(const Connection& connection, const std::byte* body, uint32_t length,
+  unsigned unbundle(const std::byte* body, uint32_t length,
                     MessageHeader (&headers)[most_bundled]) const noexcept;
 
   // hold_back.cc
@@ -214,7 +214,7 @@ class ReliableTransport final : public Transport {
                       const std::byte* body, uint32_t length) noexcept;
   Taken take_messages(MessageSink& sink, Connection& connection, const std::byte* body,
                       uint32_t length, FrameBuffer* held) noexcept;
-  bool is_plausible(const Connection& connection, const MessageHeader& header) const noexcept;
+  bool is_plausible(const MessageHeader& header) const noexcept;
   void announce(MessageSink& sink, Connection& connection) noexcept;
   void add_to_batch(MessageSink& sink, Connection& connection, const MessageHeader& header,
                     const std::byte* payload, uint32_t length, FrameBuffer* held,

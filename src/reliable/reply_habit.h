@@ -12,7 +12,8 @@ class ReplyHabit {
   // Sooner than this an answer is at once; sending an acknowledgement by itself is part of that time.
   static constexpr uint64_t prompt_ns = 5'000;
   // So many messages in a row must have been answered at once; more after each time that somebody waited
-  // long for nothing; fewer again with time.
+  // long for nothing; fewer again with time. Who has answered at once for several times that long may be late
+  // now and then.
   static constexpr uint32_t least_run = 8;
   static constexpr uint32_t longest_run = 512;
   static constexpr uint32_t runs_until_trusted = 4;
@@ -30,19 +31,21 @@ class ReplyHabit {
     if (!pending_) return;
     pending_ = false;
     if (now_ns > since_ns_ + prompt_ns) {
-      run_ = 0;
+      run_ /= 2;
       return;
     }
-    ++run_;
-    if (run_ < runs_until_trusted * needed_) return;
-    needed_ = std::max(needed_ / 2, least_run);
+    if (run_ < runs_until_trusted * needed_) ++run_;
+    if (run_ < runs_until_trusted * needed_ || needed_ == least_run) return;
+    needed_ /= 2;
     run_ = needed_;
   }
   // An acknowledgement waited, and no answer came; `long_ago`: nobody looked in time.
   void waited_in_vain(bool long_ago) noexcept {
     pending_ = false;
+    run_ /= 2;
+    if (!long_ago) return;
     run_ = 0;
-    if (long_ago) needed_ = std::min(needed_ * 4, longest_run);
+    needed_ = std::min(needed_ * 4, longest_run);
   }
 
  private:

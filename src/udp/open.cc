@@ -62,9 +62,7 @@ bool UdpLink::open_socket(std::string& reason) noexcept {
   const int level = host_.ipv6 ? static_cast<int>(IPPROTO_IPV6) : static_cast<int>(IPPROTO_IP);
   // Tells of ports where nobody listens.
   set_option(socket_, level, host_.ipv6 ? IPV6_RECVERR : IP_RECVERR, 1);
-  // A path that turns out to be narrower than the route fragments, rather than losing everything.
-  set_option(socket_, level, host_.ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
-             host_.ipv6 ? IPV6_PMTUDISC_DONT : IP_PMTUDISC_DONT);
+  permit_fragments(false);
   // Not now: see adapt_joining().
   can_join_ = set_option(socket_, SOL_UDP, UDP_GRO, 0) == 0;
   // Asks for nothing, but fails where the kernel knows nothing of it.
@@ -79,6 +77,16 @@ bool UdpLink::open_socket(std::string& reason) noexcept {
   }
   buffers_ = static_cast<std::byte*>(memory);
   return true;
+}
+
+// A path that turns out to be narrower than the route fragments, rather than losing everything. Within the
+// node there is no such path, and IPv4 datagrams that nobody may fragment need no number of the kernel's.
+void UdpLink::permit_fragments(bool permit) noexcept {
+  fragments_.store(permit, std::memory_order_relaxed);
+  if (host_.ipv6)
+    set_option(socket_, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
+  else
+    set_option(socket_, IPPROTO_IP, IP_MTU_DISCOVER, permit ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO);
 }
 
 // As large as the administrator permits (net.core.rmem_max, wmem_max); root may go beyond.
@@ -141,6 +149,7 @@ ResolveStatus UdpLink::resolve(ProcessId peer, Route& route, std::string* reason
     if (reason != nullptr) *reason = "no process has such an address";
     return ResolveStatus::unreachable;
   }
+  if (peer.nid != id_.nid && !fragments_.load(std::memory_order_relaxed)) permit_fragments(true);
   route.address = udp_address_of(host_, peer);
   route.mtu = route_mtu(route.address);
   if (route.mtu != 0) return ResolveStatus::resolved;

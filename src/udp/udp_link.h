@@ -66,6 +66,7 @@ class UdpLink final : public PacketLink {
   UdpLink() = default;
   bool open_socket(std::string& reason) noexcept;
   Status bind_pid(uint32_t pid, std::string& reason) noexcept;
+  void permit_fragments(bool permit) noexcept;
   void set_buffers() noexcept;
   bool can_be_a_process(ProcessId peer) const noexcept;
   uint32_t route_mtu(const LinkAddress& to) const noexcept;
@@ -87,6 +88,7 @@ class UdpLink final : public PacketLink {
   uint64_t capacity_ = 0;
   bool can_join_ = false;              // the kernel knows UDP_GRO
   std::atomic<bool> segments_{false};  // UDP_SEGMENT; false for good when the device refuses
+  std::atomic<bool> fragments_{false};  // permitted; for good from the first peer beyond this node on
 
   std::byte* buffers_ = nullptr;
   size_t buffer_bytes_ = 0;

@@ -48,6 +48,20 @@ class Hosts:
         ring = "qdisc_bypass=1,blocksz=36864,framesz=9216,framecnt=512"
         return ";".join(f"net_af_packet0,iface=port{j},{ring}" for j in range(count))
 
+    def narrow_path(self):
+        """A network of its own between the first two hosts, behind a router: the second takes shorter frames
+        than the first knows of. Returns its name on the hosts."""
+        commands = ["echo 1 > /proc/sys/net/ipv4/ip_forward"]
+        for i, mtu in enumerate((9000, 1500)):
+            here, there = f"10.98.{i}", f"10.98.{1 - i}"
+            commands += [f"ip -n h{i} link add far mtu {mtu} type veth peer name r{i} mtu {mtu} netns {os.getpid()}",
+                         f"ip addr add {here}.254/24 dev r{i}", f"ip link set r{i} up",
+                         f"ip -n h{i} addr add {here}.1/24 dev far", f"ip -n h{i} link set far up",
+                         f"ip -n h{i} route add {there}.0/24 via {here}.254"]
+        for command in commands:
+            subprocess.run(command, shell=True, check=True)
+        return "far"
+
     def mpirun(self, slots, *command, options=(), code=0, changes=None):
         return run(self.command(slots, *command, options=options), changes, code)
 
@@ -123,6 +137,21 @@ def hosts_perf(programs):
     output, _ = several.mpirun((2, 2), programs.perf, "put", "--across-nodes", "--verify", "--sizes", "8,5000", "--time",
                                "0.01", "--json", "-")
     check("pairs across nodes: 0-2, 1-3" in json.loads(output)["processes"], output)
+
+
+@case
+def hosts_narrow_path(programs):
+    """Datagrams that are too long for a part of the way are fragmented, rather than lost for ever."""
+    several = connected_hosts(programs, 2)
+    network = several.narrow_path()
+    changes = {"PTL_TRANSPORT": "udp", "PTL_NID_INTERFACE": network, "PTL_STATS": "1"}
+    forward = [word for name in changes for word in ("-x", name)]
+    output, error = several.mpirun((1, 1), programs.perf, "put", "--verify", "--sizes", "8,100000", "--iterations", "20",
+                                   "--json", "-", options=forward, changes=changes)
+    check("2 nodes" in json.loads(output)["processes"], output)
+    with open("/proc/net/snmp", encoding="ascii") as counters:
+        names, values = [line.split()[1:] for line in counters if line.startswith("Ip:")]
+    check(int(values[names.index("FragOKs")]) > 0, "the router has fragmented nothing: " + error)
 
 
 @case

@@ -251,13 +251,19 @@ TEST(ReplyHabit, TakesARunOfPromptAnswersAndForgetsSlowly) {
   round_trips(1, 500);
   EXPECT_TRUE(habit.expects_reply());
   round_trips(1, ReplyHabit::prompt_ns + 1);
-  EXPECT_FALSE(habit.expects_reply()) << "one late answer is enough";
+  EXPECT_FALSE(habit.expects_reply()) << "one late answer is enough at first";
 
   round_trips(ReplyHabit::least_run, 500);
   habit.waited_in_vain(false);
-  round_trips(ReplyHabit::least_run - 1, 500);
   EXPECT_FALSE(habit.expects_reply());
-  round_trips(1, 500);
+  round_trips(100 * ReplyHabit::least_run, 500);
+  round_trips(1, ReplyHabit::prompt_ns + 1);
+  EXPECT_TRUE(habit.expects_reply()) << "not after a long run";
+  habit.waited_in_vain(false);
+  EXPECT_TRUE(habit.expects_reply());
+  for (uint32_t i = 0; i < ReplyHabit::runs_until_trusted; ++i) habit.waited_in_vain(false);
+  EXPECT_FALSE(habit.expects_reply()) << "one failure after the other is enough";
+  round_trips(ReplyHabit::least_run, 500);
   EXPECT_TRUE(habit.expects_reply());
   habit.waited_in_vain(true);
   round_trips(ReplyHabit::least_run * 4 - 1, 500);

@@ -131,6 +131,29 @@ TEST(Reliable, SequenceNumbersWrap) {
   for (uint64_t i = 0; i < 400; ++i) EXPECT_EQ(second.messages[i].header.match_bits, i);
 }
 
+// As where the network of one side carries longer frames than that of the other, with a router between them.
+TEST(Reliable, EachSideHasItsOwnLengthOfFrames) {
+  MemoryNetwork network;
+  MemoryProcess first(network, first_id, {}, 9000);
+  MemoryProcess second(network, second_id, {}, 9000);
+  second.link().route_mtu = 1472;
+  const std::vector<MemoryProcess*> all{&first, &second};
+  Link* const to_second = first.connect(second_id);
+  Link* const to_first = second.connect(first_id);
+  MessageHeader data{};
+  data.kind = MessageKind::data;
+  for (uint64_t i = 0; i < 10; ++i) {
+    send_surely(first, to_second, all, data, numbered_bytes(i, to_second->max_data_bytes));
+    send_surely(second, to_first, all, data, numbered_bytes(i, to_first->max_data_bytes));
+  }
+  EXPECT_TRUE(run_until(
+      all, [&] { return first.messages.size() == 10 && second.messages.size() == 10; }));
+  EXPECT_LT(to_first->max_data_bytes, 1472u);
+  EXPECT_GT(to_second->max_data_bytes, 8000u);
+  EXPECT_TRUE(first.failed.empty());
+  EXPECT_TRUE(second.failed.empty());
+}
+
 // Bulk data are collected: fewer, larger bursts, and everything that was collected goes out.
 TEST(Reliable, DataMessagesFillFramesAndFlow) {
   MemoryNetwork network;

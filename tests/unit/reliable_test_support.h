@@ -93,9 +93,15 @@ class MemoryLink final : public PacketLink {
  public:
   MemoryLink(MemoryNetwork& network, ProcessId id, uint32_t mtu, uint64_t capacity,
              bool from_anywhere)
-      : network_(network), id_(id), mtu_(mtu), capacity_(capacity), from_anywhere_(from_anywhere) {}
+      : route_mtu(mtu),
+        network_(network),
+        id_(id),
+        mtu_(mtu),
+        capacity_(capacity),
+        from_anywhere_(from_anywhere) {}
 
-  bool full = false;  // takes nothing
+  bool full = false;      // takes nothing
+  uint32_t route_mtu;     // of the way to everybody
 
   const char* name() const noexcept override { return "memory"; }
   ProcessId id() const noexcept override { return id_; }
@@ -107,11 +113,11 @@ class MemoryLink final : public PacketLink {
       if (reason != nullptr) *reason = "nobody has nid 0";
       return ResolveStatus::unreachable;
     }
-    route = {address_of(peer), mtu_};
+    route = {address_of(peer), route_mtu};
     return ResolveStatus::resolved;
   }
   bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override {
-    route = {from, mtu_};
+    route = {from, route_mtu};
     return from == address_of(peer);
   }
   bool sends_from_anywhere() const noexcept override { return from_anywhere_; }
