@@ -9,10 +9,10 @@
 
 namespace lintel {
 
-inline constexpr uint16_t agreement_version = 2;
+inline constexpr uint16_t agreement_version = 3;
 
 // In MessageHeader::operation of a message of kind connection.
-enum class Agreement : uint8_t { offer = 1, decline, change, changed, resume, loss };
+enum class Agreement : uint8_t { offer = 1, decline, change, resume, loss };
 
 struct AgreementBody {
   uint16_t version;

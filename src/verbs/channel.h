@@ -3,9 +3,10 @@
 // Messages travel as datagrams (through the reliability layer) or over a queue pair; both ends agree on
 // each change from one to the other with messages of kind connection, see channel_agreement.cc:
 //   offer      here is a queue pair            -> offer of the other end, or decline
-//   change     my last datagram was the one before this; say when you have come to it
-//   changed    I have: go on over the queue pair
+//   change     my last datagram was the one before this: I go on over the queue pair
 //   resume     my queue pair has stopped; so many messages came over it: the others come as datagrams
+// Nobody waits for an answer to change, since a process that makes no calls (PTL_PROGRESS=caller) would leave
+// its messages lying: what overtakes the last datagram is kept by the receiver.
 // Path classes as the functions that use it.
 #pragma once
 
@@ -103,6 +104,13 @@ struct MemoryWindow {
   ibv_mr* registration = nullptr;  // or this, of one use
 };
 
+// What is done with messages that arrive over a queue pair.
+enum class Receiving : uint8_t {
+  keeps,     // they wait for the last datagram, which has yet to come
+  hands_up,
+  drops,     // they come again as datagrams
+};
+
 struct Channel {
   static constexpr uint32_t send_requests = 128;  // a power of two
   // Left for what must not wait for messages: ends of exposures, remote accesses.
@@ -116,13 +124,15 @@ struct Channel {
 
   // --- the poller
   bool connected = false;       // the other end's address is known
-  bool receives = true;         // false: what still arrives comes again as datagrams
+  Receiving receiving = Receiving::keeps;
+  uint32_t kept_first = UINT32_MAX;  // receive buffers, in order
+  uint32_t kept_last = UINT32_MAX;
   bool stopping = false;
   bool resume_sent = false;
   bool peer_resumes = false;
   const char* why_stopped = "";
   uint64_t stopped_at_ns = 0;
-  uint64_t messages_received = 0;
+  uint64_t messages_received = 0;  // those that are kept included
   uint64_t peer_received = 0;   // as it said when it resumed
   uint64_t messages_at_last_look = 0;
   uint64_t idle_since_ns = 0;
@@ -151,7 +161,7 @@ struct Channel {
 // How messages to a peer travel now.
 enum class Path : uint8_t {
   datagrams,
-  changing,    // the peer has yet to come to the last datagram
+  changing,    // the peer has yet to be told which datagram is the last
   queue_pair,
   stopping,    // what the queue pair did not deliver is to be sent again
 };
@@ -160,10 +170,9 @@ struct VerbsLink final : Link {
   static constexpr uint8_t owes_offer = 1;
   static constexpr uint8_t owes_decline = 2;
   static constexpr uint8_t owes_change = 4;
-  static constexpr uint8_t owes_changed = 8;
-  static constexpr uint8_t owes_resume = 16;
-  static constexpr uint8_t owes_loss = 32;
-  static constexpr uint8_t owes_denial = 64;  // resume, for a queue pair that is not known here
+  static constexpr uint8_t owes_resume = 8;
+  static constexpr uint8_t owes_loss = 16;
+  static constexpr uint8_t owes_denial = 32;  // resume, for a queue pair that is not known here
 
   SpinLock lock;  // before those of the layer below
   // --- under it

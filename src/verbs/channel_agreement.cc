@@ -161,15 +161,12 @@ void VerbsTransport::handle_agreement(VerbsLink& link, const InboundMessage& mes
       forget_channel(link);
       break;
     case Agreement::change:
-      if (!channel->connected || channel->stopping) break;
-      owe(link, VerbsLink::owes_changed);
+      if (!channel->connected) break;
+      hand_up_kept(*channel);
+      if (channel->stopping) break;
+      channel->receiving = Receiving::hands_up;
       if (link.path == Path::datagrams) begin_change(link);
       break;
-    case Agreement::changed: {
-      const std::lock_guard guard(link.lock);
-      if (link.path == Path::changing) link.path = Path::queue_pair;
-      break;
-    }
     case Agreement::resume:
       if (channel->connected) handle_resume(link, body);
       break;
@@ -228,7 +225,7 @@ void VerbsTransport::handle_offer(VerbsLink& link, const AgreementBody& body) no
   }
 }
 
-// From here on nothing travels until the peer has come to the last datagram.
+// From here on nothing travels until the peer has been told so.
 void VerbsTransport::begin_change(VerbsLink& link) noexcept {
   {
     const std::lock_guard guard(link.lock);
@@ -287,13 +284,16 @@ bool VerbsTransport::pay(VerbsLink& link, uint8_t what, Agreement kind) noexcept
   const SendStatus status = datagrams_->send(*link.datagrams, header, &piece, 1);
   if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
   link.owed &= static_cast<uint8_t>(~what);
+  if (what == VerbsLink::owes_change && status == SendStatus::sent) {
+    const std::lock_guard guard(link.lock);
+    if (link.path == Path::changing) link.path = Path::queue_pair;
+  }
   return true;
 }
 
 bool VerbsTransport::pay_all(VerbsLink& link) noexcept {
   return pay(link, VerbsLink::owes_decline, Agreement::decline) &&
          pay(link, VerbsLink::owes_offer, Agreement::offer) &&
-         pay(link, VerbsLink::owes_changed, Agreement::changed) &&
          pay(link, VerbsLink::owes_change, Agreement::change) &&
          pay(link, VerbsLink::owes_resume, Agreement::resume) &&
          pay(link, VerbsLink::owes_denial, Agreement::resume) &&

@@ -83,11 +83,20 @@ void VerbsTransport::take_receive(const ibv_wc& completion) noexcept {
     return;
   }
   Channel& channel = *place->channel;
-  if (!channel.receives) {
-    receives_.give_back(buffer);
+  if (channel.receiving != Receiving::hands_up) [[unlikely]] {
+    if (channel.receiving == Receiving::keeps) {
+      keep(channel, completion);
+    } else {
+      receives_.give_back(buffer);
+    }
     return;
   }
   ++channel.messages_received;
+  take_message(*place, completion);
+}
+
+void VerbsTransport::take_message(Place& place, const ibv_wc& completion) noexcept {
+  const auto buffer = static_cast<uint32_t>(completion.wr_id);
   MessageHeader header;
   const std::byte* const data = receives_.data(buffer);
   if (completion.byte_len < sizeof header) {
@@ -98,17 +107,40 @@ void VerbsTransport::take_receive(const ibv_wc& completion) noexcept {
   std::memcpy(&header, data, sizeof header);
   const auto payload = static_cast<uint32_t>(completion.byte_len - sizeof header);
   const bool invalidates = (completion.wc_flags & invalidated) != 0;
-  if (invalidates) note_invalidated(*place->link, header.link_word, completion.invalidated_rkey);
+  if (invalidates) note_invalidated(*place.link, header.link_word, completion.invalidated_rkey);
   if (!is_plausible(header, payload, invalidates) || header.kind == MessageKind::connection) {
     // One of kind connection only makes what went before it end, see all_delivered(), or ends an exposure.
     if (header.kind != MessageKind::connection) add(counts_.refused);
     receives_.give_back(buffer);
     return;
   }
-  if (batch_.link != place->link || batch_.count == completion_burst) deliver();
-  batch_.link = place->link;
+  if (batch_.link != place.link || batch_.count == completion_burst) deliver();
+  batch_.link = place.link;
   batch_.buffers[batch_.count] = buffer;
   batch_.messages[batch_.count++] = {header, data + sizeof header, payload};
+}
+
+// A message that has overtaken the last datagram. Its sender is told that it has arrived, and it will be handed up.
+void VerbsTransport::keep(Channel& channel, const ibv_wc& completion) noexcept {
+  const auto buffer = static_cast<uint32_t>(completion.wr_id);
+  ++channel.messages_received;
+  kept_[buffer] = {completion, none_kept};
+  if (channel.kept_first == none_kept) {
+    channel.kept_first = buffer;
+  } else {
+    kept_[channel.kept_last].next = buffer;
+  }
+  channel.kept_last = buffer;
+}
+
+// The last datagram is there.
+void VerbsTransport::hand_up_kept(Channel& channel) noexcept {
+  while (channel.kept_first != none_kept) {
+    const KeptMessage& kept = kept_[channel.kept_first];
+    channel.kept_first = kept.next;
+    take_message(channels_[channel.index], kept.completion);
+  }
+  deliver();
 }
 
 void VerbsTransport::deliver() noexcept {

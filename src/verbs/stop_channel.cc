@@ -35,7 +35,7 @@ void VerbsTransport::stop_channel(VerbsLink& link, const char* why) noexcept {
     if (channel->held.count != 0) post_held(link);
   }
   channel->queue_pair->stop();
-  link.owed &= static_cast<uint8_t>(~(VerbsLink::owes_change | VerbsLink::owes_changed));
+  link.owed &= static_cast<uint8_t>(~VerbsLink::owes_change);
   add(counts_.stopped);
   log_message(LogLevel::info, "verbs: the queue pair with nid 0x%08x pid %u stops: %s", link.peer.nid,
               link.peer.pid, why);
@@ -50,9 +50,10 @@ void VerbsTransport::ask_to_stop(VerbsLink& link, const char* why) noexcept {
   if (doorbell_ != nullptr) doorbell_->ring_if_sleeping();
 }
 
-// Everything that has come over the queue pair is handed up; nothing that comes later is.
+// Everything that has come over the queue pair is handed up, now or after the last datagram; nothing that
+// comes later is.
 void VerbsTransport::stop_receiving(Channel& channel) noexcept {
-  if (!channel.receives) return;
+  if (channel.receiving == Receiving::drops) return;
   // What other peers go on sending need not be waited for.
   const uint64_t most = receives_.count() + uint64_t{completions_for_} * Channel::send_requests;
   for (uint64_t handled = 0; handled < most;) {
@@ -60,7 +61,7 @@ void VerbsTransport::stop_receiving(Channel& channel) noexcept {
     if (now == 0) break;
     handled += now;
   }
-  channel.receives = false;
+  channel.receiving = Receiving::drops;
 }
 
 // True: datagrams have taken over.
@@ -156,6 +157,9 @@ void VerbsTransport::forget_channel(VerbsLink& link) noexcept {
   if (std::strcmp(channel.why_stopped, "") != 0 && channel.messages_received + channel.messages_retired == 0)
     ++link.failures;
   const uint32_t index = channel.index;
+  // Those of a peer that has failed before its last datagram came.
+  for (; channel.kept_first != none_kept; channel.kept_first = kept_[channel.kept_first].next)
+    receives_.give_back(channel.kept_first);
   {
     const std::lock_guard guard(link.lock);
     link.path = Path::datagrams;
@@ -184,7 +188,7 @@ void VerbsTransport::fail_link(VerbsLink& link) noexcept {
   if (Channel* const channel = link.channel; channel != nullptr) {
     channel->stopping = true;
     if (channel->queue_pair != nullptr) channel->queue_pair->stop();
-    channel->receives = false;
+    channel->receiving = Receiving::drops;
     release_queue_pair(link, *channel, RemoteStatus::peer_failed);
     channel->why_stopped = "";
     forget_channel(link);

@@ -71,6 +71,7 @@ bool VerbsTransport::open_queues(std::string& reason) {
     return false;
   small_next_.resize(small_slots);
   large_next_.resize(large_slots);
+  kept_.resize(receives_.count());
   completions_for_ = 64;
   completions_ = ibv_create_cq(
       device_->context, static_cast<int>(receives_.count() + completions_for_ * Channel::send_requests),

@@ -142,8 +142,11 @@ class VerbsTransport final : public Transport,
 
   // --- completions.cc; the poller
   unsigned poll_completions(unsigned budget) noexcept;
-  void take_receive(const ibv_wc& completion) noexcept;
   struct Place;
+  void take_receive(const ibv_wc& completion) noexcept;
+  void take_message(Place& place, const ibv_wc& completion) noexcept;
+  void keep(Channel& channel, const ibv_wc& completion) noexcept;
+  void hand_up_kept(Channel& channel) noexcept;
   Place* place_of(const ibv_wc& completion) noexcept;
   void deliver() noexcept;
   void take_send(const ibv_wc& completion) noexcept;
@@ -235,6 +238,13 @@ class VerbsTransport final : public Transport,
   RemoteAccess* ended_accesses_ = nullptr;
   RemoteAccess** ended_tail_ = &ended_accesses_;
   ExposedMemory* ended_exposures_ = nullptr;
+  // Messages that are kept for their turn, by receive buffer.
+  static constexpr uint32_t none_kept = UINT32_MAX;
+  struct KeptMessage {
+    ibv_wc completion;
+    uint32_t next;
+  };
+  std::vector<KeptMessage> kept_;
   struct Batch {
     VerbsLink* link = nullptr;
     unsigned count = 0;
