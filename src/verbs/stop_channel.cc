@@ -188,7 +188,8 @@ void VerbsTransport::fail_link(VerbsLink& link) noexcept {
   if (Channel* const channel = link.channel; channel != nullptr) {
     channel->stopping = true;
     if (channel->queue_pair != nullptr) channel->queue_pair->stop();
-    channel->receiving = Receiving::drops;
+    // The last messages of a peer that takes its leave may have come just now.
+    stop_receiving(*channel);
     release_queue_pair(link, *channel, RemoteStatus::peer_failed);
     channel->why_stopped = "";
     forget_channel(link);

@@ -60,6 +60,27 @@ TEST_F(VerbsChangeTest, ItsEndsMayFallSilentAtAnyStep) {
   }
 }
 
+// Its last message arrives after the completions of this round have been taken, and before the datagram by which it
+// takes its leave.
+TEST_F(VerbsChangeTest, TheLastMessageOfAPeerThatLeavesIsHandedUp) {
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  ASSERT_TRUE(run_until({&from, &to}, [&] {
+    stream.send_one();
+    stream.check();
+    return has_queue_pairs();
+  }));
+  ASSERT_TRUE(stream.pass(300));
+  ASSERT_TRUE(stream.send_one());
+  to.at_next_message = [&] {
+    EXPECT_TRUE(stream.send_one());
+    from.transport.reset();
+  };
+  ASSERT_TRUE(run_until({&to}, [&] { return to.failed != 0; }));
+  stream.check();
+  EXPECT_EQ(stream.received(), stream.sent());
+}
+
 enum class Fate : uint8_t { none, first_fails, second_fails, sender_dies };
 constexpr const char* fate_names[] = {"None", "FirstQueuePairFails", "SecondQueuePairFails", "SenderDies"};
 

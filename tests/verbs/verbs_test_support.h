@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -100,6 +101,7 @@ class VerbsProcess final : public MessageSink {
     for (unsigned i = 0; i < count; ++i)
       arrived.push_back({messages[i].header,
                          {messages[i].payload, messages[i].payload + messages[i].payload_length}});
+    if (at_next_message) std::exchange(at_next_message, {})();
   }
   void on_peer_failed(Link&) noexcept override { ++failed; }
   void on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept override {
@@ -118,6 +120,7 @@ class VerbsProcess final : public MessageSink {
   std::vector<Link*> links;
   Link* last_link = nullptr;
   unsigned failed = 0;
+  std::function<void()> at_next_message;  // called once
   bool answers = false;  // to the end of an access with a message, at once, as the core does
   SendStatus answered = SendStatus::sent;
 };
