@@ -132,6 +132,8 @@ TEST_P(HugeMessageTest, SixtyFourMebibytesThereAndBack) {
 
 // spec 3.6.1, 3.15.2, 3.15.3, 3.10.2
 TEST_P(HugeMessageTest, MoreThanFourGibibytesIfTheLimitAllows) {
+  if (GetParam().path == Path::verbs_ud && machine_slowdown() > 1)
+    GTEST_SKIP() << "datagrams between emulated devices carry 5 MiB/s: a quarter of an hour";
   PairOptions options;
   options.run.deadline = 6 * test_deadline;  // a lossy network carries some 100 MiB/s
   run_pair(GetParam(), options, [](Pair& pair) {

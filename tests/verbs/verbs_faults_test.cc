@@ -143,6 +143,14 @@ TEST_F(VerbsFaultsTest, TheQueuePairOfDatagramsIsRepaired) {
   EXPECT_EQ(from.failed + to.failed, 0u);
 }
 
+// Two processes with a stream over queue pairs, which have these numbers; none if that went wrong.
+struct ConnectedPair {
+  VerbsProcess from, to;
+  Stream stream{from, to};
+  std::vector<uint32_t> numbers =
+      stream.pass(300) ? fake_verbs::queue_pairs(IBV_QPT_RC) : std::vector<uint32_t>{};
+};
+
 // What was in it is lost, which nobody can repair: the peer is reported as failed, if anything was.
 // In any case nobody waits for good, and what comes afterwards arrives.
 TEST_F(VerbsFaultsTest, ALostCompletionQueue) {
@@ -150,10 +158,8 @@ TEST_F(VerbsFaultsTest, ALostCompletionQueue) {
     for (const unsigned side : {0u, 1u}) {
       SCOPED_TRACE(std::string(busy ? "busy" : "idle").append(" ") + std::to_string(side));
       start();
-      VerbsProcess from, to;
-      Stream stream(from, to);
-      ASSERT_TRUE(stream.pass(300));
-      const std::vector<uint32_t> numbers = fake_verbs::queue_pairs(IBV_QPT_RC);
+      ConnectedPair pair;
+      auto& [from, to, stream, numbers] = pair;
       ASSERT_EQ(numbers.size(), 2u);
       ASSERT_TRUE(run_until({&from}, [&] { return !busy || !stream.send_one(); }));
       fake_verbs::break_completion_queue(numbers[side]);
@@ -186,10 +192,8 @@ TEST_F(VerbsFaultsTest, ALostReceiveQueue) {
   for (const unsigned side : {0u, 1u}) {
     SCOPED_TRACE(side);
     start();
-    VerbsProcess from, to;
-    Stream stream(from, to);
-    ASSERT_TRUE(stream.pass(300));
-    const std::vector<uint32_t> numbers = fake_verbs::queue_pairs(IBV_QPT_RC);
+    ConnectedPair pair;
+    auto& [from, to, stream, numbers] = pair;
     ASSERT_EQ(numbers.size(), 2u);
     fake_verbs::break_receive_queue(numbers[side]);
     ASSERT_TRUE(stream.pass(1000));
