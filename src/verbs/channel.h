@@ -147,6 +147,7 @@ struct Channel {
   uint64_t messages_retired = 0;
   RemoteAccess* waiting = nullptr;  // with something left to post
   RemoteAccess** waiting_tail = &waiting;
+  uint32_t accesses = 0;  // work requests of remote accesses that go on
   ExposedMemory* exposures = nullptr;
   uint32_t exposures_to_conceal = 0;
   HeldRequests held;
@@ -156,6 +157,10 @@ struct Channel {
   PostedRequest requests[send_requests];
 
   [[nodiscard]] uint32_t room() const noexcept { return send_requests - (posted - retired); }
+  // Accesses to memory go on, by either end: they may take longer than anything may be idle.
+  [[nodiscard]] bool has_memory_in_use() const noexcept {
+    return accesses != 0 || waiting != nullptr || exposures != nullptr;
+  }
 };
 
 // How messages to a peer travel now.

@@ -202,6 +202,7 @@ void VerbsTransport::retire(VerbsLink& link, Channel& channel, bool success) noe
     }
     case RequestKind::remote_access: {
       RemoteAccess& access = accesses_.at(record.index);
+      --channel.accesses;
       if (!success) access.outcome = RemoteStatus::unsupported;
       if (--access.outstanding == 0 && access.next_remote == access.remote_count) end_access(access);
       break;

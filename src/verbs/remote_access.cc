@@ -114,6 +114,7 @@ bool VerbsTransport::post_next_part(VerbsLink& link, RemoteAccess& access) noexc
   request.wr.rdma.rkey = static_cast<uint32_t>(remote.key);
   if (!post(link, request, {RequestKind::remote_access, accesses_.index_of(access)}, true)) return false;
   ++access.outstanding;
+  ++link.channel->accesses;
   access.next_local = next_local;
   access.local_offset = local_offset;
   access.remote_offset += bytes;

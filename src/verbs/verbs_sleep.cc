@@ -70,8 +70,8 @@ void VerbsTransport::give_up_idle() noexcept {
     {
       const std::lock_guard guard(place.link->lock);
       messages = channel.messages_posted + channel.messages_received;
-      busy = place.link->path == Path::changing || channel.waiting != nullptr ||
-             channel.exposures != nullptr || messages != channel.messages_at_last_look;
+      busy = place.link->path == Path::changing || channel.has_memory_in_use() ||
+             messages != channel.messages_at_last_look;
     }
     if (busy || channel.idle_since_ns == 0) {
       channel.messages_at_last_look = messages;
@@ -92,7 +92,7 @@ bool VerbsTransport::give_up_idle_channel() noexcept {
     const std::lock_guard guard(place.link->lock);
     if (channel.idle_since_ns == 0 || elapsed_ns(channel.idle_since_ns, now) < idle_enough_ns ||
         channel.messages_posted + channel.messages_received != channel.messages_at_last_look ||
-        channel.waiting != nullptr || channel.exposures != nullptr)
+        channel.has_memory_in_use())
       continue;
     if (longest == nullptr || channel.idle_since_ns < longest->channel->idle_since_ns) longest = &place;
   }

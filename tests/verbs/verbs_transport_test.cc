@@ -226,6 +226,43 @@ TEST_F(VerbsTransportTest, MorePeersThanQueuePairs) {
   EXPECT_LE(fake_verbs::queue_pairs(IBV_QPT_RC).size(), 6u);
 }
 
+// Reads may take longer than queue pairs may be idle: they are neither given up for that, nor for another peer.
+TEST_F(VerbsTransportTest, AQueuePairIsNotIdleWhileMemoryIsRead) {
+  const auto impatient = [](VerbsSettings& settings) {
+    settings.rc_idle_ns = 20'000'000;
+    settings.max_rc = 1;
+  };
+  VerbsProcess from([](VerbsSettings& settings) { settings.max_rc = 1; });
+  VerbsProcess to(impatient), another(impatient);
+  Stream stream(from, to), elsewhere(to, another);
+  connect(from, to, stream);
+  std::vector<std::byte> exposed = test::bytes_of(1, 100'000), own(exposed.size());
+  const Piece part{exposed.data(), exposed.size()}, local{own.data(), own.size()};
+  RemoteMemory told{};
+  const Exposure exposure = test::tell_of(from, to, stream.link(), &part, 1, false, &told);
+  ASSERT_EQ(exposure.count, 1u);
+  fake_verbs::hold();
+  ASSERT_EQ(to.transport->remote_read(*to.last_link, &local, 1, &told, 1, 77).status, RemoteStatus::started);
+  const auto start = std::chrono::steady_clock::now();
+  // Longer than it takes until another peer may have it, too.
+  ASSERT_TRUE(run_until({&from, &to, &another}, [&] {
+    static_cast<void>(elsewhere.send_one());
+    to.transport->check_peers(to, nullptr, 0);
+    return !to.ended.empty() || std::chrono::steady_clock::now() - start > std::chrono::milliseconds(700);
+  }));
+  fake_verbs::release();
+  ASSERT_TRUE(run_until({&from, &to, &another}, [&] { return !to.ended.empty(); }));
+  EXPECT_EQ(to.ended[0].result.status, RemoteStatus::done);
+  EXPECT_EQ(own, exposed);
+  from.transport->conceal(stream.link(), exposure.number, false);
+  // Afterwards it is given up.
+  EXPECT_TRUE(run_until({&from, &to, &another}, [&] {
+    to.transport->check_peers(to, nullptr, 0);
+    return fake_verbs::queue_pairs(IBV_QPT_RC).empty();
+  }));
+  EXPECT_EQ(from.failed + to.failed + another.failed, 0u);
+}
+
 TEST_F(VerbsTransportTest, InfiniBandPorts) {
   start({.infiniband = true});
   VerbsPort port;
