@@ -143,7 +143,8 @@ ResolveStatus Resolver::resolve(ProcessId peer, Route& route, std::string* reaso
     }
     const uint64_t now = now_ns();
     const std::lock_guard guard(mutex_);
-    const auto [place, is_new] = results_.try_emplace(key_of(peer));
+    const Question question{peer, refused != nullptr};
+    const auto [place, is_new] = results_.try_emplace(key_of(question));
     Result& result = place->second;
     const bool settled = result.status != ResolveStatus::pending;
     if (settled && now - result.settled_ns < result_lasts_ns) {
@@ -156,7 +157,7 @@ ResolveStatus Resolver::resolve(ProcessId peer, Route& route, std::string* reaso
     }
     if (is_new || settled) {
       result = Result{};
-      questions_.push_back(peer);
+      questions_.push_back(question);
       if (results_.size() > most_results) forget_old_results(now);
       wake();
     }

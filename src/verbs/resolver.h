@@ -74,9 +74,14 @@ class Resolver {
     Route route;
     std::string reason;
   };
+  struct Question {
+    ProcessId peer{};
+    // Not where it is, but whether it is there: the answer says nothing of one that takes its place later.
+    bool whether_gone = false;
+  };
   // The thread's.
   struct Asking {
-    ProcessId peer{};
+    Question question;
     bool used = false;
     int socket = -1;
     uint64_t started_ns = 0;
@@ -86,7 +91,9 @@ class Resolver {
     ResolverRecord record{};
   };
 
-  static uint64_t key_of(ProcessId peer) noexcept { return uint64_t{peer.nid} << 32 | peer.pid; }
+  static uint64_t key_of(const Question& question) noexcept {
+    return uint64_t{question.peer.nid} << 32 | uint64_t{question.whether_gone} << 31 | question.peer.pid;
+  }
   void forget_old_results(uint64_t now) noexcept;  // mutex_ held
   void close_descriptors() noexcept;
 
@@ -122,7 +129,7 @@ class Resolver {
 
   std::mutex mutex_;  // everything below
   std::unordered_map<uint64_t, Result> results_;
-  std::vector<ProcessId> questions_;
+  std::vector<Question> questions_;
 };
 
 }  // namespace lintel

@@ -27,7 +27,7 @@ void Resolver::take_questions() noexcept {
     {
       const std::lock_guard guard(mutex_);
       if (questions_.empty()) return;
-      asking.peer = questions_.back();
+      asking.question = questions_.back();
       questions_.pop_back();
     }
     const uint64_t now = now_ns();
@@ -48,8 +48,8 @@ void Resolver::attempt(Asking& asking, uint64_t now) noexcept {
   }
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(udp_port_of(asking.peer.pid));
-  address.sin_addr.s_addr = htonl(asking.peer.nid);
+  address.sin_port = htons(udp_port_of(asking.question.peer.pid));
+  address.sin_addr.s_addr = htonl(asking.question.peer.nid);
   epoll_event event{.events = EPOLLIN,
                     .data = {.u32 = static_cast<uint32_t>(&asking - asking_.data())}};
   if ((connect(asking.socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
@@ -85,7 +85,7 @@ void Resolver::try_again(Asking& asking, int error, uint64_t now) noexcept {
                                   error == ENOMEM || error == EADDRNOTAVAIL;
   const uint64_t patience_ns =
       short_of_something                 ? timeout_ns_
-      : refused && asking.peer.nid == id_.nid ? believe_own_node_ns
+      : refused && asking.question.peer.nid == id_.nid ? believe_own_node_ns
       : refused                          ? std::min(believe_refused_ns, timeout_ns_)
                                          : 0;
   if (now - asking.started_ns >= patience_ns) {
@@ -112,8 +112,8 @@ void Resolver::give_up(Asking& asking, const char* why, bool refused) noexcept {
   result.refused = refused;
   try {
     result.reason = "no answer from TCP port ";
-    result.reason.append(std::to_string(udp_port_of(asking.peer.pid))).append(" of ");
-    result.reason.append(nid_text(asking.peer.nid)).append(" (").append(why).append(")");
+    result.reason.append(std::to_string(udp_port_of(asking.question.peer.pid))).append(" of ");
+    result.reason.append(nid_text(asking.question.peer.nid)).append(" (").append(why).append(")");
   } catch (...) {
     result.reason.clear();
   }
@@ -125,7 +125,7 @@ void Resolver::answered(Asking& asking) noexcept {
   Result result;
   result.status = ResolveStatus::unreachable;
   try {
-    const char* const wrong = read_record(asking.record, asking.peer, is_roce_, destination);
+    const char* const wrong = read_record(asking.record, asking.question.peer, is_roce_, destination);
     if (wrong != nullptr) {
       result.reason = wrong;
     } else if (client_->make_route(destination, result.route, result.reason)) {
@@ -139,13 +139,13 @@ void Resolver::answered(Asking& asking) noexcept {
 
 void Resolver::settle(Asking& asking, Result&& result) noexcept {
   if (result.status == ResolveStatus::unreachable)
-    log_message(LogLevel::info, "verbs: nid 0x%08x pid %u cannot be reached: %s", asking.peer.nid,
-                asking.peer.pid, result.reason.c_str());
+    log_message(LogLevel::info, "verbs: nid 0x%08x pid %u cannot be reached: %s", asking.question.peer.nid,
+                asking.question.peer.pid, result.reason.c_str());
   drop_socket(asking);
   asking.used = false;
   result.settled_ns = now_ns();
   const std::lock_guard guard(mutex_);
-  const auto place = results_.find(key_of(asking.peer));
+  const auto place = results_.find(key_of(asking.question));
   if (place != results_.end()) place->second = std::move(result);
 }
 

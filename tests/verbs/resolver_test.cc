@@ -220,6 +220,29 @@ TEST(ResolverTest, NobodyThereIsReportedAndAskedAgainLater) {
   EXPECT_EQ(asker.ask(gone), ResolveStatus::resolved) << asker.reason;
 }
 
+// That a peer was found to be gone, and nobody wanted to know it any more, says nothing of its successor.
+TEST(ResolverTest, ASuccessorIsFoundAlthoughItsPredecessorWasGone) {
+  Side asker, successor;
+  asker.open();
+  ProcessId nobody{};
+  {
+    Side first, second;
+    for (Side* side : {&first, &second})
+      test::with_free_pid([&](uint32_t pid) {
+        return side->claim({test::loopback_nid, pid}) == Resolver::Status::claimed;
+      });
+    successor.id = first.id;
+    nobody = second.id;
+  }
+  bool refused = false;
+  EXPECT_EQ(asker.resolver.resolve(successor.id, asker.route, nullptr, &refused), ResolveStatus::pending);
+  // Asked later, and so answered later.
+  EXPECT_EQ(asker.ask(nobody), ResolveStatus::unreachable);
+  ASSERT_EQ(successor.claim(successor.id), Resolver::Status::claimed) << successor.reason;
+  successor.start();
+  EXPECT_EQ(asker.ask(successor.id), ResolveStatus::resolved) << asker.reason;
+}
+
 TEST(ResolverTest, ANodeThatDoesNotAnswerIsGivenUp) {
   Side asker, mute;
   asker.open(test::loopback_nid, 50'000'000);
