@@ -60,10 +60,13 @@ struct RemoteAccess {
   uint64_t local_offset = 0;   // within the next piece
   uint64_t remote_offset = 0;  // within the next range
   uint32_t outstanding = 0;    // work requests
+  bool proven = false;         // nothing is left to be posted that proves it, see post_proof()
   uint64_t length = 0;
   Piece local[most_pieces];
   RemoteMemory remote[most_pieces];
   const RegisteredRegion* regions[most_pieces];
+
+  [[nodiscard]] bool is_posted() const noexcept { return next_remote == remote_count && proven; }
 };
 
 // Memory that the peer may access on behalf of one operation: exactly that, in one direction, through

@@ -168,8 +168,9 @@ void VerbsTransport::take_send(const ibv_wc& completion) noexcept {
     const std::lock_guard guard(link.lock);
     if (position - channel.retired >= channel.posted - channel.retired) return;
     const uint64_t messages = channel.messages_retired;
-    // Those before it have ended well without saying so.
-    while (channel.retired != position) retire(link, channel, true);
+    // Those before it have ended well without saying so, unless the queue pair has failed: then the peer says
+    // which messages it has, and of accesses to memory nothing is believed.
+    while (channel.retired != position) retire(link, channel, success);
     retire(link, channel, success);
     add(counts_.sent, channel.messages_retired - messages);
     if (success && !channel.stopping) {
@@ -204,7 +205,7 @@ void VerbsTransport::retire(VerbsLink& link, Channel& channel, bool success) noe
       RemoteAccess& access = accesses_.at(record.index);
       --channel.accesses;
       if (!success) access.outcome = RemoteStatus::unsupported;
-      if (--access.outstanding == 0 && access.next_remote == access.remote_count) end_access(access);
+      if (--access.outstanding == 0 && access.is_posted()) end_access(access);
       break;
     }
     case RequestKind::bind:

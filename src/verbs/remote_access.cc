@@ -38,6 +38,7 @@ RemoteResult VerbsTransport::start_access(Link& base, const Piece* local, unsign
   access.next_local = access.next_remote = 0;
   access.local_offset = access.remote_offset = 0;
   access.outstanding = 0;
+  access.proven = writes || !reads_need_proof_ || local_count == 0;
   access.length = 0;
   access.local_count = 0;
   access.remote_count = remote_count;
@@ -77,11 +78,32 @@ RemoteResult VerbsTransport::start_access(Link& base, const Piece* local, unsign
 void VerbsTransport::post_accesses(VerbsLink& link) noexcept {
   Channel& channel = *link.channel;
   while (RemoteAccess* access = channel.waiting) {
-    if (channel.room() <= Channel::reserved_requests / 2 || !post_next_part(link, *access)) return;
-    if (access->next_remote != access->remote_count) continue;
+    if (channel.room() <= Channel::reserved_requests / 2) return;
+    const bool all_parts = access->next_remote == access->remote_count;
+    if (!(all_parts ? post_proof(link, *access) : post_next_part(link, *access))) return;
+    if (!access->is_posted()) continue;
     channel.waiting = access->next;
     if (channel.waiting == nullptr) channel.waiting_tail = &channel.waiting;
   }
+}
+
+// Where the device may report a read as done that it has given up (it has then given up the queue pair, too):
+// once more the first bytes, which it cannot get wrong that way, and which fail with the queue pair.
+bool VerbsTransport::post_proof(VerbsLink& link, RemoteAccess& access) noexcept {
+  const RemoteMemory& remote = access.remote[0];
+  const auto bytes = static_cast<uint32_t>(std::min({remote.length, access.local[0].length, uint64_t{8}}));
+  ibv_sge piece{reinterpret_cast<uint64_t>(access.local[0].base), bytes, access.regions[0]->registration.lkey};
+  ibv_send_wr request{};
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_RDMA_READ;
+  request.wr.rdma.remote_addr = remote.address;
+  request.wr.rdma.rkey = static_cast<uint32_t>(remote.key);
+  if (!post(link, request, {RequestKind::remote_access, accesses_.index_of(access)}, true)) return false;
+  ++access.outstanding;
+  ++link.channel->accesses;
+  access.proven = true;
+  return true;
 }
 
 bool VerbsTransport::post_next_part(VerbsLink& link, RemoteAccess& access) noexcept {

@@ -26,7 +26,9 @@ constexpr uint64_t longest_part = uint64_t{16} << 20;
 constexpr uint32_t most_pieces = 8;
 
 // rxe (the kernel's software device, of this vendor) does what concerns memory windows once more when it repeats the
-// messages around it, after a receiver was not ready or a packet was lost: at best the queue pair stops.
+// messages around it, after a receiver was not ready or a packet was lost: at best the queue pair stops. When it
+// repeats a read, an answer to the first attempt may make it give up the queue pair, and report the read
+// as done (check_ack() in rxe_comp.c of Linux 6.1 leaves its status as it was).
 constexpr uint32_t vendor_of_rxe = 0xffffff;
 
 bool has_reliable_windows(const ibv_device_attr& device) noexcept {
@@ -57,6 +59,7 @@ VerbsTransport::VerbsTransport(std::shared_ptr<VerbsDevice> device,
 bool VerbsTransport::open_queues(std::string& reason) {
   const ibv_device_attr& limits = device_->attributes;
   has_windows_ = has_reliable_windows(limits);
+  reads_need_proof_ = limits.vendor_id == vendor_of_rxe;
   pieces_ = static_cast<uint32_t>(std::clamp(limits.max_sge, 1, static_cast<int>(most_pieces)));
   largest_part_ = std::min<uint64_t>(longest_part, device_->max_message_bytes);
   const uint32_t large = sizeof(MessageHeader) + settings_.eager_bytes;

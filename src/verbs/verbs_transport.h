@@ -172,6 +172,7 @@ class VerbsTransport final : public Transport,
                             uint32_t token) noexcept;
   void post_accesses(VerbsLink& link) noexcept;                       // lock held
   bool post_next_part(VerbsLink& link, RemoteAccess& access) noexcept;  // lock held
+  bool post_proof(VerbsLink& link, RemoteAccess& access) noexcept;      // lock held
   void end_access(RemoteAccess& access) noexcept;                     // the poller
 
   // --- exposure.cc
@@ -201,6 +202,7 @@ class VerbsTransport final : public Transport,
   Capabilities capabilities_;
   std::unique_ptr<RegisteredMemory> registered_;
   bool has_windows_ = false;
+  bool reads_need_proof_ = false;
   uint32_t pieces_ = 1;       // scatter/gather elements of a work request
   uint64_t largest_part_ = 0;  // bytes of a work request
   Counts counts_;

@@ -204,7 +204,9 @@ TEST(OversubscriptionTest, EightProcessesExchangeLargeMessages) {
       rank.barrier();
       must(PtlPut(source.handle(), 0, bytes, PTL_ACK_REQ, interface.address(to), pt_index, 0, 0,
                   nullptr, 0));
-      events.expect(PTL_EVENT_PUT);
+      const ptl_event_t event = events.expect(PTL_EVENT_PUT);
+      ASSERT_EQ(event.initiator.rank, static_cast<ptl_rank_t>(from));
+      ASSERT_EQ(event.ni_fail_type, PTL_NI_OK);
       expect_pattern(received, static_cast<uint32_t>(from));
       acks.expect(PTL_EVENT_ACK);
     }

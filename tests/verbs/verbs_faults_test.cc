@@ -288,6 +288,31 @@ TEST_F(VerbsFaultsTest, APeerThatDiesIsReported) {
   EXPECT_EQ(from.send(*link, 1, {}), SendStatus::peer_failed);
 }
 
+// As rxe does when it takes an answer to a read that it repeats for nonsense.
+TEST_F(VerbsFaultsTest, AReadThatTheSoftwareDeviceGaveUpIsNotDoneThoughItSaysSo) {
+  start({.vendor = 0xffffff});
+  VerbsProcess from, to;
+  to.answers = true;
+  std::vector<std::byte> exposed = test::bytes_of(1, 100'000), own(exposed.size());
+  Stream stream(from, to);
+  ASSERT_TRUE(stream.pass(300));
+  const Piece part{exposed.data(), exposed.size()}, local{own.data(), own.size()};
+  for (const bool given_up : {false, true}) {
+    RemoteMemory told{};
+    ASSERT_EQ(test::tell_of(from, to, stream.link(), &part, 1, false, &told).count, 1u);
+    if (given_up) fake_verbs::fail_request(IBV_WC_SUCCESS, [](const auto& request) {
+      return request.opcode == IBV_WR_RDMA_READ;
+    });
+    to.ended.clear();
+    ASSERT_EQ(to.transport->remote_read(*to.last_link, &local, 1, &told, 1, 3).status, RemoteStatus::started);
+    ASSERT_TRUE(run_until({&from, &to}, [&] { return !to.ended.empty(); }));
+    EXPECT_EQ(to.ended[0].result.status, given_up ? RemoteStatus::unsupported : RemoteStatus::done);
+    EXPECT_EQ(own == exposed, !given_up);
+    std::fill(own.begin(), own.end(), std::byte{});
+  }
+  ASSERT_TRUE(stream.pass(100));
+}
+
 // The memory of a peer is being read or written when it dies. The answer that follows finds no queue pair any more.
 TEST_F(VerbsFaultsTest, APeerThatDiesWhileItsMemoryIsAccessed) {
   for (const bool write : {false, true}) {
