@@ -85,7 +85,8 @@ TEST_P(Network, AStreamOfRandomSizesSurvivesTheLossOfATenth) {
   run(2, options, [&](Rank& rank) {
     const Interface interface(rank, matching_physical);
     exchange({.messages = count, .pt_index = pt_index}, rank, interface);
-    if (rank.index() == 0) {
+    // Queue pairs lose nothing, and the few datagrams before them may all arrive.
+    if (rank.index() == 0 && GetParam() != Net::verbs) {
       EXPECT_GT(interface.status(PTL_SR_LINTEL_RETRANSMISSIONS), 0);
     }
     rank.barrier();
