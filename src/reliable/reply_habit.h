@@ -34,18 +34,17 @@ class ReplyHabit {
       run_ /= 2;
       return;
     }
-    if (run_ < runs_until_trusted * needed_) ++run_;
-    if (run_ < runs_until_trusted * needed_ || needed_ == least_run) return;
+    const uint32_t enough = runs_until_trusted * needed_;
+    run_ = std::min(run_ + 1, enough);
+    if (run_ < enough || needed_ == least_run) return;
     needed_ /= 2;
     run_ = needed_;
   }
   // An acknowledgement waited, and no answer came; `long_ago`: nobody looked in time.
   void waited_in_vain(bool long_ago) noexcept {
     pending_ = false;
-    run_ /= 2;
-    if (!long_ago) return;
-    run_ = 0;
-    needed_ = std::min(needed_ * 4, longest_run);
+    run_ = long_ago ? 0 : run_ / 2;
+    if (long_ago) needed_ = std::min(needed_ * 4, longest_run);
   }
 
  private:

@@ -128,8 +128,9 @@ struct Channel {
   // --- the poller
   bool connected = false;       // the other end's address is known
   Receiving receiving = Receiving::keeps;
-  uint32_t kept_first = UINT32_MAX;  // receive buffers, in order
-  uint32_t kept_last = UINT32_MAX;
+  static constexpr uint32_t none_kept = UINT32_MAX;
+  uint32_t kept_first = none_kept;  // receive buffers, in order
+  uint32_t kept_last = none_kept;
   bool stopping = false;
   bool resume_sent = false;
   bool peer_resumes = false;

@@ -124,8 +124,8 @@ void VerbsTransport::take_message(Place& place, const ibv_wc& completion) noexce
 void VerbsTransport::keep(Channel& channel, const ibv_wc& completion) noexcept {
   const auto buffer = static_cast<uint32_t>(completion.wr_id);
   ++channel.messages_received;
-  kept_[buffer] = {completion, none_kept};
-  if (channel.kept_first == none_kept) {
+  kept_[buffer] = {completion, Channel::none_kept};
+  if (channel.kept_first == Channel::none_kept) {
     channel.kept_first = buffer;
   } else {
     kept_[channel.kept_last].next = buffer;
@@ -135,7 +135,7 @@ void VerbsTransport::keep(Channel& channel, const ibv_wc& completion) noexcept {
 
 // The last datagram is there.
 void VerbsTransport::hand_up_kept(Channel& channel) noexcept {
-  while (channel.kept_first != none_kept) {
+  while (channel.kept_first != Channel::none_kept) {
     const KeptMessage& kept = kept_[channel.kept_first];
     channel.kept_first = kept.next;
     take_message(channels_[channel.index], kept.completion);

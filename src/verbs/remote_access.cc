@@ -93,16 +93,22 @@ bool VerbsTransport::post_proof(VerbsLink& link, RemoteAccess& access) noexcept 
   const RemoteMemory& remote = access.remote[0];
   const auto bytes = static_cast<uint32_t>(std::min({remote.length, access.local[0].length, uint64_t{8}}));
   ibv_sge piece{reinterpret_cast<uint64_t>(access.local[0].base), bytes, access.regions[0]->registration.lkey};
+  access.proven = post_part(link, access, &piece, 1, remote, 0);
+  return access.proven;
+}
+
+// To or from a peer's memory, `offset` bytes behind its start.
+bool VerbsTransport::post_part(VerbsLink& link, RemoteAccess& access, ibv_sge* pieces, unsigned count,
+                               const RemoteMemory& remote, uint64_t offset) noexcept {
   ibv_send_wr request{};
-  request.sg_list = &piece;
-  request.num_sge = 1;
-  request.opcode = IBV_WR_RDMA_READ;
-  request.wr.rdma.remote_addr = remote.address;
+  request.sg_list = pieces;
+  request.num_sge = static_cast<int>(count);
+  request.opcode = access.writes ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+  request.wr.rdma.remote_addr = remote.address + offset;
   request.wr.rdma.rkey = static_cast<uint32_t>(remote.key);
   if (!post(link, request, {RequestKind::remote_access, accesses_.index_of(access)}, true)) return false;
   ++access.outstanding;
   ++link.channel->accesses;
-  access.proven = true;
   return true;
 }
 
@@ -128,15 +134,7 @@ bool VerbsTransport::post_next_part(VerbsLink& link, RemoteAccess& access) noexc
       local_offset = 0;
     }
   }
-  ibv_send_wr request{};
-  request.sg_list = pieces;
-  request.num_sge = static_cast<int>(count);
-  request.opcode = access.writes ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
-  request.wr.rdma.remote_addr = remote.address + access.remote_offset;
-  request.wr.rdma.rkey = static_cast<uint32_t>(remote.key);
-  if (!post(link, request, {RequestKind::remote_access, accesses_.index_of(access)}, true)) return false;
-  ++access.outstanding;
-  ++link.channel->accesses;
+  if (!post_part(link, access, pieces, count, remote, access.remote_offset)) return false;
   access.next_local = next_local;
   access.local_offset = local_offset;
   access.remote_offset += bytes;

@@ -83,11 +83,11 @@ void Resolver::try_again(Asking& asking, int error, uint64_t now) noexcept {
   const bool refused = error == ECONNREFUSED || error == ECONNRESET;
   const bool short_of_something = error == EMFILE || error == ENFILE || error == ENOBUFS ||
                                   error == ENOMEM || error == EADDRNOTAVAIL;
-  const uint64_t patience_ns =
-      short_of_something                 ? timeout_ns_
-      : refused && asking.question.peer.nid == id_.nid ? believe_own_node_ns
-      : refused                          ? std::min(believe_refused_ns, timeout_ns_)
-                                         : 0;
+  const bool own_node = asking.question.peer.nid == id_.nid;
+  const uint64_t patience_ns = short_of_something    ? timeout_ns_
+                               : refused && own_node ? believe_own_node_ns
+                               : refused             ? std::min(believe_refused_ns, timeout_ns_)
+                                                     : 0;
   if (now - asking.started_ns >= patience_ns) {
     give_up(asking, refused ? "nobody listens there" : strerror(error), refused);
     return;

@@ -158,7 +158,7 @@ void VerbsTransport::forget_channel(VerbsLink& link) noexcept {
     ++link.failures;
   const uint32_t index = channel.index;
   // Those of a peer that has failed before its last datagram came.
-  for (; channel.kept_first != none_kept; channel.kept_first = kept_[channel.kept_first].next)
+  for (; channel.kept_first != Channel::none_kept; channel.kept_first = kept_[channel.kept_first].next)
     receives_.give_back(channel.kept_first);
   {
     const std::lock_guard guard(link.lock);

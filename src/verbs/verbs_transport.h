@@ -173,6 +173,8 @@ class VerbsTransport final : public Transport,
   void post_accesses(VerbsLink& link) noexcept;                       // lock held
   bool post_next_part(VerbsLink& link, RemoteAccess& access) noexcept;  // lock held
   bool post_proof(VerbsLink& link, RemoteAccess& access) noexcept;      // lock held
+  bool post_part(VerbsLink& link, RemoteAccess& access, ibv_sge* pieces, unsigned count,
+                 const RemoteMemory& remote, uint64_t offset) noexcept;  // lock held
   void end_access(RemoteAccess& access) noexcept;                     // the poller
 
   // --- exposure.cc
@@ -241,7 +243,6 @@ class VerbsTransport final : public Transport,
   RemoteAccess** ended_tail_ = &ended_accesses_;
   ExposedMemory* ended_exposures_ = nullptr;
   // Messages that are kept for their turn, by receive buffer.
-  static constexpr uint32_t none_kept = UINT32_MAX;
   struct KeptMessage {
     ibv_wc completion;
     uint32_t next;
