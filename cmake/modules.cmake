@@ -43,6 +43,7 @@ endif()
 if(LIBDPDK_FOUND)
   lintel_add_module(dpdk PkgConfig::LIBDPDK Threads::Threads)
   target_sources(portals-dpdk PRIVATE "${PROJECT_SOURCE_DIR}/src/util/crc32c.cc"
+                                      "${PROJECT_SOURCE_DIR}/src/util/crc32c_folding.cc"
                                       "${PROJECT_SOURCE_DIR}/src/util/log.cc")
   # Interrupt handles of one's own, which 22.11 does not call stable yet.
   target_compile_definitions(portals-dpdk PRIVATE ALLOW_EXPERIMENTAL_API)
@@ -63,6 +64,7 @@ if(LIBIBVERBS_FOUND)
                                        "${PROJECT_SOURCE_DIR}/src/transport/descriptor_watch.cc"
                                        "${PROJECT_SOURCE_DIR}/src/util/asymmetric_fence.cc"
                                        "${PROJECT_SOURCE_DIR}/src/util/crc32c.cc"
+                                       "${PROJECT_SOURCE_DIR}/src/util/crc32c_folding.cc"
                                        "${PROJECT_SOURCE_DIR}/src/util/descriptors_in_children.cc"
                                        "${PROJECT_SOURCE_DIR}/src/util/log.cc"
                                        "${PROJECT_SOURCE_DIR}/src/util/quick_clock.cc")

@@ -2,17 +2,18 @@
 //
 // The instruction takes 8 bytes and three cycles, but three can be under way at once. So long
 // buffers are cut into three streams, whose checks are joined afterwards: appending n zero bytes to
-// a message is a linear map of its check, which four tables of 256 entries carry out. Where a
-// processor multiplies 512 bits without carry, long buffers are folded instead: 256 bytes a step.
+// a message is a linear map of its check, which four tables of 256 entries carry out. Long buffers
+// are folded where the processor can do that (crc32c_folding.cc).
 #include "util/crc32c.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
+#include "util/crc32c_folding.h"
+
 #if defined(__ARM_FEATURE_CRC32)
 #include <arm_acle.h>
-#elif defined(__x86_64__)
-#include <immintrin.h>
 #endif
 
 namespace lintel {
@@ -148,87 +149,6 @@ LINTEL_CRC_TARGET uint32_t crc32c_by_instruction(uint32_t seed, const void* data
 
 #endif
 
-#if defined(__x86_64__)
-#define LINTEL_FOLD_TARGET __attribute__((target("sse4.2,pclmul,avx512f,vpclmulqdq")))
-
-// x^n modulo the polynomial, in the order of bits in which carry-less products of reflected
-// operands come out one place too low.
-constexpr uint64_t reflected_power(unsigned n) {
-  constexpr uint64_t forward = 0x11edc6f41;
-  uint64_t power = 1;
-  for (unsigned i = 0; i < n; ++i) {
-    power <<= 1;
-    if ((power >> 32) != 0) power ^= forward;
-  }
-  uint64_t reflected = 0;
-  for (unsigned bit = 0; bit < 32; ++bit) reflected |= (power >> bit & 1) << (32 - bit);
-  return reflected;
-}
-
-// What moves 16 bytes forward by `bits` without changing the check of the whole.
-struct FoldConstants {
-  uint64_t low;
-  uint64_t high;
-};
-constexpr FoldConstants fold_by(unsigned bits) {
-  return {reflected_power(bits + 32), reflected_power(bits - 32)};
-}
-
-LINTEL_FOLD_TARGET inline __m512i fold512(__m512i block, __m512i constants, __m512i next) noexcept {
-  constexpr int exclusive_or = 0x96;
-  return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(block, constants, 0x00),
-                                   _mm512_clmulepi64_epi128(block, constants, 0x11), next,
-                                   exclusive_or);
-}
-
-LINTEL_FOLD_TARGET inline __m512i constants512(FoldConstants by) noexcept {
-  return _mm512_set4_epi64(static_cast<int64_t>(by.high), static_cast<int64_t>(by.low),
-                           static_cast<int64_t>(by.high), static_cast<int64_t>(by.low));
-}
-
-constexpr size_t fold_bytes = 256;
-
-// At least fold_bytes. What is left at the end is for the instruction.
-LINTEL_FOLD_TARGET uint32_t crc32c_by_folding(uint32_t seed, const unsigned char*& from,
-                                              size_t& bytes) noexcept {
-  __m512i block[4];
-  for (unsigned i = 0; i < 4; ++i) block[i] = _mm512_loadu_si512(from + 64 * i);
-  block[0] =
-      _mm512_xor_si512(block[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(seed))));
-  from += fold_bytes;
-  bytes -= fold_bytes;
-  constexpr FoldConstants by_2048 = fold_by(2048);
-  constexpr FoldConstants by_512 = fold_by(512);
-  const __m512i far = constants512(by_2048);
-  for (; bytes >= fold_bytes; bytes -= fold_bytes, from += fold_bytes)
-    for (unsigned i = 0; i < 4; ++i)
-      block[i] = fold512(block[i], far, _mm512_loadu_si512(from + 64 * i));
-  const __m512i near = constants512(by_512);
-  __m512i sum = block[0];
-  for (unsigned i = 1; i < 4; ++i) sum = fold512(sum, near, block[i]);
-  for (; bytes >= 64; bytes -= 64, from += 64) sum = fold512(sum, near, _mm512_loadu_si512(from));
-  // Four pieces of 16 bytes, then the check of the one that is left.
-  constexpr FoldConstants by_128 = fold_by(128);
-  const __m128i nearest =
-      _mm_set_epi64x(static_cast<int64_t>(by_128.high), static_cast<int64_t>(by_128.low));
-  alignas(64) __m128i pieces[4];
-  _mm512_store_si512(pieces, sum);
-  __m128i last = pieces[0];
-  for (unsigned i = 1; i < 4; ++i)
-    last = _mm_xor_si128(pieces[i], _mm_xor_si128(_mm_clmulepi64_si128(last, nearest, 0x00),
-                                                  _mm_clmulepi64_si128(last, nearest, 0x11)));
-  const uint32_t check = step8(0, static_cast<uint64_t>(_mm_cvtsi128_si64(last)));
-  return step8(check, static_cast<uint64_t>(_mm_extract_epi64(last, 1)));
-}
-
-bool can_fold() noexcept {
-  static const bool can = __builtin_cpu_supports("avx512f") &&
-                          __builtin_cpu_supports("vpclmulqdq") &&
-                          __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.2");
-  return can;
-}
-#endif
-
 bool has_instruction() noexcept {
 #if defined(__x86_64__)
   static const bool has = __builtin_cpu_supports("sse4.2");
@@ -239,8 +159,6 @@ bool has_instruction() noexcept {
   return false;
 #endif
 }
-
-}  // namespace
 
 uint32_t crc32c_by_table(uint32_t seed, const void* data, size_t bytes) noexcept {
   const auto* from = static_cast<const unsigned char*>(data);
@@ -266,16 +184,47 @@ uint32_t crc32c_unfolded(uint32_t seed, const void* data, size_t bytes) noexcept
   return crc32c_by_table(seed, data, bytes);
 }
 
-uint32_t crc32c(uint32_t seed, const void* data, size_t bytes) noexcept {
 #if defined(__x86_64__)
-  constexpr size_t worth_folding = 2 * fold_bytes;
-  if (bytes >= worth_folding && can_fold()) {
-    const auto* from = static_cast<const unsigned char*>(data);
-    const uint32_t check = crc32c_by_folding(seed, from, bytes);
-    return crc32c_by_instruction(check, from, bytes);
-  }
+uint32_t crc32c_by_wide_folding(uint32_t seed, const void* data, size_t bytes) noexcept {
+  const auto* from = static_cast<const unsigned char*>(data);
+  if (bytes >= wide_folding_bytes) seed = fold_wide(seed, from, bytes);
+  return crc32c_by_instruction(seed, from, bytes);
+}
+
+uint32_t crc32c_by_mixed_folding(uint32_t seed, const void* data, size_t bytes) noexcept {
+  const auto* from = static_cast<const unsigned char*>(data);
+  while (bytes >= mixed_folding_bytes) seed = fold_mixed(seed, from, bytes);
+  return crc32c_by_instruction(seed, from, bytes);
+}
 #endif
-  return crc32c_unfolded(seed, data, bytes);
+
+bool always() noexcept { return true; }
+
+constexpr Crc32cMethod methods[] = {
+#if defined(__x86_64__)
+    {"CRC-32C by folding 512 bits", can_fold_wide, crc32c_by_wide_folding},
+    {"CRC-32C by folding 256 bits, mixed with instructions", can_fold_mixed, crc32c_by_mixed_folding},
+#endif
+#if defined(__x86_64__) || defined(__ARM_FEATURE_CRC32)
+    {"CRC-32C by instructions", has_instruction, crc32c_by_instruction},
+#endif
+    {"CRC-32C by tables", always, crc32c_by_table},
+};
+
+const Crc32cMethod& best_method() noexcept {
+  static const Crc32cMethod& best = *std::ranges::find_if(methods, [](const auto& m) { return m.usable(); });
+  return best;
+}
+
+}  // namespace
+
+std::span<const Crc32cMethod> crc32c_methods() noexcept { return methods; }
+
+uint32_t crc32c(uint32_t seed, const void* data, size_t bytes) noexcept {
+  // What is short has no use for more than instructions.
+  constexpr size_t worth_choosing = 512;
+  if (bytes < worth_choosing) return crc32c_unfolded(seed, data, bytes);
+  return best_method().check(seed, data, bytes);
 }
 
 uint32_t crc32c_of_words(uint32_t seed, uint32_t first, uint64_t second, uint64_t third,
@@ -288,11 +237,6 @@ uint32_t crc32c_of_words(uint32_t seed, uint32_t first, uint64_t second, uint64_
   return crc32c_by_table(crc32c_by_table(seed, &first, sizeof first), others, sizeof others);
 }
 
-const char* crc32c_method() noexcept {
-#if defined(__x86_64__)
-  if (can_fold()) return "CRC-32C by folding";
-#endif
-  return has_instruction() ? "CRC-32C by instructions" : "CRC-32C by tables";
-}
+const char* crc32c_method() noexcept { return best_method().name; }
 
 }  // namespace lintel

@@ -1,10 +1,11 @@
-// CRC-32C (Castagnoli), the check of frames. Message path: by folding where the processor has AVX-512
-// with VPCLMULQDQ, by the instructions for it where there are any (SSE 4.2, ARMv8 CRC32), by tables
+// CRC-32C (Castagnoli), the check of frames. Message path: by folding where the processor has VPCLMULQDQ
+// with AVX-512 or AVX2, by the instructions for it where there are any (SSE 4.2, ARMv8 CRC32), by tables
 // otherwise.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace lintel {
 
@@ -17,12 +18,17 @@ namespace lintel {
 [[nodiscard]] uint32_t crc32c_of_words(uint32_t seed, uint32_t first, uint64_t second, uint64_t third,
                                        uint64_t fourth) noexcept;
 
-// The same by tables alone: the reference that tests compare with.
-[[nodiscard]] uint32_t crc32c_by_table(uint32_t seed, const void* data, size_t bytes) noexcept;
+// One of the ways to compute it. All have the same results.
+struct Crc32cMethod {
+  const char* name;
+  bool (*usable)() noexcept;  // on this processor
+  uint32_t (*check)(uint32_t seed, const void* data, size_t bytes) noexcept;
+};
 
-// How crc32c() computes here, for people.
-// The same without the widest instructions, as on processors that lack them.
-[[nodiscard]] uint32_t crc32c_unfolded(uint32_t seed, const void* data, size_t bytes) noexcept;
+// The fastest first; the last one, by tables, is usable everywhere.
+[[nodiscard]] std::span<const Crc32cMethod> crc32c_methods() noexcept;
+
+// How crc32c() computes what is long, for people.
 [[nodiscard]] const char* crc32c_method() noexcept;
 
 }  // namespace lintel
