@@ -84,19 +84,39 @@ Region* WatchedCache::enter(AttachedMemory& memory, Range wanted, bool writable,
 WatchedCache::Entry WatchedCache::enter_watched(Region& region, Range wanted, int& error) noexcept {
   for (const uint64_t granule : watch_.granules()) {
     const Range exact{rounded_down(wanted.begin, granule), rounded_up(wanted.end, granule)};
-    const Range wide = widened(region.owner, region.writable, exact);
-    if (wide != exact && enter_range(region, wide, false, error) == Entry::entered)
+    if (begin_with_neighbours(region, exact) && enter_begun(region, false, error) == Entry::entered)
       return Entry::entered;
-    const Entry entry = enter_range(region, exact, true, error);
+    begin(region, exact);
+    const Entry entry = enter_begun(region, true, error);
     if (entry != Entry::unwatchable) return entry;
   }
   return Entry::unwatchable;
 }
 
-// With the neighbours that are worth it.
-WatchedCache::Range WatchedCache::widened(AttachedMemory& memory, bool writable,
-                                          Range range) noexcept {
+void WatchedCache::begin(Region& region, Range range) noexcept {
   const std::lock_guard guard(lock_);
+  begin_locked(region, range);
+}
+
+void WatchedCache::begin_locked(Region& region, Range range) noexcept {
+  region.cover(range.begin, range.end);
+  region.outdated = false;
+  entering_.append(region);
+}
+
+// Found and begun in one go: a neighbour whose memory is being discarded, but still there, may leave
+// its index when the lock is released, and no event would tell of that memory again.
+bool WatchedCache::begin_with_neighbours(Region& region, Range exact) noexcept {
+  const std::lock_guard guard(lock_);
+  const Range wide = widened_locked(region.owner, region.writable, exact);
+  if (wide == exact) return false;
+  begin_locked(region, wide);
+  return true;
+}
+
+// With the neighbours that are worth it.
+WatchedCache::Range WatchedCache::widened_locked(AttachedMemory& memory, bool writable,
+                                                 Range range) noexcept {
   const RegionIndex& index = memory.index(writable);
   const auto worth = [&](const Region* neighbour) {
     const uint64_t length = range.end - range.begin;
@@ -116,14 +136,8 @@ WatchedCache::Range WatchedCache::widened(AttachedMemory& memory, bool writable,
   }
 }
 
-WatchedCache::Entry WatchedCache::enter_range(Region& region, Range range, bool make_room,
-                                              int& error) noexcept {
-  {
-    const std::lock_guard guard(lock_);
-    region.cover(range.begin, range.end);
-    region.outdated = false;
-    entering_.append(region);
-  }
+WatchedCache::Entry WatchedCache::enter_begun(Region& region, bool make_room, int& error) noexcept {
+  const Range range{region.begin(), region.end()};
   bool watched;
   {
     const std::lock_guard guard(watch_lock_);

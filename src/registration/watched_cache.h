@@ -21,7 +21,9 @@
 // from memory that is being discarded may find it registered with the old pages for longer than
 // this one operation; nobody can say what he wanted to send.
 //
-// Memory that is being registered is in no index yet, but in `entering_`, so that events find it.
+// Memory that is being registered is in no index yet, but in `entering_`, so that events find it. It
+// gets there before the kernel is asked for its pages, and, where neighbours are registered anew
+// with it, in the same section of the lock in which these were found: others may be discarding them.
 //
 // Locks: nobody allocates or frees memory, logs, or waits for anybody with `lock_` or `watch_lock_`
 // held. Freeing may unmap watched memory, and that ends when the reader of events has had the lock.
@@ -116,8 +118,11 @@ class WatchedCache final : public RegistrationCache {
   [[nodiscard]] Region* enter(AttachedMemory& memory, Range wanted, bool writable, bool keep,
                               int& error) noexcept;
   [[nodiscard]] Entry enter_watched(Region& region, Range wanted, int& error) noexcept;
-  [[nodiscard]] Entry enter_range(Region& region, Range range, bool make_room, int& error) noexcept;
-  [[nodiscard]] Range widened(AttachedMemory& memory, bool writable, Range range) noexcept;
+  void begin(Region& region, Range range) noexcept;
+  void begin_locked(Region& region, Range range) noexcept;
+  [[nodiscard]] bool begin_with_neighbours(Region& region, Range exact) noexcept;
+  [[nodiscard]] Range widened_locked(AttachedMemory& memory, bool writable, Range range) noexcept;
+  [[nodiscard]] Entry enter_begun(Region& region, bool make_room, int& error) noexcept;
   [[nodiscard]] int register_making_room(Region& region) noexcept;
   void keep_if_possible(Region& region) noexcept;
   void insert(Region& region) noexcept;

@@ -128,8 +128,14 @@ class Churn {
     }
   }
 
+  void send_and_discard(std::byte* at) {
+    send(at, 1);
+    ASSERT_EQ(madvise(at, page, MADV_DONTNEED), 0);
+  }
+
   unsigned sent = 0;
   unsigned stale = 0;
+  unsigned unread = 0;
   unsigned failed = 0;
 
  private:
@@ -143,7 +149,11 @@ class Churn {
       return;
     }
     const std::byte* const seen = reader_.read(*region, at);
-    if (seen == nullptr || !holds(seen, pages, stamp)) ++stale;
+    if (seen == nullptr) {
+      ++unread;
+    } else if (!holds(seen, pages, stamp)) {
+      ++stale;
+    }
     memory_.release(region);
   }
 
@@ -167,6 +177,7 @@ void churn(const WatchedCache::Settings& settings) {
   unsigned sent = 0;
   for (const auto& one : churns) {
     EXPECT_EQ(one->stale, 0u);
+    EXPECT_EQ(one->unread, 0u);
     EXPECT_EQ(one->failed, 0u);
     sent += one->sent;
   }
@@ -190,6 +201,31 @@ TEST_F(RegistrationThreadsTest, NobodySendsPagesOfThePast) { churn({}); }
 
 TEST_F(RegistrationThreadsTest, NorWithLittleRoom) {
   churn({.most_regions = 3, .most_bytes = 10 * page});
+}
+
+// One thread discards its page while another one registers the page beside it, which is worth registering
+// together. The discarding thread has its event read before the page goes, and sends again only after it.
+TEST_F(RegistrationThreadsTest, NeighboursDoNotKeepPagesThatAreBeingDiscarded) {
+  PinningRegistrar registrar;
+  WatchedCache cache({});
+  auto memory = cache.attach(registrar);
+  ASSERT_NE(memory, nullptr);
+  test::Mapping both(2);
+  const auto end = std::chrono::steady_clock::now() + test::stress_time / 2;
+  std::vector<std::unique_ptr<Churn>> churns;
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 2; ++i) churns.push_back(std::make_unique<Churn>(*memory, i + 1));
+  for (unsigned i = 0; i < 2; ++i)
+    threads.emplace_back([&, i] {
+      while (std::chrono::steady_clock::now() < end) churns[i]->send_and_discard(both.at(i));
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& one : churns) {
+    EXPECT_GT(one->sent, 0u);
+    EXPECT_EQ(one->stale, 0u) << "of " << one->sent;
+    EXPECT_EQ(one->unread, 0u);
+    EXPECT_EQ(one->failed, 0u);
+  }
 }
 
 // Regions and events of other memory come and go while look-ups find theirs.
