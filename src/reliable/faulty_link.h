@@ -57,6 +57,9 @@ class FaultyLink final : public PacketLink {
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override {
     return link_->receive(frames, max);
   }
+  [[nodiscard]] bool receives_by_system_call() const noexcept override {
+    return link_->receives_by_system_call();
+  }
   [[nodiscard]] int descriptor() const noexcept override { return link_->descriptor(); }
   [[nodiscard]] int64_t longest_pause_ns() const noexcept override {
     return link_->longest_pause_ns();

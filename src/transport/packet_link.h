@@ -146,6 +146,9 @@ class PacketLink {
   // valid and unchanged until the next call of receive(); the link recycles them then.
   [[nodiscard]] virtual unsigned receive(InboundFrame* frames, unsigned max) noexcept = 0;
 
+  // Whether a call of receive() in vain is a system call. Constant.
+  [[nodiscard]] virtual bool receives_by_system_call() const noexcept { return false; }
+
   // Set-up path. Memory that frames will be sent from again and again, and that stays mapped until
   // the link is destroyed. A link that registers it may send pieces inside it without a copy, and
   // read them after send() returned. The owner reuses such a buffer when the peer acknowledged its

@@ -149,6 +149,12 @@ unsigned UdpLink::send_datagrams(Datagram* datagrams, unsigned count) noexcept {
       case ECONNREFUSED:  // about an earlier frame, to somebody who is not there
         errors_pending_.store(true, std::memory_order_relaxed);
         continue;
+      case EMSGSIZE:  // the route has become narrower
+        if (!fragments_.load(std::memory_order_relaxed)) {
+          permit_fragments(true);
+          continue;
+        }
+        [[fallthrough]];
       case EINVAL:
       case EIO:
         if (datagrams[done].frames > 1) {

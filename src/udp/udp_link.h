@@ -40,6 +40,7 @@ class UdpLink final : public PacketLink {
   [[nodiscard]] bool sends_from_anywhere() const noexcept override { return true; }
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override;
+  [[nodiscard]] bool receives_by_system_call() const noexcept override { return true; }
   [[nodiscard]] int descriptor() const noexcept override { return socket_; }
   [[nodiscard]] bool arm() noexcept override;
   [[nodiscard]] unsigned take_unreachable(LinkAddress* addresses, unsigned max) noexcept override;
@@ -88,7 +89,8 @@ class UdpLink final : public PacketLink {
   uint64_t capacity_ = 0;
   bool can_join_ = false;              // the kernel knows UDP_GRO
   std::atomic<bool> segments_{false};  // UDP_SEGMENT; false for good when the device refuses
-  std::atomic<bool> fragments_{false};  // permitted; for good from the first peer beyond this node on
+  std::atomic<bool> fragments_{false};  // permitted; for good from the first peer beyond this node on, or the
+                                        // first frame that is longer than the route within it
 
   std::byte* buffers_ = nullptr;
   size_t buffer_bytes_ = 0;

@@ -2,7 +2,10 @@
 #include "udp/udp_link.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <atomic>
@@ -132,6 +135,56 @@ TEST(UdpLinkTest, FramesAreAsLongAsTheRouteTakes) {
   EXPECT_EQ(small->mtu(), 1000u);
   EXPECT_EQ(route_between(*small, *second).mtu, 1000u);
   EXPECT_EQ(open_link("lo", 1)->mtu(), PacketLink::least_mtu);
+}
+
+// Asks the kernel to set something of the loopback interface.
+bool set_loopback(unsigned long what, ifreq request) {
+  const int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  std::strcpy(request.ifr_name, "lo");
+  const bool set = ioctl(any, what, &request) == 0;
+  close(any);
+  return set;
+}
+
+// The loopback interface of a network namespace that this thread has for itself from now on.
+bool have_own_loopback() {
+  ifreq request{};
+  request.ifr_flags = IFF_UP;
+  return unshare(CLONE_NEWNET) == 0 && set_loopback(SIOCSIFFLAGS, request);
+}
+
+bool set_loopback_mtu(int bytes) {
+  ifreq request{};
+  request.ifr_mtu = bytes;
+  return set_loopback(SIOCSIFMTU, request);
+}
+
+// What was settled for a connection stays; the kernel has to fragment it then.
+TEST(UdpLinkTest, FramesPassARouteThatHasBecomeNarrower) {
+  bool possible = false;
+  std::thread([&] {
+    possible = have_own_loopback();
+    if (!possible) return;
+    const auto first = open_link();
+    const auto second = open_link();
+    const Route route = route_between(*first, *second);
+    ASSERT_GT(route.mtu, 20000u);
+    ASSERT_TRUE(set_loopback_mtu(1500));
+    std::vector<std::byte> bytes = pattern(1, 20000);
+    const Piece piece{bytes.data(), bytes.size()};
+    // Alone, and as a burst that the kernel would cut up.
+    for (const unsigned count : {1u, 12u}) {
+      const std::vector<OutboundFrame> frames(count, {&route.address, &piece, 1});
+      unsigned sent = 0;
+      EXPECT_TRUE(wait_until([&] {
+        sent += first->send(frames.data() + sent, count - sent);
+        return sent == count;
+      }));
+      for (const Arrived& arrived : receive(*second, count)) EXPECT_EQ(arrived.bytes, bytes);
+    }
+    EXPECT_EQ(first->counters().send_errors, 0u);
+  }).join();
+  if (!possible) GTEST_SKIP() << "a network namespace of its own needs root";
 }
 
 TEST(UdpLinkTest, APortBelongsToOne) {
