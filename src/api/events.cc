@@ -11,6 +11,22 @@ using namespace lintel::api;
 
 namespace {
 
+// The oldest event of the first queue that has one: PTL_OK or PTL_EQ_DROPPED; PTL_EQ_EMPTY;
+// PTL_ARG_INVALID.
+int take_event(const ptl_handle_eq_t* handles, unsigned size, ptl_event_t* event,
+               unsigned* which) noexcept {
+  for (unsigned i = 0; i < size; ++i) {
+    const EventQueueOfInterface found = resolve_event_queue(handles[i]);
+    if (found.object == nullptr) [[unlikely]]
+      return PTL_ARG_INVALID;
+    const GetStatus status = found.object->queue.get(event);
+    if (status == GetStatus::empty) continue;
+    *which = i;
+    return status == GetStatus::ok ? PTL_OK : PTL_EQ_DROPPED;
+  }
+  return PTL_EQ_EMPTY;
+}
+
 // The wait of one thread for one queue or several.
 class QueueWait {
  public:
@@ -20,30 +36,13 @@ class QueueWait {
   // True when the wait is over; code() and which() tell how.
   bool look() noexcept {
     thread_.note_look();
-    for (unsigned i = 0; i < size_; ++i) {
-      const EventQueueOfInterface found = resolve_event_queue(handles_[i]);
-      if (found.object == nullptr) [[unlikely]] return finish(PTL_ARG_INVALID, i);
-      switch (found.object->queue.get(event_)) {
-        case GetStatus::ok:
-          return finish(PTL_OK, i);
-        case GetStatus::dropped:
-          return finish(PTL_EQ_DROPPED, i);
-        case GetStatus::empty:
-          break;
-      }
-    }
-    return false;
+    code_ = take_event(handles_, size_, event_, &which_);
+    return code_ != PTL_EQ_EMPTY;
   }
   [[nodiscard]] int code() const noexcept { return code_; }
   [[nodiscard]] unsigned which() const noexcept { return which_; }
 
  private:
-  bool finish(int code, unsigned which) noexcept {
-    code_ = code;
-    which_ = which;
-    return true;
-  }
-
   const ptl_handle_eq_t* handles_;
   unsigned size_;
   ptl_event_t* event_;
@@ -106,10 +105,8 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
   const EventQueueOfInterface found = resolve_event_queue(eq_handle);
   if (found.object == nullptr || event == nullptr) return PTL_ARG_INVALID;
   GetStatus status = found.object->queue.get(event);
-  if (status == GetStatus::empty) {
-    found.interface->physical().poll_in_passing();
+  if (status == GetStatus::empty && found.interface->physical().poll_in_passing())
     status = found.object->queue.get(event);
-  }
   return status == GetStatus::ok        ? PTL_OK
          : status == GetStatus::dropped ? PTL_EQ_DROPPED
                                         : PTL_EQ_EMPTY;
@@ -135,16 +132,13 @@ int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t t
   PhysicalInterface* physical = common_interface(eq_handles, size);
   if (physical == nullptr) return PTL_ARG_INVALID;
   if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
+  const int code = take_event(eq_handles, size, event, which);
+  if (code != PTL_EQ_EMPTY) return code;
+  if (timeout == 0)
+    return physical->poll_in_passing() ? take_event(eq_handles, size, event, which) : PTL_EQ_EMPTY;
   QueueWait wait(eq_handles, size, event);
-  bool over = wait.look();
-  if (!over && timeout == 0) {
-    physical->poll_in_passing();
-    over = wait.look();
-  } else if (!over) {
-    over = physical->wait_until([&wait] { return wait.look(); }, deadline_after(timeout));
-    if (!over && portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
-  }
-  if (!over) return PTL_EQ_EMPTY;
+  const bool over = physical->wait_until([&wait] { return wait.look(); }, deadline_after(timeout));
+  if (!over) return portals_aborted.load(std::memory_order_acquire) ? PTL_ABORTED : PTL_EQ_EMPTY;
   *which = wait.which();
   return wait.code();
 }

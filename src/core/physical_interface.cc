@@ -71,7 +71,8 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid) {
   }
   if (transports_.size() > most_transports) return PTL_FAIL;
   for (const auto& transport : transports_)
-    polled_[polled_count_++] = {transport.get(), transport->in_process()};
+    polled_[polled_count_++] = {transport.get(), transport->in_process(),
+                               transport->capabilities().polls_by_system_call};
   for (const auto& transport : transports_) {
     if (Doorbell* doorbell = transport->doorbell(); doorbell != nullptr) {
       doorbell_ = doorbell;
@@ -82,6 +83,9 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid) {
   gate_.set_doorbell(doorbell_);
   for (const auto& transport : transports_) transport->set_doorbell(*doorbell_);
   spin_limit_ns_ = config_u64(ConfigKey::spin_us) * 1000;
+  if (spin_limit_ns_ != 0)
+    for (const auto& transport : transports_)
+      least_spin_ns_ = std::max(least_spin_ns_, transport->capabilities().least_spin_ns);
   // A dead peer is noticed within two looks.
   peer_check_interval_ns_ = config_u64(ConfigKey::peer_timeout_ms) * 1'000'000 / 4;
   const ProgressMode mode = progress_mode();

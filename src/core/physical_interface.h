@@ -17,6 +17,7 @@
 #include "core/wait_gate.h"
 #include "transport/transport.h"
 #include "util/arena.h"
+#include "util/quick_clock.h"
 #include "util/spin_lock.h"
 
 namespace lintel {
@@ -85,13 +86,28 @@ class PhysicalInterface final : public MessageSink {
   }
   // One round of polling if nobody else polls, for calls that look and do not wait. A caller that
   // asks again and again in vain is in fact waiting, and lets others have the processor.
-  void poll_in_passing() noexcept {
-    if (!progress_by_callers_ || !try_acquire_token()) return;
+  //
+  // After news from a transport that is asked by system calls the next few calls do not poll: such callers look at
+  // one queue after the other until all are empty, before they get to answering.
+  // True: something happened, so it is worth looking again.
+  bool poll_in_passing() noexcept {
+    if (!progress_by_callers_ || spares_poll()) return false;
+    if (!try_acquire_token()) [[unlikely]] {
+      ask_for_token();
+      return false;
+    }
     note_application_poll();
-    passes_in_vain_ = poll_once() == 0 ? passes_in_vain_ + 1 : 0;
+    costly_news_ = false;
+    const bool news = poll_once() != 0;
+    if (costly_news_) {
+      last_news_ns_.store(clock_(), std::memory_order_relaxed);
+      polls_to_spare_.store(polls_spared_after_news, std::memory_order_relaxed);
+    }
+    passes_in_vain_ = news ? 0 : passes_in_vain_ + 1;
     const uint32_t passes = passes_in_vain_;
     release_token();
     if (passes % passes_between_rests == 0 && passes != 0) [[unlikely]] rest_between_passes(passes);
+    return news;
   }
   // Waits until ready() is true; ready() is called often and may consume. False: the deadline
   // (now_ns() based, UINT64_MAX for none) passed, or PtlAbort was called. Defined in wait.h.
@@ -191,6 +207,14 @@ class PhysicalInterface final : public MessageSink {
   void lock_exclusively() noexcept;
   void unlock_exclusively() noexcept;
   void rest_between_passes(uint32_t passes_in_vain) noexcept;
+  void ask_for_token() noexcept;
+  // Not for those who look now and then: to them every look counts.
+  bool spares_poll() noexcept {
+    const uint32_t left = polls_to_spare_.load(std::memory_order_relaxed);
+    if (left == 0) return false;
+    polls_to_spare_.store(left - 1, std::memory_order_relaxed);
+    return clock_() - last_news_ns_.load(std::memory_order_relaxed) < polls_spared_for_ns;
+  }
 
   uint32_t number_ = 0;
   ProcessId id_{};
@@ -201,6 +225,7 @@ class PhysicalInterface final : public MessageSink {
   struct PolledTransport {
     Transport* transport;
     bool in_process;
+    bool by_system_call;
   };
   PolledTransport polled_[most_transports] = {};
   unsigned polled_count_ = 0;
@@ -223,6 +248,13 @@ class PhysicalInterface final : public MessageSink {
   uint32_t polls_since_clock_ = 0;   // token held
   static constexpr uint32_t passes_between_rests = 8;
   uint32_t passes_in_vain_ = 0;           // token held: by calls that do not wait, without a message
+  static constexpr uint32_t polls_spared_after_news = 4;
+  static constexpr uint64_t polls_spared_for_ns = 4'000;
+  const Clock clock_ = quick_clock();
+  bool costly_news_ = false;                 // token held: from a transport that is asked by system calls
+  std::atomic<uint32_t> polls_to_spare_{0};  // by calls that do not wait
+  std::atomic<uint64_t> last_news_ns_{0};
+  std::atomic<bool> wanted_in_passing_{false};  // the token, by calls that do not wait
   std::atomic<uint64_t> last_rest_ns_{0};
   std::atomic<uint64_t> in_vain_since_ns_{0};
   Transfer* active_transfers_ = nullptr;  // token held
@@ -243,6 +275,7 @@ class PhysicalInterface final : public MessageSink {
   ProgressThread progress_thread_;
   bool progress_by_callers_ = true;  // waiting threads poll
   uint64_t spin_limit_ns_ = 0;
+  uint64_t least_spin_ns_ = 0;  // Capabilities::least_spin_ns
   uint64_t peer_check_interval_ns_ = 0;
 };
 

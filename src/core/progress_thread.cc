@@ -130,17 +130,21 @@ void ProgressThread::take_over() noexcept {
   PhysicalInterface& interface = *interface_;
   tick_ns_ = shortest_tick_ns_;
   interface.disarm_transports();
+  interface.wanted_in_passing_.store(false, std::memory_order_relaxed);
+  const auto wanted = [&interface] {
+    return interface.token_wanted_.load(std::memory_order_relaxed) != 0 ||
+           interface.wanted_in_passing_.load(std::memory_order_relaxed);
+  };
   uint64_t idle_since = now_ns();
   while (!stop_.load(std::memory_order_relaxed) &&
-         interface.exclusive_requests_.load(std::memory_order_relaxed) == 0 &&
-         interface.token_wanted_.load(std::memory_order_relaxed) == 0) {
+         interface.exclusive_requests_.load(std::memory_order_relaxed) == 0 && !wanted()) {
     if (interface.poll_once() != 0 || interface.active_transfers_ != nullptr) {
       idle_since = now_ns();
     } else if (now_ns() - idle_since > idle_spin_ns) {
       break;
     }
   }
-  if (interface.token_wanted_.load(std::memory_order_relaxed) != 0) {
+  if (wanted()) {
     interface.release_token();
     sched_yield();
     return;

@@ -74,6 +74,14 @@ void PhysicalInterface::rest_between_passes(uint32_t passes_in_vain) noexcept {
   last_rest_ns_.store(now_ns(), std::memory_order_relaxed);
 }
 
+// Somebody else polls, but may have lost the processor to this thread, which would then look in vain until its
+// time slice ends.
+void PhysicalInterface::ask_for_token() noexcept {
+  thread_local uint32_t passes = 0;
+  wanted_in_passing_.store(true, std::memory_order_relaxed);
+  if (++passes % passes_between_yields == 0) sched_yield();
+}
+
 void Waiter::try_token() noexcept {
   if (!interface_.progress_by_callers_) return;
   if (interface_.exclusive_requests_.load(std::memory_order_relaxed) != 0) return;
@@ -125,9 +133,13 @@ Waiter::Pause Waiter::pause(Condition ready) noexcept {
   const uint64_t waited = now - started_ns_;
   const bool beside_hogs = now < no_yield_before_ns.load(std::memory_order_relaxed);
   if ((waited >= yield_after_ns || crowded) && !beside_hogs) yield_if_crowded();
-  const uint64_t spin_ns = beside_hogs ? std::min(spin_beside_hogs_ns, interface_.spin_limit_ns_)
-                           : crowded   ? std::min(spin_when_crowded_ns, interface_.spin_limit_ns_)
-                                       : interface_.spin_limit_ns_;
+  uint64_t spin_ns = interface_.spin_limit_ns_;
+  if (beside_hogs)
+    spin_ns = std::min(spin_ns, spin_beside_hogs_ns);
+  else if (crowded)
+    spin_ns = std::min(spin_ns, spin_when_crowded_ns);
+  // Yielding in between; hogs would not give the processor back.
+  if (!beside_hogs) spin_ns = std::max(spin_ns, interface_.least_spin_ns_);
   if (waited < spin_ns) return Pause::go_on;
   // Transfers in slices are work to do, not a reason to sleep.
   if (holds_token_ && interface_.active_transfers_ != nullptr) return Pause::go_on;

@@ -12,7 +12,6 @@
 namespace lintel {
 
 namespace {
-constexpr uint64_t longest_hold_ns = 6'000;
 // Later than this nobody was polling.
 constexpr uint64_t late_ns = 20'000;
 }  // namespace
@@ -32,7 +31,7 @@ bool ReliableTransport::holds_back(Connection& connection, const MessageHeader& 
     return false;
   connection.held_back = true;
   held_ = &connection;
-  held_until_ns_ = now + longest_hold_ns;
+  held_until_ns_ = now + connection.habit.patience_ns();
   return true;
 }
 

@@ -42,7 +42,8 @@ ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
       acknowledged_at_once_bytes_(link_->receive_capacity_bytes() / acks_per_window),
       settings_(settings),
       capabilities_{link_->name(), max_eager_bytes, max_eager_bytes, false, false, max_eager_bytes,
-                    sends_from_anywhere_},
+                    sends_from_anywhere_, link_->receives_by_system_call(),
+                    link_->descriptor() == PacketLink::no_descriptor ? spin_beside_pauses_ns : 0},
       own_id_(link_->id()),
       incarnation_(random_u64()) {}
 

@@ -111,6 +111,10 @@ class ReliableTransport final : public Transport {
 
  private:
   static constexpr unsigned receive_burst = 32;
+  // Without a descriptor (sleep.cc): the first pause between looks, and how long it pays to poll before one. A
+  // pause lasts as much longer as a timer is late and a thread takes to wake.
+  static constexpr int64_t shortest_pause_ns = 50'000;
+  static constexpr uint64_t spin_beside_pauses_ns = 8 * shortest_pause_ns;
   static constexpr unsigned send_burst = PacketLink::largest_burst;
   static constexpr unsigned delivery_burst = 32;
 

@@ -9,7 +9,8 @@ namespace lintel {
 
 class ReplyHabit {
  public:
-  // Sooner than this an answer is at once; sending an acknowledgement by itself is part of that time.
+  // Sooner than this an answer is at once; later where sending something takes longer, as on machines with slow
+  // system calls.
   static constexpr uint64_t prompt_ns = 5'000;
   // So many messages in a row must have been answered at once; more after each time that somebody waited
   // long for nothing; fewer again with time. Who has answered at once for several times that long may be late
@@ -19,6 +20,8 @@ class ReplyHabit {
   static constexpr uint32_t runs_until_trusted = 4;
 
   [[nodiscard]] bool expects_reply() const noexcept { return run_ >= needed_; }
+  // How long an acknowledgement waits for the answer: sending it by itself would cost half as much, or less.
+  [[nodiscard]] uint64_t patience_ns() const noexcept { return std::max(least_patience_ns, 2 * cost_ns_); }
 
   // A message of the peer was acknowledged, or could be.
   void acknowledged(uint64_t now_ns) noexcept {
@@ -26,11 +29,16 @@ class ReplyHabit {
     pending_ = true;
     since_ns_ = now_ns;
   }
+  // It went by itself. Until now the application could not answer.
+  void acknowledgement_went(uint64_t now_ns) noexcept {
+    cost_ns_ += std::min(now_ns - since_ns_, most_cost_ns) / cost_share - cost_ns_ / cost_share;
+    since_ns_ = now_ns;
+  }
   // The application has sent something.
   void sent(uint64_t now_ns) noexcept {
     if (!pending_) return;
     pending_ = false;
-    if (now_ns > since_ns_ + prompt_ns) {
+    if (now_ns > since_ns_ + std::max(prompt_ns, cost_ns_)) {
       run_ /= 2;
       return;
     }
@@ -48,10 +56,15 @@ class ReplyHabit {
   }
 
  private:
+  static constexpr uint64_t least_patience_ns = 6'000;
+  static constexpr uint64_t most_cost_ns = 20'000;
+  static constexpr uint64_t cost_share = 8;  // of what was seen last in the average
+
   bool pending_ = false;
   uint32_t run_ = 0;
   uint32_t needed_ = least_run;
   uint64_t since_ns_ = 0;
+  uint64_t cost_ns_ = 0;  // of sending an acknowledgement by itself, an average
 };
 
 }  // namespace lintel

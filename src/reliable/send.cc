@@ -66,7 +66,10 @@ SendStatus ReliableTransport::send(Link& link, const MessageHeader& header, cons
                           connection.send.unsent_bytes() >= collected_bytes;
   if (collects && !full_burst && status == SendStatus::sent) return status;
   const uint64_t now = settings_.clock();
-  if (status != SendStatus::sent || !holds_back(connection, header, now)) transmit(connection, now);
+  const bool queued = status == SendStatus::sent;
+  if (queued && holds_back(connection, header, now)) return status;
+  transmit(connection, now);
+  if (queued && is_acknowledgement(header)) connection.habit.acknowledgement_went(settings_.clock());
   return status;
 }
 

@@ -14,7 +14,6 @@ namespace lintel {
 namespace {
 // Without a descriptor the poller looks itself: the more seldom, the longer nothing has come, up to
 // what the link allows.
-constexpr int64_t shortest_pause_ns = 50'000;
 constexpr int64_t share_of_silence = 8;
 }  // namespace
 

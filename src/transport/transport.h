@@ -31,6 +31,10 @@ struct Capabilities {
   bool remote_asynchronous;     // they start only, and end with MessageSink::on_remote_done()
   uint32_t remote_threshold_bytes;  // beyond this size remote access beats eager messages
   bool refers_to_payloads = false;  // send() does not copy all payloads that stay: see payload_mark()
+  bool polls_by_system_call = false;  // poll() in vain costs as much as many calls of Portals
+  // Not 0: what arrives wakes nobody (sleep_limit_ns() ends every sleep), so an answer comes late from a
+  // peer that sleeps. Who waits for one polls so long before it sleeps itself, or both would, each time.
+  uint64_t least_spin_ns = 0;
 };
 
 enum class SendStatus : uint8_t {

@@ -97,12 +97,12 @@ def cases():
     case("mtl_flood_unexpected", "shm", "mtl", (2, "flood", "unexpected", 40000, 2000))
 
     # A guest takes a while to start, and is slow.
-    found["some_verbs"] = ("verbs", [("mtl", *run) for run in point_to_point("mtl", 2)] +
+    found["some_verbs"] = ("verbs", [("mtl", *run) for run in point_to_point("mtl", 2, 8)] +
                            [("osc", 2, "onesided"), ("coll", 2, "collectives")])
-    case("mtl", "verbs", "mtl", *point_to_point("mtl", 2, 4, *EIGHT), (2, "unexpected"), (4, "unexpected"),
-         *((ranks, "collectives") for ranks in (2, *EIGHT)), NETPIPE["mtl"][0])
+    case("mtl", "verbs", "mtl", *point_to_point("mtl", 2, 4, 8), (2, "unexpected"), (4, "unexpected"),
+         (2, "collectives"), (8, "collectives"), NETPIPE["mtl"][0])
     case("btl", "verbs", "btl", *point_to_point("btl", 2), (2, "unexpected"), (2, "collectives"), *NETPIPE["btl"])
-    case("osc", "verbs", "osc", *((ranks, "onesided") for ranks in (2, 4, *EIGHT)))
+    case("osc", "verbs", "osc", (2, "onesided"), (4, "onesided"), (8, "onesided"))
     case("mtl_threads", "verbs", "mtl", (2, "threads"))
     case("mtl_flood", "verbs", "mtl", (2, "flood", "expected", 3000, 100))
     case("mtl_hpcc", "verbs", "mtl", (2, "hpcc"))

@@ -8,9 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <random>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -54,6 +56,50 @@ ptl_ni_fail_t put(const EventQueue& events, const Descriptor& descriptor, ptl_pr
     const ptl_event_t event = events.next();
     if (event.type != PTL_EVENT_SEND || event.ni_fail_type != PTL_NI_OK) return event.ni_fail_type;
   }
+}
+
+// Nothing wakes those who sleep behind such ports. Two who begin to answer each other while both sleep do not go
+// on so, each asleep whenever the other one's answer comes. (Unless other programs want the processors.)
+// spec 3.13.8
+TEST_P(EthernetTest, TwoWhoAnswerEachOtherStayAwake) {
+  std::string why;
+  if (!is_there(GetParam(), why)) GTEST_SKIP() << why;
+  run_ranks(2, options(), [](Rank& rank) {
+    constexpr int attempts = 10;
+    constexpr int round_trips = 200;
+    constexpr ptl_sr_value_t few = 5;
+    join_ethernet(rank.index(), GetParam());
+    rank.initialise();
+    const Interface interface(rank, matching_physical);
+    const EventQueue events(interface.handle());
+    std::vector<std::byte> memory(64);
+    accept_puts(interface, pt_index, memory, events.handle(), PTL_ME_EVENT_LINK_DISABLE);
+    const Descriptor descriptor(interface.handle(), memory);
+    rank.barrier();
+    const ptl_process_t peer = interface.address(1 - rank.index());
+    const auto send = [&] {
+      must(PtlPut(descriptor.handle(), 0, 8, PTL_NO_ACK_REQ, peer, pt_index, 0, 0, nullptr, 0));
+    };
+    int awake = 0;
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+      // Both sleep when the first message goes.
+      const ptl_sr_value_t awake_until_now = interface.status(PTL_SR_LINTEL_SLEEPS);
+      const auto deadline = std::chrono::steady_clock::now() + wait_deadline;
+      while (interface.status(PTL_SR_LINTEL_SLEEPS) == awake_until_now) {
+        ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+        std::this_thread::yield();
+      }
+      rank.barrier();
+      if (rank.index() == 0) send();
+      const ptl_sr_value_t before = interface.status(PTL_SR_LINTEL_SLEEPS);
+      for (int i = 0; i < round_trips; ++i) {
+        events.expect(PTL_EVENT_PUT);
+        if (rank.index() == 1 || i + 1 < round_trips) send();
+      }
+      if (interface.status(PTL_SR_LINTEL_SLEEPS) - before <= few) ++awake;
+    }
+    EXPECT_GE(awake, attempts / 2);
+  });
 }
 
 // Rank 2 takes the place of rank 1, which is killed in the middle: the same nid, pid and port.

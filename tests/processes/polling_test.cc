@@ -1,11 +1,15 @@
 // Programs that ask for events again and again, as MPI libraries do, in place of waiting: they give
 // the processor to others, or those whose answer they need would come after a whole time slice.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <portals4_ext.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdarg>
 #include <thread>
+#include <vector>
 
 #include "support/interface.h"
 #include "support/memory.h"
@@ -13,10 +17,27 @@
 #include "support/ranks.h"
 
 namespace {
-thread_local uint64_t yields = 0;  // of the calling thread
+thread_local uint64_t yields = 0;    // of the calling thread
+thread_local uint64_t receives = 0;  // the same: how often it asked a socket
+
+long forward(long number, long a, long b, long c, long d, long e, long f) noexcept {
+  using Call = long (*)(long, ...);
+  static const auto next = reinterpret_cast<Call>(dlsym(RTLD_NEXT, "syscall"));
+  return next(number, a, b, c, d, e, f);
+}
+}  // namespace
+
+// These stand in front of the C library's. No system call has more than six arguments.
+extern "C" [[gnu::visibility("default")]] long syscall(long number, ...) noexcept {
+  if (number == SYS_recvfrom || number == SYS_recvmsg) ++receives;
+  va_list list;
+  va_start(list, number);
+  long arguments[6];
+  for (long& argument : arguments) argument = va_arg(list, long);
+  va_end(list);
+  return forward(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
 }
 
-// Stands in front of the C library's.
 extern "C" int sched_yield() noexcept {
   ++yields;
   return static_cast<int>(syscall(SYS_sched_yield));
@@ -53,6 +74,31 @@ TEST_P(PollingTest, ALoopLetsOthersHaveTheProcessor) {
   });
 }
 
+// The one that waits polls for the other one, too, but may need the processor for that.
+// spec 1.6, 3.13.7, 3.13.9
+TEST_P(PollingTest, ALoopBesideOneThatWaitsLetsItHaveTheProcessor) {
+  RunOptions options;
+  options.environment = {{"PTL_PROGRESS", "caller"}};  // nobody else sleeps
+  run_ranks(1, options, [poll = GetParam()](Rank& rank) {
+    const Interface interface(rank, matching_physical);
+    const EventQueue awaited(interface.handle());
+    const EventQueue looked_at(interface.handle());
+    std::vector<std::byte> memory(8);
+    std::thread waiting([&] { awaited.expect(PTL_EVENT_LINK); });
+    const auto deadline = std::chrono::steady_clock::now() + wait_deadline;
+    // It sleeps as the one that polls for all.
+    while (interface.status(PTL_SR_LINTEL_SLEEPS) == 0) ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    ptl_event_t event{};
+    const uint64_t before = yields;
+    for (int i = 0; i < 300; ++i) ASSERT_EQ(poll(looked_at.handle(), &event), PTL_EQ_EMPTY);
+    EXPECT_GT(yields, before);
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(interface.handle(), 0, awaited.handle(), PTL_PT_ANY, &index));
+    interface.append(index, {.start = memory.data(), .length = memory.size(), .options = PTL_ME_OP_PUT});
+    waiting.join();
+  });
+}
+
 // spec 1.6, 3.13.7, 3.13.9
 TEST_P(PollingTest, ALookNowAndThenKeepsTheProcessor) {
   run_ranks(1, [poll = GetParam()](Rank& rank) {
@@ -65,6 +111,51 @@ TEST_P(PollingTest, ALookNowAndThenKeepsTheProcessor) {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
     EXPECT_EQ(yields, before);
+  });
+}
+
+// What brought an event has just asked the network: whoever goes on until the queue is empty does not ask again,
+// and whoever comes back later does.
+// spec 3.13.7
+TEST(PollingAfterNewsTest, LooksForMoreAskNoSocket) {
+  RunOptions options;
+  options.environment = {{"PTL_TRANSPORT", "udp"}, {"PTL_PROGRESS", "caller"}};
+  run_ranks(2, options, [](Rank& rank) {
+    constexpr unsigned messages = 200;
+    const Interface interface(rank, matching_physical);
+    const EventQueue events(interface.handle());
+    std::vector<std::byte> memory(64);
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(interface.handle(), 0, events.handle(), PTL_PT_ANY, &index));
+    if (rank.index() == 1)
+      interface.append(index, {.start = memory.data(),
+                               .length = memory.size(),
+                               .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
+    rank.barrier();
+    const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
+    ptl_event_t event{};
+    unsigned spared = 0;
+    unsigned asked = 0;
+    for (unsigned i = 0; i < messages; ++i) {
+      if (rank.index() == 0) {
+        must(PtlPut(descriptor.handle(), 0, 8, PTL_ACK_REQ, interface.address(1), index, 0, 0, nullptr, 0));
+        events.expect_all({PTL_EVENT_SEND, PTL_EVENT_ACK});
+      } else {
+        const auto deadline = std::chrono::steady_clock::now() + wait_deadline;
+        while (PtlEQGet(events.handle(), &event) != PTL_OK) ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+        const uint64_t before = receives;
+        for (int k = 0; k < 3; ++k) EXPECT_EQ(PtlEQGet(events.handle(), &event), PTL_EQ_EMPTY);
+        if (receives == before) ++spared;  // unless this rank lost the processor in between
+        std::this_thread::sleep_for(std::chrono::microseconds(10));
+        const uint64_t later = receives;
+        EXPECT_EQ(PtlEQGet(events.handle(), &event), PTL_EQ_EMPTY);
+        if (receives != later) ++asked;  // unless the socket has been quiet for so long that a thread watches it
+      }
+      rank.barrier();
+    }
+    if (rank.index() == 0) return;
+    EXPECT_GT(spared, 0u);
+    EXPECT_GT(asked, 0u);
   });
 }
 

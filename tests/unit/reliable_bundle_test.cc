@@ -236,6 +236,24 @@ TEST(ReliableBundleOfAnybody, NothingOfOneWhoseEndMakesNoSenseIsDelivered) {
   }
 }
 
+// Where sending takes long, an acknowledgement by itself holds up the answer that it was sent before.
+TEST(ReplyHabit, SendingTheAcknowledgementIsNotTheApplicationsTime) {
+  constexpr uint64_t slow_call_ns = 9'000;
+  ReplyHabit habit;
+  const uint64_t at_first = habit.patience_ns();
+  uint64_t now = 1'000'000;
+  for (uint32_t i = 0; i < 4 * ReplyHabit::least_run; ++i) {
+    habit.acknowledged(now);
+    now += slow_call_ns;
+    habit.acknowledgement_went(now);
+    habit.sent(now + 3'000);
+    now += slow_call_ns;
+  }
+  EXPECT_TRUE(habit.expects_reply());
+  EXPECT_GT(habit.patience_ns(), at_first);
+  EXPECT_LE(habit.patience_ns(), 2 * slow_call_ns);
+}
+
 TEST(ReplyHabit, TakesARunOfPromptAnswersAndForgetsSlowly) {
   ReplyHabit habit;
   uint64_t now = 1'000'000;
