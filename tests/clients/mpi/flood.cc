@@ -1,7 +1,12 @@
 // Many ranks flood one that computes and calls nothing: more messages than its queues and buffers
 // hold. Not one may be lost, and the messages of each sender stay in order.
 //
+// Where one is missing the receiver says so and waits: a sender that was refused twice learns of it a moment later, and
+// is to end the job (refusal_witness.c).
+//
 // Usage: flood expected|unexpected <messages of each sender> <bytes of a message> <ms that it computes>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -27,6 +32,23 @@ void send_all(int count, std::size_t length) {
   MPI_Waitall(at_once, requests.data(), MPI_STATUSES_IGNORE);
 }
 
+// Of `in`, which should hold message `i` of `sender`.
+void verify_in_order(Buffer& in, std::size_t length, int sender, int i, int count, const char* what) {
+  const auto holds = [&](int message) {
+    std::size_t at = 0;
+    while (at < length && in.data()[at] == expected_byte(seed(sender, message), at)) ++at;
+    return at == length;
+  };
+  if (!holds(i)) {
+    for (int later = i + 1; later < count; ++later) {
+      if (!holds(later)) continue;
+      std::fprintf(stderr, "%s: message %d of rank %d came in the place of message %d\n", what, later, sender, i);
+      for (;;) pause();
+    }
+  }
+  in.verify_received(length, seed(sender, i), what);
+}
+
 // No call: no progress by the application.
 void compute(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
@@ -42,7 +64,7 @@ void receive_expected(int count, std::size_t length, int computing_ms) {
   compute(computing_ms);
   MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
   for (std::size_t k = 0; k < in.size(); ++k)
-    in[k].verify_received(length, seed(static_cast<int>(k % senders) + 1, static_cast<int>(k / senders)), "expected");
+    verify_in_order(in[k], length, static_cast<int>(k % senders) + 1, static_cast<int>(k / senders), count, "expected");
 }
 
 // They come after it: the flood overruns the buffers for unexpected messages.
@@ -56,7 +78,8 @@ void receive_unexpected(int count, std::size_t length, int computing_ms) {
     in.clear();
     MPI_Recv(in.data(), static_cast<int>(length), MPI_BYTE, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &status);
     require_status(status, status.MPI_SOURCE, 1, length, "unexpected");
-    in.verify_received(length, seed(status.MPI_SOURCE, next[static_cast<std::size_t>(status.MPI_SOURCE)]++), "unexpected");
+    verify_in_order(in, length, status.MPI_SOURCE, next[static_cast<std::size_t>(status.MPI_SOURCE)]++, count,
+                    "unexpected");
   }
 }
 

@@ -29,7 +29,7 @@ CONSOLE_TAIL_LINES = 15
 # What emulation does slowly and hardware fast: string instructions byte by byte, five levels of page tables.
 EMULATED_CPU = "max,erms=off,fsrm=off,la57=off"
 # By this, the deadlines of tests are longer.
-EMULATED_SLOWDOWN = 6
+EMULATED_SLOWDOWN = 12
 # On a busy host, the checks of the kernel for timers that stop and processors that hang see some. The clock
 # of the emulated processor may be trusted; the kernel would take one that costs a system call. Zeroing huge
 # pages takes most of the time of short processes.
