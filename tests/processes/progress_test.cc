@@ -256,5 +256,47 @@ TEST_F(CostTest, ResidentMemoryStaysSmall) {
 }
 #endif
 
+class HeldAcknowledgmentTest : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Modes, HeldAcknowledgmentTest, testing::Values("auto", "thread", "caller"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// Who has answered at once again and again is expected to answer, and networks let the acknowledgment wait for that.
+// When the answer does not come, since the application computes, the acknowledgment comes all the same; and where
+// nobody else could send it, it has not waited.
+// spec 2.9, 3.13.3
+TEST_P(HeldAcknowledgmentTest, ComesWithoutTheAnswerThatItWaitedFor) {
+  run_ranks(2, {.environment = {{"PTL_PROGRESS", GetParam()}}}, [&](Rank& rank) {
+    constexpr int rounds = 300;
+    const Interface interface(rank, matching_physical);
+    const EventQueue arrivals(interface.handle());
+    const Counter acks(interface.handle());
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(interface.handle(), 0, arrivals.handle(), pt_index, &index));
+    interface.append(pt_index, {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
+    const Descriptor nothing(interface.handle(), std::span<std::byte>{}, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, acks.handle());
+    const ptl_process_t partner = interface.address(1 - rank.index());
+    const auto put = [&] {
+      must(PtlPut(nothing.handle(), 0, 0, PTL_CT_ACK_REQ, partner, pt_index, 0, 0, nullptr, 0));
+    };
+    rank.barrier();
+    for (int i = 0; i < rounds; ++i) {
+      if (rank.index() == 0) put();
+      arrivals.expect(PTL_EVENT_PUT);
+      if (rank.index() == 1) put();
+    }
+    acks.expect(rounds);
+    rank.barrier();
+    if (rank.index() == 0) {
+      put();
+      acks.expect(rounds + 1);
+      rank.raise(served_flag);
+    } else {
+      arrivals.expect(PTL_EVENT_PUT);
+      compute_until_served(rank, 0);
+    }
+    rank.barrier();
+  });
+}
+
 }  // namespace
 }  // namespace lintel::test
