@@ -79,7 +79,7 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid) {
       break;
     }
   }
-  doorbell_->needs_fence.store(asymmetric_fence_available() ? 0 : 1, std::memory_order_relaxed);
+  doorbell_->fences.full.store(asymmetric_fence_available() ? 0 : 1, std::memory_order_relaxed);
   gate_.set_doorbell(doorbell_);
   for (const auto& transport : transports_) transport->set_doorbell(*doorbell_);
   spin_limit_ns_ = config_u64(ConfigKey::spin_us) * 1000;

@@ -14,16 +14,23 @@ std::atomic<bool> portals_aborted{false};
 namespace {
 
 // A yield that lasted this long gave the processor to somebody who computes, not to one who waits.
-// For a while, sleeping and being woken is quicker than waiting for a whole time slice to end.
+// For a while, sleeping and being woken is quicker than waiting for a whole time slice to end. One alone may be the
+// host's doing, which took the processor away.
 constexpr uint64_t hog_yield_ns = 400'000;
+constexpr uint64_t hog_memory_ns = 100'000'000;
+std::atomic<uint64_t> last_hog_ns{0};
 constexpr uint64_t no_yield_ns = 20'000'000;
 constexpr uint64_t spin_beside_hogs_ns = 4'000;
 std::atomic<uint64_t> no_yield_before_ns{0};
 
 // Whether other threads want this processor, learnt from how long sched_yield() takes. Shared by all
 // threads of the process: it is a property of the machine's load, not of one wait.
+// A single slow one may have been interrupted: where processors are virtual, a tick of the clock takes 40 us.
 std::atomic<int> crowding{0};
 constexpr int crowding_limit = 16;
+constexpr int slow_yield_weight = 4;  // of a quick one: -1
+
+bool is_crowded() noexcept { return crowding.load(std::memory_order_relaxed) > slow_yield_weight; }
 
 constexpr uint64_t yield_after_ns = 3'000;
 constexpr uint64_t slow_yield_ns = 3'000;
@@ -42,7 +49,8 @@ void yield_if_crowded() noexcept {
   sched_yield();
   const uint64_t after = now_ns();
   if (after - before > hog_yield_ns) {
-    no_yield_before_ns.store(after + no_yield_ns, std::memory_order_relaxed);
+    if (after - last_hog_ns.exchange(after, std::memory_order_relaxed) < hog_memory_ns)
+      no_yield_before_ns.store(after + no_yield_ns, std::memory_order_relaxed);
     crowding.store(0, std::memory_order_relaxed);
     return;
   }
@@ -50,7 +58,7 @@ void yield_if_crowded() noexcept {
   yield_cost_ns.store(cost, std::memory_order_relaxed);
   const bool slow = after - before > std::max(slow_yield_ns, slow_yields_cost * cost);
   const int level = crowding.load(std::memory_order_relaxed);
-  if (slow && level < crowding_limit) crowding.store(level + 4, std::memory_order_relaxed);
+  if (slow && level < crowding_limit) crowding.store(level + slow_yield_weight, std::memory_order_relaxed);
   if (!slow && level > 0) crowding.store(level - 1, std::memory_order_relaxed);
 }
 
@@ -66,7 +74,7 @@ void PhysicalInterface::rest_between_passes(uint32_t passes_in_vain) noexcept {
     return;
   }
   if (now < no_yield_before_ns.load(std::memory_order_relaxed)) return;
-  const bool crowded = crowding.load(std::memory_order_relaxed) > 0;
+  const bool crowded = is_crowded();
   if (!crowded && (passes_in_vain % passes_between_yields != 0 ||
                    now - in_vain_since_ns_.load(std::memory_order_relaxed) < yield_after_ns))
     return;
@@ -129,7 +137,7 @@ Waiter::Pause Waiter::pause(Condition ready) noexcept {
   if (interface_.exclusive_requests_.load(std::memory_order_relaxed) != 0) step_aside();
   if (holds_token_) interface_.note_application_poll();
 
-  const bool crowded = crowding.load(std::memory_order_relaxed) > 0;
+  const bool crowded = is_crowded();
   const uint64_t waited = now - started_ns_;
   const bool beside_hogs = now < no_yield_before_ns.load(std::memory_order_relaxed);
   if ((waited >= yield_after_ns || crowded) && !beside_hogs) yield_if_crowded();
@@ -157,8 +165,9 @@ Waiter::Pause Waiter::pause(Condition ready) noexcept {
 
 void Waiter::sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept {
   Doorbell& doorbell = *interface_.doorbell_;
-  static_cast<void>(interface_.gate_.prepare());
+  interface_.gate_.announce();
   const uint32_t seen = doorbell.announce_sleep();
+  interface_.gate_.fence_after_doorbell();
   interface_.poller_sleeps_.store(true, std::memory_order_release);
   // Even if it does not sleep after all: the progress thread may have seen the flag, and sleeps until
   // it is told that the poller has left.

@@ -18,7 +18,7 @@ class WaitGate {
 
   // After an event or a count became visible.
   void notify() noexcept {
-    light_fence();
+    fences_.light();
     if (sleepers_.load(std::memory_order_relaxed) != 0) [[unlikely]] wake_all();
   }
   // Async-signal-safe.
@@ -31,10 +31,16 @@ class WaitGate {
   // A thread that is about to sleep: prepare(), look for what it waits for, then sleep() or not,
   // then finish().
   [[nodiscard]] uint32_t prepare() noexcept {
-    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    announce();
     const uint32_t seen = word_.load(std::memory_order_acquire);
-    heavy_fence();
+    fences_.heavy();
     return seen;
+  }
+  // For one that sleeps on the doorbell instead: announce(), Doorbell::announce_sleep(), fence_after_doorbell().
+  void announce() noexcept { sleepers_.fetch_add(1, std::memory_order_seq_cst); }
+  // The doorbell's membarrier does for both; it has made none if its other side uses full fences.
+  void fence_after_doorbell() noexcept {
+    if (doorbell_->fences.settled.load(std::memory_order_relaxed) != 0) fences_.heavy();
   }
   void sleep(uint32_t seen, int64_t timeout_ns) noexcept { futex_wait(word_, seen, timeout_ns); }
   void finish() noexcept { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
@@ -42,6 +48,7 @@ class WaitGate {
  private:
   alignas(64) std::atomic<uint32_t> sleepers_{0};
   std::atomic<uint32_t> word_{0};
+  FencePair fences_;
   Doorbell* doorbell_ = nullptr;
 };
 

@@ -108,7 +108,7 @@ void ShmTransport::make_cold(ReceiveLane& lane) noexcept {
 void ShmTransport::wake_sleeping_producer(ReceiveLane& lane) noexcept {
   Doorbell* const doorbell = lane.link->peer_doorbell;
   if (doorbell == nullptr) return;
-  light_fence(doorbell->needs_fence.load(std::memory_order_relaxed) == 0);
+  doorbell->fences.light();
   if (!lane.consumer.producer_sleeps()) return;
   doorbell_rings_.add(1);
   doorbell->ring();

@@ -95,7 +95,7 @@ bool Segment::prepare(const Settings& settings, std::string& reason) {
   identity.nonce = nonce_;
   identity.nonce_address = reinterpret_cast<uint64_t>(&nonce_);
   std::memcpy(identity.classes, geometry_.classes, sizeof identity.classes);
-  header_->doorbell.needs_fence.store(asymmetric_fence_available() ? 0 : 1);
+  header_->doorbell.fences.full.store(asymmetric_fence_available() ? 0 : 1);
 
   struct flock lock {};
   lock.l_type = F_WRLCK;

@@ -35,7 +35,7 @@ bool ShmTransport::arm_for_room() noexcept {
     armed_for_room_ = true;
   });
   if (!armed_for_room_) return true;  // they wait for something else
-  heavy_fence();
+  segment_->header().doorbell.fences.heavy();
   bool still_full = true;
   for_each_blocked_link([&](ShmLink& link) { still_full &= !link.producer.room_appeared(); });
   return still_full;

@@ -16,11 +16,11 @@ struct alignas(64) Doorbell {
   // know whether another one has gone to sleep meanwhile, and a stale 1 costs one needless ring.
   std::atomic<uint32_t> sleeping{0};
   std::atomic<uint32_t> rings{0};       // the futex word
-  std::atomic<uint32_t> needs_fence{0};  // 1: the owner cannot use asymmetric fences
+  FencePair fences;                      // full: the owner cannot or will not use asymmetric fences
 
   // Sender, after publishing a message. Never blocks.
   void ring_if_sleeping() noexcept {
-    light_fence(needs_fence.load(std::memory_order_relaxed) == 0);
+    fences.light();
     if (sleeping.load(std::memory_order_relaxed) != 0) [[unlikely]] ring();
   }
   // Wakes the poller unconditionally. Async-signal-safe.
@@ -35,7 +35,7 @@ struct alignas(64) Doorbell {
   [[nodiscard]] uint32_t announce_sleep() noexcept {
     const uint32_t seen = rings.load(std::memory_order_acquire);
     sleeping.store(1, std::memory_order_relaxed);
-    heavy_fence();
+    fences.heavy();
     return seen;
   }
   void sleep(uint32_t seen, int64_t timeout_ns) noexcept { futex_wait(rings, seen, timeout_ns); }

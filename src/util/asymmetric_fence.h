@@ -8,11 +8,13 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 namespace lintel {
 
 namespace fence_detail {
 extern std::atomic<bool> registered;
+extern std::atomic<bool> dear;
 }
 
 // Registers this process with the kernel; call once at set-up, and again in a forked child. False
@@ -25,6 +27,12 @@ inline bool asymmetric_fence_available() noexcept {
   return fence_detail::registered.load(std::memory_order_relaxed);
 }
 
+// heavy_fence() has turned out to cost more than full fences at the frequent side would: it interrupts every processor
+// that runs a registered process, which takes tens of microseconds where processors are virtual. Stays true.
+inline bool asymmetric_fence_is_dear() noexcept {
+  return fence_detail::dear.load(std::memory_order_relaxed);
+}
+
 // Frequent side, message path. `peer_supports`: what the peer says about itself.
 inline void light_fence(bool peer_supports = true) noexcept {
   if (peer_supports && asymmetric_fence_available()) [[likely]] {
@@ -34,7 +42,18 @@ inline void light_fence(bool peer_supports = true) noexcept {
   }
 }
 
-// Rare side: a system call of a microsecond or more.
+// Rare side: a system call of a microsecond or more, whose cost is watched.
 void heavy_fence() noexcept;
+
+// The two sides of one flag, which change to full fences once heavy_fence() is dear. Lies beside the flag, also in
+// memory that processes share.
+struct FencePair {
+  std::atomic<uint32_t> full{0};     // frequent side: 1 for a full fence
+  std::atomic<uint32_t> settled{0};  // rare side: 1 once everybody at the frequent side knows
+
+  void light() const noexcept { light_fence(full.load(std::memory_order_relaxed) == 0); }
+  void heavy() noexcept;
+};
+static_assert(sizeof(FencePair) == 8);
 
 }  // namespace lintel

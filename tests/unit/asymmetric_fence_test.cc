@@ -1,0 +1,70 @@
+// The two sides of a flag: nobody sleeps through a message, whichever fences they use and while these change.
+#include "util/asymmetric_fence.h"
+
+#include <atomic>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "support/deadlines.h"
+#include "transport/doorbell.h"
+
+namespace lintel::test {
+namespace {
+
+class AsymmetricFenceTest : public testing::Test {
+ protected:
+  ~AsymmetricFenceTest() override { fence_detail::dear.store(false); }
+};
+
+TEST_F(AsymmetricFenceTest, FullFencesAreSettledWithTheNextHeavyOneOnceThatIsDear) {
+  register_asymmetric_fence();
+  FencePair pair;
+  pair.heavy();
+  EXPECT_EQ(pair.full.load(), 0u);
+  EXPECT_EQ(pair.settled.load(), 0u);
+  fence_detail::dear.store(true);
+  pair.heavy();
+  EXPECT_EQ(pair.full.load(), 1u);
+  EXPECT_EQ(pair.settled.load(), 1u);
+  pair.light();
+  pair.heavy();
+  EXPECT_EQ(pair.settled.load(), 1u);
+}
+
+// A sleeper that misses a message sleeps until the deadline.
+TEST_F(AsymmetricFenceTest, NoMessageIsSleptThroughWhileTheFencesChange) {
+  register_asymmetric_fence();
+  constexpr uint32_t messages = 40'000;
+  Doorbell doorbell;
+  alignas(64) std::atomic<uint32_t> sent{0};
+  alignas(64) std::atomic<uint32_t> received{0};
+  uint32_t slept_through = 0;
+  std::thread sleeper([&] {
+    const int64_t deadline_ns = std::chrono::nanoseconds(wait_deadline).count();
+    for (uint32_t seen_messages = 0; seen_messages < messages;) {
+      const uint32_t seen = doorbell.announce_sleep();
+      if (sent.load(std::memory_order_relaxed) == seen_messages) {
+        doorbell.sleep(seen, deadline_ns);
+        if (sent.load() != seen_messages && doorbell.rings.load() == seen) ++slept_through;
+      }
+      seen_messages = sent.load();
+      received.store(seen_messages);
+    }
+  });
+  for (uint32_t i = 1; i <= messages; ++i) {
+    if (i == messages / 2) fence_detail::dear.store(true);
+    sent.store(i, std::memory_order_relaxed);
+    doorbell.ring_if_sleeping();
+    // Half of the time the sleeper is about to sleep, or asleep, when the next message comes.
+    if (i % 2 == 0)
+      while (received.load() != i) {
+      }
+  }
+  sleeper.join();
+  EXPECT_EQ(slept_through, 0u);
+  EXPECT_EQ(doorbell.fences.settled.load(), 1u);
+}
+
+}  // namespace
+}  // namespace lintel::test
