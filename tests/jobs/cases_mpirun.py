@@ -91,7 +91,8 @@ def mpirun_missing_key(programs):
 
 @case
 def mpirun_start_up_64(programs):
-    """To the end of the map, with 64 ranks: below 2 s, and below three times what the launcher itself needs."""
+    """To the end of the map, with 64 ranks: below 2 s, and below three times what the launcher itself needs; where that
+    is more than a second, below twice that."""
     if not programs.floor.exists():
         check(not os.path.exists("/usr/include/pmix.h"), "pmix_floor was not built")
     times = {programs.floor: [], programs.probe: []}
@@ -104,8 +105,7 @@ def mpirun_start_up_64(programs):
     print(f"launcher alone {floor:.3f} s, with the map {ours:.3f} s")
     if os.environ.get("LINTEL_TEST_SANITIZED"):
         return
-    check(ours < 2, f"{ours} s")
-    check(ours < 3 * floor, f"{ours} s, the launcher alone {floor} s")
+    check(ours < min(2 * max(1, floor), 3 * floor), f"{ours} s, the launcher alone {floor} s")
 
 
 def check_perf(output, processes):
