@@ -274,9 +274,11 @@ class OpenMpi:
 # What carries the messages of Open MPI: its own best on a path, and Lintel's two components.
 OWN_SHARED_MEMORY = (("pml", "ob1"), ("btl", "vader,self"))
 OWN_SOCKETS = (("pml", "ob1"), ("btl", "tcp,self"), ("btl_tcp_if_include", "lo"))
-PORTALS_MTL = (("pml", "cm"), ("mtl", "portals4"), ("coll", "^portals4"))
+# Components that are not used are left out: each looks at a queue of its own whenever Open MPI waits.
+UNUSED = (("coll", "^portals4"), ("osc", "^portals4"))
+PORTALS_MTL = (("pml", "cm"), ("mtl", "portals4"), *UNUSED)
 PORTALS_BTL = (("pml", "ob1"), ("btl", "portals4,self"), ("btl_portals4_max_send_size", "32768"),
-               ("btl_portals4_recv_md_num", "64"), ("coll", "^portals4"))
+               ("btl_portals4_recv_md_num", "64"), *UNUSED)
 
 
 def mpi_paths(program, components, cpus):

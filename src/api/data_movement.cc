@@ -1,5 +1,5 @@
 // PtlPut, PtlGet and the atomics (spec 3.15). Message path.
-#include "api/data_movement.h"
+#include "api/data_movement_check.h"
 
 #include <atomic>
 
@@ -8,7 +8,7 @@ using namespace lintel::api;
 
 namespace {
 
-int start(const MovementArguments& arguments) noexcept {
+[[gnu::always_inline]] inline int start(const MovementArguments& arguments) noexcept {
   NetworkInterface* interface = nullptr;
   Request request;
   if (const int code = check_movement(arguments, &interface, &request); code != PTL_OK)

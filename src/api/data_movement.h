@@ -1,4 +1,4 @@
-// Checking the arguments of data movement calls, plain and triggered (spec 3.15, 3.16). Message path.
+// The arguments of data movement calls, plain and triggered (spec 3.15, 3.16). Message path.
 #pragma once
 
 #include "api/resolve.h"
@@ -26,9 +26,5 @@ struct MovementArguments {
   ptl_op_t operation = PTL_MIN;
   ptl_datatype_t datatype = PTL_INT8_T;
 };
-
-// PTL_OK: `request` and `interface` are filled in. PTL_NO_INIT, PTL_ARG_INVALID.
-[[nodiscard]] int check_movement(const MovementArguments& arguments, NetworkInterface** interface,
-                                 Request* request) noexcept;
 
 }  // namespace lintel::api

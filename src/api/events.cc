@@ -11,18 +11,28 @@ using namespace lintel::api;
 
 namespace {
 
-// The oldest event of the first queue that has one: PTL_OK or PTL_EQ_DROPPED; PTL_EQ_EMPTY;
-// PTL_ARG_INVALID.
-int take_event(const ptl_handle_eq_t* handles, unsigned size, ptl_event_t* event,
-               unsigned* which) noexcept {
+// The oldest event of the first queue that has one: PTL_OK or PTL_EQ_DROPPED; PTL_EQ_EMPTY and the last of the
+// queues; PTL_ARG_INVALID if a handle is bad, which behind a queue with an event is not noticed, or they belong to
+// several physical interfaces.
+int take_event(const ptl_handle_eq_t* handles, unsigned size, ptl_event_t* event, unsigned* which,
+               EventQueueOfInterface* last) noexcept {
+  PhysicalInterface* common = nullptr;
   for (unsigned i = 0; i < size; ++i) {
     const EventQueueOfInterface found = resolve_event_queue(handles[i]);
     if (found.object == nullptr) [[unlikely]]
       return PTL_ARG_INVALID;
+    PhysicalInterface* const its = &found.interface->physical();
+    if (common != its) {
+      if (common != nullptr) [[unlikely]]
+        return PTL_ARG_INVALID;
+      common = its;
+    }
     const GetStatus status = found.object->queue.get(event);
-    if (status == GetStatus::empty) continue;
-    *which = i;
-    return status == GetStatus::ok ? PTL_OK : PTL_EQ_DROPPED;
+    if (status != GetStatus::empty) {
+      *which = i;
+      return status == GetStatus::ok ? PTL_OK : PTL_EQ_DROPPED;
+    }
+    *last = found;
   }
   return PTL_EQ_EMPTY;
 }
@@ -36,7 +46,7 @@ class QueueWait {
   // True when the wait is over; code() and which() tell how.
   bool look() noexcept {
     thread_.note_look();
-    code_ = take_event(handles_, size_, event_, &which_);
+    code_ = take_event(handles_, size_, event_, &which_, &last_);
     return code_ != PTL_EQ_EMPTY;
   }
   [[nodiscard]] int code() const noexcept { return code_; }
@@ -49,20 +59,8 @@ class QueueWait {
   WaitingThread<&NetworkInterface::event_queues> thread_;
   int code_ = PTL_EQ_EMPTY;
   unsigned which_ = 0;
+  EventQueueOfInterface last_;
 };
-
-// The physical interface of all queues; nullptr if a handle is bad or they belong to several.
-PhysicalInterface* common_interface(const ptl_handle_eq_t* handles, unsigned size) noexcept {
-  PhysicalInterface* common = nullptr;
-  for (unsigned i = 0; i < size; ++i) {
-    const EventQueueOfInterface found = resolve_event_queue(handles[i]);
-    if (found.object == nullptr) return nullptr;
-    PhysicalInterface* physical = &found.interface->physical();
-    if (common != nullptr && common != physical) return nullptr;
-    common = physical;
-  }
-  return common;
-}
 
 }  // namespace
 
@@ -105,7 +103,7 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
   const EventQueueOfInterface found = resolve_event_queue(eq_handle);
   if (found.object == nullptr || event == nullptr) return PTL_ARG_INVALID;
   GetStatus status = found.object->queue.get(event);
-  if (status == GetStatus::empty && found.interface->physical().poll_in_passing())
+  if (status == GetStatus::empty && found.interface->physical().poll_in_passing(found.object->queue.round_seen))
     status = found.object->queue.get(event);
   return status == GetStatus::ok        ? PTL_OK
          : status == GetStatus::dropped ? PTL_EQ_DROPPED
@@ -129,15 +127,17 @@ int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t t
   if (!library_is_initialized()) return PTL_NO_INIT;
   if (eq_handles == nullptr || size == 0 || event == nullptr || which == nullptr)
     return PTL_ARG_INVALID;
-  PhysicalInterface* physical = common_interface(eq_handles, size);
-  if (physical == nullptr) return PTL_ARG_INVALID;
-  if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
-  const int code = take_event(eq_handles, size, event, which);
+  if (portals_aborted.load(std::memory_order_acquire)) [[unlikely]]
+    return PTL_ABORTED;
+  EventQueueOfInterface last;
+  const int code = take_event(eq_handles, size, event, which, &last);
   if (code != PTL_EQ_EMPTY) return code;
+  PhysicalInterface& physical = last.interface->physical();
   if (timeout == 0)
-    return physical->poll_in_passing() ? take_event(eq_handles, size, event, which) : PTL_EQ_EMPTY;
+    return physical.poll_in_passing(last.object->queue.round_seen) ? take_event(eq_handles, size, event, which, &last)
+                                                                   : PTL_EQ_EMPTY;
   QueueWait wait(eq_handles, size, event);
-  const bool over = physical->wait_until([&wait] { return wait.look(); }, deadline_after(timeout));
+  const bool over = physical.wait_until([&wait] { return wait.look(); }, deadline_after(timeout));
   if (!over) return portals_aborted.load(std::memory_order_acquire) ? PTL_ABORTED : PTL_EQ_EMPTY;
   *which = wait.which();
   return wait.code();

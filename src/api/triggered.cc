@@ -2,7 +2,7 @@
 // counter reaches the threshold. Message path.
 #include <cstring>
 
-#include "api/data_movement.h"
+#include "api/data_movement_check.h"
 #include "core/atomics.h"
 
 using namespace lintel;

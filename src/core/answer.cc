@@ -72,10 +72,16 @@ void PhysicalInterface::flush_acknowledgements(Peer& peer) noexcept {
   if (peer.ack_count == 0) return;
   MessageHeader header{};
   header.kind = MessageKind::ack_batch;
-  const uint64_t bytes = peer.ack_count * sizeof(uint32_t);
+  const uint32_t count = peer.ack_count;
+  peer.ack_count = 0;
+  if (count == 1) {
+    header.cookie = peer.acks[0];
+    send_answer(peer, header, nullptr, 0);
+    return;
+  }
+  const uint64_t bytes = count * sizeof(uint32_t);
   header.set_length(bytes);
   const Piece piece{reinterpret_cast<std::byte*>(peer.acks), bytes};
-  peer.ack_count = 0;
   send_answer(peer, header, &piece, 1);
 }
 

@@ -55,9 +55,13 @@ class EventQueue {
     const uint64_t head = ring.head.load(std::memory_order_relaxed);
     Slot& slot = ring.slot(head);
     const uint64_t complete = ring.lap_of(head) + ring.lap;
-    if (slot.sequence.load(std::memory_order_acquire) == complete) [[likely]] {
+    const uint64_t sequence = slot.sequence.load(std::memory_order_acquire);
+    if (sequence == complete) {
       if (take(ring, slot, complete, head, head, event)) [[likely]]
         return GetStatus::ok;
+    } else if (static_cast<int64_t>(sequence - complete) < 0 &&
+               ring.head.load(std::memory_order_relaxed) == head) {
+      return GetStatus::empty;
     }
     return get_slowly(ring, event);
   }
@@ -103,6 +107,9 @@ class EventQueue {
   }
   // Posts a PTL_EVENT_PT_DISABLED into the room that the slots keep free.
   void post_flow_control(const ptl_event_t& event) noexcept { post(event); }
+
+  // For those who look at the queue and do not wait: PhysicalInterface::poll_in_passing().
+  std::atomic<uint64_t> round_seen{0};
 
   // Slots of the ring: a power of two.
   [[nodiscard]] uint64_t capacity() const noexcept;

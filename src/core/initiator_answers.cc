@@ -94,10 +94,11 @@ void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& h
 void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
                       const InboundMessage& message) noexcept {
   AckCounts counts;
-  const uint32_t count = message.payload_length / sizeof(uint32_t);
+  const bool alone = message.payload_length == 0;
+  const uint32_t count = alone ? 1 : message.payload_length / sizeof(uint32_t);
   for (uint32_t i = 0; i < count; ++i) {
-    uint32_t cookie;
-    std::memcpy(&cookie, message.payload + i * sizeof cookie, sizeof cookie);
+    uint32_t cookie = message.header.cookie;
+    if (!alone) std::memcpy(&cookie, message.payload + i * sizeof cookie, sizeof cookie);
     Operation* operation = answered_operation(interface, peer, cookie);
     if (operation == nullptr || operation->header.kind == MessageKind::get || operation->streaming)
       continue;

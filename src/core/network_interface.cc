@@ -38,15 +38,4 @@ NetworkInterface::~NetworkInterface() {
   for (auto& portal : portals_) delete portal.load(std::memory_order_relaxed);
 }
 
-ptl_process_t NetworkInterface::own_id() const noexcept {
-  ptl_process_t id{};
-  if (logical()) {
-    id.rank = map.own_rank();
-  } else {
-    id.phys.nid = physical_.id().nid;
-    id.phys.pid = physical_.id().pid;
-  }
-  return id;
-}
-
 }  // namespace lintel

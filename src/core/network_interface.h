@@ -47,7 +47,16 @@ class NetworkInterface final : public TriggerExecutor {
   [[nodiscard]] uint8_t incarnation() const noexcept { return incarnation_; }
   // This process as others on the interface name it. The rank is PTL_RANK_ANY without a map or if
   // the map does not hold this process.
-  [[nodiscard]] ptl_process_t own_id() const noexcept;
+  [[nodiscard]] ptl_process_t own_id() const noexcept {
+    ptl_process_t id{};
+    if (logical()) {
+      id.rank = map.own_rank();
+    } else {
+      id.phys.nid = physical_.id().nid;
+      id.phys.pid = physical_.id().pid;
+    }
+    return id;
+  }
 
   // --- objects by handle; nullptr if it is stale, of another type or of another interface
   [[nodiscard]] MemoryDescriptor* find_descriptor(const HandleFields& fields) noexcept {

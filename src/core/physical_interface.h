@@ -15,6 +15,7 @@
 #include "core/progress_thread.h"
 #include "core/statistics.h"
 #include "core/wait_gate.h"
+#include "core/wake_cost.h"
 #include "transport/transport.h"
 #include "util/arena.h"
 #include "util/quick_clock.h"
@@ -85,11 +86,11 @@ class PhysicalInterface final : public MessageSink {
     kick();
   }
   // One round of polling if nobody else polls, for calls that look and do not wait. A caller that
-  // asks again and again in vain is in fact waiting, and lets others have the processor.
+  // asks again and again in vain is in fact waiting: a few rounds, and then others may have the processor.
+  // True: something happened, so it is worth looking again.
   //
   // After news from a transport that is asked by system calls the next few calls do not poll: such callers look at
   // one queue after the other until all are empty, before they get to answering.
-  // True: something happened, so it is worth looking again.
   bool poll_in_passing() noexcept {
     if (!progress_by_callers_ || spares_poll()) return false;
     if (!try_acquire_token()) [[unlikely]] {
@@ -98,16 +99,29 @@ class PhysicalInterface final : public MessageSink {
     }
     note_application_poll();
     costly_news_ = false;
-    const bool news = poll_once() != 0;
-    if (costly_news_) {
-      last_news_ns_.store(clock_(), std::memory_order_relaxed);
-      polls_to_spare_.store(polls_spared_after_news, std::memory_order_relaxed);
-    }
+    bool news = poll_once() != 0;
+    for (unsigned more = passes_in_vain_ != 0 && !waits_for_costly_ ? rounds_when_in_vain : 1; more > 1 && !news; --more)
+      news = poll_once() != 0;
+    if (news) note_news_in_passing();
     passes_in_vain_ = news ? 0 : passes_in_vain_ + 1;
     const uint32_t passes = passes_in_vain_;
     release_token();
     if (passes % passes_between_rests == 0 && passes != 0) [[unlikely]] rest_between_passes(passes);
     return news;
+  }
+  // The same for a queue, with what belongs to that: `round_seen`. Who looks at several queues in turn needs one poll
+  // for a turn, not one for each; and who was told of news acts before there are more. So a look polls only if nobody
+  // has since the last look at that queue, and a poll that brought something counts as somebody else's. Of two looks
+  // in vain in a row one polls.
+  bool poll_in_passing(std::atomic<uint64_t>& round_seen) noexcept {
+    const uint64_t round = rounds_.load(std::memory_order_acquire);
+    if (round != round_seen.load(std::memory_order_relaxed)) {
+      round_seen.store(round, std::memory_order_relaxed);
+      return false;
+    }
+    if (poll_in_passing()) return true;
+    round_seen.store(rounds_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    return false;
   }
   // Waits until ready() is true; ready() is called often and may consume. False: the deadline
   // (now_ns() based, UINT64_MAX for none) passed, or PtlAbort was called. Defined in wait.h.
@@ -208,12 +222,20 @@ class PhysicalInterface final : public MessageSink {
   void unlock_exclusively() noexcept;
   void rest_between_passes(uint32_t passes_in_vain) noexcept;
   void ask_for_token() noexcept;
+
   // Not for those who look now and then: to them every look counts.
   bool spares_poll() noexcept {
     const uint32_t left = polls_to_spare_.load(std::memory_order_relaxed);
     if (left == 0) return false;
     polls_to_spare_.store(left - 1, std::memory_order_relaxed);
     return clock_() - last_news_ns_.load(std::memory_order_relaxed) < polls_spared_for_ns;
+  }
+
+  void note_news_in_passing() noexcept {
+    waits_for_costly_ = costly_news_;
+    if (!costly_news_) [[likely]] return;
+    last_news_ns_.store(clock_(), std::memory_order_relaxed);
+    polls_to_spare_.store(polls_spared_after_news, std::memory_order_relaxed);
   }
 
   uint32_t number_ = 0;
@@ -248,10 +270,12 @@ class PhysicalInterface final : public MessageSink {
   uint32_t polls_since_clock_ = 0;   // token held
   static constexpr uint32_t passes_between_rests = 8;
   uint32_t passes_in_vain_ = 0;           // token held: by calls that do not wait, without a message
-  static constexpr uint32_t polls_spared_after_news = 4;
+  static constexpr unsigned rounds_when_in_vain = 3;
+  static constexpr uint32_t polls_spared_after_news = 2;
   static constexpr uint64_t polls_spared_for_ns = 4'000;
   const Clock clock_ = quick_clock();
   bool costly_news_ = false;                 // token held: from a transport that is asked by system calls
+  bool waits_for_costly_ = false;            // token held: the last news in passing were such
   std::atomic<uint32_t> polls_to_spare_{0};  // by calls that do not wait
   std::atomic<uint64_t> last_news_ns_{0};
   std::atomic<bool> wanted_in_passing_{false};  // the token, by calls that do not wait
@@ -276,6 +300,7 @@ class PhysicalInterface final : public MessageSink {
   bool progress_by_callers_ = true;  // waiting threads poll
   uint64_t spin_limit_ns_ = 0;
   uint64_t least_spin_ns_ = 0;  // Capabilities::least_spin_ns
+  WakeCost wake_cost_;          // of the thread that sleeps as poller
   uint64_t peer_check_interval_ns_ = 0;
 };
 

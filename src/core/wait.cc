@@ -142,6 +142,7 @@ Waiter::Pause Waiter::pause(Condition ready) noexcept {
   const bool beside_hogs = now < no_yield_before_ns.load(std::memory_order_relaxed);
   if ((waited >= yield_after_ns || crowded) && !beside_hogs) yield_if_crowded();
   uint64_t spin_ns = interface_.spin_limit_ns_;
+  if (spin_ns != 0) spin_ns = std::max(spin_ns, interface_.wake_cost_.worth_polling_ns());
   if (beside_hogs)
     spin_ns = std::min(spin_ns, spin_beside_hogs_ns);
   else if (crowded)
@@ -178,7 +179,10 @@ void Waiter::sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept {
     const int64_t limit_ns = interface_.sleep_limit_ns();
     if (limit_ns >= 0 && (timeout_ns < 0 || limit_ns < timeout_ns)) timeout_ns = limit_ns;
     interface_.poll_counters.sleeps.increment();
-    doorbell.sleep(seen, timeout_ns);
+    const uint64_t asleep_ns = now_ns();
+    const bool woken = doorbell.sleep(seen, timeout_ns);
+    if (woken && !is_crowded())
+      interface_.wake_cost_.note(doorbell.rung_ns.load(std::memory_order_relaxed), asleep_ns, now_ns());
     interface_.poll_counters.wakeups.increment();
     interface_.polls_since_clock_ = PhysicalInterface::polls_between_clock_looks;
   }

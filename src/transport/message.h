@@ -11,7 +11,7 @@ namespace lintel {
 
 // Bumped whenever MessageHeader or the meaning of one of its fields changes; transports exchange it
 // when they connect and refuse peers that speak another version.
-inline constexpr uint16_t message_version = 2;
+inline constexpr uint16_t message_version = 3;
 
 enum class MessageKind : uint8_t {
   none = 0,
@@ -23,7 +23,7 @@ enum class MessageKind : uint8_t {
   swap,
   // Responses: bypass translation, name the operation that they answer (spec 4.2.2).
   ack,        // one acknowledgement with its result
-  ack_batch,  // payload: uint32_t cookies of operations that ended exactly as requested
+  ack_batch,  // operations that ended exactly as requested: the header's cookie, or a payload of uint32_t cookies
   reply,      // answer to get, fetch_atomic, swap; payload: the data unless written directly
   // Bulk data where the peer's memory cannot be reached directly.
   data_request,  // target -> initiator: send `length` bytes from `remote_offset` on

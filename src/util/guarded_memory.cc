@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "util/config.h"
+#include "util/guarded_small_copy.h"
 #include "util/spin_lock.h"
 
 namespace lintel {
@@ -124,7 +125,20 @@ void pass_on(int signal_number, siginfo_t* info, void* context) noexcept {
   }
 }
 
+// True: the fault was in a copy of a few bytes, which fails when the handler returns.
+bool recover_small_copy([[maybe_unused]] void* context) noexcept {
+#ifdef LINTEL_GUARDED_SMALL_COPY
+  greg_t& instruction = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP];
+  const uintptr_t recovery = recovery_from_small_copy(static_cast<uintptr_t>(instruction));
+  if (recovery != 0) instruction = static_cast<greg_t>(recovery);
+  return recovery != 0;
+#else
+  return false;
+#endif
+}
+
 void on_fault(int signal_number, siginfo_t* info, void* context) noexcept {
+  if (info->si_code > 0 && recover_small_copy(context)) return;
   RecoveryPoint* const point = innermost;
   if (point == nullptr || info->si_code <= 0) {
     pass_on(signal_number, info, context);
@@ -200,8 +214,10 @@ void install_fault_handler() noexcept {
   install_lock.unlock();
 }
 
-bool guarded_copy(void* destination, const void* source, size_t bytes) noexcept {
-  if (bytes == 0) return true;
+namespace {
+
+// Apart, as a recovery point costs whoever makes one all its registers.
+[[gnu::noinline]] bool copy_under_recovery_point(void* destination, const void* source, size_t bytes) noexcept {
 #if defined(__SANITIZE_ADDRESS__)
   // The sanitizer's memcpy takes a range that wraps around for a mistake, not for a fault.
   const auto wraps = [bytes](const void* p) { return reinterpret_cast<uintptr_t>(p) > -bytes; };
@@ -212,6 +228,17 @@ bool guarded_copy(void* destination, const void* source, size_t bytes) noexcept 
   Armed armed(point);
   copy_bytes(destination, source, bytes);
   return true;
+}
+
+}  // namespace
+
+bool guarded_copy(void* destination, const void* source, size_t bytes) noexcept {
+  if (bytes == 0) return true;
+#ifdef LINTEL_GUARDED_SMALL_COPY
+  if (bytes <= largest_small_copy) [[likely]]
+    return lintel_guarded_small_copy(destination, source, bytes);
+#endif
+  return copy_under_recovery_point(destination, source, bytes);
 }
 
 bool guarded_call(void (*action)(void*), void* argument) noexcept {

@@ -298,5 +298,43 @@ TEST_P(HeldAcknowledgmentTest, ComesWithoutTheAnswerThatItWaitedFor) {
   });
 }
 
+// Looks at several queues in turn share their polls. What has arrived is found all the same: at the second look at its
+// queue at the latest, also where nobody else polls.
+// spec 3.13.7
+TEST(LookingInTurnTest, FindsWhatHasArrivedAtTheSecondLook) {
+  run_ranks(2, {.environment = {{"PTL_PROGRESS", "caller"}, {"PTL_TRANSPORT", "local,shm"}}}, [](Rank& rank) {
+    constexpr int queues = 3;
+    constexpr int messages = 300;
+    const Interface interface(rank, matching_physical);
+    std::vector<EventQueue> arrivals;
+    for (int i = 0; i < queues; ++i) {
+      arrivals.emplace_back(interface.handle());
+      ptl_pt_index_t index = 0;
+      must(PtlPTAlloc(interface.handle(), 0, arrivals.back().handle(), pt_index + i, &index));
+      interface.append(index, {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
+    }
+    const Descriptor nothing(interface.handle(), std::span<std::byte>{});
+    ptl_event_t event;
+    rank.barrier();
+    for (int i = 0; i < messages; ++i) {
+      const int queue = i % queues;
+      if (rank.index() == 0)
+        must(PtlPut(nothing.handle(), 0, 0, PTL_NO_ACK_REQ, interface.address(1), pt_index + queue, 0, 0, nullptr, 0));
+      rank.barrier();  // it lies in shared memory
+      if (rank.index() == 1) {
+        for (int look = 1; look <= i % 4; ++look) {
+          const int other = (queue + 1 + look % 2) % queues;
+          EXPECT_EQ(PtlEQGet(arrivals[other].handle(), &event), PTL_EQ_EMPTY);
+        }
+        int code = PtlEQGet(arrivals[queue].handle(), &event);
+        if (code == PTL_EQ_EMPTY) code = PtlEQGet(arrivals[queue].handle(), &event);
+        ASSERT_EQ(code, PTL_OK) << "message " << i;
+        EXPECT_EQ(event.type, PTL_EVENT_PUT);
+      }
+      rank.barrier();
+    }
+  });
+}
+
 }  // namespace
 }  // namespace lintel::test

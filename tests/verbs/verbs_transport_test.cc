@@ -48,6 +48,19 @@ class VerbsTransportTest : public test::VerbsTest {
 
     target.ended.clear();
     const Piece local{own.data(), bytes};
+    // The payload goes between the two buffers themselves: no processor copies it. Beside it there may be proofs of
+    // reads, 8 bytes each.
+    auto straight = std::make_shared<std::atomic<uint64_t>>(0);
+    auto elsewhere = std::make_shared<std::atomic<uint64_t>>(0);
+    fake_verbs::fail_request(IBV_WC_GENERAL_ERR, [=, first = own.data(), last = own.data() + bytes](const auto& request) {
+      if (request.opcode != IBV_WR_RDMA_READ && request.opcode != IBV_WR_RDMA_WRITE) return false;
+      if (request.pieces.empty()) *straight += request.bytes;  // inline
+      for (const ibv_sge& piece : request.pieces) {
+        const auto* const at = reinterpret_cast<const std::byte*>(piece.addr);
+        (at >= first && at + piece.length <= last ? *straight : *elsewhere) += piece.length;
+      }
+      return false;
+    });
     ASSERT_NE(target.last_link, nullptr);
     const RemoteResult result =
         write ? target.transport->remote_write(*target.last_link, &local, 1, told,
@@ -61,6 +74,9 @@ class VerbsTransportTest : public test::VerbsTest {
     EXPECT_EQ(target.ended[0].result.bytes, bytes);
     EXPECT_EQ(exposed, own);
     EXPECT_EQ(own, test::bytes_of(write ? 2 : 1, bytes));
+    EXPECT_GE(straight->load(), bytes);
+    EXPECT_LE(straight->load(), bytes + 8 * pieces);
+    EXPECT_EQ(elsewhere->load(), 0u);
     const unsigned by_owner = fake_verbs::done(IBV_WR_LOCAL_INV);
     target.transport->forgo(*target.last_link, told, static_cast<unsigned>(pieces));
     // The answer, in which the target says that it is done.
@@ -83,6 +99,39 @@ TEST_F(VerbsTransportTest, MessagesChangeToQueuePairs) {
   ASSERT_TRUE(stream.pass(1000));
   EXPECT_GE(fake_verbs::done(IBV_WR_SEND_WITH_IMM) - before, 1000u);
   EXPECT_EQ(from.failed + to.failed, 0u);
+}
+
+// Tiny messages are read by the call that posts them, few of them ask for a completion, and those that waited
+// together go in one call.
+TEST_F(VerbsTransportTest, TinyMessagesAreInlineChainedAndSeldomSignalled) {
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  connect(from, to, stream);
+  struct Counts {
+    std::atomic<unsigned> all{0}, inlined{0}, signalled{0}, chained{0};
+  };
+  auto counts = std::make_shared<Counts>();
+  fake_verbs::fail_request(IBV_WC_GENERAL_ERR, [counts](const auto& request) {
+    if (request.type != IBV_QPT_RC) return false;
+    ++counts->all;
+    if ((request.flags & IBV_SEND_INLINE) != 0) ++counts->inlined;
+    if ((request.flags & IBV_SEND_SIGNALED) != 0) ++counts->signalled;
+    if (request.chained) ++counts->chained;
+    return false;
+  });
+  constexpr unsigned together = 4;
+  constexpr unsigned rounds = 50;
+  for (unsigned round = 0; round < rounds; ++round) {
+    const size_t goal = to.arrived.size() + together;
+    from.transport->hold(stream.link());
+    for (unsigned i = 0; i < together; ++i) ASSERT_EQ(from.send(stream.link(), i, {}), SendStatus::sent);
+    from.transport->let_go(stream.link());
+    ASSERT_TRUE(run_until({&from, &to}, [&] { return to.arrived.size() == goal; }));
+  }
+  EXPECT_GE(counts->all, rounds * together);
+  EXPECT_GE(counts->inlined, rounds * together);
+  EXPECT_GE(counts->chained, rounds * (together - 1));
+  EXPECT_LT(counts->signalled, counts->all / 4);
 }
 
 TEST_F(VerbsTransportTest, BothDirectionsAtOnce) {

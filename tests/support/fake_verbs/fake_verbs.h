@@ -84,6 +84,9 @@ struct Request {
   ibv_qp_type type;
   ibv_wr_opcode opcode;
   uint64_t bytes;
+  std::vector<ibv_sge> pieces;  // where they come from or go to in memory of whoever posted it; none if inline
+  unsigned flags;               // ibv_send_flags
+  bool chained;                 // posted by the same call as the one before
 };
 void fail_request(ibv_wc_status status, std::function<bool(const Request&)> which = {});
 

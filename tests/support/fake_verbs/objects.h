@@ -100,6 +100,7 @@ struct Send {
   std::vector<std::byte> inlined;
   uint64_t bytes = 0;
   bool is_inline = false;
+  bool chained = false;  // posted by the same call as the one before
 };
 
 struct QueuePair : ibv_qp {

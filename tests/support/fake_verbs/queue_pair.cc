@@ -119,6 +119,7 @@ int post_send(ibv_qp* base, ibv_send_wr* requests, ibv_send_wr** refused) {
   for (ibv_send_wr* request = requests; request != nullptr && error == 0; request = request->next) {
     error = call_fault("ibv_post_send");
     if (error == 0) error = take_send(pair, *request);
+    if (error == 0 && !pair.sends.empty()) pair.sends.back().chained = request != requests;
     if (error != 0) *refused = request;
   }
   work();

@@ -1,22 +1,23 @@
-// The checks behind data_movement.h. Message path.
+// The checks behind data_movement.h, inline: each call knows its kind, so that most of them fall away. Message path.
+#pragma once
+
 #include "api/data_movement.h"
 #include "core/atomics.h"
 
 namespace lintel::api {
 
-namespace {
-
+namespace movement_detail {
 // Whether [offset, offset + length) lies inside the descriptor (spec 3.15.2).
-bool lies_inside(const MemoryDescriptor& descriptor, ptl_size_t offset, ptl_size_t length) noexcept {
+[[nodiscard]] inline bool lies_inside(const MemoryDescriptor& descriptor, ptl_size_t offset, ptl_size_t length) noexcept {
   return descriptor.region.contains(offset, length);
 }
 
-bool target_is_valid(const NetworkInterface& interface, ptl_process_t target) noexcept {
+[[nodiscard]] inline bool target_is_valid(const NetworkInterface& interface, ptl_process_t target) noexcept {
   if (interface.logical()) return target.rank < interface.map.size();
   return target.phys.nid != PTL_NID_ANY && target.phys.pid != PTL_PID_ANY;
 }
 
-bool atomic_is_valid(const NetworkInterface& interface, const MovementArguments& a) noexcept {
+[[nodiscard]] inline bool atomic_is_valid(const NetworkInterface& interface, const MovementArguments& a) noexcept {
   const ptl_ni_limits_t& limits = interface.limits();
   const AtomicFunction function = a.kind == MessageKind::atomic  ? AtomicFunction::atomic
                                   : a.kind == MessageKind::swap ? AtomicFunction::swap
@@ -30,10 +31,12 @@ bool atomic_is_valid(const NetworkInterface& interface, const MovementArguments&
   return true;
 }
 
-}  // namespace
+}  // namespace movement_detail
 
-int check_movement(const MovementArguments& a, NetworkInterface** interface,
-                   Request* request) noexcept {
+// PTL_OK: `request` and `interface` are filled in. PTL_NO_INIT, PTL_ARG_INVALID.
+[[nodiscard, gnu::always_inline]] inline int check_movement(const MovementArguments& a, NetworkInterface** interface,
+                                                            Request* request) noexcept {
+  using namespace movement_detail;
   if (!library_is_initialized()) [[unlikely]] return PTL_NO_INIT;
   const bool sends = a.kind != MessageKind::get;
   const bool receives = a.kind == MessageKind::get || a.kind == MessageKind::fetch_atomic ||

@@ -1,0 +1,24 @@
+// A guarded copy of a few bytes without a recovery point: if one of its instructions faults, the handler of
+// guarded_memory.h continues where it returns false. Most payloads of messages are that small. Message path.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// The sanitizers are to see every access.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define LINTEL_GUARDED_SMALL_COPY 1
+
+namespace lintel {
+
+inline constexpr size_t largest_small_copy = 32;
+
+// 1 to largest_small_copy bytes. All are read before the first is written.
+extern "C" [[nodiscard]] bool lintel_guarded_small_copy(void* destination, const void* source, size_t bytes) noexcept;
+
+// For the handler: where the thread is to go on that faulted at `instruction`; 0: not here.
+[[nodiscard]] uintptr_t recovery_from_small_copy(uintptr_t instruction) noexcept;
+
+}  // namespace lintel
+
+#endif
