@@ -11,14 +11,19 @@ using namespace lintel::api;
 
 namespace {
 
+int code_of(GetStatus status) noexcept {
+  return status == GetStatus::ok ? PTL_OK : status == GetStatus::dropped ? PTL_EQ_DROPPED : PTL_EQ_EMPTY;
+}
+
 // The oldest event of the first queue that has one: PTL_OK or PTL_EQ_DROPPED; PTL_EQ_EMPTY and the last of the
 // queues; PTL_ARG_INVALID if a handle is bad, which behind a queue with an event is not noticed, or they belong to
 // several physical interfaces.
 int take_event(const ptl_handle_eq_t* handles, unsigned size, ptl_event_t* event, unsigned* which,
                EventQueueOfInterface* last) noexcept {
   PhysicalInterface* common = nullptr;
+  EventQueueOfInterface found;
   for (unsigned i = 0; i < size; ++i) {
-    const EventQueueOfInterface found = resolve_event_queue(handles[i]);
+    found = resolve_event_queue(handles[i]);
     if (found.object == nullptr) [[unlikely]]
       return PTL_ARG_INVALID;
     PhysicalInterface* const its = &found.interface->physical();
@@ -30,10 +35,10 @@ int take_event(const ptl_handle_eq_t* handles, unsigned size, ptl_event_t* event
     const GetStatus status = found.object->queue.get(event);
     if (status != GetStatus::empty) {
       *which = i;
-      return status == GetStatus::ok ? PTL_OK : PTL_EQ_DROPPED;
+      return code_of(status);
     }
-    *last = found;
   }
+  *last = found;
   return PTL_EQ_EMPTY;
 }
 
@@ -105,18 +110,19 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
   GetStatus status = found.object->queue.get(event);
   if (status == GetStatus::empty && found.interface->physical().poll_in_passing(found.object->queue.round_seen))
     status = found.object->queue.get(event);
-  return status == GetStatus::ok        ? PTL_OK
-         : status == GetStatus::dropped ? PTL_EQ_DROPPED
-                                        : PTL_EQ_EMPTY;
+  return code_of(status);
 }
 
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
   if (!library_is_initialized()) return PTL_NO_INIT;
   const EventQueueOfInterface found = resolve_event_queue(eq_handle);
   if (found.object == nullptr || event == nullptr) return PTL_ARG_INVALID;
-  if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
+  if (portals_aborted.load(std::memory_order_acquire)) [[unlikely]]
+    return PTL_ABORTED;
+  const GetStatus status = found.object->queue.get(event);
+  if (status != GetStatus::empty) [[likely]]
+    return code_of(status);
   QueueWait wait(&eq_handle, 1, event);
-  if (wait.look()) return wait.code();
   if (found.interface->physical().wait_until([&wait] { return wait.look(); }, no_deadline))
     return wait.code();
   return PTL_ABORTED;
