@@ -3,6 +3,8 @@
 import json
 import sys
 
+from .rows import Target
+
 
 class Console:
     """Messages on standard error; progress overwrites itself on a terminal, and stays away elsewhere."""
@@ -44,6 +46,11 @@ def _columns(lines):
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
 
 
+def _markdown(lines):
+    head, *others = lines
+    return "".join("| " + " | ".join(line) + " |\n" for line in (head, ["---"] * len(head), *others))
+
+
 def _row_line(row):
     summary = row["result"]
     spread = f"{_number(summary['lower_quartile'])} .. {_number(summary['upper_quartile'])}"
@@ -61,8 +68,28 @@ def targets_table(rows):
 
 def targets_markdown(rows):
     """The same as a table for a page of documentation."""
-    lines = [TARGETS_HEAD, ["---"] * len(TARGETS_HEAD), *map(_row_line, rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    return _markdown([TARGETS_HEAD, *map(_row_line, rows)])
+
+
+def _apart_lines(apart):
+    def cells(row, summary):
+        if summary is None:
+            return ["", "0", ""]
+        target = Target(row["at_least"], row["aim"], row["larger_is_better"])
+        return [f"{_number(summary.median)} {row['unit']}", str(summary.count), target.verdict(summary.median)]
+
+    near, far = (f"cache line {_number(readings.median)} ns" for readings in (apart["near_ns"], apart["far_ns"]))
+    return [["", f"near: {near}", "rounds", "verdict", f"far: {far}", "rounds", "verdict"]] + [
+        [row["name"], *cells(row, near), *cells(row, far)] for row, near, far in apart["rows"]]
+
+
+def apart_table(apart):
+    """The targets from rounds in which the cores were near, and in which they were far (distance.apart())."""
+    return "cache lines did not take the same time all along:\n" + _columns(_apart_lines(apart))
+
+
+def apart_markdown(apart):
+    return _markdown(_apart_lines(apart))
 
 
 def measured_table(rows):

@@ -7,7 +7,7 @@ Nothing here knows a result; only the bounds are written down.
 from dataclasses import dataclass, field
 
 from .programs import AF_PACKET, MEMIF, OVER_UDP, Veth, over_dpdk
-from .rounds import Summary, alternate, ratios
+from .rounds import Summary, ratios
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -42,6 +42,7 @@ class Row:
     values: list  # one a round; their median is the result
     measured: dict = field(default_factory=dict)  # name with unit -> the plain numbers behind a ratio
     note: str = ""
+    cache_lines_ns: list = field(default_factory=list)  # (before, after) each round: how far apart the cores were
 
     @property
     def summary(self):
@@ -61,22 +62,21 @@ class Row:
             "verdict": self.verdict,
             "result": self.summary.as_dict(),
             "values": self.values,
+            "cache_lines_ns": self.cache_lines_ns,
             "measured": {name: Summary.of(values).as_dict() for name, values in self.measured.items()},
             "note": self.note,
         }
 
 
-def latency_rows(lintel, ucx, floor, rounds, progress):
+def latency_rows(lintel, ucx, floor, schedule):
     """8-byte half round trips beside UCX and beside the machine's cache line."""
-    values = alternate(
+    values = schedule.alternate(
         {
             "cache line": floor.cache_line_ns,
             "Lintel put": lambda: lintel.put_latency_ns(8),
             **({"UCX tag_lat": lambda: ucx.latency_ns(8)} if ucx else {}),
             "Lintel list entry": lambda: lintel.list_entry_latency_ns(8),
-        },
-        rounds,
-        progress,
+        }
     )
     put, line, plain = values["Lintel put"], values["cache line"], values["Lintel list entry"]
     rows = []
@@ -89,61 +89,57 @@ def latency_rows(lintel, ucx, floor, rounds, progress):
     if ucx:
         rows.append(Row("8-byte put to a list entry, counting events", "x tag_lat", Target(0.9, 0.6),
                         ratios(plain, tag), {"Lintel ns": plain, "UCX tag_lat ns": tag}))
-    return rows
+    return values.tell(rows)
 
 
-def rate_rows(lintel, ucx, rounds, progress):
-    values = alternate(
-        {"Lintel rate": lambda: lintel.put_rate(8), "UCX tag_bw": lambda: ucx.rate(8)}, rounds, progress
+def rate_rows(lintel, ucx, schedule):
+    values = schedule.alternate(
+        {"Lintel rate": lambda: lintel.put_rate(8), "UCX tag_bw": lambda: ucx.rate(8)}
     )
     ours, theirs = values["Lintel rate"], values["UCX tag_bw"]
-    return [Row("8-byte puts a second, counted acknowledgments, window 256", "x tag_bw",
+    return values.tell([Row("8-byte puts a second, counted acknowledgments, window 256", "x tag_bw",
                 Target(1.0, 1.4, upwards=True), ratios(ours, theirs),
-                {"Lintel 1/s": ours, "UCX tag_bw 1/s": theirs})]
+                {"Lintel 1/s": ours, "UCX tag_bw 1/s": theirs})])
 
 
-def bandwidth_rows(lintel, ucx, rounds, progress):
+def bandwidth_rows(lintel, ucx, schedule):
     rows = []
     for size, name in ((4 * KIB, "4 KiB"), (64 * KIB, "64 KiB"), (MIB, "1 MiB")):
-        values = alternate(
+        values = schedule.alternate(
             {
                 f"Lintel {name}": lambda size=size: lintel.put_bandwidth(size),
                 f"UCX {name}": lambda size=size: ucx.bandwidth(size),
-            },
-            rounds,
-            progress,
+            }
         )
         ours, theirs = values.values()
-        rows.append(Row(f"bandwidth at {name}, one buffer reused", "x tag_bw", Target(1.0, 1.3, upwards=True),
-                        ratios(ours, theirs), {"Lintel GiB/s": ours, "UCX tag_bw GiB/s": theirs}))
+        rows += values.tell([Row(f"bandwidth at {name}, one buffer reused", "x tag_bw", Target(1.0, 1.3, upwards=True),
+                                 ratios(ours, theirs), {"Lintel GiB/s": ours, "UCX tag_bw GiB/s": theirs})])
     return rows
 
 
-def depth_rows(lintel, rounds, progress):
-    values = alternate(
+def depth_rows(lintel, schedule):
+    values = schedule.alternate(
         {
             "match depth": lambda: lintel.depth_latencies_ns([0, DEEP]),
             "unexpected depth": lambda: lintel.appends_ns([SHALLOW_UNEXPECTED, DEEP]),
-        },
-        rounds,
-        progress,
+        }
     )
     match, unexpected = values.values()
     none, deep = ([run[depth] for run in match] for depth in (0, DEEP))
     few, many = ([run[depth] for run in unexpected] for depth in (SHALLOW_UNEXPECTED, DEEP))
-    return [
+    return values.tell([
         Row(f"half round trip with {DEEP:,} entries before the match", "x none", Target(1.1, 1.0),
             ratios(deep, none), {"none ns": none, f"{DEEP:,} ns": deep}),
         Row(f"append that claims one of {DEEP:,} unexpected headers", f"x that of {SHALLOW_UNEXPECTED}",
             Target(1.5, 1.1), ratios(many, few), {f"{SHALLOW_UNEXPECTED} ns": few, f"{DEEP:,} ns": many}),
-    ]
+    ])
 
 
-def udp_rows(lintel, ucx, floor, rounds, progress):
+def udp_rows(lintel, ucx, floor, schedule):
     """UDP over the loopback beside bare sockets, beside UCX over tcp, and with losses."""
     over_udp = lintel.with_environment(OVER_UDP)
     losing = lintel.with_environment({**OVER_UDP, "PTL_FAULTS": "drop=0.01,seed=1"})
-    values = alternate(
+    values = schedule.alternate(
         {
             "bare UDP": floor.measure,
             "Lintel put over UDP": lambda: over_udp.median_put_latency_ns(8),
@@ -151,9 +147,7 @@ def udp_rows(lintel, ucx, floor, rounds, progress):
             "Lintel 1 MiB with losses": lambda: losing.put_bandwidth(MIB),
             **({"UCX tag_lat tcp": lambda: ucx.latency_ns(8), "UCX 1 MiB tcp": lambda: ucx.bandwidth(MIB)}
                if ucx else {}),
-        },
-        rounds,
-        progress,
+        }
     )
     bare, put = values["bare UDP"], values["Lintel put over UDP"]
     stream, lossy = values["Lintel 1 MiB over UDP"], values["Lintel 1 MiB with losses"]
@@ -177,28 +171,26 @@ def udp_rows(lintel, ucx, floor, rounds, progress):
             Row("UDP, 1 MiB stream beside UCX over tcp", "x tag_bw", Target(1.0, 1.0, upwards=True),
                 ratios(stream, bandwidth), {"UCX tcp GiB/s": bandwidth}),
         ]
-    return rows
+    return values.tell(rows)
 
 
-def ethernet_rows(lintel, floor, rounds, progress):
+def ethernet_rows(lintel, floor, schedule):
     """Ethernet ports through DPDK beside the bare ports, which do nothing but move frames."""
     with Veth():
-        rows = _ethernet_rows_of(lintel, floor, rounds, progress, "net_af_packet over veth", AF_PACKET)
-    return rows + _ethernet_rows_of(lintel, floor, rounds, progress, "net_memif", MEMIF)
+        rows = _ethernet_rows_of(lintel, floor, schedule, "net_af_packet over veth", AF_PACKET)
+    return rows + _ethernet_rows_of(lintel, floor, schedule, "net_memif", MEMIF)
 
 
-def _ethernet_rows_of(lintel, floor, rounds, progress, name, ports):
+def _ethernet_rows_of(lintel, floor, schedule, name, ports):
     over = lintel.with_environment(over_dpdk(ports))
     losing = lintel.with_environment({**over_dpdk(ports), "PTL_FAULTS": "drop=0.01,seed=1"})
-    values = alternate(
+    values = schedule.alternate(
         {
             f"bare {name}": lambda: floor.measure(ports),
             f"Lintel put over {name}": lambda: over.median_put_latency_ns(8),
             f"Lintel 1 MiB over {name}": lambda: over.put_bandwidth(MIB),
             f"Lintel 1 MiB over {name}, losses": lambda: losing.put_bandwidth(MIB),
-        },
-        rounds,
-        progress,
+        }
     )
     bare, put, stream, lossy = values.values()
     one_way = [run["one_way_ns"] for run in bare]
@@ -210,18 +202,18 @@ def _ethernet_rows_of(lintel, floor, rounds, progress, name, ports):
     else:
         latency = Row(f"{name}, 8-byte put, half round trip", "x bare port", Target(1.5, 1.15),
                       ratios(put, one_way), {"Lintel ns": put, "bare ns": one_way})
-    return [
+    return values.tell([
         latency,
         Row(f"{name}, 1 MiB stream, 9000-byte frames", "x bare windowed stream", Target(0.7, 0.9, upwards=True),
             ratios(stream, plain), {"Lintel GiB/s": stream, "bare GiB/s": plain}),
         Row(f"{name}, 1 MiB stream with 1 % loss", "x without", Target(0.6, 0.9, upwards=True),
             ratios(lossy, stream), {"with losses GiB/s": lossy}),
-    ]
+    ])
 
 
-def mpi_rows(paths, rounds, progress):
+def mpi_rows(paths, schedule):
     """MPI over Lintel beside the best that Open MPI itself has on the same path: vader, tcp."""
-    values = alternate(
+    values = schedule.alternate(
         {
             f"{name}, {what}": measure
             for name, mpi in paths.items()
@@ -229,9 +221,7 @@ def mpi_rows(paths, rounds, progress):
                 "latency": lambda mpi=mpi: mpi.latencies_ns([8])[8],
                 "streams": lambda mpi=mpi: mpi.streams([8, MIB]),
             }.items()
-        },
-        rounds,
-        progress,
+        }
     )
 
     def latency(name):
@@ -255,26 +245,24 @@ def mpi_rows(paths, rounds, progress):
                 {**{f"{name} GiB/s": bandwidth(name) for name in (mtl, btl, own)},
                  **{f"{name}, 8-byte messages 1/s": rate(name) for name in (mtl, btl, own)}}),
         ]
-    return rows
+    return values.tell(rows)
 
 
-def alone_rows(lintel, rounds, progress):
+def alone_rows(lintel, schedule):
     """What needs nobody to compare with."""
-    values = alternate(
+    values = schedule.alternate(
         {
             "chain of triggered increments": lintel.triggered_increment_ns,
             "idle processes": lintel.idle,
             "get from a computing process": lintel.get_from_computing_ms,
             "8 processes on 2 cores": lambda: lintel.crowd_latency_us(8),
-        },
-        rounds,
-        progress,
+        }
     )
     chain, idle, computing, crowd = values.values()
-    return [
+    return values.tell([
         Row("one triggered increment in a chain", "ns", Target(50, 10), chain),
         Row("processor time of an idle process", "% of a core", Target(0.5, 0.0), [cpu for cpu, _ in idle]),
         Row("4 MiB get from a process that computes", "ms", Target(5, 1.5), computing),
         Row("8 processes waiting on 2 cores, ping-pong", "us", Target(40, 10), crowd),
         Row("resident memory with one default interface", "MiB", Target(24, 8), [mib for _, mib in idle]),
-    ]
+    ])

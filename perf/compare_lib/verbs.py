@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from . import commands
-from .rounds import alternate, ratios
+from .rounds import ratios
 from .rows import MIB, Row, Target
 from .programs import Ucx
 
@@ -136,7 +136,7 @@ def _peer_or_none(make, trial, say):
     return peer
 
 
-def here(lintel, cpus, rounds, progress, say):
+def here(lintel, cpus, schedule, say):
     """Rows measured on the device of this machine."""
     device = active_port()
     perftest = Perftest(device, cpus)
@@ -144,7 +144,7 @@ def here(lintel, cpus, rounds, progress, say):
     libfabric = _peer_or_none(lambda: LibfabricVerbs(device, cpus), lambda peer: peer.latency_ns(8), say)
     over = lintel.with_environment({"PTL_TRANSPORT": "verbs", "PTL_VERBS_DEVICE": f"{device[0]}:{device[1]}", **PATIENCE})
     over.seconds = MEASURE_S
-    values = alternate(
+    values = schedule.alternate(
         {
             "ib_send_lat": lambda: perftest.latency_ns(8),
             "Lintel put": lambda: over.median_put_latency_ns(8),
@@ -158,15 +158,13 @@ def here(lintel, cpus, rounds, progress, say):
             **({"UCX latency": lambda: ucx.latency_ns(8), "UCX rate": lambda: ucx.rate(8),
                 "UCX 1 MiB": lambda: ucx.bandwidth(MIB)} if ucx else {}),
             **({"libfabric latency": lambda: libfabric.latency_ns(8)} if libfabric else {}),
-        },
-        rounds,
-        progress,
+        }
     )
 
     def behind(*names):
         return {f"{name} {unit}": values[name] for name, unit in names if name in values}
 
-    return [
+    return values.tell([
         Row("verbs, 8-byte put, half round trip", "x ib_send_lat", Target(1.5, 1.1),
             ratios(values["Lintel put"], values["ib_send_lat"]),
             behind(("Lintel put", "ns"), ("ib_send_lat", "ns"), ("UCX latency", "ns"), ("libfabric latency", "ns"))),
@@ -180,7 +178,7 @@ def here(lintel, cpus, rounds, progress, say):
         Row("verbs, 1 MiB gets", "x ib_write_bw", Target(0.8, 0.95, upwards=True),
             ratios(values["Lintel gets"], values["ib_write_bw"]),
             behind(("Lintel gets", "GiB/s"), ("ib_write_bw", "GiB/s"))),
-    ]
+    ])
 
 
 def in_guest(build, rounds, say):
@@ -196,4 +194,5 @@ def in_guest(build, rounds, say):
         raise commands.CommandError(f"in the guest:\n{output[-1500:]}")
     for row in results["rows"]:
         row["name"] += " (guest)"
+        row["cache_lines_ns"] = []  # of emulated cores
     return results["rows"]

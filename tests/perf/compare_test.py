@@ -1,0 +1,79 @@
+"""What perf/compare makes of measurements: turns, medians, verdicts, and results apart by distance."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "perf"))
+
+from compare_lib import distance, report  # noqa: E402
+from compare_lib.rounds import Schedule  # noqa: E402
+from compare_lib.rows import Row, Target  # noqa: E402
+
+
+def schedule_of(rounds, readings):
+    remaining = iter(readings)
+    return Schedule(rounds, lambda text: None, lambda: next(remaining))
+
+
+def row_of(values, cache_lines_ns, at_least=1.0, aim=0.5):
+    row = Row("latency", "x", Target(at_least, aim), values)
+    row.cache_lines_ns = cache_lines_ns
+    return row.as_dict()
+
+
+class TurnsTest(unittest.TestCase):
+    def test_every_second_round_goes_backwards(self):
+        order = []
+        schedule_of(3, [50] * 4).alternate({name: lambda name=name: order.append(name) for name in "ab"})
+        self.assertEqual("".join(order), "abbaab")
+
+    def test_rows_know_the_distance_before_and_after_each_round(self):
+        values = schedule_of(2, [50, 60, 70]).alternate({"a": lambda: 1.0})
+        rows = values.tell([Row("a", "ns", Target(1, 1), values["a"])])
+        self.assertEqual(rows[0].as_dict()["cache_lines_ns"], [(50, 60), (60, 70)])
+
+
+class VerdictTest(unittest.TestCase):
+    def test_bounds_are_met_to_two_decimals(self):
+        self.assertEqual(Target(1.5, 1.1).verdict(1.504), "reached")
+        self.assertEqual(Target(1.5, 1.1).verdict(1.506), "MISSED")
+        self.assertEqual(Target(0.8, 1.0, upwards=True).verdict(0.996), "aim reached")
+        self.assertEqual(Target(0.8, 1.0, upwards=True).verdict(0.79), "MISSED")
+
+
+class DistanceTest(unittest.TestCase):
+    def test_cores_that_stay_have_one_distance(self):
+        self.assertIsNone(distance.step([50, 55, 60, 52, 58, 51, 70, 66]))
+        self.assertIsNone(distance.step([50]))
+        self.assertIsNone(distance.step([]))
+
+    def test_one_reading_in_many_is_no_other_distance(self):
+        self.assertIsNone(distance.step([50, 52, 54, 55, 51, 53, 50, 52, 54, 55, 51, 900]))
+
+    def test_the_step_lies_between_near_and_far(self):
+        limit = distance.step([50, 260, 55, 250, 52, 270, 58, 49])
+        self.assertTrue(58 < limit < 250)
+
+    def test_rounds_in_which_the_cores_moved_belong_to_neither(self):
+        row = row_of([3.0, 3.2, 9.0, 0.8, 0.9], [(50, 55), (55, 52), (52, 260), (260, 250), (250, 255)])
+        apart = distance.apart([row])
+        (_, near, far), = apart["rows"]
+        self.assertEqual((near.count, far.count), (2, 2))
+        self.assertAlmostEqual(near.median, 3.1)
+        self.assertAlmostEqual(far.median, 0.85)
+
+    def test_the_table_has_a_verdict_for_each_distance(self):
+        row = row_of([3.0, 3.2, 0.8, 0.9], [(50, 55), (55, 52), (260, 250), (250, 255)])
+        self.assertEqual(report.apart_markdown(distance.apart([row])).splitlines()[2],
+                         "| latency | 3.10 x | 2 | MISSED | 0.85 x | 2 | reached |")
+
+    def test_rows_without_readings_stay_out(self):
+        rows = [row_of([1.0], []), row_of([3.0, 0.8], [(50, 52), (250, 260)])]
+        self.assertEqual([row["name"] for row, _, _ in distance.apart(rows)["rows"]], ["latency"])
+        self.assertIsNone(distance.apart([row_of([1.0], [])]))
+
+
+if __name__ == "__main__":
+    unittest.main()
