@@ -12,6 +12,8 @@ from .rounds import Summary
 LEAST_STEP = 1.6
 # Of all readings, on each side of the step: fewer are outliers.
 LEAST_SHARE = 0.1
+# Fewer rounds than this at one distance have no median to speak of.
+LEAST_ROUNDS = 3
 
 
 def step(readings_ns):
@@ -41,14 +43,14 @@ def _group(row, limit_ns):
 
 def apart(rows):
     """None where the cores kept their distance; else {"near_ns", "far_ns": Summary of the readings;
-    "rows": [(row, near, far)], each a Summary, or None if there was no such round}."""
+    "rows": [(row, near, far)], each a Summary, or None where there were too few such rounds}."""
     readings = _readings(rows)
     limit = step(readings)
     if limit is None:
         return None
     groups = []
     for row in rows:
-        near, far = (Summary.of(values) if values else None for values in _group(row, limit))
+        near, far = (Summary.of(values) if len(values) >= LEAST_ROUNDS else None for values in _group(row, limit))
         if near or far:
             groups.append((row, near, far))
     return {"near_ns": Summary.of([reading for reading in readings if reading < limit]),

@@ -74,7 +74,7 @@ def targets_markdown(rows):
 def _apart_lines(apart):
     def cells(row, summary):
         if summary is None:
-            return ["", "0", ""]
+            return ["", "", ""]
         target = Target(row["at_least"], row["aim"], row["larger_is_better"])
         return [f"{_number(summary.median)} {row['unit']}", str(summary.count), target.verdict(summary.median)]
 

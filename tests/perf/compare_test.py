@@ -23,6 +23,10 @@ def row_of(values, cache_lines_ns, at_least=1.0, aim=0.5):
     return row.as_dict()
 
 
+NEAR = [(50, 55), (55, 52), (52, 51)]
+FAR = [(260, 250), (250, 255), (255, 270)]
+
+
 class TurnsTest(unittest.TestCase):
     def test_every_second_round_goes_backwards(self):
         order = []
@@ -57,20 +61,24 @@ class DistanceTest(unittest.TestCase):
         self.assertTrue(58 < limit < 250)
 
     def test_rounds_in_which_the_cores_moved_belong_to_neither(self):
-        row = row_of([3.0, 3.2, 9.0, 0.8, 0.9], [(50, 55), (55, 52), (52, 260), (260, 250), (250, 255)])
-        apart = distance.apart([row])
-        (_, near, far), = apart["rows"]
-        self.assertEqual((near.count, far.count), (2, 2))
+        row = row_of([3.0, 3.2, 3.1, 9.0, 0.8, 0.9, 0.7], NEAR + [(52, 260)] + FAR)
+        (_, near, far), = distance.apart([row])["rows"]
+        self.assertEqual((near.count, far.count), (3, 3))
         self.assertAlmostEqual(near.median, 3.1)
-        self.assertAlmostEqual(far.median, 0.85)
+        self.assertAlmostEqual(far.median, 0.8)
 
     def test_the_table_has_a_verdict_for_each_distance(self):
-        row = row_of([3.0, 3.2, 0.8, 0.9], [(50, 55), (55, 52), (260, 250), (250, 255)])
+        row = row_of([3.0, 3.2, 3.1, 0.8, 0.9, 0.7], NEAR + FAR)
         self.assertEqual(report.apart_markdown(distance.apart([row])).splitlines()[2],
-                         "| latency | 3.10 x | 2 | MISSED | 0.85 x | 2 | reached |")
+                         "| latency | 3.10 x | 3 | MISSED | 0.80 x | 3 | reached |")
+
+    def test_a_few_rounds_at_a_distance_have_no_result(self):
+        row = row_of([3.0, 3.2, 3.1, 0.8, 0.9], NEAR + FAR[:2])
+        self.assertEqual(report.apart_markdown(distance.apart([row])).splitlines()[2],
+                         "| latency | 3.10 x | 3 | MISSED |  |  |  |")
 
     def test_rows_without_readings_stay_out(self):
-        rows = [row_of([1.0], []), row_of([3.0, 0.8], [(50, 52), (250, 260)])]
+        rows = [row_of([1.0], []), row_of([3.0, 3.0, 3.0, 0.8], NEAR + FAR[:1])]
         self.assertEqual([row["name"] for row, _, _ in distance.apart(rows)["rows"]], ["latency"])
         self.assertIsNone(distance.apart([row_of([1.0], [])]))
 
