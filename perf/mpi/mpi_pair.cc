@@ -2,6 +2,7 @@
 // output of rank 0. Uses the C interface of MPI only; compiled by perf/compare with mpicxx.
 //
 //   latency    half of a round trip of one message each way
+//   self       one message from each rank to itself, received first: no other core takes part
 //   bandwidth  windows of 64 messages from one reused buffer into one reused buffer, each window
 //              answered by a short message; the rate is the same measurement divided by the size
 #include <mpi.h>
@@ -22,6 +23,7 @@ struct Options {
   int cpus[2] = {0, 1};
   int duration_ms = 150;  // of each single measurement
   bool bandwidth = false;
+  bool self = false;
   std::vector<int> sizes{8};
 };
 
@@ -47,6 +49,16 @@ void latency_iterations(int rank, char* buffer, int size, long iterations) {
   }
 }
 
+void self_iterations(int, char* buffer, int size, long iterations) {
+  std::vector<char> received(static_cast<std::size_t>(size) + 1);
+  for (long i = 0; i < iterations; ++i) {
+    MPI_Request request;
+    MPI_Irecv(received.data(), size, MPI_CHAR, 0, tag, MPI_COMM_SELF, &request);
+    MPI_Send(buffer, size, MPI_CHAR, 0, tag, MPI_COMM_SELF);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+}
+
 void bandwidth_iterations(int rank, char* buffer, int size, long iterations) {
   MPI_Request requests[window];
   char answer = 0;
@@ -67,7 +79,7 @@ void bandwidth_iterations(int rank, char* buffer, int size, long iterations) {
 
 // Seconds for one iteration: first a few to learn how many fit into the wanted time, then those.
 double seconds_per_iteration(int rank, char* buffer, int size, const Options& options) {
-  const auto run = options.bandwidth ? bandwidth_iterations : latency_iterations;
+  const auto run = options.bandwidth ? bandwidth_iterations : options.self ? self_iterations : latency_iterations;
   const auto timed = [&](long iterations) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double start = MPI_Wtime();
@@ -88,6 +100,8 @@ Options parse(int argc, char** argv) {
     const char* value = i + 1 < argc ? argv[i + 1] : "";
     if (name == "--bandwidth") {
       options.bandwidth = true;
+    } else if (name == "--self") {
+      options.self = true;
     } else if (name == "--cpus" &&
                std::sscanf(value, "%d,%d", &options.cpus[0], &options.cpus[1]) == 2) {
       ++i;
@@ -102,7 +116,7 @@ Options parse(int argc, char** argv) {
       ++i;
     } else {
       std::fprintf(stderr,
-                   "usage: mpirun -n 2 perf_mpi_pair [--bandwidth] [--sizes A,B,...] [--cpus A,B] "
+                   "usage: mpirun -n 2 perf_mpi_pair [--bandwidth | --self] [--sizes A,B,...] [--cpus A,B] "
                    "[--duration-ms N]\n");
       std::exit(2);
     }
@@ -137,7 +151,8 @@ int main(int argc, char** argv) {
       std::printf("\"messages_per_s\": %.0f, \"gib_per_s\": %.4f}", rate,
                   rate * size / (1024.0 * 1024.0 * 1024.0));
     } else {
-      std::printf("\"latency_ns\": %.1f}", seconds / 2 * 1e9);
+      const int messages = options.self ? 1 : 2;  // one behind the other in each iteration
+      std::printf("\"latency_ns\": %.1f}", seconds / messages * 1e9);
     }
     separator = ",\n";
   }

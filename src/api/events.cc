@@ -51,7 +51,8 @@ class QueueWait {
   // True when the wait is over; code() and which() tell how.
   bool look() noexcept {
     thread_.note_look();
-    code_ = take_event(handles_, size_, event_, &which_, &last_);
+    EventQueueOfInterface last;
+    code_ = take_event(handles_, size_, event_, &which_, &last);
     return code_ != PTL_EQ_EMPTY;
   }
   [[nodiscard]] int code() const noexcept { return code_; }
@@ -64,7 +65,6 @@ class QueueWait {
   WaitingThread<&NetworkInterface::event_queues> thread_;
   int code_ = PTL_EQ_EMPTY;
   unsigned which_ = 0;
-  EventQueueOfInterface last_;
 };
 
 }  // namespace

@@ -38,7 +38,6 @@ struct CounterOfInterface {
 struct EventQueueOfInterface {
   NetworkInterface* interface = nullptr;
   EventQueueObject* object = nullptr;
-  uint32_t generation = 0;  // of the object when it was resolved
 };
 
 [[nodiscard]] inline EventQueueOfInterface resolve_event_queue(ptl_handle_eq_t handle) noexcept {
@@ -46,7 +45,7 @@ struct EventQueueOfInterface {
   if (fields.type != HandleType::event_queue) [[unlikely]] return {};
   NetworkInterface* interface = interface_of(fields);
   if (interface == nullptr) [[unlikely]] return {};
-  return {interface, interface->find_event_queue(fields), fields.generation};
+  return {interface, interface->find_event_queue(fields)};
 }
 
 // An optional counter or event queue of an object: `none` resolves to nullptr. False: the handle is

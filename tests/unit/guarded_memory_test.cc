@@ -108,10 +108,10 @@ TEST_F(GuardedMemoryTest, NoLengthTouchesNothing) {
 }
 
 TEST_F(GuardedMemoryTest, ReportsFilesThatBecameShorter) {
-  char name[] = "/tmp/guarded_memory_test_XXXXXX";
-  const int file = mkstemp(name);
-  ASSERT_GE(file, 0);
-  unlink(name);
+  std::string name = testing::TempDir() + "guarded_memory_test_XXXXXX";
+  const int file = mkstemp(name.data());
+  ASSERT_GE(file, 0) << name;
+  unlink(name.c_str());
   ASSERT_EQ(ftruncate(file, page_bytes), 0);
   void* memory = mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   ASSERT_NE(memory, MAP_FAILED);
