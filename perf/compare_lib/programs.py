@@ -85,7 +85,7 @@ class DpdkFloor:
         self._command = [program, "--cpus", f"{cpus[0]},{cpus[1]}", "--frame", str(ETHERNET_FRAME_BYTES)]
 
     def measure(self, ports):
-        """one_way_ns (median), stream_gib_per_s"""
+        """one_way_ns (median), stream_gib_per_s, delivered_gib_per_s"""
         return json.loads(commands.run([*self._command, "--ports", ports]))
 
 

@@ -1,7 +1,9 @@
 // perf_dpdk_floor: what bare Ethernet ports allow through DPDK, as JSON on standard output.
 //
 //   * a ping-pong of frames of 64 bytes, one way, the median;
-//   * a windowed stream of frames of one size: at most 256 on the way, every 32nd answered.
+//   * a windowed stream of frames of one size: at most 256 on the way, every 32nd answered;
+//   * the same stream, delivered: the sender copies what it sends from a buffer into the frames, and the
+//     receiver from the frames into a buffer, each of 1 MiB. The other stream moves frames that nobody reads.
 //
 // Usage: perf_dpdk_floor --cpus A,B --ports 'DEVICE;DEVICE' --frame BYTES. Two processes, pinned to
 // two cores, each with the port that PTL_DPDK_PORTS would give it. It links nothing of the library: it
@@ -33,6 +35,7 @@ constexpr unsigned burst = 32;
 constexpr unsigned window = 256;
 constexpr unsigned answered = 32;
 constexpr size_t short_frame = 64;
+constexpr size_t buffer_bytes = 1 << 20;
 constexpr auto test_time = std::chrono::milliseconds(150);
 constexpr auto link_time = std::chrono::seconds(5);
 // So long without an answer means that frames were lost.
@@ -55,6 +58,22 @@ struct Shared {
   std::atomic<bool> over{false};
   double one_way_ns = 0;
   double stream_gib_per_s = 0;
+  double delivered_gib_per_s = 0;
+};
+
+// What is sent from, or received into, over and over.
+class Buffer {
+ public:
+  // The next part of so many bytes.
+  std::byte* next(size_t bytes) {
+    if (used_ + bytes > bytes_.size()) used_ = 0;
+    used_ += bytes;
+    return bytes_.data() + used_ - bytes;
+  }
+
+ private:
+  std::vector<std::byte> bytes_ = std::vector<std::byte>(buffer_bytes, std::byte{1});
+  size_t used_ = 0;
 };
 
 void meet(Shared& shared, int number) {
@@ -102,8 +121,8 @@ class Port {
     }
   }
 
-  // Sends `count` frames, waiting for room.
-  void send(unsigned count, size_t bytes, uint32_t number) {
+  // Sends `count` frames, waiting for room; with a payload from the buffer, if there is one.
+  void send(unsigned count, size_t bytes, uint32_t number, Buffer* from = nullptr) {
     rte_mbuf* frames[burst];
     if (rte_pktmbuf_alloc_bulk(pool_, frames, count) != 0) fail("no buffers");
     for (unsigned i = 0; i < count; ++i) {
@@ -111,22 +130,29 @@ class Port {
       std::memset(&header->dst_addr, 0xff, sizeof header->dst_addr);
       header->src_addr = own_;
       header->ether_type = rte_cpu_to_be_16(0x88b6);
-      std::memcpy(header + 1, &number, sizeof number);
+      std::byte* const body = reinterpret_cast<std::byte*>(header + 1);
+      std::memcpy(body, &number, sizeof number);
+      if (const size_t payload = bytes - overhead; from != nullptr)
+        std::memcpy(body + sizeof number, from->next(payload), payload);
       frames[i]->data_len = static_cast<uint16_t>(bytes);
       frames[i]->pkt_len = static_cast<uint32_t>(bytes);
     }
     for (unsigned sent = 0; sent < count;)
       sent += rte_eth_tx_burst(0, 0, frames + sent, static_cast<uint16_t>(count - sent));
   }
-  // The frames of ours that arrived, and the number in the last of them.
-  unsigned receive(uint32_t& number) {
+  // The frames of ours that arrived, and the number in the last of them. Their payloads go into the buffer, if
+  // there is one.
+  unsigned receive(uint32_t& number, Buffer* to = nullptr) {
     rte_mbuf* frames[burst];
     const unsigned got = rte_eth_rx_burst(0, 0, frames, burst);
     unsigned ours = 0;
     for (unsigned i = 0; i < got; ++i) {
       const auto* header = rte_pktmbuf_mtod(frames[i], const rte_ether_hdr*);
       if (header->ether_type != rte_cpu_to_be_16(0x88b6)) continue;
-      std::memcpy(&number, header + 1, sizeof number);
+      const std::byte* const body = reinterpret_cast<const std::byte*>(header + 1);
+      std::memcpy(&number, body, sizeof number);
+      if (const size_t payload = frames[i]->data_len - overhead; to != nullptr)
+        std::memcpy(to->next(payload), body + sizeof number, payload);
       ++ours;
     }
     rte_pktmbuf_free_bulk(frames, got);
@@ -134,6 +160,7 @@ class Port {
   }
 
  private:
+  static constexpr size_t overhead = sizeof(rte_ether_hdr) + sizeof(uint32_t);
   rte_mempool* pool_ = nullptr;
   rte_ether_addr own_{};
 };
@@ -163,7 +190,7 @@ void pong(Port& port, Shared& shared) {
     if (port.receive(ignored) != 0) port.send(1, short_frame, 0);
 }
 
-void stream(Port& port, Shared& shared, size_t bytes) {
+void stream(Port& port, Shared& shared, size_t bytes, Buffer* from) {
   uint32_t sent = 0;
   uint32_t done = 0;
   const auto end = Clock::now() + test_time;
@@ -171,7 +198,7 @@ void stream(Port& port, Shared& shared, size_t bytes) {
   for (auto now = heard; now < end; now = Clock::now()) {
     const unsigned room = window - (sent - done);
     if (room >= answered) {
-      port.send(answered, bytes, sent);
+      port.send(answered, bytes, sent, from);
       sent += answered;
     }
     uint32_t number = 0;
@@ -186,13 +213,14 @@ void stream(Port& port, Shared& shared, size_t bytes) {
   shared.over.store(true);
 }
 
-void sink(Port& port, Shared& shared, size_t bytes) {
+// What arrived, in GiB/s.
+double sink(Port& port, Shared& shared, size_t bytes, Buffer* to) {
   uint64_t frames = 0;
   uint32_t unanswered = 0;
   auto start = Clock::now();
   while (!shared.over.load(std::memory_order_relaxed)) {
     uint32_t number = 0;
-    const unsigned got = port.receive(number);
+    const unsigned got = port.receive(number, to);
     if (got == 0) continue;
     if (frames == 0) start = Clock::now();
     frames += got;
@@ -202,8 +230,22 @@ void sink(Port& port, Shared& shared, size_t bytes) {
     port.send(1, short_frame, number + answered);
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  shared.stream_gib_per_s =
-      static_cast<double>(frames) * static_cast<double>(bytes) / seconds / (1024.0 * 1024 * 1024);
+  return static_cast<double>(frames) * static_cast<double>(bytes) / seconds / (1024.0 * 1024 * 1024);
+}
+
+// Between two meetings, the first of which has the number `meeting`.
+void run_stream(const Options& options, Port& port, Shared& shared, int side, int meeting, Buffer* buffer,
+                double& gib_per_s) {
+  meet(shared, meeting);
+  shared.over.store(false);
+  uint32_t ignored = 0;
+  while (port.receive(ignored) != 0) {
+  }
+  meet(shared, meeting + 1);
+  if (side == 0)
+    stream(port, shared, options.frame_bytes, buffer);
+  else
+    gib_per_s = sink(port, shared, options.frame_bytes, buffer);
 }
 
 void run_side(const Options& options, Shared& shared, int side) {
@@ -214,15 +256,11 @@ void run_side(const Options& options, Shared& shared, int side) {
   port.await_link();
   meet(shared, 2);
   side == 0 ? ping(port, shared) : pong(port, shared);
-  meet(shared, 3);
-  shared.over.store(false);
-  uint32_t ignored = 0;
-  while (port.receive(ignored) != 0) {
-  }
-  meet(shared, 4);
-  side == 0 ? stream(port, shared, options.frame_bytes) : sink(port, shared, options.frame_bytes);
+  run_stream(options, port, shared, side, 3, nullptr, shared.stream_gib_per_s);
+  Buffer buffer;
+  run_stream(options, port, shared, side, 5, &buffer, shared.delivered_gib_per_s);
   // Nobody uses the port any more when it goes away.
-  meet(shared, 5);
+  meet(shared, 7);
 }
 
 Options parse(int argc, char** argv) {
@@ -264,8 +302,8 @@ int main(int argc, char** argv) {
   int status = 0;
   waitpid(other, &status, 0);
   if (status != 0) fail("the other side failed");
-  std::printf("{\"one_way_ns\": %.1f, \"stream_gib_per_s\": %.3f}\n", shared->one_way_ns,
-              shared->stream_gib_per_s);
+  std::printf("{\"one_way_ns\": %.1f, \"stream_gib_per_s\": %.3f, \"delivered_gib_per_s\": %.3f}\n",
+              shared->one_way_ns, shared->stream_gib_per_s, shared->delivered_gib_per_s);
   std::fflush(stdout);
   _exit(0);
 }
