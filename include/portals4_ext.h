@@ -48,9 +48,9 @@
 #define PTL_SR_LINTEL_PEERS_FAILED 49u   /* peers found dead */
 
 /* Networks (0 on interfaces without one). */
-#define PTL_SR_LINTEL_RETRANSMISSIONS 50u     /* frames sent again */
-#define PTL_SR_LINTEL_FRAMES_DROPPED 51u      /* damaged, malformed, or of no connection */
-#define PTL_SR_LINTEL_UNRELIABLE_SENT 52u     /* messages sent once and forgotten: PTL_MD_UNRELIABLE */
+#define PTL_SR_LINTEL_RETRANSMISSIONS 50u /* frames sent again */
+#define PTL_SR_LINTEL_FRAMES_DROPPED 51u  /* damaged, malformed, or of no connection */
+#define PTL_SR_LINTEL_UNRELIABLE_SENT 52u /* messages sent once and forgotten: PTL_MD_UNRELIABLE */
 #define PTL_SR_LINTEL_CONNECTIONS_REFUSED 53u /* other jobs, other users, other versions */
 
 #define PTL_SR_LINTEL_END 54u /* one more than the largest index */

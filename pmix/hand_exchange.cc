@@ -24,7 +24,11 @@ std::string call_failed(const char* call, int code) {
 
 HandExchange::HandExchange(uint32_t rank, const std::vector<ptl_process_t>& processes,
                            std::chrono::seconds wait)
-    : rank_(rank), processes_(processes), wait_(wait), stored_(stored_bytes), reached_(processes.size()) {}
+    : rank_(rank),
+      processes_(processes),
+      wait_(wait),
+      stored_(stored_bytes),
+      reached_(processes.size()) {}
 
 HandExchange::~HandExchange() {
   if (memory_ != PTL_INVALID_HANDLE) PtlMDRelease(memory_);
@@ -125,8 +129,7 @@ std::string HandExchange::until_reached(uint32_t peer, Start&& start) {
         break;
     }
     if (Clock::now() > deadline)
-      return describe(peer) +
-             " cannot be reached: it was not started" + within_the_wait() +
+      return describe(peer) + " cannot be reached: it was not started" + within_the_wait() +
              ", with these numbers and with the same PTL_JOB_KEY";
     std::this_thread::sleep_for(retry_pause);
   }
@@ -223,7 +226,8 @@ std::string HandExchange::fetch(uint32_t rank, const std::string& key,
       }
       at = end;
     }
-    if (Clock::now() > deadline) return describe(rank) + " has stored no " + key + within_the_wait();
+    if (Clock::now() > deadline)
+      return describe(rank) + " has stored no " + key + within_the_wait();
     std::this_thread::sleep_for(retry_pause);
   }
 }

@@ -18,7 +18,8 @@ namespace lintel {
 class HandExchange {
  public:
   // `wait`: how long for a peer that was never seen.
-  HandExchange(uint32_t rank, const std::vector<ptl_process_t>& processes, std::chrono::seconds wait);
+  HandExchange(uint32_t rank, const std::vector<ptl_process_t>& processes,
+               std::chrono::seconds wait);
   ~HandExchange();
   HandExchange(const HandExchange&) = delete;
   HandExchange& operator=(const HandExchange&) = delete;

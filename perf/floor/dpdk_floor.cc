@@ -87,15 +87,18 @@ class Port {
     const std::string core = "--lcores=0@" + std::to_string(options.cpus[side]);
     const std::string prefix = "--file-prefix=floor-" + std::to_string(getpid());
     const std::string device = "--vdev=" + options.ports[side];
-    std::vector<std::string> words = {"floor",     core,    "--no-pci", "--no-telemetry",     "--no-huge",
-                                      "--no-shconf", "-m", "256",      "--log-level=critical", prefix,
-                                      device};
+    std::vector<std::string> words = {
+        "floor",       core, "--no-pci", "--no-telemetry",       "--no-huge",
+        "--no-shconf", "-m", "256",      "--log-level=critical", prefix,
+        device};
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
-    if (rte_eal_init(static_cast<int>(arguments.size()), arguments.data()) < 0) fail("rte_eal_init");
+    if (rte_eal_init(static_cast<int>(arguments.size()), arguments.data()) < 0)
+      fail("rte_eal_init");
     rmdir(rte_eal_get_runtime_dir());
     const size_t room = RTE_PKTMBUF_HEADROOM + 9216 + 1024;
-    pool_ = rte_pktmbuf_pool_create("pool", 2047, 64, 0, static_cast<uint16_t>(room), SOCKET_ID_ANY);
+    pool_ =
+        rte_pktmbuf_pool_create("pool", 2047, 64, 0, static_cast<uint16_t>(room), SOCKET_ID_ANY);
     rte_eth_conf conf{};
     if (pool_ == nullptr || rte_eth_dev_configure(0, 1, 1, &conf) != 0 ||
         rte_eth_rx_queue_setup(0, 0, 1024, 0, nullptr, pool_) != 0 ||
@@ -175,12 +178,13 @@ void ping(Port& port, Shared& shared) {
     bool lost = false;
     while (port.receive(ignored) == 0 && !lost) lost = Clock::now() - start > silence;
     if (!lost)
-      one_way_ns.push_back(std::chrono::duration<double, std::nano>(Clock::now() - start).count() / 2);
+      one_way_ns.push_back(std::chrono::duration<double, std::nano>(Clock::now() - start).count() /
+                           2);
   }
   shared.over.store(true);
   if (one_way_ns.empty()) fail("no frame came back");
-  std::nth_element(one_way_ns.begin(), one_way_ns.begin() + static_cast<long>(one_way_ns.size() / 2),
-                   one_way_ns.end());
+  std::nth_element(one_way_ns.begin(),
+                   one_way_ns.begin() + static_cast<long>(one_way_ns.size() / 2), one_way_ns.end());
   shared.one_way_ns = one_way_ns[one_way_ns.size() / 2];
 }
 
@@ -230,12 +234,13 @@ double sink(Port& port, Shared& shared, size_t bytes, Buffer* to) {
     port.send(1, short_frame, number + answered);
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  return static_cast<double>(frames) * static_cast<double>(bytes) / seconds / (1024.0 * 1024 * 1024);
+  return static_cast<double>(frames) * static_cast<double>(bytes) / seconds /
+         (1024.0 * 1024 * 1024);
 }
 
 // Between two meetings, the first of which has the number `meeting`.
-void run_stream(const Options& options, Port& port, Shared& shared, int side, int meeting, Buffer* buffer,
-                double& gib_per_s) {
+void run_stream(const Options& options, Port& port, Shared& shared, int side, int meeting,
+                Buffer* buffer, double& gib_per_s) {
   meet(shared, meeting);
   shared.over.store(false);
   uint32_t ignored = 0;
@@ -269,7 +274,8 @@ Options parse(int argc, char** argv) {
     const std::string name = argv[i];
     const std::string value = argv[i + 1];
     if (name == "--cpus") {
-      if (std::sscanf(argv[i + 1], "%d,%d", &options.cpus[0], &options.cpus[1]) != 2) fail("--cpus A,B");
+      if (std::sscanf(argv[i + 1], "%d,%d", &options.cpus[0], &options.cpus[1]) != 2)
+        fail("--cpus A,B");
     } else if (name == "--ports") {
       const size_t middle = value.find(';');
       if (middle == std::string::npos) fail("--ports 'DEVICE;DEVICE'");
@@ -289,7 +295,8 @@ Options parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
-  void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) fail("mmap");
   auto* const shared = new (memory) Shared;
   const pid_t other = fork();

@@ -158,13 +158,15 @@ int main(int argc, char** argv) {
     } else if (name == "--segment") {
       options.segment_bytes = static_cast<size_t>(std::atoi(argv[i + 1]));
     } else {
-      std::fprintf(stderr, "usage: perf_udp_floor [--cpus A,B] [--duration-ms N] [--segment BYTES]\n");
+      std::fprintf(stderr,
+                   "usage: perf_udp_floor [--cpus A,B] [--duration-ms N] [--segment BYTES]\n");
       return 2;
     }
   }
   const double waiting = ping_pong_ns(options, false);
   const double asking = ping_pong_ns(options, true);
   const double stream = stream_gib_per_s(options);
-  std::printf("{\"one_way_waiting_ns\": %.1f, \"one_way_asking_ns\": %.1f, \"stream_gib_per_s\": %.3f}\n",
-              waiting, asking, stream);
+  std::printf(
+      "{\"one_way_waiting_ns\": %.1f, \"one_way_asking_ns\": %.1f, \"stream_gib_per_s\": %.3f}\n",
+      waiting, asking, stream);
 }

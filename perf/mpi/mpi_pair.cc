@@ -79,7 +79,9 @@ void bandwidth_iterations(int rank, char* buffer, int size, long iterations) {
 
 // Seconds for one iteration: first a few to learn how many fit into the wanted time, then those.
 double seconds_per_iteration(int rank, char* buffer, int size, const Options& options) {
-  const auto run = options.bandwidth ? bandwidth_iterations : options.self ? self_iterations : latency_iterations;
+  const auto run = options.bandwidth ? bandwidth_iterations
+                   : options.self    ? self_iterations
+                                     : latency_iterations;
   const auto timed = [&](long iterations) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double start = MPI_Wtime();
@@ -115,9 +117,10 @@ Options parse(int argc, char** argv) {
         options.sizes.push_back(std::atoi(item));
       ++i;
     } else {
-      std::fprintf(stderr,
-                   "usage: mpirun -n 2 perf_mpi_pair [--bandwidth | --self] [--sizes A,B,...] [--cpus A,B] "
-                   "[--duration-ms N]\n");
+      std::fprintf(
+          stderr,
+          "usage: mpirun -n 2 perf_mpi_pair [--bandwidth | --self] [--sizes A,B,...] [--cpus A,B] "
+          "[--duration-ms N]\n");
       std::exit(2);
     }
   }

@@ -26,7 +26,8 @@ void discard(NetworkInterface& interface, TriggeredOperation& operation) noexcep
 }
 
 void cancel_triggered(NetworkInterface& interface, CountingEvent& counter) noexcept {
-  counter.cancel_all([&interface](TriggeredOperation& operation) { discard(interface, operation); });
+  counter.cancel_all(
+      [&interface](TriggeredOperation& operation) { discard(interface, operation); });
 }
 
 // The wait of one thread for one counter or several.
@@ -90,9 +91,8 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) noexcept {
   const CounterOfInterface found = resolve_counter(ct_handle);
   if (found.counter == nullptr) return PTL_ARG_INVALID;
   uint32_t generation = found.counter->generation.load(std::memory_order_relaxed);
-  if (!generation_is_live(generation) ||
-      !found.counter->generation.compare_exchange_strong(generation, generation + 1,
-                                                         std::memory_order_acq_rel))
+  if (!generation_is_live(generation) || !found.counter->generation.compare_exchange_strong(
+                                             generation, generation + 1, std::memory_order_acq_rel))
     return PTL_ARG_INVALID;
   cancel_triggered(*found.interface, *found.counter);
   await_waiting_threads(*found.counter, found.interface->physical());

@@ -1,7 +1,7 @@
 // PtlPut, PtlGet and the atomics (spec 3.15). Message path.
-#include "api/data_movement_check.h"
-
 #include <atomic>
+
+#include "api/data_movement_check.h"
 
 using namespace lintel;
 using namespace lintel::api;
@@ -11,8 +11,7 @@ namespace {
 [[gnu::always_inline]] inline int start(const MovementArguments& arguments) noexcept {
   NetworkInterface* interface = nullptr;
   Request request;
-  if (const int code = check_movement(arguments, &interface, &request); code != PTL_OK)
-    return code;
+  if (const int code = check_movement(arguments, &interface, &request); code != PTL_OK) return code;
   return start_request(*interface, request);
 }
 

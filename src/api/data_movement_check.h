@@ -8,18 +8,21 @@ namespace lintel::api {
 
 namespace movement_detail {
 // Whether [offset, offset + length) lies inside the descriptor (spec 3.15.2).
-[[nodiscard]] inline bool lies_inside(const MemoryDescriptor& descriptor, ptl_size_t offset, ptl_size_t length) noexcept {
+[[nodiscard]] inline bool lies_inside(const MemoryDescriptor& descriptor, ptl_size_t offset,
+                                      ptl_size_t length) noexcept {
   return descriptor.region.contains(offset, length);
 }
 
-[[nodiscard]] inline bool target_is_valid(const NetworkInterface& interface, ptl_process_t target) noexcept {
+[[nodiscard]] inline bool target_is_valid(const NetworkInterface& interface,
+                                          ptl_process_t target) noexcept {
   if (interface.logical()) return target.rank < interface.map.size();
   return target.phys.nid != PTL_NID_ANY && target.phys.pid != PTL_PID_ANY;
 }
 
-[[nodiscard]] inline bool atomic_is_valid(const NetworkInterface& interface, const MovementArguments& a) noexcept {
+[[nodiscard]] inline bool atomic_is_valid(const NetworkInterface& interface,
+                                          const MovementArguments& a) noexcept {
   const ptl_ni_limits_t& limits = interface.limits();
-  const AtomicFunction function = a.kind == MessageKind::atomic  ? AtomicFunction::atomic
+  const AtomicFunction function = a.kind == MessageKind::atomic ? AtomicFunction::atomic
                                   : a.kind == MessageKind::swap ? AtomicFunction::swap
                                                                 : AtomicFunction::fetch_atomic;
   if (!atomic_allowed(a.operation, a.datatype, function)) return false;
@@ -34,10 +37,12 @@ namespace movement_detail {
 }  // namespace movement_detail
 
 // PTL_OK: `request` and `interface` are filled in. PTL_NO_INIT, PTL_ARG_INVALID.
-[[nodiscard, gnu::always_inline]] inline int check_movement(const MovementArguments& a, NetworkInterface** interface,
+[[nodiscard, gnu::always_inline]] inline int check_movement(const MovementArguments& a,
+                                                            NetworkInterface** interface,
                                                             Request* request) noexcept {
   using namespace movement_detail;
-  if (!library_is_initialized()) [[unlikely]] return PTL_NO_INIT;
+  if (!library_is_initialized()) [[unlikely]]
+    return PTL_NO_INIT;
   const bool sends = a.kind != MessageKind::get;
   const bool receives = a.kind == MessageKind::get || a.kind == MessageKind::fetch_atomic ||
                         a.kind == MessageKind::swap;

@@ -12,7 +12,9 @@ using namespace lintel::api;
 namespace {
 
 int code_of(GetStatus status) noexcept {
-  return status == GetStatus::ok ? PTL_OK : status == GetStatus::dropped ? PTL_EQ_DROPPED : PTL_EQ_EMPTY;
+  return status == GetStatus::ok        ? PTL_OK
+         : status == GetStatus::dropped ? PTL_EQ_DROPPED
+                                        : PTL_EQ_EMPTY;
 }
 
 // The oldest event of the first queue that has one: PTL_OK or PTL_EQ_DROPPED; PTL_EQ_EMPTY and the last of the
@@ -93,9 +95,8 @@ int PtlEQFree(ptl_handle_eq_t eq_handle) noexcept {
   const EventQueueOfInterface found = resolve_event_queue(eq_handle);
   if (found.object == nullptr) return PTL_ARG_INVALID;
   uint32_t generation = found.object->generation.load(std::memory_order_relaxed);
-  if (!generation_is_live(generation) ||
-      !found.object->generation.compare_exchange_strong(generation, generation + 1,
-                                                        std::memory_order_acq_rel))
+  if (!generation_is_live(generation) || !found.object->generation.compare_exchange_strong(
+                                             generation, generation + 1, std::memory_order_acq_rel))
     return PTL_ARG_INVALID;
   await_waiting_threads(*found.object, found.interface->physical());
   found.object->freed.store(true, std::memory_order_release);
@@ -108,7 +109,8 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
   const EventQueueOfInterface found = resolve_event_queue(eq_handle);
   if (found.object == nullptr || event == nullptr) return PTL_ARG_INVALID;
   GetStatus status = found.object->queue.get(event);
-  if (status == GetStatus::empty && found.interface->physical().poll_in_passing(found.object->queue.round_seen))
+  if (status == GetStatus::empty &&
+      found.interface->physical().poll_in_passing(found.object->queue.round_seen))
     status = found.object->queue.get(event);
   return code_of(status);
 }
@@ -140,8 +142,9 @@ int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t t
   if (code != PTL_EQ_EMPTY) return code;
   PhysicalInterface& physical = last.interface->physical();
   if (timeout == 0)
-    return physical.poll_in_passing(last.object->queue.round_seen) ? take_event(eq_handles, size, event, which, &last)
-                                                                   : PTL_EQ_EMPTY;
+    return physical.poll_in_passing(last.object->queue.round_seen)
+               ? take_event(eq_handles, size, event, which, &last)
+               : PTL_EQ_EMPTY;
   QueueWait wait(eq_handles, size, event);
   const bool over = physical.wait_until([&wait] { return wait.look(); }, deadline_after(timeout));
   if (!over) return portals_aborted.load(std::memory_order_acquire) ? PTL_ABORTED : PTL_EQ_EMPTY;

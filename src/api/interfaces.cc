@@ -100,11 +100,12 @@ int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t* ni_handle) noexcept {
   return PTL_OK;
 }
 
-int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t* mapping) noexcept {
+int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size,
+              const ptl_process_t* mapping) noexcept {
   if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || !interface->logical() || map_size == 0 ||
-      map_size >= PTL_RANK_ANY || mapping == nullptr)
+  if (interface == nullptr || !interface->logical() || map_size == 0 || map_size >= PTL_RANK_ANY ||
+      mapping == nullptr)
     return PTL_ARG_INVALID;
   std::lock_guard guard(interface->setup_mutex);
   return interface->map.set(mapping, map_size, interface->physical().id()) ? PTL_OK : PTL_NO_SPACE;

@@ -14,8 +14,8 @@ constexpr unsigned common_options =
     PTL_ME_EVENT_FLOWCTRL_DISABLE | PTL_ME_EVENT_SUCCESS_DISABLE | PTL_ME_EVENT_OVER_DISABLE |
     PTL_ME_EVENT_UNLINK_DISABLE | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_OVERFLOW |
     PTL_ME_EVENT_CT_BYTES;
-constexpr unsigned matching_options = PTL_ME_MANAGE_LOCAL | PTL_ME_NO_TRUNCATE | PTL_ME_MAY_ALIGN |
-                                      PTL_ME_LOCAL_INC_UH_RLENGTH;
+constexpr unsigned matching_options =
+    PTL_ME_MANAGE_LOCAL | PTL_ME_NO_TRUNCATE | PTL_ME_MAY_ALIGN | PTL_ME_LOCAL_INC_UH_RLENGTH;
 
 // The fields that an LE has, as an ME that matches everything.
 ptl_me_t as_match_entry(const ptl_le_t& le) noexcept {
@@ -125,8 +125,8 @@ int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl
   NetworkInterface* interface = find_interface_of_kind(ni_handle, true);
   CountingEvent* counter = nullptr;
   const CounterOfInterface trigger = resolve_counter(trig_ct_handle);
-  if (interface == nullptr || me == nullptr || me_handle == nullptr ||
-      trigger.counter == nullptr || trigger.interface != interface ||
+  if (interface == nullptr || me == nullptr || me_handle == nullptr || trigger.counter == nullptr ||
+      trigger.interface != interface ||
       (ptl_list != PTL_PRIORITY_LIST && ptl_list != PTL_OVERFLOW_LIST) ||
       !arguments_are_valid(*interface, *me, pt_index, &counter))
     return PTL_ARG_INVALID;
@@ -148,8 +148,7 @@ int PtlTriggeredMEUnlink(ptl_handle_me_t me_handle, ptl_handle_ct_t trig_ct_hand
                          ptl_size_t threshold) noexcept {
   if (!library_is_initialized()) return PTL_NO_INIT;
   const HandleFields fields = decode_handle(me_handle);
-  NetworkInterface* interface =
-      fields.type == HandleType::entry ? interface_of(fields) : nullptr;
+  NetworkInterface* interface = fields.type == HandleType::entry ? interface_of(fields) : nullptr;
   const CounterOfInterface trigger = resolve_counter(trig_ct_handle);
   if (interface == nullptr || trigger.counter == nullptr || trigger.interface != interface)
     return PTL_ARG_INVALID;

@@ -55,9 +55,8 @@ int PtlMDRelease(ptl_handle_md_t md_handle) noexcept {
   if (descriptor.pending.load(std::memory_order_acquire) != 0) return PTL_IN_USE;
   // Of several releases of one handle only one may succeed.
   uint32_t generation = descriptor.generation.load(std::memory_order_relaxed);
-  if (!generation_is_live(generation) ||
-      !descriptor.generation.compare_exchange_strong(generation, generation + 1,
-                                                     std::memory_order_acq_rel))
+  if (!generation_is_live(generation) || !descriptor.generation.compare_exchange_strong(
+                                             generation, generation + 1, std::memory_order_acq_rel))
     return PTL_ARG_INVALID;
   interface.physical().finish_round();
   descriptor.region.close();

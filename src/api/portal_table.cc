@@ -1,7 +1,6 @@
 // Portal table entries (spec 3.7). Set-up path.
-#include "core/portal_operations.h"
-
 #include "api/resolve.h"
+#include "core/portal_operations.h"
 #include "portals4.h"
 
 using namespace lintel;

@@ -16,9 +16,11 @@ struct DescriptorOfInterface {
 
 [[nodiscard]] inline DescriptorOfInterface resolve_descriptor(ptl_handle_md_t handle) noexcept {
   const HandleFields fields = decode_handle(handle);
-  if (fields.type != HandleType::memory_descriptor) [[unlikely]] return {};
+  if (fields.type != HandleType::memory_descriptor) [[unlikely]]
+    return {};
   NetworkInterface* interface = interface_of(fields);
-  if (interface == nullptr) [[unlikely]] return {};
+  if (interface == nullptr) [[unlikely]]
+    return {};
   return {interface, interface->find_descriptor(fields)};
 }
 
@@ -29,9 +31,11 @@ struct CounterOfInterface {
 
 [[nodiscard]] inline CounterOfInterface resolve_counter(ptl_handle_ct_t handle) noexcept {
   const HandleFields fields = decode_handle(handle);
-  if (fields.type != HandleType::counter) [[unlikely]] return {};
+  if (fields.type != HandleType::counter) [[unlikely]]
+    return {};
   NetworkInterface* interface = interface_of(fields);
-  if (interface == nullptr) [[unlikely]] return {};
+  if (interface == nullptr) [[unlikely]]
+    return {};
   return {interface, interface->find_counter(fields)};
 }
 
@@ -42,9 +46,11 @@ struct EventQueueOfInterface {
 
 [[nodiscard]] inline EventQueueOfInterface resolve_event_queue(ptl_handle_eq_t handle) noexcept {
   const HandleFields fields = decode_handle(handle);
-  if (fields.type != HandleType::event_queue) [[unlikely]] return {};
+  if (fields.type != HandleType::event_queue) [[unlikely]]
+    return {};
   NetworkInterface* interface = interface_of(fields);
-  if (interface == nullptr) [[unlikely]] return {};
+  if (interface == nullptr) [[unlikely]]
+    return {};
   return {interface, interface->find_event_queue(fields)};
 }
 

@@ -36,8 +36,9 @@ class WaitingThread {
       const HandleFields fields = decode_handle(handles_[i]);
       NetworkInterface* interface = interface_of(fields);
       if (interface == nullptr || !(interface->*pool)().contains(fields.index)) continue;
-      (interface->*pool)().at(fields.index).waiting_threads.fetch_add(
-          static_cast<uint32_t>(change), std::memory_order_acq_rel);
+      (interface->*pool)()
+          .at(fields.index)
+          .waiting_threads.fetch_add(static_cast<uint32_t>(change), std::memory_order_acq_rel);
     }
   }
 

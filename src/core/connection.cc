@@ -32,8 +32,8 @@ Peer* PhysicalInterface::connect(ProcessId id) noexcept {
       std::string reason;
       Link* link = transport->connect(id, &reason);
       if (link == nullptr) {
-        reasons += std::string(reasons.empty() ? "" : "; ") + transport->capabilities().name + ": " +
-                   reason;
+        reasons += std::string(reasons.empty() ? "" : "; ") + transport->capabilities().name +
+                   ": " + reason;
         continue;
       }
       if (peer == nullptr) peer = peers_.insert(id);
@@ -136,7 +136,8 @@ void PhysicalInterface::fail_peer(Peer& peer) noexcept {
     if (transfer.peer.load(std::memory_order_acquire) != &peer) continue;
     // One that is to be advanced fails by itself, or has ended and only reports.
     bool active = false;
-    for (Transfer* t = active_transfers_; t != nullptr; t = t->next_active) active |= t == &transfer;
+    for (Transfer* t = active_transfers_; t != nullptr; t = t->next_active)
+      active |= t == &transfer;
     if (active)
       transfer.stays = false;  // nobody says any more when its memory is released
     else
@@ -154,8 +155,8 @@ void PhysicalInterface::on_messages(Link& link, const InboundMessage* messages,
   for (unsigned i = 0; i < count; ++i) {
     const InboundMessage& message = messages[i];
     received.count(message.header.kind, message.payload_length);
-    const bool may_join = message.header.kind == MessageKind::put &&
-                          (message.header.flags & flag_remote_memory) != 0;
+    const bool may_join =
+        message.header.kind == MessageKind::put && (message.header.flags & flag_remote_memory) != 0;
     if (batch_.count != 0 && !may_join) fetch_batch(*this);
     switch (message.header.kind) {
       case MessageKind::put:

@@ -122,9 +122,9 @@ void CountingEvent::follow(Move move, ReleaseBatch& released) noexcept {
 // counter, which the caller has to fire.
 bool CountingEvent::fire_locked(Move reached_value, ReleaseBatch& released, Move& move) noexcept {
   const uint64_t value = reached_value.value;
-  TriggeredOperation* const first =
-      generation.load(std::memory_order_relaxed) == reached_value.use ? queue_.pop_reached(value)
-                                                                      : nullptr;
+  TriggeredOperation* const first = generation.load(std::memory_order_relaxed) == reached_value.use
+                                        ? queue_.pop_reached(value)
+                                        : nullptr;
   if (first == nullptr) {  // another thread took them, or the counter was freed
     lock_.unlock();
     return false;

@@ -147,22 +147,24 @@ ptl_event_t describe_unexpected(const NetworkInterface& interface, const Unexpec
     initiator.phys.nid = static_cast<ptl_nid_t>(header.source >> 32);
     initiator.phys.pid = static_cast<ptl_pid_t>(header.source);
   }
-  const bool atomic = header.message.kind != MessageKind::put && header.message.kind != MessageKind::get;
-  return {.start = header.message.start,
-          .user_ptr = user_ptr,
-          .hdr_data = header.message.hdr_data,
-          .match_bits = interface.matching() ? header.match_bits : 0,
-          .rlength = header.message.rlength,
-          .mlength = header.message.mlength,
-          .remote_offset = header.message.remote_offset,
-          .initiator = initiator,
-          .uid = header.message.uid,
-          .pt_index = header.message.pt_index,
-          .type = type,
-          .ptl_list = PTL_OVERFLOW_LIST,
-          .ni_fail_type = static_cast<ptl_ni_fail_t>(header.message.fail),
-          .atomic_operation = atomic ? static_cast<ptl_op_t>(header.message.operation) : PTL_MIN,
-          .atomic_type = atomic ? static_cast<ptl_datatype_t>(header.message.datatype) : PTL_INT8_T};
+  const bool atomic =
+      header.message.kind != MessageKind::put && header.message.kind != MessageKind::get;
+  return {
+      .start = header.message.start,
+      .user_ptr = user_ptr,
+      .hdr_data = header.message.hdr_data,
+      .match_bits = interface.matching() ? header.match_bits : 0,
+      .rlength = header.message.rlength,
+      .mlength = header.message.mlength,
+      .remote_offset = header.message.remote_offset,
+      .initiator = initiator,
+      .uid = header.message.uid,
+      .pt_index = header.message.pt_index,
+      .type = type,
+      .ptl_list = PTL_OVERFLOW_LIST,
+      .ni_fail_type = static_cast<ptl_ni_fail_t>(header.message.fail),
+      .atomic_operation = atomic ? static_cast<ptl_op_t>(header.message.operation) : PTL_MIN,
+      .atomic_type = atomic ? static_cast<ptl_datatype_t>(header.message.datatype) : PTL_INT8_T};
 }
 
 void report_overflow(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
@@ -181,8 +183,8 @@ void report_overflow(NetworkInterface& interface, PortalEntry& portal, Unexpecte
       if (!ok) {
         claim.counter->add_failure(1);
       } else {
-        claim.counter->add_success((claim.options & PTL_ME_EVENT_CT_BYTES) != 0 ? header.message.mlength
-                                                                                : 1);
+        claim.counter->add_success(
+            (claim.options & PTL_ME_EVENT_CT_BYTES) != 0 ? header.message.mlength : 1);
       }
     }
   }

@@ -83,8 +83,8 @@ void release_header(NetworkInterface& interface, PortalEntry& portal,
 
 // The event that tells of `header`.
 [[nodiscard]] ptl_event_t describe_unexpected(const NetworkInterface& interface,
-                                              const UnexpectedHeader& header,
-                                              ptl_event_kind_t type, void* user_ptr) noexcept;
+                                              const UnexpectedHeader& header, ptl_event_kind_t type,
+                                              void* user_ptr) noexcept;
 [[nodiscard]] ptl_event_kind_t overflow_event_kind(MessageKind kind) noexcept;
 
 }  // namespace lintel

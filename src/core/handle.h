@@ -26,8 +26,8 @@ struct HandleFields {
 };
 
 [[nodiscard]] constexpr uint64_t encode_handle(const HandleFields& f) noexcept {
-  return uint64_t{static_cast<uint8_t>(f.type)} << 61 |
-         uint64_t{f.interface_index} << 56 | uint64_t{f.incarnation} << 48 |
+  return uint64_t{static_cast<uint8_t>(f.type)} << 61 | uint64_t{f.interface_index} << 56 |
+         uint64_t{f.incarnation} << 48 |
          uint64_t{f.generation & handle_generation_mask} << handle_index_bits | f.index;
 }
 

@@ -97,9 +97,8 @@ void queue_operation(PhysicalInterface& physical, Peer& peer, const Request& req
     if (reuse_allowed) {
       const uint32_t index = physical.volatile_copies().allocate();
       if (index != Arena<VolatileCopy>::no_index) {
-        operation.copied =
-            request.put->region.read(request.put_offset,
-                                     physical.volatile_copies().at(index).bytes, request.length);
+        operation.copied = request.put->region.read(
+            request.put_offset, physical.volatile_copies().at(index).bytes, request.length);
         operation.copy_index = index;
         if (!operation.copied) physical.volatile_copies().release(index);
       }
@@ -112,7 +111,8 @@ void queue_operation(PhysicalInterface& physical, Peer& peer, const Request& req
 
 void help_sending(PhysicalInterface& physical, const Peer& peer) noexcept {
   physical.kick();
-  for (unsigned i = 0; i < help_rounds && peer.queue_length.load(std::memory_order_relaxed) > long_queue; ++i) {
+  for (unsigned i = 0;
+       i < help_rounds && peer.queue_length.load(std::memory_order_relaxed) > long_queue; ++i) {
     sched_yield();
     physical.kick();
   }
@@ -216,10 +216,9 @@ int start_request(NetworkInterface& interface, const Request& request) noexcept 
       break;
     case SendStatus::inaccessible:
     case SendStatus::peer_failed:
-      report_local_failure(
-          interface, header, request.put, request.put_offset, request.get, request.get_offset,
-          request.user_ptr,
-          status == SendStatus::inaccessible ? PTL_NI_SEGV : PTL_NI_UNDELIVERABLE);
+      report_local_failure(interface, header, request.put, request.put_offset, request.get,
+                           request.get_offset, request.user_ptr,
+                           status == SendStatus::inaccessible ? PTL_NI_SEGV : PTL_NI_UNDELIVERABLE);
       break;
   }
   return PTL_OK;

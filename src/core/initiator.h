@@ -53,7 +53,8 @@ void enqueue_send(PhysicalInterface& interface, Peer& peer, QueuedSend& item) no
 
 // --- answers as they arrive (token held)
 void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& header) noexcept;
-void handle_ack_batch(PhysicalInterface& interface, Peer& peer, const InboundMessage& message) noexcept;
+void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
+                      const InboundMessage& message) noexcept;
 void handle_reply(PhysicalInterface& interface, Peer& peer, const InboundMessage& message) noexcept;
 void handle_reply_data(PhysicalInterface& interface, Peer& peer,
                        const InboundMessage& message) noexcept;

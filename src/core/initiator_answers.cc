@@ -1,8 +1,8 @@
 // Acknowledgements and replies as they arrive at the initiator (spec 4.2.2): they bypass matching and
 // name their operation by its cookie. The poll token is held. Message path.
 #include <algorithm>
-#include <mutex>
 #include <cstring>
+#include <mutex>
 
 #include "core/initiator.h"
 #include "core/initiator_events.h"
@@ -80,10 +80,10 @@ void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& h
   end_sending(*operation, own_memory_failed ? fail : PTL_NI_OK);
   if (operation->answer_due && put != nullptr && (header.flags & flag_silent) == 0) {
     if (!told_by_send) {
-      report_ack(*operation->interface, *put, put_view(*operation),
-                 {std::min(header.length(), operation->header.length()), header.remote_offset,
-                  (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST,
-                  fail});
+      report_ack(
+          *operation->interface, *put, put_view(*operation),
+          {std::min(header.length(), operation->header.length()), header.remote_offset,
+           (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST, fail});
     }
   } else if (put == nullptr) {
     operation->interface->status.dropped.increment();  // spec 4.2.2
@@ -115,9 +115,8 @@ void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
         // A direct put without acknowledgement: only its sending was to be ended.
       } else if (counted_only) {
         if (put->counter != nullptr && (options & PTL_MD_EVENT_CT_ACK) != 0) {
-          const bool bytes =
-              (options & PTL_MD_EVENT_CT_BYTES) != 0 &&
-              (operation->header.modes >> 4 & 3) != PTL_OC_ACK_REQ;
+          const bool bytes = (options & PTL_MD_EVENT_CT_BYTES) != 0 &&
+                             (operation->header.modes >> 4 & 3) != PTL_OC_ACK_REQ;
           counts.add(*put->counter, bytes ? operation->header.length() : 1);
         }
       } else {
@@ -130,7 +129,8 @@ void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
   }
 }
 
-void handle_reply(PhysicalInterface& interface, Peer& peer, const InboundMessage& message) noexcept {
+void handle_reply(PhysicalInterface& interface, Peer& peer,
+                  const InboundMessage& message) noexcept {
   const MessageHeader& header = message.header;
   Operation* operation = answered_operation(interface, peer, header.cookie);
   if (operation == nullptr) return;
@@ -150,11 +150,11 @@ void handle_reply(PhysicalInterface& interface, Peer& peer, const InboundMessage
   if (operation->fault != PTL_NI_OK && fail == PTL_NI_OK) fail = operation->fault;
   get->pending.fetch_sub(1, std::memory_order_release);
   if ((header.flags & flag_silent) == 0) {
-    report_reply(*operation->interface, *get,
-                 {operation->header, operation->get_offset, operation->user_ptr},
-                 {mlength, header.remote_offset,
-                  (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST,
-                  fail});
+    report_reply(
+        *operation->interface, *get,
+        {operation->header, operation->get_offset, operation->user_ptr},
+        {mlength, header.remote_offset,
+         (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST, fail});
   }
   interface.end_operation(*operation);
 }
@@ -212,9 +212,9 @@ bool send_request_data(PhysicalInterface&, Peer& peer, Operation& operation) noe
     const uint64_t left = operation.stream_end - operation.stream_position;
     Piece pieces[transfer_remote_pieces];
     uint64_t covered = 0;
-    const unsigned count = region.pieces(operation.stream_position + operation.put_offset,
-                                         std::min(left, chunk), pieces, transfer_remote_pieces,
-                                         &covered);
+    const unsigned count =
+        region.pieces(operation.stream_position + operation.put_offset, std::min(left, chunk),
+                      pieces, transfer_remote_pieces, &covered);
     header.remote_offset = operation.stream_position;
     header.set_length(covered);
     header.flags = covered == left ? flag_last : 0;

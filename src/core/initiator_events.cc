@@ -28,8 +28,7 @@ ptl_event_t describe(NetworkInterface& interface, const MemoryDescriptor& descri
           .ptl_list = list,
           .ni_fail_type = fail,
           .atomic_operation = atomic ? static_cast<ptl_op_t>(header.operation) : PTL_MIN,
-          .atomic_type =
-              atomic ? static_cast<ptl_datatype_t>(header.modes & 0xf) : PTL_INT8_T};
+          .atomic_type = atomic ? static_cast<ptl_datatype_t>(header.modes & 0xf) : PTL_INT8_T};
 }
 
 // What is to be counted, taken down before an event is posted: whoever sees that may release the
@@ -65,9 +64,9 @@ void report_send(NetworkInterface& interface, MemoryDescriptor& descriptor,
   const Count count(descriptor, PTL_MD_EVENT_CT_SEND, false);
   const uint64_t length = view.header.length();
   if (event_wanted(descriptor, fail) && (descriptor.options & PTL_MD_EVENT_SEND_DISABLE) == 0) {
-    descriptor.event_queue->queue.post(
-        describe(interface, descriptor, view, PTL_EVENT_SEND, fail, fail == PTL_NI_OK ? length : 0,
-                 view.header.remote_offset, PTL_PRIORITY_LIST));
+    descriptor.event_queue->queue.post(describe(interface, descriptor, view, PTL_EVENT_SEND, fail,
+                                                fail == PTL_NI_OK ? length : 0,
+                                                view.header.remote_offset, PTL_PRIORITY_LIST));
   }
   count.apply(fail, length);
 }

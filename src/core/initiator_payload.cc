@@ -46,7 +46,8 @@ SendStatus send_description(Peer& peer, const MessageHeader& header, const Memor
 
 void conceal_memory(Operation& operation, bool answered) noexcept {
   const uint32_t number = operation.exposure.load(std::memory_order_relaxed);
-  if (number == Exposure::none) [[likely]] return;
+  if (number == Exposure::none) [[likely]]
+    return;
   operation.exposure.store(Exposure::none, std::memory_order_relaxed);
   Peer& peer = *operation.peer.load(std::memory_order_relaxed);
   peer.transport->conceal(*peer.link, number, !answered);
@@ -57,7 +58,8 @@ SendStatus send_payload(Peer& peer, const MessageHeader& header, const Request& 
   if ((header.flags & flag_remote_memory) != 0) {
     return request.put != nullptr
                ? send_description(peer, header, request.put->region, request.put_offset, *operation)
-               : send_description(peer, header, request.get->region, request.get_offset, *operation);
+               : send_description(peer, header, request.get->region, request.get_offset,
+                                  *operation);
   }
   if (request.put == nullptr) return peer.transport->send(*peer.link, header, nullptr, 0);
 
@@ -71,8 +73,8 @@ SendStatus send_payload(Peer& peer, const MessageHeader& header, const Request& 
   }
   uint64_t covered = 0;
   const MemoryRegion& region = request.put->region;
-  const unsigned described = region.pieces(request.put_offset, request.length, pieces + count,
-                                           gather_pieces, &covered);
+  const unsigned described =
+      region.pieces(request.put_offset, request.length, pieces + count, gather_pieces, &covered);
   if (covered == request.length) [[likely]]
     return peer.transport->send(*peer.link, header, pieces, count + described);
   // Many small iovec elements: gather them first. At most one eager message long.

@@ -63,8 +63,8 @@ class KeyedHeaderIndex {
   uint64_t source_mask_ = 0;
   uint64_t seed_ = 0;
   UnexpectedNode** buckets_ = nullptr;
-  Links* links_ = nullptr;        // by message.number; null: in the nodes
-  size_t reserved_bytes_ = 0;     // for both
+  Links* links_ = nullptr;     // by message.number; null: in the nodes
+  size_t reserved_bytes_ = 0;  // for both
   uint32_t bucket_count_ = 0;
   uint32_t bucket_mask_ = 0;      // one less than the power of two that holds bucket_count_
   uint32_t bucket_capacity_ = 0;  // reserved

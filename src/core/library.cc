@@ -115,7 +115,8 @@ int initialize_library() noexcept {
     return PTL_FAIL;
   }
   if (!register_asymmetric_fence())
-    log_message(LogLevel::info, "no expedited membarrier here: every message pays for a full fence");
+    log_message(LogLevel::info,
+                "no expedited membarrier here: every message pays for a full fence");
   if (config_bool(ConfigKey::segv_handler)) install_fault_handler();
   portals_aborted.store(false, std::memory_order_relaxed);
   library_detail::initialized.store(true, std::memory_order_release);
@@ -176,9 +177,8 @@ int open_interface(uint32_t number, unsigned slot, uint32_t pid, const ptl_ni_li
       // All interfaces over one physical interface share its pid (spec 3.6), and that is taken.
       return PTL_PID_IN_USE;
     }
-    auto logical = std::make_unique<NetworkInterface>(*lib.physical[number], slot,
-                                                      static_cast<uint8_t>(index),
-                                                      ++lib.incarnations[index]);
+    auto logical = std::make_unique<NetworkInterface>(
+        *lib.physical[number], slot, static_cast<uint8_t>(index), ++lib.incarnations[index]);
     const int code = logical->open(desired);
     if (code != PTL_OK) {
       if (!any_logical(lib, number)) close_physical(lib, number);

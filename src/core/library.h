@@ -37,8 +37,7 @@ extern std::atomic<const ptl_lintel_hooks_t*> hooks;
 [[nodiscard]] inline NetworkInterface* interface_of(const HandleFields& fields) noexcept {
   NetworkInterface* interface =
       library_detail::interface_table[fields.interface_index].load(std::memory_order_acquire);
-  return interface != nullptr && interface->incarnation() == fields.incarnation ? interface
-                                                                                : nullptr;
+  return interface != nullptr && interface->incarnation() == fields.incarnation ? interface : nullptr;
 }
 [[nodiscard]] inline NetworkInterface* find_interface(ptl_handle_any_t handle) noexcept {
   const HandleFields fields = decode_handle(handle);
@@ -55,7 +54,8 @@ void abort_waiting() noexcept;
 
 // PtlNIInit, PtlNIFini (spec 3.6.2, 3.6.3); the arguments have been checked.
 [[nodiscard]] int open_interface(uint32_t number, unsigned slot, uint32_t pid,
-                                 const ptl_ni_limits_t* desired, NetworkInterface** interface) noexcept;
+                                 const ptl_ni_limits_t* desired,
+                                 NetworkInterface** interface) noexcept;
 [[nodiscard]] int close_interface(ptl_handle_ni_t handle) noexcept;
 
 }  // namespace lintel

@@ -25,14 +25,14 @@ struct ListEntry : MatchNode {
   EntryState state = EntryState::free;
   ptl_list_t list = PTL_PRIORITY_LIST;
   uint16_t pt_index = 0;
-  bool unlink_announced = false;     // PTL_EVENT_AUTO_UNLINK was posted or is disabled
-  bool unlinked_by_call = false;     // the last use of this slot ended by PtlMEUnlink
+  bool unlink_announced = false;  // PTL_EVENT_AUTO_UNLINK was posted or is disabled
+  bool unlinked_by_call = false;  // the last use of this slot ended by PtlMEUnlink
   unsigned options = 0;
   ptl_uid_t uid = 0;
-  uint32_t operations = 0;           // messages being delivered
-  uint32_t unexpected_headers = 0;   // headers that refer to this overflow entry
-  uint64_t local_offset = 0;         // bytes (PTL_ME_MANAGE_LOCAL)
-  uint64_t min_free = 0;             // bytes
+  uint32_t operations = 0;          // messages being delivered
+  uint32_t unexpected_headers = 0;  // headers that refer to this overflow entry
+  uint64_t local_offset = 0;        // bytes (PTL_ME_MANAGE_LOCAL)
+  uint64_t min_free = 0;            // bytes
   void* user_ptr = nullptr;
   CountingEvent* counter = nullptr;
   MemoryRegion region;

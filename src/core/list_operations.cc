@@ -26,8 +26,8 @@ MatchCriteria criteria_of(const NetworkInterface& interface, const ptl_me_t& ent
   } else {
     if (entry.match_id.phys.nid != PTL_NID_ANY) criteria.source_mask |= source_mask_nid;
     if (entry.match_id.phys.pid != PTL_PID_ANY) criteria.source_mask |= source_mask_pid;
-    criteria.source = source_of({entry.match_id.phys.nid, entry.match_id.phys.pid}) &
-                      criteria.source_mask;
+    criteria.source =
+        source_of({entry.match_id.phys.nid, entry.match_id.phys.pid}) & criteria.source_mask;
   }
   return criteria;
 }

@@ -26,7 +26,8 @@ struct EntryArguments {
 
 // PTL_OK, PTL_IN_USE (operations or headers refer to it, or it has unlinked itself already),
 // PTL_ARG_INVALID.
-[[nodiscard]] int unlink_by_handle(NetworkInterface& interface, const HandleFields& handle) noexcept;
+[[nodiscard]] int unlink_by_handle(NetworkInterface& interface,
+                                   const HandleFields& handle) noexcept;
 
 [[nodiscard]] int search_unexpected(NetworkInterface& interface, const EntryArguments& arguments,
                                     ptl_search_op_t operation) noexcept;

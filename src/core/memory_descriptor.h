@@ -20,7 +20,8 @@ struct EventQueueObject {
   // Memory descriptors and portal table entries that post here; the ring is reused only when the
   // application has freed the queue and none is left.
   std::atomic<uint32_t> users{0};
-  std::atomic<uint32_t> waiting_threads{0};  // inside PtlEQWait or PtlEQPoll; PtlEQFree waits for them
+  std::atomic<uint32_t> waiting_threads{
+      0};  // inside PtlEQWait or PtlEQPoll; PtlEQFree waits for them
   std::atomic<bool> freed{false};
   EventQueue queue;
 };

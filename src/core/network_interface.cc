@@ -15,14 +15,13 @@ NetworkInterface::NetworkInterface(PhysicalInterface& physical, unsigned slot, u
 
 int NetworkInterface::open(const ptl_ni_limits_t* desired) noexcept {
   limits_ = grant_limits(desired);
-  const bool reserved = descriptors_.open(static_cast<uint32_t>(limits_.max_mds)) &&
-                        counters_.open(static_cast<uint32_t>(limits_.max_cts)) &&
-                        event_queues_.open(static_cast<uint32_t>(limits_.max_eqs)) &&
-                        entries_.open(static_cast<uint32_t>(limits_.max_entries)) &&
-                        unexpected_headers_.open(
-                            static_cast<uint32_t>(limits_.max_unexpected_headers)) &&
-                        triggered_operations_.open(
-                            static_cast<uint32_t>(limits_.max_triggered_ops));
+  const bool reserved =
+      descriptors_.open(static_cast<uint32_t>(limits_.max_mds)) &&
+      counters_.open(static_cast<uint32_t>(limits_.max_cts)) &&
+      event_queues_.open(static_cast<uint32_t>(limits_.max_eqs)) &&
+      entries_.open(static_cast<uint32_t>(limits_.max_entries)) &&
+      unexpected_headers_.open(static_cast<uint32_t>(limits_.max_unexpected_headers)) &&
+      triggered_operations_.open(static_cast<uint32_t>(limits_.max_triggered_ops));
   if (!reserved) {
     log_message(LogLevel::error,
                 "no address space for an interface with %d entries, %d unexpected headers and %d "

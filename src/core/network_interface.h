@@ -43,7 +43,9 @@ class NetworkInterface final : public TriggerExecutor {
   [[nodiscard]] unsigned slot() const noexcept { return slot_; }
   [[nodiscard]] PhysicalInterface& physical() const noexcept { return physical_; }
   [[nodiscard]] const ptl_ni_limits_t& limits() const noexcept { return limits_; }
-  [[nodiscard]] uint64_t handle() const noexcept { return make_handle(HandleType::interface, 0, 0); }
+  [[nodiscard]] uint64_t handle() const noexcept {
+    return make_handle(HandleType::interface, 0, 0);
+  }
   [[nodiscard]] uint8_t incarnation() const noexcept { return incarnation_; }
   // This process as others on the interface name it. The rank is PTL_RANK_ANY without a map or if
   // the map does not hold this process.
@@ -73,8 +75,10 @@ class NetworkInterface final : public TriggerExecutor {
   }
 
   template <typename T>
-  [[nodiscard]] uint64_t handle_of(HandleType type, const Arena<T>& pool, const T& object) const noexcept {
-    return make_handle(type, object.generation.load(std::memory_order_relaxed), pool.index_of(object));
+  [[nodiscard]] uint64_t handle_of(HandleType type, const Arena<T>& pool,
+                                   const T& object) const noexcept {
+    return make_handle(type, object.generation.load(std::memory_order_relaxed),
+                       pool.index_of(object));
   }
 
   [[nodiscard]] PortalEntry* portal(uint32_t pt_index) const noexcept {
@@ -106,12 +110,14 @@ class NetworkInterface final : public TriggerExecutor {
                              EventQueueObject* event_queue, uint32_t requested,
                              uint32_t* pt_index) noexcept;
 
-  [[nodiscard]] uint64_t make_handle(HandleType type, uint32_t generation, uint32_t index) const noexcept {
+  [[nodiscard]] uint64_t make_handle(HandleType type, uint32_t generation,
+                                     uint32_t index) const noexcept {
     return encode_handle({type, index_, incarnation_, generation, index});
   }
   template <typename T>
   static T* find(Arena<T>& pool, const HandleFields& fields) noexcept {
-    if (!pool.contains(fields.index)) [[unlikely]] return nullptr;
+    if (!pool.contains(fields.index)) [[unlikely]]
+      return nullptr;
     T& object = pool.at(fields.index);
     const uint32_t generation = object.generation.load(std::memory_order_acquire);
     return generation_is_live(generation) &&

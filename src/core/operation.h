@@ -74,7 +74,7 @@ struct alignas(64) Operation : QueuedSend {
   ptl_ni_fail_t fault = PTL_NI_OK;  // why the first message could not be sent
   // The memory that the target may access. Set before the message goes out that tells of it.
   std::atomic<uint32_t> exposure{Exposure::none};
-  uint32_t copy_index = 0;          // of the VolatileCopy
+  uint32_t copy_index = 0;  // of the VolatileCopy
   std::byte operand[largest_operand_bytes];
 };
 
@@ -89,12 +89,12 @@ inline constexpr unsigned transfer_remote_pieces = 32;
 struct alignas(64) Transfer : QueuedSend {
   std::atomic<uint32_t> next_free{0};
   uint8_t generation = 0;
-  bool writes_peer = false;  // a get: data flow to the initiator
-  bool streaming = false;    // in the send queue
-  bool ended = false;        // all is moved or has failed; only the reporting is left
-  bool by_messages = false;  // the peer's memory cannot be reached directly
+  bool writes_peer = false;   // a get: data flow to the initiator
+  bool streaming = false;     // in the send queue
+  bool ended = false;         // all is moved or has failed; only the reporting is left
+  bool by_messages = false;   // the peer's memory cannot be reached directly
   bool source_fault = false;  // the initiator's memory is not accessible
-  bool stays = false;         // the transport refers to the entry's memory until release_mark is reached
+  bool stays = false;  // the transport refers to the entry's memory until release_mark is reached
   std::atomic<Peer*> peer{nullptr};  // nullptr while the object is free
   NetworkInterface* interface = nullptr;
   PortalEntry* portal = nullptr;
@@ -108,7 +108,7 @@ struct alignas(64) Transfer : QueuedSend {
   ptl_ni_fail_t fail = PTL_NI_OK;
   bool event_reserved = false;
   bool unlink_reserved = false;
-  uint32_t release_mark = 0;  // of the transport, see Transport::payload_mark()
+  uint32_t release_mark = 0;        // of the transport, see Transport::payload_mark()
   Transfer* next_active = nullptr;  // to be advanced, or behind Peer::unreleased_head: never both
   unsigned remote_count = 0;
   RemoteMemory remote[transfer_remote_pieces];

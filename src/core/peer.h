@@ -21,14 +21,14 @@ struct alignas(64) Peer {
 
   // --- under send_lock
   SpinLock send_lock;
-  bool queue_listed = false;        // on the interface's list of peers with something queued
+  bool queue_listed = false;       // on the interface's list of peers with something queued
   std::atomic<bool> failed{true};  // or not connected yet; written under send_lock
   Link* link = nullptr;
   Transport* transport = nullptr;
   bool in_process = false;  // this very process: nobody else makes it look at its messages
   QueuedSend* queue_head = nullptr;
   QueuedSend** queue_tail = &queue_head;
-  std::atomic<uint32_t> queue_length{0};  // written under send_lock
+  std::atomic<uint32_t> queue_length{0};                  // written under send_lock
   uint32_t free_operations = Arena<Operation>::no_index;  // chain through next_free
   TrafficCounters sent;
   Peer* next_with_queue = nullptr;  // under the list's own lock

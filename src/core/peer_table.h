@@ -31,7 +31,8 @@ class PeerTable {
 
  private:
   struct Slots {
-    explicit Slots(uint64_t capacity) : mask(capacity - 1), at(new std::atomic<Peer*>[capacity]()) {}
+    explicit Slots(uint64_t capacity)
+        : mask(capacity - 1), at(new std::atomic<Peer*>[capacity]()) {}
     uint64_t mask;
     std::unique_ptr<std::atomic<Peer*>[]> at;
   };

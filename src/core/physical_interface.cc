@@ -66,13 +66,14 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid) {
   transports_ = std::move(opened.transports);
   if (!peers_.open() || !operations_.open(most_operations) || !transfers_.open(most_transfers) ||
       !answers_.open(most_answers) || !volatile_copies_.open(most_copies)) {
-    log_message(LogLevel::error, "interface %u: no address space for its pools (ulimit -v?)", number);
+    log_message(LogLevel::error, "interface %u: no address space for its pools (ulimit -v?)",
+                number);
     return PTL_NO_SPACE;
   }
   if (transports_.size() > most_transports) return PTL_FAIL;
   for (const auto& transport : transports_)
     polled_[polled_count_++] = {transport.get(), transport->in_process(),
-                               transport->capabilities().polls_by_system_call};
+                                transport->capabilities().polls_by_system_call};
   for (const auto& transport : transports_) {
     if (Doorbell* doorbell = transport->doorbell(); doorbell != nullptr) {
       doorbell_ = doorbell;
@@ -314,15 +315,16 @@ NetworkCounters PhysicalInterface::network_counters() const noexcept {
 
 void PhysicalInterface::print_statistics() const noexcept {
   static constexpr const char* names[message_kinds] = {
-      "none", "put", "get", "atomic", "fetch_atomic", "swap", "ack", "ack_batch",
-      "reply", "data_request", "data", "connection"};
+      "none", "put",       "get",   "atomic",       "fetch_atomic", "swap",
+      "ack",  "ack_batch", "reply", "data_request", "data",         "connection"};
   fprintf(stderr, "lintel: interface %u, nid 0x%08x pid %u\n", number_, id_.nid, id_.pid);
   for (unsigned kind = 1; kind < message_kinds; ++kind) {
     const auto k = static_cast<MessageKind>(kind);
     const uint64_t out = sent_messages(k);
     const uint64_t in = received.messages[kind].get();
     if (out == 0 && in == 0) continue;
-    fprintf(stderr, "  %-13s sent %12llu messages %14llu bytes   received %12llu messages %14llu bytes\n",
+    fprintf(stderr,
+            "  %-13s sent %12llu messages %14llu bytes   received %12llu messages %14llu bytes\n",
             names[kind], static_cast<unsigned long long>(out),
             static_cast<unsigned long long>(sent_bytes(k)), static_cast<unsigned long long>(in),
             static_cast<unsigned long long>(received.bytes[kind].get()));

@@ -62,7 +62,8 @@ class PhysicalInterface final : public MessageSink {
   // (connection path then). nullptr: no transport reaches it.
   [[nodiscard]] Peer* peer_for(ProcessId id) noexcept {
     Peer* peer = peers_.find(id);
-    if (peer != nullptr && !peer->failed.load(std::memory_order_acquire)) [[likely]] return peer;
+    if (peer != nullptr && !peer->failed.load(std::memory_order_acquire)) [[likely]]
+      return peer;
     return connect(id);
   }
 
@@ -78,9 +79,7 @@ class PhysicalInterface final : public MessageSink {
   // Any thread: polls a little if nobody else does; otherwise makes sure that somebody will.
   void kick() noexcept;
   // After a send to a peer in this process, which nobody else looks for.
-  void note_in_process_send() noexcept {
-    in_process_sends_.store(true, std::memory_order_release);
-  }
+  void note_in_process_send() noexcept { in_process_sends_.store(true, std::memory_order_release); }
   void kick_in_process() noexcept {
     note_in_process_send();
     kick();
@@ -100,13 +99,15 @@ class PhysicalInterface final : public MessageSink {
     note_application_poll();
     costly_news_ = false;
     bool news = poll_once() != 0;
-    for (unsigned more = passes_in_vain_ != 0 && !waits_for_costly_ ? rounds_when_in_vain : 1; more > 1 && !news; --more)
+    for (unsigned more = passes_in_vain_ != 0 && !waits_for_costly_ ? rounds_when_in_vain : 1;
+         more > 1 && !news; --more)
       news = poll_once() != 0;
     if (news) note_news_in_passing();
     passes_in_vain_ = news ? 0 : passes_in_vain_ + 1;
     const uint32_t passes = passes_in_vain_;
     release_token();
-    if (passes % passes_between_rests == 0 && passes != 0) [[unlikely]] rest_between_passes(passes);
+    if (passes % passes_between_rests == 0 && passes != 0) [[unlikely]]
+      rest_between_passes(passes);
     return news;
   }
   // The same for a queue, with what belongs to that: `round_seen`. Who looks at several queues in turn needs one poll
@@ -130,20 +131,20 @@ class PhysicalInterface final : public MessageSink {
   void wake_all_waiters() noexcept { gate_.wake_all(); }
 
   // --- for the initiator and the target state machines
-  void list_peer_with_queue(Peer& peer) noexcept;   // peer.send_lock held
+  void list_peer_with_queue(Peer& peer) noexcept;  // peer.send_lock held
   void flush_queue(Peer& peer) noexcept;
   [[nodiscard]] Operation* allocate_operation(Peer& peer) noexcept;  // peer.send_lock held
   void end_operation(Operation& operation) noexcept;                 // token held
   void discard_operation(Operation& operation) noexcept;             // never sent, any thread
   [[nodiscard]] Operation* find_operation(uint32_t cookie) noexcept;
   [[nodiscard]] uint32_t cookie_of(const Operation& operation) const noexcept;
-  void return_ended_operations(Peer& peer) noexcept;                 // token held
+  void return_ended_operations(Peer& peer) noexcept;  // token held
 
   [[nodiscard]] Transfer* allocate_transfer() noexcept;
   void release_transfer(Transfer& transfer) noexcept;
   [[nodiscard]] Transfer* find_transfer(uint32_t cookie) noexcept;
   [[nodiscard]] uint32_t cookie_of(const Transfer& transfer) const noexcept;
-  void activate(Transfer& transfer) noexcept;  // token held: moved on by poll_once()
+  void activate(Transfer& transfer) noexcept;       // token held: moved on by poll_once()
   void await_release(Transfer& transfer) noexcept;  // token held: moved on when its memory is free
   TransferBatch& batch() noexcept { return batch_; }
 
@@ -233,7 +234,8 @@ class PhysicalInterface final : public MessageSink {
 
   void note_news_in_passing() noexcept {
     waits_for_costly_ = costly_news_;
-    if (!costly_news_) [[likely]] return;
+    if (!costly_news_) [[likely]]
+      return;
     last_news_ns_.store(clock_(), std::memory_order_relaxed);
     polls_to_spare_.store(polls_spared_after_news, std::memory_order_relaxed);
   }
@@ -262,28 +264,28 @@ class PhysicalInterface final : public MessageSink {
 
   alignas(64) SpinLock token_;
   std::atomic<uint32_t> exclusive_requests_{0};
-  std::atomic<uint32_t> token_wanted_{0};  // waiting threads that found the token taken
+  std::atomic<uint32_t> token_wanted_{0};   // waiting threads that found the token taken
   std::atomic<bool> poller_sleeps_{false};  // a waiting thread sleeps with the token
   std::atomic<uint64_t> rounds_{0};  // odd while poll_once() runs; written by the token's holder
   uint64_t next_peer_check_ns_ = 0;  // token held
   static constexpr uint32_t polls_between_clock_looks = 4096;
-  uint32_t polls_since_clock_ = 0;   // token held
+  uint32_t polls_since_clock_ = 0;  // token held
   static constexpr uint32_t passes_between_rests = 8;
-  uint32_t passes_in_vain_ = 0;           // token held: by calls that do not wait, without a message
+  uint32_t passes_in_vain_ = 0;  // token held: by calls that do not wait, without a message
   static constexpr unsigned rounds_when_in_vain = 3;
   static constexpr uint32_t polls_spared_after_news = 2;
   static constexpr uint64_t polls_spared_for_ns = 4'000;
   const Clock clock_ = quick_clock();
-  bool costly_news_ = false;                 // token held: from a transport that is asked by system calls
-  bool waits_for_costly_ = false;            // token held: the last news in passing were such
+  bool costly_news_ = false;       // token held: from a transport that is asked by system calls
+  bool waits_for_costly_ = false;  // token held: the last news in passing were such
   std::atomic<uint32_t> polls_to_spare_{0};  // by calls that do not wait
   std::atomic<uint64_t> last_news_ns_{0};
   std::atomic<bool> wanted_in_passing_{false};  // the token, by calls that do not wait
   std::atomic<uint64_t> last_rest_ns_{0};
   std::atomic<uint64_t> in_vain_since_ns_{0};
-  Transfer* active_transfers_ = nullptr;  // token held
-  Peer* peers_unreleased_ = nullptr;      // token held: those with transfers in unreleased_head
-  TransferBatch batch_;                   // token held
+  Transfer* active_transfers_ = nullptr;   // token held
+  Peer* peers_unreleased_ = nullptr;       // token held: those with transfers in unreleased_head
+  TransferBatch batch_;                    // token held
   Transport* polled_transport_ = nullptr;  // token held: whose poll() is running
   // Counts polls by application threads, so that the progress thread sees whether they poll.
   std::atomic<uint64_t> application_polls_{0};

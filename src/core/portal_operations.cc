@@ -39,7 +39,8 @@ int allocate_portal(NetworkInterface& interface, unsigned options, EventQueueObj
     portal->index = static_cast<uint16_t>(index);
     portal->priority.set_matching(interface.matching());
     portal->overflow.set_matching(interface.matching());
-    if (!portal->unexpected.open(static_cast<uint32_t>(interface.limits().max_unexpected_headers))) {
+    if (!portal->unexpected.open(
+            static_cast<uint32_t>(interface.limits().max_unexpected_headers))) {
       delete portal;
       return PTL_NO_SPACE;
     }

@@ -160,8 +160,7 @@ int64_t PhysicalInterface::sleep_limit_ns() const noexcept {
   if (limit_ns >= 0 && limit_ns <= check_ns) return limit_ns;
   for (uint32_t i = 0; i < peers_.size(); ++i) {
     const Peer& peer = peers_.at(i);
-    if (!peer.failed.load(std::memory_order_relaxed) && peer.is_awaited())
-      return check_ns;
+    if (!peer.failed.load(std::memory_order_relaxed) && peer.is_awaited()) return check_ns;
   }
   return limit_ns;
 }

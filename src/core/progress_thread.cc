@@ -37,7 +37,8 @@ bool ProgressThread::start(PhysicalInterface& interface, ProgressMode mode) noex
   const int error = pthread_create(&thread_, nullptr, &ProgressThread::entry, this);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) {
-    log_message(LogLevel::error, "cannot start the progress thread: %s; PTL_PROGRESS=caller works without",
+    log_message(LogLevel::error,
+                "cannot start the progress thread: %s; PTL_PROGRESS=caller works without",
                 strerror(error));
     return false;
   }

@@ -26,7 +26,8 @@ class RankMap {
   // False if the rank is not in the map, or there is none.
   [[nodiscard]] bool find(uint32_t rank, ProcessId* id) const noexcept {
     const Ranks* ranks = current_.load(std::memory_order_acquire);
-    if (ranks == nullptr || rank >= ranks->count) [[unlikely]] return false;
+    if (ranks == nullptr || rank >= ranks->count) [[unlikely]]
+      return false;
     *id = ranks->at[rank];
     return true;
   }
@@ -36,7 +37,8 @@ class RankMap {
   [[nodiscard]] uint32_t rank_of(ProcessId id, uint32_t claimed) const noexcept {
     const Ranks* ranks = current_.load(std::memory_order_acquire);
     if (ranks == nullptr) return PTL_RANK_ANY;
-    if (claimed < ranks->count && ranks->at[claimed] == id) [[likely]] return claimed;
+    if (claimed < ranks->count && ranks->at[claimed] == id) [[likely]]
+      return claimed;
     return search(*ranks, id);
   }
   // The first rank that is this process; PTL_RANK_ANY if none is.

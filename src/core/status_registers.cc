@@ -13,9 +13,9 @@ struct KindGroup {
   MessageKind second;  // none: only the first
 };
 constexpr KindGroup kind_groups[PTL_SR_LINTEL_KINDS] = {
-    {MessageKind::put, MessageKind::none},          {MessageKind::get, MessageKind::none},
-    {MessageKind::atomic, MessageKind::none},       {MessageKind::fetch_atomic, MessageKind::swap},
-    {MessageKind::reply, MessageKind::none},        {MessageKind::ack, MessageKind::ack_batch},
+    {MessageKind::put, MessageKind::none},    {MessageKind::get, MessageKind::none},
+    {MessageKind::atomic, MessageKind::none}, {MessageKind::fetch_atomic, MessageKind::swap},
+    {MessageKind::reply, MessageKind::none},  {MessageKind::ack, MessageKind::ack_batch},
 };
 
 uint64_t sum_over_kinds(const PhysicalInterface& physical, unsigned group, bool sent,

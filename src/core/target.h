@@ -27,7 +27,8 @@ struct Arrival {
   ptl_uid_t uid;
 };
 
-void handle_request(PhysicalInterface& physical, Peer& peer, const InboundMessage& message) noexcept;
+void handle_request(PhysicalInterface& physical, Peer& peer,
+                    const InboundMessage& message) noexcept;
 
 // Data that a long put asked for.
 void handle_transfer_data(PhysicalInterface& physical, Peer& peer,

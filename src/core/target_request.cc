@@ -26,8 +26,7 @@ bool fetches(MessageKind kind) noexcept {
 
 // Bytes of operand in front of the payload of a swap.
 uint64_t operand_length(const MessageHeader& header) noexcept {
-  return header.kind == MessageKind::swap &&
-                 is_single_item(static_cast<ptl_op_t>(header.operation))
+  return header.kind == MessageKind::swap && is_single_item(static_cast<ptl_op_t>(header.operation))
              ? datatype_size(static_cast<ptl_datatype_t>(header.modes & 0xf))
              : 0;
 }
@@ -35,7 +34,8 @@ uint64_t operand_length(const MessageHeader& header) noexcept {
 bool is_well_formed(const Arrival& arrival) noexcept {
   const MessageHeader& header = arrival.header;
   const uint64_t length = header.length();
-  if ((header.flags & ~(flag_interface_mask | flag_remote_memory | flag_unreliable)) != 0) return false;
+  if ((header.flags & ~(flag_interface_mask | flag_remote_memory | flag_unreliable)) != 0)
+    return false;
   const bool remote = (header.flags & flag_remote_memory) != 0;
   switch (header.kind) {
     case MessageKind::put:
@@ -163,8 +163,8 @@ void exhaust(const Arrival& arrival, PortalEntry& portal, const ListEntry* cause
   refuse(arrival, PTL_NI_DROPPED, true);
 }
 
-UnexpectedHeader* record_header(const Arrival& arrival, ListEntry& entry, const Placement& placement,
-                                UnexpectedHeader& record) noexcept {
+UnexpectedHeader* record_header(const Arrival& arrival, ListEntry& entry,
+                                const Placement& placement, UnexpectedHeader& record) noexcept {
   record.match_bits = arrival.header.match_bits;
   record.source = arrival.source;
   record.message.arriving = false;
@@ -306,7 +306,8 @@ Outcome conclude(const Arrival& arrival, PortalEntry& portal, ListEntry& entry,
     moved = header.kind == MessageKind::get
                 ? entry.region.read(placement.offset, fetched, placement.mlength)
                 : apply(arrival, entry, placement, fetched);
-  const Outcome outcome = conclude(arrival, portal, entry, unexpected, placement, reservation, moved);
+  const Outcome outcome =
+      conclude(arrival, portal, entry, unexpected, placement, reservation, moved);
   if (outcome.mlength != 0) {
     reply(arrival.physical, arrival.peer, header, outcome, fetched);
   } else {
@@ -426,15 +427,9 @@ void handle_request(PhysicalInterface& physical, Peer& peer,
     answer(physical, peer, header, outcome);
     return;
   }
-  Arrival arrival{physical,
-                  *interface,
-                  peer,
-                  header,
-                  message.payload,
-                  message.payload_length,
-                  {},
-                  0,
-                  peer.link->uid};
+  Arrival arrival{
+      physical, *interface, peer,          header, message.payload, message.payload_length,
+      {},       0,          peer.link->uid};
   if (interface->logical()) {
     arrival.initiator.rank = interface->map.rank_of(peer.id, header.initiator_rank);
     arrival.source = source_of_rank(arrival.initiator.rank);

@@ -85,18 +85,19 @@ void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
     } else {
       initiator.phys = {peer.id.nid, peer.id.pid};
     }
-    count = report_delivery(interface, portal, entry,
-                            {header, initiator, peer.link->uid,
-                             entry.region.address(transfer.region_offset), outcome.mlength,
-                             outcome.fail},
-                            transfer.event_reserved);
+    count = report_delivery(
+        interface, portal, entry,
+        {header, initiator, peer.link->uid, entry.region.address(transfer.region_offset),
+         outcome.mlength, outcome.fail},
+        transfer.event_reserved);
     --portal.operations;
     --entry.operations;
     if (UnexpectedHeader* unexpected = transfer.unexpected; unexpected != nullptr) {
       unexpected->message.arriving = false;
       unexpected->message.fail = static_cast<uint8_t>(outcome.fail);
       unexpected->message.mlength = outcome.mlength;
-      if (unexpected->message.claimed) report_overflow(interface, portal, *unexpected, unexpected->claim);
+      if (unexpected->message.claimed)
+        report_overflow(interface, portal, *unexpected, unexpected->claim);
     }
     if (entry.state == EntryState::unlinked) {
       settle_entry(interface, portal, entry, unlink_reserved);
@@ -132,8 +133,8 @@ void continue_by_messages(PhysicalInterface& physical, Transfer& transfer) noexc
     return;
   }
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
-  transfer.stays = transfer.mlength >= sent_in_place_bytes &&
-                   peer.transport->capabilities().refers_to_payloads;
+  transfer.stays =
+      transfer.mlength >= sent_in_place_bytes && peer.transport->capabilities().refers_to_payloads;
   transfer.kind = QueuedSend::Kind::transfer_data;
   transfer.streaming = true;
   std::lock_guard guard(peer.send_lock);
@@ -268,10 +269,11 @@ void advance_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept 
   RemoteMemory remote[transfer_remote_pieces];
   const unsigned remote_count = remote_range(transfer, transfer.moved, covered, remote);
   const uint32_t token = physical.cookie_of(transfer);
-  const RemoteResult result =
-      transfer.writes_peer
-          ? peer.transport->remote_write(*peer.link, local, local_count, remote, remote_count, token)
-          : peer.transport->remote_read(*peer.link, local, local_count, remote, remote_count, token);
+  const RemoteResult result = transfer.writes_peer
+                                  ? peer.transport->remote_write(*peer.link, local, local_count,
+                                                                 remote, remote_count, token)
+                                  : peer.transport->remote_read(*peer.link, local, local_count,
+                                                                remote, remote_count, token);
   if (result.status == RemoteStatus::started) transfer.in_flight = covered;
   take_result(physical, transfer, result);
 }

@@ -58,7 +58,8 @@ void yield_if_crowded() noexcept {
   yield_cost_ns.store(cost, std::memory_order_relaxed);
   const bool slow = after - before > std::max(slow_yield_ns, slow_yields_cost * cost);
   const int level = crowding.load(std::memory_order_relaxed);
-  if (slow && level < crowding_limit) crowding.store(level + slow_yield_weight, std::memory_order_relaxed);
+  if (slow && level < crowding_limit)
+    crowding.store(level + slow_yield_weight, std::memory_order_relaxed);
   if (!slow && level > 0) crowding.store(level - 1, std::memory_order_relaxed);
 }
 
@@ -182,7 +183,8 @@ void Waiter::sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept {
     const uint64_t asleep_ns = now_ns();
     const bool woken = doorbell.sleep(seen, timeout_ns);
     if (woken && !is_crowded())
-      interface_.wake_cost_.note(doorbell.rung_ns.load(std::memory_order_relaxed), asleep_ns, now_ns());
+      interface_.wake_cost_.note(doorbell.rung_ns.load(std::memory_order_relaxed), asleep_ns,
+                                 now_ns());
     interface_.poll_counters.wakeups.increment();
     interface_.polls_since_clock_ = PhysicalInterface::polls_between_clock_looks;
   }

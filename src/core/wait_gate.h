@@ -19,7 +19,8 @@ class WaitGate {
   // After an event or a count became visible.
   void notify() noexcept {
     fences_.light();
-    if (sleepers_.load(std::memory_order_relaxed) != 0) [[unlikely]] wake_all();
+    if (sleepers_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      wake_all();
   }
   // Async-signal-safe.
   void wake_all() noexcept {

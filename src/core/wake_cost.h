@@ -20,9 +20,12 @@ class WakeCost {
     const uint64_t took = std::min(awake_ns - rung_ns, most_ns);
     // A quick one shows what is possible; slow ones may have waited for their processor, unless all are slow.
     const uint64_t least = least_ns_.load(std::memory_order_relaxed);
-    least_ns_.store(took < least ? took : least + (took - least) / slowness, std::memory_order_relaxed);
+    least_ns_.store(took < least ? took : least + (took - least) / slowness,
+                    std::memory_order_relaxed);
   }
-  [[nodiscard]] uint64_t worth_polling_ns() const noexcept { return 2 * least_ns_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t worth_polling_ns() const noexcept {
+    return 2 * least_ns_.load(std::memory_order_relaxed);
+  }
 
  private:
   static constexpr uint64_t slowness = 8;

@@ -1,11 +1,11 @@
 // HMAC-SHA-256 by libcrypto (OpenSSL). Connection path.
 #include "crypto/crypto_module.h"
 
+#include <climits>
+
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-
-#include <climits>
 
 namespace {
 

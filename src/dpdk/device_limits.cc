@@ -68,12 +68,11 @@ DeviceLimits limits_of_device(const std::string& device) {
     // A slot of the ring also holds the kernel's record of the frame.
     constexpr uint32_t record_bytes = 96;
     const uint32_t slot = number_argument(device, "framesz", 2048);
-    return with_interface({true, slot - std::min(slot, record_bytes),
-                           number_argument(device, "framecnt", 512), slot},
-                          device);
+    return with_interface(
+        {true, slot - std::min(slot, record_bytes), number_argument(device, "framecnt", 512), slot},
+        device);
   }
-  if (is_driver(device, "net_af_xdp"))
-    return with_interface({true, 3314, 1024, 3314}, device);
+  if (is_driver(device, "net_af_xdp")) return with_interface({true, 3314, 1024, 3314}, device);
   if (is_driver(device, "net_virtio_user") || is_driver(device, "net_vhost"))
     return {true, 9216, number_argument(device, "queue_size", 256), 9216};
   return {};
@@ -82,7 +81,8 @@ DeviceLimits limits_of_device(const std::string& device) {
 // What is not known to copy, software or hardware, gets nothing that does not stay.
 FrameMemory frame_memory_of(const std::string& device) {
   if (is_driver(device, "net_memif"))
-    return device_argument(device, "zero-copy") == "yes" ? FrameMemory::of_dpdk : FrameMemory::anywhere;
+    return device_argument(device, "zero-copy") == "yes" ? FrameMemory::of_dpdk
+                                                         : FrameMemory::anywhere;
   if (is_driver(device, "net_af_packet")) return FrameMemory::anywhere;
   if (is_driver(device, "net_virtio_user")) return FrameMemory::of_dpdk;
   return FrameMemory::registered;

@@ -70,7 +70,8 @@ ResolveStatus Discovery::resolve(ProcessId peer, uint64_t now_ns, MacAddress& ma
   const std::lock_guard guard(mutex_);
   Entry* const entry = entry_for(peer, now_ns);
   if (entry == nullptr) return ResolveStatus::unreachable;
-  if (entry->answered && !entry->contested && !entry->doubtful && now_ns - entry->answered_ns <= fresh_ns) {
+  if (entry->answered && !entry->contested && !entry->doubtful &&
+      now_ns - entry->answered_ns <= fresh_ns) {
     mac = entry->mac;
     return ResolveStatus::resolved;
   }
@@ -117,8 +118,8 @@ size_t Discovery::known() noexcept {
   return entries_.size();
 }
 
-bool Discovery::handle(const MacAddress& from, const std::byte* data, uint32_t length, uint64_t now_ns,
-                       DiscoveryMessage& answer) noexcept {
+bool Discovery::handle(const MacAddress& from, const std::byte* data, uint32_t length,
+                       uint64_t now_ns, DiscoveryMessage& answer) noexcept {
   DiscoveryBody body;
   if (length != sizeof body) return false;
   std::memcpy(&body, data, sizeof body);

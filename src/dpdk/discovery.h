@@ -26,9 +26,9 @@ struct DiscoveryBody {
   uint32_t check;  // CRC-32C of what follows
   uint8_t version;
   DiscoveryType type;
-  uint16_t reserved;      // zero
-  uint32_t nid, pid;      // that is asked for, or that answers
-  uint64_t number;        // of the question; repeated in the answer
+  uint16_t reserved;  // zero
+  uint32_t nid, pid;  // that is asked for, or that answers
+  uint64_t number;    // of the question; repeated in the answer
 };
 static_assert(sizeof(DiscoveryBody) == 24 && offsetof(DiscoveryBody, nid) == 8 &&
               offsetof(DiscoveryBody, number) == 16);
@@ -76,9 +76,9 @@ class Discovery {
     MacAddress mac{};
     bool answered = false;
     bool asking = false;
-    bool contested = false;       // two have answered one question
-    bool doubtful = false;        // somebody elsewhere is about to be that process
-    uint64_t number = 0;          // of the open question
+    bool contested = false;  // two have answered one question
+    bool doubtful = false;   // somebody elsewhere is about to be that process
+    uint64_t number = 0;     // of the open question
     uint64_t asked_ns = 0;
     uint64_t answered_ns = 0;
   };

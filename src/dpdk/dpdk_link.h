@@ -19,8 +19,8 @@ namespace lintel {
 class DpdkLink final : public PacketLink {
  public:
   // Set-up path. EAL runs.
-  [[nodiscard]] static DpdkStatus open(const DpdkSettings& settings, std::unique_ptr<PacketLink>& result,
-                                       std::string& reason);
+  [[nodiscard]] static DpdkStatus open(const DpdkSettings& settings,
+                                       std::unique_ptr<PacketLink>& result, std::string& reason);
   ~DpdkLink() override;
 
   [[nodiscard]] const char* name() const noexcept override { return "dpdk"; }
@@ -36,7 +36,9 @@ class DpdkLink final : public PacketLink {
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override;
   bool offer_memory(std::byte* start, size_t bytes) noexcept override;
-  [[nodiscard]] bool sends_from_anywhere() const noexcept override { return guarded_call_ != nullptr; }
+  [[nodiscard]] bool sends_from_anywhere() const noexcept override {
+    return guarded_call_ != nullptr;
+  }
   [[nodiscard]] int descriptor() const noexcept override { return port_->interrupt_descriptor(); }
   [[nodiscard]] int64_t longest_pause_ns() const noexcept override { return pause_ns_; }
   [[nodiscard]] bool arm() noexcept override;

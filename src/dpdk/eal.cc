@@ -51,7 +51,8 @@ Eal& eal() {
 uint64_t free_huge_bytes() {
   uint64_t bytes = 0;
   std::error_code ignored;
-  for (const auto& size : std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", ignored)) {
+  for (const auto& size :
+       std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", ignored)) {
     uint64_t pages = 0;
     uint64_t page_kib = 0;
     std::ifstream(size.path() / "free_hugepages") >> pages;
@@ -87,7 +88,7 @@ std::string own_processors() {
 }
 
 bool chooses_memory(const std::vector<std::string>& arguments) {
-  static constexpr const char* options[] = {"--no-huge",    "--in-memory", "--huge-dir",
+  static constexpr const char* options[] = {"--no-huge",    "--in-memory",  "--huge-dir",
                                             "--socket-mem", "--legacy-mem", "--file-prefix"};
   return std::any_of(arguments.begin(), arguments.end(), [](const std::string& argument) {
     return std::any_of(std::begin(options), std::end(options), [&](const char* option) {
@@ -158,8 +159,9 @@ bool start_eal(const EalSettings& settings, std::string& reason) {
   Eal& state = eal();
   const std::lock_guard guard(state.mutex);
   if (state.tried && state.owner != getpid()) {
-    reason = "DPDK was started by the parent of this process, and a forked child cannot use it; fork "
-             "before the first interface is opened";
+    reason =
+        "DPDK was started by the parent of this process, and a forked child cannot use it; fork "
+        "before the first interface is opened";
     return false;
   }
   if (state.tried) {
@@ -204,17 +206,18 @@ bool is_bus_device(const std::string& port) noexcept {
   // [domain:]bus:device.function
   const size_t dot = name.rfind('.');
   const size_t colon = name.rfind(':', dot);
-  if (dot == std::string::npos || colon == std::string::npos || dot + 2 != name.size()) return false;
-  return std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isxdigit(c) != 0 || c == ':' || c == '.';
-  });
+  if (dot == std::string::npos || colon == std::string::npos || dot + 2 != name.size())
+    return false;
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isxdigit(c) != 0 || c == ':' || c == '.'; });
 }
 
 thread_local constinit bool eal_knows_thread = false;
 
 void register_new_eal_thread() noexcept {
   struct Registration {
-    Registration() noexcept : registered(rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0) {}
+    Registration() noexcept
+        : registered(rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0) {}
     ~Registration() {
       if (registered) rte_thread_unregister();
     }

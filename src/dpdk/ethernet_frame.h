@@ -14,7 +14,8 @@
 
 namespace lintel {
 
-static_assert(std::endian::native == std::endian::little, "headers are written as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "headers are written as they lie in memory");
 
 using MacAddress = std::array<uint8_t, 6>;
 
@@ -32,7 +33,7 @@ enum class EthernetKind : uint8_t {
 struct EthernetHeader {
   MacAddress to;
   MacAddress from;
-  uint8_t type[2];          // big endian, as all of Ethernet
+  uint8_t type[2];           // big endian, as all of Ethernet
   uint16_t kind_and_length;  // 2 bits of EthernetKind, 14 bits of bytes that follow
 };
 static_assert(sizeof(EthernetHeader) == 16 && alignof(EthernetHeader) == 2 &&
@@ -44,8 +45,9 @@ inline constexpr uint32_t longest_ethernet_body = (1u << 14) - 1;
 inline constexpr uint32_t ethernet_payload_overhead = 2;
 inline constexpr uint32_t ethernet_header_bytes = 14;
 
-[[nodiscard]] inline EthernetHeader make_ethernet_header(const MacAddress& to, const MacAddress& from,
-                                                         EthernetKind kind, uint32_t length) noexcept {
+[[nodiscard]] inline EthernetHeader make_ethernet_header(const MacAddress& to,
+                                                         const MacAddress& from, EthernetKind kind,
+                                                         uint32_t length) noexcept {
   return {to,
           from,
           {lintel_ether_type >> 8, lintel_ether_type & 0xff},
@@ -75,7 +77,8 @@ struct EthernetFrame {
   frame.body = data + sizeof header;
   const bool for_us =
       header.to == own || (header.to == broadcast_mac && frame.kind == EthernetKind::discovery);
-  const bool from_one = (header.from[0] & 1) == 0 && header.from != MacAddress{} && header.from != own;
+  const bool from_one =
+      (header.from[0] & 1) == 0 && header.from != MacAddress{} && header.from != own;
   frame.valid = header.type[0] == lintel_ether_type >> 8 &&
                 header.type[1] == (lintel_ether_type & 0xff) && for_us && from_one &&
                 (frame.kind == EthernetKind::frame || frame.kind == EthernetKind::discovery) &&

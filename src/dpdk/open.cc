@@ -85,7 +85,9 @@ DpdkStatus DpdkLink::claim(std::string& reason) noexcept {
     }
   }
   if (discovery_.disputed()) {
-    reason.assign("another process on the network of ").append(port_->name()).append(" has this nid and pid");
+    reason.assign("another process on the network of ")
+        .append(port_->name())
+        .append(" has this nid and pid");
     return DpdkStatus::pid_in_use;
   }
   discovery_.settle();
@@ -144,7 +146,8 @@ std::string DpdkLink::describe() const {
     text.append(", no receive interrupts: looked at every ")
         .append(std::to_string(pause_ns_ / 1000))
         .append(" us at least");
-  if (!reaches_network_.load(std::memory_order_relaxed)) text.append(", nobody at the other end yet");
+  if (!reaches_network_.load(std::memory_order_relaxed))
+    text.append(", nobody at the other end yet");
   return text.append("; ").append(rte_version());
 }
 

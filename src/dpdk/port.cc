@@ -36,7 +36,8 @@ std::string error_text(const std::string& what, int error) {
 
 // The file of a server that was killed: nobody listens there, and the driver would stumble over it.
 void remove_stale_socket(const std::string& device) {
-  if (device_argument(device, "role") != "server" || device_argument(device, "socket-abstract") != "no")
+  if (device_argument(device, "role") != "server" ||
+      device_argument(device, "socket-abstract") != "no")
     return;
   const std::string path = device_argument(device, "socket");
   sockaddr_un address{};
@@ -82,8 +83,9 @@ bool Port::probe(const std::string& device, std::string& reason) {
       return false;
     }
     if (rte_eth_dev_get_port_by_name(name_.c_str(), &id_) != 0) {
-      reason = with_complaint(name_ + " is no Ethernet port of DPDK; is it bound to vfio-pci, or is its "
-                                      "driver one that needs no binding (mlx5)?");
+      reason = with_complaint(name_ +
+                              " is no Ethernet port of DPDK; is it bound to vfio-pci, or is its "
+                              "driver one that needs no binding (mlx5)?");
       return false;
     }
   }
@@ -117,9 +119,9 @@ bool Port::settle_sizes(const PortSettings& settings, std::string& reason) {
   states_limits_ = !limits.known;
   uint16_t present = RTE_ETHER_MTU;
   static_cast<void>(rte_eth_dev_get_mtu(id_, &present));
-  const uint32_t most = limits.known
-                            ? limits.frame_bytes - std::min(limits.frame_bytes, ethernet_header_bytes)
-                            : std::max<uint32_t>(info.max_mtu, present);
+  const uint32_t most =
+      limits.known ? limits.frame_bytes - std::min(limits.frame_bytes, ethernet_header_bytes)
+                   : std::max<uint32_t>(info.max_mtu, present);
   const uint32_t wanted = settings.mtu != 0 ? settings.mtu : limits.known ? most : present;
   mtu_ = std::min({wanted, most, longest_ethernet_body + ethernet_payload_overhead});
   // Hardware may add a VLAN tag and the checksum.
@@ -259,8 +261,8 @@ bool Port::register_memory(std::byte* start, size_t bytes) noexcept {
 
 void Port::unregister_memory() noexcept {
   if (registered_ == nullptr) return;
-  static_cast<void>(rte_dev_dma_unmap(device_, registered_, reinterpret_cast<uintptr_t>(registered_),
-                                      registered_bytes_));
+  static_cast<void>(rte_dev_dma_unmap(device_, registered_,
+                                      reinterpret_cast<uintptr_t>(registered_), registered_bytes_));
   static_cast<void>(rte_extmem_unregister(registered_, registered_bytes_));
 }
 

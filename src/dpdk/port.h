@@ -22,7 +22,8 @@ struct PortSettings {
 class Port {
  public:
   // EAL runs. nullptr: `reason`.
-  [[nodiscard]] static std::unique_ptr<Port> open(const PortSettings& settings, std::string& reason);
+  [[nodiscard]] static std::unique_ptr<Port> open(const PortSettings& settings,
+                                                  std::string& reason);
   // Nobody uses the port any more.
   ~Port();
   Port(const Port&) = delete;
@@ -80,7 +81,7 @@ class Port {
   uint32_t mtu_ = 0;
   uint32_t buffer_bytes_ = 0;
   uint32_t ring_frames_ = 0;
-  bool states_limits_ = true;    // the driver says the truth about its frames
+  bool states_limits_ = true;  // the driver says the truth about its frames
   bool hardware_ = false;
   bool memif_client_ = false;
   bool may_free_untaken_ = false;

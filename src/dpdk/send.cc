@@ -64,11 +64,13 @@ unsigned DpdkLink::readable(const OutboundFrame* frames, unsigned count) const n
 }
 
 bool DpdkLink::can_chain(const OutboundFrame& frame) const noexcept {
-  return guarded_call_ != nullptr && frame.count == 2 && frame.pieces[1].length >= shortest_reference;
+  return guarded_call_ != nullptr && frame.count == 2 &&
+         frame.pieces[1].length >= shortest_reference;
 }
 
 // The headers are copied, the payload stays with the application.
-void DpdkLink::make_chain(rte_mbuf& buffer, rte_mbuf& payload, const OutboundFrame& frame) noexcept {
+void DpdkLink::make_chain(rte_mbuf& buffer, rte_mbuf& payload,
+                          const OutboundFrame& frame) noexcept {
   const auto held = static_cast<uint32_t>(frame.pieces[0].length);
   const auto length = static_cast<uint32_t>(frame.pieces[1].length);
   const EthernetHeader header =
@@ -153,7 +155,8 @@ unsigned DpdkLink::transmit(rte_mbuf** buffers, unsigned count) noexcept {
   }
   // With references of our own, to each part of a chain, there is no doubt about who frees what.
   for (unsigned i = 0; i < count; ++i)
-    for (rte_mbuf* part = buffers[i]; part != nullptr; part = part->next) rte_mbuf_refcnt_update(part, 1);
+    for (rte_mbuf* part = buffers[i]; part != nullptr; part = part->next)
+      rte_mbuf_refcnt_update(part, 1);
   const unsigned sent = rte_eth_tx_burst(port_->id(), 0, buffers, static_cast<uint16_t>(count));
   for (unsigned i = sent; i < count; ++i)
     for (rte_mbuf* part = buffers[i]; part != nullptr; part = part->next)

@@ -68,14 +68,14 @@ RemoteResult copy(const Piece* local, unsigned local_count, const RemoteMemory* 
 }  // namespace
 
 RemoteResult LocalTransport::remote_read(Link&, const Piece* local, unsigned local_count,
-                                         const RemoteMemory* remote,
-                                         unsigned remote_count, uint32_t) noexcept {
+                                         const RemoteMemory* remote, unsigned remote_count,
+                                         uint32_t) noexcept {
   return copy(local, local_count, remote, remote_count, true);
 }
 
 RemoteResult LocalTransport::remote_write(Link&, const Piece* local, unsigned local_count,
-                                          const RemoteMemory* remote,
-                                          unsigned remote_count, uint32_t) noexcept {
+                                          const RemoteMemory* remote, unsigned remote_count,
+                                          uint32_t) noexcept {
   return copy(local, local_count, remote, remote_count, false);
 }
 

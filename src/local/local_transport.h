@@ -25,13 +25,11 @@ class LocalTransport final : public Transport {
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
   [[nodiscard]] RemoteResult remote_read(Link& link, const Piece* local, unsigned local_count,
-                                         const RemoteMemory* remote,
-                                         unsigned remote_count,
+                                         const RemoteMemory* remote, unsigned remote_count,
                                          uint32_t token) noexcept override;
   [[nodiscard]] RemoteResult remote_write(Link& link, const Piece* local, unsigned local_count,
-                                          const RemoteMemory* remote,
-                                          unsigned remote_count,
-                                         uint32_t token) noexcept override;
+                                          const RemoteMemory* remote, unsigned remote_count,
+                                          uint32_t token) noexcept override;
   unsigned poll(MessageSink& sink, unsigned budget) noexcept override;
   // Whoever sends is this process and wakes its own poller.
   [[nodiscard]] Doorbell* doorbell() noexcept override { return nullptr; }

@@ -27,8 +27,9 @@ void ReliableTransport::refuse(const InboundFrame& frame, const HandshakeBody& b
   counts_.handshakes_refused.add();
   static std::atomic<bool> said[5];
   static constexpr const char* causes[] = {
-      "", "another version of the protocol", "another job key (PTL_JOB_KEY), or only one side has one",
-      "another user", "too many connections"};
+      "", "another version of the protocol",
+      "another job key (PTL_JOB_KEY), or only one side has one", "another user",
+      "too many connections"};
   const auto index = static_cast<unsigned>(cause);
   log_once(said[index], LogLevel::warn, "%s: refused nid 0x%08x pid %u, user %u: %s", link_->name(),
            body.from_nid, body.from_pid, body.uid, causes[index]);

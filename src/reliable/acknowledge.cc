@@ -56,7 +56,8 @@ bool ReliableTransport::put_off_or_acknowledge(Connection& connection, const Fra
                             {&header.selective, 1}, now);
   }
   if (!connection.send.was_sent_before(header.acknowledged)) return false;
-  if (connection.put_off && sequence_distance(header.acknowledged, connection.put_off_acknowledged) < 0)
+  if (connection.put_off &&
+      sequence_distance(header.acknowledged, connection.put_off_acknowledged) < 0)
     return true;
   connection.put_off = true;
   connection.put_off_delay = header.ack_delay;

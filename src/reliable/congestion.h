@@ -37,7 +37,7 @@ class Congestion {
   uint64_t delivered_in_round_ = 0;
   uint64_t lost_in_round_ = 0;
   uint64_t shortest_in_round_ns_ = UINT64_MAX;
-  uint64_t base_ns_ = UINT64_MAX;      // shortest round trip of this and the last period
+  uint64_t base_ns_ = UINT64_MAX;       // shortest round trip of this and the last period
   uint64_t next_base_ns_ = UINT64_MAX;  // of this period
   uint64_t period_end_ns_ = 0;
 };

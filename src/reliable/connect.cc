@@ -32,8 +32,7 @@ Connection* ReliableTransport::find_or_make(ProcessId peer) {
 
 // What a frame to us must name: the place in the arena, and bits that nobody can guess.
 void ReliableTransport::renumber(Connection& connection) noexcept {
-  connection.number =
-      (random_u64() | 1) << number_index_bits | connections_.index_of(connection);
+  connection.number = (random_u64() | 1) << number_index_bits | connections_.index_of(connection);
 }
 
 Connection* ReliableTransport::by_number(uint64_t number) noexcept {

@@ -44,9 +44,9 @@ struct Connection : Link {
 
   SpinLock lock;
   std::atomic<ConnectionState> state{ConnectionState::idle};
-  bool announced = false;     // poller: the sink knows this incarnation
-  bool listed = false;        // under the lock: on the list of those with timers, or about to be
-  bool touched = false;       // poller: on the list of those to acknowledge after this burst
+  bool announced = false;  // poller: the sink knows this incarnation
+  bool listed = false;     // under the lock: on the list of those with timers, or about to be
+  bool touched = false;    // poller: on the list of those to acknowledge after this burst
   RefuseCause refused = RefuseCause::none;
   uint8_t unreachable_hints = 0;  // since the peer was last heard
   uint32_t frame_bytes = 0;       // of the largest frame that both sides and the route take
@@ -70,14 +70,15 @@ struct Connection : Link {
   uint64_t put_off_ns = 0;
   ReplyHabit habit;
   bool held_back = false;  // an acknowledgement of a message waits for a message to travel with
-  bool release_awaited = false;  // payloads were referred to whose owner waits for them to be released
+  bool release_awaited =
+      false;  // payloads were referred to whose owner waits for them to be released
   uint32_t unacknowledged_bytes = 0;  // arrived since the last acknowledgement went out
-  bool ack_now = false;  // poller: when this burst is done
+  bool ack_now = false;               // poller: when this burst is done
   uint64_t newest_arrival_ns = 0;
   uint64_t ack_deadline_ns = UINT64_MAX;
   uint64_t last_heard_ns = 0;
   uint64_t hinted_since_ns = 0;
-  uint64_t waiting_since_ns = 0;  // for the peer to say anything; 0: it owes us nothing
+  uint64_t waiting_since_ns = 0;   // for the peer to say anything; 0: it owes us nothing
   uint64_t retry_ns = UINT64_MAX;  // when the link was full
 
   std::unique_ptr<Opening> opening;

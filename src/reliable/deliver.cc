@@ -12,7 +12,8 @@ namespace lintel {
 // The frames of a peer may be longer than those that can be sent to it.
 bool ReliableTransport::is_plausible(const MessageHeader& header) const noexcept {
   const unsigned kind = static_cast<unsigned>(header.kind);
-  const uint32_t most = header.kind == MessageKind::data ? link_->mtu() - message_frame_overhead : 0;
+  const uint32_t most =
+      header.kind == MessageKind::data ? link_->mtu() - message_frame_overhead : 0;
   return kind - 1u < message_kinds - 1u && (header.flags & ~flag_known) == 0 &&
          header.link_word <= std::max(most, max_eager_bytes);
 }
@@ -54,8 +55,7 @@ ReliableTransport::Taken ReliableTransport::take_fragment(MessageSink& sink, Con
   if ((flags & frame_first) != 0) {
     if (length < sizeof header || connection.assembly != nullptr) return Taken::malformed;
     std::memcpy(&header, body, sizeof header);
-    if (!is_plausible(header) || header.link_word > max_eager_bytes)
-      return Taken::malformed;
+    if (!is_plausible(header) || header.link_word > max_eager_bytes) return Taken::malformed;
     connection.assembly = assembly_pool_.acquire(sizeof header + header.link_word);
     if (connection.assembly == nullptr) return Taken::no_room;
     connection.assembly->sequence = 0;  // bytes so far

@@ -73,8 +73,7 @@ uint64_t FaultyLink::roll() noexcept {
 }
 
 bool FaultyLink::happens(double probability) noexcept {
-  return probability > 0 &&
-         static_cast<double>(roll() >> 11) * 0x1p-53 < probability;
+  return probability > 0 && static_cast<double>(roll() >> 11) * 0x1p-53 < probability;
 }
 
 // The receiver must see what it would see of a bad cable, so nothing is reported to the sender.

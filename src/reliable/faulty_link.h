@@ -47,7 +47,8 @@ class FaultyLink final : public PacketLink {
                                       std::string* reason) noexcept override {
     return link_->resolve(peer, route, reason);
   }
-  [[nodiscard]] bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override {
+  [[nodiscard]] bool adopt(ProcessId peer, const LinkAddress& from,
+                           Route& route) noexcept override {
     return link_->adopt(peer, from, route);
   }
   [[nodiscard]] bool sends_from_anywhere() const noexcept override {

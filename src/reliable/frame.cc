@@ -37,7 +37,8 @@ bool guarded_body_check(uint32_t seed, const void* body, size_t bytes, uint32_t&
 uint32_t finish_check(uint32_t body_check, const FrameHeader& header) noexcept {
   // Put together in registers: what was just written in small pieces cannot be read in large ones
   // without waiting.
-  const uint32_t first = uint32_t{header.version} | uint32_t{static_cast<uint8_t>(header.type)} << 8 |
+  const uint32_t first = uint32_t{header.version} |
+                         uint32_t{static_cast<uint8_t>(header.type)} << 8 |
                          uint32_t{header.flags} << 16 | uint32_t{header.ack_delay} << 24;
   return ~crc32c_of_words(body_check, first, header.connection,
                           header.sequence | uint64_t{header.acknowledged} << 32, header.selective);

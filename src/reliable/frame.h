@@ -13,7 +13,8 @@
 
 namespace lintel {
 
-static_assert(std::endian::native == std::endian::little, "frames are written as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "frames are written as they lie in memory");
 
 // Bumped whenever a layout or a meaning below changes; frames of another version are dropped, and a
 // peer that wants to connect is told so.
@@ -78,10 +79,10 @@ inline constexpr size_t proof_bytes = 32;  // HMAC-SHA-256
 
 enum class RefuseCause : uint8_t {
   none = 0,
-  version,      // another version of frames or messages
-  job,          // one has a job key and the other none, or they differ
-  user,         // another user
-  no_room,      // too many connections
+  version,  // another version of frames or messages
+  job,      // one has a job key and the other none, or they differ
+  user,     // another user
+  no_room,  // too many connections
 };
 
 // The same in all frames of the handshake, so that an answer is never longer than its question.
@@ -96,16 +97,16 @@ struct HandshakeBody {
   uint64_t window_bytes;    // of frames on the way to it
   uint32_t first_sequence;  // of its data frames
   uint16_t message_version;
-  uint8_t authenticates;  // 1: it has a job key
-  RefuseCause cause;      // refuse only
-  uint64_t cookie;        // challenge: made by the target; connect: the same, given back
+  uint8_t authenticates;       // 1: it has a job key
+  RefuseCause cause;           // refuse only
+  uint64_t cookie;             // challenge: made by the target; connect: the same, given back
   uint8_t proof[proof_bytes];  // connect, accept: of the job key; zero without
 };
 static_assert(sizeof(HandshakeBody) == 112 && offsetof(HandshakeBody, cookie) == 72 &&
               offsetof(HandshakeBody, proof) == 80);
 
 struct ResetBody {
-  uint64_t number;  // as it stood in the frame that nobody knew
+  uint64_t number;    // as it stood in the frame that nobody knew
   uint32_t nid, pid;  // of the process that does not know it
 };
 static_assert(sizeof(ResetBody) == 16);

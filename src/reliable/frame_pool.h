@@ -17,11 +17,11 @@ struct alignas(16) FrameBuffer {
   uint64_t sent_ns = 0;       // last transmission
   uint64_t transmission = 0;  // its number; 0: not sent yet
   uint32_t sequence = 0;
-  uint32_t length = 0;      // of the frame, with its header
-  uint32_t held_bytes = 0;  // of it in data(); the others lie at `payload`
+  uint32_t length = 0;                 // of the frame, with its header
+  uint32_t held_bytes = 0;             // of it in data(); the others lie at `payload`
   const std::byte* payload = nullptr;  // memory of the application
-  uint32_t body_check = 0;  // see frame.h
-  uint8_t flags = 0;        // FrameHeader::flags
+  uint32_t body_check = 0;             // see frame.h
+  uint8_t flags = 0;                   // FrameHeader::flags
   uint8_t size_class = 0;
   uint8_t messages = 0;       // whole ones in the frame; 0: a fragment
   bool acknowledged = false;  // selectively

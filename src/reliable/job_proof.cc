@@ -16,7 +16,7 @@ constexpr const char* called_role = "lintel accept";
 // Takes the same time wherever the difference lies.
 bool equal(const uint8_t* a, const uint8_t* b, size_t bytes) noexcept {
   unsigned difference = 0;
-  for (size_t i = 0; i < bytes; ++i) difference |= unsigned{a[i]} ^ unsigned{b[i]};
+  for (size_t i = 0; i < bytes; ++i) difference |= unsigned{a[i]} ^ unsigned { b[i] };
   return difference == 0;
 }
 

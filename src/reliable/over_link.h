@@ -10,9 +10,8 @@
 namespace lintel {
 
 // With `faults` around the link. nullptr: `reason` says why not.
-[[nodiscard]] std::unique_ptr<ReliableTransport> reliable_over_link(std::unique_ptr<PacketLink> link,
-                                                                    const ReliableSettings& settings,
-                                                                    const Faults& faults,
-                                                                    std::string& reason);
+[[nodiscard]] std::unique_ptr<ReliableTransport> reliable_over_link(
+    std::unique_ptr<PacketLink> link, const ReliableSettings& settings, const Faults& faults,
+    std::string& reason);
 
 }  // namespace lintel

@@ -127,8 +127,8 @@ bool ReliableTransport::acknowledge_sent(Connection& connection, uint32_t acknow
   connection.last_heard_ns = now;
   connection.waiting_since_ns = 0;
   connection.unreachable_hints = 0;
-  const SendWindow::Acknowledged result = connection.send.acknowledge(
-      acknowledged, selective, uint64_t{delay} * 4096, now);
+  const SendWindow::Acknowledged result =
+      connection.send.acknowledge(acknowledged, selective, uint64_t{delay} * 4096, now);
   send_pool_.release_chain(result.released);
   if (connection.send.can_send() && !connection.held_back)
     transmit(connection, now);

@@ -56,7 +56,8 @@ uint64_t ReceiveWindow::selective() const noexcept {
   return bits;
 }
 
-unsigned ReceiveWindow::selective_words(uint64_t (&words)[1 + most_selective_words]) const noexcept {
+unsigned ReceiveWindow::selective_words(
+    uint64_t (&words)[1 + most_selective_words]) const noexcept {
   unsigned count = 1;
   for (uint64_t& word : words) word = 0;
   for (const FrameBuffer* frame = early_; frame != nullptr; frame = frame->next) {

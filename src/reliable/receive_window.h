@@ -41,7 +41,8 @@ class ReceiveWindow {
   // FrameHeader::selective.
   [[nodiscard]] uint64_t selective() const noexcept;
   // All of it: the first word as above, then as many more as are needed; returns their number.
-  [[nodiscard]] unsigned selective_words(uint64_t (&words)[1 + most_selective_words]) const noexcept;
+  [[nodiscard]] unsigned selective_words(
+      uint64_t (&words)[1 + most_selective_words]) const noexcept;
 
  private:
   FrameBuffer* early_ = nullptr;  // by ascending number

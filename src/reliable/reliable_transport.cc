@@ -20,8 +20,7 @@ constexpr uint64_t acks_per_window = 4;
 std::unique_ptr<ReliableTransport> ReliableTransport::open(std::unique_ptr<PacketLink> link,
                                                            const ReliableSettings& settings,
                                                            std::string& reason) {
-  std::unique_ptr<ReliableTransport> transport(
-      new ReliableTransport(std::move(link), settings));
+  std::unique_ptr<ReliableTransport> transport(new ReliableTransport(std::move(link), settings));
   uint64_t random = 0;
   if (!fill_random(&random, sizeof random)) {
     reason = "the kernel gives no random numbers (getrandom), which connections need";
@@ -41,8 +40,14 @@ ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
       sends_from_anywhere_(link_->sends_from_anywhere()),
       acknowledged_at_once_bytes_(link_->receive_capacity_bytes() / acks_per_window),
       settings_(settings),
-      capabilities_{link_->name(), max_eager_bytes, max_eager_bytes, false, false, max_eager_bytes,
-                    sends_from_anywhere_, link_->receives_by_system_call(),
+      capabilities_{link_->name(),
+                    max_eager_bytes,
+                    max_eager_bytes,
+                    false,
+                    false,
+                    max_eager_bytes,
+                    sends_from_anywhere_,
+                    link_->receives_by_system_call(),
                     link_->descriptor() == PacketLink::no_descriptor ? spin_beside_pauses_ns : 0},
       own_id_(link_->id()),
       incarnation_(random_u64()) {}

@@ -31,15 +31,15 @@
 namespace lintel {
 
 struct ReliableSettings {
-  uint32_t uid = 0;                             // usage id of this process
-  std::string job_key;                          // empty: peers are not authenticated
-  uint64_t memory_bytes = 32 << 20;             // of frames that are kept, of all peers together
-  uint64_t peer_timeout_ns = 10'000'000'000;    // of silence, while an answer is due
-  uint64_t shortest_timeout_ns = 1'000'000;     // of retransmission
-  uint64_t ack_delay_ns = 50'000;               // an acknowledgement waits for a frame to ride on
-  uint64_t quiet_after_ns = 200'000;            // without frames the link is not asked any more
-  bool holds_acknowledgements = true;           // of messages, for answers: see hold_back.cc
-  bool polls_always = false;                    // never quiet: there is nothing else to poll
+  uint32_t uid = 0;                           // usage id of this process
+  std::string job_key;                        // empty: peers are not authenticated
+  uint64_t memory_bytes = 32 << 20;           // of frames that are kept, of all peers together
+  uint64_t peer_timeout_ns = 10'000'000'000;  // of silence, while an answer is due
+  uint64_t shortest_timeout_ns = 1'000'000;   // of retransmission
+  uint64_t ack_delay_ns = 50'000;             // an acknowledgement waits for a frame to ride on
+  uint64_t quiet_after_ns = 200'000;          // without frames the link is not asked any more
+  bool holds_acknowledgements = true;         // of messages, for answers: see hold_back.cc
+  bool polls_always = false;                  // never quiet: there is nothing else to poll
   uint32_t most_connections = 1u << 18;
   uint32_t first_sequence = 1;
   Clock clock = quick_clock();
@@ -49,8 +49,8 @@ struct ReliableSettings {
 struct ReliableCounters {
   uint64_t data_frames_sent = 0;
   uint64_t retransmissions = 0;
-  uint64_t timeouts = 0;          // of retransmission
-  uint64_t datagrams_sent = 0;    // PTL_MD_UNRELIABLE
+  uint64_t timeouts = 0;        // of retransmission
+  uint64_t datagrams_sent = 0;  // PTL_MD_UNRELIABLE
   uint64_t datagrams_received = 0;
   uint64_t acks_sent = 0;         // that found no frame to ride on
   uint64_t duplicates = 0;        // frames that had come already
@@ -89,12 +89,12 @@ class ReliableTransport final : public Transport {
   [[nodiscard]] bool payloads_released(Link& link, uint32_t mark) noexcept override;
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
-  [[nodiscard]] RemoteResult remote_read(Link&, const Piece*, unsigned, const RemoteMemory*, unsigned,
-                                         uint32_t) noexcept override {
+  [[nodiscard]] RemoteResult remote_read(Link&, const Piece*, unsigned, const RemoteMemory*,
+                                         unsigned, uint32_t) noexcept override {
     return {RemoteStatus::unsupported, 0};
   }
-  [[nodiscard]] RemoteResult remote_write(Link&, const Piece*, unsigned, const RemoteMemory*, unsigned,
-                                          uint32_t) noexcept override {
+  [[nodiscard]] RemoteResult remote_write(Link&, const Piece*, unsigned, const RemoteMemory*,
+                                          unsigned, uint32_t) noexcept override {
     return {RemoteStatus::unsupported, 0};
   }
   unsigned poll(MessageSink& sink, unsigned budget) noexcept override;
@@ -123,9 +123,9 @@ class ReliableTransport final : public Transport {
     void add(uint64_t n = 1) noexcept { value.fetch_add(n, std::memory_order_relaxed); }
   };
   struct Counts {
-    Count retransmissions, timeouts, datagrams_sent, datagrams_received,
-        acks_sent, duplicates, early, dropped_for_room, damaged, malformed, strangers,
-        resets_received, handshakes_refused, connections_opened, connections_failed;
+    Count retransmissions, timeouts, datagrams_sent, datagrams_received, acks_sent, duplicates,
+        early, dropped_for_room, damaged, malformed, strangers, resets_received, handshakes_refused,
+        connections_opened, connections_failed;
   };
 
   ReliableTransport(std::unique_ptr<PacketLink> link, const ReliableSettings& settings);
@@ -133,10 +133,10 @@ class ReliableTransport final : public Transport {
 
   // connect.cc
   static uint64_t key_of(ProcessId peer) noexcept { return uint64_t{peer.nid} << 32 | peer.pid; }
-  Connection* find(ProcessId peer);                        // takes mutex_
-  Connection* find_or_make(ProcessId peer);                // takes mutex_; nullptr: too many
+  Connection* find(ProcessId peer);          // takes mutex_
+  Connection* find_or_make(ProcessId peer);  // takes mutex_; nullptr: too many
   void renumber(Connection& connection) noexcept;
-  void make_idle(Connection& connection) noexcept;         // failed -> idle; its lock is held
+  void make_idle(Connection& connection) noexcept;  // failed -> idle; its lock is held
   Connection* by_number(uint64_t number) noexcept;
 
   // handshake.cc: the side that opens
@@ -187,7 +187,8 @@ class ReliableTransport final : public Transport {
                     MessageHeader (&headers)[most_bundled]) const noexcept;
 
   // hold_back.cc
-  bool holds_back(Connection& connection, const MessageHeader& header, uint64_t now) noexcept;  // lock held
+  bool holds_back(Connection& connection, const MessageHeader& header,
+                  uint64_t now) noexcept;  // lock held
   void end_hold(uint64_t now) noexcept;
   void end_hold_if_due(uint64_t now) noexcept {
     if (now >= held_until_ns_) end_hold(now);
@@ -231,8 +232,8 @@ class ReliableTransport final : public Transport {
   void note_arrival(Connection& connection, uint32_t bytes, uint64_t now) noexcept;  // lock held
   void settle_acknowledgements(uint64_t now) noexcept;
   bool put_off_or_acknowledge(Connection& connection, const FrameHeader& header,
-                              uint64_t now) noexcept;                       // lock held
-  void make_up_for(Connection& connection) noexcept;  // lock held: for what was put off
+                              uint64_t now) noexcept;  // lock held
+  void make_up_for(Connection& connection) noexcept;   // lock held: for what was put off
   void make_up_for_all() noexcept;
   void send_ack(Connection& connection, FrameType type, uint64_t now) noexcept;  // lock held
 
@@ -281,7 +282,8 @@ class ReliableTransport final : public Transport {
   Connection* touched_ = nullptr;  // to be acknowledged after this burst, through next_touched
   Connection* held_ = nullptr;     // the one with an acknowledgement that is held back
   uint64_t held_until_ns_ = 0;
-  Connection* put_off_ = nullptr;  // those with an acknowledgement that was put off, through next_put_off
+  Connection* put_off_ =
+      nullptr;  // those with an acknowledgement that was put off, through next_put_off
   bool quiet_ = false;
   uint64_t last_frame_ns_ = 0;
   struct Batch {

@@ -21,7 +21,9 @@ class ReplyHabit {
 
   [[nodiscard]] bool expects_reply() const noexcept { return run_ >= needed_; }
   // How long an acknowledgement waits for the answer: sending it by itself would cost half as much, or less.
-  [[nodiscard]] uint64_t patience_ns() const noexcept { return std::max(least_patience_ns, 2 * cost_ns_); }
+  [[nodiscard]] uint64_t patience_ns() const noexcept {
+    return std::max(least_patience_ns, 2 * cost_ns_);
+  }
 
   // A message of the peer was acknowledged, or could be.
   void acknowledged(uint64_t now_ns) noexcept {

@@ -33,9 +33,9 @@ class RoundTrip {
   [[nodiscard]] uint64_t smoothed_ns() const noexcept { return smoothed_ns_; }
   // Doubled for each timeout in a row without an answer.
   [[nodiscard]] uint64_t timeout_ns(unsigned timeouts_in_a_row) const noexcept {
-    const uint64_t measured_ns = smoothed_ns_ == 0
-                                     ? std::max(first_timeout_ns, shortest_timeout_ns_)
-                                     : std::max(smoothed_ns_ + 4 * variation_ns_, shortest_timeout_ns_);
+    const uint64_t measured_ns =
+        smoothed_ns_ == 0 ? std::max(first_timeout_ns, shortest_timeout_ns_)
+                          : std::max(smoothed_ns_ + 4 * variation_ns_, shortest_timeout_ns_);
     return std::min(measured_ns << std::min(timeouts_in_a_row, 8u), longest_timeout_ns);
   }
 

@@ -58,8 +58,7 @@ SendStatus ReliableTransport::send(Link& link, const MessageHeader& header, cons
       message_frame_overhead + length <= connection.frame_bytes && !connection.send.can_send())
     return send_datagram(connection, header, pieces, count, static_cast<uint32_t>(length));
 
-  const bool collects =
-      header.kind == MessageKind::data && (header.flags & flag_last) == 0;
+  const bool collects = header.kind == MessageKind::data && (header.flags & flag_last) == 0;
   const SendStatus status =
       queue_message(connection, header, pieces, count, static_cast<uint32_t>(length));
   const bool full_burst = connection.send.unsent_frames() >= collected_frames ||
@@ -69,7 +68,8 @@ SendStatus ReliableTransport::send(Link& link, const MessageHeader& header, cons
   const bool queued = status == SendStatus::sent;
   if (queued && holds_back(connection, header, now)) return status;
   transmit(connection, now);
-  if (queued && is_acknowledgement(header)) connection.habit.acknowledgement_went(settings_.clock());
+  if (queued && is_acknowledgement(header))
+    connection.habit.acknowledgement_went(settings_.clock());
   return status;
 }
 
@@ -96,10 +96,11 @@ SendStatus ReliableTransport::queue_message(Connection& connection, const Messag
        window.queued_bytes() + length > window.window_bytes() + queue_beyond_window_bytes))
     return SendStatus::queue_full;
 
-  if (const auto joined = join_last_frame(connection, header, pieces, count, length)) return *joined;
+  if (const auto joined = join_last_frame(connection, header, pieces, count, length))
+    return *joined;
 
-  const bool in_place = sends_from_anywhere_ && count == 1 && length >= in_place_min_bytes &&
-                        payload_stays(header);
+  const bool in_place =
+      sends_from_anywhere_ && count == 1 && length >= in_place_min_bytes && payload_stays(header);
   PieceReader payload(pieces, count);
   FrameBuffer* first = nullptr;
   FrameBuffer** last = &first;
@@ -188,10 +189,10 @@ SendStatus ReliableTransport::send_datagram(Connection& connection, const Messag
   }
   FrameHeader frame_header{};
   fill_header(connection, frame_header, FrameType::datagram, settings_.clock());
-  frame_header.check = finish_check(
-      body_check(connection.send_seed, frame->data() + sizeof(FrameHeader),
-                 frame->length - sizeof(FrameHeader)),
-      frame_header);
+  frame_header.check =
+      finish_check(body_check(connection.send_seed, frame->data() + sizeof(FrameHeader),
+                              frame->length - sizeof(FrameHeader)),
+                   frame_header);
   std::memcpy(frame->data(), &frame_header, sizeof frame_header);
   const Piece piece{frame->data(), frame->length};
   const OutboundFrame outbound{&connection.route.address, &piece, 1};
@@ -247,7 +248,8 @@ void ReliableTransport::transmit(Connection& connection, uint64_t now) noexcept 
     connection.send.mark_sent(frames, taken, now);
     if (taken != 0) note_acknowledged(connection);
     connection.data_frames_sent.store(
-        connection.data_frames_sent.load(std::memory_order_relaxed) + taken, std::memory_order_relaxed);
+        connection.data_frames_sent.load(std::memory_order_relaxed) + taken,
+        std::memory_order_relaxed);
     if (repeated != 0) counts_.retransmissions.add(repeated);
     if (taken < count) {
       connection.retry_ns = now + link_full_retry_ns;

@@ -160,7 +160,8 @@ SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
   Acknowledged result;
   if (!was_sent_before(acknowledged)) return result;
   result.valid = true;
-  if (sequence_distance(acknowledged, acknowledged_) < 0) return result;  // overtaken by a newer one
+  if (sequence_distance(acknowledged, acknowledged_) < 0)
+    return result;  // overtaken by a newer one
   const FrameBuffer* newest = nullptr;
   result.released = release_before(acknowledged, result, newest);
   // Released frames are still intact here.

@@ -48,7 +48,7 @@ class SendWindow {
   struct Acknowledged {
     FrameBuffer* released = nullptr;  // for the pool
     unsigned newly_lost = 0;
-    bool valid = false;   // false: acknowledges what was never sent
+    bool valid = false;  // false: acknowledges what was never sent
     bool progress = false;
   };
   // An acknowledgement: all before `acknowledged`, and of those behind it the ones whose bits are
@@ -79,9 +79,7 @@ class SendWindow {
   [[nodiscard]] bool has_arrived_before(uint32_t sequence) const noexcept {
     return sequence_distance(acknowledged_, sequence) >= 0;
   }
-  [[nodiscard]] bool can_send() const noexcept {
-    return lost_frames_ != 0 || unsent_ != nullptr;
-  }
+  [[nodiscard]] bool can_send() const noexcept { return lost_frames_ != 0 || unsent_ != nullptr; }
   [[nodiscard]] const RoundTrip& round_trip() const noexcept { return round_trip_; }
 
  private:
@@ -102,16 +100,16 @@ class SendWindow {
   uint64_t unsent_bytes_ = 0;
   uint64_t in_flight_ = 0;  // charges of frames sent and neither acknowledged nor lost
   uint64_t peer_window_ = 0;
-  uint64_t transmissions_ = 0;       // numbers every sending of a frame
-  uint64_t newest_delivered_ = 0;    // the highest such number that is known to have arrived
-  uint64_t timer_start_ns_ = 0;      // last sending into an empty network, or last progress
+  uint64_t transmissions_ = 0;     // numbers every sending of a frame
+  uint64_t newest_delivered_ = 0;  // the highest such number that is known to have arrived
+  uint64_t timer_start_ns_ = 0;    // last sending into an empty network, or last progress
   uint32_t queued_frames_ = 0;
   uint32_t unsent_frames_ = 0;
   uint32_t lost_frames_ = 0;
   uint32_t next_sequence_ = 0;
   uint32_t unsent_sequence_ = 0;  // the lowest that was never sent
   uint32_t acknowledged_ = 0;
-  uint32_t round_end_ = 0;  // when this is acknowledged, a round trip has passed
+  uint32_t round_end_ = 0;                 // when this is acknowledged, a round trip has passed
   uint32_t selectively_acknowledged_ = 0;  // frames in the window that are
   unsigned timeouts_in_a_row_ = 0;
   RoundTrip round_trip_;

@@ -100,11 +100,10 @@ uint64_t ReliableTransport::run_timers_of(Connection& connection, uint64_t now,
     make_up_for(connection);
   const uint64_t waited_ns =
       connection.waiting_since_ns != 0 ? elapsed_ns(connection.waiting_since_ns, now) : 0;
-  const bool believes_unreachable = connection.unreachable_hints >= believe_unreachable_hints &&
-                                    elapsed_ns(connection.hinted_since_ns, now) >
-                                        (connection.peer.nid == own_id_.nid
-                                             ? believe_own_node_ns
-                                             : believe_unreachable_ns);
+  const bool believes_unreachable =
+      connection.unreachable_hints >= believe_unreachable_hints &&
+      elapsed_ns(connection.hinted_since_ns, now) >
+          (connection.peer.nid == own_id_.nid ? believe_own_node_ns : believe_unreachable_ns);
   switch (connection.state.load(std::memory_order_relaxed)) {
     case ConnectionState::idle:
     case ConnectionState::failed:
@@ -129,8 +128,8 @@ uint64_t ReliableTransport::run_timers_of(Connection& connection, uint64_t now,
       failure = silence;
       return UINT64_MAX;
     }
-    if (believes_unreachable ||
-        (waited_ns > ask_for_silent_ns && link_->is_gone(connection.peer, connection.route.address))) {
+    if (believes_unreachable || (waited_ns > ask_for_silent_ns &&
+                                 link_->is_gone(connection.peer, connection.route.address))) {
       failure = gone;
       return UINT64_MAX;
     }

@@ -154,10 +154,11 @@ PeerSegment::ClaimStatus PeerSegment::allocate(const SegmentGeometry::Place& pla
     const char* const error = std::strerror(errno);
     reason = path_ + " cannot grow: " + error;
     static std::atomic<bool> said{false};
-    log_once(said, LogLevel::warn,
-             "shared memory cannot grow by %llu KiB for a queue: %s: %s; processes of this node do not "
-             "reach each other through it. Remove what fills its file system, or mount that larger",
-             static_cast<unsigned long long>(place.length_bytes / 1024), path_.c_str(), error);
+    log_once(
+        said, LogLevel::warn,
+        "shared memory cannot grow by %llu KiB for a queue: %s: %s; processes of this node do not "
+        "reach each other through it. Remove what fills its file system, or mount that larger",
+        static_cast<unsigned long long>(place.length_bytes / 1024), path_.c_str(), error);
     return ClaimStatus::no_room;
   }
   return ClaimStatus::claimed;

@@ -166,8 +166,8 @@ RemoteResult ShmTransport::remote_read(Link& link, const Piece* local, unsigned 
 }
 
 RemoteResult ShmTransport::remote_write(Link& link, const Piece* local, unsigned local_count,
-                                        const RemoteMemory* remote,
-                                        unsigned remote_count, uint32_t) noexcept {
+                                        const RemoteMemory* remote, unsigned remote_count,
+                                        uint32_t) noexcept {
   return copy_remote<false>(link, local, local_count, remote, remote_count);
 }
 

@@ -19,8 +19,8 @@ Segment::Status ShmTransport::open(const ShmSettings& settings,
 ShmTransport::ShmTransport(std::unique_ptr<Segment> segment, const ShmSettings& settings)
     : segment_(std::move(segment)),
       job_hash_(job_hash_of(settings.job_key)),
-      capabilities_{"shm", lane_inline_bytes, lane_max_payload_bytes, settings.cma, false,
-                    settings.cma_threshold_bytes},
+      capabilities_{"shm", lane_inline_bytes,           lane_max_payload_bytes, settings.cma,
+                    false, settings.cma_threshold_bytes},
       lanes_(segment_->geometry().lane_count) {
   active_lanes_.reserve(lanes_.size());
 }
@@ -55,8 +55,9 @@ std::string ShmTransport::describe() const {
   const SegmentGeometry& geometry = segment_->geometry();
   return segment_->path() + ", " + std::to_string(geometry.lane_count) + " lanes in " +
          std::to_string(geometry.segment_bytes / 1024) + " KiB, " +
-         (capabilities_.remote_access ? "large payloads by process_vm_readv where permitted, both processes taking part"
-                                      : "large payloads through the segment (PTL_SHM_CMA=0)");
+         (capabilities_.remote_access
+              ? "large payloads by process_vm_readv where permitted, both processes taking part"
+              : "large payloads through the segment (PTL_SHM_CMA=0)");
 }
 
 }  // namespace lintel

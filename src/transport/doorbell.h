@@ -16,14 +16,15 @@ struct alignas(64) Doorbell {
   // 1 while a thread sleeps here or is about to. Only ring() clears it: a thread that wakes cannot
   // know whether another one has gone to sleep meanwhile, and a stale 1 costs one needless ring.
   std::atomic<uint32_t> sleeping{0};
-  std::atomic<uint32_t> rings{0};       // the futex word
-  FencePair fences;                      // full: the owner cannot or will not use asymmetric fences
-  std::atomic<uint64_t> rung_ns{0};      // by now_ns(), when it was rung last
+  std::atomic<uint32_t> rings{0};    // the futex word
+  FencePair fences;                  // full: the owner cannot or will not use asymmetric fences
+  std::atomic<uint64_t> rung_ns{0};  // by now_ns(), when it was rung last
 
   // Sender, after publishing a message. Never blocks.
   void ring_if_sleeping() noexcept {
     fences.light();
-    if (sleeping.load(std::memory_order_relaxed) != 0) [[unlikely]] ring();
+    if (sleeping.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      ring();
   }
   // Wakes the poller unconditionally. Async-signal-safe.
   void ring() noexcept {
@@ -42,7 +43,9 @@ struct alignas(64) Doorbell {
     return seen;
   }
   // True: it slept and was woken.
-  bool sleep(uint32_t seen, int64_t timeout_ns) noexcept { return futex_wait(rings, seen, timeout_ns); }
+  bool sleep(uint32_t seen, int64_t timeout_ns) noexcept {
+    return futex_wait(rings, seen, timeout_ns);
+  }
 };
 static_assert(sizeof(Doorbell) == 64);
 static_assert(std::atomic<uint32_t>::is_always_lock_free);

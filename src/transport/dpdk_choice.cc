@@ -39,20 +39,23 @@ DpdkChoice choose_dpdk_port(const std::string& list, uint32_t local_rank,
     choice.reason = no_dpdk_ports;
     return choice;
   }
-  const std::string place = "process " + std::to_string(local_rank) + " of its node (" + rank_origin + ")";
+  const std::string place =
+      "process " + std::to_string(local_rank) + " of its node (" + rank_origin + ")";
   if (local_rank < ports.size()) {
     choice.port = ports[local_rank];
     choice.reason = "the port of " + place;
   } else {
     choice.reason = "PTL_DPDK_PORTS lists " + std::to_string(ports.size()) +
-                    (ports.size() == 1 ? " port" : " ports") + ", counted from 0, and this is " + place;
+                    (ports.size() == 1 ? " port" : " ports") + ", counted from 0, and this is " +
+                    place;
   }
   return choice;
 }
 
 DpdkChoice configured_dpdk() {
   const LocalRank local = find_local_rank();
-  DpdkChoice choice = choose_dpdk_port(config_string(ConfigKey::dpdk_ports), local.rank, local.origin);
+  DpdkChoice choice =
+      choose_dpdk_port(config_string(ConfigKey::dpdk_ports), local.rank, local.origin);
   choice.eal_arguments = config_string(ConfigKey::dpdk_eal);
   choice.mtu = static_cast<uint32_t>(config_u64(ConfigKey::dpdk_mtu));
   choice.ring = static_cast<uint32_t>(config_u64(ConfigKey::dpdk_ring));
@@ -71,7 +74,8 @@ std::string why_not_dpdk(const DpdkChoice& choice) {
 std::string describe_dpdk(const DpdkChoice& choice) {
   std::string text;
   const DpdkModule* const module = dpdk_module(text);
-  if (module != nullptr && module->examine(choice.port, text)) text.append(", ").append(choice.reason);
+  if (module != nullptr && module->examine(choice.port, text))
+    text.append(", ").append(choice.reason);
   return text;
 }
 

@@ -17,9 +17,9 @@ namespace {
 constexpr int64_t not_chosen = -1;
 std::atomic<int64_t> chosen{not_chosen};
 
-constexpr const char* launcher_variables[] = {
-    "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID",          "PALS_LOCAL_RANKID",
-    "MPI_LOCALRANKID",            "MV2_COMM_WORLD_LOCAL_RANK"};
+constexpr const char* launcher_variables[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID",
+                                              "PALS_LOCAL_RANKID", "MPI_LOCALRANKID",
+                                              "MV2_COMM_WORLD_LOCAL_RANK"};
 
 std::optional<uint32_t> parse(const char* text) {
   uint32_t rank = 0;

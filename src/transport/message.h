@@ -22,9 +22,9 @@ enum class MessageKind : uint8_t {
   fetch_atomic,
   swap,
   // Responses: bypass translation, name the operation that they answer (spec 4.2.2).
-  ack,        // one acknowledgement with its result
+  ack,  // one acknowledgement with its result
   ack_batch,  // operations that ended exactly as requested: the header's cookie, or a payload of uint32_t cookies
-  reply,      // answer to get, fetch_atomic, swap; payload: the data unless written directly
+  reply,  // answer to get, fetch_atomic, swap; payload: the data unless written directly
   // Bulk data where the peer's memory cannot be reached directly.
   data_request,  // target -> initiator: send `length` bytes from `remote_offset` on
   data,          // the bytes at `remote_offset` of transfer `cookie`
@@ -51,14 +51,14 @@ struct MessageHeader {
   uint32_t link_word;  // belongs to the transport while the message is inside it
   MessageKind kind;
   uint8_t flags;
-  uint8_t operation;  // requests: ptl_op_t; responses: ptl_ni_fail_t
-  uint8_t modes;      // low 4 bits ptl_datatype_t, next 2 bits ptl_ack_req_t
+  uint8_t operation;        // requests: ptl_op_t; responses: ptl_ni_fail_t
+  uint8_t modes;            // low 4 bits ptl_datatype_t, next 2 bits ptl_ack_req_t
   uint32_t initiator_rank;  // requests from logical interfaces
   uint32_t cookie;          // names the operation (or transfer) at the receiver of the answer
   uint16_t pt_index;
   uint16_t length_high;
-  uint32_t length_low;     // 48-bit length in bytes: requested in requests, manipulated in responses
-  uint64_t match_bits;     // data_request, ack of a fragmented put: the peer's transfer cookie
+  uint32_t length_low;  // 48-bit length in bytes: requested in requests, manipulated in responses
+  uint64_t match_bits;  // data_request, ack of a fragmented put: the peer's transfer cookie
   uint64_t remote_offset;  // requests: asked for; responses: used
   uint64_t hdr_data;
 

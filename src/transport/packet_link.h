@@ -84,14 +84,14 @@ struct AtomicLinkCounters {
     const auto get = [](const std::atomic<uint64_t>& count) {
       return count.load(std::memory_order_relaxed);
     };
-    return {get(frames_sent),    get(bytes_sent), get(frames_received), get(bytes_received),
-            get(send_full), get(send_errors), get(frames_malformed)};
+    return {get(frames_sent), get(bytes_sent),  get(frames_received), get(bytes_received),
+            get(send_full),   get(send_errors), get(frames_malformed)};
   }
 };
 
 class PacketLink {
  public:
-  static constexpr unsigned most_pieces = 8;    // of one frame
+  static constexpr unsigned most_pieces = 8;     // of one frame
   static constexpr unsigned largest_burst = 64;  // frames of one call of send() or receive()
   // The reliability layer needs room for its header, a message header and some data.
   static constexpr uint32_t least_mtu = 512;
@@ -127,7 +127,8 @@ class PacketLink {
   // Connection path; within poll. Somebody at `from` says that it is `peer`. False: a frame of that
   // process would not come from there. True: `route` leads back to it. A link that learns addresses
   // from the wire may learn this one.
-  [[nodiscard]] virtual bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept = 0;
+  [[nodiscard]] virtual bool adopt(ProcessId peer, const LinkAddress& from,
+                                   Route& route) noexcept = 0;
 
   // Message path; any thread, several at once (a link that needs a lock for its queue takes it
   // inside). Sends frames in order and returns how many it took, from the first one on; the rest can

@@ -71,7 +71,8 @@ OpenStatus open_udp(const TransportSettings& settings, OpenedTransports& opened,
     case UdpLink::Status::failed:
       return OpenStatus::failed;
   }
-  auto transport = open_configured_transport(std::move(link), settings, polls_always, opened.reason);
+  auto transport =
+      open_configured_transport(std::move(link), settings, polls_always, opened.reason);
   if (transport == nullptr) return OpenStatus::failed;
   opened.transports.push_back(std::move(transport));
   return OpenStatus::opened;
@@ -88,7 +89,8 @@ OpenStatus open_dpdk(const TransportSettings& settings, OpenedTransports& opened
     case DpdkStatus::failed:
       return OpenStatus::failed;
   }
-  auto transport = open_configured_transport(std::move(link), settings, polls_always, opened.reason);
+  auto transport =
+      open_configured_transport(std::move(link), settings, polls_always, opened.reason);
   if (transport == nullptr) return OpenStatus::failed;
   opened.transports.push_back(std::move(transport));
   return OpenStatus::opened;
@@ -149,13 +151,14 @@ constexpr Entry udp_entry{"udp", "processes of this user on nodes of the IP netw
                           why_not_udp};
 constexpr Entry local_entry{"local", "this process itself", open_local, always_usable};
 
-constexpr Entry dpdk_entry{"dpdk", "processes of this user on nodes of the same Ethernet", open_dpdk,
-                           why_not_dpdk};
+constexpr Entry dpdk_entry{"dpdk", "processes of this user on nodes of the same Ethernet",
+                           open_dpdk, why_not_dpdk};
 
 constexpr Entry verbs_entry{"verbs", "processes of this user on nodes of the same RDMA network",
                             open_verbs, why_not_verbs};
 
-constexpr const Entry* all_entries[] = {&local_entry, &shm_entry, &verbs_entry, &dpdk_entry, &udp_entry};
+constexpr const Entry* all_entries[] = {&local_entry, &shm_entry, &verbs_entry, &dpdk_entry,
+                                        &udp_entry};
 
 struct Interface {
   uint32_t number;
@@ -200,7 +203,8 @@ size_t rank_of(const TransportSettings& settings, std::string_view name) {
 // The first name in PTL_TRANSPORT that means nothing, with those that mean something; or nothing.
 std::string unknown_name(const TransportSettings& settings) {
   std::string known;
-  for (const Entry* entry : all_entries) known += std::string(known.empty() ? "" : ", ") + entry->name;
+  for (const Entry* entry : all_entries)
+    known += std::string(known.empty() ? "" : ", ") + entry->name;
   for (const std::string& name : settings.allowed) {
     const bool is_known = std::any_of(std::begin(all_entries), std::end(all_entries),
                                       [&](const Entry* entry) { return name == entry->name; });
@@ -224,10 +228,9 @@ constexpr uint32_t any_pids = 14000;
 // All transports of the interface, with the pid in `opened`.
 OpenStatus open_all(const TransportSettings& settings, const Interface& interface,
                     OpenedTransports& opened) {
-  const bool polls_always =
-      std::find(interface.transports.begin(), interface.transports.end(), &shm_entry) ==
-          interface.transports.end() ||
-      !why_not(settings, shm_entry).empty();
+  const bool polls_always = std::find(interface.transports.begin(), interface.transports.end(),
+                                      &shm_entry) == interface.transports.end() ||
+                            !why_not(settings, shm_entry).empty();
   std::string skipped;
   opened.degraded = false;
   for (const Entry* entry : interface.transports) {
@@ -274,7 +277,8 @@ NodeIdentity requested_nid() {
 // Also finds out which RDMA port would be used, as its address is the nid unless another was asked for.
 NodeIdentity settle_nid(TransportSettings& settings) {
   const NodeIdentity requested = requested_nid();
-  if (rank_of(settings, verbs_entry.name) != unlisted) settings.verbs = configured_verbs(requested.nid);
+  if (rank_of(settings, verbs_entry.name) != unlisted)
+    settings.verbs = configured_verbs(requested.nid);
   if (!requested.reason.empty()) return requested;
   if (!settings.verbs.usable || settings.verbs.port.nid == 0) return find_node_identity("");
   const in_addr address{htonl(settings.verbs.port.nid)};
@@ -355,9 +359,10 @@ std::vector<TransportChoice> explain_transports(const TransportSettings& setting
     if (usable && entry == &verbs_entry) why.append(": ").append(settings.verbs.port.text);
     choices.push_back({entry->name, usable, std::move(why)});
   }
-  std::sort(choices.begin(), choices.end(), [&](const TransportChoice& a, const TransportChoice& b) {
-    return rank_of(settings, a.name) < rank_of(settings, b.name);
-  });
+  std::sort(choices.begin(), choices.end(),
+            [&](const TransportChoice& a, const TransportChoice& b) {
+              return rank_of(settings, a.name) < rank_of(settings, b.name);
+            });
   return choices;
 }
 

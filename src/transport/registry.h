@@ -28,8 +28,8 @@ struct TransportSettings {
   std::string udp_interface;             // PTL_UDP_INTERFACE
   uint32_t udp_frame_bytes = 0;          // PTL_UDP_FRAME_BYTES; 0: what routes take
   DpdkChoice dpdk;                       // PTL_DPDK_...
-  VerbsChoice verbs;                     // PTL_VERBS_...; not filled in if PTL_TRANSPORT leaves it out
-  std::string verbs_address;             // the IPv4 address of its port, if that is where the nid is from
+  VerbsChoice verbs;          // PTL_VERBS_...; not filled in if PTL_TRANSPORT leaves it out
+  std::string verbs_address;  // the IPv4 address of its port, if that is where the nid is from
 };
 
 // The nid of this node as configured (PTL_NID, PTL_UDP_INTERFACE, PTL_NID_INTERFACE), else that of the
@@ -50,8 +50,8 @@ struct OpenedTransports {
   OpenStatus status = OpenStatus::failed;
   // In the order in which connect() is to be tried.
   std::vector<std::unique_ptr<Transport>> transports;
-  uint32_t pid = 0;      // the one that was asked for or chosen
-  std::string reason;    // of a failure, or what is not used, for the log
+  uint32_t pid = 0;       // the one that was asked for or chosen
+  std::string reason;     // of a failure, or what is not used, for the log
   bool degraded = false;  // something that should be used could not be
 };
 [[nodiscard]] OpenedTransports open_transports(const TransportSettings& settings);

@@ -16,21 +16,23 @@ namespace lintel {
 // until the transport is destroyed. Transports derive their own connection state from it.
 struct Link {
   ProcessId peer{};
-  uint32_t uid = 0;         // usage id of the peer, established when it connected (spec 3.8)
+  uint32_t uid = 0;  // usage id of the peer, established when it connected (spec 3.8)
   // Largest payload of one message of kind data to this peer: what its network carries best. Settled
   // before the first message of the peer is handed up.
   uint32_t max_data_bytes = 8192;
-  void* context = nullptr;  // the core's own: set through MessageSink::on_new_link or by connect()'s caller
+  void* context =
+      nullptr;  // the core's own: set through MessageSink::on_new_link or by connect()'s caller
 };
 
 struct Capabilities {
-  const char* name;             // as in PTL_TRANSPORT
-  uint32_t max_inline_bytes;    // payloads up to this size travel with the header itself
-  uint32_t max_eager_bytes;     // largest payload of one message
-  bool remote_access;           // remote_read and remote_write exist (may still fail per peer)
-  bool remote_asynchronous;     // they start only, and end with MessageSink::on_remote_done()
+  const char* name;                 // as in PTL_TRANSPORT
+  uint32_t max_inline_bytes;        // payloads up to this size travel with the header itself
+  uint32_t max_eager_bytes;         // largest payload of one message
+  bool remote_access;               // remote_read and remote_write exist (may still fail per peer)
+  bool remote_asynchronous;         // they start only, and end with MessageSink::on_remote_done()
   uint32_t remote_threshold_bytes;  // beyond this size remote access beats eager messages
-  bool refers_to_payloads = false;  // send() does not copy all payloads that stay: see payload_mark()
+  bool refers_to_payloads =
+      false;  // send() does not copy all payloads that stay: see payload_mark()
   bool polls_by_system_call = false;  // poll() in vain costs as much as many calls of Portals
   // Not 0: what arrives wakes nobody (sleep_limit_ns() ends every sleep), so an answer comes late from a
   // peer that sleeps. Who waits for one polls so long before it sleeps itself, or both would, each time.
@@ -38,22 +40,22 @@ struct Capabilities {
 };
 
 enum class SendStatus : uint8_t {
-  sent,            // header and payload were taken over; the buffers may be reused, unless the
-                   // payload stays anyway: see payload_stays()
-  queue_full,      // no room now: try again after the peer made progress
-  connecting,      // no room before the peer answered: try again later
-  peer_failed,     // the peer is gone or refused us: nothing sent to it arrives any more
-  inaccessible,    // a payload piece is not readable memory: nothing was sent (PTL_NI_SEGV)
+  sent,          // header and payload were taken over; the buffers may be reused, unless the
+                 // payload stays anyway: see payload_stays()
+  queue_full,    // no room now: try again after the peer made progress
+  connecting,    // no room before the peer answered: try again later
+  peer_failed,   // the peer is gone or refused us: nothing sent to it arrives any more
+  inaccessible,  // a payload piece is not readable memory: nothing was sent (PTL_NI_SEGV)
 };
 
 enum class RemoteStatus : uint8_t {
   done,
-  started,         // ends with on_remote_done() in bounded time; the local memory belongs to the transport
-  busy,            // no room now: try again later
-  unsupported,     // this peer's memory cannot be reached directly: send data messages instead
+  started,  // ends with on_remote_done() in bounded time; the local memory belongs to the transport
+  busy,     // no room now: try again later
+  unsupported,  // this peer's memory cannot be reached directly: send data messages instead
   peer_failed,
-  local_fault,     // memory of this process is not accessible
-  remote_fault,    // memory of the peer is not accessible
+  local_fault,   // memory of this process is not accessible
+  remote_fault,  // memory of the peer is not accessible
 };
 
 struct RemoteResult {
@@ -64,9 +66,10 @@ struct RemoteResult {
 // What expose() answers: peers may be told of the memory until conceal().
 struct Exposure {
   static constexpr uint32_t none = 0;
-  SendStatus status;        // sent: as said by `count`; or why to try again later, or never
-  unsigned count = 0;       // descriptions made; 0: this memory cannot be reached, data travel in messages
-  uint32_t number = none;   // for conceal(); none: nothing to conceal
+  SendStatus status;  // sent: as said by `count`; or why to try again later, or never
+  unsigned count =
+      0;  // descriptions made; 0: this memory cannot be reached, data travel in messages
+  uint32_t number = none;  // for conceal(); none: nothing to conceal
 };
 
 // A message as handed up. `payload` stays valid until the callback returns and may be changed by a
@@ -155,8 +158,9 @@ class Transport {
   // Message path; poll token held. Copies between local pieces and the peer's memory; the totals
   // of both sides agree. Synchronous ones are cut into slices by the core. `token` is for
   // on_remote_done(), which is called from within poll() only.
-  [[nodiscard]] virtual RemoteResult remote_read(Link& link, const Piece* local, unsigned local_count,
-                                                 const RemoteMemory* remote, unsigned remote_count,
+  [[nodiscard]] virtual RemoteResult remote_read(Link& link, const Piece* local,
+                                                 unsigned local_count, const RemoteMemory* remote,
+                                                 unsigned remote_count,
                                                  uint32_t token) noexcept = 0;
   [[nodiscard]] virtual RemoteResult remote_write(Link& link, const Piece* local,
                                                   unsigned local_count, const RemoteMemory* remote,

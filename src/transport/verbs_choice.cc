@@ -44,7 +44,8 @@ VerbsPortWish configured_port(uint32_t nid) {
   wish.device = config_string(ConfigKey::verbs_device);
   wish.nid = nid;
   wish.gid_index = number_of(ConfigKey::verbs_gid_index, 0, 255, -1, "0 to 255");
-  wish.pkey = static_cast<uint16_t>(number_of(ConfigKey::verbs_pkey, 1, 0xffff, 0xffff, "1 to 0xffff"));
+  wish.pkey =
+      static_cast<uint16_t>(number_of(ConfigKey::verbs_pkey, 1, 0xffff, 0xffff, "1 to 0xffff"));
   wish.service_level =
       static_cast<uint8_t>(number_of(ConfigKey::verbs_service_level, 0, 15, 0, "0 to 15"));
   wish.traffic_class =

@@ -41,9 +41,8 @@ UdpLink::Status UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLi
   std::unique_ptr<UdpLink> link(new UdpLink);
   link->host_ = settings.host;
   link->id_.nid = settings.host.nid;
-  const uint32_t wanted = settings.frame_bytes == 0
-                              ? largest_frame
-                              : std::min(settings.frame_bytes, largest_payload);
+  const uint32_t wanted =
+      settings.frame_bytes == 0 ? largest_frame : std::min(settings.frame_bytes, largest_payload);
   link->mtu_ = std::max(wanted, least_mtu);
   if (!link->open_socket(reason)) return Status::failed;
 
@@ -141,7 +140,8 @@ uint32_t UdpLink::route_mtu(const LinkAddress& to) const noexcept {
 // Addresses of nobody, or of everybody.
 bool UdpLink::can_be_a_process(ProcessId peer) const noexcept {
   if (peer.pid >= PTL_PID_MAX) return false;
-  return host_.ipv6 || (peer.nid != INADDR_ANY && !IN_MULTICAST(peer.nid) && !IN_BADCLASS(peer.nid));
+  return host_.ipv6 ||
+         (peer.nid != INADDR_ANY && !IN_MULTICAST(peer.nid) && !IN_BADCLASS(peer.nid));
 }
 
 ResolveStatus UdpLink::resolve(ProcessId peer, Route& route, std::string* reason) noexcept {
@@ -174,9 +174,9 @@ std::string UdpLink::describe() const {
          std::to_string(mtu_) + " bytes, " + std::to_string(capacity_ / 1024) +
          " KiB of receive buffer, " +
          (segments && can_join_ ? "segmentation and joining by the kernel"
-          : segments         ? "segmentation by the kernel"
+          : segments            ? "segmentation by the kernel"
           : can_join_           ? "joining by the kernel"
-                             : "no help of the kernel with segments");
+                                : "no help of the kernel with segments");
 }
 
 }  // namespace lintel

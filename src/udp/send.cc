@@ -32,8 +32,7 @@ uint32_t length_of(const OutboundFrame& frame) noexcept {
 // How many of the frames, from the first one on, can go as one datagram that the kernel cuts up.
 unsigned UdpLink::group(const OutboundFrame* frames, unsigned count) const noexcept {
   const uint32_t segment = length_of(frames[0]);
-  if (count == 1 || 2 * segment > segmented_bytes ||
-      !segments_.load(std::memory_order_relaxed))
+  if (count == 1 || 2 * segment > segmented_bytes || !segments_.load(std::memory_order_relaxed))
     return 1;
   uint32_t bytes = segment;
   unsigned grouped = 1;

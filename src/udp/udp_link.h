@@ -48,8 +48,8 @@ class UdpLink final : public PacketLink {
   [[nodiscard]] std::string describe() const override;
 
  private:
-  static constexpr unsigned largest_receive = 8;    // datagrams of one system call
-  static constexpr unsigned largest_send = 16;      // datagrams (segmented or not) of one call
+  static constexpr unsigned largest_receive = 8;      // datagrams of one system call
+  static constexpr unsigned largest_send = 16;        // datagrams (segmented or not) of one call
   static constexpr uint32_t segmented_bytes = 65000;  // of a datagram that the kernel cuts up
   static constexpr unsigned most_segments = 64;
   static constexpr unsigned most_unreachable = 16;
@@ -89,18 +89,19 @@ class UdpLink final : public PacketLink {
   uint64_t capacity_ = 0;
   bool can_join_ = false;              // the kernel knows UDP_GRO
   std::atomic<bool> segments_{false};  // UDP_SEGMENT; false for good when the device refuses
-  std::atomic<bool> fragments_{false};  // permitted; for good from the first peer beyond this node on, or the
-                                        // first frame that is longer than the route within it
+  std::atomic<bool> fragments_{
+      false};  // permitted; for good from the first peer beyond this node on, or the
+               // first frame that is longer than the route within it
 
   std::byte* buffers_ = nullptr;
   size_t buffer_bytes_ = 0;
   Received datagrams_[largest_receive];
-  unsigned received_ = 0;      // datagrams in the buffers
-  unsigned next_ = 0;          // the first that is not handed out completely
-  unsigned ask_for_ = 1;       // datagrams in the next call
-  unsigned full_in_a_row_ = 0;  // calls that brought as many as they asked for
-  bool joining_ = false;         // UDP_GRO is set
-  unsigned short_in_a_row_ = 0;  // calls that brought one short datagram
+  unsigned received_ = 0;                    // datagrams in the buffers
+  unsigned next_ = 0;                        // the first that is not handed out completely
+  unsigned ask_for_ = 1;                     // datagrams in the next call
+  unsigned full_in_a_row_ = 0;               // calls that brought as many as they asked for
+  bool joining_ = false;                     // UDP_GRO is set
+  unsigned short_in_a_row_ = 0;              // calls that brought one short datagram
   std::atomic<bool> errors_pending_{false};  // a call told of one
   LinkAddress unreachable_[most_unreachable];
   unsigned unreachable_count_ = 0;

@@ -12,7 +12,7 @@ namespace lintel {
 namespace fence_detail {
 std::atomic<bool> registered{false};
 std::atomic<bool> dear{false};
-}
+}  // namespace fence_detail
 
 namespace {
 // A full fence costs about 10 ns, and who sends a few hundred messages before the other side sleeps again pays less

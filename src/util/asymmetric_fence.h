@@ -15,7 +15,7 @@ namespace lintel {
 namespace fence_detail {
 extern std::atomic<bool> registered;
 extern std::atomic<bool> dear;
-}
+}  // namespace fence_detail
 
 // Registers this process with the kernel; call once at set-up, and again in a forked child. False
 // when the kernel offers no expedited membarrier: then light_fence() is a full fence here, and peers

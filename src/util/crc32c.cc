@@ -203,7 +203,8 @@ bool always() noexcept { return true; }
 constexpr Crc32cMethod methods[] = {
 #if defined(__x86_64__)
     {"CRC-32C by folding 512 bits", can_fold_wide, crc32c_by_wide_folding},
-    {"CRC-32C by folding 256 bits, mixed with instructions", can_fold_mixed, crc32c_by_mixed_folding},
+    {"CRC-32C by folding 256 bits, mixed with instructions", can_fold_mixed,
+     crc32c_by_mixed_folding},
 #endif
 #if defined(__x86_64__) || defined(__ARM_FEATURE_CRC32)
     {"CRC-32C by instructions", has_instruction, crc32c_by_instruction},
@@ -212,7 +213,8 @@ constexpr Crc32cMethod methods[] = {
 };
 
 const Crc32cMethod& best_method() noexcept {
-  static const Crc32cMethod& best = *std::ranges::find_if(methods, [](const auto& m) { return m.usable(); });
+  static const Crc32cMethod& best =
+      *std::ranges::find_if(methods, [](const auto& m) { return m.usable(); });
   return best;
 }
 

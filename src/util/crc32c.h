@@ -15,8 +15,8 @@ namespace lintel {
 
 // The same of 28 bytes that are in registers: those of `first`, then those of the others, each from its
 // lowest byte on.
-[[nodiscard]] uint32_t crc32c_of_words(uint32_t seed, uint32_t first, uint64_t second, uint64_t third,
-                                       uint64_t fourth) noexcept;
+[[nodiscard]] uint32_t crc32c_of_words(uint32_t seed, uint32_t first, uint64_t second,
+                                       uint64_t third, uint64_t fourth) noexcept;
 
 // One of the ways to compute it. All have the same results.
 struct Crc32cMethod {

@@ -25,7 +25,8 @@ inline bool futex_wait(const std::atomic<uint32_t>& word, uint32_t expected,
     limit.tv_sec = timeout_ns / 1'000'000'000;
     limit.tv_nsec = timeout_ns % 1'000'000'000;
   }
-  return syscall(SYS_futex, &word, FUTEX_WAIT, expected, timeout_ns >= 0 ? &limit : nullptr, nullptr, 0) == 0;
+  return syscall(SYS_futex, &word, FUTEX_WAIT, expected, timeout_ns >= 0 ? &limit : nullptr,
+                 nullptr, 0) == 0;
 }
 
 inline void futex_wake(const std::atomic<uint32_t>& word, int count = INT_MAX) noexcept {

@@ -217,7 +217,8 @@ void install_fault_handler() noexcept {
 namespace {
 
 // Apart, as a recovery point costs whoever makes one all its registers.
-[[gnu::noinline]] bool copy_under_recovery_point(void* destination, const void* source, size_t bytes) noexcept {
+[[gnu::noinline]] bool copy_under_recovery_point(void* destination, const void* source,
+                                                 size_t bytes) noexcept {
 #if defined(__SANITIZE_ADDRESS__)
   // The sanitizer's memcpy takes a range that wraps around for a mistake, not for a fault.
   const auto wraps = [bytes](const void* p) { return reinterpret_cast<uintptr_t>(p) > -bytes; };

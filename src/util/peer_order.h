@@ -5,8 +5,9 @@
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
 #include <unistd.h>
+
+#include <sanitizer/tsan_interface.h>
 #endif
 
 namespace lintel {

@@ -18,12 +18,12 @@ struct AgreementBody {
   uint16_t version;
   uint8_t mtu;
   uint8_t reads;
-  uint32_t sender_number;    // queue pair numbers of both ends, 0: not known (yet)
+  uint32_t sender_number;  // queue pair numbers of both ends, 0: not known (yet)
   uint32_t receiver_number;
   uint32_t first_packet;
-  uint32_t channel_index;    // to be sent with each message to the sender of this
-  uint32_t eager_bytes;      // payload of a message that its buffers can take
-  uint64_t received;         // resume: messages that came over the queue pair
+  uint32_t channel_index;  // to be sent with each message to the sender of this
+  uint32_t eager_bytes;    // payload of a message that its buffers can take
+  uint64_t received;       // resume: messages that came over the queue pair
   uint8_t gid[16];
   uint16_t lid;
   uint16_t zero[3];

@@ -46,7 +46,8 @@ void AsyncEvents::dispatch() noexcept {
 void AsyncEvents::log_event(const ibv_async_event& event) const noexcept {
   switch (event.event_type) {
     case IBV_EVENT_PORT_ERR:
-      log_message(LogLevel::warn, "verbs: port %d of %s is down: messages wait, and fail in the end",
+      log_message(LogLevel::warn,
+                  "verbs: port %d of %s is down: messages wait, and fail in the end",
                   event.element.port_num, name_.c_str());
       return;
     case IBV_EVENT_PORT_ACTIVE:
@@ -54,7 +55,8 @@ void AsyncEvents::log_event(const ibv_async_event& event) const noexcept {
                   name_.c_str());
       return;
     case IBV_EVENT_DEVICE_FATAL:
-      log_message(LogLevel::error, "verbs: device %s has failed: nothing can be sent through it any more",
+      log_message(LogLevel::error,
+                  "verbs: device %s has failed: nothing can be sent through it any more",
                   name_.c_str());
       return;
     case IBV_EVENT_CQ_ERR:
@@ -68,13 +70,14 @@ void AsyncEvents::log_event(const ibv_async_event& event) const noexcept {
     case IBV_EVENT_LID_CHANGE:
     case IBV_EVENT_GID_CHANGE:
     case IBV_EVENT_PKEY_CHANGE:
-      log_message(LogLevel::warn,
-                  "verbs: port %d of %s has been given another %s: if that was the one in use, peers are "
-                  "lost and the job must be started again",
-                  event.element.port_num, name_.c_str(),
-                  event.event_type == IBV_EVENT_LID_CHANGE   ? "LID"
-                  : event.event_type == IBV_EVENT_GID_CHANGE ? "GID"
-                                                             : "P_Key");
+      log_message(
+          LogLevel::warn,
+          "verbs: port %d of %s has been given another %s: if that was the one in use, peers are "
+          "lost and the job must be started again",
+          event.element.port_num, name_.c_str(),
+          event.event_type == IBV_EVENT_LID_CHANGE   ? "LID"
+          : event.event_type == IBV_EVENT_GID_CHANGE ? "GID"
+                                                     : "P_Key");
       return;
     default:
       log_message(LogLevel::debug, "verbs: event %d of %s", static_cast<int>(event.event_type),

@@ -2,12 +2,12 @@
 // Connection path.
 #pragma once
 
-#include <infiniband/verbs.h>
-
 #include <atomic>
 #include <mutex>
 #include <string>
 #include <vector>
+
+#include <infiniband/verbs.h>
 
 namespace lintel {
 

@@ -48,7 +48,8 @@ struct HeldRequests {
 struct RemoteAccess {
   static constexpr unsigned most_pieces = 32;
   std::atomic<uint32_t> next_free{0};
-  RemoteAccess* next = nullptr;  // of the channel's list: not everything is posted; or of those that ended
+  RemoteAccess* next =
+      nullptr;  // of the channel's list: not everything is posted; or of those that ended
   VerbsLink* link = nullptr;
   uint32_t token = 0;
   bool writes = false;
@@ -102,16 +103,16 @@ inline constexpr unsigned exposure_index_bits = 20;
 
 struct MemoryWindow {
   std::atomic<uint32_t> next_free{0};
-  uint32_t key = 0;             // by which the peer may use it
-  ibv_mw* window = nullptr;     // bound to a part of a region; kept from use to use
+  uint32_t key = 0;                // by which the peer may use it
+  ibv_mw* window = nullptr;        // bound to a part of a region; kept from use to use
   ibv_mr* registration = nullptr;  // or this, of one use
 };
 
 // What is done with messages that arrive over a queue pair.
 enum class Receiving : uint8_t {
-  keeps,     // they wait for the last datagram, which has yet to come
+  keeps,  // they wait for the last datagram, which has yet to come
   hands_up,
-  drops,     // they come again as datagrams
+  drops,  // they come again as datagrams
 };
 
 struct Channel {
@@ -121,12 +122,12 @@ struct Channel {
   static constexpr uint32_t signal_interval = 16;
   static constexpr uint32_t spare_slots_kept = 2 * signal_interval;
 
-  uint32_t index = 0;  // in the table of channels: the other end sends it with each message
+  uint32_t index = 0;   // in the table of channels: the other end sends it with each message
   uint32_t number = 0;  // QPN, also when the queue pair is gone
   std::unique_ptr<QueuePair> queue_pair;
 
   // --- the poller
-  bool connected = false;       // the other end's address is known
+  bool connected = false;  // the other end's address is known
   Receiving receiving = Receiving::keeps;
   static constexpr uint32_t none_kept = UINT32_MAX;
   uint32_t kept_first = none_kept;  // receive buffers, in order
@@ -137,14 +138,14 @@ struct Channel {
   const char* why_stopped = "";
   uint64_t stopped_at_ns = 0;
   uint64_t messages_received = 0;  // those that are kept included
-  uint64_t peer_received = 0;   // as it said when it resumed
+  uint64_t peer_received = 0;      // as it said when it resumed
   uint64_t messages_at_last_look = 0;
   uint64_t idle_since_ns = 0;
 
   // --- under the lock of the link
   QueuePairAddress peer;
   uint32_t peer_index = 0;
-  uint32_t posted = 0;   // work requests, modulo 2^32
+  uint32_t posted = 0;  // work requests, modulo 2^32
   uint32_t retired = 0;
   uint32_t unsignalled = 0;
   uint64_t messages_posted = 0;
@@ -157,7 +158,8 @@ struct Channel {
   HeldRequests held;
   uint32_t spare_count = 0;
   uint32_t spare_slots[spare_slots_kept];  // small ones that have served, for the next messages
-  uint64_t forgone = 0;  // key of memory of the peer: the next message invalidates the window; 0: none
+  uint64_t forgone =
+      0;  // key of memory of the peer: the next message invalidates the window; 0: none
   PostedRequest requests[send_requests];
 
   [[nodiscard]] uint32_t room() const noexcept { return send_requests - (posted - retired); }
@@ -170,9 +172,9 @@ struct Channel {
 // How messages to a peer travel now.
 enum class Path : uint8_t {
   datagrams,
-  changing,    // the peer has yet to be told which datagram is the last
+  changing,  // the peer has yet to be told which datagram is the last
   queue_pair,
-  stopping,    // what the queue pair did not deliver is to be sent again
+  stopping,  // what the queue pair did not deliver is to be sent again
 };
 
 struct VerbsLink final : Link {
@@ -185,24 +187,24 @@ struct VerbsLink final : Link {
 
   SpinLock lock;  // before those of the layer below
   // --- under it
-  Link* datagrams = nullptr;     // of the layer below; never another one
+  Link* datagrams = nullptr;  // of the layer below; never another one
   Path path = Path::datagrams;
   Channel* channel = nullptr;
-  bool wishes = false;           // for a queue pair; told to the poller
+  bool wishes = false;                 // for a queue pair; told to the poller
   const char* stop_because = nullptr;  // told to the poller
-  uint32_t wish_after = 0;       // messages until the next wish
-  uint32_t holds = 0;            // hold() without let_go()
-  uint32_t resend_head = UINT32_MAX;  // slots, in order, through resend_next
+  uint32_t wish_after = 0;             // messages until the next wish
+  uint32_t holds = 0;                  // hold() without let_go()
+  uint32_t resend_head = UINT32_MAX;   // slots, in order, through resend_next
   uint32_t resend_tail = UINT32_MAX;
-  uint64_t resend_first = 0;     // number of the first one among the messages of the channel
+  uint64_t resend_first = 0;  // number of the first one among the messages of the channel
 
   // --- the poller
-  uint8_t owed = 0;              // messages of kind connection that found no room yet
-  bool listed = false;           // among those with something to do
+  uint8_t owed = 0;     // messages of kind connection that found no room yet
+  bool listed = false;  // among those with something to do
   uint32_t declined_number = 0;
-  uint32_t denied_number = 0;    // that the peer takes for ours
+  uint32_t denied_number = 0;  // that the peer takes for ours
   uint32_t denied_peer_number = 0;
-  uint32_t failures = 0;         // of queue pairs to this peer
+  uint32_t failures = 0;  // of queue pairs to this peer
 };
 
 }  // namespace lintel

@@ -19,8 +19,8 @@ constexpr uint32_t most_number = 0xffffff;  // QPNs and PSNs have 24 bits
 
 bool is_sound(const AgreementBody& body) noexcept {
   return body.version == agreement_version && body.sender_number <= most_number &&
-         body.receiver_number <= most_number && body.first_packet <= most_number && body.zero[0] == 0 &&
-         body.zero[1] == 0 && body.zero[2] == 0;
+         body.receiver_number <= most_number && body.first_packet <= most_number &&
+         body.zero[0] == 0 && body.zero[1] == 0 && body.zero[2] == 0;
 }
 
 bool is_sound_offer(const AgreementBody& body) noexcept {
@@ -99,8 +99,8 @@ Channel* VerbsTransport::make_channel(VerbsLink& link) noexcept {
         QueuePair::create(*device_, completions_, receives_.queue(),
                           {Channel::send_requests, small_slots_.slot_bytes(), pieces_}, reason);
     if (channel->queue_pair == nullptr) {
-      log_message(LogLevel::warn, "verbs: %s; nid 0x%08x pid %u is served by datagrams", reason.c_str(),
-                  link.peer.nid, link.peer.pid);
+      log_message(LogLevel::warn, "verbs: %s; nid 0x%08x pid %u is served by datagrams",
+                  reason.c_str(), link.peer.nid, link.peer.pid);
       return nullptr;
     }
     const auto place = std::find_if(channels_.begin(), channels_.end(),
@@ -185,7 +185,8 @@ void VerbsTransport::handle_offer(VerbsLink& link, const AgreementBody& body) no
     return;
   }
   const bool usable = is_sound_offer(body) && body.eager_bytes >= settings_.eager_bytes &&
-                      settings_.most_queue_pairs != 0 && !no_more_channels_ && !(asked && channel->stopping);
+                      settings_.most_queue_pairs != 0 && !no_more_channels_ &&
+                      !(asked && channel->stopping);
   if (usable && !asked) {
     if (channel_count_ >= settings_.most_queue_pairs) give_up_idle_channel();
     if (channel_count_ < settings_.most_queue_pairs) channel = make_channel(link);
@@ -207,8 +208,8 @@ void VerbsTransport::handle_offer(VerbsLink& link, const AgreementBody& body) no
   }
   if (!connected) {
     if (channel != nullptr && !channel->stopping) {
-      log_message(LogLevel::warn, "verbs: %s; nid 0x%08x pid %u is served by datagrams", reason.c_str(),
-                  link.peer.nid, link.peer.pid);
+      log_message(LogLevel::warn, "verbs: %s; nid 0x%08x pid %u is served by datagrams",
+                  reason.c_str(), link.peer.nid, link.peer.pid);
       release_queue_pair(link, *channel, RemoteStatus::unsupported);
       forget_channel(link);
     }

@@ -50,7 +50,8 @@ bool VerbsTransport::is_plausible(const MessageHeader& header, uint32_t payload_
                                   bool invalidates) const noexcept {
   const auto kind = static_cast<unsigned>(header.kind);
   return kind - 1u < message_kinds - 1u && (header.flags & ~flag_known) == 0 &&
-         (invalidates || header.link_word == payload_bytes) && payload_bytes <= settings_.eager_bytes;
+         (invalidates || header.link_word == payload_bytes) &&
+         payload_bytes <= settings_.eager_bytes;
 }
 
 // Whom it is from: the immediate data say it, so that nothing need be searched. What invalidates a window
@@ -147,7 +148,8 @@ void VerbsTransport::deliver() noexcept {
   if (batch_.count == 0) return;
   const unsigned count = std::exchange(batch_.count, 0u);
   // Nobody else writes it.
-  counts_.received.store(counts_.received.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+  counts_.received.store(counts_.received.load(std::memory_order_relaxed) + count,
+                         std::memory_order_relaxed);
   // Answers to several messages are posted together.
   if (count > 1) hold(*batch_.link);
   sink_->on_messages(*batch_.link, batch_.messages, count);
@@ -191,7 +193,8 @@ void VerbsTransport::retire(VerbsLink& link, Channel& channel, bool success) noe
         break;
       }
       // Perhaps it arrived, perhaps not: the peer will say.
-      std::vector<uint32_t>& next = (link.resend_tail & large_slot) != 0 ? large_next_ : small_next_;
+      std::vector<uint32_t>& next =
+          (link.resend_tail & large_slot) != 0 ? large_next_ : small_next_;
       if (link.resend_head == SendSlots::none) {
         link.resend_head = record.index;
         link.resend_first = channel.messages_retired;

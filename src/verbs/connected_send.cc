@@ -28,7 +28,8 @@ SendStatus VerbsTransport::send(Link& base, const MessageHeader& header, const P
 
 uint32_t VerbsTransport::acquire_slot(Channel& channel, uint64_t bytes) noexcept {
   if (bytes <= small_slots_.slot_bytes())
-    return channel.spare_count != 0 ? channel.spare_slots[--channel.spare_count] : small_slots_.acquire();
+    return channel.spare_count != 0 ? channel.spare_slots[--channel.spare_count]
+                                    : small_slots_.acquire();
   if (bytes > large_slots_.slot_bytes()) return SendSlots::none;
   const uint32_t index = large_slots_.acquire();
   return index == SendSlots::none ? index : index | large_slot;
@@ -52,7 +53,8 @@ void VerbsTransport::release_slot(Channel& channel, uint32_t number) noexcept {
 }
 
 std::byte* VerbsTransport::slot_data(uint32_t number) const noexcept {
-  return (number & large_slot) != 0 ? large_slots_.data(number & ~large_slot) : small_slots_.data(number);
+  return (number & large_slot) != 0 ? large_slots_.data(number & ~large_slot)
+                                    : small_slots_.data(number);
 }
 
 uint32_t& VerbsTransport::slot_length(uint32_t number) noexcept {
@@ -110,8 +112,8 @@ SendStatus VerbsTransport::send_connected(VerbsLink& link, const MessageHeader& 
 }
 
 // The lock of the link is held. False: the device refused, and the poller has been told.
-bool VerbsTransport::post(VerbsLink& link, ibv_send_wr& request, PostedRequest record, bool signalled,
-                          Posting when) noexcept {
+bool VerbsTransport::post(VerbsLink& link, ibv_send_wr& request, PostedRequest record,
+                          bool signalled, Posting when) noexcept {
   Channel& channel = *link.channel;
   HeldRequests& held = channel.held;
   request.wr_id = uint64_t{channel.index} << 32 | channel.posted;
@@ -154,7 +156,8 @@ void VerbsTransport::post_held(VerbsLink& link) noexcept {
     ask_to_stop(link, "the device refused a work request");
   // Posting a binding takes the former key from there, and leaves it to its user to note the new one.
   for (unsigned i = 0; i < count; ++i)
-    if (held.requests[i].opcode == IBV_WR_BIND_MW) held.requests[i].bind_mw.mw->rkey = held.requests[i].bind_mw.rkey;
+    if (held.requests[i].opcode == IBV_WR_BIND_MW)
+      held.requests[i].bind_mw.mw->rkey = held.requests[i].bind_mw.rkey;
 }
 
 void VerbsTransport::hold(Link& base) noexcept {
@@ -166,7 +169,8 @@ void VerbsTransport::hold(Link& base) noexcept {
 void VerbsTransport::let_go(Link& base) noexcept {
   auto& link = static_cast<VerbsLink&>(base);
   const std::lock_guard guard(link.lock);
-  if (--link.holds == 0 && link.channel != nullptr && link.channel->held.count != 0) post_held(link);
+  if (--link.holds == 0 && link.channel != nullptr && link.channel->held.count != 0)
+    post_held(link);
 }
 
 }  // namespace lintel

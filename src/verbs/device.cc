@@ -17,7 +17,8 @@ namespace lintel {
 namespace {
 
 constexpr uint8_t most_hops = 64;
-constexpr uint16_t pkey_membership_bit = 0x8000;  // full or limited: either can talk to full members
+constexpr uint16_t pkey_membership_bit =
+    0x8000;  // full or limited: either can talk to full members
 
 uint32_t bytes_of(ibv_mtu mtu) noexcept {
   return 128u << std::clamp(static_cast<unsigned>(mtu), 1u, 5u);
@@ -139,7 +140,8 @@ bool VerbsDevice::find_pkey(uint16_t wanted, unsigned table_rows, const std::str
   std::snprintf(text, sizeof text, "0x%04x", wanted);
   reason = name;
   reason.append(" does not belong to the partition ").append(text);
-  reason.append(" (PTL_VERBS_PKEY); /sys/class/infiniband/*/ports/*/pkeys lists those it belongs to");
+  reason.append(
+      " (PTL_VERBS_PKEY); /sys/class/infiniband/*/ports/*/pkeys lists those it belongs to");
   return false;
 }
 
@@ -174,9 +176,10 @@ std::string locked_memory_advice() {
     return text;
   }
   text.append(std::to_string(limit.rlim_cur / 1024));
-  text.append(" KiB for this process: raise it with `ulimit -l unlimited`, memlock in "
-              "/etc/security/limits.conf, or LimitMEMLOCK=infinity in the unit of a service such as "
-              "slurmd");
+  text.append(
+      " KiB for this process: raise it with `ulimit -l unlimited`, memlock in "
+      "/etc/security/limits.conf, or LimitMEMLOCK=infinity in the unit of a service such as "
+      "slurmd");
   return text;
 }
 

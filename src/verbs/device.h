@@ -2,12 +2,12 @@
 // as said.
 #pragma once
 
-#include <infiniband/verbs.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+
+#include <infiniband/verbs.h>
 
 #include "verbs/async_events.h"
 #include "verbs/verbs_module.h"
@@ -45,7 +45,8 @@ class CompletionEvents {
 class VerbsDevice {
  public:
   // nullptr: `reason` is a sentence that says what is wrong and what to do.
-  [[nodiscard]] static std::unique_ptr<VerbsDevice> open(const VerbsPortWish& wish, std::string& reason);
+  [[nodiscard]] static std::unique_ptr<VerbsDevice> open(const VerbsPortWish& wish,
+                                                         std::string& reason);
   VerbsDevice(const VerbsDevice&) = delete;
   VerbsDevice& operator=(const VerbsDevice&) = delete;
   // Everything that was made with it is destroyed by now.
@@ -89,7 +90,8 @@ class VerbsDevice {
 
  private:
   VerbsDevice() = default;
-  bool find_pkey(uint16_t wanted, unsigned table_rows, const std::string& name, std::string& reason);
+  bool find_pkey(uint16_t wanted, unsigned table_rows, const std::string& name,
+                 std::string& reason);
 
   std::string name_;
   std::string description_;

@@ -18,8 +18,8 @@ bool is_bound(const ExposedMemory& exposed, unsigned i) noexcept {
 
 }  // namespace
 
-Exposure VerbsTransport::expose(Link& base, const Piece* pieces, unsigned count, bool write, uint32_t,
-                                RemoteMemory* out) noexcept {
+Exposure VerbsTransport::expose(Link& base, const Piece* pieces, unsigned count, bool write,
+                                uint32_t, RemoteMemory* out) noexcept {
   auto& link = static_cast<VerbsLink&>(base);
   constexpr Exposure by_messages{SendStatus::sent};
   constexpr unsigned most_windows_at_once = 16;
@@ -99,7 +99,8 @@ uint32_t VerbsTransport::acquire_window() noexcept {
   const uint32_t index = windows_.allocate();
   if (index == Arena<MemoryWindow>::no_index) return index;
   MemoryWindow& window = windows_.at(index);
-  if (has_windows_ && window.window == nullptr) window.window = ibv_alloc_mw(device_->pd, IBV_MW_TYPE_2);
+  if (has_windows_ && window.window == nullptr)
+    window.window = ibv_alloc_mw(device_->pd, IBV_MW_TYPE_2);
   return index;
 }
 
@@ -116,7 +117,8 @@ bool VerbsTransport::bind(VerbsLink& link, ExposedMemory& exposed, const Piece* 
     request.bind_mw.bind_info.mr = static_cast<ibv_mr*>(exposed.regions[i]->registration.handle);
     request.bind_mw.bind_info.addr = reinterpret_cast<uint64_t>(pieces[i].base);
     request.bind_mw.bind_info.length = pieces[i].length;
-    request.bind_mw.bind_info.mw_access_flags = write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
+    request.bind_mw.bind_info.mw_access_flags =
+        write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
     // With the message that tells of it. After a refusal the queue pair is given up, and all that was bound.
     if (!post(link, request, {RequestKind::bind, 0}, false, Posting::with_next)) return false;
   }
@@ -148,11 +150,14 @@ void VerbsTransport::conceal(Link& base, uint32_t number, bool peer_may_access) 
 }
 
 // The peer has read or written what it wanted, and invalidated the window with the same message.
-void VerbsTransport::note_invalidated(VerbsLink& link, uint32_t index, uint32_t window_key) noexcept {
+void VerbsTransport::note_invalidated(VerbsLink& link, uint32_t index,
+                                      uint32_t window_key) noexcept {
   if (!exposures_.contains(index)) return;
   ExposedMemory& exposed = exposures_.at(index);
   const std::lock_guard guard(link.lock);
-  if (exposed.channel_number != link.channel->number || exposed.state != ExposedMemory::State::exposed) return;
+  if (exposed.channel_number != link.channel->number ||
+      exposed.state != ExposedMemory::State::exposed)
+    return;
   for (unsigned i = 0; i < exposed.count; ++i)
     if (exposed.regions[i] != nullptr && windows_.at(exposed.windows[i]).key == window_key)
       exposed.invalid |= uint32_t{1} << i;

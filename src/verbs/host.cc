@@ -19,7 +19,9 @@ const VerbsHost& library() noexcept { return *current.load(std::memory_order_acq
 
 }  // namespace
 
-void set_verbs_host(const VerbsHost& host) noexcept { current.store(&host, std::memory_order_release); }
+void set_verbs_host(const VerbsHost& host) noexcept {
+  current.store(&host, std::memory_order_release);
+}
 
 bool guarded_copy(void* destination, const void* source, size_t bytes) noexcept {
   return library().guarded_copy(destination, source, bytes);

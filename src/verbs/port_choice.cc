@@ -140,8 +140,10 @@ PortChoice choose_port(const std::vector<PortDescription>& ports, const VerbsPor
   const WantedDevice wanted = parse_device(wish.device);
   if (!wanted.valid) {
     choice.reason = "PTL_VERBS_DEVICE=";
-    choice.reason.append(wish.device).append(" is not a device, or a device with the number of a port "
-                                             "as in mlx5_0:1");
+    choice.reason.append(wish.device)
+        .append(
+            " is not a device, or a device with the number of a port "
+            "as in mlx5_0:1");
     return choice;
   }
   std::string fault;  // of the first port that would have been used
@@ -173,7 +175,9 @@ PortChoice choose_port(const std::vector<PortDescription>& ports, const VerbsPor
     choice.reason = "there is no RDMA device on this node";
   } else if (!listed) {
     choice.reason = "PTL_VERBS_DEVICE=";
-    choice.reason.append(wish.device).append(": there is no such port; there are ").append(list_of(ports));
+    choice.reason.append(wish.device)
+        .append(": there is no such port; there are ")
+        .append(list_of(ports));
   }
   return choice;
 }

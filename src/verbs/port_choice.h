@@ -2,11 +2,11 @@
 // of libibverbs in here. Set-up path.
 #pragma once
 
-#include <infiniband/verbs.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <infiniband/verbs.h>
 
 #include "verbs/verbs_module.h"
 
@@ -23,8 +23,8 @@ struct PortGid {
 };
 
 struct PortDescription {
-  std::string device;  // "mlx5_0"
-  uint8_t port = 1;    // counted from 1
+  std::string device;        // "mlx5_0"
+  uint8_t port = 1;          // counted from 1
   bool is_ethernet = false;  // RoCE; otherwise InfiniBand
   ibv_port_state state = IBV_PORT_NOP;
   std::vector<PortGid> gids;
@@ -46,15 +46,16 @@ struct PortChoice {
 // RoCE: version 2 with an IPv4 address first, then version 2 with others, then version 1 likewise;
 // among equals the one with `nid`, then link-local addresses last, then the lowest index. InfiniBand:
 // the first. `wanted_index` (if not negative) overrules all that. False: `reason` says why there is none.
-[[nodiscard]] bool choose_gid(const PortDescription& port, int wanted_index, uint32_t nid, uint32_t& row,
-                              std::string& reason);
+[[nodiscard]] bool choose_gid(const PortDescription& port, int wanted_index, uint32_t nid,
+                              uint32_t& row, std::string& reason);
 
 // The IPv4 address by which others know this port; 0: it has none.
 [[nodiscard]] uint32_t nid_of(const PortDescription& port, uint32_t gid_row) noexcept;
 
 // The port that `wish` names; else the active one with the address `wish.nid`; else the first active
 // one.
-[[nodiscard]] PortChoice choose_port(const std::vector<PortDescription>& ports, const VerbsPortWish& wish);
+[[nodiscard]] PortChoice choose_port(const std::vector<PortDescription>& ports,
+                                     const VerbsPortWish& wish);
 
 // "mlx5_0:1"
 [[nodiscard]] std::string port_name(const std::string& device, unsigned port);

@@ -60,8 +60,9 @@ std::string why_not_opened(const std::string& device, int error) {
   if (error == EACCES || error == EPERM)
     text.append("; this user needs access to the files in /dev/infiniband");
   else if (access(device_nodes, F_OK) != 0)
-    text.append("; there is no /dev/infiniband: load the kernel's module ib_uverbs, or pass the "
-                "directory into the container");
+    text.append(
+        "; there is no /dev/infiniband: load the kernel's module ib_uverbs, or pass the "
+        "directory into the container");
   return text;
 }
 
@@ -78,7 +79,10 @@ void describe_device(ibv_context* context, const std::string& name, PortList& li
     PortDescription port;
     port.device = name;
     port.fault = "device ";
-    port.fault.append(name).append(" does not tell its limits (").append(strerror(error)).append(")");
+    port.fault.append(name)
+        .append(" does not tell its limits (")
+        .append(strerror(error))
+        .append(")");
     list.ports.push_back(port);
     list.contexts.push_back(owner);
     return;
@@ -131,7 +135,8 @@ PortList list_ports(const std::string& only) {
       list.contexts.emplace_back();
       continue;
     }
-    const std::shared_ptr<ibv_context> owner(context, [](ibv_context* open) { ibv_close_device(open); });
+    const std::shared_ptr<ibv_context> owner(context,
+                                             [](ibv_context* open) { ibv_close_device(open); });
     describe_device(context, name, list, owner);
   }
   ibv_free_device_list(devices);

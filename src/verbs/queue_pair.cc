@@ -61,8 +61,9 @@ std::unique_ptr<QueuePair> QueuePair::create(VerbsDevice& device, ibv_cq* comple
   attributes.pkey_index = device.pkey_index;
   attributes.port_num = device.port;
   attributes.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
-  const int error = ibv_modify_qp(result->pair_, &attributes,
-                                  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+  const int error =
+      ibv_modify_qp(result->pair_, &attributes,
+                    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   if (error != 0) {
     reason = failure("a queue pair cannot be initialised", error);
     return nullptr;
@@ -89,7 +90,8 @@ QueuePairAddress QueuePair::address() const noexcept {
 bool QueuePair::connect(const QueuePairAddress& peer, std::string& reason) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RTR;
-  attributes.path_mtu = static_cast<ibv_mtu>(std::min<uint8_t>(static_cast<uint8_t>(device_.mtu), peer.mtu));
+  attributes.path_mtu =
+      static_cast<ibv_mtu>(std::min<uint8_t>(static_cast<uint8_t>(device_.mtu), peer.mtu));
   attributes.dest_qp_num = peer.number;
   attributes.rq_psn = peer.first_packet;
   attributes.max_dest_rd_atomic = address().reads;

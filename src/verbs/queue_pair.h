@@ -2,11 +2,11 @@
 // Connection path.
 #pragma once
 
-#include <infiniband/verbs.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
+
+#include <infiniband/verbs.h>
 
 #include "verbs/device.h"
 
@@ -18,8 +18,8 @@ struct QueuePairAddress {
   uint32_t number = 0;        // QPN
   uint32_t first_packet = 0;  // PSN
   uint16_t lid = 0;
-  uint8_t mtu = 0;            // enum ibv_mtu
-  uint8_t reads = 0;          // RDMA reads of the other end that it serves at once
+  uint8_t mtu = 0;    // enum ibv_mtu
+  uint8_t reads = 0;  // RDMA reads of the other end that it serves at once
 };
 
 struct QueuePairSizes {

@@ -13,7 +13,8 @@ bool ReceiveBuffers::open(VerbsDevice& device, uint32_t count, uint32_t bytes, u
   count_ = std::min(count, static_cast<uint32_t>(std::max(device.attributes.max_srq_wr, 1)));
   bytes_ = (bytes + alignment - 1) / alignment * alignment;
   tag_ = tag;
-  if (!memory_.open(device.pd, size_t{count_} * bytes_, IBV_ACCESS_LOCAL_WRITE, "messages that arrive", reason))
+  if (!memory_.open(device.pd, size_t{count_} * bytes_, IBV_ACCESS_LOCAL_WRITE,
+                    "messages that arrive", reason))
     return false;
   ibv_srq_init_attr wanted{};
   wanted.attr.max_wr = count_;
@@ -51,7 +52,8 @@ void ReceiveBuffers::post_returned() noexcept {
   }
   returned_.resize(first);
   ibv_recv_wr* refused = nullptr;
-  if (ibv_post_srq_recv(queue_, requests, &refused) == 0) [[likely]] return;
+  if (ibv_post_srq_recv(queue_, requests, &refused) == 0) [[likely]]
+    return;
   // There is room for all of them: a refusal is an error of the device, and may pass.
   for (; refused != nullptr; refused = refused->next)
     returned_.push_back(static_cast<uint32_t>(refused->wr_id));

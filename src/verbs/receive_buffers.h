@@ -2,12 +2,12 @@
 // poller; set-up path for open().
 #pragma once
 
-#include <infiniband/verbs.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <infiniband/verbs.h>
 
 #include "verbs/device.h"
 #include "verbs/registered_buffer.h"

@@ -31,7 +31,8 @@ bool is_there(const void* start, uint64_t length, bool writable) noexcept {
   static const bool can_populate =
       populate(reinterpret_cast<uint64_t>(&page), sizeof page, populate_for_reading);
   const auto first = reinterpret_cast<uint64_t>(start);
-  if (can_populate) return populate(first, length, writable ? populate_for_writing : populate_for_reading);
+  if (can_populate)
+    return populate(first, length, writable ? populate_for_writing : populate_for_reading);
   std::byte byte;
   for (uint64_t at = first; at - first < length; at = (at / page + 1) * page)
     if (!guarded_copy(&byte, reinterpret_cast<const void*>(at), 1)) return false;
@@ -39,14 +40,17 @@ bool is_there(const void* start, uint64_t length, bool writable) noexcept {
 }
 
 // What the limit of locked memory does.
-bool wants_less_pinned(int error) noexcept { return error == ENOMEM || error == EAGAIN || error == EPERM; }
+bool wants_less_pinned(int error) noexcept {
+  return error == ENOMEM || error == EAGAIN || error == EPERM;
+}
 
 }  // namespace
 
 // nullptr: errno says why. Pinned pages are preferred: the device never waits for them.
 ibv_mr* VerbsTransport::register_pages(void* address, uint64_t length, int access) noexcept {
   ibv_mr* region = ibv_reg_mr(device_->pd, address, length, access);
-  if (region != nullptr || !device_->has_on_demand_paging || !wants_less_pinned(errno)) return region;
+  if (region != nullptr || !device_->has_on_demand_paging || !wants_less_pinned(errno))
+    return region;
   // Pages that are missing would be noticed only by the queue pair that uses them, which breaks.
   if (!is_there(address, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0)) {
     errno = EFAULT;
@@ -74,9 +78,9 @@ void VerbsTransport::deregister_memory(Registration& registration) noexcept {
 
 bool VerbsTransport::register_piece(const Piece& piece, bool write, MemoryWindow& window) noexcept {
   if (!write && !is_there(piece.base, piece.length, false)) return false;
-  window.registration =
-      register_pages(piece.base, piece.length,
-                     write ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ);
+  window.registration = register_pages(
+      piece.base, piece.length,
+      write ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ);
   if (window.registration == nullptr) return false;
   window.key = window.registration->rkey;
   return true;

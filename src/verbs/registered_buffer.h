@@ -1,11 +1,11 @@
 // Memory of our own that the device reads from or writes to as long as it exists. Set-up path.
 #pragma once
 
-#include <infiniband/verbs.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <string>
+
+#include <infiniband/verbs.h>
 
 namespace lintel {
 
@@ -19,7 +19,8 @@ class RegisteredBuffer {
 
   // Zeroed memory, aligned to pages. `what` it is for and `access` (IBV_ACCESS_...). False: `reason` is a
   // sentence that says why not, and what to do.
-  [[nodiscard]] bool open(ibv_pd* pd, size_t bytes, int access, const char* what, std::string& reason);
+  [[nodiscard]] bool open(ibv_pd* pd, size_t bytes, int access, const char* what,
+                          std::string& reason);
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] size_t bytes() const noexcept { return bytes_; }

@@ -91,22 +91,26 @@ void VerbsTransport::post_accesses(VerbsLink& link) noexcept {
 // once more the first bytes, which it cannot get wrong that way, and which fail with the queue pair.
 bool VerbsTransport::post_proof(VerbsLink& link, RemoteAccess& access) noexcept {
   const RemoteMemory& remote = access.remote[0];
-  const auto bytes = static_cast<uint32_t>(std::min({remote.length, access.local[0].length, uint64_t{8}}));
-  ibv_sge piece{reinterpret_cast<uint64_t>(access.local[0].base), bytes, access.regions[0]->registration.lkey};
+  const auto bytes =
+      static_cast<uint32_t>(std::min({remote.length, access.local[0].length, uint64_t{8}}));
+  ibv_sge piece{reinterpret_cast<uint64_t>(access.local[0].base), bytes,
+                access.regions[0]->registration.lkey};
   access.proven = post_part(link, access, &piece, 1, remote, 0);
   return access.proven;
 }
 
 // To or from a peer's memory, `offset` bytes behind its start.
-bool VerbsTransport::post_part(VerbsLink& link, RemoteAccess& access, ibv_sge* pieces, unsigned count,
-                               const RemoteMemory& remote, uint64_t offset) noexcept {
+bool VerbsTransport::post_part(VerbsLink& link, RemoteAccess& access, ibv_sge* pieces,
+                               unsigned count, const RemoteMemory& remote,
+                               uint64_t offset) noexcept {
   ibv_send_wr request{};
   request.sg_list = pieces;
   request.num_sge = static_cast<int>(count);
   request.opcode = access.writes ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
   request.wr.rdma.remote_addr = remote.address + offset;
   request.wr.rdma.rkey = static_cast<uint32_t>(remote.key);
-  if (!post(link, request, {RequestKind::remote_access, accesses_.index_of(access)}, true)) return false;
+  if (!post(link, request, {RequestKind::remote_access, accesses_.index_of(access)}, true))
+    return false;
   ++access.outstanding;
   ++link.channel->accesses;
   return true;
@@ -125,7 +129,8 @@ bool VerbsTransport::post_next_part(VerbsLink& link, RemoteAccess& access) noexc
     const uint64_t length = std::min(local.length - local_offset, most);
     if (length != 0)
       pieces[count++] = {reinterpret_cast<uint64_t>(local.base) + local_offset,
-                         static_cast<uint32_t>(length), access.regions[next_local]->registration.lkey};
+                         static_cast<uint32_t>(length),
+                         access.regions[next_local]->registration.lkey};
     bytes += length;
     most -= length;
     local_offset += length;
@@ -154,10 +159,13 @@ void VerbsTransport::forgo(Link& base, const RemoteMemory* remote, unsigned coun
   if (!has_windows_) return;
   const std::lock_guard guard(link.lock);
   for (unsigned i = 0; i < count; ++i) {
-    if (link.path != Path::queue_pair || !is_key_of_channel(remote[i].key, link.channel->peer.number)) return;
+    if (link.path != Path::queue_pair ||
+        !is_key_of_channel(remote[i].key, link.channel->peer.number))
+      return;
     MessageHeader nothing{};
     nothing.kind = MessageKind::connection;
-    if (link.channel->forgone != 0 && send_connected(link, nothing, nullptr, 0) != SendStatus::sent) return;
+    if (link.channel->forgone != 0 && send_connected(link, nothing, nullptr, 0) != SendStatus::sent)
+      return;
     link.channel->forgone = remote[i].key;
   }
 }

@@ -25,7 +25,8 @@ class Resolver {
   class Client {
    public:
     // May wait. False: `reason` receives a clause that says why nothing can be sent there.
-    virtual bool make_route(const UdDestination& destination, Route& route, std::string& reason) = 0;
+    virtual bool make_route(const UdDestination& destination, Route& route,
+                            std::string& reason) = 0;
     virtual void work() noexcept = 0;  // after wake(); may wait
     // Another descriptor to look after, or negative; and when it is readable. Never waits.
     [[nodiscard]] virtual int event_descriptor() const noexcept = 0;
@@ -92,7 +93,8 @@ class Resolver {
   };
 
   static uint64_t key_of(const Question& question) noexcept {
-    return uint64_t{question.peer.nid} << 32 | uint64_t{question.whether_gone} << 31 | question.peer.pid;
+    return uint64_t{question.peer.nid} << 32 | uint64_t{question.whether_gone} << 31 |
+           question.peer.pid;
   }
   void forget_old_results(uint64_t now) noexcept;  // mutex_ held
   void close_descriptors() noexcept;

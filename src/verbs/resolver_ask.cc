@@ -63,8 +63,8 @@ void Resolver::read_answer(Asking& asking) noexcept {
   if (asking.socket < 0) return;
   auto* const into = reinterpret_cast<std::byte*>(&asking.record);
   while (asking.filled < sizeof asking.record) {
-    const ssize_t got = recv(asking.socket, into + asking.filled, sizeof asking.record - asking.filled,
-                             MSG_DONTWAIT);
+    const ssize_t got = recv(asking.socket, into + asking.filled,
+                             sizeof asking.record - asking.filled, MSG_DONTWAIT);
     if (got > 0) {
       asking.filled += static_cast<unsigned>(got);
       continue;
@@ -125,7 +125,8 @@ void Resolver::answered(Asking& asking) noexcept {
   Result result;
   result.status = ResolveStatus::unreachable;
   try {
-    const char* const wrong = read_record(asking.record, asking.question.peer, is_roce_, destination);
+    const char* const wrong =
+        read_record(asking.record, asking.question.peer, is_roce_, destination);
     if (wrong != nullptr) {
       result.reason = wrong;
     } else if (client_->make_route(destination, result.route, result.reason)) {
@@ -139,8 +140,8 @@ void Resolver::answered(Asking& asking) noexcept {
 
 void Resolver::settle(Asking& asking, Result&& result) noexcept {
   if (result.status == ResolveStatus::unreachable)
-    log_message(LogLevel::info, "verbs: nid 0x%08x pid %u cannot be reached: %s", asking.question.peer.nid,
-                asking.question.peer.pid, result.reason.c_str());
+    log_message(LogLevel::info, "verbs: nid 0x%08x pid %u cannot be reached: %s",
+                asking.question.peer.nid, asking.question.peer.pid, result.reason.c_str());
   drop_socket(asking);
   asking.used = false;
   result.settled_ns = now_ns();

@@ -3,17 +3,18 @@
 // proven by the handshake of the reliability layer.
 #pragma once
 
-#include <infiniband/verbs.h>
-
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+
+#include <infiniband/verbs.h>
 
 #include "transport/message.h"
 
 namespace lintel {
 
-static_assert(std::endian::native == std::endian::little, "records are written as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "records are written as they lie in memory");
 
 inline constexpr uint32_t resolver_magic = 0x4c54'4256;  // "VBTL"
 inline constexpr uint16_t resolver_version = 1;

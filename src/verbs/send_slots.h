@@ -2,12 +2,12 @@
 // may fail, and then they are sent another way. Message path; set-up path for open().
 #pragma once
 
-#include <infiniband/verbs.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+
+#include <infiniband/verbs.h>
 
 #include "util/arena.h"
 #include "verbs/registered_buffer.h"

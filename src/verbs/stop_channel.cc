@@ -37,8 +37,8 @@ void VerbsTransport::stop_channel(VerbsLink& link, const char* why) noexcept {
   channel->queue_pair->stop();
   link.owed &= static_cast<uint8_t>(~VerbsLink::owes_change);
   add(counts_.stopped);
-  log_message(LogLevel::info, "verbs: the queue pair with nid 0x%08x pid %u stops: %s", link.peer.nid,
-              link.peer.pid, why);
+  log_message(LogLevel::info, "verbs: the queue pair with nid 0x%08x pid %u stops: %s",
+              link.peer.nid, link.peer.pid, why);
   list(link);
 }
 
@@ -70,7 +70,8 @@ bool VerbsTransport::continue_stopping(VerbsLink& link) noexcept {
   if (!channel.resume_sent) {
     {
       const std::lock_guard guard(link.lock);
-      if (channel.posted != channel.retired && elapsed_ns(channel.stopped_at_ns, now_ns()) < flush_limit_ns)
+      if (channel.posted != channel.retired &&
+          elapsed_ns(channel.stopped_at_ns, now_ns()) < flush_limit_ns)
         return false;
     }
     stop_receiving(channel);
@@ -80,10 +81,11 @@ bool VerbsTransport::continue_stopping(VerbsLink& link) noexcept {
   }
   if (!pay_all(link) || !channel.peer_resumes) return false;
   if (channel.peer_received < channel.messages_retired) {
-    log_message(LogLevel::error,
-                "verbs: nid 0x%08x pid %u has %llu messages of %llu that the device called delivered",
-                link.peer.nid, link.peer.pid, static_cast<unsigned long long>(channel.peer_received),
-                static_cast<unsigned long long>(channel.messages_retired));
+    log_message(
+        LogLevel::error,
+        "verbs: nid 0x%08x pid %u has %llu messages of %llu that the device called delivered",
+        link.peer.nid, link.peer.pid, static_cast<unsigned long long>(channel.peer_received),
+        static_cast<unsigned long long>(channel.messages_retired));
     link.owed |= VerbsLink::owes_loss;
     pay_all(link);
     fail_link(link);
@@ -101,7 +103,8 @@ uint32_t VerbsTransport::take_resend(VerbsLink& link) noexcept {
   if (slot == link.resend_tail) {
     link.resend_head = link.resend_tail = SendSlots::none;
   } else {
-    link.resend_head = (slot & large_slot) != 0 ? large_next_[slot & ~large_slot] : small_next_[slot];
+    link.resend_head =
+        (slot & large_slot) != 0 ? large_next_[slot & ~large_slot] : small_next_[slot];
   }
   ++link.resend_first;
   return slot;
@@ -119,7 +122,8 @@ bool VerbsTransport::send_again(VerbsLink& link) noexcept {
       // Ends of exposures that are not messages of the core are not repeated.
       if (header.kind != MessageKind::connection) {
         header.link_word = 0;
-        const SendStatus status = datagrams_->send(*link.datagrams, header, &piece, piece.length != 0 ? 1 : 0);
+        const SendStatus status =
+            datagrams_->send(*link.datagrams, header, &piece, piece.length != 0 ? 1 : 0);
         if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
         add(counts_.sent_again);
       }
@@ -130,7 +134,8 @@ bool VerbsTransport::send_again(VerbsLink& link) noexcept {
 }
 
 // Whatever the queue pair was to do is over when this returns.
-void VerbsTransport::release_queue_pair(VerbsLink& link, Channel& channel, RemoteStatus status) noexcept {
+void VerbsTransport::release_queue_pair(VerbsLink& link, Channel& channel,
+                                        RemoteStatus status) noexcept {
   if (channel.queue_pair == nullptr) return;
   {
     const std::lock_guard guard(link.lock);
@@ -147,18 +152,21 @@ void VerbsTransport::release_queue_pair(VerbsLink& link, Channel& channel, Remot
     while (channel.spare_count != 0) release_slot(channel.spare_slots[--channel.spare_count]);
     if (status != RemoteStatus::unsupported)
       for (RemoteAccess* access = ended_accesses_; access != nullptr; access = access->next)
-        if (access->link == &link && access->outcome != RemoteStatus::done) access->outcome = status;
+        if (access->link == &link && access->outcome != RemoteStatus::done)
+          access->outcome = status;
   }
   if (sink_ != nullptr) report_ended();
 }
 
 void VerbsTransport::forget_channel(VerbsLink& link) noexcept {
   Channel& channel = *link.channel;
-  if (std::strcmp(channel.why_stopped, "") != 0 && channel.messages_received + channel.messages_retired == 0)
+  if (std::strcmp(channel.why_stopped, "") != 0 &&
+      channel.messages_received + channel.messages_retired == 0)
     ++link.failures;
   const uint32_t index = channel.index;
   // Those of a peer that has failed before its last datagram came.
-  for (; channel.kept_first != Channel::none_kept; channel.kept_first = kept_[channel.kept_first].next)
+  for (; channel.kept_first != Channel::none_kept;
+       channel.kept_first = kept_[channel.kept_first].next)
     receives_.give_back(channel.kept_first);
   {
     const std::lock_guard guard(link.lock);

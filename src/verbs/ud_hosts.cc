@@ -63,11 +63,13 @@ void UdHosts::admit(uint32_t number) noexcept {
 
 // By one thread only, so that none is made twice.
 ibv_ah* UdHosts::make_handle(Host& host) noexcept {
-  if (ibv_ah* const there = host.handle.load(std::memory_order_acquire); there != nullptr) return there;
+  if (ibv_ah* const there = host.handle.load(std::memory_order_acquire); there != nullptr)
+    return there;
   ibv_ah_attr attributes;
   ibv_gid gid = host.key.gid;
   // A key without a GID is one of this subnet.
-  if (!device_->is_roce && gid.global.interface_id == 0) gid.global.subnet_prefix = device_->gid.global.subnet_prefix;
+  if (!device_->is_roce && gid.global.interface_id == 0)
+    gid.global.subnet_prefix = device_->gid.global.subnet_prefix;
   device_->fill_address(attributes, gid, host.key.lid);
   ibv_ah* const handle = ibv_create_ah(device_->pd, &attributes);
   if (handle != nullptr) host.handle.store(handle, std::memory_order_release);

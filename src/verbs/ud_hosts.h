@@ -4,8 +4,6 @@
 // connection path.
 #pragma once
 
-#include <infiniband/verbs.h>
-
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -13,6 +11,8 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+#include <infiniband/verbs.h>
 
 #include "util/arena.h"
 #include "verbs/device.h"

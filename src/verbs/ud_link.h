@@ -5,14 +5,14 @@
 // answered before anything else is known of the sender.
 #pragma once
 
-#include <infiniband/verbs.h>
-
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <infiniband/verbs.h>
 
 #include "transport/packet_link.h"
 #include "util/spin_lock.h"
@@ -59,7 +59,9 @@ class UdLink final : public PacketLink, private Resolver::Client, private AsyncE
   [[nodiscard]] std::string describe() const override;
 
   [[nodiscard]] uint32_t queue_pair_number() const noexcept { return queue_pair_->qp_num; }
-  [[nodiscard]] uint64_t repairs() const noexcept { return repairs_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t repairs() const noexcept {
+    return repairs_.load(std::memory_order_relaxed);
+  }
 
  private:
   static constexpr uint32_t global_route_bytes = 40;  // in front of every datagram that arrives
@@ -69,7 +71,8 @@ class UdLink final : public PacketLink, private Resolver::Client, private AsyncE
   static constexpr unsigned repost_batch = 32;
   static constexpr unsigned completion_batch = 16;
   static constexpr unsigned idle_receives_between_looks = 64;
-  static constexpr uint32_t wanted_inline_bytes = 188;  // four units of 64 bytes in the queue of mlx5
+  static constexpr uint32_t wanted_inline_bytes =
+      188;  // four units of 64 bytes in the queue of mlx5
   static constexpr uint64_t longest_flush_ns = 100'000'000;
   static constexpr uint64_t between_repairs_ns = 10'000'000;
 
@@ -98,7 +101,8 @@ class UdLink final : public PacketLink, private Resolver::Client, private AsyncE
 
   // ud_send.cc; send_lock_ held
   unsigned send_burst(const OutboundFrame* frames, unsigned count) noexcept;
-  bool prepare(const OutboundFrame& frame, ibv_send_wr& request, ibv_sge* elements, bool& ask) noexcept;
+  bool prepare(const OutboundFrame& frame, ibv_send_wr& request, ibv_sge* elements,
+               bool& ask) noexcept;
   bool refer(const Piece& piece, ibv_send_wr& request, ibv_sge* elements, bool& ask) noexcept;
   unsigned post(unsigned count) noexcept;
   void reap_sends() noexcept;
@@ -156,7 +160,7 @@ class UdLink final : public PacketLink, private Resolver::Client, private AsyncE
   uint32_t epoch_ = 0;             // of the queue pair: completions of an earlier one mean nothing
   std::vector<uint32_t> to_post_;  // slots that the device does not have
   unsigned idle_receives_ = 0;
-  unsigned handed_out_ = 0;        // the last of to_post_ belong to frames of the last receive()
+  unsigned handed_out_ = 0;  // the last of to_post_ belong to frames of the last receive()
   std::array<LinkAddress, largest_burst> from_{};
   ibv_wc early_{};  // found while arming
   bool has_early_ = false;

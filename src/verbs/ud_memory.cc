@@ -39,8 +39,9 @@ void UdMemory::register_wanted() noexcept {
     if (region == nullptr) {
       const int error = errno;
       refused_.store(true, std::memory_order_relaxed);
-      log_message(LogLevel::info, "verbs: %s; frames are copied instead",
-                  registration_failure("frames that wait for acknowledgement", bytes, error).c_str());
+      log_message(
+          LogLevel::info, "verbs: %s; frames are copied instead",
+          registration_failure("frames that wait for acknowledgement", bytes, error).c_str());
       return;
     }
     registered_bytes_.fetch_add(bytes, std::memory_order_relaxed);

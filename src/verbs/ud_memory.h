@@ -3,13 +3,13 @@
 // key_of(): message path. register_wanted(): a thread that may wait.
 #pragma once
 
-#include <infiniband/verbs.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+
+#include <infiniband/verbs.h>
 
 namespace lintel {
 

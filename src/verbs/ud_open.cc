@@ -88,8 +88,9 @@ UdLink::Status UdLink::open(std::shared_ptr<VerbsDevice> device, const UdSetting
 
 bool UdLink::open_queues(std::string& reason) {
   const VerbsDevice& device = *device_;
-  receive_slots_ = std::min({settings_.receive_buffers, static_cast<uint32_t>(device.attributes.max_qp_wr),
-                             static_cast<uint32_t>(device.attributes.max_cqe)});
+  receive_slots_ =
+      std::min({settings_.receive_buffers, static_cast<uint32_t>(device.attributes.max_qp_wr),
+                static_cast<uint32_t>(device.attributes.max_cqe)});
   send_queue_ = ibv_create_cq(device.context, send_depth, nullptr, nullptr, 0);
   receive_queue_ = ibv_create_cq(device.context, static_cast<int>(receive_slots_), nullptr,
                                  device.events.channel(), 0);
@@ -125,8 +126,8 @@ bool UdLink::open_queues(std::string& reason) {
 bool UdLink::open_buffers(std::string& reason) {
   receive_slot_bytes_ = (global_route_bytes + mtu_ + slot_alignment - 1) & ~(slot_alignment - 1);
   if (!receive_buffer_.open(device_->pd, size_t{receive_slots_} * receive_slot_bytes_,
-                            IBV_ACCESS_LOCAL_WRITE, "datagrams that arrive (PTL_VERBS_RECEIVE_BUFFERS)",
-                            reason) ||
+                            IBV_ACCESS_LOCAL_WRITE,
+                            "datagrams that arrive (PTL_VERBS_RECEIVE_BUFFERS)", reason) ||
       !send_buffer_.open(device_->pd, size_t{send_depth} * mtu_, 0, "datagrams to send", reason))
     return false;
   to_post_.reserve(receive_slots_);

@@ -54,7 +54,8 @@ unsigned UdLink::take(const ibv_wc* completions, unsigned count, InboundFrame* f
   unsigned taken = 0;
   uint64_t bytes = 0;
   for (unsigned i = 0; i < count; ++i)
-    __builtin_prefetch(receive_slot(static_cast<uint32_t>(completions[i].wr_id)) + global_route_bytes);
+    __builtin_prefetch(receive_slot(static_cast<uint32_t>(completions[i].wr_id)) +
+                       global_route_bytes);
   for (unsigned i = 0; i < count; ++i) {
     const ibv_wc& completion = completions[i];
     if (static_cast<uint32_t>(completion.wr_id >> 32) != epoch_) [[unlikely]]
@@ -82,8 +83,10 @@ unsigned UdLink::take(const ibv_wc* completions, unsigned count, InboundFrame* f
 }
 
 // False: it is none of ours, or from nowhere.
-bool UdLink::source_of(const ibv_wc& completion, const std::byte* buffer, LinkAddress& from) noexcept {
-  if (completion.byte_len <= global_route_bytes || completion.byte_len > global_route_bytes + mtu_ ||
+bool UdLink::source_of(const ibv_wc& completion, const std::byte* buffer,
+                       LinkAddress& from) noexcept {
+  if (completion.byte_len <= global_route_bytes ||
+      completion.byte_len > global_route_bytes + mtu_ ||
       (completion.wc_flags & IBV_WC_WITH_IMM) == 0)
     return false;
   const ibv_gid& own = device_->gid;

@@ -53,7 +53,8 @@ void UdLink::repair() noexcept {
   broken_.store(false, std::memory_order_relaxed);
   sending_stopped_ = false;
   repairs_.fetch_add(1, std::memory_order_relaxed);
-  log_message(LogLevel::info, "verbs: the queue pair for datagrams of %s had failed and works again",
+  log_message(LogLevel::info,
+              "verbs: the queue pair for datagrams of %s had failed and works again",
               device_->name().c_str());
 }
 

@@ -102,13 +102,15 @@ bool UdLink::prepare(const OutboundFrame& frame, ibv_send_wr& request, ibv_sge* 
     std::memcpy(slot + filled, frame.pieces[i].base, frame.pieces[i].length);
     filled += frame.pieces[i].length;
   }
-  elements[0] = {reinterpret_cast<uintptr_t>(slot), static_cast<uint32_t>(filled), send_buffer_.local_key()};
+  elements[0] = {reinterpret_cast<uintptr_t>(slot), static_cast<uint32_t>(filled),
+                 send_buffer_.local_key()};
   request.num_sge = 1;
   return true;
 }
 
 // Without a copy, if the memory is registered.
-bool UdLink::refer(const Piece& piece, ibv_send_wr& request, ibv_sge* elements, bool& ask) noexcept {
+bool UdLink::refer(const Piece& piece, ibv_send_wr& request, ibv_sge* elements,
+                   bool& ask) noexcept {
   if (!offered_.contains(piece.base, piece.length)) return false;
   uint32_t key = 0;
   if (!offered_.key_of(piece.base, key, ask)) return false;

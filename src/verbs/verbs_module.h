@@ -29,12 +29,12 @@ struct VerbsHost {
 
 // Which port is wanted, and how its packets are to be marked.
 struct VerbsPortWish {
-  std::string device{};          // "name" or "name:port"; empty: any
-  uint32_t nid = 0;              // preferred: the port that has this IPv4 address; 0: none
-  int gid_index = -1;            // negative: chosen by type
-  uint16_t pkey = 0xffff;        // partition, its value
-  uint8_t service_level = 0;     // 0 to 15
-  uint8_t traffic_class = 0;     // of the GRH, or the IP header
+  std::string device{};       // "name" or "name:port"; empty: any
+  uint32_t nid = 0;           // preferred: the port that has this IPv4 address; 0: none
+  int gid_index = -1;         // negative: chosen by type
+  uint16_t pkey = 0xffff;     // partition, its value
+  uint8_t service_level = 0;  // 0 to 15
+  uint8_t traffic_class = 0;  // of the GRH, or the IP header
 };
 
 // A port that can be used.
@@ -48,11 +48,11 @@ struct VerbsSettings {
   ProcessId id;  // of this process: `nid` is an address of this node
   VerbsPortWish port;
   ReliableSettings reliable;
-  Faults faults;                       // PTL_FAULTS
-  uint32_t max_rc = 1024;              // connected queue pairs at most; 0: everything as datagrams
+  Faults faults;           // PTL_FAULTS
+  uint32_t max_rc = 1024;  // connected queue pairs at most; 0: everything as datagrams
   uint32_t receive_buffers = 512;
   uint32_t eager_bytes = 4096;
-  uint64_t rc_idle_ns = 10'000'000'000;  // unused connections are given up after this
+  uint64_t rc_idle_ns = 10'000'000'000;             // unused connections are given up after this
   RegistrationCache* registration_cache = nullptr;  // lives as long as the process
   LogLevel log_level = LogLevel::warn;
 };

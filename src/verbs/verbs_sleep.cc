@@ -35,7 +35,8 @@ int64_t VerbsTransport::sleep_limit_ns() noexcept {
     if (limit_ns < 0 || wish_ns < limit_ns) limit_ns = wish_ns;
   };
   if (!listed_.empty()) at_most(stopping_look_ns);
-  if (channel_count_ != 0 && settings_.idle_ns != 0) at_most(static_cast<int64_t>(settings_.idle_ns));
+  if (channel_count_ != 0 && settings_.idle_ns != 0)
+    at_most(static_cast<int64_t>(settings_.idle_ns));
   return limit_ns;
 }
 
@@ -49,7 +50,8 @@ bool VerbsTransport::all_delivered() noexcept {
     const std::lock_guard guard(link.lock);
     if (place.channel->posted == place.channel->retired) continue;
     delivered = false;
-    if (place.channel->unsignalled == 0 || place.channel->room() <= Channel::reserved_requests) continue;
+    if (place.channel->unsignalled == 0 || place.channel->room() <= Channel::reserved_requests)
+      continue;
     place.channel->unsignalled = Channel::signal_interval;
     MessageHeader nothing{};
     nothing.kind = MessageKind::connection;
@@ -76,7 +78,8 @@ void VerbsTransport::give_up_idle() noexcept {
     if (busy || channel.idle_since_ns == 0) {
       channel.messages_at_last_look = messages;
       channel.idle_since_ns = now;
-    } else if (settings_.idle_ns != 0 && elapsed_ns(channel.idle_since_ns, now) > settings_.idle_ns) {
+    } else if (settings_.idle_ns != 0 &&
+               elapsed_ns(channel.idle_since_ns, now) > settings_.idle_ns) {
       stop_channel(*place.link, "nobody used it for PTL_VERBS_RC_IDLE_MS");
     }
   }
@@ -94,7 +97,8 @@ bool VerbsTransport::give_up_idle_channel() noexcept {
         channel.messages_posted + channel.messages_received != channel.messages_at_last_look ||
         channel.has_memory_in_use())
       continue;
-    if (longest == nullptr || channel.idle_since_ns < longest->channel->idle_since_ns) longest = &place;
+    if (longest == nullptr || channel.idle_since_ns < longest->channel->idle_since_ns)
+      longest = &place;
   }
   if (longest == nullptr) return false;
   stop_channel(*longest->link, "another peer needs one (PTL_VERBS_MAX_RC)");
@@ -134,7 +138,8 @@ void VerbsTransport::check_peers(MessageSink& sink, Link* const* watch, unsigned
   give_up_idle();
   for (unsigned done = 0;;) {
     const unsigned now = std::min(count - done, most);
-    for (unsigned i = 0; i < now; ++i) below[i] = static_cast<VerbsLink*>(watch[done + i])->datagrams;
+    for (unsigned i = 0; i < now; ++i)
+      below[i] = static_cast<VerbsLink*>(watch[done + i])->datagrams;
     datagrams_->check_peers(static_cast<MessageSink&>(*this), below, now);
     done += now;
     if (done >= count) break;

@@ -15,8 +15,9 @@ constexpr uint32_t small_slots = 8192;
 constexpr uint32_t large_slots = 512;
 constexpr uint32_t small_payload = 80;  // header and payload in two cache lines
 // What a connected peer costs in memory of our own: state, and slots that wait for its next messages.
-constexpr size_t bytes_of_peer = sizeof(VerbsLink) + sizeof(Connection) + sizeof(Channel) + sizeof(QueuePair) +
-                                 Channel::spare_slots_kept * (sizeof(MessageHeader) + small_payload);
+constexpr size_t bytes_of_peer =
+    sizeof(VerbsLink) + sizeof(Connection) + sizeof(Channel) + sizeof(QueuePair) +
+    Channel::spare_slots_kept * (sizeof(MessageHeader) + small_payload);
 static_assert(bytes_of_peer <= 8192);
 constexpr uint32_t most_accesses = 4096;
 constexpr uint32_t most_exposures = 1u << 20;
@@ -32,7 +33,8 @@ constexpr uint32_t most_pieces = 8;
 constexpr uint32_t vendor_of_rxe = 0xffffff;
 
 bool has_reliable_windows(const ibv_device_attr& device) noexcept {
-  return (device.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0 &&
+  return (device.device_cap_flags &
+          (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0 &&
          device.vendor_id != vendor_of_rxe;
 }
 
@@ -53,7 +55,8 @@ VerbsTransport::VerbsTransport(std::shared_ptr<VerbsDevice> device,
                                const ConnectedSettings& settings)
     : device_(std::move(device)),
       settings_(settings),
-      capabilities_{"verbs", small_payload, settings.eager_bytes, false, true, settings.eager_bytes},
+      capabilities_{"verbs", small_payload, settings.eager_bytes,
+                    false,   true,          settings.eager_bytes},
       datagrams_(std::move(datagrams)) {}
 
 bool VerbsTransport::open_queues(std::string& reason) {
@@ -63,7 +66,8 @@ bool VerbsTransport::open_queues(std::string& reason) {
   pieces_ = static_cast<uint32_t>(std::clamp(limits.max_sge, 1, static_cast<int>(most_pieces)));
   largest_part_ = std::min<uint64_t>(longest_part, device_->max_message_bytes);
   const uint32_t large = sizeof(MessageHeader) + settings_.eager_bytes;
-  if (!accesses_.open(most_accesses) || !exposures_.open(most_exposures) || !windows_.open(most_windows)) {
+  if (!accesses_.open(most_accesses) || !exposures_.open(most_exposures) ||
+      !windows_.open(most_windows)) {
     reason = "no address space for its pools (ulimit -v?)";
     return false;
   }
@@ -76,9 +80,10 @@ bool VerbsTransport::open_queues(std::string& reason) {
   large_next_.resize(large_slots);
   kept_.resize(receives_.count());
   completions_for_ = 64;
-  completions_ = ibv_create_cq(
-      device_->context, static_cast<int>(receives_.count() + completions_for_ * Channel::send_requests),
-      nullptr, device_->events.channel(), 0);
+  completions_ =
+      ibv_create_cq(device_->context,
+                    static_cast<int>(receives_.count() + completions_for_ * Channel::send_requests),
+                    nullptr, device_->events.channel(), 0);
   if (completions_ == nullptr) {
     reason = std::string("a completion queue cannot be made: ").append(std::strerror(errno));
     return false;
@@ -123,7 +128,8 @@ unsigned VerbsTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   // Where messages travel over queue pairs datagrams are rare, and a look for them costs as much again.
   constexpr uint32_t looks_before_rare = 64;
   constexpr uint32_t polls_between_rare_looks = 8;
-  if (looks_in_vain_ < looks_before_rare || channel_count_ == 0 || polls_ % polls_between_rare_looks == 0) {
+  if (looks_in_vain_ < looks_before_rare || channel_count_ == 0 ||
+      polls_ % polls_between_rare_looks == 0) {
     const unsigned datagrams = datagrams_->poll(static_cast<MessageSink&>(*this), budget);
     looks_in_vain_ = datagrams == 0 ? looks_in_vain_ + 1 : 0;
     handled += datagrams;
@@ -146,7 +152,8 @@ std::string VerbsTransport::statistics() const {
     return std::string(", ") + name + " " + std::to_string(value.load(std::memory_order_relaxed));
   };
   std::string text = datagrams_->statistics();
-  text.append("; over queue pairs: messages sent ").append(std::to_string(counts_.sent.load(std::memory_order_relaxed)));
+  text.append("; over queue pairs: messages sent ")
+      .append(std::to_string(counts_.sent.load(std::memory_order_relaxed)));
   text.append(item("received", counts_.received))
       .append(item("remote accesses", counts_.remote_accesses))
       .append(item("bytes", counts_.remote_bytes))
@@ -164,14 +171,18 @@ std::string VerbsTransport::statistics() const {
 std::string VerbsTransport::describe() const {
   std::string text = datagrams_->describe();
   if (settings_.most_queue_pairs == 0) return text.append("; no queue pairs (PTL_VERBS_MAX_RC=0)");
-  text.append("; at most ").append(std::to_string(settings_.most_queue_pairs)).append(" RC queue pairs, messages to ");
-  text.append(std::to_string(settings_.eager_bytes)).append(" bytes, longer ones by RDMA read and write");
+  text.append("; at most ")
+      .append(std::to_string(settings_.most_queue_pairs))
+      .append(" RC queue pairs, messages to ");
+  text.append(std::to_string(settings_.eager_bytes))
+      .append(" bytes, longer ones by RDMA read and write");
   if (registered_ == nullptr) {
     text.append(": no, there is no registration cache");
   } else if (has_windows_) {
     text.append(" through memory windows");
   } else {
-    text.append(", registered one by one (the device has no memory windows of type 2 that can be relied on)");
+    text.append(
+        ", registered one by one (the device has no memory windows of type 2 that can be relied on)");
   }
   if (registered_ != nullptr && device_->has_on_demand_paging)
     text.append("; what cannot be locked is paged on demand");

@@ -31,8 +31,8 @@ namespace lintel {
 struct ConnectedSettings {
   uint32_t most_queue_pairs = 1024;
   uint32_t receive_buffers = 512;
-  uint32_t eager_bytes = 4096;               // payload of one message
-  uint64_t idle_ns = 10'000'000'000;         // then a queue pair is given up
+  uint32_t eager_bytes = 4096;        // payload of one message
+  uint64_t idle_ns = 10'000'000'000;  // then a queue pair is given up
   RegistrationCache* registrations = nullptr;
 };
 
@@ -42,10 +42,9 @@ class VerbsTransport final : public Transport,
                              private AsyncEventSink {
  public:
   // Set-up path. `datagrams` uses `device` too and goes before it. nullptr: `reason` says why not.
-  [[nodiscard]] static std::unique_ptr<VerbsTransport> open(std::shared_ptr<VerbsDevice> device,
-                                                            std::unique_ptr<ReliableTransport> datagrams,
-                                                            const ConnectedSettings& settings,
-                                                            std::string& reason);
+  [[nodiscard]] static std::unique_ptr<VerbsTransport> open(
+      std::shared_ptr<VerbsDevice> device, std::unique_ptr<ReliableTransport> datagrams,
+      const ConnectedSettings& settings, std::string& reason);
   ~VerbsTransport() override;
 
   [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
@@ -91,8 +90,9 @@ class VerbsTransport final : public Transport,
 
   // Any thread; exact when nothing is going on.
   struct Counts {
-    std::atomic<uint64_t> sent{0}, received{0}, queue_pairs{0}, stopped{0}, sent_again{0}, declined{0},
-        remote_accesses{0}, remote_bytes{0}, exposures{0}, on_demand{0}, refused{0}, events{0};
+    std::atomic<uint64_t> sent{0}, received{0}, queue_pairs{0}, stopped{0}, sent_again{0},
+        declined{0}, remote_accesses{0}, remote_bytes{0}, exposures{0}, on_demand{0}, refused{0},
+        events{0};
   };
   static void add(std::atomic<uint64_t>& count, uint64_t n = 1) noexcept {
     count.fetch_add(n, std::memory_order_relaxed);
@@ -106,7 +106,8 @@ class VerbsTransport final : public Transport,
   VerbsLink* link_for(ProcessId peer);
   VerbsLink& link_of(Link& datagrams) noexcept;
   void* on_new_link(Link& datagrams) noexcept override;
-  void on_messages(Link& datagrams, const InboundMessage* messages, unsigned count) noexcept override;
+  void on_messages(Link& datagrams, const InboundMessage* messages,
+                   unsigned count) noexcept override;
   void on_peer_failed(Link& datagrams) noexcept override;
   void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
   bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return false; }
@@ -152,7 +153,8 @@ class VerbsTransport final : public Transport,
   void take_send(const ibv_wc& completion) noexcept;
   void retire(VerbsLink& link, Channel& channel, bool success) noexcept;  // lock of the link held
   void report_ended() noexcept;
-  bool is_plausible(const MessageHeader& header, uint32_t payload_bytes, bool invalidates) const noexcept;
+  bool is_plausible(const MessageHeader& header, uint32_t payload_bytes,
+                    bool invalidates) const noexcept;
 
   // --- stop_channel.cc; the poller
   void stop_channel(VerbsLink& link, const char* why) noexcept;
@@ -170,23 +172,25 @@ class VerbsTransport final : public Transport,
   RemoteResult start_access(Link& link, const Piece* local, unsigned local_count,
                             const RemoteMemory* remote, unsigned remote_count, bool writes,
                             uint32_t token) noexcept;
-  void post_accesses(VerbsLink& link) noexcept;                       // lock held
+  void post_accesses(VerbsLink& link) noexcept;                         // lock held
   bool post_next_part(VerbsLink& link, RemoteAccess& access) noexcept;  // lock held
   bool post_proof(VerbsLink& link, RemoteAccess& access) noexcept;      // lock held
   bool post_part(VerbsLink& link, RemoteAccess& access, ibv_sge* pieces, unsigned count,
                  const RemoteMemory& remote, uint64_t offset) noexcept;  // lock held
-  void end_access(RemoteAccess& access) noexcept;                     // the poller
+  void end_access(RemoteAccess& access) noexcept;                        // the poller
 
   // --- exposure.cc
   bool prepare(ExposedMemory& exposed, const Piece* pieces, unsigned count, bool write) noexcept;
-  bool bind(VerbsLink& link, ExposedMemory& exposed, const Piece* pieces, bool write) noexcept;  // lock held
+  bool bind(VerbsLink& link, ExposedMemory& exposed, const Piece* pieces,
+            bool write) noexcept;  // lock held
   uint32_t acquire_window() noexcept;
-  void note_invalidated(VerbsLink& link, uint32_t index, uint32_t window_key) noexcept;  // the poller
+  void note_invalidated(VerbsLink& link, uint32_t index,
+                        uint32_t window_key) noexcept;                  // the poller
   void post_conceal(VerbsLink& link, ExposedMemory& exposed) noexcept;  // lock held
   void post_conceals(VerbsLink& link) noexcept;                         // lock held
   static void unlink(ExposedMemory& exposed) noexcept;                  // lock held
   void end_exposure(ExposedMemory& exposed) noexcept;
-  void abandon_exposures(Channel& channel) noexcept;                    // lock held
+  void abandon_exposures(Channel& channel) noexcept;  // lock held
 
   // --- register_memory.cc
   ibv_mr* register_pages(void* address, uint64_t length, int access) noexcept;
@@ -205,7 +209,7 @@ class VerbsTransport final : public Transport,
   std::unique_ptr<RegisteredMemory> registered_;
   bool has_windows_ = false;
   bool reads_need_proof_ = false;
-  uint32_t pieces_ = 1;       // scatter/gather elements of a work request
+  uint32_t pieces_ = 1;        // scatter/gather elements of a work request
   uint64_t largest_part_ = 0;  // bytes of a work request
   Counts counts_;
 

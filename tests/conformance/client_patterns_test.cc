@@ -19,10 +19,12 @@ TEST_P(ClientPatternsTest, ATruncatedPutTellsBothEndsWhatWasKept) {
   run_pair(GetParam(), [](Pair& pair) {
     constexpr ptl_size_t room = 100;
     constexpr ptl_size_t length = 3000;
-    TargetSide target(pair, {.pt_options = PTL_PT_FLOWCTRL | PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE});
+    TargetSide target(
+        pair, {.pt_options = PTL_PT_FLOWCTRL | PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE});
     InitiatorSide initiator(pair);
     pair.on_target([&] {
-      EntrySpec receive = target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
+      EntrySpec receive =
+          target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
       receive.length = room;
       target.append(receive);
     });
@@ -77,7 +79,8 @@ TEST_P(ClientPatternsTest, APutIntoAnEntryOfNoLengthKeepsNothing) {
     TargetSide target(pair, {.pt_options = PTL_PT_ONLY_TRUNCATE});
     InitiatorSide initiator(pair);
     pair.on_target([&] {
-      EntrySpec sink = target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE);
+      EntrySpec sink =
+          target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE);
       sink.start = nullptr;
       sink.length = 0;
       target.append(sink, PTL_OVERFLOW_LIST);

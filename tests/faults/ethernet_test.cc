@@ -1,5 +1,7 @@
 // Ethernets through DPDK: peers that die and come back elsewhere, strangers on the cable, two who want
 // the same name, and hosts with shared memory inside.
+#include "support/ethernet.h"
+
 #include <arpa/inet.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
@@ -16,7 +18,6 @@
 
 #include <gtest/gtest.h>
 
-#include "support/ethernet.h"
 #include "support/hosts_exchange.h"
 #include "support/interface.h"
 #include "support/memory.h"
@@ -132,7 +133,8 @@ TEST_P(EthernetTest, APeerIsKilledAndComesBack) {
     for (int i = 0; i < 100; ++i) EXPECT_EQ(put(events, descriptor, peer, 100'000), PTL_NI_OK);
     // Killed with messages under way.
     for (int i = 0; i < 4; ++i)
-      must(PtlPut(descriptor.handle(), 0, 100'000, PTL_NO_ACK_REQ, peer, pt_index, 0, 0, nullptr, 0));
+      must(PtlPut(descriptor.handle(), 0, 100'000, PTL_NO_ACK_REQ, peer, pt_index, 0, 0, nullptr,
+                  0));
     rank.kill(1);
     for (int i = 0; i < 4; ++i) {
       const ptl_event_t event = events.next();
@@ -212,8 +214,8 @@ TEST(EthernetStrangerTest, AFloodOfNonsenseIsCountedAndDoesNoHarm) {
           const unsigned kind = 1 + dice() % 2;
           const auto word = static_cast<uint16_t>(kind << 14 | (frame.size() - 16));
           std::memcpy(frame.data() + 14, &word, sizeof word);
-          frame[16 + 4] = 1;                                         // the version of either kind
-          frame[16 + 5] = static_cast<unsigned char>(dice() % 13);   // a type
+          frame[16 + 4] = 1;                                        // the version of either kind
+          frame[16 + 5] = static_cast<unsigned char>(dice() % 13);  // a type
         }
         sendto(stranger, frame.data(), frame.size(), 0, reinterpret_cast<const sockaddr*>(&to),
                sizeof to);

@@ -64,7 +64,8 @@ class Network : public testing::TestWithParam<Net> {
 };
 
 std::string network_name(const testing::TestParamInfo<Net>& info) {
-  static constexpr const char* names[] = {"udp", "dpdk_memif", "dpdk_af_packet", "verbs", "verbs_ud"};
+  static constexpr const char* names[] = {"udp", "dpdk_memif", "dpdk_af_packet", "verbs",
+                                          "verbs_ud"};
   return names[static_cast<int>(info.param)];
 }
 INSTANTIATE_TEST_SUITE_P(Networks, Network,
@@ -79,9 +80,10 @@ TEST_P(Network, AStreamOfRandomSizesSurvivesTheLossOfATenth) {
   const bool emulated = machine_slowdown() > 1;
   const bool whole = !emulated && (slowdown == 1 || long_tests());
   const uint64_t count = whole ? 100'000 : emulated ? 1'000 : 5'000;
-  const RunOptions options =
-      over_udp({{"PTL_FAULTS", "drop=0.1,seed=3"}, {"PTL_UDP_FRAME_BYTES", "1472"}, {"PTL_DPDK_MTU", "1500"}},
-               whole ? Milliseconds{600'000} : 4 * test_deadline);
+  const RunOptions options = over_udp({{"PTL_FAULTS", "drop=0.1,seed=3"},
+                                       {"PTL_UDP_FRAME_BYTES", "1472"},
+                                       {"PTL_DPDK_MTU", "1500"}},
+                                      whole ? Milliseconds{600'000} : 4 * test_deadline);
   run(2, options, [&](Rank& rank) {
     const Interface interface(rank, matching_physical);
     exchange({.messages = count, .pt_index = pt_index}, rank, interface);
@@ -98,8 +100,9 @@ TEST_P(Network, AStreamOfRandomSizesSurvivesTheLossOfATenth) {
 // spec 3.13.1
 TEST_P(Network, TheMemoryOfAGetIsReadNoMoreOnceItsEventIsThere) {
   constexpr uint32_t rounds = 40;
-  const RunOptions options = over_udp(
-      {{"PTL_FAULTS", "drop=0.1,reorder=0.05,seed=5"}, {"PTL_UDP_FRAME_BYTES", "8972"}}, 2 * test_deadline);
+  const RunOptions options =
+      over_udp({{"PTL_FAULTS", "drop=0.1,reorder=0.05,seed=5"}, {"PTL_UDP_FRAME_BYTES", "8972"}},
+               2 * test_deadline);
   run(2, options, [&](Rank& rank) {
     std::vector<std::byte> memory(256 * 1024);
     const Interface interface(rank, matching_physical);
@@ -112,7 +115,8 @@ TEST_P(Network, TheMemoryOfAGetIsReadNoMoreOnceItsEventIsThere) {
     for (uint32_t round = 0; round < rounds; ++round) {
       if (rank.index() == 0) {
         const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
-        must(PtlGet(descriptor.handle(), 0, memory.size(), interface.address(1), pt_index, 0, 0, nullptr));
+        must(PtlGet(descriptor.handle(), 0, memory.size(), interface.address(1), pt_index, 0, 0,
+                    nullptr));
         EXPECT_EQ(events.expect(PTL_EVENT_REPLY).mlength, memory.size());
         expect_pattern(memory, round);
       } else {
@@ -221,9 +225,9 @@ TEST(UdpNetwork, AFloodOfNonsenseAtAnOpenPortIsCountedAndDoesNoHarm) {
         frame.resize(dice() % (dice() % 8 == 0 ? 2000 : 200));
         for (unsigned char& byte : frame) byte = static_cast<unsigned char>(dice());
         if (frame.size() > 8 && dice() % 2 == 0) {
-          frame[4] = 2;                                          // the version
-          frame[5] = static_cast<unsigned char>(dice() % 13);    // a type
-          frame[6] = static_cast<unsigned char>(dice() % 8);     // flags
+          frame[4] = 2;                                        // the version
+          frame[5] = static_cast<unsigned char>(dice() % 13);  // a type
+          frame[6] = static_cast<unsigned char>(dice() % 8);   // flags
         }
         stranger.send(frame);
       }
@@ -261,8 +265,8 @@ TEST_P(Network, UnreliablePutsArriveOrAreLostButNeverHalf) {
         events.expect(PTL_EVENT_SEND);
       }
       EXPECT_GE(interface.status(PTL_SR_LINTEL_UNRELIABLE_SENT), int64_t{count} / 2);
-      must(PtlPut(reliable.handle(), 0, 8, PTL_ACK_REQ, interface.address(1), pt_index, ~uint64_t{0},
-                  0, nullptr, 0));
+      must(PtlPut(reliable.handle(), 0, 8, PTL_ACK_REQ, interface.address(1), pt_index,
+                  ~uint64_t{0}, 0, nullptr, 0));
       events.expect_all({PTL_EVENT_SEND, PTL_EVENT_ACK});
     } else {
       EXPECT_EQ(events.expect(PTL_EVENT_PUT).mlength, 8u);
@@ -317,8 +321,8 @@ TEST_P(Network, TheJobKeyLetsThoseInWhoKnowIt) {
     if (rank.index() == 0) {
       fill(memory, 3);
       const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
-      must(PtlPut(descriptor.handle(), 0, memory.size(), PTL_ACK_REQ, interface.address(1), pt_index,
-                  0, 0, nullptr, 0));
+      must(PtlPut(descriptor.handle(), 0, memory.size(), PTL_ACK_REQ, interface.address(1),
+                  pt_index, 0, 0, nullptr, 0));
       events.expect_all({PTL_EVENT_SEND, PTL_EVENT_ACK});
     } else {
       events.expect(PTL_EVENT_PUT);

@@ -11,9 +11,7 @@
 
 static sigjmp_buf after_fault;
 
-static void on_fault(int signal_number) {
-  siglongjmp(after_fault, signal_number);
-}
+static void on_fault(int signal_number) { siglongjmp(after_fault, signal_number); }
 
 static void fail(const char* what) {
   fprintf(stderr, "%s\n", what);

@@ -16,11 +16,11 @@ constexpr ptl_pt_index_t pt_index = 3;
 class Arrivals {
  public:
   Arrivals(const Interface& interface, ptl_match_bits_t round) : counter_(interface.handle()) {
-    entry_ = interface.append(pt_index, {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM |
-                                                    PTL_ME_EVENT_COMM_DISABLE |
-                                                    PTL_ME_EVENT_LINK_DISABLE,
-                                         .counter = counter_.handle(),
-                                         .match_bits = round});
+    entry_ = interface.append(
+        pt_index, {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE |
+                              PTL_ME_EVENT_LINK_DISABLE,
+                   .counter = counter_.handle(),
+                   .match_bits = round});
   }
   [[nodiscard]] ptl_handle_ct_t counter() const { return counter_.handle(); }
 
@@ -53,11 +53,12 @@ void gather(Rank& rank, int rounds) {
     const auto others = static_cast<ptl_size_t>(rank.count() - 1);
     if (rank.index() == 0)
       for (int other = 1; other < rank.count(); ++other)
-        must(PtlTriggeredPut(nothing.handle(), 0, 0, PTL_NO_ACK_REQ, interface.address(other), pt_index, bits, 0,
-                             nullptr, 0, arrivals.counter(), others));
+        must(PtlTriggeredPut(nothing.handle(), 0, 0, PTL_NO_ACK_REQ, interface.address(other),
+                             pt_index, bits, 0, nullptr, 0, arrivals.counter(), others));
     rank.barrier();
     if (rank.index() != 0)
-      must(PtlPut(nothing.handle(), 0, 0, PTL_NO_ACK_REQ, interface.address(0), pt_index, bits, 0, nullptr, 0));
+      must(PtlPut(nothing.handle(), 0, 0, PTL_NO_ACK_REQ, interface.address(0), pt_index, bits, 0,
+                  nullptr, 0));
     arrivals.expect_and_free(rank.index() == 0 ? others : 1);
   }
   rank.barrier();

@@ -3,7 +3,6 @@
 // System calls are counted with the kernel's syscall user dispatch: while a byte of this thread says
 // so, a call raises SIGSYS in place of running. The handler counts it and lets calls through until
 // the next message. Allocations are counted by standing in front of malloc.
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -15,6 +14,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+
+#include <gtest/gtest.h>
 
 #include "support/interface.h"
 #include "support/memory.h"
@@ -34,7 +35,7 @@ std::atomic<uint64_t> allocations{0};
 
 #if LINTEL_COUNTS_ALLOCATIONS
 extern "C" {
-void* __libc_malloc(size_t bytes);           // NOLINT(bugprone-reserved-identifier)
+void* __libc_malloc(size_t bytes);            // NOLINT(bugprone-reserved-identifier)
 void* __libc_calloc(size_t count, size_t n);  // NOLINT(bugprone-reserved-identifier)
 
 void* malloc(size_t bytes) {
@@ -74,7 +75,8 @@ bool is_of_device(int descriptor) {
   char target[64];
   std::snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
   const ssize_t length = readlink(link, target, sizeof target);
-  if (length < 0 || !std::string_view(target, static_cast<std::size_t>(length)).starts_with("/dev/infiniband/"))
+  if (length < 0 ||
+      !std::string_view(target, static_cast<std::size_t>(length)).starts_with("/dev/infiniband/"))
     return false;
   known = descriptor;
   return true;
@@ -84,8 +86,10 @@ void on_system_call(int, siginfo_t* info, void* context) {
   dispatch = SYSCALL_DISPATCH_FILTER_ALLOW;
 #ifdef __x86_64__
   auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  if (over_rdma && info->si_syscall == SYS_write && is_of_device(static_cast<int>(registers[REG_RDI]))) {
-    const int64_t written = syscall(SYS_write, registers[REG_RDI], registers[REG_RSI], registers[REG_RDX]);
+  if (over_rdma && info->si_syscall == SYS_write &&
+      is_of_device(static_cast<int>(registers[REG_RDI]))) {
+    const int64_t written =
+        syscall(SYS_write, registers[REG_RDI], registers[REG_RSI], registers[REG_RDX]);
     registers[REG_RAX] = written < 0 ? -errno : written;
     posts = posts + 1;
     unwatched = true;
@@ -252,16 +256,17 @@ TEST_P(RdmaMessagePathTest, NoSystemCallOfOurOwnAndNoAllocation) {
   if (const std::string why = why_no_rdma(); !why.empty()) GTEST_SKIP() << why;
   constexpr int few_messages = 2000;
   // Under emulation a round trip takes so long that a progress thread would be put to sleep and woken for each.
-  run_ranks(2,
-            {.environment = {{"PTL_NETWORK_TIMEOUT_MS", rdma_timeout_ms()}, {"PTL_PROGRESS", "caller"}},
-             .deadline = 3 * test_deadline},
-            [](Rank& rank) {
-              join_rdma(rank.index(), GetParam());
-              MessagePathCounter counter;
-              if (!counter.available()) GTEST_SKIP() << no_counter;
-              over_rdma = true;
-              exchange_counted(rank, few_messages / 4, few_messages);
-            });
+  run_ranks(
+      2,
+      {.environment = {{"PTL_NETWORK_TIMEOUT_MS", rdma_timeout_ms()}, {"PTL_PROGRESS", "caller"}},
+       .deadline = 3 * test_deadline},
+      [](Rank& rank) {
+        join_rdma(rank.index(), GetParam());
+        MessagePathCounter counter;
+        if (!counter.available()) GTEST_SKIP() << no_counter;
+        over_rdma = true;
+        exchange_counted(rank, few_messages / 4, few_messages);
+      });
 }
 
 }  // namespace

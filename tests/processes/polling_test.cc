@@ -1,7 +1,6 @@
 // Programs that ask for events again and again, as MPI libraries do, in place of waiting: they give
 // the processor to others, or those whose answer they need would come after a whole time slice.
 #include <dlfcn.h>
-#include <gtest/gtest.h>
 #include <portals4_ext.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,6 +9,8 @@
 #include <cstdarg>
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "support/interface.h"
 #include "support/memory.h"
@@ -35,7 +36,8 @@ extern "C" [[gnu::visibility("default")]] long syscall(long number, ...) noexcep
   long arguments[6];
   for (long& argument : arguments) argument = va_arg(list, long);
   va_end(list);
-  return forward(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
+  return forward(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
+                 arguments[5]);
 }
 
 extern "C" int sched_yield() noexcept {
@@ -56,9 +58,10 @@ int by_poll(ptl_handle_eq_t events, ptl_event_t* event) {
 }
 
 class PollingTest : public testing::TestWithParam<Poll> {};
-INSTANTIATE_TEST_SUITE_P(Calls, PollingTest, testing::Values(by_get, by_poll), [](const auto& info) {
-  return info.param == by_get ? "PtlEQGet" : "PtlEQPoll";
-});
+INSTANTIATE_TEST_SUITE_P(Calls, PollingTest, testing::Values(by_get, by_poll),
+                         [](const auto& info) {
+                           return info.param == by_get ? "PtlEQGet" : "PtlEQPoll";
+                         });
 
 // spec 1.6, 3.13.7, 3.13.9
 TEST_P(PollingTest, ALoopLetsOthersHaveTheProcessor) {
@@ -87,14 +90,16 @@ TEST_P(PollingTest, ALoopBesideOneThatWaitsLetsItHaveTheProcessor) {
     std::thread waiting([&] { awaited.expect(PTL_EVENT_LINK); });
     const auto deadline = std::chrono::steady_clock::now() + wait_deadline;
     // It sleeps as the one that polls for all.
-    while (interface.status(PTL_SR_LINTEL_SLEEPS) == 0) ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    while (interface.status(PTL_SR_LINTEL_SLEEPS) == 0)
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline);
     ptl_event_t event{};
     const uint64_t before = yields;
     for (int i = 0; i < 300; ++i) ASSERT_EQ(poll(looked_at.handle(), &event), PTL_EQ_EMPTY);
     EXPECT_GT(yields, before);
     ptl_pt_index_t index = 0;
     must(PtlPTAlloc(interface.handle(), 0, awaited.handle(), PTL_PT_ANY, &index));
-    interface.append(index, {.start = memory.data(), .length = memory.size(), .options = PTL_ME_OP_PUT});
+    interface.append(index,
+                     {.start = memory.data(), .length = memory.size(), .options = PTL_ME_OP_PUT});
     waiting.join();
   });
 }
@@ -138,18 +143,21 @@ TEST(PollingAfterNewsTest, LooksForMoreAskNoSocket) {
     unsigned asked = 0;
     for (unsigned i = 0; i < messages; ++i) {
       if (rank.index() == 0) {
-        must(PtlPut(descriptor.handle(), 0, 8, PTL_ACK_REQ, interface.address(1), index, 0, 0, nullptr, 0));
+        must(PtlPut(descriptor.handle(), 0, 8, PTL_ACK_REQ, interface.address(1), index, 0, 0,
+                    nullptr, 0));
         events.expect_all({PTL_EVENT_SEND, PTL_EVENT_ACK});
       } else {
         const auto deadline = std::chrono::steady_clock::now() + wait_deadline;
-        while (PtlEQGet(events.handle(), &event) != PTL_OK) ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+        while (PtlEQGet(events.handle(), &event) != PTL_OK)
+          ASSERT_LT(std::chrono::steady_clock::now(), deadline);
         const uint64_t before = receives;
         for (int k = 0; k < 3; ++k) EXPECT_EQ(PtlEQGet(events.handle(), &event), PTL_EQ_EMPTY);
         if (receives == before) ++spared;  // unless this rank lost the processor in between
         std::this_thread::sleep_for(std::chrono::microseconds(10));
         const uint64_t later = receives;
         EXPECT_EQ(PtlEQGet(events.handle(), &event), PTL_EQ_EMPTY);
-        if (receives != later) ++asked;  // unless the socket has been quiet for so long that a thread watches it
+        if (receives != later)
+          ++asked;  // unless the socket has been quiet for so long that a thread watches it
       }
       rank.barrier();
     }

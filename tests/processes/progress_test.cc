@@ -180,7 +180,8 @@ void expect_idle(InterfaceKind kind, bool after_traffic) {
     const double before = cpu_seconds();
     std::this_thread::sleep_for(std::chrono::seconds(1));
     const double used = cpu_seconds() - before;
-    EXPECT_LT(used, 0.005 * slowdown * machine_slowdown()) << "seconds of processor time in an idle second";
+    EXPECT_LT(used, 0.005 * slowdown * machine_slowdown())
+        << "seconds of processor time in an idle second";
     rank.barrier();
   });
 }
@@ -207,7 +208,8 @@ TEST_F(CostTest, AWaitingThreadFallsAsleep) {
     const double before = cpu_seconds();
     std::this_thread::sleep_for(std::chrono::seconds(1));
     const double used = cpu_seconds() - before;
-    EXPECT_LT(used, 0.05 * slowdown * machine_slowdown()) << "seconds of processor time in a second of waiting";
+    EXPECT_LT(used, 0.05 * slowdown * machine_slowdown())
+        << "seconds of processor time in a second of waiting";
     counter.add(1);
     waiter.join();
   });
@@ -273,7 +275,8 @@ TEST_P(HeldAcknowledgmentTest, ComesWithoutTheAnswerThatItWaitedFor) {
     ptl_pt_index_t index = 0;
     must(PtlPTAlloc(interface.handle(), 0, arrivals.handle(), pt_index, &index));
     interface.append(pt_index, {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
-    const Descriptor nothing(interface.handle(), std::span<std::byte>{}, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, acks.handle());
+    const Descriptor nothing(interface.handle(), std::span<std::byte>{}, PTL_MD_EVENT_CT_ACK,
+                             PTL_EQ_NONE, acks.handle());
     const ptl_process_t partner = interface.address(1 - rank.index());
     const auto put = [&] {
       must(PtlPut(nothing.handle(), 0, 0, PTL_CT_ACK_REQ, partner, pt_index, 0, 0, nullptr, 0));
@@ -302,38 +305,41 @@ TEST_P(HeldAcknowledgmentTest, ComesWithoutTheAnswerThatItWaitedFor) {
 // queue at the latest, also where nobody else polls.
 // spec 3.13.7
 TEST(LookingInTurnTest, FindsWhatHasArrivedAtTheSecondLook) {
-  run_ranks(2, {.environment = {{"PTL_PROGRESS", "caller"}, {"PTL_TRANSPORT", "local,shm"}}}, [](Rank& rank) {
-    constexpr int queues = 3;
-    constexpr int messages = 300;
-    const Interface interface(rank, matching_physical);
-    std::vector<EventQueue> arrivals;
-    for (int i = 0; i < queues; ++i) {
-      arrivals.emplace_back(interface.handle());
-      ptl_pt_index_t index = 0;
-      must(PtlPTAlloc(interface.handle(), 0, arrivals.back().handle(), pt_index + i, &index));
-      interface.append(index, {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
-    }
-    const Descriptor nothing(interface.handle(), std::span<std::byte>{});
-    ptl_event_t event;
-    rank.barrier();
-    for (int i = 0; i < messages; ++i) {
-      const int queue = i % queues;
-      if (rank.index() == 0)
-        must(PtlPut(nothing.handle(), 0, 0, PTL_NO_ACK_REQ, interface.address(1), pt_index + queue, 0, 0, nullptr, 0));
-      rank.barrier();  // it lies in shared memory
-      if (rank.index() == 1) {
-        for (int look = 1; look <= i % 4; ++look) {
-          const int other = (queue + 1 + look % 2) % queues;
-          EXPECT_EQ(PtlEQGet(arrivals[other].handle(), &event), PTL_EQ_EMPTY);
+  run_ranks(
+      2, {.environment = {{"PTL_PROGRESS", "caller"}, {"PTL_TRANSPORT", "local,shm"}}},
+      [](Rank& rank) {
+        constexpr int queues = 3;
+        constexpr int messages = 300;
+        const Interface interface(rank, matching_physical);
+        std::vector<EventQueue> arrivals;
+        for (int i = 0; i < queues; ++i) {
+          arrivals.emplace_back(interface.handle());
+          ptl_pt_index_t index = 0;
+          must(PtlPTAlloc(interface.handle(), 0, arrivals.back().handle(), pt_index + i, &index));
+          interface.append(index, {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
         }
-        int code = PtlEQGet(arrivals[queue].handle(), &event);
-        if (code == PTL_EQ_EMPTY) code = PtlEQGet(arrivals[queue].handle(), &event);
-        ASSERT_EQ(code, PTL_OK) << "message " << i;
-        EXPECT_EQ(event.type, PTL_EVENT_PUT);
-      }
-      rank.barrier();
-    }
-  });
+        const Descriptor nothing(interface.handle(), std::span<std::byte>{});
+        ptl_event_t event;
+        rank.barrier();
+        for (int i = 0; i < messages; ++i) {
+          const int queue = i % queues;
+          if (rank.index() == 0)
+            must(PtlPut(nothing.handle(), 0, 0, PTL_NO_ACK_REQ, interface.address(1),
+                        pt_index + queue, 0, 0, nullptr, 0));
+          rank.barrier();  // it lies in shared memory
+          if (rank.index() == 1) {
+            for (int look = 1; look <= i % 4; ++look) {
+              const int other = (queue + 1 + look % 2) % queues;
+              EXPECT_EQ(PtlEQGet(arrivals[other].handle(), &event), PTL_EQ_EMPTY);
+            }
+            int code = PtlEQGet(arrivals[queue].handle(), &event);
+            if (code == PTL_EQ_EMPTY) code = PtlEQGet(arrivals[queue].handle(), &event);
+            ASSERT_EQ(code, PTL_OK) << "message " << i;
+            EXPECT_EQ(event.type, PTL_EVENT_PUT);
+          }
+          rank.barrier();
+        }
+      });
 }
 
 }  // namespace

@@ -178,7 +178,8 @@ TEST(OversubscriptionTest, EightWaitingProcessesDoNotStandInEachOthersWay) {
     const auto taken =
         std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - start);
     // A collapse costs milliseconds a round; the goal for speed is measured elsewhere.
-    EXPECT_LT(taken.count(), 8000 * slowdown * machine_slowdown()) << rounds << " round trips of four pairs";
+    EXPECT_LT(taken.count(), 8000 * slowdown * machine_slowdown())
+        << rounds << " round trips of four pairs";
   });
 }
 

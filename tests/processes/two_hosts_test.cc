@@ -16,7 +16,6 @@
 namespace lintel::test {
 namespace {
 
-
 bool run_command(const std::string& command) {
   return std::system((command + " > /dev/null 2>&1").c_str()) == 0;
 }
@@ -61,7 +60,8 @@ TEST(TwoHostsTest, SharedMemoryWithinAndUdpBetween) {
   if (geteuid() != 0) GTEST_SKIP() << "network namespaces need root";
   if (!run_command("ip -V")) GTEST_SKIP() << "the command ip (iproute2) is not installed";
   const TwoHosts hosts;
-  if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit namespaces with veth";
+  if (!hosts.ready())
+    GTEST_SKIP() << "this kernel or container does not permit namespaces with veth";
   constexpr int ranks = 4;  // 0 and 1 on the first host, 2 and 3 on the second
   run_ranks(ranks, {.environment = {}, .deadline = 2 * test_deadline}, [&](Rank& rank) {
     hosts.enter(rank.index() / 2);

@@ -33,7 +33,8 @@ inline bool long_tests() {
 
 // One event, counter value, barrier or flag inside a rank. Shorter, so that the rank that waits in
 // vain can say for what.
-inline Milliseconds wait_deadline{12000 * slowdown * machine_slowdown()};  // longer in ranks that may run longer
+inline Milliseconds wait_deadline{12000 * slowdown *
+                                  machine_slowdown()};  // longer in ranks that may run longer
 
 // How long a stress of several threads goes on at most, if it has done the least that it must: beside
 // other programs a hand-over between threads may take a whole time slice.

@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <stdexcept>
 
-
 namespace lintel::test {
 
 namespace {
@@ -33,15 +32,18 @@ void must_run(const std::string& command) {
 void set_variable(const char* name, const std::string& value) { setenv(name, value.c_str(), 1); }
 
 std::string memif_port(const char* role) {
-  return std::string("net_memif0,id=0,bsize=9216,rsize=9,role=").append(role)
-      .append(",socket=lintel-test-").append(std::to_string(getppid()));
+  return std::string("net_memif0,id=0,bsize=9216,rsize=9,role=")
+      .append(role)
+      .append(",socket=lintel-test-")
+      .append(std::to_string(getppid()));
 }
 
 std::string network_of(pid_t holder) { return "/proc/" + std::to_string(holder) + "/ns/net"; }
 
 pid_t host_of(int index, Ethernet ethernet) {
-  return ethernet == Ethernet::af_packet ? cable_ends.at(static_cast<std::size_t>(index))
-                                         : switched.at(static_cast<std::size_t>(index / ports_of_host));
+  return ethernet == Ethernet::af_packet
+             ? cable_ends.at(static_cast<std::size_t>(index))
+             : switched.at(static_cast<std::size_t>(index / ports_of_host));
 }
 
 std::string packet_port(int index) {
@@ -73,7 +75,8 @@ std::string within(pid_t holder) { return "nsenter --net=" + network_of(holder) 
 
 void make_cable() {
   for (pid_t& end : cable_ends) end = start_holder();
-  must_run(within(cable_ends[0]) + "ip link add port0 mtu 9000 type veth peer name port1 mtu 9000 netns " +
+  must_run(within(cable_ends[0]) +
+           "ip link add port0 mtu 9000 type veth peer name port1 mtu 9000 netns " +
            std::to_string(cable_ends[1]));
   must_run(within(cable_ends[0]) + "ip link set port0 up");
   must_run(within(cable_ends[1]) + "ip link set port1 up");
@@ -88,8 +91,9 @@ void make_switch() {
     const std::string number = std::to_string(index);
     const pid_t host = host_of(index, Ethernet::hosts);
     must_run(within(host) + "ip link add port" + number + " mtu 9000 index " +
-             std::to_string(far_apart * (index % ports_of_host + 1)) + " type veth peer name socket" + number +
-             " mtu 9000 netns " + std::to_string(switched[2]));
+             std::to_string(far_apart * (index % ports_of_host + 1)) +
+             " type veth peer name socket" + number + " mtu 9000 netns " +
+             std::to_string(switched[2]));
     must_run(in_switch + "ip link set socket" + number + " master switch up");
     must_run(within(host) + "ip link set port" + number + " up");
   }

@@ -36,8 +36,7 @@ void expect_bytes(std::span<const std::byte> memory, std::byte value, Place plac
 }
 
 GuardedPages::GuardedPages(std::size_t pages) : pages_(pages) {
-  void* mapping =
-      mmap(nullptr, mapped_bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapping = mmap(nullptr, mapped_bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) throw std::runtime_error("cannot map guarded pages");
   mapping_ = static_cast<std::byte*>(mapping);
   if (mprotect(mapping_ + page_bytes, pages * page_bytes, PROT_READ | PROT_WRITE) != 0)

@@ -11,9 +11,10 @@ namespace lintel::test {
 
 namespace {
 
-constexpr Path all_paths[] = {Path::self,       Path::shm,        Path::shm_copy,
-                             Path::udp,        Path::udp_lossy,  Path::dpdk_memif,
-                             Path::dpdk_af_packet, Path::dpdk_lossy, Path::verbs, Path::verbs_ud};
+constexpr Path all_paths[] = {
+    Path::self,      Path::shm,        Path::shm_copy,       Path::udp,
+    Path::udp_lossy, Path::dpdk_memif, Path::dpdk_af_packet, Path::dpdk_lossy,
+    Path::verbs,     Path::verbs_ud};
 
 bool is_lossy(Path path) { return path == Path::udp_lossy || path == Path::dpdk_lossy; }
 
@@ -43,9 +44,7 @@ Environment environment_of(Path path) {
     case Path::udp:
       return {{"PTL_TRANSPORT", "udp"}, {"PTL_NETWORK_TIMEOUT_MS", "3000"}};
     case Path::udp_lossy:
-      return {{"PTL_TRANSPORT", "udp"},
-              {"PTL_NETWORK_TIMEOUT_MS", "6000"},
-              {"PTL_FAULTS", losses}};
+      return {{"PTL_TRANSPORT", "udp"}, {"PTL_NETWORK_TIMEOUT_MS", "6000"}, {"PTL_FAULTS", losses}};
     case Path::dpdk_memif:
     case Path::dpdk_af_packet:
       return {{"PTL_NETWORK_TIMEOUT_MS", "6000"}};
@@ -112,7 +111,9 @@ std::string pair_name(const testing::TestParamInfo<PairKind>& info) {
   static constexpr const char* paths[] = {"self",      "shm",        "shm_copy",       "udp",
                                           "udp_lossy", "dpdk_memif", "dpdk_af_packet", "dpdk_lossy",
                                           "verbs",     "verbs_ud"};
-  return std::string(paths[static_cast<int>(info.param.path)]).append("_").append(info.param.interface.name());
+  return std::string(paths[static_cast<int>(info.param.path)])
+      .append("_")
+      .append(info.param.interface.name());
 }
 
 Pair::Pair(Rank& rank, const PairKind& kind, const ptl_ni_limits_t* desired)
@@ -136,7 +137,8 @@ void run_pair(const PairKind& kind, const PairOptions& options,
   for (auto& variable : environment_of(kind.path)) run.environment.push_back(std::move(variable));
   // Thousands of round trips one after the other take a minute where the devices are emulated; and where nobody
   // is woken by what arrives, if other programs want the processors, too.
-  if (ethernet || (rdma && machine_slowdown() > 1)) run.deadline = std::max(run.deadline, 3 * test_deadline);
+  if (ethernet || (rdma && machine_slowdown() > 1))
+    run.deadline = std::max(run.deadline, 3 * test_deadline);
   run_ranks(kind.path == Path::self ? 1 : 2, run, [&](Rank& rank) {
     if (ethernet) join_ethernet(rank.index(), *ethernet);
     if (rdma) join_rdma(rank.index(), *rdma);

@@ -30,16 +30,16 @@
 namespace lintel::test {
 
 enum class Path {
-  self,      // one process
-  shm,       // two processes
-  shm_copy,  // two processes that may not read each other's memory
-  udp,       // two processes that share no memory, over the network
-  udp_lossy,  // the same over a network that loses, doubles and reorders a twentieth of all frames
-  dpdk_memif,      // two processes with an Ethernet of shared memory between them
+  self,        // one process
+  shm,         // two processes
+  shm_copy,    // two processes that may not read each other's memory
+  udp,         // two processes that share no memory, over the network
+  udp_lossy,   // the same over a network that loses, doubles and reorders a twentieth of all frames
+  dpdk_memif,  // two processes with an Ethernet of shared memory between them
   dpdk_af_packet,  // two processes in network namespaces with a cable between them
   dpdk_lossy,      // memif, with the losses above
-  verbs,     // two processes with an RDMA device each, or one for both
-  verbs_ud,  // the same by datagrams only
+  verbs,           // two processes with an RDMA device each, or one for both
+  verbs_ud,        // the same by datagrams only
 };
 
 struct PairKind {

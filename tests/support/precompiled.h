@@ -1,8 +1,6 @@
 // What most tests include, read once for all of them. They include what they use all the same.
 #pragma once
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <portals4.h>
 
 #include <algorithm>
@@ -21,3 +19,6 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>

@@ -41,7 +41,8 @@ std::vector<std::string> rdma_devices() {
 std::string why_no_rdma() {
 #ifdef LINTEL_HAS_VERBS
   if (std::getenv("LINTEL_TEST_NEEDS_RDMA") != nullptr) return "";
-  if (rdma_devices().empty()) return "this machine has no RDMA device with an active port; tests/vm/run_on_device brings one";
+  if (rdma_devices().empty())
+    return "this machine has no RDMA device with an active port; tests/vm/run_on_device brings one";
   if (access("/dev/infiniband", R_OK | X_OK) != 0) return "/dev/infiniband is not accessible";
   return "";
 #else
@@ -62,7 +63,8 @@ void take_rdma_device(int index) {
   if (transport == nullptr || std::string_view(transport) != "verbs") return;
   const std::vector<std::string> devices = rdma_devices();
   if (!devices.empty())
-    setenv("PTL_VERBS_DEVICE", devices[static_cast<std::size_t>(index) % devices.size()].c_str(), 1);
+    setenv("PTL_VERBS_DEVICE", devices[static_cast<std::size_t>(index) % devices.size()].c_str(),
+           1);
 }
 
 }  // namespace lintel::test

@@ -148,7 +148,8 @@ TEST_F(ConfigTest, ValueRefusedByItsUserGoesBackToTheDefault) {
   const std::string warning = testing::internal::GetCapturedStderr();
   EXPECT_TRUE(contains(warning, "PTL_TRANSPORT=pigeon")) << warning;
   EXPECT_TRUE(contains(warning, "local, shm")) << warning;
-  EXPECT_EQ(config_list(ConfigKey::transport), (std::vector<std::string>{"local", "shm", "verbs", "dpdk", "udp"}));
+  EXPECT_EQ(config_list(ConfigKey::transport),
+            (std::vector<std::string>{"local", "shm", "verbs", "dpdk", "udp"}));
 }
 
 TEST_F(ConfigTest, LogLevelAppliesToTheWarningsOfTheSameLoad) {

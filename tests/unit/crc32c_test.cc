@@ -16,7 +16,8 @@ uint32_t usual(std::string_view text) { return ~crc32c(~0u, text.data(), text.si
 // RFC 3720, appendix B.4, and the check value of the catalogue of CRCs.
 TEST(Crc32c, KnownValues) {
   EXPECT_EQ(usual("123456789"), 0xe3069283u);
-  EXPECT_EQ(usual(std::string_view("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 32)),
+  EXPECT_EQ(usual(std::string_view(
+                "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 32)),
             0x8a9136aau);
   EXPECT_EQ(usual(std::string(32, '\xff')), 0x62a8ab43u);
   EXPECT_EQ(crc32c(5, nullptr, 0), 5u);
@@ -35,9 +36,12 @@ TEST(Crc32c, EveryMethodAgreesWithTheTable) {
     SCOPED_TRACE(method.name);
     for (size_t length = 0; length < 1100; ++length)
       for (size_t from = 0; from < 9; ++from)
-        ASSERT_EQ(method.check(7, bytes.data() + from, length), by_table(7, bytes.data() + from, length)) << length;
+        ASSERT_EQ(method.check(7, bytes.data() + from, length),
+                  by_table(7, bytes.data() + from, length))
+            << length;
     for (size_t length = 1100; length < 69'000; length += 131)
-      ASSERT_EQ(method.check(7, bytes.data() + 3, length), by_table(7, bytes.data() + 3, length)) << length;
+      ASSERT_EQ(method.check(7, bytes.data() + 3, length), by_table(7, bytes.data() + 3, length))
+          << length;
   }
 }
 

@@ -18,7 +18,10 @@ constexpr uint64_t second_ns = 1'000'000'000;
 
 class DiscoveryTest : public testing::Test {
  protected:
-  DiscoveryTest() { here_.settle(); there_.settle(); }
+  DiscoveryTest() {
+    here_.settle();
+    there_.settle();
+  }
 
   // What `to` says to a message that comes from `from`.
   DiscoveryMessage pass(const DiscoveryMessage& message, const MacAddress& from, Discovery& to) {

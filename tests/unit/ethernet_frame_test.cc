@@ -94,8 +94,9 @@ TEST(DpdkChoice, PortsAreDealtOutByLocalRank) {
   EXPECT_EQ(second.reason, "the port of process 1 of its node (somebody)");
   const DpdkChoice third = choose_dpdk_port(list, 2, "somebody");
   EXPECT_EQ(third.port, "");
-  EXPECT_EQ(third.reason,
-            "PTL_DPDK_PORTS lists 2 ports, counted from 0, and this is process 2 of its node (somebody)");
+  EXPECT_EQ(
+      third.reason,
+      "PTL_DPDK_PORTS lists 2 ports, counted from 0, and this is process 2 of its node (somebody)");
   EXPECT_EQ(why_not_dpdk(third), third.reason);
   EXPECT_EQ(why_not_dpdk(choose_dpdk_port(" ; ", 0, "somebody")), no_dpdk_ports);
 }

@@ -168,8 +168,7 @@ TEST(Registry, InterfacesAndTheirTransports) {
   const OpenedTransports local = open_transports(settings_for(2));
   EXPECT_EQ(names_of(local), self);
   EXPECT_LT(local.pid, PTL_PID_MAX);
-  EXPECT_EQ(names_of(open_transports(settings_for(3))),
-            (std::vector<std::string>{"local", "udp"}));
+  EXPECT_EQ(names_of(open_transports(settings_for(3))), (std::vector<std::string>{"local", "udp"}));
   EXPECT_EQ(open_transports(settings_for(77)).status, OpenStatus::no_such_interface);
   EXPECT_EQ(interface_numbers(), (std::vector<uint32_t>{0, 1, 2, 3, 4, 5}));
 }
@@ -206,8 +205,7 @@ TEST(Registry, TransportListIsRespectedAndExplained) {
   EXPECT_TRUE(shm_explained);
   // The order of the list is the order of preference; the process reaches itself in any case.
   settings.allowed = {"udp", "shm"};
-  EXPECT_EQ(names_of(open_transports(settings)),
-            (std::vector<std::string>{"local", "udp", "shm"}));
+  EXPECT_EQ(names_of(open_transports(settings)), (std::vector<std::string>{"local", "udp", "shm"}));
   settings.allowed = {"shm", "carrier-pigeon"};
   const OpenedTransports refused = open_transports(settings);
   EXPECT_EQ(refused.status, OpenStatus::failed);

@@ -57,7 +57,9 @@ class Mapping {
     note(first, count, false);
   }
   // Stays reserved, other than after unmap().
-  void forbid(size_t first, size_t count) { EXPECT_EQ(mprotect(at(first), count * page, PROT_NONE), 0); }
+  void forbid(size_t first, size_t count) {
+    EXPECT_EQ(mprotect(at(first), count * page, PROT_NONE), 0);
+  }
 
  private:
   void note(size_t first, size_t count, bool own) {

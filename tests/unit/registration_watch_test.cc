@@ -25,8 +25,9 @@ class RegistrationWatchTest : public testing::Test {
  protected:
   void SetUp() override {
 #ifdef __SANITIZE_ADDRESS__
-    GTEST_SKIP() << "the address sanitizer maps memory of its own where a test has just unmapped some, and "
-                    "cannot be forked beside a thread that allocates";
+    GTEST_SKIP()
+        << "the address sanitizer maps memory of its own where a test has just unmapped some, and "
+           "cannot be forked beside a thread that allocates";
 #endif
     if (const std::string reason = test::why_not_watched(); !reason.empty())
       GTEST_SKIP() << "memory cannot be watched: " << reason;

@@ -225,7 +225,8 @@ TEST(ReliableBundleOfAnybody, NothingOfOneWhoseEndMakesNoSenseIsDelivered) {
       [](auto& body) { body[offsetof(MessageHeader, link_word)] = std::byte{0xff}; },
       [](auto& body) {
         const std::vector<std::byte> one(body.begin(), body.begin() + first);
-        for (unsigned i = 2; i <= most_bundled; ++i) body.insert(body.end(), one.begin(), one.end());
+        for (unsigned i = 2; i <= most_bundled; ++i)
+          body.insert(body.end(), one.begin(), one.end());
       },
   };
   for (size_t i = 0; i < changes.size(); ++i) {

@@ -25,9 +25,9 @@ class Connections : public testing::Test {
     ASSERT_NE(to_b, nullptr);
     send_surely(a, to_b, {&a, &b}, numbered_put(1), {});
     send_surely(b, to_a, {&a, &b}, numbered_put(2), {});
-    EXPECT_TRUE(run_until({&a, &b}, [&] {
-      return a.messages.size() > at_a && b.messages.size() > at_b;
-    }, 5'000'000'000));
+    EXPECT_TRUE(run_until(
+        {&a, &b}, [&] { return a.messages.size() > at_a && b.messages.size() > at_b; },
+        5'000'000'000));
   }
   MemoryNetwork network_;
 };
@@ -101,7 +101,8 @@ TEST_F(Connections, ARestartedPeerIsANewIncarnation) {
   // What we still believe is refused by the new process, and told.
   Link* const old = a.connect(high_id);
   EXPECT_EQ(a.send(old, numbered_put(7)), SendStatus::sent);
-  EXPECT_TRUE(run_until({&a, &again}, [&] { return !a.failed.empty(); }, 1'000'000'000));
+  EXPECT_TRUE(run_until(
+      {&a, &again}, [&] { return !a.failed.empty(); }, 1'000'000'000));
   EXPECT_TRUE(again.messages.empty()) << "nothing of the old connection reaches the new process";
   EXPECT_EQ(a.transport().counters().resets_received, 1u);
   EXPECT_EQ(a.send(old, numbered_put(8)), SendStatus::peer_failed);
@@ -120,7 +121,8 @@ TEST_F(Connections, APeerThatStartsAnewAndCallsFirstReplacesItsPredecessor) {
   MemoryProcess again(network_, high_id);
   Link* const link = again.connect(low_id);
   send_surely(again, link, {&a, &again}, numbered_put(9), {});
-  ASSERT_TRUE(run_until({&a, &again}, [&] { return a.messages.size() == 2; }, 1'000'000'000));
+  ASSERT_TRUE(run_until(
+      {&a, &again}, [&] { return a.messages.size() == 2; }, 1'000'000'000));
   EXPECT_EQ(a.failed, std::vector<ProcessId>{high_id});
   EXPECT_EQ(a.links, 2u);
   expect_exchange(a, again);
@@ -131,7 +133,8 @@ TEST_F(Connections, AGoodbyeEndsThemAtOnce) {
   auto b = std::make_unique<MemoryProcess>(network_, high_id);
   expect_exchange(a, *b);
   b.reset();
-  EXPECT_TRUE(run_until({&a}, [&] { return !a.failed.empty(); }, 1'000'000));
+  EXPECT_TRUE(run_until(
+      {&a}, [&] { return !a.failed.empty(); }, 1'000'000));
 }
 
 TEST_F(Connections, ASilentPeerFailsAfterTheTimeoutAndNotBefore) {
@@ -146,7 +149,8 @@ TEST_F(Connections, ASilentPeerFailsAfterTheTimeoutAndNotBefore) {
   };
   EXPECT_EQ(a.send(a.connect(high_id), numbered_put(3)), SendStatus::sent);
   const uint64_t start = virtual_now_ns;
-  ASSERT_TRUE(run_until({&a, &b}, [&] { return !a.failed.empty(); }, 20'000'000'000));
+  ASSERT_TRUE(run_until(
+      {&a, &b}, [&] { return !a.failed.empty(); }, 20'000'000'000));
   EXPECT_GE(virtual_now_ns - start, settings.peer_timeout_ns);
   EXPECT_LE(virtual_now_ns - start, settings.peer_timeout_ns + 500'000'000);
   EXPECT_TRUE(b.failed.empty()) << "it waits for nothing";
@@ -157,7 +161,8 @@ TEST_F(Connections, OneThatNobodyAnswersFailsToo) {
   MemoryProcess a(network_, low_id);
   Link* const link = a.connect({0x0a0000ff, 1});
   EXPECT_EQ(a.send(link, numbered_put(1)), SendStatus::connecting);
-  EXPECT_TRUE(run_until({&a}, [&] { return !a.failed.empty(); }, 11'000'000'000));
+  EXPECT_TRUE(run_until(
+      {&a}, [&] { return !a.failed.empty(); }, 11'000'000'000));
   // And may be tried again.
   MemoryProcess late(network_, {0x0a0000ff, 1});
   expect_exchange(a, late);
@@ -208,7 +213,8 @@ TEST_P(Refusals, NothingPassesAndTheCallerLearns) {
   MemoryProcess b(network, high_id, GetParam().second);
   Link* const link = a.connect(high_id);
   EXPECT_EQ(a.send(link, numbered_put(1)), SendStatus::connecting);
-  EXPECT_TRUE(run_until({&a, &b}, [&] { return !a.failed.empty(); }, 100'000'000));
+  EXPECT_TRUE(run_until(
+      {&a, &b}, [&] { return !a.failed.empty(); }, 100'000'000));
   EXPECT_EQ(b.transport().counters().handshakes_refused, 1u);
   EXPECT_EQ(b.transport().connections(), 0u);
   EXPECT_EQ(b.links, 0u);
@@ -252,7 +258,8 @@ TEST_F(Connections, AForgedAcceptIsRefused) {
     return {{FakePeer::frame_of(header_of(frame), body, handshake_seed), 0}};
   };
   EXPECT_EQ(a.send(a.connect(high_id), numbered_put(1)), SendStatus::connecting);
-  EXPECT_TRUE(run_until({&a, &b}, [&] { return !a.failed.empty(); }, 100'000'000));
+  EXPECT_TRUE(run_until(
+      {&a, &b}, [&] { return !a.failed.empty(); }, 100'000'000));
   EXPECT_EQ(a.transport().counters().handshakes_refused, 1u);
 }
 

@@ -93,8 +93,8 @@ TEST_F(HostileFrames, RandomFramesOfAPeerDoNoHarm) {
   uint32_t sequence = 2;
   for (unsigned i = 0; i < count; ++i) {
     FrameHeader header{};
-    constexpr FrameType types[] = {FrameType::data, FrameType::data, FrameType::data,
-                                   FrameType::datagram, FrameType::ack, FrameType::probe};
+    constexpr FrameType types[] = {FrameType::data,     FrameType::data, FrameType::data,
+                                   FrameType::datagram, FrameType::ack,  FrameType::probe};
     header.type = types[dice() % std::size(types)];
     header.flags = static_cast<uint8_t>(dice() % 8);
     header.sequence = sequence + (dice() % 4 == 0 ? dice() % 4 : 0);
@@ -231,9 +231,7 @@ TEST_F(Nonsense, ThereIsNoSuchKind) {
   message.kind = static_cast<MessageKind>(message_kinds);
   expect_failure(data_frame(frame_first | frame_last, message, 0));
 }
-TEST_F(Nonsense, TheMiddleOfNothing) {
-  expect_failure(data_frame(0, numbered_put(1), 100));
-}
+TEST_F(Nonsense, TheMiddleOfNothing) { expect_failure(data_frame(0, numbered_put(1), 100)); }
 TEST_F(Nonsense, ShorterThanItsHeader) {
   FrameHeader header{};
   header.type = FrameType::data;

@@ -124,8 +124,7 @@ TEST_F(ReliableInPlace, MemoryThatStaysForAWhileIsReleasedWhenItHasArrived) {
     ASSERT_TRUE(
         run_until(all_, [&] { return first_.transport().payloads_released(*link_, mark); }));
     // The peer does not wait for something that its acknowledgement could ride on.
-    const uint64_t without_delay =
-        2 * network_.latency_ns + ReliableSettings{}.ack_delay_ns / 2;
+    const uint64_t without_delay = 2 * network_.latency_ns + ReliableSettings{}.ack_delay_ns / 2;
     EXPECT_TRUE(lost || virtual_now_ns - before < without_delay);
   }
 }

@@ -68,9 +68,8 @@ TEST_P(ReliableMessages, ArriveOnceInOrderAndIntactInBothDirections) {
     send_surely(first, to_second, all, numbered_put(i), numbered_bytes(i, lengths[i]));
     send_surely(second, to_first, all, numbered_put(i), numbered_bytes(i + 1, lengths[i]));
   }
-  ASSERT_TRUE(run_until(all, [&] {
-    return first.messages.size() >= count && second.messages.size() >= count;
-  }));
+  ASSERT_TRUE(run_until(
+      all, [&] { return first.messages.size() >= count && second.messages.size() >= count; }));
   ASSERT_TRUE(run_until(all, [&] {
     return first.transport().all_delivered() && second.transport().all_delivered();
   }));
@@ -85,7 +84,8 @@ TEST_P(ReliableMessages, ArriveOnceInOrderAndIntactInBothDirections) {
     if (c.corrupt == 0) {
       EXPECT_EQ(receiver->transport().counters().malformed, 0u);
     }
-    EXPECT_EQ(receiver->transport().frame_memory_used(), 0u) << "an idle connection keeps no frames";
+    EXPECT_EQ(receiver->transport().frame_memory_used(), 0u)
+        << "an idle connection keeps no frames";
   }
   const ReliableCounters counters = first.transport().counters();
   if (c.drop > 0) {
@@ -146,8 +146,8 @@ TEST(Reliable, EachSideHasItsOwnLengthOfFrames) {
     send_surely(first, to_second, all, data, numbered_bytes(i, to_second->max_data_bytes));
     send_surely(second, to_first, all, data, numbered_bytes(i, to_first->max_data_bytes));
   }
-  EXPECT_TRUE(run_until(
-      all, [&] { return first.messages.size() == 10 && second.messages.size() == 10; }));
+  EXPECT_TRUE(
+      run_until(all, [&] { return first.messages.size() == 10 && second.messages.size() == 10; }));
   EXPECT_LT(to_first->max_data_bytes, 1472u);
   EXPECT_GT(to_second->max_data_bytes, 8000u);
   EXPECT_TRUE(first.failed.empty());
@@ -216,7 +216,8 @@ TEST(Reliable, ALinkThatIsFullIsTriedAgain) {
   EXPECT_EQ(second.messages.size(), 1u);
   EXPECT_GE(first.transport().sleep_limit_ns(), 0) << "nobody else would wake the poller";
   first.link().full = false;
-  EXPECT_TRUE(run_until(all, [&] { return second.messages.size() == 2; }, 10'000'000));
+  EXPECT_TRUE(run_until(
+      all, [&] { return second.messages.size() == 2; }, 10'000'000));
 }
 
 // Memory for frames is shared and bounded; who finds none is told, and goes on later.
@@ -242,7 +243,8 @@ TEST(Reliable, FramesOfAllPeersTogetherAreBounded) {
                  SendStatus::sent;
   EXPECT_GT(refused, 0u);
   EXPECT_LE(first.transport().frame_memory_used(), settings.memory_bytes);
-  for (Link* link : links) send_surely(first, link, all, numbered_put(1000), numbered_bytes(1, 8000));
+  for (Link* link : links)
+    send_surely(first, link, all, numbered_put(1000), numbered_bytes(1, 8000));
   EXPECT_TRUE(run_until(all, [&] { return first.transport().all_delivered(); }));
   for (const auto& other : others) EXPECT_EQ(other->messages.back().header.match_bits, 1000u);
 }
@@ -259,7 +261,8 @@ TEST(Reliable, UnreliablePutsAreSentOnce) {
   MessageHeader header = numbered_put(1);
   header.flags = flag_unreliable;
   EXPECT_EQ(first.send(link, header, numbered_bytes(1, 500)), SendStatus::sent);
-  EXPECT_TRUE(run_until(all, [&] { return second.messages.size() == 2; }, 10'000'000));
+  EXPECT_TRUE(run_until(
+      all, [&] { return second.messages.size() == 2; }, 10'000'000));
   EXPECT_EQ(second.messages[1].payload, numbered_bytes(1, 500));
   EXPECT_EQ(first.transport().frame_memory_used(), 0u);
   network.script = [](const LinkAddress&, const LinkAddress&, const Frame&) {
@@ -274,7 +277,8 @@ TEST(Reliable, UnreliablePutsAreSentOnce) {
   EXPECT_EQ(second.transport().counters().datagrams_received, 1u);
   // One that does not fit a frame goes like any other message.
   EXPECT_EQ(first.send(link, header, numbered_bytes(3, 5000)), SendStatus::sent);
-  EXPECT_TRUE(run_until(all, [&] { return second.messages.size() == 3; }, 10'000'000));
+  EXPECT_TRUE(run_until(
+      all, [&] { return second.messages.size() == 3; }, 10'000'000));
   EXPECT_EQ(first.transport().counters().datagrams_sent, 2u);
 }
 

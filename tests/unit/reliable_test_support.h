@@ -100,8 +100,8 @@ class MemoryLink final : public PacketLink {
         capacity_(capacity),
         from_anywhere_(from_anywhere) {}
 
-  bool full = false;      // takes nothing
-  uint32_t route_mtu;     // of the way to everybody
+  bool full = false;   // takes nothing
+  uint32_t route_mtu;  // of the way to everybody
 
   const char* name() const noexcept override { return "memory"; }
   ProcessId id() const noexcept override { return id_; }
@@ -129,7 +129,8 @@ class MemoryLink final : public PacketLink {
       for (unsigned p = 0; p < frames[i].count; ++p) {
         const size_t before = bytes.size();
         bytes.resize(before + frames[i].pieces[p].length);
-        readable &= guarded_copy(bytes.data() + before, frames[i].pieces[p].base, frames[i].pieces[p].length);
+        readable &= guarded_copy(bytes.data() + before, frames[i].pieces[p].base,
+                                 frames[i].pieces[p].length);
       }
       if (!readable) continue;  // lost, as sends_from_anywhere() says
       EXPECT_LE(bytes.size(), mtu_);
@@ -281,7 +282,9 @@ class FakePeer {
     body.message_version = message_version;
     return body;
   }
-  void inject(Frame frame) { network_.inject(address_of(id_), address_of(target_), std::move(frame)); }
+  void inject(Frame frame) {
+    network_.inject(address_of(id_), address_of(target_), std::move(frame));
+  }
   void call(FrameType type, const HandshakeBody& body) {
     FrameHeader header{};
     header.type = type;
@@ -291,7 +294,8 @@ class FakePeer {
   bool take_answer(FrameType type, HandshakeBody& body) {
     virtual_now_ns += network_.latency_ns;
     for (const auto& [from, frame] : network_.take(address_of(id_))) {
-      if (header_of(frame).type != type || frame.size() != sizeof(FrameHeader) + sizeof body) continue;
+      if (header_of(frame).type != type || frame.size() != sizeof(FrameHeader) + sizeof body)
+        continue;
       std::memcpy(&body, frame.data() + sizeof(FrameHeader), sizeof body);
       return true;
     }
@@ -312,7 +316,8 @@ class FakePeer {
     return true;
   }
   // A frame on the connection: the header as given, but for its check.
-  [[nodiscard]] Frame connected_frame(FrameHeader header, const std::vector<std::byte>& body) const {
+  [[nodiscard]] Frame connected_frame(FrameHeader header,
+                                      const std::vector<std::byte>& body) const {
     header.version = frame_version;
     header.connection = peer_number_;
     if (header.acknowledged == 0) header.acknowledged = 1;

@@ -216,8 +216,10 @@ TEST_F(RemoteAccess, SwitchedOffItIsUnsupported) {
   std::vector<std::byte> here(8);
   const Piece piece{here.data(), 8};
   const RemoteMemory there = remote(0, 8);
-  EXPECT_EQ(transport->remote_read(*link, &piece, 1, &there, 1, 0).status, RemoteStatus::unsupported);
-  EXPECT_EQ(transport->remote_write(*link, &piece, 1, &there, 1, 0).status, RemoteStatus::unsupported);
+  EXPECT_EQ(transport->remote_read(*link, &piece, 1, &there, 1, 0).status,
+            RemoteStatus::unsupported);
+  EXPECT_EQ(transport->remote_write(*link, &piece, 1, &there, 1, 0).status,
+            RemoteStatus::unsupported);
   EXPECT_EQ(changed_at_peer(), 0u);
 }
 

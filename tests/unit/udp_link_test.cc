@@ -86,7 +86,8 @@ TEST(UdpLinkTest, BurstsOfAllShapesArriveInOrderAndIntact) {
     std::vector<OutboundFrame> frames;
     for (const size_t length : lengths) bytes.push_back(pattern(number++, length));
     for (std::vector<std::byte>& b : bytes)
-      pieces.push_back({Piece{b.data(), b.size() / 3}, Piece{b.data() + b.size() / 3, b.size() - b.size() / 3}});
+      pieces.push_back(
+          {Piece{b.data(), b.size() / 3}, Piece{b.data() + b.size() / 3, b.size() - b.size() / 3}});
     for (const auto& p : pieces) frames.push_back({&route.address, p.data(), 2});
     ASSERT_EQ(first->send(frames.data(), static_cast<unsigned>(frames.size())), frames.size());
     const std::vector<Arrived> arrived = receive(*second, lengths.size());
@@ -213,9 +214,9 @@ TEST(UdpLinkTest, AForkedChildDoesNotKeepThePortOfItsParent) {
   // The child may not have run yet.
   std::unique_ptr<UdpLink> again;
   std::string reason;
-  EXPECT_TRUE(wait_until(
-      [&] { return UdpLink::open(settings, again, reason) == UdpLink::Status::opened; }))
-      << reason;
+  EXPECT_TRUE(wait_until([&] {
+    return UdpLink::open(settings, again, reason) == UdpLink::Status::opened;
+  })) << reason;
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
 }
@@ -335,7 +336,8 @@ TEST(FaultsTest, AreReadOrRefused) {
   EXPECT_EQ(faults.seed, 7u);
   EXPECT_TRUE(Faults::parse("", faults, reason));
   EXPECT_FALSE(faults.any());
-  for (const char* wrong : {"drop=2", "drop=-1", "drop=x", "drop", "lose=0.1", "seed=-1", "drop=0.1x"}) {
+  for (const char* wrong :
+       {"drop=2", "drop=-1", "drop=x", "drop", "lose=0.1", "seed=-1", "drop=0.1x"}) {
     EXPECT_FALSE(Faults::parse(wrong, faults, reason)) << wrong;
     EXPECT_EQ(reason, wrong);
   }
@@ -343,7 +345,8 @@ TEST(FaultsTest, AreReadOrRefused) {
 
 TEST(FaultsTest, TheSameSeedGivesTheSameFaults) {
   const auto run = [](uint64_t seed) {
-    FaultyLink link(open_link(), {.drop = 0.2, .dup = 0.1, .reorder = 0.1, .corrupt = 0.1, .seed = seed});
+    FaultyLink link(open_link(),
+                    {.drop = 0.2, .dup = 0.1, .reorder = 0.1, .corrupt = 0.1, .seed = seed});
     const LinkAddress self = link.own_address();
     std::vector<std::byte> bytes = pattern(1, 100);
     const Piece piece{bytes.data(), bytes.size()};

@@ -57,7 +57,8 @@ TEST(GidChoiceTest, VersionTwoWithAnIpv4AddressComesFirst) {
 
 TEST(GidChoiceTest, LinkLocalAddressesComeAfterOthers) {
   PortDescription port = roce_port("mlx5_0", 1, "192.168.77.1");
-  port.gids = {{0, GidType::roce_v2, gid_of("fe80::1"), 0}, {1, GidType::roce_v2, gid_of("fd00::1"), 0}};
+  port.gids = {{0, GidType::roce_v2, gid_of("fe80::1"), 0},
+               {1, GidType::roce_v2, gid_of("fd00::1"), 0}};
   EXPECT_EQ(chosen_gid(port), 1u);
 }
 
@@ -158,7 +159,8 @@ TEST(PortChoiceTest, WhatIsWrongIsSaidWithItsRemedy) {
   EXPECT_NE(why_none(ports, {.device = "mlx5_7"}).find("there is no such port; there are mlx5_0:1"),
             std::string::npos);
   for (const char* nonsense : {"mlx5_0:", "mlx5_0:0", "mlx5_0:x", "mlx5_0:1x", "mlx5_0:256"})
-    EXPECT_NE(why_none(ports, {.device = nonsense}).find("is not a device"), std::string::npos) << nonsense;
+    EXPECT_NE(why_none(ports, {.device = nonsense}).find("is not a device"), std::string::npos)
+        << nonsense;
   ports[0].state = IBV_PORT_DOWN;
   EXPECT_NE(why_none(ports, {}).find("mlx5_0:1 is down; bring its network interface up"),
             std::string::npos);

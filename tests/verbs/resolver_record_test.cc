@@ -31,7 +31,8 @@ UdDestination infiniband_destination() {
 }
 
 // What is said of a record after `change`, with its check made good again.
-std::string judged(const UdDestination& from, const std::function<void(ResolverRecord&)>& change = {}) {
+std::string judged(const UdDestination& from,
+                   const std::function<void(ResolverRecord&)>& change = {}) {
   ResolverRecord record = make_record(somebody, from);
   if (change) {
     change(record);
@@ -70,7 +71,8 @@ TEST(ResolverRecordTest, WhatCannotBeIsRefusedAlthoughItsCheckIsGood) {
   EXPECT_EQ(judged(roce, [](ResolverRecord&) {}), "");
   EXPECT_NE(judged(roce, [](ResolverRecord& r) { ++r.version; }).find("another version"),
             std::string::npos);
-  EXPECT_NE(judged(roce, [](ResolverRecord& r) { ++r.pid; }).find("another process"), std::string::npos);
+  EXPECT_NE(judged(roce, [](ResolverRecord& r) { ++r.pid; }).find("another process"),
+            std::string::npos);
   EXPECT_NE(judged(roce, [](ResolverRecord& r) { ++r.nid; }), "");
   EXPECT_NE(judged(roce, [](ResolverRecord& r) { r.queue_pair = 1; }), "");
   EXPECT_NE(judged(roce, [](ResolverRecord& r) { r.queue_pair = 1u << 24; }), "");
@@ -85,7 +87,8 @@ TEST(ResolverRecordTest, WhatCannotBeIsRefusedAlthoughItsCheckIsGood) {
 
 TEST(ResolverRecordTest, NetworksOfTheOtherKindCannotBeReached) {
   UdDestination to;
-  const char* wrong = read_record(make_record(somebody, infiniband_destination()), somebody, true, to);
+  const char* wrong =
+      read_record(make_record(somebody, infiniband_destination()), somebody, true, to);
   EXPECT_STREQ(wrong, "its device is on InfiniBand and ours on Ethernet");
   wrong = read_record(make_record(somebody, roce_destination()), somebody, false, to);
   EXPECT_STREQ(wrong, "its device is on Ethernet and ours on InfiniBand");

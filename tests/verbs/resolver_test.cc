@@ -13,9 +13,9 @@
 
 #include <gtest/gtest.h>
 
+#include "loopback_test_support.h"
 #include "udp/udp_address.h"
 #include "util/clock.h"
-#include "loopback_test_support.h"
 
 namespace lintel {
 namespace {
@@ -33,7 +33,9 @@ class Side final : public Resolver::Client {
   }
 
   void open(uint32_t nid = test::loopback_nid, uint64_t patience_ns = timeout_ns) {
-    test::with_free_pid([&](uint32_t pid) { return claim({nid, pid}) != Resolver::Status::pid_in_use; });
+    test::with_free_pid([&](uint32_t pid) {
+      return claim({nid, pid}) != Resolver::Status::pid_in_use;
+    });
     start(patience_ns);
   }
   Resolver::Status claim(ProcessId wanted) {
@@ -235,7 +237,8 @@ TEST(ResolverTest, ASuccessorIsFoundAlthoughItsPredecessorWasGone) {
     nobody = second.id;
   }
   bool refused = false;
-  EXPECT_EQ(asker.resolver.resolve(successor.id, asker.route, nullptr, &refused), ResolveStatus::pending);
+  EXPECT_EQ(asker.resolver.resolve(successor.id, asker.route, nullptr, &refused),
+            ResolveStatus::pending);
   // Asked later, and so answered later.
   EXPECT_EQ(asker.ask(nobody), ResolveStatus::unreachable);
   ASSERT_EQ(successor.claim(successor.id), Resolver::Status::claimed) << successor.reason;
@@ -266,16 +269,18 @@ TEST(ResolverTest, NonsenseIsNotBelieved) {
 TEST(ResolverTest, AddressesOfNobodyAreNotAsked) {
   Side asker;
   asker.open();
-  for (const ProcessId nobody : {ProcessId{0, 1}, ProcessId{0xe0000001, 1}, ProcessId{0xffffffff, 1},
-                                 ProcessId{test::loopback_nid, 0xffff}}) {
-    EXPECT_EQ(asker.resolver.resolve(nobody, asker.route, &asker.reason), ResolveStatus::unreachable);
+  for (const ProcessId nobody : {ProcessId{0, 1}, ProcessId{0xe0000001, 1},
+                                 ProcessId{0xffffffff, 1}, ProcessId{test::loopback_nid, 0xffff}}) {
+    EXPECT_EQ(asker.resolver.resolve(nobody, asker.route, &asker.reason),
+              ResolveStatus::unreachable);
     EXPECT_FALSE(asker.reason.empty());
   }
 }
 
 TEST(ResolverTest, AnAddressThatIsNotOfThisNodeCannotBeTaken) {
   Side side;
-  EXPECT_EQ(side.claim({0xc0000201, 20000}), Resolver::Status::failed);  // 192.0.2.1, for documentation
+  EXPECT_EQ(side.claim({0xc0000201, 20000}),
+            Resolver::Status::failed);  // 192.0.2.1, for documentation
   EXPECT_NE(side.reason.find("PTL_NID"), std::string::npos) << side.reason;
 }
 

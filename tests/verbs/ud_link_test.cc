@@ -174,7 +174,8 @@ TEST_F(UdLinkTest, AFullQueueTakesNoMore) {
 // The reliability layer's frames: once their memory is registered they are not copied any more.
 TEST_F(UdLinkTest, OfferedMemoryIsRegisteredAsItIsUsedAndSentFrom) {
   constexpr size_t bytes = 4 * UdMemory::part_bytes;
-  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   auto* const start = static_cast<std::byte*>(memory);
   {
@@ -192,7 +193,8 @@ TEST_F(UdLinkTest, OfferedMemoryIsRegisteredAsItIsUsedAndSentFrom) {
       ASSERT_EQ(receive_all(*second.link, 1).at(0).bytes, content);
     };
     send_from(16, 1000, 1);
-    EXPECT_TRUE(wait_until([&] { return fake_verbs::registered_bytes() == before + UdMemory::part_bytes; }));
+    EXPECT_TRUE(wait_until(
+        [&] { return fake_verbs::registered_bytes() == before + UdMemory::part_bytes; }));
     send_from(2000, 1000, 2);
     // From one part into the next.
     const size_t edge = 2 * UdMemory::part_bytes - 300;
@@ -272,7 +274,8 @@ INSTANTIATE_TEST_SUITE_P(Devices, UdRepairTest, testing::Bool(), [](const auto& 
 });
 
 // Sends in both directions until something arrives again.
-void expect_works_again(UdLink& first, const Route& to_second, UdLink& second, const Route& to_first) {
+void expect_works_again(UdLink& first, const Route& to_second, UdLink& second,
+                        const Route& to_first) {
   std::vector<ArrivedFrame> at_first, at_second;
   EXPECT_TRUE(wait_until([&] {
     send_frame(first, to_second.address, numbered_bytes(100, 1000));
@@ -340,10 +343,17 @@ TEST_P(UdRepairTest, ARepairThatFailsIsTriedAgain) {
 
 // Whatever call fails while a link is opened: it says so, and leaves nothing behind.
 TEST(UdOpeningTest, EveryCallThatFailsIsReportedAndEverythingGivenBack) {
-  static constexpr const char* functions[] = {
-      "ibv_get_device_list", "ibv_open_device", "ibv_query_device", "ibv_query_port", "ibv_query_pkey",
-      "ibv_alloc_pd", "ibv_create_comp_channel", "ibv_create_cq", "ibv_create_qp", "ibv_reg_mr",
-      "ibv_modify_qp"};
+  static constexpr const char* functions[] = {"ibv_get_device_list",
+                                              "ibv_open_device",
+                                              "ibv_query_device",
+                                              "ibv_query_port",
+                                              "ibv_query_pkey",
+                                              "ibv_alloc_pd",
+                                              "ibv_create_comp_channel",
+                                              "ibv_create_cq",
+                                              "ibv_create_qp",
+                                              "ibv_reg_mr",
+                                              "ibv_modify_qp"};
   for (const char* function : functions) {
     for (unsigned nth = 1; nth <= 3; ++nth) {
       fake_verbs::reset();
@@ -418,7 +428,8 @@ TEST(UdOpeningTest, InfinibandPortsAreToldApartByTheirLids) {
     test::with_free_pid([&](uint32_t pid) {
       UdSettings settings;
       settings.id = {test::loopback_nid, pid};
-      return UdLink::open(sides[i].device, settings, sides[i].link, reason) != UdLink::Status::pid_in_use;
+      return UdLink::open(sides[i].device, settings, sides[i].link, reason) !=
+             UdLink::Status::pid_in_use;
     });
     ASSERT_NE(sides[i].link, nullptr) << reason;
   }

@@ -10,9 +10,9 @@
 
 #include <gtest/gtest.h>
 
+#include "loopback_test_support.h"
 #include "support/fake_verbs/fake_verbs.h"
 #include "verbs/ud_link.h"
-#include "loopback_test_support.h"
 
 namespace lintel::test {
 
@@ -22,7 +22,8 @@ struct UdSide {
 };
 
 // With a pid of its own. `device`: by name; empty: the first.
-[[nodiscard]] inline UdSide open_ud(const std::string& device = "", uint32_t receive_buffers = 256) {
+[[nodiscard]] inline UdSide open_ud(const std::string& device = "",
+                                    uint32_t receive_buffers = 256) {
   UdSide side;
   std::string reason;
   VerbsPortWish wish;

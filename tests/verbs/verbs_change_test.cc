@@ -39,7 +39,8 @@ TEST_F(VerbsChangeTest, ItsEndsMayFallSilentAtAnyStep) {
   for (const bool offers : {true, false}) {
     bool changed = false;
     for (unsigned steps = 0; steps < enough_steps; ++steps) {
-      SCOPED_TRACE(std::to_string(steps) + (offers ? " steps, the one that offers" : " steps, the other one"));
+      SCOPED_TRACE(std::to_string(steps) +
+                   (offers ? " steps, the one that offers" : " steps, the other one"));
       start();
       VerbsProcess one, other;
       meet(one, other);
@@ -82,12 +83,14 @@ TEST_F(VerbsChangeTest, TheLastMessageOfAPeerThatLeavesIsHandedUp) {
 }
 
 enum class Fate : uint8_t { none, first_fails, second_fails, sender_dies };
-constexpr const char* fate_names[] = {"None", "FirstQueuePairFails", "SecondQueuePairFails", "SenderDies"};
+constexpr const char* fate_names[] = {"None", "FirstQueuePairFails", "SecondQueuePairFails",
+                                      "SenderDies"};
 
 class VerbsOvertakingTest : public VerbsChangeTest, public testing::WithParamInterface<Fate> {};
 
 INSTANTIATE_TEST_SUITE_P(Fates, VerbsOvertakingTest,
-                         testing::Values(Fate::none, Fate::first_fails, Fate::second_fails, Fate::sender_dies),
+                         testing::Values(Fate::none, Fate::first_fails, Fate::second_fails,
+                                         Fate::sender_dies),
                          [](const testing::TestParamInfo<Fate>& tested) {
                            return std::string(fate_names[static_cast<unsigned>(tested.param)]);
                          });

@@ -197,7 +197,8 @@ TEST_F(VerbsFaultsTest, ALostReceiveQueue) {
     ASSERT_EQ(numbers.size(), 2u);
     fake_verbs::break_receive_queue(numbers[side]);
     ASSERT_TRUE(stream.pass(1000));
-    EXPECT_TRUE(run_until({&from, &to}, [] { return fake_verbs::queue_pairs(IBV_QPT_RC).empty(); }));
+    EXPECT_TRUE(
+        run_until({&from, &to}, [] { return fake_verbs::queue_pairs(IBV_QPT_RC).empty(); }));
     ASSERT_TRUE(stream.pass(1000));
     EXPECT_TRUE(fake_verbs::queue_pairs(IBV_QPT_RC).empty());
     EXPECT_EQ(from.failed + to.failed, 0u);
@@ -300,11 +301,12 @@ TEST_F(VerbsFaultsTest, AReadThatTheSoftwareDeviceGaveUpIsNotDoneThoughItSaysSo)
   for (const bool given_up : {false, true}) {
     RemoteMemory told{};
     ASSERT_EQ(test::tell_of(from, to, stream.link(), &part, 1, false, &told).count, 1u);
-    if (given_up) fake_verbs::fail_request(IBV_WC_SUCCESS, [](const auto& request) {
-      return request.opcode == IBV_WR_RDMA_READ;
-    });
+    if (given_up)
+      fake_verbs::fail_request(
+          IBV_WC_SUCCESS, [](const auto& request) { return request.opcode == IBV_WR_RDMA_READ; });
     to.ended.clear();
-    ASSERT_EQ(to.transport->remote_read(*to.last_link, &local, 1, &told, 1, 3).status, RemoteStatus::started);
+    ASSERT_EQ(to.transport->remote_read(*to.last_link, &local, 1, &told, 1, 3).status,
+              RemoteStatus::started);
     ASSERT_TRUE(run_until({&from, &to}, [&] { return !to.ended.empty(); }));
     EXPECT_EQ(to.ended[0].result.status, given_up ? RemoteStatus::unsupported : RemoteStatus::done);
     EXPECT_EQ(own == exposed, !given_up);
@@ -328,7 +330,8 @@ TEST_F(VerbsFaultsTest, APeerThatDiesWhileItsMemoryIsAccessed) {
         ASSERT_TRUE(stream.pass(300));
         const Piece part{exposed.data(), exposed.size()};
         RemoteMemory told{};
-        ASSERT_EQ(test::tell_of(*victim, survivor, stream.link(), &part, 1, write, &told).count, 1u);
+        ASSERT_EQ(test::tell_of(*victim, survivor, stream.link(), &part, 1, write, &told).count,
+                  1u);
         fake_verbs::hold();
         const Piece local{own.data(), own.size()};
         Link& link = *survivor.last_link;
@@ -438,7 +441,8 @@ TEST_F(VerbsFaultsTest, AFailedAccessEnds) {
 // yet, or is about to: nobody invalidates twice, the memory is out of reach at once, and messages go on.
 TEST_F(VerbsFaultsTest, AbandonedWhileThePeerInvalidates) {
   enum class Peer { has_not_begun, reads, has_read, has_invalidated };
-  for (const Peer peer : {Peer::has_not_begun, Peer::reads, Peer::has_read, Peer::has_invalidated}) {
+  for (const Peer peer :
+       {Peer::has_not_begun, Peer::reads, Peer::has_read, Peer::has_invalidated}) {
     SCOPED_TRACE(static_cast<int>(peer));
     start();
     VerbsProcess from, to;

@@ -144,8 +144,9 @@ template <typename Condition>
 }
 
 // Exposes memory to the peer and tells it so, with a message whose content does not matter here.
-[[nodiscard]] inline Exposure tell_of(VerbsProcess& owner, VerbsProcess& peer, Link& link, const Piece* pieces,
-                                      unsigned count, bool write, RemoteMemory* told) {
+[[nodiscard]] inline Exposure tell_of(VerbsProcess& owner, VerbsProcess& peer, Link& link,
+                                      const Piece* pieces, unsigned count, bool write,
+                                      RemoteMemory* told) {
   const Exposure exposure = owner.transport->expose(link, pieces, count, write, 5, told);
   if (exposure.status != SendStatus::sent || exposure.count == 0) return exposure;
   const size_t arrived = peer.arrived.size();

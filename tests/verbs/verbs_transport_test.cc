@@ -52,7 +52,8 @@ class VerbsTransportTest : public test::VerbsTest {
     // reads, 8 bytes each.
     auto straight = std::make_shared<std::atomic<uint64_t>>(0);
     auto elsewhere = std::make_shared<std::atomic<uint64_t>>(0);
-    fake_verbs::fail_request(IBV_WC_GENERAL_ERR, [=, first = own.data(), last = own.data() + bytes](const auto& request) {
+    fake_verbs::fail_request(IBV_WC_GENERAL_ERR, [=, first = own.data(),
+                                                  last = own.data() + bytes](const auto& request) {
       if (request.opcode != IBV_WR_RDMA_READ && request.opcode != IBV_WR_RDMA_WRITE) return false;
       if (request.pieces.empty()) *straight += request.bytes;  // inline
       for (const ibv_sge& piece : request.pieces) {
@@ -82,7 +83,8 @@ class VerbsTransportTest : public test::VerbsTest {
     // The answer, in which the target says that it is done.
     const size_t arrived = initiator.arrived.size();
     ASSERT_EQ(target.send(*target.last_link, 0, {}), SendStatus::sent);
-    ASSERT_TRUE(run_until({&initiator, &target}, [&] { return initiator.arrived.size() > arrived; }));
+    ASSERT_TRUE(
+        run_until({&initiator, &target}, [&] { return initiator.arrived.size() > arrived; }));
     initiator.arrived.pop_back();
     initiator.transport->conceal(link, exposure.number, false);
     EXPECT_EQ(fake_verbs::done(IBV_WR_LOCAL_INV), by_owner);
@@ -124,7 +126,8 @@ TEST_F(VerbsTransportTest, TinyMessagesAreInlineChainedAndSeldomSignalled) {
   for (unsigned round = 0; round < rounds; ++round) {
     const size_t goal = to.arrived.size() + together;
     from.transport->hold(stream.link());
-    for (unsigned i = 0; i < together; ++i) ASSERT_EQ(from.send(stream.link(), i, {}), SendStatus::sent);
+    for (unsigned i = 0; i < together; ++i)
+      ASSERT_EQ(from.send(stream.link(), i, {}), SendStatus::sent);
     from.transport->let_go(stream.link());
     ASSERT_TRUE(run_until({&from, &to}, [&] { return to.arrived.size() == goal; }));
   }
@@ -291,13 +294,15 @@ TEST_F(VerbsTransportTest, AQueuePairIsNotIdleWhileMemoryIsRead) {
   const Exposure exposure = test::tell_of(from, to, stream.link(), &part, 1, false, &told);
   ASSERT_EQ(exposure.count, 1u);
   fake_verbs::hold();
-  ASSERT_EQ(to.transport->remote_read(*to.last_link, &local, 1, &told, 1, 77).status, RemoteStatus::started);
+  ASSERT_EQ(to.transport->remote_read(*to.last_link, &local, 1, &told, 1, 77).status,
+            RemoteStatus::started);
   const auto start = std::chrono::steady_clock::now();
   // Longer than it takes until another peer may have it, too.
   ASSERT_TRUE(run_until({&from, &to, &another}, [&] {
     static_cast<void>(elsewhere.send_one());
     to.transport->check_peers(to, nullptr, 0);
-    return !to.ended.empty() || std::chrono::steady_clock::now() - start > std::chrono::milliseconds(700);
+    return !to.ended.empty() ||
+           std::chrono::steady_clock::now() - start > std::chrono::milliseconds(700);
   }));
   fake_verbs::release();
   ASSERT_TRUE(run_until({&from, &to, &another}, [&] { return !to.ended.empty(); }));

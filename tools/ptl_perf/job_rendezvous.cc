@@ -132,8 +132,7 @@ std::vector<unsigned> JobRendezvous::nodes(const std::vector<ptl_process_t>& pro
   return nodes;
 }
 
-bool JobRendezvous::send(unsigned to, std::span<const std::byte> bytes,
-                                 unsigned timeout_ms) {
+bool JobRendezvous::send(unsigned to, std::span<const std::byte> bytes, unsigned timeout_ms) {
   ptl_md_t md{};
   md.start = const_cast<std::byte*>(bytes.data());
   md.length = bytes.size();
@@ -143,8 +142,8 @@ bool JobRendezvous::send(unsigned to, std::span<const std::byte> bytes,
   const MemoryDescriptor descriptor = bind_memory(mailbox_->interface, md);
   const std::uint64_t slot = rank() == 0 ? 0 : rank();
   const std::uintptr_t attempt = ++mailbox_->attempts;
-  require(PtlPut(descriptor.get(), 0, bytes.size(), PTL_ACK_REQ, processes_[to],
-                 mailbox_index, 0, slot * max_exchange_bytes, reinterpret_cast<void*>(attempt),
+  require(PtlPut(descriptor.get(), 0, bytes.size(), PTL_ACK_REQ, processes_[to], mailbox_index, 0,
+                 slot * max_exchange_bytes, reinterpret_cast<void*>(attempt),
                  std::uint64_t{mailbox_->sent} << 32 | bytes.size()),
           "PtlPut");
   for (;;) {

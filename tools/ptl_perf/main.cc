@@ -1,7 +1,7 @@
 // ptl_perf: measures Portals between two processes. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <sched.h>
 #include <portals4_ext.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -215,9 +215,10 @@ void add_process_options(CLI::App& app, Settings& settings) {
                    "Pairs of processes to start on this machine, all at work at once")
       ->check(CLI::Range(1, 512))
       ->capture_default_str();
-  group->add_flag("--across-nodes", settings.across_nodes,
-                  "In a job: make pairs of processes on different nodes; else ranks 0 and 1, 2 and 3, "
-                  "... are pairs");
+  group->add_flag(
+      "--across-nodes", settings.across_nodes,
+      "In a job: make pairs of processes on different nodes; else ranks 0 and 1, 2 and 3, "
+      "... are pairs");
   group->add_flag_callback(
       "--pin", [&settings] { settings.pinning = Pinning::automatic; },
       "Give each process, with all its threads, a core of its own if there are enough (default)");

@@ -47,11 +47,13 @@ Session::Session(Rendezvous& rendezvous, const Settings& settings)
 
 void Session::set_order(std::vector<unsigned> order) {
   order_ = std::move(order);
-  position_ = static_cast<unsigned>(std::find(order_.begin(), order_.end(), rank()) - order_.begin());
+  position_ =
+      static_cast<unsigned>(std::find(order_.begin(), order_.end(), rank()) - order_.begin());
 }
 
 unsigned Session::peer_rank(unsigned rank) const {
-  const auto at = static_cast<unsigned>(std::find(order_.begin(), order_.end(), rank) - order_.begin());
+  const auto at =
+      static_cast<unsigned>(std::find(order_.begin(), order_.end(), rank) - order_.begin());
   return order_[at ^ 1u];
 }
 

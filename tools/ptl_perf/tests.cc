@@ -21,7 +21,8 @@ const std::vector<Test>& all_tests() {
        run_unexpected_depth},
       {"overlap", "a get from a process that computes and makes no calls", run_overlap},
       {"idle", "processor time of a process that does nothing, and of one that waits", run_idle},
-      {"all-pairs", "half round trip of PtlPut between every two processes of a job", run_all_pairs},
+      {"all-pairs", "half round trip of PtlPut between every two processes of a job",
+       run_all_pairs},
   };
   return tests;
 }

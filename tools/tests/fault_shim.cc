@@ -17,7 +17,7 @@ int taken = 0;
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) int PtlEQWait(ptl_handle_eq_t eq_handle,
-                                                                 ptl_event_t* event) noexcept {
+                                                                ptl_event_t* event) noexcept {
   if (real_wait == nullptr) {
     void* symbol = dlsym(RTLD_NEXT, "PtlEQWait");
     std::memcpy(&real_wait, &symbol, sizeof real_wait);

@@ -1,14 +1,14 @@
 // What the reliability layer does for a short message, both ways: two transports of one process over a
 // link that only copies; sent by one, received by the other, which sends the next.
-#include <benchmark/benchmark.h>
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
 
-#include "reliable/reliable_transport.h"
+#include <benchmark/benchmark.h>
+
 #include "../core/repeated.h"
+#include "reliable/reliable_transport.h"
 
 namespace lintel::components {
 namespace {
@@ -112,7 +112,8 @@ void reliable_message(benchmark::State& state) {
   for (uint32_t i = 0; i < 2; ++i)
     ends[i].transport = ReliableTransport::open(
         std::make_unique<CopyingLink>(i + 1, 2 - i, boxes[i], boxes[1 - i]), {}, reason);
-  for (uint32_t i = 0; i < 2; ++i) ends[i].to_peer = ends[i].transport->connect({2 - i, pid}, &reason);
+  for (uint32_t i = 0; i < 2; ++i)
+    ends[i].to_peer = ends[i].transport->connect({2 - i, pid}, &reason);
   while (!ends[0].send()) {
     ends[1].poll();
     ends[0].poll();

@@ -1,8 +1,8 @@
 // The check of frames, by each method that this processor can use: what it takes of a frame of an
 // Ethernet port, and of one of UDP over the loopback.
-#include <benchmark/benchmark.h>
-
 #include <vector>
+
+#include <benchmark/benchmark.h>
 
 #include "../core/repeated.h"
 #include "util/crc32c.h"
@@ -15,7 +15,8 @@ void frame_check(benchmark::State& state) {
   const Crc32cMethod& method = crc32c_methods()[static_cast<size_t>(state.range(0))];
   const std::vector<unsigned char> frame(static_cast<size_t>(state.range(1)), 0x5a);
   uint32_t check = 0;
-  for (auto _ : state) benchmark::DoNotOptimize(check = method.check(check, frame.data(), frame.size()));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(check = method.check(check, frame.data(), frame.size()));
   state.SetLabel(method.name);
 }
 

@@ -39,10 +39,10 @@ struct Operation {
   bool integers_only;
 };
 
-const Operation operations[] = {{MPI_SUM, "sum", false},   {MPI_PROD, "product", false},
-                                {MPI_MAX, "max", false},   {MPI_MIN, "min", false},
-                                {MPI_BAND, "and", true},   {MPI_BOR, "or", true},
-                                {MPI_BXOR, "xor", true},   {MPI_LAND, "logical and", true},
+const Operation operations[] = {{MPI_SUM, "sum", false},       {MPI_PROD, "product", false},
+                                {MPI_MAX, "max", false},       {MPI_MIN, "min", false},
+                                {MPI_BAND, "and", true},       {MPI_BOR, "or", true},
+                                {MPI_BXOR, "xor", true},       {MPI_LAND, "logical and", true},
                                 {MPI_LOR, "logical or", true}, {MPI_LXOR, "logical xor", true}};
 
 template <typename T>
@@ -77,14 +77,15 @@ void require_equal(const Group& group, const std::vector<T>& found, const std::v
                    const char* what, const char* detail) {
   std::size_t i = 0;
   while (i < wanted.size() && found[i] == wanted[i]) ++i;
-  require(found.size() == wanted.size() && i == wanted.size(), "%s %s on %s: item %zu of %zu is wrong",
-          what, detail, group.name, i, wanted.size());
+  require(found.size() == wanted.size() && i == wanted.size(),
+          "%s %s on %s: item %zu of %zu is wrong", what, detail, group.name, i, wanted.size());
 }
 
 void wait(MPI_Request& request) { MPI_Wait(&request, MPI_STATUS_IGNORE); }
 
 template <typename T>
-void reductions(const Group& group, MPI_Datatype type, std::size_t count, const Operation& operation) {
+void reductions(const Group& group, MPI_Datatype type, std::size_t count,
+                const Operation& operation) {
   if (operation.integers_only && !std::is_integral_v<T>) return;
   const auto mine = contribution<T>(group.me, count);
   const auto all = reduced<T>(operation, count, 0, group.size);
@@ -114,25 +115,29 @@ void reductions(const Group& group, MPI_Datatype type, std::size_t count, const 
 
   result.assign(count, T{});
   MPI_Scan(mine.data(), result.data(), n, type, operation.op, group.comm);
-  require_equal(group, result, reduced<T>(operation, count, 0, group.me + 1), "scan", operation.name);
+  require_equal(group, result, reduced<T>(operation, count, 0, group.me + 1), "scan",
+                operation.name);
   result.assign(count, T{});
   MPI_Exscan(mine.data(), result.data(), n, type, operation.op, group.comm);
   if (group.me > 0)
-    require_equal(group, result, reduced<T>(operation, count, 0, group.me), "exscan", operation.name);
+    require_equal(group, result, reduced<T>(operation, count, 0, group.me), "exscan",
+                  operation.name);
 
   // Rank r gets r + 1 items, starting behind those of the ranks before it.
   std::vector<int> counts(static_cast<std::size_t>(group.size));
   std::iota(counts.begin(), counts.end(), 1);
   const auto total = static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), 0));
-  const auto first = static_cast<std::size_t>(std::accumulate(counts.begin(), counts.begin() + group.me, 0));
+  const auto first =
+      static_cast<std::size_t>(std::accumulate(counts.begin(), counts.begin() + group.me, 0));
   const auto share = static_cast<std::size_t>(group.me + 1);
   const auto whole = reduced<T>(operation, total, 0, group.size);
   result.assign(share, T{});
   MPI_Reduce_scatter(contribution<T>(group.me, total).data(), result.data(), counts.data(), type,
                      operation.op, group.comm);
-  require_equal(group, result, {whole.begin() + static_cast<long>(first),
-                                whole.begin() + static_cast<long>(first + share)},
-                "reduce_scatter", operation.name);
+  require_equal(
+      group, result,
+      {whole.begin() + static_cast<long>(first), whole.begin() + static_cast<long>(first + share)},
+      "reduce_scatter", operation.name);
 }
 
 // Blocks of bytes: what rank r sends to rank s is the message 1000 r + s.
@@ -155,7 +160,8 @@ void broadcast(const Group& group, std::size_t length) {
   }
 }
 
-void verify_blocks(const Group& group, Buffer& buffer, std::size_t length, bool to_me, const char* what) {
+void verify_blocks(const Group& group, Buffer& buffer, std::size_t length, bool to_me,
+                   const char* what) {
   for (int from = 0; from < group.size; ++from)
     verify(buffer.data() + static_cast<std::size_t>(from) * length, length,
            seed(from, to_me ? group.me : 0), what);
@@ -177,7 +183,8 @@ void gather_and_scatter(const Group& group, std::size_t length) {
         MPI_Igather(mine.data(), n, MPI_BYTE, all.data(), n, MPI_BYTE, root, group.comm, &request);
         wait(request);
       }
-      if (group.me == root) verify_blocks(group, all, length, false, blocking ? "gather" : "igather");
+      if (group.me == root)
+        verify_blocks(group, all, length, false, blocking ? "gather" : "igather");
 
       Buffer part(length);
       if (group.me == root)
@@ -237,13 +244,16 @@ void uneven(const Group& group) {
     all.verify_untouched_after(all.length(), what);
   };
   Buffer all(static_cast<std::size_t>(total));
-  MPI_Allgatherv(out.data(), mine, MPI_BYTE, all.data(), counts.data(), places.data(), MPI_BYTE, group.comm);
+  MPI_Allgatherv(out.data(), mine, MPI_BYTE, all.data(), counts.data(), places.data(), MPI_BYTE,
+                 group.comm);
   check(all, "allgatherv");
   all.clear();
-  MPI_Gatherv(out.data(), mine, MPI_BYTE, all.data(), counts.data(), places.data(), MPI_BYTE, 0, group.comm);
+  MPI_Gatherv(out.data(), mine, MPI_BYTE, all.data(), counts.data(), places.data(), MPI_BYTE, 0,
+              group.comm);
   if (group.me == 0) check(all, "gatherv");
   Buffer part(static_cast<std::size_t>(mine));
-  MPI_Scatterv(all.data(), counts.data(), places.data(), MPI_BYTE, part.data(), mine, MPI_BYTE, 0, group.comm);
+  MPI_Scatterv(all.data(), counts.data(), places.data(), MPI_BYTE, part.data(), mine, MPI_BYTE, 0,
+               group.comm);
   part.verify_received(part.length(), seed(group.me, 0), "scatterv");
 }
 
@@ -266,8 +276,8 @@ void barriers(const Group& group) {
     const double left = now_s();
     double last_came = 0;
     MPI_Allreduce(&came, &last_came, 1, MPI_DOUBLE, MPI_MAX, group.comm);
-    require(left >= last_came, "a barrier on %s was left %.0f us before the last had come", group.name,
-            (last_came - left) * 1e6);
+    require(left >= last_came, "a barrier on %s was left %.0f us before the last had come",
+            group.name, (last_came - left) * 1e6);
   }
 }
 
@@ -279,7 +289,8 @@ void at_once(const Group& group) {
   std::vector<MPI_Request> requests(count);
   for (std::size_t k = 0; k < count; ++k) {
     mine[k] = contribution<int>(group.me + static_cast<int>(k), 100);
-    MPI_Iallreduce(mine[k].data(), results[k].data(), 100, MPI_INT, MPI_SUM, group.comm, &requests[k]);
+    MPI_Iallreduce(mine[k].data(), results[k].data(), 100, MPI_INT, MPI_SUM, group.comm,
+                   &requests[k]);
   }
   for (std::size_t k = count; k-- > 0;) {
     wait(requests[k]);

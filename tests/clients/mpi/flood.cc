@@ -17,7 +17,9 @@ using namespace mpi_test;
 
 namespace {
 
-std::uint64_t seed(int sender, int i) { return static_cast<std::uint64_t>(sender) * 1000003 + static_cast<std::uint64_t>(i); }
+std::uint64_t seed(int sender, int i) {
+  return static_cast<std::uint64_t>(sender) * 1000003 + static_cast<std::uint64_t>(i);
+}
 
 void send_all(int count, std::size_t length) {
   const int at_once = 256;
@@ -27,13 +29,15 @@ void send_all(int count, std::size_t length) {
     const auto k = static_cast<std::size_t>(i % at_once);
     MPI_Wait(&requests[k], MPI_STATUS_IGNORE);
     out[k].fill_with(seed(rank, i));
-    MPI_Isend(out[k].data(), static_cast<int>(length), MPI_BYTE, 0, 1, MPI_COMM_WORLD, &requests[k]);
+    MPI_Isend(out[k].data(), static_cast<int>(length), MPI_BYTE, 0, 1, MPI_COMM_WORLD,
+              &requests[k]);
   }
   MPI_Waitall(at_once, requests.data(), MPI_STATUSES_IGNORE);
 }
 
 // Of `in`, which should hold message `i` of `sender`.
-void verify_in_order(Buffer& in, std::size_t length, int sender, int i, int count, const char* what) {
+void verify_in_order(Buffer& in, std::size_t length, int sender, int i, int count,
+                     const char* what) {
   const auto holds = [&](int message) {
     std::size_t at = 0;
     while (at < length && in.data()[at] == expected_byte(seed(sender, message), at)) ++at;
@@ -42,7 +46,8 @@ void verify_in_order(Buffer& in, std::size_t length, int sender, int i, int coun
   if (!holds(i)) {
     for (int later = i + 1; later < count; ++later) {
       if (!holds(later)) continue;
-      std::fprintf(stderr, "%s: message %d of rank %d came in the place of message %d\n", what, later, sender, i);
+      std::fprintf(stderr, "%s: message %d of rank %d came in the place of message %d\n", what,
+                   later, sender, i);
       for (;;) pause();
     }
   }
@@ -58,13 +63,14 @@ void receive_expected(int count, std::size_t length, int computing_ms) {
   std::vector<Buffer> in(senders * static_cast<std::size_t>(count), Buffer(length));
   std::vector<MPI_Request> requests(in.size());
   for (std::size_t k = 0; k < in.size(); ++k)
-    MPI_Irecv(in[k].data(), static_cast<int>(length), MPI_BYTE, static_cast<int>(k % senders) + 1, 1,
-              MPI_COMM_WORLD, &requests[k]);
+    MPI_Irecv(in[k].data(), static_cast<int>(length), MPI_BYTE, static_cast<int>(k % senders) + 1,
+              1, MPI_COMM_WORLD, &requests[k]);
   barrier();
   compute(computing_ms);
   MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
   for (std::size_t k = 0; k < in.size(); ++k)
-    verify_in_order(in[k], length, static_cast<int>(k % senders) + 1, static_cast<int>(k / senders), count, "expected");
+    verify_in_order(in[k], length, static_cast<int>(k % senders) + 1, static_cast<int>(k / senders),
+                    count, "expected");
 }
 
 // They come after it: the flood overruns the buffers for unexpected messages.
@@ -76,10 +82,11 @@ void receive_unexpected(int count, std::size_t length, int computing_ms) {
   for (int i = 0; i < count * (ranks - 1); ++i) {
     MPI_Status status;
     in.clear();
-    MPI_Recv(in.data(), static_cast<int>(length), MPI_BYTE, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &status);
+    MPI_Recv(in.data(), static_cast<int>(length), MPI_BYTE, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD,
+             &status);
     require_status(status, status.MPI_SOURCE, 1, length, "unexpected");
-    verify_in_order(in, length, status.MPI_SOURCE, next[static_cast<std::size_t>(status.MPI_SOURCE)]++, count,
-                    "unexpected");
+    verify_in_order(in, length, status.MPI_SOURCE,
+                    next[static_cast<std::size_t>(status.MPI_SOURCE)]++, count, "unexpected");
   }
 }
 
@@ -87,7 +94,8 @@ void receive_unexpected(int count, std::size_t length, int computing_ms) {
 
 int main(int argc, char** argv) {
   Job job(&argc, &argv, "flood");
-  require(argc == 5 && ranks > 1, "usage: flood expected|unexpected <messages> <bytes> <ms>, on two ranks or more");
+  require(argc == 5 && ranks > 1,
+          "usage: flood expected|unexpected <messages> <bytes> <ms>, on two ranks or more");
   const int count = std::atoi(argv[2]);
   const auto length = static_cast<std::size_t>(std::atol(argv[3]));
   const int computing_ms = std::atoi(argv[4]);

@@ -50,7 +50,8 @@ class Window {
   Byte* data() { return base_; }
   // The displacement of byte `offset` of the memory of `target`.
   MPI_Aint at(int target, std::size_t offset) const {
-    if (!addresses_.empty()) return addresses_[static_cast<std::size_t>(target)] + static_cast<MPI_Aint>(offset);
+    if (!addresses_.empty())
+      return addresses_[static_cast<std::size_t>(target)] + static_cast<MPI_Aint>(offset);
     return static_cast<MPI_Aint>(offset) / unit_;
   }
 
@@ -67,7 +68,8 @@ void check(int code, const char* what) {
 }
 
 std::uint64_t seed(int writer, int target, std::size_t length) {
-  return static_cast<std::uint64_t>(writer) * 7919 + static_cast<std::uint64_t>(target) * 104729 + length;
+  return static_cast<std::uint64_t>(writer) * 7919 + static_cast<std::uint64_t>(target) * 104729 +
+         length;
 }
 
 // --- epochs: what makes operations complete at both ends
@@ -129,13 +131,17 @@ void put_and_get(Window::Kind kind, Epoch epoch) {
     Buffer in(length);
     out.fill_with(seed(rank, target, length));
     begin(epoch, window, target, source);
-    check(MPI_Put(out.data(), n, MPI_BYTE, target, window.at(target, offset), n, MPI_BYTE, window.handle()), "put");
+    check(MPI_Put(out.data(), n, MPI_BYTE, target, window.at(target, offset), n, MPI_BYTE,
+                  window.handle()),
+          "put");
     end(epoch, window, target);
     verify(window.data() + offset, length, seed(source, rank, length), "put");
     require(window.data()[offset + length] == 0, "put: a byte past the message was written");
     barrier();
     begin(epoch, window, target, source);
-    check(MPI_Get(in.data(), n, MPI_BYTE, target, window.at(target, offset), n, MPI_BYTE, window.handle()), "get");
+    check(MPI_Get(in.data(), n, MPI_BYTE, target, window.at(target, offset), n, MPI_BYTE,
+                  window.handle()),
+          "get");
     end(epoch, window, target);
     in.verify_received(length, seed(rank, target, length), "get");
     std::fill(window.data(), window.data() + window_bytes, Byte{0});
@@ -159,13 +165,15 @@ void strided() {
   Buffer in(bytes);
   out.fill_with(seed(rank, target, bytes));
   check(MPI_Win_fence(0, window.handle()), "fence");
-  check(MPI_Put(out.data(), rows * width, MPI_BYTE, target, 0, 1, column, window.handle()), "strided put");
+  check(MPI_Put(out.data(), rows * width, MPI_BYTE, target, 0, 1, column, window.handle()),
+        "strided put");
   check(MPI_Win_fence(0, window.handle()), "fence");
   for (int row = 0; row < rows; ++row)
     verify(window.data() + row * stride, width, seed(source, rank, bytes), "strided put",
            static_cast<std::size_t>(row * width));
   check(MPI_Win_fence(0, window.handle()), "fence");
-  check(MPI_Get(in.data(), rows * width, MPI_BYTE, target, 0, 1, column, window.handle()), "strided get");
+  check(MPI_Get(in.data(), rows * width, MPI_BYTE, target, 0, 1, column, window.handle()),
+        "strided get");
   check(MPI_Win_fence(0, window.handle()), "fence");
   in.verify_received(bytes, seed(rank, target, bytes), "strided get");
   MPI_Type_free(&column);
@@ -179,7 +187,9 @@ void accumulate(MPI_Datatype type, MPI_Op op, T (*combine)(T, T), T start, std::
   auto* items = reinterpret_cast<T*>(window.data());
   if (rank == 0) std::fill(items, items + count, start);
   std::vector<T> mine(count);
-  const auto value = [](int of, std::size_t i) { return static_cast<T>((static_cast<std::size_t>(of) + i) % 3 + 1); };
+  const auto value = [](int of, std::size_t i) {
+    return static_cast<T>((static_cast<std::size_t>(of) + i) % 3 + 1);
+  };
   for (std::size_t i = 0; i < count; ++i) mine[i] = value(rank, i);
   const int n = static_cast<int>(count);
   const int rounds = 3;
@@ -202,13 +212,19 @@ void accumulate(MPI_Datatype type, MPI_Op op, T (*combine)(T, T), T start, std::
 template <typename T>
 void accumulates(MPI_Datatype type) {
   for (const std::size_t count : {1UL, 10UL, 300UL, 5000UL}) {
-    accumulate<T>(type, MPI_SUM, [](T a, T b) { return static_cast<T>(a + b); }, T{1}, count);
-    accumulate<T>(type, MPI_MAX, [](T a, T b) { return std::max(a, b); }, T{2}, count);
-    accumulate<T>(type, MPI_MIN, [](T a, T b) { return std::min(a, b); }, T{2}, count);
+    accumulate<T>(
+        type, MPI_SUM, [](T a, T b) { return static_cast<T>(a + b); }, T{1}, count);
+    accumulate<T>(
+        type, MPI_MAX, [](T a, T b) { return std::max(a, b); }, T{2}, count);
+    accumulate<T>(
+        type, MPI_MIN, [](T a, T b) { return std::min(a, b); }, T{2}, count);
     if constexpr (std::is_integral_v<T>) {
-      accumulate<T>(type, MPI_BXOR, [](T a, T b) { return static_cast<T>(a ^ b); }, T{5}, count);
-      accumulate<T>(type, MPI_BOR, [](T a, T b) { return static_cast<T>(a | b); }, T{4}, count);
-      accumulate<T>(type, MPI_BAND, [](T a, T b) { return static_cast<T>(a & b); }, T{7}, count);
+      accumulate<T>(
+          type, MPI_BXOR, [](T a, T b) { return static_cast<T>(a ^ b); }, T{5}, count);
+      accumulate<T>(
+          type, MPI_BOR, [](T a, T b) { return static_cast<T>(a | b); }, T{4}, count);
+      accumulate<T>(
+          type, MPI_BAND, [](T a, T b) { return static_cast<T>(a & b); }, T{7}, count);
     }
   }
 }
@@ -223,10 +239,12 @@ void tickets(bool get_accumulate) {
   for (int i = 0; i < draws; ++i) {
     std::int64_t number = -1;
     if (get_accumulate)
-      check(MPI_Get_accumulate(&one, 1, MPI_INT64_T, &number, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, MPI_SUM,
-                               window.handle()), "get_accumulate");
+      check(MPI_Get_accumulate(&one, 1, MPI_INT64_T, &number, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T,
+                               MPI_SUM, window.handle()),
+            "get_accumulate");
     else
-      check(MPI_Fetch_and_op(&one, &number, MPI_INT64_T, 0, 0, MPI_SUM, window.handle()), "fetch_and_op");
+      check(MPI_Fetch_and_op(&one, &number, MPI_INT64_T, 0, 0, MPI_SUM, window.handle()),
+            "fetch_and_op");
     check(MPI_Win_flush(0, window.handle()), "flush");
     require(drawn.empty() || number > drawn.back(), "ticket %lld came after a higher one",
             static_cast<long long>(number));
@@ -250,7 +268,8 @@ void compare_and_swap() {
   for (int i = 0; i < rounds; ++i) {
     std::int32_t found = -1;
     while (found != free_mark) {
-      check(MPI_Compare_and_swap(&mine, &free_mark, &found, MPI_INT32_T, 0, 0, window.handle()), "compare_and_swap");
+      check(MPI_Compare_and_swap(&mine, &free_mark, &found, MPI_INT32_T, 0, 0, window.handle()),
+            "compare_and_swap");
       check(MPI_Win_flush(0, window.handle()), "flush");
     }
     std::int32_t count = -1;
@@ -259,7 +278,8 @@ void compare_and_swap() {
     ++count;
     check(MPI_Put(&count, 1, MPI_INT32_T, 0, 1, 1, MPI_INT32_T, window.handle()), "put");
     check(MPI_Win_flush(0, window.handle()), "flush");
-    check(MPI_Compare_and_swap(&free_mark, &mine, &found, MPI_INT32_T, 0, 0, window.handle()), "compare_and_swap");
+    check(MPI_Compare_and_swap(&free_mark, &mine, &found, MPI_INT32_T, 0, 0, window.handle()),
+          "compare_and_swap");
     check(MPI_Win_flush(0, window.handle()), "flush");
     require(found == mine, "the lock was held by %d", found);
   }
@@ -294,8 +314,8 @@ void exclusive_locks() {
     check(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window.handle()), "lock");
     std::copy_n(window.data(), sizeof value, reinterpret_cast<Byte*>(&value));
     check(MPI_Win_unlock(0, window.handle()), "unlock");
-    require(value == rounds * ranks, "under locks: %lld instead of %d", static_cast<long long>(value),
-            rounds * ranks);
+    require(value == rounds * ranks, "under locks: %lld instead of %d",
+            static_cast<long long>(value), rounds * ranks);
   }
   barrier();
 }
@@ -312,12 +332,14 @@ void requests() {
     Buffer in(length);
     out.fill_with(seed(rank, target, length));
     MPI_Request request;
-    check(MPI_Rput(out.data(), n, MPI_BYTE, target, 0, n, MPI_BYTE, window.handle(), &request), "rput");
+    check(MPI_Rput(out.data(), n, MPI_BYTE, target, 0, n, MPI_BYTE, window.handle(), &request),
+          "rput");
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     check(MPI_Win_flush(target, window.handle()), "flush");
     barrier();
     verify(window.data(), length, seed(source, rank, length), "rput");
-    check(MPI_Rget(in.data(), n, MPI_BYTE, target, 0, n, MPI_BYTE, window.handle(), &request), "rget");
+    check(MPI_Rget(in.data(), n, MPI_BYTE, target, 0, n, MPI_BYTE, window.handle(), &request),
+          "rget");
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     in.verify_received(length, seed(rank, target, length), "rget");
     barrier();

@@ -13,9 +13,9 @@ namespace {
 // Around the limits of the clients: 2 KiB (short messages of the MTL), 32 and 64 KiB (fragments of the
 // BTL), and of the library below them.
 const std::vector<int>& sizes() {
-  static const std::vector<int> short_list{0,    1,    2,    7,    8,     63,    64,     511,    1024,
-                                           2047, 2048, 2049, 4096, 8191,  8192,  8193,   32767,  32768,
-                                           40000, 65536, 65537, 262144, 1048576, 1048579, 3000001};
+  static const std::vector<int> short_list{
+      0,    1,    2,    7,     8,     63,    64,    511,   1024,   2047,    2048,    2049,   4096,
+      8191, 8192, 8193, 32767, 32768, 40000, 65536, 65537, 262144, 1048576, 1048579, 3000001};
   static const std::vector<int> long_list = [] {
     std::vector<int> list = short_list;
     for (int power = 2; power < 1 << 24; power *= 2)
@@ -53,12 +53,15 @@ void exchange(Mode mode, bool receive_first, int to, int from) {
   for (const int size : sizes()) {
     Buffer out(static_cast<std::size_t>(size));
     Buffer in(static_cast<std::size_t>(size) + 5);
-    const auto seed = [&](int sender) { return static_cast<std::uint64_t>(sender * 1000 + tag + size); };
+    const auto seed = [&](int sender) {
+      return static_cast<std::uint64_t>(sender * 1000 + tag + size);
+    };
     out.fill_with(seed(rank));
     MPI_Request request;
     MPI_Status status;
     const auto receive = [&] {
-      MPI_Irecv(in.data(), static_cast<int>(in.length()), MPI_BYTE, from, tag, MPI_COMM_WORLD, &request);
+      MPI_Irecv(in.data(), static_cast<int>(in.length()), MPI_BYTE, from, tag, MPI_COMM_WORLD,
+                &request);
     };
     if (receive_first) {
       receive();
@@ -128,8 +131,14 @@ void blocking(int peer, bool first) {
 // message arrives unharmed. The PML ob1 of Open MPI 4.1 itself writes past the buffer when it gets a
 // truncated message by rendezvous, over any BTL: `limit` is then its eager limit.
 void truncation(int to, int from, bool receive_first, int limit) {
-  for (const auto& [sent, room] : {std::pair{8, 4}, {1000, 999}, {2048, 0}, {2049, 2048}, {5000, 100},
-                                   {100000, 3000}, {1 << 20, 100000}, {40000, 20000}}) {
+  for (const auto& [sent, room] : {std::pair{8, 4},
+                                   {1000, 999},
+                                   {2048, 0},
+                                   {2049, 2048},
+                                   {5000, 100},
+                                   {100000, 3000},
+                                   {1 << 20, 100000},
+                                   {40000, 20000}}) {
     if (sent > limit) continue;
     Buffer out(static_cast<std::size_t>(sent));
     Buffer in(static_cast<std::size_t>(room));
@@ -137,7 +146,9 @@ void truncation(int to, int from, bool receive_first, int limit) {
     MPI_Request receive;
     MPI_Request send;
     MPI_Status status;
-    const auto post = [&] { MPI_Irecv(in.data(), room, MPI_BYTE, from, 5, MPI_COMM_WORLD, &receive); };
+    const auto post = [&] {
+      MPI_Irecv(in.data(), room, MPI_BYTE, from, 5, MPI_COMM_WORLD, &receive);
+    };
     if (receive_first) post();
     barrier();
     MPI_Isend(out.data(), sent, MPI_BYTE, to, 5, MPI_COMM_WORLD, &send);
@@ -148,16 +159,17 @@ void truncation(int to, int from, bool receive_first, int limit) {
     const int code = MPI_Wait(&receive, &status);
     int kind = MPI_SUCCESS;
     MPI_Error_class(code, &kind);
-    require(kind == MPI_ERR_TRUNCATE, "%d bytes into room for %d: error class %d, not truncation", sent,
-            room, kind);
+    require(kind == MPI_ERR_TRUNCATE, "%d bytes into room for %d: error class %d, not truncation",
+            sent, room, kind);
     MPI_Wait(&send, MPI_STATUS_IGNORE);
     // How much of the message is there is not defined; nothing may be outside the buffer.
     in.verify_untouched_after(in.length(), "truncated");
     in.clear();
-    MPI_Sendrecv(out.data(), room, MPI_BYTE, to, 6, in.data(), room, MPI_BYTE, from, 6, MPI_COMM_WORLD,
-                 &status);
+    MPI_Sendrecv(out.data(), room, MPI_BYTE, to, 6, in.data(), room, MPI_BYTE, from, 6,
+                 MPI_COMM_WORLD, &status);
     require_status(status, from, 6, static_cast<std::size_t>(room), "after truncation");
-    in.verify_received(static_cast<std::size_t>(room), static_cast<std::uint64_t>(from), "after truncation");
+    in.verify_received(static_cast<std::size_t>(room), static_cast<std::uint64_t>(from),
+                       "after truncation");
   }
 }
 
@@ -207,7 +219,9 @@ void persistent(int to, int from) {
 // Messages of one pair match in the order sent, whatever their lengths.
 void order(int to, int from) {
   const int count = long_form ? 2000 : 300;
-  const auto length = [](int i) { return static_cast<std::size_t>(i % 7 == 3 ? 9000 + i : i % 5 == 1 ? 2500 : i); };
+  const auto length = [](int i) {
+    return static_cast<std::size_t>(i % 7 == 3 ? 9000 + i : i % 5 == 1 ? 2500 : i);
+  };
   std::vector<Buffer> out;
   std::vector<Buffer> in;
   std::vector<MPI_Request> requests(static_cast<std::size_t>(2 * count));
@@ -218,7 +232,8 @@ void order(int to, int from) {
   }
   for (int i = 0; i < count; ++i) {
     const auto k = static_cast<std::size_t>(i);
-    MPI_Isend(out[k].data(), static_cast<int>(length(i)), MPI_BYTE, to, 9, MPI_COMM_WORLD, &requests[2 * k]);
+    MPI_Isend(out[k].data(), static_cast<int>(length(i)), MPI_BYTE, to, 9, MPI_COMM_WORLD,
+              &requests[2 * k]);
     MPI_Irecv(in[k].data(), static_cast<int>(length(i)), MPI_BYTE, from, 9, MPI_COMM_WORLD,
               &requests[2 * k + 1]);
   }
@@ -255,7 +270,8 @@ int main(int argc, char** argv) {
   if (rank == 1) blocking(0, false);
   barrier();
   const int truncated_up_to = argc > 1 ? std::atoi(argv[1]) : std::numeric_limits<int>::max();
-  for (const bool receive_first : {true, false}) truncation(to, from, receive_first, truncated_up_to);
+  for (const bool receive_first : {true, false})
+    truncation(to, from, receive_first, truncated_up_to);
   strided(to, from);
   persistent(to, from);
   order(to, from);

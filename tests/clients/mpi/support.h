@@ -92,8 +92,8 @@ inline void require_status(const MPI_Status& status, int source, int tag, std::s
   int count = -1;
   MPI_Get_count(&status, MPI_BYTE, &count);
   require(status.MPI_SOURCE == source && status.MPI_TAG == tag && count == static_cast<int>(bytes),
-          "%s: status has source %d tag %d count %d instead of %d, %d, %zu", what, status.MPI_SOURCE,
-          status.MPI_TAG, count, source, tag, bytes);
+          "%s: status has source %d tag %d count %d instead of %d, %d, %zu", what,
+          status.MPI_SOURCE, status.MPI_TAG, count, source, tag, bytes);
 }
 
 inline void barrier() { MPI_Barrier(MPI_COMM_WORLD); }

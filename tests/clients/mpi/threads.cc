@@ -58,7 +58,8 @@ void exchange(int thread, int rounds, MPI_Comm comm) {
 void run(int count, int rounds, const std::vector<MPI_Comm>& comms) {
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i)
-    threads.emplace_back([i, rounds, &comms] { exchange(i, rounds, comms[static_cast<std::size_t>(i)]); });
+    threads.emplace_back(
+        [i, rounds, &comms] { exchange(i, rounds, comms[static_cast<std::size_t>(i)]); });
   for (std::thread& thread : threads) thread.join();
 }
 
@@ -67,7 +68,8 @@ void run(int count, int rounds, const std::vector<MPI_Comm>& comms) {
 int main(int argc, char** argv) {
   Job job(&argc, &argv, "threads", MPI_THREAD_MULTIPLE);
   if (job.provided() < MPI_THREAD_MULTIPLE) {
-    if (rank == 0) std::printf("threads: MPI grants level %d, not MPI_THREAD_MULTIPLE\n", job.provided());
+    if (rank == 0)
+      std::printf("threads: MPI grants level %d, not MPI_THREAD_MULTIPLE\n", job.provided());
     return 0;
   }
   const int count = argc > 1 ? std::atoi(argv[1]) : 4;

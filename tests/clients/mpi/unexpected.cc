@@ -7,8 +7,12 @@ using namespace mpi_test;
 namespace {
 
 // Short ones, which the receiver keeps, and some that stay with the sender.
-std::size_t length_of(int i) { return i % 97 == 50 ? 6000 + static_cast<std::size_t>(i) : static_cast<std::size_t>(i % 300); }
-std::uint64_t seed(int sender, int i) { return static_cast<std::uint64_t>(sender) * 1000003 + static_cast<std::uint64_t>(i); }
+std::size_t length_of(int i) {
+  return i % 97 == 50 ? 6000 + static_cast<std::size_t>(i) : static_cast<std::size_t>(i % 300);
+}
+std::uint64_t seed(int sender, int i) {
+  return static_cast<std::uint64_t>(sender) * 1000003 + static_cast<std::uint64_t>(i);
+}
 
 // All ranks but 0 send `count` messages to rank 0, then meet it at a barrier; rank 0 then calls
 // `take`. Tags are message numbers.
@@ -26,7 +30,8 @@ void many_to_one(int count, Take take) {
     }
     for (int i = 0; i < count; ++i) {
       const auto k = static_cast<std::size_t>(i);
-      MPI_Isend(out[k].data(), static_cast<int>(length_of(i)), MPI_BYTE, 0, i, MPI_COMM_WORLD, &requests[k]);
+      MPI_Isend(out[k].data(), static_cast<int>(length_of(i)), MPI_BYTE, 0, i, MPI_COMM_WORLD,
+                &requests[k]);
     }
     barrier();
     MPI_Waitall(count, requests.data(), MPI_STATUSES_IGNORE);
@@ -52,7 +57,8 @@ void backwards(int count) {
 void scattered(int count) {
   many_to_one(count, [count] {
     for (int from = 1; from < ranks; ++from)
-      for (int i = 0; i < count; ++i) take(from, static_cast<int>(static_cast<long>(i) * 7919 % count));
+      for (int i = 0; i < count; ++i)
+        take(from, static_cast<int>(static_cast<long>(i) * 7919 % count));
   });
 }
 
@@ -63,8 +69,8 @@ void any_source_any_tag(int count) {
     for (int i = 0; i < count * (ranks - 1); ++i) {
       Buffer in(6000 + static_cast<std::size_t>(count));
       MPI_Status status;
-      MPI_Recv(in.data(), static_cast<int>(in.length()), MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
-               &status);
+      MPI_Recv(in.data(), static_cast<int>(in.length()), MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG,
+               MPI_COMM_WORLD, &status);
       const int from = status.MPI_SOURCE;
       require(from > 0 && from < ranks, "a message from rank %d", from);
       const int expected = next[static_cast<std::size_t>(from)]++;
@@ -83,7 +89,8 @@ void probed(int count) {
         MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &probed_status);
       } else {
         int found = 0;
-        while (found == 0) MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, &probed_status);
+        while (found == 0)
+          MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, &probed_status);
       }
       require_status(probed_status, probed_status.MPI_SOURCE, probed_status.MPI_TAG,
                      length_of(probed_status.MPI_TAG), "probe");
@@ -111,8 +118,8 @@ void matched_probes(int count) {
         }
         require_status(status, from, i, length_of(i), "mprobe");
         Buffer second(length_of(i + 1));
-        MPI_Recv(second.data(), static_cast<int>(second.length()), MPI_BYTE, from, MPI_ANY_TAG, MPI_COMM_WORLD,
-                 &status);
+        MPI_Recv(second.data(), static_cast<int>(second.length()), MPI_BYTE, from, MPI_ANY_TAG,
+                 MPI_COMM_WORLD, &status);
         require_status(status, from, i + 1, length_of(i + 1), "after mprobe");
         second.verify_received(second.length(), seed(from, i + 1), "after mprobe");
         Buffer first(length_of(i));
@@ -141,8 +148,8 @@ void mixed(int count) {
     std::size_t k = 0;
     for (int from = 1; from < ranks; ++from)
       for (int i = 0; i < count; i += 2, ++k)
-        MPI_Irecv(early[k].data(), static_cast<int>(early[k].length()), MPI_BYTE, from, i, MPI_COMM_WORLD,
-                  &requests[k]);
+        MPI_Irecv(early[k].data(), static_cast<int>(early[k].length()), MPI_BYTE, from, i,
+                  MPI_COMM_WORLD, &requests[k]);
   }
   barrier();
   many_to_one(count, [&] {

@@ -16,7 +16,7 @@ enum { places = 1 << 16, exit_code = 87 };
 // What was put last on behalf of a request, and how often it was refused.
 struct message {
   void* request;
-  ptl_hdr_data_t header_data; // has a number of the message in it, the same when it is sent again
+  ptl_hdr_data_t header_data;  // has a number of the message in it, the same when it is sent again
   unsigned refusals;
 };
 static struct message messages[places];
@@ -24,7 +24,8 @@ static struct message messages[places];
 static struct message* message_of(void* request) {
   size_t place = (size_t)((uintptr_t)request * UINT64_C(0x9E3779B97F4A7C15) >> 48);
   for (size_t tries = 0; tries < places; ++tries, place = (place + 1) % places)
-    if (messages[place].request == request || messages[place].request == NULL) return &messages[place];
+    if (messages[place].request == request || messages[place].request == NULL)
+      return &messages[place];
   fprintf(stderr, "refusal witness: more than %d requests; make `places` larger\n", places);
   abort();
 }
@@ -40,9 +41,10 @@ static void* next(const char* name) {
   return found;
 }
 
-int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
-           ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-           void* user_ptr, ptl_hdr_data_t hdr_data) {
+int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+           ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+           ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
+           ptl_hdr_data_t hdr_data) {
   static __typeof__(&PtlPut) put;
   if (put == NULL) put = (__typeof__(put))next("PtlPut");
   if (user_ptr != NULL) {
@@ -53,12 +55,12 @@ int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length
       message->refusals = 0;
     }
   }
-  return put(md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits, remote_offset, user_ptr,
-             hdr_data);
+  return put(md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits,
+             remote_offset, user_ptr, hdr_data);
 }
 
-int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t timeout, ptl_event_t* event,
-              unsigned int* which) {
+int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t timeout,
+              ptl_event_t* event, unsigned int* which) {
   static __typeof__(&PtlEQPoll) poll;
   if (poll == NULL) poll = (__typeof__(poll))next("PtlEQPoll");
   const int code = poll(eq_handles, size, timeout, event, which);

@@ -39,8 +39,8 @@ int main() {
   entry.length = sizeof destination;
   entry.ct_handle = PTL_CT_NONE;
   entry.uid = PTL_UID_ANY;
-  entry.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
-                  PTL_ME_EVENT_UNLINK_DISABLE;
+  entry.options =
+      PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE;
   entry.match_id.phys.nid = PTL_NID_ANY;
   entry.match_id.phys.pid = PTL_PID_ANY;
   entry.match_bits = 42;

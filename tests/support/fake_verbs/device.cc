@@ -22,7 +22,8 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input*,
   if (const int error = ibv_query_device(context, &attributes->orig_attr); error != 0) return error;
   if (!world().settings.on_demand) return 0;
   attributes->odp_caps.general_caps = IBV_ODP_SUPPORT;
-  attributes->odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_WRITE;
+  attributes->odp_caps.per_transport_caps.rc_odp_caps =
+      IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_WRITE;
   return 0;
 }
 

@@ -35,8 +35,8 @@ struct Settings {
   int max_sge = 16;
   int max_mr = 65536;
   uint32_t max_inline_bytes = 256;
-  int max_reads = 16;   // of a queue pair at once, as target and as initiator
-  bool windows = true;  // memory windows of type 2
+  int max_reads = 16;      // of a queue pair at once, as target and as initiator
+  bool windows = true;     // memory windows of type 2
   bool on_demand = false;  // memory need not be pinned
   uint32_t vendor = 0;
   // Completions of a queue pair that is destroyed or reset vanish (mlx5), or stay (rxe).
@@ -84,9 +84,10 @@ struct Request {
   ibv_qp_type type;
   ibv_wr_opcode opcode;
   uint64_t bytes;
-  std::vector<ibv_sge> pieces;  // where they come from or go to in memory of whoever posted it; none if inline
-  unsigned flags;               // ibv_send_flags
-  bool chained;                 // posted by the same call as the one before
+  std::vector<ibv_sge>
+      pieces;      // where they come from or go to in memory of whoever posted it; none if inline
+  unsigned flags;  // ibv_send_flags
+  bool chained;    // posted by the same call as the one before
 };
 void fail_request(ibv_wc_status status, std::function<bool(const Request&)> which = {});
 

@@ -353,8 +353,9 @@ Progress do_connected(QueuePair& pair) {
 bool fails_on_demand(QueuePair& pair) {
   World& all = world();
   const Send& send = pair.sends.front();
-  const Request request{pair.qp_num, pair.qp_type, send.request.opcode, send.bytes, send.pieces,
-                        send.request.send_flags, send.chained};
+  const Request request{pair.qp_num, pair.qp_type, send.request.opcode,
+                        send.bytes,  send.pieces,  send.request.send_flags,
+                        send.chained};
   for (auto fault = all.request_faults.begin(); fault != all.request_faults.end(); ++fault) {
     if (fault->which && !fault->which(request)) continue;
     const ibv_wc_status status = fault->status;
