@@ -58,7 +58,8 @@ void look_at_payloads(void* argument) noexcept {
 // moment later, and must not be torn out of that: its ring would be left in disorder. Only an application
 // that takes memory away from an operation under way, in just that moment, meets the fault itself.
 unsigned DpdkLink::readable(const OutboundFrame* frames, unsigned count) const noexcept {
-  if (guarded_call_ == nullptr) return count;
+  const auto is_whole = [](const OutboundFrame& frame) { return frame.count == 1; };
+  if (guarded_call_ == nullptr || std::all_of(frames, frames + count, is_whole)) return count;
   Look look{frames, count, 0};
   return guarded_call_(look_at_payloads, &look) ? count : look.readable;
 }
