@@ -288,14 +288,15 @@ void PhysicalInterface::on_remote_done(Link& link, uint32_t token, RemoteResult 
   flush_acknowledgements(peer);
 }
 
+// Parts come in any order, each once; the last one after all others.
 void handle_transfer_data(PhysicalInterface& physical, Peer& peer,
                           const InboundMessage& message) noexcept {
   const MessageHeader& header = message.header;
   Transfer* transfer = physical.find_transfer(header.cookie);
   const uint64_t offset = header.remote_offset;
   if (transfer == nullptr || transfer->peer.load(std::memory_order_relaxed) != &peer ||
-      !transfer->by_messages || transfer->writes_peer || offset != transfer->moved ||
-      message.payload_length > transfer->mlength - offset) {
+      !transfer->by_messages || transfer->writes_peer || offset > transfer->mlength ||
+      message.payload_length > transfer->mlength - std::max(offset, transfer->moved)) {
     physical.messages_refused.increment();
     return;
   }

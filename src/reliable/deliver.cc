@@ -48,6 +48,17 @@ ReliableTransport::Taken ReliableTransport::take_messages(MessageSink& sink, Con
   return Taken::yes;
 }
 
+// A frame that is nothing but one part of a long message, and not its end.
+bool ReliableTransport::is_part_of_long_message(uint8_t flags, const std::byte* body,
+                                                uint32_t length,
+                                                MessageHeader& header) const noexcept {
+  constexpr uint8_t whole = frame_first | frame_last;
+  if ((flags & whole) != whole || length < sizeof header) return false;
+  std::memcpy(&header, body, sizeof header);
+  return header.kind == MessageKind::data && (header.flags & flag_last) == 0 &&
+         is_plausible(header) && header.link_word == length - sizeof header;
+}
+
 ReliableTransport::Taken ReliableTransport::take_fragment(MessageSink& sink, Connection& connection,
                                                           uint8_t flags, const std::byte* body,
                                                           uint32_t length) noexcept {

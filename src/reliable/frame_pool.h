@@ -27,6 +27,7 @@ struct alignas(16) FrameBuffer {
   bool acknowledged = false;  // selectively
   bool lost = false;          // to be sent again
   bool repeated = false;      // sent more than once: no measure of round trips
+  bool handed_up = false;     // arrived early: what it carried went up, this says that it came
   alignas(16) std::byte link_header[PacketLink::headroom];  // the link's own, in front of the frame
 
   [[nodiscard]] std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }

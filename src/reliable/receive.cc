@@ -184,7 +184,7 @@ void ReliableTransport::handle_data(MessageSink& sink, Connection& connection,
     case ReceiveWindow::Place::next:
       break;
     case ReceiveWindow::Place::early:
-      keep_early(connection, frame, header);
+      handle_early(sink, connection, frame, header);
       return;
     case ReceiveWindow::Place::duplicate:
       counts_.duplicates.add();
@@ -207,6 +207,10 @@ void ReliableTransport::handle_data(MessageSink& sink, Connection& connection,
         return;
       }
     }
+    if (early->handed_up) {
+      receive_pool_.release(early);
+      continue;
+    }
     taken = take_frame(sink, connection, early->flags, early->data() + sizeof header,
                        early->length - sizeof header, early);
   }
@@ -223,24 +227,36 @@ void ReliableTransport::handle_data(MessageSink& sink, Connection& connection,
   connection.receive.put_back(early);
 }
 
-void ReliableTransport::keep_early(Connection& connection, const InboundFrame& frame,
-                                   const FrameHeader& header) noexcept {
+// Ahead of others that are missing. Parts of long messages say themselves where they belong, and go up at once;
+// of these only the number is kept.
+void ReliableTransport::handle_early(MessageSink& sink, Connection& connection,
+                                     const InboundFrame& frame,
+                                     const FrameHeader& header) noexcept {
   counts_.early.add();
   acknowledge_soon(connection);  // tells the sender that something is missing
+  const std::byte* const body = frame.data + sizeof header;
+  MessageHeader message;
+  const bool is_part =
+      is_part_of_long_message(header.flags, body, frame.length - sizeof header, message);
+  const uint32_t kept_bytes = is_part ? sizeof header : frame.length;
   // No sender goes beyond the window that it was told.
   const uint64_t most_bytes = link_->receive_capacity_bytes() + link_->mtu();
-  FrameBuffer* const copy = connection.receive.early_bytes() + frame.length > most_bytes
+  FrameBuffer* const kept = connection.receive.early_bytes() + kept_bytes > most_bytes
                                 ? nullptr
-                                : receive_pool_.acquire(frame.length);
-  if (copy == nullptr) {
+                                : receive_pool_.acquire(kept_bytes);
+  if (kept == nullptr) {
     counts_.dropped_for_room.add();
     return;
   }
-  std::memcpy(copy->data(), frame.data, frame.length);
-  copy->sequence = header.sequence;
-  copy->flags = header.flags;
+  std::memcpy(kept->data(), frame.data, kept_bytes);
+  kept->sequence = header.sequence;
+  kept->flags = header.flags;
+  kept->handed_up = is_part;
+  if (is_part)
+    add_to_batch(sink, connection, message, body + sizeof message, message.link_word, nullptr,
+                 nullptr);
   const std::lock_guard guard(connection.lock);
-  connection.receive.keep(copy);
+  connection.receive.keep(kept);
 }
 
 }  // namespace lintel

@@ -207,8 +207,8 @@ class ReliableTransport final : public Transport {
                       const FrameHeader& header, uint64_t now) noexcept;
   void handle_data(MessageSink& sink, Connection& connection, const InboundFrame& frame,
                    const FrameHeader& header, uint64_t now) noexcept;
-  void keep_early(Connection& connection, const InboundFrame& frame,
-                  const FrameHeader& header) noexcept;
+  void handle_early(MessageSink& sink, Connection& connection, const InboundFrame& frame,
+                    const FrameHeader& header) noexcept;
 
   // deliver.cc
   enum class Taken : uint8_t { yes, no_room, malformed };
@@ -220,6 +220,8 @@ class ReliableTransport final : public Transport {
   Taken take_messages(MessageSink& sink, Connection& connection, const std::byte* body,
                       uint32_t length, FrameBuffer* held) noexcept;
   bool is_plausible(const MessageHeader& header) const noexcept;
+  bool is_part_of_long_message(uint8_t flags, const std::byte* body, uint32_t length,
+                               MessageHeader& header) const noexcept;
   void announce(MessageSink& sink, Connection& connection) noexcept;
   void add_to_batch(MessageSink& sink, Connection& connection, const MessageHeader& header,
                     const std::byte* payload, uint32_t length, FrameBuffer* held,

@@ -85,7 +85,8 @@ class MessageSink {
  public:
   // A peer made contact: the link is usable for answers. Return value becomes link.context.
   virtual void* on_new_link(Link& link) noexcept = 0;
-  // Messages of one peer in the order sent.
+  // Messages of one peer in the order sent, but for those of kind data without flag_last, which may come
+  // before others that were sent ahead of them.
   virtual void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept = 0;
   // The peer is gone; remote accesses under way have been ended before. A later incarnation is
   // announced by on_new_link(), or found by connect(), and may get this Link again.

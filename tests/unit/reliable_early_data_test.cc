@@ -1,0 +1,113 @@
+// Parts of long messages that arrive before others that were sent ahead of them: handed up at once, each
+// once, while everything else waits for its turn.
+#include <gtest/gtest.h>
+
+#include "reliable_test_support.h"
+
+namespace lintel::test {
+namespace {
+
+constexpr ProcessId first_id{1, 1};
+constexpr ProcessId second_id{2, 2};
+constexpr uint32_t frame_bytes = 9000;
+constexpr size_t part_bytes = 8000;
+
+MessageHeader part(uint64_t number, uint8_t flags = 0) {
+  MessageHeader header{};
+  header.kind = MessageKind::data;
+  header.flags = flags;
+  header.remote_offset = number;
+  return header;
+}
+
+class ReliableEarlyData : public testing::Test {
+ protected:
+  void SetUp() override {
+    link_ = first_.connect(second_id);
+    MessageHeader hello{};
+    hello.kind = MessageKind::put;
+    ASSERT_TRUE(run_until(all_, [&] { return first_.send(link_, hello) == SendStatus::sent; }));
+    ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 1; }));
+    run_for(all_, 5'000'000);
+    second_.messages.clear();
+  }
+
+  // What becomes of the next long frames, by their number: so many copies. All others arrive once.
+  void carry_long_frames(std::vector<unsigned> copies) {
+    network_.script = [copies, seen = size_t{0}](const LinkAddress&, const LinkAddress&,
+                                                 const Frame& frame) mutable {
+      const bool is_long = frame.size() > part_bytes;
+      const unsigned wanted = is_long && seen < copies.size() ? copies[seen++] : 1;
+      return std::vector<MemoryNetwork::Copy>(wanted, MemoryNetwork::Copy{frame, 0});
+    };
+  }
+  void send_part(uint64_t number, uint8_t flags = 0) {
+    ASSERT_EQ(first_.send(link_, part(number, flags),
+                          std::vector<std::byte>(part_bytes, std::byte(number))),
+              SendStatus::sent);
+  }
+  std::vector<uint64_t> arrived() const {
+    std::vector<uint64_t> numbers;
+    for (const MemoryProcess::Message& message : second_.messages) {
+      EXPECT_EQ(message.payload,
+                std::vector<std::byte>(part_bytes, std::byte(message.header.remote_offset)));
+      numbers.push_back(message.header.remote_offset);
+    }
+    return numbers;
+  }
+
+  MemoryNetwork network_;
+  MemoryProcess first_{network_, first_id, {}, frame_bytes};
+  MemoryProcess second_{network_, second_id, {}, frame_bytes};
+  std::vector<MemoryProcess*> all_{&first_, &second_};
+  Link* link_ = nullptr;
+};
+
+using Numbers = std::vector<uint64_t>;
+
+TEST_F(ReliableEarlyData, PartsDoNotWaitForThoseBeforeThem) {
+  carry_long_frames({0, 1, 1, 1});
+  for (uint64_t i = 1; i <= 3; ++i) send_part(i);
+  send_part(4, flag_last);
+  ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 4; }));
+  EXPECT_EQ(arrived(), (Numbers{2, 3, 1, 4})) << "the last part ends the message, and waits";
+  EXPECT_GE(second_.transport().counters().early, 3u);
+}
+
+TEST_F(ReliableEarlyData, PartsThatWentUpAreNotKept) {
+  carry_long_frames({0, 1, 1, 1, 1, 0, 0, 0});
+  for (uint64_t i = 1; i <= 5; ++i) send_part(i);
+  send_part(6, flag_last);
+  ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 4; }));
+  EXPECT_EQ(arrived(), (Numbers{2, 3, 4, 5}));
+  EXPECT_LT(second_.transport().frame_memory_used(), part_bytes);
+  ASSERT_TRUE(run_until(all_, [&] { return first_.transport().all_delivered(); }));
+  EXPECT_EQ(arrived(), (Numbers{2, 3, 4, 5, 1, 6}));
+  EXPECT_EQ(second_.transport().frame_memory_used(), 0u);
+}
+
+TEST_F(ReliableEarlyData, DoubledPartsGoUpOnce) {
+  carry_long_frames({0, 3, 2, 2, 2, 2});
+  for (uint64_t i = 1; i <= 4; ++i) send_part(i);
+  send_part(5, flag_last);
+  ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 5; }));
+  run_for(all_, 50'000'000);
+  EXPECT_EQ(arrived(), (Numbers{2, 3, 4, 1, 5}));
+  EXPECT_GE(second_.transport().counters().duplicates, 3u);
+}
+
+TEST_F(ReliableEarlyData, WhatIsNotPartOfAMessageWaits) {
+  carry_long_frames({0});
+  send_part(1, flag_last);
+  MessageHeader put{};
+  put.kind = MessageKind::put;
+  put.remote_offset = 2;
+  ASSERT_EQ(first_.send(link_, put, std::vector<std::byte>(part_bytes, std::byte{2})),
+            SendStatus::sent);
+  send_part(3, flag_last);
+  ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 3; }));
+  EXPECT_EQ(arrived(), (Numbers{1, 2, 3}));
+}
+
+}  // namespace
+}  // namespace lintel::test
