@@ -22,8 +22,7 @@ ReliableTransport::Taken ReliableTransport::take_frame(MessageSink& sink, Connec
                                                        uint8_t flags, const std::byte* body,
                                                        uint32_t length,
                                                        FrameBuffer* held) noexcept {
-  constexpr uint8_t whole = frame_first | frame_last;
-  if ((flags & whole) != whole) {
+  if ((flags & frame_whole) != frame_whole) {
     const Taken taken = take_fragment(sink, connection, flags, body, length);
     if (taken == Taken::yes && held != nullptr) receive_pool_.release(held);
     return taken;
@@ -52,8 +51,7 @@ ReliableTransport::Taken ReliableTransport::take_messages(MessageSink& sink, Con
 bool ReliableTransport::is_part_of_long_message(uint8_t flags, const std::byte* body,
                                                 uint32_t length,
                                                 MessageHeader& header) const noexcept {
-  constexpr uint8_t whole = frame_first | frame_last;
-  if ((flags & whole) != whole || length < sizeof header) return false;
+  if ((flags & frame_whole) != frame_whole || length < sizeof header) return false;
   std::memcpy(&header, body, sizeof header);
   return header.kind == MessageKind::data && (header.flags & flag_last) == 0 &&
          is_plausible(header) && header.link_word == length - sizeof header;

@@ -39,8 +39,9 @@ enum class FrameType : uint8_t {
 inline constexpr unsigned frame_types = 12;
 
 // Bits of FrameHeader::flags.
-inline constexpr uint8_t frame_first = 0x01;      // data: begins with the message header
-inline constexpr uint8_t frame_last = 0x02;       // data: ends the message
+inline constexpr uint8_t frame_first = 0x01;  // data: begins with the message header
+inline constexpr uint8_t frame_last = 0x02;   // data: ends the message
+inline constexpr uint8_t frame_whole = frame_first | frame_last;
 inline constexpr uint8_t frame_wants_ack = 0x04;  // do not delay the acknowledgement
 inline constexpr uint8_t frame_flags_known = 0x07;
 

@@ -160,13 +160,12 @@ ReliableTransport::Handled ReliableTransport::handle_next(MessageSink& sink, Con
                                                           const InboundFrame& frame,
                                                           const FrameHeader& header,
                                                           uint64_t now) noexcept {
-  constexpr uint8_t whole = frame_first | frame_last;
   // Nothing may be handed up while the lock is held.
   if (batch_.connection != &connection || batch_.count + most_bundled > delivery_burst)
     deliver_batch(sink);
   const std::lock_guard guard(connection.lock);
   if (!put_off_or_acknowledge(connection, header, now)) return Handled::malformed;
-  if (header.flags != whole || header.sequence != connection.receive.expected() ||
+  if (header.flags != frame_whole || header.sequence != connection.receive.expected() ||
       connection.receive.has_early() || connection.assembly != nullptr ||
       take_messages(sink, connection, frame.data + sizeof header, frame.length - sizeof header,
                     nullptr) != Taken::yes)

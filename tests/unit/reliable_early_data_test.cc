@@ -7,9 +7,6 @@
 namespace lintel::test {
 namespace {
 
-constexpr ProcessId first_id{1, 1};
-constexpr ProcessId second_id{2, 2};
-constexpr uint32_t frame_bytes = 9000;
 constexpr size_t part_bytes = 8000;
 
 MessageHeader part(uint64_t number, uint8_t flags = 0) {
@@ -20,17 +17,9 @@ MessageHeader part(uint64_t number, uint8_t flags = 0) {
   return header;
 }
 
-class ReliableEarlyData : public testing::Test {
+class ReliableEarlyData : public ConnectedPair {
  protected:
-  void SetUp() override {
-    link_ = first_.connect(second_id);
-    MessageHeader hello{};
-    hello.kind = MessageKind::put;
-    ASSERT_TRUE(run_until(all_, [&] { return first_.send(link_, hello) == SendStatus::sent; }));
-    ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 1; }));
-    run_for(all_, 5'000'000);
-    second_.messages.clear();
-  }
+  ReliableEarlyData() : ConnectedPair(false) {}
 
   // What becomes of the next long frames, by their number: so many copies. All others arrive once.
   void carry_long_frames(std::vector<unsigned> copies) {
@@ -55,12 +44,6 @@ class ReliableEarlyData : public testing::Test {
     }
     return numbers;
   }
-
-  MemoryNetwork network_;
-  MemoryProcess first_{network_, first_id, {}, frame_bytes};
-  MemoryProcess second_{network_, second_id, {}, frame_bytes};
-  std::vector<MemoryProcess*> all_{&first_, &second_};
-  Link* link_ = nullptr;
 };
 
 using Numbers = std::vector<uint64_t>;

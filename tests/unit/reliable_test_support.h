@@ -376,4 +376,32 @@ inline void send_surely(MemoryProcess& from, Link* link, const std::vector<Memor
   EXPECT_EQ(status, SendStatus::sent);
 }
 
+// Two processes of which one has heard of the other, with frames of 9000 bytes.
+class ConnectedPair : public testing::Test {
+ protected:
+  static constexpr ProcessId first_id{1, 1};
+  static constexpr ProcessId second_id{2, 2};
+  static constexpr uint32_t frame_bytes = 9000;
+  static constexpr uint64_t capacity_bytes = 256 * 1024;
+
+  // `from_anywhere`: PacketLink::sends_from_anywhere() of both.
+  explicit ConnectedPair(bool from_anywhere)
+      : first_(network_, first_id, {}, frame_bytes, capacity_bytes, from_anywhere),
+        second_(network_, second_id, {}, frame_bytes, capacity_bytes, from_anywhere) {}
+  void SetUp() override {
+    link_ = first_.connect(second_id);
+    const MessageHeader hello = numbered_put(0);
+    ASSERT_TRUE(run_until(all_, [&] { return first_.send(link_, hello) == SendStatus::sent; }));
+    ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 1; }));
+    run_for(all_, 5'000'000);
+    second_.messages.clear();
+  }
+
+  MemoryNetwork network_;
+  MemoryProcess first_;
+  MemoryProcess second_;
+  std::vector<MemoryProcess*> all_{&first_, &second_};
+  Link* link_ = nullptr;
+};
+
 }  // namespace lintel::test
