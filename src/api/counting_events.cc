@@ -2,8 +2,8 @@
 #include "api/deadline.h"
 #include "api/resolve.h"
 #include "api/waiting_threads.h"
-#include "core/delivery.h"
-#include "core/wait.h"
+#include "core/operations/delivery.h"
+#include "core/progress/wait.h"
 #include "portals4.h"
 
 using namespace lintel;

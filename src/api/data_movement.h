@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/resolve.h"
-#include "core/initiator.h"
+#include "core/operations/initiator.h"
 #include "portals4.h"
 
 namespace lintel::api {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/data_movement.h"
-#include "core/atomics.h"
+#include "core/operations/atomics.h"
 
 namespace lintel::api {
 

@@ -2,8 +2,8 @@
 #include "api/deadline.h"
 #include "api/resolve.h"
 #include "api/waiting_threads.h"
-#include "core/event_queue_use.h"
-#include "core/wait.h"
+#include "core/events/event_queue_use.h"
+#include "core/progress/wait.h"
 #include "portals4.h"
 
 using namespace lintel;

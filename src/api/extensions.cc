@@ -2,7 +2,7 @@
 #include <cstring>
 #include <string>
 
-#include "core/library.h"
+#include "core/objects/library.h"
 #include "portals4_ext.h"
 #include "transport/local_rank.h"
 #include "util/config.h"

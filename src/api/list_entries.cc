@@ -1,6 +1,6 @@
 // List entries and match list entries (spec 3.11, 3.12). Message path for appends.
 #include "api/resolve.h"
-#include "core/list_operations.h"
+#include "core/objects/list_operations.h"
 #include "portals4.h"
 
 using namespace lintel;

@@ -1,6 +1,6 @@
 // Portal table entries (spec 3.7). Set-up path.
 #include "api/resolve.h"
-#include "core/portal_operations.h"
+#include "core/objects/portal_operations.h"
 #include "portals4.h"
 
 using namespace lintel;

@@ -4,7 +4,7 @@
 // handles (PTL_ARG_INVALID); stale handles and handles of another type resolve to nullptr.
 #pragma once
 
-#include "core/library.h"
+#include "core/objects/library.h"
 #include "portals4.h"
 
 namespace lintel::api {

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "api/data_movement_check.h"
-#include "core/atomics.h"
+#include "core/operations/atomics.h"
 
 using namespace lintel;
 using namespace lintel::api;

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "transport/lane.h"
+#include "lane/lane.h"
 #include "transport/transport.h"
 
 namespace lintel {

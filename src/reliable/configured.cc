@@ -2,8 +2,8 @@
 #include "reliable/configured.h"
 
 #include "reliable/over_link.h"
-#include "transport/registry.h"
 #include "util/config.h"
+#include "wiring/registry.h"
 
 namespace lintel {
 

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "lane/lane.h"
 #include "shm/joint_copy.h"
 #include "transport/doorbell.h"
-#include "transport/lane.h"
 
 namespace lintel {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "lane/lane.h"
 #include "shm/peer_segment.h"
-#include "transport/lane.h"
 #include "transport/transport.h"
 
 namespace lintel {

@@ -1,6 +1,6 @@
 // Atomic operations: table 3-4, and the result of every operation on every datatype at every
 // alignment, on contiguous and on scattered memory, against an oracle.
-#include "core/atomics.h"
+#include "core/operations/atomics.h"
 
 #include <sys/mman.h>
 

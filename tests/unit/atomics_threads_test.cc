@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "atomics_oracle.h"
-#include "core/atomics.h"
+#include "core/operations/atomics.h"
 #include "support/deadlines.h"
 
 namespace lintel {

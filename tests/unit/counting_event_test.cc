@@ -1,5 +1,5 @@
 // Counters and the order in which they fire triggered operations (spec 3.14, 3.16).
-#include "core/counting_event.h"
+#include "core/events/counting_event.h"
 
 #include <pthread.h>
 

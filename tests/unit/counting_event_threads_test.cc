@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/counting_event.h"
+#include "core/events/counting_event.h"
 #include "support/deadlines.h"
 
 namespace lintel {

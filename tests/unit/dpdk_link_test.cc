@@ -15,9 +15,9 @@
 #include "support/memory.h"
 #include "support/rank.h"
 #include "support/ranks.h"
-#include "transport/dpdk_choice.h"
 #include "util/config.h"
 #include "util/guarded_memory.h"
+#include "wiring/dpdk_choice.h"
 
 namespace lintel::test {
 namespace {

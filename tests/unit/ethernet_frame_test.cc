@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "dpdk/device_limits.h"
-#include "transport/dpdk_choice.h"
+#include "wiring/dpdk_choice.h"
 
 namespace lintel {
 namespace {

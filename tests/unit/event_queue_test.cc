@@ -1,5 +1,5 @@
 // Event queues used by one thread at a time: contents, overflow, flow control, wrap, reuse.
-#include "core/event_queue.h"
+#include "core/events/event_queue.h"
 
 #include <cstring>
 #include <deque>

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/event_queue.h"
+#include "core/events/event_queue.h"
 #include "support/deadlines.h"
 
 namespace lintel {

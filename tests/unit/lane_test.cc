@@ -1,5 +1,5 @@
 // The lane: what goes in comes out, in order and once; full lanes say so; garbage stays harmless.
-#include "transport/lane.h"
+#include "lane/lane.h"
 
 #include <sys/mman.h>
 

@@ -10,7 +10,7 @@
 #include "shm_test_support.h"
 #include "support/modules.h"
 #include "transport/node_identity.h"
-#include "transport/registry.h"
+#include "wiring/registry.h"
 
 namespace lintel {
 namespace {

@@ -1,6 +1,6 @@
 // The match list against a list that is searched entry by entry (spec 2.5, 3.12), and the promises
 // about its cost and its memory.
-#include "core/match_list.h"
+#include "core/matching/match_list.h"
 
 #include <algorithm>
 #include <memory>

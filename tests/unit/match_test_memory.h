@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/keyed_memory.h"
+#include "core/matching/keyed_memory.h"
 
 namespace lintel::testing {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/keyed_hash.h"
-#include "core/match_criteria.h"
+#include "core/matching/keyed_hash.h"
+#include "core/matching/match_criteria.h"
 
 namespace lintel::testing {
 

@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/library.h"
-#include "core/network_interface.h"
+#include "core/objects/library.h"
+#include "core/objects/network_interface.h"
 #include "shm_test_support.h"
 #include "support/objects.h"
 

@@ -1,5 +1,5 @@
 // Memory regions against an oracle: the list of the addresses of all their bytes.
-#include "core/memory_region.h"
+#include "core/objects/memory_region.h"
 
 #include <sys/mman.h>
 

@@ -1,5 +1,5 @@
 // Order of pending triggered operations, against a stable sort.
-#include "core/trigger_queue.h"
+#include "core/events/trigger_queue.h"
 
 #include <algorithm>
 #include <random>

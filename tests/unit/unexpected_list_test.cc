@@ -1,6 +1,6 @@
 // The unexpected list against a list that is searched header by header (spec 2.5, 3.12.2, 3.12.4),
 // and the promises about its cost and its memory.
-#include "core/unexpected_list.h"
+#include "core/matching/unexpected_list.h"
 
 #include <algorithm>
 #include <memory>

@@ -1,5 +1,5 @@
 // How long polling is worth while, by what waking has cost.
-#include "core/wake_cost.h"
+#include "core/progress/wake_cost.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include "common/portals_names.h"
 #include "ptl_info/facts.h"
 #include "transport/node_identity.h"
-#include "transport/registry.h"
 #include "util/config.h"
+#include "wiring/registry.h"
 
 namespace lintel::info {
 namespace {

@@ -1,6 +1,6 @@
 // Cost of applying an atomic operation to target memory (spec 3.15.4), by operation, datatype,
 // number of items and alignment.
-#include "core/atomics.h"
+#include "core/operations/atomics.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/counting_event.h"
+#include "core/events/counting_event.h"
 #include "repeated.h"
 
 namespace lintel::components {

@@ -1,5 +1,5 @@
 // Cost of posting and taking full events (spec 3.13).
-#include "core/event_queue.h"
+#include "core/events/event_queue.h"
 
 #include <cstdint>
 #include <cstdlib>

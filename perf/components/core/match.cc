@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "core/match_list.h"
+#include "core/matching/match_list.h"
 #include "repeated.h"
 
 namespace lintel::components {

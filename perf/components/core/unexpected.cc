@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "core/unexpected_list.h"
+#include "core/matching/unexpected_list.h"
 #include "repeated.h"
 
 namespace lintel::components {

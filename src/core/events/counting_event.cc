@@ -1,0 +1,237 @@
+// Firing of triggered operations (spec 3.16).
+// Message path.
+#include "core/events/counting_event.h"
+
+#include <sched.h>
+
+#include <mutex>
+
+namespace lintel {
+
+void TriggerExecutor::release_chain(TriggeredOperation& first, TriggeredOperation& last) noexcept {
+  for (TriggeredOperation* operation = &first;;) {
+    TriggeredOperation* const next = operation->next;
+    const bool done = operation == &last;
+    release(*operation);
+    if (done) return;
+    operation = next;
+  }
+}
+
+namespace {
+
+[[nodiscard]] bool moves_counter(const TriggeredOperation& operation) noexcept {
+  return operation.kind == TriggeredKind::ct_inc || operation.kind == TriggeredKind::ct_set;
+}
+
+}  // namespace
+
+void TriggerWork::add(CountingEvent& counter) noexcept {
+  counter.next_counter_ = nullptr;
+  (first == nullptr ? first : last->next_counter_) = &counter;
+  last = &counter;
+}
+
+// Work that is added meanwhile is done here too: that is what keeps chains from recursing.
+void TriggerWork::run_unless_postponed() noexcept {
+  if (running || holds != 0) return;
+  running = true;
+  while (first != nullptr) {
+    CountingEvent& counter = *first;
+    first = counter.next_counter_;
+    counter.run_batch();
+  }
+  running = false;
+}
+
+// Executed operations on their way back to the pool, several at a time.
+class CountingEvent::ReleaseBatch {
+ public:
+  ReleaseBatch() = default;
+  ReleaseBatch(const ReleaseBatch&) = delete;
+  ReleaseBatch& operator=(const ReleaseBatch&) = delete;
+  ~ReleaseBatch() { flush(); }
+
+  void add(TriggerExecutor* executor, TriggeredOperation& operation) noexcept {
+    if (executor != executor_ || size_ == most) {
+      flush();
+      executor_ = executor;
+      size_ = 0;
+    }
+    chain_.append(operation);
+    ++size_;
+  }
+
+ private:
+  static constexpr unsigned most = 16;
+
+  void flush() noexcept {
+    if (chain_.first == nullptr) return;
+    executor_->release_chain(*chain_.first, *chain_.last);
+    chain_ = {};
+  }
+
+  TriggerExecutor* executor_ = nullptr;
+  Chain chain_;
+  unsigned size_ = 0;
+};
+
+void CountingEvent::open(WaitGate* gate, TriggerExecutor* executor) noexcept {
+  // The counters of a pool all have the same; a thread that moved this one in its last use may be
+  // looking at them.
+  if (gate_ != gate) gate_ = gate;
+  if (executor_ != executor) executor_ = executor;
+  success_.store(0, std::memory_order_relaxed);
+  failure_.store(0, std::memory_order_relaxed);
+}
+
+void CountingEvent::attach(TriggeredOperation& operation) noexcept {
+  const uint64_t threshold = operation.threshold;
+  ReleaseBatch released;
+  lock_.lock();
+  queue_.push(operation);
+  // Behind an operation with a lower threshold this one needs no check: whoever reaches that one
+  // will look at this one as well.
+  if (threshold < next_threshold_.load(std::memory_order_relaxed) ||
+      threshold == TriggerQueue::no_threshold) {
+    next_threshold_.store(threshold, std::memory_order_seq_cst);
+    const uint64_t value = success_.load(std::memory_order_seq_cst);
+    if (value >= threshold) {
+      Move next;
+      const Move reached{this, value, generation.load(std::memory_order_relaxed)};
+      if (fire_locked(reached, released, next)) follow(next, released);
+      return;
+    }
+  }
+  lock_.unlock();
+}
+
+void CountingEvent::fire(uint64_t value, uint32_t use) noexcept {
+  ReleaseBatch released;
+  follow({this, value, use}, released);
+}
+
+// Follows a chain of counters as long as each moves just one other.
+void CountingEvent::follow(Move move, ReleaseBatch& released) noexcept {
+  do {
+    move.counter->lock_.lock();
+  } while (move.counter->fire_locked(move, released, move));
+}
+
+// Called with the lock held, returns without it. True: `move` reached thresholds of another
+// counter, which the caller has to fire.
+bool CountingEvent::fire_locked(Move reached_value, ReleaseBatch& released, Move& move) noexcept {
+  const uint64_t value = reached_value.value;
+  TriggeredOperation* const first = generation.load(std::memory_order_relaxed) == reached_value.use
+                                        ? queue_.pop_reached(value)
+                                        : nullptr;
+  if (first == nullptr) {  // another thread took them, or the counter was freed
+    lock_.unlock();
+    return false;
+  }
+  uint64_t next = queue_.next_threshold();
+  if (next > value && !firing_ && trigger_work.holds == 0 && moves_counter(*first)) {
+    // The usual link of a chain. The other counter is moved under this lock, so that operations
+    // reached later take effect later.
+    next_threshold_.store(next, std::memory_order_relaxed);
+    const bool goes_on = apply(*first, move);
+    lock_.unlock();
+    if (move.counter != nullptr) move.counter->gate_->notify();
+    released.add(executor_, *first);
+    return goes_on;
+  }
+
+  Chain reached;
+  reached.append(*first);
+  while (TriggeredOperation* operation = queue_.pop_reached(value)) reached.append(*operation);
+  next = queue_.next_threshold();
+  next_threshold_.store(next, std::memory_order_relaxed);
+  if (firing_) {
+    if (ready_.first == nullptr) {
+      ready_ = reached;
+    } else {
+      ready_.last->next = reached.first;
+      ready_.last = reached.last;
+    }
+    lock_.unlock();
+    return false;
+  }
+  firing_ = true;
+  batch_ = reached.first;
+  lock_.unlock();
+  trigger_work.add(*this);
+  trigger_work.run_unless_postponed();
+  return false;
+}
+
+// Executes a ct_inc or ct_set, except for waking those who wait for `move.counter` (null if that
+// was freed). True: it reached thresholds.
+bool CountingEvent::apply(const TriggeredOperation& operation, Move& move) noexcept {
+  const TriggeredCount& count = operation.count;
+  CountingEvent& target = *count.target;
+  if (target.generation.load(std::memory_order_acquire) != operation.target_generation) {
+    move = {nullptr, 0, 0};
+    return false;
+  }
+  move.counter = &target;
+  move.use = operation.target_generation;
+  if (operation.kind == TriggeredKind::ct_set) {
+    target.failure_.store(count.failure, std::memory_order_release);
+    target.success_.store(count.success, std::memory_order_seq_cst);
+    move.value = count.success;
+  } else {
+    if (count.failure != 0) target.failure_.fetch_add(count.failure, std::memory_order_seq_cst);
+    if (count.success == 0) return false;
+    move.value =
+        target.success_.fetch_add(count.success, std::memory_order_seq_cst) + count.success;
+  }
+  return target.reaches_threshold(move.value);
+}
+
+// Runs what this thread took when it began to fire, then what others left here meanwhile.
+void CountingEvent::run_batch() noexcept {
+  ReleaseBatch released;
+  TriggeredOperation* operation = batch_;
+  for (;;) {
+    while (operation != nullptr) {
+      TriggeredOperation* const next = operation->next;
+      if (moves_counter(*operation)) {
+        Move move;
+        const bool goes_on = apply(*operation, move);
+        if (move.counter != nullptr) move.counter->gate_->notify();
+        released.add(executor_, *operation);
+        if (goes_on) follow(move, released);
+      } else {
+        executor_->execute(*operation);
+      }
+      operation = next;
+    }
+    const std::lock_guard guard(lock_);
+    operation = ready_.first;
+    ready_ = {};
+    if (operation == nullptr) {
+      firing_ = false;
+      return;
+    }
+  }
+}
+
+TriggeredOperation* CountingEvent::take_all() noexcept {
+  // Whoever saw the value may rely on all that it reached being executed, although the thread that
+  // moved the counter may not have come to that yet (spec 3.16).
+  fire(success_.load(std::memory_order_seq_cst), generation.load(std::memory_order_relaxed));
+  Chain waiting;
+  lock_.lock();
+  while (TriggeredOperation* operation = queue_.pop_reached(TriggerQueue::no_threshold))
+    waiting.append(*operation);
+  next_threshold_.store(TriggerQueue::no_threshold, std::memory_order_relaxed);
+  while (firing_) {
+    lock_.unlock();
+    sched_yield();
+    lock_.lock();
+  }
+  lock_.unlock();
+  return waiting.first;
+}
+
+}  // namespace lintel

@@ -1,0 +1,166 @@
+// Counting events and the firing of triggered operations (spec 3.14, 3.16).
+// Message path. A counter without triggered operations costs one locked instruction and one compare
+// per change; reading it, two loads.
+//
+// When a change brings `success` to or above thresholds, the changing thread takes all operations
+// reached, in order, and runs them; a thread that finds another one running the operations of the
+// same counter hands its own over and leaves. Operations that move further counters put those on a
+// list of the thread in place of recursing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/events/trigger_queue.h"
+#include "core/events/triggered_operation.h"
+#include "core/progress/wait_gate.h"
+#include "portals4.h"
+#include "util/spin_lock.h"
+
+namespace lintel {
+
+class alignas(128) CountingEvent {
+ public:
+  // Belong to the owner of the pool.
+  std::atomic<uint32_t> next_free{0};
+  std::atomic<uint32_t> generation{0};
+  std::atomic<uint32_t> waiting_threads{0};  // PtlCTFree waits for them to leave
+
+  CountingEvent() = default;
+  CountingEvent(const CountingEvent&) = delete;
+  CountingEvent& operator=(const CountingEvent&) = delete;
+
+  // Set-up path: both counts zero, nothing pending. Both arguments must outlive the use of the
+  // counter. To be called before each use of a pooled object; cancel_all() ends the use.
+  void open(WaitGate* gate, TriggerExecutor* executor) noexcept;
+
+  // PtlCTGet. Whoever sees a count sees the memory of the operations counted.
+  [[nodiscard]] ptl_ct_event_t get() const noexcept {
+    return {success_.load(std::memory_order_acquire), failure_.load(std::memory_order_acquire)};
+  }
+  // What PtlCTWait waits for.
+  [[nodiscard]] bool reached(ptl_size_t test) const noexcept {
+    return success_.load(std::memory_order_acquire) >= test ||
+           failure_.load(std::memory_order_acquire) != 0;
+  }
+
+  // Modulo 2^64 (spec 3.14). Any thread; fires what is reached before it returns, or leaves that to
+  // the thread that is firing, or to the end of the TriggerHold.
+  void add_success(uint64_t n) noexcept {
+    const uint32_t use = generation.load(std::memory_order_relaxed);
+    const uint64_t value = success_.fetch_add(n, std::memory_order_seq_cst) + n;
+    gate_->notify();
+    if (reaches_threshold(value)) [[unlikely]]
+      fire(value, use);
+  }
+  void add_failure(uint64_t n) noexcept {
+    failure_.fetch_add(n, std::memory_order_seq_cst);
+    gate_->notify();
+  }
+  // PtlCTSet; may lower the counter. Triggers as add_success() does, and what the old value reached
+  // is not lost either.
+  void set(ptl_ct_event_t value) noexcept {
+    const uint32_t use = generation.load(std::memory_order_relaxed);
+    const uint64_t old = success_.load(std::memory_order_seq_cst);
+    if (reaches_threshold(old)) [[unlikely]]
+      fire(old, use);
+    failure_.store(value.failure, std::memory_order_release);
+    success_.store(value.success, std::memory_order_seq_cst);
+    gate_->notify();
+    if (reaches_threshold(value.success)) [[unlikely]]
+      fire(value.success, use);
+  }
+
+  // Waits for operation.threshold; if that is reached already, fires the operation as add_success()
+  // would. The object belongs to the counter until it is given to the executor or to cancel_all().
+  void attach(TriggeredOperation& operation) noexcept;
+
+  // PtlCTCancelTriggered, PtlCTFree: removes every operation that is waiting and hands each to
+  // `discard(TriggeredOperation&)`. Operations that were reached before are not touched, but have
+  // been executed when this returns. Not to be called from an executor or within a TriggerHold.
+  template <typename Discard>
+  void cancel_all(Discard&& discard) noexcept {
+    for (TriggeredOperation* operation = take_all(); operation != nullptr;) {
+      TriggeredOperation* const next = operation->next;
+      discard(*operation);
+      operation = next;
+    }
+  }
+
+ private:
+  friend struct TriggerWork;
+  struct Chain {
+    TriggeredOperation* first = nullptr;
+    TriggeredOperation* last = nullptr;
+    void append(TriggeredOperation& operation) noexcept {
+      operation.next = nullptr;
+      (first == nullptr ? first : last->next) = &operation;
+      last = &operation;
+    }
+  };
+  // A counter that was moved, and where to. Whoever sees the new value may free the counter, and its
+  // memory may serve as another before the thread that moved it fires: `use` tells.
+  struct Move {
+    CountingEvent* counter;
+    uint64_t value;
+    uint32_t use;  // its generation when it was moved
+  };
+  class ReleaseBatch;
+
+  // The locked change before it and attach()'s locked store of the threshold before its look at the
+  // value make sure that one of the two threads sees the other.
+  [[nodiscard]] bool reaches_threshold(uint64_t value) const noexcept {
+    return value >= next_threshold_.load(std::memory_order_seq_cst);
+  }
+  void fire(uint64_t value, uint32_t use) noexcept;
+  static void follow(Move move, ReleaseBatch& released) noexcept;
+  [[nodiscard]] bool fire_locked(Move reached_value, ReleaseBatch& released, Move& move) noexcept;
+  [[nodiscard]] static bool apply(const TriggeredOperation& operation, Move& move) noexcept;
+  void run_batch() noexcept;
+  [[nodiscard]] TriggeredOperation* take_all() noexcept;
+
+  std::atomic<uint64_t> success_{0};
+  std::atomic<uint64_t> failure_{0};
+  // Lowest threshold waiting; never higher than that while the lock is free.
+  std::atomic<uint64_t> next_threshold_{TriggerQueue::no_threshold};
+  WaitGate* gate_ = nullptr;
+  TriggerExecutor* executor_ = nullptr;
+  SpinLock lock_;        // protects everything below
+  bool firing_ = false;  // some thread runs, or is going to run, batch_ and then ready_
+
+  TriggerQueue queue_;
+  Chain ready_;                            // reached while another thread was firing
+  TriggeredOperation* batch_ = nullptr;    // belongs to the firing thread
+  CountingEvent* next_counter_ = nullptr;  // on the list of the firing thread
+};
+static_assert(sizeof(CountingEvent) == 128);
+
+// Counters whose operations this thread has to run, in the order in which they were reached.
+struct TriggerWork {
+  CountingEvent* first = nullptr;
+  CountingEvent* last = nullptr;
+  unsigned holds = 0;
+  bool running = false;
+
+  void add(CountingEvent& counter) noexcept;
+  void run_unless_postponed() noexcept;
+};
+
+// Initial-exec: no call into the dynamic linker on the message path.
+[[gnu::tls_model("initial-exec")]] inline constinit thread_local TriggerWork trigger_work;
+
+// While one exists on a thread, operations that this thread's changes of counters reach are not run
+// but collected; the end of the outermost one runs them. For callers that hold a lock which the
+// executor may need.
+class TriggerHold {
+ public:
+  TriggerHold() noexcept { ++trigger_work.holds; }
+  ~TriggerHold() {
+    if (--trigger_work.holds == 0 && trigger_work.first != nullptr) [[unlikely]]
+      trigger_work.run_unless_postponed();
+  }
+  TriggerHold(const TriggerHold&) = delete;
+  TriggerHold& operator=(const TriggerHold&) = delete;
+};
+
+}  // namespace lintel

@@ -1,0 +1,144 @@
+// Event queues: set-up of rings, and the unusual turns of the message path.
+#include "core/events/event_queue.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <bit>
+#include <cstddef>
+#include <type_traits>
+
+#include "util/clock.h"
+
+namespace lintel {
+
+static_assert(std::is_trivially_copyable_v<ptl_event_t>);
+
+EventQueue::Ring* EventQueue::map_ring(unsigned capacity_shift) noexcept {
+  const uint64_t slots = uint64_t{1} << capacity_shift;
+  const size_t bytes = sizeof(Ring) + (slots - 1) * sizeof(Slot);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  // Zeroed memory is a valid ring (see Slot); a constructor would touch every page of it.
+  Ring* ring = static_cast<Ring*>(memory);
+  ring->mask = slots - 1;
+  ring->lap = one_event << capacity_shift;
+  ring->capacity_shift = capacity_shift;
+  return ring;
+}
+
+bool EventQueue::open(ptl_size_t count, unsigned flow_control_slots, WaitGate* gate) noexcept {
+  constexpr uint64_t most = uint64_t{1} << max_capacity_shift;
+  if (count > most - flow_control_slots) return false;
+  const uint64_t needed = count + flow_control_slots;
+  const auto shift = static_cast<unsigned>(std::bit_width(needed == 0 ? 0 : needed - 1));
+  // Only a ring of just this size will do: a larger one would spread few events over many cache
+  // lines. The rings of one object are of different sizes, so they are few and bounded.
+  Ring* ring = rings_;
+  while (ring != nullptr && ring->capacity_shift != shift) ring = ring->previous;
+  if (ring == nullptr) {
+    ring = map_ring(shift);
+    if (ring == nullptr) return false;
+    ring->previous = rings_;
+    rings_ = ring;
+  }
+  gate_ = gate;
+  ring_.store(ring, std::memory_order_release);
+  reset();
+  return true;
+}
+
+void EventQueue::reset() noexcept {
+  Ring* const ring = ring_.load(std::memory_order_relaxed);
+  if (ring == nullptr) return;
+  const uint64_t tail = ring->tail.load(std::memory_order_relaxed) & ~reserved_mask;
+  ring->tail.store(tail, std::memory_order_relaxed);
+  ring->head.store(tail, std::memory_order_relaxed);
+  ring->flow_control_slots.store(0, std::memory_order_relaxed);
+}
+
+void EventQueue::close() noexcept {
+  ring_.store(nullptr, std::memory_order_relaxed);
+  while (rings_ != nullptr) {
+    Ring* const ring = rings_;
+    rings_ = ring->previous;
+    munmap(static_cast<void*>(ring), ring->bytes());
+  }
+}
+
+uint64_t EventQueue::capacity() const noexcept {
+  return ring_.load(std::memory_order_relaxed)->capacity();
+}
+
+void EventQueue::start_at(uint64_t position) noexcept {
+  Ring& ring = *ring_.load(std::memory_order_relaxed);
+  const uint64_t start = position << position_shift;
+  for (uint64_t i = 0; i <= ring.mask; ++i) {
+    const uint64_t coming = start + (i << position_shift);
+    ring.slot(coming).sequence.store(ring.lap_of(coming), std::memory_order_relaxed);
+  }
+  ring.tail.store(start, std::memory_order_relaxed);
+  ring.head.store(start, std::memory_order_relaxed);
+}
+
+bool EventQueue::has_event() const noexcept {
+  Ring& ring = *ring_.load(std::memory_order_acquire);
+  const auto ahead_of_complete = [&ring](uint64_t position) {
+    const uint64_t sequence = ring.slot(position).sequence.load(std::memory_order_acquire);
+    return static_cast<int64_t>(sequence - ring.lap_of(position) - ring.lap);
+  };
+  const int64_t ahead = ahead_of_complete(ring.head.load(std::memory_order_relaxed));
+  if (ahead <= 0) return ahead == 0;
+  // Overwritten: the oldest survivor may still be in the making.
+  const uint64_t tail = ring.tail.load(std::memory_order_relaxed) & ~reserved_mask;
+  return ahead_of_complete(tail - ring.lap) >= 0;
+}
+
+// Reached when the slot at the head is not complete, was overwritten or was taken by another
+// reader.
+GetStatus EventQueue::get_slowly(Ring& ring, ptl_event_t* event) noexcept {
+  uint64_t slack = 0;  // events given up beyond those overwritten
+  uint64_t head = ring.head.load(std::memory_order_relaxed);
+  uint64_t position = head;
+  for (;;) {
+    Slot& slot = ring.slot(position);
+    const uint64_t complete = ring.lap_of(position) + ring.lap;
+    const auto ahead =
+        static_cast<int64_t>(slot.sequence.load(std::memory_order_acquire) - complete);
+    if (ahead == 0) {
+      if (take(ring, slot, complete, head, position, event))
+        return position == head ? GetStatus::ok : GetStatus::dropped;
+    } else if (ahead < 0) {
+      // No event at all, or one whose writer has not finished.
+      const uint64_t now = ring.head.load(std::memory_order_relaxed);
+      if (now == head) return GetStatus::empty;
+      head = position = now;
+      continue;
+    }
+    const uint64_t now = ring.head.load(std::memory_order_relaxed);
+    if (now != head) {
+      head = position = now;
+      continue;
+    }
+    // Overwritten. The oldest survivor is the next to be overwritten, so each failure to get hold
+    // of one leaves more room to the writers, up to half the ring.
+    const uint64_t tail = ring.tail.load(std::memory_order_relaxed) & ~reserved_mask;
+    position = tail - ring.lap + (slack << position_shift);
+    const uint64_t more = slack == 0 ? 1 : 2 * slack;
+    if (more <= ring.capacity() / 2) slack = more;
+  }
+}
+
+// The writer of this slot one lap ago has not finished: it lost its processor while the others
+// filled the whole ring.
+void EventQueue::wait_for_previous_lap(const Slot& slot, uint64_t lap) noexcept {
+  for (unsigned spins = 0; slot.sequence.load(std::memory_order_acquire) != lap; ++spins) {
+    if (spins < 200) {
+      spin_hint();
+    } else {
+      sched_yield();
+    }
+  }
+}
+
+}  // namespace lintel

@@ -1,0 +1,239 @@
+// Event queues: bounded rings of full events, several writers, several readers (spec 3.13).
+// Message path: one locked instruction per post and one per get, no lock.
+//
+// A writer takes the next position by adding to `tail`, fills the slot of that position and then
+// publishes it through the sequence number of the slot. A reader copies the event at `head`, checks
+// that the slot was not overwritten meanwhile, and takes the event by moving `head`. When the ring
+// is full a writer overwrites the oldest event (spec 3.13.5); the reader that finds its slot in a
+// later lap moves on to the oldest survivor and reports PTL_EQ_DROPPED. An event whose writer lost
+// its processor holds up those behind it until the writer continues; nothing is lost by that.
+//
+// Rings are never unmapped before close(), so a thread that still uses a freed queue finds memory
+// of the right type; reuse of the object reuses its rings.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/progress/wait_gate.h"
+#include "portals4.h"
+
+namespace lintel {
+
+enum class GetStatus : uint8_t {
+  ok,
+  dropped,  // an event was returned; at least one before it was lost (PTL_EQ_DROPPED)
+  empty,
+};
+
+class EventQueue {
+ public:
+  EventQueue() = default;
+  EventQueue(const EventQueue&) = delete;
+  EventQueue& operator=(const EventQueue&) = delete;
+  ~EventQueue() { close(); }
+
+  // Set-up path; nobody else uses the object meanwhile. Room for at least `count` events beside
+  // `flow_control_slots` (the most portal table entries with flow control that may share the queue,
+  // spec 3.13.5). May be called again after reset(). False: not that much memory (PTL_NO_SPACE).
+  [[nodiscard]] bool open(ptl_size_t count, unsigned flow_control_slots, WaitGate* gate) noexcept;
+  // Forgets all events, reservations and flow control slots (PtlEQFree); the memory stays.
+  void reset() noexcept;
+  // Unmaps the rings: nobody may use the object any more.
+  void close() noexcept;
+
+  // Appends an event. Any thread. Overwrites the oldest one if the ring is full.
+  void post(const ptl_event_t& event) noexcept {
+    Ring& ring = *ring_.load(std::memory_order_relaxed);
+    publish(ring, ring.tail.fetch_add(one_event, std::memory_order_relaxed), event);
+  }
+
+  // Takes the oldest event. Any thread. Leaves `event` undefined if there is none.
+  [[nodiscard]] GetStatus get(ptl_event_t* event) noexcept {
+    Ring& ring = *ring_.load(std::memory_order_acquire);
+    const uint64_t head = ring.head.load(std::memory_order_relaxed);
+    Slot& slot = ring.slot(head);
+    const uint64_t complete = ring.lap_of(head) + ring.lap;
+    const uint64_t sequence = slot.sequence.load(std::memory_order_acquire);
+    if (sequence == complete) {
+      if (take(ring, slot, complete, head, head, event)) [[likely]]
+        return GetStatus::ok;
+    } else if (static_cast<int64_t>(sequence - complete) < 0 &&
+               ring.head.load(std::memory_order_relaxed) == head) {
+      return GetStatus::empty;
+    }
+    return get_slowly(ring, event);
+  }
+
+  // True if get() would have found an event.
+  [[nodiscard]] bool has_event() const noexcept;
+
+  // Flow control (spec 2.8, 3.13.5). try_reserve() sets room for one event aside, so that posting
+  // it overwrites nothing even if other reservations are used first; false if the room left is that
+  // of the flow control slots. Every reservation ends with post_reserved() or cancel_reservation().
+  // Unreserved posts (of local operations) may still fill the queue and overwrite.
+  [[nodiscard]] bool try_reserve() noexcept {
+    Ring& ring = *ring_.load(std::memory_order_relaxed);
+    uint64_t tail = ring.tail.load(std::memory_order_relaxed);
+    do {
+      const uint64_t reserved = tail & reserved_mask;
+      const uint64_t used = (tail - ring.head.load(std::memory_order_relaxed)) >> position_shift;
+      if (used + reserved + ring.flow_control_slots.load(std::memory_order_relaxed) >=
+              ring.capacity() ||
+          reserved == reserved_mask) [[unlikely]] {
+        return false;
+      }
+    } while (!ring.tail.compare_exchange_weak(tail, tail + 1, std::memory_order_relaxed));
+    return true;
+  }
+  void post_reserved(const ptl_event_t& event) noexcept {
+    Ring& ring = *ring_.load(std::memory_order_relaxed);
+    publish(ring, ring.tail.fetch_add(one_event - 1, std::memory_order_relaxed), event);
+  }
+  void cancel_reservation() noexcept {
+    ring_.load(std::memory_order_relaxed)->tail.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  // One slot per portal table entry with flow control that uses this queue (PtlPTAlloc, PtlPTFree),
+  // kept free of reserved events for its PTL_EVENT_PT_DISABLED.
+  void add_flow_control_slot() noexcept {
+    ring_.load(std::memory_order_relaxed)
+        ->flow_control_slots.fetch_add(1, std::memory_order_relaxed);
+  }
+  void remove_flow_control_slot() noexcept {
+    ring_.load(std::memory_order_relaxed)
+        ->flow_control_slots.fetch_sub(1, std::memory_order_relaxed);
+  }
+  // Posts a PTL_EVENT_PT_DISABLED into the room that the slots keep free.
+  void post_flow_control(const ptl_event_t& event) noexcept { post(event); }
+
+  // For those who look at the queue and do not wait: PhysicalInterface::poll_in_passing().
+  std::atomic<uint64_t> round_seen{0};
+
+  // Slots of the ring: a power of two.
+  [[nodiscard]] uint64_t capacity() const noexcept;
+
+  // For tests: continues an empty queue just before position `position`.
+  void start_at(uint64_t position) noexcept;
+
+ private:
+  // The tail holds the next position in its upper bits and the number of reservations in its lower
+  // ones, so that one locked instruction changes both consistently. Positions wrap after 2^46
+  // events, and all arithmetic on them is modular.
+  static constexpr unsigned position_shift = 18;
+  static constexpr uint64_t one_event = uint64_t{1} << position_shift;
+  static constexpr uint64_t reserved_mask = one_event - 1;
+  static constexpr unsigned max_capacity_shift = 32;
+
+  // sequence == lap_of(p): empty, free for the writer of position p; lap_of(p) + writing: being
+  // filled; lap_of(p) + lap: holds the event of position p. Zeroed memory is a ring in its first
+  // lap.
+  struct alignas(128) Slot {
+    std::atomic<uint64_t> sequence;
+    ptl_event_t event;
+  };
+  static_assert(sizeof(Slot) == 128);
+  static constexpr uint64_t writing = 1;
+
+  struct Ring {
+    uint64_t mask;  // slots - 1
+    uint64_t lap;   // difference between the sequences of two laps
+    Ring* previous;
+    unsigned capacity_shift;
+    std::atomic<uint32_t> flow_control_slots;
+    alignas(128) std::atomic<uint64_t> tail;
+    alignas(128) std::atomic<uint64_t> head;  // reservation bits zero
+    alignas(128) Slot slots[1];               // mask + 1 of them
+
+    [[nodiscard]] uint64_t capacity() const noexcept { return mask + 1; }
+    [[nodiscard]] uint64_t lap_of(uint64_t position) const noexcept {
+      return position & ~(lap - 1);
+    }
+    [[nodiscard]] Slot& slot(uint64_t position) noexcept {
+      return slots[(position >> position_shift) & mask];
+    }
+    [[nodiscard]] size_t bytes() const noexcept { return sizeof(Ring) + mask * sizeof(Slot); }
+  };
+
+  // `from` and `to`: one of them is in a slot, and a thread may be overwriting it.
+  static void copy_into_slot(ptl_event_t& to, const ptl_event_t& from) noexcept;
+  static void copy_from_slot(ptl_event_t& to, ptl_event_t& from) noexcept;
+
+  void publish(Ring& ring, uint64_t tail, const ptl_event_t& event) noexcept {
+    Slot& slot = ring.slot(tail);
+    const uint64_t lap = ring.lap_of(tail);
+    if (slot.sequence.load(std::memory_order_acquire) != lap) [[unlikely]]
+      wait_for_previous_lap(slot, lap);
+    slot.sequence.store(lap + writing, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    copy_into_slot(slot.event, event);
+    slot.sequence.store(lap + ring.lap, std::memory_order_release);
+    prefetch(ring.slot(tail + one_event));
+    gate_->notify();
+  }
+
+  // For the next writer: a large ring has left the caches since its last lap.
+  static void prefetch(const Slot& slot) noexcept {
+    const auto* lines = reinterpret_cast<const std::byte*>(&slot);
+    __builtin_prefetch(lines, 1);
+    __builtin_prefetch(lines + sizeof slot / 2, 1);
+  }
+
+  // Copies the event at `position` and moves the head from `head` past it. False: overwritten, or
+  // another reader was faster.
+  static bool take(Ring& ring, Slot& slot, uint64_t complete, uint64_t head, uint64_t position,
+                   ptl_event_t* event) noexcept {
+    copy_from_slot(*event, slot.event);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (slot.sequence.load(std::memory_order_relaxed) != complete) [[unlikely]]
+      return false;
+    return ring.head.compare_exchange_strong(head, position + one_event, std::memory_order_release,
+                                             std::memory_order_relaxed);
+  }
+
+  static GetStatus get_slowly(Ring& ring, ptl_event_t* event) noexcept;
+  static void wait_for_previous_lap(const Slot& slot, uint64_t lap) noexcept;
+  [[nodiscard]] static Ring* map_ring(unsigned capacity_shift) noexcept;
+
+  std::atomic<Ring*> ring_{nullptr};
+  Ring* rings_ = nullptr;  // all rings of this object, linked by `previous`
+  WaitGate* gate_ = nullptr;
+};
+
+namespace event_queue_detail {
+// Field by field: the compiler then writes an event built on the spot straight into the slot.
+// Relaxed atomics compile to plain moves and make an overwritten slot harmless to read.
+template <typename Copy>
+inline void for_each_field(ptl_event_t& to, auto& from, Copy copy) noexcept {
+  copy(to.start, from.start);
+  copy(to.user_ptr, from.user_ptr);
+  copy(to.hdr_data, from.hdr_data);
+  copy(to.match_bits, from.match_bits);
+  copy(to.rlength, from.rlength);
+  copy(to.mlength, from.mlength);
+  copy(to.remote_offset, from.remote_offset);
+  copy(to.initiator, from.initiator);
+  copy(to.uid, from.uid);
+  copy(to.pt_index, from.pt_index);
+  copy(to.type, from.type);
+  copy(to.ptl_list, from.ptl_list);
+  copy(to.ni_fail_type, from.ni_fail_type);
+  copy(to.atomic_operation, from.atomic_operation);
+  copy(to.atomic_type, from.atomic_type);
+}
+}  // namespace event_queue_detail
+
+inline void EventQueue::copy_into_slot(ptl_event_t& to, const ptl_event_t& from) noexcept {
+  event_queue_detail::for_each_field(to, from, [](auto& slot, const auto& value) {
+    std::atomic_ref(slot).store(value, std::memory_order_relaxed);
+  });
+}
+
+inline void EventQueue::copy_from_slot(ptl_event_t& to, ptl_event_t& from) noexcept {
+  event_queue_detail::for_each_field(to, from, [](auto& value, auto& slot) {
+    value = std::atomic_ref(slot).load(std::memory_order_relaxed);
+  });
+}
+
+}  // namespace lintel

@@ -1,0 +1,61 @@
+// The library as a whole: its reference count, its physical interfaces, the table that handles are
+// looked up in (spec 3.5, 3.6). Set-up path, except for the look-ups.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "core/objects/handle.h"
+#include "core/objects/network_interface.h"
+#include "portals4.h"
+#include "portals4_ext.h"
+
+namespace lintel {
+
+inline constexpr unsigned interface_table_size = 32;
+
+namespace library_detail {
+extern std::atomic<bool> initialized;
+extern std::atomic<NetworkInterface*> interface_table[interface_table_size];
+extern std::atomic<const ptl_lintel_hooks_t*> hooks;
+}  // namespace library_detail
+
+// What a run-time library wants to be told; nullptr if there is none.
+[[nodiscard]] inline const ptl_lintel_hooks_t* interface_hooks() noexcept {
+  return library_detail::hooks.load(std::memory_order_acquire);
+}
+// PtlLintelSetJobKey: for physical interfaces that are opened from now on.
+[[nodiscard]] int set_job_key(std::string key) noexcept;
+
+// PtlInit succeeded and the matching PtlFini has not been called.
+[[nodiscard]] inline bool library_is_initialized() noexcept {
+  return library_detail::initialized.load(std::memory_order_acquire);
+}
+
+// The interface that a handle of any type belongs to; nullptr if there is none (any more).
+[[nodiscard]] inline NetworkInterface* interface_of(const HandleFields& fields) noexcept {
+  NetworkInterface* interface =
+      library_detail::interface_table[fields.interface_index].load(std::memory_order_acquire);
+  return interface != nullptr && interface->incarnation() == fields.incarnation ? interface : nullptr;
+}
+[[nodiscard]] inline NetworkInterface* find_interface(ptl_handle_any_t handle) noexcept {
+  const HandleFields fields = decode_handle(handle);
+  return fields.type == HandleType::interface && fields.index == 0 && fields.generation == 0
+             ? interface_of(fields)
+             : nullptr;
+}
+
+// PtlInit, PtlFini (spec 3.5.1, 3.5.2): any thread, any time.
+[[nodiscard]] int initialize_library() noexcept;
+void finalize_library() noexcept;
+// PtlAbort (spec 3.5.3). Async-signal-safe.
+void abort_waiting() noexcept;
+
+// PtlNIInit, PtlNIFini (spec 3.6.2, 3.6.3); the arguments have been checked.
+[[nodiscard]] int open_interface(uint32_t number, unsigned slot, uint32_t pid,
+                                 const ptl_ni_limits_t* desired,
+                                 NetworkInterface** interface) noexcept;
+[[nodiscard]] int close_interface(ptl_handle_ni_t handle) noexcept;
+
+}  // namespace lintel

@@ -1,0 +1,227 @@
+// Appends, unlinks and searches. Message path for appends; the lock of the portal table entry orders
+// them with arriving messages.
+#include "core/objects/list_operations.h"
+
+#include <mutex>
+
+#include "core/operations/delivery.h"
+
+namespace lintel {
+
+namespace {
+
+MatchCriteria criteria_of(const NetworkInterface& interface, const ptl_me_t& entry) noexcept {
+  MatchCriteria criteria;
+  if (!interface.matching()) {
+    criteria.ignore_bits = ~uint64_t{0};
+    return criteria;
+  }
+  // Ignored bits are cleared, so that entries that ask for the same have the same key.
+  criteria.ignore_bits = entry.ignore_bits;
+  criteria.match_bits = entry.match_bits & ~entry.ignore_bits;
+  if (interface.logical()) {
+    const bool any = entry.match_id.rank == PTL_RANK_ANY;
+    criteria.source_mask = any ? source_mask_any : source_mask_exact;
+    criteria.source = any ? 0 : source_of_rank(entry.match_id.rank);
+  } else {
+    if (entry.match_id.phys.nid != PTL_NID_ANY) criteria.source_mask |= source_mask_nid;
+    if (entry.match_id.phys.pid != PTL_PID_ANY) criteria.source_mask |= source_mask_pid;
+    criteria.source =
+        source_of({entry.match_id.phys.nid, entry.match_id.phys.pid}) & criteria.source_mask;
+  }
+  return criteria;
+}
+
+void post_entry_event(PortalEntry& portal, const ListEntry& entry, ptl_event_kind_t type) noexcept {
+  ptl_event_t event{};
+  event.type = type;
+  event.user_ptr = entry.user_ptr;
+  event.pt_index = portal.index;
+  event.ptl_list = entry.list;
+  event.start = entry.region.address(0);
+  event.ni_fail_type = PTL_NI_OK;
+  portal.event_queue->queue.post(event);
+}
+
+// Takes the header out of the unexpected list for the entry or search that matched it. Its overflow
+// event follows at once, or when its data have arrived (spec 2.5).
+void claim_header(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
+                  const UnexpectedHeader::Claim& claim) noexcept {
+  portal.unexpected.remove(header);
+  if (header.message.arriving) {
+    header.message.claimed = true;
+    header.claim = claim;
+    return;
+  }
+  report_overflow(interface, portal, header, claim);
+}
+
+// What a new priority entry finds in the unexpected list. True: the entry is used up and is not to be
+// linked.
+bool claim_unexpected(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept {
+  const UnexpectedHeader::Claim claim{entry.options, false, entry.user_ptr, entry.counter};
+  if (entry.has(PTL_ME_USE_ONCE)) {
+    UnexpectedNode* node = portal.unexpected.find_first(entry.criteria);
+    if (node == nullptr) return false;
+    claim_header(interface, portal, static_cast<UnexpectedHeader&>(*node), claim);
+    return true;
+  }
+  UnexpectedList::Matches matches(portal.unexpected, entry.criteria);
+  while (UnexpectedNode* node = matches.next()) {
+    auto& header = static_cast<UnexpectedHeader&>(*node);
+    const uint64_t rlength = header.message.rlength;
+    claim_header(interface, portal, header, claim);
+    // Locally managed entries may account for what they have missed (spec 3.12.2).
+    if (entry.has(PTL_ME_LOCAL_INC_UH_RLENGTH) && entry.has(PTL_ME_MANAGE_LOCAL)) {
+      const uint64_t length = entry.region.length();
+      entry.local_offset =
+          rlength > length - entry.local_offset ? length : entry.local_offset + rlength;
+      if (entry_is_used_up(entry)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+int reserve_entry(NetworkInterface& interface, uint64_t* handle) noexcept {
+  const uint32_t index = interface.entries().allocate();
+  if (index == Arena<ListEntry>::no_index) return PTL_NO_SPACE;
+  ListEntry& entry = interface.entries().at(index);
+  entry.generation.fetch_add(1, std::memory_order_relaxed);  // alive
+  *handle = interface.handle_of(HandleType::entry, interface.entries(), entry);
+  return PTL_OK;
+}
+
+int append_entry(NetworkInterface& interface, const EntryArguments& arguments, ptl_list_t list,
+                 uint64_t* handle) noexcept {
+  if (const int code = reserve_entry(interface, handle); code != PTL_OK) return code;
+  ListEntry& entry = *interface.entry_slot(decode_handle(*handle).index);
+  return append_reserved(interface, entry, arguments, list);
+}
+
+int append_reserved(NetworkInterface& interface, ListEntry& entry, const EntryArguments& arguments,
+                    ptl_list_t list) noexcept {
+  PortalEntry* portal = interface.portal(arguments.pt_index);
+  const ptl_me_t& given = arguments.entry;
+  entry.list = list;
+  entry.pt_index = static_cast<uint16_t>(arguments.pt_index);
+  entry.options = given.options;
+  entry.uid = given.uid;
+  entry.operations = 0;
+  entry.unexpected_headers = 0;
+  entry.local_offset = 0;
+  entry.min_free = interface.matching() ? given.min_free : 0;
+  entry.user_ptr = arguments.user_ptr;
+  entry.counter = arguments.counter;
+  entry.criteria = criteria_of(interface, given);
+  if (portal == nullptr ||
+      !entry.region.open(given.start, given.length, (given.options & PTL_IOVEC) != 0,
+                         (given.options & PTL_ME_IS_ACCESSIBLE) != 0)) {
+    free_entry(interface, entry, true);
+    return PTL_ARG_INVALID;
+  }
+
+  TriggerHold hold;
+  std::lock_guard guard(portal->lock);
+  MatchList& target = list == PTL_PRIORITY_LIST ? portal->priority : portal->overflow;
+  if (!portal->allocated) {
+    free_entry(interface, entry, true);
+    return PTL_ARG_INVALID;
+  }
+  if (target.size() >= static_cast<size_t>(interface.limits().max_list_size)) {
+    free_entry(interface, entry, true);
+    return PTL_LIST_TOO_LONG;
+  }
+  if (list == PTL_PRIORITY_LIST && !portal->unexpected.empty() &&
+      claim_unexpected(interface, *portal, entry)) {
+    // The entry ends without having been linked (spec 3.13.1, PTL_EVENT_AUTO_UNLINK).
+    entry.state = EntryState::unlinked;
+    entry.unlink_announced = false;
+    ++portal->retained;
+    settle_entry(interface, *portal, entry, false);
+    return PTL_OK;
+  }
+  if (!target.append(entry)) {
+    free_entry(interface, entry, true);
+    return PTL_NO_SPACE;
+  }
+  entry.state = EntryState::linked;
+  if (portal->event_queue != nullptr && !entry.has(PTL_ME_EVENT_LINK_DISABLE))
+    post_entry_event(*portal, entry, PTL_EVENT_LINK);
+  return PTL_OK;
+}
+
+int unlink_by_handle(NetworkInterface& interface, const HandleFields& handle) noexcept {
+  ListEntry* entry = interface.entry_slot(handle.index);
+  if (entry == nullptr) return PTL_ARG_INVALID;
+  for (;;) {
+    const uint32_t generation = entry->generation.load(std::memory_order_acquire);
+    if ((generation & handle_generation_mask) != handle.generation) {
+      // A handle of the past: the entry has unlinked itself, and the caller could not know
+      // (spec 3.11.3). Only if this thread's own unlink ended it is it an error.
+      const bool was_alive = generation_is_live(handle.generation) &&
+                             ((generation - handle.generation) & handle_generation_mask) <
+                                 (handle_generation_mask >> 1);
+      if (!was_alive) return PTL_ARG_INVALID;
+      const bool last_use = ((generation - handle.generation) & handle_generation_mask) == 1;
+      return last_use && entry->unlinked_by_call ? PTL_ARG_INVALID : PTL_IN_USE;
+    }
+    PortalEntry* portal = interface.portal(entry->pt_index);
+    if (portal == nullptr) return PTL_IN_USE;  // reserved by a triggered append that has not run
+    std::lock_guard guard(portal->lock);
+    if (entry->generation.load(std::memory_order_relaxed) != generation) continue;
+    if (entry->state != EntryState::linked || entry->operations != 0 ||
+        entry->unexpected_headers != 0)
+      return PTL_IN_USE;
+    (entry->list == PTL_PRIORITY_LIST ? portal->priority : portal->overflow).remove(*entry);
+    free_entry(interface, *entry, true);
+    return PTL_OK;
+  }
+}
+
+int search_unexpected(NetworkInterface& interface, const EntryArguments& arguments,
+                      ptl_search_op_t operation) noexcept {
+  PortalEntry* portal = interface.portal(arguments.pt_index);
+  if (portal == nullptr) return PTL_ARG_INVALID;
+  const ptl_me_t& given = arguments.entry;
+  const unsigned options = given.options;
+  const bool once = (options & PTL_ME_USE_ONCE) != 0;
+  const MatchCriteria criteria = criteria_of(interface, given);
+
+  TriggerHold hold;
+  std::lock_guard guard(portal->lock);
+  if (!portal->allocated) return PTL_ARG_INVALID;
+  const bool tells = portal->event_queue != nullptr && (options & PTL_ME_EVENT_COMM_DISABLE) == 0;
+  UnexpectedList::Matches matches(portal->unexpected, criteria);
+  while (UnexpectedNode* node = matches.next()) {
+    auto& header = static_cast<UnexpectedHeader&>(*node);
+    if (operation == PTL_SEARCH_DELETE) {
+      claim_header(interface, *portal, header,
+                   {options, true, arguments.user_ptr, arguments.counter});
+    } else {
+      if (tells && (options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0) {
+        ptl_event_t event =
+            describe_unexpected(interface, header, PTL_EVENT_SEARCH, arguments.user_ptr);
+        event.ni_fail_type = PTL_NI_OK;  // the search itself succeeded
+        portal->event_queue->queue.post(event);
+      }
+      if (arguments.counter != nullptr) arguments.counter->add_success(1);
+    }
+    if (once) return PTL_OK;
+  }
+  // Nothing (more) matches (spec 3.11.4, 3.12.4).
+  if (tells) {
+    ptl_event_t event{};
+    event.type = PTL_EVENT_SEARCH;
+    event.user_ptr = arguments.user_ptr;
+    event.pt_index = arguments.pt_index;
+    event.ni_fail_type = PTL_NI_NO_MATCH;
+    event.ptl_list = PTL_OVERFLOW_LIST;
+    portal->event_queue->queue.post(event);
+  }
+  if (arguments.counter != nullptr) arguments.counter->add_failure(1);
+  return PTL_OK;
+}
+
+}  // namespace lintel

@@ -1,0 +1,35 @@
+// Appending, unlinking and searching list entries (spec 3.11.2-3.11.4, 3.12.2-3.12.4). Called by the
+// application's threads; appends are on the message path.
+#pragma once
+
+#include <cstdint>
+
+#include "core/objects/network_interface.h"
+
+namespace lintel {
+
+// What an append or a search is given: an LE is an ME without match criteria.
+struct EntryArguments {
+  const ptl_me_t& entry;  // an LE fills the common fields
+  CountingEvent* counter;
+  uint32_t pt_index;
+  void* user_ptr;
+};
+
+// PTL_OK, PTL_ARG_INVALID (no such portal table entry, bad iovec), PTL_NO_SPACE, PTL_LIST_TOO_LONG.
+[[nodiscard]] int append_entry(NetworkInterface& interface, const EntryArguments& arguments,
+                               ptl_list_t list, uint64_t* handle) noexcept;
+// For triggered appends, whose handle exists before the entry is appended.
+[[nodiscard]] int reserve_entry(NetworkInterface& interface, uint64_t* handle) noexcept;
+[[nodiscard]] int append_reserved(NetworkInterface& interface, ListEntry& entry,
+                                  const EntryArguments& arguments, ptl_list_t list) noexcept;
+
+// PTL_OK, PTL_IN_USE (operations or headers refer to it, or it has unlinked itself already),
+// PTL_ARG_INVALID.
+[[nodiscard]] int unlink_by_handle(NetworkInterface& interface,
+                                   const HandleFields& handle) noexcept;
+
+[[nodiscard]] int search_unexpected(NetworkInterface& interface, const EntryArguments& arguments,
+                                    ptl_search_op_t operation) noexcept;
+
+}  // namespace lintel

@@ -1,0 +1,40 @@
+// Opening and closing a logical interface. Set-up path.
+#include "core/objects/network_interface.h"
+
+#include <new>
+
+#include "core/objects/shared_ranks.h"
+#include "core/operations/initiator.h"
+#include "util/log.h"
+
+namespace lintel {
+
+NetworkInterface::NetworkInterface(PhysicalInterface& physical, unsigned slot, uint8_t index,
+                                   uint8_t incarnation) noexcept
+    : physical_(physical), slot_(slot), index_(index), incarnation_(incarnation) {}
+
+int NetworkInterface::open(const ptl_ni_limits_t* desired) noexcept {
+  limits_ = grant_limits(desired);
+  const bool reserved =
+      descriptors_.open(static_cast<uint32_t>(limits_.max_mds)) &&
+      counters_.open(static_cast<uint32_t>(limits_.max_cts)) &&
+      event_queues_.open(static_cast<uint32_t>(limits_.max_eqs)) &&
+      entries_.open(static_cast<uint32_t>(limits_.max_entries)) &&
+      unexpected_headers_.open(static_cast<uint32_t>(limits_.max_unexpected_headers)) &&
+      triggered_operations_.open(static_cast<uint32_t>(limits_.max_triggered_ops));
+  if (!reserved) {
+    log_message(LogLevel::error,
+                "no address space for an interface with %d entries, %d unexpected headers and %d "
+                "triggered operations: lower the desired limits or raise ulimit -v",
+                limits_.max_entries, limits_.max_unexpected_headers, limits_.max_triggered_ops);
+    return PTL_NO_SPACE;
+  }
+  if (logical()) SharedRanks::remove_leftovers();
+  return PTL_OK;
+}
+
+NetworkInterface::~NetworkInterface() {
+  for (auto& portal : portals_) delete portal.load(std::memory_order_relaxed);
+}
+
+}  // namespace lintel

@@ -1,0 +1,143 @@
+// A logical network interface: its limits, its portal table and the pools of its objects (spec 3.6).
+// Message path for the finding of objects; everything else says what it is.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/events/triggered_operation.h"
+#include "core/matching/unexpected_header.h"
+#include "core/objects/handle.h"
+#include "core/objects/limits.h"
+#include "core/objects/memory_descriptor.h"
+#include "core/objects/portal_entry.h"
+#include "core/objects/rank_map.h"
+#include "core/progress/physical_interface.h"
+#include "portals4.h"
+#include "util/arena.h"
+
+namespace lintel {
+
+struct InterfaceStatus {
+  SharedCounter dropped;                // PTL_SR_DROP_COUNT
+  SharedCounter permission_violations;  // PTL_SR_PERMISSION_VIOLATIONS
+  SharedCounter operation_violations;   // PTL_SR_OPERATION_VIOLATIONS
+  std::atomic<uint64_t> unexpected_depth{0};
+  std::atomic<uint64_t> unexpected_peak{0};
+};
+
+class NetworkInterface final : public TriggerExecutor {
+ public:
+  NetworkInterface(PhysicalInterface& physical, unsigned slot, uint8_t index,
+                   uint8_t incarnation) noexcept;
+  ~NetworkInterface();
+
+  // Set-up path. Reserves the pools; PTL_NO_SPACE if the system refuses.
+  [[nodiscard]] int open(const ptl_ni_limits_t* desired) noexcept;
+
+  [[nodiscard]] bool matching() const noexcept { return (slot_ & slot_matching) != 0; }
+  [[nodiscard]] bool logical() const noexcept { return (slot_ & slot_logical) != 0; }
+  [[nodiscard]] unsigned slot() const noexcept { return slot_; }
+  [[nodiscard]] PhysicalInterface& physical() const noexcept { return physical_; }
+  [[nodiscard]] const ptl_ni_limits_t& limits() const noexcept { return limits_; }
+  [[nodiscard]] uint64_t handle() const noexcept {
+    return make_handle(HandleType::interface, 0, 0);
+  }
+  [[nodiscard]] uint8_t incarnation() const noexcept { return incarnation_; }
+  // This process as others on the interface name it. The rank is PTL_RANK_ANY without a map or if
+  // the map does not hold this process.
+  [[nodiscard]] ptl_process_t own_id() const noexcept {
+    ptl_process_t id{};
+    if (logical()) {
+      id.rank = map.own_rank();
+    } else {
+      id.phys.nid = physical_.id().nid;
+      id.phys.pid = physical_.id().pid;
+    }
+    return id;
+  }
+
+  // --- objects by handle; nullptr if it is stale, of another type or of another interface
+  [[nodiscard]] MemoryDescriptor* find_descriptor(const HandleFields& fields) noexcept {
+    return find(descriptors_, fields);
+  }
+  [[nodiscard]] CountingEvent* find_counter(const HandleFields& fields) noexcept {
+    return find(counters_, fields);
+  }
+  [[nodiscard]] EventQueueObject* find_event_queue(const HandleFields& fields) noexcept {
+    return find(event_queues_, fields);
+  }
+  [[nodiscard]] ListEntry* entry_slot(uint32_t index) noexcept {
+    return entries_.contains(index) ? &entries_.at(index) : nullptr;
+  }
+
+  template <typename T>
+  [[nodiscard]] uint64_t handle_of(HandleType type, const Arena<T>& pool,
+                                   const T& object) const noexcept {
+    return make_handle(type, object.generation.load(std::memory_order_relaxed),
+                       pool.index_of(object));
+  }
+
+  [[nodiscard]] PortalEntry* portal(uint32_t pt_index) const noexcept {
+    return pt_index <= static_cast<uint32_t>(limits_.max_pt_index)
+               ? portals_[pt_index].load(std::memory_order_acquire)
+               : nullptr;
+  }
+
+  // --- TriggerExecutor
+  void execute(TriggeredOperation& operation) noexcept override;
+  void release(TriggeredOperation& operation) noexcept override;
+
+  // --- pools; guarded by themselves
+  Arena<MemoryDescriptor>& descriptors() noexcept { return descriptors_; }
+  Arena<CountingEvent>& counters() noexcept { return counters_; }
+  Arena<EventQueueObject>& event_queues() noexcept { return event_queues_; }
+  Arena<ListEntry>& entries() noexcept { return entries_; }
+  Arena<UnexpectedHeader>& unexpected_headers() noexcept { return unexpected_headers_; }
+  Arena<TriggeredOperation>& triggered_operations() noexcept { return triggered_operations_; }
+
+  RankMap map;
+  InterfaceStatus status;
+  std::atomic<uint32_t> bundles{0};  // PtlStartBundle without PtlEndBundle yet
+  std::mutex setup_mutex;            // portal table allocation, map changes
+  unsigned references = 0;           // under the library's lock
+
+ private:
+  friend int allocate_portal(NetworkInterface& interface, unsigned options,
+                             EventQueueObject* event_queue, uint32_t requested,
+                             uint32_t* pt_index) noexcept;
+
+  [[nodiscard]] uint64_t make_handle(HandleType type, uint32_t generation,
+                                     uint32_t index) const noexcept {
+    return encode_handle({type, index_, incarnation_, generation, index});
+  }
+  template <typename T>
+  static T* find(Arena<T>& pool, const HandleFields& fields) noexcept {
+    if (!pool.contains(fields.index)) [[unlikely]]
+      return nullptr;
+    T& object = pool.at(fields.index);
+    const uint32_t generation = object.generation.load(std::memory_order_acquire);
+    return generation_is_live(generation) &&
+                   (generation & handle_generation_mask) == fields.generation
+               ? &object
+               : nullptr;
+  }
+
+  PhysicalInterface& physical_;
+  const unsigned slot_;
+  const uint8_t index_;
+  const uint8_t incarnation_;
+  ptl_ni_limits_t limits_{};
+  Arena<MemoryDescriptor> descriptors_;
+  Arena<CountingEvent> counters_;
+  Arena<EventQueueObject> event_queues_;
+  Arena<ListEntry> entries_;
+  Arena<UnexpectedHeader> unexpected_headers_;
+  Arena<TriggeredOperation> triggered_operations_;
+  std::atomic<PortalEntry*> portals_[largest_pt_index + 1] = {};
+};
+
+}  // namespace lintel

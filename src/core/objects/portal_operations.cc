@@ -1,0 +1,107 @@
+// Portal table entries. Set-up path.
+#include "core/objects/portal_operations.h"
+
+#include <mutex>
+#include <new>
+
+#include "core/events/event_queue_use.h"
+#include "core/progress/wait.h"
+
+namespace lintel {
+
+namespace {
+
+PortalEntry* find_allocated(NetworkInterface& interface, uint32_t pt_index) noexcept {
+  PortalEntry* portal = interface.portal(pt_index);
+  if (portal == nullptr) return nullptr;
+  std::lock_guard guard(portal->lock);
+  return portal->allocated ? portal : nullptr;
+}
+
+}  // namespace
+
+int allocate_portal(NetworkInterface& interface, unsigned options, EventQueueObject* event_queue,
+                    uint32_t requested, uint32_t* pt_index) noexcept {
+  std::lock_guard setup(interface.setup_mutex);
+  uint32_t index = requested;
+  const auto largest = static_cast<uint32_t>(interface.limits().max_pt_index);
+  if (requested == PTL_PT_ANY) {
+    for (index = 0; index <= largest; ++index)
+      if (find_allocated(interface, index) == nullptr) break;
+    if (index > largest) return PTL_PT_FULL;
+  } else if (find_allocated(interface, index) != nullptr) {
+    return PTL_PT_IN_USE;
+  }
+  PortalEntry* portal = interface.portal(index);
+  if (portal == nullptr) {
+    portal = new (std::nothrow) PortalEntry;
+    if (portal == nullptr) return PTL_NO_SPACE;
+    portal->index = static_cast<uint16_t>(index);
+    portal->priority.set_matching(interface.matching());
+    portal->overflow.set_matching(interface.matching());
+    if (!portal->unexpected.open(
+            static_cast<uint32_t>(interface.limits().max_unexpected_headers))) {
+      delete portal;
+      return PTL_NO_SPACE;
+    }
+    interface.portals_[index].store(portal, std::memory_order_release);
+  }
+  std::lock_guard guard(portal->lock);
+  portal->options = options;
+  portal->event_queue = event_queue;
+  if (event_queue != nullptr) {
+    use_event_queue(*event_queue);
+    if (portal->flow_controlled()) event_queue->queue.add_flow_control_slot();
+  }
+  portal->enabled = (options & PTL_PT_ALLOC_DISABLED) == 0;
+  portal->allocated = true;
+  *pt_index = index;
+  return PTL_OK;
+}
+
+int free_portal(NetworkInterface& interface, uint32_t pt_index) noexcept {
+  std::lock_guard setup(interface.setup_mutex);
+  PortalEntry* portal = find_allocated(interface, pt_index);
+  if (portal == nullptr) return PTL_ARG_INVALID;
+  EventQueueObject* event_queue;
+  {
+    std::lock_guard guard(portal->lock);
+    if (!portal->priority.empty() || !portal->overflow.empty() || !portal->unexpected.empty() ||
+        portal->retained != 0 || portal->operations != 0)
+      return PTL_PT_IN_USE;
+    event_queue = portal->event_queue;
+    if (event_queue != nullptr && portal->flow_controlled())
+      event_queue->queue.remove_flow_control_slot();
+    portal->event_queue = nullptr;
+    portal->allocated = false;
+    portal->enabled = false;
+  }
+  if (event_queue != nullptr) unuse_event_queue(interface, *event_queue);
+  return PTL_OK;
+}
+
+int disable_portal(NetworkInterface& interface, uint32_t pt_index) noexcept {
+  PortalEntry* portal = find_allocated(interface, pt_index);
+  if (portal == nullptr) return PTL_ARG_INVALID;
+  const auto quiet = [portal] {
+    std::lock_guard guard(portal->lock);
+    return portal->operations == 0;
+  };
+  {
+    std::lock_guard guard(portal->lock);
+    portal->enabled = false;
+  }
+  // PtlAbort ends waits for events, not this one: it lasts only as long as deliveries under way.
+  while (!quiet()) interface.physical().wait_until(quiet, now_ns() + 1'000'000);
+  return PTL_OK;
+}
+
+int enable_portal(NetworkInterface& interface, uint32_t pt_index) noexcept {
+  PortalEntry* portal = find_allocated(interface, pt_index);
+  if (portal == nullptr) return PTL_ARG_INVALID;
+  std::lock_guard guard(portal->lock);
+  portal->enabled = true;
+  return PTL_OK;
+}
+
+}  // namespace lintel

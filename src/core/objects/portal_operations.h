@@ -1,0 +1,20 @@
+// Allocating, freeing, disabling and enabling portal table entries (spec 3.7). Set-up path.
+#pragma once
+
+#include <cstdint>
+
+#include "core/objects/network_interface.h"
+
+namespace lintel {
+
+// `requested` may be PTL_PT_ANY. PTL_OK, PTL_PT_FULL, PTL_PT_IN_USE, PTL_NO_SPACE.
+[[nodiscard]] int allocate_portal(NetworkInterface& interface, unsigned options,
+                                  EventQueueObject* event_queue, uint32_t requested,
+                                  uint32_t* pt_index) noexcept;
+// PTL_OK, PTL_ARG_INVALID, PTL_PT_IN_USE (entries or unexpected headers are left).
+[[nodiscard]] int free_portal(NetworkInterface& interface, uint32_t pt_index) noexcept;
+// Returns when no message is being delivered there any more (spec 3.7.3). Blocks.
+[[nodiscard]] int disable_portal(NetworkInterface& interface, uint32_t pt_index) noexcept;
+[[nodiscard]] int enable_portal(NetworkInterface& interface, uint32_t pt_index) noexcept;
+
+}  // namespace lintel

@@ -1,0 +1,234 @@
+// Making, finding and checking node-shared rank maps. Set-up path.
+#include "core/objects/shared_ranks.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace lintel {
+
+namespace {
+
+constexpr const char* directory = "/dev/shm";
+constexpr const char* memory_name = "lintel-map";
+constexpr unsigned attempts = 8;        // at a link that others change meanwhile
+constexpr unsigned sweep_limit = 4096;  // directory entries looked at
+constexpr int all_seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+
+// At the start of the memory; the entries follow.
+struct Header {
+  uint64_t magic;
+  uint64_t count;
+  uint64_t hash;
+  uint64_t reserved;
+};
+constexpr uint64_t header_magic = 0x31'50'41'4d'4c'54'4e'4c;  // "LNTLMAP1", version included
+static_assert(sizeof(Header) == 32 && offsetof(Header, count) == 8 && offsetof(Header, hash) == 16);
+static_assert(sizeof(ProcessId) == sizeof(ptl_process_t) && sizeof(ProcessId) == 8);
+static_assert(offsetof(ProcessId, nid) == offsetof(ptl_process_t, phys.nid) &&
+              offsetof(ProcessId, pid) == offsetof(ptl_process_t, phys.pid));
+
+struct Descriptor {
+  int fd = -1;
+  explicit Descriptor(int f) noexcept : fd(f) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd >= 0) close(fd);
+  }
+  int release() noexcept { return std::exchange(fd, -1); }
+};
+
+// Finds candidates only: every entry is compared afterwards.
+uint64_t hash_of(const ptl_process_t* mapping, uint64_t count) noexcept {
+  uint64_t hash = 0x9e3779b97f4a7c15u ^ count;
+  for (uint64_t rank = 0; rank < count; ++rank) {
+    hash ^= uint64_t{mapping[rank].phys.nid} << 32 | mapping[rank].phys.pid;
+    hash *= 0xff51afd7ed558ccdu;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+std::string link_prefix() {
+  return std::string(memory_name) + "." + std::to_string(geteuid()) + ".";
+}
+
+std::string link_path(uint64_t hash) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return std::string(directory) + "/" + link_prefix() + text;
+}
+
+std::string read_link(const std::string& path) {
+  char text[128];
+  const ssize_t length = readlink(path.c_str(), text, sizeof text);
+  return length > 0 && static_cast<size_t>(length) < sizeof text
+             ? std::string(text, static_cast<size_t>(length))
+             : std::string();
+}
+
+enum class Target : uint8_t { memory, gone, unclear };
+
+// Where a link of ours leads: to memory of the kind that we make, nowhere any more, or we cannot
+// say.
+Target classify(const std::string& target) {
+  int process = 0;
+  int fd = 0;
+  int end = 0;
+  if (std::sscanf(target.c_str(), "/proc/%d/fd/%d%n", &process, &fd, &end) != 2 ||
+      target[static_cast<size_t>(end)] != '\0' || process <= 0)
+    return Target::gone;  // not what we write
+  if (kill(process, 0) != 0) return errno == ESRCH ? Target::gone : Target::unclear;
+  char name[128];
+  const ssize_t length = readlink(target.c_str(), name, sizeof name - 1);
+  if (length < 0) return errno == ENOENT ? Target::gone : Target::unclear;
+  name[length] = '\0';
+  const std::string expected = std::string("/memfd:") + memory_name;
+  return std::strncmp(name, expected.c_str(), expected.size()) == 0 ? Target::memory : Target::gone;
+}
+
+bool is_own_link(const std::string& path) {
+  struct stat status;
+  return lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode) && status.st_uid == geteuid();
+}
+
+bool write_all(int fd, const void* from, size_t bytes, off_t offset) noexcept {
+  const char* next = static_cast<const char*>(from);
+  while (bytes > 0) {
+    const ssize_t written = pwrite(fd, next, bytes, offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    next += written;
+    offset += written;
+    bytes -= static_cast<size_t>(written);
+  }
+  return true;
+}
+
+}  // namespace
+
+const ProcessId* SharedRanks::entries() const noexcept {
+  return reinterpret_cast<const ProcessId*>(static_cast<const char*>(memory_) + sizeof(Header));
+}
+
+bool SharedRanks::map_file(int fd, uint64_t count) {
+  mapped_bytes_ = sizeof(Header) + count * sizeof(ProcessId);
+  // Shared writable mappings are what the seals forbid, and older kernels take every shared mapping
+  // for one; a private one that nobody writes to has the same pages.
+  void* const memory = mmap(nullptr, mapped_bytes_, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+  if (memory == MAP_FAILED) return false;
+  memory_ = memory;
+  return true;
+}
+
+bool SharedRanks::create(const std::string& link, const ptl_process_t* mapping, uint64_t count,
+                         uint64_t hash, bool replace) {
+  Descriptor memory(memfd_create(memory_name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  // Whoever finds the link before the memory is filled waits for this lock.
+  if (memory.fd < 0 || flock(memory.fd, LOCK_EX) != 0) return false;
+  const std::string target =
+      "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(memory.fd);
+  if (replace) {
+    const std::string temporary = link + "." + std::to_string(getpid());
+    static_cast<void>(unlink(temporary.c_str()));
+    if (symlink(target.c_str(), temporary.c_str()) != 0) return false;
+    if (rename(temporary.c_str(), link.c_str()) != 0) {
+      static_cast<void>(unlink(temporary.c_str()));
+      return false;
+    }
+  } else if (symlink(target.c_str(), link.c_str()) != 0) {
+    return false;
+  }
+  link_ = link;
+  published_fd_ = memory.release();  // from here on the destructor takes care of it
+  const Header header{header_magic, count, hash, 0};
+  const bool filled = write_all(published_fd_, &header, sizeof header, 0) &&
+                      write_all(published_fd_, mapping, count * sizeof(ProcessId), sizeof header) &&
+                      fcntl(published_fd_, F_ADD_SEALS, all_seals) == 0;
+  static_cast<void>(flock(published_fd_, LOCK_UN));
+  return filled && map_file(published_fd_, count);
+}
+
+bool SharedRanks::attach(const std::string& link, const ptl_process_t* mapping, uint64_t count,
+                         uint64_t hash) {
+  const std::string target = read_link(link);
+  if (target.empty() || classify(target) != Target::memory) return false;
+  const Descriptor memory(open(target.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (memory.fd < 0) return false;
+  while (flock(memory.fd, LOCK_SH) != 0)
+    if (errno != EINTR) return false;
+  struct stat status;
+  if (fstat(memory.fd, &status) != 0 || status.st_uid != geteuid() ||
+      static_cast<uint64_t>(status.st_size) != sizeof(Header) + count * sizeof(ProcessId) ||
+      (fcntl(memory.fd, F_GET_SEALS) & all_seals) != all_seals)
+    return false;
+  if (!map_file(memory.fd, count)) return false;
+  Header header;
+  std::memcpy(&header, memory_, sizeof header);
+  if (header.magic == header_magic && header.count == count && header.hash == hash &&
+      std::memcmp(entries(), mapping, count * sizeof(ProcessId)) == 0)
+    return true;
+  munmap(memory_, mapped_bytes_);
+  memory_ = nullptr;
+  return false;
+}
+
+std::unique_ptr<SharedRanks> SharedRanks::obtain(const ptl_process_t* mapping, uint64_t count) {
+  const uint64_t hash = hash_of(mapping, count);
+  const std::string link = link_path(hash);
+  for (unsigned attempt = 0; attempt < attempts; ++attempt) {
+    std::unique_ptr<SharedRanks> ranks(new SharedRanks);
+    if (is_own_link(link)) {
+      if (ranks->attach(link, mapping, count, hash)) return ranks;
+      // Left behind, or another map with the same hash. In both cases the newer one is worth more.
+      if (ranks->create(link, mapping, count, hash, true)) return ranks;
+      return nullptr;
+    }
+    if (ranks->create(link, mapping, count, hash, false)) return ranks;
+    if (!is_own_link(link)) return nullptr;  // no room, or not permitted here
+  }
+  return nullptr;
+}
+
+SharedRanks::~SharedRanks() {
+  if (published_fd_ >= 0) {
+    const std::string target =
+        "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(published_fd_);
+    if (read_link(link_) == target) static_cast<void>(unlink(link_.c_str()));
+    close(published_fd_);
+  }
+  if (memory_ != nullptr) munmap(memory_, mapped_bytes_);
+}
+
+void SharedRanks::remove_leftovers() noexcept {
+  DIR* const entries = opendir(directory);
+  if (entries == nullptr) return;
+  try {
+    const std::string prefix = link_prefix();
+    for (unsigned seen = 0; seen < sweep_limit; ++seen) {
+      const dirent* entry = readdir(entries);
+      if (entry == nullptr) break;
+      if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) != 0) continue;
+      const std::string path = std::string(directory) + "/" + entry->d_name;
+      const std::string target = is_own_link(path) ? read_link(path) : std::string();
+      if (!target.empty() && classify(target) == Target::gone && read_link(path) == target)
+        static_cast<void>(unlink(path.c_str()));
+    }
+  } catch (...) {
+    // No memory for a name: the next interface tries again.
+  }
+  closedir(entries);
+}
+
+}  // namespace lintel

@@ -1,0 +1,13 @@
+// Status registers: the three of the specification and those of portals4_ext.h (spec 3.3.7, 3.6.4).
+#pragma once
+
+#include "core/objects/network_interface.h"
+#include "portals4.h"
+
+namespace lintel {
+
+// False: there is no such register.
+[[nodiscard]] bool read_status_register(const NetworkInterface& interface, ptl_sr_index_t index,
+                                        ptl_sr_value_t* value) noexcept;
+
+}  // namespace lintel

@@ -1,0 +1,88 @@
+// Building, batching and sending answers. Message path.
+#include "core/operations/answer.h"
+
+#include <cstring>
+
+namespace lintel {
+
+namespace {
+
+ptl_ack_req_t requested_ack(const MessageHeader& request) noexcept {
+  return static_cast<ptl_ack_req_t>(request.modes >> 4 & 3);
+}
+
+bool answered_by_reply(const MessageHeader& request) noexcept {
+  return request.kind == MessageKind::get || request.kind == MessageKind::fetch_atomic ||
+         request.kind == MessageKind::swap;
+}
+
+}  // namespace
+
+bool expects_answer(const MessageHeader& request) noexcept {
+  return answered_by_reply(request) || requested_ack(request) != PTL_NO_ACK_REQ ||
+         (request.flags & flag_remote_memory) != 0;
+}
+
+MessageHeader answer_header(const MessageHeader& request, MessageKind kind,
+                            const Outcome& outcome) noexcept {
+  MessageHeader header{};
+  header.kind = kind;
+  if (outcome.list == PTL_OVERFLOW_LIST) header.flags |= flag_overflow_list;
+  if (outcome.silent) header.flags |= flag_silent;
+  header.operation = static_cast<uint8_t>(outcome.fail);
+  if (outcome.source_fault) header.modes |= answer_source_fault;
+  header.cookie = request.cookie;
+  header.set_length(outcome.mlength);
+  header.remote_offset = outcome.offset;
+  return header;
+}
+
+void answer(PhysicalInterface& physical, Peer& peer, const MessageHeader& request,
+            const Outcome& outcome) noexcept {
+  if (!expects_answer(request)) return;
+  if (answered_by_reply(request)) {
+    MessageHeader header = answer_header(request, MessageKind::reply, outcome);
+    header.flags |= flag_remote_memory;  // no data follow
+    physical.send_answer(peer, header, nullptr, 0);
+    return;
+  }
+  const bool exact = outcome.fail == PTL_NI_OK && !outcome.silent &&
+                     outcome.mlength == request.length() &&
+                     outcome.offset == request.remote_offset && outcome.list == PTL_PRIORITY_LIST;
+  if (exact) {
+    physical.acknowledge_exactly(peer, request.cookie);
+  } else {
+    physical.send_answer(peer, answer_header(request, MessageKind::ack, outcome), nullptr, 0);
+  }
+}
+
+void reply(PhysicalInterface& physical, Peer& peer, const MessageHeader& request,
+           const Outcome& outcome, const std::byte* data) noexcept {
+  const Piece piece{const_cast<std::byte*>(data), outcome.mlength};
+  physical.send_answer(peer, answer_header(request, MessageKind::reply, outcome), &piece,
+                       outcome.mlength != 0 ? 1 : 0);
+}
+
+void PhysicalInterface::acknowledge_exactly(Peer& peer, uint32_t cookie) noexcept {
+  peer.acks[peer.ack_count++] = cookie;
+  if (peer.ack_count == ack_batch_capacity) flush_acknowledgements(peer);
+}
+
+void PhysicalInterface::flush_acknowledgements(Peer& peer) noexcept {
+  if (peer.ack_count == 0) return;
+  MessageHeader header{};
+  header.kind = MessageKind::ack_batch;
+  const uint32_t count = peer.ack_count;
+  peer.ack_count = 0;
+  if (count == 1) {
+    header.cookie = peer.acks[0];
+    send_answer(peer, header, nullptr, 0);
+    return;
+  }
+  const uint64_t bytes = count * sizeof(uint32_t);
+  header.set_length(bytes);
+  const Piece piece{reinterpret_cast<std::byte*>(peer.acks), bytes};
+  send_answer(peer, header, &piece, 1);
+}
+
+}  // namespace lintel

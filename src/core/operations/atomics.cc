@@ -1,0 +1,206 @@
+// Atomic operations on memory (spec 3.15.4): in place where the processor can, under a lock where
+// it cannot. Message path.
+#include "core/operations/atomics.h"
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "core/operations/atomics_table.h"
+#include "util/guarded_memory.h"
+#include "util/spin_lock.h"
+
+namespace lintel {
+namespace {
+
+using atomics_detail::Functions;
+
+constexpr atomics_detail::Dispatch dispatch =
+    atomics_detail::dispatch_table(std::make_index_sequence<atomic_operations>());
+
+// ---- locks for what the processor cannot do
+
+constexpr uintptr_t stripe_bytes = 64;
+constexpr size_t stripes = 64;
+struct alignas(64) Stripe {
+  SpinLock lock;
+};
+static_assert(max_datatype_size <= stripe_bytes, "an item lies in at most two stripes");
+constinit Stripe stripe_locks[stripes];
+
+// Holds the stripes of the first and the last byte of an item, so that items that overlap exclude
+// each other. Always in the order of the table, or two holders could wait for each other.
+class StripeGuard {
+ public:
+  StripeGuard(const std::byte* first, const std::byte* last) noexcept
+      : low_(stripe_of(first)), high_(stripe_of(last)) {
+    if (high_ < low_) std::swap(low_, high_);
+    stripe_locks[low_].lock.lock();
+    if (high_ != low_) stripe_locks[high_].lock.lock();
+  }
+  ~StripeGuard() {
+    if (high_ != low_) stripe_locks[high_].lock.unlock();
+    stripe_locks[low_].lock.unlock();
+  }
+  StripeGuard(const StripeGuard&) = delete;
+  StripeGuard& operator=(const StripeGuard&) = delete;
+
+ private:
+  [[nodiscard]] static size_t stripe_of(const std::byte* address) noexcept {
+    return reinterpret_cast<uintptr_t>(address) / stripe_bytes % stripes;
+  }
+  size_t low_;
+  size_t high_;
+};
+
+// ---- where the items are
+
+struct PlainMemory {
+  std::byte* base;
+  [[nodiscard]] bool read(uint64_t offset, std::byte* to, size_t size) const noexcept {
+    std::memcpy(to, base + offset, size);
+    return true;
+  }
+  [[nodiscard]] bool write(uint64_t offset, const std::byte* from, size_t size) const noexcept {
+    std::memcpy(base + offset, from, size);
+    return true;
+  }
+  [[nodiscard]] std::byte* address(uint64_t offset) const noexcept { return base + offset; }
+};
+
+struct Request {
+  const Functions* functions;
+  size_t size;  // of one item
+  const std::byte* data;
+  const std::byte* operand;
+  std::byte* fetched;  // or null
+
+  // Continues behind the first `items` items.
+  void advance(size_t items) noexcept {
+    data += items * size;
+    if (fetched != nullptr) fetched += items * size;
+  }
+};
+
+// One item through a private copy. Only the guarded copies touch the target, so that a fault comes
+// back here and the locks are given up.
+template <typename Memory>
+[[nodiscard]] bool apply_to_copy(const Request& request, const Memory& memory,
+                                 uint64_t offset) noexcept {
+  std::byte item[max_datatype_size];
+  const StripeGuard guard(memory.address(offset), memory.address(offset + request.size - 1));
+  if (!memory.read(offset, item, request.size)) return false;
+  if (request.fetched != nullptr) std::memcpy(request.fetched, item, request.size);
+  if (!request.functions->copy(item, request.data, request.operand)) return true;
+  return memory.write(offset, item, request.size);
+}
+
+template <typename Memory>
+[[nodiscard]] bool apply_to_copies(Request& request, const Memory& memory, uint64_t offset,
+                                   size_t items) noexcept {
+  for (; items != 0; --items, offset += request.size) {
+    if (!apply_to_copy(request, memory, offset)) return false;
+    request.advance(1);
+  }
+  return true;
+}
+
+[[nodiscard]] bool can_apply_in_place(const Request& request, const std::byte* target) noexcept {
+  return request.functions->in_place != nullptr &&
+         reinterpret_cast<uintptr_t>(target) % request.size == 0;
+}
+
+void apply_in_place(const Request& request, std::byte* target, size_t items) noexcept {
+  request.functions->in_place(target, request.data, request.operand, request.fetched, items);
+}
+
+#if defined(__SANITIZE_THREAD__)
+// The sanitizer holds a lock of its own during an atomic operation, so a fault must come before.
+[[gnu::no_sanitize("thread")]] void touch(std::byte* target, size_t bytes) noexcept {
+  for (size_t i = 0; i < bytes; ++i)
+    __atomic_fetch_or(reinterpret_cast<unsigned char*>(target) + i, 0, __ATOMIC_RELAXED);
+}
+#else
+void touch(std::byte*, size_t) noexcept {}
+#endif
+
+[[nodiscard]] bool apply_in_place_guarded(const Request& request, std::byte* target,
+                                          size_t items) noexcept {
+  struct Call {
+    const Request& request;
+    std::byte* target;
+    size_t items;
+  } call{request, target, items};
+  return guarded_call(
+      [](void* argument) {
+        const Call& c = *static_cast<Call*>(argument);
+        touch(c.target, c.items * c.request.size);
+        apply_in_place(c.request, c.target, c.items);
+      },
+      &call);
+}
+
+// The part of a region that is contiguous: whole items only.
+[[nodiscard]] bool apply_to_run(Request& request, const MemoryRegion& region, uint64_t offset,
+                                std::byte* target, size_t items) noexcept {
+  if (!can_apply_in_place(request, target)) return apply_to_copies(request, region, offset, items);
+  if (!region.is_accessible()) {
+    if (!apply_in_place_guarded(request, target, items)) return false;
+  } else {
+    apply_in_place(request, target, items);
+  }
+  request.advance(items);
+  return true;
+}
+
+[[nodiscard]] Request make_request(ptl_op_t operation, ptl_datatype_t datatype,
+                                   const std::byte* data, const std::byte* operand,
+                                   std::byte* fetched) noexcept {
+  return {&dispatch[operation][datatype], datatype_size(datatype), data, operand, fetched};
+}
+
+}  // namespace
+
+bool atomic_allowed(ptl_op_t operation, ptl_datatype_t datatype, AtomicFunction function) noexcept {
+  if (operation >= atomic_operations || datatype >= atomic_datatypes) return false;
+  const atomics_detail::Legal& row = atomics_detail::table_3_4[operation];
+  const bool in_function = function == AtomicFunction::atomic         ? row.atomic
+                           : function == AtomicFunction::fetch_atomic ? row.fetch_atomic
+                                                                      : row.swap;
+  return in_function && dispatch[operation][datatype].copy != nullptr;
+}
+
+void apply_atomic(ptl_op_t operation, ptl_datatype_t datatype, std::byte* target,
+                  const std::byte* data, const std::byte* operand, std::byte* fetched,
+                  size_t items) noexcept {
+  Request request = make_request(operation, datatype, data, operand, fetched);
+  if (can_apply_in_place(request, target)) {
+    apply_in_place(request, target, items);
+  } else {
+    static_cast<void>(apply_to_copies(request, PlainMemory{target}, 0, items));
+  }
+}
+
+bool apply_atomic(ptl_op_t operation, ptl_datatype_t datatype, const MemoryRegion& region,
+                  uint64_t offset, const std::byte* data, const std::byte* operand,
+                  std::byte* fetched, size_t items) noexcept {
+  Request request = make_request(operation, datatype, data, operand, fetched);
+  const uint64_t bytes = items * request.size;
+  if (!region.contains(offset, bytes)) return false;
+  if (region.is_contiguous())
+    return apply_to_run(request, region, offset, region.address(offset), items);
+  for (const uint64_t end = offset + bytes; offset != end;) {
+    Piece piece{};
+    uint64_t covered = 0;
+    region.pieces(offset, end - offset, &piece, 1, &covered);
+    // An item that spans elements is gathered and scattered.
+    const size_t whole = covered / request.size;
+    const bool done = whole != 0 ? apply_to_run(request, region, offset, piece.base, whole)
+                                 : apply_to_copies(request, region, offset, 1);
+    if (!done) return false;
+    offset += (whole != 0 ? whole : 1) * request.size;
+  }
+  return true;
+}
+
+}  // namespace lintel

@@ -1,0 +1,203 @@
+// Events and counts at the target, and the end of list entries. Message path.
+#include "core/operations/delivery.h"
+
+namespace lintel {
+
+namespace {
+
+ptl_event_kind_t delivery_event_kind(MessageKind kind) noexcept {
+  switch (kind) {
+    case MessageKind::get:
+      return PTL_EVENT_GET;
+    case MessageKind::atomic:
+      return PTL_EVENT_ATOMIC;
+    case MessageKind::fetch_atomic:
+    case MessageKind::swap:
+      return PTL_EVENT_FETCH_ATOMIC;
+    default:
+      return PTL_EVENT_PUT;
+  }
+}
+
+// Everything that an event about this message tells, whenever it is told (table 3-3).
+void describe_message(const NetworkInterface& interface, const MessageHeader& header,
+                      ptl_event_t& event) noexcept {
+  event.hdr_data = header.hdr_data;
+  event.match_bits = interface.matching() ? header.match_bits : 0;
+  event.rlength = header.length();
+  event.remote_offset = header.remote_offset;
+  event.pt_index = header.pt_index;
+  if (header.kind == MessageKind::put || header.kind == MessageKind::get) {
+    event.atomic_operation = PTL_MIN;
+    event.atomic_type = PTL_INT8_T;
+  } else {
+    event.atomic_operation = static_cast<ptl_op_t>(header.operation);
+    event.atomic_type = static_cast<ptl_datatype_t>(header.modes & 0xf);
+  }
+}
+
+ptl_event_t describe_entry(const PortalEntry& portal, const ListEntry& entry,
+                           ptl_event_kind_t type) noexcept {
+  ptl_event_t event{};
+  event.type = type;
+  event.user_ptr = entry.user_ptr;
+  event.pt_index = portal.index;
+  event.ptl_list = entry.list;
+  event.start = entry.region.address(0);
+  event.ni_fail_type = PTL_NI_OK;
+  return event;
+}
+
+}  // namespace
+
+PendingCount report_delivery(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry,
+                             const Delivery& delivery, bool reserved) noexcept {
+  const unsigned options = entry.options;
+  const bool ok = delivery.fail == PTL_NI_OK;
+  if (portal.event_queue != nullptr && (options & PTL_ME_EVENT_COMM_DISABLE) == 0 &&
+      (!ok || (options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0)) {
+    ptl_event_t event;
+    describe_message(interface, delivery.header, event);
+    event.type = delivery_event_kind(delivery.header.kind);
+    event.start = delivery.start;
+    event.user_ptr = entry.user_ptr;
+    event.mlength = delivery.mlength;
+    event.initiator = delivery.initiator;
+    event.uid = delivery.uid;
+    event.ptl_list = entry.list;
+    event.ni_fail_type = delivery.fail;
+    if (reserved) {
+      portal.event_queue->queue.post_reserved(event);
+    } else {
+      portal.event_queue->queue.post(event);
+    }
+  } else if (reserved) {
+    portal.event_queue->queue.cancel_reservation();
+  }
+  PendingCount count;
+  if (entry.counter != nullptr && (options & PTL_ME_EVENT_CT_COMM) != 0) {
+    count.counter = entry.counter;
+    if (ok) {
+      count.success = (options & PTL_ME_EVENT_CT_BYTES) != 0 ? delivery.mlength : 1;
+    } else {
+      count.failure = 1;
+    }
+  }
+  return count;
+}
+
+void unlink_entry(PortalEntry& portal, ListEntry& entry) noexcept {
+  (entry.list == PTL_PRIORITY_LIST ? portal.priority : portal.overflow).remove(entry);
+  entry.state = EntryState::unlinked;
+  entry.unlink_announced = false;
+  ++portal.retained;
+}
+
+void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry,
+                  bool unlink_reserved) noexcept {
+  if (entry.state != EntryState::unlinked || entry.operations != 0) return;
+  const bool told = portal.event_queue != nullptr && !entry.has(PTL_ME_EVENT_UNLINK_DISABLE);
+  if (!entry.unlink_announced) {
+    entry.unlink_announced = true;
+    if (told) {
+      const ptl_event_t event = describe_entry(portal, entry, PTL_EVENT_AUTO_UNLINK);
+      if (unlink_reserved) {
+        portal.event_queue->queue.post_reserved(event);
+      } else {
+        portal.event_queue->queue.post(event);
+      }
+    }
+  }
+  if (entry.unexpected_headers != 0) return;
+  // Only buffers of the overflow list that could have held unexpected messages (spec 3.13.1).
+  if (told && entry.list == PTL_OVERFLOW_LIST && !entry.has(PTL_ME_UNEXPECTED_HDR_DISABLE))
+    portal.event_queue->queue.post(describe_entry(portal, entry, PTL_EVENT_AUTO_FREE));
+  --portal.retained;
+  free_entry(interface, entry, false);
+}
+
+void free_entry(NetworkInterface& interface, ListEntry& entry, bool by_call) noexcept {
+  entry.region.close();
+  entry.state = EntryState::free;
+  entry.unlinked_by_call = by_call;
+  entry.generation.fetch_add(1, std::memory_order_release);
+  interface.entries().release(interface.entries().index_of(entry));
+}
+
+ptl_event_kind_t overflow_event_kind(MessageKind kind) noexcept {
+  switch (kind) {
+    case MessageKind::get:
+      return PTL_EVENT_GET_OVERFLOW;
+    case MessageKind::atomic:
+      return PTL_EVENT_ATOMIC_OVERFLOW;
+    case MessageKind::fetch_atomic:
+    case MessageKind::swap:
+      return PTL_EVENT_FETCH_ATOMIC_OVERFLOW;
+    default:
+      return PTL_EVENT_PUT_OVERFLOW;
+  }
+}
+
+ptl_event_t describe_unexpected(const NetworkInterface& interface, const UnexpectedHeader& header,
+                                ptl_event_kind_t type, void* user_ptr) noexcept {
+  ptl_process_t initiator{};
+  if (interface.logical()) {
+    initiator.rank = static_cast<ptl_rank_t>(header.source);
+  } else {
+    initiator.phys.nid = static_cast<ptl_nid_t>(header.source >> 32);
+    initiator.phys.pid = static_cast<ptl_pid_t>(header.source);
+  }
+  const bool atomic =
+      header.message.kind != MessageKind::put && header.message.kind != MessageKind::get;
+  return {
+      .start = header.message.start,
+      .user_ptr = user_ptr,
+      .hdr_data = header.message.hdr_data,
+      .match_bits = interface.matching() ? header.match_bits : 0,
+      .rlength = header.message.rlength,
+      .mlength = header.message.mlength,
+      .remote_offset = header.message.remote_offset,
+      .initiator = initiator,
+      .uid = header.message.uid,
+      .pt_index = header.message.pt_index,
+      .type = type,
+      .ptl_list = PTL_OVERFLOW_LIST,
+      .ni_fail_type = static_cast<ptl_ni_fail_t>(header.message.fail),
+      .atomic_operation = atomic ? static_cast<ptl_op_t>(header.message.operation) : PTL_MIN,
+      .atomic_type = atomic ? static_cast<ptl_datatype_t>(header.message.datatype) : PTL_INT8_T};
+}
+
+void report_overflow(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
+                     const UnexpectedHeader::Claim& claim) noexcept {
+  const bool ok = header.message.fail == PTL_NI_OK;
+  if (portal.event_queue != nullptr && (claim.options & PTL_ME_EVENT_OVER_DISABLE) == 0 &&
+      (!ok || (claim.options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0)) {
+    portal.event_queue->queue.post(describe_unexpected(
+        interface, header, overflow_event_kind(header.message.kind), claim.user_ptr));
+  }
+  if (claim.counter != nullptr) {
+    if (claim.from_search) {
+      // A search counts every match as one (spec 3.11.4, 3.12.4).
+      claim.counter->add_success(1);
+    } else if ((claim.options & PTL_ME_EVENT_CT_OVERFLOW) != 0) {
+      if (!ok) {
+        claim.counter->add_failure(1);
+      } else {
+        claim.counter->add_success(
+            (claim.options & PTL_ME_EVENT_CT_BYTES) != 0 ? header.message.mlength : 1);
+      }
+    }
+  }
+  release_header(interface, portal, header);
+}
+
+void release_header(NetworkInterface& interface, PortalEntry& portal,
+                    UnexpectedHeader& header) noexcept {
+  ListEntry& entry = *header.message.entry;
+  --entry.unexpected_headers;
+  interface.unexpected_headers().release(interface.unexpected_headers().index_of(header));
+  interface.status.unexpected_depth.fetch_sub(1, std::memory_order_relaxed);
+  settle_entry(interface, portal, entry, false);
+}
+
+}  // namespace lintel

@@ -1,0 +1,90 @@
+// What follows when a message has been delivered into an entry: events, counts, unlinking
+// (spec 3.11.1, 3.12.1, 3.13.1). Message path. The lock of the portal table entry is held.
+#pragma once
+
+#include <cstdint>
+
+#include "core/matching/unexpected_header.h"
+#include "core/objects/network_interface.h"
+#include "core/objects/portal_entry.h"
+
+namespace lintel {
+
+// The target's view of a message that was delivered, or failed to be.
+struct Delivery {
+  const MessageHeader& header;
+  ptl_process_t initiator;
+  ptl_uid_t uid;
+  std::byte* start;
+  uint64_t mlength;
+  ptl_ni_fail_t fail;
+};
+
+// Slots of the event queue set aside before the message was accepted (flow control, spec 2.8).
+struct EventReservation {
+  bool communication = false;
+  bool unlink = false;
+};
+
+// A change of a counter that is carried out after the lock is released, since it may start
+// triggered operations.
+struct PendingCount {
+  CountingEvent* counter = nullptr;
+  uint64_t success = 0;
+  uint64_t failure = 0;
+  void apply() const noexcept {
+    if (counter == nullptr) return;
+    if (failure != 0) {
+      counter->add_failure(failure);
+    } else {
+      counter->add_success(success);
+    }
+  }
+};
+
+// Posts PTL_EVENT_PUT and its like if the entry wants it; returns what is to be counted.
+PendingCount report_delivery(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry,
+                             const Delivery& delivery, bool reserved) noexcept;
+
+// Whether report_delivery() would post an event for a success.
+[[nodiscard]] inline bool delivery_event_wanted(const PortalEntry& portal,
+                                                const ListEntry& entry) noexcept {
+  return portal.event_queue != nullptr &&
+         (entry.options & (PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_SUCCESS_DISABLE)) == 0;
+}
+
+// Whether the message just placed was the last that the entry takes: PTL_ME_USE_ONCE, or fewer than
+// min_free bytes are left.
+[[nodiscard]] inline bool entry_is_used_up(const ListEntry& entry) noexcept {
+  if (entry.has(PTL_ME_USE_ONCE)) return true;
+  return entry.has(PTL_ME_MANAGE_LOCAL) && entry.min_free != 0 &&
+         entry.region.length() - entry.local_offset < entry.min_free;
+}
+
+// Takes the entry off its list; it lives on until settle_entry() finds nothing that refers to it.
+void unlink_entry(PortalEntry& portal, ListEntry& entry) noexcept;
+
+// Posts PTL_EVENT_AUTO_UNLINK and PTL_EVENT_AUTO_FREE when their time has come, and frees the entry
+// when nothing refers to it any more.
+void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry,
+                  bool unlink_reserved) noexcept;
+
+// Returns the slot of an entry that is off its list (or never was on one).
+void free_entry(NetworkInterface& interface, ListEntry& entry, bool by_call) noexcept;
+
+// Posts what an append or search that found `header` is to be told, counts it, and for a claim
+// removes the header. The header's data have arrived.
+void report_overflow(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
+                     const UnexpectedHeader::Claim& claim) noexcept;
+
+// Releases a header and with it, perhaps, the overflow entry that it referred to.
+void release_header(NetworkInterface& interface, PortalEntry& portal,
+                    UnexpectedHeader& header) noexcept;
+
+// The event that tells of `header`.
+[[nodiscard]] ptl_event_t describe_unexpected(const NetworkInterface& interface,
+                                              const UnexpectedHeader& header, ptl_event_kind_t type,
+                                              void* user_ptr) noexcept;
+[[nodiscard]] ptl_event_kind_t overflow_event_kind(MessageKind kind) noexcept;
+
+}  // namespace lintel

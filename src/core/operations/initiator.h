@@ -1,0 +1,66 @@
+// The initiator's side of an operation: starting it and reporting how it ended (spec 3.13.2, 3.15).
+// Message path.
+#pragma once
+
+#include <cstdint>
+
+#include "core/operations/operation.h"
+#include "core/progress/physical_interface.h"
+#include "portals4.h"
+#include "transport/transport.h"
+
+namespace lintel {
+
+class NetworkInterface;
+
+// A data movement call with its arguments checked.
+struct Request {
+  MessageKind kind = MessageKind::put;
+  ptl_ack_req_t ack = PTL_NO_ACK_REQ;
+  ptl_op_t operation = PTL_MIN;
+  ptl_datatype_t datatype = PTL_INT8_T;
+  MemoryDescriptor* put = nullptr;  // where data are sent from; null for a get
+  MemoryDescriptor* get = nullptr;  // where data are received; null for put and atomic
+  uint64_t put_offset = 0;
+  uint64_t get_offset = 0;
+  uint64_t length = 0;
+  ptl_process_t target{};
+  uint32_t pt_index = 0;
+  uint64_t match_bits = 0;
+  uint64_t remote_offset = 0;
+  void* user_ptr = nullptr;
+  uint64_t hdr_data = 0;
+  const std::byte* operand = nullptr;  // single-item swaps
+};
+
+// Starts the operation; any thread. PTL_OK: it will end with its events. PTL_ARG_INVALID: the rank
+// is not in the map. PTL_NO_SPACE: too many operations are outstanding.
+[[nodiscard]] int start_request(NetworkInterface& interface, const Request& request) noexcept;
+
+// --- from the send queue
+// Sends the first message of a queued operation (peer.send_lock held).
+[[nodiscard]] SendStatus send_operation(PhysicalInterface& interface, Peer& peer,
+                                        Operation& operation) noexcept;
+// Reports what became of it (no lock held).
+void report_queued_send(PhysicalInterface& interface, Operation& operation) noexcept;
+// The operation was never sent and ends with `fail`.
+void fail_unsent_operation(PhysicalInterface& interface, Operation& operation,
+                           ptl_ni_fail_t fail) noexcept;
+// Sends data messages of a long put until all are sent (true) or there is no room (send_lock held).
+[[nodiscard]] bool send_request_data(PhysicalInterface& interface, Peer& peer,
+                                     Operation& operation) noexcept;
+void enqueue_send(PhysicalInterface& interface, Peer& peer, QueuedSend& item) noexcept;
+
+// --- answers as they arrive (token held)
+void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& header) noexcept;
+void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
+                      const InboundMessage& message) noexcept;
+void handle_reply(PhysicalInterface& interface, Peer& peer, const InboundMessage& message) noexcept;
+void handle_reply_data(PhysicalInterface& interface, Peer& peer,
+                       const InboundMessage& message) noexcept;
+void handle_data_request(PhysicalInterface& interface, Peer& peer,
+                         const MessageHeader& header) noexcept;
+// The peer is gone: the operation ends as PTL_NI_UNDELIVERABLE (token held).
+void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept;
+
+}  // namespace lintel

@@ -1,0 +1,256 @@
+// Acknowledgements and replies as they arrive at the initiator (spec 4.2.2): they bypass matching and
+// name their operation by its cookie. The poll token is held. Message path.
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "core/objects/network_interface.h"
+#include "core/operations/initiator.h"
+#include "core/operations/initiator_events.h"
+#include "core/operations/initiator_payload.h"
+
+namespace lintel {
+
+namespace {
+
+// The operation that an answer names, if it is one that this peer may answer.
+Operation* answered_operation(PhysicalInterface& interface, const Peer& peer,
+                              uint32_t cookie) noexcept {
+  Operation* operation = interface.find_operation(cookie);
+  if (operation == nullptr || operation->peer.load(std::memory_order_relaxed) != &peer) {
+    interface.messages_refused.increment();
+    return nullptr;
+  }
+  return operation;
+}
+
+OperationView put_view(const Operation& operation) noexcept {
+  return {operation.header, operation.put_offset, operation.user_ptr};
+}
+
+// The target has taken what it wants from the memory of a direct put.
+void end_sending(Operation& operation, ptl_ni_fail_t fail) noexcept {
+  if (!operation.send_due) return;
+  operation.send_due = false;
+  MemoryDescriptor* put = operation.put.descriptor;
+  // Whoever sees the event may release the descriptor at once.
+  put->pending.fetch_sub(1, std::memory_order_release);
+  report_send(*operation.interface, *put, put_view(operation), fail);
+}
+
+// Counts the acknowledgements of one batch that go to the same counter together.
+class AckCounts {
+ public:
+  ~AckCounts() { flush(); }
+  void add(CountingEvent& counter, uint64_t n) noexcept {
+    if (counter_ != &counter) flush();
+    counter_ = &counter;
+    sum_ += n;
+  }
+  void flush() noexcept {
+    if (counter_ != nullptr && sum_ != 0) counter_->add_success(sum_);
+    counter_ = nullptr;
+    sum_ = 0;
+  }
+
+ private:
+  CountingEvent* counter_ = nullptr;
+  uint64_t sum_ = 0;
+};
+
+}  // namespace
+
+void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& header) noexcept {
+  Operation* operation = answered_operation(interface, peer, header.cookie);
+  if (operation == nullptr) return;
+  if (operation->header.kind == MessageKind::get || operation->streaming) {
+    interface.messages_refused.increment();
+    return;
+  }
+  conceal_memory(*operation, true);
+  const auto fail = static_cast<ptl_ni_fail_t>(header.operation);
+  const bool own_memory_failed = (header.modes & answer_source_fault) != 0;
+  MemoryDescriptor* put = operation->put.get();
+  if (put == nullptr && !operation->answer_due) {
+    interface.end_operation(*operation);
+    return;
+  }
+  const bool told_by_send =
+      own_memory_failed && operation->send_due && put != nullptr && put->reports_send();
+  end_sending(*operation, own_memory_failed ? fail : PTL_NI_OK);
+  if (operation->answer_due && put != nullptr && (header.flags & flag_silent) == 0) {
+    if (!told_by_send) {
+      report_ack(
+          *operation->interface, *put, put_view(*operation),
+          {std::min(header.length(), operation->header.length()), header.remote_offset,
+           (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST, fail});
+    }
+  } else if (put == nullptr) {
+    operation->interface->status.dropped.increment();  // spec 4.2.2
+  }
+  interface.end_operation(*operation);
+}
+
+void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
+                      const InboundMessage& message) noexcept {
+  AckCounts counts;
+  const bool alone = message.payload_length == 0;
+  const uint32_t count = alone ? 1 : message.payload_length / sizeof(uint32_t);
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t cookie = message.header.cookie;
+    if (!alone) std::memcpy(&cookie, message.payload + i * sizeof cookie, sizeof cookie);
+    Operation* operation = answered_operation(interface, peer, cookie);
+    if (operation == nullptr || operation->header.kind == MessageKind::get || operation->streaming)
+      continue;
+    conceal_memory(*operation, true);
+    MemoryDescriptor* put = operation->put.get();
+    if (put == nullptr) {
+      operation->interface->status.dropped.increment();
+    } else {
+      end_sending(*operation, PTL_NI_OK);
+      const unsigned options = put->options;
+      const bool counted_only =
+          put->event_queue == nullptr || (options & PTL_MD_EVENT_SUCCESS_DISABLE) != 0;
+      if (!operation->answer_due) {
+        // A direct put without acknowledgement: only its sending was to be ended.
+      } else if (counted_only) {
+        if (put->counter != nullptr && (options & PTL_MD_EVENT_CT_ACK) != 0) {
+          const bool bytes = (options & PTL_MD_EVENT_CT_BYTES) != 0 &&
+                             (operation->header.modes >> 4 & 3) != PTL_OC_ACK_REQ;
+          counts.add(*put->counter, bytes ? operation->header.length() : 1);
+        }
+      } else {
+        report_ack(*operation->interface, *put, put_view(*operation),
+                   {operation->header.length(), operation->header.remote_offset, PTL_PRIORITY_LIST,
+                    PTL_NI_OK});
+      }
+    }
+    interface.end_operation(*operation);
+  }
+}
+
+void handle_reply(PhysicalInterface& interface, Peer& peer,
+                  const InboundMessage& message) noexcept {
+  const MessageHeader& header = message.header;
+  Operation* operation = answered_operation(interface, peer, header.cookie);
+  if (operation == nullptr) return;
+  MemoryDescriptor* get = operation->get.descriptor;
+  const uint64_t mlength = header.length();
+  const bool carries_data = (header.flags & flag_remote_memory) == 0;
+  if (get == nullptr || mlength > operation->header.length() ||
+      (carries_data && mlength != message.payload_length)) {
+    interface.messages_refused.increment();
+    return;
+  }
+  conceal_memory(*operation, true);
+  auto fail = static_cast<ptl_ni_fail_t>(header.operation);
+  if (carries_data && fail == PTL_NI_OK &&
+      !get->region.write(operation->get_offset, message.payload, mlength))
+    fail = PTL_NI_SEGV;
+  if (operation->fault != PTL_NI_OK && fail == PTL_NI_OK) fail = operation->fault;
+  get->pending.fetch_sub(1, std::memory_order_release);
+  if ((header.flags & flag_silent) == 0) {
+    report_reply(
+        *operation->interface, *get,
+        {operation->header, operation->get_offset, operation->user_ptr},
+        {mlength, header.remote_offset,
+         (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST, fail});
+  }
+  interface.end_operation(*operation);
+}
+
+// A part of the answer to a get whose memory the target cannot reach.
+void handle_reply_data(PhysicalInterface& interface, Peer& peer,
+                       const InboundMessage& message) noexcept {
+  const MessageHeader& header = message.header;
+  Operation* operation = answered_operation(interface, peer, header.cookie);
+  if (operation == nullptr) return;
+  MemoryDescriptor* get = operation->get.descriptor;
+  const uint64_t length = operation->header.length();
+  if (get == nullptr || header.remote_offset > length ||
+      message.payload_length > length - header.remote_offset) {
+    interface.messages_refused.increment();
+    return;
+  }
+  if (operation->fault != PTL_NI_OK) return;  // the operation fails: nothing more is touched
+  if (!get->region.write(operation->get_offset + header.remote_offset, message.payload,
+                         message.payload_length))
+    operation->fault = PTL_NI_SEGV;
+}
+
+// The target of a long put asks for its data.
+void handle_data_request(PhysicalInterface& interface, Peer& peer,
+                         const MessageHeader& header) noexcept {
+  Operation* operation = answered_operation(interface, peer, header.cookie);
+  if (operation == nullptr) return;
+  const uint64_t length = operation->header.length();
+  if (!operation->direct || !operation->send_due || operation->streaming ||
+      header.remote_offset > length || header.length() > length - header.remote_offset) {
+    interface.messages_refused.increment();
+    return;
+  }
+  operation->streaming = true;
+  operation->stream_position = header.remote_offset;
+  operation->stream_end = header.remote_offset + header.length();
+  operation->stream_cookie = static_cast<uint32_t>(header.match_bits);
+  std::lock_guard guard(peer.send_lock);
+  if (peer.queue_head == nullptr && send_request_data(interface, peer, *operation)) {
+    if (peer.in_process) interface.note_in_process_send();
+    return;
+  }
+  operation->kind = QueuedSend::Kind::request_data;
+  enqueue_send(interface, peer, *operation);
+}
+
+bool send_request_data(PhysicalInterface&, Peer& peer, Operation& operation) noexcept {
+  const uint64_t chunk = peer.link->max_data_bytes;
+  const MemoryRegion& region = operation.put.descriptor->region;
+  MessageHeader header{};
+  header.kind = MessageKind::data;
+  header.cookie = operation.stream_cookie;
+  while (operation.streaming) {
+    const uint64_t left = operation.stream_end - operation.stream_position;
+    Piece pieces[transfer_remote_pieces];
+    uint64_t covered = 0;
+    const unsigned count =
+        region.pieces(operation.stream_position + operation.put_offset, std::min(left, chunk),
+                      pieces, transfer_remote_pieces, &covered);
+    header.remote_offset = operation.stream_position;
+    header.set_length(covered);
+    header.flags = covered == left ? flag_last : 0;
+    SendStatus status = peer.transport->send(*peer.link, header, pieces, count);
+    if (status == SendStatus::inaccessible) {
+      header.operation = PTL_NI_SEGV;
+      header.flags = flag_last;
+      header.set_length(0);
+      status = peer.transport->send(*peer.link, header, nullptr, 0);
+    }
+    if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
+    if (status == SendStatus::sent) peer.sent.count(MessageKind::data, header.length());
+    operation.stream_position += covered;
+    if ((header.flags & flag_last) != 0 || status != SendStatus::sent) operation.streaming = false;
+  }
+  return true;
+}
+
+void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept {
+  conceal_memory(operation, false);
+  MemoryDescriptor* put = operation.put.get();
+  if (operation.send_due) {
+    // Told once, unless only acknowledgements are listened to (spec 3.13.3).
+    if (put->reports_send() && operation.get.descriptor == nullptr) operation.answer_due = false;
+    end_sending(operation, PTL_NI_UNDELIVERABLE);
+  }
+  const AnswerResult result{0, operation.header.remote_offset, PTL_PRIORITY_LIST,
+                            PTL_NI_UNDELIVERABLE};
+  if (MemoryDescriptor* get = operation.get.descriptor; get != nullptr) {
+    get->pending.fetch_sub(1, std::memory_order_release);
+    report_reply(*operation.interface, *get,
+                 {operation.header, operation.get_offset, operation.user_ptr}, result);
+  } else if (operation.answer_due && put != nullptr) {
+    report_ack(*operation.interface, *put, put_view(operation), result);
+  }
+  interface.end_operation(operation);
+}
+
+}  // namespace lintel

@@ -1,0 +1,89 @@
+// Gathering and sending the payload of a request. Message path.
+#include "core/operations/initiator_payload.h"
+
+#include <algorithm>
+
+#include "core/operations/atomics.h"
+#include "core/operations/operation.h"
+
+namespace lintel {
+
+namespace {
+
+constexpr unsigned gather_pieces = 32;
+
+// Where the target finds, or is to put, the data. More pieces than fit, or a transport without remote
+// access: nowhere, and the data follow in messages.
+Exposure expose_memory(Peer& peer, const MessageHeader& header, const MemoryRegion& region,
+                       uint64_t offset, RemoteMemory* out) noexcept {
+  Piece pieces[transfer_remote_pieces];
+  uint64_t covered = 0;
+  if (!peer.transport->capabilities().remote_access) return {SendStatus::sent};
+  const unsigned count =
+      region.pieces(offset, header.length(), pieces, transfer_remote_pieces, &covered);
+  if (covered != header.length()) return {SendStatus::sent};
+  return peer.transport->expose(*peer.link, pieces, count, header.kind != MessageKind::put,
+                                header.cookie, out);
+}
+
+SendStatus send_description(Peer& peer, const MessageHeader& header, const MemoryRegion& region,
+                            uint64_t offset, Operation& operation) noexcept {
+  RemoteMemory memory[transfer_remote_pieces];
+  const Exposure exposure = expose_memory(peer, header, region, offset, memory);
+  if (exposure.status != SendStatus::sent) return exposure.status;
+  operation.exposure.store(exposure.number, std::memory_order_relaxed);
+  const Piece piece{reinterpret_cast<std::byte*>(memory), exposure.count * sizeof(RemoteMemory)};
+  const SendStatus status =
+      peer.transport->send(*peer.link, header, &piece, exposure.count != 0 ? 1 : 0);
+  if (status != SendStatus::sent && exposure.number != Exposure::none) {
+    operation.exposure.store(Exposure::none, std::memory_order_relaxed);
+    peer.transport->conceal(*peer.link, exposure.number, false);
+  }
+  return status;
+}
+
+}  // namespace
+
+void conceal_memory(Operation& operation, bool answered) noexcept {
+  const uint32_t number = operation.exposure.load(std::memory_order_relaxed);
+  if (number == Exposure::none) [[likely]]
+    return;
+  operation.exposure.store(Exposure::none, std::memory_order_relaxed);
+  Peer& peer = *operation.peer.load(std::memory_order_relaxed);
+  peer.transport->conceal(*peer.link, number, !answered);
+}
+
+SendStatus send_payload(Peer& peer, const MessageHeader& header, const Request& request,
+                        Operation* operation, const std::byte* copy) noexcept {
+  if ((header.flags & flag_remote_memory) != 0) {
+    return request.put != nullptr
+               ? send_description(peer, header, request.put->region, request.put_offset, *operation)
+               : send_description(peer, header, request.get->region, request.get_offset,
+                                  *operation);
+  }
+  if (request.put == nullptr) return peer.transport->send(*peer.link, header, nullptr, 0);
+
+  Piece pieces[gather_pieces + 1];
+  unsigned count = 0;
+  if (request.operand != nullptr)
+    pieces[count++] = {const_cast<std::byte*>(request.operand), datatype_size(request.datatype)};
+  if (copy != nullptr) {
+    pieces[count++] = {const_cast<std::byte*>(copy), request.length};
+    return peer.transport->send(*peer.link, header, pieces, count);
+  }
+  uint64_t covered = 0;
+  const MemoryRegion& region = request.put->region;
+  const unsigned described =
+      region.pieces(request.put_offset, request.length, pieces + count, gather_pieces, &covered);
+  if (covered == request.length) [[likely]]
+    return peer.transport->send(*peer.link, header, pieces, count + described);
+  // Many small iovec elements: gather them first. At most one eager message long.
+  std::byte gathered[16384];
+  if (request.length > sizeof gathered ||
+      !region.read(request.put_offset, gathered, request.length))
+    return SendStatus::inaccessible;
+  pieces[count] = {gathered, request.length};
+  return peer.transport->send(*peer.link, header, pieces, count + 1);
+}
+
+}  // namespace lintel

@@ -1,0 +1,40 @@
+// How the payload of a request travels: with its header, or fetched by the target. Message path.
+#pragma once
+
+#include "core/objects/limits.h"
+#include "core/operations/initiator.h"
+#include "core/progress/peer.h"
+
+namespace lintel {
+
+// A put too long for one message, or long enough that the target had better copy it from the
+// initiator's memory itself. A volatile buffer must be read before the call returns (spec 3.10.1).
+[[nodiscard]] inline bool travels_directly(const Capabilities& capabilities,
+                                           const Request& request) noexcept {
+  if (request.kind != MessageKind::put) return false;
+  if (request.length > capabilities.max_eager_bytes) return true;
+  if (!capabilities.remote_access || request.length <= capabilities.remote_threshold_bytes)
+    return false;
+  return (request.put->options & PTL_MD_VOLATILE) == 0 || request.length > largest_volatile_bytes;
+}
+
+// A get whose data the target had better write into the initiator's memory itself.
+[[nodiscard]] inline bool needs_remote_memory(const Capabilities& capabilities,
+                                              const Request& request) noexcept {
+  if (request.kind != MessageKind::get) return false;
+  return request.length > capabilities.max_eager_bytes ||
+         (capabilities.remote_access && request.length > capabilities.remote_threshold_bytes);
+}
+
+// Sends header and payload (peer.send_lock held). `copy`: the payload if it is not to be read from
+// the descriptor any more. `operation` remembers memory that the target was told of; null only for
+// requests that none is told of.
+[[nodiscard]] SendStatus send_payload(Peer& peer, const MessageHeader& header,
+                                      const Request& request, Operation* operation,
+                                      const std::byte* copy = nullptr) noexcept;
+
+// The target is not to access the operation's memory any more: to be called before the application
+// hears that the operation, or its sending, has ended. `answered`: the target has said that it is done.
+void conceal_memory(Operation& operation, bool answered) noexcept;
+
+}  // namespace lintel

@@ -1,0 +1,137 @@
+// State of messages that have not ended yet: operations at their initiator, bulk transfers and
+// queued answers at the target. Message path; all three live in arenas and are linked intrusively.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/objects/memory_descriptor.h"
+#include "portals4.h"
+#include "transport/message.h"
+#include "transport/transport.h"
+
+namespace lintel {
+
+class NetworkInterface;
+struct ListEntry;
+struct Peer;
+struct PortalEntry;
+struct UnexpectedHeader;
+
+// Something that waits in a peer's send queue because the transport had no room.
+struct QueuedSend {
+  enum class Kind : uint8_t {
+    request,        // Operation: its first message
+    request_data,   // Operation: data messages that the target asked for
+    transfer_data,  // Transfer: data messages to the initiator of a get
+    answer,         // Answer: an acknowledgement or a small reply
+  };
+  QueuedSend* next_queued = nullptr;
+  Kind kind = Kind::request;
+};
+
+// Names a memory descriptor that may be released meanwhile.
+struct DescriptorReference {
+  MemoryDescriptor* descriptor = nullptr;
+  uint32_t generation = 0;
+
+  DescriptorReference() = default;
+  explicit DescriptorReference(MemoryDescriptor* d) noexcept
+      : descriptor(d),
+        generation(d == nullptr ? 0 : d->generation.load(std::memory_order_relaxed)) {}
+  // nullptr when it was released.
+  [[nodiscard]] MemoryDescriptor* get() const noexcept {
+    return descriptor != nullptr &&
+                   descriptor->generation.load(std::memory_order_acquire) == generation
+               ? descriptor
+               : nullptr;
+  }
+};
+
+inline constexpr size_t largest_operand_bytes = 32;  // long double complex
+
+// An operation that this process initiated and that has not ended. Found by its cookie.
+struct alignas(64) Operation : QueuedSend {
+  std::atomic<uint32_t> next_free{0};
+  std::atomic<Peer*> peer{nullptr};  // nullptr while the object is free
+  uint8_t generation = 0;            // part of the cookie
+  bool send_due = false;             // PTL_EVENT_SEND has not been reported
+  bool answer_due = false;           // an acknowledgement or reply is to be reported
+  bool direct = false;     // the target fetches the payload, or asks for it in data messages
+  bool copied = false;     // the payload waits in a VolatileCopy
+  bool streaming = false;  // data messages are being sent
+  NetworkInterface* interface = nullptr;
+  DescriptorReference put;
+  DescriptorReference get;
+  uint64_t put_offset = 0;
+  uint64_t get_offset = 0;
+  void* user_ptr = nullptr;
+  MessageHeader header{};
+  // Data messages asked for by the target of a long put.
+  uint64_t stream_position = 0;
+  uint64_t stream_end = 0;
+  uint32_t stream_cookie = 0;
+  ptl_ni_fail_t fault = PTL_NI_OK;  // why the first message could not be sent
+  // The memory that the target may access. Set before the message goes out that tells of it.
+  std::atomic<uint32_t> exposure{Exposure::none};
+  uint32_t copy_index = 0;  // of the VolatileCopy
+  std::byte operand[largest_operand_bytes];
+};
+
+// Payload of a queued operation whose buffer the application may already reuse (PTL_MD_VOLATILE).
+struct VolatileCopy {
+  std::atomic<uint32_t> next_free{0};
+  std::byte bytes[2048 + largest_operand_bytes];
+};
+
+// A message that moves more data than fits one message, at the target.
+inline constexpr unsigned transfer_remote_pieces = 32;
+struct alignas(64) Transfer : QueuedSend {
+  std::atomic<uint32_t> next_free{0};
+  uint8_t generation = 0;
+  bool writes_peer = false;   // a get: data flow to the initiator
+  bool streaming = false;     // in the send queue
+  bool ended = false;         // all is moved or has failed; only the reporting is left
+  bool by_messages = false;   // the peer's memory cannot be reached directly
+  bool source_fault = false;  // the initiator's memory is not accessible
+  bool stays = false;  // the transport refers to the entry's memory until release_mark is reached
+  std::atomic<Peer*> peer{nullptr};  // nullptr while the object is free
+  NetworkInterface* interface = nullptr;
+  PortalEntry* portal = nullptr;
+  ListEntry* entry = nullptr;
+  UnexpectedHeader* unexpected = nullptr;
+  MessageHeader header{};
+  uint64_t region_offset = 0;
+  uint64_t mlength = 0;
+  uint64_t moved = 0;
+  uint64_t in_flight = 0;  // bytes of a remote access that has been started and has not ended
+  ptl_ni_fail_t fail = PTL_NI_OK;
+  bool event_reserved = false;
+  bool unlink_reserved = false;
+  uint32_t release_mark = 0;        // of the transport, see Transport::payload_mark()
+  Transfer* next_active = nullptr;  // to be advanced, or behind Peer::unreleased_head: never both
+  unsigned remote_count = 0;
+  RemoteMemory remote[transfer_remote_pieces];
+};
+
+// Puts of one peer that matched in one burst of messages, to be fetched from its memory together.
+struct TransferBatch {
+  static constexpr unsigned capacity = 16;
+  Transfer* transfers[capacity];
+  unsigned count = 0;
+  uint64_t bytes = 0;
+};
+
+// The most data that a reply carries itself; longer gets are written into the initiator's memory, or
+// answered in data messages. Not less than the max_eager_bytes of any transport.
+inline constexpr size_t largest_reply_bytes = 8192;
+
+// An answer that waits for room.
+struct Answer : QueuedSend {
+  std::atomic<uint32_t> next_free{0};
+  MessageHeader header{};
+  uint32_t payload_length = 0;
+  std::byte payload[largest_reply_bytes];
+};
+
+}  // namespace lintel

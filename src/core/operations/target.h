@@ -1,0 +1,51 @@
+// The target's side of an operation: translation, delivery, answering (spec 2.5, 3.11, 3.12, 4.2.2).
+// The poll token is held in every function here. Message path.
+#pragma once
+
+#include <cstdint>
+
+#include "core/objects/portal_entry.h"
+#include "core/operations/operation.h"
+#include "core/progress/physical_interface.h"
+#include "portals4.h"
+#include "transport/transport.h"
+
+namespace lintel {
+
+class NetworkInterface;
+
+// A request that has arrived, with where it came from as the interface names it.
+struct Arrival {
+  PhysicalInterface& physical;
+  NetworkInterface& interface;
+  Peer& peer;
+  const MessageHeader& header;
+  const std::byte* payload;
+  uint32_t payload_length;
+  ptl_process_t initiator;
+  uint64_t source;  // for matching, see match_criteria.h
+  ptl_uid_t uid;
+};
+
+void handle_request(PhysicalInterface& physical, Peer& peer,
+                    const InboundMessage& message) noexcept;
+
+// Data that a long put asked for.
+void handle_transfer_data(PhysicalInterface& physical, Peer& peer,
+                          const InboundMessage& message) noexcept;
+// Moves one slice, or ends the transfer if all is moved.
+void advance_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept;
+// Fetches what start_transfer() has put off. To be called before any other message is handled, so
+// that data arrive in the order of their messages.
+void fetch_batch(PhysicalInterface& physical) noexcept;
+// From the send queue, peer.send_lock held: data messages and the reply of a long get. True: done.
+[[nodiscard]] bool send_transfer_data(PhysicalInterface& physical, Peer& peer,
+                                      Transfer& transfer) noexcept;
+// The peer is gone: the transfer ends with a failed event at this side.
+void fail_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept;
+
+// Starts moving the payload of a message that matched and is too long for one message. The lock of
+// the portal table entry is not held; entry and portal count the operation already.
+void start_transfer(Arrival& arrival, Transfer& transfer) noexcept;
+
+}  // namespace lintel

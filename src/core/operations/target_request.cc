@@ -1,0 +1,451 @@
+// A request at its target (spec 2.5, figures 2-10 and 2-11): find the entry, check permissions,
+// deliver, report. Message path, the poll token held.
+#include <algorithm>
+#include <mutex>
+
+#include "core/objects/network_interface.h"
+#include "core/operations/answer.h"
+#include "core/operations/atomics.h"
+#include "core/operations/delivery.h"
+#include "core/operations/target.h"
+
+namespace lintel {
+
+namespace {
+
+// Offsets that PTL_ME_MAY_ALIGN allows to be rounded up to.
+constexpr uint64_t placement_alignment = 8;
+
+bool is_atomic(MessageKind kind) noexcept {
+  return kind == MessageKind::atomic || kind == MessageKind::fetch_atomic ||
+         kind == MessageKind::swap;
+}
+bool fetches(MessageKind kind) noexcept {
+  return kind == MessageKind::fetch_atomic || kind == MessageKind::swap;
+}
+
+// Bytes of operand in front of the payload of a swap.
+uint64_t operand_length(const MessageHeader& header) noexcept {
+  return header.kind == MessageKind::swap && is_single_item(static_cast<ptl_op_t>(header.operation))
+             ? datatype_size(static_cast<ptl_datatype_t>(header.modes & 0xf))
+             : 0;
+}
+
+bool is_well_formed(const Arrival& arrival) noexcept {
+  const MessageHeader& header = arrival.header;
+  const uint64_t length = header.length();
+  if ((header.flags & ~(flag_interface_mask | flag_remote_memory | flag_unreliable)) != 0)
+    return false;
+  const bool remote = (header.flags & flag_remote_memory) != 0;
+  switch (header.kind) {
+    case MessageKind::put:
+      return remote ? arrival.payload_length % sizeof(RemoteMemory) == 0
+                    : arrival.payload_length == length;
+    case MessageKind::get:
+      return arrival.payload_length % sizeof(RemoteMemory) == 0 &&
+             (remote || (arrival.payload_length == 0 && length <= largest_reply_bytes));
+    case MessageKind::atomic:
+    case MessageKind::fetch_atomic:
+    case MessageKind::swap: {
+      const auto operation = static_cast<ptl_op_t>(header.operation);
+      const auto datatype = static_cast<ptl_datatype_t>(header.modes & 0xf);
+      const AtomicFunction function = header.kind == MessageKind::atomic ? AtomicFunction::atomic
+                                      : header.kind == MessageKind::swap
+                                          ? AtomicFunction::swap
+                                          : AtomicFunction::fetch_atomic;
+      if (remote || !atomic_allowed(operation, datatype, function)) return false;
+      const uint64_t item = datatype_size(datatype);
+      if (length > largest_atomic_bytes || length % item != 0) return false;
+      if (is_single_item(operation) && length > item) return false;
+      return arrival.payload_length == length + operand_length(header);
+    }
+    default:
+      return false;
+  }
+}
+
+// Where in the entry the message goes, and how many bytes of it.
+struct Placement {
+  uint64_t offset;
+  uint64_t mlength;
+};
+
+uint64_t placement_offset(const ListEntry& entry, const MessageHeader& header) noexcept {
+  return entry.has(PTL_ME_MANAGE_LOCAL) ? entry.local_offset : header.remote_offset;
+}
+
+// The local offset after a message that ended at `end`. Alignment is paid for here and not when the
+// next message is placed, so that min_free bytes are truly free as long as the entry is linked.
+uint64_t next_local_offset(const ListEntry& entry, uint64_t end) noexcept {
+  if (!entry.has(PTL_ME_MAY_ALIGN) || entry.has(PTL_ME_LOCAL_INC_UH_RLENGTH)) return end;
+  const uint64_t aligned = (end + placement_alignment - 1) & ~(placement_alignment - 1);
+  return aligned < end ? end : std::min(aligned, entry.region.length());
+}
+
+uint64_t available_at(const ListEntry& entry, uint64_t offset) noexcept {
+  return offset < entry.region.length() ? entry.region.length() - offset : 0;
+}
+
+Placement place(const ListEntry& entry, const MessageHeader& header) noexcept {
+  const uint64_t offset = placement_offset(entry, header);
+  uint64_t mlength = std::min(header.length(), available_at(entry, offset));
+  // Atomics are truncated to whole items.
+  if (is_atomic(header.kind))
+    mlength -= mlength % datatype_size(static_cast<ptl_datatype_t>(header.modes & 0xf));
+  return {offset, mlength};
+}
+
+// PTL_ME_NO_TRUNCATE lets a message that does not fit pass by; zero bytes always fit (spec 3.12.1).
+bool accepts(const ListEntry& entry, const MessageHeader& header) noexcept {
+  return !entry.has(PTL_ME_NO_TRUNCATE) || header.length() == 0 ||
+         available_at(entry, placement_offset(entry, header)) >= header.length();
+}
+
+ListEntry* find_entry(const Arrival& arrival, MatchList& list) noexcept {
+  if (!arrival.interface.matching()) return static_cast<ListEntry*>(list.head());
+  return static_cast<ListEntry*>(
+      list.find(arrival.header.match_bits, arrival.source, [&](const MatchNode& node) {
+        return accepts(static_cast<const ListEntry&>(node), arrival.header);
+      }));
+}
+
+// The operations that an entry must allow (table 4-7).
+unsigned required_options(MessageKind kind) noexcept {
+  switch (kind) {
+    case MessageKind::get:
+      return PTL_ME_OP_GET;
+    case MessageKind::fetch_atomic:
+    case MessageKind::swap:
+      return PTL_ME_OP_PUT | PTL_ME_OP_GET;
+    default:
+      return PTL_ME_OP_PUT;
+  }
+}
+
+// The message goes no further. PTL_OC_ACK_REQ asks only whether the target dealt with it: being
+// dropped or refused counts as that (spec 3.15.1), a disabled portal does not.
+void refuse(const Arrival& arrival, ptl_ni_fail_t fail, bool silent) noexcept {
+  Outcome outcome;
+  outcome.fail = fail;
+  outcome.offset = arrival.header.remote_offset;
+  outcome.silent = silent;
+  const bool only_completion = (arrival.header.modes >> 4 & 3) == PTL_OC_ACK_REQ;
+  if (only_completion && fail != PTL_NI_PT_DISABLED) {
+    outcome.fail = PTL_NI_OK;
+    outcome.silent = false;
+  }
+  answer(arrival.physical, arrival.peer, arrival.header, outcome);
+}
+
+void post_portal_disabled(const PortalEntry& portal, const ListEntry* cause) noexcept {
+  if (portal.event_queue == nullptr) return;
+  ptl_event_t event{};
+  event.type = PTL_EVENT_PT_DISABLED;
+  event.pt_index = portal.index;
+  event.user_ptr = cause != nullptr ? cause->user_ptr : nullptr;
+  event.ni_fail_type = PTL_NI_OK;
+  portal.event_queue->queue.post_flow_control(event);
+}
+
+// Something is exhausted (spec 2.8). With flow control the portal closes and the initiator learns why;
+// without, the message is dropped and nobody hears of it (spec 3.13.3).
+void exhaust(const Arrival& arrival, PortalEntry& portal, const ListEntry* cause) noexcept {
+  if (portal.flow_controlled()) {
+    portal.enabled = false;
+    if (cause == nullptr || !cause->has(PTL_ME_EVENT_FLOWCTRL_DISABLE))
+      post_portal_disabled(portal, cause);
+    portal.lock.unlock();
+    refuse(arrival, PTL_NI_PT_DISABLED, false);
+    return;
+  }
+  arrival.interface.status.dropped.increment();
+  portal.lock.unlock();
+  refuse(arrival, PTL_NI_DROPPED, true);
+}
+
+UnexpectedHeader* record_header(const Arrival& arrival, ListEntry& entry,
+                                const Placement& placement, UnexpectedHeader& record) noexcept {
+  record.match_bits = arrival.header.match_bits;
+  record.source = arrival.source;
+  record.message.arriving = false;
+  record.message.claimed = false;
+  record.message.entry = &entry;
+  record.message.start = entry.region.address(placement.offset);
+  record.message.mlength = placement.mlength;
+  record.message.fail = PTL_NI_OK;
+  record.message.uid = arrival.uid;
+  record.message.kind = arrival.header.kind;
+  record.message.operation = arrival.header.operation;
+  record.message.datatype = arrival.header.modes & 0xf;
+  record.message.pt_index = arrival.header.pt_index;
+  record.message.rlength = arrival.header.length();
+  record.message.remote_offset = arrival.header.remote_offset;
+  record.message.hdr_data = arrival.header.hdr_data;
+  ++entry.unexpected_headers;
+  InterfaceStatus& status = arrival.interface.status;
+  const uint64_t depth = status.unexpected_depth.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (depth > status.unexpected_peak.load(std::memory_order_relaxed))
+    status.unexpected_peak.store(depth, std::memory_order_relaxed);
+  return &record;
+}
+
+// Applies an atomic, or on the overflow list keeps its data for the application to apply later: there
+// the data are kept as a put's, and what was fetched is answered as a get (spec 3.15.4).
+// `fetched` may be null. False: PTL_NI_SEGV.
+bool apply(const Arrival& arrival, const ListEntry& entry, const Placement& placement,
+           std::byte* fetched) noexcept {
+  const MessageHeader& header = arrival.header;
+  const MemoryRegion& region = entry.region;
+  const uint64_t operand_bytes = operand_length(header);
+  const std::byte* data = arrival.payload + operand_bytes;
+  if (entry.list == PTL_OVERFLOW_LIST) {
+    if (fetched != nullptr && !region.read(placement.offset, fetched, placement.mlength))
+      return false;
+    return region.write(placement.offset, data, placement.mlength);
+  }
+  const auto datatype = static_cast<ptl_datatype_t>(header.modes & 0xf);
+  return apply_atomic(static_cast<ptl_op_t>(header.operation), datatype, region, placement.offset,
+                      data, operand_bytes != 0 ? arrival.payload : nullptr, fetched,
+                      placement.mlength / datatype_size(datatype));
+}
+
+// Moves the bytes of a put or atomic that came with its payload. False: PTL_NI_SEGV.
+bool move_in(const Arrival& arrival, const ListEntry& entry, const Placement& placement) noexcept {
+  if (placement.mlength == 0) return true;
+  if (arrival.header.kind == MessageKind::put)
+    return entry.region.write(placement.offset, arrival.payload, placement.mlength);
+  return apply(arrival, entry, placement, nullptr);
+}
+
+// Hands a long message over to a Transfer. Called with the lock held, releases it.
+bool begin_transfer(Arrival& arrival, PortalEntry& portal, ListEntry& entry,
+                    UnexpectedHeader* unexpected, const Placement& placement,
+                    const EventReservation& reservation) noexcept {
+  Transfer* transfer = arrival.physical.allocate_transfer();
+  if (transfer == nullptr) return false;
+  transfer->interface = &arrival.interface;
+  transfer->portal = &portal;
+  transfer->entry = &entry;
+  transfer->unexpected = unexpected;
+  transfer->header = arrival.header;
+  transfer->region_offset = placement.offset;
+  transfer->mlength = placement.mlength;
+  transfer->event_reserved = reservation.communication;
+  transfer->unlink_reserved = reservation.unlink;
+  transfer->peer.store(&arrival.peer, std::memory_order_release);
+  ++arrival.peer.transfers;
+  if (unexpected != nullptr) unexpected->message.arriving = true;
+  ++entry.operations;
+  ++portal.operations;
+  if (entry_is_used_up(entry) && entry.state == EntryState::linked) unlink_entry(portal, entry);
+  portal.lock.unlock();
+  start_transfer(arrival, *transfer);
+  return true;
+}
+
+// Sets event slots aside so that the message cannot overflow the queue (spec 2.8).
+bool reserve_events(const Arrival&, const PortalEntry& portal, const ListEntry& entry,
+                    EventReservation& reservation) noexcept {
+  if (!portal.flow_controlled()) return true;
+  EventQueue& queue = portal.event_queue->queue;
+  if (delivery_event_wanted(portal, entry)) {
+    if (!queue.try_reserve()) return false;
+    reservation.communication = true;
+  }
+  const bool may_unlink =
+      entry.has(PTL_ME_USE_ONCE) || (entry.has(PTL_ME_MANAGE_LOCAL) && entry.min_free != 0);
+  if (may_unlink && !entry.has(PTL_ME_EVENT_UNLINK_DISABLE)) {
+    if (!queue.try_reserve()) {
+      if (reservation.communication) queue.cancel_reservation();
+      return false;
+    }
+    reservation.unlink = true;
+  }
+  return true;
+}
+
+// The bytes have moved, or could not: events, counts, the end of the entry. Called with the lock held,
+// releases it.
+Outcome conclude(const Arrival& arrival, PortalEntry& portal, ListEntry& entry,
+                 UnexpectedHeader* unexpected, const Placement& placement,
+                 const EventReservation& reservation, bool moved) noexcept {
+  Outcome outcome;
+  outcome.fail = moved ? PTL_NI_OK : PTL_NI_SEGV;
+  outcome.mlength = moved ? placement.mlength : 0;
+  outcome.offset = placement.offset;
+  outcome.list = entry.list;
+  if (unexpected != nullptr && !moved) {
+    unexpected->message.fail = PTL_NI_SEGV;
+    unexpected->message.mlength = 0;
+  }
+  const Delivery delivery{arrival.header,  arrival.initiator,
+                          arrival.uid,     entry.region.address(placement.offset),
+                          outcome.mlength, outcome.fail};
+  const PendingCount count =
+      report_delivery(arrival.interface, portal, entry, delivery, reservation.communication);
+  if (entry_is_used_up(entry)) {
+    unlink_entry(portal, entry);
+    settle_entry(arrival.interface, portal, entry, reservation.unlink);
+  } else if (reservation.unlink) {
+    portal.event_queue->queue.cancel_reservation();
+  }
+  portal.lock.unlock();
+  count.apply();
+  return outcome;
+}
+
+// Gets, fetches and swaps. Apart from puts, whose stack is spared the buffer.
+[[gnu::noinline]] void deliver_and_reply(const Arrival& arrival, PortalEntry& portal,
+                                         ListEntry& entry, UnexpectedHeader* unexpected,
+                                         const Placement& placement,
+                                         const EventReservation& reservation) noexcept {
+  std::byte fetched[largest_reply_bytes];
+  const MessageHeader& header = arrival.header;
+  bool moved = true;
+  if (placement.mlength != 0)
+    moved = header.kind == MessageKind::get
+                ? entry.region.read(placement.offset, fetched, placement.mlength)
+                : apply(arrival, entry, placement, fetched);
+  const Outcome outcome =
+      conclude(arrival, portal, entry, unexpected, placement, reservation, moved);
+  if (outcome.mlength != 0) {
+    reply(arrival.physical, arrival.peer, header, outcome, fetched);
+  } else {
+    answer(arrival.physical, arrival.peer, header, outcome);
+  }
+}
+
+void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
+  const MessageHeader& header = arrival.header;
+  NetworkInterface& interface = arrival.interface;
+
+  UnexpectedHeader* unexpected = nullptr;
+  const bool keeps_header =
+      entry.list == PTL_OVERFLOW_LIST && !entry.has(PTL_ME_UNEXPECTED_HDR_DISABLE);
+  uint32_t header_index = Arena<UnexpectedHeader>::no_index;
+  if (keeps_header) {
+    header_index = interface.unexpected_headers().allocate();
+    if (header_index == Arena<UnexpectedHeader>::no_index) {
+      exhaust(arrival, portal, &entry);
+      return;
+    }
+  }
+  EventReservation reservation;
+  if (!reserve_events(arrival, portal, entry, reservation)) {
+    if (keeps_header) interface.unexpected_headers().release(header_index);
+    exhaust(arrival, portal, &entry);
+    return;
+  }
+
+  const Placement placement = place(entry, header);
+  if (entry.has(PTL_ME_MANAGE_LOCAL))
+    entry.local_offset = next_local_offset(entry, placement.offset + placement.mlength);
+  if (keeps_header) {
+    UnexpectedHeader& record = interface.unexpected_headers().at(header_index);
+    record.message.number = header_index;
+    unexpected = record_header(arrival, entry, placement, record);
+    portal.unexpected.add(*unexpected);
+  }
+
+  const bool in_pieces = (header.flags & flag_remote_memory) != 0 && placement.mlength != 0;
+  if (in_pieces) {
+    if (begin_transfer(arrival, portal, entry, unexpected, placement, reservation)) return;
+    if (unexpected != nullptr) {
+      portal.unexpected.remove(*unexpected);
+      release_header(interface, portal, *unexpected);
+    }
+    if (reservation.communication) portal.event_queue->queue.cancel_reservation();
+    if (reservation.unlink) portal.event_queue->queue.cancel_reservation();
+    exhaust(arrival, portal, &entry);
+    return;
+  }
+
+  if (header.kind == MessageKind::get || fetches(header.kind)) {
+    deliver_and_reply(arrival, portal, entry, unexpected, placement, reservation);
+  } else {
+    const bool moved = move_in(arrival, entry, placement);
+    const Outcome outcome =
+        conclude(arrival, portal, entry, unexpected, placement, reservation, moved);
+    answer(arrival.physical, arrival.peer, header, outcome);
+  }
+}
+
+void translate(Arrival& arrival) noexcept {
+  NetworkInterface& interface = arrival.interface;
+  PortalEntry* portal = interface.portal(arrival.header.pt_index);
+  if (portal == nullptr) {
+    interface.status.dropped.increment();
+    refuse(arrival, PTL_NI_DROPPED, false);
+    return;
+  }
+  portal->lock.lock();
+  if (!portal->allocated) {
+    portal->lock.unlock();
+    interface.status.dropped.increment();
+    refuse(arrival, PTL_NI_DROPPED, false);
+    return;
+  }
+  if (!portal->enabled) {
+    portal->lock.unlock();
+    interface.status.dropped.increment();
+    refuse(arrival, PTL_NI_PT_DISABLED, false);
+    return;
+  }
+  ListEntry* entry = find_entry(arrival, portal->priority);
+  if (entry == nullptr) entry = find_entry(arrival, portal->overflow);
+  if (entry == nullptr) {
+    exhaust(arrival, *portal, nullptr);
+    return;
+  }
+  if (entry->uid != PTL_UID_ANY && entry->uid != arrival.uid) {
+    portal->lock.unlock();
+    interface.status.permission_violations.increment();
+    refuse(arrival, PTL_NI_PERM_VIOLATION, false);
+    return;
+  }
+  const unsigned required = required_options(arrival.header.kind);
+  if ((entry->options & required) != required) {
+    portal->lock.unlock();
+    interface.status.operation_violations.increment();
+    refuse(arrival, PTL_NI_OP_VIOLATION, false);
+    return;
+  }
+  deliver(arrival, *portal, *entry);
+}
+
+}  // namespace
+
+void handle_request(PhysicalInterface& physical, Peer& peer,
+                    const InboundMessage& message) noexcept {
+  const MessageHeader& header = message.header;
+  NetworkInterface* interface = physical.logical(header.interface_slot());
+  if (interface == nullptr) {
+    // The process has no such interface (any more): spec 4.2.2, dropped.
+    Outcome outcome;
+    outcome.fail = PTL_NI_DROPPED;
+    physical.messages_refused.increment();
+    answer(physical, peer, header, outcome);
+    return;
+  }
+  Arrival arrival{
+      physical, *interface, peer,          header, message.payload, message.payload_length,
+      {},       0,          peer.link->uid};
+  if (interface->logical()) {
+    arrival.initiator.rank = interface->map.rank_of(peer.id, header.initiator_rank);
+    arrival.source = source_of_rank(arrival.initiator.rank);
+  } else {
+    arrival.initiator.phys.nid = peer.id.nid;
+    arrival.initiator.phys.pid = peer.id.pid;
+    arrival.source = source_of(peer.id);
+  }
+  if (!is_well_formed(arrival)) {
+    physical.messages_refused.increment();
+    Outcome outcome;
+    outcome.fail = PTL_NI_DROPPED;
+    answer(physical, peer, header, outcome);
+    return;
+  }
+  translate(arrival);
+}
+
+}  // namespace lintel

@@ -1,0 +1,364 @@
+// Long messages at the target (spec 2.6): their data are fetched from, or written into, the initiator's
+// memory slice by slice, or travel in data messages where that memory cannot be reached. The target
+// decides where everything goes; only the bytes that the entry keeps are moved. Message path, the
+// poll token held.
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "core/objects/network_interface.h"
+#include "core/operations/answer.h"
+#include "core/operations/delivery.h"
+#include "core/operations/initiator.h"
+#include "core/operations/target.h"
+
+namespace lintel {
+
+namespace {
+
+// Long enough to make the cost of a system call negligible, short enough not to keep other messages
+// waiting for long.
+constexpr uint64_t slice_bytes = uint64_t{1} << 20;
+
+// Gets this long are not copied where the transport can do without: their events then wait for
+// the initiator to have the data, which takes longer than copying less.
+constexpr uint64_t sent_in_place_bytes = uint64_t{1} << 16;
+
+// Puts longer than this are fetched one by one: nothing is gained by joining them.
+constexpr uint64_t batched_bytes = uint64_t{1} << 16;
+
+// The part [position, position + length) of the initiator's memory.
+unsigned remote_range(const Transfer& transfer, uint64_t position, uint64_t length,
+                      RemoteMemory* out) noexcept {
+  unsigned count = 0;
+  for (unsigned i = 0; i < transfer.remote_count && length != 0; ++i) {
+    const RemoteMemory& memory = transfer.remote[i];
+    if (position >= memory.length) {
+      position -= memory.length;
+      continue;
+    }
+    const uint64_t bytes = std::min(memory.length - position, length);
+    out[count++] = {memory.address + position, bytes, memory.key};
+    position = 0;
+    length -= bytes;
+  }
+  return count;
+}
+
+// Copies the initiator's description of its memory; false if it does not cover the message.
+bool take_description(const Arrival& arrival, Transfer& transfer) noexcept {
+  const unsigned count = arrival.payload_length / sizeof(RemoteMemory);
+  if (count == 0 || count > transfer_remote_pieces) return false;
+  std::memcpy(transfer.remote, arrival.payload, count * sizeof(RemoteMemory));
+  uint64_t total = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    if (transfer.remote[i].length > arrival.header.length() - total) return false;
+    total += transfer.remote[i].length;
+  }
+  transfer.remote_count = count;
+  return total == arrival.header.length();
+}
+
+void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
+  NetworkInterface& interface = *transfer.interface;
+  PortalEntry& portal = *transfer.portal;
+  ListEntry& entry = *transfer.entry;
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  Outcome outcome;
+  outcome.fail = transfer.fail;
+  outcome.mlength = transfer.fail == PTL_NI_OK ? transfer.mlength : 0;
+  outcome.offset = transfer.region_offset;
+  outcome.list = entry.list;
+  outcome.source_fault = transfer.source_fault;
+  const MessageHeader header = transfer.header;
+  const bool answered = transfer.writes_peer && transfer.by_messages && transfer.ended;
+  const bool unlink_reserved = transfer.unlink_reserved;
+
+  TriggerHold hold;  // a claim may be counted below, under the lock
+  PendingCount count;
+  {
+    std::lock_guard guard(portal.lock);
+    ptl_process_t initiator{};
+    if (interface.logical()) {
+      initiator.rank = interface.map.rank_of(peer.id, header.initiator_rank);
+    } else {
+      initiator.phys = {peer.id.nid, peer.id.pid};
+    }
+    count = report_delivery(
+        interface, portal, entry,
+        {header, initiator, peer.link->uid, entry.region.address(transfer.region_offset),
+         outcome.mlength, outcome.fail},
+        transfer.event_reserved);
+    --portal.operations;
+    --entry.operations;
+    if (UnexpectedHeader* unexpected = transfer.unexpected; unexpected != nullptr) {
+      unexpected->message.arriving = false;
+      unexpected->message.fail = static_cast<uint8_t>(outcome.fail);
+      unexpected->message.mlength = outcome.mlength;
+      if (unexpected->message.claimed)
+        report_overflow(interface, portal, *unexpected, unexpected->claim);
+    }
+    if (entry.state == EntryState::unlinked) {
+      settle_entry(interface, portal, entry, unlink_reserved);
+    } else if (unlink_reserved) {
+      portal.event_queue->queue.cancel_reservation();
+    }
+  }
+  if (!answered && transfer.remote_count != 0) {
+    RemoteMemory remote[transfer_remote_pieces];
+    const unsigned remote_count = remote_range(transfer, 0, transfer.mlength, remote);
+    peer.transport->forgo(*peer.link, remote, remote_count);
+  }
+  physical.release_transfer(transfer);
+  count.apply();
+  if (!answered) answer(physical, peer, header, outcome);
+}
+
+void ask_for_data(PhysicalInterface& physical, Transfer& transfer) noexcept {
+  MessageHeader header{};
+  header.kind = MessageKind::data_request;
+  header.cookie = transfer.header.cookie;
+  header.match_bits = physical.cookie_of(transfer);
+  header.remote_offset = transfer.moved;
+  header.set_length(transfer.mlength - transfer.moved);
+  physical.send_answer(*transfer.peer.load(std::memory_order_relaxed), header, nullptr, 0);
+}
+
+// The peer's memory is out of reach: the data travel in messages.
+void continue_by_messages(PhysicalInterface& physical, Transfer& transfer) noexcept {
+  transfer.by_messages = true;
+  if (!transfer.writes_peer) {
+    ask_for_data(physical, transfer);
+    return;
+  }
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  transfer.stays =
+      transfer.mlength >= sent_in_place_bytes && peer.transport->capabilities().refers_to_payloads;
+  transfer.kind = QueuedSend::Kind::transfer_data;
+  transfer.streaming = true;
+  std::lock_guard guard(peer.send_lock);
+  if (peer.queue_head == nullptr && send_transfer_data(physical, peer, transfer)) {
+    if (peer.in_process) physical.note_in_process_send();
+    return;
+  }
+  enqueue_send(physical, peer, transfer);
+}
+
+void fail(PhysicalInterface& physical, Transfer& transfer, ptl_ni_fail_t why) noexcept {
+  transfer.fail = why;
+  end_transfer(physical, transfer);
+}
+
+void take_result(PhysicalInterface& physical, Transfer& transfer, RemoteResult result) noexcept {
+  transfer.moved += result.bytes;
+  switch (result.status) {
+    case RemoteStatus::done:
+      if (transfer.moved >= transfer.mlength) {
+        end_transfer(physical, transfer);
+      } else {
+        physical.activate(transfer);
+      }
+      break;
+    case RemoteStatus::started:
+      break;
+    case RemoteStatus::busy:
+      physical.activate(transfer);
+      break;
+    case RemoteStatus::unsupported:
+      continue_by_messages(physical, transfer);
+      break;
+    case RemoteStatus::peer_failed:
+      fail(physical, transfer, PTL_NI_UNDELIVERABLE);
+      break;
+    case RemoteStatus::local_fault:
+      fail(physical, transfer, PTL_NI_SEGV);
+      break;
+    case RemoteStatus::remote_fault:
+      transfer.source_fault = true;
+      fail(physical, transfer, PTL_NI_SEGV);
+      break;
+  }
+}
+
+}  // namespace
+
+void start_transfer(Arrival& arrival, Transfer& transfer) noexcept {
+  transfer.writes_peer = arrival.header.kind == MessageKind::get;
+  transfer.by_messages = false;
+  transfer.source_fault = false;
+  transfer.stays = false;
+  transfer.streaming = false;
+  transfer.ended = false;
+  transfer.moved = 0;
+  transfer.in_flight = 0;
+  transfer.fail = PTL_NI_OK;
+  transfer.remote_count = 0;
+  if (!take_description(arrival, transfer)) {
+    continue_by_messages(arrival.physical, transfer);
+    return;
+  }
+  PhysicalInterface& physical = arrival.physical;
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  if (transfer.writes_peer || transfer.mlength > batched_bytes ||
+      peer.transport->capabilities().remote_asynchronous) {
+    fetch_batch(physical);
+    // The initiator is not to wait for the end of the burst: that would take as long as several copies.
+    advance_transfer(physical, transfer);
+    physical.flush_acknowledgements(peer);
+    return;
+  }
+  TransferBatch& batch = physical.batch();
+  batch.transfers[batch.count++] = &transfer;
+  batch.bytes += transfer.mlength;
+  if (batch.count == TransferBatch::capacity || batch.bytes >= slice_bytes) fetch_batch(physical);
+}
+
+// One remote read for all: the cost of a call is that of copying several KiB.
+void fetch_batch(PhysicalInterface& physical) noexcept {
+  const TransferBatch batch = std::exchange(physical.batch(), TransferBatch{});
+  if (batch.count == 0) return;
+  Piece local[TransferBatch::capacity];
+  RemoteMemory remote[TransferBatch::capacity];
+  unsigned simple = 0;  // transfers between contiguous memory, which the arrays have room for
+  for (; simple < batch.count; ++simple) {
+    const Transfer& transfer = *batch.transfers[simple];
+    uint64_t covered = 0;
+    if (transfer.remote_count != 1 ||
+        transfer.entry->region.pieces(transfer.region_offset, transfer.mlength, &local[simple], 1,
+                                      &covered) != 1 ||
+        covered != transfer.mlength)
+      break;
+    remote[simple] = transfer.remote[0];
+    remote[simple].length = transfer.mlength;
+  }
+  bool fetched = false;
+  if (simple == batch.count && simple > 1) {
+    Peer& peer = *batch.transfers[0]->peer.load(std::memory_order_relaxed);
+    fetched = peer.transport->remote_read(*peer.link, local, simple, remote, simple, 0).status ==
+              RemoteStatus::done;
+  }
+  for (unsigned i = 0; i < batch.count; ++i) {
+    Transfer& transfer = *batch.transfers[i];
+    if (fetched) {
+      transfer.moved = transfer.mlength;
+      end_transfer(physical, transfer);
+    } else {
+      // Whatever went wrong concerns one of them: each finds out for itself.
+      advance_transfer(physical, transfer);
+    }
+  }
+}
+
+void advance_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
+  if (transfer.ended) {
+    if (transfer.stays)
+      physical.await_release(transfer);
+    else
+      end_transfer(physical, transfer);
+    return;
+  }
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  const bool asynchronous = peer.transport->capabilities().remote_asynchronous;
+  const uint64_t left = transfer.mlength - transfer.moved;
+  Piece local[transfer_remote_pieces];
+  uint64_t covered = 0;
+  const unsigned local_count = transfer.entry->region.pieces(
+      transfer.region_offset + transfer.moved, asynchronous ? left : std::min(slice_bytes, left),
+      local, transfer_remote_pieces, &covered);
+  RemoteMemory remote[transfer_remote_pieces];
+  const unsigned remote_count = remote_range(transfer, transfer.moved, covered, remote);
+  const uint32_t token = physical.cookie_of(transfer);
+  const RemoteResult result = transfer.writes_peer
+                                  ? peer.transport->remote_write(*peer.link, local, local_count,
+                                                                 remote, remote_count, token)
+                                  : peer.transport->remote_read(*peer.link, local, local_count,
+                                                                remote, remote_count, token);
+  if (result.status == RemoteStatus::started) transfer.in_flight = covered;
+  take_result(physical, transfer, result);
+}
+
+void PhysicalInterface::on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept {
+  Transfer* transfer = find_transfer(token);
+  if (transfer == nullptr || transfer->in_flight == 0) return;
+  Peer& peer = *transfer->peer.load(std::memory_order_relaxed);
+  if (peer.link != &link) return;
+  transfer->in_flight = 0;
+  take_result(*this, *transfer, result);
+  flush_acknowledgements(peer);
+}
+
+// Parts come in any order, each once; the last one after all others.
+void handle_transfer_data(PhysicalInterface& physical, Peer& peer,
+                          const InboundMessage& message) noexcept {
+  const MessageHeader& header = message.header;
+  Transfer* transfer = physical.find_transfer(header.cookie);
+  const uint64_t offset = header.remote_offset;
+  if (transfer == nullptr || transfer->peer.load(std::memory_order_relaxed) != &peer ||
+      !transfer->by_messages || transfer->writes_peer || offset > transfer->mlength ||
+      message.payload_length > transfer->mlength - std::max(offset, transfer->moved)) {
+    physical.messages_refused.increment();
+    return;
+  }
+  if (transfer->fail == PTL_NI_OK &&
+      !transfer->entry->region.write(transfer->region_offset + offset, message.payload,
+                                     message.payload_length))
+    transfer->fail = PTL_NI_SEGV;
+  transfer->moved += message.payload_length;
+  if ((header.flags & flag_last) == 0) return;
+  if (transfer->moved != transfer->mlength && transfer->fail == PTL_NI_OK) {
+    transfer->fail = PTL_NI_SEGV;  // the initiator could not read its memory
+    transfer->source_fault = true;
+  }
+  end_transfer(physical, *transfer);
+}
+
+bool send_transfer_data(PhysicalInterface& physical, Peer& peer, Transfer& transfer) noexcept {
+  const uint64_t chunk = peer.link->max_data_bytes;
+  while (transfer.moved < transfer.mlength && transfer.fail == PTL_NI_OK) {
+    Piece pieces[transfer_remote_pieces];
+    uint64_t covered = 0;
+    const unsigned count = transfer.entry->region.pieces(
+        transfer.region_offset + transfer.moved, std::min(chunk, transfer.mlength - transfer.moved),
+        pieces, transfer_remote_pieces, &covered);
+    MessageHeader header{};
+    header.kind = MessageKind::data;
+    header.modes = transfer.stays ? data_for_reply | data_stays : data_for_reply;
+    header.cookie = transfer.header.cookie;
+    header.remote_offset = transfer.moved;
+    header.set_length(covered);
+    const SendStatus status = peer.transport->send(*peer.link, header, pieces, count);
+    if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
+    if (status == SendStatus::inaccessible) transfer.fail = PTL_NI_SEGV;
+    if (status == SendStatus::peer_failed) transfer.fail = PTL_NI_UNDELIVERABLE;
+    if (status != SendStatus::sent) break;
+    peer.sent.count(MessageKind::data, covered);
+    transfer.moved += covered;
+  }
+  Outcome outcome;
+  outcome.fail = transfer.fail;
+  outcome.mlength = transfer.fail == PTL_NI_OK ? transfer.mlength : 0;
+  outcome.offset = transfer.region_offset;
+  outcome.list = transfer.entry->list;
+  MessageHeader header = answer_header(transfer.header, MessageKind::reply, outcome);
+  header.flags |= flag_remote_memory;  // the data went ahead
+  const SendStatus status = peer.transport->send(*peer.link, header, nullptr, 0);
+  if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
+  if (status == SendStatus::sent) {
+    peer.sent.count(MessageKind::reply, 0);
+    transfer.release_mark = peer.transport->payload_mark(*peer.link);
+  } else {
+    transfer.stays = false;
+  }
+  // Its events are posted without the send lock, in the next round of polling.
+  transfer.streaming = false;
+  transfer.ended = true;
+  physical.activate(transfer);
+  return true;
+}
+
+void fail_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
+  fail(physical, transfer, PTL_NI_UNDELIVERABLE);
+}
+
+}  // namespace lintel

@@ -1,0 +1,64 @@
+// What this process keeps about one it talks to. Exists from the first message on; never moves.
+// Message path.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/objects/statistics.h"
+#include "core/operations/operation.h"
+#include "transport/transport.h"
+#include "util/arena.h"
+#include "util/spin_lock.h"
+
+namespace lintel {
+
+inline constexpr uint32_t ack_batch_capacity = 20;  // cookies that travel with the header itself
+
+struct alignas(64) Peer {
+  std::atomic<uint32_t> next_free{0};
+  ProcessId id{};
+
+  // --- under send_lock
+  SpinLock send_lock;
+  bool queue_listed = false;       // on the interface's list of peers with something queued
+  std::atomic<bool> failed{true};  // or not connected yet; written under send_lock
+  Link* link = nullptr;
+  Transport* transport = nullptr;
+  bool in_process = false;  // this very process: nobody else makes it look at its messages
+  QueuedSend* queue_head = nullptr;
+  QueuedSend** queue_tail = &queue_head;
+  std::atomic<uint32_t> queue_length{0};                  // written under send_lock
+  uint32_t free_operations = Arena<Operation>::no_index;  // chain through next_free
+  TrafficCounters sent;
+  Peer* next_with_queue = nullptr;  // under the list's own lock
+
+  // --- under the poll token
+  alignas(64) uint32_t acks[ack_batch_capacity];
+  uint32_t ack_count = 0;
+  uint32_t transfers = 0;  // long messages under way from or to it, at the target
+  uint32_t returned_chain_head = Arena<Operation>::no_index;  // ended operations of this burst
+  uint32_t returned_chain_tail = Arena<Operation>::no_index;
+  uint64_t gone_said_ns = 0;  // when the log last told that it is gone
+  // Gets whose data were sent from where they lie, in the order sent, through next_active.
+  Transfer* unreleased_head = nullptr;
+  Transfer* unreleased_tail = nullptr;
+  bool unreleased_listed = false;
+  Peer* next_unreleased = nullptr;
+
+  // --- shared
+  std::atomic<uint32_t> returned_operations{Arena<Operation>::no_index};
+  std::atomic<uint32_t> operations_started{0};  // written under send_lock
+  std::atomic<uint32_t> operations_ended{0};    // written under the poll token
+
+  [[nodiscard]] bool has_outstanding() const noexcept {
+    return operations_started.load(std::memory_order_relaxed) !=
+           operations_ended.load(std::memory_order_relaxed);
+  }
+  // Somebody waits for this peer: it is to be looked after. Token held.
+  [[nodiscard]] bool is_awaited() const noexcept {
+    return has_outstanding() || queue_length.load(std::memory_order_relaxed) != 0 || transfers != 0;
+  }
+};
+
+}  // namespace lintel

@@ -1,0 +1,309 @@
+// A physical interface: one address, its transports and peers, and up to four logical interfaces
+// over it (spec 3.6). Owns the poll token: whoever holds it moves messages.
+// Message path, except where a function says otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/objects/statistics.h"
+#include "core/operations/operation.h"
+#include "core/progress/peer_table.h"
+#include "core/progress/progress_thread.h"
+#include "core/progress/wait_gate.h"
+#include "core/progress/wake_cost.h"
+#include "transport/transport.h"
+#include "util/arena.h"
+#include "util/quick_clock.h"
+#include "util/spin_lock.h"
+
+namespace lintel {
+
+class NetworkInterface;
+
+inline constexpr unsigned most_transports = 8;
+inline constexpr unsigned logical_interfaces = 4;
+// Set in NetworkInterface slots: which of the four an interface is, the same in every process.
+inline constexpr unsigned slot_matching = 1;
+inline constexpr unsigned slot_logical = 2;
+
+class PhysicalInterface final : public MessageSink {
+ public:
+  // Set-up path. `pid` may be PTL_PID_ANY. Returns a Portals return code; on PTL_OK the interface
+  // is reachable by others.
+  [[nodiscard]] int open(uint32_t number, uint32_t pid);
+  // Set-up path; no logical interface is left. Sends what is queued, for a bounded time.
+  void close() noexcept;
+  ~PhysicalInterface();
+
+  [[nodiscard]] ProcessId id() const noexcept { return id_; }
+  [[nodiscard]] uint32_t uid() const noexcept { return uid_; }
+  [[nodiscard]] WaitGate& gate() noexcept { return gate_; }
+
+  // Set-up path: makes the logical interface visible to arriving messages, or hides it; returns when
+  // no message is being delivered to the one that was there.
+  void set_logical(unsigned slot, NetworkInterface* interface) noexcept;
+  [[nodiscard]] NetworkInterface* logical(unsigned slot) const noexcept {
+    return logical_[slot].load(std::memory_order_acquire);
+  }
+  // Set-up path: runs `action` while nobody polls.
+  template <typename Action>
+  void exclusively(Action&& action) noexcept {
+    lock_exclusively();
+    action();
+    unlock_exclusively();
+  }
+
+  // The peer with that address, connecting to it if this is the first use or it failed earlier
+  // (connection path then). nullptr: no transport reaches it.
+  [[nodiscard]] Peer* peer_for(ProcessId id) noexcept {
+    Peer* peer = peers_.find(id);
+    if (peer != nullptr && !peer->failed.load(std::memory_order_acquire)) [[likely]]
+      return peer;
+    return connect(id);
+  }
+
+  // --- progress (progress.cc)
+  [[nodiscard]] bool try_acquire_token() noexcept { return token_.try_lock(); }
+  void release_token() noexcept { token_.unlock(); }
+  // Token held: one round over the transports and what is queued. Returns messages handled.
+  unsigned poll_once() noexcept;
+  // Any thread, not from within poll_once(): waits for the end of the round that is running, if one
+  // is. Whoever has seen an event or a count may give back what it refers to at once; the round that
+  // posted it may still be counting or reading there (set-up path).
+  void finish_round() const noexcept;
+  // Any thread: polls a little if nobody else does; otherwise makes sure that somebody will.
+  void kick() noexcept;
+  // After a send to a peer in this process, which nobody else looks for.
+  void note_in_process_send() noexcept { in_process_sends_.store(true, std::memory_order_release); }
+  void kick_in_process() noexcept {
+    note_in_process_send();
+    kick();
+  }
+  // One round of polling if nobody else polls, for calls that look and do not wait. A caller that
+  // asks again and again in vain is in fact waiting: a few rounds, and then others may have the processor.
+  // True: something happened, so it is worth looking again.
+  //
+  // After news from a transport that is asked by system calls the next few calls do not poll: such callers look at
+  // one queue after the other until all are empty, before they get to answering.
+  bool poll_in_passing() noexcept {
+    if (!progress_by_callers_ || spares_poll()) return false;
+    if (!try_acquire_token()) [[unlikely]] {
+      ask_for_token();
+      return false;
+    }
+    note_application_poll();
+    costly_news_ = false;
+    bool news = poll_once() != 0;
+    for (unsigned more = passes_in_vain_ != 0 && !waits_for_costly_ ? rounds_when_in_vain : 1;
+         more > 1 && !news; --more)
+      news = poll_once() != 0;
+    if (news) note_news_in_passing();
+    passes_in_vain_ = news ? 0 : passes_in_vain_ + 1;
+    const uint32_t passes = passes_in_vain_;
+    release_token();
+    if (passes % passes_between_rests == 0 && passes != 0) [[unlikely]]
+      rest_between_passes(passes);
+    return news;
+  }
+  // The same for a queue, with what belongs to that: `round_seen`. Who looks at several queues in turn needs one poll
+  // for a turn, not one for each; and who was told of news acts before there are more. So a look polls only if nobody
+  // has since the last look at that queue, and a poll that brought something counts as somebody else's. Of two looks
+  // in vain in a row one polls.
+  bool poll_in_passing(std::atomic<uint64_t>& round_seen) noexcept {
+    const uint64_t round = rounds_.load(std::memory_order_acquire);
+    if (round != round_seen.load(std::memory_order_relaxed)) {
+      round_seen.store(round, std::memory_order_relaxed);
+      return false;
+    }
+    if (poll_in_passing()) return true;
+    round_seen.store(rounds_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    return false;
+  }
+  // Waits until ready() is true; ready() is called often and may consume. False: the deadline
+  // (now_ns() based, UINT64_MAX for none) passed, or PtlAbort was called. Defined in wait.h.
+  template <typename Ready>
+  bool wait_until(Ready&& ready, uint64_t deadline_ns) noexcept;
+  void wake_all_waiters() noexcept { gate_.wake_all(); }
+
+  // --- for the initiator and the target state machines
+  void list_peer_with_queue(Peer& peer) noexcept;  // peer.send_lock held
+  void flush_queue(Peer& peer) noexcept;
+  [[nodiscard]] Operation* allocate_operation(Peer& peer) noexcept;  // peer.send_lock held
+  void end_operation(Operation& operation) noexcept;                 // token held
+  void discard_operation(Operation& operation) noexcept;             // never sent, any thread
+  [[nodiscard]] Operation* find_operation(uint32_t cookie) noexcept;
+  [[nodiscard]] uint32_t cookie_of(const Operation& operation) const noexcept;
+  void return_ended_operations(Peer& peer) noexcept;  // token held
+
+  [[nodiscard]] Transfer* allocate_transfer() noexcept;
+  void release_transfer(Transfer& transfer) noexcept;
+  [[nodiscard]] Transfer* find_transfer(uint32_t cookie) noexcept;
+  [[nodiscard]] uint32_t cookie_of(const Transfer& transfer) const noexcept;
+  void activate(Transfer& transfer) noexcept;       // token held: moved on by poll_once()
+  void await_release(Transfer& transfer) noexcept;  // token held: moved on when its memory is free
+  TransferBatch& batch() noexcept { return batch_; }
+
+  // Sends an answer or queues it (token held).
+  void send_answer(Peer& peer, const MessageHeader& header, const Piece* pieces,
+                   unsigned count) noexcept;
+  void acknowledge_exactly(Peer& peer, uint32_t cookie) noexcept;  // token held, batched
+  void flush_acknowledgements(Peer& peer) noexcept;                // token held
+
+  Arena<VolatileCopy>& volatile_copies() noexcept { return volatile_copies_; }
+
+  // --- MessageSink
+  void* on_new_link(Link& link) noexcept override;
+  void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept override;
+  void on_peer_failed(Link& link) noexcept override;
+  void on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept override;
+  bool may_access(Link& link, const RemoteMemory& memory, bool write) noexcept override;
+
+  // A logical interface goes: ends its operations without events and drops its transfers. Token held.
+  void forget_logical(NetworkInterface& interface) noexcept;
+
+  // --- what one can see
+  TrafficCounters received;
+  PollCounters poll_counters;
+  SharedCounter peers_failed;
+  SharedCounter sends_queued;
+  SharedCounter send_retries;
+  SharedCounter messages_refused;
+  [[nodiscard]] const PeerTable& peers() const noexcept { return peers_; }
+  [[nodiscard]] uint64_t sent_messages(MessageKind kind) const noexcept;
+  [[nodiscard]] uint64_t sent_bytes(MessageKind kind) const noexcept;
+  [[nodiscard]] NetworkCounters network_counters() const noexcept;  // of all transports
+  void print_statistics() const noexcept;
+
+ private:
+  friend class ProgressThread;
+  friend class Waiter;
+
+  Peer* connect(ProcessId id) noexcept;
+  void attach_link(Peer& peer, Transport& transport, Link& link) noexcept;
+  void fail_peer(Peer& peer) noexcept;
+  void check_peers() noexcept;
+  void flush_all_queues() noexcept;
+  bool all_delivered() noexcept;
+  unsigned advance_transfers() noexcept;
+  unsigned end_released_transfers() noexcept;
+  [[nodiscard]] bool anything_released() const noexcept;
+  // Queued operations whose first message has gone out, in the order of their calls.
+  struct SentChain {
+    QueuedSend* first = nullptr;
+    QueuedSend** last = &first;
+    void append(QueuedSend& item) noexcept {
+      item.next_queued = nullptr;
+      *last = &item;
+      last = &item.next_queued;
+    }
+  };
+  bool send_queued(Peer& peer, QueuedSend& item, SentChain& sent) noexcept;
+  bool anything_queued() const noexcept {
+    return peers_with_queue_.load(std::memory_order_relaxed) != nullptr;
+  }
+  bool poll_in_process_sends() noexcept;
+  bool arm_transports() noexcept;
+  void disarm_transports() noexcept;
+  // How long a poller may sleep before it must look after peers with operations outstanding, or
+  // after the timers of a transport.
+  [[nodiscard]] int64_t sleep_limit_ns() const noexcept;
+  // Token held: an application thread polls or polled.
+  void note_application_poll() noexcept {
+    application_polls_.store(application_polls_.load(std::memory_order_relaxed) + 1,
+                             std::memory_order_relaxed);
+  }
+  // Waits for remote accesses of the interface's transfers, which touch memory of the application. Set-up path.
+  void finish_remote_accesses(const NetworkInterface& interface) noexcept;
+  void lock_exclusively() noexcept;
+  void unlock_exclusively() noexcept;
+  void rest_between_passes(uint32_t passes_in_vain) noexcept;
+  void ask_for_token() noexcept;
+
+  // Not for those who look now and then: to them every look counts.
+  bool spares_poll() noexcept {
+    const uint32_t left = polls_to_spare_.load(std::memory_order_relaxed);
+    if (left == 0) return false;
+    polls_to_spare_.store(left - 1, std::memory_order_relaxed);
+    return clock_() - last_news_ns_.load(std::memory_order_relaxed) < polls_spared_for_ns;
+  }
+
+  void note_news_in_passing() noexcept {
+    waits_for_costly_ = costly_news_;
+    if (!costly_news_) [[likely]]
+      return;
+    last_news_ns_.store(clock_(), std::memory_order_relaxed);
+    polls_to_spare_.store(polls_spared_after_news, std::memory_order_relaxed);
+  }
+
+  uint32_t number_ = 0;
+  ProcessId id_{};
+  uint32_t uid_ = 0;
+  std::vector<std::unique_ptr<Transport>> transports_;
+  // The same, as the poller goes through them. Those whose peers are all in this process (they have
+  // no doorbell) are looked at only after a send to one.
+  struct PolledTransport {
+    Transport* transport;
+    bool in_process;
+    bool by_system_call;
+  };
+  PolledTransport polled_[most_transports] = {};
+  unsigned polled_count_ = 0;
+  std::atomic<bool> in_process_sends_{false};
+  std::atomic<NetworkInterface*> logical_[logical_interfaces] = {};
+  PeerTable peers_;
+  // Recursive: what a failing peer's events set off may connect to another.
+  std::recursive_mutex connect_mutex_;
+  Doorbell private_doorbell_;
+  Doorbell* doorbell_ = &private_doorbell_;
+  WaitGate gate_;
+
+  alignas(64) SpinLock token_;
+  std::atomic<uint32_t> exclusive_requests_{0};
+  std::atomic<uint32_t> token_wanted_{0};   // waiting threads that found the token taken
+  std::atomic<bool> poller_sleeps_{false};  // a waiting thread sleeps with the token
+  std::atomic<uint64_t> rounds_{0};  // odd while poll_once() runs; written by the token's holder
+  uint64_t next_peer_check_ns_ = 0;  // token held
+  static constexpr uint32_t polls_between_clock_looks = 4096;
+  uint32_t polls_since_clock_ = 0;  // token held
+  static constexpr uint32_t passes_between_rests = 8;
+  uint32_t passes_in_vain_ = 0;  // token held: by calls that do not wait, without a message
+  static constexpr unsigned rounds_when_in_vain = 3;
+  static constexpr uint32_t polls_spared_after_news = 2;
+  static constexpr uint64_t polls_spared_for_ns = 4'000;
+  const Clock clock_ = quick_clock();
+  bool costly_news_ = false;       // token held: from a transport that is asked by system calls
+  bool waits_for_costly_ = false;  // token held: the last news in passing were such
+  std::atomic<uint32_t> polls_to_spare_{0};  // by calls that do not wait
+  std::atomic<uint64_t> last_news_ns_{0};
+  std::atomic<bool> wanted_in_passing_{false};  // the token, by calls that do not wait
+  std::atomic<uint64_t> last_rest_ns_{0};
+  std::atomic<uint64_t> in_vain_since_ns_{0};
+  Transfer* active_transfers_ = nullptr;   // token held
+  Peer* peers_unreleased_ = nullptr;       // token held: those with transfers in unreleased_head
+  TransferBatch batch_;                    // token held
+  Transport* polled_transport_ = nullptr;  // token held: whose poll() is running
+  // Counts polls by application threads, so that the progress thread sees whether they poll.
+  std::atomic<uint64_t> application_polls_{0};
+
+  alignas(64) SpinLock queue_list_lock_;
+  std::atomic<Peer*> peers_with_queue_{nullptr};
+
+  Arena<Operation> operations_;
+  Arena<Transfer> transfers_;
+  Arena<Answer> answers_;
+  Arena<VolatileCopy> volatile_copies_;
+
+  ProgressThread progress_thread_;
+  bool progress_by_callers_ = true;  // waiting threads poll
+  uint64_t spin_limit_ns_ = 0;
+  uint64_t least_spin_ns_ = 0;  // Capabilities::least_spin_ns
+  WakeCost wake_cost_;          // of the thread that sleeps as poller
+  uint64_t peer_check_interval_ns_ = 0;
+};
+
+}  // namespace lintel

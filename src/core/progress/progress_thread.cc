@@ -1,0 +1,165 @@
+// The progress thread: when to poll, when to watch, when to sleep. Not on the message path of a
+// process whose application threads poll.
+#include "core/progress/progress_thread.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+
+#include "core/progress/physical_interface.h"
+#include "util/clock.h"
+#include "util/config.h"
+#include "util/log.h"
+
+namespace lintel {
+
+namespace {
+
+// While the application polls, the thread looks less and less often whether it still does.
+constexpr uint64_t longest_tick_factor = 16;
+// How long the thread polls in vain before it arms the transports and sleeps.
+constexpr uint64_t idle_spin_ns = 5'000;
+
+}  // namespace
+
+bool ProgressThread::start(PhysicalInterface& interface, ProgressMode mode) noexcept {
+  interface_ = &interface;
+  mode_ = mode;
+  stop_.store(false, std::memory_order_relaxed);
+  shortest_tick_ns_ = config_u64(ConfigKey::progress_tick_us) * 1000;
+  tick_ns_ = shortest_tick_ns_;
+  if (mode == ProgressMode::caller) return true;
+  // Signals are the application's: none is to be handled on this thread, but faults are ours.
+  sigset_t all, before;
+  sigfillset(&all);
+  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = pthread_create(&thread_, nullptr, &ProgressThread::entry, this);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0) {
+    log_message(LogLevel::error,
+                "cannot start the progress thread: %s; PTL_PROGRESS=caller works without",
+                strerror(error));
+    return false;
+  }
+  running_ = true;
+  pthread_setname_np(thread_, "ptl-progress");
+  return true;
+}
+
+void ProgressThread::stop() noexcept {
+  if (!running_) return;
+  stop_.store(true, std::memory_order_release);
+  poller_left();
+  interface_->doorbell_->ring();
+  pthread_join(thread_, nullptr);
+  running_ = false;
+}
+
+void ProgressThread::poller_left() noexcept {
+  handoff_.fetch_add(1, std::memory_order_release);
+  futex_wake(handoff_);
+}
+
+void* ProgressThread::entry(void* self) noexcept {
+  auto* thread = static_cast<ProgressThread*>(self);
+  thread->bind_to_processors();
+  if (thread->mode_ == ProgressMode::thread) {
+    thread->run_always();
+  } else {
+    thread->run();
+  }
+  return nullptr;
+}
+
+void ProgressThread::bind_to_processors() noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const std::vector<unsigned> processors = config_cpus(ConfigKey::progress_cpus);
+  if (processors.empty()) return;
+  for (unsigned cpu : processors) CPU_SET(cpu, &set);
+  if (const int error = pthread_setaffinity_np(pthread_self(), sizeof set, &set); error != 0)
+    log_message(LogLevel::warn, "PTL_PROGRESS_CPUS=%s: %s; the progress thread stays unbound",
+                config_string(ConfigKey::progress_cpus).c_str(), strerror(error));
+}
+
+void ProgressThread::run_always() noexcept {
+  PhysicalInterface& interface = *interface_;
+  while (!stop_.load(std::memory_order_acquire)) {
+    if (interface.exclusive_requests_.load(std::memory_order_relaxed) != 0 ||
+        !interface.try_acquire_token()) {
+      sched_yield();
+      continue;
+    }
+    for (unsigned i = 0; i < 256; ++i) interface.poll_once();
+    interface.release_token();
+  }
+}
+
+void ProgressThread::run() noexcept {
+  PhysicalInterface& interface = *interface_;
+  while (!stop_.load(std::memory_order_acquire)) {
+    const uint32_t handoff_seen = handoff_.load(std::memory_order_acquire);
+    const uint64_t polls = interface.application_polls_.load(std::memory_order_relaxed);
+    const bool application_polls = polls != application_polls_seen_;
+    application_polls_seen_ = polls;
+    if (application_polls || interface.exclusive_requests_.load(std::memory_order_relaxed) != 0 ||
+        !interface.try_acquire_token()) {
+      watch_application(handoff_seen);
+    } else {
+      take_over();
+    }
+  }
+}
+
+// Application threads poll: look again after a tick, or, if the poller itself sleeps, when it leaves.
+void ProgressThread::watch_application(uint32_t handoff_seen) noexcept {
+  PhysicalInterface& interface = *interface_;
+  if (interface.poller_sleeps_.load(std::memory_order_acquire)) {
+    futex_wait(handoff_, handoff_seen, futex_no_timeout);
+    tick_ns_ = shortest_tick_ns_;
+    return;
+  }
+  futex_wait(handoff_, handoff_seen, static_cast<int64_t>(tick_ns_));
+  tick_ns_ = tick_ns_ * 2 > shortest_tick_ns_ * longest_tick_factor
+                 ? shortest_tick_ns_ * longest_tick_factor
+                 : tick_ns_ * 2;
+}
+
+// Nobody polls; the token is ours. Polls until there is nothing to do, then sleeps on the doorbell.
+void ProgressThread::take_over() noexcept {
+  PhysicalInterface& interface = *interface_;
+  tick_ns_ = shortest_tick_ns_;
+  interface.disarm_transports();
+  interface.wanted_in_passing_.store(false, std::memory_order_relaxed);
+  const auto wanted = [&interface] {
+    return interface.token_wanted_.load(std::memory_order_relaxed) != 0 ||
+           interface.wanted_in_passing_.load(std::memory_order_relaxed);
+  };
+  uint64_t idle_since = now_ns();
+  while (!stop_.load(std::memory_order_relaxed) &&
+         interface.exclusive_requests_.load(std::memory_order_relaxed) == 0 && !wanted()) {
+    if (interface.poll_once() != 0 || interface.active_transfers_ != nullptr) {
+      idle_since = now_ns();
+    } else if (now_ns() - idle_since > idle_spin_ns) {
+      break;
+    }
+  }
+  if (wanted()) {
+    interface.release_token();
+    sched_yield();
+    return;
+  }
+  Doorbell& doorbell = *interface.doorbell_;
+  const uint32_t seen = doorbell.announce_sleep();
+  const bool asleep = interface.arm_transports();
+  const int64_t timeout_ns = interface.sleep_limit_ns();
+  interface.release_token();
+  if (asleep && !stop_.load(std::memory_order_acquire)) {
+    interface.poll_counters.sleeps.increment();
+    doorbell.sleep(seen, timeout_ns);
+    interface.poll_counters.wakeups.increment();
+  }
+}
+
+}  // namespace lintel

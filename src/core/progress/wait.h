@@ -1,0 +1,92 @@
+// How an application thread waits: it takes the poll token and polls, spins for a bounded time,
+// yields when other threads want the processor, and at last sleeps.
+// Message path until it sleeps.
+#pragma once
+
+#include <cstdint>
+
+#include "core/progress/physical_interface.h"
+#include "util/clock.h"
+
+namespace lintel {
+
+// PtlAbort was called (spec 3.5.3). Async-signal-safe to read and set.
+extern std::atomic<bool> portals_aborted;
+
+class Waiter {
+ public:
+  Waiter(PhysicalInterface& interface, uint64_t deadline_ns) noexcept
+      : interface_(interface), deadline_ns_(deadline_ns) {
+    holds_token_ = interface.progress_by_callers_ && interface.try_acquire_token();
+  }
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
+  ~Waiter() { leave(); }
+
+  // One short step: a poll, if this thread is the one that polls. True: it is worth looking whether
+  // the wait is over. What this thread's own polls did not bring comes from other threads, and is
+  // looked for less often.
+  bool step() noexcept {
+    if (holds_token_) [[likely]] {
+      if (interface_.poll_once() == 0) return false;
+      progressed_ = true;
+      return true;
+    }
+    spin_hint();
+    if ((++steps_without_token_ & 15) == 0) try_token();
+    return true;
+  }
+
+  enum class Pause : uint8_t { go_on, give_up };
+  // Called every few dozen steps: yields or sleeps when it is time. `ready` tells whether the wait is
+  // over; it is asked again just before sleeping.
+  struct Condition {
+    bool (*holds)(void*);
+    void* argument;
+  };
+  [[nodiscard]] Pause pause(Condition ready) noexcept;
+
+ private:
+  void try_token() noexcept;
+  void leave() noexcept;
+  void step_aside() noexcept;
+  void sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept;
+  void sleep_as_bystander(Condition ready, int64_t timeout_ns) noexcept;
+
+  PhysicalInterface& interface_;
+  uint64_t deadline_ns_;
+  uint64_t started_ns_ = 0;
+  unsigned steps_without_token_ = 0;
+  bool holds_token_;
+  bool wants_token_ = false;
+  bool progressed_ = false;  // since the last pause
+  bool slept_as_poller_ = false;
+};
+
+inline constexpr unsigned steps_between_pauses = 64;
+inline constexpr unsigned steps_between_looks = 8;
+
+template <typename Ready>
+bool PhysicalInterface::wait_until(Ready&& ready, uint64_t deadline_ns) noexcept {
+  Waiter waiter(*this, deadline_ns);
+  struct Context {
+    Ready& ready;
+    bool fulfilled;
+  } context{ready, false};
+  const Waiter::Condition condition{[](void* argument) {
+                                      auto* c = static_cast<Context*>(argument);
+                                      c->fulfilled = c->ready();
+                                      return c->fulfilled;
+                                    },
+                                    &context};
+  for (;;) {
+    for (unsigned i = 1; i <= steps_between_pauses; ++i) {
+      if ((waiter.step() || i % steps_between_looks == 0) && ready()) return true;
+    }
+    const Waiter::Pause verdict = waiter.pause(condition);
+    if (context.fulfilled) return true;
+    if (verdict == Waiter::Pause::give_up) return false;
+  }
+}
+
+}  // namespace lintel

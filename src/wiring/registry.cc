@@ -1,0 +1,369 @@
+// The table of transports. Set-up path.
+#include "wiring/registry.h"
+
+#include <arpa/inet.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "local/local_transport.h"
+#include "portals4.h"
+#include "reliable/configured.h"
+#include "shm/segment_name.h"
+#include "shm/shm_transport.h"
+#include "udp/udp_link.h"
+#include "util/config.h"
+
+namespace lintel {
+
+namespace {
+
+// What a transport is opened with: the pid is settled by then.
+OpenStatus open_shm(const TransportSettings& settings, OpenedTransports& opened, bool) {
+  ShmSettings shm;
+  shm.nid = settings.nid;
+  shm.pid = opened.pid;
+  shm.job_key = settings.job_key;
+  shm.memory_bytes = settings.shm_memory_bytes;
+  shm.cma = settings.shm_cma;
+  shm.cma_threshold_bytes = settings.shm_cma_threshold_bytes;
+  std::unique_ptr<ShmTransport> transport;
+  switch (ShmTransport::open(shm, transport, opened.reason)) {
+    case Segment::Status::created:
+      opened.transports.push_back(std::move(transport));
+      return OpenStatus::opened;
+    case Segment::Status::pid_in_use:
+      return OpenStatus::pid_in_use;
+    case Segment::Status::failed:
+      break;
+  }
+  return OpenStatus::failed;
+}
+
+// Where the nid is the address of an RDMA port, that is where UDP goes as well.
+UdpHost udp_host(const TransportSettings& settings) {
+  if (settings.udp_interface.empty() && !settings.verbs_address.empty()) {
+    UdpHost host = find_udp_host(settings.verbs_address, "");
+    host.reason = settings.verbs_address + ", the address of RDMA port " + settings.verbs.port.name;
+    return host;
+  }
+  return find_udp_host(settings.udp_interface, config_string(ConfigKey::nid_interface));
+}
+
+OpenStatus open_udp(const TransportSettings& settings, OpenedTransports& opened,
+                    bool polls_always) {
+  UdpSettings udp;
+  udp.host = udp_host(settings);
+  udp.pid = opened.pid;
+  udp.frame_bytes = settings.udp_frame_bytes;
+  if (udp.host.found && udp.host.nid != settings.nid) {
+    opened.reason = "the nid of this node is not the address of its socket";
+    return OpenStatus::failed;
+  }
+  std::unique_ptr<UdpLink> link;
+  switch (UdpLink::open(udp, link, opened.reason)) {
+    case UdpLink::Status::opened:
+      break;
+    case UdpLink::Status::pid_in_use:
+      return OpenStatus::pid_in_use;
+    case UdpLink::Status::failed:
+      return OpenStatus::failed;
+  }
+  auto transport =
+      open_configured_transport(std::move(link), settings, polls_always, opened.reason);
+  if (transport == nullptr) return OpenStatus::failed;
+  opened.transports.push_back(std::move(transport));
+  return OpenStatus::opened;
+}
+
+OpenStatus open_dpdk(const TransportSettings& settings, OpenedTransports& opened,
+                     bool polls_always) {
+  std::unique_ptr<PacketLink> link;
+  switch (open_dpdk_link(settings.dpdk, {settings.nid, opened.pid}, link, opened.reason)) {
+    case DpdkStatus::opened:
+      break;
+    case DpdkStatus::pid_in_use:
+      return OpenStatus::pid_in_use;
+    case DpdkStatus::failed:
+      return OpenStatus::failed;
+  }
+  auto transport =
+      open_configured_transport(std::move(link), settings, polls_always, opened.reason);
+  if (transport == nullptr) return OpenStatus::failed;
+  opened.transports.push_back(std::move(transport));
+  return OpenStatus::opened;
+}
+
+OpenStatus open_verbs(const TransportSettings& settings, OpenedTransports& opened, bool) {
+  std::unique_ptr<Transport> transport;
+  switch (open_verbs_transport(settings, opened.pid, transport, opened.reason)) {
+    case VerbsStatus::opened:
+      opened.transports.push_back(std::move(transport));
+      return OpenStatus::opened;
+    case VerbsStatus::pid_in_use:
+      return OpenStatus::pid_in_use;
+    case VerbsStatus::failed:
+      break;
+  }
+  return OpenStatus::failed;
+}
+
+OpenStatus open_local(const TransportSettings& settings, OpenedTransports& opened, bool) {
+  auto transport = LocalTransport::open({settings.nid, opened.pid}, settings.uid);
+  if (transport == nullptr) {
+    opened.reason = "no memory";
+    return OpenStatus::failed;
+  }
+  opened.transports.push_back(std::move(transport));
+  return OpenStatus::opened;
+}
+
+std::string why_not_shm(const TransportSettings&) {
+  const std::string& directory = segment_directory();
+  return access(directory.c_str(), R_OK | W_OK | X_OK) == 0 ? "" : directory + " cannot be written";
+}
+
+std::string why_not_udp(const TransportSettings& settings) {
+  const UdpHost host = udp_host(settings);
+  return host.found ? "" : host.reason;
+}
+
+std::string why_not_dpdk(const TransportSettings& settings) { return why_not_dpdk(settings.dpdk); }
+
+std::string why_not_verbs(const TransportSettings& settings) {
+  return settings.verbs.usable ? "" : settings.verbs.reason;
+}
+
+std::string always_usable(const TransportSettings&) { return ""; }
+
+struct Entry {
+  const char* name;  // as in PTL_TRANSPORT
+  const char* reach;
+  // `polls_always`: the interface polls nothing that costs less.
+  OpenStatus (*open)(const TransportSettings&, OpenedTransports&, bool polls_always);
+  std::string (*why_not)(const TransportSettings&);  // empty: usable here
+};
+
+constexpr Entry shm_entry{"shm", "processes of this user on this node", open_shm, why_not_shm};
+constexpr Entry udp_entry{"udp", "processes of this user on nodes of the IP network", open_udp,
+                          why_not_udp};
+constexpr Entry local_entry{"local", "this process itself", open_local, always_usable};
+
+constexpr Entry dpdk_entry{"dpdk", "processes of this user on nodes of the same Ethernet",
+                           open_dpdk, why_not_dpdk};
+
+constexpr Entry verbs_entry{"verbs", "processes of this user on nodes of the same RDMA network",
+                            open_verbs, why_not_verbs};
+
+constexpr const Entry* all_entries[] = {&local_entry, &shm_entry, &verbs_entry, &dpdk_entry,
+                                        &udp_entry};
+
+struct Interface {
+  uint32_t number;
+  std::vector<const Entry*> transports;  // in the order of opening
+};
+
+const std::vector<Interface>& interfaces() {
+  static const std::vector<Interface> table = {
+      // The best there is. A port takes longest to open, when the pid is settled.
+      {0, {&udp_entry, &shm_entry, &verbs_entry, &dpdk_entry, &local_entry}},
+      {1, {&shm_entry, &local_entry}},
+      {2, {&local_entry}},
+      {3, {&udp_entry, &local_entry}},
+      {4, {&dpdk_entry, &local_entry}},
+      {5, {&verbs_entry, &local_entry}},
+  };
+  return table;
+}
+
+const Interface* find_interface(uint32_t number) {
+  if (number == PTL_IFACE_DEFAULT) return &interfaces().front();
+  for (const Interface& interface : interfaces())
+    if (interface.number == number) return &interface;
+  return nullptr;
+}
+
+// Where PTL_TRANSPORT lists it, which is the order in which connect() is tried. A process reaches
+// itself in any case, and first of all.
+constexpr size_t unlisted = SIZE_MAX;
+size_t rank_of(const TransportSettings& settings, std::string_view name) {
+  if (name == local_entry.name) return 0;
+  if (settings.allowed.empty()) {
+    for (size_t i = 0; i < std::size(all_entries); ++i)
+      if (all_entries[i]->name == name) return i;
+  }
+  const auto found = std::find(settings.allowed.begin(), settings.allowed.end(), name);
+  return found == settings.allowed.end()
+             ? unlisted
+             : 1 + static_cast<size_t>(found - settings.allowed.begin());
+}
+
+// The first name in PTL_TRANSPORT that means nothing, with those that mean something; or nothing.
+std::string unknown_name(const TransportSettings& settings) {
+  std::string known;
+  for (const Entry* entry : all_entries)
+    known += std::string(known.empty() ? "" : ", ") + entry->name;
+  for (const std::string& name : settings.allowed) {
+    const bool is_known = std::any_of(std::begin(all_entries), std::end(all_entries),
+                                      [&](const Entry* entry) { return name == entry->name; });
+    if (!is_known)
+      return "PTL_TRANSPORT names \"" + name + "\", which is not a transport; there are " + known;
+  }
+  return "";
+}
+
+constexpr const char* not_listed = "PTL_TRANSPORT does not list it";
+
+std::string why_not(const TransportSettings& settings, const Entry& entry) {
+  return rank_of(settings, entry.name) == unlisted ? not_listed : entry.why_not(settings);
+}
+
+// Pids that PTL_PID_ANY may give: small numbers are left to those who choose their own, and UDP ports
+// from 32768 on are given out by the kernel.
+constexpr uint32_t first_any_pid = 16384;
+constexpr uint32_t any_pids = 14000;
+
+// All transports of the interface, with the pid in `opened`.
+OpenStatus open_all(const TransportSettings& settings, const Interface& interface,
+                    OpenedTransports& opened) {
+  const bool polls_always = std::find(interface.transports.begin(), interface.transports.end(),
+                                      &shm_entry) == interface.transports.end() ||
+                            !why_not(settings, shm_entry).empty();
+  std::string skipped;
+  opened.degraded = false;
+  for (const Entry* entry : interface.transports) {
+    std::string why = why_not(settings, *entry);
+    if (why.empty()) {
+      const OpenStatus status = entry->open(settings, opened, polls_always);
+      if (status == OpenStatus::opened) continue;
+      if (status == OpenStatus::pid_in_use) {
+        opened.transports.clear();
+        return status;
+      }
+      why = opened.reason;
+    }
+    opened.degraded |= why != not_listed && why != no_dpdk_ports && why != no_verbs_devices;
+    skipped += (skipped.empty() ? "" : "; ") + std::string(entry->name) + ": " + why;
+  }
+  std::sort(opened.transports.begin(), opened.transports.end(),
+            [&](const std::unique_ptr<Transport>& a, const std::unique_ptr<Transport>& b) {
+              return rank_of(settings, a->capabilities().name) <
+                     rank_of(settings, b->capabilities().name);
+            });
+  opened.reason = skipped;
+  return opened.transports.empty() ? OpenStatus::failed : OpenStatus::opened;
+}
+
+// A nid that was asked for; reason is empty if none was.
+NodeIdentity requested_nid() {
+  if (const std::string& wanted = config_string(ConfigKey::nid); !wanted.empty()) {
+    in_addr address{};
+    if (inet_pton(AF_INET, wanted.c_str(), &address) == 1 && address.s_addr != INADDR_ANY)
+      return {ntohl(address.s_addr), wanted + " (PTL_NID)"};
+    config_refuse(ConfigKey::nid, "four numbers from 0 to 255 with dots between them");
+  }
+  const std::string& nid_interface = config_string(ConfigKey::nid_interface);
+  const std::string& udp_interface = config_string(ConfigKey::udp_interface);
+  if (!udp_interface.empty()) {
+    const UdpHost host = find_udp_host(udp_interface, nid_interface);
+    if (host.found) return {host.nid, host.reason};
+  }
+  if (!nid_interface.empty()) return find_node_identity(nid_interface);
+  return {};
+}
+
+// Also finds out which RDMA port would be used, as its address is the nid unless another was asked for.
+NodeIdentity settle_nid(TransportSettings& settings) {
+  const NodeIdentity requested = requested_nid();
+  if (rank_of(settings, verbs_entry.name) != unlisted)
+    settings.verbs = configured_verbs(requested.nid);
+  if (!requested.reason.empty()) return requested;
+  if (!settings.verbs.usable || settings.verbs.port.nid == 0) return find_node_identity("");
+  const in_addr address{htonl(settings.verbs.port.nid)};
+  char text[INET_ADDRSTRLEN];
+  settings.verbs_address = inet_ntop(AF_INET, &address, text, sizeof text);
+  return {settings.verbs.port.nid,
+          settings.verbs_address + ", the address of RDMA port " + settings.verbs.port.name};
+}
+
+}  // namespace
+
+TransportSettings transport_settings(uint32_t interface_number, uint32_t pid) {
+  TransportSettings settings;
+  settings.interface_number = interface_number;
+  settings.pid = pid;
+  settings.uid = geteuid();
+  settings.job_key = config_string(ConfigKey::job_key);
+  settings.allowed = config_list(ConfigKey::transport);
+  settings.shm_memory_bytes = config_u64(ConfigKey::shm_memory_kib) * 1024;
+  settings.shm_cma = config_bool(ConfigKey::shm_cma);
+  settings.shm_cma_threshold_bytes =
+      static_cast<uint32_t>(config_u64(ConfigKey::shm_cma_threshold));
+  settings.udp_interface = config_string(ConfigKey::udp_interface);
+  settings.udp_frame_bytes = static_cast<uint32_t>(config_u64(ConfigKey::udp_frame_bytes));
+  settings.dpdk = configured_dpdk();
+  settings.nid = settle_nid(settings).nid;
+  return settings;
+}
+
+NodeIdentity configured_node_identity() {
+  TransportSettings settings;
+  settings.allowed = config_list(ConfigKey::transport);
+  return settle_nid(settings);
+}
+
+OpenedTransports open_transports(const TransportSettings& settings) {
+  OpenedTransports opened;
+  const Interface* const interface = find_interface(settings.interface_number);
+  if (interface == nullptr) {
+    opened.status = OpenStatus::no_such_interface;
+    opened.reason = "there is no interface " + std::to_string(settings.interface_number);
+    return opened;
+  }
+  if (const std::string unknown = unknown_name(settings); !unknown.empty()) {
+    opened.reason = unknown;
+    return opened;
+  }
+  if (settings.pid != PTL_PID_ANY) {
+    opened.pid = settings.pid;
+    opened.status = open_all(settings, *interface, opened);
+    return opened;
+  }
+  // One that is free for all of them.
+  const auto start = static_cast<uint32_t>(getpid());
+  for (uint32_t i = 0; i < any_pids; ++i) {
+    opened.pid = first_any_pid + (start + i) % any_pids;
+    opened.status = open_all(settings, *interface, opened);
+    if (opened.status != OpenStatus::pid_in_use) return opened;
+  }
+  return opened;
+}
+
+std::vector<uint32_t> interface_numbers() {
+  std::vector<uint32_t> numbers;
+  for (const Interface& interface : interfaces()) numbers.push_back(interface.number);
+  return numbers;
+}
+
+std::vector<TransportChoice> explain_transports(const TransportSettings& settings) {
+  std::vector<TransportChoice> choices;
+  const Interface* const interface = find_interface(settings.interface_number);
+  if (interface == nullptr) return choices;
+  for (const Entry* entry : interface->transports) {
+    std::string why = why_not(settings, *entry);
+    const bool usable = why.empty();
+    if (usable) why = std::string("reaches ") + entry->reach;
+    if (usable && entry == &dpdk_entry) why.append(": ").append(describe_dpdk(settings.dpdk));
+    if (usable && entry == &verbs_entry) why.append(": ").append(settings.verbs.port.text);
+    choices.push_back({entry->name, usable, std::move(why)});
+  }
+  std::sort(choices.begin(), choices.end(),
+            [&](const TransportChoice& a, const TransportChoice& b) {
+              return rank_of(settings, a.name) < rank_of(settings, b.name);
+            });
+  return choices;
+}
+
+}  // namespace lintel

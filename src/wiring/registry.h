@@ -1,0 +1,70 @@
+// Which transports there are, which of them an interface uses, and why not the others. Set-up path.
+//
+// To add a transport: its folder, and one line in the table in registry.cc.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/node_identity.h"
+#include "transport/transport.h"
+#include "wiring/dpdk_choice.h"
+#include "wiring/verbs_choice.h"
+
+namespace lintel {
+
+struct TransportSettings {
+  uint32_t interface_number = 0;  // PTL_IFACE_DEFAULT, or one of interface_numbers()
+  uint32_t nid = 0;
+  uint32_t pid = 0;                      // PTL_PID_ANY: one that is free on this node
+  uint32_t uid = 0;                      // usage id of this process
+  std::string job_key;                   // PTL_JOB_KEY
+  std::vector<std::string> allowed;      // PTL_TRANSPORT
+  uint64_t shm_memory_bytes = 0;         // PTL_SHM_MEMORY_KIB
+  bool shm_cma = true;                   // PTL_SHM_CMA
+  uint32_t shm_cma_threshold_bytes = 0;  // PTL_SHM_CMA_THRESHOLD
+  std::string udp_interface;             // PTL_UDP_INTERFACE
+  uint32_t udp_frame_bytes = 0;          // PTL_UDP_FRAME_BYTES; 0: what routes take
+  DpdkChoice dpdk;                       // PTL_DPDK_...
+  VerbsChoice verbs;          // PTL_VERBS_...; not filled in if PTL_TRANSPORT leaves it out
+  std::string verbs_address;  // the IPv4 address of its port, if that is where the nid is from
+};
+
+// The nid of this node as configured (PTL_NID, PTL_UDP_INTERFACE, PTL_NID_INTERFACE), else that of the
+// RDMA port that would be used, and why it is that.
+[[nodiscard]] NodeIdentity configured_node_identity();
+
+// From the configuration (config_load() has run) and the node; interface and pid as given.
+[[nodiscard]] TransportSettings transport_settings(uint32_t interface_number, uint32_t pid);
+
+enum class OpenStatus : uint8_t {
+  opened,
+  no_such_interface,  // PTL_ARG_INVALID
+  pid_in_use,         // PTL_PID_IN_USE
+  failed,             // PTL_FAIL: no transport of the interface can be used
+};
+
+struct OpenedTransports {
+  OpenStatus status = OpenStatus::failed;
+  // In the order in which connect() is to be tried.
+  std::vector<std::unique_ptr<Transport>> transports;
+  uint32_t pid = 0;       // the one that was asked for or chosen
+  std::string reason;     // of a failure, or what is not used, for the log
+  bool degraded = false;  // something that should be used could not be
+};
+[[nodiscard]] OpenedTransports open_transports(const TransportSettings& settings);
+
+// For ptl_info. Interfaces in the order of their numbers; PTL_IFACE_DEFAULT is the first.
+[[nodiscard]] std::vector<uint32_t> interface_numbers();
+
+struct TransportChoice {
+  std::string name;
+  bool usable;         // would be opened
+  std::string reason;  // what it is good for, or why it would not be opened
+};
+// What opening the interface would use, found out without taking a pid. Empty: no such interface.
+[[nodiscard]] std::vector<TransportChoice> explain_transports(const TransportSettings& settings);
+
+}  // namespace lintel

@@ -1,0 +1,89 @@
+// From the configuration to a transport over an RDMA device. Set-up path.
+#include "wiring/verbs_choice.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "registration/process_cache.h"
+#include "reliable/configured.h"
+#include "transport/module.h"
+#include "util/config.h"
+#include "util/guarded_memory.h"
+#include "wiring/registry.h"
+
+namespace lintel {
+
+namespace {
+
+constexpr const char* device_directory = "/sys/class/infiniband";
+
+bool node_has_devices() {
+  std::error_code ignored;
+  return std::filesystem::directory_iterator(device_directory, ignored) !=
+         std::filesystem::directory_iterator();
+}
+
+const VerbsModule* verbs_module(std::string& reason) {
+  return static_cast<const VerbsModule*>(load_module("verbs", verbs_module_version, reason));
+}
+
+// Decimal, or with 0x in front. `otherwise`: it is neither, or not from `least` to `most`, and the
+// variable goes back to its default.
+int number_of(ConfigKey key, int least, int most, int otherwise, const char* allowed) {
+  const std::string& text = config_string(key);
+  if (text.empty()) return otherwise;
+  char* end = nullptr;
+  const long value = std::strtol(text.c_str(), &end, 0);
+  if (*end == '\0' && value >= least && value <= most) return static_cast<int>(value);
+  config_refuse(key, allowed);
+  return otherwise;
+}
+
+VerbsPortWish configured_port(uint32_t nid) {
+  VerbsPortWish wish;
+  wish.device = config_string(ConfigKey::verbs_device);
+  wish.nid = nid;
+  wish.gid_index = number_of(ConfigKey::verbs_gid_index, 0, 255, -1, "0 to 255");
+  wish.pkey =
+      static_cast<uint16_t>(number_of(ConfigKey::verbs_pkey, 1, 0xffff, 0xffff, "1 to 0xffff"));
+  wish.service_level =
+      static_cast<uint8_t>(number_of(ConfigKey::verbs_service_level, 0, 15, 0, "0 to 15"));
+  wish.traffic_class =
+      static_cast<uint8_t>(number_of(ConfigKey::verbs_traffic_class, 0, 255, 0, "0 to 255"));
+  return wish;
+}
+
+}  // namespace
+
+VerbsChoice configured_verbs(uint32_t nid) {
+  VerbsChoice choice;
+  if (!node_has_devices()) {
+    choice.reason = no_verbs_devices;
+    return choice;
+  }
+  VerbsSettings& settings = choice.settings;
+  settings.port = configured_port(nid);
+  settings.faults = configured_faults();
+  settings.max_rc = static_cast<uint32_t>(config_u64(ConfigKey::verbs_max_rc));
+  settings.receive_buffers = static_cast<uint32_t>(config_u64(ConfigKey::verbs_receive_buffers));
+  settings.eager_bytes = static_cast<uint32_t>(config_u64(ConfigKey::verbs_eager_bytes));
+  settings.rc_idle_ns = config_u64(ConfigKey::verbs_rc_idle_ms) * 1'000'000;
+  settings.log_level = static_cast<LogLevel>(config_choice(ConfigKey::log_level));
+  const VerbsModule* const module = verbs_module(choice.reason);
+  choice.usable = module != nullptr && module->examine(settings.port, choice.port, choice.reason);
+  return choice;
+}
+
+VerbsStatus open_verbs_transport(const TransportSettings& settings, uint32_t pid,
+                                 std::unique_ptr<Transport>& transport, std::string& reason) {
+  static constexpr VerbsHost host{guarded_copy, guarded_call, load_module};
+  const VerbsModule* const module = verbs_module(reason);
+  if (module == nullptr) return VerbsStatus::failed;
+  VerbsSettings verbs = settings.verbs.settings;
+  verbs.id = {settings.nid, pid};
+  verbs.reliable = configured_reliability(settings);
+  verbs.registration_cache = &process_registration_cache();
+  return module->open(verbs, host, transport, reason);
+}
+
+}  // namespace lintel
