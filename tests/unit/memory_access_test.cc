@@ -7,79 +7,41 @@
 
 #include <gtest/gtest.h>
 
-#include "core/objects/library.h"
-#include "core/objects/network_interface.h"
-#include "shm_test_support.h"
-#include "support/objects.h"
+#include "bare_target_support.h"
 
 namespace lintel {
 namespace {
 
 using test::must;
-using test::RecordingSink;
 using test::wait_until;
 
 constexpr uint64_t bytes = 1 << 20;
 
-// The library on one side; on the other a bare transport that receives requests and answers none.
-class MemoryAccessTest : public ::testing::Test {
+class MemoryAccessTest : public test::BareTargetTest {
  protected:
-  static void SetUpTestSuite() {
-    test::isolate_segments();
-    setenv("PTL_TRANSPORT", "local,shm", 1);
-    must(PtlInit());
-  }
-  static void TearDownTestSuite() {
-    PtlFini();
-    unsetenv("PTL_TRANSPORT");
-  }
   void SetUp() override {
-    must(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr,
-                   nullptr, &ni_));
-    ptl_process_t id{};
-    must(PtlGetPhysId(ni_, &id));
-    ShmSettings settings;
-    settings.nid = id.phys.nid;
-    settings.pid = PTL_PID_ANY;
-    settings.memory_bytes = 1 << 20;
-    settings.cma_threshold_bytes = 8192;
-    target_ = test::open_transport(settings);
+    BareTargetTest::SetUp();
     const ptl_md_t description{memory_.data(), memory_.size(), 0, PTL_EQ_NONE, PTL_CT_NONE};
     must(PtlMDBind(ni_, &description, &md_));
   }
-  void TearDown() override {
-    target_.reset();
-    must(PtlNIFini(ni_));
-  }
 
-  ptl_process_t target() const {
-    ptl_process_t id{};
-    id.phys = {target_->id().nid, target_->id().pid};
-    return id;
-  }
   // The description that came with the request.
   RemoteMemory received_description() {
-    EXPECT_TRUE(wait_until([&] {
-      target_->poll(sink_, 16);
-      return sink_.total == 1;
-    }));
     RemoteMemory memory{};
-    const auto& payload = sink_.by_link.begin()->second.front().payload;
+    const auto& payload = received(1).front().payload;
     EXPECT_EQ(payload.size(), sizeof memory);
     std::memcpy(&memory, payload.data(), sizeof memory);
     return memory;
   }
   bool may_access(const RemoteMemory& memory, bool write, uint32_t pid) {
-    PhysicalInterface& physical = find_interface()->physical();
-    Link* link = physical.peer_for({target().phys.nid, pid})->link;
+    Link* link = physical().peer_for({target().phys.nid, pid})->link;
     bool answer = false;
-    physical.exclusively([&] { answer = physical.may_access(*link, memory, write); });
+    physical().exclusively([&] { answer = physical().may_access(*link, memory, write); });
     return answer;
   }
   bool may_access(const RemoteMemory& memory, bool write) {
     return may_access(memory, write, target().phys.pid);
   }
-  NetworkInterface* find_interface() const { return interface_of(decode_handle(ni_)); }
 
   void expect_only_its_part(const RemoteMemory& described, bool write) {
     EXPECT_TRUE(may_access(described, write));
@@ -94,11 +56,8 @@ class MemoryAccessTest : public ::testing::Test {
     EXPECT_FALSE(may_access({described.address, 1, UINT32_MAX}, write));
   }
 
-  ptl_handle_ni_t ni_{};
   ptl_handle_md_t md_{};
   std::vector<std::byte> memory_ = std::vector<std::byte>(2 * bytes);
-  std::unique_ptr<ShmTransport> target_;
-  RecordingSink sink_;
 };
 
 TEST_F(MemoryAccessTest, APutIsReadWhereItLies) {
@@ -117,11 +76,7 @@ TEST_F(MemoryAccessTest, AGetIsWrittenWhereItGoes) {
 }
 
 TEST_F(MemoryAccessTest, AnotherPeerMayNot) {
-  ShmSettings settings;
-  settings.nid = target_->id().nid;
-  settings.pid = PTL_PID_ANY;
-  settings.memory_bytes = 1 << 20;
-  const auto other = test::open_transport(settings);
+  const auto other = test::open_transport(target_settings());
   must(PtlPut(md_, 0, bytes, PTL_ACK_REQ, target(), 0, 0, 0, nullptr, 0));
   const RemoteMemory described = received_description();
   EXPECT_TRUE(may_access(described, false));

@@ -8,6 +8,7 @@ bool PhysicalInterface::may_access(Link& link, const RemoteMemory& memory, bool 
   const auto* peer = static_cast<const Peer*>(link.context);
   const Operation* operation = find_operation(static_cast<uint32_t>(memory.key));
   if (operation == nullptr || operation->peer.load(std::memory_order_relaxed) != peer ||
+      operation->stage.load(std::memory_order_acquire) == Operation::Stage::queued ||
       (operation->header.flags & flag_remote_memory) == 0 || operation->streaming)
     return false;
   // The end of sending has not been reported, or the reply has not: the descriptor is in use.

@@ -105,6 +105,7 @@ void queue_operation(PhysicalInterface& physical, Peer& peer, const Request& req
     }
   }
   operation.kind = QueuedSend::Kind::request;
+  operation.stage.store(Operation::Stage::queued, std::memory_order_relaxed);
   publish_operation(peer, operation);
   enqueue_send(physical, peer, operation);
 }
@@ -174,15 +175,18 @@ int start_request(NetworkInterface& interface, const Request& request) noexcept 
         if (operation != nullptr) {
           operation->send_due = direct;
           if (direct) request.put->pending.fetch_add(1, std::memory_order_relaxed);
+          operation->stage.store(Operation::Stage::sending, std::memory_order_relaxed);
           publish_operation(*peer, *operation);
         }
         status = send_payload(*peer, header, request, operation);
         if (status == SendStatus::sent) [[likely]] {
           peer->sent.count(request.kind, request.put != nullptr ? request.length : 0);
-          if (operation != nullptr)
+          if (operation != nullptr) {
             peer->operations_started.store(
                 peer->operations_started.load(std::memory_order_relaxed) + 1,
                 std::memory_order_relaxed);
+            operation->stage.store(Operation::Stage::sent, std::memory_order_release);
+          }
         } else if (direct) {
           request.put->pending.fetch_sub(1, std::memory_order_relaxed);
         }
@@ -244,6 +248,7 @@ SendStatus send_operation(PhysicalInterface& interface, Peer& peer, Operation& o
   const SendStatus status = send_payload(peer, operation.header, request, &operation, copy);
   if (status == SendStatus::sent) {
     peer.sent.count(request.kind, request.put != nullptr ? request.length : 0);
+    operation.stage.store(Operation::Stage::sent, std::memory_order_release);
     if (answered)
       peer.operations_started.store(peer.operations_started.load(std::memory_order_relaxed) + 1,
                                     std::memory_order_relaxed);

@@ -13,11 +13,38 @@ namespace lintel {
 
 namespace {
 
-// The operation that an answer names, if it is one that this peer may answer.
-Operation* answered_operation(PhysicalInterface& interface, const Peer& peer,
-                              uint32_t cookie) noexcept {
+Operation* operation_of_peer(PhysicalInterface& interface, const Peer& peer,
+                             uint32_t cookie) noexcept {
   Operation* operation = interface.find_operation(cookie);
-  if (operation == nullptr || operation->peer.load(std::memory_order_relaxed) != &peer) {
+  return operation != nullptr && operation->peer.load(std::memory_order_relaxed) == &peer
+             ? operation
+             : nullptr;
+}
+
+// The operation that an answer names, if this peer may answer it: its first message was sent.
+Operation* answered_operation(PhysicalInterface& interface, Peer& peer, uint32_t cookie) noexcept {
+  Operation* operation = operation_of_peer(interface, peer, cookie);
+  if (operation != nullptr &&
+      operation->stage.load(std::memory_order_acquire) == Operation::Stage::sending) [[unlikely]] {
+    // The sender holds the send lock until it knows whether the message was sent.
+    std::lock_guard guard(peer.send_lock);
+    operation = operation_of_peer(interface, peer, cookie);
+  }
+  if (operation == nullptr ||
+      operation->stage.load(std::memory_order_acquire) != Operation::Stage::sent) [[unlikely]] {
+    interface.messages_refused.increment();
+    return nullptr;
+  }
+  return operation;
+}
+
+// The operation that an acknowledgement names. Those that receive data end with a reply, and while
+// the data of a long put are being sent the target has not answered it.
+Operation* acknowledged_operation(PhysicalInterface& interface, Peer& peer,
+                                  uint32_t cookie) noexcept {
+  Operation* operation = answered_operation(interface, peer, cookie);
+  if (operation != nullptr && (operation->get.descriptor != nullptr || operation->streaming))
+      [[unlikely]] {
     interface.messages_refused.increment();
     return nullptr;
   }
@@ -61,12 +88,8 @@ class AckCounts {
 }  // namespace
 
 void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& header) noexcept {
-  Operation* operation = answered_operation(interface, peer, header.cookie);
+  Operation* operation = acknowledged_operation(interface, peer, header.cookie);
   if (operation == nullptr) return;
-  if (operation->header.kind == MessageKind::get || operation->streaming) {
-    interface.messages_refused.increment();
-    return;
-  }
   conceal_memory(*operation, true);
   const auto fail = static_cast<ptl_ni_fail_t>(header.operation);
   const bool own_memory_failed = (header.modes & answer_source_fault) != 0;
@@ -99,9 +122,8 @@ void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t cookie = message.header.cookie;
     if (!alone) std::memcpy(&cookie, message.payload + i * sizeof cookie, sizeof cookie);
-    Operation* operation = answered_operation(interface, peer, cookie);
-    if (operation == nullptr || operation->header.kind == MessageKind::get || operation->streaming)
-      continue;
+    Operation* operation = acknowledged_operation(interface, peer, cookie);
+    if (operation == nullptr) continue;
     conceal_memory(*operation, true);
     MemoryDescriptor* put = operation->put.get();
     if (put == nullptr) {

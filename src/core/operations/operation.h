@@ -52,6 +52,14 @@ inline constexpr size_t largest_operand_bytes = 32;  // long double complex
 
 // An operation that this process initiated and that has not ended. Found by its cookie.
 struct alignas(64) Operation : QueuedSend {
+  // Whether its first message has gone out, since no answer counts before. Written under the send
+  // lock; `sent` is final.
+  enum class Stage : uint8_t {
+    sending,  // the transport is being asked: an answer may arrive before the sender goes on
+    queued,   // it waits in the peer's send queue
+    sent,
+  };
+  std::atomic<Stage> stage{Stage::sending};
   std::atomic<uint32_t> next_free{0};
   std::atomic<Peer*> peer{nullptr};  // nullptr while the object is free
   uint8_t generation = 0;            // part of the cookie

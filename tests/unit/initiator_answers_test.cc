@@ -1,0 +1,219 @@
+// Which answers an operation takes: those of its own kind, from its own peer, after its first message
+// was sent (spec 4.2.2). All others are counted and change nothing.
+#include <portals4.h>
+
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "bare_target_support.h"
+#include "core/operations/initiator.h"
+
+namespace lintel {
+namespace {
+
+using test::must;
+using test::wait_until;
+
+constexpr uint64_t eager_bytes = 2048;
+constexpr uint64_t memory_bytes = uint64_t{1} << 20;
+
+class InitiatorAnswersTest : public test::BareTargetTest {
+ protected:
+  void SetUp() override {
+    BareTargetTest::SetUp();
+    must(PtlEQAlloc(ni_, 16384, &events_));
+    const ptl_md_t description{memory_.data(), memory_.size(), 0, events_, PTL_CT_NONE};
+    must(PtlMDBind(ni_, &description, &md_));
+  }
+
+  void put(uint64_t length) {
+    must(PtlPut(md_, 0, length, PTL_ACK_REQ, target(), 0, 0, 0, nullptr, 0));
+  }
+  void fetch() {
+    must(PtlFetchAtomic(md_, 0, md_, 64, 8, target(), 0, 0, 0, nullptr, 0, PTL_SUM, PTL_UINT64_T));
+  }
+  void get() { must(PtlGet(md_, 0, 8, target(), 0, 0, 0, nullptr)); }
+
+  // Puts until some wait in the send queue, since the target takes none.
+  unsigned fill_lane() {
+    unsigned puts = 0;
+    while (peer().queue_length.load() == 0 && puts < 10000) {
+      put(eager_bytes);
+      ++puts;
+    }
+    EXPECT_NE(peer().queue_length.load(), 0u);
+    return puts;
+  }
+  // The cookie of the operation that waits `place` places behind the head of the queue.
+  uint32_t queued_cookie(unsigned place) {
+    std::lock_guard guard(peer().send_lock);
+    QueuedSend* item = peer().queue_head;
+    for (; place != 0; --place) item = item->next_queued;
+    EXPECT_EQ(item->kind, QueuedSend::Kind::request);
+    return physical().cookie_of(static_cast<Operation&>(*item));
+  }
+
+  static MessageHeader answer_of(MessageKind kind, uint32_t cookie, uint64_t length = 0) {
+    MessageHeader header{};
+    header.kind = kind;
+    header.cookie = cookie;
+    header.set_length(length);
+    return header;
+  }
+  // As if the message had come from the target.
+  void deliver(const MessageHeader& header) {
+    static constexpr std::byte payload[8]{};
+    const auto length = static_cast<uint32_t>(
+        header.kind == MessageKind::reply || header.kind == MessageKind::data ? header.length()
+                                                                              : 0);
+    const InboundMessage message{header, payload, length};
+    physical().exclusively([&] { physical().on_messages(*peer().link, &message, 1); });
+  }
+  void expect_refused(const MessageHeader& header) {
+    const uint64_t before = physical().messages_refused.get();
+    deliver(header);
+    EXPECT_EQ(physical().messages_refused.get(), before + 1)
+        << "kind " << static_cast<unsigned>(header.kind);
+  }
+  void expect_all_answers_refused(uint32_t cookie) {
+    expect_refused(answer_of(MessageKind::ack, cookie));
+    expect_refused(answer_of(MessageKind::ack_batch, cookie));
+    expect_refused(answer_of(MessageKind::reply, cookie, 8));
+    MessageHeader data = answer_of(MessageKind::data, cookie, 8);
+    data.modes = data_for_reply;
+    expect_refused(data);
+    expect_refused(answer_of(MessageKind::data_request, cookie, 8));
+  }
+  ptl_event_t next_event() {
+    ptl_event_t event{};
+    unsigned which = 0;
+    EXPECT_EQ(PtlEQPoll(&events_, 1, static_cast<ptl_time_t>(test::wait_deadline.count()), &event,
+                        &which),
+              PTL_OK);
+    return event;
+  }
+
+  ptl_handle_md_t md_{};
+  ptl_handle_eq_t events_{};
+  std::vector<std::byte> memory_ = std::vector<std::byte>(memory_bytes);
+};
+
+TEST_F(InitiatorAnswersTest, AnOperationThatIsStillQueuedTakesNone) {
+  const unsigned filling = fill_lane();
+  put(memory_bytes);  // whose memory would be exposed
+  get();
+  fetch();
+  const unsigned waiting = peer().queue_length.load();
+  ASSERT_GE(waiting, 4u);
+  for (unsigned place = 0; place < waiting; ++place) {
+    SCOPED_TRACE(place);
+    expect_all_answers_refused(queued_cookie(place));
+  }
+  ASSERT_EQ(peer().queue_length.load(), waiting);
+  ASSERT_FALSE(HasFailure()) << "the queue may be a cycle";
+
+  // All of them still go out, in order, and end when they are answered.
+  const unsigned requests = filling + 3;
+  const auto& received = this->received(requests);
+  ASSERT_EQ(received.size(), requests);
+  EXPECT_EQ(received[requests - 3].header.kind, MessageKind::put);
+  EXPECT_EQ(received[requests - 2].header.kind, MessageKind::get);
+  EXPECT_EQ(received[requests - 1].header.kind, MessageKind::fetch_atomic);
+  for (const auto& request : received) {
+    const bool put = request.header.kind == MessageKind::put;
+    deliver(answer_of(put ? MessageKind::ack : MessageKind::reply, request.header.cookie,
+                      put ? request.header.length() : 8));
+  }
+  unsigned sent = 0;
+  unsigned acknowledged = 0;
+  unsigned replied = 0;
+  while (sent + acknowledged + replied < 2 * (filling + 1) + 1 + 2 && !HasFailure()) {
+    const ptl_event_t event = next_event();
+    EXPECT_EQ(event.ni_fail_type, PTL_NI_OK);
+    sent += event.type == PTL_EVENT_SEND ? 1 : 0;
+    acknowledged += event.type == PTL_EVENT_ACK ? 1 : 0;
+    replied += event.type == PTL_EVENT_REPLY ? 1 : 0;
+  }
+  EXPECT_EQ(sent, filling + 2);
+  EXPECT_EQ(acknowledged, filling + 1);
+  EXPECT_EQ(replied, 2u);
+  EXPECT_EQ(PtlMDRelease(md_), PTL_OK);
+}
+
+TEST_F(InitiatorAnswersTest, WhatIsAnsweredByAReplyTakesNoAcknowledgement) {
+  fetch();
+  get();
+  const auto& requests = received(2);
+  for (const auto& request : requests) {
+    expect_refused(answer_of(MessageKind::ack, request.header.cookie));
+    expect_refused(answer_of(MessageKind::ack_batch, request.header.cookie));
+    deliver(answer_of(MessageKind::reply, request.header.cookie, 8));
+  }
+  EXPECT_EQ(next_event().type, PTL_EVENT_SEND);
+  EXPECT_EQ(next_event().type, PTL_EVENT_REPLY);
+  EXPECT_EQ(next_event().type, PTL_EVENT_REPLY);
+  EXPECT_EQ(PtlMDRelease(md_), PTL_OK);
+}
+
+// An operation between its publication and the return of the transport's send().
+class BetweenSendAndReturn : public InitiatorAnswersTest {
+ protected:
+  void SetUp() override {
+    InitiatorAnswersTest::SetUp();
+    std::lock_guard guard(peer().send_lock);
+    operation_ = physical().allocate_operation(peer());
+    operation_->interface = interface_of(decode_handle(ni_));
+    operation_->stage.store(Operation::Stage::sending);
+    operation_->peer.store(&peer());
+  }
+  // The answer arrives now; `then` runs in the thread that sends, which holds the send lock.
+  template <typename Then>
+  void answer_before(Then&& then) {
+    const uint32_t cookie = physical().cookie_of(*operation_);
+    Peer& peer = this->peer();
+    std::atomic<bool> answering{false};
+    std::thread poller;
+    {
+      std::lock_guard guard(peer.send_lock);
+      poller = std::thread([&] {
+        answering = true;
+        deliver(answer_of(MessageKind::ack, cookie));
+      });
+      EXPECT_TRUE(wait_until([&] { return answering.load(); }));
+      then();
+    }
+    poller.join();
+  }
+
+  Operation* operation_ = nullptr;
+};
+
+TEST_F(BetweenSendAndReturn, TheAnswerIsTakenIfItWasSent) {
+  const uint32_t ended = peer().operations_ended.load();
+  const uint64_t refused = physical().messages_refused.get();
+  answer_before([&] { operation_->stage.store(Operation::Stage::sent); });
+  EXPECT_EQ(peer().operations_ended.load(), ended + 1);
+  EXPECT_EQ(physical().messages_refused.get(), refused);
+  peer().operations_started.fetch_add(1);
+}
+
+TEST_F(BetweenSendAndReturn, TheAnswerIsRefusedIfItWasQueued) {
+  const uint32_t ended = peer().operations_ended.load();
+  const uint64_t refused = physical().messages_refused.get();
+  answer_before([&] { operation_->stage.store(Operation::Stage::queued); });
+  EXPECT_EQ(peer().operations_ended.load(), ended);
+  EXPECT_EQ(physical().messages_refused.get(), refused + 1);
+  physical().discard_operation(*operation_);
+}
+
+TEST_F(BetweenSendAndReturn, TheAnswerIsRefusedIfItCouldNotBeSent) {
+  const uint64_t refused = physical().messages_refused.get();
+  answer_before([&] { physical().discard_operation(*operation_); });
+  EXPECT_EQ(physical().messages_refused.get(), refused + 1);
+}
+
+}  // namespace
+}  // namespace lintel
