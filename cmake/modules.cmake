@@ -1,5 +1,5 @@
 # Modules: parts of the library that need other libraries. Each is loaded when it is used, so that
-# libportals itself needs nothing but the C and C++ run-time libraries (src/transport/module.h).
+# libportals itself needs nothing but the C and C++ run-time libraries (src/util/module.h).
 
 find_package(PkgConfig QUIET)
 
@@ -61,7 +61,7 @@ if(LIBIBVERBS_FOUND)
   file(GLOB reliable_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/reliable/*.cc")
   list(FILTER reliable_sources EXCLUDE REGEX "/configured.cc$")
   target_sources(portals-verbs PRIVATE ${reliable_sources}
-                                       "${PROJECT_SOURCE_DIR}/src/transport/descriptor_watch.cc"
+                                       "${PROJECT_SOURCE_DIR}/src/util/descriptor_watch.cc"
                                        "${PROJECT_SOURCE_DIR}/src/util/asymmetric_fence.cc"
                                        "${PROJECT_SOURCE_DIR}/src/util/crc32c.cc"
                                        "${PROJECT_SOURCE_DIR}/src/util/crc32c_folding.cc"

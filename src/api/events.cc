@@ -2,7 +2,7 @@
 #include "api/deadline.h"
 #include "api/resolve.h"
 #include "api/waiting_threads.h"
-#include "core/events/event_queue_use.h"
+#include "core/objects/event_queue_use.h"
 #include "core/progress/wait.h"
 #include "portals4.h"
 

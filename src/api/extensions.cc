@@ -4,8 +4,8 @@
 
 #include "core/objects/library.h"
 #include "portals4_ext.h"
-#include "transport/local_rank.h"
 #include "util/config.h"
+#include "util/local_rank.h"
 
 using namespace lintel;
 

@@ -6,6 +6,7 @@
 #include "api/resolve.h"
 #include "core/objects/status_registers.h"
 #include "portals4.h"
+#include "wiring/registry.h"
 
 using namespace lintel;
 using namespace lintel::api;
@@ -60,9 +61,10 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
     if (const int code = hooks->opening(iface, options, &pid); code != PTL_OK) return code;
   }
   NetworkInterface* interface = nullptr;
-  int code = pid != PTL_PID_ANY && pid >= PTL_PID_MAX
-                 ? PTL_ARG_INVALID
-                 : open_interface(iface, slot, pid, desired, &interface);
+  int code =
+      pid != PTL_PID_ANY && pid >= PTL_PID_MAX
+          ? PTL_ARG_INVALID
+          : open_interface(iface, slot, pid, desired, open_configured_transports, &interface);
   if (hooks != nullptr) {
     const int verdict =
         hooks->opened(code == PTL_OK ? interface->handle() : PTL_INVALID_HANDLE, code);

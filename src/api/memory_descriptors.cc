@@ -1,6 +1,6 @@
 // Memory descriptors (spec 3.10). Set-up path.
 #include "api/resolve.h"
-#include "core/events/event_queue_use.h"
+#include "core/objects/event_queue_use.h"
 #include "portals4.h"
 
 using namespace lintel;

@@ -17,5 +17,5 @@ struct CryptoModule {
 
 }  // namespace lintel
 
-// The entry point, see transport/module.h.
+// The entry point, see util/module.h.
 extern "C" __attribute__((visibility("default"))) const void* lintel_crypto_module_1();

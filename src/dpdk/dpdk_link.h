@@ -19,7 +19,7 @@ namespace lintel {
 class DpdkLink final : public PacketLink {
  public:
   // Set-up path. EAL runs.
-  [[nodiscard]] static DpdkStatus open(const DpdkSettings& settings,
+  [[nodiscard]] static OpenStatus open(const DpdkSettings& settings,
                                        std::unique_ptr<PacketLink>& result, std::string& reason);
   ~DpdkLink() override;
 
@@ -49,7 +49,7 @@ class DpdkLink final : public PacketLink {
  private:
   DpdkLink(const DpdkSettings& settings, std::unique_ptr<Port> port, InterruptGate* gate,
            uint64_t seed);
-  DpdkStatus claim(std::string& reason) noexcept;
+  OpenStatus claim(std::string& reason) noexcept;
 
   enum class State : uint8_t {
     down,     // nobody is at the other end: frames are lost

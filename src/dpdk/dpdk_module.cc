@@ -50,11 +50,11 @@ bool examine(const std::string& port, std::string& text) {
   return true;
 }
 
-DpdkStatus open(const DpdkSettings& settings, std::unique_ptr<PacketLink>& link,
+OpenStatus open(const DpdkSettings& settings, std::unique_ptr<PacketLink>& link,
                 std::string& reason) {
   set_log_level(settings.log_level);
   if (!start_eal({settings.port, settings.eal_arguments, settings.log_level}, reason))
-    return DpdkStatus::failed;
+    return OpenStatus::failed;
   return DpdkLink::open(settings, link, reason);
 }
 

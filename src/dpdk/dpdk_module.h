@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "transport/open_status.h"
 #include "transport/packet_link.h"
 #include "util/log.h"
 
@@ -24,12 +25,6 @@ struct DpdkSettings {
   bool (*guarded_call)(void (*action)(void*), void* argument) noexcept = nullptr;
 };
 
-enum class DpdkStatus : uint8_t {
-  opened,
-  pid_in_use,  // somebody on the network has this nid and pid
-  failed,
-};
-
 struct DpdkModule {
   const char* (*version)();  // of DPDK, for people
   // What the port would be used with, for people; nothing is started. False: `text` says why it cannot
@@ -37,11 +32,11 @@ struct DpdkModule {
   bool (*examine)(const std::string& port, std::string& text);
   // Starts DPDK if it does not run yet, and opens the port. `reason` explains what is not `opened`.
   // Thread-safe.
-  DpdkStatus (*open)(const DpdkSettings& settings, std::unique_ptr<PacketLink>& link,
+  OpenStatus (*open)(const DpdkSettings& settings, std::unique_ptr<PacketLink>& link,
                      std::string& reason);
 };
 
 }  // namespace lintel
 
-// The entry point, see transport/module.h.
+// The entry point, see util/module.h.
 extern "C" __attribute__((visibility("default"))) const void* lintel_dpdk_module_2();

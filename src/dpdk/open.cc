@@ -46,31 +46,31 @@ DpdkLink::DpdkLink(const DpdkSettings& settings, std::unique_ptr<Port> port, Int
   rte_mbuf_ext_refcnt_set(&referred_, 1);
 }
 
-DpdkStatus DpdkLink::open(const DpdkSettings& settings, std::unique_ptr<PacketLink>& result,
+OpenStatus DpdkLink::open(const DpdkSettings& settings, std::unique_ptr<PacketLink>& result,
                           std::string& reason) {
   uint64_t seed = 0;
   if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) {
     reason = "the kernel gives no random numbers (getrandom)";
-    return DpdkStatus::failed;
+    return OpenStatus::failed;
   }
   InterruptGate* gate = nullptr;
   if (Port::needs_gate(settings.port)) {
     gate = InterruptGate::get(reason);
-    if (gate == nullptr) return DpdkStatus::failed;
+    if (gate == nullptr) return OpenStatus::failed;
     // A server that is not set up yet would turn clients away.
     gate->close_and_wait();
   }
   std::unique_ptr<Port> port = Port::open({settings.port, settings.mtu, settings.ring}, reason);
   if (gate != nullptr) gate->open();
-  if (port == nullptr) return DpdkStatus::failed;
+  if (port == nullptr) return OpenStatus::failed;
   std::unique_ptr<DpdkLink> link(new DpdkLink(settings, std::move(port), gate, seed));
-  const DpdkStatus status = link->claim(reason);
-  if (status == DpdkStatus::opened) result = std::move(link);
+  const OpenStatus status = link->claim(reason);
+  if (status == OpenStatus::opened) result = std::move(link);
   return status;
 }
 
 // Waits where somebody may be reached; at the end of a memif there may be nobody yet.
-DpdkStatus DpdkLink::claim(std::string& reason) noexcept {
+OpenStatus DpdkLink::claim(std::string& reason) noexcept {
   const uint64_t deadline = now_ns() + (port_->is_hardware() ? link_up_ns : 0);
   InboundFrame ignored[burst];
   do {
@@ -88,10 +88,10 @@ DpdkStatus DpdkLink::claim(std::string& reason) noexcept {
     reason.assign("another process on the network of ")
         .append(port_->name())
         .append(" has this nid and pid");
-    return DpdkStatus::pid_in_use;
+    return OpenStatus::pid_in_use;
   }
   discovery_.settle();
-  return DpdkStatus::opened;
+  return OpenStatus::opened;
 }
 
 DpdkLink::~DpdkLink() {

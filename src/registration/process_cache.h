@@ -1,7 +1,7 @@
 // The registration cache of this process, set up as the configuration says. Set-up path.
 #pragma once
 
-#include "transport/registration.h"
+#include "registration/registration.h"
 
 namespace lintel {
 

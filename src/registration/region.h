@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "transport/registration.h"
+#include "registration/registration.h"
 
 namespace lintel {
 

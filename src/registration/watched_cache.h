@@ -40,7 +40,7 @@
 #include "registration/memory_watch.h"
 #include "registration/region.h"
 #include "registration/region_index.h"
-#include "transport/registration.h"
+#include "registration/registration.h"
 #include "util/spin_lock.h"
 
 namespace lintel {

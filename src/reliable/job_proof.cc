@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "crypto/crypto_module.h"
-#include "transport/module.h"
+#include "util/module.h"
 
 namespace lintel {
 

@@ -22,10 +22,10 @@
 #include "reliable/connection.h"
 #include "reliable/cookie.h"
 #include "reliable/job_proof.h"
-#include "transport/descriptor_watch.h"
 #include "transport/packet_link.h"
 #include "transport/transport.h"
 #include "util/arena.h"
+#include "util/descriptor_watch.h"
 #include "util/quick_clock.h"
 
 namespace lintel {

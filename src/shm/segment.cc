@@ -39,14 +39,14 @@ uint64_t make_nonce() noexcept {
 
 }  // namespace
 
-Segment::Status Segment::create(const Settings& settings, std::unique_ptr<Segment>& result,
-                                std::string& reason) {
+OpenStatus Segment::create(const Settings& settings, std::unique_ptr<Segment>& result,
+                           std::string& reason) {
   const auto creation = lock_segment_creation();
   sweep_leftovers();
   std::unique_ptr<Segment> segment(new Segment);
-  if (!segment->prepare(settings, reason)) return Status::failed;
-  const Status status = segment->publish_somewhere(settings, reason);
-  if (status == Status::created) result = std::move(segment);
+  if (!segment->prepare(settings, reason)) return OpenStatus::failed;
+  const OpenStatus status = segment->publish_somewhere(settings, reason);
+  if (status == OpenStatus::opened) result = std::move(segment);
   return status;
 }
 
@@ -108,17 +108,17 @@ bool Segment::prepare(const Settings& settings, std::string& reason) {
   return true;
 }
 
-Segment::Status Segment::publish_somewhere(const Settings& settings, std::string& reason) {
+OpenStatus Segment::publish_somewhere(const Settings& settings, std::string& reason) {
   if (settings.pid != PTL_PID_ANY) return publish(settings.pid, reason);
   const uint32_t start = static_cast<uint32_t>(creator_) % any_pids;
   for (uint32_t i = 0; i < any_pids; ++i) {
-    const Status status = publish(first_any_pid + (start + i) % any_pids, reason);
-    if (status != Status::pid_in_use) return status;
+    const OpenStatus status = publish(first_any_pid + (start + i) % any_pids, reason);
+    if (status != OpenStatus::pid_in_use) return status;
   }
-  return Status::pid_in_use;
+  return OpenStatus::pid_in_use;
 }
 
-Segment::Status Segment::publish(uint32_t pid, std::string& reason) {
+OpenStatus Segment::publish(uint32_t pid, std::string& reason) {
   id_.pid = pid;
   header_->identity.pid = pid;
   path_ = segment_path(job_hash_, id_);
@@ -133,17 +133,17 @@ Segment::Status Segment::publish(uint32_t pid, std::string& reason) {
       forget_own_segment(path_);
       if (error != EEXIST) {
         reason = "cannot create " + path_ + ": " + std::strerror(error);
-        return Status::failed;
+        return OpenStatus::failed;
       }
       leftover = remove_leftover(path_);
     }
     if (leftover == LeftoverStatus::removed) continue;
     reason = path_ + (leftover == LeftoverStatus::in_use ? " belongs to a live process"
                                                          : " is not a segment of this user");
-    return Status::pid_in_use;
+    return OpenStatus::pid_in_use;
   }
   published_ = true;
-  return Status::created;
+  return OpenStatus::opened;
 }
 
 Segment::~Segment() {

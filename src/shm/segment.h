@@ -10,6 +10,7 @@
 
 #include "shm/segment_layout.h"
 #include "transport/message.h"
+#include "transport/open_status.h"
 
 namespace lintel {
 
@@ -21,12 +22,11 @@ class Segment {
     uint32_t job_hash = 0;
     uint64_t memory_bytes = 0;  // at most this much for the whole segment
   };
-  enum class Status : uint8_t { created, pid_in_use, failed };
 
   // The segment appears under its name complete and with its owner's lock held, or not at all. What
   // a dead process left under that name is replaced. `reason` says what went wrong.
-  [[nodiscard]] static Status create(const Settings& settings, std::unique_ptr<Segment>& result,
-                                     std::string& reason);
+  [[nodiscard]] static OpenStatus create(const Settings& settings, std::unique_ptr<Segment>& result,
+                                         std::string& reason);
 
   // Removes the name, unless the caller is a forked child of the creator.
   ~Segment();
@@ -48,8 +48,8 @@ class Segment {
  private:
   Segment() = default;
   bool prepare(const Settings& settings, std::string& reason);
-  Status publish_somewhere(const Settings& settings, std::string& reason);
-  Status publish(uint32_t pid, std::string& reason);
+  OpenStatus publish_somewhere(const Settings& settings, std::string& reason);
+  OpenStatus publish(uint32_t pid, std::string& reason);
 
   int fd_ = -1;
   pid_t creator_ = 0;

@@ -11,7 +11,7 @@
 
 #include "lane/lane.h"
 #include "shm/joint_copy.h"
-#include "transport/doorbell.h"
+#include "util/doorbell.h"
 
 namespace lintel {
 

@@ -5,14 +5,13 @@
 
 namespace lintel {
 
-Segment::Status ShmTransport::open(const ShmSettings& settings,
-                                   std::unique_ptr<ShmTransport>& result, std::string& reason) {
+OpenStatus ShmTransport::open(const ShmSettings& settings, std::unique_ptr<ShmTransport>& result,
+                              std::string& reason) {
   std::unique_ptr<Segment> segment;
-  const Segment::Status status = Segment::create(
+  const OpenStatus status = Segment::create(
       {settings.nid, settings.pid, job_hash_of(settings.job_key), settings.memory_bytes}, segment,
       reason);
-  if (status == Segment::Status::created)
-    result.reset(new ShmTransport(std::move(segment), settings));
+  if (status == OpenStatus::opened) result.reset(new ShmTransport(std::move(segment), settings));
   return status;
 }
 

@@ -48,10 +48,9 @@ struct ShmCounters {
 
 class ShmTransport final : public Transport {
  public:
-  // Set-up path. Segment::Status tells what happened; `reason` explains a failure.
-  [[nodiscard]] static Segment::Status open(const ShmSettings& settings,
-                                            std::unique_ptr<ShmTransport>& result,
-                                            std::string& reason);
+  // Set-up path. `reason` explains a failure.
+  [[nodiscard]] static OpenStatus open(const ShmSettings& settings,
+                                       std::unique_ptr<ShmTransport>& result, std::string& reason);
   ~ShmTransport() override;
 
   [[nodiscard]] ProcessId id() const noexcept { return segment_->id(); }

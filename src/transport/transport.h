@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string>
 
-#include "transport/doorbell.h"
 #include "transport/message.h"
+#include "util/doorbell.h"
 
 namespace lintel {
 

@@ -32,11 +32,11 @@ int set_option(int socket, int level, int name, int value) noexcept {
 
 }  // namespace
 
-UdpLink::Status UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& result,
-                              std::string& reason) {
+OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& result,
+                         std::string& reason) {
   if (!settings.host.found) {
     reason = settings.host.reason;
-    return Status::failed;
+    return OpenStatus::failed;
   }
   std::unique_ptr<UdpLink> link(new UdpLink);
   link->host_ = settings.host;
@@ -44,10 +44,10 @@ UdpLink::Status UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLi
   const uint32_t wanted =
       settings.frame_bytes == 0 ? largest_frame : std::min(settings.frame_bytes, largest_payload);
   link->mtu_ = std::max(wanted, least_mtu);
-  if (!link->open_socket(reason)) return Status::failed;
+  if (!link->open_socket(reason)) return OpenStatus::failed;
 
-  const Status status = link->bind_pid(settings.pid, reason);
-  if (status == Status::opened) result = std::move(link);
+  const OpenStatus status = link->bind_pid(settings.pid, reason);
+  if (status == OpenStatus::opened) result = std::move(link);
   return status;
 }
 
@@ -101,14 +101,14 @@ void UdpLink::set_buffers() noexcept {
   capacity_ = std::max<uint64_t>(static_cast<uint64_t>(granted) / 2, mtu_);
 }
 
-UdpLink::Status UdpLink::bind_pid(uint32_t pid, std::string& reason) noexcept {
+OpenStatus UdpLink::bind_pid(uint32_t pid, std::string& reason) noexcept {
   const LinkAddress address = udp_address_of(host_, {host_.nid, pid});
   id_.pid = pid;
   if (bind(socket_, reinterpret_cast<const sockaddr*>(address.bytes.data()),
            udp_address_bytes(host_)) == 0)
-    return Status::opened;
+    return OpenStatus::opened;
   reason = error_text(("bind " + udp_address_text(address)).c_str());
-  return errno == EADDRINUSE ? Status::pid_in_use : Status::failed;
+  return errno == EADDRINUSE ? OpenStatus::pid_in_use : OpenStatus::failed;
 }
 
 UdpLink::~UdpLink() {

@@ -8,7 +8,8 @@
 #include <cstring>
 #include <memory>
 
-#include "transport/node_identity.h"
+#include "util/node_identity.h"
+#include "util/pid_port.h"
 
 namespace lintel {
 
@@ -106,7 +107,7 @@ socklen_t udp_address_bytes(const UdpHost& host) noexcept {
 
 LinkAddress udp_address_of(const UdpHost& host, ProcessId process) noexcept {
   LinkAddress result;
-  const in_port_t port = htons(udp_port_of(process.pid));
+  const in_port_t port = htons(port_of_pid(process.pid));
   const uint32_t nid = htonl(process.nid);
   if (host.ipv6) {
     sockaddr_in6 address{};

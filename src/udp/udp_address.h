@@ -2,8 +2,7 @@
 // pid. Set-up and connection path.
 //
 // IPv4: the nid is the address. IPv6: the nid is the last 32 bits of the address, and all nodes of a
-// job have the other 96 in common. The port is the pid + 1024, as far as that goes; the last 1023
-// pids have the ports 1 to 1023, which need privileges.
+// job have the other 96 in common. The port: util/pid_port.h.
 #pragma once
 
 #include <netinet/in.h>
@@ -30,13 +29,6 @@ struct UdpHost {
 // `wanted` is PTL_UDP_INTERFACE: the name of a network interface, an address, or empty; then it is
 // the address that is the nid of the node (`nid_interface` is PTL_NID_INTERFACE).
 [[nodiscard]] UdpHost find_udp_host(const std::string& wanted, const std::string& nid_interface);
-
-[[nodiscard]] constexpr uint16_t udp_port_of(uint32_t pid) noexcept {
-  constexpr uint32_t unprivileged_port = 1024;
-  constexpr uint32_t unprivileged_pids = 65536 - unprivileged_port;
-  return static_cast<uint16_t>(pid < unprivileged_pids ? pid + unprivileged_port
-                                                       : pid - unprivileged_pids + 1);
-}
 
 // The socket address of a process, in the network of `host`.
 [[nodiscard]] LinkAddress udp_address_of(const UdpHost& host, ProcessId process) noexcept;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/open_status.h"
 #include "transport/packet_link.h"
 #include "udp/udp_address.h"
 
@@ -21,10 +22,9 @@ struct UdpSettings {
 
 class UdpLink final : public PacketLink {
  public:
-  enum class Status : uint8_t { opened, pid_in_use, failed };
   // Set-up path. `reason` explains a failure.
-  [[nodiscard]] static Status open(const UdpSettings& settings, std::unique_ptr<UdpLink>& result,
-                                   std::string& reason);
+  [[nodiscard]] static OpenStatus open(const UdpSettings& settings,
+                                       std::unique_ptr<UdpLink>& result, std::string& reason);
   ~UdpLink() override;
 
   [[nodiscard]] const char* name() const noexcept override { return "udp"; }
@@ -66,7 +66,7 @@ class UdpLink final : public PacketLink {
 
   UdpLink() = default;
   bool open_socket(std::string& reason) noexcept;
-  Status bind_pid(uint32_t pid, std::string& reason) noexcept;
+  OpenStatus bind_pid(uint32_t pid, std::string& reason) noexcept;
   void permit_fragments(bool permit) noexcept;
   void set_buffers() noexcept;
   bool can_be_a_process(ProcessId peer) const noexcept;

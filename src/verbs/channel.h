@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "transport/registration.h"
+#include "registration/registration.h"
 #include "transport/transport.h"
 #include "util/spin_lock.h"
 #include "verbs/queue_pair.h"

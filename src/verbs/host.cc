@@ -6,8 +6,8 @@
 
 #include <atomic>
 
-#include "transport/module.h"
 #include "util/guarded_memory.h"
+#include "util/module.h"
 
 namespace lintel {
 

@@ -14,9 +14,9 @@
 #include <cstring>
 
 #include "portals4.h"
-#include "udp/udp_address.h"
 #include "util/clock.h"
 #include "util/descriptors_in_children.h"
+#include "util/pid_port.h"
 #include "verbs/port_choice.h"
 
 namespace lintel {
@@ -62,12 +62,12 @@ void Resolver::close_descriptors() noexcept {
 }
 
 // The kernel notices at listen() what it lets pass at bind(), for the sake of connections that linger.
-Resolver::Status Resolver::claim(ProcessId id, std::string& reason) {
+OpenStatus Resolver::claim(ProcessId id, std::string& reason) {
   id_ = id;
   listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(udp_port_of(id.pid));
+  address.sin_port = htons(port_of_pid(id.pid));
   address.sin_addr.s_addr = htonl(id.nid);
   const int on = 1;
   if (listener_ >= 0) {
@@ -75,16 +75,16 @@ Resolver::Status Resolver::claim(ProcessId id, std::string& reason) {
     setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
         listen(listener_, askers_waiting) == 0)
-      return Status::claimed;
+      return OpenStatus::opened;
   }
   const int error = errno;
   close_descriptors();
   reason = "TCP port ";
-  reason.append(std::to_string(udp_port_of(id.pid))).append(" of ").append(nid_text(id.nid));
+  reason.append(std::to_string(port_of_pid(id.pid))).append(" of ").append(nid_text(id.nid));
   reason.append(", by which others find this process: ").append(strerror(error));
   if (error == EADDRNOTAVAIL)
     reason.append("; the nid must be an address of this node (PTL_NID, PTL_NID_INTERFACE)");
-  return error == EADDRINUSE ? Status::pid_in_use : Status::failed;
+  return error == EADDRINUSE ? OpenStatus::pid_in_use : OpenStatus::failed;
 }
 
 bool Resolver::start(const UdDestination& own, Client& client, uint64_t timeout_ns,

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "transport/open_status.h"
 #include "transport/packet_link.h"
 #include "verbs/resolver_record.h"
 
@@ -41,9 +42,8 @@ class Resolver {
   Resolver& operator=(const Resolver&) = delete;
   ~Resolver();
 
-  enum class Status : uint8_t { claimed, pid_in_use, failed };
   // Set-up path. Takes the port of `id` at the address that is its nid. Askers wait until start().
-  [[nodiscard]] Status claim(ProcessId id, std::string& reason);
+  [[nodiscard]] OpenStatus claim(ProcessId id, std::string& reason);
   // Set-up path. `timeout_ns`: after this a node that does not answer counts as unreachable. False:
   // `reason` says why not.
   [[nodiscard]] bool start(const UdDestination& own, Client& client, uint64_t timeout_ns,

@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "udp/udp_address.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/pid_port.h"
 #include "verbs/port_choice.h"
 #include "verbs/resolver.h"
 
@@ -48,7 +48,7 @@ void Resolver::attempt(Asking& asking, uint64_t now) noexcept {
   }
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(udp_port_of(asking.question.peer.pid));
+  address.sin_port = htons(port_of_pid(asking.question.peer.pid));
   address.sin_addr.s_addr = htonl(asking.question.peer.nid);
   epoll_event event{.events = EPOLLIN,
                     .data = {.u32 = static_cast<uint32_t>(&asking - asking_.data())}};
@@ -112,7 +112,7 @@ void Resolver::give_up(Asking& asking, const char* why, bool refused) noexcept {
   result.refused = refused;
   try {
     result.reason = "no answer from TCP port ";
-    result.reason.append(std::to_string(udp_port_of(asking.question.peer.pid))).append(" of ");
+    result.reason.append(std::to_string(port_of_pid(asking.question.peer.pid))).append(" of ");
     result.reason.append(nid_text(asking.question.peer.nid)).append(" (").append(why).append(")");
   } catch (...) {
     result.reason.clear();

@@ -33,10 +33,10 @@ struct UdSettings {
 
 class UdLink final : public PacketLink, private Resolver::Client, private AsyncEventSink {
  public:
-  enum class Status : uint8_t { opened, pid_in_use, failed };
   // Set-up path. `reason` explains what is not `opened`.
-  [[nodiscard]] static Status open(std::shared_ptr<VerbsDevice> device, const UdSettings& settings,
-                                   std::unique_ptr<UdLink>& result, std::string& reason);
+  [[nodiscard]] static OpenStatus open(std::shared_ptr<VerbsDevice> device,
+                                       const UdSettings& settings, std::unique_ptr<UdLink>& result,
+                                       std::string& reason);
   ~UdLink() override;
 
   [[nodiscard]] const char* name() const noexcept override { return "verbs"; }

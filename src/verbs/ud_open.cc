@@ -43,29 +43,29 @@ UdLink::Address UdLink::unpack(const LinkAddress& packed) noexcept {
 UdLink::UdLink(std::shared_ptr<VerbsDevice> device, const UdSettings& settings)
     : device_(std::move(device)), settings_(settings), mtu_(device_->mtu_bytes) {}
 
-UdLink::Status UdLink::open(std::shared_ptr<VerbsDevice> device, const UdSettings& settings,
-                            std::unique_ptr<UdLink>& result, std::string& reason) {
+OpenStatus UdLink::open(std::shared_ptr<VerbsDevice> device, const UdSettings& settings,
+                        std::unique_ptr<UdLink>& result, std::string& reason) {
   std::unique_ptr<UdLink> link(new UdLink(std::move(device), settings));
   switch (link->resolver_.claim(settings.id, reason)) {
-    case Resolver::Status::claimed:
+    case OpenStatus::opened:
       break;
-    case Resolver::Status::pid_in_use:
-      return Status::pid_in_use;
-    case Resolver::Status::failed:
-      return Status::failed;
+    case OpenStatus::pid_in_use:
+      return OpenStatus::pid_in_use;
+    case OpenStatus::failed:
+      return OpenStatus::failed;
   }
   if (link->mtu_ < least_mtu) {
     reason = link->device_->name();
     reason.append(" carries datagrams of ").append(std::to_string(link->mtu_));
     reason.append(" bytes only; raise the MTU of its network interface to 1500 at least");
-    return Status::failed;
+    return OpenStatus::failed;
   }
   if (!link->hosts_.open(*link->device_)) {
     reason = "no address space for the table of nodes (ulimit -v?)";
-    return Status::failed;
+    return OpenStatus::failed;
   }
   if (!link->open_queues(reason) || !link->open_buffers(reason) || !link->start_queue_pair(reason))
-    return Status::failed;
+    return OpenStatus::failed;
 
   const VerbsDevice& port = *link->device_;
   UdDestination own;
@@ -81,9 +81,10 @@ UdLink::Status UdLink::open(std::shared_ptr<VerbsDevice> device, const UdSetting
   link->own_address_ = route.address;
 
   link->device_->async_events.add(*link);
-  if (!link->resolver_.start(own, *link, settings.lookup_timeout_ns, reason)) return Status::failed;
+  if (!link->resolver_.start(own, *link, settings.lookup_timeout_ns, reason))
+    return OpenStatus::failed;
   result = std::move(link);
-  return Status::opened;
+  return OpenStatus::opened;
 }
 
 bool UdLink::open_queues(std::string& reason) {

@@ -20,29 +20,29 @@ bool examine(const VerbsPortWish& wish, VerbsPort& port, std::string& reason) {
   return true;
 }
 
-VerbsStatus open(const VerbsSettings& settings, const VerbsHost& host,
-                 std::unique_ptr<Transport>& transport, std::string& reason) {
+OpenStatus open(const VerbsSettings& settings, const VerbsHost& host,
+                std::unique_ptr<Transport>& transport, std::string& reason) {
   set_log_level(settings.log_level);
   set_verbs_host(host);
   std::shared_ptr<VerbsDevice> device = VerbsDevice::open(settings.port, reason);
-  if (device == nullptr) return VerbsStatus::failed;
+  if (device == nullptr) return OpenStatus::failed;
   UdSettings ud;
   ud.id = settings.id;
   ud.receive_buffers = settings.receive_buffers;
   ud.lookup_timeout_ns = settings.reliable.peer_timeout_ns;
   std::unique_ptr<UdLink> link;
   switch (UdLink::open(device, ud, link, reason)) {
-    case UdLink::Status::opened:
+    case OpenStatus::opened:
       break;
-    case UdLink::Status::pid_in_use:
-      return VerbsStatus::pid_in_use;
-    case UdLink::Status::failed:
-      return VerbsStatus::failed;
+    case OpenStatus::pid_in_use:
+      return OpenStatus::pid_in_use;
+    case OpenStatus::failed:
+      return OpenStatus::failed;
   }
   ReliableSettings reliable = settings.reliable;
   reliable.polls_always = true;  // it costs no system call
   auto datagrams = reliable_over_link(std::move(link), reliable, settings.faults, reason);
-  if (datagrams == nullptr) return VerbsStatus::failed;
+  if (datagrams == nullptr) return OpenStatus::failed;
   ConnectedSettings connected;
   connected.most_queue_pairs = settings.max_rc;
   connected.receive_buffers = settings.receive_buffers;
@@ -50,7 +50,7 @@ VerbsStatus open(const VerbsSettings& settings, const VerbsHost& host,
   connected.idle_ns = settings.rc_idle_ns;
   connected.registrations = settings.registration_cache;
   transport = VerbsTransport::open(std::move(device), std::move(datagrams), connected, reason);
-  return transport == nullptr ? VerbsStatus::failed : VerbsStatus::opened;
+  return transport == nullptr ? OpenStatus::failed : OpenStatus::opened;
 }
 
 }  // namespace

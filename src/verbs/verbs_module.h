@@ -10,9 +10,10 @@
 #include <memory>
 #include <string>
 
+#include "registration/registration.h"
 #include "reliable/faulty_link.h"
 #include "reliable/reliable_transport.h"
-#include "transport/registration.h"
+#include "transport/open_status.h"
 #include "transport/transport.h"
 #include "util/log.h"
 
@@ -20,7 +21,7 @@ namespace lintel {
 
 inline constexpr unsigned verbs_module_version = 1;
 
-// Functions of the library that the module calls; see util/guarded_memory.h and transport/module.h.
+// Functions of the library that the module calls; see util/guarded_memory.h and util/module.h.
 struct VerbsHost {
   bool (*guarded_copy)(void* destination, const void* source, size_t bytes) noexcept;
   bool (*guarded_call)(void (*action)(void*), void* argument) noexcept;
@@ -57,22 +58,16 @@ struct VerbsSettings {
   LogLevel log_level = LogLevel::warn;
 };
 
-enum class VerbsStatus : uint8_t {
-  opened,
-  pid_in_use,
-  failed,
-};
-
 struct VerbsModule {
   // Finds the port that would be used, and closes it again. False: `reason` is a sentence that says why
   // there is none. Thread-safe.
   bool (*examine)(const VerbsPortWish& wish, VerbsPort& port, std::string& reason);
   // `reason` explains what is not `opened`. `host` lives as long as the process. Thread-safe.
-  VerbsStatus (*open)(const VerbsSettings& settings, const VerbsHost& host,
-                      std::unique_ptr<Transport>& transport, std::string& reason);
+  OpenStatus (*open)(const VerbsSettings& settings, const VerbsHost& host,
+                     std::unique_ptr<Transport>& transport, std::string& reason);
 };
 
 }  // namespace lintel
 
-// The entry point, see transport/module.h.
+// The entry point, see util/module.h.
 extern "C" __attribute__((visibility("default"))) const void* lintel_verbs_module_1();

@@ -15,8 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "registration/registration.h"
 #include "reliable/reliable_transport.h"
-#include "transport/registration.h"
 #include "transport/transport.h"
 #include "util/arena.h"
 #include "verbs/agreement.h"

@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "transport/local_rank.h"
-#include "transport/module.h"
 #include "util/config.h"
 #include "util/guarded_memory.h"
+#include "util/local_rank.h"
+#include "util/module.h"
 
 namespace lintel {
 
@@ -79,10 +79,10 @@ std::string describe_dpdk(const DpdkChoice& choice) {
   return text;
 }
 
-DpdkStatus open_dpdk_link(const DpdkChoice& choice, ProcessId id, std::unique_ptr<PacketLink>& link,
+OpenStatus open_dpdk_link(const DpdkChoice& choice, ProcessId id, std::unique_ptr<PacketLink>& link,
                           std::string& reason) {
   const DpdkModule* const module = dpdk_module(reason);
-  if (module == nullptr) return DpdkStatus::failed;
+  if (module == nullptr) return OpenStatus::failed;
   DpdkSettings settings;
   settings.id = id;
   settings.port = choice.port;

@@ -33,7 +33,7 @@ inline constexpr const char* no_dpdk_ports = "PTL_DPDK_PORTS names no port";
 // What it would be used with, for ptl_info.
 [[nodiscard]] std::string describe_dpdk(const DpdkChoice& choice);
 
-[[nodiscard]] DpdkStatus open_dpdk_link(const DpdkChoice& choice, ProcessId id,
+[[nodiscard]] OpenStatus open_dpdk_link(const DpdkChoice& choice, ProcessId id,
                                         std::unique_ptr<PacketLink>& link, std::string& reason);
 
 }  // namespace lintel

@@ -10,36 +10,42 @@
 
 #include "local/local_transport.h"
 #include "portals4.h"
-#include "reliable/configured.h"
+#include "reliable/over_link.h"
 #include "shm/segment_name.h"
 #include "shm/shm_transport.h"
 #include "udp/udp_link.h"
 #include "util/config.h"
+#include "wiring/reliability_choice.h"
 
 namespace lintel {
 
 namespace {
 
+// With the reliability layer around it, as the configuration says.
+OpenStatus add_over_link(std::unique_ptr<PacketLink> link, const TransportSettings& settings,
+                         bool polls_always, OpenedTransports& opened) {
+  ReliableSettings reliable = settings.reliable;
+  reliable.polls_always = polls_always;
+  auto transport =
+      reliable_over_link(std::move(link), reliable, configured_faults(), opened.reason);
+  if (transport == nullptr) return OpenStatus::failed;
+  opened.transports.push_back(std::move(transport));
+  return OpenStatus::opened;
+}
+
 // What a transport is opened with: the pid is settled by then.
 OpenStatus open_shm(const TransportSettings& settings, OpenedTransports& opened, bool) {
   ShmSettings shm;
   shm.nid = settings.nid;
-  shm.pid = opened.pid;
+  shm.pid = opened.id.pid;
   shm.job_key = settings.job_key;
   shm.memory_bytes = settings.shm_memory_bytes;
   shm.cma = settings.shm_cma;
   shm.cma_threshold_bytes = settings.shm_cma_threshold_bytes;
   std::unique_ptr<ShmTransport> transport;
-  switch (ShmTransport::open(shm, transport, opened.reason)) {
-    case Segment::Status::created:
-      opened.transports.push_back(std::move(transport));
-      return OpenStatus::opened;
-    case Segment::Status::pid_in_use:
-      return OpenStatus::pid_in_use;
-    case Segment::Status::failed:
-      break;
-  }
-  return OpenStatus::failed;
+  const OpenStatus status = ShmTransport::open(shm, transport, opened.reason);
+  if (status == OpenStatus::opened) opened.transports.push_back(std::move(transport));
+  return status;
 }
 
 // Where the nid is the address of an RDMA port, that is where UDP goes as well.
@@ -56,62 +62,38 @@ OpenStatus open_udp(const TransportSettings& settings, OpenedTransports& opened,
                     bool polls_always) {
   UdpSettings udp;
   udp.host = udp_host(settings);
-  udp.pid = opened.pid;
+  udp.pid = opened.id.pid;
   udp.frame_bytes = settings.udp_frame_bytes;
   if (udp.host.found && udp.host.nid != settings.nid) {
     opened.reason = "the nid of this node is not the address of its socket";
     return OpenStatus::failed;
   }
   std::unique_ptr<UdpLink> link;
-  switch (UdpLink::open(udp, link, opened.reason)) {
-    case UdpLink::Status::opened:
-      break;
-    case UdpLink::Status::pid_in_use:
-      return OpenStatus::pid_in_use;
-    case UdpLink::Status::failed:
-      return OpenStatus::failed;
-  }
-  auto transport =
-      open_configured_transport(std::move(link), settings, polls_always, opened.reason);
-  if (transport == nullptr) return OpenStatus::failed;
-  opened.transports.push_back(std::move(transport));
-  return OpenStatus::opened;
+  const OpenStatus status = UdpLink::open(udp, link, opened.reason);
+  return status == OpenStatus::opened
+             ? add_over_link(std::move(link), settings, polls_always, opened)
+             : status;
 }
 
 OpenStatus open_dpdk(const TransportSettings& settings, OpenedTransports& opened,
                      bool polls_always) {
   std::unique_ptr<PacketLink> link;
-  switch (open_dpdk_link(settings.dpdk, {settings.nid, opened.pid}, link, opened.reason)) {
-    case DpdkStatus::opened:
-      break;
-    case DpdkStatus::pid_in_use:
-      return OpenStatus::pid_in_use;
-    case DpdkStatus::failed:
-      return OpenStatus::failed;
-  }
-  auto transport =
-      open_configured_transport(std::move(link), settings, polls_always, opened.reason);
-  if (transport == nullptr) return OpenStatus::failed;
-  opened.transports.push_back(std::move(transport));
-  return OpenStatus::opened;
+  const OpenStatus status = open_dpdk_link(settings.dpdk, opened.id, link, opened.reason);
+  return status == OpenStatus::opened
+             ? add_over_link(std::move(link), settings, polls_always, opened)
+             : status;
 }
 
 OpenStatus open_verbs(const TransportSettings& settings, OpenedTransports& opened, bool) {
   std::unique_ptr<Transport> transport;
-  switch (open_verbs_transport(settings, opened.pid, transport, opened.reason)) {
-    case VerbsStatus::opened:
-      opened.transports.push_back(std::move(transport));
-      return OpenStatus::opened;
-    case VerbsStatus::pid_in_use:
-      return OpenStatus::pid_in_use;
-    case VerbsStatus::failed:
-      break;
-  }
-  return OpenStatus::failed;
+  const OpenStatus status =
+      open_verbs_transport(settings.verbs, opened.id, settings.reliable, transport, opened.reason);
+  if (status == OpenStatus::opened) opened.transports.push_back(std::move(transport));
+  return status;
 }
 
 OpenStatus open_local(const TransportSettings& settings, OpenedTransports& opened, bool) {
-  auto transport = LocalTransport::open({settings.nid, opened.pid}, settings.uid);
+  auto transport = LocalTransport::open(opened.id, settings.uid);
   if (transport == nullptr) {
     opened.reason = "no memory";
     return OpenStatus::failed;
@@ -303,6 +285,7 @@ TransportSettings transport_settings(uint32_t interface_number, uint32_t pid) {
       static_cast<uint32_t>(config_u64(ConfigKey::shm_cma_threshold));
   settings.udp_interface = config_string(ConfigKey::udp_interface);
   settings.udp_frame_bytes = static_cast<uint32_t>(config_u64(ConfigKey::udp_frame_bytes));
+  settings.reliable = configured_reliability(settings.uid, settings.job_key);
   settings.dpdk = configured_dpdk();
   settings.nid = settle_nid(settings).nid;
   return settings;
@@ -316,9 +299,10 @@ NodeIdentity configured_node_identity() {
 
 OpenedTransports open_transports(const TransportSettings& settings) {
   OpenedTransports opened;
+  opened.id.nid = settings.nid;
   const Interface* const interface = find_interface(settings.interface_number);
   if (interface == nullptr) {
-    opened.status = OpenStatus::no_such_interface;
+    opened.no_such_interface = true;
     opened.reason = "there is no interface " + std::to_string(settings.interface_number);
     return opened;
   }
@@ -327,18 +311,22 @@ OpenedTransports open_transports(const TransportSettings& settings) {
     return opened;
   }
   if (settings.pid != PTL_PID_ANY) {
-    opened.pid = settings.pid;
+    opened.id.pid = settings.pid;
     opened.status = open_all(settings, *interface, opened);
     return opened;
   }
   // One that is free for all of them.
   const auto start = static_cast<uint32_t>(getpid());
   for (uint32_t i = 0; i < any_pids; ++i) {
-    opened.pid = first_any_pid + (start + i) % any_pids;
+    opened.id.pid = first_any_pid + (start + i) % any_pids;
     opened.status = open_all(settings, *interface, opened);
     if (opened.status != OpenStatus::pid_in_use) return opened;
   }
   return opened;
+}
+
+OpenedTransports open_configured_transports(uint32_t interface_number, uint32_t pid) {
+  return open_transports(transport_settings(interface_number, pid));
 }
 
 std::vector<uint32_t> interface_numbers() {

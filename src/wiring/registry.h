@@ -4,12 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "transport/node_identity.h"
-#include "transport/transport.h"
+#include "reliable/reliable_transport.h"
+#include "transport/opened_transports.h"
+#include "util/node_identity.h"
 #include "wiring/dpdk_choice.h"
 #include "wiring/verbs_choice.h"
 
@@ -27,6 +27,7 @@ struct TransportSettings {
   uint32_t shm_cma_threshold_bytes = 0;  // PTL_SHM_CMA_THRESHOLD
   std::string udp_interface;             // PTL_UDP_INTERFACE
   uint32_t udp_frame_bytes = 0;          // PTL_UDP_FRAME_BYTES; 0: what routes take
+  ReliableSettings reliable;             // PTL_NETWORK_... and others, for transports over links
   DpdkChoice dpdk;                       // PTL_DPDK_...
   VerbsChoice verbs;          // PTL_VERBS_...; not filled in if PTL_TRANSPORT leaves it out
   std::string verbs_address;  // the IPv4 address of its port, if that is where the nid is from
@@ -39,22 +40,9 @@ struct TransportSettings {
 // From the configuration (config_load() has run) and the node; interface and pid as given.
 [[nodiscard]] TransportSettings transport_settings(uint32_t interface_number, uint32_t pid);
 
-enum class OpenStatus : uint8_t {
-  opened,
-  no_such_interface,  // PTL_ARG_INVALID
-  pid_in_use,         // PTL_PID_IN_USE
-  failed,             // PTL_FAIL: no transport of the interface can be used
-};
-
-struct OpenedTransports {
-  OpenStatus status = OpenStatus::failed;
-  // In the order in which connect() is to be tried.
-  std::vector<std::unique_ptr<Transport>> transports;
-  uint32_t pid = 0;       // the one that was asked for or chosen
-  std::string reason;     // of a failure, or what is not used, for the log
-  bool degraded = false;  // something that should be used could not be
-};
 [[nodiscard]] OpenedTransports open_transports(const TransportSettings& settings);
+// With the settings of the configuration. An OpenTransports function.
+[[nodiscard]] OpenedTransports open_configured_transports(uint32_t interface_number, uint32_t pid);
 
 // For ptl_info. Interfaces in the order of their numbers; PTL_IFACE_DEFAULT is the first.
 [[nodiscard]] std::vector<uint32_t> interface_numbers();

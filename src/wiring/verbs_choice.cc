@@ -5,11 +5,10 @@
 #include <filesystem>
 
 #include "registration/process_cache.h"
-#include "reliable/configured.h"
-#include "transport/module.h"
 #include "util/config.h"
 #include "util/guarded_memory.h"
-#include "wiring/registry.h"
+#include "util/module.h"
+#include "wiring/reliability_choice.h"
 
 namespace lintel {
 
@@ -74,14 +73,15 @@ VerbsChoice configured_verbs(uint32_t nid) {
   return choice;
 }
 
-VerbsStatus open_verbs_transport(const TransportSettings& settings, uint32_t pid,
-                                 std::unique_ptr<Transport>& transport, std::string& reason) {
+OpenStatus open_verbs_transport(const VerbsChoice& choice, ProcessId id,
+                                const ReliableSettings& reliable,
+                                std::unique_ptr<Transport>& transport, std::string& reason) {
   static constexpr VerbsHost host{guarded_copy, guarded_call, load_module};
   const VerbsModule* const module = verbs_module(reason);
-  if (module == nullptr) return VerbsStatus::failed;
-  VerbsSettings verbs = settings.verbs.settings;
-  verbs.id = {settings.nid, pid};
-  verbs.reliable = configured_reliability(settings);
+  if (module == nullptr) return OpenStatus::failed;
+  VerbsSettings verbs = choice.settings;
+  verbs.id = id;
+  verbs.reliable = reliable;
   verbs.registration_cache = &process_registration_cache();
   return module->open(verbs, host, transport, reason);
 }

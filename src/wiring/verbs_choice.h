@@ -10,8 +10,6 @@
 
 namespace lintel {
 
-struct TransportSettings;
-
 // The reason on machines without such devices.
 inline constexpr const char* no_verbs_devices = "there is no RDMA device on this node";
 
@@ -26,8 +24,9 @@ struct VerbsChoice {
 // is preferred. Loads the module only where there are devices.
 [[nodiscard]] VerbsChoice configured_verbs(uint32_t nid);
 
-[[nodiscard]] VerbsStatus open_verbs_transport(const TransportSettings& settings, uint32_t pid,
-                                               std::unique_ptr<Transport>& transport,
-                                               std::string& reason);
+[[nodiscard]] OpenStatus open_verbs_transport(const VerbsChoice& choice, ProcessId id,
+                                              const ReliableSettings& reliable,
+                                              std::unique_ptr<Transport>& transport,
+                                              std::string& reason);
 
 }  // namespace lintel

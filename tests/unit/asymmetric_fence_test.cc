@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "support/deadlines.h"
-#include "transport/doorbell.h"
+#include "util/doorbell.h"
 
 namespace lintel::test {
 namespace {

@@ -70,7 +70,7 @@ class LinkedRank {
     install_fault_handler();
     std::string reason;
     const ProcessId id{nid, 10 + static_cast<uint32_t>(rank.index())};
-    if (open_dpdk_link(configured_dpdk(), id, link_, reason) != DpdkStatus::opened)
+    if (open_dpdk_link(configured_dpdk(), id, link_, reason) != OpenStatus::opened)
       rank.fail(reason);
     const ProcessId peer{nid, 11 - static_cast<uint32_t>(rank.index())};
     rank.await_condition("looking for the peer", [&] {

@@ -9,7 +9,7 @@
 
 #include "shm_test_support.h"
 #include "support/modules.h"
-#include "transport/node_identity.h"
+#include "util/node_identity.h"
 #include "wiring/registry.h"
 
 namespace lintel {
@@ -157,8 +157,9 @@ TEST(Registry, InterfacesAndTheirTransports) {
     const OpenedTransports opened = open_transports(settings_for(number));
     EXPECT_EQ(opened.status, OpenStatus::opened) << opened.reason;
     EXPECT_EQ(names_of(opened), number == 1 ? both : best);
-    EXPECT_LT(opened.pid, PTL_PID_MAX);
-    const ProcessId id{test::test_nid, opened.pid};
+    EXPECT_LT(opened.id.pid, PTL_PID_MAX);
+    const ProcessId id = opened.id;
+    EXPECT_EQ(id.nid, test::test_nid);
     for (const auto& transport : opened.transports) {
       // A network leaves the process itself to the local transport.
       const bool network = std::string(transport->capabilities().name) == "udp";
@@ -167,9 +168,11 @@ TEST(Registry, InterfacesAndTheirTransports) {
   }
   const OpenedTransports local = open_transports(settings_for(2));
   EXPECT_EQ(names_of(local), self);
-  EXPECT_LT(local.pid, PTL_PID_MAX);
+  EXPECT_LT(local.id.pid, PTL_PID_MAX);
   EXPECT_EQ(names_of(open_transports(settings_for(3))), (std::vector<std::string>{"local", "udp"}));
-  EXPECT_EQ(open_transports(settings_for(77)).status, OpenStatus::no_such_interface);
+  const OpenedTransports unknown = open_transports(settings_for(77));
+  EXPECT_EQ(unknown.status, OpenStatus::failed);
+  EXPECT_TRUE(unknown.no_such_interface);
   EXPECT_EQ(interface_numbers(), (std::vector<uint32_t>{0, 1, 2, 3, 4, 5}));
 }
 
@@ -178,7 +181,7 @@ TEST(Registry, GivenPidIsTakenOnce) {
   settings.pid = 4242;
   const OpenedTransports opened = open_transports(settings);
   EXPECT_EQ(opened.status, OpenStatus::opened);
-  EXPECT_EQ(opened.pid, 4242u);
+  EXPECT_EQ(opened.id.pid, 4242u);
   const OpenedTransports again = open_transports(settings);
   EXPECT_EQ(again.status, OpenStatus::pid_in_use);
   EXPECT_TRUE(again.transports.empty());

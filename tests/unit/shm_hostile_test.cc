@@ -187,7 +187,7 @@ TEST(ShmHostile, SegmentsOfOtherUsersAreRefused) {
   std::string reason;
   EXPECT_EQ(status_of(904, reason), PeerSegment::Status::refused);
   EXPECT_NE(reason.find("user 65534"), std::string::npos) << reason;
-  EXPECT_EQ(test::try_open(test_settings(904)), Segment::Status::pid_in_use);
+  EXPECT_EQ(test::try_open(test_settings(904)), OpenStatus::pid_in_use);
 }
 
 TEST(ShmHostile, DeadSegmentsAreNotConnectedTo) {

@@ -101,19 +101,17 @@ TEST(ShmSegment, AnyPidGivesDifferentPids) {
 TEST(ShmSegment, PidInUseByAnotherProcess) {
   static_cast<void>(test_settings());
   const auto transport = open_transport(test_settings(5));
-  ChildProcess child(
-      [] { return try_open(test_settings(5)) == Segment::Status::pid_in_use ? 0 : 1; });
+  ChildProcess child([] { return try_open(test_settings(5)) == OpenStatus::pid_in_use ? 0 : 1; });
   EXPECT_EQ(child.wait(), 0);
   EXPECT_TRUE(exists(path_of(5)));
 }
 
 TEST(ShmSegment, PidInUseByThisProcess) {
   const auto transport = open_transport(test_settings(5));
-  EXPECT_EQ(try_open(test_settings(5)), Segment::Status::pid_in_use);
+  EXPECT_EQ(try_open(test_settings(5)), OpenStatus::pid_in_use);
   EXPECT_TRUE(exists(path_of(5)));
   // The proof that the owner lives must have survived that.
-  ChildProcess child(
-      [] { return try_open(test_settings(5)) == Segment::Status::pid_in_use ? 0 : 1; });
+  ChildProcess child([] { return try_open(test_settings(5)) == OpenStatus::pid_in_use ? 0 : 1; });
   EXPECT_EQ(child.wait(), 0);
 }
 
@@ -136,8 +134,7 @@ TEST(ShmSegment, LeftoverIsReplaced) {
   leave_behind(21);
   const auto transport = open_transport(test_settings(21));
   ASSERT_NE(transport, nullptr);
-  ChildProcess child(
-      [] { return try_open(test_settings(21)) == Segment::Status::pid_in_use ? 0 : 1; });
+  ChildProcess child([] { return try_open(test_settings(21)) == OpenStatus::pid_in_use ? 0 : 1; });
   EXPECT_EQ(child.wait(), 0);
 }
 
@@ -169,13 +166,13 @@ TEST(ShmSegment, ManyStartersGetOnePidOnce) {
         std::unique_ptr<ShmTransport> transport;
         std::string reason;
         switch (ShmTransport::open(test_settings(40), transport, reason)) {
-          case Segment::Status::created:
+          case OpenStatus::opened:
             ++votes->won;
             break;
-          case Segment::Status::pid_in_use:
+          case OpenStatus::pid_in_use:
             ++votes->lost;
             break;
-          case Segment::Status::failed:
+          case OpenStatus::failed:
             ++votes->odd;
         }
         return wait_until([&] { return votes->finish.load() != 0; }) ? 0 : 2;
@@ -192,10 +189,10 @@ TEST(ShmSegment, ManyStartersGetOnePidOnce) {
 
 TEST(ShmSegment, WhatIsNotASegmentCountsAsInUse) {
   ASSERT_EQ(mkdir(path_of(50).c_str(), 0700), 0);
-  EXPECT_EQ(try_open(test_settings(50)), Segment::Status::pid_in_use);
+  EXPECT_EQ(try_open(test_settings(50)), OpenStatus::pid_in_use);
   rmdir(path_of(50).c_str());
   ASSERT_EQ(symlink("/etc/passwd", path_of(51).c_str()), 0);
-  EXPECT_EQ(try_open(test_settings(51)), Segment::Status::pid_in_use);
+  EXPECT_EQ(try_open(test_settings(51)), OpenStatus::pid_in_use);
   unlink(path_of(51).c_str());
 }
 
@@ -204,7 +201,7 @@ TEST(ShmSegment, TooLittleMemoryIsAnError) {
   settings.memory_bytes = 4096;
   std::unique_ptr<ShmTransport> transport;
   std::string reason;
-  EXPECT_EQ(ShmTransport::open(settings, transport, reason), Segment::Status::failed);
+  EXPECT_EQ(ShmTransport::open(settings, transport, reason), OpenStatus::failed);
   EXPECT_NE(reason.find("PTL_SHM_MEMORY_KIB"), std::string::npos);
 }
 
@@ -234,7 +231,7 @@ TEST(ShmSegment, AForkedChildLeavesTheParentsSegmentAlone) {
     transport.reset();
     peer.reset();
     if (!exists(path_of(70)) || !exists(path_of(71))) return 1;
-    if (try_open(test_settings(70)) != Segment::Status::pid_in_use) return 2;
+    if (try_open(test_settings(70)) != OpenStatus::pid_in_use) return 2;
     const auto own = open_transport();
     if (own == nullptr) return 3;
     // The parent is an ordinary peer now.

@@ -127,12 +127,12 @@ inline std::unique_ptr<ShmTransport> open_transport(const ShmSettings& settings 
   install_fault_handler();
   std::unique_ptr<ShmTransport> transport;
   std::string reason;
-  const Segment::Status status = ShmTransport::open(settings, transport, reason);
-  EXPECT_EQ(status, Segment::Status::created) << reason;
+  const OpenStatus status = ShmTransport::open(settings, transport, reason);
+  EXPECT_EQ(status, OpenStatus::opened) << reason;
   return transport;
 }
 
-inline Segment::Status try_open(const ShmSettings& settings) {
+inline OpenStatus try_open(const ShmSettings& settings) {
   std::unique_ptr<ShmTransport> transport;
   std::string reason;
   return ShmTransport::open(settings, transport, reason);

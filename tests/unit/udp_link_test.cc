@@ -17,7 +17,8 @@
 
 #include "reliable/faulty_link.h"
 #include "shm_test_support.h"
-#include "transport/descriptor_watch.h"
+#include "util/descriptor_watch.h"
+#include "util/pid_port.h"
 
 namespace lintel {
 namespace {
@@ -35,8 +36,8 @@ std::unique_ptr<UdpLink> open_link(const std::string& interface = "lo", uint32_t
   std::string reason;
   for (unsigned tries = 0; tries < 1000; ++tries) {
     settings.pid = next++;
-    const UdpLink::Status status = UdpLink::open(settings, link, reason);
-    if (status != UdpLink::Status::pid_in_use) break;
+    const OpenStatus status = UdpLink::open(settings, link, reason);
+    if (status != OpenStatus::pid_in_use) break;
   }
   EXPECT_NE(link, nullptr) << reason;
   return link;
@@ -195,8 +196,8 @@ TEST(UdpLinkTest, APortBelongsToOne) {
   settings.pid = link->id().pid;
   std::unique_ptr<UdpLink> again;
   std::string reason;
-  EXPECT_EQ(UdpLink::open(settings, again, reason), UdpLink::Status::pid_in_use);
-  EXPECT_NE(reason.find(std::to_string(udp_port_of(settings.pid))), std::string::npos) << reason;
+  EXPECT_EQ(UdpLink::open(settings, again, reason), OpenStatus::pid_in_use);
+  EXPECT_NE(reason.find(std::to_string(port_of_pid(settings.pid))), std::string::npos) << reason;
 }
 
 TEST(UdpLinkTest, AForkedChildDoesNotKeepThePortOfItsParent) {
@@ -215,7 +216,7 @@ TEST(UdpLinkTest, AForkedChildDoesNotKeepThePortOfItsParent) {
   std::unique_ptr<UdpLink> again;
   std::string reason;
   EXPECT_TRUE(wait_until([&] {
-    return UdpLink::open(settings, again, reason) == UdpLink::Status::opened;
+    return UdpLink::open(settings, again, reason) == OpenStatus::opened;
   })) << reason;
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
@@ -223,10 +224,10 @@ TEST(UdpLinkTest, AForkedChildDoesNotKeepThePortOfItsParent) {
 
 TEST(UdpLinkTest, EveryPidHasAPortOfItsOwn) {
   std::set<uint16_t> ports;
-  for (uint32_t pid = 0; pid < 65535; ++pid) ports.insert(udp_port_of(pid));
+  for (uint32_t pid = 0; pid < 65535; ++pid) ports.insert(port_of_pid(pid));
   EXPECT_EQ(ports.size(), 65535u);
   EXPECT_EQ(ports.count(0), 0u);
-  EXPECT_EQ(udp_port_of(0), 1024u);
+  EXPECT_EQ(port_of_pid(0), 1024u);
 }
 
 TEST(UdpLinkTest, OnlyItsOwnAddressIsBelievedOfAPeer) {

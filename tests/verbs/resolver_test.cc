@@ -14,8 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "loopback_test_support.h"
-#include "udp/udp_address.h"
 #include "util/clock.h"
+#include "util/pid_port.h"
 
 namespace lintel {
 namespace {
@@ -33,12 +33,10 @@ class Side final : public Resolver::Client {
   }
 
   void open(uint32_t nid = test::loopback_nid, uint64_t patience_ns = timeout_ns) {
-    test::with_free_pid([&](uint32_t pid) {
-      return claim({nid, pid}) != Resolver::Status::pid_in_use;
-    });
+    test::with_free_pid([&](uint32_t pid) { return claim({nid, pid}) != OpenStatus::pid_in_use; });
     start(patience_ns);
   }
-  Resolver::Status claim(ProcessId wanted) {
+  OpenStatus claim(ProcessId wanted) {
     id = wanted;
     return resolver.claim(wanted, reason);
   }
@@ -110,7 +108,7 @@ class Impostor {
       sockaddr_in address{};
       address.sin_family = AF_INET;
       address.sin_addr.s_addr = htonl(test::loopback_nid);
-      address.sin_port = htons(udp_port_of(pid));
+      address.sin_port = htons(port_of_pid(pid));
       id = {test::loopback_nid, pid};
       if (bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
           listen(listener_, 4) == 0)
@@ -176,7 +174,7 @@ TEST(ResolverTest, ManyAreAskedAtOnce) {
 TEST(ResolverTest, APidBelongsToOne) {
   Side first, second;
   first.open();
-  EXPECT_EQ(second.claim(first.id), Resolver::Status::pid_in_use);
+  EXPECT_EQ(second.claim(first.id), OpenStatus::pid_in_use);
   first.resolver.stop();
 }
 
@@ -189,7 +187,7 @@ TEST(ResolverTest, AnotherProcessWithThePidIsFoundInPlaceOfTheFormer) {
   ASSERT_EQ(asker.ask(id), ResolveStatus::resolved);
   former.reset();
   Side successor;
-  ASSERT_EQ(successor.claim(id), Resolver::Status::claimed) << successor.reason;
+  ASSERT_EQ(successor.claim(id), OpenStatus::opened) << successor.reason;
   successor.start();
   EXPECT_EQ(asker.ask(id), ResolveStatus::resolved) << asker.reason;
 }
@@ -198,7 +196,7 @@ TEST(ResolverTest, NobodyThereIsReportedAndAskedAgainLater) {
   Side asker, other;
   asker.open();
   test::with_free_pid([&](uint32_t pid) {
-    return other.claim({test::loopback_nid, pid}) == Resolver::Status::claimed;
+    return other.claim({test::loopback_nid, pid}) == OpenStatus::opened;
   });
   const ProcessId gone = other.id;
   Side late;
@@ -206,14 +204,14 @@ TEST(ResolverTest, NobodyThereIsReportedAndAskedAgainLater) {
     // Its port is closed with it.
     Side brief;
     test::with_free_pid([&](uint32_t pid) {
-      return brief.claim({test::loopback_nid, pid}) == Resolver::Status::claimed;
+      return brief.claim({test::loopback_nid, pid}) == OpenStatus::opened;
     });
     late.id = brief.id;
   }
   EXPECT_EQ(asker.ask(late.id), ResolveStatus::unreachable);
   EXPECT_NE(asker.reason.find("nobody listens there"), std::string::npos) << asker.reason;
   EXPECT_NE(asker.reason.find("127.0.0.1"), std::string::npos) << asker.reason;
-  ASSERT_EQ(late.claim(late.id), Resolver::Status::claimed) << late.reason;
+  ASSERT_EQ(late.claim(late.id), OpenStatus::opened) << late.reason;
   late.start();
   EXPECT_EQ(asker.ask(late.id), ResolveStatus::resolved) << asker.reason;
   // One who has taken the port and is not ready yet lets askers wait.
@@ -231,7 +229,7 @@ TEST(ResolverTest, ASuccessorIsFoundAlthoughItsPredecessorWasGone) {
     Side first, second;
     for (Side* side : {&first, &second})
       test::with_free_pid([&](uint32_t pid) {
-        return side->claim({test::loopback_nid, pid}) == Resolver::Status::claimed;
+        return side->claim({test::loopback_nid, pid}) == OpenStatus::opened;
       });
     successor.id = first.id;
     nobody = second.id;
@@ -241,7 +239,7 @@ TEST(ResolverTest, ASuccessorIsFoundAlthoughItsPredecessorWasGone) {
             ResolveStatus::pending);
   // Asked later, and so answered later.
   EXPECT_EQ(asker.ask(nobody), ResolveStatus::unreachable);
-  ASSERT_EQ(successor.claim(successor.id), Resolver::Status::claimed) << successor.reason;
+  ASSERT_EQ(successor.claim(successor.id), OpenStatus::opened) << successor.reason;
   successor.start();
   EXPECT_EQ(asker.ask(successor.id), ResolveStatus::resolved) << asker.reason;
 }
@@ -250,7 +248,7 @@ TEST(ResolverTest, ANodeThatDoesNotAnswerIsGivenUp) {
   Side asker, mute;
   asker.open(test::loopback_nid, 50'000'000);
   test::with_free_pid([&](uint32_t pid) {
-    return mute.claim({test::loopback_nid, pid}) == Resolver::Status::claimed;
+    return mute.claim({test::loopback_nid, pid}) == OpenStatus::opened;
   });
   EXPECT_EQ(asker.ask(mute.id), ResolveStatus::unreachable);
   EXPECT_NE(asker.reason.find("does not answer"), std::string::npos) << asker.reason;
@@ -280,7 +278,7 @@ TEST(ResolverTest, AddressesOfNobodyAreNotAsked) {
 TEST(ResolverTest, AnAddressThatIsNotOfThisNodeCannotBeTaken) {
   Side side;
   EXPECT_EQ(side.claim({0xc0000201, 20000}),
-            Resolver::Status::failed);  // 192.0.2.1, for documentation
+            OpenStatus::failed);  // 192.0.2.1, for documentation
   EXPECT_NE(side.reason.find("PTL_NID"), std::string::npos) << side.reason;
 }
 

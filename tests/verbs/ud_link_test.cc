@@ -365,7 +365,7 @@ TEST(UdOpeningTest, EveryCallThatFailsIsReportedAndEverythingGivenBack) {
         test::with_free_pid([&](uint32_t pid) {
           UdSettings settings;
           settings.id = {test::loopback_nid, pid};
-          return UdLink::open(device, settings, link, reason) != UdLink::Status::pid_in_use;
+          return UdLink::open(device, settings, link, reason) != OpenStatus::pid_in_use;
         });
       }
       if (nth == 1) {
@@ -397,7 +397,7 @@ TEST(UdOpeningTest, ARefusedRegistrationNamesTheLimitOfLockedMemory) {
   test::with_free_pid([&](uint32_t pid) {
     UdSettings settings;
     settings.id = {test::loopback_nid, pid};
-    return UdLink::open(device, settings, link, reason) != UdLink::Status::pid_in_use;
+    return UdLink::open(device, settings, link, reason) != OpenStatus::pid_in_use;
   });
   EXPECT_EQ(link, nullptr);
   for (const char* part : {"RLIMIT_MEMLOCK", "512 KiB", "ulimit -l", "PTL_VERBS_RECEIVE_BUFFERS"})
@@ -429,7 +429,7 @@ TEST(UdOpeningTest, InfinibandPortsAreToldApartByTheirLids) {
       UdSettings settings;
       settings.id = {test::loopback_nid, pid};
       return UdLink::open(sides[i].device, settings, sides[i].link, reason) !=
-             UdLink::Status::pid_in_use;
+             OpenStatus::pid_in_use;
     });
     ASSERT_NE(sides[i].link, nullptr) << reason;
   }

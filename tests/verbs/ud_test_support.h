@@ -35,7 +35,7 @@ struct UdSide {
     UdSettings settings;
     settings.id = {side.device->nid, pid};
     settings.receive_buffers = receive_buffers;
-    return UdLink::open(side.device, settings, side.link, reason) != UdLink::Status::pid_in_use;
+    return UdLink::open(side.device, settings, side.link, reason) != OpenStatus::pid_in_use;
   });
   EXPECT_NE(side.link, nullptr) << reason;
   return side;

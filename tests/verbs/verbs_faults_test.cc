@@ -35,8 +35,8 @@ TEST_F(VerbsFaultsTest, EachCallMayFailWhileOpening) {
       fake_verbs::fail_call(function, ENOMEM, nth);
       {
         VerbsProcess process;
-        EXPECT_NE(process.status == VerbsStatus::failed, process.reason.empty());
-        EXPECT_EQ(process.status == VerbsStatus::opened, process.transport != nullptr);
+        EXPECT_NE(process.status == OpenStatus::failed, process.reason.empty());
+        EXPECT_EQ(process.status == OpenStatus::opened, process.transport != nullptr);
       }
       ASSERT_EQ(fake_verbs::in_use(), fake_verbs::InUse{});
       ASSERT_EQ(fake_verbs::violations(), std::vector<std::string>{});
@@ -47,7 +47,7 @@ TEST_F(VerbsFaultsTest, EachCallMayFailWhileOpening) {
 TEST_F(VerbsFaultsTest, RefusedMemoryNamesTheLimit) {
   fake_verbs::fail_call("ibv_reg_mr", ENOMEM);
   VerbsProcess process;
-  ASSERT_EQ(process.status, VerbsStatus::failed);
+  ASSERT_EQ(process.status, OpenStatus::failed);
   EXPECT_NE(process.reason.find("RLIMIT_MEMLOCK"), std::string::npos) << process.reason;
 }
 

@@ -18,8 +18,8 @@
 #include "registration/watched_cache.h"
 #include "support/deadlines.h"
 #include "support/fake_verbs/fake_verbs.h"
-#include "transport/module.h"
 #include "util/guarded_memory.h"
+#include "util/module.h"
 #include "verbs/verbs_module.h"
 
 namespace lintel::test {
@@ -69,7 +69,7 @@ class VerbsProcess final : public MessageSink {
       settings.id = {loopback_nid, attempt == 0 && id.pid != 0 ? id.pid : next_pid()};
       reason.clear();
       status = verbs_module().open(settings, library_as_host(), transport, reason);
-      if (status != VerbsStatus::pid_in_use) break;
+      if (status != OpenStatus::pid_in_use) break;
     }
     id = settings.id;
   }
@@ -112,7 +112,7 @@ class VerbsProcess final : public MessageSink {
 
   WatchedCache cache;
   std::unique_ptr<Transport> transport;
-  VerbsStatus status = VerbsStatus::failed;
+  OpenStatus status = OpenStatus::failed;
   std::string reason;
   ProcessId id{};
   std::deque<Arrived> arrived;

@@ -93,8 +93,8 @@ class VerbsTransportTest : public test::VerbsTest {
 
 TEST_F(VerbsTransportTest, MessagesChangeToQueuePairs) {
   VerbsProcess from, to;
-  ASSERT_EQ(from.status, VerbsStatus::opened) << from.reason;
-  ASSERT_EQ(to.status, VerbsStatus::opened) << to.reason;
+  ASSERT_EQ(from.status, OpenStatus::opened) << from.reason;
+  ASSERT_EQ(to.status, OpenStatus::opened) << to.reason;
   Stream stream(from, to);
   connect(from, to, stream);
   const unsigned before = fake_verbs::done(IBV_WR_SEND_WITH_IMM);
@@ -249,7 +249,7 @@ TEST_F(VerbsTransportTest, ADeviceThatHasLittleOfEverything) {
          .max_inline_bytes = 0,
          .max_reads = 1});
   VerbsProcess from, to;
-  ASSERT_EQ(from.status, VerbsStatus::opened) << from.reason;
+  ASSERT_EQ(from.status, OpenStatus::opened) << from.reason;
   Stream stream(from, to);
   connect(from, to, stream);
   for (const bool write : {false, true}) transfer(from, to, stream.link(), write, 300'000, 7);
@@ -337,7 +337,7 @@ TEST_F(VerbsTransportTest, PacketsAreMarkedAsTheFabricDemands) {
     settings.port.traffic_class = traffic_class;
   };
   VerbsProcess from(demands), to(demands);
-  ASSERT_EQ(from.status, VerbsStatus::opened) << from.reason;
+  ASSERT_EQ(from.status, OpenStatus::opened) << from.reason;
   Stream stream(from, to);
   connect(from, to, stream);
   for (const ibv_qp_type type : {IBV_QPT_UD, IBV_QPT_RC}) {
@@ -357,7 +357,7 @@ TEST_F(VerbsTransportTest, PacketsAreMarkedAsTheFabricDemands) {
 
 TEST_F(VerbsTransportTest, APortOutsideThePartitionIsNotUsed) {
   VerbsProcess process([](VerbsSettings& settings) { settings.port.pkey = 0x0005; });
-  ASSERT_EQ(process.status, VerbsStatus::failed);
+  ASSERT_EQ(process.status, OpenStatus::failed);
   EXPECT_NE(process.reason.find("0x0005"), std::string::npos) << process.reason;
   EXPECT_NE(process.reason.find("PTL_VERBS_PKEY"), std::string::npos) << process.reason;
 }

@@ -4,8 +4,8 @@
 
 #include "common/portals_names.h"
 #include "ptl_info/facts.h"
-#include "transport/node_identity.h"
 #include "util/config.h"
+#include "util/node_identity.h"
 #include "wiring/registry.h"
 
 namespace lintel::info {

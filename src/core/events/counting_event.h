@@ -13,7 +13,7 @@
 
 #include "core/events/trigger_queue.h"
 #include "core/events/triggered_operation.h"
-#include "core/progress/wait_gate.h"
+#include "core/events/wait_gate.h"
 #include "portals4.h"
 #include "util/spin_lock.h"
 

@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/progress/wait_gate.h"
+#include "core/events/wait_gate.h"
 #include "portals4.h"
 
 namespace lintel {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "core/matching/unexpected_list.h"
-#include "core/objects/list_entry.h"
 
 namespace lintel {
 

@@ -154,7 +154,7 @@ int set_job_key(std::string key) noexcept {
 }
 
 int open_interface(uint32_t number, unsigned slot, uint32_t pid, const ptl_ni_limits_t* desired,
-                   NetworkInterface** interface) noexcept {
+                   OpenTransports open_transports, NetworkInterface** interface) noexcept {
   if (number == PTL_IFACE_DEFAULT) number = 0;
   if (number >= physical_interfaces) return PTL_ARG_INVALID;
   Library& lib = *library();
@@ -170,7 +170,8 @@ int open_interface(uint32_t number, unsigned slot, uint32_t pid, const ptl_ni_li
   try {
     if (lib.physical[number] == nullptr) {
       auto physical = std::make_unique<PhysicalInterface>();
-      if (const int code = physical->open(number, pid); code != PTL_OK) return code;
+      if (const int code = physical->open(number, pid, open_transports); code != PTL_OK)
+        return code;
       lib.physical[number] = std::move(physical);
       lib.wakeable[number].store(lib.physical[number].get(), std::memory_order_release);
     } else if (pid != PTL_PID_ANY && pid != lib.physical[number]->id().pid) {

@@ -10,6 +10,7 @@
 #include "core/objects/network_interface.h"
 #include "portals4.h"
 #include "portals4_ext.h"
+#include "transport/opened_transports.h"
 
 namespace lintel {
 
@@ -54,7 +55,7 @@ void abort_waiting() noexcept;
 
 // PtlNIInit, PtlNIFini (spec 3.6.2, 3.6.3); the arguments have been checked.
 [[nodiscard]] int open_interface(uint32_t number, unsigned slot, uint32_t pid,
-                                 const ptl_ni_limits_t* desired,
+                                 const ptl_ni_limits_t* desired, OpenTransports open_transports,
                                  NetworkInterface** interface) noexcept;
 [[nodiscard]] int close_interface(ptl_handle_ni_t handle) noexcept;
 

@@ -12,6 +12,7 @@
 #include "core/matching/unexpected_header.h"
 #include "core/objects/handle.h"
 #include "core/objects/limits.h"
+#include "core/objects/list_entry.h"
 #include "core/objects/memory_descriptor.h"
 #include "core/objects/portal_entry.h"
 #include "core/objects/rank_map.h"

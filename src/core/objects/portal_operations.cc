@@ -4,7 +4,7 @@
 #include <mutex>
 #include <new>
 
-#include "core/events/event_queue_use.h"
+#include "core/objects/event_queue_use.h"
 #include "core/progress/wait.h"
 
 namespace lintel {

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "core/objects/statistics.h"
 #include "core/operations/operation.h"
+#include "core/progress/statistics.h"
 #include "transport/transport.h"
 #include "util/arena.h"
 #include "util/spin_lock.h"

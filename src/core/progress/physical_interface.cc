@@ -14,7 +14,6 @@
 #include "util/clock.h"
 #include "util/config.h"
 #include "util/log.h"
-#include "wiring/registry.h"
 
 namespace lintel {
 
@@ -40,21 +39,19 @@ ProgressMode progress_mode() noexcept {
 
 }  // namespace
 
-int PhysicalInterface::open(uint32_t number, uint32_t pid) {
+int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_transports) {
   number_ = number;
   uid_ = geteuid();
-  const TransportSettings settings = transport_settings(number, pid);
-  OpenedTransports opened = open_transports(settings);
+  OpenedTransports opened = open_transports(number, pid);
   switch (opened.status) {
     case OpenStatus::opened:
       break;
-    case OpenStatus::no_such_interface:
-      return PTL_ARG_INVALID;
     case OpenStatus::pid_in_use:
       log_message(LogLevel::info, "interface %u: pid %u is in use: %s", number, pid,
                   opened.reason.c_str());
       return PTL_PID_IN_USE;
     case OpenStatus::failed:
+      if (opened.no_such_interface) return PTL_ARG_INVALID;
       log_message(LogLevel::error, "interface %u cannot be opened: %s", number,
                   opened.reason.c_str());
       return PTL_NO_SPACE;
@@ -62,7 +59,7 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid) {
   if (!opened.reason.empty())
     log_message(opened.degraded ? LogLevel::warn : LogLevel::info,
                 "interface %u opens without a transport: %s", number, opened.reason.c_str());
-  id_ = {settings.nid, opened.pid};
+  id_ = opened.id;
   transports_ = std::move(opened.transports);
   if (!peers_.open() || !operations_.open(most_operations) || !transfers_.open(most_transfers) ||
       !answers_.open(most_answers) || !volatile_copies_.open(most_copies)) {

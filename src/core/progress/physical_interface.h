@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "core/objects/statistics.h"
+#include "core/events/wait_gate.h"
 #include "core/operations/operation.h"
 #include "core/progress/peer_table.h"
 #include "core/progress/progress_thread.h"
-#include "core/progress/wait_gate.h"
+#include "core/progress/statistics.h"
 #include "core/progress/wake_cost.h"
+#include "transport/opened_transports.h"
 #include "transport/transport.h"
 #include "util/arena.h"
 #include "util/quick_clock.h"
@@ -35,7 +36,7 @@ class PhysicalInterface final : public MessageSink {
  public:
   // Set-up path. `pid` may be PTL_PID_ANY. Returns a Portals return code; on PTL_OK the interface
   // is reachable by others.
-  [[nodiscard]] int open(uint32_t number, uint32_t pid);
+  [[nodiscard]] int open(uint32_t number, uint32_t pid, OpenTransports open_transports);
   // Set-up path; no logical interface is left. Sends what is queued, for a bounded time.
   void close() noexcept;
   ~PhysicalInterface();

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "transport/doorbell.h"
 #include "util/asymmetric_fence.h"
+#include "util/doorbell.h"
 #include "util/futex.h"
 
 namespace lintel {

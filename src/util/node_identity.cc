@@ -1,5 +1,5 @@
 // Choosing the nid among the node's IPv4 addresses. Set-up path.
-#include "transport/node_identity.h"
+#include "util/node_identity.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

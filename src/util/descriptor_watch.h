@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-#include "transport/doorbell.h"
+#include "util/doorbell.h"
 
 namespace lintel {
 

@@ -1,5 +1,5 @@
 // Finding and loading modules. Set-up path.
-#include "transport/module.h"
+#include "util/module.h"
 
 #include <dlfcn.h>
 #include <sys/auxv.h>

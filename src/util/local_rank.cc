@@ -1,5 +1,5 @@
 // Asking those who may know. Set-up path.
-#include "transport/local_rank.h"
+#include "util/local_rank.h"
 
 #include <atomic>
 #include <charconv>

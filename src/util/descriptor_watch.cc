@@ -1,5 +1,5 @@
 // The watching thread. Path into and out of sleep.
-#include "transport/descriptor_watch.h"
+#include "util/descriptor_watch.h"
 
 #include <signal.h>
 #include <string.h>

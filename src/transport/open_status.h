@@ -1,0 +1,14 @@
+// What opening a transport or a link leads to. Set-up path.
+#pragma once
+
+#include <cstdint>
+
+namespace lintel {
+
+enum class OpenStatus : uint8_t {
+  opened,
+  pid_in_use,  // another process has this pid on the node, or this nid and pid on the network
+  failed,
+};
+
+}  // namespace lintel

@@ -1,0 +1,29 @@
+// The transports of an interface, as they are handed to the core. Set-up path.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/open_status.h"
+#include "transport/transport.h"
+
+namespace lintel {
+
+// The transports of one interface.
+struct OpenedTransports {
+  OpenStatus status = OpenStatus::failed;
+  bool no_such_interface = false;  // with failed
+  // In the order in which connect() is to be tried.
+  std::vector<std::unique_ptr<Transport>> transports;
+  ProcessId id{};         // of this process there; the pid is the one that was asked for, or chosen
+  std::string reason;     // of a failure, or what is not used, for the log
+  bool degraded = false;  // something that should be used could not be
+};
+
+// Opens them as the configuration says (src/wiring); `pid` may be PTL_PID_ANY. The core is given this
+// function, as it knows no transport.
+using OpenTransports = OpenedTransports (*)(uint32_t interface_number, uint32_t pid);
+
+}  // namespace lintel
