@@ -19,8 +19,7 @@ std::unique_ptr<LocalTransport> LocalTransport::open(ProcessId self, uint32_t ui
 
 // What fits a cell is sent with it; anything longer is copied once, straight to its final place.
 LocalTransport::LocalTransport(ProcessId self, uint32_t uid, void* memory)
-    : capabilities_{"local", lane_inline_bytes,    lane_max_payload_bytes, true,
-                    false,   lane_inline_bytes + 1},
+    : capabilities_{"local", lane_max_payload_bytes, true, false, lane_inline_bytes + 1},
       memory_(memory) {
   link_.peer = self;
   link_.uid = uid;

@@ -18,8 +18,8 @@ OpenStatus ShmTransport::open(const ShmSettings& settings, std::unique_ptr<ShmTr
 ShmTransport::ShmTransport(std::unique_ptr<Segment> segment, const ShmSettings& settings)
     : segment_(std::move(segment)),
       job_hash_(job_hash_of(settings.job_key)),
-      capabilities_{"shm", lane_inline_bytes,           lane_max_payload_bytes, settings.cma,
-                    false, settings.cma_threshold_bytes},
+      capabilities_{"shm", lane_max_payload_bytes, settings.cma, false,
+                    settings.cma_threshold_bytes},
       lanes_(segment_->geometry().lane_count) {
   active_lanes_.reserve(lanes_.size());
 }

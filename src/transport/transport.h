@@ -26,7 +26,6 @@ struct Link {
 
 struct Capabilities {
   const char* name;                 // as in PTL_TRANSPORT
-  uint32_t max_inline_bytes;        // payloads up to this size travel with the header itself
   uint32_t max_eager_bytes;         // largest payload of one message
   bool remote_access;               // remote_read and remote_write exist (may still fail per peer)
   bool remote_asynchronous;         // they start only, and end with MessageSink::on_remote_done()

@@ -18,7 +18,6 @@ class SpinLock {
     return !held_.exchange(true, std::memory_order_acquire);
   }
   void unlock() noexcept { held_.store(false, std::memory_order_release); }
-  [[nodiscard]] bool is_locked() const noexcept { return held_.load(std::memory_order_relaxed); }
 
  private:
   void wait_until_free() const noexcept {

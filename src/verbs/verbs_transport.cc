@@ -55,8 +55,7 @@ VerbsTransport::VerbsTransport(std::shared_ptr<VerbsDevice> device,
                                const ConnectedSettings& settings)
     : device_(std::move(device)),
       settings_(settings),
-      capabilities_{"verbs", small_payload, settings.eager_bytes,
-                    false,   true,          settings.eager_bytes},
+      capabilities_{"verbs", settings.eager_bytes, false, true, settings.eager_bytes},
       datagrams_(std::move(datagrams)) {}
 
 bool VerbsTransport::open_queues(std::string& reason) {

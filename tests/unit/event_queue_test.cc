@@ -175,8 +175,8 @@ TEST_F(EventQueueTest, ReservationsAreNeverOverwritten) {
   for (uint64_t i = 0; i < 6; ++i) queue.post_reserved(numbered(i));
   EXPECT_FALSE(queue.try_reserve());
   // Both portal table entries are disabled: their events find room.
-  queue.post_flow_control(numbered(6));
-  queue.post_flow_control(numbered(7));
+  queue.post(numbered(6));
+  queue.post(numbered(7));
   for (uint64_t i = 0; i < 8; ++i) expect_next(i);
   expect_empty();
   for (uint64_t i = 0; i < 6; ++i) EXPECT_TRUE(queue.try_reserve());
@@ -257,7 +257,6 @@ TEST_F(EventQueueTest, EveryPostWakesWaiters) {
   };
   EXPECT_TRUE(wakes([this] { queue.post(numbered(1)); }));
   EXPECT_TRUE(wakes([this] { queue.post_reserved(numbered(2)); }));
-  EXPECT_TRUE(wakes([this] { queue.post_flow_control(numbered(3)); }));
   ptl_event_t event;
   EXPECT_FALSE(wakes([&] { EXPECT_EQ(queue.get(&event), GetStatus::ok); }));
 }

@@ -96,7 +96,7 @@ class EventQueue {
   }
 
   // One slot per portal table entry with flow control that uses this queue (PtlPTAlloc, PtlPTFree),
-  // kept free of reserved events for its PTL_EVENT_PT_DISABLED.
+  // kept free of reserved events: its PTL_EVENT_PT_DISABLED is posted into that room.
   void add_flow_control_slot() noexcept {
     ring_.load(std::memory_order_relaxed)
         ->flow_control_slots.fetch_add(1, std::memory_order_relaxed);
@@ -105,8 +105,6 @@ class EventQueue {
     ring_.load(std::memory_order_relaxed)
         ->flow_control_slots.fetch_sub(1, std::memory_order_relaxed);
   }
-  // Posts a PTL_EVENT_PT_DISABLED into the room that the slots keep free.
-  void post_flow_control(const ptl_event_t& event) noexcept { post(event); }
 
   // For those who look at the queue and do not wait: PhysicalInterface::poll_in_passing().
   std::atomic<uint64_t> round_seen{0};

@@ -24,7 +24,6 @@ class KeyedHeaderIndex {
   // False when the reservation is refused.
   [[nodiscard]] bool open(unsigned number, const MatchCriteria& criteria, uint32_t max_headers,
                           uint32_t expected_headers) noexcept;
-  [[nodiscard]] bool is_open() const noexcept { return bucket_count_ != 0; }
   [[nodiscard]] bool has_shape_of(const MatchCriteria& criteria) const noexcept {
     return ((criteria.ignore_bits ^ ~significant_bits_) | (criteria.source_mask ^ source_mask_)) ==
            0;

@@ -47,8 +47,7 @@ void report_queued_send(PhysicalInterface& interface, Operation& operation) noex
 void fail_unsent_operation(PhysicalInterface& interface, Operation& operation,
                            ptl_ni_fail_t fail) noexcept;
 // Sends data messages of a long put until all are sent (true) or there is no room (send_lock held).
-[[nodiscard]] bool send_request_data(PhysicalInterface& interface, Peer& peer,
-                                     Operation& operation) noexcept;
+[[nodiscard]] bool send_request_data(Peer& peer, Operation& operation) noexcept;
 void enqueue_send(PhysicalInterface& interface, Peer& peer, QueuedSend& item) noexcept;
 
 // --- answers as they arrive (token held)

@@ -216,7 +216,7 @@ void handle_data_request(PhysicalInterface& interface, Peer& peer,
   operation->stream_end = header.remote_offset + header.length();
   operation->stream_cookie = static_cast<uint32_t>(header.match_bits);
   std::lock_guard guard(peer.send_lock);
-  if (peer.queue_head == nullptr && send_request_data(interface, peer, *operation)) {
+  if (peer.queue_head == nullptr && send_request_data(peer, *operation)) {
     if (peer.in_process) interface.note_in_process_send();
     return;
   }
@@ -224,7 +224,7 @@ void handle_data_request(PhysicalInterface& interface, Peer& peer,
   enqueue_send(interface, peer, *operation);
 }
 
-bool send_request_data(PhysicalInterface&, Peer& peer, Operation& operation) noexcept {
+bool send_request_data(Peer& peer, Operation& operation) noexcept {
   const uint64_t chunk = peer.link->max_data_bytes;
   const MemoryRegion& region = operation.put.descriptor->region;
   MessageHeader header{};

@@ -82,7 +82,7 @@ bool PhysicalInterface::send_queued(Peer& peer, QueuedSend& item, SentChain& sen
       return true;
     }
     case QueuedSend::Kind::request_data:
-      return send_request_data(*this, peer, static_cast<Operation&>(item));
+      return send_request_data(peer, static_cast<Operation&>(item));
     case QueuedSend::Kind::transfer_data:
       return send_transfer_data(*this, peer, static_cast<Transfer&>(item));
     case QueuedSend::Kind::answer: {

@@ -144,7 +144,7 @@ void post_portal_disabled(const PortalEntry& portal, const ListEntry* cause) noe
   event.pt_index = portal.index;
   event.user_ptr = cause != nullptr ? cause->user_ptr : nullptr;
   event.ni_fail_type = PTL_NI_OK;
-  portal.event_queue->queue.post_flow_control(event);
+  portal.event_queue->queue.post(event);
 }
 
 // Something is exhausted (spec 2.8). With flow control the portal closes and the initiator learns why;
@@ -244,7 +244,7 @@ bool begin_transfer(Arrival& arrival, PortalEntry& portal, ListEntry& entry,
 }
 
 // Sets event slots aside so that the message cannot overflow the queue (spec 2.8).
-bool reserve_events(const Arrival&, const PortalEntry& portal, const ListEntry& entry,
+bool reserve_events(const PortalEntry& portal, const ListEntry& entry,
                     EventReservation& reservation) noexcept {
   if (!portal.flow_controlled()) return true;
   EventQueue& queue = portal.event_queue->queue;
@@ -331,7 +331,7 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
     }
   }
   EventReservation reservation;
-  if (!reserve_events(arrival, portal, entry, reservation)) {
+  if (!reserve_events(portal, entry, reservation)) {
     if (keeps_header) interface.unexpected_headers().release(header_index);
     exhaust(arrival, portal, &entry);
     return;
