@@ -168,8 +168,11 @@ bool can_fold_mixed() noexcept {
   return can;
 }
 
+// The loops over the blocks are unrolled because GCC at -O2 keeps the blocks on the stack otherwise, which
+// takes 1.3 times as long.
 LINTEL_WIDE uint32_t fold_wide(uint32_t seed, const unsigned char*& from, size_t& bytes) noexcept {
   __m512i block[4];
+#pragma GCC unroll 4
   for (unsigned i = 0; i < 4; ++i) block[i] = load512(from + 64 * i);
   block[0] =
       _mm512_xor_si512(block[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(seed))));
@@ -177,9 +180,11 @@ LINTEL_WIDE uint32_t fold_wide(uint32_t seed, const unsigned char*& from, size_t
   bytes -= wide_folding_bytes;
   const __m512i far = constants512(by_2048);
   for (; bytes >= wide_folding_bytes; bytes -= wide_folding_bytes, from += wide_folding_bytes)
+#pragma GCC unroll 4
     for (unsigned i = 0; i < 4; ++i) block[i] = fold512(block[i], far, load512(from + 64 * i));
   const __m512i near = constants512(by_512);
   __m512i sum = block[0];
+#pragma GCC unroll 4
   for (unsigned i = 1; i < 4; ++i) sum = fold512(sum, near, block[i]);
   for (; bytes >= 64; bytes -= 64, from += 64) sum = fold512(sum, near, load512(from));
   const __m128i nearest = constants128(by_128);
