@@ -69,6 +69,13 @@ class CounterWait {
   int code_ = PTL_OK;
 };
 
+[[gnu::noinline]] int wait_for_count(PhysicalInterface& physical, ptl_handle_ct_t handle,
+                                     ptl_size_t test, ptl_ct_event_t* event) noexcept {
+  CounterWait wait(&handle, &test, 1, event);
+  return physical.wait_until([&wait] { return wait.look(); }, no_deadline) ? wait.code()
+                                                                           : PTL_ABORTED;
+}
+
 }  // namespace
 
 extern "C" {
@@ -111,9 +118,10 @@ int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) noexcept {
 }
 
 int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   const CounterOfInterface found = resolve_counter(ct_handle);
-  if (found.counter == nullptr || event == nullptr) return PTL_ARG_INVALID;
+  if (found.counter == nullptr) [[unlikely]]
+    return code_of_bad_handle();
+  if (event == nullptr) return PTL_ARG_INVALID;
   if (++gets_since_poll == gets_per_poll) [[unlikely]] {
     gets_since_poll = 0;
     found.interface->physical().poll_in_passing();
@@ -123,15 +131,17 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) noexcept {
 }
 
 int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   const CounterOfInterface found = resolve_counter(ct_handle);
-  if (found.counter == nullptr || event == nullptr) return PTL_ARG_INVALID;
+  if (found.counter == nullptr) [[unlikely]]
+    return code_of_bad_handle();
+  if (event == nullptr) return PTL_ARG_INVALID;
   if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
-  CounterWait wait(&ct_handle, &test, 1, event);
-  if (wait.look()) return wait.code();
-  if (found.interface->physical().wait_until([&wait] { return wait.look(); }, no_deadline))
-    return wait.code();
-  return PTL_ABORTED;
+  const ptl_ct_event_t value = found.counter->get();
+  if (value.success >= test || value.failure != 0) [[likely]] {
+    *event = value;
+    return PTL_OK;
+  }
+  return wait_for_count(found.interface->physical(), ct_handle, test, event);
 }
 
 int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsigned int size,

@@ -1,5 +1,8 @@
-// The checks behind data_movement.h, inline: each call knows its kind, so that most of them fall away. Message path.
+// The checks of data movement calls (spec 3.15, 3.16), inline: each call knows its kind, so that most of
+// them disappear. Message path.
 #pragma once
+
+#include <cstring>
 
 #include "api/data_movement.h"
 #include "core/operations/atomics.h"
@@ -41,8 +44,6 @@ namespace movement_detail {
                                                             NetworkInterface** interface,
                                                             Request* request) noexcept {
   using namespace movement_detail;
-  if (!library_is_initialized()) [[unlikely]]
-    return PTL_NO_INIT;
   const bool sends = a.kind != MessageKind::get;
   const bool receives = a.kind == MessageKind::get || a.kind == MessageKind::fetch_atomic ||
                         a.kind == MessageKind::swap;
@@ -51,16 +52,18 @@ namespace movement_detail {
   unsigned options = 0;
   if (sends) {
     put = resolve_descriptor(a.put_handle);
-    if (put.descriptor == nullptr || !lies_inside(*put.descriptor, a.put_offset, a.length))
-        [[unlikely]]
+    if (put.descriptor == nullptr) [[unlikely]]
+      return code_of_bad_handle();
+    if (!lies_inside(*put.descriptor, a.put_offset, a.length)) [[unlikely]]
       return PTL_ARG_INVALID;
     options = put.descriptor->options;
     *interface = put.interface;
   }
   if (receives) {
     get = resolve_descriptor(a.get_handle);
-    if (get.descriptor == nullptr || !lies_inside(*get.descriptor, a.get_offset, a.length))
-        [[unlikely]]
+    if (get.descriptor == nullptr) [[unlikely]]
+      return code_of_bad_handle();
+    if (!lies_inside(*get.descriptor, a.get_offset, a.length)) [[unlikely]]
       return PTL_ARG_INVALID;
     if (sends && get.interface != put.interface) return PTL_ARG_INVALID;
     options |= get.descriptor->options;
@@ -78,24 +81,30 @@ namespace movement_detail {
   if (a.kind != MessageKind::put && a.kind != MessageKind::get && !atomic_is_valid(ni, a))
     return PTL_ARG_INVALID;
 
-  request->kind = a.kind;
-  request->ack = a.ack_req;
-  request->operation = a.operation;
-  request->datatype = a.datatype;
-  request->put = put.descriptor;
-  request->get = get.descriptor;
+  MessageHeader& header = request->header;
+  header.link_word = 0;
+  header.kind = a.kind;
+  header.flags = static_cast<uint8_t>(ni.slot());
+  header.operation = static_cast<uint8_t>(a.operation);
+  header.set_modes(a.datatype, a.ack_req);
+  header.initiator_rank = ni.logical() ? ni.map.own_rank() : 0;
+  header.cookie = 0;
+  header.pt_index = static_cast<uint16_t>(a.pt_index);
+  header.set_length(a.length);
+  header.match_bits = a.match_bits;
+  header.remote_offset = a.remote_offset;
+  header.hdr_data = a.hdr_data;
+  request->put = reference_to(put.descriptor);
+  request->get = reference_to(get.descriptor);
   request->put_offset = a.put_offset;
   request->get_offset = a.get_offset;
-  request->length = a.length;
-  request->target = a.target_id;
-  request->pt_index = a.pt_index;
-  request->match_bits = a.match_bits;
-  request->remote_offset = a.remote_offset;
   request->user_ptr = a.user_ptr;
-  request->hdr_data = a.hdr_data;
-  request->operand = a.kind == MessageKind::swap && is_single_item(a.operation)
-                         ? static_cast<const std::byte*>(a.operand)
-                         : nullptr;
+  request->target = a.target_id;
+  request->operand_bytes = 0;
+  if (a.kind == MessageKind::swap && is_single_item(a.operation)) {
+    request->operand_bytes = static_cast<uint32_t>(datatype_size(a.datatype));
+    std::memcpy(request->operand, a.operand, request->operand_bytes);
+  }
   return PTL_OK;
 }
 

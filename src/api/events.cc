@@ -69,6 +69,13 @@ class QueueWait {
   unsigned which_ = 0;
 };
 
+[[gnu::noinline]] int wait_for_event(PhysicalInterface& physical, ptl_handle_eq_t handle,
+                                     ptl_event_t* event) noexcept {
+  QueueWait wait(&handle, 1, event);
+  return physical.wait_until([&wait] { return wait.look(); }, no_deadline) ? wait.code()
+                                                                           : PTL_ABORTED;
+}
+
 }  // namespace
 
 extern "C" {
@@ -105,9 +112,10 @@ int PtlEQFree(ptl_handle_eq_t eq_handle) noexcept {
 }
 
 int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   const EventQueueOfInterface found = resolve_event_queue(eq_handle);
-  if (found.object == nullptr || event == nullptr) return PTL_ARG_INVALID;
+  if (found.object == nullptr) [[unlikely]]
+    return code_of_bad_handle();
+  if (event == nullptr) return PTL_ARG_INVALID;
   GetStatus status = found.object->queue.get(event);
   if (status == GetStatus::empty &&
       found.interface->physical().poll_in_passing(found.object->queue.round_seen))
@@ -116,18 +124,16 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
 }
 
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   const EventQueueOfInterface found = resolve_event_queue(eq_handle);
-  if (found.object == nullptr || event == nullptr) return PTL_ARG_INVALID;
+  if (found.object == nullptr) [[unlikely]]
+    return code_of_bad_handle();
+  if (event == nullptr) return PTL_ARG_INVALID;
   if (portals_aborted.load(std::memory_order_acquire)) [[unlikely]]
     return PTL_ABORTED;
   const GetStatus status = found.object->queue.get(event);
   if (status != GetStatus::empty) [[likely]]
     return code_of(status);
-  QueueWait wait(&eq_handle, 1, event);
-  if (found.interface->physical().wait_until([&wait] { return wait.look(); }, no_deadline))
-    return wait.code();
-  return PTL_ABORTED;
+  return wait_for_event(found.interface->physical(), eq_handle, event);
 }
 
 int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t timeout,

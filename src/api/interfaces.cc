@@ -25,16 +25,17 @@ bool slot_of(unsigned options, unsigned* slot) noexcept {
 }
 
 // The object behind a handle of any type exists.
-bool object_exists(NetworkInterface& interface, const HandleFields& fields) noexcept {
+bool object_exists(NetworkInterface& interface, uint64_t handle) noexcept {
+  const HandleFields fields = decode_handle(handle);
   switch (fields.type) {
     case HandleType::interface:
       return fields.index == 0 && fields.generation == 0;
     case HandleType::memory_descriptor:
-      return interface.find_descriptor(fields) != nullptr;
+      return interface.find_descriptor(handle) != nullptr;
     case HandleType::counter:
-      return interface.find_counter(fields) != nullptr;
+      return interface.find_counter(handle) != nullptr;
     case HandleType::event_queue:
-      return interface.find_event_queue(fields) != nullptr;
+      return interface.find_event_queue(handle) != nullptr;
     case HandleType::entry: {
       const ListEntry* entry = interface.entry_slot(fields.index);
       return entry != nullptr && generation_is_live(fields.generation) &&
@@ -96,7 +97,7 @@ int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t* ni_handle) noexcept {
   if (!library_is_initialized()) return PTL_NO_INIT;
   const HandleFields fields = decode_handle(handle);
   NetworkInterface* interface = interface_of(fields);
-  if (interface == nullptr || ni_handle == nullptr || !object_exists(*interface, fields))
+  if (interface == nullptr || ni_handle == nullptr || !object_exists(*interface, handle))
     return PTL_ARG_INVALID;
   *ni_handle = interface->handle();
   return PTL_OK;

@@ -1,7 +1,7 @@
 // From the handles of the application to the objects of the core. Message path.
 //
-// Every function of the API starts with library_is_initialized() (PTL_NO_INIT) and then resolves its
-// handles (PTL_ARG_INVALID); stale handles and handles of another type resolve to nullptr.
+// Every function of the API returns PTL_NO_INIT before PtlInit, then resolves its handles
+// (PTL_ARG_INVALID); stale handles and handles of another type resolve to nullptr.
 #pragma once
 
 #include "core/objects/library.h"
@@ -9,19 +9,22 @@
 
 namespace lintel::api {
 
+// Of a call with a handle that did not resolve. Without PtlInit no handle does, so calls on the message
+// path ask only then.
+[[nodiscard]] inline int code_of_bad_handle() noexcept {
+  return library_is_initialized() ? PTL_ARG_INVALID : PTL_NO_INIT;
+}
+
 struct DescriptorOfInterface {
   NetworkInterface* interface = nullptr;
   MemoryDescriptor* descriptor = nullptr;
 };
 
 [[nodiscard]] inline DescriptorOfInterface resolve_descriptor(ptl_handle_md_t handle) noexcept {
-  const HandleFields fields = decode_handle(handle);
-  if (fields.type != HandleType::memory_descriptor) [[unlikely]]
-    return {};
-  NetworkInterface* interface = interface_of(fields);
+  NetworkInterface* interface = interface_at_index_of(handle);
   if (interface == nullptr) [[unlikely]]
     return {};
-  return {interface, interface->find_descriptor(fields)};
+  return {interface, interface->find_descriptor(handle)};
 }
 
 struct CounterOfInterface {
@@ -30,13 +33,10 @@ struct CounterOfInterface {
 };
 
 [[nodiscard]] inline CounterOfInterface resolve_counter(ptl_handle_ct_t handle) noexcept {
-  const HandleFields fields = decode_handle(handle);
-  if (fields.type != HandleType::counter) [[unlikely]]
-    return {};
-  NetworkInterface* interface = interface_of(fields);
+  NetworkInterface* interface = interface_at_index_of(handle);
   if (interface == nullptr) [[unlikely]]
     return {};
-  return {interface, interface->find_counter(fields)};
+  return {interface, interface->find_counter(handle)};
 }
 
 struct EventQueueOfInterface {
@@ -45,13 +45,10 @@ struct EventQueueOfInterface {
 };
 
 [[nodiscard]] inline EventQueueOfInterface resolve_event_queue(ptl_handle_eq_t handle) noexcept {
-  const HandleFields fields = decode_handle(handle);
-  if (fields.type != HandleType::event_queue) [[unlikely]]
-    return {};
-  NetworkInterface* interface = interface_of(fields);
+  NetworkInterface* interface = interface_at_index_of(handle);
   if (interface == nullptr) [[unlikely]]
     return {};
-  return {interface, interface->find_event_queue(fields)};
+  return {interface, interface->find_event_queue(handle)};
 }
 
 // An optional counter or event queue of an object: `none` resolves to nullptr. False: the handle is

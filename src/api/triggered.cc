@@ -1,6 +1,6 @@
 // Triggered operations (spec 3.16): the arguments are checked now, the operation starts when its
 // counter reaches the threshold. Message path.
-#include <cstring>
+#include <memory>
 
 #include "api/data_movement_check.h"
 #include "core/operations/atomics.h"
@@ -16,34 +16,18 @@ TriggeredOperation* allocate(NetworkInterface& interface) noexcept {
                                                       : &interface.triggered_operations().at(index);
 }
 
-int attach_movement(TriggeredKind kind, const MovementArguments& a, ptl_handle_ct_t trigger_handle,
+int attach_movement(const MovementArguments& arguments, ptl_handle_ct_t trigger_handle,
                     ptl_size_t threshold) noexcept {
   NetworkInterface* interface = nullptr;
-  Request checked;
-  if (const int code = check_movement(a, &interface, &checked); code != PTL_OK) return code;
+  Request request;
+  if (const int code = check_movement(arguments, &interface, &request); code != PTL_OK) return code;
   const CounterOfInterface trigger = resolve_counter(trigger_handle);
   if (trigger.counter == nullptr || trigger.interface != interface) return PTL_ARG_INVALID;
   TriggeredOperation* operation = allocate(*interface);
   if (operation == nullptr) return PTL_NO_SPACE;
-  operation->kind = kind;
+  operation->kind = TriggeredKind::movement;
   operation->threshold = threshold;
-  TriggeredTransfer& t = operation->transfer;
-  t.put_md = a.put_handle;
-  t.get_md = a.get_handle;
-  t.local_put_offset = a.put_offset;
-  t.local_get_offset = a.get_offset;
-  t.length = a.length;
-  t.target_id = a.target_id;
-  t.pt_index = a.pt_index;
-  t.ack_req = a.ack_req;
-  t.match_bits = a.match_bits;
-  t.remote_offset = a.remote_offset;
-  t.user_ptr = a.user_ptr;
-  t.hdr_data = a.hdr_data;
-  t.operation = a.operation;
-  t.datatype = a.datatype;
-  if (checked.operand != nullptr)
-    std::memcpy(t.operand, checked.operand, datatype_size(a.datatype));
+  std::construct_at(&operation->request, request);
   trigger.counter->attach(*operation);
   return PTL_OK;
 }
@@ -77,8 +61,7 @@ int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size
                     ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
                     ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle,
                     ptl_size_t threshold) noexcept {
-  return attach_movement(TriggeredKind::put,
-                         {.kind = MessageKind::put,
+  return attach_movement({.kind = MessageKind::put,
                           .put_handle = md_handle,
                           .put_offset = local_offset,
                           .length = length,
@@ -96,8 +79,7 @@ int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size
                     ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                     ptl_size_t remote_offset, void* user_ptr, ptl_handle_ct_t trig_ct_handle,
                     ptl_size_t threshold) noexcept {
-  return attach_movement(TriggeredKind::get,
-                         {.kind = MessageKind::get,
+  return attach_movement({.kind = MessageKind::get,
                           .get_handle = md_handle,
                           .get_offset = local_offset,
                           .length = length,
@@ -114,8 +96,7 @@ int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_s
                        ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
                        ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
                        ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
-  return attach_movement(TriggeredKind::atomic,
-                         {.kind = MessageKind::atomic,
+  return attach_movement({.kind = MessageKind::atomic,
                           .put_handle = md_handle,
                           .put_offset = local_offset,
                           .length = length,
@@ -137,8 +118,7 @@ int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_
                             ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
                             ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
                             ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
-  return attach_movement(TriggeredKind::fetch_atomic,
-                         {.kind = MessageKind::fetch_atomic,
+  return attach_movement({.kind = MessageKind::fetch_atomic,
                           .put_handle = put_md_handle,
                           .put_offset = local_put_offset,
                           .get_handle = get_md_handle,
@@ -161,8 +141,7 @@ int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
                      ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data,
                      const void* operand, ptl_op_t operation, ptl_datatype_t datatype,
                      ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
-  return attach_movement(TriggeredKind::swap,
-                         {.kind = MessageKind::swap,
+  return attach_movement({.kind = MessageKind::swap,
                           .put_handle = put_md_handle,
                           .put_offset = local_put_offset,
                           .get_handle = get_md_handle,

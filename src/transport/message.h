@@ -70,6 +70,27 @@ struct MessageHeader {
     length_low = static_cast<uint32_t>(bytes);
   }
   [[nodiscard]] unsigned interface_slot() const noexcept { return flags & flag_interface_mask; }
+
+  // Requests.
+  [[nodiscard]] ptl_datatype_t datatype() const noexcept {
+    return static_cast<ptl_datatype_t>(modes & 0xf);
+  }
+  [[nodiscard]] ptl_op_t atomic_operation() const noexcept {
+    return static_cast<ptl_op_t>(operation);
+  }
+  [[nodiscard]] ptl_ack_req_t requested_ack() const noexcept {
+    return static_cast<ptl_ack_req_t>(modes >> 4 & 3);
+  }
+  [[nodiscard]] bool asks_for_ack() const noexcept { return (modes >> 4 & 3) != PTL_NO_ACK_REQ; }
+  void set_modes(ptl_datatype_t type, ptl_ack_req_t ack) noexcept {
+    modes = static_cast<uint8_t>(type | ack << 4);
+  }
+  void ask_for_no_ack() noexcept { modes &= 0xf; }
+
+  // Responses.
+  [[nodiscard]] ptl_ni_fail_t fail() const noexcept {
+    return static_cast<ptl_ni_fail_t>(operation);
+  }
 };
 // A transport may refer to the payload instead of copying it: it is memory of a put, which lasts until the
 // target has answered and so has all of it, or memory of a get whose end is not reported before

@@ -82,6 +82,9 @@ class Arena {
   [[nodiscard]] uint32_t index_of(const T& object) const noexcept {
     return static_cast<uint32_t>(&object - objects_);
   }
+  [[nodiscard]] bool owns(const T* object) const noexcept {
+    return object >= objects_ && object < objects_ + capacity_;
+  }
   [[nodiscard]] uint32_t high_water() const noexcept {
     return high_water_.load(std::memory_order_acquire);
   }

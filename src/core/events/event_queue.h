@@ -44,7 +44,7 @@ class EventQueue {
   void close() noexcept;
 
   // Appends an event. Any thread. Overwrites the oldest one if the ring is full.
-  void post(const ptl_event_t& event) noexcept {
+  [[gnu::always_inline]] void post(const ptl_event_t& event) noexcept {
     Ring& ring = *ring_.load(std::memory_order_relaxed);
     publish(ring, ring.tail.fetch_add(one_event, std::memory_order_relaxed), event);
   }
@@ -158,7 +158,8 @@ class EventQueue {
   static void copy_into_slot(ptl_event_t& to, const ptl_event_t& from) noexcept;
   static void copy_from_slot(ptl_event_t& to, ptl_event_t& from) noexcept;
 
-  void publish(Ring& ring, uint64_t tail, const ptl_event_t& event) noexcept {
+  [[gnu::always_inline]] void publish(Ring& ring, uint64_t tail,
+                                      const ptl_event_t& event) noexcept {
     Slot& slot = ring.slot(tail);
     const uint64_t lap = ring.lap_of(tail);
     if (slot.sequence.load(std::memory_order_acquire) != lap) [[unlikely]]
@@ -203,7 +204,7 @@ namespace event_queue_detail {
 // Field by field: the compiler then writes an event built on the spot straight into the slot.
 // Relaxed atomics compile to plain moves and make an overwritten slot harmless to read.
 template <typename Copy>
-inline void for_each_field(ptl_event_t& to, auto& from, Copy copy) noexcept {
+[[gnu::always_inline]] inline void for_each_field(ptl_event_t& to, auto& from, Copy copy) noexcept {
   copy(to.start, from.start);
   copy(to.user_ptr, from.user_ptr);
   copy(to.hdr_data, from.hdr_data);
@@ -222,13 +223,15 @@ inline void for_each_field(ptl_event_t& to, auto& from, Copy copy) noexcept {
 }
 }  // namespace event_queue_detail
 
-inline void EventQueue::copy_into_slot(ptl_event_t& to, const ptl_event_t& from) noexcept {
+[[gnu::always_inline]] inline void EventQueue::copy_into_slot(ptl_event_t& to,
+                                                              const ptl_event_t& from) noexcept {
   event_queue_detail::for_each_field(to, from, [](auto& slot, const auto& value) {
     std::atomic_ref(slot).store(value, std::memory_order_relaxed);
   });
 }
 
-inline void EventQueue::copy_from_slot(ptl_event_t& to, ptl_event_t& from) noexcept {
+[[gnu::always_inline]] inline void EventQueue::copy_from_slot(ptl_event_t& to,
+                                                              ptl_event_t& from) noexcept {
   event_queue_detail::for_each_field(to, from, [](auto& value, auto& slot) {
     value = std::atomic_ref(slot).load(std::memory_order_relaxed);
   });

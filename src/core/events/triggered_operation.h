@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/operations/request.h"
 #include "portals4.h"
 
 namespace lintel {
@@ -13,11 +14,7 @@ namespace lintel {
 class CountingEvent;
 
 enum class TriggeredKind : uint8_t {
-  put,
-  get,
-  atomic,
-  fetch_atomic,
-  swap,
+  movement,  // put, get, atomic, fetch_atomic, swap: the header of the request says which
   ct_inc,
   ct_set,
   me_append,
@@ -29,27 +26,6 @@ struct TriggeredCount {
   CountingEvent* target;
   ptl_size_t success;
   ptl_size_t failure;
-};
-
-// put, get, atomic, fetch_atomic, swap: the arguments of the plain calls. The buffers behind the
-// memory descriptors are read when the operation fires; the operand of a swap is an argument and is
-// copied when the operation is created (it is part of the header, spec 4.1.1).
-struct TriggeredTransfer {
-  ptl_handle_md_t put_md;  // put, atomic: the only one; its offset is local_put_offset
-  ptl_handle_md_t get_md;  // get: the only one; its offset is local_get_offset
-  ptl_size_t local_put_offset;
-  ptl_size_t local_get_offset;
-  ptl_size_t length;
-  ptl_process_t target_id;
-  ptl_pt_index_t pt_index;
-  ptl_ack_req_t ack_req;
-  ptl_match_bits_t match_bits;
-  ptl_size_t remote_offset;
-  void* user_ptr;
-  ptl_hdr_data_t hdr_data;
-  ptl_op_t operation;
-  ptl_datatype_t datatype;
-  std::byte operand[2 * sizeof(long double)];
 };
 
 // me_append, me_unlink (extensions). The handle exists from the call on.
@@ -69,14 +45,14 @@ struct alignas(64) TriggeredOperation {
   uint64_t posting = 0;                 // order among equal thresholds; set by TriggerQueue::push()
   std::atomic<uint32_t> next_free{0};   // belongs to the Arena
   std::atomic<uint32_t> generation{0};  // belongs to the core
-  TriggeredKind kind = TriggeredKind::put;
+  TriggeredKind kind = TriggeredKind::movement;
   // ct_inc, ct_set: CountingEvent::generation of the target when the operation was created. If the
   // target has been freed since, the operation has no effect.
   uint32_t target_generation = 0;
 
   union {
     TriggeredCount count;
-    TriggeredTransfer transfer;
+    Request request;  // put, get, atomic, fetch_atomic, swap
     TriggeredEntry entry;
   };
 

@@ -71,6 +71,11 @@ class MatchList {
     return node;
   }
 
+  // The first node in posting order that matches.
+  [[nodiscard]] MatchNode* find_any(uint64_t match_bits, uint64_t source) noexcept {
+    return find(match_bits, source, [](const MatchNode&) { return true; });
+  }
+
   [[nodiscard]] MatchNode* head() const noexcept { return head_; }
   // The node posted next after `node`, or null.
   [[nodiscard]] static MatchNode* next(const MatchNode& node) noexcept { return node.next_in_list; }

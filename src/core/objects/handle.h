@@ -38,6 +38,16 @@ struct HandleFields {
           static_cast<uint32_t>(handle) & (handle_index_limit - 1)};
 }
 
+// Type, interface and incarnation, which every handle of one type and interface begins with.
+inline constexpr unsigned handle_prefix_shift = 48;
+[[nodiscard]] constexpr uint64_t handle_prefix(HandleType type, uint8_t interface_index,
+                                               uint8_t incarnation) noexcept {
+  return encode_handle({type, interface_index, incarnation, 0, 0}) >> handle_prefix_shift;
+}
+[[nodiscard]] constexpr unsigned interface_index_of(uint64_t handle) noexcept {
+  return static_cast<unsigned>(handle >> 56 & 0x1f);
+}
+
 // Objects count generations upwards: odd while alive, even while free.
 [[nodiscard]] constexpr bool generation_is_live(uint32_t generation) noexcept {
   return (generation & 1) != 0;

@@ -40,6 +40,11 @@ extern std::atomic<const ptl_lintel_hooks_t*> hooks;
       library_detail::interface_table[fields.interface_index].load(std::memory_order_acquire);
   return interface != nullptr && interface->incarnation() == fields.incarnation ? interface : nullptr;
 }
+// The same, but the caller checks the incarnation.
+[[nodiscard]] inline NetworkInterface* interface_at_index_of(uint64_t handle) noexcept {
+  return library_detail::interface_table[interface_index_of(handle)].load(
+      std::memory_order_acquire);
+}
 [[nodiscard]] inline NetworkInterface* find_interface(ptl_handle_any_t handle) noexcept {
   const HandleFields fields = decode_handle(handle);
   return fields.type == HandleType::interface && fields.index == 0 && fields.generation == 0

@@ -122,6 +122,10 @@ int append_reserved(NetworkInterface& interface, ListEntry& entry, const EntryAr
     return PTL_ARG_INVALID;
   }
 
+  entry.takes_plain_puts =
+      list == PTL_PRIORITY_LIST && entry.region.is_contiguous() &&
+      (given.options & (PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_USE_ONCE)) == PTL_ME_OP_PUT;
+
   TriggerHold hold;
   std::lock_guard guard(portal->lock);
   MatchList& target = list == PTL_PRIORITY_LIST ? portal->priority : portal->overflow;

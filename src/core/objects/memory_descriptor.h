@@ -8,6 +8,7 @@
 #include "core/events/counting_event.h"
 #include "core/events/event_queue.h"
 #include "core/objects/memory_region.h"
+#include "core/operations/request.h"
 #include "portals4.h"
 
 namespace lintel {
@@ -45,5 +46,17 @@ struct alignas(64) MemoryDescriptor {
            (options & PTL_MD_EVENT_CT_SEND) != 0;
   }
 };
+
+[[nodiscard]] inline DescriptorReference reference_to(MemoryDescriptor* descriptor) noexcept {
+  return {descriptor,
+          descriptor == nullptr ? 0 : descriptor->generation.load(std::memory_order_relaxed)};
+}
+
+inline MemoryDescriptor* DescriptorReference::get() const noexcept {
+  return descriptor != nullptr &&
+                 descriptor->generation.load(std::memory_order_acquire) == generation
+             ? descriptor
+             : nullptr;
+}
 
 }  // namespace lintel

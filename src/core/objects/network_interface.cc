@@ -11,7 +11,11 @@ namespace lintel {
 
 NetworkInterface::NetworkInterface(PhysicalInterface& physical, unsigned slot, uint8_t index,
                                    uint8_t incarnation) noexcept
-    : physical_(physical), slot_(slot), index_(index), incarnation_(incarnation) {}
+    : physical_(physical),
+      handle_prefix_(handle_prefix(HandleType{}, index, incarnation)),
+      slot_(slot),
+      index_(index),
+      incarnation_(incarnation) {}
 
 int NetworkInterface::open(const ptl_ni_limits_t* desired) noexcept {
   limits_ = grant_limits(desired);

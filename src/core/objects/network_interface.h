@@ -62,14 +62,14 @@ class NetworkInterface final : public TriggerExecutor {
   }
 
   // --- objects by handle; nullptr if it is stale, of another type or of another interface
-  [[nodiscard]] MemoryDescriptor* find_descriptor(const HandleFields& fields) noexcept {
-    return find(descriptors_, fields);
+  [[nodiscard]] MemoryDescriptor* find_descriptor(uint64_t handle) noexcept {
+    return find<HandleType::memory_descriptor>(descriptors_, handle);
   }
-  [[nodiscard]] CountingEvent* find_counter(const HandleFields& fields) noexcept {
-    return find(counters_, fields);
+  [[nodiscard]] CountingEvent* find_counter(uint64_t handle) noexcept {
+    return find<HandleType::counter>(counters_, handle);
   }
-  [[nodiscard]] EventQueueObject* find_event_queue(const HandleFields& fields) noexcept {
-    return find(event_queues_, fields);
+  [[nodiscard]] EventQueueObject* find_event_queue(uint64_t handle) noexcept {
+    return find<HandleType::event_queue>(event_queues_, handle);
   }
   [[nodiscard]] ListEntry* entry_slot(uint32_t index) noexcept {
     return entries_.contains(index) ? &entries_.at(index) : nullptr;
@@ -115,19 +115,22 @@ class NetworkInterface final : public TriggerExecutor {
                                      uint32_t index) const noexcept {
     return encode_handle({type, index_, incarnation_, generation, index});
   }
-  template <typename T>
-  static T* find(Arena<T>& pool, const HandleFields& fields) noexcept {
-    if (!pool.contains(fields.index)) [[unlikely]]
+  template <HandleType type, typename T>
+  [[nodiscard]] T* find(Arena<T>& pool, uint64_t handle) noexcept {
+    const auto index = static_cast<uint32_t>(handle) & (handle_index_limit - 1);
+    if (handle >> handle_prefix_shift != handle_prefix_ + handle_prefix(type, 0, 0) ||
+        !pool.contains(index)) [[unlikely]]
       return nullptr;
-    T& object = pool.at(fields.index);
+    T& object = pool.at(index);
     const uint32_t generation = object.generation.load(std::memory_order_acquire);
-    return generation_is_live(generation) &&
-                   (generation & handle_generation_mask) == fields.generation
+    const uint32_t named = static_cast<uint32_t>(handle >> handle_index_bits);
+    return ((generation ^ named) & handle_generation_mask) == 0 && generation_is_live(generation)
                ? &object
                : nullptr;
   }
 
   PhysicalInterface& physical_;
+  const uint64_t handle_prefix_;  // of type 0
   const unsigned slot_;
   const uint8_t index_;
   const uint8_t incarnation_;

@@ -7,10 +7,6 @@ namespace lintel {
 
 namespace {
 
-ptl_ack_req_t requested_ack(const MessageHeader& request) noexcept {
-  return static_cast<ptl_ack_req_t>(request.modes >> 4 & 3);
-}
-
 bool answered_by_reply(const MessageHeader& request) noexcept {
   return request.kind == MessageKind::get || request.kind == MessageKind::fetch_atomic ||
          request.kind == MessageKind::swap;
@@ -19,7 +15,7 @@ bool answered_by_reply(const MessageHeader& request) noexcept {
 }  // namespace
 
 bool expects_answer(const MessageHeader& request) noexcept {
-  return answered_by_reply(request) || requested_ack(request) != PTL_NO_ACK_REQ ||
+  return answered_by_reply(request) || request.asks_for_ack() ||
          (request.flags & flag_remote_memory) != 0;
 }
 
@@ -61,11 +57,6 @@ void reply(PhysicalInterface& physical, Peer& peer, const MessageHeader& request
   const Piece piece{const_cast<std::byte*>(data), outcome.mlength};
   physical.send_answer(peer, answer_header(request, MessageKind::reply, outcome), &piece,
                        outcome.mlength != 0 ? 1 : 0);
-}
-
-void PhysicalInterface::acknowledge_exactly(Peer& peer, uint32_t cookie) noexcept {
-  peer.acks[peer.ack_count++] = cookie;
-  if (peer.ack_count == ack_batch_capacity) flush_acknowledgements(peer);
 }
 
 void PhysicalInterface::flush_acknowledgements(Peer& peer) noexcept {

@@ -5,37 +5,6 @@ namespace lintel {
 
 namespace {
 
-ptl_event_kind_t delivery_event_kind(MessageKind kind) noexcept {
-  switch (kind) {
-    case MessageKind::get:
-      return PTL_EVENT_GET;
-    case MessageKind::atomic:
-      return PTL_EVENT_ATOMIC;
-    case MessageKind::fetch_atomic:
-    case MessageKind::swap:
-      return PTL_EVENT_FETCH_ATOMIC;
-    default:
-      return PTL_EVENT_PUT;
-  }
-}
-
-// Everything that an event about this message tells, whenever it is told (table 3-3).
-void describe_message(const NetworkInterface& interface, const MessageHeader& header,
-                      ptl_event_t& event) noexcept {
-  event.hdr_data = header.hdr_data;
-  event.match_bits = interface.matching() ? header.match_bits : 0;
-  event.rlength = header.length();
-  event.remote_offset = header.remote_offset;
-  event.pt_index = header.pt_index;
-  if (header.kind == MessageKind::put || header.kind == MessageKind::get) {
-    event.atomic_operation = PTL_MIN;
-    event.atomic_type = PTL_INT8_T;
-  } else {
-    event.atomic_operation = static_cast<ptl_op_t>(header.operation);
-    event.atomic_type = static_cast<ptl_datatype_t>(header.modes & 0xf);
-  }
-}
-
 ptl_event_t describe_entry(const PortalEntry& portal, const ListEntry& entry,
                            ptl_event_kind_t type) noexcept {
   ptl_event_t event{};
@@ -56,16 +25,7 @@ PendingCount report_delivery(NetworkInterface& interface, PortalEntry& portal, L
   const bool ok = delivery.fail == PTL_NI_OK;
   if (portal.event_queue != nullptr && (options & PTL_ME_EVENT_COMM_DISABLE) == 0 &&
       (!ok || (options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0)) {
-    ptl_event_t event;
-    describe_message(interface, delivery.header, event);
-    event.type = delivery_event_kind(delivery.header.kind);
-    event.start = delivery.start;
-    event.user_ptr = entry.user_ptr;
-    event.mlength = delivery.mlength;
-    event.initiator = delivery.initiator;
-    event.uid = delivery.uid;
-    event.ptl_list = entry.list;
-    event.ni_fail_type = delivery.fail;
+    const ptl_event_t event = delivery_event(interface, entry, delivery);
     if (reserved) {
       portal.event_queue->queue.post_reserved(event);
     } else {

@@ -46,6 +46,42 @@ struct PendingCount {
 PendingCount report_delivery(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry,
                              const Delivery& delivery, bool reserved) noexcept;
 
+[[nodiscard]] inline ptl_event_kind_t delivery_event_kind(MessageKind kind) noexcept {
+  switch (kind) {
+    case MessageKind::get:
+      return PTL_EVENT_GET;
+    case MessageKind::atomic:
+      return PTL_EVENT_ATOMIC;
+    case MessageKind::fetch_atomic:
+    case MessageKind::swap:
+      return PTL_EVENT_FETCH_ATOMIC;
+    default:
+      return PTL_EVENT_PUT;
+  }
+}
+
+// The event that reports the delivery (table 3-3).
+[[nodiscard, gnu::always_inline]] inline ptl_event_t delivery_event(
+    const NetworkInterface& interface, const ListEntry& entry, const Delivery& delivery) noexcept {
+  const MessageHeader& header = delivery.header;
+  const bool atomic = header.kind != MessageKind::put && header.kind != MessageKind::get;
+  return {.start = delivery.start,
+          .user_ptr = entry.user_ptr,
+          .hdr_data = header.hdr_data,
+          .match_bits = interface.matching() ? header.match_bits : 0,
+          .rlength = header.length(),
+          .mlength = delivery.mlength,
+          .remote_offset = header.remote_offset,
+          .initiator = delivery.initiator,
+          .uid = delivery.uid,
+          .pt_index = header.pt_index,
+          .type = delivery_event_kind(header.kind),
+          .ptl_list = entry.list,
+          .ni_fail_type = delivery.fail,
+          .atomic_operation = atomic ? header.atomic_operation() : PTL_MIN,
+          .atomic_type = atomic ? header.datatype() : PTL_INT8_T};
+}
+
 // Whether report_delivery() would post an event for a success.
 [[nodiscard]] inline bool delivery_event_wanted(const PortalEntry& portal,
                                                 const ListEntry& entry) noexcept {

@@ -4,11 +4,9 @@
 
 #include <sched.h>
 
-#include <cstring>
 #include <mutex>
 
 #include "core/objects/network_interface.h"
-#include "core/operations/atomics.h"
 #include "core/operations/initiator_events.h"
 #include "core/operations/initiator_payload.h"
 
@@ -19,33 +17,19 @@ namespace {
 // With this much queued for one peer, the caller helps to send before it goes on.
 constexpr uint32_t long_queue = 1024;
 constexpr unsigned help_rounds = 64;
-
-void fill_header(const NetworkInterface& interface, const Request& request,
-                 MessageHeader& header) noexcept {
-  header.link_word = 0;
-  header.kind = request.kind;
-  header.flags = static_cast<uint8_t>(interface.slot());
-  header.operation = static_cast<uint8_t>(request.operation);
-  header.modes = static_cast<uint8_t>(request.datatype | request.ack << 4);
-  header.initiator_rank = interface.logical() ? interface.map.own_rank() : 0;
-  header.cookie = 0;
-  header.pt_index = static_cast<uint16_t>(request.pt_index);
-  header.set_length(request.length);
-  header.match_bits = request.match_bits;
-  header.remote_offset = request.remote_offset;
-  header.hdr_data = request.hdr_data;
-}
+// Longer puts to the own process are copied once, from their place to their place.
+constexpr size_t largest_payload_to_self = 96;
 
 // Nothing was sent and nothing will be: the operation ends here. A failure known locally is told by
 // PTL_EVENT_SEND and then not again by an acknowledgement (spec 3.13.3), except where the
 // application listens to acknowledgements alone.
-void report_local_failure(NetworkInterface& interface, const MessageHeader& header,
-                          MemoryDescriptor* put, uint64_t put_offset, MemoryDescriptor* get,
-                          uint64_t get_offset, void* user_ptr, ptl_ni_fail_t fail) noexcept {
-  if (put != nullptr) {
-    const OperationView view{header, put_offset, user_ptr};
+void report_local_failure(NetworkInterface& interface, const Request& request,
+                          ptl_ni_fail_t fail) noexcept {
+  const MessageHeader& header = request.header;
+  if (MemoryDescriptor* put = request.put.descriptor; put != nullptr) {
+    const OperationView view{header, request.put_offset, request.user_ptr};
     report_send(interface, *put, view, fail);
-    if ((header.modes >> 4 & 3) != PTL_NO_ACK_REQ) {
+    if (header.asks_for_ack()) {
       const bool event_told =
           put->event_queue != nullptr && (put->options & PTL_MD_EVENT_SEND_DISABLE) == 0;
       const bool count_told = (put->options & PTL_MD_EVENT_CT_SEND) != 0;
@@ -57,48 +41,43 @@ void report_local_failure(NetworkInterface& interface, const MessageHeader& head
       }
     }
   }
-  if (get != nullptr)
-    report_reply(interface, *get, {header, get_offset, user_ptr},
+  if (MemoryDescriptor* get = request.get.descriptor; get != nullptr)
+    report_reply(interface, *get, {header, request.get_offset, request.user_ptr},
                  {0, header.remote_offset, PTL_PRIORITY_LIST, fail});
 }
 
-void record_operation(NetworkInterface& interface, const Request& request,
-                      const MessageHeader& header, Operation& operation) noexcept {
+void record_operation(NetworkInterface& interface, const Request& request, bool direct,
+                      Operation& operation) noexcept {
+  static_cast<Request&>(operation) = request;
   operation.interface = &interface;
-  operation.put = DescriptorReference(request.put);
-  operation.get = DescriptorReference(request.get);
-  operation.put_offset = request.put_offset;
-  operation.get_offset = request.get_offset;
-  operation.user_ptr = request.user_ptr;
-  operation.send_due = request.put != nullptr;
-  operation.answer_due = request.get != nullptr || (header.modes >> 4 & 3) != PTL_NO_ACK_REQ;
+  operation.direct = direct;
+  operation.send_due = request.put.descriptor != nullptr;
+  operation.answer_due = request.has_answer();
   operation.copied = false;
   operation.streaming = false;
   operation.fault = PTL_NI_OK;
-  operation.header = header;
-  if (request.operand != nullptr)
-    std::memcpy(operation.operand, request.operand, datatype_size(request.datatype));
-  if (request.get != nullptr) request.get->pending.fetch_add(1, std::memory_order_relaxed);
+  if (request.get.descriptor != nullptr)
+    request.get.descriptor->pending.fetch_add(1, std::memory_order_relaxed);
 }
 
-// From here on answers find the operation. Whoever handles one sees what was recorded, also where no
-// order but that through the other process says so.
+// From here on answers find the operation. The thread that handles one sees what was recorded, also
+// where only the exchange with the other process orders the two.
 void publish_operation(Peer& peer, Operation& operation) noexcept {
   operation.peer.store(&peer, std::memory_order_release);
 }
 
 // Puts the operation behind what is queued already (peer.send_lock held).
-void queue_operation(PhysicalInterface& physical, Peer& peer, const Request& request,
-                     Operation& operation) noexcept {
-  if (request.put != nullptr) {
-    request.put->pending.fetch_add(1, std::memory_order_relaxed);
-    const bool reuse_allowed = (request.put->options & PTL_MD_VOLATILE) != 0 &&
-                               request.length <= largest_volatile_bytes && !operation.direct;
+void queue_operation(PhysicalInterface& physical, Peer& peer, Operation& operation) noexcept {
+  if (MemoryDescriptor* put = operation.put.descriptor; put != nullptr) {
+    put->pending.fetch_add(1, std::memory_order_relaxed);
+    const uint64_t length = operation.header.length();
+    const bool reuse_allowed = (put->options & PTL_MD_VOLATILE) != 0 &&
+                               length <= largest_volatile_bytes && !operation.direct;
     if (reuse_allowed) {
       const uint32_t index = physical.volatile_copies().allocate();
       if (index != Arena<VolatileCopy>::no_index) {
-        operation.copied = request.put->region.read(
-            request.put_offset, physical.volatile_copies().at(index).bytes, request.length);
+        operation.copied = put->region.read(operation.put_offset,
+                                            physical.volatile_copies().at(index).bytes, length);
         operation.copy_index = index;
         if (!operation.copied) physical.volatile_copies().release(index);
       }
@@ -119,89 +98,166 @@ void help_sending(PhysicalInterface& physical, const Peer& peer) noexcept {
   }
 }
 
-}  // namespace
-
-int start_request(NetworkInterface& interface, const Request& request) noexcept {
-  PhysicalInterface& physical = interface.physical();
-  ProcessId target{request.target.phys.nid, request.target.phys.pid};
-  if (interface.logical() && !interface.map.find(request.target.rank, &target))
-    return PTL_ARG_INVALID;
-
-  MessageHeader header;
-  fill_header(interface, request, header);
-  MemoryDescriptor& descriptor = request.put != nullptr ? *request.put : *request.get;
-  if (request.ack != PTL_NO_ACK_REQ && !descriptor_listens(descriptor))
-    header.modes &= 0xf;  // nobody would hear it (spec 3.15.2)
-
+// The peer to send to; nullptr: none is to be had.
+Peer* find_peer(PhysicalInterface& physical, MemoryDescriptor& descriptor,
+                ProcessId target) noexcept {
   Peer* peer = descriptor.recent_peer.load(std::memory_order_acquire);
-  if (peer == nullptr || !(peer->id == target) || peer->failed.load(std::memory_order_acquire))
-      [[unlikely]] {
-    peer = physical.peer_for(target);
-    if (peer == nullptr) {
-      report_local_failure(interface, header, request.put, request.put_offset, request.get,
-                           request.get_offset, request.user_ptr, PTL_NI_UNDELIVERABLE);
-      return PTL_OK;
-    }
-    descriptor.recent_peer.store(peer, std::memory_order_release);
-  }
+  if (peer != nullptr && peer->id == target && !peer->failed.load(std::memory_order_acquire))
+      [[likely]]
+    return peer;
+  peer = physical.peer_for(target);
+  if (peer != nullptr) descriptor.recent_peer.store(peer, std::memory_order_release);
+  return peer;
+}
 
-  const Capabilities& capabilities = peer->transport->capabilities();
+// Notes what is to happen when the acknowledgement of an eager put comes (peer.send_lock held).
+// False: no room.
+bool expect_ack(NetworkInterface& interface, Peer& peer, Request& request,
+                Operation** operation) noexcept {
+  if (request.put.descriptor->event_queue == nullptr &&
+      peer.counted_puts.add(request, request.header.cookie)) [[likely]]
+    return true;
+  PhysicalInterface& physical = interface.physical();
+  *operation = physical.allocate_operation(peer);
+  if (*operation == nullptr) return false;
+  request.header.cookie = physical.cookie_of(**operation);
+  record_operation(interface, request, false, **operation);
+  // The answer may arrive before this thread goes on: what it needs is set first.
+  (*operation)->send_due = false;
+  (*operation)->stage.store(Operation::Stage::sending, std::memory_order_relaxed);
+  publish_operation(peer, **operation);
+  return true;
+}
+
+// The acknowledgement is not awaited after all (peer.send_lock held).
+void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
+                Operation* operation) noexcept {
+  if (operation != nullptr)
+    physical.discard_operation(*operation);
+  else if (request.header.asks_for_ack())
+    if (!peer.counted_puts.take_back(request.header.cookie)) peer.count_as_started();
+}
+
+// The common case: a put from contiguous memory that travels with its header, to a peer that takes it
+// now. False: nothing was done; start_in_general() does whatever it takes.
+[[gnu::always_inline]] inline bool start_eager_put(NetworkInterface& interface, Peer& peer,
+                                                   Request& request) noexcept {
+  MemoryDescriptor& put = *request.put.descriptor;
+  const uint64_t length = request.header.length();
+  const Piece piece{put.region.address(request.put_offset), length};
+  // Once the message is out, the acknowledgement may come to another thread, which may release a
+  // descriptor that reports nothing else.
+  const bool reports_send = put.reports_send();
+  const bool asks_for_ack = request.header.asks_for_ack();
+  {
+    std::lock_guard guard(peer.send_lock);
+    if (peer.queue_head != nullptr || peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
+      return false;
+    Operation* operation = nullptr;
+    if (asks_for_ack && !expect_ack(interface, peer, request, &operation)) [[unlikely]]
+      return false;
+    const SendStatus status =
+        peer.transport->send(*peer.link, request.header, &piece, length != 0 ? 1 : 0);
+    if (status != SendStatus::sent) [[unlikely]] {
+      forget_ack(interface.physical(), peer, request, operation);
+      request.header.cookie = 0;
+      return false;
+    }
+    peer.sent.count(MessageKind::put, length);
+    if (asks_for_ack) peer.count_as_started();
+    if (operation != nullptr)
+      operation->stage.store(Operation::Stage::sent, std::memory_order_release);
+  }
+  if (reports_send)
+    report_send(interface, put, {request.header, request.put_offset, request.user_ptr}, PTL_NI_OK);
+  return true;
+}
+
+// A short put of a process to itself, when nothing that was sent before it is still under way: it is
+// delivered and acknowledged on the spot. False: nothing was done.
+[[gnu::noinline]] bool deliver_to_self(NetworkInterface& interface, Peer& peer,
+                                       Request& request) noexcept {
+  PhysicalInterface& physical = interface.physical();
+  MemoryDescriptor& put = *request.put.descriptor;
+  const uint64_t length = request.header.length();
+  std::byte payload[largest_payload_to_self];
+  if (length > sizeof payload || !physical.begin_delivery_to_self(peer)) return false;
+  Operation* operation = nullptr;
+  bool started = put.region.read(request.put_offset, payload, length);
+  if (started && request.header.asks_for_ack()) {
+    std::lock_guard guard(peer.send_lock);
+    started = expect_ack(interface, peer, request, &operation);
+    if (started) peer.count_as_started();
+    if (operation != nullptr)
+      operation->stage.store(Operation::Stage::sent, std::memory_order_relaxed);
+  }
+  if (started) {
+    if (put.reports_send())
+      report_send(interface, put, {request.header, request.put_offset, request.user_ptr},
+                  PTL_NI_OK);
+    physical.deliver_to_self(peer, {request.header, payload, static_cast<uint32_t>(length)});
+  }
+  physical.end_delivery_to_self();
+  return started;
+}
+
+// Anything else: any kind of request, data that do not travel with it, queues, failures.
+[[gnu::noinline]] int start_in_general(NetworkInterface& interface, Peer& peer,
+                                       Request& request) noexcept {
+  PhysicalInterface& physical = interface.physical();
+  MessageHeader& header = request.header;
+  MemoryDescriptor* const put = request.put.descriptor;
+  MemoryDescriptor* const get = request.get.descriptor;
+  const Capabilities& capabilities = peer.transport->capabilities();
   const bool direct = travels_directly(capabilities, request);
   if (direct || needs_remote_memory(capabilities, request)) header.flags |= flag_remote_memory;
-  if (request.kind == MessageKind::put && !direct &&
-      (request.put->options & PTL_MD_UNRELIABLE) != 0)
+  if (header.kind == MessageKind::put && !direct && (put->options & PTL_MD_UNRELIABLE) != 0)
     header.flags |= flag_unreliable;
-  const bool wants_answer = request.get != nullptr || (header.modes >> 4 & 3) != PTL_NO_ACK_REQ;
-  // Once the message is out, the acknowledgment may come to another thread, which may release a descriptor
-  // that tells of nothing else.
-  const bool reports_send = !direct && request.put != nullptr && request.put->reports_send();
+  // As in start_eager_put().
+  const bool reports_send = !direct && put != nullptr && put->reports_send();
 
   SendStatus status = SendStatus::queue_full;
   {
-    std::lock_guard guard(peer->send_lock);
+    std::lock_guard guard(peer.send_lock);
     Operation* operation = nullptr;
-    if (peer->failed.load(std::memory_order_relaxed)) [[unlikely]] {
+    if (peer.failed.load(std::memory_order_relaxed)) [[unlikely]] {
       status = SendStatus::peer_failed;
     } else {
-      if (wants_answer || direct) {
-        operation = physical.allocate_operation(*peer);
+      if (request.has_answer() || direct) {
+        operation = physical.allocate_operation(peer);
         if (operation == nullptr) return PTL_NO_SPACE;
-        operation->direct = direct;
         header.cookie = physical.cookie_of(*operation);
-        record_operation(interface, request, header, *operation);
+        record_operation(interface, request, direct, *operation);
       }
-      if (peer->queue_head == nullptr) [[likely]] {
+      if (peer.queue_head == nullptr) [[likely]] {
         // The answer may arrive before this thread goes on: what it needs is set first.
         if (operation != nullptr) {
           operation->send_due = direct;
-          if (direct) request.put->pending.fetch_add(1, std::memory_order_relaxed);
+          if (direct) put->pending.fetch_add(1, std::memory_order_relaxed);
           operation->stage.store(Operation::Stage::sending, std::memory_order_relaxed);
-          publish_operation(*peer, *operation);
+          publish_operation(peer, *operation);
         }
-        status = send_payload(*peer, header, request, operation);
+        status = send_payload(peer, request, operation);
         if (status == SendStatus::sent) [[likely]] {
-          peer->sent.count(request.kind, request.put != nullptr ? request.length : 0);
+          peer.sent.count(header.kind, request.sent_bytes());
           if (operation != nullptr) {
-            peer->operations_started.store(
-                peer->operations_started.load(std::memory_order_relaxed) + 1,
-                std::memory_order_relaxed);
+            peer.count_as_started();
             operation->stage.store(Operation::Stage::sent, std::memory_order_release);
           }
         } else if (direct) {
-          request.put->pending.fetch_sub(1, std::memory_order_relaxed);
+          put->pending.fetch_sub(1, std::memory_order_relaxed);
         }
       }
       if (status == SendStatus::queue_full || status == SendStatus::connecting) {
         if (operation == nullptr) {
-          operation = physical.allocate_operation(*peer);
+          operation = physical.allocate_operation(peer);
           if (operation == nullptr) return PTL_NO_SPACE;
-          operation->direct = direct;
-          record_operation(interface, request, header, *operation);
+          record_operation(interface, request, direct, *operation);
         }
-        operation->send_due = request.put != nullptr;
-        queue_operation(physical, *peer, request, *operation);
+        operation->send_due = put != nullptr;
+        queue_operation(physical, peer, *operation);
       } else if (status != SendStatus::sent && operation != nullptr) {
-        if (request.get != nullptr) request.get->pending.fetch_sub(1, std::memory_order_relaxed);
+        if (get != nullptr) get->pending.fetch_sub(1, std::memory_order_relaxed);
         physical.discard_operation(*operation);
       }
     }
@@ -210,50 +266,71 @@ int start_request(NetworkInterface& interface, const Request& request) noexcept 
   switch (status) {
     case SendStatus::sent:
       if (reports_send)
-        report_send(interface, *request.put, {header, request.put_offset, request.user_ptr},
-                    PTL_NI_OK);
-      if (peer->in_process) physical.kick_in_process();
+        report_send(interface, *put, {header, request.put_offset, request.user_ptr}, PTL_NI_OK);
+      if (peer.in_process) physical.kick_in_process();
       break;
     case SendStatus::queue_full:
     case SendStatus::connecting:
-      help_sending(physical, *peer);
+      help_sending(physical, peer);
       break;
     case SendStatus::inaccessible:
     case SendStatus::peer_failed:
-      report_local_failure(interface, header, request.put, request.put_offset, request.get,
-                           request.get_offset, request.user_ptr,
+      report_local_failure(interface, request,
                            status == SendStatus::inaccessible ? PTL_NI_SEGV : PTL_NI_UNDELIVERABLE);
       break;
   }
   return PTL_OK;
 }
 
+// Whether start_eager_put() may be tried.
+bool is_eager_put(const Peer& peer, const Request& request) noexcept {
+  return request.header.kind == MessageKind::put &&
+         request.header.length() <= peer.eager_put_bytes.load(std::memory_order_relaxed) &&
+         (request.put.descriptor->options & PTL_MD_UNRELIABLE) == 0 &&
+         request.put.descriptor->region.is_contiguous();
+}
+
+}  // namespace
+
+int start_request(NetworkInterface& interface, Request& request) noexcept {
+  PhysicalInterface& physical = interface.physical();
+  ProcessId target{request.target.phys.nid, request.target.phys.pid};
+  if (interface.logical() && !interface.map.find(request.target.rank, &target))
+    return PTL_ARG_INVALID;
+  MemoryDescriptor& descriptor =
+      *(request.put.descriptor != nullptr ? request.put : request.get).descriptor;
+  // Spec 3.15.2: nobody would hear an acknowledgement.
+  if (!descriptor_listens(descriptor)) request.header.ask_for_no_ack();
+
+  Peer* const peer = find_peer(physical, descriptor, target);
+  if (peer == nullptr) [[unlikely]] {
+    report_local_failure(interface, request, PTL_NI_UNDELIVERABLE);
+    return PTL_OK;
+  }
+  if (is_eager_put(*peer, request)) [[likely]] {
+    if (!peer->in_process) {
+      if (start_eager_put(interface, *peer, request)) [[likely]]
+        return PTL_OK;
+    } else if (deliver_to_self(interface, *peer, request)) {
+      return PTL_OK;
+    }
+  }
+  return start_in_general(interface, *peer, request);
+}
+
 SendStatus send_operation(PhysicalInterface& interface, Peer& peer, Operation& operation) noexcept {
-  Request request;
-  request.kind = operation.header.kind;
-  request.put = operation.put.descriptor;
-  request.get = operation.get.descriptor;
-  request.put_offset = operation.put_offset;
-  request.get_offset = operation.get_offset;
-  request.length = operation.header.length();
-  request.operation = static_cast<ptl_op_t>(operation.header.operation);
-  request.datatype = static_cast<ptl_datatype_t>(operation.header.modes & 0xf);
-  if (operation.header.kind == MessageKind::swap && is_single_item(request.operation))
-    request.operand = operation.operand;
   const std::byte* copy =
       operation.copied ? interface.volatile_copies().at(operation.copy_index).bytes : nullptr;
   const bool answered = operation.answer_due || operation.direct;
-  // As in start_request(): the answer may overtake us.
+  // As in start_in_general(): the answer may arrive first.
   if (!operation.direct) operation.send_due = false;
-  const SendStatus status = send_payload(peer, operation.header, request, &operation, copy);
+  const SendStatus status = send_payload(peer, operation, &operation, copy);
   if (status == SendStatus::sent) {
-    peer.sent.count(request.kind, request.put != nullptr ? request.length : 0);
+    peer.sent.count(operation.header.kind, operation.sent_bytes());
     operation.stage.store(Operation::Stage::sent, std::memory_order_release);
-    if (answered)
-      peer.operations_started.store(peer.operations_started.load(std::memory_order_relaxed) + 1,
-                                    std::memory_order_relaxed);
+    if (answered) peer.count_as_started();
   } else {
-    operation.send_due = request.put != nullptr;
+    operation.send_due = operation.put.descriptor != nullptr;
   }
   return status;
 }
@@ -284,8 +361,7 @@ void fail_unsent_operation(PhysicalInterface& interface, Operation& operation,
   MemoryDescriptor* get = operation.get.descriptor;
   if (put != nullptr) put->pending.fetch_sub(1, std::memory_order_release);
   if (get != nullptr) get->pending.fetch_sub(1, std::memory_order_release);
-  report_local_failure(*operation.interface, operation.header, put, operation.put_offset, get,
-                       operation.get_offset, operation.user_ptr, fail);
+  report_local_failure(*operation.interface, operation, fail);
   if (operation.copied) interface.volatile_copies().release(operation.copy_index);
   operation.copied = false;
   interface.discard_operation(operation);

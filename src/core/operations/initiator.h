@@ -13,29 +13,10 @@ namespace lintel {
 
 class NetworkInterface;
 
-// A data movement call with its arguments checked.
-struct Request {
-  MessageKind kind = MessageKind::put;
-  ptl_ack_req_t ack = PTL_NO_ACK_REQ;
-  ptl_op_t operation = PTL_MIN;
-  ptl_datatype_t datatype = PTL_INT8_T;
-  MemoryDescriptor* put = nullptr;  // where data are sent from; null for a get
-  MemoryDescriptor* get = nullptr;  // where data are received; null for put and atomic
-  uint64_t put_offset = 0;
-  uint64_t get_offset = 0;
-  uint64_t length = 0;
-  ptl_process_t target{};
-  uint32_t pt_index = 0;
-  uint64_t match_bits = 0;
-  uint64_t remote_offset = 0;
-  void* user_ptr = nullptr;
-  uint64_t hdr_data = 0;
-  const std::byte* operand = nullptr;  // single-item swaps
-};
-
 // Starts the operation; any thread. PTL_OK: it will end with its events. PTL_ARG_INVALID: the rank
-// is not in the map. PTL_NO_SPACE: too many operations are outstanding.
-[[nodiscard]] int start_request(NetworkInterface& interface, const Request& request) noexcept;
+// is not in the map. PTL_NO_SPACE: too many operations are outstanding. Fills in what the request's
+// header still lacks.
+[[nodiscard]] int start_request(NetworkInterface& interface, Request& request) noexcept;
 
 // --- from the send queue
 // Sends the first message of a queued operation (peer.send_lock held).
@@ -59,7 +40,8 @@ void handle_reply_data(PhysicalInterface& interface, Peer& peer,
                        const InboundMessage& message) noexcept;
 void handle_data_request(PhysicalInterface& interface, Peer& peer,
                          const MessageHeader& header) noexcept;
-// The peer is gone: the operation ends as PTL_NI_UNDELIVERABLE (token held).
+// The peer is gone: its operations end as PTL_NI_UNDELIVERABLE (token held).
+void fail_counted_puts(Peer& peer) noexcept;
 void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept;
 
 }  // namespace lintel

@@ -85,9 +85,48 @@ class AckCounts {
   uint64_t sum_ = 0;
 };
 
+// What a counted put adds to the counter of its descriptor; nullptr: the descriptor was released, or
+// counts no acknowledgements.
+CountingEvent* counter_of(const CountedPuts::Put& put) noexcept {
+  const MemoryDescriptor* descriptor = put.descriptor.get();
+  return descriptor != nullptr && (descriptor->options & PTL_MD_EVENT_CT_ACK) != 0
+             ? descriptor->counter
+             : nullptr;
+}
+
+// An acknowledgement with a result of its own.
+void end_counted_put(PhysicalInterface& interface, Peer& peer,
+                     const MessageHeader& header) noexcept {
+  const CountedPuts::Put put = peer.counted_puts.take(header.cookie);
+  if (put.descriptor.descriptor == nullptr) {
+    interface.messages_refused.increment();
+    return;
+  }
+  peer.count_as_ended();
+  CountingEvent* const counter = counter_of(put);
+  if (counter == nullptr || (header.flags & flag_silent) != 0) return;
+  if (header.fail() != PTL_NI_OK) {
+    counter->add_failure(1);
+  } else {
+    counter->add_success(put.amount(header.length()));
+  }
+}
+
 }  // namespace
 
+void fail_counted_puts(Peer& peer) noexcept {
+  peer.counted_puts.end_if([&](const CountedPuts::Put& put) {
+    peer.count_as_ended();
+    if (CountingEvent* const counter = counter_of(put); counter != nullptr) counter->add_failure(1);
+    return true;
+  });
+}
+
 void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& header) noexcept {
+  if ((header.cookie & counted_put_cookie) != 0) {
+    end_counted_put(interface, peer, header);
+    return;
+  }
   Operation* operation = acknowledged_operation(interface, peer, header.cookie);
   if (operation == nullptr) return;
   conceal_memory(*operation, true);
@@ -122,6 +161,17 @@ void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t cookie = message.header.cookie;
     if (!alone) std::memcpy(&cookie, message.payload + i * sizeof cookie, sizeof cookie);
+    if ((cookie & counted_put_cookie) != 0) [[likely]] {
+      const CountedPuts::Put put = peer.counted_puts.take(cookie);
+      if (put.descriptor.descriptor == nullptr) [[unlikely]] {
+        interface.messages_refused.increment();
+        continue;
+      }
+      peer.count_as_ended();
+      if (CountingEvent* const counter = counter_of(put); counter != nullptr)
+        counts.add(*counter, put.amount(UINT32_MAX));
+      continue;
+    }
     Operation* operation = acknowledged_operation(interface, peer, cookie);
     if (operation == nullptr) continue;
     conceal_memory(*operation, true);
@@ -138,7 +188,7 @@ void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
       } else if (counted_only) {
         if (put->counter != nullptr && (options & PTL_MD_EVENT_CT_ACK) != 0) {
           const bool bytes = (options & PTL_MD_EVENT_CT_BYTES) != 0 &&
-                             (operation->header.modes >> 4 & 3) != PTL_OC_ACK_REQ;
+                             operation->header.requested_ack() != PTL_OC_ACK_REQ;
           counts.add(*put->counter, bytes ? operation->header.length() : 1);
         }
       } else {

@@ -8,9 +8,12 @@ namespace lintel {
 namespace {
 
 // Every field whose value is known (table 3-3 demands fewer).
-ptl_event_t describe(NetworkInterface& interface, const MemoryDescriptor& descriptor,
-                     const OperationView& view, ptl_event_kind_t type, ptl_ni_fail_t fail,
-                     uint64_t mlength, uint64_t remote_offset, ptl_list_t list) noexcept {
+[[gnu::always_inline]] inline ptl_event_t describe(NetworkInterface& interface,
+                                                   const MemoryDescriptor& descriptor,
+                                                   const OperationView& view, ptl_event_kind_t type,
+                                                   ptl_ni_fail_t fail, uint64_t mlength,
+                                                   uint64_t remote_offset,
+                                                   ptl_list_t list) noexcept {
   const MessageHeader& header = view.header;
   const bool atomic = header.kind != MessageKind::put && header.kind != MessageKind::get;
   // Every field by name: zeroing the whole first would cost more than filling it.
@@ -28,7 +31,7 @@ ptl_event_t describe(NetworkInterface& interface, const MemoryDescriptor& descri
           .ptl_list = list,
           .ni_fail_type = fail,
           .atomic_operation = atomic ? static_cast<ptl_op_t>(header.operation) : PTL_MIN,
-          .atomic_type = atomic ? static_cast<ptl_datatype_t>(header.modes & 0xf) : PTL_INT8_T};
+          .atomic_type = atomic ? header.datatype() : PTL_INT8_T};
 }
 
 // What is to be counted, taken down before an event is posted: whoever sees that may release the
@@ -74,7 +77,7 @@ void report_send(NetworkInterface& interface, MemoryDescriptor& descriptor,
 void report_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
                 const OperationView& view, const AnswerResult& result) noexcept {
   // PTL_OC_ACK_REQ says nothing about the bytes (spec 3.15.1).
-  const auto requested = static_cast<ptl_ack_req_t>(view.header.modes >> 4 & 3);
+  const auto requested = view.header.requested_ack();
   const Count count(descriptor, PTL_MD_EVENT_CT_ACK, requested == PTL_OC_ACK_REQ);
   if (event_wanted(descriptor, result.fail)) {
     descriptor.event_queue->queue.post(describe(interface, descriptor, view, PTL_EVENT_ACK,

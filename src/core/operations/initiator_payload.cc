@@ -53,36 +53,38 @@ void conceal_memory(Operation& operation, bool answered) noexcept {
   peer.transport->conceal(*peer.link, number, !answered);
 }
 
-SendStatus send_payload(Peer& peer, const MessageHeader& header, const Request& request,
-                        Operation* operation, const std::byte* copy) noexcept {
+SendStatus send_payload(Peer& peer, const Request& request, Operation* operation,
+                        const std::byte* copy) noexcept {
+  const MessageHeader& header = request.header;
+  const MemoryDescriptor* put = request.put.descriptor;
   if ((header.flags & flag_remote_memory) != 0) {
-    return request.put != nullptr
-               ? send_description(peer, header, request.put->region, request.put_offset, *operation)
-               : send_description(peer, header, request.get->region, request.get_offset,
+    return put != nullptr
+               ? send_description(peer, header, put->region, request.put_offset, *operation)
+               : send_description(peer, header, request.get.descriptor->region, request.get_offset,
                                   *operation);
   }
-  if (request.put == nullptr) return peer.transport->send(*peer.link, header, nullptr, 0);
+  if (put == nullptr) return peer.transport->send(*peer.link, header, nullptr, 0);
 
+  const uint64_t length = header.length();
   Piece pieces[gather_pieces + 1];
   unsigned count = 0;
-  if (request.operand != nullptr)
-    pieces[count++] = {const_cast<std::byte*>(request.operand), datatype_size(request.datatype)};
+  if (request.operand_bytes != 0)
+    pieces[count++] = {const_cast<std::byte*>(request.operand), request.operand_bytes};
   if (copy != nullptr) {
-    pieces[count++] = {const_cast<std::byte*>(copy), request.length};
+    pieces[count++] = {const_cast<std::byte*>(copy), length};
     return peer.transport->send(*peer.link, header, pieces, count);
   }
   uint64_t covered = 0;
-  const MemoryRegion& region = request.put->region;
+  const MemoryRegion& region = put->region;
   const unsigned described =
-      region.pieces(request.put_offset, request.length, pieces + count, gather_pieces, &covered);
-  if (covered == request.length) [[likely]]
+      region.pieces(request.put_offset, length, pieces + count, gather_pieces, &covered);
+  if (covered == length) [[likely]]
     return peer.transport->send(*peer.link, header, pieces, count + described);
   // Many small iovec elements: gather them first. At most one eager message long.
   std::byte gathered[16384];
-  if (request.length > sizeof gathered ||
-      !region.read(request.put_offset, gathered, request.length))
+  if (length > sizeof gathered || !region.read(request.put_offset, gathered, length))
     return SendStatus::inaccessible;
-  pieces[count] = {gathered, request.length};
+  pieces[count] = {gathered, length};
   return peer.transport->send(*peer.link, header, pieces, count + 1);
 }
 

@@ -11,26 +11,27 @@ namespace lintel {
 // initiator's memory itself. A volatile buffer must be read before the call returns (spec 3.10.1).
 [[nodiscard]] inline bool travels_directly(const Capabilities& capabilities,
                                            const Request& request) noexcept {
-  if (request.kind != MessageKind::put) return false;
-  if (request.length > capabilities.max_eager_bytes) return true;
-  if (!capabilities.remote_access || request.length <= capabilities.remote_threshold_bytes)
-    return false;
-  return (request.put->options & PTL_MD_VOLATILE) == 0 || request.length > largest_volatile_bytes;
+  if (request.header.kind != MessageKind::put) return false;
+  const uint64_t length = request.header.length();
+  if (length > capabilities.max_eager_bytes) return true;
+  if (!capabilities.remote_access || length <= capabilities.remote_threshold_bytes) return false;
+  return (request.put.descriptor->options & PTL_MD_VOLATILE) == 0 ||
+         length > largest_volatile_bytes;
 }
 
 // A get whose data the target had better write into the initiator's memory itself.
 [[nodiscard]] inline bool needs_remote_memory(const Capabilities& capabilities,
                                               const Request& request) noexcept {
-  if (request.kind != MessageKind::get) return false;
-  return request.length > capabilities.max_eager_bytes ||
-         (capabilities.remote_access && request.length > capabilities.remote_threshold_bytes);
+  if (request.header.kind != MessageKind::get) return false;
+  const uint64_t length = request.header.length();
+  return length > capabilities.max_eager_bytes ||
+         (capabilities.remote_access && length > capabilities.remote_threshold_bytes);
 }
 
 // Sends header and payload (peer.send_lock held). `copy`: the payload if it is not to be read from
 // the descriptor any more. `operation` remembers memory that the target was told of; null only for
 // requests that none is told of.
-[[nodiscard]] SendStatus send_payload(Peer& peer, const MessageHeader& header,
-                                      const Request& request, Operation* operation,
+[[nodiscard]] SendStatus send_payload(Peer& peer, const Request& request, Operation* operation,
                                       const std::byte* copy = nullptr) noexcept;
 
 // The target is not to access the operation's memory any more: to be called before the application

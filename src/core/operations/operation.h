@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/objects/memory_descriptor.h"
+#include "core/operations/request.h"
 #include "portals4.h"
 #include "transport/message.h"
 #include "transport/transport.h"
@@ -30,28 +31,8 @@ struct QueuedSend {
   Kind kind = Kind::request;
 };
 
-// Names a memory descriptor that may be released meanwhile.
-struct DescriptorReference {
-  MemoryDescriptor* descriptor = nullptr;
-  uint32_t generation = 0;
-
-  DescriptorReference() = default;
-  explicit DescriptorReference(MemoryDescriptor* d) noexcept
-      : descriptor(d),
-        generation(d == nullptr ? 0 : d->generation.load(std::memory_order_relaxed)) {}
-  // nullptr when it was released.
-  [[nodiscard]] MemoryDescriptor* get() const noexcept {
-    return descriptor != nullptr &&
-                   descriptor->generation.load(std::memory_order_acquire) == generation
-               ? descriptor
-               : nullptr;
-  }
-};
-
-inline constexpr size_t largest_operand_bytes = 32;  // long double complex
-
 // An operation that this process initiated and that has not ended. Found by its cookie.
-struct alignas(64) Operation : QueuedSend {
+struct alignas(64) Operation : QueuedSend, Request {
   // Whether its first message has gone out, since no answer counts before. Written under the send
   // lock; `sent` is final.
   enum class Stage : uint8_t {
@@ -69,12 +50,6 @@ struct alignas(64) Operation : QueuedSend {
   bool copied = false;     // the payload waits in a VolatileCopy
   bool streaming = false;  // data messages are being sent
   NetworkInterface* interface = nullptr;
-  DescriptorReference put;
-  DescriptorReference get;
-  uint64_t put_offset = 0;
-  uint64_t get_offset = 0;
-  void* user_ptr = nullptr;
-  MessageHeader header{};
   // Data messages asked for by the target of a long put.
   uint64_t stream_position = 0;
   uint64_t stream_end = 0;
@@ -83,7 +58,6 @@ struct alignas(64) Operation : QueuedSend {
   // The memory that the target may access. Set before the message goes out that tells of it.
   std::atomic<uint32_t> exposure{Exposure::none};
   uint32_t copy_index = 0;  // of the VolatileCopy
-  std::byte operand[largest_operand_bytes];
 };
 
 // Payload of a queued operation whose buffer the application may already reuse (PTL_MD_VOLATILE).

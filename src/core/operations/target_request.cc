@@ -7,6 +7,7 @@
 #include "core/operations/answer.h"
 #include "core/operations/atomics.h"
 #include "core/operations/delivery.h"
+#include "core/operations/plain_put.h"
 #include "core/operations/target.h"
 
 namespace lintel {
@@ -26,8 +27,8 @@ bool fetches(MessageKind kind) noexcept {
 
 // Bytes of operand in front of the payload of a swap.
 uint64_t operand_length(const MessageHeader& header) noexcept {
-  return header.kind == MessageKind::swap && is_single_item(static_cast<ptl_op_t>(header.operation))
-             ? datatype_size(static_cast<ptl_datatype_t>(header.modes & 0xf))
+  return header.kind == MessageKind::swap && is_single_item(header.atomic_operation())
+             ? datatype_size(header.datatype())
              : 0;
 }
 
@@ -47,8 +48,8 @@ bool is_well_formed(const Arrival& arrival) noexcept {
     case MessageKind::atomic:
     case MessageKind::fetch_atomic:
     case MessageKind::swap: {
-      const auto operation = static_cast<ptl_op_t>(header.operation);
-      const auto datatype = static_cast<ptl_datatype_t>(header.modes & 0xf);
+      const auto operation = header.atomic_operation();
+      const auto datatype = header.datatype();
       const AtomicFunction function = header.kind == MessageKind::atomic ? AtomicFunction::atomic
                                       : header.kind == MessageKind::swap
                                           ? AtomicFunction::swap
@@ -90,8 +91,7 @@ Placement place(const ListEntry& entry, const MessageHeader& header) noexcept {
   const uint64_t offset = placement_offset(entry, header);
   uint64_t mlength = std::min(header.length(), available_at(entry, offset));
   // Atomics are truncated to whole items.
-  if (is_atomic(header.kind))
-    mlength -= mlength % datatype_size(static_cast<ptl_datatype_t>(header.modes & 0xf));
+  if (is_atomic(header.kind)) mlength -= mlength % datatype_size(header.datatype());
   return {offset, mlength};
 }
 
@@ -129,7 +129,7 @@ void refuse(const Arrival& arrival, ptl_ni_fail_t fail, bool silent) noexcept {
   outcome.fail = fail;
   outcome.offset = arrival.header.remote_offset;
   outcome.silent = silent;
-  const bool only_completion = (arrival.header.modes >> 4 & 3) == PTL_OC_ACK_REQ;
+  const bool only_completion = arrival.header.requested_ack() == PTL_OC_ACK_REQ;
   if (only_completion && fail != PTL_NI_PT_DISABLED) {
     outcome.fail = PTL_NI_OK;
     outcome.silent = false;
@@ -176,7 +176,7 @@ UnexpectedHeader* record_header(const Arrival& arrival, ListEntry& entry,
   record.message.uid = arrival.uid;
   record.message.kind = arrival.header.kind;
   record.message.operation = arrival.header.operation;
-  record.message.datatype = arrival.header.modes & 0xf;
+  record.message.datatype = static_cast<uint8_t>(arrival.header.datatype());
   record.message.pt_index = arrival.header.pt_index;
   record.message.rlength = arrival.header.length();
   record.message.remote_offset = arrival.header.remote_offset;
@@ -203,9 +203,9 @@ bool apply(const Arrival& arrival, const ListEntry& entry, const Placement& plac
       return false;
     return region.write(placement.offset, data, placement.mlength);
   }
-  const auto datatype = static_cast<ptl_datatype_t>(header.modes & 0xf);
-  return apply_atomic(static_cast<ptl_op_t>(header.operation), datatype, region, placement.offset,
-                      data, operand_bytes != 0 ? arrival.payload : nullptr, fetched,
+  const auto datatype = header.datatype();
+  return apply_atomic(header.atomic_operation(), datatype, region, placement.offset, data,
+                      operand_bytes != 0 ? arrival.payload : nullptr, fetched,
                       placement.mlength / datatype_size(datatype));
 }
 
@@ -418,6 +418,8 @@ void translate(Arrival& arrival) noexcept {
 void handle_request(PhysicalInterface& physical, Peer& peer,
                     const InboundMessage& message) noexcept {
   const MessageHeader& header = message.header;
+  if (header.kind == MessageKind::put && deliver_plain_put(physical, peer, message)) [[likely]]
+    return;
   NetworkInterface* interface = physical.logical(header.interface_slot());
   if (interface == nullptr) {
     // The process has no such interface (any more): spec 4.2.2, dropped.

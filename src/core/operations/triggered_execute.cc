@@ -2,7 +2,6 @@
 #include "core/objects/library.h"
 #include "core/objects/list_operations.h"
 #include "core/objects/network_interface.h"
-#include "core/operations/atomics.h"
 #include "core/operations/initiator.h"
 #include "util/log.h"
 
@@ -10,66 +9,21 @@ namespace lintel {
 
 namespace {
 
-MessageKind message_kind(TriggeredKind kind) noexcept {
-  switch (kind) {
-    case TriggeredKind::get:
-      return MessageKind::get;
-    case TriggeredKind::atomic:
-      return MessageKind::atomic;
-    case TriggeredKind::fetch_atomic:
-      return MessageKind::fetch_atomic;
-    case TriggeredKind::swap:
-      return MessageKind::swap;
-    default:
-      return MessageKind::put;
-  }
-}
-
-MemoryDescriptor* find(NetworkInterface& interface, ptl_handle_md_t handle) noexcept {
-  const HandleFields fields = decode_handle(handle);
-  return fields.type == HandleType::memory_descriptor && interface_of(fields) == &interface
-             ? interface.find_descriptor(fields)
-             : nullptr;
-}
-
-void start_transfer_of(NetworkInterface& interface, const TriggeredOperation& operation) noexcept {
-  const TriggeredTransfer& arguments = operation.transfer;
-  Request request;
-  request.kind = message_kind(operation.kind);
-  const bool sends = request.kind != MessageKind::get;
-  const bool receives = request.kind == MessageKind::get ||
-                        request.kind == MessageKind::fetch_atomic ||
-                        request.kind == MessageKind::swap;
-  if (sends) request.put = find(interface, arguments.put_md);
-  if (receives) request.get = find(interface, arguments.get_md);
-  if ((sends && request.put == nullptr) || (receives && request.get == nullptr)) {
+void start_movement(NetworkInterface& interface, Request& request) noexcept {
+  const bool released = (request.put.descriptor != nullptr && request.put.get() == nullptr) ||
+                        (request.get.descriptor != nullptr && request.get.get() == nullptr);
+  if (released) {
     log_message(LogLevel::warn,
                 "a triggered operation fired after its memory descriptor was released: dropped");
     return;
   }
-  request.ack = arguments.ack_req;
-  request.operation = arguments.operation;
-  request.datatype = arguments.datatype;
-  request.put_offset = arguments.local_put_offset;
-  request.get_offset = arguments.local_get_offset;
-  request.length = arguments.length;
-  request.target = arguments.target_id;
-  request.pt_index = arguments.pt_index;
-  request.match_bits = arguments.match_bits;
-  request.remote_offset = arguments.remote_offset;
-  request.user_ptr = arguments.user_ptr;
-  request.hdr_data = arguments.hdr_data;
-  if (operation.kind == TriggeredKind::swap && is_single_item(arguments.operation))
-    request.operand = arguments.operand;
   if (const int code = start_request(interface, request); code != PTL_OK)
     log_message(LogLevel::error, "a triggered operation could not be started: code %d", code);
 }
 
 void append_of(NetworkInterface& interface, const TriggeredEntry& arguments) noexcept {
   ListEntry* entry = interface.entry_slot(decode_handle(arguments.handle).index);
-  const HandleFields counter = decode_handle(arguments.entry.ct_handle);
-  CountingEvent* counted =
-      counter.type == HandleType::counter ? interface.find_counter(counter) : nullptr;
+  CountingEvent* const counted = interface.find_counter(arguments.entry.ct_handle);
   const int code = append_reserved(
       interface, *entry, {arguments.entry, counted, arguments.pt_index, arguments.user_ptr},
       arguments.list);
@@ -91,7 +45,7 @@ void NetworkInterface::execute(TriggeredOperation& operation) noexcept {
       break;
     }
     default:
-      start_transfer_of(*this, operation);
+      start_movement(*this, operation.request);
   }
   release(operation);
 }

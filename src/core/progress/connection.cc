@@ -1,5 +1,6 @@
 // Peers: connecting on first use, taking in those who come, letting go of those who died.
 // Connection path; on_messages() is the message path.
+#include <algorithm>
 #include <atomic>
 
 #include "core/objects/network_interface.h"
@@ -55,6 +56,13 @@ void PhysicalInterface::attach_link(Peer& peer, Transport& transport, Link& link
   peer.link = &link;
   peer.transport = &transport;
   peer.in_process = transport.in_process();
+  const Capabilities& capabilities = transport.capabilities();
+  peer.eager_put_bytes.store(
+      capabilities.remote_access
+          ? std::min(capabilities.remote_threshold_bytes, capabilities.max_eager_bytes)
+          : capabilities.max_eager_bytes,
+      std::memory_order_relaxed);
+  peer.counted_puts.open(counted_put_rings_);
   set_context(link, &peer);
   peer.failed.store(false, std::memory_order_release);
 }
@@ -127,6 +135,7 @@ void PhysicalInterface::fail_peer(Peer& peer) noexcept {
     Operation& operation = operations_.at(i);
     if (operation.peer.load(std::memory_order_acquire) == &peer) fail_operation(*this, operation);
   }
+  fail_counted_puts(peer);
   return_ended_operations(peer);
   // One that took its leave has said what it had.
   static_cast<void>(end_released_transfers());

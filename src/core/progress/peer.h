@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/operations/counted_puts.h"
 #include "core/operations/operation.h"
 #include "core/progress/statistics.h"
 #include "transport/transport.h"
@@ -26,10 +27,13 @@ struct alignas(64) Peer {
   Link* link = nullptr;
   Transport* transport = nullptr;
   bool in_process = false;  // this very process: nobody else makes it look at its messages
+  std::atomic<uint32_t> eager_put_bytes{
+      0};  // the longest put whose payload travels with its header
   QueuedSend* queue_head = nullptr;
   QueuedSend** queue_tail = &queue_head;
   std::atomic<uint32_t> queue_length{0};                  // written under send_lock
   uint32_t free_operations = Arena<Operation>::no_index;  // chain through next_free
+  CountedPuts counted_puts;
   TrafficCounters sent;
   Peer* next_with_queue = nullptr;  // under the list's own lock
 
@@ -51,6 +55,14 @@ struct alignas(64) Peer {
   std::atomic<uint32_t> operations_started{0};  // written under send_lock
   std::atomic<uint32_t> operations_ended{0};    // written under the poll token
 
+  void count_as_started() noexcept {  // send_lock held
+    operations_started.store(operations_started.load(std::memory_order_relaxed) + 1,
+                             std::memory_order_relaxed);
+  }
+  void count_as_ended() noexcept {  // token held
+    operations_ended.store(operations_ended.load(std::memory_order_relaxed) + 1,
+                           std::memory_order_relaxed);
+  }
   [[nodiscard]] bool has_outstanding() const noexcept {
     return operations_started.load(std::memory_order_relaxed) !=
            operations_ended.load(std::memory_order_relaxed);

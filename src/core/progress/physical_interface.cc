@@ -24,8 +24,11 @@ constexpr uint32_t most_operations = 1u << 20;
 constexpr uint32_t most_transfers = 1u << 16;
 constexpr uint32_t most_answers = 1u << 18;
 constexpr uint32_t most_copies = 1u << 16;
+constexpr uint32_t most_counted_put_rings = 1u << 12;  // peers with counted puts
 constexpr uint32_t cookie_index_bits = 24;
 constexpr uint32_t cookie_index_mask = (1u << cookie_index_bits) - 1;
+// The uppermost bit tells counted puts from operations.
+constexpr uint8_t cookie_generation_mask = 0x7f;
 
 // How long close() goes on sending what is queued.
 constexpr uint64_t closing_limit_ns = 500'000'000;
@@ -62,7 +65,8 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_t
   id_ = opened.id;
   transports_ = std::move(opened.transports);
   if (!peers_.open() || !operations_.open(most_operations) || !transfers_.open(most_transfers) ||
-      !answers_.open(most_answers) || !volatile_copies_.open(most_copies)) {
+      !answers_.open(most_answers) || !volatile_copies_.open(most_copies) ||
+      !counted_put_rings_.open(most_counted_put_rings)) {
     log_message(LogLevel::error, "interface %u: no address space for its pools (ulimit -v?)",
                 number);
     return PTL_NO_SPACE;
@@ -164,6 +168,14 @@ void PhysicalInterface::forget_logical(NetworkInterface& interface) noexcept {
     }
     peer.queue_tail = link;
   }
+  for (uint32_t i = 0; i < peers_.size(); ++i) {
+    Peer& peer = peers_.at(i);
+    peer.counted_puts.end_if([&](const CountedPuts::Put& put) {
+      const bool ends = interface.descriptors().owns(put.descriptor.descriptor);
+      if (ends) peer.count_as_ended();
+      return ends;
+    });
+  }
   for (uint32_t i = 0; i < operations_.high_water(); ++i) {
     Operation& operation = operations_.at(i);
     if (operation.peer.load(std::memory_order_acquire) == nullptr ||
@@ -222,8 +234,7 @@ void PhysicalInterface::end_operation(Operation& operation) noexcept {
   operation.next_free.store(peer.returned_chain_head, std::memory_order_relaxed);
   if (peer.returned_chain_head == Arena<Operation>::no_index) peer.returned_chain_tail = index;
   peer.returned_chain_head = index;
-  peer.operations_ended.store(peer.operations_ended.load(std::memory_order_relaxed) + 1,
-                              std::memory_order_relaxed);
+  peer.count_as_ended();
 }
 
 void PhysicalInterface::return_ended_operations(Peer& peer) noexcept {
@@ -245,7 +256,9 @@ void PhysicalInterface::discard_operation(Operation& operation) noexcept {
 }
 
 uint32_t PhysicalInterface::cookie_of(const Operation& operation) const noexcept {
-  return operations_.index_of(operation) | uint32_t{operation.generation} << cookie_index_bits;
+  return operations_.index_of(operation) |
+         uint32_t{static_cast<uint8_t>(operation.generation & cookie_generation_mask)}
+             << cookie_index_bits;
 }
 
 Operation* PhysicalInterface::find_operation(uint32_t cookie) noexcept {
@@ -253,7 +266,7 @@ Operation* PhysicalInterface::find_operation(uint32_t cookie) noexcept {
   if (!operations_.contains(index)) return nullptr;
   Operation& operation = operations_.at(index);
   return operation.peer.load(std::memory_order_acquire) != nullptr &&
-                 operation.generation == cookie >> cookie_index_bits
+                 (operation.generation & cookie_generation_mask) == cookie >> cookie_index_bits
              ? &operation
              : nullptr;
 }

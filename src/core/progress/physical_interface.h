@@ -85,6 +85,11 @@ class PhysicalInterface final : public MessageSink {
     note_in_process_send();
     kick();
   }
+  // Delivers messages of this process to itself at once, between begin (true) and end. False: another
+  // thread polls, or what was sent before has not been delivered yet.
+  [[nodiscard]] bool begin_delivery_to_self(const Peer& peer) noexcept;
+  void deliver_to_self(Peer& peer, const InboundMessage& message) noexcept;
+  void end_delivery_to_self() noexcept;
   // One round of polling if nobody else polls, for calls that look and do not wait. A caller that
   // asks again and again in vain is in fact waiting: a few rounds, and then others may have the processor.
   // True: something happened, so it is worth looking again.
@@ -152,8 +157,12 @@ class PhysicalInterface final : public MessageSink {
   // Sends an answer or queues it (token held).
   void send_answer(Peer& peer, const MessageHeader& header, const Piece* pieces,
                    unsigned count) noexcept;
-  void acknowledge_exactly(Peer& peer, uint32_t cookie) noexcept;  // token held, batched
-  void flush_acknowledgements(Peer& peer) noexcept;                // token held
+  void acknowledge_exactly(Peer& peer, uint32_t cookie) noexcept {  // token held, batched
+    peer.acks[peer.ack_count++] = cookie;
+    if (peer.ack_count == ack_batch_capacity) [[unlikely]]
+      flush_acknowledgements(peer);
+  }
+  void flush_acknowledgements(Peer& peer) noexcept;  // token held
 
   Arena<VolatileCopy>& volatile_copies() noexcept { return volatile_copies_; }
 
@@ -298,6 +307,7 @@ class PhysicalInterface final : public MessageSink {
   Arena<Transfer> transfers_;
   Arena<Answer> answers_;
   Arena<VolatileCopy> volatile_copies_;
+  Arena<CountedPuts::Ring> counted_put_rings_;
 
   ProgressThread progress_thread_;
   bool progress_by_callers_ = true;  // waiting threads poll

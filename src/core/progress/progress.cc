@@ -2,6 +2,7 @@
 // Message path.
 #include <sched.h>
 
+#include "core/operations/initiator.h"
 #include "core/operations/target.h"
 #include "core/progress/physical_interface.h"
 #include "core/progress/wait.h"
@@ -71,6 +72,44 @@ void PhysicalInterface::kick() noexcept {
   const bool more = anything_queued() || active_transfers_ != nullptr;
   release_token();
   if (more) doorbell_->ring_if_sleeping();
+}
+
+bool PhysicalInterface::begin_delivery_to_self(const Peer& peer) noexcept {
+  if (!progress_by_callers_ || !try_acquire_token()) return false;
+  if (in_process_sends_.load(std::memory_order_acquire) ||
+      peer.queue_length.load(std::memory_order_relaxed) != 0 ||
+      peer.failed.load(std::memory_order_relaxed)) {
+    release_token();
+    return false;
+  }
+  note_application_poll();
+  rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return true;
+}
+
+void PhysicalInterface::deliver_to_self(Peer& peer, const InboundMessage& message) noexcept {
+  received.count(message.header.kind, message.payload_length);
+  handle_request(*this, peer, message);
+  if (peer.ack_count == 0) return;
+  // The request had at most one acknowledgement.
+  InboundMessage acknowledgement{};
+  acknowledgement.header.kind = MessageKind::ack_batch;
+  acknowledgement.header.cookie = peer.acks[0];
+  peer.ack_count = 0;
+  peer.sent.count(MessageKind::ack_batch, 0);
+  received.count(MessageKind::ack_batch, 0);
+  handle_ack_batch(*this, peer, acknowledgement);
+  return_ended_operations(peer);
+}
+
+void PhysicalInterface::end_delivery_to_self() noexcept {
+  rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  // What the delivery has set off: triggered operations, answers that are no acknowledgement.
+  const bool more = in_process_sends_.load(std::memory_order_relaxed) || anything_queued() ||
+                    active_transfers_ != nullptr;
+  release_token();
+  if (more) [[unlikely]]
+    kick();
 }
 
 unsigned PhysicalInterface::advance_transfers() noexcept {

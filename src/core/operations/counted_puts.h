@@ -1,0 +1,100 @@
+// Puts to one peer whose acknowledgement is only counted: what is to be counted, by cookie. An
+// acknowledgement that completes full events needs an Operation instead.
+// Message path. add() and take_back() run under the peer's send lock, the others under the poll token.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/objects/memory_descriptor.h"
+#include "util/arena.h"
+
+namespace lintel {
+
+// Set in cookies that name a counted put; others name an Operation.
+inline constexpr uint32_t counted_put_cookie = 1u << 31;
+
+class CountedPuts {
+ public:
+  static constexpr uint32_t count_one = UINT32_MAX;
+  struct Record {
+    std::atomic<MemoryDescriptor*> descriptor{nullptr};  // nullptr: free
+    uint32_t generation = 0;                             // of the descriptor
+    uint32_t bytes = 0;                                  // see Put
+  };
+  static constexpr uint32_t capacity = 512;
+  struct Ring {
+    std::atomic<uint32_t> next_free{0};
+    Record records[capacity];
+  };
+  struct Put {
+    DescriptorReference descriptor;
+    uint32_t bytes;  // to be counted, or count_one
+    // What success adds to the counter, when the target took `mlength` bytes.
+    [[nodiscard]] uint64_t amount(uint64_t mlength) const noexcept {
+      return bytes == count_one ? 1 : mlength < bytes ? mlength : bytes;
+    }
+  };
+
+  // Rings come from `rings` at the first put and stay with the peer. Set-up path.
+  void open(Arena<Ring>& rings) noexcept { rings_ = &rings; }
+
+  // False: no record is free.
+  [[nodiscard]] bool add(const Request& request, uint32_t& cookie) noexcept {
+    if (ring_.load(std::memory_order_relaxed) == nullptr && !acquire_ring()) [[unlikely]]
+      return false;
+    Record& record = record_of(next_);
+    if (record.descriptor.load(std::memory_order_acquire) != nullptr) return false;
+    record.generation = request.put.generation;
+    // PTL_OC_ACK_REQ says nothing about the bytes (spec 3.15.1).
+    const bool bytes = (request.put.descriptor->options & PTL_MD_EVENT_CT_BYTES) != 0 &&
+                       request.header.requested_ack() != PTL_OC_ACK_REQ;
+    record.bytes = bytes ? static_cast<uint32_t>(request.header.length()) : count_one;
+    record.descriptor.store(request.put.descriptor, std::memory_order_release);
+    cookie = counted_put_cookie | (next_++ & ~counted_put_cookie);
+    return true;
+  }
+  // The put that was added last was not sent. False: the peer has acknowledged it all the same.
+  [[nodiscard]] bool take_back(uint32_t cookie) noexcept {
+    --next_;
+    return record_of(cookie).descriptor.exchange(nullptr, std::memory_order_relaxed) != nullptr;
+  }
+
+  // Ends the put that `cookie` names. `put.descriptor.descriptor` is nullptr if there is none.
+  [[nodiscard]] Put take(uint32_t cookie) noexcept {
+    if (ring_.load(std::memory_order_acquire) == nullptr) [[unlikely]]
+      return {};
+    Record& record = record_of(cookie);
+    const Put put = look_at(record);
+    record.descriptor.store(nullptr, std::memory_order_release);
+    return put;
+  }
+  // Ends those, in no order, for which end(const Put&) is true.
+  template <typename End>
+  void end_if(End&& end) noexcept {
+    Ring* const ring = ring_.load(std::memory_order_acquire);
+    if (ring == nullptr) return;
+    for (Record& record : ring->records) {
+      const Put put = look_at(record);
+      if (put.descriptor.descriptor != nullptr && end(put))
+        record.descriptor.store(nullptr, std::memory_order_release);
+    }
+  }
+
+ private:
+  [[nodiscard]] bool acquire_ring() noexcept;
+  [[nodiscard]] Record& record_of(uint32_t cookie) const noexcept {
+    return ring_.load(std::memory_order_relaxed)->records[cookie % capacity];
+  }
+  [[nodiscard]] static Put look_at(const Record& record) noexcept {
+    MemoryDescriptor* const descriptor = record.descriptor.load(std::memory_order_acquire);
+    if (descriptor == nullptr) return {};
+    return {{descriptor, record.generation}, record.bytes};
+  }
+
+  Arena<Ring>* rings_ = nullptr;
+  std::atomic<Ring*> ring_{nullptr};
+  uint32_t next_ = 0;
+};
+
+}  // namespace lintel

@@ -1,0 +1,15 @@
+// The common case at the target: a put that came with its payload, to an entry that neither ends with it
+// nor moves it elsewhere, without flow control. One straight piece of code; handle_request() does the
+// same for every message. Message path, the poll token held.
+#pragma once
+
+#include "core/operations/target.h"
+
+namespace lintel {
+
+// Matches, delivers, reports and acknowledges (spec 2.5). False: nothing was done, or a part of the
+// payload was written that handle_request() writes again; it finds out what is special.
+[[nodiscard]] bool deliver_plain_put(PhysicalInterface& physical, Peer& peer,
+                                     const InboundMessage& message) noexcept;
+
+}  // namespace lintel
