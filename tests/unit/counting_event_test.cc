@@ -64,7 +64,7 @@ class CountingEventTest : public testing::Test {
   }
 
   static TriggeredOperation& transfer(TriggeredOperation& operation, uint64_t threshold) {
-    operation.kind = TriggeredKind::put;
+    operation.kind = TriggeredKind::movement;
     operation.threshold = threshold;
     return operation;
   }
