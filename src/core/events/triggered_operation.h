@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/operations/request.h"
+#include "core/request.h"
 #include "portals4.h"
 
 namespace lintel {

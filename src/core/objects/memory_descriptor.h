@@ -8,7 +8,7 @@
 #include "core/events/counting_event.h"
 #include "core/events/event_queue.h"
 #include "core/objects/memory_region.h"
-#include "core/operations/request.h"
+#include "core/request.h"
 #include "portals4.h"
 
 namespace lintel {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "core/objects/memory_descriptor.h"
-#include "core/operations/request.h"
+#include "core/request.h"
 #include "portals4.h"
 #include "transport/message.h"
 #include "transport/transport.h"
