@@ -281,10 +281,15 @@ PORTALS_BTL = (("pml", "ob1"), ("btl", "portals4,self"), ("btl_portals4_max_send
                ("btl_portals4_recv_md_num", "64"), *UNUSED)
 
 
+def components_first(components):
+    """The environment in which Open MPI finds the components in that directory before its own."""
+    system = commands.run(["ompi_info", "--parsable", "--path", "pkglibdir"]).strip().rsplit(":", 1)[-1]
+    return {"OMPI_MCA_mca_base_component_path": f"{components}:{system}"}
+
+
 def mpi_paths(program, components, cpus):
     """name -> Open MPI over that; `components` is the directory of the Portals components."""
-    system = commands.run(["ompi_info", "--parsable", "--path", "pkglibdir"]).strip().rsplit(":", 1)[-1]
-    ours = {"OMPI_MCA_mca_base_component_path": f"{components}:{system}"}
+    ours = components_first(components)
     over_shm = {**ours, "PTL_TRANSPORT": "local,shm"}
     over_udp = {**ours, **OVER_UDP}
     return {

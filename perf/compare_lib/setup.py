@@ -45,7 +45,7 @@ def _up_to_date(target, sources):
     return target.exists() and all(target.stat().st_mtime >= source.stat().st_mtime for source in sources)
 
 
-def _compile(compiler, target, sources, options, say):
+def compile_program(compiler, target, sources, options, say):
     headers = [header for source in sources for header in source.parent.glob("*.h")]
     if _up_to_date(target, [*sources, *headers]):
         return target
@@ -67,17 +67,17 @@ def _has_dpdk():
 def build_helpers(build, say):
     """The programs of perf/ that are not part of the library's own build; name -> path."""
     perf = ROOT / "perf"
-    built = {"floor": _compile("c++", build / "perf" / "perf_floor", [perf / "floor" / "floor.cc"], [], say),
-             "udp_floor": _compile("c++", build / "perf" / "perf_udp_floor", [perf / "floor" / "udp_floor.cc"],
+    built = {"floor": compile_program("c++", build / "perf" / "perf_floor", [perf / "floor" / "floor.cc"], [], say),
+             "udp_floor": compile_program("c++", build / "perf" / "perf_udp_floor", [perf / "floor" / "udp_floor.cc"],
                                    [], say)}
     if _has_dpdk():
         flags = commands.run(["pkg-config", "--cflags", "--libs", "libdpdk"]).split()
         # The headers of DPDK are not ours to warn of.
         options = [word for flag in flags for word in (["-isystem", flag[2:]] if flag.startswith("-I") else [flag])]
-        built["dpdk_floor"] = _compile("c++", build / "perf" / "perf_dpdk_floor",
+        built["dpdk_floor"] = compile_program("c++", build / "perf" / "perf_dpdk_floor",
                                        [perf / "floor" / "dpdk_floor.cc"], options, say)
     if shutil.which("mpicxx"):
-        built["mpi_pair"] = _compile("mpicxx", build / "perf" / "perf_mpi_pair", [perf / "mpi" / "mpi_pair.cc"],
+        built["mpi_pair"] = compile_program("mpicxx", build / "perf" / "perf_mpi_pair", [perf / "mpi" / "mpi_pair.cc"],
                                      ["-DOMPI_SKIP_MPICXX"], say)
     return built
 

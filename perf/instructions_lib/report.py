@@ -28,6 +28,9 @@ def table(counted, ucx):
     lines += [f"{one.row.name:10}{one.row.title}" for one in counted]
     lines.append(f"{'x UCX':10}" + (f"the row ucx, {ucx:.0f} instructions" if ucx else
                                     f"UCX was not counted here: the constant {UCX_INSTRUCTIONS}"))
+    totals = {one.row.name: one.total for one in counted}
+    if {"mpi_mtl", "mpi_ob1"} <= totals.keys():
+        lines.append(f"{'x ob1':10}mpi_mtl takes {totals['mpi_mtl'] / totals['mpi_ob1']:.2f} times mpi_ob1")
     return "\n".join(lines)
 
 

@@ -76,6 +76,11 @@ class StagesTest(unittest.TestCase):
         self.assertEqual(cost["poll"], 20 + 30)
         self.assertEqual(cost["other"], 0)
 
+    def test_what_nobody_calls_is_the_program_if_it_is_not_ours(self):
+        dump = DUMP.replace("/elsewhere/build/../src/api/data_movement.cc", "main.c")
+        cost = stages.Stages(callgrind.read(dump.splitlines())).cost
+        self.assertEqual(cost["program"], 100 + 20 + 1 + 30)
+
     def test_a_file_in_no_row_is_named(self):
         dump = DUMP.replace("src/local/local_transport.cc", "src/verbs/connect.cc")
         counted = stages.Stages(callgrind.read(dump.splitlines()))
