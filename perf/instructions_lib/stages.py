@@ -1,6 +1,7 @@
 """Which source file belongs to which stage of a message, and what each stage costs."""
 
 import fnmatch
+import os
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -22,12 +23,14 @@ TABLE = (
     ("src/core/operations/initiator_answers*", "", "acknowledge"),
     ("src/core/operations/initiator_events*", "", "acknowledge"),
     ("src/core/operations/answer*", "", "acknowledge"),
+    ("src/core/operations/counted_puts*", "", "acknowledge"),
     ("src/core/operations/operation.h", "", CALLER),
     ("src/core/operations/send_queue*", "", CALLER),
     ("src/core/operations/initiator*", "", "send"),
     ("src/core/operations/*", "find_entry", "match"),
     ("src/core/operations/*", "", "deliver"),
     ("src/core/matching/*", "", "match"),
+    ("src/core/request.h", "", CALLER),
     ("src/core/events/*", "", CALLER),
     ("src/core/objects/list_operations*", "append", "append"),
     ("src/core/objects/*", "", CALLER),
@@ -71,7 +74,7 @@ def in_project(file):
 
     Objects from a compiler cache bear the path of another checkout.
     """
-    parts = Path(file).parts
+    parts = Path(os.path.normpath(file)).parts
     for i in range(len(parts) - 1, -1, -1):
         if parts[i] in ("src", "perf", "include") and ROOT.joinpath(*parts[i:]).is_file():
             return "/".join(parts[i:])
