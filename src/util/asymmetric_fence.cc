@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "util/clock.h"
+#include "util/fence_cost.h"
 
 namespace lintel {
 
@@ -15,25 +16,10 @@ std::atomic<bool> dear{false};
 }  // namespace fence_detail
 
 namespace {
-// A full fence costs about 10 ns, and who sends a few hundred messages before the other side sleeps again pays less
-// for these than for one membarrier of this price.
-constexpr uint64_t dear_ns = 10'000;
-constexpr uint32_t fences_until_judged = 16;
-constexpr uint64_t cost_share = 8;  // of what was seen last in the average
-
-std::atomic<uint64_t> cost_ns{0};  // an average
-std::atomic<uint32_t> fences{0};
+std::atomic<bool> cost_is_watched{true};
+FenceCost cost;
 
 bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0) == 0; }
-
-// Threads that do this at the same time may lose one of their findings.
-void note_cost(uint64_t took_ns) noexcept {
-  const uint64_t cost = cost_ns.load(std::memory_order_relaxed);
-  const uint64_t now = cost + took_ns / cost_share - cost / cost_share;
-  cost_ns.store(now, std::memory_order_relaxed);
-  if (fences.fetch_add(1, std::memory_order_relaxed) >= fences_until_judged && now > dear_ns)
-    fence_detail::dear.store(true, std::memory_order_relaxed);
-}
 }  // namespace
 
 bool register_asymmetric_fence() noexcept {
@@ -52,7 +38,12 @@ void heavy_fence() noexcept {
   if (!asymmetric_fence_available()) return;
   const uint64_t before = now_ns();
   membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
-  note_cost(now_ns() - before);
+  if (cost.note(now_ns() - before) && cost_is_watched.load(std::memory_order_relaxed))
+    fence_detail::dear.store(true, std::memory_order_relaxed);
+}
+
+void watch_fence_cost(bool watched) noexcept {
+  cost_is_watched.store(watched, std::memory_order_relaxed);
 }
 
 // Who loads `full` after that membarrier sees 1; the data of who had loaded it before can be seen when the

@@ -44,6 +44,8 @@ inline void light_fence(bool peer_supports = true) noexcept {
 
 // Rare side: a system call of a microsecond or more, whose cost is watched.
 void heavy_fence() noexcept;
+// Whether heavy_fence() may turn out dear. Set-up path, for measurements; at first it may.
+void watch_fence_cost(bool watched) noexcept;
 
 // The two sides of one flag, which change to full fences once heavy_fence() is dear. Lies beside the flag, also in
 // memory that processes share.

@@ -33,6 +33,8 @@ constexpr std::array<ConfigVariable, key_count> table{{
      nullptr, "How soon the progress thread takes over after the application stopped polling."},
     {ConfigKey::spin_us, "PTL_SPIN_US", ConfigType::u64, "us", "50", 0, 1000000, nullptr,
      "How long a waiting thread polls before it sleeps."},
+    {ConfigKey::wait_without, "PTL_WAIT_WITHOUT", ConfigType::text, "", "", 0, 0, nullptr,
+     "Heuristics of waiting that are switched off, for tests and measurements."},
     {ConfigKey::stats, "PTL_STATS", ConfigType::boolean, "", "0", 0, 0, nullptr,
      "Print the counters of an interface to standard error at its last PtlNIFini."},
     {ConfigKey::transport, "PTL_TRANSPORT", ConfigType::list, "", "local,shm,verbs,dpdk,udp", 0, 0,

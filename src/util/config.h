@@ -19,6 +19,7 @@ enum class ConfigKey : uint8_t {
   progress_cpus,
   progress_tick_us,
   spin_us,
+  wait_without,
   stats,
   transport,
   nid_interface,

@@ -11,6 +11,7 @@
 #include "core/operations/initiator.h"
 #include "core/operations/initiator_payload.h"
 #include "core/operations/target.h"
+#include "util/asymmetric_fence.h"
 #include "util/clock.h"
 #include "util/config.h"
 #include "util/log.h"
@@ -84,10 +85,7 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_t
   doorbell_->fences.full.store(asymmetric_fence_available() ? 0 : 1, std::memory_order_relaxed);
   gate_.set_doorbell(doorbell_);
   for (const auto& transport : transports_) transport->set_doorbell(*doorbell_);
-  spin_limit_ns_ = config_u64(ConfigKey::spin_us) * 1000;
-  if (spin_limit_ns_ != 0)
-    for (const auto& transport : transports_)
-      least_spin_ns_ = std::max(least_spin_ns_, transport->capabilities().least_spin_ns);
+  set_up_waiting();
   // A dead peer is noticed within two looks.
   peer_check_interval_ns_ = config_u64(ConfigKey::peer_timeout_ms) * 1'000'000 / 4;
   const ProgressMode mode = progress_mode();
@@ -99,6 +97,18 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_t
                   id_.pid, transport->capabilities().name, transport->describe().c_str());
   }
   return PTL_OK;
+}
+
+void PhysicalInterface::set_up_waiting() {
+  const WaitHeuristics heuristics = configured_wait_heuristics();
+  WaitSettings settings{.spin_ns = config_u64(ConfigKey::spin_us) * 1000, .heuristics = heuristics};
+  for (const auto& transport : transports_)
+    settings.least_spin_ns =
+        std::max(settings.least_spin_ns, transport->capabilities().least_spin_ns);
+  processor_load().use(heuristics);
+  watch_fence_cost(heuristics.uses(WaitHeuristic::costly_fences));
+  wait_policy_.use(settings);
+  passing_.use(heuristics);
 }
 
 void PhysicalInterface::close() noexcept {

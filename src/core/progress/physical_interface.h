@@ -12,10 +12,11 @@
 
 #include "core/events/wait_gate.h"
 #include "core/operations/operation.h"
+#include "core/progress/passing_policy.h"
 #include "core/progress/peer_table.h"
 #include "core/progress/progress_thread.h"
 #include "core/progress/statistics.h"
-#include "core/progress/wake_cost.h"
+#include "core/progress/wait_policy.h"
 #include "transport/opened_transports.h"
 #include "transport/transport.h"
 #include "util/arena.h"
@@ -90,39 +91,31 @@ class PhysicalInterface final : public MessageSink {
   [[nodiscard]] bool begin_delivery_to_self(const Peer& peer) noexcept;
   void deliver_to_self(Peer& peer, const InboundMessage& message) noexcept;
   void end_delivery_to_self() noexcept;
-  // One round of polling if nobody else polls, for calls that look and do not wait. A caller that
-  // asks again and again in vain is in fact waiting: a few rounds, and then others may have the processor.
-  // True: something happened, so it is worth looking again.
-  //
-  // After news from a transport that is asked by system calls the next few calls do not poll: such callers look at
-  // one queue after the other until all are empty, before they get to answering.
+  // A few rounds of polling if nobody else polls, for calls that look and do not wait; PassingPolicy says how many.
+  // True: messages came, so it is worth looking again.
   bool poll_in_passing() noexcept {
-    if (!progress_by_callers_ || spares_poll()) return false;
+    if (!progress_by_callers_ || passing_.spares_poll()) return false;
     if (!try_acquire_token()) [[unlikely]] {
       ask_for_token();
       return false;
     }
     note_application_poll();
-    costly_news_ = false;
-    bool news = poll_once() != 0;
-    for (unsigned more = passes_in_vain_ != 0 && !waits_for_costly_ ? rounds_when_in_vain : 1;
-         more > 1 && !news; --more)
-      news = poll_once() != 0;
-    if (news) note_news_in_passing();
-    passes_in_vain_ = news ? 0 : passes_in_vain_ + 1;
-    const uint32_t passes = passes_in_vain_;
+    bool found = false;
+    for (unsigned rounds = passing_.rounds(); rounds != 0 && !found; --rounds)
+      found = poll_once() != 0;
+    const uint32_t idle_looks = passing_.note_result(found);
     release_token();
-    if (passes % passes_between_rests == 0 && passes != 0) [[unlikely]]
-      rest_between_passes(passes);
-    return news;
+    if (PassingPolicy::is_rest_due(idle_looks)) [[unlikely]]
+      rest_between_looks(idle_looks);
+    return found;
   }
   // The same for a queue, with what belongs to that: `round_seen`. Who looks at several queues in turn needs one poll
-  // for a turn, not one for each; and who was told of news acts before there are more. So a look polls only if nobody
-  // has since the last look at that queue, and a poll that brought something counts as somebody else's. Of two looks
-  // in vain in a row one polls.
+  // for a turn, not one for each; and who was told of messages acts before there are more. So a look polls only if no
+  // thread has polled since the last look at that queue, and a poll that brought something counts as another
+  // thread's. Of two idle looks in a row one polls.
   bool poll_in_passing(std::atomic<uint64_t>& round_seen) noexcept {
     const uint64_t round = rounds_.load(std::memory_order_acquire);
-    if (round != round_seen.load(std::memory_order_relaxed)) {
+    if (round != round_seen.load(std::memory_order_relaxed) && passing_.shares_rounds()) {
       round_seen.store(round, std::memory_order_relaxed);
       return false;
     }
@@ -193,6 +186,7 @@ class PhysicalInterface final : public MessageSink {
   friend class ProgressThread;
   friend class Waiter;
 
+  void set_up_waiting();
   Peer* connect(ProcessId id) noexcept;
   void attach_link(Peer& peer, Transport& transport, Link& link) noexcept;
   void fail_peer(Peer& peer) noexcept;
@@ -231,24 +225,8 @@ class PhysicalInterface final : public MessageSink {
   void finish_remote_accesses(const NetworkInterface& interface) noexcept;
   void lock_exclusively() noexcept;
   void unlock_exclusively() noexcept;
-  void rest_between_passes(uint32_t passes_in_vain) noexcept;
+  void rest_between_looks(uint32_t idle_looks) noexcept;
   void ask_for_token() noexcept;
-
-  // Not for those who look now and then: to them every look counts.
-  bool spares_poll() noexcept {
-    const uint32_t left = polls_to_spare_.load(std::memory_order_relaxed);
-    if (left == 0) return false;
-    polls_to_spare_.store(left - 1, std::memory_order_relaxed);
-    return clock_() - last_news_ns_.load(std::memory_order_relaxed) < polls_spared_for_ns;
-  }
-
-  void note_news_in_passing() noexcept {
-    waits_for_costly_ = costly_news_;
-    if (!costly_news_) [[likely]]
-      return;
-    last_news_ns_.store(clock_(), std::memory_order_relaxed);
-    polls_to_spare_.store(polls_spared_after_news, std::memory_order_relaxed);
-  }
 
   uint32_t number_ = 0;
   ProcessId id_{};
@@ -279,21 +257,9 @@ class PhysicalInterface final : public MessageSink {
   std::atomic<uint64_t> rounds_{0};  // odd while poll_once() runs; written by the token's holder
   uint64_t next_peer_check_ns_ = 0;  // token held
   static constexpr uint32_t polls_between_clock_looks = 4096;
-  uint32_t polls_since_clock_ = 0;  // token held
-  static constexpr uint32_t passes_between_rests = 8;
-  uint32_t passes_in_vain_ = 0;  // token held: by calls that do not wait, without a message
-  static constexpr unsigned rounds_when_in_vain = 3;
-  static constexpr uint32_t polls_spared_after_news = 2;
-  static constexpr uint64_t polls_spared_for_ns = 4'000;
-  const Clock clock_ = quick_clock();
-  bool costly_news_ = false;       // token held: from a transport that is asked by system calls
-  bool waits_for_costly_ = false;  // token held: the last news in passing were such
-  std::atomic<uint32_t> polls_to_spare_{0};  // by calls that do not wait
-  std::atomic<uint64_t> last_news_ns_{0};
+  uint32_t polls_since_clock_ = 0;              // token held
   std::atomic<bool> wanted_in_passing_{false};  // the token, by calls that do not wait
-  std::atomic<uint64_t> last_rest_ns_{0};
-  std::atomic<uint64_t> in_vain_since_ns_{0};
-  Transfer* active_transfers_ = nullptr;   // token held
+  Transfer* active_transfers_ = nullptr;        // token held
   Peer* peers_unreleased_ = nullptr;       // token held: those with transfers in unreleased_head
   TransferBatch batch_;                    // token held
   Transport* polled_transport_ = nullptr;  // token held: whose poll() is running
@@ -311,9 +277,8 @@ class PhysicalInterface final : public MessageSink {
 
   ProgressThread progress_thread_;
   bool progress_by_callers_ = true;  // waiting threads poll
-  uint64_t spin_limit_ns_ = 0;
-  uint64_t least_spin_ns_ = 0;  // Capabilities::least_spin_ns
-  WakeCost wake_cost_;          // of the thread that sleeps as poller
+  WaitPolicy wait_policy_{processor_load()};
+  PassingPolicy passing_{processor_load(), quick_clock()};
   uint64_t peer_check_interval_ns_ = 0;
 };
 

@@ -33,7 +33,7 @@ unsigned PhysicalInterface::poll_once() noexcept {
     polled_transport_ = polled.transport;
     const unsigned got = polled.transport->poll(*this, poll_budget);
     handled += got;
-    if (got != 0 && polled.by_system_call) costly_news_ = true;
+    if (got != 0 && polled.by_system_call) passing_.note_costly();
     if (polled.in_process && got != 0) in_process_sends_.store(true, std::memory_order_relaxed);
   }
   if (anything_queued()) [[unlikely]]

@@ -7,27 +7,19 @@
 #include <string.h>
 
 #include "core/progress/physical_interface.h"
+#include "core/progress/wait_heuristics.h"
 #include "util/clock.h"
 #include "util/config.h"
 #include "util/log.h"
 
 namespace lintel {
 
-namespace {
-
-// While the application polls, the thread looks less and less often whether it still does.
-constexpr uint64_t longest_tick_factor = 16;
-// How long the thread polls in vain before it arms the transports and sleeps.
-constexpr uint64_t idle_spin_ns = 5'000;
-
-}  // namespace
-
 bool ProgressThread::start(PhysicalInterface& interface, ProgressMode mode) noexcept {
   interface_ = &interface;
   mode_ = mode;
   stop_.store(false, std::memory_order_relaxed);
-  shortest_tick_ns_ = config_u64(ConfigKey::progress_tick_us) * 1000;
-  tick_ns_ = shortest_tick_ns_;
+  ticks_.use(config_u64(ConfigKey::progress_tick_us) * 1000,
+             configured_wait_heuristics().uses(WaitHeuristic::tick_backoff));
   if (mode == ProgressMode::caller) return true;
   // Signals are the application's: none is to be handled on this thread, but faults are ours.
   sigset_t all, before;
@@ -117,31 +109,28 @@ void ProgressThread::watch_application(uint32_t handoff_seen) noexcept {
   PhysicalInterface& interface = *interface_;
   if (interface.poller_sleeps_.load(std::memory_order_acquire)) {
     futex_wait(handoff_, handoff_seen, futex_no_timeout);
-    tick_ns_ = shortest_tick_ns_;
+    ticks_.restart();
     return;
   }
-  futex_wait(handoff_, handoff_seen, static_cast<int64_t>(tick_ns_));
-  tick_ns_ = tick_ns_ * 2 > shortest_tick_ns_ * longest_tick_factor
-                 ? shortest_tick_ns_ * longest_tick_factor
-                 : tick_ns_ * 2;
+  futex_wait(handoff_, handoff_seen, static_cast<int64_t>(ticks_.next_ns()));
 }
 
 // Nobody polls; the token is ours. Polls until there is nothing to do, then sleeps on the doorbell.
 void ProgressThread::take_over() noexcept {
   PhysicalInterface& interface = *interface_;
-  tick_ns_ = shortest_tick_ns_;
+  ticks_.restart();
   interface.disarm_transports();
   interface.wanted_in_passing_.store(false, std::memory_order_relaxed);
   const auto wanted = [&interface] {
     return interface.token_wanted_.load(std::memory_order_relaxed) != 0 ||
            interface.wanted_in_passing_.load(std::memory_order_relaxed);
   };
-  uint64_t idle_since = now_ns();
+  ticks_.note_work(now_ns());
   while (!stop_.load(std::memory_order_relaxed) &&
          interface.exclusive_requests_.load(std::memory_order_relaxed) == 0 && !wanted()) {
     if (interface.poll_once() != 0 || interface.active_transfers_ != nullptr) {
-      idle_since = now_ns();
-    } else if (now_ns() - idle_since > idle_spin_ns) {
+      ticks_.note_work(now_ns());
+    } else if (ticks_.is_idle(now_ns())) {
       break;
     }
   }

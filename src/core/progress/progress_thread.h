@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/progress/watch_ticks.h"
+
 namespace lintel {
 
 class PhysicalInterface;
@@ -43,8 +45,7 @@ class ProgressThread {
   std::atomic<bool> stop_{false};
   std::atomic<uint32_t> handoff_{0};
   uint64_t application_polls_seen_ = 0;
-  uint64_t shortest_tick_ns_ = 0;
-  uint64_t tick_ns_ = 0;
+  WatchTicks ticks_;
 };
 
 }  // namespace lintel

@@ -1,5 +1,5 @@
-// How an application thread waits: it takes the poll token and polls, spins for a bounded time,
-// yields when other threads want the processor, and at last sleeps.
+// How an application thread waits: it takes the poll token and polls; from time to time it asks the
+// WaitPolicy whether to poll on, yield or sleep.
 // Message path until it sleeps.
 #pragma once
 
@@ -50,12 +50,13 @@ class Waiter {
   void try_token() noexcept;
   void leave() noexcept;
   void step_aside() noexcept;
+  void sleep(Condition ready, uint64_t now) noexcept;
   void sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept;
   void sleep_as_bystander(Condition ready, int64_t timeout_ns) noexcept;
 
   PhysicalInterface& interface_;
   uint64_t deadline_ns_;
-  uint64_t started_ns_ = 0;
+  uint64_t idle_since_ns_ = 0;
   unsigned steps_without_token_ = 0;
   bool holds_token_;
   bool wants_token_ = false;

@@ -1,0 +1,33 @@
+// The rare parts of looks that do not wait. Message path.
+#include "core/progress/passing_policy.h"
+
+namespace lintel {
+
+void PassingPolicy::use(WaitHeuristics heuristics) noexcept {
+  rounds_when_idle_ = heuristics.uses(WaitHeuristic::rounds_in_passing) ? rounds_when_idle : 1;
+  spared_after_costly_ = heuristics.uses(WaitHeuristic::spared_polls) ? spared_after_costly : 0;
+  rests_ = heuristics.uses(WaitHeuristic::rests);
+  shares_rounds_ = heuristics.uses(WaitHeuristic::shared_rounds);
+}
+
+void PassingPolicy::spare_next() noexcept {
+  last_costly_ns_.store(clock_(), std::memory_order_relaxed);
+  to_spare_.store(spared_after_costly_, std::memory_order_relaxed);
+}
+
+// Programs that look for events in a loop of their own, as MPI libraries do, would otherwise keep the
+// processor until their time slice ends, and with it the peer whose message they expect.
+bool PassingPolicy::wants_yield(uint32_t idle_looks, uint64_t now_ns) noexcept {
+  const uint64_t last = last_rest_ns_.exchange(now_ns, std::memory_order_relaxed);
+  if (idle_looks == looks_between_rests || now_ns - last > looks_between_rests * idle_look_ns) {
+    // The first time, or the caller did something else in between.
+    idle_since_ns_.store(now_ns, std::memory_order_relaxed);
+    return false;
+  }
+  if (!rests_ || load_.has_long_turns(now_ns)) return false;
+  return load_.is_crowded() ||
+         (idle_looks % looks_between_yields == 0 &&
+          now_ns - idle_since_ns_.load(std::memory_order_relaxed) >= WaitPolicy::yield_after_ns);
+}
+
+}  // namespace lintel

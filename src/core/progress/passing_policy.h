@@ -1,0 +1,85 @@
+// Calls that look for events and do not wait: when such a look polls, for how many rounds, and when its caller, who
+// asks again and again, has to let others have the processor. One object per physical interface. The functions marked
+// "token held" belong to the holder of the poll token. Message path.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/progress/processor_load.h"
+#include "core/progress/wait_heuristics.h"
+#include "core/progress/wait_policy.h"
+#include "util/quick_clock.h"
+
+namespace lintel {
+
+class PassingPolicy {
+ public:
+  static constexpr unsigned rounds_when_idle = 3;
+  static constexpr uint32_t spared_after_costly = 2;
+  static constexpr uint64_t spared_for_ns = 4'000;
+  static constexpr uint32_t looks_between_rests = 8;
+  static constexpr uint32_t looks_between_yields = 32;
+  // Looks follow each other this closely when their caller does nothing else.
+  static constexpr uint64_t idle_look_ns = 5'000;
+
+  PassingPolicy(ProcessorLoad& load, Clock clock) noexcept : load_(load), clock_(clock) {}
+  // Set-up path.
+  void use(WaitHeuristics heuristics) noexcept;
+
+  // Any thread: this look does not poll. After messages from a transport that is asked by system calls the next looks
+  // spare a poll: callers look at one queue after the other until all are empty, before they answer. Callers who
+  // look now and then are not spared: to them every look counts.
+  [[nodiscard]] bool spares_poll() noexcept {
+    const uint32_t left = to_spare_.load(std::memory_order_relaxed);
+    if (left == 0) return false;
+    to_spare_.store(left - 1, std::memory_order_relaxed);
+    return clock_() - last_costly_ns_.load(std::memory_order_relaxed) < spared_for_ns;
+  }
+  // Token held: rounds of polling at most for this look, until one brings a message. A caller who looked before
+  // without a message is waiting, and gets more; but not of system calls.
+  [[nodiscard]] unsigned rounds() noexcept {
+    costly_ = false;
+    return idle_looks_ != 0 && !awaits_costly_ ? rounds_when_idle_ : 1;
+  }
+  // Token held: a transport that is asked by system calls brought messages.
+  void note_costly() noexcept { costly_ = true; }
+  // Token held, after the rounds. Returns the number of looks without a message up to now.
+  [[nodiscard]] uint32_t note_result(bool found) noexcept {
+    if (!found) return ++idle_looks_;
+    if (awaits_costly_ = costly_; costly_) [[unlikely]]
+      spare_next();
+    return idle_looks_ = 0;
+  }
+  // After that many idle looks it is time for wants_yield().
+  [[nodiscard]] static bool is_rest_due(uint32_t idle_looks) noexcept {
+    return idle_looks % looks_between_rests == 0 && idle_looks != 0;
+  }
+  // Any thread: the caller looks in a loop and others may want its processor.
+  [[nodiscard]] bool wants_yield(uint32_t idle_looks, uint64_t now_ns) noexcept;
+  void note_yield(uint64_t before_ns, uint64_t after_ns) noexcept {
+    load_.note_yield(before_ns, after_ns);
+    last_rest_ns_.store(after_ns, std::memory_order_relaxed);
+  }
+  // Who looks at several queues in turn needs one poll for a turn, not one for each.
+  [[nodiscard]] bool shares_rounds() const noexcept { return shares_rounds_; }
+
+ private:
+  void spare_next() noexcept;
+
+  ProcessorLoad& load_;
+  const Clock clock_;
+  unsigned rounds_when_idle_ = rounds_when_idle;
+  uint32_t spared_after_costly_ = spared_after_costly;
+  bool rests_ = true;
+  bool shares_rounds_ = true;
+  bool costly_ = false;         // token held: the look that runs found such messages
+  bool awaits_costly_ = false;  // token held: the last look with messages found such
+  uint32_t idle_looks_ = 0;     // token held
+  std::atomic<uint32_t> to_spare_{0};
+  std::atomic<uint64_t> last_costly_ns_{0};
+  std::atomic<uint64_t> last_rest_ns_{0};
+  std::atomic<uint64_t> idle_since_ns_{0};
+};
+
+}  // namespace lintel

@@ -1,0 +1,100 @@
+// Processes whose threads wait for messages as Waiter does, by the decisions of a WaitPolicy, on a SimulatedMachine.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "core/progress/wait_policy.h"
+#include "unit/simulated_machine.h"
+
+namespace lintel::test {
+
+class SimulatedWaiter;
+
+class SimulatedProcess {
+ public:
+  explicit SimulatedProcess(const WaitSettings& settings) {
+    load_.use(settings.heuristics);
+    policy_.use(settings);
+  }
+  // A message arrives; who sleeps as poller is woken, unless the transport wakes nobody.
+  void deliver(SimulatedMachine& machine, bool rings = true);
+  // A message arrives that no thread waits for.
+  void deliver_other(SimulatedMachine& machine);
+
+ private:
+  friend class SimulatedWaiter;
+
+  void wake_bystanders(SimulatedMachine& machine);
+
+  ProcessorLoad load_;
+  WaitPolicy policy_{load_};
+  std::vector<SimulatedWaiter*> waiters_;
+  SimulatedWaiter* poller_ = nullptr;  // holds the poll token
+  uint64_t arrived_ = 0;               // messages that no poll has found
+  uint64_t others_ = 0;                // the same, that no thread waits for
+  uint64_t posted_ = 0;                // messages that no thread has taken
+  uint64_t rung_ns_ = 0;
+};
+
+class SimulatedWaiter final : public SimulatedThread {
+ public:
+  // With each message taken the thread computes for some time and then calls `then`.
+  SimulatedWaiter(SimulatedProcess& process, uint64_t computes_ns,
+                  std::function<void(SimulatedMachine&)> then)
+      : process_(process), computes_ns_(computes_ns), then_(std::move(then)) {
+    process.waiters_.push_back(this);
+  }
+  Action next(SimulatedMachine& machine) override;
+
+  uint64_t sleep_limit_ns = UINT64_MAX;  // Transport::sleep_limit_ns()
+  uint64_t taken = 0;                    // messages
+  uint64_t sleeps = 0;
+  uint64_t yields = 0;
+
+ private:
+  friend class SimulatedProcess;
+  static constexpr unsigned looks_between_pauses = 8;
+  static constexpr uint64_t look_ns = 8 * 50;  // eight polls
+
+  [[nodiscard]] bool look(SimulatedMachine& machine);
+  Action decide(SimulatedMachine& machine);
+
+  SimulatedProcess& process_;
+  uint64_t computes_ns_;
+  std::function<void(SimulatedMachine&)> then_;
+  enum class State : uint8_t { polling, computing, yielding, asleep } state_ = State::polling;
+  uint64_t idle_since_ns_ = 0;
+  bool progressed_ = false;
+  unsigned looks_ = 0;
+  bool sleeps_ = false;
+  uint64_t began_ns_ = 0;  // to yield or to sleep
+};
+
+// Two processes of one thread each that answer each other's messages.
+class SimulatedPair {
+ public:
+  SimulatedPair(const WaitSettings& settings, uint64_t computes_ns, bool rings = true);
+  void start(SimulatedMachine& machine, unsigned first, unsigned second, bool pinned = true);
+  [[nodiscard]] uint64_t sleeps() const { return a.sleeps + b.sleeps; }
+  // Per round trip, from now on.
+  [[nodiscard]] double trip_us(SimulatedMachine& machine, uint64_t time_ns);
+
+ private:
+  SimulatedProcess first_;
+  SimulatedProcess second_;
+
+ public:
+  SimulatedWaiter a;
+  SimulatedWaiter b;
+};
+
+// Computes without end.
+class SimulatedComputation final : public SimulatedThread {
+ public:
+  Action next(SimulatedMachine&) override { return {Action::Kind::compute, 100 * ms}; }
+};
+
+}  // namespace lintel::test

@@ -1,0 +1,207 @@
+// The waiting policy over simulated schedules. Each heuristic has one in which it matters.
+#include "core/progress/wait_policy.h"
+
+#include <memory>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "unit/simulated_waiter.h"
+
+namespace lintel::test {
+namespace {
+
+WaitSettings without(WaitHeuristic heuristic) {
+  return {.heuristics = WaitHeuristics().without(heuristic)};
+}
+
+struct Outcome {
+  double trip_us;
+  uint64_t sleeps;
+};
+
+// Two processes that compute for a while with each message.
+Outcome run_pair(const WaitSettings& settings, uint64_t computes_ns, MachineTimes times = {},
+                 unsigned second_processor = 1) {
+  SimulatedMachine machine(2, times);
+  SimulatedPair pair(settings, computes_ns);
+  pair.start(machine, 0, second_processor);
+  const double trip_us = pair.trip_us(machine, 100 * ms);
+  return {trip_us, pair.sleeps()};
+}
+
+TEST(WaitHeuristicsTest, EachHasAName) {
+  EXPECT_EQ(
+      std::set<std::string_view>(wait_heuristic_names.begin(), wait_heuristic_names.end()).size(),
+      wait_heuristic_names.size());
+  for (size_t i = 0; i < wait_heuristic_names.size(); ++i) {
+    const auto one = static_cast<WaitHeuristic>(i);
+    const std::optional<WaitHeuristics> fewer = WaitHeuristics().without(wait_heuristic_names[i]);
+    ASSERT_TRUE(fewer);
+    for (size_t k = 0; k < wait_heuristic_names.size(); ++k)
+      EXPECT_EQ(fewer->uses(static_cast<WaitHeuristic>(k)), k != i);
+    EXPECT_TRUE(WaitHeuristics().uses(one));
+  }
+  EXPECT_FALSE(WaitHeuristics().without("nothing"));
+}
+
+TEST(WaitPolicyTest, AloneOnTheirProcessorsTwoProcessesPoll) {
+  const Outcome outcome = run_pair({}, 200);
+  EXPECT_LE(outcome.trip_us, 1.2);
+  EXPECT_EQ(outcome.sleeps, 0u);
+}
+
+TEST(WaitPolicyTest, AWaitWithoutSpinningSleepsAtTheFirstDecision) {
+  ProcessorLoad load;
+  WaitPolicy policy(load);
+  policy.use({.spin_ns = 0, .least_spin_ns = ms});
+  uint64_t idle_since_ns = 0;
+  EXPECT_EQ(policy.next(idle_since_ns, false, ms), WaitPolicy::Step::sleep);
+}
+
+TEST(WaitPolicyTest, CrowdingTwoProcessesOnOneProcessorYieldSooner) {
+  const auto trip_us = [](const WaitSettings& settings) {
+    return run_pair(settings, 200, {}, 0).trip_us;
+  };
+  EXPECT_LE(trip_us({}), 13);
+  EXPECT_GE(trip_us(without(WaitHeuristic::crowding)), 1.2 * trip_us({}));
+}
+
+TEST(WaitPolicyTest, CrowdedPairsGetOn) {
+  SimulatedMachine machine(2, {});
+  std::vector<std::unique_ptr<SimulatedPair>> pairs;
+  for (unsigned i = 0; i < 4; ++i) {
+    pairs.push_back(std::make_unique<SimulatedPair>(WaitSettings{}, 200));
+    pairs.back()->start(machine, 0, 1);
+  }
+  machine.run_until(machine.now_ns() + 20 * ms);
+  for (const auto& pair : pairs) EXPECT_GE(pair->a.taken, 20 * ms / (20 * us));
+}
+
+// A tick of the clock takes long where processors are virtual, and some hit a yield.
+TEST(WaitPolicyTest, InterruptionsAreNoCrowd) {
+  const MachineTimes ticking{.tick_every_ns = ms, .tick_ns = 30 * us};
+  EXPECT_EQ(run_pair({}, 10 * us, ticking).sleeps, 0u);
+  EXPECT_GT(run_pair(without(WaitHeuristic::interruptions), 10 * us, ticking).sleeps, 20u);
+}
+
+TEST(WaitPolicyTest, SlowCallsAreNoCrowd) {
+  const MachineTimes emulated{.yield_ns = 5 * us};
+  EXPECT_EQ(run_pair({}, 30 * us, emulated).sleeps, 0u);
+  EXPECT_GT(run_pair(without(WaitHeuristic::slow_calls), 30 * us, emulated).sleeps, 1000u);
+}
+
+TEST(WaitPolicyTest, LongTurnsOfAnotherThreadAreNotAwaited) {
+  const auto trip_us = [](const WaitSettings& settings) {
+    SimulatedMachine machine(2, {});
+    SimulatedPair pair(settings, 10 * us);
+    SimulatedComputation computation;
+    pair.start(machine, 0, 1);
+    machine.start(computation, 0, true);
+    return pair.trip_us(machine, 500 * ms);
+  };
+  EXPECT_LE(trip_us({}), 50);
+  EXPECT_GE(trip_us(without(WaitHeuristic::long_turns)), 1000);
+}
+
+// The host takes the processor away now and then, and some of that hits a yield.
+TEST(WaitPolicyTest, LoneLongTurnsTellNothing) {
+  const auto sleeps = [](const WaitSettings& settings) {
+    SimulatedMachine machine(2, {.yield_ns = 2'500});
+    SimulatedPair pair(settings, 40 * us);
+    pair.start(machine, 0, 1);
+    constexpr unsigned times = 10;
+    for (unsigned i = 0; i < times; ++i) {
+      machine.take_away(0, machine.now_ns() + i * us, 2 * ms);
+      machine.run_until(machine.now_ns() + 130 * ms);
+    }
+    return pair.sleeps();
+  };
+  EXPECT_LE(sleeps({}), 10u);
+  EXPECT_GT(sleeps(without(WaitHeuristic::lone_long_turns)), 100u);
+}
+
+TEST(WaitPolicyTest, SlowWakesAreWorthLongerPolling) {
+  const MachineTimes slow{.wake_ns = 100 * us};
+  EXPECT_LE(run_pair({}, 60 * us, slow).trip_us, 130);
+  EXPECT_GE(run_pair(without(WaitHeuristic::slow_wakes), 60 * us, slow).trip_us, 300);
+}
+
+// Messages over a port without interrupts wake nobody.
+TEST(WaitPolicyTest, LateArrivalsAreWorthLongerPolling) {
+  const auto trip_us = [](WaitSettings settings) {
+    settings.least_spin_ns = 200 * us;
+    SimulatedMachine machine(2, {});
+    SimulatedPair pair(settings, 60 * us, false);
+    pair.a.sleep_limit_ns = pair.b.sleep_limit_ns = ms;
+    pair.start(machine, 0, 1);
+    return pair.trip_us(machine, 100 * ms);
+  };
+  EXPECT_LE(trip_us({}), 125);
+  EXPECT_GE(trip_us(without(WaitHeuristic::late_arrivals)), 1000);
+}
+
+TEST(WaitPolicyTest, RecentProgressPostponesSleep) {
+  const auto sleeps = [](const WaitSettings& settings) {
+    SimulatedMachine machine(1, {});
+    SimulatedProcess process(settings);
+    SimulatedWaiter waiter(process, us, [](SimulatedMachine&) {});
+    machine.start(waiter, 0, true);
+    // Many messages come, and one in twenty is what the thread waits for.
+    for (unsigned i = 1; i <= 1000; ++i) {
+      machine.run_until(machine.now_ns() + 20 * us);
+      if (i % 20 == 0)
+        process.deliver(machine);
+      else
+        process.deliver_other(machine);
+    }
+    return waiter.sleeps;
+  };
+  EXPECT_EQ(sleeps({}), 0u);
+  EXPECT_GT(sleeps(without(WaitHeuristic::recent_progress)), 100u);
+}
+
+// The kernel moves a thread that is woken, not one that yields.
+TEST(WaitPolicyTest, PlacementTwoUnpinnedProcessesOnOneProcessorComeApart) {
+  const double pinned_us = run_pair({}, 200).trip_us;
+  const auto trip_us_after_50_ms = [](const WaitSettings& settings) {
+    SimulatedMachine machine(2, {});
+    SimulatedPair pair(settings, 200);
+    pair.start(machine, 0, 0, false);
+    machine.run_until(machine.now_ns() + 50 * ms);
+    return pair.trip_us(machine, 20 * ms);
+  };
+  EXPECT_LE(trip_us_after_50_ms({}), 1.2 * pinned_us);
+  EXPECT_GE(trip_us_after_50_ms(without(WaitHeuristic::placement)), 5 * pinned_us);
+}
+
+TEST(WaitPolicyTest, PlacementCostsLittleWhereThereIsNoOtherProcessor) {
+  const double without_us = run_pair(without(WaitHeuristic::placement), 200, {}, 0).trip_us;
+  EXPECT_LE(run_pair({}, 200, {}, 0).trip_us, 1.03 * without_us);
+}
+
+// One polls for all; another process shares one of their processors.
+TEST(WaitPolicyTest, ThreeThreadsAtOneQueueAllTakeMessages) {
+  SimulatedMachine machine(2, {});
+  SimulatedProcess threads({});
+  SimulatedProcess peer({});
+  const auto answer = [&peer](SimulatedMachine& m) { peer.deliver(m); };
+  SimulatedWaiter first(threads, 5 * us, answer);
+  SimulatedWaiter second(threads, 5 * us, answer);
+  SimulatedWaiter third(threads, 5 * us, answer);
+  SimulatedWaiter other(peer, 5 * us, [&threads](SimulatedMachine& m) { threads.deliver(m); });
+  machine.start(first, 0, true);
+  machine.start(second, 1, true);
+  machine.start(third, 0, true);
+  machine.start(other, 1, true);
+  threads.deliver(machine);
+  machine.run_until(machine.now_ns() + 100 * ms);
+  EXPECT_GE(other.taken, 100 * ms / (25 * us));
+  for (const SimulatedWaiter* waiter : {&first, &second, &third})
+    EXPECT_GE(waiter->taken, other.taken / 10);
+}
+
+}  // namespace
+}  // namespace lintel::test
