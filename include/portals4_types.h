@@ -260,7 +260,7 @@ typedef struct {
 typedef PTL_ENUM{
     PTL_NO_ACK_REQ = 0, /* none */
     PTL_ACK_REQ = 1,    /* full and counting events, as far as the MD has them */
-    PTL_CT_ACK_REQ = 2, /* enough for a counting event; a full event may lack fields */
+    PTL_CT_ACK_REQ = 2, /* a count; a full event of a failure only */
     PTL_OC_ACK_REQ = 3  /* counts that the target is done, dropped messages included; no bytes */
 } ptl_ack_req_t;
 

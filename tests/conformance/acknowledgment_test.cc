@@ -62,6 +62,81 @@ TEST_P(AcknowledgmentTest, CountingRequestsCountForPutAndAtomic) {
   });
 }
 
+// With an event queue as well: a full event would take a slot that the client has not counted.
+// spec 3.13.1, 3.15.1
+TEST_P(AcknowledgmentTest, CountingRequestsPostNoEventOfASuccess) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair, {.options = count_acks});
+    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_initiator([&] {
+      ptl_size_t acks = 0;
+      for (const ptl_ack_req_t kind : {PTL_CT_ACK_REQ, PTL_OC_ACK_REQ}) {
+        initiator.put({.length = 64, .ack = kind});
+        initiator.atomic({.length = 64, .ack = kind}, PTL_SUM, PTL_INT64_T);
+        // Truncated: the acknowledgment says more than that all went as requested.
+        initiator.put({.length = 64, .remote_offset = 4096 - 10, .ack = kind});
+        for (int i = 0; i < 3; ++i) initiator.source.events.expect(PTL_EVENT_SEND);
+        initiator.source.counter.expect_steady(acks += 3);
+        initiator.source.events.expect_empty();
+      }
+    });
+  });
+}
+
+// spec 3.13.3, 3.15.1
+TEST_P(AcknowledgmentTest, CountingRequestsPostAnEventOfAFailure) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair, {.options = count_acks});
+    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_GET)); });
+    pair.on_initiator([&] {
+      initiator.put({.length = 64, .ack = PTL_CT_ACK_REQ});
+      initiator.expect_send_and_ack(PTL_NI_OP_VIOLATION);
+      initiator.source.counter.expect_steady(0, 1);
+    });
+    pair.on_target([&] { must(PtlPTDisable(pair.ni(), default_pt_index)); });
+    pair.on_initiator([&] {
+      ptl_size_t failures = 1;
+      for (const ptl_ack_req_t kind : {PTL_CT_ACK_REQ, PTL_OC_ACK_REQ}) {
+        initiator.put({.length = 64, .ack = kind});
+        initiator.expect_send_and_ack(PTL_NI_PT_DISABLED);
+        initiator.source.counter.expect_steady(0, ++failures);
+      }
+      initiator.source.events.expect_empty();
+    });
+  });
+}
+
+// The queue is all that could tell: it is told of failures only.
+// spec 3.13.3, 3.15.1, 3.15.2
+TEST_P(AcknowledgmentTest, CountingRequestsWithoutCounterStillReportFailures) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide refusing(pair);
+    TargetSide accepting(pair, {.pt_index = 6});
+    InitiatorSide initiator(pair);
+    pair.on_target([&] {
+      refusing.append(refusing.entry(PTL_ME_OP_GET));
+      accepting.append(accepting.entry(PTL_ME_OP_PUT));
+    });
+    pair.on_initiator([&] {
+      const EventQueue& events = initiator.source.events;
+      const Descriptor uncounted(pair.ni(), initiator.source.memory, 0, events.handle());
+      const auto put_to = [&](ptl_pt_index_t index) {
+        must(PtlPut(uncounted.handle(), 0, 64, PTL_CT_ACK_REQ, pair.target_id(), index, 0, 0,
+                    nullptr, 0));
+      };
+      put_to(default_pt_index);
+      const std::vector<ptl_event_t> both = events.expect_all({PTL_EVENT_SEND, PTL_EVENT_ACK});
+      EXPECT_EQ(fail_name(both[1].ni_fail_type), "PTL_NI_OP_VIOLATION");
+      put_to(6);
+      events.expect(PTL_EVENT_SEND);
+      initiator.fence();
+      events.expect_silence();
+    });
+  });
+}
+
 // spec 3.15.1
 TEST_P(AcknowledgmentTest, CountingRequestReportsViolationsAsFailures) {
   run_pair(GetParam(), [](Pair& pair) {

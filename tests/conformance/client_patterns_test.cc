@@ -1,6 +1,6 @@
-// What the Portals components of Open MPI 4.1 do and the specification does not promise: each test
-// plays such a component and shows what it is told. docs/clients.md says what the components make
-// of it. Where the library is at fault instead, these tests fail.
+// What clients do and the specification does not promise: each test plays a client and shows what it
+// is told. Most are the Portals components of Open MPI 4.1; docs/clients.md says what these make of
+// it. Where the library is at fault instead, these tests fail.
 #include <gtest/gtest.h>
 
 #include "operations.h"
@@ -128,6 +128,49 @@ TEST_P(ClientPatternsTest, WhatArrivesWhenAllBlocksAreFullIsDroppedInSilence) {
       ptl_sr_value_t dropped = 0;
       must(PtlNIStatus(pair.ni(), PTL_SR_DROP_COUNT, &dropped));
       EXPECT_EQ(dropped, dropped_before + 1);
+    });
+  });
+}
+
+// A SHMEM library counts completed puts with a counter, and reserves one slot of the event queue of
+// the same descriptor for each put. It takes any event for the end of a send, and writes to the source
+// again. Sizes for every way that a payload travels.
+// spec 3.10.1, 3.13.1, 3.15.1
+TEST_P(ClientPatternsTest, ACountedPutTakesOneSlotOfTheEventQueue) {
+  struct Series {
+    ptl_size_t length;
+    uint32_t puts;
+  };
+  static constexpr Series all_series[] = {{8, 400},     {1024, 300}, {2048, 200}, {8193, 200},
+                                          {16384, 100}, {65536, 32}, {1048576, 6}};
+  static constexpr std::size_t longest_series_bytes = 6 * 1048576;
+  static constexpr ptl_size_t slots = 1024;  // fewer than there are puts
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair, {.bytes = longest_series_bytes, .with_event_queue = false});
+    InitiatorSide initiator(pair,
+                            {.bytes = 1048576, .options = PTL_MD_EVENT_CT_ACK, .events = slots});
+    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    ptl_size_t puts = 0;
+    for (const Series& series : all_series) {
+      pair.on_initiator([&] {
+        for (uint32_t i = 0; i < series.puts; ++i) {
+          fill(initiator.source.memory.first(series.length), i);
+          initiator.put(
+              {.length = series.length, .remote_offset = i * series.length, .ack = PTL_CT_ACK_REQ});
+          initiator.source.events.expect(PTL_EVENT_SEND);
+        }
+        fill(initiator.source.memory.first(series.length), series.puts);
+        puts += series.puts;
+        initiator.source.counter.expect(puts);
+      });
+      pair.on_target([&] {
+        for (uint32_t i = 0; i < series.puts; ++i)
+          expect_pattern(target.memory.subspan(i * series.length, series.length), i);
+      });
+    }
+    pair.on_initiator([&] {
+      ASSERT_GT(puts, slots);
+      initiator.source.events.expect_empty();
     });
   });
 }

@@ -181,14 +181,12 @@ void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
     } else {
       end_sending(*operation, PTL_NI_OK);
       const unsigned options = put->options;
-      const bool counted_only =
-          put->event_queue == nullptr || (options & PTL_MD_EVENT_SUCCESS_DISABLE) != 0;
+      const ptl_ack_req_t requested = operation->header.requested_ack();
       if (!operation->answer_due) {
         // A direct put without acknowledgement: only its sending was to be ended.
-      } else if (counted_only) {
+      } else if (!ack_event_wanted(*put, requested, PTL_NI_OK)) {
         if (put->counter != nullptr && (options & PTL_MD_EVENT_CT_ACK) != 0) {
-          const bool bytes = (options & PTL_MD_EVENT_CT_BYTES) != 0 &&
-                             operation->header.requested_ack() != PTL_OC_ACK_REQ;
+          const bool bytes = (options & PTL_MD_EVENT_CT_BYTES) != 0 && requested != PTL_OC_ACK_REQ;
           counts.add(*put->counter, bytes ? operation->header.length() : 1);
         }
       } else {

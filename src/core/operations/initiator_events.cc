@@ -79,7 +79,7 @@ void report_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
   // PTL_OC_ACK_REQ says nothing about the bytes (spec 3.15.1).
   const auto requested = view.header.requested_ack();
   const Count count(descriptor, PTL_MD_EVENT_CT_ACK, requested == PTL_OC_ACK_REQ);
-  if (event_wanted(descriptor, result.fail)) {
+  if (ack_event_wanted(descriptor, requested, result.fail)) {
     descriptor.event_queue->queue.post(describe(interface, descriptor, view, PTL_EVENT_ACK,
                                                 result.fail, result.mlength, result.remote_offset,
                                                 result.list));

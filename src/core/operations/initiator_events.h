@@ -32,6 +32,16 @@ void report_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
 void report_reply(NetworkInterface& interface, MemoryDescriptor& descriptor,
                   const OperationView& view, const AnswerResult& result) noexcept;
 
+// Failures are told by a full event, whatever was requested (spec 3.13.3). A success is only if that
+// was: with PTL_CT_ACK_REQ and PTL_OC_ACK_REQ the application counts, and has no slot of its queue
+// for it (spec 3.15.1).
+[[nodiscard]] inline bool ack_event_wanted(const MemoryDescriptor& descriptor,
+                                           ptl_ack_req_t requested, ptl_ni_fail_t fail) noexcept {
+  return descriptor.event_queue != nullptr &&
+         (fail != PTL_NI_OK ||
+          (requested == PTL_ACK_REQ && (descriptor.options & PTL_MD_EVENT_SUCCESS_DISABLE) == 0));
+}
+
 // Whether an acknowledgement would reach anybody (spec 3.15.2: it is only sent then).
 [[nodiscard]] inline bool descriptor_listens(const MemoryDescriptor& descriptor) noexcept {
   return descriptor.event_queue != nullptr || descriptor.counter != nullptr;
