@@ -33,7 +33,7 @@ struct UnexpectedMessage {
   uint8_t datatype = 0;   // ptl_datatype_t
   uint8_t fail = 0;       // ptl_ni_fail_t
   // Its data are still on the way. An overflow event must not be seen before they have arrived
-  // (spec 2.5), so whoever claims the header meanwhile leaves the claim in it.
+  // (spec 2.5), so an append or search that matches the header meanwhile leaves a Claim in it.
   bool arriving = false;
   bool claimed = false;
   // Of the header, below max_headers, and no other's on the same list.
@@ -65,11 +65,14 @@ struct alignas(64) UnexpectedNode {
     UnexpectedNode* previous_of_key;
     UnexpectedNode* next_in_bucket;
   };
-  // Of whoever claims the message while its data are arriving. By then the node is off the list.
+  // What matched the message while its data are arriving. By then the node is off the list.
   struct Claim {
     unsigned options;
     bool from_search;
-    void* user_ptr;
+    union {
+      void* user_ptr;    // of the search
+      ListEntry* entry;  // ListEntry::operations counts the message until it is reported
+    };
     CountingEvent* counter;
   };
   union {

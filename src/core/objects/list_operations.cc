@@ -51,21 +51,29 @@ void claim_header(NetworkInterface& interface, PortalEntry& portal, UnexpectedHe
   if (header.message.arriving) {
     header.message.claimed = true;
     header.claim = claim;
+    if (!claim.from_search) ++claim.entry->operations;
     return;
   }
   report_overflow(interface, portal, header, claim);
 }
 
-// What a new priority entry finds in the unexpected list. True: the entry is used up and is not to be
-// linked.
-bool claim_unexpected(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept {
-  const UnexpectedHeader::Claim claim{entry.options, false, entry.user_ptr, entry.counter};
-  if (entry.has(PTL_ME_USE_ONCE)) {
-    UnexpectedNode* node = portal.unexpected.find_first(entry.criteria);
-    if (node == nullptr) return false;
-    claim_header(interface, portal, static_cast<UnexpectedHeader&>(*node), claim);
-    return true;
-  }
+UnexpectedHeader::Claim claim_of(ListEntry& entry) noexcept {
+  return {
+      .options = entry.options, .from_search = false, .entry = &entry, .counter = entry.counter};
+}
+
+// The first unexpected header that a new entry with PTL_ME_USE_ONCE matches ends it.
+bool claim_first(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept {
+  UnexpectedNode* node = portal.unexpected.find_first(entry.criteria);
+  if (node == nullptr) return false;
+  claim_header(interface, portal, static_cast<UnexpectedHeader&>(*node), claim_of(entry));
+  return true;
+}
+
+// What a new persistent entry, which is linked already, finds in the unexpected list. True: the entry
+// is used up.
+bool claim_all(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept {
+  const UnexpectedHeader::Claim claim = claim_of(entry);
   UnexpectedList::Matches matches(portal.unexpected, entry.criteria);
   while (UnexpectedNode* node = matches.next()) {
     auto& header = static_cast<UnexpectedHeader&>(*node);
@@ -133,12 +141,9 @@ int append_reserved(NetworkInterface& interface, ListEntry& entry, const EntryAr
     free_entry(interface, entry, true);
     return PTL_ARG_INVALID;
   }
-  if (target.size() >= static_cast<size_t>(interface.limits().max_list_size)) {
-    free_entry(interface, entry, true);
-    return PTL_LIST_TOO_LONG;
-  }
-  if (list == PTL_PRIORITY_LIST && !portal->unexpected.empty() &&
-      claim_unexpected(interface, *portal, entry)) {
+  const bool may_claim = list == PTL_PRIORITY_LIST && !portal->unexpected.empty();
+  const bool once = entry.has(PTL_ME_USE_ONCE);
+  if (may_claim && once && claim_first(interface, *portal, entry)) {
     // The entry ends without having been linked (spec 3.13.1, PTL_EVENT_AUTO_UNLINK).
     entry.state = EntryState::unlinked;
     entry.unlink_announced = false;
@@ -146,11 +151,21 @@ int append_reserved(NetworkInterface& interface, ListEntry& entry, const EntryAr
     settle_entry(interface, *portal, entry, false);
     return PTL_OK;
   }
+  // Headers are claimed when the entry can no longer be refused.
+  if (target.size() >= static_cast<size_t>(interface.limits().max_list_size)) {
+    free_entry(interface, entry, true);
+    return PTL_LIST_TOO_LONG;
+  }
   if (!target.append(entry)) {
     free_entry(interface, entry, true);
     return PTL_NO_SPACE;
   }
   entry.state = EntryState::linked;
+  if (may_claim && !once && claim_all(interface, *portal, entry)) {
+    unlink_entry(*portal, entry);
+    settle_entry(interface, *portal, entry, false);
+    return PTL_OK;
+  }
   if (portal->event_queue != nullptr && !entry.has(PTL_ME_EVENT_LINK_DISABLE))
     post_entry_event(*portal, entry, PTL_EVENT_LINK);
   return PTL_OK;
@@ -202,7 +217,7 @@ int search_unexpected(NetworkInterface& interface, const EntryArguments& argumen
     auto& header = static_cast<UnexpectedHeader&>(*node);
     if (operation == PTL_SEARCH_DELETE) {
       claim_header(interface, *portal, header,
-                   {options, true, arguments.user_ptr, arguments.counter});
+                   {options, true, {arguments.user_ptr}, arguments.counter});
     } else {
       if (tells && (options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0) {
         ptl_event_t event =

@@ -55,7 +55,11 @@ void unlink_entry(PortalEntry& portal, ListEntry& entry) noexcept {
 
 void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry,
                   bool unlink_reserved) noexcept {
-  if (entry.state != EntryState::unlinked || entry.operations != 0) return;
+  if (entry.state != EntryState::unlinked || entry.operations != 0) {
+    // Every message in flight has a reservation of its own; that of the last one is used.
+    if (unlink_reserved) portal.event_queue->queue.cancel_reservation();
+    return;
+  }
   const bool told = portal.event_queue != nullptr && !entry.has(PTL_ME_EVENT_UNLINK_DISABLE);
   if (!entry.unlink_announced) {
     entry.unlink_announced = true;
@@ -132,8 +136,9 @@ void report_overflow(NetworkInterface& interface, PortalEntry& portal, Unexpecte
   const bool ok = header.message.fail == PTL_NI_OK;
   if (portal.event_queue != nullptr && (claim.options & PTL_ME_EVENT_OVER_DISABLE) == 0 &&
       (!ok || (claim.options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0)) {
-    portal.event_queue->queue.post(describe_unexpected(
-        interface, header, overflow_event_kind(header.message.kind), claim.user_ptr));
+    portal.event_queue->queue.post(
+        describe_unexpected(interface, header, overflow_event_kind(header.message.kind),
+                            claim.from_search ? claim.user_ptr : claim.entry->user_ptr));
   }
   if (claim.counter != nullptr) {
     if (claim.from_search) {

@@ -100,16 +100,17 @@ PendingCount report_delivery(NetworkInterface& interface, PortalEntry& portal, L
 // Takes the entry off its list; it lives on until settle_entry() finds nothing that refers to it.
 void unlink_entry(PortalEntry& portal, ListEntry& entry) noexcept;
 
-// Posts PTL_EVENT_AUTO_UNLINK and PTL_EVENT_AUTO_FREE when their time has come, and frees the entry
-// when nothing refers to it any more.
+// Posts PTL_EVENT_AUTO_UNLINK and PTL_EVENT_AUTO_FREE when all messages of the entry have been reported
+// (spec 3.13.1), and frees it when nothing refers to it any more. The reservation, if there is one, is
+// used or given back.
 void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry,
                   bool unlink_reserved) noexcept;
 
 // Returns the slot of an entry that is off its list (or never was on one).
 void free_entry(NetworkInterface& interface, ListEntry& entry, bool by_call) noexcept;
 
-// Posts what an append or search that found `header` is to be told, counts it, and for a claim
-// removes the header. The header's data have arrived.
+// Posts what the append or search that claimed `header` is to be told, counts it, and releases the
+// header. The header's data have arrived.
 void report_overflow(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
                      const UnexpectedHeader::Claim& claim) noexcept;
 

@@ -283,12 +283,8 @@ Outcome conclude(const Arrival& arrival, PortalEntry& portal, ListEntry& entry,
                           outcome.mlength, outcome.fail};
   const PendingCount count =
       report_delivery(arrival.interface, portal, entry, delivery, reservation.communication);
-  if (entry_is_used_up(entry)) {
-    unlink_entry(portal, entry);
-    settle_entry(arrival.interface, portal, entry, reservation.unlink);
-  } else if (reservation.unlink) {
-    portal.event_queue->queue.cancel_reservation();
-  }
+  if (entry_is_used_up(entry)) unlink_entry(portal, entry);
+  settle_entry(arrival.interface, portal, entry, reservation.unlink);
   portal.lock.unlock();
   count.apply();
   return outcome;

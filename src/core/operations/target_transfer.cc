@@ -60,6 +60,16 @@ bool take_description(const Arrival& arrival, Transfer& transfer) noexcept {
   return total == arrival.header.length();
 }
 
+// Reports a message that an append or search claimed while its data were arriving.
+void end_claim(NetworkInterface& interface, PortalEntry& portal,
+               UnexpectedHeader& header) noexcept {
+  const UnexpectedHeader::Claim claim = header.claim;
+  report_overflow(interface, portal, header, claim);
+  if (claim.from_search) return;
+  --claim.entry->operations;
+  settle_entry(interface, portal, *claim.entry, false);
+}
+
 void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
   NetworkInterface& interface = *transfer.interface;
   PortalEntry& portal = *transfer.portal;
@@ -91,19 +101,15 @@ void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
          outcome.mlength, outcome.fail},
         transfer.event_reserved);
     --portal.operations;
-    --entry.operations;
     if (UnexpectedHeader* unexpected = transfer.unexpected; unexpected != nullptr) {
       unexpected->message.arriving = false;
       unexpected->message.fail = static_cast<uint8_t>(outcome.fail);
       unexpected->message.mlength = outcome.mlength;
-      if (unexpected->message.claimed)
-        report_overflow(interface, portal, *unexpected, unexpected->claim);
+      if (unexpected->message.claimed) end_claim(interface, portal, *unexpected);
     }
-    if (entry.state == EntryState::unlinked) {
-      settle_entry(interface, portal, entry, unlink_reserved);
-    } else if (unlink_reserved) {
-      portal.event_queue->queue.cancel_reservation();
-    }
+    // The message counts until here, so that the end of its entry is told after all that it causes.
+    --entry.operations;
+    settle_entry(interface, portal, entry, unlink_reserved);
   }
   if (!answered && transfer.remote_count != 0) {
     RemoteMemory remote[transfer_remote_pieces];

@@ -1,0 +1,208 @@
+// What an entry is told and when, while data of messages into it, or of headers that it has matched, are
+// still on the way.
+#include <portals4.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "bare_target_support.h"
+#include "support/text.h"
+
+namespace lintel {
+namespace {
+
+using test::must;
+using test::wait_until;
+
+constexpr ptl_pt_index_t pt_index = 3;
+constexpr uint64_t length = 100;
+
+void* tag(uintptr_t number) { return reinterpret_cast<void*>(number); }
+
+// Here the bare transport sends; it holds data back until a test lets them go.
+class ArrivingMessagesTest : public test::BareTargetTest {
+ protected:
+  void SetUp() override {
+    BareTargetTest::SetUp();
+    ptl_process_t id{};
+    must(PtlGetPhysId(ni_, &id));
+    link_ = test::connect_or_fail(*target_, {id.phys.nid, id.phys.pid});
+  }
+
+  void open_portal(unsigned options, ptl_size_t slots) {
+    must(PtlEQAlloc(ni_, slots, &events_));
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(ni_, options, events_, pt_index, &index));
+  }
+  ptl_handle_me_t append(ptl_list_t list, unsigned options, uintptr_t number,
+                         ptl_size_t min_free = 0, ptl_handle_ct_t counter = PTL_CT_NONE) {
+    ptl_me_t entry{};
+    entry.start = memory_;
+    entry.length = sizeof memory_;
+    entry.ct_handle = counter;
+    entry.uid = PTL_UID_ANY;
+    entry.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | options;
+    entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+    entry.min_free = min_free;
+    ptl_handle_me_t handle = PTL_INVALID_HANDLE;
+    must(PtlMEAppend(ni_, pt_index, &entry, list, tag(number), &handle));
+    return handle;
+  }
+
+  void send(const MessageHeader& header, uint64_t payload_bytes) {
+    const Piece piece{memory_to_send_, payload_bytes};
+    ASSERT_TRUE(wait_until([&] {
+      const SendStatus status = target_->send(*link_, header, &piece, payload_bytes != 0 ? 1 : 0);
+      if (status == SendStatus::sent) return true;
+      target_->poll(sink_, 64);
+      return false;
+    }));
+  }
+  static MessageHeader put_header() {
+    MessageHeader header{};
+    header.kind = MessageKind::put;
+    header.flags = slot_matching;
+    header.pt_index = pt_index;
+    header.set_length(length);
+    return header;
+  }
+  void put() { send(put_header(), length); }
+  // Matched when this returns, and asked for. The result is for finish_put().
+  uint64_t begin_put() {
+    MessageHeader header = put_header();
+    header.flags |= flag_remote_memory;
+    send(header, 0);
+    const uint64_t requests = requests_ + 1;
+    EXPECT_TRUE(wait_until([&] {
+      target_->poll(sink_, 64);
+      return take_data_requests() == requests;
+    }));
+    return newest_transfer_;
+  }
+  void finish_put(uint64_t transfer) {
+    MessageHeader header{};
+    header.kind = MessageKind::data;
+    header.flags = flag_last;
+    header.cookie = static_cast<uint32_t>(transfer);
+    header.set_length(length);
+    send(header, length);
+  }
+
+  // The next events, in words: what happened to which entry.
+  std::vector<std::string> next_events(size_t count) {
+    std::vector<std::string> names;
+    while (names.size() < count) {
+      ptl_event_t event{};
+      unsigned which = 0;
+      if (PtlEQPoll(&events_, 1, static_cast<ptl_time_t>(test::wait_deadline.count()), &event,
+                    &which) != PTL_OK) {
+        ADD_FAILURE() << "after " << names.size() << " events";
+        break;
+      }
+      names.push_back(test::event_name(event.type) + " " +
+                      std::to_string(reinterpret_cast<uintptr_t>(event.user_ptr)));
+    }
+    return names;
+  }
+  void expect_no_event() {
+    // All that has been sent has been handled when this one is.
+    physical().exclusively([&] { physical().poll_once(); });
+    ptl_event_t event{};
+    EXPECT_EQ(PtlEQGet(events_, &event), PTL_EQ_EMPTY) << test::event_name(event.type);
+  }
+  void expect_unlinked_in_time(ptl_handle_me_t entry) {
+    int code = PTL_IN_USE;
+    EXPECT_TRUE(wait_until([&] { return (code = PtlMEUnlink(entry)) != PTL_IN_USE; }));
+    EXPECT_EQ(code, PTL_OK);
+  }
+
+  Link* link_ = nullptr;
+  ptl_handle_eq_t events_{};
+  std::byte memory_[3 * length]{};
+  std::byte memory_to_send_[length]{};
+
+ private:
+  uint64_t take_data_requests() {
+    for (const auto& [link, messages] : sink_.by_link)
+      for (; looked_at_ < messages.size(); ++looked_at_) {
+        if (messages[looked_at_].header.kind != MessageKind::data_request) continue;
+        ++requests_;
+        newest_transfer_ = messages[looked_at_].header.match_bits;
+      }
+    return requests_;
+  }
+  size_t looked_at_ = 0;
+  uint64_t requests_ = 0;
+  uint64_t newest_transfer_ = 0;
+};
+
+using Names = std::vector<std::string>;
+
+// Each entry is used up by its second message while the data of its first are on the way. Each message
+// had a slot set aside for the end of the entry, and only one is needed.
+TEST_F(ArrivingMessagesTest, AnEntryUsedUpMeanwhileGivesBackWhatItReserved) {
+  open_portal(PTL_PT_FLOWCTRL, 64);
+  constexpr unsigned options = PTL_ME_MANAGE_LOCAL;
+  for (uintptr_t round = 1; round <= 600 && !HasFailure(); ++round) {
+    append(PTL_PRIORITY_LIST, options, round, length + 50);
+    const uint64_t first = begin_put();
+    const std::string number = " " + std::to_string(round);
+    if (round % 2 == 0) {
+      put();
+      EXPECT_EQ(next_events(1), (Names{"PTL_EVENT_PUT" + number}));
+    } else {
+      const uint64_t second = begin_put();
+      finish_put(second);
+      EXPECT_EQ(next_events(1), (Names{"PTL_EVENT_PUT" + number}));
+    }
+    finish_put(first);
+    EXPECT_EQ(next_events(2), (Names{"PTL_EVENT_PUT" + number, "PTL_EVENT_AUTO_UNLINK" + number}));
+  }
+}
+
+TEST_F(ArrivingMessagesTest, AnEntryThatMatchedAnArrivingHeaderUnlinksAfterItsOverflowEvent) {
+  open_portal(0, 64);
+  const ptl_handle_me_t buffer = append(PTL_OVERFLOW_LIST, 0, 1);
+  const uint64_t transfer = begin_put();
+  const ptl_handle_me_t entry = append(PTL_PRIORITY_LIST, PTL_ME_USE_ONCE, 2);
+  expect_no_event();
+  EXPECT_EQ(PtlMEUnlink(entry), PTL_IN_USE);
+  EXPECT_EQ(PtlMEUnlink(buffer), PTL_IN_USE);
+  finish_put(transfer);
+  EXPECT_EQ(next_events(3),
+            (Names{"PTL_EVENT_PUT 1", "PTL_EVENT_PUT_OVERFLOW 2", "PTL_EVENT_AUTO_UNLINK 2"}));
+  expect_unlinked_in_time(buffer);
+  expect_no_event();
+}
+
+TEST_F(ArrivingMessagesTest, ABufferIsFreeAfterAllThatItsMessageCauses) {
+  open_portal(PTL_PT_FLOWCTRL, 64);
+  for (int round = 0; round < 100 && !HasFailure(); ++round) {
+    append(PTL_OVERFLOW_LIST, PTL_ME_USE_ONCE, 1);
+    const uint64_t transfer = begin_put();
+    append(PTL_PRIORITY_LIST, PTL_ME_USE_ONCE, 2);
+    finish_put(transfer);
+    EXPECT_EQ(next_events(5),
+              (Names{"PTL_EVENT_PUT 1", "PTL_EVENT_PUT_OVERFLOW 2", "PTL_EVENT_AUTO_UNLINK 2",
+                     "PTL_EVENT_AUTO_UNLINK 1", "PTL_EVENT_AUTO_FREE 1"}));
+  }
+}
+
+TEST_F(ArrivingMessagesTest, APersistentEntryThatMatchedAnArrivingHeaderIsInUse) {
+  open_portal(0, 64);
+  const ptl_handle_me_t buffer = append(PTL_OVERFLOW_LIST, 0, 1);
+  const uint64_t transfer = begin_put();
+  const ptl_handle_me_t entry = append(PTL_PRIORITY_LIST, 0, 2);
+  EXPECT_EQ(PtlMEUnlink(entry), PTL_IN_USE);
+  finish_put(transfer);
+  EXPECT_EQ(next_events(2), (Names{"PTL_EVENT_PUT 1", "PTL_EVENT_PUT_OVERFLOW 2"}));
+  expect_unlinked_in_time(entry);
+  expect_unlinked_in_time(buffer);
+  expect_no_event();
+}
+
+}  // namespace
+}  // namespace lintel
