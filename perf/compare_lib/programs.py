@@ -16,7 +16,7 @@ UCX_TRANSPORTS = "posix,sysv,cma,self"
 UCX_SOCKETS = "tcp,self"
 
 # Lintel over UDP sockets of the loopback.
-OVER_UDP = {"PTL_TRANSPORT": "udp", "PTL_UDP_INTERFACE": "lo"}
+OVER_UDP = {"PTL_TRANSPORT": "udp", "PTL_NID": "lo"}
 # Frames that both Lintel and the bare stream send there.
 UDP_SEGMENT_BYTES = 32448
 

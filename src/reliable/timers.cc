@@ -26,8 +26,7 @@ constexpr uint64_t ask_for_silent_ns = 200'000'000;
 constexpr uint64_t longest_silence_ns = 1'000'000'000;
 
 constexpr const char* gone = "its process is gone";
-constexpr const char* silence =
-    "it has not answered for the time that PTL_NETWORK_TIMEOUT_MS allows";
+constexpr const char* silence = "it has not answered for the time that PTL_PEER_TIMEOUT_MS allows";
 
 }  // namespace
 

@@ -75,9 +75,9 @@ int preference(const ifaddrs& entry, const std::string& wanted) {
 
 }  // namespace
 
-UdpHost find_udp_host(const std::string& wanted, const std::string& nid_interface) {
+UdpHost find_udp_host(const std::string& wanted) {
   if (wanted.empty()) {
-    const NodeIdentity node = find_node_identity(nid_interface);
+    const NodeIdentity node = find_node_identity();
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(node.nid);
@@ -92,12 +92,12 @@ UdpHost find_udp_host(const std::string& wanted, const std::string& nid_interfac
       best = entry;
   if (best == nullptr) {
     UdpHost none;
-    none.reason = "PTL_UDP_INTERFACE=" + wanted +
-                  ": no network interface that is up has this name or address";
+    none.reason =
+        "PTL_NID=" + wanted + ": no network interface that is up has this name or address";
     return none;
   }
   UdpHost host = host_of(*best->ifa_addr);
-  host.reason += ", an address of " + std::string(best->ifa_name) + " (PTL_UDP_INTERFACE)";
+  host.reason += ", an address of " + std::string(best->ifa_name) + " (PTL_NID)";
   return host;
 }
 

@@ -26,9 +26,9 @@ struct UdpHost {
   std::string reason;  // how it was chosen, or why there is none
 };
 
-// `wanted` is PTL_UDP_INTERFACE: the name of a network interface, an address, or empty; then it is
-// the address that is the nid of the node (`nid_interface` is PTL_NID_INTERFACE).
-[[nodiscard]] UdpHost find_udp_host(const std::string& wanted, const std::string& nid_interface);
+// `wanted` (PTL_NID) is the name of a network interface, an address of the node, or empty; then it is
+// the address that is the nid of the node.
+[[nodiscard]] UdpHost find_udp_host(const std::string& wanted);
 
 // The socket address of a process, in the network of `host`.
 [[nodiscard]] LinkAddress udp_address_of(const UdpHost& host, ProcessId process) noexcept;

@@ -30,24 +30,25 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::progress_cpus, "PTL_PROGRESS_CPUS", ConfigType::cpu_list, "", "", 0, 0, nullptr,
      "Processors that progress threads may run on; empty means wherever the process may run."},
     {ConfigKey::progress_tick_us, "PTL_PROGRESS_TICK_US", ConfigType::u64, "us", "50", 10, 100000,
-     nullptr, "How soon the progress thread takes over after the application stopped polling."},
+     nullptr, "How soon the progress thread takes over after the application stopped polling.",
+     ConfigAudience::tests},
     {ConfigKey::spin_us, "PTL_SPIN_US", ConfigType::u64, "us", "50", 0, 1000000, nullptr,
      "How long a waiting thread polls before it sleeps."},
     {ConfigKey::wait_without, "PTL_WAIT_WITHOUT", ConfigType::text, "", "", 0, 0, nullptr,
-     "Heuristics of waiting that are switched off, for tests and measurements."},
+     "Heuristics of waiting that are switched off, by name, separated by commas.",
+     ConfigAudience::tests},
     {ConfigKey::stats, "PTL_STATS", ConfigType::boolean, "", "0", 0, 0, nullptr,
      "Print the counters of an interface to standard error at its last PtlNIFini."},
     {ConfigKey::transport, "PTL_TRANSPORT", ConfigType::list, "", "local,shm,verbs,dpdk,udp", 0, 0,
      nullptr, "Transports that may be used, in the order in which they are tried for a process."},
-    {ConfigKey::nid_interface, "PTL_NID_INTERFACE", ConfigType::text, "", "", 0, 0, nullptr,
-     "Network interface whose IPv4 address is the node identifier; empty means that of the RDMA port "
-     "that is used, else the first one that is up."},
     {ConfigKey::job_key, "PTL_JOB_KEY", ConfigType::secret, "", "", 0, 0, nullptr,
      "Secret that the processes of a job share; processes with another one are refused."},
     {ConfigKey::job_key_file, "PTL_JOB_KEY_FILE", ConfigType::text, "", "", 0, 0, nullptr,
      "File that holds the job key if PTL_JOB_KEY is not set; only its owner may have access to it."},
-    {ConfigKey::peer_timeout_ms, "PTL_PEER_TIMEOUT_MS", ConfigType::u64, "ms", "2000", 50, 600000,
-     nullptr, "How long it takes at most until operations to a dead peer are reported as failed."},
+    {ConfigKey::peer_timeout_ms, "PTL_PEER_TIMEOUT_MS", ConfigType::u64, "ms", "10000", 50, 3600000,
+     nullptr,
+     "Silence after which a process on the network that has to answer counts as dead; within a node "
+     "dead processes are noticed after this time or 2 s, if that is less."},
     {ConfigKey::segv_handler, "PTL_SEGV_HANDLER", ConfigType::boolean, "", "1", 0, 0, nullptr,
      "Catch faults of the library's own copies to and from memory that is not there, and report "
      "them as PTL_NI_SEGV; without it such a fault ends the process."},
@@ -56,26 +57,27 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "Shared memory that a process sets aside for its queues, whatever the number of peers."},
     {ConfigKey::shm_cma, "PTL_SHM_CMA", ConfigType::boolean, "", "1", 0, 0, nullptr,
      "Copy large payloads straight from the memory of the peer (process_vm_readv) where the kernel "
-     "permits it; otherwise everything goes through shared memory."},
+     "permits it; otherwise everything goes through shared memory.",
+     ConfigAudience::tests},
     {ConfigKey::shm_cma_threshold, "PTL_SHM_CMA_THRESHOLD", ConfigType::u64, "bytes", "8192", 1,
-     8192, nullptr, "Payloads of more than this go by one copy from the peer's memory."},
-    {ConfigKey::network_timeout_ms, "PTL_NETWORK_TIMEOUT_MS", ConfigType::u64, "ms", "10000", 100,
-     3600000, nullptr,
-     "Silence after which a process on the network counts as dead, while it owes an answer."},
+     8192, nullptr, "Payloads of more than this go by one copy from the peer's memory.",
+     ConfigAudience::tests},
     {ConfigKey::network_memory_kib, "PTL_NETWORK_MEMORY_KIB", ConfigType::u64, "KiB", "32768", 2048,
      uint64_t{1} << 22, nullptr,
      "Memory for frames that wait for acknowledgement or for others before them, of all peers "
      "together; used as needed."},
     {ConfigKey::retransmit_min_us, "PTL_RETRANSMIT_MIN_US", ConfigType::u64, "us", "1000", 50,
-     1000000, nullptr, "Shortest time after which an unacknowledged frame is sent again."},
-    {ConfigKey::udp_interface, "PTL_UDP_INTERFACE", ConfigType::text, "", "", 0, 0, nullptr,
-     "Network interface for UDP by name, or one of its IPv4 or IPv6 addresses; empty means the one "
-     "with the default route, else the first one that is up, else the loopback."},
+     1000000, nullptr, "Shortest time after which an unacknowledged frame is sent again.",
+     ConfigAudience::tests},
     {ConfigKey::udp_frame_bytes, "PTL_UDP_FRAME_BYTES", ConfigType::u64, "bytes", "0", 0, 65507,
-     nullptr, "Largest UDP payload that is sent; 0 means what the route to the peer takes whole."},
+     nullptr, "Largest UDP payload that is sent; 0 means what the route to the peer takes whole.",
+     ConfigAudience::tests},
     {ConfigKey::nid, "PTL_NID", ConfigType::text, "", "", 0, 0, nullptr,
-     "Node identifier, written like an IPv4 address; empty means that it is an address of the node."},
-    {ConfigKey::local_rank, "PTL_LOCAL_RANK", ConfigType::text, "", "", 0, 0, nullptr,
+     "Network interface by name, or one of its IPv4 or IPv6 addresses: its address is the node "
+     "identifier, and UDP uses it. Or a node identifier written like an IPv4 address that is none of "
+     "the node. Empty means the address of the RDMA port that is used, else of the interface with "
+     "the default route, else of the first one that is up."},
+    {ConfigKey::local_rank, "PTL_LOCAL_RANK", ConfigType::optional, "", "", 0, 0xffffffff, nullptr,
      "Position of the process among those of its job on this node, from 0; empty means what the "
      "launcher says."},
     {ConfigKey::dpdk_ports, "PTL_DPDK_PORTS", ConfigType::text, "", "", 0, 0, nullptr,
@@ -86,34 +88,39 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "is set up for."},
     {ConfigKey::dpdk_ring, "PTL_DPDK_RING", ConfigType::u64, "frames", "1024", 64, 16384, nullptr,
      "Frames that may wait in the port to be received, and as many to be sent, as far as the device "
-     "goes along."},
+     "goes along.",
+     ConfigAudience::tests},
     {ConfigKey::dpdk_eal, "PTL_DPDK_EAL", ConfigType::text, "", "", 0, 0, nullptr,
      "Further arguments for the start of DPDK, separated by blanks, such as --iova-mode=va."},
     {ConfigKey::dpdk_pause_us, "PTL_DPDK_PAUSE_US", ConfigType::u64, "us", "1000", 50, 1000000,
      nullptr,
      "How long a sleeping process leaves a port alone that has no receive interrupts, at most; shorter "
-     "while frames came recently."},
+     "while frames came recently.",
+     ConfigAudience::tests},
     {ConfigKey::registration_regions, "PTL_REGISTRATION_REGIONS", ConfigType::u64, "regions",
      "4096", 0, 65536, nullptr,
-     "Regions of memory that stay registered with devices after use; 0 registers anew for each transfer."},
+     "Regions of memory that stay registered with devices after use; 0 registers anew for each transfer.",
+     ConfigAudience::tests},
     {ConfigKey::registration_bytes, "PTL_REGISTRATION_BYTES", ConfigType::u64, "bytes", "0", 0,
      uint64_t{1} << 60, nullptr,
      "Memory that stays registered with devices after use; 0 means half of the machine's."},
     {ConfigKey::registration_check, "PTL_REGISTRATION_CHECK", ConfigType::boolean, "", "1", 0, 0,
      nullptr,
      "Ask the kernel before registered memory is used again whether another thread is just unmapping; "
-     "takes a system call per long transfer."},
+     "takes a system call per long transfer.",
+     ConfigAudience::tests},
     {ConfigKey::verbs_device, "PTL_VERBS_DEVICE", ConfigType::text, "", "", 0, 0, nullptr,
      "RDMA device, or device and port as in mlx5_0:1; empty means the active port with the node's address, "
      "else the first active one."},
-    {ConfigKey::verbs_gid_index, "PTL_VERBS_GID_INDEX", ConfigType::text, "", "", 0, 0, nullptr,
+    {ConfigKey::verbs_gid_index, "PTL_VERBS_GID_INDEX", ConfigType::optional, "", "", 0, 255,
+     nullptr,
      "Index of the GID that the port uses; empty means RoCE v2 before v1, and with an IPv4 address before "
      "others."},
-    {ConfigKey::verbs_pkey, "PTL_VERBS_PKEY", ConfigType::text, "", "0xffff", 0, 0, nullptr,
+    {ConfigKey::verbs_pkey, "PTL_VERBS_PKEY", ConfigType::u64, "", "0xffff", 1, 0xffff, nullptr,
      "Partition key, by its value."},
-    {ConfigKey::verbs_service_level, "PTL_VERBS_SERVICE_LEVEL", ConfigType::text, "", "0", 0, 0,
+    {ConfigKey::verbs_service_level, "PTL_VERBS_SERVICE_LEVEL", ConfigType::u64, "", "0", 0, 15,
      nullptr, "Service level of everything that is sent through an RDMA port."},
-    {ConfigKey::verbs_traffic_class, "PTL_VERBS_TRAFFIC_CLASS", ConfigType::text, "", "0", 0, 0,
+    {ConfigKey::verbs_traffic_class, "PTL_VERBS_TRAFFIC_CLASS", ConfigType::u64, "", "0", 0, 255,
      nullptr,
      "Traffic class of everything that is sent through an RDMA port: over Ethernet the byte with the DSCP."},
     {ConfigKey::verbs_max_rc, "PTL_VERBS_MAX_RC", ConfigType::u64, "peers", "1024", 0, 65536,
@@ -121,17 +128,21 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "Peers at most that have a connected queue pair; others are served by datagrams, as all are with 0."},
     {ConfigKey::verbs_receive_buffers, "PTL_VERBS_RECEIVE_BUFFERS", ConfigType::u64, "buffers",
      "512", 64, 16384, nullptr,
-     "Buffers for messages that arrive, and as many for datagrams, as far as the device goes along."},
+     "Buffers for messages that arrive, and as many for datagrams, as far as the device goes along.",
+     ConfigAudience::tests},
     {ConfigKey::verbs_eager_bytes, "PTL_VERBS_EAGER_BYTES", ConfigType::u64, "bytes", "4096", 256,
      8192, nullptr,
      "Payloads of up to this size travel with their message over connected queue pairs; larger ones are "
-     "read from the memory of the peer."},
+     "read from the memory of the peer.",
+     ConfigAudience::tests},
     {ConfigKey::verbs_rc_idle_ms, "PTL_VERBS_RC_IDLE_MS", ConfigType::u64, "ms", "10000", 10,
      3600000, nullptr,
-     "Time without a message after which a connected queue pair may be given up for another peer."},
+     "Time without a message after which a connected queue pair may be given up for another peer.",
+     ConfigAudience::tests},
     {ConfigKey::faults, "PTL_FAULTS", ConfigType::text, "", "", 0, 0, nullptr,
      "Faults to inject into the frames of networks, for tests: drop, dup, reorder and corrupt with "
-     "their probabilities, and the seed of the dice, as in drop=0.01,dup=0.01,seed=7."},
+     "their probabilities, and the seed of the dice, as in drop=0.01,dup=0.01,seed=7.",
+     ConfigAudience::tests},
     {ConfigKey::module_path, "PTL_MODULE_PATH", ConfigType::text, "", "", 0, 0, nullptr,
      "Directories, separated by colons, in which modules of the library are looked for before its "
      "own directory."},
@@ -144,9 +155,12 @@ constexpr bool rows_follow_keys() {
 }
 static_assert(rows_follow_keys());
 
-// Names that start with PTL_ and belong to a runtime, not to this table.
+constexpr FormerName former_names[] = {{"PTL_NETWORK_TIMEOUT_MS", ConfigKey::peer_timeout_ms},
+                                       {"PTL_UDP_INTERFACE", ConfigKey::nid},
+                                       {"PTL_NID_INTERFACE", ConfigKey::nid}};
+
 constexpr std::string_view runtime_names[] = {"PTL_MY_RID", "PTL_NIDMAP", "PTL_PIDMAP",
-                                              "PTL_MY_JID"};
+                                              "PTL_MY_JID", "PTL_WAIT_S"};
 
 struct Value {
   uint64_t number = 0;
@@ -156,7 +170,7 @@ struct Value {
 
 struct State {
   std::array<Value, key_count> values;
-  std::set<std::string> unknown;  // names already warned about
+  std::set<std::string> warned;  // names already warned about
   bool loaded = false;
 };
 
@@ -189,10 +203,31 @@ void warn_refused(const ConfigVariable& variable, std::string_view text, std::st
               *variable.default_value ? variable.default_value : "nothing");
 }
 
+const char* text_of(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr || *text == '\0' ? nullptr : text;  // `PTL_X= program` unsets it
+}
+
+// By its name, else by a former one.
+const char* find_text(State& current, const ConfigVariable& variable) {
+  const char* text = text_of(variable.name);
+  for (const FormerName& former : former_names) {
+    const char* old_text = former.key == variable.key ? text_of(former.name) : nullptr;
+    if (old_text == nullptr) continue;
+    if (current.warned.insert(former.name).second)
+      log_message(LogLevel::warn,
+                  text == nullptr ? "%s is a former name of %s"
+                                  : "%s is a former name of %s, which is set: ignored",
+                  former.name, variable.name);
+    if (text == nullptr) text = old_text;
+  }
+  return text;
+}
+
 void read_variable(State& current, const ConfigVariable& variable) {
   set_default(current, variable.key);
-  const char* text = std::getenv(variable.name);
-  if (text == nullptr || *text == '\0') return;  // `PTL_X= program` unsets it
+  const char* text = find_text(current, variable);
+  if (text == nullptr) return;
   const std::optional<uint64_t> number = parse_value(variable, text);
   if (!number) {
     warn_refused(variable, text, config_allowed(variable));
@@ -221,6 +256,8 @@ const char* closest_name(std::string_view name) {
 bool is_known(std::string_view name) {
   return std::any_of(table.begin(), table.end(),
                      [&](const ConfigVariable& variable) { return name == variable.name; }) ||
+         std::any_of(std::begin(former_names), std::end(former_names),
+                     [&](const FormerName& former) { return name == former.name; }) ||
          std::find(std::begin(runtime_names), std::end(runtime_names), name) !=
              std::end(runtime_names);
 }
@@ -229,13 +266,13 @@ void warn_unknown_names(State& current) {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     if (std::strncmp(*entry, "PTL_", 4) != 0) continue;
     const std::string name(*entry, std::strcspn(*entry, "="));
-    if (is_known(name) || !current.unknown.insert(name).second) continue;
+    if (is_known(name) || !current.warned.insert(name).second) continue;
     if (const char* closest = closest_name(name))
       log_message(LogLevel::warn, "%s is not a variable of this library; did you mean %s?",
                   name.c_str(), closest);
     else
       log_message(LogLevel::warn,
-                  "%s is not a variable of this library; `ptl_info --config` lists them",
+                  "%s is not a variable of this library; `ptl_info --config --all` lists them",
                   name.c_str());
   }
 }
@@ -243,6 +280,8 @@ void warn_unknown_names(State& current) {
 }  // namespace
 
 std::span<const ConfigVariable> config_table() noexcept { return table; }
+std::span<const FormerName> config_former_names() noexcept { return former_names; }
+std::span<const std::string_view> config_runtime_names() noexcept { return runtime_names; }
 
 void config_load() {
   if (!state().loaded) config_reload();
@@ -260,6 +299,9 @@ void config_reload() {
 }
 
 uint64_t config_u64(ConfigKey key) noexcept { return value(key).number; }
+std::optional<uint64_t> config_optional(ConfigKey key) noexcept {
+  return value(key).text.empty() ? std::nullopt : std::optional(value(key).number);
+}
 bool config_bool(ConfigKey key) noexcept { return value(key).number != 0; }
 unsigned config_choice(ConfigKey key) noexcept { return static_cast<unsigned>(value(key).number); }
 const std::string& config_string(ConfigKey key) noexcept { return value(key).text; }
@@ -289,7 +331,8 @@ std::string config_display(ConfigKey key) {
 
 std::string config_allowed(const ConfigVariable& variable) {
   switch (variable.type) {
-    case ConfigType::u64: {
+    case ConfigType::u64:
+    case ConfigType::optional: {
       std::string range =
           std::to_string(variable.minimum) + " to " + std::to_string(variable.maximum);
       if (*variable.unit) range += std::string(" ") + variable.unit;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,7 +23,6 @@ enum class ConfigKey : uint8_t {
   wait_without,
   stats,
   transport,
-  nid_interface,
   job_key,
   job_key_file,
   peer_timeout_ms,
@@ -30,10 +30,8 @@ enum class ConfigKey : uint8_t {
   shm_memory_kib,
   shm_cma,
   shm_cma_threshold,
-  network_timeout_ms,
   network_memory_kib,
   retransmit_min_us,
-  udp_interface,
   udp_frame_bytes,
   nid,
   local_rank,
@@ -60,7 +58,8 @@ enum class ConfigKey : uint8_t {
 };
 
 enum class ConfigType : uint8_t {
-  u64,       // a number; a number of bytes may end in K, M or G
+  u64,       // a number; one of bytes may end in K, M or G, one without unit be hexadecimal (0x)
+  optional,  // the same, or nothing
   boolean,   // 1, 0, true, false, yes, no, on, off
   choice,    // one of several words
   text,      // any string
@@ -68,6 +67,8 @@ enum class ConfigType : uint8_t {
   cpu_list,  // processor numbers, as in "0,2-5"
   secret,    // any string; shown only as set or unset
 };
+
+enum class ConfigAudience : uint8_t { users, tests };
 
 struct ConfigVariable {
   ConfigKey key;
@@ -79,9 +80,20 @@ struct ConfigVariable {
   uint64_t maximum;
   const char* choices;  // of a choice: words separated by '|'
   const char* help;     // one sentence
+  // tests: only tests and measurements need it; `ptl_info --config` leaves it out.
+  ConfigAudience audience = ConfigAudience::users;
 };
 
 enum class ConfigOrigin : uint8_t { default_value, environment, program };
+
+// A name that a variable had in earlier releases. It goes on working, with a warning that names the new one.
+struct FormerName {
+  const char* name;
+  ConfigKey key;
+};
+[[nodiscard]] std::span<const FormerName> config_former_names() noexcept;
+// Names that start with PTL_ and belong to a runtime system or to the library portals_runtime.
+[[nodiscard]] std::span<const std::string_view> config_runtime_names() noexcept;
 
 // All variables, in the order of their keys.
 [[nodiscard]] std::span<const ConfigVariable> config_table() noexcept;
@@ -95,6 +107,8 @@ void config_reload();
 
 // The value of a number (in the unit of the table).
 [[nodiscard]] uint64_t config_u64(ConfigKey key) noexcept;
+// That of an optional number; nullopt if it is not set.
+[[nodiscard]] std::optional<uint64_t> config_optional(ConfigKey key) noexcept;
 [[nodiscard]] bool config_bool(ConfigKey key) noexcept;
 // The position of the chosen word among the choices of the table.
 [[nodiscard]] unsigned config_choice(ConfigKey key) noexcept;

@@ -53,6 +53,16 @@ std::optional<uint64_t> parse_number(std::string_view text, bool allow_suffix) {
   return value << shift;
 }
 
+std::optional<uint64_t> parse_hexadecimal(std::string_view text) {
+  text = trim(text);
+  if (!text.starts_with("0x") && !text.starts_with("0X")) return std::nullopt;
+  text.remove_prefix(2);
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
 std::optional<bool> parse_boolean(std::string_view text) {
   text = trim(text);
   for (const char* word : {"1", "true", "yes", "on"})
@@ -100,9 +110,14 @@ std::vector<std::string> split_words(std::string_view text, char separator) {
 
 std::optional<uint64_t> parse_value(const ConfigVariable& variable, std::string_view text) {
   switch (variable.type) {
+    case ConfigType::optional:
+      if (text.empty()) return 0;
+      [[fallthrough]];
     case ConfigType::u64: {
       const bool is_bytes = std::string_view(variable.unit) == "bytes";
-      const std::optional<uint64_t> value = parse_number(text, is_bytes);
+      std::optional<uint64_t> value = parse_number(text, is_bytes);
+      // What is counted in no unit may be an identifier.
+      if (!value && *variable.unit == '\0') value = parse_hexadecimal(text);
       if (!value || *value < variable.minimum || *value > variable.maximum) return std::nullopt;
       return value;
     }

@@ -34,10 +34,8 @@ std::optional<uint32_t> parse(const char* text) {
 void choose_local_rank(uint32_t rank) noexcept { chosen.store(rank, std::memory_order_relaxed); }
 
 LocalRank find_local_rank() {
-  if (const std::string& wanted = config_string(ConfigKey::local_rank); !wanted.empty()) {
-    if (const auto rank = parse(wanted.c_str())) return {*rank, "PTL_LOCAL_RANK"};
-    config_refuse(ConfigKey::local_rank, "a number from 0");
-  }
+  if (const std::optional<uint64_t> wanted = config_optional(ConfigKey::local_rank))
+    return {static_cast<uint32_t>(*wanted), "PTL_LOCAL_RANK"};
   const int64_t told = chosen.load(std::memory_order_relaxed);
   if (told != not_chosen) return {static_cast<uint32_t>(told), "the run-time library"};
   for (const char* name : launcher_variables) {

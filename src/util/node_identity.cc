@@ -38,9 +38,8 @@ std::string default_route_interface() {
 
 }  // namespace
 
-NodeIdentity find_node_identity(const std::string& wanted) {
+NodeIdentity find_node_identity() {
   const std::string default_route = default_route_interface();
-  NodeIdentity named;
   NodeIdentity routed;
   NodeIdentity first;
   ifaddrs* list = nullptr;
@@ -52,8 +51,6 @@ NodeIdentity find_node_identity(const std::string& wanted) {
         ntohl(reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr.s_addr);
     const std::string choice = as_text(nid) + ", the address of " + name;
     const bool usable = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_LOOPBACK) == 0;
-    if (named.reason.empty() && !wanted.empty() && wanted == name)
-      named = {nid, choice + " (PTL_NID_INTERFACE)"};
     if (routed.reason.empty() && usable && name == default_route)
       routed = {nid, choice + ", which has the default route"};
     if (first.reason.empty() && usable)
@@ -61,14 +58,6 @@ NodeIdentity find_node_identity(const std::string& wanted) {
   }
   if (list != nullptr) freeifaddrs(list);
 
-  if (!named.reason.empty()) return named;
-  if (!wanted.empty()) {
-    static std::atomic<bool> said{false};
-    log_once(said, LogLevel::warn,
-             "PTL_NID_INTERFACE: no network interface named \"%s\" has an IPv4 address; "
-             "choosing another one",
-             wanted.c_str());
-  }
   if (!routed.reason.empty()) return routed;
   if (!first.reason.empty()) return first;
   return {INADDR_LOOPBACK, as_text(INADDR_LOOPBACK) + ", since no network interface is up"};

@@ -11,9 +11,8 @@ struct NodeIdentity {
   std::string reason;  // how it was chosen, for people
 };
 
-// The address of the network interface named `wanted` (PTL_NID_INTERFACE); if that is empty or has
-// none, of the interface with the default route; else of the first one that is up and not the
+// The address of the interface with the default route; else of the first one that is up and not the
 // loopback; else 127.0.0.1. Thread-safe.
-[[nodiscard]] NodeIdentity find_node_identity(const std::string& wanted);
+[[nodiscard]] NodeIdentity find_node_identity();
 
 }  // namespace lintel

@@ -82,8 +82,7 @@ OpenStatus Resolver::claim(ProcessId id, std::string& reason) {
   reason = "TCP port ";
   reason.append(std::to_string(port_of_pid(id.pid))).append(" of ").append(nid_text(id.nid));
   reason.append(", by which others find this process: ").append(strerror(error));
-  if (error == EADDRNOTAVAIL)
-    reason.append("; the nid must be an address of this node (PTL_NID, PTL_NID_INTERFACE)");
+  if (error == EADDRNOTAVAIL) reason.append("; the nid must be an address of this node (PTL_NID)");
   return error == EADDRINUSE ? OpenStatus::pid_in_use : OpenStatus::failed;
 }
 

@@ -51,11 +51,11 @@ OpenStatus open_shm(const TransportSettings& settings, OpenedTransports& opened,
 // Where the nid is the address of an RDMA port, that is where UDP goes as well.
 UdpHost udp_host(const TransportSettings& settings) {
   if (settings.udp_interface.empty() && !settings.verbs_address.empty()) {
-    UdpHost host = find_udp_host(settings.verbs_address, "");
+    UdpHost host = find_udp_host(settings.verbs_address);
     host.reason = settings.verbs_address + ", the address of RDMA port " + settings.verbs.port.name;
     return host;
   }
-  return find_udp_host(settings.udp_interface, config_string(ConfigKey::nid_interface));
+  return find_udp_host(settings.udp_interface);
 }
 
 OpenStatus open_udp(const TransportSettings& settings, OpenedTransports& opened,
@@ -238,31 +238,31 @@ OpenStatus open_all(const TransportSettings& settings, const Interface& interfac
   return opened.transports.empty() ? OpenStatus::failed : OpenStatus::opened;
 }
 
-// A nid that was asked for; reason is empty if none was.
-NodeIdentity requested_nid() {
-  if (const std::string& wanted = config_string(ConfigKey::nid); !wanted.empty()) {
-    in_addr address{};
-    if (inet_pton(AF_INET, wanted.c_str(), &address) == 1 && address.s_addr != INADDR_ANY)
-      return {ntohl(address.s_addr), wanted + " (PTL_NID)"};
-    config_refuse(ConfigKey::nid, "four numbers from 0 to 255 with dots between them");
+// The nid that PTL_NID asks for; reason is empty if it is not set. UDP uses its network interface if it has one.
+NodeIdentity requested_nid(TransportSettings& settings) {
+  const std::string& wanted = config_string(ConfigKey::nid);
+  if (wanted.empty()) return {};
+  if (const UdpHost host = find_udp_host(wanted); host.found) {
+    settings.udp_interface = wanted;
+    return {host.nid, host.reason};
   }
-  const std::string& nid_interface = config_string(ConfigKey::nid_interface);
-  const std::string& udp_interface = config_string(ConfigKey::udp_interface);
-  if (!udp_interface.empty()) {
-    const UdpHost host = find_udp_host(udp_interface, nid_interface);
-    if (host.found) return {host.nid, host.reason};
-  }
-  if (!nid_interface.empty()) return find_node_identity(nid_interface);
+  in_addr address{};
+  if (inet_pton(AF_INET, wanted.c_str(), &address) == 1 && address.s_addr != INADDR_ANY)
+    return {ntohl(address.s_addr), wanted + " (PTL_NID)"};
+  config_refuse(
+      ConfigKey::nid,
+      "a network interface that is up, one of its addresses, or four numbers from 0 to 255 "
+      "with dots between them");
   return {};
 }
 
 // Also finds out which RDMA port would be used, as its address is the nid unless another was asked for.
 NodeIdentity settle_nid(TransportSettings& settings) {
-  const NodeIdentity requested = requested_nid();
+  const NodeIdentity requested = requested_nid(settings);
   if (rank_of(settings, verbs_entry.name) != unlisted)
     settings.verbs = configured_verbs(requested.nid);
   if (!requested.reason.empty()) return requested;
-  if (!settings.verbs.usable || settings.verbs.port.nid == 0) return find_node_identity("");
+  if (!settings.verbs.usable || settings.verbs.port.nid == 0) return find_node_identity();
   const in_addr address{htonl(settings.verbs.port.nid)};
   char text[INET_ADDRSTRLEN];
   settings.verbs_address = inet_ntop(AF_INET, &address, text, sizeof text);
@@ -283,7 +283,6 @@ TransportSettings transport_settings(uint32_t interface_number, uint32_t pid) {
   settings.shm_cma = config_bool(ConfigKey::shm_cma);
   settings.shm_cma_threshold_bytes =
       static_cast<uint32_t>(config_u64(ConfigKey::shm_cma_threshold));
-  settings.udp_interface = config_string(ConfigKey::udp_interface);
   settings.udp_frame_bytes = static_cast<uint32_t>(config_u64(ConfigKey::udp_frame_bytes));
   settings.reliable = configured_reliability(settings.uid, settings.job_key);
   settings.dpdk = configured_dpdk();

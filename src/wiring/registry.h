@@ -25,15 +25,15 @@ struct TransportSettings {
   uint64_t shm_memory_bytes = 0;         // PTL_SHM_MEMORY_KIB
   bool shm_cma = true;                   // PTL_SHM_CMA
   uint32_t shm_cma_threshold_bytes = 0;  // PTL_SHM_CMA_THRESHOLD
-  std::string udp_interface;             // PTL_UDP_INTERFACE
+  std::string udp_interface;             // PTL_NID, if it names a network interface
   uint32_t udp_frame_bytes = 0;          // PTL_UDP_FRAME_BYTES; 0: what routes take
-  ReliableSettings reliable;             // PTL_NETWORK_... and others, for transports over links
-  DpdkChoice dpdk;                       // PTL_DPDK_...
+  ReliableSettings reliable;  // PTL_PEER_TIMEOUT_MS and others, for transports over links
+  DpdkChoice dpdk;            // PTL_DPDK_...
   VerbsChoice verbs;          // PTL_VERBS_...; not filled in if PTL_TRANSPORT leaves it out
   std::string verbs_address;  // the IPv4 address of its port, if that is where the nid is from
 };
 
-// The nid of this node as configured (PTL_NID, PTL_UDP_INTERFACE, PTL_NID_INTERFACE), else that of the
+// The nid of this node as configured (PTL_NID), else that of the
 // RDMA port that would be used, and why it is that.
 [[nodiscard]] NodeIdentity configured_node_identity();
 

@@ -1,7 +1,6 @@
 // From the configuration to a transport over an RDMA device. Set-up path.
 #include "wiring/verbs_choice.h"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "registration/process_cache.h"
@@ -26,29 +25,15 @@ const VerbsModule* verbs_module(std::string& reason) {
   return static_cast<const VerbsModule*>(load_module("verbs", verbs_module_version, reason));
 }
 
-// Decimal, or with 0x in front. `otherwise`: it is neither, or not from `least` to `most`, and the
-// variable goes back to its default.
-int number_of(ConfigKey key, int least, int most, int otherwise, const char* allowed) {
-  const std::string& text = config_string(key);
-  if (text.empty()) return otherwise;
-  char* end = nullptr;
-  const long value = std::strtol(text.c_str(), &end, 0);
-  if (*end == '\0' && value >= least && value <= most) return static_cast<int>(value);
-  config_refuse(key, allowed);
-  return otherwise;
-}
-
 VerbsPortWish configured_port(uint32_t nid) {
   VerbsPortWish wish;
   wish.device = config_string(ConfigKey::verbs_device);
   wish.nid = nid;
-  wish.gid_index = number_of(ConfigKey::verbs_gid_index, 0, 255, -1, "0 to 255");
-  wish.pkey =
-      static_cast<uint16_t>(number_of(ConfigKey::verbs_pkey, 1, 0xffff, 0xffff, "1 to 0xffff"));
-  wish.service_level =
-      static_cast<uint8_t>(number_of(ConfigKey::verbs_service_level, 0, 15, 0, "0 to 15"));
-  wish.traffic_class =
-      static_cast<uint8_t>(number_of(ConfigKey::verbs_traffic_class, 0, 255, 0, "0 to 255"));
+  if (const std::optional<uint64_t> index = config_optional(ConfigKey::verbs_gid_index))
+    wish.gid_index = static_cast<int>(*index);
+  wish.pkey = static_cast<uint16_t>(config_u64(ConfigKey::verbs_pkey));
+  wish.service_level = static_cast<uint8_t>(config_u64(ConfigKey::verbs_service_level));
+  wish.traffic_class = static_cast<uint8_t>(config_u64(ConfigKey::verbs_traffic_class));
   return wish;
 }
 

@@ -66,7 +66,7 @@ uint64_t collect(const EventQueue& events, uint64_t wanted) {
   return failed;
 }
 
-const RunOptions long_run{.environment = {{"PTL_NETWORK_TIMEOUT_MS", "2000"}},
+const RunOptions long_run{.environment = {{"PTL_PEER_TIMEOUT_MS", "2000"}},
                           .deadline = 2 * test_deadline};
 
 // spec 3.13.3, 1.7

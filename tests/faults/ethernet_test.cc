@@ -40,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(Ethernets, EthernetTest,
                          testing::Values(Ethernet::memif, Ethernet::af_packet), ethernet_name);
 
 RunOptions options() {
-  return {.environment = {{"PTL_NETWORK_TIMEOUT_MS", "3000"}}, .deadline = 2 * test_deadline};
+  return {.environment = {{"PTL_PEER_TIMEOUT_MS", "3000"}}, .deadline = 2 * test_deadline};
 }
 
 bool is_there(Ethernet ethernet, std::string& why) {

@@ -21,7 +21,7 @@ namespace {
 constexpr ptl_pt_index_t pt_index = 4;
 
 // A process that is stopped is not dead, however long a busy machine takes to let it continue.
-const RunOptions patient{.environment = {{"PTL_NETWORK_TIMEOUT_MS", "60000"}},
+const RunOptions patient{.environment = {{"PTL_PEER_TIMEOUT_MS", "60000"}},
                          .deadline = test_deadline};
 
 // spec 2.9, 3.13.3, 3.15.2

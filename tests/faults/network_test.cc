@@ -31,7 +31,7 @@ constexpr ptl_pt_index_t pt_index = 4;
 RunOptions over_udp(std::vector<std::pair<std::string, std::string>> more = {},
                     Milliseconds deadline = 2 * test_deadline) {
   more.emplace_back("PTL_TRANSPORT", "udp");
-  more.emplace_back("PTL_NETWORK_TIMEOUT_MS", "3000");
+  more.emplace_back("PTL_PEER_TIMEOUT_MS", "3000");
   return {.environment = std::move(more), .deadline = deadline};
 }
 
@@ -48,7 +48,7 @@ class Network : public testing::TestWithParam<Net> {
     }
     if (over_rdma)
       if (const std::string why = why_no_rdma(); !why.empty()) GTEST_SKIP() << why;
-    if (over_rdma) options.environment.emplace_back("PTL_NETWORK_TIMEOUT_MS", rdma_timeout_ms());
+    if (over_rdma) options.environment.emplace_back("PTL_PEER_TIMEOUT_MS", rdma_timeout_ms());
     run_ranks(count, options, [&](Rank& rank) {
       if (ethernet) join_ethernet(rank.index(), *ethernet);
       if (over_rdma)

@@ -30,7 +30,7 @@ class RdmaMemoryTest : public testing::TestWithParam<Rdma> {
   }
   static void run(const std::function<void(Rank&)>& body,
                   std::vector<std::pair<std::string, std::string>> environment = {}) {
-    environment.emplace_back("PTL_NETWORK_TIMEOUT_MS", rdma_timeout_ms());
+    environment.emplace_back("PTL_PEER_TIMEOUT_MS", rdma_timeout_ms());
     run_ranks(2, {.environment = std::move(environment), .deadline = 3 * test_deadline},
               [&](Rank& rank) {
                 join_rdma(rank.index(), GetParam());

@@ -50,7 +50,7 @@ TEST_P(RdmaTest, ALongStreamOfAllSizesArrivesByteForByte) {
   // By datagrams an emulated machine moves a megabyte a second.
   const bool slow = machine_slowdown() > 1 && GetParam() == Rdma::datagrams;
   const uint64_t messages = !long_tests() ? 300 : slow ? 2'000 : 20'000;
-  run(2, {{"PTL_NETWORK_TIMEOUT_MS", rdma_timeout_ms()}}, [messages](Rank& rank) {
+  run(2, {{"PTL_PEER_TIMEOUT_MS", rdma_timeout_ms()}}, [messages](Rank& rank) {
     const Interface interface(rank, matching_physical);
     exchange({.messages = messages, .largest = 300'000}, rank, interface);
   });
@@ -60,39 +60,37 @@ TEST_P(RdmaTest, ALongStreamOfAllSizesArrivesByteForByte) {
 // none goes as datagrams.
 // spec 3.15.2, 2.1
 TEST_P(RdmaTest, OneQueuePairServesEightPeers) {
-  run(9, {{"PTL_NETWORK_TIMEOUT_MS", rdma_timeout_ms()}, {"PTL_VERBS_MAX_RC", "1"}},
-      [](Rank& rank) {
-        constexpr std::size_t block = 10'000;  // more than goes through buffers
-        constexpr uint32_t rounds = 3;
-        const auto ranks = static_cast<std::size_t>(rank.count());
-        const auto self = static_cast<uint32_t>(rank.index());
-        std::vector<std::byte> received(block * ranks);
-        std::vector<std::byte> sent(block * ranks);
-        const Interface interface(rank, matching_physical);
-        const EventQueue arrivals(interface.handle());
-        const EventQueue events(interface.handle());
-        accept_puts(interface, pt_index, received, arrivals.handle());
-        const Descriptor source(interface.handle(), sent, PTL_MD_EVENT_SEND_DISABLE,
-                                events.handle());
-        rank.barrier();
-        for (uint32_t round = 0; round < rounds; ++round) {
-          for (std::size_t to = 0; to < ranks; ++to) {
-            fill(std::span(sent).subspan(block * to, block),
-                 round * 1000 + self * 16 + static_cast<uint32_t>(to));
-            must(PtlPut(source.handle(), block * to, block, PTL_ACK_REQ,
-                        interface.address(static_cast<int>(to)), pt_index, 0, block * self, nullptr,
-                        0));
-          }
-          for (std::size_t i = 0; i < ranks; ++i) {
-            events.expect(PTL_EVENT_ACK);
-            arrivals.expect(PTL_EVENT_PUT);
-          }
-          for (uint32_t from = 0; from < ranks; ++from)
-            expect_pattern(std::span(received).subspan(block * from, block),
-                           round * 1000 + from * 16 + self);
-          rank.barrier();
-        }
-      });
+  run(9, {{"PTL_PEER_TIMEOUT_MS", rdma_timeout_ms()}, {"PTL_VERBS_MAX_RC", "1"}}, [](Rank& rank) {
+    constexpr std::size_t block = 10'000;  // more than goes through buffers
+    constexpr uint32_t rounds = 3;
+    const auto ranks = static_cast<std::size_t>(rank.count());
+    const auto self = static_cast<uint32_t>(rank.index());
+    std::vector<std::byte> received(block * ranks);
+    std::vector<std::byte> sent(block * ranks);
+    const Interface interface(rank, matching_physical);
+    const EventQueue arrivals(interface.handle());
+    const EventQueue events(interface.handle());
+    accept_puts(interface, pt_index, received, arrivals.handle());
+    const Descriptor source(interface.handle(), sent, PTL_MD_EVENT_SEND_DISABLE, events.handle());
+    rank.barrier();
+    for (uint32_t round = 0; round < rounds; ++round) {
+      for (std::size_t to = 0; to < ranks; ++to) {
+        fill(std::span(sent).subspan(block * to, block),
+             round * 1000 + self * 16 + static_cast<uint32_t>(to));
+        must(PtlPut(source.handle(), block * to, block, PTL_ACK_REQ,
+                    interface.address(static_cast<int>(to)), pt_index, 0, block * self, nullptr,
+                    0));
+      }
+      for (std::size_t i = 0; i < ranks; ++i) {
+        events.expect(PTL_EVENT_ACK);
+        arrivals.expect(PTL_EVENT_PUT);
+      }
+      for (uint32_t from = 0; from < ranks; ++from)
+        expect_pattern(std::span(received).subspan(block * from, block),
+                       round * 1000 + from * 16 + self);
+      rank.barrier();
+    }
+  });
 }
 
 // The network interface of a software device, at one end of a cable; empty: this device has none.
@@ -129,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, RdmaLinkTest, testing::Values(Rdma::connected,
 // spec 3.15.2, 3.13.3
 TEST_P(RdmaLinkTest, AStreamSurvivesAnInterruption) {
   // Long enough for interruption and recovery.
-  run(2, {{"PTL_NETWORK_TIMEOUT_MS", std::to_string(10'000 * machine_slowdown())}},
+  run(2, {{"PTL_PEER_TIMEOUT_MS", std::to_string(10'000 * machine_slowdown())}},
       [this](Rank& rank) {
         const Interface interface(rank, matching_physical);
         std::thread up_again;
@@ -149,7 +147,7 @@ TEST_P(RdmaLinkTest, AStreamSurvivesAnInterruption) {
 
 // spec 3.13.3
 TEST_P(RdmaLinkTest, OperationsEndWhenItStaysDown) {
-  run(2, {{"PTL_NETWORK_TIMEOUT_MS", "2000"}}, [this](Rank& rank) {
+  run(2, {{"PTL_PEER_TIMEOUT_MS", "2000"}}, [this](Rank& rank) {
     std::vector<std::byte> memory(1u << 20u);
     const Interface interface(rank, matching_physical);
     const EventQueue events(interface.handle(), 1024);

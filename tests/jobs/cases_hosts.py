@@ -144,7 +144,7 @@ def hosts_narrow_path(programs):
     """Datagrams that are too long for a part of the way are fragmented, rather than lost for ever."""
     several = connected_hosts(programs, 2)
     network = several.narrow_path()
-    changes = {"PTL_TRANSPORT": "udp", "PTL_NID_INTERFACE": network, "PTL_STATS": "1"}
+    changes = {"PTL_TRANSPORT": "udp", "PTL_NID": network, "PTL_STATS": "1"}
     forward = [word for name in changes for word in ("-x", name)]
     output, error = several.mpirun((1, 1), programs.perf, "put", "--verify", "--sizes", "8,100000", "--iterations", "20",
                                    "--json", "-", options=forward, changes=changes)

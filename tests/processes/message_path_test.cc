@@ -258,7 +258,7 @@ TEST_P(RdmaMessagePathTest, NoSystemCallOfOurOwnAndNoAllocation) {
   // Under emulation a round trip takes so long that a progress thread would be put to sleep and woken for each.
   run_ranks(
       2,
-      {.environment = {{"PTL_NETWORK_TIMEOUT_MS", rdma_timeout_ms()}, {"PTL_PROGRESS", "caller"}},
+      {.environment = {{"PTL_PEER_TIMEOUT_MS", rdma_timeout_ms()}, {"PTL_PROGRESS", "caller"}},
        .deadline = 3 * test_deadline},
       [](Rank& rank) {
         join_rdma(rank.index(), GetParam());

@@ -42,17 +42,17 @@ Environment environment_of(Path path) {
     case Path::shm_copy:
       return {{"PTL_SHM_CMA", "0"}};
     case Path::udp:
-      return {{"PTL_TRANSPORT", "udp"}, {"PTL_NETWORK_TIMEOUT_MS", "3000"}};
+      return {{"PTL_TRANSPORT", "udp"}, {"PTL_PEER_TIMEOUT_MS", "3000"}};
     case Path::udp_lossy:
-      return {{"PTL_TRANSPORT", "udp"}, {"PTL_NETWORK_TIMEOUT_MS", "6000"}, {"PTL_FAULTS", losses}};
+      return {{"PTL_TRANSPORT", "udp"}, {"PTL_PEER_TIMEOUT_MS", "6000"}, {"PTL_FAULTS", losses}};
     case Path::dpdk_memif:
     case Path::dpdk_af_packet:
-      return {{"PTL_NETWORK_TIMEOUT_MS", "6000"}};
+      return {{"PTL_PEER_TIMEOUT_MS", "6000"}};
     case Path::verbs:
     case Path::verbs_ud:
-      return {{"PTL_NETWORK_TIMEOUT_MS", rdma_timeout_ms()}};
+      return {{"PTL_PEER_TIMEOUT_MS", rdma_timeout_ms()}};
     case Path::dpdk_lossy:
-      return {{"PTL_NETWORK_TIMEOUT_MS", "6000"}, {"PTL_FAULTS", losses}};
+      return {{"PTL_PEER_TIMEOUT_MS", "6000"}, {"PTL_FAULTS", losses}};
   }
   return {};
 }

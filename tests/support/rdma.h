@@ -19,7 +19,7 @@ enum class Rdma {
 // finds none fails.
 [[nodiscard]] std::string why_no_rdma();
 
-// PTL_NETWORK_TIMEOUT_MS for tests in which no peer dies: devices may be emulated, and slow.
+// PTL_PEER_TIMEOUT_MS for tests in which no peer dies: devices may be emulated, and slow.
 [[nodiscard]] std::string rdma_timeout_ms();
 
 // In a rank, before it opens an interface: nothing but RDMA devices, of which it takes one.

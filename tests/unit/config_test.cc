@@ -58,7 +58,6 @@ TEST_F(ConfigTest, EveryRowIsCompleteAndItsDefaultIsAllowed) {
     EXPECT_EQ(variable.help[std::string(variable.help).size() - 1], '.') << variable.name;
     if (variable.type == ConfigType::u64) {
       EXPECT_LT(variable.minimum, variable.maximum) << variable.name;
-      EXPECT_STRNE(variable.unit, "") << variable.name;
       EXPECT_FALSE(parse_value(variable, std::to_string(variable.maximum + 1))) << variable.name;
       EXPECT_TRUE(parse_value(variable, std::to_string(variable.maximum))) << variable.name;
       EXPECT_TRUE(parse_value(variable, std::to_string(variable.minimum))) << variable.name;
@@ -93,9 +92,9 @@ TEST_F(ConfigTest, ValuesComeFromTheEnvironment) {
 TEST_F(ConfigTest, RefusedValueIsNamedWithItsRangeAndTheDefaultStays) {
   const std::string warning = load({{"PTL_PEER_TIMEOUT_MS", "49"}});
   EXPECT_TRUE(contains(warning, "PTL_PEER_TIMEOUT_MS=49")) << warning;
-  EXPECT_TRUE(contains(warning, "50 to 600000 ms")) << warning;
-  EXPECT_TRUE(contains(warning, "2000")) << warning;
-  EXPECT_EQ(config_u64(ConfigKey::peer_timeout_ms), 2000u);
+  EXPECT_TRUE(contains(warning, "50 to 3600000 ms")) << warning;
+  EXPECT_TRUE(contains(warning, "10000")) << warning;
+  EXPECT_EQ(config_u64(ConfigKey::peer_timeout_ms), 10000u);
   EXPECT_EQ(config_origin(ConfigKey::peer_timeout_ms), ConfigOrigin::default_value);
 }
 
@@ -126,9 +125,45 @@ TEST_F(ConfigTest, UnknownNameThatResemblesNothingIsReportedWithoutGuess) {
 }
 
 TEST_F(ConfigTest, NamesOfRuntimesAreKnown) {
-  EXPECT_EQ(
-      load({{"PTL_MY_RID", "0"}, {"PTL_NIDMAP", "1"}, {"PTL_PIDMAP", "1"}, {"PTL_MY_JID", "7"}}),
-      "");
+  EXPECT_EQ(load({{"PTL_MY_RID", "0"},
+                  {"PTL_NIDMAP", "1"},
+                  {"PTL_PIDMAP", "1"},
+                  {"PTL_MY_JID", "7"},
+                  {"PTL_WAIT_S", "3"}}),
+            "");
+}
+
+TEST_F(ConfigTest, AFormerNameWorksAndTheWarningHasTheNewOne) {
+  const std::string warning = load({{"PTL_NETWORK_TIMEOUT_MS", "3000"}});
+  EXPECT_TRUE(contains(warning, "PTL_NETWORK_TIMEOUT_MS is a former name of PTL_PEER_TIMEOUT_MS"))
+      << warning;
+  EXPECT_EQ(config_u64(ConfigKey::peer_timeout_ms), 3000u);
+  EXPECT_EQ(config_origin(ConfigKey::peer_timeout_ms), ConfigOrigin::environment);
+  EXPECT_EQ(load({{"PTL_NETWORK_TIMEOUT_MS", "4000"}}), "");  // said once
+}
+
+TEST_F(ConfigTest, ANameGoesBeforeItsFormerName) {
+  const std::string warning = load({{"PTL_NID", "lo"}, {"PTL_UDP_INTERFACE", "eth0"}});
+  EXPECT_TRUE(contains(warning, "PTL_UDP_INTERFACE")) << warning;
+  EXPECT_TRUE(contains(warning, "ignored")) << warning;
+  EXPECT_EQ(config_string(ConfigKey::nid), "lo");
+}
+
+TEST_F(ConfigTest, FormerNamesAreNoVariables) {
+  for (const FormerName& former : config_former_names())
+    for (const ConfigVariable& variable : config_table()) EXPECT_STRNE(former.name, variable.name);
+}
+
+TEST_F(ConfigTest, NumbersMayBeHexadecimalAndOptional) {
+  EXPECT_EQ(config_optional(ConfigKey::verbs_gid_index), std::nullopt);
+  EXPECT_EQ(config_u64(ConfigKey::verbs_pkey), 0xffffu);
+  EXPECT_EQ(load({{"PTL_VERBS_PKEY", "0x8001"}, {"PTL_VERBS_GID_INDEX", "3"}}), "");
+  EXPECT_EQ(config_u64(ConfigKey::verbs_pkey), 0x8001u);
+  EXPECT_EQ(config_optional(ConfigKey::verbs_gid_index), 3u);
+  const std::string warning = load({{"PTL_VERBS_PKEY", "0"}, {"PTL_VERBS_GID_INDEX", "256"}});
+  EXPECT_TRUE(contains(warning, "1 to 65535")) << warning;
+  EXPECT_TRUE(contains(warning, "0 to 255")) << warning;
+  EXPECT_EQ(config_optional(ConfigKey::verbs_gid_index), std::nullopt);
 }
 
 TEST_F(ConfigTest, SecretIsNeverShown) {

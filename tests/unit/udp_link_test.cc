@@ -30,7 +30,7 @@ using test::wait_until;
 std::unique_ptr<UdpLink> open_link(const std::string& interface = "lo", uint32_t frame_bytes = 0) {
   static uint32_t next = 20000 + static_cast<uint32_t>(getpid()) % 10000;
   UdpSettings settings;
-  settings.host = find_udp_host(interface, "");
+  settings.host = find_udp_host(interface);
   settings.frame_bytes = frame_bytes;
   std::unique_ptr<UdpLink> link;
   std::string reason;
@@ -192,7 +192,7 @@ TEST(UdpLinkTest, FramesPassARouteThatHasBecomeNarrower) {
 TEST(UdpLinkTest, APortBelongsToOne) {
   const auto link = open_link();
   UdpSettings settings;
-  settings.host = find_udp_host("lo", "");
+  settings.host = find_udp_host("lo");
   settings.pid = link->id().pid;
   std::unique_ptr<UdpLink> again;
   std::string reason;
@@ -203,7 +203,7 @@ TEST(UdpLinkTest, APortBelongsToOne) {
 TEST(UdpLinkTest, AForkedChildDoesNotKeepThePortOfItsParent) {
   auto link = open_link();
   UdpSettings settings;
-  settings.host = find_udp_host("lo", "");
+  settings.host = find_udp_host("lo");
   settings.pid = link->id().pid;
   const pid_t child = fork();
   if (child == 0) {
@@ -241,19 +241,19 @@ TEST(UdpLinkTest, OnlyItsOwnAddressIsBelievedOfAPeer) {
 }
 
 TEST(UdpLinkTest, AnInterfaceIsFoundByNameAndByAddress) {
-  const UdpHost by_name = find_udp_host("lo", "");
+  const UdpHost by_name = find_udp_host("lo");
   ASSERT_TRUE(by_name.found);
   EXPECT_EQ(by_name.nid, 0x7f000001u);
-  const UdpHost by_address = find_udp_host("127.0.0.1", "");
+  const UdpHost by_address = find_udp_host("127.0.0.1");
   EXPECT_EQ(by_address.nid, by_name.nid);
-  const UdpHost none = find_udp_host("no-such-interface", "");
+  const UdpHost none = find_udp_host("no-such-interface");
   EXPECT_FALSE(none.found);
   EXPECT_NE(none.reason.find("no-such-interface"), std::string::npos);
-  EXPECT_TRUE(find_udp_host("", "").found);
+  EXPECT_TRUE(find_udp_host("").found);
 }
 
 TEST(UdpLinkTest, IPv6NidsAreTheEndOfTheAddress) {
-  const UdpHost host = find_udp_host("::1", "");
+  const UdpHost host = find_udp_host("::1");
   if (!host.found) GTEST_SKIP() << "the loopback has no IPv6 address here";
   EXPECT_TRUE(host.ipv6);
   EXPECT_EQ(host.nid, 1u);

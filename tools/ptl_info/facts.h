@@ -5,6 +5,7 @@
 #include <portals4.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,6 +50,13 @@ struct ConfigFacts {
   std::string allowed;
   std::string origin;  // "default" or "environment"
   std::string help;
+  bool for_tests = false;
+};
+
+// Names that are no variables of the table, but known.
+struct NameFacts {
+  std::map<std::string, std::string> former_names;  // and what they are called now
+  std::vector<std::string> runtime_names;
 };
 
 struct NodeFacts {
@@ -68,6 +76,7 @@ struct Facts {
   std::string open_problem;  // why `opened` is empty
   std::vector<StatusRegister> registers;
   std::vector<ConfigFacts> configuration;
+  NameFacts names;
 };
 
 /** Names of the bits of ptl_ni_limits_t::features. */
@@ -92,7 +101,8 @@ Facts gather_facts(ptl_interface_t interface);
 std::vector<StatusRegister> known_registers();
 
 void print_text(const Facts& facts);
-void print_configuration(const Facts& facts);
+// All: also what only tests and measurements need.
+void print_configuration(const Facts& facts, bool all);
 void print_json(const Facts& facts);
 
 }  // namespace lintel::info

@@ -43,9 +43,17 @@ std::vector<ConfigFacts> gather_configuration() {
         {variable.name, config_display(variable.key), variable.default_value, variable.unit,
          config_allowed(variable),
          config_origin(variable.key) == ConfigOrigin::default_value ? "default" : "environment",
-         variable.help});
+         variable.help, variable.audience == ConfigAudience::tests});
   }
   return all;
+}
+
+NameFacts gather_names() {
+  NameFacts names;
+  for (const FormerName& former : config_former_names())
+    names.former_names[former.name] = config_table()[static_cast<size_t>(former.key)].name;
+  names.runtime_names.assign(config_runtime_names().begin(), config_runtime_names().end());
+  return names;
 }
 
 ptl_ni_limits_t all_largest() {
@@ -149,6 +157,7 @@ Facts gather_facts(ptl_interface_t interface) {
   facts.node.nid_choice = configured_node_identity().reason;
   facts.interfaces = gather_interfaces();
   facts.configuration = gather_configuration();
+  facts.names = gather_names();
   if (code == PTL_OK) {
     gather_opened(facts, interface);
     PtlFini();

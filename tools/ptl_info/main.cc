@@ -26,7 +26,11 @@ int main(int argc, char** argv) {
   bool only_configuration = false;
   std::uint32_t number = 0;
   app.add_flag("--json", as_json, "Everything, as JSON");
-  app.add_flag("--config", only_configuration, "Only the configuration variables");
+  auto* configuration =
+      app.add_flag("--config", only_configuration, "Only the configuration variables");
+  bool all = false;
+  app.add_flag("--all", all, "With --config: also those that only tests and measurements need")
+      ->needs(configuration);
   auto* interface =
       app.add_option("--interface", number, "Interface to open; default: PTL_IFACE_DEFAULT")
           ->check(CLI::Range(0u, 0xffffu));
@@ -43,7 +47,7 @@ int main(int argc, char** argv) {
     if (as_json) {
       lintel::info::print_json(facts);
     } else if (only_configuration) {
-      lintel::info::print_configuration(facts);
+      lintel::info::print_configuration(facts, all);
     } else {
       lintel::info::print_text(facts);
     }

@@ -83,8 +83,11 @@ void print_json(const Facts& facts) {
                                      {"unit", variable.unit},
                                      {"allowed", variable.allowed},
                                      {"origin", variable.origin},
-                                     {"help", variable.help}});
+                                     {"help", variable.help},
+                                     {"for_tests", variable.for_tests}});
   }
+  json["former_names"] = facts.names.former_names;
+  json["runtime_names"] = facts.names.runtime_names;
   std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 

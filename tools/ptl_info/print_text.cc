@@ -69,9 +69,10 @@ void print_registers(const Facts& facts) {
 
 }  // namespace
 
-void print_configuration(const Facts& facts) {
+void print_configuration(const Facts& facts, bool all) {
   std::printf("Configuration variables\n");
   for (const ConfigFacts& variable : facts.configuration) {
+    if (variable.for_tests && !all && variable.origin == "default") continue;
     const std::string unit = variable.unit.empty() ? "" : " " + variable.unit;
     std::string line = variable.name + " = " + variable.value;
     if (!variable.value.empty()) line += unit;
@@ -99,7 +100,7 @@ void print_text(const Facts& facts) {
   }
   print_registers(facts);
   std::printf("\n");
-  print_configuration(facts);
+  print_configuration(facts, false);
 }
 
 }  // namespace lintel::info

@@ -31,6 +31,9 @@ constexpr uint32_t cookie_index_mask = (1u << cookie_index_bits) - 1;
 // The uppermost bit tells counted puts from operations.
 constexpr uint8_t cookie_generation_mask = 0x7f;
 
+// A look within the node is cheap enough for this.
+constexpr uint64_t longest_peer_check_ns = 500'000'000;
+
 // How long close() goes on sending what is queued.
 constexpr uint64_t closing_limit_ns = 500'000'000;
 
@@ -87,7 +90,8 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_t
   for (const auto& transport : transports_) transport->set_doorbell(*doorbell_);
   set_up_waiting();
   // A dead peer is noticed within two looks.
-  peer_check_interval_ns_ = config_u64(ConfigKey::peer_timeout_ms) * 1'000'000 / 4;
+  peer_check_interval_ns_ =
+      std::min(config_u64(ConfigKey::peer_timeout_ms) * 1'000'000 / 4, longest_peer_check_ns);
   const ProgressMode mode = progress_mode();
   progress_by_callers_ = mode != ProgressMode::thread;
   if (!progress_thread_.start(*this, mode)) return PTL_NO_SPACE;
