@@ -97,7 +97,7 @@ Channel* VerbsTransport::make_channel(VerbsLink& link) noexcept {
     auto channel = std::make_unique<Channel>();
     channel->queue_pair =
         QueuePair::create(*device_, completions_, receives_.queue(),
-                          {Channel::send_requests, small_slots_.slot_bytes(), pieces_}, reason);
+                          {Channel::send_requests, slots_.small_bytes(), pieces_}, reason);
     if (channel->queue_pair == nullptr) {
       log_message(LogLevel::warn, "verbs: %s; nid 0x%08x pid %u is served by datagrams",
                   reason.c_str(), link.peer.nid, link.peer.pid);

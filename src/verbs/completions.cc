@@ -193,13 +193,11 @@ void VerbsTransport::retire(VerbsLink& link, Channel& channel, bool success) noe
         break;
       }
       // Perhaps it arrived, perhaps not: the peer will say.
-      std::vector<uint32_t>& next =
-          (link.resend_tail & large_slot) != 0 ? large_next_ : small_next_;
       if (link.resend_head == SendSlots::none) {
         link.resend_head = record.index;
         link.resend_first = channel.messages_retired;
       } else {
-        next[link.resend_tail & ~large_slot] = record.index;
+        slots_.next(link.resend_tail) = record.index;
       }
       link.resend_tail = record.index;
       break;
@@ -234,7 +232,7 @@ void VerbsTransport::report_ended() noexcept {
   while (RemoteAccess* access = ended_accesses_) {
     ended_accesses_ = access->next;
     if (ended_accesses_ == nullptr) ended_tail_ = &ended_accesses_;
-    for (unsigned i = 0; i < access->local_count; ++i) registered_->release(access->regions[i]);
+    for (unsigned i = 0; i < access->local_count; ++i) memory_.release(access->regions[i]);
     const RemoteResult result{access->outcome,
                               access->outcome == RemoteStatus::done ? access->length : 0};
     VerbsLink& link = *access->link;

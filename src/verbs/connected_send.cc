@@ -27,39 +27,18 @@ SendStatus VerbsTransport::send(Link& base, const MessageHeader& header, const P
 }
 
 uint32_t VerbsTransport::acquire_slot(Channel& channel, uint64_t bytes) noexcept {
-  if (bytes <= small_slots_.slot_bytes())
-    return channel.spare_count != 0 ? channel.spare_slots[--channel.spare_count]
-                                    : small_slots_.acquire();
-  if (bytes > large_slots_.slot_bytes()) return SendSlots::none;
-  const uint32_t index = large_slots_.acquire();
-  return index == SendSlots::none ? index : index | large_slot;
-}
-
-void VerbsTransport::release_slot(uint32_t number) noexcept {
-  if ((number & large_slot) != 0) {
-    large_slots_.release(number & ~large_slot);
-  } else {
-    small_slots_.release(number);
-  }
+  if (bytes <= slots_.small_bytes() && channel.spare_count != 0)
+    return channel.spare_slots[--channel.spare_count];
+  return slots_.acquire(bytes);
 }
 
 // The next message of the channel may have it, without a locked instruction.
 void VerbsTransport::release_slot(Channel& channel, uint32_t number) noexcept {
-  if ((number & large_slot) == 0 && channel.spare_count < Channel::spare_slots_kept) {
+  if (!SendSlots::is_large(number) && channel.spare_count < Channel::spare_slots_kept) {
     channel.spare_slots[channel.spare_count++] = number;
   } else {
-    release_slot(number);
+    slots_.release(number);
   }
-}
-
-std::byte* VerbsTransport::slot_data(uint32_t number) const noexcept {
-  return (number & large_slot) != 0 ? large_slots_.data(number & ~large_slot)
-                                    : small_slots_.data(number);
-}
-
-uint32_t& VerbsTransport::slot_length(uint32_t number) noexcept {
-  return (number & large_slot) != 0 ? large_slots_.length(number & ~large_slot)
-                                    : small_slots_.length(number);
 }
 
 SendStatus VerbsTransport::send_connected(VerbsLink& link, const MessageHeader& header,
@@ -71,7 +50,7 @@ SendStatus VerbsTransport::send_connected(VerbsLink& link, const MessageHeader& 
   const uint64_t total = sizeof header + payload;
   const uint32_t slot = acquire_slot(channel, total);
   if (slot == SendSlots::none) return SendStatus::queue_full;
-  std::byte* const data = slot_data(slot);
+  std::byte* const data = slots_.data(slot);
   MessageHeader sent = header;
   // What invalidates a window says which exposure that is part of, what does not how long it is.
   const uint64_t forgone = channel.forgone;
@@ -85,11 +64,9 @@ SendStatus VerbsTransport::send_connected(VerbsLink& link, const MessageHeader& 
     }
     to += pieces[i].length;
   }
-  slot_length(slot) = static_cast<uint32_t>(total);
+  slots_.length(slot) = static_cast<uint32_t>(total);
 
-  const bool large = (slot & large_slot) != 0;
-  ibv_sge piece{reinterpret_cast<uint64_t>(data), static_cast<uint32_t>(total),
-                large ? large_slots_.lkey() : small_slots_.lkey()};
+  ibv_sge piece{reinterpret_cast<uint64_t>(data), static_cast<uint32_t>(total), slots_.lkey(slot)};
   ibv_send_wr request{};
   request.sg_list = &piece;
   request.num_sge = 1;
@@ -102,7 +79,7 @@ SendStatus VerbsTransport::send_connected(VerbsLink& link, const MessageHeader& 
   }
   if (total <= channel.queue_pair->sizes().inline_bytes) request.send_flags = IBV_SEND_INLINE;
   // Large slots are few: they come back as soon as they can.
-  if (!post(link, request, {RequestKind::message, slot}, large)) {
+  if (!post(link, request, {RequestKind::message, slot}, SendSlots::is_large(slot))) {
     release_slot(channel, slot);
     return SendStatus::queue_full;
   }

@@ -42,6 +42,9 @@ class CompletionEvents {
   ibv_comp_channel* channel_ = nullptr;
 };
 
+// Of the kernel's software device, in ibv_device_attr.
+inline constexpr uint32_t vendor_of_rxe = 0xffffff;
+
 class VerbsDevice {
  public:
   // nullptr: `reason` is a sentence that says what is wrong and what to do.

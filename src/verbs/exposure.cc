@@ -23,7 +23,7 @@ Exposure VerbsTransport::expose(Link& base, const Piece* pieces, unsigned count,
   auto& link = static_cast<VerbsLink&>(base);
   constexpr Exposure by_messages{SendStatus::sent};
   constexpr unsigned most_windows_at_once = 16;
-  if (registered_ == nullptr || count == 0 || count > most_windows_at_once) return by_messages;
+  if (!memory_.is_open() || count == 0 || count > most_windows_at_once) return by_messages;
   {
     const std::lock_guard guard(link.lock);
     if (link.path == Path::datagrams) {
@@ -78,16 +78,19 @@ bool VerbsTransport::prepare(ExposedMemory& exposed, const Piece* pieces, unsign
     exposed.windows[i] = index;
     exposed.regions[i] = nullptr;
     ++exposed.count;
-    int error = 0;
     if (window.window != nullptr)
       // What windows are bound to must be writable, whatever they are for.
-      exposed.regions[i] = registered_->acquire(pieces[i].base, pieces[i].length, true, error);
-    if (exposed.regions[i] == nullptr && !register_piece(pieces[i], write, window)) break;
+      exposed.regions[i] = memory_.acquire(pieces[i], true);
+    if (exposed.regions[i] == nullptr) {
+      window.registration = memory_.register_once(pieces[i], write);
+      if (window.registration == nullptr) break;
+      window.key = window.registration->rkey;
+    }
     if (i + 1 == count) return true;
   }
   // Nothing has been bound.
   for (unsigned i = 0; i < exposed.count; ++i) {
-    if (exposed.regions[i] != nullptr) registered_->release(exposed.regions[i]);
+    if (exposed.regions[i] != nullptr) memory_.release(exposed.regions[i]);
     MemoryWindow& window = windows_.at(exposed.windows[i]);
     if (window.registration != nullptr) ibv_dereg_mr(std::exchange(window.registration, nullptr));
     windows_.release(exposed.windows[i]);
@@ -99,7 +102,7 @@ uint32_t VerbsTransport::acquire_window() noexcept {
   const uint32_t index = windows_.allocate();
   if (index == Arena<MemoryWindow>::no_index) return index;
   MemoryWindow& window = windows_.at(index);
-  if (has_windows_ && window.window == nullptr)
+  if (memory_.has_windows() && window.window == nullptr)
     window.window = ibv_alloc_mw(device_->pd, IBV_MW_TYPE_2);
   return index;
 }
@@ -201,7 +204,7 @@ void VerbsTransport::end_exposure(ExposedMemory& exposed) noexcept {
   for (unsigned i = 0; i < exposed.count; ++i) {
     MemoryWindow& window = windows_.at(exposed.windows[i]);
     if (window.registration != nullptr) ibv_dereg_mr(std::exchange(window.registration, nullptr));
-    if (exposed.regions[i] != nullptr) registered_->release(exposed.regions[i]);
+    if (exposed.regions[i] != nullptr) memory_.release(exposed.regions[i]);
     windows_.release(exposed.windows[i]);
   }
   exposures_.release(exposures_.index_of(exposed));

@@ -24,7 +24,7 @@ RemoteResult VerbsTransport::start_access(Link& base, const Piece* local, unsign
                                           bool writes, uint32_t token) noexcept {
   auto& link = static_cast<VerbsLink&>(base);
   constexpr RemoteResult unsupported{RemoteStatus::unsupported, 0};
-  if (registered_ == nullptr || local_count > RemoteAccess::most_pieces ||
+  if (!memory_.is_open() || local_count > RemoteAccess::most_pieces ||
       remote_count > RemoteAccess::most_pieces)
     return unsupported;
   const uint32_t index = accesses_.allocate();
@@ -44,9 +44,8 @@ RemoteResult VerbsTransport::start_access(Link& base, const Piece* local, unsign
   access.remote_count = remote_count;
   bool usable = true;
   for (unsigned i = 0; i < local_count && usable; ++i) {
-    int error = 0;
     access.local[i] = local[i];
-    access.regions[i] = registered_->acquire(local[i].base, local[i].length, !writes, error);
+    access.regions[i] = memory_.acquire(local[i], !writes);
     usable = access.regions[i] != nullptr;
     if (usable) ++access.local_count;
     access.length += local[i].length;
@@ -69,7 +68,7 @@ RemoteResult VerbsTransport::start_access(Link& base, const Piece* local, unsign
       return {RemoteStatus::started, 0};
     }
   }
-  for (unsigned i = 0; i < access.local_count; ++i) registered_->release(access.regions[i]);
+  for (unsigned i = 0; i < access.local_count; ++i) memory_.release(access.regions[i]);
   accesses_.release(index);
   return unsupported;
 }
@@ -156,7 +155,7 @@ bool VerbsTransport::post_next_part(VerbsLink& link, RemoteAccess& access) noexc
 // invalidated by their owner after the answer.
 void VerbsTransport::forgo(Link& base, const RemoteMemory* remote, unsigned count) noexcept {
   auto& link = static_cast<VerbsLink&>(base);
-  if (!has_windows_) return;
+  if (!memory_.has_windows()) return;
   const std::lock_guard guard(link.lock);
   for (unsigned i = 0; i < count; ++i) {
     if (link.path != Path::queue_pair ||

@@ -1,5 +1,5 @@
-// Buffers that messages wait in until the device has sent them and the other end has them: a queue pair
-// may fail, and then they are sent another way. Message path; set-up path for open().
+// Memory in which messages wait until the device has sent them and the peer has them: when a queue pair
+// fails, they are sent again from there. Slots have one of two sizes. Message path; set-up path for open().
 #pragma once
 
 #include <atomic>
@@ -18,36 +18,53 @@ class SendSlots {
  public:
   static constexpr uint32_t none = UINT32_MAX;
 
-  SendSlots() = default;
-  SendSlots(const SendSlots&) = delete;
-  SendSlots& operator=(const SendSlots&) = delete;
+  // Registers both pools with `pd`. False: `reason` says why not.
+  [[nodiscard]] bool open(ibv_pd* pd, uint32_t small_bytes, uint32_t large_bytes,
+                          std::string& reason);
 
-  // `count` slots of `bytes` each, registered with `pd`. False: `reason` says why not.
-  [[nodiscard]] bool open(ibv_pd* pd, uint32_t count, uint32_t bytes, std::string& reason);
+  // Of small slots, rounded up to cache lines.
+  [[nodiscard]] uint32_t small_bytes() const noexcept { return small_.slot_bytes; }
+  [[nodiscard]] static bool is_large(uint32_t slot) noexcept { return (slot & large_bit) != 0; }
+  // Any thread; none: all are in use, or none is so large.
+  [[nodiscard]] uint32_t acquire(uint64_t bytes) noexcept;
+  void release(uint32_t slot) noexcept { pool(slot).states.release(slot & ~large_bit); }
 
-  [[nodiscard]] uint32_t slot_bytes() const noexcept { return bytes_; }
-  [[nodiscard]] uint32_t lkey() const noexcept { return memory_.local_key(); }
-  // Any thread; none: all are in use.
-  [[nodiscard]] uint32_t acquire() noexcept {
-    const uint32_t index = states_.allocate();
-    return index == Arena<State>::no_index ? none : index;
+  // Of the thread that holds the slot.
+  [[nodiscard]] std::byte* data(uint32_t slot) const noexcept {
+    return pool(slot).memory.data() + size_t{slot & ~large_bit} * pool(slot).slot_bytes;
   }
-  void release(uint32_t index) noexcept { states_.release(index); }
-  [[nodiscard]] std::byte* data(uint32_t index) const noexcept {
-    return memory_.data() + size_t{index} * bytes_;
+  [[nodiscard]] uint32_t lkey(uint32_t slot) const noexcept {
+    return pool(slot).memory.local_key();
   }
-  // Of whoever holds the slot.
-  [[nodiscard]] uint32_t& length(uint32_t index) noexcept { return states_.at(index).length; }
+  [[nodiscard]] uint32_t& length(uint32_t slot) noexcept { return state(slot).length; }
+  // The next slot of a list.
+  [[nodiscard]] uint32_t& next(uint32_t slot) noexcept { return state(slot).next; }
 
  private:
+  static constexpr uint32_t large_bit = 1u << 31;  // in the number of a slot
+
   struct State {
     std::atomic<uint32_t> next_free{0};
     uint32_t length = 0;
+    uint32_t next = none;
   };
+  struct Pool {
+    Arena<State> states;
+    RegisteredBuffer memory;
+    uint32_t slot_bytes = 0;
 
-  Arena<State> states_;
-  RegisteredBuffer memory_;
-  uint32_t bytes_ = 0;
+    bool open(ibv_pd* pd, uint32_t count, uint32_t bytes, std::string& reason);
+  };
+  [[nodiscard]] Pool& pool(uint32_t slot) noexcept { return is_large(slot) ? large_ : small_; }
+  [[nodiscard]] const Pool& pool(uint32_t slot) const noexcept {
+    return is_large(slot) ? large_ : small_;
+  }
+  [[nodiscard]] State& state(uint32_t slot) noexcept {
+    return pool(slot).states.at(slot & ~large_bit);
+  }
+
+  Pool small_;
+  Pool large_;
 };
 
 }  // namespace lintel

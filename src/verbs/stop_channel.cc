@@ -103,8 +103,7 @@ uint32_t VerbsTransport::take_resend(VerbsLink& link) noexcept {
   if (slot == link.resend_tail) {
     link.resend_head = link.resend_tail = SendSlots::none;
   } else {
-    link.resend_head =
-        (slot & large_slot) != 0 ? large_next_[slot & ~large_slot] : small_next_[slot];
+    link.resend_head = slots_.next(slot);
   }
   ++link.resend_first;
   return slot;
@@ -116,9 +115,9 @@ bool VerbsTransport::send_again(VerbsLink& link) noexcept {
     const uint32_t slot = link.resend_head;
     if (link.resend_first >= link.channel->peer_received) {
       MessageHeader header;
-      std::memcpy(&header, slot_data(slot), sizeof header);
+      std::memcpy(&header, slots_.data(slot), sizeof header);
       // Copied once more: the slot does not last.
-      const Piece piece{slot_data(slot) + sizeof header, slot_length(slot) - sizeof header};
+      const Piece piece{slots_.data(slot) + sizeof header, slots_.length(slot) - sizeof header};
       // Ends of exposures that are not messages of the core are not repeated.
       if (header.kind != MessageKind::connection) {
         header.link_word = 0;
@@ -128,7 +127,7 @@ bool VerbsTransport::send_again(VerbsLink& link) noexcept {
         add(counts_.sent_again);
       }
     }
-    release_slot(take_resend(link));
+    slots_.release(take_resend(link));
   }
   return true;
 }
@@ -149,7 +148,7 @@ void VerbsTransport::release_queue_pair(VerbsLink& link, Channel& channel,
       end_access(*access);
     }
     channel.waiting_tail = &channel.waiting;
-    while (channel.spare_count != 0) release_slot(channel.spare_slots[--channel.spare_count]);
+    while (channel.spare_count != 0) slots_.release(channel.spare_slots[--channel.spare_count]);
     if (status != RemoteStatus::unsupported)
       for (RemoteAccess* access = ended_accesses_; access != nullptr; access = access->next)
         if (access->link == &link && access->outcome != RemoteStatus::done)
@@ -204,7 +203,7 @@ void VerbsTransport::fail_link(VerbsLink& link) noexcept {
   }
   {
     const std::lock_guard guard(link.lock);
-    while (link.resend_head != SendSlots::none) release_slot(take_resend(link));
+    while (link.resend_head != SendSlots::none) slots_.release(take_resend(link));
   }
   link.owed = 0;
   sink_->on_peer_failed(link);

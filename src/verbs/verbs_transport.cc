@@ -11,8 +11,6 @@ namespace lintel {
 
 namespace {
 
-constexpr uint32_t small_slots = 8192;
-constexpr uint32_t large_slots = 512;
 constexpr uint32_t small_payload = 80;  // header and payload in two cache lines
 // What a connected peer costs in memory of our own: state, and slots that wait for its next messages.
 constexpr size_t bytes_of_peer =
@@ -25,18 +23,6 @@ constexpr uint32_t most_windows = 1u << 20;
 // Long enough for the cost of a work request not to count, short enough to be split on any device.
 constexpr uint64_t longest_part = uint64_t{16} << 20;
 constexpr uint32_t most_pieces = 8;
-
-// rxe (the kernel's software device, of this vendor) does what concerns memory windows once more when it repeats the
-// messages around it, after a receiver was not ready or a packet was lost: at best the queue pair stops. When it
-// repeats a read, an answer to the first attempt may make it give up the queue pair, and report the read
-// as done (check_ack() in rxe_comp.c of Linux 6.1 leaves its status as it was).
-constexpr uint32_t vendor_of_rxe = 0xffffff;
-
-bool has_reliable_windows(const ibv_device_attr& device) noexcept {
-  return (device.device_cap_flags &
-          (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0 &&
-         device.vendor_id != vendor_of_rxe;
-}
 
 }  // namespace
 
@@ -56,11 +42,13 @@ VerbsTransport::VerbsTransport(std::shared_ptr<VerbsDevice> device,
     : device_(std::move(device)),
       settings_(settings),
       capabilities_{"verbs", settings.eager_bytes, false, true, settings.eager_bytes},
+      memory_(*device_),
       datagrams_(std::move(datagrams)) {}
 
 bool VerbsTransport::open_queues(std::string& reason) {
   const ibv_device_attr& limits = device_->attributes;
-  has_windows_ = has_reliable_windows(limits);
+  // When rxe repeats a read, an answer to the first attempt may make it give up the queue pair and report
+  // the read as done (check_ack() in rxe_comp.c of Linux 6.1 leaves its status as it was).
   reads_need_proof_ = limits.vendor_id == vendor_of_rxe;
   pieces_ = static_cast<uint32_t>(std::clamp(limits.max_sge, 1, static_cast<int>(most_pieces)));
   largest_part_ = std::min<uint64_t>(longest_part, device_->max_message_bytes);
@@ -71,12 +59,9 @@ bool VerbsTransport::open_queues(std::string& reason) {
     return false;
   }
   if (settings_.most_queue_pairs == 0) return true;
-  if (!small_slots_.open(device_->pd, small_slots, sizeof(MessageHeader) + small_payload, reason) ||
-      !large_slots_.open(device_->pd, large_slots, large, reason) ||
+  if (!slots_.open(device_->pd, sizeof(MessageHeader) + small_payload, large, reason) ||
       !receives_.open(*device_, settings_.receive_buffers, large, receive_tag, reason))
     return false;
-  small_next_.resize(small_slots);
-  large_next_.resize(large_slots);
   kept_.resize(receives_.count());
   completions_for_ = 64;
   completions_ =
@@ -87,8 +72,8 @@ bool VerbsTransport::open_queues(std::string& reason) {
     reason = std::string("a completion queue cannot be made: ").append(std::strerror(errno));
     return false;
   }
-  if (settings_.registrations != nullptr) registered_ = settings_.registrations->attach(*this);
-  capabilities_.remote_access = registered_ != nullptr;
+  memory_.open(settings_.registrations);
+  capabilities_.remote_access = memory_.is_open();
   device_->async_events.add(*this);
   return true;
 }
@@ -102,7 +87,7 @@ VerbsTransport::~VerbsTransport() {
   }
   while (RemoteAccess* access = ended_accesses_) {
     ended_accesses_ = access->next;
-    for (unsigned i = 0; i < access->local_count; ++i) registered_->release(access->regions[i]);
+    for (unsigned i = 0; i < access->local_count; ++i) memory_.release(access->regions[i]);
   }
   while (ExposedMemory* exposed = ended_exposures_) {
     ended_exposures_ = exposed->next;
@@ -113,7 +98,7 @@ VerbsTransport::~VerbsTransport() {
     if (window.window != nullptr) ibv_dealloc_mw(window.window);
     if (window.registration != nullptr) ibv_dereg_mr(window.registration);
   }
-  registered_.reset();
+  memory_.close();
   // Queues whose events have not been taken cannot be destroyed.
   if (completions_ != nullptr) {
     device_->events.drain();
@@ -157,7 +142,8 @@ std::string VerbsTransport::statistics() const {
       .append(item("remote accesses", counts_.remote_accesses))
       .append(item("bytes", counts_.remote_bytes))
       .append(item("exposures", counts_.exposures))
-      .append(item("registered without being pinned", counts_.on_demand))
+      .append(", registered without being pinned ")
+      .append(std::to_string(memory_.on_demand_count()))
       .append(item("refused", counts_.refused))
       .append(item("queue pairs", counts_.queue_pairs))
       .append(item("stopped", counts_.stopped))
@@ -175,15 +161,15 @@ std::string VerbsTransport::describe() const {
       .append(" RC queue pairs, messages to ");
   text.append(std::to_string(settings_.eager_bytes))
       .append(" bytes, longer ones by RDMA read and write");
-  if (registered_ == nullptr) {
+  if (!memory_.is_open()) {
     text.append(": no, there is no registration cache");
-  } else if (has_windows_) {
+  } else if (memory_.has_windows()) {
     text.append(" through memory windows");
   } else {
     text.append(
         ", registered one by one (the device has no memory windows of type 2 that can be relied on)");
   }
-  if (registered_ != nullptr && device_->has_on_demand_paging)
+  if (memory_.is_open() && device_->has_on_demand_paging)
     text.append("; what cannot be locked is paged on demand");
   return text;
 }

@@ -23,6 +23,7 @@
 #include "verbs/async_events.h"
 #include "verbs/channel.h"
 #include "verbs/device.h"
+#include "verbs/device_memory.h"
 #include "verbs/receive_buffers.h"
 #include "verbs/send_slots.h"
 
@@ -36,10 +37,7 @@ struct ConnectedSettings {
   RegistrationCache* registrations = nullptr;
 };
 
-class VerbsTransport final : public Transport,
-                             private Registrar,
-                             private MessageSink,
-                             private AsyncEventSink {
+class VerbsTransport final : public Transport, private MessageSink, private AsyncEventSink {
  public:
   // Set-up path. `datagrams` uses `device` too and goes before it. nullptr: `reason` says why not.
   [[nodiscard]] static std::unique_ptr<VerbsTransport> open(
@@ -86,13 +84,11 @@ class VerbsTransport final : public Transport,
  private:
   static constexpr unsigned completion_burst = 32;
   static constexpr uint64_t receive_tag = uint64_t{1} << 63;
-  static constexpr uint32_t large_slot = 1u << 31;  // in a slot number
 
   // Any thread; exact when nothing is going on.
   struct Counts {
     std::atomic<uint64_t> sent{0}, received{0}, queue_pairs{0}, stopped{0}, sent_again{0},
-        declined{0}, remote_accesses{0}, remote_bytes{0}, exposures{0}, on_demand{0}, refused{0},
-        events{0};
+        declined{0}, remote_accesses{0}, remote_bytes{0}, exposures{0}, refused{0}, events{0};
   };
   static void add(std::atomic<uint64_t>& count, uint64_t n = 1) noexcept {
     count.fetch_add(n, std::memory_order_relaxed);
@@ -132,10 +128,7 @@ class VerbsTransport final : public Transport,
   SendStatus send_connected(VerbsLink& link, const MessageHeader& header, const Piece* pieces,
                             unsigned count) noexcept;
   uint32_t acquire_slot(Channel& channel, uint64_t bytes) noexcept;
-  void release_slot(uint32_t number) noexcept;
   void release_slot(Channel& channel, uint32_t number) noexcept;
-  std::byte* slot_data(uint32_t number) const noexcept;
-  uint32_t& slot_length(uint32_t number) noexcept;
   enum class Posting : uint8_t { now, with_next };
   bool post(VerbsLink& link, ibv_send_wr& request, PostedRequest record, bool signalled,
             Posting when = Posting::now) noexcept;
@@ -192,13 +185,6 @@ class VerbsTransport final : public Transport,
   void end_exposure(ExposedMemory& exposed) noexcept;
   void abandon_exposures(Channel& channel) noexcept;  // lock held
 
-  // --- register_memory.cc
-  ibv_mr* register_pages(void* address, uint64_t length, int access) noexcept;
-  bool register_piece(const Piece& piece, bool write, MemoryWindow& window) noexcept;
-  int register_memory(void* address, uint64_t length, bool writable,
-                      Registration& registration) noexcept override;
-  void deregister_memory(Registration& registration) noexcept override;
-
   // --- verbs_sleep.cc
   void on_async_event(const ibv_async_event& event) noexcept override;
   void give_up_idle() noexcept;
@@ -206,8 +192,7 @@ class VerbsTransport final : public Transport,
   std::shared_ptr<VerbsDevice> device_;
   ConnectedSettings settings_;
   Capabilities capabilities_;
-  std::unique_ptr<RegisteredMemory> registered_;
-  bool has_windows_ = false;
+  DeviceMemory memory_;
   bool reads_need_proof_ = false;
   uint32_t pieces_ = 1;        // scatter/gather elements of a work request
   uint64_t largest_part_ = 0;  // bytes of a work request
@@ -215,9 +200,7 @@ class VerbsTransport final : public Transport,
 
   ibv_cq* completions_ = nullptr;
   ReceiveBuffers receives_;
-  SendSlots small_slots_;
-  SendSlots large_slots_;
-  std::vector<uint32_t> small_next_, large_next_;  // chains of messages to be sent again
+  SendSlots slots_;
   Arena<RemoteAccess> accesses_;
   Arena<ExposedMemory> exposures_;
   Arena<MemoryWindow> windows_;

@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "support/fake_verbs/fake_verbs.h"
 #include "util/guarded_memory.h"
 #include "util/module.h"
+#include "verbs/device.h"
 #include "verbs/verbs_module.h"
 
 namespace lintel::test {
@@ -226,6 +228,25 @@ class VerbsTest : public testing::Test {
     EXPECT_EQ(fake_verbs::violations(), std::vector<std::string>{});
   }
   static void start(const fake_verbs::Settings& settings = {}) { fake_verbs::reset(settings); }
+};
+
+// A device without a transport, for tests of its parts.
+class VerbsDeviceTest : public VerbsTest {
+ protected:
+  void SetUp() override { open({}); }
+  void TearDown() override {
+    device_.reset();
+    VerbsTest::TearDown();
+  }
+  void open(const fake_verbs::Settings& settings) {
+    device_.reset();
+    start(settings);
+    std::string reason;
+    device_ = VerbsDevice::open({}, reason);
+    ASSERT_NE(device_, nullptr) << reason;
+  }
+
+  std::shared_ptr<VerbsDevice> device_;
 };
 
 }  // namespace lintel::test

@@ -1,0 +1,100 @@
+// Where the limit of locked memory is reached, memory is registered without being pinned, on devices whose
+// pages the kernel fetches when they are used (on-demand paging).
+#include "verbs/device_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "util/guarded_memory.h"
+
+namespace lintel {
+
+namespace {
+
+// Linux 5.14
+constexpr int populate_for_reading = 22;  // MADV_POPULATE_READ
+constexpr int populate_for_writing = 23;  // MADV_POPULATE_WRITE
+
+bool populate(uint64_t start, uint64_t length, int how) noexcept {
+  static const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t first = start & ~(page - 1);
+  const uint64_t end = (start + length + page - 1) & ~(page - 1);
+  return madvise(reinterpret_cast<void*>(first), end - first, how) == 0;
+}
+
+// Linux before 6.3 pins memory for reading even where this process may not read it. All pages are needed in
+// memory anyway.
+bool is_accessible(const void* start, uint64_t length, bool writable) noexcept {
+  static const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  static const bool can_populate =
+      populate(reinterpret_cast<uint64_t>(&page), sizeof page, populate_for_reading);
+  const auto first = reinterpret_cast<uint64_t>(start);
+  if (can_populate)
+    return populate(first, length, writable ? populate_for_writing : populate_for_reading);
+  std::byte byte;
+  for (uint64_t at = first; at - first < length; at = (at / page + 1) * page)
+    if (!guarded_copy(&byte, reinterpret_cast<const void*>(at), 1)) return false;
+  return true;
+}
+
+bool is_limit_of_locked_memory(int error) noexcept {
+  return error == ENOMEM || error == EAGAIN || error == EPERM;
+}
+
+// rxe (the kernel's software device, of this vendor) repeats what concerns memory windows when it repeats the
+// messages around it, after a receiver was not ready or a packet was lost: the queue pair stops.
+bool has_reliable_windows(const ibv_device_attr& device) noexcept {
+  return (device.device_cap_flags &
+          (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0 &&
+         device.vendor_id != vendor_of_rxe;
+}
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(VerbsDevice& device)
+    : device_(device), has_windows_(has_reliable_windows(device.attributes)) {}
+
+void DeviceMemory::open(RegistrationCache* cache) {
+  if (cache != nullptr) registered_ = cache->attach(*this);
+}
+
+// nullptr: errno says why. Pinned pages are preferred: the device never waits for them.
+ibv_mr* DeviceMemory::register_pages(void* address, uint64_t length, int access) noexcept {
+  ibv_mr* region = ibv_reg_mr(device_.pd, address, length, access);
+  if (region != nullptr || !device_.has_on_demand_paging || !is_limit_of_locked_memory(errno))
+    return region;
+  // Otherwise a missing page breaks the queue pair that uses it.
+  if (!is_accessible(address, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0)) {
+    errno = EFAULT;
+    return nullptr;
+  }
+  region = ibv_reg_mr(device_.pd, address, length, access | IBV_ACCESS_ON_DEMAND);
+  if (region != nullptr) on_demand_.fetch_add(1, std::memory_order_relaxed);
+  return region;
+}
+
+int DeviceMemory::register_memory(void* address, uint64_t length, bool writable,
+                                  Registration& registration) noexcept {
+  if (!writable && !is_accessible(address, length, false)) return EFAULT;
+  const int access =
+      writable ? IBV_ACCESS_LOCAL_WRITE | (has_windows_ ? IBV_ACCESS_MW_BIND : 0) : 0;
+  ibv_mr* const region = register_pages(address, length, access);
+  if (region == nullptr) return errno != 0 ? errno : EINVAL;
+  registration = {region->lkey, 0, region};
+  return 0;
+}
+
+void DeviceMemory::deregister_memory(Registration& registration) noexcept {
+  ibv_dereg_mr(static_cast<ibv_mr*>(registration.handle));
+}
+
+ibv_mr* DeviceMemory::register_once(const Piece& piece, bool write) noexcept {
+  if (!write && !is_accessible(piece.base, piece.length, false)) return nullptr;
+  return register_pages(
+      piece.base, piece.length,
+      write ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ);
+}
+
+}  // namespace lintel
