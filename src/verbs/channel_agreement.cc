@@ -14,7 +14,6 @@ namespace {
 
 // Messages as datagrams before a peer that declined is asked again.
 constexpr uint32_t messages_until_next_wish = 256;
-constexpr uint32_t no_more_wishes = UINT32_MAX;
 constexpr uint32_t most_number = 0xffffff;  // QPNs and PSNs have 24 bits
 
 bool is_sound(const AgreementBody& body) noexcept {
@@ -30,26 +29,14 @@ bool is_sound_offer(const AgreementBody& body) noexcept {
 
 }  // namespace
 
-void VerbsTransport::wish_channel(VerbsLink& link) noexcept {
-  if (link.wishes || link.channel != nullptr || settings_.most_queue_pairs == 0) return;
-  if (link.wish_after != 0) {
-    if (link.wish_after != no_more_wishes) --link.wish_after;
-    return;
-  }
-  link.wishes = true;
-  wishes_.store(true, std::memory_order_release);
-}
-
 void VerbsTransport::grant_wishes() noexcept {
-  wishes_.store(false, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  const uint32_t broken = broken_number_.exchange(0, std::memory_order_relaxed);
+  const ChannelRequests::Broken broken = requests_.take();
   for (Place& place : channels_)
-    if (place.channel != nullptr && place.channel->number == broken)
+    if (place.channel != nullptr && place.channel->number == broken.queue_pair)
       stop_channel(*place.link, "the device says that it is broken");
   // What had arrived and was not looked at is gone; if that was anything, the ends find out when they
   // compare what they have.
-  if (queues_lost_.exchange(false, std::memory_order_relaxed)) {
+  if (broken.shared_queue) {
     no_more_channels_ = true;
     for (Place& place : channels_)
       if (place.channel != nullptr) stop_channel(*place.link, "a queue that all share is lost");
@@ -76,7 +63,7 @@ void VerbsTransport::grant_wishes() noexcept {
 bool VerbsTransport::have_room_for_channel() noexcept {
   if (channel_count_ < completions_for_) return true;
   const uint32_t wanted = completions_for_ * 2;
-  const uint64_t entries = receives_.count() + uint64_t{wanted} * Channel::send_requests;
+  const uint64_t entries = receives_.count() + uint64_t{wanted} * SendQueue::capacity;
   if (entries > static_cast<uint64_t>(device_->attributes.max_cqe) ||
       ibv_resize_cq(completions_, static_cast<int>(entries)) != 0) {
     static std::atomic<bool> said{false};
@@ -95,9 +82,9 @@ Channel* VerbsTransport::make_channel(VerbsLink& link) noexcept {
   try {
     std::string reason;
     auto channel = std::make_unique<Channel>();
-    channel->queue_pair =
-        QueuePair::create(*device_, completions_, receives_.queue(),
-                          {Channel::send_requests, slots_.small_bytes(), pieces_}, reason);
+    channel->queue_pair = QueuePair::create(
+        *device_, completions_, receives_.queue(),
+        {SendQueue::capacity, sender_.small_bytes(), accesses_.pieces_of_request()}, reason);
     if (channel->queue_pair == nullptr) {
       log_message(LogLevel::warn, "verbs: %s; nid 0x%08x pid %u is served by datagrams",
                   reason.c_str(), link.peer.nid, link.peer.pid);
@@ -113,6 +100,8 @@ Channel* VerbsTransport::make_channel(VerbsLink& link) noexcept {
     taken.link = &link;
     ++channel_count_;
     const std::lock_guard guard(link.lock);
+    taken.channel->queue.open(link, requests_, taken.channel->queue_pair->get(),
+                              taken.channel->index);
     link.channel = taken.channel.get();
     return link.channel;
   } catch (...) {

@@ -108,7 +108,8 @@ void VerbsTransport::take_message(Place& place, const ibv_wc& completion) noexce
   std::memcpy(&header, data, sizeof header);
   const auto payload = static_cast<uint32_t>(completion.byte_len - sizeof header);
   const bool invalidates = (completion.wc_flags & invalidated) != 0;
-  if (invalidates) note_invalidated(*place.link, header.link_word, completion.invalidated_rkey);
+  if (invalidates)
+    exposures_.note_invalidated(*place.link, header.link_word, completion.invalidated_rkey);
   if (!is_plausible(header, payload, invalidates) || header.kind == MessageKind::connection) {
     // One of kind connection only makes what went before it end, see all_delivered(), or ends an exposure.
     if (header.kind != MessageKind::connection) add(counts_.refused);
@@ -168,78 +169,41 @@ void VerbsTransport::take_send(const ibv_wc& completion) noexcept {
   const bool success = completion.status == IBV_WC_SUCCESS;
   {
     const std::lock_guard guard(link.lock);
-    if (position - channel.retired >= channel.posted - channel.retired) return;
-    const uint64_t messages = channel.messages_retired;
-    // Those before it have ended well without saying so, unless the queue pair has failed: then the peer says
-    // which messages it has, and of accesses to memory nothing is believed.
-    while (channel.retired != position) retire(link, channel, success);
-    retire(link, channel, success);
-    add(counts_.sent, channel.messages_retired - messages);
+    if (!channel.queue.contains(position)) return;
+    // Those before it have ended well and ask for no completion. When the queue pair has failed, the peer says
+    // which messages it has, and no access to memory counts as done.
+    while (channel.queue.oldest() != position) retire(link, success);
+    retire(link, success);
     if (success && !channel.stopping) {
-      if (channel.waiting != nullptr) post_accesses(link);
-      if (channel.exposures_to_conceal != 0) post_conceals(link);
+      if (channel.waiting != nullptr) accesses_.post_waiting(link);
+      if (channel.exposures_to_conceal != 0) exposures_.post_waiting(link);
     }
   }
   if (!success) stop_channel(link, ibv_wc_status_str(completion.status));
 }
 
-void VerbsTransport::retire(VerbsLink& link, Channel& channel, bool success) noexcept {
-  const PostedRequest record = channel.requests[channel.retired++ % Channel::send_requests];
+void VerbsTransport::retire(VerbsLink& link, bool success) noexcept {
+  Channel& channel = *link.channel;
+  const PostedRequest record = channel.queue.retire();
   switch (record.kind) {
-    case RequestKind::message: {
-      if (success) {
-        ++channel.messages_retired;
-        release_slot(channel, record.index);
-        break;
-      }
-      // Perhaps it arrived, perhaps not: the peer will say.
-      if (link.resend_head == SendSlots::none) {
-        link.resend_head = record.index;
-        link.resend_first = channel.messages_retired;
-      } else {
-        slots_.next(link.resend_tail) = record.index;
-      }
-      link.resend_tail = record.index;
+    case RequestKind::message:
+      sender_.retire(link, record.index, success);
       break;
-    }
-    case RequestKind::remote_access: {
-      RemoteAccess& access = accesses_.at(record.index);
-      --channel.accesses;
-      if (!success) access.outcome = RemoteStatus::unsupported;
-      if (--access.outstanding == 0 && access.is_posted()) end_access(access);
+    case RequestKind::remote_access:
+      accesses_.retire(channel, record.index, success);
       break;
-    }
     case RequestKind::bind:
       break;
-    case RequestKind::conceal: {
-      ExposedMemory& exposed = exposures_.at(record.index);
-      if (--exposed.outstanding != 0 || exposed.state != ExposedMemory::State::concealing) break;
-      exposed.state = ExposedMemory::State::ended;
-      unlink(exposed);
-      exposed.next = ended_exposures_;
-      ended_exposures_ = &exposed;
+    case RequestKind::conceal:
+      exposures_.retire(record.index);
       break;
-    }
   }
 }
 
 // What must not be done under the lock of a link.
 void VerbsTransport::report_ended() noexcept {
-  while (ExposedMemory* exposed = ended_exposures_) {
-    ended_exposures_ = exposed->next;
-    end_exposure(*exposed);
-  }
-  while (RemoteAccess* access = ended_accesses_) {
-    ended_accesses_ = access->next;
-    if (ended_accesses_ == nullptr) ended_tail_ = &ended_accesses_;
-    for (unsigned i = 0; i < access->local_count; ++i) memory_.release(access->regions[i]);
-    const RemoteResult result{access->outcome,
-                              access->outcome == RemoteStatus::done ? access->length : 0};
-    VerbsLink& link = *access->link;
-    const uint32_t token = access->token;
-    accesses_.release(accesses_.index_of(*access));
-    sink_->on_remote_done(link, token, result);
-  }
+  exposures_.release_ended();
+  accesses_.report(*sink_);
 }
 
 }  // namespace lintel

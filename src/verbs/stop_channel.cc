@@ -19,7 +19,6 @@ namespace {
 // the queue pair is destroyed.
 constexpr uint64_t flush_limit_ns = 500'000'000;
 constexpr uint32_t most_failures = 3;
-constexpr uint32_t no_more_wishes = UINT32_MAX;
 
 }  // namespace
 
@@ -32,7 +31,7 @@ void VerbsTransport::stop_channel(VerbsLink& link, const char* why) noexcept {
   {
     const std::lock_guard guard(link.lock);
     link.path = Path::stopping;
-    if (channel->held.count != 0) post_held(link);
+    channel->queue.flush();
   }
   channel->queue_pair->stop();
   link.owed &= static_cast<uint8_t>(~VerbsLink::owes_change);
@@ -42,20 +41,12 @@ void VerbsTransport::stop_channel(VerbsLink& link, const char* why) noexcept {
   list(link);
 }
 
-// Whoever finds that the queue pair cannot be used any more; the poller does the rest. Nothing is sent meanwhile.
-void VerbsTransport::ask_to_stop(VerbsLink& link, const char* why) noexcept {
-  if (link.path == Path::queue_pair) link.path = Path::stopping;
-  link.stop_because = why;
-  wishes_.store(true, std::memory_order_release);
-  if (doorbell_ != nullptr) doorbell_->ring_if_sleeping();
-}
-
 // Everything that has come over the queue pair is handed up, now or after the last datagram; nothing that
 // comes later is.
 void VerbsTransport::stop_receiving(Channel& channel) noexcept {
   if (channel.receiving == Receiving::drops) return;
   // What other peers go on sending need not be waited for.
-  const uint64_t most = receives_.count() + uint64_t{completions_for_} * Channel::send_requests;
+  const uint64_t most = receives_.count() + uint64_t{completions_for_} * SendQueue::capacity;
   for (uint64_t handled = 0; handled < most;) {
     const unsigned now = poll_completions(completion_burst);
     if (now == 0) break;
@@ -70,8 +61,7 @@ bool VerbsTransport::continue_stopping(VerbsLink& link) noexcept {
   if (!channel.resume_sent) {
     {
       const std::lock_guard guard(link.lock);
-      if (channel.posted != channel.retired &&
-          elapsed_ns(channel.stopped_at_ns, now_ns()) < flush_limit_ns)
+      if (!channel.queue.is_empty() && elapsed_ns(channel.stopped_at_ns, now_ns()) < flush_limit_ns)
         return false;
     }
     stop_receiving(channel);
@@ -91,44 +81,8 @@ bool VerbsTransport::continue_stopping(VerbsLink& link) noexcept {
     fail_link(link);
     return true;
   }
-  if (!send_again(link)) return false;
+  if (!sender_.send_again(link, *datagrams_)) return false;
   forget_channel(link);
-  return true;
-}
-
-// The next message to be sent again leaves the list. Lock held.
-uint32_t VerbsTransport::take_resend(VerbsLink& link) noexcept {
-  const uint32_t slot = link.resend_head;
-  if (slot == SendSlots::none) return slot;
-  if (slot == link.resend_tail) {
-    link.resend_head = link.resend_tail = SendSlots::none;
-  } else {
-    link.resend_head = slots_.next(slot);
-  }
-  ++link.resend_first;
-  return slot;
-}
-
-bool VerbsTransport::send_again(VerbsLink& link) noexcept {
-  const std::lock_guard guard(link.lock);
-  while (link.resend_head != SendSlots::none) {
-    const uint32_t slot = link.resend_head;
-    if (link.resend_first >= link.channel->peer_received) {
-      MessageHeader header;
-      std::memcpy(&header, slots_.data(slot), sizeof header);
-      // Copied once more: the slot does not last.
-      const Piece piece{slots_.data(slot) + sizeof header, slots_.length(slot) - sizeof header};
-      // Ends of exposures that are not messages of the core are not repeated.
-      if (header.kind != MessageKind::connection) {
-        header.link_word = 0;
-        const SendStatus status =
-            datagrams_->send(*link.datagrams, header, &piece, piece.length != 0 ? 1 : 0);
-        if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
-        add(counts_.sent_again);
-      }
-    }
-    slots_.release(take_resend(link));
-  }
   return true;
 }
 
@@ -138,21 +92,13 @@ void VerbsTransport::release_queue_pair(VerbsLink& link, Channel& channel,
   if (channel.queue_pair == nullptr) return;
   {
     const std::lock_guard guard(link.lock);
-    channel.held.count = 0;
-    abandon_exposures(channel);
+    channel.queue.discard_held();
+    exposures_.abandon(channel);
     channel.queue_pair.reset();
-    while (channel.retired != channel.posted) retire(link, channel, false);
-    while (RemoteAccess* access = channel.waiting) {
-      channel.waiting = access->next;
-      access->outcome = RemoteStatus::unsupported;
-      end_access(*access);
-    }
-    channel.waiting_tail = &channel.waiting;
-    while (channel.spare_count != 0) slots_.release(channel.spare_slots[--channel.spare_count]);
-    if (status != RemoteStatus::unsupported)
-      for (RemoteAccess* access = ended_accesses_; access != nullptr; access = access->next)
-        if (access->link == &link && access->outcome != RemoteStatus::done)
-          access->outcome = status;
+    while (!channel.queue.is_empty()) retire(link, false);
+    accesses_.abandon(channel);
+    sender_.release_spares(channel);
+    if (status != RemoteStatus::unsupported) accesses_.set_failure(link, status);
   }
   if (sink_ != nullptr) report_ended();
 }
@@ -171,7 +117,7 @@ void VerbsTransport::forget_channel(VerbsLink& link) noexcept {
     const std::lock_guard guard(link.lock);
     link.path = Path::datagrams;
     link.channel = nullptr;
-    if (link.failures >= most_failures) link.wish_after = no_more_wishes;
+    if (link.failures >= most_failures) link.wish_after = ChannelRequests::never;
   }
   channels_[index] = {};
   --channel_count_;
@@ -201,10 +147,7 @@ void VerbsTransport::fail_link(VerbsLink& link) noexcept {
     channel->why_stopped = "";
     forget_channel(link);
   }
-  {
-    const std::lock_guard guard(link.lock);
-    while (link.resend_head != SendSlots::none) slots_.release(take_resend(link));
-  }
+  sender_.discard_unsent(link);
   link.owed = 0;
   sink_->on_peer_failed(link);
 }

@@ -26,7 +26,7 @@ bool VerbsTransport::arm(bool blocked_senders) noexcept {
   if (!device_->events.arm(completions_) || early_count_ != 0) return false;
   const int got = ibv_poll_cq(completions_, completion_burst, early_);
   if (got > 0) early_count_ = static_cast<unsigned>(got);
-  return early_count_ == 0 && !wishes_.load(std::memory_order_seq_cst);
+  return early_count_ == 0 && !requests_.is_pending(std::memory_order_seq_cst);
 }
 
 int64_t VerbsTransport::sleep_limit_ns() noexcept {
@@ -48,14 +48,9 @@ bool VerbsTransport::all_delivered() noexcept {
     if (place.channel == nullptr || place.link->path != Path::queue_pair) continue;
     VerbsLink& link = *place.link;
     const std::lock_guard guard(link.lock);
-    if (place.channel->posted == place.channel->retired) continue;
+    if (place.channel->queue.is_empty()) continue;
     delivered = false;
-    if (place.channel->unsignalled == 0 || place.channel->room() <= Channel::reserved_requests)
-      continue;
-    place.channel->unsignalled = Channel::signal_interval;
-    MessageHeader nothing{};
-    nothing.kind = MessageKind::connection;
-    static_cast<void>(send_connected(link, nothing, nullptr, 0));
+    sender_.request_completion(link);
   }
   return delivered && listed_.empty();
 }
@@ -103,32 +98,6 @@ bool VerbsTransport::give_up_idle_channel() noexcept {
   if (longest == nullptr) return false;
   stop_channel(*longest->link, "another peer needs one (PTL_VERBS_MAX_RC)");
   return true;
-}
-
-// Another thread. Ports that go down need nothing done here: queue pairs find out by themselves.
-void VerbsTransport::on_async_event(const ibv_async_event& event) noexcept {
-  add(counts_.events);
-  switch (event.event_type) {
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_PATH_MIG_ERR:
-      broken_number_.store(event.element.qp->qp_num, std::memory_order_relaxed);
-      wishes_.store(true, std::memory_order_release);
-      break;
-    case IBV_EVENT_CQ_ERR:
-    case IBV_EVENT_SRQ_ERR:
-      if (event.event_type == IBV_EVENT_CQ_ERR ? event.element.cq != completions_
-                                               : event.element.srq != receives_.queue())
-        break;
-      [[fallthrough]];
-    case IBV_EVENT_DEVICE_FATAL:
-      queues_lost_.store(true, std::memory_order_relaxed);
-      wishes_.store(true, std::memory_order_release);
-      break;
-    default:
-      break;
-  }
 }
 
 void VerbsTransport::check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept {

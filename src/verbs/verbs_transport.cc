@@ -17,13 +17,6 @@ constexpr size_t bytes_of_peer =
     sizeof(VerbsLink) + sizeof(Connection) + sizeof(Channel) + sizeof(QueuePair) +
     Channel::spare_slots_kept * (sizeof(MessageHeader) + small_payload);
 static_assert(bytes_of_peer <= 8192);
-constexpr uint32_t most_accesses = 4096;
-constexpr uint32_t most_exposures = 1u << 20;
-constexpr uint32_t most_windows = 1u << 20;
-// Long enough for the cost of a work request not to count, short enough to be split on any device.
-constexpr uint64_t longest_part = uint64_t{16} << 20;
-constexpr uint32_t most_pieces = 8;
-
 }  // namespace
 
 std::unique_ptr<VerbsTransport> VerbsTransport::open(std::shared_ptr<VerbsDevice> device,
@@ -43,30 +36,26 @@ VerbsTransport::VerbsTransport(std::shared_ptr<VerbsDevice> device,
       settings_(settings),
       capabilities_{"verbs", settings.eager_bytes, false, true, settings.eager_bytes},
       memory_(*device_),
+      requests_(settings.most_queue_pairs != 0),
+      accesses_(*device_, memory_),
+      exposures_(*device_, memory_, requests_),
       datagrams_(std::move(datagrams)) {}
 
 bool VerbsTransport::open_queues(std::string& reason) {
-  const ibv_device_attr& limits = device_->attributes;
-  // When rxe repeats a read, an answer to the first attempt may make it give up the queue pair and report
-  // the read as done (check_ack() in rxe_comp.c of Linux 6.1 leaves its status as it was).
-  reads_need_proof_ = limits.vendor_id == vendor_of_rxe;
-  pieces_ = static_cast<uint32_t>(std::clamp(limits.max_sge, 1, static_cast<int>(most_pieces)));
-  largest_part_ = std::min<uint64_t>(longest_part, device_->max_message_bytes);
   const uint32_t large = sizeof(MessageHeader) + settings_.eager_bytes;
-  if (!accesses_.open(most_accesses) || !exposures_.open(most_exposures) ||
-      !windows_.open(most_windows)) {
+  if (!accesses_.open() || !exposures_.open()) {
     reason = "no address space for its pools (ulimit -v?)";
     return false;
   }
   if (settings_.most_queue_pairs == 0) return true;
-  if (!slots_.open(device_->pd, sizeof(MessageHeader) + small_payload, large, reason) ||
+  if (!sender_.open(device_->pd, sizeof(MessageHeader) + small_payload, large, reason) ||
       !receives_.open(*device_, settings_.receive_buffers, large, receive_tag, reason))
     return false;
   kept_.resize(receives_.count());
   completions_for_ = 64;
   completions_ =
       ibv_create_cq(device_->context,
-                    static_cast<int>(receives_.count() + completions_for_ * Channel::send_requests),
+                    static_cast<int>(receives_.count() + completions_for_ * SendQueue::capacity),
                     nullptr, device_->events.channel(), 0);
   if (completions_ == nullptr) {
     reason = std::string("a completion queue cannot be made: ").append(std::strerror(errno));
@@ -74,36 +63,57 @@ bool VerbsTransport::open_queues(std::string& reason) {
   }
   memory_.open(settings_.registrations);
   capabilities_.remote_access = memory_.is_open();
-  device_->async_events.add(*this);
+  requests_.watch(completions_, receives_.queue());
+  device_->async_events.add(requests_);
   return true;
 }
 
 VerbsTransport::~VerbsTransport() {
-  device_->async_events.remove(*this);
+  device_->async_events.remove(requests_);
   for (Place& place : channels_) {
     if (place.channel == nullptr || place.channel->queue_pair == nullptr) continue;
     place.channel->queue_pair->stop();
     release_queue_pair(*place.link, *place.channel, RemoteStatus::peer_failed);
   }
-  while (RemoteAccess* access = ended_accesses_) {
-    ended_accesses_ = access->next;
-    for (unsigned i = 0; i < access->local_count; ++i) memory_.release(access->regions[i]);
-  }
-  while (ExposedMemory* exposed = ended_exposures_) {
-    ended_exposures_ = exposed->next;
-    end_exposure(*exposed);
-  }
-  for (uint32_t i = 0; i < windows_.high_water(); ++i) {
-    MemoryWindow& window = windows_.at(i);
-    if (window.window != nullptr) ibv_dealloc_mw(window.window);
-    if (window.registration != nullptr) ibv_dereg_mr(window.registration);
-  }
-  memory_.close();
   // Queues whose events have not been taken cannot be destroyed.
   if (completions_ != nullptr) {
     device_->events.drain();
     ibv_destroy_cq(completions_);
   }
+}
+
+SendStatus VerbsTransport::send(Link& base, const MessageHeader& header, const Piece* pieces,
+                                unsigned count) noexcept {
+  auto& link = static_cast<VerbsLink&>(base);
+  const std::lock_guard guard(link.lock);
+  // Of PTL_MD_UNRELIABLE: a datagram, which may be lost.
+  const bool unreliable = (header.flags & flag_unreliable) != 0 && header.kind == MessageKind::put;
+  if (link.path == Path::queue_pair && !unreliable) [[likely]]
+    return sender_.send(link, header, pieces, count);
+  if (link.path == Path::datagrams || unreliable) {
+    if (!unreliable) requests_.wish(link);
+    return datagrams_->send(*link.datagrams, header, pieces, count);
+  }
+  return SendStatus::connecting;
+}
+
+void VerbsTransport::forgo(Link& base, const RemoteMemory* remote, unsigned count) noexcept {
+  auto& link = static_cast<VerbsLink&>(base);
+  if (!memory_.has_windows()) return;
+  const std::lock_guard guard(link.lock);
+  sender_.forgo(link, remote, count);
+}
+
+void VerbsTransport::hold(Link& base) noexcept {
+  auto& link = static_cast<VerbsLink&>(base);
+  const std::lock_guard guard(link.lock);
+  ++link.holds;
+}
+
+void VerbsTransport::let_go(Link& base) noexcept {
+  auto& link = static_cast<VerbsLink&>(base);
+  const std::lock_guard guard(link.lock);
+  if (--link.holds == 0 && link.channel != nullptr) link.channel->queue.flush();
 }
 
 unsigned VerbsTransport::poll(MessageSink& sink, unsigned budget) noexcept {
@@ -118,7 +128,7 @@ unsigned VerbsTransport::poll(MessageSink& sink, unsigned budget) noexcept {
     looks_in_vain_ = datagrams == 0 ? looks_in_vain_ + 1 : 0;
     handled += datagrams;
   }
-  if (wishes_.load(std::memory_order_relaxed)) [[unlikely]]
+  if (requests_.is_pending(std::memory_order_relaxed)) [[unlikely]]
     grant_wishes();
   if (!listed_.empty()) [[unlikely]]
     serve_listed();
@@ -132,24 +142,25 @@ unsigned VerbsTransport::poll(MessageSink& sink, unsigned budget) noexcept {
 }
 
 std::string VerbsTransport::statistics() const {
-  const auto item = [](const char* name, const std::atomic<uint64_t>& value) {
-    return std::string(", ") + name + " " + std::to_string(value.load(std::memory_order_relaxed));
+  const auto item = [](const char* name, uint64_t value) {
+    return std::string(", ") + name + " " + std::to_string(value);
+  };
+  const auto count = [](const std::atomic<uint64_t>& value) {
+    return value.load(std::memory_order_relaxed);
   };
   std::string text = datagrams_->statistics();
-  text.append("; over queue pairs: messages sent ")
-      .append(std::to_string(counts_.sent.load(std::memory_order_relaxed)));
-  text.append(item("received", counts_.received))
-      .append(item("remote accesses", counts_.remote_accesses))
-      .append(item("bytes", counts_.remote_bytes))
-      .append(item("exposures", counts_.exposures))
-      .append(", registered without being pinned ")
-      .append(std::to_string(memory_.on_demand_count()))
-      .append(item("refused", counts_.refused))
-      .append(item("queue pairs", counts_.queue_pairs))
-      .append(item("stopped", counts_.stopped))
-      .append(item("messages sent again", counts_.sent_again))
-      .append(item("declined", counts_.declined))
-      .append(item("device events", counts_.events));
+  text.append("; over queue pairs: messages sent ").append(std::to_string(sender_.sent()));
+  text.append(item("received", count(counts_.received)))
+      .append(item("remote accesses", accesses_.started()))
+      .append(item("bytes", accesses_.bytes()))
+      .append(item("exposures", exposures_.exposed()))
+      .append(item("registered without being pinned", memory_.on_demand_count()))
+      .append(item("refused", count(counts_.refused)))
+      .append(item("queue pairs", count(counts_.queue_pairs)))
+      .append(item("stopped", count(counts_.stopped)))
+      .append(item("messages sent again", sender_.sent_again()))
+      .append(item("declined", count(counts_.declined)))
+      .append(item("device events", requests_.events()));
   return text;
 }
 

@@ -18,14 +18,15 @@
 #include "registration/registration.h"
 #include "reliable/reliable_transport.h"
 #include "transport/transport.h"
-#include "util/arena.h"
 #include "verbs/agreement.h"
-#include "verbs/async_events.h"
 #include "verbs/channel.h"
+#include "verbs/channel_requests.h"
 #include "verbs/device.h"
 #include "verbs/device_memory.h"
+#include "verbs/exposures.h"
+#include "verbs/message_sender.h"
 #include "verbs/receive_buffers.h"
-#include "verbs/send_slots.h"
+#include "verbs/remote_accesses.h"
 
 namespace lintel {
 
@@ -37,7 +38,7 @@ struct ConnectedSettings {
   RegistrationCache* registrations = nullptr;
 };
 
-class VerbsTransport final : public Transport, private MessageSink, private AsyncEventSink {
+class VerbsTransport final : public Transport, private MessageSink {
  public:
   // Set-up path. `datagrams` uses `device` too and goes before it. nullptr: `reason` says why not.
   [[nodiscard]] static std::unique_ptr<VerbsTransport> open(
@@ -52,19 +53,29 @@ class VerbsTransport final : public Transport, private MessageSink, private Asyn
   void hold(Link& link) noexcept override;
   void let_go(Link& link) noexcept override;
   [[nodiscard]] Exposure expose(Link& link, const Piece* pieces, unsigned count, bool write,
-                                uint32_t cookie, RemoteMemory* out) noexcept override;
-  void conceal(Link& link, uint32_t exposure, bool peer_may_access) noexcept override;
+                                uint32_t, RemoteMemory* out) noexcept override {
+    return exposures_.expose(static_cast<VerbsLink&>(link), pieces, count, write, out);
+  }
+  void conceal(Link& link, uint32_t exposure, bool peer_may_access) noexcept override {
+    exposures_.conceal(static_cast<VerbsLink&>(link), exposure, peer_may_access);
+  }
   void forgo(Link& link, const RemoteMemory* remote, unsigned count) noexcept override;
   [[nodiscard]] RemoteResult remote_read(Link& link, const Piece* local, unsigned local_count,
                                          const RemoteMemory* remote, unsigned remote_count,
-                                         uint32_t token) noexcept override;
+                                         uint32_t token) noexcept override {
+    return accesses_.start(static_cast<VerbsLink&>(link), local, local_count, remote, remote_count,
+                           false, token);
+  }
   [[nodiscard]] RemoteResult remote_write(Link& link, const Piece* local, unsigned local_count,
                                           const RemoteMemory* remote, unsigned remote_count,
-                                          uint32_t token) noexcept override;
+                                          uint32_t token) noexcept override {
+    return accesses_.start(static_cast<VerbsLink&>(link), local, local_count, remote, remote_count,
+                           true, token);
+  }
   unsigned poll(MessageSink& sink, unsigned budget) noexcept override;
   [[nodiscard]] Doorbell* doorbell() noexcept override { return nullptr; }
   void set_doorbell(Doorbell& doorbell) noexcept override {
-    doorbell_ = &doorbell;
+    requests_.set_doorbell(doorbell);
     datagrams_->set_doorbell(doorbell);
   }
   [[nodiscard]] bool arm(bool blocked_senders) noexcept override;
@@ -87,8 +98,7 @@ class VerbsTransport final : public Transport, private MessageSink, private Asyn
 
   // Any thread; exact when nothing is going on.
   struct Counts {
-    std::atomic<uint64_t> sent{0}, received{0}, queue_pairs{0}, stopped{0}, sent_again{0},
-        declined{0}, remote_accesses{0}, remote_bytes{0}, exposures{0}, refused{0}, events{0};
+    std::atomic<uint64_t> received{0}, queue_pairs{0}, stopped{0}, declined{0}, refused{0};
   };
   static void add(std::atomic<uint64_t>& count, uint64_t n = 1) noexcept {
     count.fetch_add(n, std::memory_order_relaxed);
@@ -109,7 +119,6 @@ class VerbsTransport final : public Transport, private MessageSink, private Asyn
   bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return false; }
 
   // --- channel_agreement.cc; the poller
-  void wish_channel(VerbsLink& link) noexcept;  // lock of the link held; any thread
   void grant_wishes() noexcept;
   Channel* make_channel(VerbsLink& link) noexcept;
   bool have_room_for_channel() noexcept;
@@ -124,16 +133,6 @@ class VerbsTransport final : public Transport, private MessageSink, private Asyn
   bool serve(VerbsLink& link) noexcept;  // true: nothing left to do
   void serve_listed() noexcept;
 
-  // --- connected_send.cc
-  SendStatus send_connected(VerbsLink& link, const MessageHeader& header, const Piece* pieces,
-                            unsigned count) noexcept;
-  uint32_t acquire_slot(Channel& channel, uint64_t bytes) noexcept;
-  void release_slot(Channel& channel, uint32_t number) noexcept;
-  enum class Posting : uint8_t { now, with_next };
-  bool post(VerbsLink& link, ibv_send_wr& request, PostedRequest record, bool signalled,
-            Posting when = Posting::now) noexcept;
-  void post_held(VerbsLink& link) noexcept;
-
   // --- completions.cc; the poller
   unsigned poll_completions(unsigned budget) noexcept;
   struct Place;
@@ -144,76 +143,40 @@ class VerbsTransport final : public Transport, private MessageSink, private Asyn
   Place* place_of(const ibv_wc& completion) noexcept;
   void deliver() noexcept;
   void take_send(const ibv_wc& completion) noexcept;
-  void retire(VerbsLink& link, Channel& channel, bool success) noexcept;  // lock of the link held
+  void retire(VerbsLink& link, bool success) noexcept;  // lock of the link held
   void report_ended() noexcept;
   bool is_plausible(const MessageHeader& header, uint32_t payload_bytes,
                     bool invalidates) const noexcept;
 
   // --- stop_channel.cc; the poller
   void stop_channel(VerbsLink& link, const char* why) noexcept;
-  void ask_to_stop(VerbsLink& link, const char* why) noexcept;  // lock held; any thread
   bool continue_stopping(VerbsLink& link) noexcept;
   void stop_receiving(Channel& channel) noexcept;
   void release_queue_pair(VerbsLink& link, Channel& channel, RemoteStatus status) noexcept;
   void forget_channel(VerbsLink& link) noexcept;
-  bool send_again(VerbsLink& link) noexcept;
-  uint32_t take_resend(VerbsLink& link) noexcept;
   void handle_resume(VerbsLink& link, const AgreementBody& body) noexcept;
   void fail_link(VerbsLink& link) noexcept;
 
-  // --- remote_access.cc
-  RemoteResult start_access(Link& link, const Piece* local, unsigned local_count,
-                            const RemoteMemory* remote, unsigned remote_count, bool writes,
-                            uint32_t token) noexcept;
-  void post_accesses(VerbsLink& link) noexcept;                         // lock held
-  bool post_next_part(VerbsLink& link, RemoteAccess& access) noexcept;  // lock held
-  bool post_proof(VerbsLink& link, RemoteAccess& access) noexcept;      // lock held
-  bool post_part(VerbsLink& link, RemoteAccess& access, ibv_sge* pieces, unsigned count,
-                 const RemoteMemory& remote, uint64_t offset) noexcept;  // lock held
-  void end_access(RemoteAccess& access) noexcept;                        // the poller
-
-  // --- exposure.cc
-  bool prepare(ExposedMemory& exposed, const Piece* pieces, unsigned count, bool write) noexcept;
-  bool bind(VerbsLink& link, ExposedMemory& exposed, const Piece* pieces,
-            bool write) noexcept;  // lock held
-  uint32_t acquire_window() noexcept;
-  void note_invalidated(VerbsLink& link, uint32_t index,
-                        uint32_t window_key) noexcept;                  // the poller
-  void post_conceal(VerbsLink& link, ExposedMemory& exposed) noexcept;  // lock held
-  void post_conceals(VerbsLink& link) noexcept;                         // lock held
-  static void unlink(ExposedMemory& exposed) noexcept;                  // lock held
-  void end_exposure(ExposedMemory& exposed) noexcept;
-  void abandon_exposures(Channel& channel) noexcept;  // lock held
-
   // --- verbs_sleep.cc
-  void on_async_event(const ibv_async_event& event) noexcept override;
   void give_up_idle() noexcept;
 
   std::shared_ptr<VerbsDevice> device_;
   ConnectedSettings settings_;
   Capabilities capabilities_;
   DeviceMemory memory_;
-  bool reads_need_proof_ = false;
-  uint32_t pieces_ = 1;        // scatter/gather elements of a work request
-  uint64_t largest_part_ = 0;  // bytes of a work request
   Counts counts_;
 
   ibv_cq* completions_ = nullptr;
   ReceiveBuffers receives_;
-  SendSlots slots_;
-  Arena<RemoteAccess> accesses_;
-  Arena<ExposedMemory> exposures_;
-  Arena<MemoryWindow> windows_;
+  ChannelRequests requests_;
+  MessageSender sender_;
+  RemoteAccesses accesses_;
+  Exposures exposures_;
 
   std::unique_ptr<ReliableTransport> datagrams_;
-  Doorbell* doorbell_ = nullptr;
 
   mutable std::mutex links_mutex_;
   std::unordered_map<uint64_t, std::unique_ptr<VerbsLink>> links_;
-  std::atomic<bool> wishes_{false};         // something for grant_wishes()
-  std::atomic<uint32_t> broken_number_{0};  // of a queue pair that the device gave up
-  // Of completions, or of buffers for what arrives: no queue pair works any more.
-  std::atomic<bool> queues_lost_{false};
 
   // --- the poller's
   MessageSink* sink_ = nullptr;  // while polling
@@ -226,9 +189,6 @@ class VerbsTransport final : public Transport, private MessageSink, private Asyn
   bool no_more_channels_ = false;
   uint32_t completions_for_ = 0;  // channels that the completion queue has room for
   std::vector<VerbsLink*> listed_;
-  RemoteAccess* ended_accesses_ = nullptr;
-  RemoteAccess** ended_tail_ = &ended_accesses_;
-  ExposedMemory* ended_exposures_ = nullptr;
   // Messages that are kept for their turn, by receive buffer.
   struct KeptMessage {
     ibv_wc completion;

@@ -1,38 +1,45 @@
-// Telling a peer of memory, for one operation: a memory window that covers exactly these bytes in one
-// direction and can be used through the queue pair of that peer alone; where the device has none, or the
-// memory is read-only, a registration of exactly these bytes. Message path of large payloads: a window
-// costs a work request; a registration of its own costs system calls.
-#include <cerrno>
+#include "verbs/exposures.h"
+
 #include <mutex>
 #include <utility>
 
-#include "verbs/verbs_transport.h"
+#include "verbs/memory_key.h"
 
 namespace lintel {
 
 namespace {
 
-bool is_bound(const ExposedMemory& exposed, unsigned i) noexcept {
-  return exposed.regions[i] != nullptr && (exposed.invalid >> i & 1) == 0;
-}
+constexpr uint32_t most_exposures = 1u << exposure_index_bits;
+constexpr uint32_t most_windows = 1u << 20;
 
 }  // namespace
 
-Exposure VerbsTransport::expose(Link& base, const Piece* pieces, unsigned count, bool write,
-                                uint32_t, RemoteMemory* out) noexcept {
-  auto& link = static_cast<VerbsLink&>(base);
+bool Exposures::open() noexcept {
+  return exposures_.open(most_exposures) && windows_.open(most_windows);
+}
+
+Exposures::~Exposures() {
+  release_ended();
+  for (uint32_t i = 0; i < windows_.high_water(); ++i) {
+    Window& window = windows_.at(i);
+    if (window.window != nullptr) ibv_dealloc_mw(window.window);
+    if (window.registration != nullptr) ibv_dereg_mr(window.registration);
+  }
+}
+
+Exposure Exposures::expose(VerbsLink& link, const Piece* pieces, unsigned count, bool write,
+                           RemoteMemory* out) noexcept {
   constexpr Exposure by_messages{SendStatus::sent};
-  constexpr unsigned most_windows_at_once = 16;
-  if (!memory_.is_open() || count == 0 || count > most_windows_at_once) return by_messages;
+  if (!memory_.is_open() || count == 0 || count > ExposedMemory::most_pieces) return by_messages;
   {
     const std::lock_guard guard(link.lock);
     if (link.path == Path::datagrams) {
-      wish_channel(link);
-      // What is long does not wait for long.
+      requests_.wish(link);
+      // Without a queue pair to come it goes in messages at once.
       if (!link.wishes && link.channel == nullptr) return by_messages;
     }
     if (link.path != Path::queue_pair) return {SendStatus::connecting};
-    if (link.channel->room() <= count + Channel::reserved_requests) return {SendStatus::queue_full};
+    if (link.channel->queue.room() <= count + SendQueue::reserved) return {SendStatus::queue_full};
   }
   const uint32_t index = exposures_.allocate();
   if (index == Arena<ExposedMemory>::no_index) return by_messages;
@@ -43,7 +50,7 @@ Exposure VerbsTransport::expose(Link& base, const Piece* pieces, unsigned count,
   }
   {
     const std::lock_guard guard(link.lock);
-    if (link.path == Path::queue_pair && bind(link, exposed, pieces, write)) {
+    if (link.path == Path::queue_pair && bind(*link.channel, exposed, pieces, write)) {
       Channel& channel = *link.channel;
       for (unsigned i = 0; i < count; ++i) {
         out[i] = {reinterpret_cast<uint64_t>(pieces[i].base), pieces[i].length,
@@ -55,26 +62,28 @@ Exposure VerbsTransport::expose(Link& base, const Piece* pieces, unsigned count,
       exposed.previous = &channel.exposures;
       if (exposed.next != nullptr) exposed.next->previous = &exposed.next;
       channel.exposures = &exposed;
-      add(counts_.exposures);
+      exposed_.fetch_add(1, std::memory_order_relaxed);
       return {SendStatus::sent, count, index + 1};
     }
   }
-  end_exposure(exposed);
+  end(exposed);
   return {SendStatus::connecting};
 }
 
 // Registers the pieces and finds windows for them. False: some of the memory cannot be exposed.
-bool VerbsTransport::prepare(ExposedMemory& exposed, const Piece* pieces, unsigned count,
-                             bool write) noexcept {
+bool Exposures::prepare(ExposedMemory& exposed, const Piece* pieces, unsigned count,
+                        bool write) noexcept {
   exposed.count = 0;
   exposed.outstanding = 0;
   exposed.invalid = 0;
   exposed.channel_number = 0;
   exposed.state = ExposedMemory::State::ended;
   for (unsigned i = 0; i < count; ++i) {
-    const uint32_t index = acquire_window();
-    if (index == Arena<MemoryWindow>::no_index) break;
-    MemoryWindow& window = windows_.at(index);
+    const uint32_t index = windows_.allocate();
+    if (index == Arena<Window>::no_index) break;
+    Window& window = windows_.at(index);
+    if (memory_.has_windows() && window.window == nullptr)
+      window.window = ibv_alloc_mw(device_.pd, IBV_MW_TYPE_2);
     exposed.windows[i] = index;
     exposed.regions[i] = nullptr;
     ++exposed.count;
@@ -88,30 +97,15 @@ bool VerbsTransport::prepare(ExposedMemory& exposed, const Piece* pieces, unsign
     }
     if (i + 1 == count) return true;
   }
-  // Nothing has been bound.
-  for (unsigned i = 0; i < exposed.count; ++i) {
-    if (exposed.regions[i] != nullptr) memory_.release(exposed.regions[i]);
-    MemoryWindow& window = windows_.at(exposed.windows[i]);
-    if (window.registration != nullptr) ibv_dereg_mr(std::exchange(window.registration, nullptr));
-    windows_.release(exposed.windows[i]);
-  }
+  release_memory(exposed);
   return false;
 }
 
-uint32_t VerbsTransport::acquire_window() noexcept {
-  const uint32_t index = windows_.allocate();
-  if (index == Arena<MemoryWindow>::no_index) return index;
-  MemoryWindow& window = windows_.at(index);
-  if (memory_.has_windows() && window.window == nullptr)
-    window.window = ibv_alloc_mw(device_->pd, IBV_MW_TYPE_2);
-  return index;
-}
-
-bool VerbsTransport::bind(VerbsLink& link, ExposedMemory& exposed, const Piece* pieces,
-                          bool write) noexcept {
+bool Exposures::bind(Channel& channel, ExposedMemory& exposed, const Piece* pieces,
+                     bool write) noexcept {
   for (unsigned i = 0; i < exposed.count; ++i) {
     if (exposed.regions[i] == nullptr) continue;  // has a registration of its own
-    MemoryWindow& window = windows_.at(exposed.windows[i]);
+    Window& window = windows_.at(exposed.windows[i]);
     window.key = ibv_inc_rkey(window.window->rkey);
     ibv_send_wr request{};
     request.opcode = IBV_WR_BIND_MW;
@@ -122,39 +116,37 @@ bool VerbsTransport::bind(VerbsLink& link, ExposedMemory& exposed, const Piece* 
     request.bind_mw.bind_info.length = pieces[i].length;
     request.bind_mw.bind_info.mw_access_flags =
         write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
-    // With the message that tells of it. After a refusal the queue pair is given up, and all that was bound.
-    if (!post(link, request, {RequestKind::bind, 0}, false, Posting::with_next)) return false;
+    // With the message that tells of it. A refusal stops the queue pair, which ends all that was bound.
+    if (!channel.queue.post(request, {RequestKind::bind, 0}, false, SendQueue::Posting::with_next))
+      return false;
   }
   return true;
 }
 
-// A window that the peer may invalidate must not be invalidated here as well: queue pairs break by that. So if the
-// peer has not answered, the queue pair is given up, and the windows with it.
-void VerbsTransport::conceal(Link& base, uint32_t number, bool peer_may_access) noexcept {
-  auto& link = static_cast<VerbsLink&>(base);
+// A window that is invalidated by both ends breaks the queue pair. So if the peer has not answered, the queue pair
+// is stopped, and the windows end with it.
+void Exposures::conceal(VerbsLink& link, uint32_t number, bool peer_may_access) noexcept {
   ExposedMemory& exposed = exposures_.at(number - 1);
   bool windows = false;
   {
     const std::lock_guard guard(link.lock);
-    for (unsigned i = 0; i < exposed.count; ++i) windows |= is_bound(exposed, i);
+    for (unsigned i = 0; i < exposed.count; ++i) windows |= exposed.is_bound(i);
     if (exposed.channel_number != 0 && windows) {
       exposed.state = ExposedMemory::State::to_conceal;
       if (!peer_may_access || link.path == Path::stopping) {
         post_conceal(link, exposed);
       } else {
         link.channel->queue_pair->stop();
-        ask_to_stop(link, "an operation was abandoned whose memory the peer may access");
+        requests_.ask_to_stop(link, "an operation was abandoned whose memory the peer may access");
       }
       return;
     }
     if (exposed.channel_number != 0) unlink(exposed);
   }
-  end_exposure(exposed);  // its queue pair is gone, or has nothing to do with it
+  end(exposed);  // its queue pair is gone, or has nothing to do with it
 }
 
-// The peer has read or written what it wanted, and invalidated the window with the same message.
-void VerbsTransport::note_invalidated(VerbsLink& link, uint32_t index,
-                                      uint32_t window_key) noexcept {
+void Exposures::note_invalidated(VerbsLink& link, uint32_t index, uint32_t window_key) noexcept {
   if (!exposures_.contains(index)) return;
   ExposedMemory& exposed = exposures_.at(index);
   const std::lock_guard guard(link.lock);
@@ -166,65 +158,82 @@ void VerbsTransport::note_invalidated(VerbsLink& link, uint32_t index,
       exposed.invalid |= uint32_t{1} << i;
 }
 
-// What the peer did not invalidate itself, because it had no use for it, and will not. Windows are withdrawn
-// by the device, in order. The regions, and registrations that go with them, last until it has done so.
-void VerbsTransport::post_conceal(VerbsLink& link, ExposedMemory& exposed) noexcept {
+// Windows that the peer has not invalidated and will not. The regions stay registered until the device has done it.
+void Exposures::post_conceal(VerbsLink& link, ExposedMemory& exposed) noexcept {
   Channel& channel = *link.channel;
-  if (link.path != Path::queue_pair || channel.room() < exposed.count + 1) {
+  if (link.path != Path::queue_pair || channel.queue.room() < exposed.count + 1) {
     ++channel.exposures_to_conceal;
     return;
   }
   exposed.state = ExposedMemory::State::concealing;
   for (unsigned i = 0; i < exposed.count; ++i) {
-    if (!is_bound(exposed, i)) continue;
+    if (!exposed.is_bound(i)) continue;
     ibv_send_wr request{};
     request.opcode = IBV_WR_LOCAL_INV;
     request.invalidate_rkey = windows_.at(exposed.windows[i]).key;
-    // After a refusal the queue pair is given up, and everything with it.
-    if (!post(link, request, {RequestKind::conceal, exposures_.index_of(exposed)}, false)) break;
+    // A refusal stops the queue pair, which ends the exposure.
+    if (!channel.queue.post(request, {RequestKind::conceal, exposures_.index_of(exposed)}, false))
+      break;
     ++exposed.outstanding;
   }
 }
 
-void VerbsTransport::post_conceals(VerbsLink& link) noexcept {
+void Exposures::post_waiting(VerbsLink& link) noexcept {
   Channel& channel = *link.channel;
   channel.exposures_to_conceal = 0;
   for (ExposedMemory* exposed = channel.exposures; exposed != nullptr; exposed = exposed->next)
     if (exposed->state == ExposedMemory::State::to_conceal) post_conceal(link, *exposed);
 }
 
-void VerbsTransport::unlink(ExposedMemory& exposed) noexcept {
+void Exposures::unlink(ExposedMemory& exposed) noexcept {
   *exposed.previous = exposed.next;
   if (exposed.next != nullptr) exposed.next->previous = exposed.previous;
   exposed.channel_number = 0;
 }
 
-// Nobody can use it any more: regions and windows go back.
-void VerbsTransport::end_exposure(ExposedMemory& exposed) noexcept {
+void Exposures::end(ExposedMemory& exposed) noexcept {
+  release_memory(exposed);
+  exposures_.release(exposures_.index_of(exposed));
+}
+
+void Exposures::release_memory(ExposedMemory& exposed) noexcept {
   for (unsigned i = 0; i < exposed.count; ++i) {
-    MemoryWindow& window = windows_.at(exposed.windows[i]);
+    Window& window = windows_.at(exposed.windows[i]);
     if (window.registration != nullptr) ibv_dereg_mr(std::exchange(window.registration, nullptr));
     if (exposed.regions[i] != nullptr) memory_.release(exposed.regions[i]);
     windows_.release(exposed.windows[i]);
   }
-  exposures_.release(exposures_.index_of(exposed));
 }
 
-// The queue pair goes: windows that are bound through it are destroyed. What operations still refer to
-// ends with conceal().
-void VerbsTransport::abandon_exposures(Channel& channel) noexcept {
+void Exposures::release_ended() noexcept {
+  while (ExposedMemory* exposed = ended_) {
+    ended_ = exposed->next;
+    end(*exposed);
+  }
+}
+
+void Exposures::retire(uint32_t index) noexcept {
+  ExposedMemory& exposed = exposures_.at(index);
+  if (--exposed.outstanding != 0 || exposed.state != ExposedMemory::State::concealing) return;
+  exposed.state = ExposedMemory::State::ended;
+  unlink(exposed);
+  exposed.next = ended_;
+  ended_ = &exposed;
+}
+
+void Exposures::abandon(Channel& channel) noexcept {
   while (ExposedMemory* exposed = channel.exposures) {
     unlink(*exposed);
     for (unsigned i = 0; i < exposed->count; ++i) {
-      MemoryWindow& window = windows_.at(exposed->windows[i]);
+      Window& window = windows_.at(exposed->windows[i]);
       if (window.window != nullptr) ibv_dealloc_mw(std::exchange(window.window, nullptr));
       if (window.registration != nullptr) ibv_dereg_mr(std::exchange(window.registration, nullptr));
     }
     const bool concealed = exposed->state != ExposedMemory::State::exposed;
     exposed->state = ExposedMemory::State::ended;
     if (!concealed) continue;
-    exposed->next = ended_exposures_;
-    ended_exposures_ = exposed;
+    exposed->next = ended_;
+    ended_ = exposed;
   }
   channel.exposures_to_conceal = 0;
 }

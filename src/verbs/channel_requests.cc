@@ -1,0 +1,55 @@
+#include "verbs/channel_requests.h"
+
+namespace lintel {
+
+void ChannelRequests::wish(VerbsLink& link) noexcept {
+  if (link.wishes || link.channel != nullptr || !allowed_) return;
+  if (link.wish_after != 0) {
+    if (link.wish_after != never) --link.wish_after;
+    return;
+  }
+  link.wishes = true;
+  pending_.store(true, std::memory_order_release);
+}
+
+void ChannelRequests::ask_to_stop(VerbsLink& link, const char* why) noexcept {
+  if (link.path == Path::queue_pair) link.path = Path::stopping;
+  link.stop_because = why;
+  pending_.store(true, std::memory_order_release);
+  if (doorbell_ != nullptr) doorbell_->ring_if_sleeping();
+}
+
+// Queue pairs find out by themselves that a port went down.
+void ChannelRequests::on_async_event(const ibv_async_event& event) noexcept {
+  events_.fetch_add(1, std::memory_order_relaxed);
+  switch (event.event_type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_PATH_MIG_ERR:
+      broken_number_.store(event.element.qp->qp_num, std::memory_order_relaxed);
+      break;
+    case IBV_EVENT_CQ_ERR:
+      if (event.element.cq != completions_) return;
+      queue_lost_.store(true, std::memory_order_relaxed);
+      break;
+    case IBV_EVENT_SRQ_ERR:
+      if (event.element.srq != receives_) return;
+      [[fallthrough]];
+    case IBV_EVENT_DEVICE_FATAL:
+      queue_lost_.store(true, std::memory_order_relaxed);
+      break;
+    default:
+      return;
+  }
+  pending_.store(true, std::memory_order_release);
+}
+
+ChannelRequests::Broken ChannelRequests::take() noexcept {
+  pending_.store(false, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return {broken_number_.exchange(0, std::memory_order_relaxed),
+          queue_lost_.exchange(false, std::memory_order_relaxed)};
+}
+
+}  // namespace lintel

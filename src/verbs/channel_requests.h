@@ -1,0 +1,60 @@
+// What other threads ask the poller to do about queue pairs: to make one, to stop one that failed, to stop all
+// because the device has lost a queue that they share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <infiniband/verbs.h>
+
+#include "transport/doorbell.h"
+#include "verbs/async_events.h"
+#include "verbs/verbs_link.h"
+
+namespace lintel {
+
+class ChannelRequests final : public AsyncEventSink {
+ public:
+  static constexpr uint32_t never = UINT32_MAX;  // in VerbsLink::wish_after
+  struct Broken {
+    uint32_t queue_pair = 0;  // number; 0: none
+    bool shared_queue = false;
+  };
+
+  // Set-up path. `allowed`: there may be queue pairs.
+  explicit ChannelRequests(bool allowed) noexcept : allowed_(allowed) {}
+  void set_doorbell(Doorbell& doorbell) noexcept { doorbell_ = &doorbell; }
+  // Events of these queues concern all queue pairs.
+  void watch(const ibv_cq* completions, const ibv_srq* receives) noexcept {
+    completions_ = completions;
+    receives_ = receives;
+  }
+
+  // Any thread that holds the lock of the link. Message path.
+  void wish(VerbsLink& link) noexcept;
+  // The same, after which nothing is sent until the poller has stopped the queue pair.
+  void ask_to_stop(VerbsLink& link, const char* why) noexcept;
+  // Another thread.
+  void on_async_event(const ibv_async_event& event) noexcept override;
+
+  // The poller.
+  [[nodiscard]] bool is_pending(std::memory_order order) const noexcept {
+    return pending_.load(order);
+  }
+  // Before the links are searched for requests.
+  [[nodiscard]] Broken take() noexcept;
+
+  [[nodiscard]] uint64_t events() const noexcept { return events_.load(std::memory_order_relaxed); }
+
+ private:
+  const bool allowed_;
+  Doorbell* doorbell_ = nullptr;
+  const ibv_cq* completions_ = nullptr;
+  const ibv_srq* receives_ = nullptr;
+  std::atomic<bool> pending_{false};
+  std::atomic<uint32_t> broken_number_{0};
+  std::atomic<bool> queue_lost_{false};
+  std::atomic<uint64_t> events_{0};
+};
+
+}  // namespace lintel

@@ -1,0 +1,90 @@
+// Memory of this process that a peer may access on behalf of one operation: exactly these bytes, in one
+// direction, through the queue pair of that peer alone. A memory window, which costs a work request; where the
+// device has none, or the memory is read-only, a registration, which costs system calls.
+// Message path of large payloads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "util/arena.h"
+#include "verbs/channel.h"
+#include "verbs/device_memory.h"
+
+namespace lintel {
+
+struct ExposedMemory {
+  static constexpr unsigned most_pieces = 16;
+  enum class State : uint8_t { exposed, to_conceal, concealing, ended };
+  std::atomic<uint32_t> next_free{0};
+  ExposedMemory* next = nullptr;  // of the channel's list, or of those that ended
+  ExposedMemory** previous = nullptr;
+  State state = State::ended;
+  uint32_t channel_number = 0;  // of the queue pair; 0: it is gone
+  unsigned count = 0;
+  unsigned outstanding = 0;  // invalidations by this end
+  uint32_t invalid = 0;      // bit i: window i has been invalidated by the other end
+  uint32_t windows[most_pieces];
+  const RegisteredRegion* regions[most_pieces];
+
+  // This window has to be invalidated by this end.
+  [[nodiscard]] bool is_bound(unsigned i) const noexcept {
+    return regions[i] != nullptr && (invalid >> i & 1) == 0;
+  }
+};
+
+class Exposures {
+ public:
+  Exposures(VerbsDevice& device, DeviceMemory& memory, ChannelRequests& requests) noexcept
+      : device_(device), memory_(memory), requests_(requests) {}
+  ~Exposures();
+
+  // Set-up path. False: no address space.
+  [[nodiscard]] bool open() noexcept;
+
+  // As Transport::expose() and conceal().
+  [[nodiscard]] Exposure expose(VerbsLink& link, const Piece* pieces, unsigned count, bool write,
+                                RemoteMemory* out) noexcept;
+  void conceal(VerbsLink& link, uint32_t number, bool peer_may_access) noexcept;
+
+  // The poller. The peer has accessed what it wanted, and invalidated the window with the same message.
+  void note_invalidated(VerbsLink& link, uint32_t index, uint32_t window_key) noexcept;
+  // With the lock of the link: invalidations for which there was no room.
+  void post_waiting(VerbsLink& link) noexcept;
+  // With the lock of the link: an invalidation has ended.
+  void retire(uint32_t index) noexcept;
+  // With the lock of the link: the queue pair goes, and its windows with it. What operations still refer to
+  // ends with conceal().
+  void abandon(Channel& channel) noexcept;
+  // The poller, without any lock: gives back the memory of those that have ended.
+  void release_ended() noexcept;
+
+  [[nodiscard]] uint64_t exposed() const noexcept {
+    return exposed_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  struct Window {
+    std::atomic<uint32_t> next_free{0};
+    uint32_t key = 0;                // by which the peer may use it
+    ibv_mw* window = nullptr;        // bound to a part of a region; kept from use to use
+    ibv_mr* registration = nullptr;  // or this, of one use
+  };
+
+  bool prepare(ExposedMemory& exposed, const Piece* pieces, unsigned count, bool write) noexcept;
+  bool bind(Channel& channel, ExposedMemory& exposed, const Piece* pieces, bool write) noexcept;
+  void post_conceal(VerbsLink& link, ExposedMemory& exposed) noexcept;
+  static void unlink(ExposedMemory& exposed) noexcept;
+  void end(ExposedMemory& exposed) noexcept;
+  void release_memory(ExposedMemory& exposed) noexcept;
+
+  VerbsDevice& device_;
+  DeviceMemory& memory_;
+  ChannelRequests& requests_;
+  Arena<ExposedMemory> exposures_;
+  Arena<Window> windows_;
+  ExposedMemory* ended_ = nullptr;
+  std::atomic<uint64_t> exposed_{0};
+};
+
+}  // namespace lintel

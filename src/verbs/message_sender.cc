@@ -1,0 +1,167 @@
+#include "verbs/message_sender.h"
+
+#include <arpa/inet.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "util/guarded_memory.h"
+#include "verbs/memory_key.h"
+
+namespace lintel {
+
+namespace {
+
+constexpr MessageHeader make_nothing() noexcept {
+  MessageHeader header{};
+  header.kind = MessageKind::connection;
+  return header;
+}
+// Means nothing itself: carries an invalidation, or asks for a completion.
+constexpr MessageHeader nothing = make_nothing();
+
+}  // namespace
+
+uint32_t MessageSender::acquire_slot(Channel& channel, uint64_t bytes) noexcept {
+  if (bytes <= slots_.small_bytes() && channel.spare_count != 0)
+    return channel.spare_slots[--channel.spare_count];
+  return slots_.acquire(bytes);
+}
+
+// Small ones stay with the channel, whose next messages use them without a locked instruction.
+void MessageSender::release_slot(Channel& channel, uint32_t slot) noexcept {
+  if (!SendSlots::is_large(slot) && channel.spare_count < Channel::spare_slots_kept) {
+    channel.spare_slots[channel.spare_count++] = slot;
+  } else {
+    slots_.release(slot);
+  }
+}
+
+SendStatus MessageSender::send(VerbsLink& link, const MessageHeader& header, const Piece* pieces,
+                               unsigned count) noexcept {
+  Channel& channel = *link.channel;
+  if (channel.queue.room() <= SendQueue::reserved) return SendStatus::queue_full;
+  uint64_t payload = 0;
+  for (unsigned i = 0; i < count; ++i) payload += pieces[i].length;
+  const uint64_t total = sizeof header + payload;
+  const uint32_t slot = acquire_slot(channel, total);
+  if (slot == SendSlots::none) return SendStatus::queue_full;
+  std::byte* const data = slots_.data(slot);
+  MessageHeader sent = header;
+  // A message that invalidates a window names its exposure there, others their length.
+  const uint64_t forgone = channel.forgone;
+  sent.link_word = forgone == 0 ? static_cast<uint32_t>(payload) : exposure_of_key(forgone);
+  std::memcpy(data, &sent, sizeof sent);
+  std::byte* to = data + sizeof sent;
+  for (unsigned i = 0; i < count; ++i) {
+    if (!guarded_copy(to, pieces[i].base, pieces[i].length)) {
+      release_slot(channel, slot);
+      return SendStatus::inaccessible;
+    }
+    to += pieces[i].length;
+  }
+  slots_.length(slot) = static_cast<uint32_t>(total);
+
+  ibv_sge piece{reinterpret_cast<uint64_t>(data), static_cast<uint32_t>(total), slots_.lkey(slot)};
+  ibv_send_wr request{};
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  if (forgone == 0) [[likely]] {
+    request.opcode = IBV_WR_SEND_WITH_IMM;
+    request.imm_data = htonl(channel.peer_index);
+  } else {
+    request.opcode = IBV_WR_SEND_WITH_INV;
+    request.invalidate_rkey = static_cast<uint32_t>(forgone);
+  }
+  if (total <= channel.queue_pair->sizes().inline_bytes) request.send_flags = IBV_SEND_INLINE;
+  // Large slots are few: each asks for its completion.
+  if (!channel.queue.post(request, {RequestKind::message, slot}, SendSlots::is_large(slot))) {
+    release_slot(channel, slot);
+    return SendStatus::queue_full;
+  }
+  channel.forgone = 0;
+  ++channel.messages_posted;
+  return SendStatus::sent;
+}
+
+// The device of the peer invalidates the windows when messages arrive that say so; the peer need not wait for
+// that, as it would for an invalidation of its own. The next message, at the latest the answer to the operation,
+// invalidates one; further windows need messages of their own. Those for which there is no room are invalidated
+// by the peer after the answer.
+void MessageSender::forgo(VerbsLink& link, const RemoteMemory* remote, unsigned count) noexcept {
+  for (unsigned i = 0; i < count; ++i) {
+    if (link.path != Path::queue_pair ||
+        !is_key_of_channel(remote[i].key, link.channel->peer.number))
+      return;
+    if (link.channel->forgone != 0 && send(link, nothing, nullptr, 0) != SendStatus::sent) return;
+    link.channel->forgone = remote[i].key;
+  }
+}
+
+void MessageSender::request_completion(VerbsLink& link) noexcept {
+  SendQueue& queue = link.channel->queue;
+  if (!queue.is_unsignalled() || queue.room() <= SendQueue::reserved) return;
+  queue.signal_next();
+  static_cast<void>(send(link, nothing, nullptr, 0));
+}
+
+void MessageSender::retire(VerbsLink& link, uint32_t slot, bool success) noexcept {
+  Channel& channel = *link.channel;
+  if (success) {
+    ++channel.messages_retired;
+    sent_.store(sent() + 1, std::memory_order_relaxed);  // the poller alone writes it
+    release_slot(channel, slot);
+    return;
+  }
+  if (link.resend_head == SendSlots::none) {
+    link.resend_head = slot;
+    link.resend_first = channel.messages_retired;
+  } else {
+    slots_.next(link.resend_tail) = slot;
+  }
+  link.resend_tail = slot;
+}
+
+void MessageSender::release_spares(Channel& channel) noexcept {
+  while (channel.spare_count != 0) slots_.release(channel.spare_slots[--channel.spare_count]);
+}
+
+uint32_t MessageSender::take_unsent(VerbsLink& link) noexcept {
+  const uint32_t slot = link.resend_head;
+  if (slot == link.resend_tail) {
+    link.resend_head = link.resend_tail = SendSlots::none;
+  } else {
+    link.resend_head = slots_.next(slot);
+  }
+  ++link.resend_first;
+  return slot;
+}
+
+bool MessageSender::send_again(VerbsLink& link, Transport& datagrams) noexcept {
+  const std::lock_guard guard(link.lock);
+  while (link.resend_head != SendSlots::none) {
+    const uint32_t slot = link.resend_head;
+    if (link.resend_first >= link.channel->peer_received) {
+      MessageHeader header;
+      std::memcpy(&header, slots_.data(slot), sizeof header);
+      const Piece piece{slots_.data(slot) + sizeof header, slots_.length(slot) - sizeof header};
+      // Messages of send() that only invalidate a window or ask for a completion are not repeated.
+      if (header.kind != MessageKind::connection) {
+        header.link_word = 0;
+        const SendStatus status =
+            datagrams.send(*link.datagrams, header, &piece, piece.length != 0 ? 1 : 0);
+        if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
+        sent_again_.fetch_add(1, std::memory_order_relaxed);
+      }
+    }
+    slots_.release(take_unsent(link));
+  }
+  return true;
+}
+
+void MessageSender::discard_unsent(VerbsLink& link) noexcept {
+  const std::lock_guard guard(link.lock);
+  while (link.resend_head != SendSlots::none) slots_.release(take_unsent(link));
+}
+
+}  // namespace lintel

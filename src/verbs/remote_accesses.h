@@ -1,0 +1,88 @@
+// Reads and writes of memory of peers: cut into work requests as the device can take them, to and from memory
+// that is registered meanwhile. Message path of large payloads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "util/arena.h"
+#include "verbs/channel.h"
+#include "verbs/device_memory.h"
+
+namespace lintel {
+
+struct RemoteAccess {
+  static constexpr unsigned most_pieces = 32;
+  std::atomic<uint32_t> next_free{0};
+  RemoteAccess* next = nullptr;  // of those of the channel that wait, or of those that ended
+  VerbsLink* link = nullptr;
+  uint32_t token = 0;
+  bool writes = false;
+  RemoteStatus outcome = RemoteStatus::done;
+  unsigned local_count = 0;
+  unsigned remote_count = 0;
+  unsigned next_local = 0;
+  unsigned next_remote = 0;
+  uint64_t local_offset = 0;   // within the next piece
+  uint64_t remote_offset = 0;  // within the next range
+  uint32_t outstanding = 0;    // work requests
+  bool proven = false;         // no proof is left to be posted
+  uint64_t length = 0;
+  Piece local[most_pieces];
+  RemoteMemory remote[most_pieces];
+  const RegisteredRegion* regions[most_pieces];
+
+  [[nodiscard]] bool is_posted() const noexcept { return next_remote == remote_count && proven; }
+};
+
+class RemoteAccesses {
+ public:
+  RemoteAccesses(const VerbsDevice& device, DeviceMemory& memory) noexcept;
+  ~RemoteAccesses();
+
+  // Set-up path. False: no address space.
+  [[nodiscard]] bool open() noexcept;
+  // Scatter/gather elements of a work request.
+  [[nodiscard]] uint32_t pieces_of_request() const noexcept { return pieces_; }
+
+  // The poller. Answers as Transport::remote_read() and remote_write() do.
+  [[nodiscard]] RemoteResult start(VerbsLink& link, const Piece* local, unsigned local_count,
+                                   const RemoteMemory* remote, unsigned remote_count, bool writes,
+                                   uint32_t token) noexcept;
+  // With the lock of the link: those of its channel, as far as the send queue has room.
+  void post_waiting(VerbsLink& link) noexcept;
+  // With the lock of the link: a work request has ended.
+  void retire(Channel& channel, uint32_t index, bool success) noexcept;
+  // With the lock of the link: those that wait end, as the queue pair is gone.
+  void abandon(Channel& channel) noexcept;
+  // Those that have ended without success and have not been reported get this outcome.
+  void set_failure(const VerbsLink& link, RemoteStatus outcome) noexcept;
+  // The poller, without any lock: reports what has ended.
+  void report(MessageSink& sink) noexcept;
+
+  [[nodiscard]] uint64_t started() const noexcept {
+    return started_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  bool post_next_part(Channel& channel, RemoteAccess& access) noexcept;
+  bool post_proof(Channel& channel, RemoteAccess& access) noexcept;
+  bool post_part(Channel& channel, RemoteAccess& access, ibv_sge* pieces, unsigned count,
+                 const RemoteMemory& remote, uint64_t offset) noexcept;
+  void end(RemoteAccess& access) noexcept;
+  RemoteAccess* take_ended() noexcept;
+  void release(RemoteAccess& access) noexcept;
+
+  DeviceMemory& memory_;
+  const uint32_t pieces_;
+  const uint64_t largest_part_;
+  const bool reads_need_proof_;
+  Arena<RemoteAccess> accesses_;
+  RemoteAccess* ended_ = nullptr;
+  RemoteAccess** ended_tail_ = &ended_;
+  std::atomic<uint64_t> started_{0};
+  std::atomic<uint64_t> bytes_{0};
+};
+
+}  // namespace lintel

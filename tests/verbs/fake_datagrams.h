@@ -1,0 +1,54 @@
+// A transport that keeps what is sent and answers as it is told.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "transport/transport.h"
+
+namespace lintel::test {
+
+class FakeDatagrams final : public Transport {
+ public:
+  struct Message {
+    MessageHeader header;
+    std::vector<std::byte> payload;
+  };
+
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  Link* connect(ProcessId, std::string*) override { return &link; }
+  SendStatus send(Link&, const MessageHeader& header, const Piece* pieces,
+                  unsigned count) noexcept override {
+    if (status != SendStatus::sent) return status;
+    Message message{header, {}};
+    for (unsigned i = 0; i < count; ++i) {
+      const auto* const first = static_cast<const std::byte*>(pieces[i].base);
+      message.payload.insert(message.payload.end(), first, first + pieces[i].length);
+    }
+    messages.push_back(std::move(message));
+    return status;
+  }
+  RemoteResult remote_read(Link&, const Piece*, unsigned, const RemoteMemory*, unsigned,
+                           uint32_t) noexcept override {
+    return {RemoteStatus::unsupported, 0};
+  }
+  RemoteResult remote_write(Link&, const Piece*, unsigned, const RemoteMemory*, unsigned,
+                            uint32_t) noexcept override {
+    return {RemoteStatus::unsupported, 0};
+  }
+  unsigned poll(MessageSink&, unsigned) noexcept override { return 0; }
+  Doorbell* doorbell() noexcept override { return nullptr; }
+  bool arm(bool) noexcept override { return true; }
+  void disarm() noexcept override {}
+  void check_peers(MessageSink&, Link* const*, unsigned) noexcept override {}
+  std::string describe() const override { return {}; }
+
+  SendStatus status = SendStatus::sent;
+  std::vector<Message> messages;
+  Link link;
+
+ private:
+  Capabilities capabilities_{};
+};
+
+}  // namespace lintel::test
