@@ -7,7 +7,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "transport/doorbell.h"
+#include "util/doorbell.h"
 #include "verbs/async_events.h"
 #include "verbs/verbs_link.h"
 
