@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 #include "verbs/queue_pair.h"
 #include "verbs/send_queue.h"
@@ -75,5 +76,15 @@ struct Channel {
     return accesses_posted != 0 || waiting != nullptr || exposures != nullptr;
   }
 };
+
+// Messages to the peer may wait until let_go(), and are then posted together.
+inline void hold(VerbsLink& link) noexcept {
+  const std::lock_guard guard(link.lock);
+  ++link.holds;
+}
+inline void let_go(VerbsLink& link) noexcept {
+  const std::lock_guard guard(link.lock);
+  if (--link.holds == 0 && link.channel != nullptr) link.channel->queue.flush();
+}
 
 }  // namespace lintel

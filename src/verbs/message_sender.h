@@ -19,7 +19,6 @@ class MessageSender {
                           std::string& reason) {
     return slots_.open(pd, small_bytes, large_bytes, reason);
   }
-  [[nodiscard]] uint32_t small_bytes() const noexcept { return slots_.small_bytes(); }
 
   [[nodiscard]] SendStatus send(VerbsLink& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept;

@@ -1,9 +1,7 @@
-// Opening, closing and describing; one round of polling. Set-up path, except for poll().
 #include "verbs/verbs_transport.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <mutex>
 
 #include "util/log.h"
 
@@ -11,12 +9,19 @@ namespace lintel {
 
 namespace {
 
-constexpr uint32_t small_payload = 80;  // header and payload in two cache lines
+// Of a small message, which is sent inline if the device can: header and payload in two cache lines.
+constexpr uint32_t small_bytes = sizeof(MessageHeader) + 80;
 // What a connected peer costs in memory of our own: state, and slots that wait for its next messages.
-constexpr size_t bytes_of_peer =
-    sizeof(VerbsLink) + sizeof(Connection) + sizeof(Channel) + sizeof(QueuePair) +
-    Channel::spare_slots_kept * (sizeof(MessageHeader) + small_payload);
+constexpr size_t bytes_of_peer = sizeof(VerbsLink) + sizeof(Connection) + sizeof(Channel) +
+                                 sizeof(QueuePair) + Channel::spare_slots_kept * small_bytes;
 static_assert(bytes_of_peer <= 8192);
+constexpr int64_t unfinished_look_ns = 1'000'000;
+
+VerbsLink& link_of(Link& datagrams) noexcept {
+  return *static_cast<VerbsLink*>(
+      std::atomic_ref<void*>(datagrams.context).load(std::memory_order_acquire));
+}
+
 }  // namespace
 
 std::unique_ptr<VerbsTransport> VerbsTransport::open(std::shared_ptr<VerbsDevice> device,
@@ -35,11 +40,21 @@ VerbsTransport::VerbsTransport(std::shared_ptr<VerbsDevice> device,
     : device_(std::move(device)),
       settings_(settings),
       capabilities_{"verbs", settings.eager_bytes, false, true, settings.eager_bytes},
+      datagrams_(std::move(datagrams)),
       memory_(*device_),
+      links_(settings.eager_bytes),
       requests_(settings.most_queue_pairs != 0),
       accesses_(*device_, memory_),
       exposures_(*device_, memory_, requests_),
-      datagrams_(std::move(datagrams)) {}
+      queue_(*device_),
+      channels_(*device_, queue_, receives_, requests_, unfinished_, settings.most_queue_pairs),
+      idle_(channels_, settings.idle_ns),
+      arrivals_(receives_, channels_, exposures_, settings.eager_bytes),
+      completions_(queue_, channels_, arrivals_, sender_, accesses_, exposures_),
+      agreements_(*datagrams_, unfinished_, settings.eager_bytes),
+      change_({*datagrams_, channels_, idle_, completions_, arrivals_, sender_, agreements_},
+              {SendQueue::capacity, small_bytes, accesses_.pieces_of_request()},
+              settings.eager_bytes, settings.most_queue_pairs != 0) {}
 
 bool VerbsTransport::open_queues(std::string& reason) {
   const uint32_t large = sizeof(MessageHeader) + settings_.eager_bytes;
@@ -48,38 +63,37 @@ bool VerbsTransport::open_queues(std::string& reason) {
     return false;
   }
   if (settings_.most_queue_pairs == 0) return true;
-  if (!sender_.open(device_->pd, sizeof(MessageHeader) + small_payload, large, reason) ||
-      !receives_.open(*device_, settings_.receive_buffers, large, receive_tag, reason))
+  if (!sender_.open(device_->pd, small_bytes, large, reason) ||
+      !receives_.open(*device_, settings_.receive_buffers, large, Arrivals::tag, reason) ||
+      !queue_.open(receives_.count(), SendQueue::capacity, reason))
     return false;
-  kept_.resize(receives_.count());
-  completions_for_ = 64;
-  completions_ =
-      ibv_create_cq(device_->context,
-                    static_cast<int>(receives_.count() + completions_for_ * SendQueue::capacity),
-                    nullptr, device_->events.channel(), 0);
-  if (completions_ == nullptr) {
-    reason = std::string("a completion queue cannot be made: ").append(std::strerror(errno));
-    return false;
-  }
+  arrivals_.open();
   memory_.open(settings_.registrations);
   capabilities_.remote_access = memory_.is_open();
-  requests_.watch(completions_, receives_.queue());
+  requests_.watch(queue_.get(), receives_.queue());
   device_->async_events.add(requests_);
   return true;
 }
 
 VerbsTransport::~VerbsTransport() {
   device_->async_events.remove(requests_);
-  for (Place& place : channels_) {
-    if (place.channel == nullptr || place.channel->queue_pair == nullptr) continue;
-    place.channel->queue_pair->stop();
-    release_queue_pair(*place.link, *place.channel, RemoteStatus::peer_failed);
+  channels_.for_each([&](VerbsLink& link, Channel& channel) {
+    if (channel.queue_pair == nullptr) return;
+    channel.queue_pair->stop();
+    completions_.release(link, RemoteStatus::peer_failed);
+  });
+}
+
+Link* VerbsTransport::connect(ProcessId peer, std::string* reason) {
+  Link* const datagrams = datagrams_->connect(peer, reason);
+  if (datagrams == nullptr) return nullptr;
+  VerbsLink& link = links_.find(peer);
+  {
+    const std::lock_guard guard(link.lock);
+    if (link.datagrams == nullptr) link.datagrams = datagrams;
   }
-  // Queues whose events have not been taken cannot be destroyed.
-  if (completions_ != nullptr) {
-    device_->events.drain();
-    ibv_destroy_cq(completions_);
-  }
+  std::atomic_ref<void*>(datagrams->context).store(&link, std::memory_order_release);
+  return &link;
 }
 
 SendStatus VerbsTransport::send(Link& base, const MessageHeader& header, const Piece* pieces,
@@ -104,62 +118,142 @@ void VerbsTransport::forgo(Link& base, const RemoteMemory* remote, unsigned coun
   sender_.forgo(link, remote, count);
 }
 
-void VerbsTransport::hold(Link& base) noexcept {
-  auto& link = static_cast<VerbsLink&>(base);
-  const std::lock_guard guard(link.lock);
-  ++link.holds;
+// The peer has proven who it is.
+void* VerbsTransport::on_new_link(Link& datagrams) noexcept {
+  VerbsLink* link = nullptr;
+  try {
+    link = &links_.find(datagrams.peer);
+  } catch (...) {
+    log_message(LogLevel::error, "verbs: no memory for nid 0x%08x pid %u", datagrams.peer.nid,
+                datagrams.peer.pid);
+    return nullptr;
+  }
+  {
+    const std::lock_guard guard(link->lock);
+    if (link->datagrams == nullptr) link->datagrams = &datagrams;
+    link->uid = datagrams.uid;
+    link->max_data_bytes = std::min(datagrams.max_data_bytes, settings_.eager_bytes);
+    link->wish_after = 0;
+  }
+  link->failures = 0;
+  std::atomic_ref<void*>(datagrams.context).store(link, std::memory_order_release);
+  void* const context = sink_->on_new_link(*link);
+  std::atomic_ref<void*> stored(link->context);
+  if (stored.load(std::memory_order_acquire) != context)
+    stored.store(context, std::memory_order_release);
+  return link;
 }
 
-void VerbsTransport::let_go(Link& base) noexcept {
-  auto& link = static_cast<VerbsLink&>(base);
-  const std::lock_guard guard(link.lock);
-  if (--link.holds == 0 && link.channel != nullptr) link.channel->queue.flush();
+void VerbsTransport::on_messages(Link& datagrams, const InboundMessage* messages,
+                                 unsigned count) noexcept {
+  if (datagrams.context == nullptr) return;  // no memory for it
+  VerbsLink& link = link_of(datagrams);
+  unsigned first = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    if (messages[i].header.kind != MessageKind::connection) [[likely]]
+      continue;
+    if (i != first) sink_->on_messages(link, messages + first, i - first);
+    change_.handle(link, messages[i], *sink_);
+    first = i + 1;
+  }
+  if (count != first) sink_->on_messages(link, messages + first, count - first);
+}
+
+void VerbsTransport::on_peer_failed(Link& datagrams) noexcept {
+  if (datagrams.context != nullptr) change_.fail(link_of(datagrams), *sink_);
 }
 
 unsigned VerbsTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   sink_ = &sink;
-  unsigned handled = completions_ != nullptr ? poll_completions(budget) : 0;
-  // Where messages travel over queue pairs datagrams are rare, and a look for them costs as much again.
-  constexpr uint32_t looks_before_rare = 64;
-  constexpr uint32_t polls_between_rare_looks = 8;
-  if (looks_in_vain_ < looks_before_rare || channel_count_ == 0 ||
-      polls_ % polls_between_rare_looks == 0) {
+  unsigned handled = queue_.get() != nullptr ? completions_.poll(sink, budget) : 0;
+  // While messages travel over queue pairs datagrams are rare, and a poll for them costs as much again.
+  constexpr uint32_t empty_polls_before_rare = 64;
+  constexpr uint32_t polls_between_rare = 8;
+  if (empty_datagram_polls_ < empty_polls_before_rare || channels_.count() == 0 ||
+      polls_ % polls_between_rare == 0) {
     const unsigned datagrams = datagrams_->poll(static_cast<MessageSink&>(*this), budget);
-    looks_in_vain_ = datagrams == 0 ? looks_in_vain_ + 1 : 0;
+    empty_datagram_polls_ = datagrams == 0 ? empty_datagram_polls_ + 1 : 0;
     handled += datagrams;
   }
-  if (requests_.is_pending(std::memory_order_relaxed)) [[unlikely]]
-    grant_wishes();
-  if (!listed_.empty()) [[unlikely]]
-    serve_listed();
-  constexpr uint32_t polls_between_looks = 8192;
-  if (++polls_ >= polls_between_looks) [[unlikely]] {
+  if (requests_.is_pending(std::memory_order_relaxed)) [[unlikely]] {
+    change_.stop_broken(requests_.take());
+    links_.for_each([&](VerbsLink& link) { change_.grant(link); });
+  }
+  if (!unfinished_.is_empty()) [[unlikely]]
+    unfinished_.serve([&](VerbsLink& link) { return change_.serve(link, sink); });
+  constexpr uint32_t polls_between_idle_looks = 8192;
+  if (++polls_ >= polls_between_idle_looks) [[unlikely]] {
     polls_ = 0;
-    give_up_idle();
+    idle_.look();
   }
   sink_ = nullptr;
   return handled;
+}
+
+// The layer below takes all events of the device first; then a completion that comes is a new one.
+bool VerbsTransport::arm(bool blocked_senders) noexcept {
+  if (!datagrams_->arm(blocked_senders)) return false;
+  if (queue_.get() == nullptr) return true;
+  idle_.look();
+  return queue_.arm() && !requests_.is_pending(std::memory_order_seq_cst);
+}
+
+int64_t VerbsTransport::sleep_limit_ns() noexcept {
+  int64_t limit_ns = datagrams_->sleep_limit_ns();
+  const auto at_most = [&](int64_t wish_ns) {
+    if (limit_ns < 0 || wish_ns < limit_ns) limit_ns = wish_ns;
+  };
+  if (!unfinished_.is_empty()) at_most(unfinished_look_ns);
+  if (channels_.count() != 0 && settings_.idle_ns != 0)
+    at_most(static_cast<int64_t>(settings_.idle_ns));
+  return limit_ns;
+}
+
+// A queue pair whose last messages ask for no completion is sent one that does: its completion says that
+// all have arrived.
+bool VerbsTransport::all_delivered() noexcept {
+  bool delivered = datagrams_->all_delivered();
+  channels_.for_each([&](VerbsLink& link, Channel& channel) {
+    const std::lock_guard guard(link.lock);
+    if (link.path != Path::queue_pair || channel.queue.is_empty()) return;
+    delivered = false;
+    sender_.request_completion(link);
+  });
+  return delivered && unfinished_.is_empty();
+}
+
+void VerbsTransport::check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept {
+  constexpr unsigned most = 64;
+  Link* below[most];
+  sink_ = &sink;
+  idle_.look();
+  for (unsigned done = 0;;) {
+    const unsigned now = std::min(count - done, most);
+    for (unsigned i = 0; i < now; ++i)
+      below[i] = static_cast<VerbsLink*>(watch[done + i])->datagrams;
+    datagrams_->check_peers(static_cast<MessageSink&>(*this), below, now);
+    done += now;
+    if (done >= count) break;
+  }
+  sink_ = nullptr;
 }
 
 std::string VerbsTransport::statistics() const {
   const auto item = [](const char* name, uint64_t value) {
     return std::string(", ") + name + " " + std::to_string(value);
   };
-  const auto count = [](const std::atomic<uint64_t>& value) {
-    return value.load(std::memory_order_relaxed);
-  };
   std::string text = datagrams_->statistics();
   text.append("; over queue pairs: messages sent ").append(std::to_string(sender_.sent()));
-  text.append(item("received", count(counts_.received)))
+  text.append(item("received", arrivals_.received()))
       .append(item("remote accesses", accesses_.started()))
       .append(item("bytes", accesses_.bytes()))
       .append(item("exposures", exposures_.exposed()))
       .append(item("registered without being pinned", memory_.on_demand_count()))
-      .append(item("refused", count(counts_.refused)))
-      .append(item("queue pairs", count(counts_.queue_pairs)))
-      .append(item("stopped", count(counts_.stopped)))
+      .append(item("refused", arrivals_.refused() + change_.refused()))
+      .append(item("queue pairs", change_.connected()))
+      .append(item("stopped", channels_.stopped()))
       .append(item("messages sent again", sender_.sent_again()))
-      .append(item("declined", count(counts_.declined)))
+      .append(item("declined", change_.declined()))
       .append(item("device events", requests_.events()));
   return text;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "verbs/channel.h"
+#include "verbs/completion_queue.h"
 #include "verbs/device_memory.h"
 #include "verbs/receive_buffers.h"
 #include "verbs_test_support.h"
@@ -19,8 +20,8 @@ class ChannelTest : public VerbsDeviceTest {
     memory_->open(&cache_);
     std::string reason;
     ASSERT_TRUE(receives_.emplace().open(*device_, 256, large_bytes, 0, reason)) << reason;
-    completions_ = ibv_create_cq(device_->context, 1024, nullptr, nullptr, 0);
-    ASSERT_NE(completions_, nullptr);
+    ASSERT_TRUE(shared_.emplace(*device_).open(256, SendQueue::capacity, reason)) << reason;
+    completions_ = shared_->get();
     QueuePairAddress addresses[2];
     for (uint32_t i = 0; i < 2; ++i) {
       Channel& channel = channels_[i];
@@ -44,7 +45,7 @@ class ChannelTest : public VerbsDeviceTest {
   }
   void TearDown() override {
     for (Channel& channel : channels_) channel.queue_pair.reset();
-    if (completions_ != nullptr) ibv_destroy_cq(completions_);
+    shared_.reset();
     receives_.reset();
     memory_.reset();
     VerbsDeviceTest::TearDown();
@@ -61,7 +62,8 @@ class ChannelTest : public VerbsDeviceTest {
   ChannelRequests requests_{true};
   std::optional<DeviceMemory> memory_;
   std::optional<ReceiveBuffers> receives_;
-  ibv_cq* completions_ = nullptr;
+  std::optional<CompletionQueue> shared_;
+  ibv_cq* completions_ = nullptr;  // of shared_
   VerbsLink links_[2];
   Channel channels_[2];
 };

@@ -1,0 +1,82 @@
+#include "verbs/agreement_sender.h"
+
+#include <cstring>
+#include <mutex>
+
+namespace lintel {
+
+void AgreementSender::owe(VerbsLink& link, uint8_t what) noexcept {
+  link.owed |= what;
+  unfinished_.add(link);
+}
+
+void AgreementSender::decline(VerbsLink& link, uint32_t offered_number) noexcept {
+  link.declined_number = offered_number;
+  owe(link, VerbsLink::owes_decline);
+}
+
+void AgreementSender::deny(VerbsLink& link, uint32_t own_number, uint32_t peer_number) noexcept {
+  link.denied_number = own_number;
+  link.denied_peer_number = peer_number;
+  owe(link, VerbsLink::owes_denial);
+}
+
+void AgreementSender::begin_change(VerbsLink& link) noexcept {
+  {
+    const std::lock_guard guard(link.lock);
+    link.path = Path::changing;
+  }
+  owe(link, VerbsLink::owes_change);
+}
+
+bool AgreementSender::send_owed(VerbsLink& link) noexcept {
+  return send(link, VerbsLink::owes_decline, Agreement::decline) &&
+         send(link, VerbsLink::owes_offer, Agreement::offer) &&
+         send(link, VerbsLink::owes_change, Agreement::change) &&
+         send(link, VerbsLink::owes_resume, Agreement::resume) &&
+         send(link, VerbsLink::owes_denial, Agreement::resume) &&
+         send(link, VerbsLink::owes_loss, Agreement::loss);
+}
+
+// True: not owed (any more), be it that the peer is gone.
+bool AgreementSender::send(VerbsLink& link, uint8_t what, Agreement kind) noexcept {
+  if ((link.owed & what) == 0) return true;
+  AgreementBody body{};
+  body.version = agreement_version;
+  if (const Channel* channel = link.channel; channel != nullptr) {
+    body.sender_number = channel->number;
+    body.receiver_number = channel->peer.number;
+    body.channel_index = channel->index;
+    body.received = channel->messages_received;
+    if (channel->queue_pair != nullptr) {
+      const QueuePairAddress own = channel->queue_pair->address();
+      std::memcpy(body.gid, &own.gid, sizeof body.gid);
+      body.lid = own.lid;
+      body.mtu = own.mtu;
+      body.reads = own.reads;
+      body.first_packet = own.first_packet;
+    }
+  }
+  if (what == VerbsLink::owes_decline) body.receiver_number = link.declined_number;
+  if (what == VerbsLink::owes_denial) {
+    body.sender_number = link.denied_number;
+    body.receiver_number = link.denied_peer_number;
+    body.received = 0;
+  }
+  body.eager_bytes = eager_bytes_;
+  MessageHeader header{};
+  header.kind = MessageKind::connection;
+  header.operation = static_cast<uint8_t>(kind);
+  header.set_length(sizeof body);
+  const Piece piece{reinterpret_cast<std::byte*>(&body), sizeof body};
+  const SendStatus status = datagrams_.send(*link.datagrams, header, &piece, 1);
+  if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
+  link.owed &= static_cast<uint8_t>(~what);
+  if (what == VerbsLink::owes_change && status == SendStatus::sent) {
+    const std::lock_guard guard(link.lock);
+    if (link.path == Path::changing) link.path = Path::queue_pair;
+  }
+  return true;
+}
+
+}  // namespace lintel

@@ -1,0 +1,37 @@
+// Sends the messages by which both ends agree on a queue pair: as datagrams, as soon as there is room. The poller.
+#pragma once
+
+#include <cstdint>
+
+#include "verbs/agreement.h"
+#include "verbs/channel.h"
+#include "verbs/unfinished_links.h"
+
+namespace lintel {
+
+class AgreementSender {
+ public:
+  // `eager_bytes`: payload of a message that the receive buffers can take.
+  AgreementSender(Transport& datagrams, UnfinishedLinks& unfinished, uint32_t eager_bytes) noexcept
+      : datagrams_(datagrams), unfinished_(unfinished), eager_bytes_(eager_bytes) {}
+
+  // One of VerbsLink::owes_*, with the next send_owed().
+  void owe(VerbsLink& link, uint8_t what) noexcept;
+  void decline(VerbsLink& link, uint32_t offered_number) noexcept;
+  // The peer gives up a queue pair that is not known here (any more).
+  void deny(VerbsLink& link, uint32_t own_number, uint32_t peer_number) noexcept;
+  // From here on nothing else travels until the peer has been told so.
+  void begin_change(VerbsLink& link) noexcept;
+
+  // True: nothing is left to be sent.
+  bool send_owed(VerbsLink& link) noexcept;
+
+ private:
+  bool send(VerbsLink& link, uint8_t what, Agreement kind) noexcept;
+
+  Transport& datagrams_;
+  UnfinishedLinks& unfinished_;
+  const uint32_t eager_bytes_;
+};
+
+}  // namespace lintel

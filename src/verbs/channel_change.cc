@@ -1,0 +1,259 @@
+#include "verbs/channel_change.h"
+
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "util/clock.h"
+#include "util/log.h"
+
+namespace lintel {
+
+namespace {
+
+// Messages as datagrams before a peer that declined is asked again.
+constexpr uint32_t messages_until_next_wish = 256;
+constexpr uint32_t most_number = 0xffffff;  // QPNs and PSNs have 24 bits
+
+bool is_sound(const AgreementBody& body) noexcept {
+  return body.version == agreement_version && body.sender_number <= most_number &&
+         body.receiver_number <= most_number && body.first_packet <= most_number &&
+         body.zero[0] == 0 && body.zero[1] == 0 && body.zero[2] == 0;
+}
+
+bool is_sound_offer(const AgreementBody& body) noexcept {
+  return body.sender_number != 0 && body.mtu >= IBV_MTU_256 && body.mtu <= IBV_MTU_4096 &&
+         body.reads != 0;
+}
+
+// A device that has not ended the work requests of a stopped queue pair by then ends them only when the queue
+// pair is destroyed.
+constexpr uint64_t flush_limit_ns = 500'000'000;
+constexpr uint32_t most_failures = 3;
+
+void add(std::atomic<uint64_t>& count) noexcept { count.fetch_add(1, std::memory_order_relaxed); }
+
+}  // namespace
+
+void ChannelChange::stop_broken(const ChannelRequests::Broken& broken) noexcept {
+  // What had arrived in a lost queue and was not taken is gone; if that was anything, the ends find out when they
+  // compare what they have.
+  if (broken.shared_queue) parts_.channels.close();
+  parts_.channels.for_each([&](VerbsLink& link, Channel& channel) {
+    if (channel.number == broken.queue_pair)
+      parts_.channels.stop(link, "the device says that it is broken");
+    if (broken.shared_queue) parts_.channels.stop(link, "a queue that all share is lost");
+  });
+}
+
+void ChannelChange::grant(VerbsLink& link) noexcept {
+  bool wishes;
+  const char* stop_because;
+  {
+    const std::lock_guard guard(link.lock);
+    wishes = std::exchange(link.wishes, false) && link.channel == nullptr;
+    stop_because = std::exchange(link.stop_because, nullptr);
+    if (wishes) link.wish_after = messages_until_next_wish;
+  }
+  if (stop_because != nullptr) parts_.channels.stop(link, stop_because);
+  if (!wishes || link.owed != 0 || parts_.channels.is_closed()) return;
+  // One that is stopped now makes room later.
+  if (parts_.channels.is_full()) {
+    static_cast<void>(parts_.idle.stop_longest_idle());
+  } else if (parts_.channels.make(link, sizes_) != nullptr) {
+    parts_.agreements.owe(link, VerbsLink::owes_offer);
+  }
+}
+
+void ChannelChange::handle(VerbsLink& link, const InboundMessage& message,
+                           MessageSink& sink) noexcept {
+  AgreementBody body;
+  if (message.payload_length != sizeof body) {
+    add(refused_);
+    return;
+  }
+  std::memcpy(&body, message.payload, sizeof body);
+  if (!is_sound(body)) {
+    add(refused_);
+    return;
+  }
+  const auto kind = static_cast<Agreement>(message.header.operation);
+  if (kind == Agreement::offer) {
+    handle_offer(link, body, sink);
+    return;
+  }
+  if (kind == Agreement::loss) {
+    log_message(LogLevel::error,
+                "verbs: nid 0x%08x pid %u says that messages were lost in a queue pair that failed",
+                link.peer.nid, link.peer.pid);
+    fail(link, sink);
+    return;
+  }
+  Channel* const channel = link.channel;
+  if (channel == nullptr || body.receiver_number != channel->number) {
+    // About a queue pair that is gone, or never was. The peer waits for an answer before it gives up its own.
+    if (kind == Agreement::resume)
+      parts_.agreements.deny(link, body.receiver_number, body.sender_number);
+    return;
+  }
+  switch (kind) {
+    case Agreement::decline:
+      if (channel->connected) break;
+      add(declined_);
+      release(link, RemoteStatus::unsupported, sink);
+      forget(link);
+      break;
+    case Agreement::change:
+      if (!channel->connected) break;
+      parts_.arrivals.hand_up_kept(link, sink);
+      if (channel->stopping) break;
+      channel->receiving = Receiving::hands_up;
+      if (link.path == Path::datagrams) parts_.agreements.begin_change(link);
+      break;
+    case Agreement::resume:
+      if (channel->connected) handle_resume(link, body, sink);
+      break;
+    case Agreement::offer:
+    case Agreement::loss:
+      break;
+  }
+}
+
+void ChannelChange::handle_offer(VerbsLink& link, const AgreementBody& body,
+                                 MessageSink& sink) noexcept {
+  Channel* channel = link.channel;
+  const bool asked = channel != nullptr;  // we offered too, or before
+  if (body.receiver_number != 0 && (!asked || body.receiver_number != channel->number)) return;
+  if (asked && channel->connected && !channel->stopping) {
+    add(refused_);
+    return;
+  }
+  const bool usable = is_sound_offer(body) && body.eager_bytes >= eager_bytes_ && allowed_ &&
+                      !parts_.channels.is_closed() && !(asked && channel->stopping);
+  if (usable && !asked) {
+    if (parts_.channels.is_full()) {
+      static_cast<void>(parts_.idle.stop_longest_idle());
+    } else {
+      channel = parts_.channels.make(link, sizes_);
+    }
+  }
+  std::string reason = "it cannot be used here";
+  bool connected = false;
+  if (usable && channel != nullptr) {
+    QueuePairAddress peer;
+    std::memcpy(&peer.gid, body.gid, sizeof peer.gid);
+    peer.number = body.sender_number;
+    peer.first_packet = body.first_packet;
+    peer.lid = body.lid;
+    peer.mtu = body.mtu;
+    peer.reads = body.reads;
+    connected = channel->queue_pair->connect(peer, reason);
+    const std::lock_guard guard(link.lock);
+    channel->peer = peer;
+    channel->peer_index = body.channel_index;
+  }
+  if (!connected) {
+    if (channel != nullptr && !channel->stopping) {
+      log_message(LogLevel::warn, "verbs: %s; nid 0x%08x pid %u is served by datagrams",
+                  reason.c_str(), link.peer.nid, link.peer.pid);
+      release(link, RemoteStatus::unsupported, sink);
+      forget(link);
+    }
+    parts_.agreements.decline(link, body.sender_number);
+    return;
+  }
+  channel->connected = true;
+  add(connected_);
+  if (asked) {
+    parts_.agreements.begin_change(link);
+  } else {
+    parts_.agreements.owe(link, VerbsLink::owes_offer);
+  }
+}
+
+bool ChannelChange::serve(VerbsLink& link, MessageSink& sink) noexcept {
+  if (!parts_.agreements.send_owed(link)) return false;
+  return link.channel == nullptr || !link.channel->stopping || continue_stopping(link, sink);
+}
+
+// True: datagrams have taken over.
+bool ChannelChange::continue_stopping(VerbsLink& link, MessageSink& sink) noexcept {
+  Channel& channel = *link.channel;
+  if (!channel.resume_sent) {
+    {
+      const std::lock_guard guard(link.lock);
+      if (!channel.queue.is_empty() && elapsed_ns(channel.stopped_at_ns, now_ns()) < flush_limit_ns)
+        return false;
+    }
+    parts_.completions.stop_receiving(channel, sink);
+    release(link, RemoteStatus::unsupported, sink);
+    channel.resume_sent = true;
+    link.owed |= VerbsLink::owes_resume;
+  }
+  if (!parts_.agreements.send_owed(link) || !channel.peer_resumes) return false;
+  if (channel.peer_received < channel.messages_retired) {
+    log_message(
+        LogLevel::error,
+        "verbs: nid 0x%08x pid %u has %llu messages of %llu that the device called delivered",
+        link.peer.nid, link.peer.pid, static_cast<unsigned long long>(channel.peer_received),
+        static_cast<unsigned long long>(channel.messages_retired));
+    link.owed |= VerbsLink::owes_loss;
+    static_cast<void>(parts_.agreements.send_owed(link));
+    fail(link, sink);
+    return true;
+  }
+  if (!parts_.sender.send_again(link, parts_.datagrams)) return false;
+  forget(link);
+  return true;
+}
+
+void ChannelChange::release(VerbsLink& link, RemoteStatus status, MessageSink& sink) noexcept {
+  parts_.completions.release(link, status);
+  parts_.completions.report_ended(sink);
+}
+
+void ChannelChange::forget(VerbsLink& link) noexcept {
+  Channel& channel = *link.channel;
+  if (std::strcmp(channel.why_stopped, "") != 0 &&
+      channel.messages_received + channel.messages_retired == 0)
+    ++link.failures;
+  parts_.arrivals.discard_kept(channel);
+  if (link.failures >= most_failures) {
+    const std::lock_guard guard(link.lock);
+    link.wish_after = ChannelRequests::never;
+  }
+  parts_.channels.remove(link);
+}
+
+void ChannelChange::handle_resume(VerbsLink& link, const AgreementBody& body,
+                                  MessageSink& sink) noexcept {
+  Channel& channel = *link.channel;
+  channel.peer_resumes = true;
+  channel.peer_received = body.received;
+  parts_.channels.stop(link, "the peer gave it up");
+  // What follows this message was sent after everything that came over the queue pair.
+  parts_.completions.stop_receiving(channel, sink);
+}
+
+void ChannelChange::fail(VerbsLink& link, MessageSink& sink) noexcept {
+  {
+    // Sends from now on, by other threads or by the core as accesses end below, answer peer_failed.
+    const std::lock_guard guard(link.lock);
+    link.path = Path::datagrams;
+  }
+  if (Channel* const channel = link.channel; channel != nullptr) {
+    channel->stopping = true;
+    if (channel->queue_pair != nullptr) channel->queue_pair->stop();
+    // The last messages of a peer that closes may have come just now.
+    parts_.completions.stop_receiving(*channel, sink);
+    release(link, RemoteStatus::peer_failed, sink);
+    channel->why_stopped = "";
+    forget(link);
+  }
+  parts_.sender.discard_unsent(link);
+  link.owed = 0;
+  sink.on_peer_failed(link);
+}
+
+}  // namespace lintel

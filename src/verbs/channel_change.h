@@ -1,0 +1,67 @@
+// The changes between datagrams and a queue pair, see channel.h: offers, and the return to datagrams when a queue
+// pair has stopped. Then each end takes everything that has arrived, and tells the other how many messages that
+// were (resume); either repeats those that the other does not have, and goes on with datagrams. Remote accesses
+// under way end as unsupported, and their data travel in messages. Connection path, the poller.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "verbs/agreement_sender.h"
+#include "verbs/completions.h"
+#include "verbs/idle_channels.h"
+
+namespace lintel {
+
+class ChannelChange {
+ public:
+  struct Parts {
+    Transport& datagrams;
+    Channels& channels;
+    IdleChannels& idle;
+    Completions& completions;
+    Arrivals& arrivals;
+    MessageSender& sender;
+    AgreementSender& agreements;
+  };
+  ChannelChange(const Parts& parts, const QueuePairSizes& sizes, uint32_t eager_bytes,
+                bool allowed) noexcept
+      : parts_(parts), sizes_(sizes), eager_bytes_(eager_bytes), allowed_(allowed) {}
+
+  // What other threads asked for: of all links, and of one.
+  void stop_broken(const ChannelRequests::Broken& broken) noexcept;
+  void grant(VerbsLink& link) noexcept;
+  // A message of kind connection.
+  void handle(VerbsLink& link, const InboundMessage& message, MessageSink& sink) noexcept;
+  // An unfinished link. True: nothing is left to do.
+  [[nodiscard]] bool serve(VerbsLink& link, MessageSink& sink) noexcept;
+  // The peer is gone.
+  void fail(VerbsLink& link, MessageSink& sink) noexcept;
+
+  [[nodiscard]] uint64_t connected() const noexcept {
+    return connected_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] uint64_t declined() const noexcept {
+    return declined_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] uint64_t refused() const noexcept {
+    return refused_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  void handle_offer(VerbsLink& link, const AgreementBody& body, MessageSink& sink) noexcept;
+  void handle_resume(VerbsLink& link, const AgreementBody& body, MessageSink& sink) noexcept;
+  bool continue_stopping(VerbsLink& link, MessageSink& sink) noexcept;
+  void release(VerbsLink& link, RemoteStatus status, MessageSink& sink) noexcept;
+  void forget(VerbsLink& link) noexcept;
+
+  const Parts parts_;
+  const QueuePairSizes sizes_;
+  const uint32_t eager_bytes_;
+  const bool allowed_;
+  std::atomic<uint64_t> connected_{0};
+  std::atomic<uint64_t> declined_{0};
+  std::atomic<uint64_t> refused_{0};
+};
+
+}  // namespace lintel

@@ -1,0 +1,79 @@
+#include "verbs/channels.h"
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "util/clock.h"
+#include "util/log.h"
+
+namespace lintel {
+
+Channel* Channels::make(VerbsLink& link, const QueuePairSizes& sizes) noexcept {
+  if (!completions_.reserve(count_ + 1)) return nullptr;
+  try {
+    std::string reason;
+    auto made = std::make_unique<Channel>();
+    made->queue_pair =
+        QueuePair::create(device_, completions_.get(), receives_.queue(), sizes, reason);
+    if (made->queue_pair == nullptr) {
+      log_message(LogLevel::warn, "verbs: %s; nid 0x%08x pid %u is served by datagrams",
+                  reason.c_str(), link.peer.nid, link.peer.pid);
+      return nullptr;
+    }
+    auto place = std::find_if(places_.begin(), places_.end(),
+                              [](const Place& p) { return p.channel == nullptr; });
+    if (place == places_.end()) place = places_.insert(places_.end(), Place{});
+    Channel& channel = *made;
+    channel.index = static_cast<uint32_t>(place - places_.begin());
+    channel.number = channel.queue_pair->number();
+    *place = {std::move(made), &link};
+    ++count_;
+    const std::lock_guard guard(link.lock);
+    channel.queue.open(link, requests_, channel.queue_pair->get(), channel.index);
+    link.channel = &channel;
+    return &channel;
+  } catch (...) {
+    log_message(LogLevel::error, "verbs: no memory for a queue pair");
+    return nullptr;
+  }
+}
+
+void Channels::remove(VerbsLink& link) noexcept {
+  const uint32_t index = link.channel->index;
+  {
+    const std::lock_guard guard(link.lock);
+    link.path = Path::datagrams;
+    link.channel = nullptr;
+  }
+  places_[index] = {};
+  --count_;
+}
+
+void Channels::stop(VerbsLink& link, const char* why) noexcept {
+  Channel* const channel = link.channel;
+  if (channel == nullptr || channel->stopping || !channel->connected) return;
+  channel->stopping = true;
+  channel->why_stopped = why;
+  channel->stopped_at_ns = now_ns();
+  {
+    const std::lock_guard guard(link.lock);
+    link.path = Path::stopping;
+    channel->queue.flush();
+  }
+  channel->queue_pair->stop();
+  link.owed &= static_cast<uint8_t>(~VerbsLink::owes_change);
+  stopped_.fetch_add(1, std::memory_order_relaxed);
+  log_message(LogLevel::info, "verbs: the queue pair with nid 0x%08x pid %u stops: %s",
+              link.peer.nid, link.peer.pid, why);
+  unfinished_.add(link);
+}
+
+Channels::Place* Channels::find(uint32_t number) noexcept {
+  for (Place& place : places_)
+    if (place.channel != nullptr && place.channel->number == number) return &place;
+  return nullptr;
+}
+
+}  // namespace lintel

@@ -1,0 +1,75 @@
+// The queue pairs of this process: made and removed, found by their numbers, stopped. The poller.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "verbs/channel.h"
+#include "verbs/completion_queue.h"
+#include "verbs/receive_buffers.h"
+#include "verbs/unfinished_links.h"
+
+namespace lintel {
+
+class Channels {
+ public:
+  struct Place {
+    std::unique_ptr<Channel> channel;  // nullptr: the place is free
+    VerbsLink* link = nullptr;
+  };
+
+  Channels(VerbsDevice& device, CompletionQueue& completions, const ReceiveBuffers& receives,
+           ChannelRequests& requests, UnfinishedLinks& unfinished, uint32_t most) noexcept
+      : device_(device),
+        completions_(completions),
+        receives_(receives),
+        requests_(requests),
+        unfinished_(unfinished),
+        most_(most) {}
+
+  [[nodiscard]] uint32_t count() const noexcept { return count_; }
+  [[nodiscard]] bool is_full() const noexcept { return count_ >= most_; }
+  // No more are made: the device has lost a queue that all share.
+  void close() noexcept { closed_ = true; }
+  [[nodiscard]] bool is_closed() const noexcept { return closed_; }
+
+  // nullptr: the device has no room, or there is no memory.
+  Channel* make(VerbsLink& link, const QueuePairSizes& sizes) noexcept;
+  // The link goes on with datagrams. The queue pair has been destroyed.
+  void remove(VerbsLink& link) noexcept;
+  // Nothing more is sent over the queue pair; the link is unfinished until datagrams have taken over.
+  void stop(VerbsLink& link, const char* why) noexcept;
+
+  [[nodiscard]] Place* find(uint64_t index, uint32_t number) noexcept {
+    return index < places_.size() && places_[index].channel != nullptr &&
+                   places_[index].channel->number == number
+               ? &places_[index]
+               : nullptr;
+  }
+  [[nodiscard]] Place* find(uint32_t number) noexcept;
+  template <typename Visit>
+  void for_each(const Visit& visit) noexcept {
+    for (Place& place : places_)
+      if (place.channel != nullptr) visit(*place.link, *place.channel);
+  }
+
+  [[nodiscard]] uint64_t stopped() const noexcept {
+    return stopped_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  VerbsDevice& device_;
+  CompletionQueue& completions_;
+  const ReceiveBuffers& receives_;
+  ChannelRequests& requests_;
+  UnfinishedLinks& unfinished_;
+  const uint32_t most_;
+  std::vector<Place> places_;
+  uint32_t count_ = 0;
+  bool closed_ = false;
+  std::atomic<uint64_t> stopped_{0};
+};
+
+}  // namespace lintel

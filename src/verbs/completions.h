@@ -1,0 +1,43 @@
+// Takes what the device has done from the completion queue, and passes it to whom it concerns. The poller.
+#pragma once
+
+#include "verbs/arrivals.h"
+#include "verbs/message_sender.h"
+#include "verbs/remote_accesses.h"
+
+namespace lintel {
+
+class Completions {
+ public:
+  Completions(CompletionQueue& queue, Channels& channels, Arrivals& arrivals, MessageSender& sender,
+              RemoteAccesses& accesses, Exposures& exposures) noexcept
+      : queue_(queue),
+        channels_(channels),
+        arrivals_(arrivals),
+        sender_(sender),
+        accesses_(accesses),
+        exposures_(exposures) {}
+
+  // Message path. Returns how many were taken.
+  unsigned poll(MessageSink& sink, unsigned budget) noexcept;
+  // Everything that has come over the queue pair of the link is handed up, now or after the last datagram of the
+  // peer; nothing that comes later is.
+  void stop_receiving(Channel& channel, MessageSink& sink) noexcept;
+  // Destroys the queue pair: all that it was to do has ended, remote accesses with this status.
+  void release(VerbsLink& link, RemoteStatus status) noexcept;
+  // Without the lock of any link.
+  void report_ended(MessageSink& sink) noexcept;
+
+ private:
+  void take_send(const ibv_wc& completion) noexcept;
+  void retire(VerbsLink& link, bool success) noexcept;
+
+  CompletionQueue& queue_;
+  Channels& channels_;
+  Arrivals& arrivals_;
+  MessageSender& sender_;
+  RemoteAccesses& accesses_;
+  Exposures& exposures_;
+};
+
+}  // namespace lintel
