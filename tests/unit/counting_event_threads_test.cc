@@ -101,6 +101,41 @@ TEST(CountingEventThreadsTest, WhatAWaiterSawIsExecutedThoughTheCounterIsFreed) 
   EXPECT_EQ(discarded, 0);
 }
 
+// A thread that has moved the counter comes to look at thresholds only after another one has seen the
+// count, set the counter back and posted the next operation.
+TEST(CountingEventThreadsTest, ACountFromBeforeASetFiresNothingPostedAfterIt) {
+  constexpr uint64_t rounds = 5000 / test::slowdown;
+  WaitGate gate;
+  gate.announce();  // the mover makes a system call between its count and its look at thresholds
+  Notes notes;
+  CountingEvent counter;
+  counter.open(&gate, &notes);
+  std::atomic<uint64_t> round{0};
+  std::atomic<uint64_t> moved{0};
+  std::thread mover([&] {
+    for (uint64_t i = 1; i <= rounds; ++i) {
+      while (round.load() != i) std::this_thread::yield();
+      counter.add_success(1);
+      moved.store(i);
+    }
+  });
+  uint64_t waiting = 0;
+  TriggeredOperation operation;
+  operation.threshold = 1;
+  for (uint64_t i = 1; i <= rounds; ++i) {
+    round.store(i);
+    while (counter.get().success == 0) {
+    }
+    counter.set({0, 0});
+    counter.attach(operation);
+    while (moved.load() != i) std::this_thread::yield();
+    counter.cancel_all([&](TriggeredOperation&) { ++waiting; });
+  }
+  mover.join();
+  EXPECT_EQ(waiting, rounds);
+  EXPECT_EQ(notes.executed.load(), 0u);
+}
+
 // A set fired for a lower threshold must not take effect after one for a higher threshold.
 TEST(CountingEventThreadsTest, TriggeredSetsTakeEffectInOrder) {
   WaitGate gate;

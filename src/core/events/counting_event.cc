@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <mutex>
 
 namespace lintel {
@@ -17,14 +18,6 @@ void TriggerExecutor::release_chain(TriggeredOperation& first, TriggeredOperatio
     operation = next;
   }
 }
-
-namespace {
-
-[[nodiscard]] bool moves_counter(const TriggeredOperation& operation) noexcept {
-  return operation.kind == TriggeredKind::ct_inc || operation.kind == TriggeredKind::ct_set;
-}
-
-}  // namespace
 
 void TriggerWork::add(CountingEvent& counter) noexcept {
   counter.next_counter_ = nullptr;
@@ -98,7 +91,8 @@ void CountingEvent::attach(TriggeredOperation& operation) noexcept {
     const uint64_t value = success_.load(std::memory_order_seq_cst);
     if (value >= threshold) {
       Move next;
-      const Move reached{this, value, generation.load(std::memory_order_relaxed)};
+      Move reached = next_move();
+      reached.value = value;
       if (fire_locked(reached, released, next)) follow(next, released);
       return;
     }
@@ -106,9 +100,24 @@ void CountingEvent::attach(TriggeredOperation& operation) noexcept {
   lock_.unlock();
 }
 
-void CountingEvent::fire(uint64_t value, uint32_t use) noexcept {
+// Under the lock, so that no operation is posted between the change and the taking of what the old
+// value reached.
+void CountingEvent::set(ptl_ct_event_t value) noexcept {
   ReleaseBatch released;
-  follow({this, value, use}, released);
+  lock_.lock();
+  failure_.store(value.failure, std::memory_order_release);
+  const uint64_t old = success_.exchange(value.success, std::memory_order_seq_cst);
+  sets_.store(sets_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  Move reached = next_move();
+  reached.value = std::max(old, value.success);
+  Move next;
+  if (fire_locked(reached, released, next)) follow(next, released);
+  gate_->notify();
+}
+
+void CountingEvent::fire(Move move) noexcept {
+  ReleaseBatch released;
+  follow(move, released);
 }
 
 // Follows a chain of counters as long as each moves just one other.
@@ -121,7 +130,10 @@ void CountingEvent::follow(Move move, ReleaseBatch& released) noexcept {
 // Called with the lock held, returns without it. True: `move` reached thresholds of another
 // counter, which the caller has to fire.
 bool CountingEvent::fire_locked(Move reached_value, ReleaseBatch& released, Move& move) noexcept {
-  const uint64_t value = reached_value.value;
+  // A value from before a set says nothing of what was posted since; set() has taken what it reached.
+  const uint64_t value = reached_value.sets == sets_.load(std::memory_order_relaxed)
+                             ? reached_value.value
+                             : success_.load(std::memory_order_seq_cst);
   TriggeredOperation* const first = generation.load(std::memory_order_relaxed) == reached_value.use
                                         ? queue_.pop_reached(value)
                                         : nullptr;
@@ -130,7 +142,7 @@ bool CountingEvent::fire_locked(Move reached_value, ReleaseBatch& released, Move
     return false;
   }
   uint64_t next = queue_.next_threshold();
-  if (next > value && !firing_ && trigger_work.holds == 0 && moves_counter(*first)) {
+  if (next > value && !firing_ && trigger_work.holds == 0 && first->kind == TriggeredKind::ct_inc) {
     // The usual link of a chain. The other counter is moved under this lock, so that operations
     // reached later take effect later.
     next_threshold_.store(next, std::memory_order_relaxed);
@@ -164,27 +176,20 @@ bool CountingEvent::fire_locked(Move reached_value, ReleaseBatch& released, Move
   return false;
 }
 
-// Executes a ct_inc or ct_set, except for waking those who wait for `move.counter` (null if that
-// was freed). True: it reached thresholds.
+// Executes a ct_inc, except for waking those who wait for `move.counter` (null if that was freed).
+// True: it reached thresholds.
 bool CountingEvent::apply(const TriggeredOperation& operation, Move& move) noexcept {
   const TriggeredCount& count = operation.count;
   CountingEvent& target = *count.target;
   if (target.generation.load(std::memory_order_acquire) != operation.target_generation) {
-    move = {nullptr, 0, 0};
+    move = {};
     return false;
   }
-  move.counter = &target;
+  move = target.next_move();
   move.use = operation.target_generation;
-  if (operation.kind == TriggeredKind::ct_set) {
-    target.failure_.store(count.failure, std::memory_order_release);
-    target.success_.store(count.success, std::memory_order_seq_cst);
-    move.value = count.success;
-  } else {
-    if (count.failure != 0) target.failure_.fetch_add(count.failure, std::memory_order_seq_cst);
-    if (count.success == 0) return false;
-    move.value =
-        target.success_.fetch_add(count.success, std::memory_order_seq_cst) + count.success;
-  }
+  if (count.failure != 0) target.failure_.fetch_add(count.failure, std::memory_order_seq_cst);
+  if (count.success == 0) return false;
+  move.value = target.success_.fetch_add(count.success, std::memory_order_seq_cst) + count.success;
   return target.reaches_threshold(move.value);
 }
 
@@ -195,12 +200,18 @@ void CountingEvent::run_batch() noexcept {
   for (;;) {
     while (operation != nullptr) {
       TriggeredOperation* const next = operation->next;
-      if (moves_counter(*operation)) {
+      if (operation->kind == TriggeredKind::ct_inc) {
         Move move;
         const bool goes_on = apply(*operation, move);
         if (move.counter != nullptr) move.counter->gate_->notify();
         released.add(executor_, *operation);
         if (goes_on) follow(move, released);
+      } else if (operation->kind == TriggeredKind::ct_set) {
+        const TriggeredCount& count = operation->count;
+        if (count.target->generation.load(std::memory_order_acquire) ==
+            operation->target_generation)
+          count.target->set({count.success, count.failure});
+        released.add(executor_, *operation);
       } else {
         executor_->execute(*operation);
       }
@@ -219,7 +230,9 @@ void CountingEvent::run_batch() noexcept {
 TriggeredOperation* CountingEvent::take_all() noexcept {
   // Whoever saw the value may rely on all that it reached being executed, although the thread that
   // moved the counter may not have come to that yet (spec 3.16).
-  fire(success_.load(std::memory_order_seq_cst), generation.load(std::memory_order_relaxed));
+  Move reached = next_move();
+  reached.value = success_.load(std::memory_order_seq_cst);
+  fire(reached);
   Chain waiting;
   lock_.lock();
   while (TriggeredOperation* operation = queue_.pop_reached(TriggerQueue::no_threshold))

@@ -47,11 +47,11 @@ class alignas(128) CountingEvent {
   // Modulo 2^64 (spec 3.14). Any thread; fires what is reached before it returns, or leaves that to
   // the thread that is firing, or to the end of the TriggerHold.
   void add_success(uint64_t n) noexcept {
-    const uint32_t use = generation.load(std::memory_order_relaxed);
-    const uint64_t value = success_.fetch_add(n, std::memory_order_seq_cst) + n;
+    Move move = next_move();
+    move.value = success_.fetch_add(n, std::memory_order_seq_cst) + n;
     gate_->notify();
-    if (reaches_threshold(value)) [[unlikely]]
-      fire(value, use);
+    if (reaches_threshold(move.value)) [[unlikely]]
+      fire(move);
   }
   void add_failure(uint64_t n) noexcept {
     failure_.fetch_add(n, std::memory_order_seq_cst);
@@ -59,17 +59,7 @@ class alignas(128) CountingEvent {
   }
   // PtlCTSet; may lower the counter. Triggers as add_success() does, and what the old value reached
   // is not lost either.
-  void set(ptl_ct_event_t value) noexcept {
-    const uint32_t use = generation.load(std::memory_order_relaxed);
-    const uint64_t old = success_.load(std::memory_order_seq_cst);
-    if (reaches_threshold(old)) [[unlikely]]
-      fire(old, use);
-    failure_.store(value.failure, std::memory_order_release);
-    success_.store(value.success, std::memory_order_seq_cst);
-    gate_->notify();
-    if (reaches_threshold(value.success)) [[unlikely]]
-      fire(value.success, use);
-  }
+  void set(ptl_ct_event_t value) noexcept;
 
   // Waits for operation.threshold; if that is reached already, fires the operation as add_success()
   // would. The object belongs to the counter until it is given to the executor or to cancel_all().
@@ -98,13 +88,18 @@ class alignas(128) CountingEvent {
       last = &operation;
     }
   };
-  // A counter that was moved, and where to. Whoever sees the new value may free the counter, and its
-  // memory may serve as another before the thread that moved it fires: `use` tells.
+  // A counter that was moved, and where to. A thread that sees the new value may set the counter, or
+  // free it, and post other operations before the thread that moved it fires: `use` and `sets` tell.
   struct Move {
     CountingEvent* counter;
     uint64_t value;
-    uint32_t use;  // its generation when it was moved
+    uint32_t use;   // generation when it was moved
+    uint32_t sets;  // sets_ when it was moved, or before
   };
+  [[nodiscard]] Move next_move() noexcept {
+    return {this, 0, generation.load(std::memory_order_relaxed),
+            sets_.load(std::memory_order_acquire)};
+  }
   class ReleaseBatch;
 
   // The locked change before it and attach()'s locked store of the threshold before its look at the
@@ -112,13 +107,14 @@ class alignas(128) CountingEvent {
   [[nodiscard]] bool reaches_threshold(uint64_t value) const noexcept {
     return value >= next_threshold_.load(std::memory_order_seq_cst);
   }
-  void fire(uint64_t value, uint32_t use) noexcept;
+  void fire(Move move) noexcept;
   static void follow(Move move, ReleaseBatch& released) noexcept;
   [[nodiscard]] bool fire_locked(Move reached_value, ReleaseBatch& released, Move& move) noexcept;
   [[nodiscard]] static bool apply(const TriggeredOperation& operation, Move& move) noexcept;
   void run_batch() noexcept;
   [[nodiscard]] TriggeredOperation* take_all() noexcept;
 
+  std::atomic<uint32_t> sets_{0};  // calls of set(); written under the lock
   std::atomic<uint64_t> success_{0};
   std::atomic<uint64_t> failure_{0};
   // Lowest threshold waiting; never higher than that while the lock is free.
