@@ -72,8 +72,9 @@ class CounterWait {
 [[gnu::noinline]] int wait_for_count(PhysicalInterface& physical, ptl_handle_ct_t handle,
                                      ptl_size_t test, ptl_ct_event_t* event) noexcept {
   CounterWait wait(&handle, &test, 1, event);
-  return physical.wait_until([&wait] { return wait.look(); }, no_deadline) ? wait.code()
-                                                                           : PTL_ABORTED;
+  return physical.wait_until([&wait] { return wait.look(); }, no_deadline)
+             ? code_of_wait(wait.code())
+             : PTL_ABORTED;
 }
 
 }  // namespace
@@ -133,7 +134,7 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) noexcept {
 int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event) noexcept {
   const CounterOfInterface found = resolve_counter(ct_handle);
   if (found.counter == nullptr) [[unlikely]]
-    return code_of_bad_handle();
+    return code_of_wait(code_of_bad_handle());
   if (event == nullptr) return PTL_ARG_INVALID;
   if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
   const ptl_ct_event_t value = found.counter->get();
@@ -150,6 +151,7 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
   if (ct_handles == nullptr || tests == nullptr || size == 0 || event == nullptr ||
       which == nullptr)
     return PTL_ARG_INVALID;
+  if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
   PhysicalInterface* physical = nullptr;
   for (unsigned i = 0; i < size; ++i) {
     const CounterOfInterface found = resolve_counter(ct_handles[i]);
@@ -158,7 +160,6 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
       return PTL_ARG_INVALID;
     physical = &found.interface->physical();
   }
-  if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
   CounterWait wait(ct_handles, tests, size, event);
   bool over = wait.look();
   if (!over && timeout == 0) {
@@ -169,7 +170,7 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
   }
   if (!over) return PTL_CT_NONE_REACHED;
   *which = wait.which();
-  return wait.code();
+  return code_of_wait(wait.code());
 }
 
 int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct) noexcept {

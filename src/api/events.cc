@@ -72,8 +72,9 @@ class QueueWait {
 [[gnu::noinline]] int wait_for_event(PhysicalInterface& physical, ptl_handle_eq_t handle,
                                      ptl_event_t* event) noexcept {
   QueueWait wait(&handle, 1, event);
-  return physical.wait_until([&wait] { return wait.look(); }, no_deadline) ? wait.code()
-                                                                           : PTL_ABORTED;
+  return physical.wait_until([&wait] { return wait.look(); }, no_deadline)
+             ? code_of_wait(wait.code())
+             : PTL_ABORTED;
 }
 
 }  // namespace
@@ -126,7 +127,7 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
   const EventQueueOfInterface found = resolve_event_queue(eq_handle);
   if (found.object == nullptr) [[unlikely]]
-    return code_of_bad_handle();
+    return code_of_wait(code_of_bad_handle());
   if (event == nullptr) return PTL_ARG_INVALID;
   if (portals_aborted.load(std::memory_order_acquire)) [[unlikely]]
     return PTL_ABORTED;
@@ -155,7 +156,7 @@ int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t t
   const bool over = physical.wait_until([&wait] { return wait.look(); }, deadline_after(timeout));
   if (!over) return portals_aborted.load(std::memory_order_acquire) ? PTL_ABORTED : PTL_EQ_EMPTY;
   *which = wait.which();
-  return wait.code();
+  return code_of_wait(wait.code());
 }
 
 }  // extern "C"

@@ -6,9 +6,17 @@
 #include <sched.h>
 
 #include "api/resolve.h"
+#include "core/progress/wait.h"
 #include "util/asymmetric_fence.h"
 
 namespace lintel::api {
+
+// What a call that waits returns in place of `code`. After PtlAbort other threads may free what this
+// one waits for: that is no bad argument (spec 3.5.3).
+[[nodiscard]] inline int code_of_wait(int code) noexcept {
+  return code == PTL_ARG_INVALID && portals_aborted.load(std::memory_order_acquire) ? PTL_ABORTED
+                                                                                    : code;
+}
 
 // Counts its thread, from the eighth look on until it is destroyed, at the objects that `handles`
 // name in the pool of their interfaces. The handles must stay valid memory as long as it lives.

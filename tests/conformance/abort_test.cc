@@ -90,9 +90,7 @@ TEST(AbortTest, FreeAfterAbortWaitsForTheWaiters) {
       for (int i = 0; i < 4; ++i) {
         threads.push_back(start_thread([&] {
           ++entered;
-          const int code = waiting.wait_with(function);
-          // A thread that comes after the release finds the handle gone.
-          EXPECT_TRUE(code == PTL_ABORTED || code == PTL_ARG_INVALID) << return_code_name(code);
+          EXPECT_EQ(PTL_ABORTED, waiting.wait_with(function));
         }));
       }
       rank.await_condition("waiting for threads to start", [&] { return entered == 4; });
@@ -102,6 +100,21 @@ TEST(AbortTest, FreeAfterAbortWaitsForTheWaiters) {
       for (std::thread& thread : threads) thread.join();
     });
   }
+}
+
+// A thread comes back to its wait after another one has aborted waiting and freed what it waits for.
+// spec 3.5.3, 3.13.8, 3.13.9, 3.14.6, 3.14.7
+TEST(AbortTest, WaitsForWhatIsFreedReturnAborted) {
+  run_ranks(1, [](Rank& rank) {
+    const Interface interface(rank, matching_physical);
+    Waiting waiting(interface);
+    const Waiting before = waiting;
+    PtlAbort();
+    waiting.events.free();
+    waiting.counter.free();
+    for (int function = 0; function < 4; ++function)
+      EXPECT_EQ(PTL_ABORTED, before.wait_with(function)) << function;
+  });
 }
 
 // spec 3.5.3
