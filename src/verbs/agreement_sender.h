@@ -1,4 +1,5 @@
-// Sends the messages by which both ends agree on a queue pair: as datagrams, as soon as there is room. The poller.
+// Sends the messages by which both ends agree on a queue pair: as datagrams, as soon as there is
+// room. The poller.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,8 @@ namespace lintel {
 
 namespace {
 
-// The completion names a key that the message has invalidated. rxe hands up the flag of the kernel, whose
-// number is that of another flag here; queue pairs of this kind never have that one.
+// The completion names a key that the message has invalidated. rxe hands up the flag of the kernel,
+// whose number is that of another flag here; queue pairs of this kind never have that one.
 constexpr unsigned invalidated = IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK;
 
 }  // namespace
@@ -22,8 +22,8 @@ bool Arrivals::is_plausible(const MessageHeader& header, uint32_t payload_bytes,
          (invalidates || header.link_word == payload_bytes) && payload_bytes <= eager_bytes_;
 }
 
-// The immediate data name the channel, so that nothing need be searched. Messages that invalidate a window cannot
-// have any, and come with long transfers only.
+// The immediate data name the channel, so that nothing need be searched. Messages that invalidate a
+// window cannot have any, and come with long transfers only.
 Channels::Place* Arrivals::sender_of(const ibv_wc& completion) noexcept {
   if (completion.status != IBV_WC_SUCCESS) return nullptr;
   if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) [[likely]]

@@ -1,5 +1,5 @@
-// Messages that arrive over queue pairs. Those of one peer are handed up together; those that overtake the last
-// datagram of their sender are kept until it has come. Message path, the poller.
+// Messages that arrive over queue pairs. Those of one peer are handed up together; those that
+// overtake the last datagram of their sender are kept until it has come. Message path, the poller.
 #pragma once
 
 #include <atomic>

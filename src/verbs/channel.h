@@ -1,12 +1,13 @@
 // What this process keeps about the queue pair to one peer.
 //
-// Messages travel as datagrams (through the reliability layer) or over a queue pair; both ends agree on each
-// change from one to the other with messages of kind connection:
+// Messages travel as datagrams (through the reliability layer) or over a queue pair; both ends agree
+// on each change from one to the other with messages of kind connection:
 //   offer      here is a queue pair            -> offer of the other end, or decline
 //   change     my last datagram was the one before this: I go on over the queue pair
-//   resume     my queue pair has stopped; so many messages came over it: the others come as datagrams
-// No answer to change is waited for, since a process that makes no calls (PTL_PROGRESS=caller) would not send
-// it: the receiver keeps what overtakes the last datagram.
+//   resume     my queue pair has stopped; so many messages came over it: the others come as
+//              datagrams
+// No answer to change is waited for, since a process that makes no calls (PTL_PROGRESS=caller)
+// would not send it: the receiver keeps what overtakes the last datagram.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +72,8 @@ struct Channel {
   ExposedMemory* exposures = nullptr;
   uint32_t exposures_to_conceal = 0;
 
-  // Accesses to memory are under way, by either end: they may take longer than anything may be idle.
+  // Accesses to memory are under way, by either end: they may take longer than anything may be
+  // idle.
   [[nodiscard]] bool has_memory_in_use() const noexcept {
     return accesses_posted != 0 || waiting != nullptr || exposures != nullptr;
   }

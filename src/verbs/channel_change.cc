@@ -27,8 +27,8 @@ bool is_sound_offer(const AgreementBody& body) noexcept {
          body.reads != 0;
 }
 
-// A device that has not ended the work requests of a stopped queue pair by then ends them only when the queue
-// pair is destroyed.
+// A device that has not ended the work requests of a stopped queue pair by then ends them only when
+// the queue pair is destroyed.
 constexpr uint64_t flush_limit_ns = 500'000'000;
 constexpr uint32_t most_failures = 3;
 
@@ -37,8 +37,8 @@ void add(std::atomic<uint64_t>& count) noexcept { count.fetch_add(1, std::memory
 }  // namespace
 
 void ChannelChange::stop_broken(const ChannelRequests::Broken& broken) noexcept {
-  // What had arrived in a lost queue and was not taken is gone; if that was anything, the ends find out when they
-  // compare what they have.
+  // What had arrived in a lost queue and was not taken is gone; if that was anything, the ends find
+  // out when they compare what they have.
   if (broken.shared_queue) parts_.channels.close();
   parts_.channels.for_each([&](VerbsLink& link, Channel& channel) {
     if (channel.number == broken.queue_pair)
@@ -92,7 +92,8 @@ void ChannelChange::handle(VerbsLink& link, const InboundMessage& message,
   }
   Channel* const channel = link.channel;
   if (channel == nullptr || body.receiver_number != channel->number) {
-    // About a queue pair that is gone, or never was. The peer waits for an answer before it gives up its own.
+    // About a queue pair that is gone, or never was. The peer waits for an answer before it gives
+    // up its own.
     if (kind == Agreement::resume)
       parts_.agreements.deny(link, body.receiver_number, body.sender_number);
     return;

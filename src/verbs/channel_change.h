@@ -1,7 +1,8 @@
-// The changes between datagrams and a queue pair, see channel.h: offers, and the return to datagrams when a queue
-// pair has stopped. Then each end takes everything that has arrived, and tells the other how many messages that
-// were (resume); either repeats those that the other does not have, and goes on with datagrams. Remote accesses
-// under way end as unsupported, and their data travel in messages. Connection path, the poller.
+// The changes between datagrams and a queue pair, see channel.h: offers, and the return to
+// datagrams when a queue pair has stopped. Then each end takes everything that has arrived, and
+// tells the other how many messages that were (resume); either repeats those that the other does
+// not have, and goes on with datagrams. Remote accesses under way end as unsupported, and their
+// data travel in messages. Connection path, the poller.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// What other threads ask the poller to do about queue pairs: to make one, to stop one that failed, to stop all
-// because the device has lost a queue that they share.
+// What other threads ask the poller to do about queue pairs: to make one, to stop one that failed,
+// to stop all because the device has lost a queue that they share.
 #pragma once
 
 #include <atomic>

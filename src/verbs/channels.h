@@ -39,7 +39,8 @@ class Channels {
   Channel* make(VerbsLink& link, const QueuePairSizes& sizes) noexcept;
   // The link goes on with datagrams. The queue pair has been destroyed.
   void remove(VerbsLink& link) noexcept;
-  // Nothing more is sent over the queue pair; the link is unfinished until datagrams have taken over.
+  // Nothing more is sent over the queue pair; the link is unfinished until datagrams have taken
+  // over.
   void stop(VerbsLink& link, const char* why) noexcept;
 
   [[nodiscard]] Place* find(uint64_t index, uint32_t number) noexcept {

@@ -20,10 +20,12 @@ class CompletionQueue {
   // All its queue pairs are destroyed by now.
   ~CompletionQueue();
 
-  // Set-up path. With room for so many receives, and `sends` of each queue pair. False: `reason` says why not.
+  // Set-up path. With room for so many receives, and `sends` of each queue pair. False: `reason`
+  // says why not.
   [[nodiscard]] bool open(uint32_t receives, uint32_t sends, std::string& reason);
   [[nodiscard]] ibv_cq* get() const noexcept { return queue_; }
-  // Connection path. Makes room for everything that may end at once. False: for so many queue pairs there is none.
+  // Connection path. Makes room for everything that may end at once. False: for so many queue pairs
+  // there is none.
   [[nodiscard]] bool reserve(uint32_t queue_pairs) noexcept;
   // How many completions there may be at once.
   [[nodiscard]] uint64_t entries() const noexcept {
@@ -32,7 +34,8 @@ class CompletionQueue {
 
   // Takes at most `burst` completions; returns their number.
   [[nodiscard]] unsigned take(ibv_wc* completions) noexcept;
-  // After the events of the device have been drained. True: the next completion makes its descriptor readable.
+  // After the events of the device have been drained. True: the next completion makes its
+  // descriptor readable.
   [[nodiscard]] bool arm() noexcept;
 
  private:

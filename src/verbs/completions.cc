@@ -46,8 +46,8 @@ void Completions::take_send(const ibv_wc& completion) noexcept {
   {
     const std::lock_guard guard(link.lock);
     if (!channel.queue.contains(position)) return;
-    // Those before it have ended well and ask for no completion. When the queue pair has failed, the peer says
-    // which messages it has, and no access to memory counts as done.
+    // Those before it have ended well and ask for no completion. When the queue pair has failed,
+    // the peer says which messages it has, and no access to memory counts as done.
     while (channel.queue.oldest() != position) retire(link, success);
     retire(link, success);
     if (success && !channel.stopping) {

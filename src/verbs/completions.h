@@ -1,4 +1,5 @@
-// Takes what the device has done from the completion queue, and passes it to whom it concerns. The poller.
+// Takes what the device has done from the completion queue, and passes it to the class that it concerns. The
+// poller.
 #pragma once
 
 #include "verbs/arrivals.h"
@@ -20,8 +21,8 @@ class Completions {
 
   // Message path. Returns how many were taken.
   unsigned poll(MessageSink& sink, unsigned budget) noexcept;
-  // Everything that has come over the queue pair of the link is handed up, now or after the last datagram of the
-  // peer; nothing that comes later is.
+  // Everything that has come over the queue pair of the link is handed up, now or after the last
+  // datagram of the peer; nothing that comes later is.
   void stop_receiving(Channel& channel, MessageSink& sink) noexcept;
   // Destroys the queue pair: all that it was to do has ended, remote accesses with this status.
   void release(VerbsLink& link, RemoteStatus status) noexcept;

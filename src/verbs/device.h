@@ -1,5 +1,5 @@
-// One port of an RDMA device, opened by this process: what queue pairs are made of. Set-up path, except
-// as said.
+// One port of an RDMA device, opened by this process: what queue pairs are made of. Set-up path,
+// except as said.
 #pragma once
 
 #include <cstddef>
@@ -31,11 +31,11 @@ class CompletionEvents {
   [[nodiscard]] int descriptor() const noexcept { return channel_->fd; }
   // For ibv_create_cq(). Constant.
   [[nodiscard]] ibv_comp_channel* channel() const noexcept { return channel_; }
-  // Path into sleep; any thread. The next completion of that queue makes the descriptor readable; one
-  // that came before does not: poll the queue once more afterwards. False: the device refused.
+  // Path into sleep; any thread. The next completion of that queue makes the descriptor readable;
+  // one that came before does not: poll the queue once more afterwards. False: the device refused.
   [[nodiscard]] bool arm(ibv_cq* queue) noexcept { return ibv_req_notify_cq(queue, 0) == 0; }
-  // Path into and out of sleep; any thread. Takes all events there are and acknowledges them:
-  // the descriptor is not readable any more. Must have run before a queue is destroyed that was armed.
+  // Path into and out of sleep; any thread. Takes all events there are and acknowledges them: the
+  // descriptor is not readable any more. Must have run before a queue is destroyed that was armed.
   void drain() noexcept;
 
  private:
@@ -55,9 +55,9 @@ class VerbsDevice {
   // Everything that was made with it is destroyed by now.
   ~VerbsDevice();
 
-  // How another port is reached, for address handles and for the transition of a connected queue pair to
-  // RTR: service level, traffic class, GID index; a GRH where the network or the distance needs one.
-  // `lid` and `gid` are those of the other port. Message path.
+  // How another port is reached, for address handles and for the transition of a connected queue
+  // pair to RTR: service level, traffic class, GID index; a GRH where the network or the distance
+  // needs one. `lid` and `gid` are those of the other port. Message path.
   void fill_address(ibv_ah_attr& attributes, const ibv_gid& gid, uint16_t lid) const noexcept;
 
   // Whether fill_address() would add a GRH. Message path.
@@ -100,8 +100,8 @@ class VerbsDevice {
   std::string description_;
 };
 
-// A sentence for a refused ibv_reg_mr(): names the limit of locked memory and the remedy where that is
-// the cause. `what`: what the memory is for.
+// A sentence for a refused ibv_reg_mr(): names the limit of locked memory and the remedy where that
+// is the cause. `what`: what the memory is for.
 [[nodiscard]] std::string registration_failure(const char* what, size_t bytes, int error);
 // "the limit of locked memory (RLIMIT_MEMLOCK) is 8192 KiB for this process: raise it with ..."
 [[nodiscard]] std::string locked_memory_advice();

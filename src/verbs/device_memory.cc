@@ -1,5 +1,5 @@
-// Where the limit of locked memory is reached, memory is registered without being pinned, on devices whose
-// pages the kernel fetches when they are used (on-demand paging).
+// Where the limit of locked memory is reached, memory is registered without being pinned, on
+// devices whose pages the kernel fetches when they are used (on-demand paging).
 #include "verbs/device_memory.h"
 
 #include <sys/mman.h>
@@ -24,8 +24,8 @@ bool populate(uint64_t start, uint64_t length, int how) noexcept {
   return madvise(reinterpret_cast<void*>(first), end - first, how) == 0;
 }
 
-// Linux before 6.3 pins memory for reading even where this process may not read it. All pages are needed in
-// memory anyway.
+// Linux before 6.3 pins memory for reading even where this process may not read it. All pages are
+// needed in memory anyway.
 bool is_accessible(const void* start, uint64_t length, bool writable) noexcept {
   static const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   static const bool can_populate =
@@ -43,8 +43,9 @@ bool is_limit_of_locked_memory(int error) noexcept {
   return error == ENOMEM || error == EAGAIN || error == EPERM;
 }
 
-// rxe (the kernel's software device, of this vendor) repeats what concerns memory windows when it repeats the
-// messages around it, after a receiver was not ready or a packet was lost: the queue pair stops.
+// rxe (the kernel's software device, of this vendor) repeats what concerns memory windows when it
+// repeats the messages around it, after a receiver was not ready or a packet was lost: the queue
+// pair stops.
 bool has_reliable_windows(const ibv_device_attr& device) noexcept {
   return (device.device_cap_flags &
           (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0 &&

@@ -18,9 +18,11 @@ class DeviceMemory final : private Registrar {
  public:
   explicit DeviceMemory(VerbsDevice& device);
 
-  // Whether memory windows of type 2 can be bound to regions. rxe has them, but they break its queue pairs.
+  // Whether memory windows of type 2 can be bound to regions. rxe has them, but they break its
+  // queue pairs.
   [[nodiscard]] bool has_windows() const noexcept { return has_windows_; }
-  // Set-up path; all regions have been released when it is destroyed. Without a cache no memory can be registered.
+  // Set-up path; all regions have been released when it is destroyed. Without a cache no memory can
+  // be registered.
   void open(RegistrationCache* cache);
   [[nodiscard]] bool is_open() const noexcept { return registered_ != nullptr; }
 

@@ -1,7 +1,7 @@
-// Memory of this process that a peer may access on behalf of one operation: exactly these bytes, in one
-// direction, through the queue pair of that peer alone. A memory window, which costs a work request; where the
-// device has none, or the memory is read-only, a registration, which costs system calls.
-// Message path of large payloads.
+// Memory of this process that a peer may access on behalf of one operation: exactly these bytes, in
+// one direction, through the queue pair of that peer alone. A memory window, which costs a work
+// request; where the device has none, or the memory is read-only, a registration, which costs
+// system calls. Message path of large payloads.
 #pragma once
 
 #include <atomic>
@@ -47,14 +47,15 @@ class Exposures {
                                 RemoteMemory* out) noexcept;
   void conceal(VerbsLink& link, uint32_t number, bool peer_may_access) noexcept;
 
-  // The poller. The peer has accessed what it wanted, and invalidated the window with the same message.
+  // The poller. The peer has accessed what it wanted, and invalidated the window with the same
+  // message.
   void note_invalidated(VerbsLink& link, uint32_t index, uint32_t window_key) noexcept;
   // With the lock of the link: invalidations for which there was no room.
   void post_waiting(VerbsLink& link) noexcept;
   // With the lock of the link: an invalidation has ended.
   void retire(uint32_t index) noexcept;
-  // With the lock of the link: the queue pair goes, and its windows with it. What operations still refer to
-  // ends with conceal().
+  // With the lock of the link: the queue pair goes, and its windows with it. What operations still
+  // refer to ends with conceal().
   void abandon(Channel& channel) noexcept;
   // The poller, without any lock: gives back the memory of those that have ended.
   void release_ended() noexcept;

@@ -84,10 +84,10 @@ SendStatus MessageSender::send(VerbsLink& link, const MessageHeader& header, con
   return SendStatus::sent;
 }
 
-// The device of the peer invalidates the windows when messages arrive that say so; the peer need not wait for
-// that, as it would for an invalidation of its own. The next message, at the latest the answer to the operation,
-// invalidates one; further windows need messages of their own. Those for which there is no room are invalidated
-// by the peer after the answer.
+// The device of the peer invalidates the windows when messages arrive that say so; the peer need
+// not wait for that, as it would for an invalidation of its own. The next message, at the latest
+// the answer to the operation, invalidates one; further windows need messages of their own. Those
+// for which there is no room are invalidated by the peer after the answer.
 void MessageSender::forgo(VerbsLink& link, const RemoteMemory* remote, unsigned count) noexcept {
   for (unsigned i = 0; i < count; ++i) {
     if (link.path != Path::queue_pair ||

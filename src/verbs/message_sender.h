@@ -1,6 +1,6 @@
-// Messages over a queue pair: sent from slots, which keep them until the peer has them. Those that a queue pair
-// did not deliver are sent again as datagrams. Message path: no system call of ours (a driver may make its own),
-// no allocation. The lock of the link is held, except as said.
+// Messages over a queue pair: sent from slots, which keep them until the peer has them. Those that
+// a queue pair did not deliver are sent again as datagrams. Message path: no system call of ours (a
+// driver may make its own), no allocation. The lock of the link is held, except as said.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,8 @@ namespace lintel {
 
 class MessageSender {
  public:
-  // Set-up path: for messages of small_bytes and large_bytes, headers included. False: `reason` says why not.
+  // Set-up path: for messages of small_bytes and large_bytes, headers included. False: `reason`
+  // says why not.
   [[nodiscard]] bool open(ibv_pd* pd, uint32_t small_bytes, uint32_t large_bytes,
                           std::string& reason) {
     return slots_.open(pd, small_bytes, large_bytes, reason);
@@ -24,7 +25,8 @@ class MessageSender {
                                 unsigned count) noexcept;
   // As Transport::forgo(), where the peer exposes memory through windows.
   void forgo(VerbsLink& link, const RemoteMemory* remote, unsigned count) noexcept;
-  // The last messages asked for no completion: one more asks for it, so that its completion tells of all.
+  // The last messages asked for no completion: one more asks for it, so that its completion tells
+  // of all.
   void request_completion(VerbsLink& link) noexcept;
 
   // A message has ended; without success it may have arrived or not, and is kept to be sent again.

@@ -16,8 +16,8 @@ constexpr uint32_t most_accesses = 4096;
 
 }  // namespace
 
-// When rxe repeats a read, an answer to the first attempt may make it give up the queue pair and report the read
-// as done (check_ack() in rxe_comp.c of Linux 6.1 leaves its status as it was).
+// When rxe repeats a read, an answer to the first attempt may make it give up the queue pair and
+// report the read as done (check_ack() in rxe_comp.c of Linux 6.1 leaves its status as it was).
 RemoteAccesses::RemoteAccesses(const VerbsDevice& device, DeviceMemory& memory) noexcept
     : memory_(memory),
       pieces_(static_cast<uint32_t>(
@@ -96,7 +96,8 @@ void RemoteAccesses::post_waiting(VerbsLink& link) noexcept {
   }
 }
 
-// Reads the first bytes again: that fails if the device has given up the read before and, with it, the queue pair.
+// Reads the first bytes again: that fails if the device has given up the read before and, with it,
+// the queue pair.
 bool RemoteAccesses::post_proof(Channel& channel, RemoteAccess& access) noexcept {
   const RemoteMemory& remote = access.remote[0];
   const auto bytes =

@@ -1,5 +1,5 @@
-// Reads and writes of memory of peers: cut into work requests as the device can take them, to and from memory
-// that is registered meanwhile. Message path of large payloads.
+// Reads and writes of memory of peers: cut into work requests as the device can take them, to and
+// from memory that is registered meanwhile. Message path of large payloads.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
-// The send queue of a queue pair: which work requests the device has, in the order of posting, and those that
-// are to be posted together with the next one. Message path; the lock of the link is held.
+// The send queue of a queue pair: which work requests the device has, in the order of posting, and
+// those that are to be posted together with the next one. Message path; the lock of the link is
+// held.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +41,8 @@ class SendQueue {
   // The last requests ask for no completion.
   [[nodiscard]] bool is_unsignalled() const noexcept { return unsignalled_ != 0; }
   void signal_next() noexcept { unsignalled_ = signal_interval; }
-  // False: the device refused, and the poller has been asked to stop the queue pair. There must be room.
+  // False: the device refused, and the poller has been asked to stop the queue pair. There must be
+  // room.
   [[nodiscard]] bool post(ibv_send_wr& request, PostedRequest record, bool signalled,
                           Posting when = Posting::now) noexcept;
   // Posts the requests that wait for the next one.

@@ -1,5 +1,6 @@
-// Memory in which messages wait until the device has sent them and the peer has them: when a queue pair
-// fails, they are sent again from there. Slots have one of two sizes. Message path; set-up path for open().
+// Memory in which messages wait until the device has sent them and the peer has them: when a queue
+// pair fails, they are sent again from there. Slots have one of two sizes. Message path; set-up
+// path for open().
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// The links to all peers, found by process. Connection path; any thread. Links last as long as this object.
+// The links to all peers, found by process. Connection path; any thread. Links last as long as this
+// object.
 #pragma once
 
 #include <cstdint>

@@ -9,9 +9,11 @@ namespace lintel {
 
 namespace {
 
-// Of a small message, which is sent inline if the device can: header and payload in two cache lines.
+// Of a small message, which is sent inline if the device can: header and payload in two cache
+// lines.
 constexpr uint32_t small_bytes = sizeof(MessageHeader) + 80;
-// What a connected peer costs in memory of our own: state, and slots that wait for its next messages.
+// What a connected peer costs in memory of our own: state, and slots that wait for its next
+// messages.
 constexpr size_t bytes_of_peer = sizeof(VerbsLink) + sizeof(Connection) + sizeof(Channel) +
                                  sizeof(QueuePair) + Channel::spare_slots_kept * small_bytes;
 static_assert(bytes_of_peer <= 8192);
@@ -166,7 +168,8 @@ void VerbsTransport::on_peer_failed(Link& datagrams) noexcept {
 unsigned VerbsTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   sink_ = &sink;
   unsigned handled = queue_.get() != nullptr ? completions_.poll(sink, budget) : 0;
-  // While messages travel over queue pairs datagrams are rare, and a poll for them costs as much again.
+  // While messages travel over queue pairs datagrams are rare, and a poll for them costs as much
+  // again.
   constexpr uint32_t empty_polls_before_rare = 64;
   constexpr uint32_t polls_between_rare = 8;
   if (empty_datagram_polls_ < empty_polls_before_rare || channels_.count() == 0 ||
@@ -209,8 +212,8 @@ int64_t VerbsTransport::sleep_limit_ns() noexcept {
   return limit_ns;
 }
 
-// A queue pair whose last messages ask for no completion is sent one that does: its completion says that
-// all have arrived.
+// A queue pair whose last messages ask for no completion is sent one that does: its completion says
+// that all have arrived.
 bool VerbsTransport::all_delivered() noexcept {
   bool delivered = datagrams_->all_delivered();
   channels_.for_each([&](VerbsLink& link, Channel& channel) {

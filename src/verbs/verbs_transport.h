@@ -1,7 +1,8 @@
-// Messages and remote memory access over a port of an RDMA device. A peer is met over datagrams (UD and
-// the reliability layer), which prove the job secret; a queue pair (RC) is made as soon as there is
-// something to send, as long as there are not too many. Beyond the cap, and while a queue pair is out
-// of order, messages go on as datagrams: no failure of a queue pair loses or reorders any.
+// Messages and remote memory access over a port of an RDMA device. A peer is met over datagrams (UD
+// and the reliability layer), which prove the job secret; a queue pair (RC) is made as soon as
+// there is something to send, as long as there are not too many. Beyond the cap, and while a queue
+// pair is out of order, messages go on as datagrams: no failure of a queue pair loses or reorders
+// any.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Two links with queue pairs that are connected to each other, without a transport: for tests of its parts.
+// Two links with queue pairs that are connected to each other, without a transport: for tests of
+// its parts.
 #pragma once
 
 #include "verbs/channel.h"

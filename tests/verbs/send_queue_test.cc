@@ -1,4 +1,5 @@
-// The send queue of a queue pair: what the device has, what is held back, and what asks for a completion.
+// The send queue of a queue pair: what the device has, what is held back, and what asks for a
+// completion.
 #include "channel_test_support.h"
 
 namespace lintel {

@@ -315,7 +315,8 @@ TEST_F(VerbsFaultsTest, AReadThatTheSoftwareDeviceGaveUpIsNotDoneThoughItSaysSo)
   ASSERT_TRUE(stream.pass(100));
 }
 
-// The memory of a peer is being read or written when it dies. The answer that follows finds no queue pair any more.
+// The memory of a peer is being read or written when it dies. The answer that follows finds no
+// queue pair any more.
 TEST_F(VerbsFaultsTest, APeerThatDiesWhileItsMemoryIsAccessed) {
   for (const bool write : {false, true}) {
     SCOPED_TRACE(write);
@@ -354,8 +355,8 @@ TEST_F(VerbsFaultsTest, APeerThatDiesWhileItsMemoryIsAccessed) {
   }
 }
 
-// A peer whose last words are lost is missed at the port of its pid, long before it has been silent for too long;
-// also if somebody else has that number by then.
+// A peer whose last words are lost is missed at the port of its pid, long before it has been silent
+// for too long; also if somebody else has that number by then.
 TEST_F(VerbsFaultsTest, ADeadPeerIsMissedAtItsPort) {
   const auto patient = [](VerbsSettings& settings) {
     settings.reliable.peer_timeout_ns = 600'000'000'000;
@@ -437,8 +438,9 @@ TEST_F(VerbsFaultsTest, AFailedAccessEnds) {
   }
 }
 
-// An operation is abandoned while the peer is at its memory, or has just invalidated the window and not been heard
-// yet, or is about to: nobody invalidates twice, the memory is out of reach at once, and messages go on.
+// An operation is abandoned while the peer is at its memory, or has just invalidated the window and
+// not been heard yet, or is about to: nobody invalidates twice, the memory is out of reach at once,
+// and messages go on.
 TEST_F(VerbsFaultsTest, AbandonedWhileThePeerInvalidates) {
   enum class Peer { has_not_begun, reads, has_read, has_invalidated };
   for (const Peer peer :

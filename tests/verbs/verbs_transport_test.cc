@@ -48,8 +48,8 @@ class VerbsTransportTest : public test::VerbsTest {
 
     target.ended.clear();
     const Piece local{own.data(), bytes};
-    // The payload goes between the two buffers themselves: no processor copies it. Beside it there may be proofs of
-    // reads, 8 bytes each.
+    // The payload goes between the two buffers themselves: no processor copies it. Beside it there
+    // may be proofs of reads, 8 bytes each.
     auto straight = std::make_shared<std::atomic<uint64_t>>(0);
     auto elsewhere = std::make_shared<std::atomic<uint64_t>>(0);
     fake_verbs::fail_request(IBV_WC_GENERAL_ERR, [=, first = own.data(),
@@ -103,8 +103,8 @@ TEST_F(VerbsTransportTest, MessagesChangeToQueuePairs) {
   EXPECT_EQ(from.failed + to.failed, 0u);
 }
 
-// Tiny messages are read by the call that posts them, few of them ask for a completion, and those that waited
-// together go in one call.
+// Tiny messages are read by the call that posts them, few of them ask for a completion, and those
+// that waited together go in one call.
 TEST_F(VerbsTransportTest, TinyMessagesAreInlineChainedAndSeldomSignalled) {
   VerbsProcess from, to;
   Stream stream(from, to);
@@ -200,7 +200,8 @@ TEST_F(VerbsTransportTest, WindowsOfTheSoftwareDeviceAreNotUsed) {
   EXPECT_EQ(fake_verbs::done(IBV_WR_BIND_MW), 0u);
 }
 
-// Nothing more may be locked: the device has the kernel fetch what it needs, through windows or without.
+// Nothing more may be locked: the device has the kernel fetch what it needs, through windows or
+// without.
 TEST_F(VerbsTransportTest, MemoryThatCannotBeLockedIsPagedOnDemand) {
   for (const bool windows : {true, false}) {
     start({.windows = windows, .on_demand = true});
@@ -278,7 +279,8 @@ TEST_F(VerbsTransportTest, MorePeersThanQueuePairs) {
   EXPECT_LE(fake_verbs::queue_pairs(IBV_QPT_RC).size(), 6u);
 }
 
-// Reads may take longer than queue pairs may be idle: they are neither given up for that, nor for another peer.
+// Reads may take longer than queue pairs may be idle: they are neither given up for that, nor for
+// another peer.
 TEST_F(VerbsTransportTest, AQueuePairIsNotIdleWhileMemoryIsRead) {
   const auto impatient = [](VerbsSettings& settings) {
     settings.rc_idle_ns = 20'000'000;
