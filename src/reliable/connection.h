@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "reliable/frame.h"
+#include "reliable/reassembly.h"
 #include "reliable/receive_window.h"
 #include "reliable/reply_habit.h"
 #include "reliable/send_window.h"
@@ -61,7 +62,8 @@ struct Connection : Link {
   SendWindow send;
   ReceiveWindow receive;
   std::atomic<uint64_t> data_frames_sent{0};  // of all incarnations; written under the lock
-  FrameBuffer* assembly = nullptr;  // poller: message of several frames; length: bytes so far
+  HalfMessage half;                           // poller: eager message of several frames
+  uint64_t probed_ns = 0;  // when the peer was last asked to go on with what it began
   // The newest acknowledgement that came and was put off until there is time for it, see acknowledge.cc.
   bool put_off = false;
   bool on_put_off_list = false;  // poller

@@ -20,14 +20,14 @@ bool ReliableTransport::is_plausible(const MessageHeader& header) const noexcept
 
 ReliableTransport::Taken ReliableTransport::take_frame(MessageSink& sink, Connection& connection,
                                                        uint8_t flags, const std::byte* body,
-                                                       uint32_t length,
-                                                       FrameBuffer* held) noexcept {
+                                                       uint32_t length, FrameBuffer* held,
+                                                       uint64_t now) noexcept {
   if ((flags & frame_whole) != frame_whole) {
-    const Taken taken = take_fragment(sink, connection, flags, body, length);
+    const Taken taken = take_fragment(sink, connection, flags, body, length, now);
     if (taken == Taken::yes && held != nullptr) receive_pool_.release(held);
     return taken;
   }
-  if (connection.assembly != nullptr) return Taken::malformed;
+  if (connection.half.buffer != nullptr) return Taken::malformed;
   return take_messages(sink, connection, body, length, held);
 }
 
@@ -59,29 +59,38 @@ bool ReliableTransport::is_part_of_long_message(uint8_t flags, const std::byte* 
 
 ReliableTransport::Taken ReliableTransport::take_fragment(MessageSink& sink, Connection& connection,
                                                           uint8_t flags, const std::byte* body,
-                                                          uint32_t length) noexcept {
+                                                          uint32_t length, uint64_t now) noexcept {
+  HalfMessage& half = connection.half;
   MessageHeader header;
   if ((flags & frame_first) != 0) {
-    if (length < sizeof header || connection.assembly != nullptr) return Taken::malformed;
+    if (length < sizeof header || half.buffer != nullptr) return Taken::malformed;
     std::memcpy(&header, body, sizeof header);
     if (!is_plausible(header) || header.link_word > max_eager_bytes) return Taken::malformed;
-    connection.assembly = assembly_pool_.acquire(sizeof header + header.link_word);
-    if (connection.assembly == nullptr) return Taken::no_room;
-    connection.assembly->sequence = 0;  // bytes so far
+    if (!begin_long_message(sink, connection, sizeof header + header.link_word, now))
+      return Taken::no_room;
   }
-  FrameBuffer* const assembly = connection.assembly;
-  if (assembly == nullptr) return Taken::malformed;
-  uint32_t& filled = assembly->sequence;
-  if (length > assembly->length - filled) return Taken::malformed;
-  std::memcpy(assembly->data() + filled, body, length);
-  filled += length;
+  if (half.buffer == nullptr || !reassembly_.append(half, body, length, now))
+    return Taken::malformed;
   if ((flags & frame_last) == 0) return Taken::yes;
-  if (filled != assembly->length) return Taken::malformed;
-  connection.assembly = nullptr;
-  std::memcpy(&header, assembly->data(), sizeof header);
-  add_to_batch(sink, connection, header, assembly->data() + sizeof header, header.link_word,
-               assembly, &assembly_pool_);
+  FrameBuffer* const whole = reassembly_.finish(half);
+  if (whole == nullptr) return Taken::malformed;
+  std::memcpy(&header, whole->data(), sizeof header);
+  add_to_batch(sink, connection, header, whole->data() + sizeof header, header.link_word, whole,
+               &reassembly_.pool());
   return Taken::yes;
+}
+
+// When all buffers are in use, a connection whose message has stopped arriving fails for this one. Its
+// frames were acknowledged, so that the message cannot be received again.
+bool ReliableTransport::begin_long_message(MessageSink& sink, Connection& connection,
+                                           uint32_t bytes, uint64_t now) noexcept {
+  connection.half.owner = &connection;
+  if (reassembly_.begin(connection.half, bytes, now)) return true;
+  const HalfMessage* const oldest = reassembly_.oldest();
+  if (oldest == nullptr || elapsed_ns(oldest->progress_ns, now) < settings_.peer_timeout_ns / 4)
+    return false;
+  fail(sink, *oldest->owner, "it stopped in the middle of a message, and memory was short");
+  return reassembly_.begin(connection.half, bytes, now);
 }
 
 void ReliableTransport::add_to_batch(MessageSink& sink, Connection& connection,

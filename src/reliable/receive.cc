@@ -166,7 +166,7 @@ ReliableTransport::Handled ReliableTransport::handle_next(MessageSink& sink, Con
   const std::lock_guard guard(connection.lock);
   if (!put_off_or_acknowledge(connection, header, now)) return Handled::malformed;
   if (header.flags != frame_whole || header.sequence != connection.receive.expected() ||
-      connection.receive.has_early() || connection.assembly != nullptr ||
+      connection.receive.has_early() || connection.half.buffer != nullptr ||
       take_messages(sink, connection, frame.data + sizeof header, frame.length - sizeof header,
                     nullptr) != Taken::yes)
     return Handled::not_yet;
@@ -183,7 +183,7 @@ void ReliableTransport::handle_data(MessageSink& sink, Connection& connection,
     case ReceiveWindow::Place::next:
       break;
     case ReceiveWindow::Place::early:
-      handle_early(sink, connection, frame, header);
+      handle_early(sink, connection, frame, header, now);
       return;
     case ReceiveWindow::Place::duplicate:
       counts_.duplicates.add();
@@ -193,25 +193,52 @@ void ReliableTransport::handle_data(MessageSink& sink, Connection& connection,
       counts_.dropped_for_room.add();
       return;
   }
-  Taken taken = take_frame(sink, connection, header.flags, frame.data + sizeof header,
-                           frame.length - sizeof header, nullptr);
-  FrameBuffer* early = nullptr;
+  // It may have come early and found no room.
+  if (take_kept(sink, connection, now)) return;
+  const Taken taken = take_frame(sink, connection, header.flags, frame.data + sizeof header,
+                                 frame.length - sizeof header, nullptr, now);
+  go_on_after(sink, connection, taken, nullptr, frame.length, now);
+}
+
+// The expected frame, if it is kept. True: it was.
+bool ReliableTransport::take_kept(MessageSink& sink, Connection& connection,
+                                  uint64_t now) noexcept {
+  FrameBuffer* kept = nullptr;
+  {
+    const std::lock_guard guard(connection.lock);
+    kept = connection.receive.take_expected();
+  }
+  if (kept == nullptr) return false;
+  const uint32_t length = kept->length;
+  go_on_after(sink, connection, take_early(sink, connection, kept, now), kept, length, now);
+  return true;
+}
+
+ReliableTransport::Taken ReliableTransport::take_early(MessageSink& sink, Connection& connection,
+                                                       FrameBuffer* early, uint64_t now) noexcept {
+  if (early->handed_up) {
+    receive_pool_.release(early);
+    return Taken::yes;
+  }
+  return take_frame(sink, connection, early->flags, early->data() + sizeof(FrameHeader),
+                    early->length - sizeof(FrameHeader), early, now);
+}
+
+// After the expected frame, of `length` bytes: those that came early and follow it. `early`: the
+// buffer of the expected frame, if it has one.
+void ReliableTransport::go_on_after(MessageSink& sink, Connection& connection, Taken taken,
+                                    FrameBuffer* early, uint32_t length, uint64_t now) noexcept {
   while (taken == Taken::yes) {
     {
       const std::lock_guard guard(connection.lock);
       connection.receive.advance();
       early = connection.receive.take_expected();
       if (early == nullptr) {
-        note_arrival(connection, frame.length, now);
+        note_arrival(connection, length, now);
         return;
       }
     }
-    if (early->handed_up) {
-      receive_pool_.release(early);
-      continue;
-    }
-    taken = take_frame(sink, connection, early->flags, early->data() + sizeof header,
-                       early->length - sizeof header, early);
+    taken = take_early(sink, connection, early, now);
   }
   if (taken == Taken::malformed) {
     if (early != nullptr) receive_pool_.release(early);
@@ -219,18 +246,19 @@ void ReliableTransport::handle_data(MessageSink& sink, Connection& connection,
     fail(sink, connection, "it sent a message that makes no sense");
     return;
   }
-  // No room for a message of several frames: this one comes again.
   counts_.dropped_for_room.add();
-  if (early == nullptr) return;
+  if (early == nullptr) return;  // it will be sent again
+  // It was acknowledged when it came early: only the timer tries again.
   const std::lock_guard guard(connection.lock);
   connection.receive.put_back(early);
+  list(connection, now + room_retry_ns);
 }
 
 // Ahead of others that are missing. Parts of long messages say themselves where they belong, and go up at once;
 // of these only the number is kept.
 void ReliableTransport::handle_early(MessageSink& sink, Connection& connection,
-                                     const InboundFrame& frame,
-                                     const FrameHeader& header) noexcept {
+                                     const InboundFrame& frame, const FrameHeader& header,
+                                     uint64_t now) noexcept {
   counts_.early.add();
   acknowledge_soon(connection);  // tells the sender that something is missing
   const std::byte* const body = frame.data + sizeof header;
@@ -238,8 +266,10 @@ void ReliableTransport::handle_early(MessageSink& sink, Connection& connection,
   const bool is_part =
       is_part_of_long_message(header.flags, body, frame.length - sizeof header, message);
   const uint32_t kept_bytes = is_part ? sizeof header : frame.length;
-  // No sender goes beyond the window that it was told.
-  const uint64_t most_bytes = link_->receive_capacity_bytes() + link_->mtu();
+  // No sender goes beyond the window that it was told. And each leaves as much memory free as it uses, so
+  // that some is left for others.
+  const uint64_t most_bytes =
+      std::min(link_->receive_capacity_bytes() + link_->mtu(), receive_pool_.free_bytes());
   FrameBuffer* const kept = connection.receive.early_bytes() + kept_bytes > most_bytes
                                 ? nullptr
                                 : receive_pool_.acquire(kept_bytes);
@@ -256,6 +286,7 @@ void ReliableTransport::handle_early(MessageSink& sink, Connection& connection,
                  nullptr);
   const std::lock_guard guard(connection.lock);
   connection.receive.keep(kept);
+  list(connection, now + longest_silence_ns());
 }
 
 }  // namespace lintel

@@ -36,6 +36,9 @@ class ReceiveWindow {
   void put_back(FrameBuffer* frame) noexcept;
 
   [[nodiscard]] uint32_t expected() const noexcept { return expected_; }
+  [[nodiscard]] bool has_expected() const noexcept {
+    return early_ != nullptr && early_->sequence == expected_;
+  }
   [[nodiscard]] bool has_early() const noexcept { return early_ != nullptr; }
   [[nodiscard]] uint64_t early_bytes() const noexcept { return early_bytes_; }
   // FrameHeader::selective.

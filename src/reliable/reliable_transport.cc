@@ -11,8 +11,8 @@
 namespace lintel {
 
 namespace {
-// Eager messages of several frames under way at once, of all peers.
-constexpr uint64_t most_assemblies = 512;
+// In addition to the memory for frames, one part in so many of it is for messages of several frames.
+constexpr uint64_t share_of_long_messages = 8;
 // A sender whose window is full must hear from us in time.
 constexpr uint64_t acks_per_window = 4;
 }  // namespace
@@ -55,8 +55,8 @@ bool ReliableTransport::open_pools() {
   const uint32_t frame = std::max(link_->mtu(), PacketLink::least_mtu);
   const uint64_t half = settings_.memory_bytes / 2;
   if (!send_pool_.open(frame, half) || !receive_pool_.open(frame, half) ||
-      !assembly_pool_.open(sizeof(MessageHeader) + max_eager_bytes,
-                           2 * most_assemblies * (sizeof(MessageHeader) + max_eager_bytes + 128)) ||
+      !reassembly_.open(sizeof(MessageHeader) + max_eager_bytes,
+                        settings_.memory_bytes / share_of_long_messages) ||
       !connections_.open(settings_.most_connections))
     return false;
   link_->offer_memory(send_pool_.memory(), send_pool_.memory_bytes());

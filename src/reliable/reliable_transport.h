@@ -22,6 +22,7 @@
 #include "reliable/connection.h"
 #include "reliable/cookie.h"
 #include "reliable/job_proof.h"
+#include "reliable/reassembly.h"
 #include "transport/packet_link.h"
 #include "transport/transport.h"
 #include "util/arena.h"
@@ -79,7 +80,7 @@ class ReliableTransport final : public Transport {
   [[nodiscard]] const PacketLink& link() const noexcept { return *link_; }
   [[nodiscard]] ReliableCounters counters() const noexcept;
   [[nodiscard]] uint64_t frame_memory_used() const noexcept {
-    return send_pool_.used_bytes() + receive_pool_.used_bytes() + assembly_pool_.used_bytes();
+    return send_pool_.used_bytes() + receive_pool_.used_bytes() + reassembly_.used_bytes();
   }
   [[nodiscard]] size_t connections() const;
 
@@ -111,6 +112,8 @@ class ReliableTransport final : public Transport {
 
  private:
   static constexpr unsigned receive_burst = 32;
+  // After it a frame that is kept is tried again, which found no room for its message.
+  static constexpr uint64_t room_retry_ns = 1'000'000;
   // Without a descriptor (sleep.cc): the first pause between looks, and how long it pays to poll before one. A
   // pause lasts as much longer as a timer is late and a thread takes to wake.
   static constexpr int64_t shortest_pause_ns = 50'000;
@@ -207,16 +210,23 @@ class ReliableTransport final : public Transport {
                       const FrameHeader& header, uint64_t now) noexcept;
   void handle_data(MessageSink& sink, Connection& connection, const InboundFrame& frame,
                    const FrameHeader& header, uint64_t now) noexcept;
+  bool take_kept(MessageSink& sink, Connection& connection, uint64_t now) noexcept;
   void handle_early(MessageSink& sink, Connection& connection, const InboundFrame& frame,
-                    const FrameHeader& header) noexcept;
+                    const FrameHeader& header, uint64_t now) noexcept;
 
   // deliver.cc
   enum class Taken : uint8_t { yes, no_room, malformed };
   // The next numbered frame. `held`: the buffer that the body lies in, if it is not the link's; taken over on yes.
   Taken take_frame(MessageSink& sink, Connection& connection, uint8_t flags, const std::byte* body,
-                   uint32_t length, FrameBuffer* held) noexcept;
+                   uint32_t length, FrameBuffer* held, uint64_t now) noexcept;
+  Taken take_early(MessageSink& sink, Connection& connection, FrameBuffer* early,
+                   uint64_t now) noexcept;
+  void go_on_after(MessageSink& sink, Connection& connection, Taken taken, FrameBuffer* early,
+                   uint32_t length, uint64_t now) noexcept;
   Taken take_fragment(MessageSink& sink, Connection& connection, uint8_t flags,
-                      const std::byte* body, uint32_t length) noexcept;
+                      const std::byte* body, uint32_t length, uint64_t now) noexcept;
+  bool begin_long_message(MessageSink& sink, Connection& connection, uint32_t bytes,
+                          uint64_t now) noexcept;
   Taken take_messages(MessageSink& sink, Connection& connection, const std::byte* body,
                       uint32_t length, FrameBuffer* held) noexcept;
   bool is_plausible(const MessageHeader& header) const noexcept;
@@ -245,6 +255,9 @@ class ReliableTransport final : public Transport {
   void run_timers(MessageSink& sink, uint64_t now) noexcept;
   // The next time, UINT64_MAX when there is none; `failure`: why the connection must fail.
   uint64_t run_timers_of(Connection& connection, uint64_t now, const char*& failure) noexcept;
+  uint64_t watch_unfinished(Connection& connection, uint64_t now, bool unreachable,
+                            const char*& failure) noexcept;
+  uint64_t longest_silence_ns() const noexcept;  // after it a peer is asked for an answer
   void fail(MessageSink& sink, Connection& connection, const char* why) noexcept;
 
   // sleep.cc
@@ -264,9 +277,9 @@ class ReliableTransport final : public Transport {
   JobProof proof_;
   mutable Counts counts_;
 
-  FramePool send_pool_;      // sent and not acknowledged
-  FramePool receive_pool_;   // arrived early
-  FramePool assembly_pool_;  // eager messages of several frames
+  FramePool send_pool_;     // sent and not acknowledged
+  FramePool receive_pool_;  // arrived early
+  Reassembly reassembly_;
 
   mutable std::mutex mutex_;
   std::unordered_map<uint64_t, Connection*> table_;

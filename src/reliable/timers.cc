@@ -22,8 +22,8 @@ constexpr unsigned believe_unreachable_hints = 4;
 
 // A peer that is silent for this long while it should answer is asked for where links can do so.
 constexpr uint64_t ask_for_silent_ns = 200'000'000;
-// That it answers is tried after this time without a word.
-constexpr uint64_t longest_silence_ns = 1'000'000'000;
+// A peer that was not heard for this time is asked for an answer.
+constexpr uint64_t most_silence_ns = 1'000'000'000;
 
 constexpr const char* gone = "its process is gone";
 constexpr const char* silence = "it has not answered for the time that PTL_PEER_TIMEOUT_MS allows";
@@ -71,6 +71,8 @@ void ReliableTransport::run_timers(MessageSink& sink, uint64_t now) noexcept {
   while (Connection* const connection = *link) {
     const char* failure = nullptr;
     uint64_t next = UINT64_MAX;
+    if (connection->receive.has_expected() && take_kept(sink, *connection, now))
+      deliver_batch(sink);
     {
       const std::lock_guard guard(connection->lock);
       next = run_timers_of(*connection, now, failure);
@@ -139,10 +141,40 @@ uint64_t ReliableTransport::run_timers_of(Connection& connection, uint64_t now,
     connection.retry_ns = UINT64_MAX;
     if (connection.send.can_send()) transmit(connection, now);
   }
-  return std::min({connection.ack_deadline_ns, connection.retry_ns, connection.send.deadline_ns()});
+  const uint64_t watch_ns = watch_unfinished(connection, now, believes_unreachable, failure);
+  return std::min(
+      {connection.ack_deadline_ns, connection.retry_ns, connection.send.deadline_ns(), watch_ns});
 }
 
-// Peers that owe an answer at a higher level: is anybody there?
+uint64_t ReliableTransport::longest_silence_ns() const noexcept {
+  return std::min(settings_.peer_timeout_ns / 16, most_silence_ns);
+}
+
+// Lock held. A peer that has sent part of a message, or frames after one that is missing, has more to
+// send. If it is silent it is asked for an answer, and fails without one: otherwise its buffers would
+// never be released. Returns when to look again.
+uint64_t ReliableTransport::watch_unfinished(Connection& connection, uint64_t now, bool unreachable,
+                                             const char*& failure) noexcept {
+  if (connection.half.buffer == nullptr && !connection.receive.has_early()) return UINT64_MAX;
+  const uint64_t pause_ns = longest_silence_ns();
+  const uint64_t next_ns = std::max(connection.last_heard_ns, connection.probed_ns) + pause_ns;
+  if (now < next_ns)
+    return connection.receive.has_expected() ? std::min(next_ns, now + room_retry_ns) : next_ns;
+  if (connection.waiting_since_ns == 0) connection.waiting_since_ns = now;
+  const uint64_t waited_ns = elapsed_ns(connection.waiting_since_ns, now);
+  if (waited_ns + 2 * pause_ns >= settings_.peer_timeout_ns) {
+    failure = silence;
+  } else if (unreachable || (waited_ns > ask_for_silent_ns &&
+                             link_->is_gone(connection.peer, connection.route.address))) {
+    failure = gone;
+  } else {
+    connection.probed_ns = now;
+    send_ack(connection, FrameType::probe, now);
+  }
+  return now + pause_ns;
+}
+
+// Peers from which the core expects an answer: those that are silent are asked, and fail without one.
 void ReliableTransport::check_peers(MessageSink& sink, Link* const* watch,
                                     unsigned count) noexcept {
   make_up_for_all();
@@ -155,8 +187,7 @@ void ReliableTransport::check_peers(MessageSink& sink, Link* const* watch,
     {
       const std::lock_guard guard(connection.lock);
       if (connection.state.load(std::memory_order_relaxed) != ConnectionState::established ||
-          elapsed_ns(connection.last_heard_ns, now) <
-              std::min(settings_.peer_timeout_ns / 16, longest_silence_ns))
+          elapsed_ns(connection.last_heard_ns, now) < longest_silence_ns())
         continue;
       ask = connection.waiting_since_ns != 0 &&
             elapsed_ns(connection.waiting_since_ns, now) > ask_for_silent_ns;
@@ -189,8 +220,7 @@ void ReliableTransport::fail(MessageSink& sink, Connection& connection, const ch
   }
   send_pool_.release_chain(unsent);
   receive_pool_.release_chain(early);
-  if (connection.assembly != nullptr) assembly_pool_.release(connection.assembly);
-  connection.assembly = nullptr;
+  reassembly_.drop(connection.half);
   counts_.connections_failed.add();
   log_message(LogLevel::info, "%s: the connection with nid 0x%08x pid %u ends: %s", link_->name(),
               connection.peer.nid, connection.peer.pid, why);

@@ -1,0 +1,62 @@
+// A list of half-received messages in the order of their last progress. Message path, but for open().
+#include "reliable/reassembly.h"
+
+#include <cstring>
+
+namespace lintel {
+
+bool Reassembly::open(uint32_t longest, uint64_t memory_bytes) noexcept {
+  longest_ = longest;
+  // Half of a pool is for its largest buffers, and no others are used.
+  return pool_.open(longest, 2 * memory_bytes);
+}
+
+void Reassembly::link(HalfMessage& half, uint64_t now_ns) noexcept {
+  half.progress_ns = now_ns;
+  half.older = newest_;
+  half.newer = nullptr;
+  (newest_ != nullptr ? newest_->newer : oldest_) = &half;
+  newest_ = &half;
+}
+
+void Reassembly::unlink(HalfMessage& half) noexcept {
+  (half.older != nullptr ? half.older->newer : oldest_) = half.newer;
+  (half.newer != nullptr ? half.newer->older : newest_) = half.older;
+}
+
+bool Reassembly::begin(HalfMessage& half, uint32_t length, uint64_t now_ns) noexcept {
+  // All buffers are of one size, so that one that is given up serves any other message.
+  half.buffer = pool_.acquire(longest_);
+  if (half.buffer == nullptr) return false;
+  half.buffer->length = length;
+  half.filled = 0;
+  link(half, now_ns);
+  return true;
+}
+
+bool Reassembly::append(HalfMessage& half, const std::byte* bytes, uint32_t length,
+                        uint64_t now_ns) noexcept {
+  if (length > half.buffer->length - half.filled) return false;
+  std::memcpy(half.buffer->data() + half.filled, bytes, length);
+  half.filled += length;
+  unlink(half);
+  link(half, now_ns);
+  return true;
+}
+
+FrameBuffer* Reassembly::finish(HalfMessage& half) noexcept {
+  if (half.filled != half.buffer->length) return nullptr;
+  unlink(half);
+  FrameBuffer* const whole = half.buffer;
+  half.buffer = nullptr;
+  return whole;
+}
+
+void Reassembly::drop(HalfMessage& half) noexcept {
+  if (half.buffer == nullptr) return;
+  unlink(half);
+  pool_.release(half.buffer);
+  half.buffer = nullptr;
+}
+
+}  // namespace lintel

@@ -1,0 +1,171 @@
+// Senders that end in the middle of messages, and the buffers that these have taken.
+#include <gtest/gtest.h>
+
+#include "reliable_test_support.h"
+
+namespace lintel::test {
+namespace {
+
+constexpr uint64_t peer_timeout_ns = 10'000'000'000;
+constexpr uint32_t message_bytes = 8000;
+constexpr ProcessId target_id{1, 1};
+
+ProcessId gone_id(uint32_t number) { return {9, number + 1}; }
+
+// The first 1,000 bytes of a message of 8,000 bytes.
+Frame first_fragment(const FakePeer& peer) {
+  MessageHeader message = numbered_put(1);
+  message.link_word = message_bytes;
+  std::vector<std::byte> body(sizeof message + 1000);
+  std::memcpy(body.data(), &message, sizeof message);
+  FrameHeader header{};
+  header.type = FrameType::data;
+  header.flags = frame_first;
+  header.sequence = 1;
+  return peer.connected_frame(header, body);
+}
+
+class ReliableAbandoned : public testing::Test {
+ protected:
+  ReliableAbandoned() {
+    // Nothing is kept for peers that are gone.
+    network_.script = [this](const LinkAddress&, const LinkAddress& to, const Frame& frame) {
+      ProcessId id;
+      std::memcpy(&id, to.bytes.data(), sizeof id);
+      const FrameType type = header_of(frame).type;
+      if (id.nid == gone_id(0).nid && type != FrameType::challenge && type != FrameType::accept) {
+        if (type == FrameType::probe) ++probes_;
+        return std::vector<MemoryNetwork::Copy>{};
+      }
+      return std::vector<MemoryNetwork::Copy>{{frame, 0}};
+    };
+  }
+  FakePeer connected(uint32_t number) {
+    FakePeer peer(network_, gone_id(number), target_id);
+    EXPECT_TRUE(peer.connect(target_));
+    return peer;
+  }
+  void abandon_messages(uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+      const FakePeer peer = connected(i);
+      peer_frame(peer, first_fragment(peer));
+    }
+  }
+  void peer_frame(FakePeer peer, Frame frame) {
+    peer.inject(std::move(frame));
+    target_.poll();
+  }
+
+  MemoryNetwork network_;
+  MemoryProcess target_{network_, target_id};
+  std::vector<MemoryProcess*> all_{&target_};
+  uint64_t probes_ = 0;
+};
+
+TEST_F(ReliableAbandoned, AHalfMessageIsDroppedWithinThePeerTimeout) {
+  abandon_messages(1);
+  EXPECT_GT(target_.transport().frame_memory_used(), 0u);
+  EXPECT_TRUE(run_until(
+      all_, [&] { return target_.failed.size() == 1; }, peer_timeout_ns));
+  EXPECT_EQ(target_.transport().frame_memory_used(), 0u);
+  EXPECT_GE(probes_, 2u);
+  EXPECT_TRUE(target_.messages.empty());
+}
+
+TEST_F(ReliableAbandoned, AnEarlyFrameIsDroppedWithinThePeerTimeout) {
+  const FakePeer peer = connected(0);
+  peer_frame(peer, peer.message_frame(2, numbered_put(2), std::vector<std::byte>(500)));
+  EXPECT_GT(target_.transport().frame_memory_used(), 0u);
+  EXPECT_TRUE(run_until(
+      all_, [&] { return target_.failed.size() == 1; }, peer_timeout_ns));
+  EXPECT_EQ(target_.transport().frame_memory_used(), 0u);
+  EXPECT_TRUE(target_.messages.empty());
+}
+
+TEST_F(ReliableAbandoned, APeerWithNothingUnfinishedIsNotProbed) {
+  const FakePeer peer = connected(0);
+  peer_frame(peer, peer.message_frame(1, numbered_put(1), std::vector<std::byte>(500)));
+  run_for(all_, 2 * peer_timeout_ns);
+  EXPECT_EQ(target_.messages.size(), 1u);
+  EXPECT_TRUE(target_.failed.empty());
+  EXPECT_EQ(probes_, 0u);
+}
+
+TEST_F(ReliableAbandoned, APeerThatAnswersKeepsItsHalfMessage) {
+  MemoryProcess sender(network_, {2, 2});
+  all_.push_back(&sender);
+  bool passes = false;
+  network_.script = [&](const LinkAddress&, const LinkAddress&, const Frame& frame) {
+    const FrameHeader header = header_of(frame);
+    const bool rest = header.type == FrameType::data && (header.flags & frame_first) == 0;
+    return rest && !passes ? std::vector<MemoryNetwork::Copy>{}
+                           : std::vector<MemoryNetwork::Copy>{{frame, 0}};
+  };
+  send_surely(sender, sender.connect(target_id), all_, numbered_put(7),
+              numbered_bytes(7, message_bytes));
+  run_for(all_, 2 * peer_timeout_ns);
+  EXPECT_TRUE(target_.failed.empty());
+  EXPECT_TRUE(sender.failed.empty());
+  passes = true;
+  ASSERT_TRUE(run_until(all_, [&] { return !target_.messages.empty(); }));
+  EXPECT_EQ(target_.messages.front().payload, numbered_bytes(7, message_bytes));
+}
+
+// More than there are buffers.
+TEST_F(ReliableAbandoned, HalfMessagesOfPeersThatAreGoneDoNotExcludeOthers) {
+  abandon_messages(700);
+  MemoryProcess sender(network_, {2, 2});
+  all_.push_back(&sender);
+  send_surely(sender, sender.connect(target_id), all_, numbered_put(7),
+              numbered_bytes(7, message_bytes));
+  ASSERT_TRUE(run_until(
+      all_, [&] { return !target_.messages.empty(); }, peer_timeout_ns / 2));
+  EXPECT_EQ(target_.messages.front().payload, numbered_bytes(7, message_bytes));
+  EXPECT_TRUE(sender.failed.empty());
+  EXPECT_TRUE(run_until(
+      all_, [&] { return target_.transport().frame_memory_used() == 0; }, peer_timeout_ns));
+}
+
+// The second message finds no buffer when its first frame, which came early, is its turn.
+TEST_F(ReliableAbandoned, AnEarlyFrameWithoutRoomIsTriedAgain) {
+  ReliableSettings settings;
+  settings.memory_bytes = 1 << 20;
+  MemoryProcess small(network_, {3, 3}, settings);
+  MemoryProcess sender(network_, {2, 2});
+  const std::vector<MemoryProcess*> both{&small, &sender};
+  for (uint32_t i = 0; i < 20; ++i) {
+    FakePeer peer(network_, gone_id(i), {3, 3});
+    ASSERT_TRUE(peer.connect(small));
+    peer.inject(first_fragment(peer));
+    run_for(both, 100'000'000);
+  }
+  Link* const link = sender.connect({3, 3});
+  for (uint64_t i = 0; i < 10; ++i)
+    send_surely(sender, link, both, numbered_put(i), numbered_bytes(i, message_bytes));
+  ASSERT_TRUE(run_until(
+      both, [&] { return small.messages.size() == 10; }, peer_timeout_ns));
+  for (uint64_t i = 0; i < 10; ++i)
+    EXPECT_EQ(small.messages[i].payload, numbered_bytes(i, message_bytes));
+}
+
+TEST_F(ReliableAbandoned, EarlyFramesOfOnePeerLeaveRoomForThoseOfOthers) {
+  ReliableSettings settings;
+  settings.memory_bytes = 1 << 20;
+  MemoryProcess small(network_, {3, 3}, settings, 1472, 1 << 20);
+  const auto send_early = [&](uint32_t number, uint32_t count) {
+    FakePeer peer(network_, gone_id(number), {3, 3});
+    EXPECT_TRUE(peer.connect(small));
+    const uint64_t before = small.transport().frame_memory_used();
+    for (uint32_t i = 0; i < count; ++i) {
+      peer.inject(peer.message_frame(2 + i, numbered_put(i), std::vector<std::byte>(1300)));
+      small.poll();
+    }
+    return small.transport().frame_memory_used() - before;
+  };
+  const uint64_t first = send_early(0, 500);
+  EXPECT_GT(first, 64u * 1024);
+  EXPECT_GT(send_early(1, 500), first / 4);
+}
+
+}  // namespace
+}  // namespace lintel::test
