@@ -3,26 +3,27 @@
 
 find_package(PkgConfig QUIET)
 
-set(LINTEL_MODULES "")
-
-# lintel_add_module(<name> <imported target or library>...): libportals-<name>.so from src/<name>.
-function(lintel_add_module name)
-  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.cc")
+# lintel_add_module(<name> <pattern of its sources> <imported target or library>...): lintel/<name>.so
+# beside libportals.so, where it finds what it uses of the library.
+function(lintel_add_module name pattern)
+  file(GLOB sources CONFIGURE_DEPENDS "${pattern}")
   add_library(portals-${name} MODULE ${sources})
-  target_include_directories(portals-${name} PRIVATE "${PROJECT_SOURCE_DIR}/include"
-                                                     "${PROJECT_SOURCE_DIR}/src")
-  target_link_libraries(portals-${name} PRIVATE lintel_options ${ARGN})
-  set_target_properties(portals-${name} PROPERTIES PREFIX lib)
-  # Only the entry point is to be seen.
+  target_link_libraries(portals-${name} PRIVATE lintel_internals lintel_options ${ARGN})
+  target_compile_definitions(portals-${name} PRIVATE LINTEL_VERSION="${PROJECT_VERSION}")
+  set_target_properties(
+    portals-${name}
+    PROPERTIES PREFIX ""
+               OUTPUT_NAME ${name}
+               LIBRARY_OUTPUT_DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/lintel"
+               INSTALL_RPATH "$ORIGIN/.."
+               LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/module.map")
+  # Only `lintel_module` is to be seen.
   target_link_options(portals-${name} PRIVATE
                       "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/module.map")
   if(NOT LINTEL_SANITIZE)
     target_link_options(portals-${name} PRIVATE "LINKER:--no-undefined")
   endif()
-  install(TARGETS portals-${name} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-  set(LINTEL_MODULES
-      ${LINTEL_MODULES} ${name}
-      PARENT_SCOPE)
+  install(TARGETS portals-${name} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/lintel")
 endfunction()
 
 # Proof of the job key between nodes (PTL_JOB_KEY).
@@ -30,7 +31,7 @@ if(PkgConfig_FOUND)
   pkg_check_modules(LIBCRYPTO IMPORTED_TARGET libcrypto)
 endif()
 if(LIBCRYPTO_FOUND)
-  lintel_add_module(crypto PkgConfig::LIBCRYPTO)
+  lintel_add_module(crypto "${PROJECT_SOURCE_DIR}/src/crypto/*.cc" PkgConfig::LIBCRYPTO)
 else()
   message(STATUS "libcrypto (libssl-dev) not found: without the module crypto, PTL_JOB_KEY cannot be "
                  "used on networks")
@@ -41,10 +42,7 @@ if(PkgConfig_FOUND)
   pkg_check_modules(LIBDPDK IMPORTED_TARGET libdpdk>=22.11)
 endif()
 if(LIBDPDK_FOUND)
-  lintel_add_module(dpdk PkgConfig::LIBDPDK Threads::Threads)
-  target_sources(portals-dpdk PRIVATE "${PROJECT_SOURCE_DIR}/src/util/crc32c.cc"
-                                      "${PROJECT_SOURCE_DIR}/src/util/crc32c_folding.cc"
-                                      "${PROJECT_SOURCE_DIR}/src/util/log.cc")
+  lintel_add_module(dpdk "${PROJECT_SOURCE_DIR}/src/dpdk/*.cc" PkgConfig::LIBDPDK Threads::Threads)
   # Interrupt handles of one's own, which 22.11 does not call stable yet.
   target_compile_definitions(portals-dpdk PRIVATE ALLOW_EXPERIMENTAL_API)
 else()
@@ -56,18 +54,7 @@ if(PkgConfig_FOUND)
   pkg_check_modules(LIBIBVERBS IMPORTED_TARGET libibverbs>=1.11)
 endif()
 if(LIBIBVERBS_FOUND)
-  lintel_add_module(verbs PkgConfig::LIBIBVERBS Threads::Threads)
-  # Whole transports come out of it; the configuration stays in the library (src/verbs/verbs_module.h).
-  file(GLOB reliable_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/reliable/*.cc")
-  list(FILTER reliable_sources EXCLUDE REGEX "/configured.cc$")
-  target_sources(portals-verbs PRIVATE ${reliable_sources}
-                                       "${PROJECT_SOURCE_DIR}/src/util/descriptor_watch.cc"
-                                       "${PROJECT_SOURCE_DIR}/src/util/asymmetric_fence.cc"
-                                       "${PROJECT_SOURCE_DIR}/src/util/crc32c.cc"
-                                       "${PROJECT_SOURCE_DIR}/src/util/crc32c_folding.cc"
-                                       "${PROJECT_SOURCE_DIR}/src/util/descriptors_in_children.cc"
-                                       "${PROJECT_SOURCE_DIR}/src/util/log.cc"
-                                       "${PROJECT_SOURCE_DIR}/src/util/quick_clock.cc")
+  lintel_add_module(verbs "${PROJECT_SOURCE_DIR}/src/verbs/*.cc" PkgConfig::LIBIBVERBS Threads::Threads)
 else()
   message(STATUS "libibverbs (libibverbs-dev) not found: without the module verbs, RDMA devices cannot "
                  "be used")

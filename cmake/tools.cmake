@@ -1,5 +1,5 @@
-# Programs under tools/. ptl_info reads the configuration table and the transport registry, so it
-# is linked with the objects; ptl_perf sees what every client sees, the shared libraries.
+# Programs under tools/. ptl_info reads the configuration table and the transport registry, which are among
+# the private symbols of the library; ptl_perf sees what every client sees.
 #
 # Sources: tools/<program>.cc and tools/<program>/*.cc, and tools/common/*.cc for both.
 
@@ -31,6 +31,6 @@ if(LINTEL_TOOLS)
                           "or configure with -DLINTEL_TOOLS=OFF")
     endif()
   endforeach()
-  lintel_add_tool(ptl_info lintel_objects)
+  lintel_add_tool(ptl_info lintel_internals)
   lintel_add_tool(ptl_perf portals_runtime)
 endif()

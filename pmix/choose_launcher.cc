@@ -2,7 +2,6 @@
 // Set-up path.
 #include "choose_launcher.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -12,6 +11,7 @@
 #include "hand_environment.h"
 #include "hand_launcher.h"
 #include "lone_launcher.h"
+#include "util/module.h"
 
 namespace lintel {
 
@@ -51,36 +51,12 @@ std::string why_incomplete() {
   return "";
 }
 
-// Beside this library, in lintel/pmix.so.
-std::string module_path(std::string& why) {
-  Dl_info self;
-  if (dladdr(reinterpret_cast<void*>(&choose_launcher), &self) == 0 || self.dli_fname == nullptr) {
-    why = "the place of libportals_runtime.so is unknown";
-    return "";
-  }
-  std::string path = self.dli_fname;
-  const size_t slash = path.rfind('/');
-  path.resize(slash == std::string::npos ? 0 : slash + 1);
-  return path + "lintel/pmix.so";
-}
-
 Launcher* load_pmix(std::string& why) {
-  const std::string path = module_path(why);
-  if (path.empty()) return nullptr;
-  const std::string advice = "the environment says that a PMIx launcher started this process, but ";
-  if (access(path.c_str(), R_OK) != 0) {
-    why = advice + path + " is not there: Lintel was built without PMIx (libpmix-dev was missing)";
-    return nullptr;
-  }
-  void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (module == nullptr) {
-    why = advice + "its module cannot be loaded (is libpmix installed?): " + dlerror();
-    return nullptr;
-  }
-  const auto factory = reinterpret_cast<LauncherFactory>(dlsym(module, launcher_factory_name));
-  Launcher* const launcher = factory != nullptr ? factory(launcher_version) : nullptr;
-  if (launcher == nullptr) why = advice + path + " belongs to another version of Lintel";
-  return launcher;
+  const auto* const module = static_cast<const LauncherModule*>(load_module("pmix", why));
+  if (module != nullptr) return module->launcher();
+  why = "the environment says that a PMIx launcher started this process, but " + why +
+        "; the module needs libpmix, both where Lintel is built and where it runs";
+  return nullptr;
 }
 
 }  // namespace

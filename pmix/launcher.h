@@ -57,10 +57,9 @@ class Launcher {
   virtual void abort(int code, const char* text) = 0;
 };
 
-// The module with the PMIx client exports one function of this type, `lintel_pmix_launcher`. It
-// gives nullptr if the version is another one; the object lives as long as the process.
-inline constexpr uint32_t launcher_version = 1;
-using LauncherFactory = Launcher* (*)(uint32_t version);
-inline constexpr const char* launcher_factory_name = "lintel_pmix_launcher";
+// What the module pmix offers (src/util/module.h). The object lives as long as the process.
+struct LauncherModule {
+  Launcher* (*launcher)();
+};
 
 }  // namespace lintel

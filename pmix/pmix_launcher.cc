@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "launcher.h"
+#include "util/module.h"
 
 namespace lintel {
 
@@ -207,11 +208,15 @@ class PmixLauncher final : public Launcher {
   bool started_ = false;
 };
 
-}  // namespace
-
-extern "C" __attribute__((visibility("default"))) Launcher* lintel_pmix_launcher(uint32_t version) {
-  static PmixLauncher& launcher = *new PmixLauncher;
-  return version == launcher_version ? &launcher : nullptr;
+Launcher* launcher() {
+  static PmixLauncher& instance = *new PmixLauncher;
+  return &instance;
 }
 
+constexpr LauncherModule offer{launcher};
+
+}  // namespace
+
 }  // namespace lintel
+
+const lintel::Module lintel_module{LINTEL_VERSION, &lintel::offer};

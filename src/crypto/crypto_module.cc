@@ -7,6 +7,8 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
+#include "util/module.h"
+
 namespace {
 
 bool hmac_sha256(const void* key, size_t key_bytes, const void* data, size_t data_bytes,
@@ -18,9 +20,8 @@ bool hmac_sha256(const void* key, size_t key_bytes, const void* data, size_t dat
          length == 32;
 }
 
+const lintel::CryptoModule offer{OpenSSL_version(OPENSSL_VERSION), hmac_sha256};
+
 }  // namespace
 
-const void* lintel_crypto_module_1() {
-  static const lintel::CryptoModule offer{OpenSSL_version(OPENSSL_VERSION), hmac_sha256};
-  return &offer;
-}
+const lintel::Module lintel_module{LINTEL_VERSION, &offer};

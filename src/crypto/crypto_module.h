@@ -1,12 +1,10 @@
-// What the module libportals-crypto offers: it keeps libcrypto out of libportals itself.
+// What the module crypto offers: it keeps libcrypto out of libportals itself.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 namespace lintel {
-
-inline constexpr unsigned crypto_module_version = 1;
 
 struct CryptoModule {
   const char* description;  // of the library behind it, for people
@@ -16,6 +14,3 @@ struct CryptoModule {
 };
 
 }  // namespace lintel
-
-// The entry point, see util/module.h.
-extern "C" __attribute__((visibility("default"))) const void* lintel_crypto_module_1();

@@ -37,7 +37,7 @@ class DpdkLink final : public PacketLink {
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override;
   bool offer_memory(std::byte* start, size_t bytes) noexcept override;
   [[nodiscard]] bool sends_from_anywhere() const noexcept override {
-    return guarded_call_ != nullptr;
+    return port_->sends_from_anywhere();
   }
   [[nodiscard]] int descriptor() const noexcept override { return port_->interrupt_descriptor(); }
   [[nodiscard]] int64_t longest_pause_ns() const noexcept override { return pause_ns_; }
@@ -93,9 +93,6 @@ class DpdkLink final : public PacketLink {
   uint32_t mtu_ = 0;
   uint64_t capacity_ = 0;
   Discovery discovery_;
-
-  // The library's, if the port sends from anywhere.
-  bool (*const guarded_call_)(void (*)(void*), void*) noexcept;
 
   // Memory that may be sent from without a copy.
   std::byte* offered_ = nullptr;

@@ -9,6 +9,7 @@
 #include "dpdk/device_limits.h"
 #include "dpdk/dpdk_link.h"
 #include "dpdk/eal.h"
+#include "util/module.h"
 
 namespace lintel {
 
@@ -52,17 +53,14 @@ bool examine(const std::string& port, std::string& text) {
 
 OpenStatus open(const DpdkSettings& settings, std::unique_ptr<PacketLink>& link,
                 std::string& reason) {
-  set_log_level(settings.log_level);
-  if (!start_eal({settings.port, settings.eal_arguments, settings.log_level}, reason))
-    return OpenStatus::failed;
+  if (!start_eal({settings.port, settings.eal_arguments}, reason)) return OpenStatus::failed;
   return DpdkLink::open(settings, link, reason);
 }
+
+const DpdkModule offer{rte_version, examine, open};
 
 }  // namespace
 
 }  // namespace lintel
 
-const void* lintel_dpdk_module_2() {
-  static const lintel::DpdkModule offer{rte_version, lintel::examine, lintel::open};
-  return &offer;
-}
+const lintel::Module lintel_module{LINTEL_VERSION, &lintel::offer};

@@ -1,4 +1,4 @@
-// What the module libportals-dpdk offers: it keeps DPDK out of libportals itself. Set-up path.
+// What the module dpdk offers: it keeps DPDK out of libportals itself. Set-up path.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,8 @@
 
 #include "transport/open_status.h"
 #include "transport/packet_link.h"
-#include "util/log.h"
 
 namespace lintel {
-
-inline constexpr unsigned dpdk_module_version = 2;
 
 struct DpdkSettings {
   ProcessId id;                   // of this process
@@ -20,9 +17,6 @@ struct DpdkSettings {
   uint32_t mtu = 0;               // payload of an Ethernet frame; 0: what the port is set up for
   uint32_t ring = 1024;           // frames that may wait in the port, each way
   uint64_t pause_ns = 1'000'000;  // between two looks at a port without interrupts, at most
-  LogLevel log_level = LogLevel::warn;
-  // util/guarded_memory.h: the library's, whose fault handler would not know a copy in the module.
-  bool (*guarded_call)(void (*action)(void*), void* argument) noexcept = nullptr;
 };
 
 struct DpdkModule {
@@ -37,6 +31,3 @@ struct DpdkModule {
 };
 
 }  // namespace lintel
-
-// The entry point, see util/module.h.
-extern "C" __attribute__((visibility("default"))) const void* lintel_dpdk_module_2();

@@ -168,7 +168,7 @@ bool start_eal(const EalSettings& settings, std::string& reason) {
     reason = state.failure;
     return state.failure.empty();
   }
-  redirect_eal_log(settings.log_level);
+  redirect_eal_log();
   state.arguments = arguments_for(settings, state.memory);
   std::string used;
   state.argument_pointers.clear();

@@ -4,14 +4,11 @@
 
 #include <string>
 
-#include "util/log.h"
-
 namespace lintel {
 
 struct EalSettings {
   std::string port;       // that will be opened: only this one of the PCI devices is touched
   std::string arguments;  // PTL_DPDK_EAL
-  LogLevel log_level = LogLevel::warn;
 };
 
 // Starts it in a thread of its own, so that the affinity and the signal mask of the caller stay as they

@@ -41,16 +41,16 @@ ssize_t write_lines(void*, const char* text, size_t bytes) {
 
 }  // namespace
 
-void redirect_eal_log(LogLevel level) noexcept {
+void redirect_eal_log() noexcept {
   cookie_io_functions_t functions{};
   functions.write = write_lines;
   FILE* const stream = fopencookie(nullptr, "w", functions);
   if (stream == nullptr) return;
   setvbuf(stream, nullptr, _IOLBF, BUFSIZ);
   rte_openlog_stream(stream);
-  rte_log_set_global_level(level >= LogLevel::trace   ? RTE_LOG_DEBUG
-                           : level >= LogLevel::debug ? RTE_LOG_INFO
-                                                      : RTE_LOG_ERR);
+  rte_log_set_global_level(log_enabled(LogLevel::trace)   ? RTE_LOG_DEBUG
+                           : log_enabled(LogLevel::debug) ? RTE_LOG_INFO
+                                                          : RTE_LOG_ERR);
 }
 
 std::string last_eal_complaint() {

@@ -9,7 +9,7 @@ namespace lintel {
 
 // Takes over DPDK's log. Its errors appear at the level info (whoever asked for something says what
 // failed), the rest at debug.
-void redirect_eal_log(LogLevel level) noexcept;
+void redirect_eal_log() noexcept;
 
 // While an object lives, DPDK's complaints are kept but not shown: something is being tried that may
 // well fail.

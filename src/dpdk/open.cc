@@ -40,7 +40,6 @@ DpdkLink::DpdkLink(const DpdkSettings& settings, std::unique_ptr<Port> port, Int
       mtu_(port_->mtu() - ethernet_payload_overhead),
       capacity_(std::max(port_->ring_frames() * smallest_charge_bytes, uint64_t{4} * mtu_)),
       discovery_(settings.id, port_->mac(), seed),
-      guarded_call_(port_->sends_from_anywhere() ? settings.guarded_call : nullptr),
       next_start_ns_(now_ns() + (port_->started() ? until_up_ns : between_starts_ns)) {
   referred_.free_cb = nothing_to_free;
   rte_mbuf_ext_refcnt_set(&referred_, 1);

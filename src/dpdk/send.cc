@@ -5,6 +5,7 @@
 
 #include "dpdk/dpdk_link.h"
 #include "dpdk/eal.h"
+#include "util/guarded_memory.h"
 
 namespace lintel {
 
@@ -59,14 +60,13 @@ void look_at_payloads(void* argument) noexcept {
 // that takes memory away from an operation under way, in just that moment, meets the fault itself.
 unsigned DpdkLink::readable(const OutboundFrame* frames, unsigned count) const noexcept {
   const auto is_whole = [](const OutboundFrame& frame) { return frame.count == 1; };
-  if (guarded_call_ == nullptr || std::all_of(frames, frames + count, is_whole)) return count;
+  if (!sends_from_anywhere() || std::all_of(frames, frames + count, is_whole)) return count;
   Look look{frames, count, 0};
-  return guarded_call_(look_at_payloads, &look) ? count : look.readable;
+  return guarded_call(look_at_payloads, &look) ? count : look.readable;
 }
 
 bool DpdkLink::can_chain(const OutboundFrame& frame) const noexcept {
-  return guarded_call_ != nullptr && frame.count == 2 &&
-         frame.pieces[1].length >= shortest_reference;
+  return sends_from_anywhere() && frame.count == 2 && frame.pieces[1].length >= shortest_reference;
 }
 
 // The headers are copied, the payload stays with the application.

@@ -31,6 +31,6 @@ class CookieMaker {
 
 // Unpredictable bytes from the kernel. False: it has none to give, which is so from the start or never.
 bool fill_random(void* data, size_t bytes) noexcept;
-[[nodiscard]] uint64_t random_u64() noexcept;
+[[nodiscard, gnu::visibility("default")]] uint64_t random_u64() noexcept;
 
 }  // namespace lintel

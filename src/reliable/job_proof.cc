@@ -26,7 +26,7 @@ bool JobProof::open(const std::string& job_key, std::string& reason) {
   if (job_key.empty()) return true;
   key_ = job_key;
   std::string why;
-  crypto_ = static_cast<const CryptoModule*>(load_module("crypto", crypto_module_version, why));
+  crypto_ = static_cast<const CryptoModule*>(load_module("crypto", why));
   if (crypto_ == nullptr) reason = "PTL_JOB_KEY is set, but " + why;
   return crypto_ != nullptr;
 }

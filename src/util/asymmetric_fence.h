@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cstdint>
 
+// For modules and programs of this version, see cmake/portals.map.in.
+#pragma GCC visibility push(default)
 namespace lintel {
 
 namespace fence_detail {
@@ -59,3 +61,4 @@ struct FencePair {
 static_assert(sizeof(FencePair) == 8);
 
 }  // namespace lintel
+#pragma GCC visibility pop

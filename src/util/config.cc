@@ -144,8 +144,8 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "their probabilities, and the seed of the dice, as in drop=0.01,dup=0.01,seed=7.",
      ConfigAudience::tests},
     {ConfigKey::module_path, "PTL_MODULE_PATH", ConfigType::text, "", "", 0, 0, nullptr,
-     "Directories, separated by colons, in which modules of the library are looked for before its "
-     "own directory."},
+     "Directories, separated by colons, in which modules of the library are looked for before "
+     "the directory lintel beside it."},
 }};
 
 constexpr bool rows_follow_keys() {

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+// For modules and programs of this version, see cmake/portals.map.in.
+#pragma GCC visibility push(default)
 namespace lintel {
 
 enum class ConfigKey : uint8_t {
@@ -132,3 +134,4 @@ void config_refuse(ConfigKey key, std::string_view allowed);
 [[nodiscard]] std::string config_allowed(const ConfigVariable& variable);
 
 }  // namespace lintel
+#pragma GCC visibility pop

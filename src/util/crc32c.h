@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <span>
 
+// For modules and programs of this version, see cmake/portals.map.in.
+#pragma GCC visibility push(default)
 namespace lintel {
 
 // The check of `bytes` bytes at `data`, continuing from `seed`: crc32c(crc32c(s, a), b) is the check
@@ -32,3 +34,4 @@ struct Crc32cMethod {
 [[nodiscard]] const char* crc32c_method() noexcept;
 
 }  // namespace lintel
+#pragma GCC visibility pop

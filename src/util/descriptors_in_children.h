@@ -1,6 +1,8 @@
 // Descriptors that a forked child must not keep: it would hold the ports of its parent. Set-up path.
 #pragma once
 
+// For modules and programs of this version, see cmake/portals.map.in.
+#pragma GCC visibility push(default)
 namespace lintel {
 
 // Closed in every child that this process forks, from now on. Thread-safe; a few dozen descriptors are
@@ -10,3 +12,4 @@ void close_in_children(int descriptor) noexcept;
 void forget_in_children(int descriptor) noexcept;
 
 }  // namespace lintel
+#pragma GCC visibility pop

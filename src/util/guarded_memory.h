@@ -9,6 +9,8 @@
 
 #include <cstddef>
 
+// For modules and programs of this version, see cmake/portals.map.in.
+#pragma GCC visibility push(default)
 namespace lintel {
 
 // Set-up path; idempotent, thread-safe. PTL_SEGV_HANDLER=0 leaves the signals alone.
@@ -23,3 +25,4 @@ void install_fault_handler() noexcept;
 [[nodiscard]] bool guarded_call(void (*action)(void*), void* argument) noexcept;
 
 }  // namespace lintel
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+// For modules and programs of this version, see cmake/portals.map.in.
+#pragma GCC visibility push(default)
 namespace lintel {
 
 // In the order of the words that PTL_LOG_LEVEL takes. A level includes those before it.
@@ -38,3 +40,4 @@ void log_once(std::atomic<bool>& said, LogLevel level, const char* format, ...) 
     __attribute__((format(printf, 3, 4)));
 
 }  // namespace lintel
+#pragma GCC visibility pop

@@ -2,12 +2,11 @@
 #include "util/module.h"
 
 #include <dlfcn.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <string_view>
 #include <vector>
-
-#include "util/config.h"
 
 namespace lintel {
 
@@ -24,50 +23,57 @@ std::string own_directory() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
+// PTL_MODULE_PATH is read here since a run-time library loads modules before PtlInit.
 std::vector<std::string> directories() {
   std::vector<std::string> found;
-  if (getauxval(AT_SECURE) == 0) {
-    const std::string& path = config_string(ConfigKey::module_path);
-    for (size_t from = 0; from < path.size();) {
-      const size_t colon = std::min(path.find(':', from), path.size());
-      if (colon != from) found.push_back(path.substr(from, colon - from));
-      from = colon + 1;
-    }
+  const char* const text = secure_getenv("PTL_MODULE_PATH");
+  const std::string_view path = text == nullptr ? "" : text;
+  for (size_t from = 0; from < path.size();) {
+    const size_t colon = std::min(path.find(':', from), path.size());
+    if (colon != from) found.emplace_back(path.substr(from, colon - from));
+    from = colon + 1;
   }
-  const std::string own = own_directory();
-  found.push_back(own);
-  // Programs that contain the library (ptl_info) lie beside the directory of libraries.
-  found.push_back(own + "/../" LINTEL_LIBRARY_DIRECTORY);
+  found.push_back(own_directory() + "/lintel");
   return found;
+}
+
+const void* offer_of(void* object, const std::string& path, std::string& reason) {
+  const auto* const module = static_cast<const Module*>(dlsym(object, "lintel_module"));
+  if (module == nullptr) {
+    reason = path + " is not a module of this library: it has no lintel_module";
+    return nullptr;
+  }
+  if (std::string_view(module->version) != LINTEL_VERSION) {
+    reason =
+        path + " is of version " + module->version + " of this library, which is " LINTEL_VERSION;
+    return nullptr;
+  }
+  if (module->offer == nullptr) reason = path + " cannot be used here";
+  return module->offer;
 }
 
 }  // namespace
 
-const void* load_module(const std::string& name, unsigned version, std::string& reason) {
-  const std::string file = "libportals-" + name + ".so";
-  const std::string entry = "lintel_" + name + "_module_" + std::to_string(version);
+const void* load_module(const std::string& name, std::string& reason) {
   std::string looked;
   for (const std::string& directory : directories()) {
-    const std::string path = directory + "/" + file;
+    const std::string path = directory + "/" + name + ".so";
     looked += (looked.empty() ? "" : ", ") + path;
     if (access(path.c_str(), R_OK) != 0) continue;
     void* const object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (object == nullptr) {
-      reason = std::string("cannot load the module: ") + dlerror();
+      // A module that uses the library needs its private symbols of the same version.
+      const std::string why = dlerror();
+      reason = why.find("LINTEL_PRIVATE") == std::string::npos
+                   ? "cannot load the module: " + why
+                   : path + " is not of version " LINTEL_VERSION ", which this library is: " + why;
       return nullptr;
     }
-    using Entry = const void* (*)();
-    const auto function = reinterpret_cast<Entry>(dlsym(object, entry.c_str()));
-    if (function == nullptr) {
-      reason = path + " is of another version of this library: it has no " + entry;
-      dlclose(object);
-      return nullptr;
-    }
-    const void* const offer = function();
-    if (offer == nullptr) reason = path + " cannot be used here";
+    const void* const offer = offer_of(object, path, reason);
+    if (offer == nullptr) dlclose(object);
     return offer;
   }
-  reason = "the module " + file + " is not installed (looked for " + looked + ")";
+  reason = "the module " + name + " is not installed (looked for " + looked + ")";
   return nullptr;
 }
 

@@ -1,18 +1,28 @@
-// Modules: parts of the library with needs of their own (libcrypto, DPDK, verbs), each a shared object
+// Modules: parts of the library with needs of their own (libcrypto, DPDK, verbs, PMIx), each a shared object
 // that is loaded when it is used for the first time. Set-up path.
+//
+// A module is <name>.so in the directory `lintel` beside libportals.so, or in one of PTL_MODULE_PATH (separated
+// by colons), which are searched first. Programs with raised privileges ignore PTL_MODULE_PATH. It defines
+// `lintel_module`, a Module. What it uses of the library it finds in libportals.so.
 #pragma once
 
 #include <string>
 
+// For modules and programs of this version, see cmake/portals.map.in.
+#pragma GCC visibility push(default)
 namespace lintel {
 
-// A module is called libportals-<name>.so. It is looked for in the directories of PTL_MODULE_PATH
-// (separated by colons; ignored in programs with raised privileges), then in the directory of
-// libportals.so, or of libraries beside the program that contains it. Its entry point is the C function lintel_<name>_module_<version>, without arguments
-// and returning a pointer to what the module offers: the version is part of the name, so that a module
-// of another version of the library is not used. nullptr: `reason` tells where it was looked for and
-// what was wrong. Modules stay loaded. Thread-safe.
-[[nodiscard]] const void* load_module(const std::string& name, unsigned version,
-                                      std::string& reason);
+struct Module {
+  const char* version;  // LINTEL_VERSION: a module of another version of the library is not used
+  const void* offer;    // what it offers, such as a DpdkModule; nullptr: nothing here
+};
+
+// What the module offers. nullptr: `reason` tells where it was looked for and what was wrong. Modules stay
+// loaded. Thread-safe.
+[[nodiscard]] const void* load_module(const std::string& name, std::string& reason);
 
 }  // namespace lintel
+#pragma GCC visibility pop
+
+// Of each module.
+extern "C" [[gnu::visibility("default")]] const lintel::Module lintel_module;

@@ -2,8 +2,8 @@
 #include "verbs/verbs_module.h"
 
 #include "reliable/over_link.h"
+#include "util/module.h"
 #include "verbs/device.h"
-#include "verbs/host.h"
 #include "verbs/ud_link.h"
 #include "verbs/verbs_transport.h"
 
@@ -20,10 +20,8 @@ bool examine(const VerbsPortWish& wish, VerbsPort& port, std::string& reason) {
   return true;
 }
 
-OpenStatus open(const VerbsSettings& settings, const VerbsHost& host,
-                std::unique_ptr<Transport>& transport, std::string& reason) {
-  set_log_level(settings.log_level);
-  set_verbs_host(host);
+OpenStatus open(const VerbsSettings& settings, std::unique_ptr<Transport>& transport,
+                std::string& reason) {
   std::shared_ptr<VerbsDevice> device = VerbsDevice::open(settings.port, reason);
   if (device == nullptr) return OpenStatus::failed;
   UdSettings ud;
@@ -53,11 +51,10 @@ OpenStatus open(const VerbsSettings& settings, const VerbsHost& host,
   return transport == nullptr ? OpenStatus::failed : OpenStatus::opened;
 }
 
+const VerbsModule offer{examine, open};
+
 }  // namespace
 
 }  // namespace lintel
 
-const void* lintel_verbs_module_1() {
-  static const lintel::VerbsModule offer{lintel::examine, lintel::open};
-  return &offer;
-}
+const lintel::Module lintel_module{LINTEL_VERSION, &lintel::offer};

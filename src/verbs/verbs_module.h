@@ -1,11 +1,6 @@
-// What the module libportals-verbs offers: it keeps libibverbs out of libportals itself. Set-up path.
-//
-// The module contains the reliability layer (src/reliable) a second time, so that it can hand out whole
-// transports. What exists once per process stays in the library: the configuration comes in as
-// VerbsSettings, guarded memory and the loader of modules as VerbsHost.
+// What the module verbs offers: it keeps libibverbs out of libportals itself. Set-up path.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,18 +10,8 @@
 #include "reliable/reliable_transport.h"
 #include "transport/open_status.h"
 #include "transport/transport.h"
-#include "util/log.h"
 
 namespace lintel {
-
-inline constexpr unsigned verbs_module_version = 1;
-
-// Functions of the library that the module calls; see util/guarded_memory.h and util/module.h.
-struct VerbsHost {
-  bool (*guarded_copy)(void* destination, const void* source, size_t bytes) noexcept;
-  bool (*guarded_call)(void (*action)(void*), void* argument) noexcept;
-  const void* (*load_module)(const std::string& name, unsigned version, std::string& reason);
-};
 
 // Which port is wanted, and how its packets are to be marked.
 struct VerbsPortWish {
@@ -55,19 +40,15 @@ struct VerbsSettings {
   uint32_t eager_bytes = 4096;
   uint64_t rc_idle_ns = 10'000'000'000;             // unused connections are given up after this
   RegistrationCache* registration_cache = nullptr;  // lives as long as the process
-  LogLevel log_level = LogLevel::warn;
 };
 
 struct VerbsModule {
   // Finds the port that would be used, and closes it again. False: `reason` is a sentence that says why
   // there is none. Thread-safe.
   bool (*examine)(const VerbsPortWish& wish, VerbsPort& port, std::string& reason);
-  // `reason` explains what is not `opened`. `host` lives as long as the process. Thread-safe.
-  OpenStatus (*open)(const VerbsSettings& settings, const VerbsHost& host,
-                     std::unique_ptr<Transport>& transport, std::string& reason);
+  // `reason` explains what is not `opened`. Thread-safe.
+  OpenStatus (*open)(const VerbsSettings& settings, std::unique_ptr<Transport>& transport,
+                     std::string& reason);
 };
 
 }  // namespace lintel
-
-// The entry point, see util/module.h.
-extern "C" __attribute__((visibility("default"))) const void* lintel_verbs_module_1();

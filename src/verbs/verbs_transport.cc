@@ -27,7 +27,7 @@ VerbsLink& link_of(Link& datagrams) noexcept {
 }  // namespace
 
 std::unique_ptr<VerbsTransport> VerbsTransport::open(std::shared_ptr<VerbsDevice> device,
-                                                     std::unique_ptr<ReliableTransport> datagrams,
+                                                     std::unique_ptr<Transport> datagrams,
                                                      const ConnectedSettings& settings,
                                                      std::string& reason) {
   std::unique_ptr<VerbsTransport> transport(
@@ -37,7 +37,7 @@ std::unique_ptr<VerbsTransport> VerbsTransport::open(std::shared_ptr<VerbsDevice
 }
 
 VerbsTransport::VerbsTransport(std::shared_ptr<VerbsDevice> device,
-                               std::unique_ptr<ReliableTransport> datagrams,
+                               std::unique_ptr<Transport> datagrams,
                                const ConnectedSettings& settings)
     : device_(std::move(device)),
       settings_(settings),

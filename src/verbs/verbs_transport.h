@@ -10,7 +10,6 @@
 #include <string>
 
 #include "registration/registration.h"
-#include "reliable/reliable_transport.h"
 #include "transport/transport.h"
 #include "verbs/channel_change.h"
 #include "verbs/verbs_links.h"
@@ -28,9 +27,10 @@ struct ConnectedSettings {
 class VerbsTransport final : public Transport, private MessageSink {
  public:
   // Set-up path. `datagrams` uses `device` too and goes before it. nullptr: `reason` says why not.
-  [[nodiscard]] static std::unique_ptr<VerbsTransport> open(
-      std::shared_ptr<VerbsDevice> device, std::unique_ptr<ReliableTransport> datagrams,
-      const ConnectedSettings& settings, std::string& reason);
+  [[nodiscard]] static std::unique_ptr<VerbsTransport> open(std::shared_ptr<VerbsDevice> device,
+                                                            std::unique_ptr<Transport> datagrams,
+                                                            const ConnectedSettings& settings,
+                                                            std::string& reason);
   ~VerbsTransport() override;
 
   [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
@@ -80,7 +80,7 @@ class VerbsTransport final : public Transport, private MessageSink {
   [[nodiscard]] std::string describe() const override;
 
  private:
-  VerbsTransport(std::shared_ptr<VerbsDevice> device, std::unique_ptr<ReliableTransport> datagrams,
+  VerbsTransport(std::shared_ptr<VerbsDevice> device, std::unique_ptr<Transport> datagrams,
                  const ConnectedSettings& settings);
   bool open_queues(std::string& reason);
 
@@ -96,7 +96,7 @@ class VerbsTransport final : public Transport, private MessageSink {
   std::shared_ptr<VerbsDevice> device_;
   ConnectedSettings settings_;
   Capabilities capabilities_;
-  std::unique_ptr<ReliableTransport> datagrams_;
+  std::unique_ptr<Transport> datagrams_;
   DeviceMemory memory_;
   VerbsLinks links_;
   ChannelRequests requests_;

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "util/config.h"
-#include "util/guarded_memory.h"
 #include "util/local_rank.h"
 #include "util/module.h"
 
@@ -26,7 +25,7 @@ std::vector<std::string> split_ports(const std::string& list) {
 }
 
 const DpdkModule* dpdk_module(std::string& reason) {
-  return static_cast<const DpdkModule*>(load_module("dpdk", dpdk_module_version, reason));
+  return static_cast<const DpdkModule*>(load_module("dpdk", reason));
 }
 
 }  // namespace
@@ -90,8 +89,6 @@ OpenStatus open_dpdk_link(const DpdkChoice& choice, ProcessId id, std::unique_pt
   settings.mtu = choice.mtu;
   settings.ring = choice.ring;
   settings.pause_ns = choice.pause_us * 1000;
-  settings.log_level = static_cast<LogLevel>(config_choice(ConfigKey::log_level));
-  settings.guarded_call = guarded_call;
   return module->open(settings, link, reason);
 }
 

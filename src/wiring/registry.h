@@ -13,6 +13,8 @@
 #include "wiring/dpdk_choice.h"
 #include "wiring/verbs_choice.h"
 
+// For modules and programs of this version, see cmake/portals.map.in.
+#pragma GCC visibility push(default)
 namespace lintel {
 
 struct TransportSettings {
@@ -56,3 +58,4 @@ struct TransportChoice {
 [[nodiscard]] std::vector<TransportChoice> explain_transports(const TransportSettings& settings);
 
 }  // namespace lintel
+#pragma GCC visibility pop

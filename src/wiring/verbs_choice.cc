@@ -5,7 +5,6 @@
 
 #include "registration/process_cache.h"
 #include "util/config.h"
-#include "util/guarded_memory.h"
 #include "util/module.h"
 #include "wiring/reliability_choice.h"
 
@@ -22,7 +21,7 @@ bool node_has_devices() {
 }
 
 const VerbsModule* verbs_module(std::string& reason) {
-  return static_cast<const VerbsModule*>(load_module("verbs", verbs_module_version, reason));
+  return static_cast<const VerbsModule*>(load_module("verbs", reason));
 }
 
 VerbsPortWish configured_port(uint32_t nid) {
@@ -52,7 +51,6 @@ VerbsChoice configured_verbs(uint32_t nid) {
   settings.receive_buffers = static_cast<uint32_t>(config_u64(ConfigKey::verbs_receive_buffers));
   settings.eager_bytes = static_cast<uint32_t>(config_u64(ConfigKey::verbs_eager_bytes));
   settings.rc_idle_ns = config_u64(ConfigKey::verbs_rc_idle_ms) * 1'000'000;
-  settings.log_level = static_cast<LogLevel>(config_choice(ConfigKey::log_level));
   const VerbsModule* const module = verbs_module(choice.reason);
   choice.usable = module != nullptr && module->examine(settings.port, choice.port, choice.reason);
   return choice;
@@ -61,14 +59,13 @@ VerbsChoice configured_verbs(uint32_t nid) {
 OpenStatus open_verbs_transport(const VerbsChoice& choice, ProcessId id,
                                 const ReliableSettings& reliable,
                                 std::unique_ptr<Transport>& transport, std::string& reason) {
-  static constexpr VerbsHost host{guarded_copy, guarded_call, load_module};
   const VerbsModule* const module = verbs_module(reason);
   if (module == nullptr) return OpenStatus::failed;
   VerbsSettings verbs = choice.settings;
   verbs.id = id;
   verbs.reliable = reliable;
   verbs.registration_cache = &process_registration_cache();
-  return module->open(verbs, host, transport, reason);
+  return module->open(verbs, transport, reason);
 }
 
 }  // namespace lintel

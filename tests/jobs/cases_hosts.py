@@ -171,7 +171,7 @@ def hosts_dying_rank(programs):
 @case
 def hosts_over_ethernet_ports(programs):
     """DPDK between hosts, a port for each of their processes; shared memory within them."""
-    if not (programs.directory.parent / "lib" / "libportals-dpdk.so").exists():
+    if not (programs.directory.parent / "lib/lintel/dpdk.so").exists():
         skip("built without DPDK (libdpdk-dev)")
     several = connected_hosts(programs, 2)
     changes = {"PTL_TRANSPORT": "shm,dpdk", "PTL_DPDK_PORTS": several.ports(2), "PTL_STATS": "1"}

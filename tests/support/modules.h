@@ -3,15 +3,12 @@
 
 #include <cstdlib>
 
-#include "util/config.h"
-
 namespace lintel::test {
 
 // False: the module crypto was not built.
 inline bool use_built_modules() {
-#ifdef LINTEL_MODULE_DIRECTORY
+#ifdef LINTEL_HAS_CRYPTO
   setenv("PTL_MODULE_PATH", LINTEL_MODULE_DIRECTORY, 1);
-  config_reload();
   return true;
 #else
   return false;

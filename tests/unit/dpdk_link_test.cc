@@ -63,9 +63,7 @@ class LinkedRank {
  public:
   LinkedRank(Rank& rank, Ethernet ethernet) : rank_(rank) {
     join_ethernet(rank.index(), ethernet);
-#ifdef LINTEL_DPDK_MODULE_DIRECTORY
-    setenv("PTL_MODULE_PATH", LINTEL_DPDK_MODULE_DIRECTORY, 1);
-#endif
+    setenv("PTL_MODULE_PATH", LINTEL_MODULE_DIRECTORY, 1);
     config_reload();
     install_fault_handler();
     std::string reason;

@@ -20,6 +20,7 @@
 #include "support/deadlines.h"
 #include "support/fake_verbs/fake_verbs.h"
 #include "util/guarded_memory.h"
+#include "util/log.h"
 #include "util/module.h"
 #include "verbs/device.h"
 #include "verbs/verbs_module.h"
@@ -29,12 +30,7 @@ namespace lintel::test {
 inline constexpr uint32_t loopback_nid = 0x7f000001;
 
 inline const VerbsModule& verbs_module() {
-  return *static_cast<const VerbsModule*>(lintel_verbs_module_1());
-}
-
-inline const VerbsHost& library_as_host() {
-  static const VerbsHost host{guarded_copy, guarded_call, load_module};
-  return host;
+  return *static_cast<const VerbsModule*>(lintel_module.offer);
 }
 
 // Numbers that other tests, which run at the same time, do not use.
@@ -65,12 +61,12 @@ class VerbsProcess final : public MessageSink {
     settings.reliable.peer_timeout_ns = 3'000'000'000 * slowdown;
     settings.registration_cache = &cache;
     settings.receive_buffers = 64;
-    settings.log_level = LogLevel::error;
+    set_log_level(LogLevel::error);
     if (change) change(settings);
     for (int attempt = 0; attempt < 100; ++attempt) {
       settings.id = {loopback_nid, attempt == 0 && id.pid != 0 ? id.pid : next_pid()};
       reason.clear();
-      status = verbs_module().open(settings, library_as_host(), transport, reason);
+      status = verbs_module().open(settings, transport, reason);
       if (status != OpenStatus::pid_in_use) break;
     }
     id = settings.id;
