@@ -23,24 +23,12 @@ class DpdkLink final : public PacketLink {
                                        std::unique_ptr<PacketLink>& result, std::string& reason);
   ~DpdkLink() override;
 
-  [[nodiscard]] const char* name() const noexcept override { return "dpdk"; }
-  [[nodiscard]] ProcessId id() const noexcept override { return id_; }
-  [[nodiscard]] LinkAddress own_address() const noexcept override {
-    return link_address_of(port_->mac());
-  }
-  [[nodiscard]] uint32_t mtu() const noexcept override { return mtu_; }
-  [[nodiscard]] uint64_t receive_capacity_bytes() const noexcept override { return capacity_; }
   [[nodiscard]] ResolveStatus resolve(ProcessId peer, Route& route,
                                       std::string* reason) noexcept override;
   [[nodiscard]] bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override;
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override;
   bool offer_memory(std::byte* start, size_t bytes) noexcept override;
-  [[nodiscard]] bool sends_from_anywhere() const noexcept override {
-    return port_->sends_from_anywhere();
-  }
-  [[nodiscard]] int descriptor() const noexcept override { return port_->interrupt_descriptor(); }
-  [[nodiscard]] int64_t longest_pause_ns() const noexcept override { return pause_ns_; }
   [[nodiscard]] bool arm() noexcept override;
   void disarm() noexcept override;
   [[nodiscard]] LinkCounters counters() const noexcept override { return counters_.now(); }
@@ -86,12 +74,8 @@ class DpdkLink final : public PacketLink {
   static constexpr uint64_t between_starts_ns = 20'000'000;
   static constexpr uint64_t until_up_ns = 2'000'000'000;
 
-  const ProcessId id_;
-  const int64_t pause_ns_;
   std::unique_ptr<Port> port_;
   InterruptGate* const gate_;  // nullptr: the driver needs none
-  uint32_t mtu_ = 0;
-  uint64_t capacity_ = 0;
   Discovery discovery_;
 
   // Memory that may be sent from without a copy.

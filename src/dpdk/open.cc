@@ -33,14 +33,23 @@ void nothing_to_free(void*, void*) noexcept {}
 
 DpdkLink::DpdkLink(const DpdkSettings& settings, std::unique_ptr<Port> port, InterruptGate* gate,
                    uint64_t seed)
-    : id_(settings.id),
-      pause_ns_(static_cast<int64_t>(settings.pause_ns)),
-      port_(std::move(port)),
+    : port_(std::move(port)),
       gate_(gate),
-      mtu_(port_->mtu() - ethernet_payload_overhead),
-      capacity_(std::max(port_->ring_frames() * smallest_charge_bytes, uint64_t{4} * mtu_)),
       discovery_(settings.id, port_->mac(), seed),
       next_start_ns_(now_ns() + (port_->started() ? until_up_ns : between_starts_ns)) {
+  const uint32_t mtu = port_->mtu() - ethernet_payload_overhead;
+  properties_ = {
+      .name = "dpdk",
+      .id = settings.id,
+      .own_address = link_address_of(port_->mac()),
+      .mtu = mtu,
+      .receive_capacity_bytes =
+          std::max(port_->ring_frames() * smallest_charge_bytes, uint64_t{4} * mtu),
+      .sends_from_anywhere = port_->sends_from_anywhere(),
+      .receives_by_system_call = false,
+      .descriptor = port_->interrupt_descriptor(),
+      .longest_pause_ns = static_cast<int64_t>(settings.pause_ns),
+  };
   referred_.free_cb = nothing_to_free;
   rte_mbuf_ext_refcnt_set(&referred_, 1);
 }
@@ -113,7 +122,7 @@ ResolveStatus DpdkLink::resolve(ProcessId peer, Route& route, std::string* reaso
   DiscoveryMessage message;
   const ResolveStatus status = discovery_.resolve(peer, now_ns(), mac, message);
   if (message.wanted) send_discovery(message);
-  if (status == ResolveStatus::resolved) route = {link_address_of(mac), mtu_};
+  if (status == ResolveStatus::resolved) route = {link_address_of(mac), properties_.mtu};
   if (status == ResolveStatus::unreachable && reason != nullptr) {
     try {
       *reason = "too many processes are known already";
@@ -128,14 +137,14 @@ bool DpdkLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noex
   DiscoveryMessage message;
   const bool adopted = discovery_.adopt(peer, mac_of(from), now_ns(), message);
   if (message.wanted) send_discovery(message);
-  route = {from, mtu_};
+  route = {from, properties_.mtu};
   return adopted;
 }
 
 std::string DpdkLink::describe() const {
   std::string text = port_->name();
   text.append(" (").append(port_->driver()).append(", ").append(mac_text(port_->mac()));
-  text.append("), frames of up to ").append(std::to_string(mtu_)).append(" bytes, ");
+  text.append("), frames of up to ").append(std::to_string(properties_.mtu)).append(" bytes, ");
   text.append(std::to_string(port_->ring_frames())).append(" of them in the port, ");
   text.append(describe_eal_memory());
   text.append(sends_from_anywhere() ? ", long payloads sent from where they are"
@@ -143,7 +152,7 @@ std::string DpdkLink::describe() const {
                                     : ", all frames copied");
   if (descriptor() == no_descriptor)
     text.append(", no receive interrupts: looked at every ")
-        .append(std::to_string(pause_ns_ / 1000))
+        .append(std::to_string(properties_.longest_pause_ns / 1000))
         .append(" us at least");
   if (!reaches_network_.load(std::memory_order_relaxed))
     text.append(", nobody at the other end yet");

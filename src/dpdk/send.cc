@@ -181,7 +181,7 @@ unsigned DpdkLink::send_burst(const OutboundFrame* frames, unsigned count) noexc
   for (unsigned i = 0; i < count; ++i) {
     const uint32_t length = length_of(frames[i]);
     // Never happens: every frame was cut to what the route takes.
-    if (length > mtu_) [[unlikely]] {
+    if (length > properties_.mtu) [[unlikely]] {
       rte_pktmbuf_free_bulk(buffers + i, count - i);
       rte_pktmbuf_free_bulk(payload, static_cast<unsigned>(buffers + count + chains - payload));
       counters_.send_errors.fetch_add(1, std::memory_order_relaxed);

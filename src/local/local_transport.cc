@@ -21,6 +21,7 @@ std::unique_ptr<LocalTransport> LocalTransport::open(ProcessId self, uint32_t ui
 LocalTransport::LocalTransport(ProcessId self, uint32_t uid, void* memory)
     : capabilities_{"local", lane_max_payload_bytes, true, false, lane_inline_bytes + 1},
       memory_(memory) {
+  capabilities_.in_process = true;
   link_.peer = self;
   link_.uid = uid;
   LaneControl* const lane = new (memory) LaneControl;

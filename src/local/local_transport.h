@@ -33,7 +33,6 @@ class LocalTransport final : public Transport {
   unsigned poll(MessageSink& sink, unsigned budget) noexcept override;
   // Whoever sends is this process and wakes its own poller.
   [[nodiscard]] Doorbell* doorbell() noexcept override { return nullptr; }
-  [[nodiscard]] bool in_process() const noexcept override { return true; }
   [[nodiscard]] bool arm(bool blocked_senders) noexcept override;
   void disarm() noexcept override {}
   void check_peers(MessageSink&, Link* const*, unsigned) noexcept override {}

@@ -60,7 +60,9 @@ bool Faults::parse(std::string_view text, Faults& faults, std::string& reason) {
 }
 
 FaultyLink::FaultyLink(std::unique_ptr<PacketLink> link, const Faults& faults) noexcept
-    : link_(std::move(link)), faults_(faults), state_(faults.seed) {}
+    : link_(std::move(link)), faults_(faults), state_(faults.seed) {
+  properties_ = link_->properties();
+}
 
 FaultyLink::~FaultyLink() = default;
 

@@ -36,13 +36,6 @@ class FaultyLink final : public PacketLink {
   FaultyLink(std::unique_ptr<PacketLink> link, const Faults& faults) noexcept;
   ~FaultyLink() override;
 
-  [[nodiscard]] const char* name() const noexcept override { return link_->name(); }
-  [[nodiscard]] ProcessId id() const noexcept override { return link_->id(); }
-  [[nodiscard]] LinkAddress own_address() const noexcept override { return link_->own_address(); }
-  [[nodiscard]] uint32_t mtu() const noexcept override { return link_->mtu(); }
-  [[nodiscard]] uint64_t receive_capacity_bytes() const noexcept override {
-    return link_->receive_capacity_bytes();
-  }
   [[nodiscard]] ResolveStatus resolve(ProcessId peer, Route& route,
                                       std::string* reason) noexcept override {
     return link_->resolve(peer, route, reason);
@@ -51,19 +44,9 @@ class FaultyLink final : public PacketLink {
                            Route& route) noexcept override {
     return link_->adopt(peer, from, route);
   }
-  [[nodiscard]] bool sends_from_anywhere() const noexcept override {
-    return link_->sends_from_anywhere();
-  }
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override {
     return link_->receive(frames, max);
-  }
-  [[nodiscard]] bool receives_by_system_call() const noexcept override {
-    return link_->receives_by_system_call();
-  }
-  [[nodiscard]] int descriptor() const noexcept override { return link_->descriptor(); }
-  [[nodiscard]] int64_t longest_pause_ns() const noexcept override {
-    return link_->longest_pause_ns();
   }
   [[nodiscard]] bool arm() noexcept override { return link_->arm(); }
   void disarm() noexcept override { link_->disarm(); }

@@ -89,6 +89,30 @@ struct AtomicLinkCounters {
   }
 };
 
+// What does not change once a link is open.
+struct LinkProperties {
+  static constexpr int no_descriptor = -1;
+
+  const char* name = "";      // the word for it in PTL_TRANSPORT, counters and log lines
+  ProcessId id{};             // this process by its physical address
+  LinkAddress own_address{};  // that others see as `from`
+  uint32_t mtu = 0;           // bytes of the largest frame that can be sent or received
+  // Bytes of frames that can wait here to be received before more are lost; a peer never has more on
+  // the way to us.
+  uint64_t receive_capacity_bytes = 0;
+  // send() copes with pieces, other than the first of a frame, that are not (or no longer) readable memory when
+  // it is called: it must not crash, such frames are lost. Only then are payloads sent from where the
+  // application has them.
+  bool sends_from_anywhere = false;
+  bool receives_by_system_call = false;  // receive() is one even if no frame has arrived
+  // What tells of frames while nobody calls receive(): it can be waited for with poll(). None: receive() is
+  // called every so often, and the processor never quite rests.
+  int descriptor = no_descriptor;
+  // Without a descriptor: how long receive() may be left uncalled at most while nothing comes. A longer
+  // time costs less in an idle process, and as much in the first message after a pause.
+  int64_t longest_pause_ns = 1'000'000;
+};
+
 class PacketLink {
  public:
   static constexpr unsigned most_pieces = 8;     // of one frame
@@ -96,7 +120,7 @@ class PacketLink {
   // The reliability layer needs room for its header, a message header and some data.
   static constexpr uint32_t least_mtu = 512;
   static constexpr uint32_t largest_mtu = 65536;
-  static constexpr int no_descriptor = -1;
+  static constexpr int no_descriptor = LinkProperties::no_descriptor;
   // Bytes in front of each frame in memory of offer_memory() that the link may write at any time: room
   // for a header of its own.
   static constexpr uint32_t headroom = 16;
@@ -108,17 +132,23 @@ class PacketLink {
   // needs no waiting.
   virtual ~PacketLink() = default;
 
-  // The word for it in PTL_TRANSPORT, counters and log lines. Constant.
-  [[nodiscard]] virtual const char* name() const noexcept = 0;
-  // This process by its physical address; settled by the time the link is open. Constant.
-  [[nodiscard]] virtual ProcessId id() const noexcept = 0;
-  // The address that others see as `from`. Constant.
-  [[nodiscard]] virtual LinkAddress own_address() const noexcept = 0;
-  // Bytes of the largest frame that can be sent to anybody, or be received. Constant.
-  [[nodiscard]] virtual uint32_t mtu() const noexcept = 0;
-  // Bytes of frames that can wait here to be received before more are lost; a peer never has more on
-  // the way to us. Constant.
-  [[nodiscard]] virtual uint64_t receive_capacity_bytes() const noexcept = 0;
+  // What is constant, by name.
+  [[nodiscard]] const LinkProperties& properties() const noexcept { return properties_; }
+  [[nodiscard]] const char* name() const noexcept { return properties_.name; }
+  [[nodiscard]] ProcessId id() const noexcept { return properties_.id; }
+  [[nodiscard]] const LinkAddress& own_address() const noexcept { return properties_.own_address; }
+  [[nodiscard]] uint32_t mtu() const noexcept { return properties_.mtu; }
+  [[nodiscard]] uint64_t receive_capacity_bytes() const noexcept {
+    return properties_.receive_capacity_bytes;
+  }
+  [[nodiscard]] bool sends_from_anywhere() const noexcept {
+    return properties_.sends_from_anywhere;
+  }
+  [[nodiscard]] bool receives_by_system_call() const noexcept {
+    return properties_.receives_by_system_call;
+  }
+  [[nodiscard]] int descriptor() const noexcept { return properties_.descriptor; }
+  [[nodiscard]] int64_t longest_pause_ns() const noexcept { return properties_.longest_pause_ns; }
 
   // Connection path; any thread, several at once. Finds out how frames reach `peer`; may ask on the
   // network, but never waits. `reason` (if not null) receives a clause for the log when unreachable.
@@ -138,17 +168,9 @@ class PacketLink {
   // offer_memory(). Never waits.
   [[nodiscard]] virtual unsigned send(const OutboundFrame* frames, unsigned count) noexcept = 0;
 
-  // Whether send() copes with pieces, other than the first of a frame, that are not (or no longer)
-  // readable memory when it is called: it must not crash, such frames are lost. Only then are payloads
-  // sent from where the application has them. Constant.
-  [[nodiscard]] virtual bool sends_from_anywhere() const noexcept { return false; }
-
   // Message path; one thread at a time. Hands out up to `max` frames that have arrived. They stay
   // valid and unchanged until the next call of receive(); the link recycles them then.
   [[nodiscard]] virtual unsigned receive(InboundFrame* frames, unsigned max) noexcept = 0;
-
-  // Whether a call of receive() in vain is a system call. Constant.
-  [[nodiscard]] virtual bool receives_by_system_call() const noexcept { return false; }
 
   // Set-up path. Memory that frames will be sent from again and again, and that stays mapped until
   // the link is destroyed. A link that registers it may send pieces inside it without a copy, and
@@ -158,13 +180,6 @@ class PacketLink {
   // Frames there are single pieces with `headroom` bytes in front of them.
   virtual bool offer_memory(std::byte*, size_t) noexcept { return false; }
 
-  // What tells of frames while nobody calls receive(): a descriptor that can be waited for with
-  // poll(), or no_descriptor (then receive() is called every so often, and the processor never
-  // quite rests). Constant.
-  [[nodiscard]] virtual int descriptor() const noexcept = 0;
-  // Without a descriptor: how long receive() may be left uncalled at most while nothing comes. A longer
-  // time costs less in an idle process, and as much in the first message after a pause. Constant.
-  [[nodiscard]] virtual int64_t longest_pause_ns() const noexcept { return 1'000'000; }
   // The same thread as receive(). True: the descriptor becomes readable when a frame arrives, and
   // nothing is waiting now. False: frames are there already. disarm() undoes it; it may be called
   // without arm().
@@ -184,6 +199,9 @@ class PacketLink {
   [[nodiscard]] virtual LinkCounters counters() const noexcept = 0;  // any thread
   // One line for ptl_info and the log: what it uses and why.
   [[nodiscard]] virtual std::string describe() const = 0;
+
+ protected:
+  LinkProperties properties_;  // filled in before the link is open
 };
 
 }  // namespace lintel

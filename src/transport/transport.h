@@ -36,6 +36,8 @@ struct Capabilities {
   // Not 0: what arrives wakes nobody (sleep_limit_ns() ends every sleep), so an answer comes late from a
   // peer that sleeps. Who waits for one polls so long before it sleeps itself, or both would, each time.
   uint64_t least_spin_ns = 0;
+  // All its peers are in this process: it has something to poll only after a send to one of them.
+  bool in_process = false;
 };
 
 enum class SendStatus : uint8_t {
@@ -177,8 +179,6 @@ class Transport {
   // The doorbell in memory that this transport's peers can reach; nullptr if its peers never ring
   // (then whoever sends wakes the poller through the doorbell of the interface).
   [[nodiscard]] virtual Doorbell* doorbell() noexcept = 0;
-  // All its peers are in this process: it has something to poll only after a send to one of them.
-  [[nodiscard]] virtual bool in_process() const noexcept { return false; }
   // Set-up path, before anything else: the doorbell that the poller sleeps on. A transport without
   // one that peers can reach rings it itself when something arrives for a poller that sleeps.
   virtual void set_doorbell(Doorbell&) noexcept {}

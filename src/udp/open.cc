@@ -39,12 +39,16 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
     return OpenStatus::failed;
   }
   std::unique_ptr<UdpLink> link(new UdpLink);
+  link->properties_.name = "udp";
+  link->properties_.sends_from_anywhere = true;
+  link->properties_.receives_by_system_call = true;
   link->host_ = settings.host;
-  link->id_.nid = settings.host.nid;
+  link->properties_.id.nid = settings.host.nid;
   const uint32_t wanted =
       settings.frame_bytes == 0 ? largest_frame : std::min(settings.frame_bytes, largest_payload);
-  link->mtu_ = std::max(wanted, least_mtu);
+  link->properties_.mtu = std::max(wanted, least_mtu);
   if (!link->open_socket(reason)) return OpenStatus::failed;
+  link->properties_.descriptor = link->socket_;
 
   const OpenStatus status = link->bind_pid(settings.pid, reason);
   if (status == OpenStatus::opened) result = std::move(link);
@@ -67,7 +71,7 @@ bool UdpLink::open_socket(std::string& reason) noexcept {
   // Asks for nothing, but fails where the kernel knows nothing of it.
   segments_ = set_option(socket_, SOL_UDP, UDP_SEGMENT, 0) == 0;
   set_buffers();
-  buffer_bytes_ = can_join_ ? joined_bytes : (mtu_ + 63) & ~63u;
+  buffer_bytes_ = can_join_ ? joined_bytes : (properties_.mtu + 63) & ~63u;
   void* memory = mmap(nullptr, buffer_bytes_ * largest_receive, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
@@ -98,12 +102,14 @@ void UdpLink::set_buffers() noexcept {
   socklen_t length = sizeof granted;
   getsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &granted, &length);
   // The kernel counts its own records too, and doubles what was asked for to make up for that.
-  capacity_ = std::max<uint64_t>(static_cast<uint64_t>(granted) / 2, mtu_);
+  properties_.receive_capacity_bytes =
+      std::max<uint64_t>(static_cast<uint64_t>(granted) / 2, properties_.mtu);
 }
 
 OpenStatus UdpLink::bind_pid(uint32_t pid, std::string& reason) noexcept {
   const LinkAddress address = udp_address_of(host_, {host_.nid, pid});
-  id_.pid = pid;
+  properties_.id.pid = pid;
+  properties_.own_address = address;
   if (bind(socket_, reinterpret_cast<const sockaddr*>(address.bytes.data()),
            udp_address_bytes(host_)) == 0)
     return OpenStatus::opened;
@@ -134,7 +140,7 @@ uint32_t UdpLink::route_mtu(const LinkAddress& to) const noexcept {
   if (!known || mtu <= 0) return 0;
   const auto bytes = static_cast<uint32_t>(mtu);
   const uint32_t overhead = ip_and_udp_bytes(host_.ipv6);
-  return bytes < least_mtu + overhead ? least_mtu : std::min(bytes - overhead, mtu_);
+  return bytes < least_mtu + overhead ? least_mtu : std::min(bytes - overhead, properties_.mtu);
 }
 
 // Addresses of nobody, or of everybody.
@@ -149,7 +155,8 @@ ResolveStatus UdpLink::resolve(ProcessId peer, Route& route, std::string* reason
     if (reason != nullptr) *reason = "no process has such an address";
     return ResolveStatus::unreachable;
   }
-  if (peer.nid != id_.nid && !fragments_.load(std::memory_order_relaxed)) permit_fragments(true);
+  if (peer.nid != properties_.id.nid && !fragments_.load(std::memory_order_relaxed))
+    permit_fragments(true);
   route.address = udp_address_of(host_, peer);
   route.mtu = route_mtu(route.address);
   if (route.mtu != 0) return ResolveStatus::resolved;
@@ -171,8 +178,8 @@ bool UdpLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexc
 std::string UdpLink::describe() const {
   const bool segments = segments_.load(std::memory_order_relaxed);
   return udp_address_text(own_address()) + " (" + host_.reason + "), frames of up to " +
-         std::to_string(mtu_) + " bytes, " + std::to_string(capacity_ / 1024) +
-         " KiB of receive buffer, " +
+         std::to_string(properties_.mtu) + " bytes, " +
+         std::to_string(properties_.receive_capacity_bytes / 1024) + " KiB of receive buffer, " +
          (segments && can_join_ ? "segmentation and joining by the kernel"
           : segments            ? "segmentation by the kernel"
           : can_join_           ? "joining by the kernel"

@@ -27,21 +27,11 @@ class UdpLink final : public PacketLink {
                                        std::unique_ptr<UdpLink>& result, std::string& reason);
   ~UdpLink() override;
 
-  [[nodiscard]] const char* name() const noexcept override { return "udp"; }
-  [[nodiscard]] ProcessId id() const noexcept override { return id_; }
-  [[nodiscard]] LinkAddress own_address() const noexcept override {
-    return udp_address_of(host_, id_);
-  }
-  [[nodiscard]] uint32_t mtu() const noexcept override { return mtu_; }
-  [[nodiscard]] uint64_t receive_capacity_bytes() const noexcept override { return capacity_; }
   [[nodiscard]] ResolveStatus resolve(ProcessId peer, Route& route,
                                       std::string* reason) noexcept override;
   [[nodiscard]] bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override;
-  [[nodiscard]] bool sends_from_anywhere() const noexcept override { return true; }
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override;
-  [[nodiscard]] bool receives_by_system_call() const noexcept override { return true; }
-  [[nodiscard]] int descriptor() const noexcept override { return socket_; }
   [[nodiscard]] bool arm() noexcept override;
   [[nodiscard]] unsigned take_unreachable(LinkAddress* addresses, unsigned max) noexcept override;
   [[nodiscard]] LinkCounters counters() const noexcept override { return counters_.now(); }
@@ -83,10 +73,7 @@ class UdpLink final : public PacketLink {
   std::byte* buffer(unsigned index) noexcept { return buffers_ + size_t{index} * buffer_bytes_; }
 
   UdpHost host_;
-  ProcessId id_;
   int socket_ = no_descriptor;
-  uint32_t mtu_ = 0;
-  uint64_t capacity_ = 0;
   bool can_join_ = false;              // the kernel knows UDP_GRO
   std::atomic<bool> segments_{false};  // UDP_SEGMENT; false for good when the device refuses
   std::atomic<bool> fragments_{

@@ -39,12 +39,6 @@ class UdLink final : public PacketLink, private Resolver::Client, private AsyncE
                                        std::string& reason);
   ~UdLink() override;
 
-  [[nodiscard]] const char* name() const noexcept override { return "verbs"; }
-  [[nodiscard]] ProcessId id() const noexcept override { return settings_.id; }
-  // As this process itself would see it.
-  [[nodiscard]] LinkAddress own_address() const noexcept override { return own_address_; }
-  [[nodiscard]] uint32_t mtu() const noexcept override { return mtu_; }
-  [[nodiscard]] uint64_t receive_capacity_bytes() const noexcept override;
   [[nodiscard]] ResolveStatus resolve(ProcessId peer, Route& route,
                                       std::string* reason) noexcept override;
   // Which process somebody is, nobody can tell from an address: the job key does.
@@ -52,7 +46,6 @@ class UdLink final : public PacketLink, private Resolver::Client, private AsyncE
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override;
   bool offer_memory(std::byte* start, size_t bytes) noexcept override;
-  [[nodiscard]] int descriptor() const noexcept override { return device_->events.descriptor(); }
   [[nodiscard]] bool arm() noexcept override;
   [[nodiscard]] bool is_gone(ProcessId peer, const LinkAddress& address) noexcept override;
   [[nodiscard]] LinkCounters counters() const noexcept override { return counters_.now(); }
@@ -110,7 +103,7 @@ class UdLink final : public PacketLink, private Resolver::Client, private AsyncE
     return send_depth - static_cast<unsigned>(posted_ - completed_);
   }
   [[nodiscard]] std::byte* send_slot(uint64_t number) const noexcept {
-    return send_buffer_.data() + number % send_depth * mtu_;
+    return send_buffer_.data() + number % send_depth * properties_.mtu;
   }
 
   // ud_receive.cc; the poller
@@ -127,9 +120,7 @@ class UdLink final : public PacketLink, private Resolver::Client, private AsyncE
 
   const std::shared_ptr<VerbsDevice> device_;
   const UdSettings settings_;
-  uint32_t mtu_ = 0;
   uint32_t q_key_ = 0;
-  LinkAddress own_address_;
 
   // In the order in which they are made; the last is destroyed first.
   UdHosts hosts_;

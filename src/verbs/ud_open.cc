@@ -41,7 +41,13 @@ UdLink::Address UdLink::unpack(const LinkAddress& packed) noexcept {
 }
 
 UdLink::UdLink(std::shared_ptr<VerbsDevice> device, const UdSettings& settings)
-    : device_(std::move(device)), settings_(settings), mtu_(device_->mtu_bytes) {}
+    : device_(std::move(device)), settings_(settings) {
+  // The address is this process as it would see itself; it is known when the queue pair is there.
+  properties_.name = "verbs";
+  properties_.id = settings_.id;
+  properties_.mtu = device_->mtu_bytes;
+  properties_.descriptor = device_->events.descriptor();
+}
 
 OpenStatus UdLink::open(std::shared_ptr<VerbsDevice> device, const UdSettings& settings,
                         std::unique_ptr<UdLink>& result, std::string& reason) {
@@ -54,9 +60,9 @@ OpenStatus UdLink::open(std::shared_ptr<VerbsDevice> device, const UdSettings& s
     case OpenStatus::failed:
       return OpenStatus::failed;
   }
-  if (link->mtu_ < least_mtu) {
+  if (link->properties_.mtu < least_mtu) {
     reason = link->device_->name();
-    reason.append(" carries datagrams of ").append(std::to_string(link->mtu_));
+    reason.append(" carries datagrams of ").append(std::to_string(link->properties_.mtu));
     reason.append(" bytes only; raise the MTU of its network interface to 1500 at least");
     return OpenStatus::failed;
   }
@@ -74,11 +80,13 @@ OpenStatus UdLink::open(std::shared_ptr<VerbsDevice> device, const UdSettings& s
   own.is_roce = port.is_roce;
   own.queue_pair = link->queue_pair_->qp_num;
   own.q_key = link->q_key_;
-  own.mtu = link->mtu_;
+  own.mtu = link->properties_.mtu;
   Route route;
   std::string ignored;  // a port need not reach itself
   static_cast<void>(link->make_route(own, route, ignored));
-  link->own_address_ = route.address;
+  link->properties_.own_address = route.address;
+  link->properties_.receive_capacity_bytes =
+      std::max(link->receive_slots_ * smallest_charge_bytes, uint64_t{4} * link->properties_.mtu);
 
   link->device_->async_events.add(*link);
   if (!link->resolver_.start(own, *link, settings.lookup_timeout_ns, reason))
@@ -125,18 +133,20 @@ bool UdLink::open_queues(std::string& reason) {
 }
 
 bool UdLink::open_buffers(std::string& reason) {
-  receive_slot_bytes_ = (global_route_bytes + mtu_ + slot_alignment - 1) & ~(slot_alignment - 1);
+  receive_slot_bytes_ =
+      (global_route_bytes + properties_.mtu + slot_alignment - 1) & ~(slot_alignment - 1);
   if (!receive_buffer_.open(device_->pd, size_t{receive_slots_} * receive_slot_bytes_,
                             IBV_ACCESS_LOCAL_WRITE,
                             "datagrams that arrive (PTL_VERBS_RECEIVE_BUFFERS)", reason) ||
-      !send_buffer_.open(device_->pd, size_t{send_depth} * mtu_, 0, "datagrams to send", reason))
+      !send_buffer_.open(device_->pd, size_t{send_depth} * properties_.mtu, 0, "datagrams to send",
+                         reason))
     return false;
   to_post_.reserve(receive_slots_);
   for (uint32_t i = 0; i < receive_slots_; ++i) to_post_.push_back(i);
   receive_requests_.resize(repost_batch);
   receive_elements_.resize(repost_batch);
   for (unsigned i = 0; i < repost_batch; ++i) {
-    receive_elements_[i] = {0, global_route_bytes + mtu_, receive_buffer_.local_key()};
+    receive_elements_[i] = {0, global_route_bytes + properties_.mtu, receive_buffer_.local_key()};
     receive_requests_[i].sg_list = &receive_elements_[i];
     receive_requests_[i].num_sge = 1;
   }
@@ -184,7 +194,7 @@ UdLink::~UdLink() {
   resolver_.stop();
   device_->async_events.remove(*this);
   if (queue_pair_ != nullptr && posted_ != completed_) {
-    const Address self = unpack(own_address_);
+    const Address self = unpack(properties_.own_address);
     const uint64_t deadline = now_ns() + longest_farewell_ns;
     reap_sends();
     if (free_slots() > 0 && hosts_.contains(self.host) && hosts_.handle(self.host) != nullptr) {
@@ -204,10 +214,6 @@ UdLink::~UdLink() {
     ibv_destroy_cq(receive_queue_);
   }
   if (send_queue_ != nullptr) ibv_destroy_cq(send_queue_);
-}
-
-uint64_t UdLink::receive_capacity_bytes() const noexcept {
-  return std::max(receive_slots_ * smallest_charge_bytes, uint64_t{4} * mtu_);
 }
 
 bool UdLink::offer_memory(std::byte* start, size_t bytes) noexcept {
@@ -237,7 +243,7 @@ bool UdLink::adopt(ProcessId, const LinkAddress& from, Route& route) noexcept {
   const Address address = unpack(from);
   if (!hosts_.contains(address.host) || hosts_.handle(address.host) == nullptr) return false;
   hosts_.admit(address.host);
-  route = {from, mtu_};
+  route = {from, properties_.mtu};
   return true;
 }
 
@@ -245,7 +251,7 @@ bool UdLink::make_route(const UdDestination& destination, Route& route, std::str
   const uint32_t host = hosts_.make(hosts_.key_of(destination.gid, destination.lid), reason);
   if (host == UdHosts::none) return false;
   route.address = pack({destination.queue_pair, destination.q_key, host, {}});
-  route.mtu = std::min(destination.mtu, mtu_);
+  route.mtu = std::min(destination.mtu, properties_.mtu);
   return true;
 }
 
@@ -265,7 +271,7 @@ void UdLink::on_async_event(const ibv_async_event& event) noexcept {
 
 std::string UdLink::describe() const {
   std::string text = device_->description();
-  text.append(", datagrams of up to ").append(std::to_string(mtu_)).append(" bytes, ");
+  text.append(", datagrams of up to ").append(std::to_string(properties_.mtu)).append(" bytes, ");
   text.append(std::to_string(receive_slots_)).append(" of them wait at most, ");
   text.append(std::to_string(inline_bytes_)).append(" bytes inline, ");
   text.append(std::to_string((receive_buffer_.bytes() + send_buffer_.bytes()) / kibibyte));

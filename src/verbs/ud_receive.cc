@@ -86,7 +86,7 @@ unsigned UdLink::take(const ibv_wc* completions, unsigned count, InboundFrame* f
 bool UdLink::source_of(const ibv_wc& completion, const std::byte* buffer,
                        LinkAddress& from) noexcept {
   if (completion.byte_len <= global_route_bytes ||
-      completion.byte_len > global_route_bytes + mtu_ ||
+      completion.byte_len > global_route_bytes + properties_.mtu ||
       (completion.wc_flags & IBV_WC_WITH_IMM) == 0)
     return false;
   const ibv_gid& own = device_->gid;

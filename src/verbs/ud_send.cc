@@ -76,7 +76,7 @@ bool UdLink::prepare(const OutboundFrame& frame, ibv_send_wr& request, ibv_sge* 
                      bool& ask) noexcept {
   const Address to = unpack(*frame.to);
   const uint64_t length = length_of(frame);
-  if (!hosts_.contains(to.host) || length > mtu_) [[unlikely]]
+  if (!hosts_.contains(to.host) || length > properties_.mtu) [[unlikely]]
     return false;
   ibv_ah* const handle = hosts_.handle(to.host);
   if (handle == nullptr) [[unlikely]] {

@@ -93,21 +93,18 @@ class MemoryLink final : public PacketLink {
  public:
   MemoryLink(MemoryNetwork& network, ProcessId id, uint32_t mtu, uint64_t capacity,
              bool from_anywhere)
-      : route_mtu(mtu),
-        network_(network),
-        id_(id),
-        mtu_(mtu),
-        capacity_(capacity),
-        from_anywhere_(from_anywhere) {}
+      : route_mtu(mtu), network_(network) {
+    properties_.name = "memory";
+    properties_.id = id;
+    properties_.own_address = address_of(id);
+    properties_.mtu = mtu;
+    properties_.receive_capacity_bytes = capacity;
+    properties_.sends_from_anywhere = from_anywhere;
+  }
 
   bool full = false;   // takes nothing
   uint32_t route_mtu;  // of the way to everybody
 
-  const char* name() const noexcept override { return "memory"; }
-  ProcessId id() const noexcept override { return id_; }
-  LinkAddress own_address() const noexcept override { return address_of(id_); }
-  uint32_t mtu() const noexcept override { return mtu_; }
-  uint64_t receive_capacity_bytes() const noexcept override { return capacity_; }
   ResolveStatus resolve(ProcessId peer, Route& route, std::string* reason) noexcept override {
     if (peer.nid == 0) {
       if (reason != nullptr) *reason = "nobody has nid 0";
@@ -120,7 +117,6 @@ class MemoryLink final : public PacketLink {
     route = {from, route_mtu};
     return from == address_of(peer);
   }
-  bool sends_from_anywhere() const noexcept override { return from_anywhere_; }
   unsigned send(const OutboundFrame* frames, unsigned count) noexcept override {
     if (full) return 0;
     for (unsigned i = 0; i < count; ++i) {
@@ -133,7 +129,7 @@ class MemoryLink final : public PacketLink {
                                  frames[i].pieces[p].length);
       }
       if (!readable) continue;  // lost, as sends_from_anywhere() says
-      EXPECT_LE(bytes.size(), mtu_);
+      EXPECT_LE(bytes.size(), mtu());
       network_.carry(own_address(), *frames[i].to, std::move(bytes));
     }
     return count;
@@ -152,17 +148,12 @@ class MemoryLink final : public PacketLink {
                    static_cast<uint32_t>(handed_out_[i].second.size())};
     return count;
   }
-  int descriptor() const noexcept override { return no_descriptor; }
   bool arm() noexcept override { return waiting_.empty(); }
   LinkCounters counters() const noexcept override { return {}; }
   std::string describe() const override { return "memory"; }
 
  private:
   MemoryNetwork& network_;
-  ProcessId id_;
-  uint32_t mtu_;
-  uint64_t capacity_;
-  bool from_anywhere_;
   std::deque<std::pair<LinkAddress, Frame>> waiting_;
   std::deque<std::pair<LinkAddress, Frame>> handed_out_;
 };

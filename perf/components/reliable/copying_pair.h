@@ -32,12 +32,13 @@ class CopyingLink final : public PacketLink {
   }
 
   CopyingLink(uint32_t nid, uint32_t peer_nid, Mailbox& in, Mailbox& out)
-      : nid_(nid), peer_address_(address_of(peer_nid)), in_(in), out_(out) {}
-  const char* name() const noexcept override { return "copying"; }
-  ProcessId id() const noexcept override { return {nid_, pid}; }
-  LinkAddress own_address() const noexcept override { return address_of(nid_); }
-  uint32_t mtu() const noexcept override { return frame_bytes; }
-  uint64_t receive_capacity_bytes() const noexcept override { return 1 << 20; }
+      : peer_address_(address_of(peer_nid)), in_(in), out_(out) {
+    properties_.name = "copying";
+    properties_.id = {nid, pid};
+    properties_.own_address = address_of(nid);
+    properties_.mtu = frame_bytes;
+    properties_.receive_capacity_bytes = 1 << 20;
+  }
   ResolveStatus resolve(ProcessId peer, Route& route, std::string*) noexcept override {
     route = {address_of(peer.nid), frame_bytes};
     return ResolveStatus::resolved;
@@ -65,13 +66,11 @@ class CopyingLink final : public PacketLink {
     in_.count = 0;
     return count;
   }
-  int descriptor() const noexcept override { return no_descriptor; }
   bool arm() noexcept override { return true; }
   LinkCounters counters() const noexcept override { return {}; }
   std::string describe() const override { return {}; }
 
  private:
-  uint32_t nid_;
   LinkAddress peer_address_;
   Mailbox& in_;
   Mailbox& out_;

@@ -55,7 +55,7 @@ void PhysicalInterface::attach_link(Peer& peer, Transport& transport, Link& link
   std::lock_guard guard(peer.send_lock);
   peer.link = &link;
   peer.transport = &transport;
-  peer.in_process = transport.in_process();
+  peer.in_process = transport.capabilities().in_process;
   const Capabilities& capabilities = transport.capabilities();
   peer.eager_put_bytes.store(
       capabilities.remote_access

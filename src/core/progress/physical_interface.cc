@@ -77,7 +77,7 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_t
   }
   if (transports_.size() > most_transports) return PTL_FAIL;
   for (const auto& transport : transports_)
-    polled_[polled_count_++] = {transport.get(), transport->in_process(),
+    polled_[polled_count_++] = {transport.get(), transport->capabilities().in_process,
                                 transport->capabilities().polls_by_system_call};
   for (const auto& transport : transports_) {
     if (Doorbell* doorbell = transport->doorbell(); doorbell != nullptr) {
