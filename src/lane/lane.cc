@@ -22,9 +22,6 @@ bool gather(std::byte* target, const Piece* pieces, unsigned count) noexcept {
   return true;
 }
 
-// Everything that follows uses the private copy: the compiler must not read the lane again.
-inline void keep_private_copy() noexcept { asm volatile("" ::: "memory"); }
-
 }  // namespace
 
 bool LaneProducer::attach(LaneControl* lane, const LaneGeometry& geometry) noexcept {
@@ -52,8 +49,6 @@ bool LaneProducer::refresh_room() noexcept {
   return true;
 }
 
-inline bool LaneProducer::reserve_cell() noexcept { return free_cells_ != 0 || refresh_room(); }
-
 // Payloads are contiguous: one that does not fit before the end of the ring starts at its
 // beginning.
 bool LaneProducer::reserve_data(uint32_t bytes, uint64_t& position) noexcept {
@@ -73,37 +68,8 @@ SendStatus LaneProducer::refuse_full() noexcept {
   return SendStatus::queue_full;
 }
 
-inline void LaneProducer::publish(LaneCell& cell, const MessageHeader& header,
-                                  uint32_t length) noexcept {
-  std::memcpy(reinterpret_cast<std::byte*>(&cell.header) + sizeof(uint32_t),
-              reinterpret_cast<const std::byte*>(&header) + sizeof(uint32_t),
-              sizeof(MessageHeader) - sizeof(uint32_t));
-  std::atomic_ref<uint32_t>(cell.header.link_word)
-      .store(lap_ << 16 | length, std::memory_order_release);
-  data_ends_[index_] = data_tail_;
-  ++sent_;
-  --free_cells_;
-  if (++index_ == geometry_.cells) {
-    index_ = 0;
-    lap_ = next_lap(lap_);
-  }
-  prefetch_ahead(length);
-}
-
-// Cache lines that the consumer read a lap ago come back before they are needed.
-inline void LaneProducer::prefetch_ahead(uint32_t length) noexcept {
-  const uint32_t streak = streak_.load(std::memory_order_relaxed) + 1;
-  streak_.store(streak, std::memory_order_relaxed);
-  if (streak <= stream_length || free_cells_ <= prefetch_distance) return;
-  uint32_t ahead = index_ + prefetch_distance;
-  if (ahead >= geometry_.cells) ahead -= geometry_.cells;
-  const auto* cell = reinterpret_cast<const std::byte*>(&cells_[ahead]);
-  prefetch_for_write(cell);
-  if (length > lane_near_bytes && length <= lane_inline_bytes) prefetch_for_write(cell + 64);
-}
-
-SendStatus LaneProducer::push(const MessageHeader& header, const Piece* pieces,
-                              unsigned count) noexcept {
+SendStatus LaneProducer::push_in_general(const MessageHeader& header, const Piece* pieces,
+                                         unsigned count) noexcept {
   uint64_t length = 0;
   for (unsigned i = 0; i < count; ++i) length += pieces[i].length;
   if (length > lane_inline_bytes) [[unlikely]]
@@ -142,46 +108,16 @@ void LaneConsumer::attach(LaneControl* lane, const LaneGeometry& geometry) noexc
   taken_ = published_ = far_bytes_ = 0;
 }
 
-// Copies first and checks the copy, since the peer may change the lane at any time.
-inline bool LaneConsumer::accept(LaneCell& cell, uint32_t word, InboundMessage& message) noexcept {
-  const uint32_t length = word & 0xffff;
-  std::memcpy(&message.header, &cell.header, sizeof(MessageHeader));
-  message.payload = cell.payload;
-  message.payload_length = length;
-  if (length > lane_inline_bytes) {
-    uint32_t offset;
-    std::memcpy(&offset, cell.payload, sizeof offset);
-    keep_private_copy();
-    if (length > lane_max_payload_bytes || offset > geometry_.data_bytes - length) return false;
-    message.payload = data_ + offset;
-    far_bytes_ += length;
-  } else {
-    keep_private_copy();
-  }
-  const unsigned kind = static_cast<unsigned>(message.header.kind);
-  return kind - 1u < message_kinds - 1u && (message.header.flags & ~flag_known) == 0;
-}
-
-unsigned LaneConsumer::peek(InboundMessage* messages, unsigned max, bool& malformed) noexcept {
-  unsigned count = 0;
-  uint32_t index = index_;
-  uint32_t lap = lap_;
-  if (max > geometry_.cells) max = geometry_.cells;
-  while (count < max) {
-    LaneCell& cell = cells_[index];
-    const uint32_t word = word_of(cell).load(std::memory_order_acquire);
-    if (word >> 16 != lap) break;
-    if (!accept(cell, word, messages[count])) [[unlikely]] {
-      malformed = true;
-      break;
-    }
-    ++count;
-    if (++index == geometry_.cells) {
-      index = 0;
-      lap = next_lap(lap);
-    }
-  }
-  return count;
+// The payload lies in the byte ring. False: nothing that a sane peer writes.
+bool LaneConsumer::accept_far(const LaneCell& cell, uint32_t length,
+                              InboundMessage& message) noexcept {
+  uint32_t offset;
+  std::memcpy(&offset, cell.payload, sizeof offset);
+  keep_private_copy();
+  if (length > lane_max_payload_bytes || offset > geometry_.data_bytes - length) return false;
+  message.payload = data_ + offset;
+  far_bytes_ += length;
+  return true;
 }
 
 }  // namespace lintel

@@ -20,6 +20,7 @@
 
 #include "transport/message.h"
 #include "transport/transport.h"
+#include "util/guarded_memory.h"
 
 namespace lintel {
 
@@ -64,6 +65,7 @@ inline LaneCell* cells_of(LaneControl* lane) noexcept {
 inline std::byte* data_of(LaneControl* lane, const LaneGeometry& geometry) noexcept {
   return reinterpret_cast<std::byte*>(cells_of(lane) + geometry.cells);
 }
+inline void keep_private_copy() noexcept { asm volatile("" ::: "memory"); }
 // Asks for exclusive ownership of a cache line that will be written soon.
 inline void prefetch_for_write(const void* line) noexcept {
 #if defined(__x86_64__)
@@ -83,7 +85,17 @@ class LaneProducer {
 
   // sent, queue_full or inaccessible. At most lane_max_payload_bytes in all pieces together.
   [[nodiscard]] SendStatus push(const MessageHeader& header, const Piece* pieces,
-                                unsigned count) noexcept;
+                                unsigned count) noexcept {
+    const uint64_t length = count == 0 ? 0 : pieces->length;
+    if (count > 1 || length > lane_inline_bytes || free_cells_ == 0) [[unlikely]]
+      return push_in_general(header, pieces, count);
+    LaneCell& cell = cells_[index_];
+    // Payload bytes come from the application, whose memory may not be there (PTL_NI_SEGV).
+    if (length != 0 && !guarded_copy(cell.payload, pieces->base, length)) [[unlikely]]
+      return SendStatus::inaccessible;
+    publish(cell, header, static_cast<uint32_t>(length));
+    return SendStatus::sent;
+  }
 
   // A message came the other way: what follows is rather an answer than a stream. Any thread.
   void note_inbound() noexcept { streak_.store(0, std::memory_order_relaxed); }
@@ -101,13 +113,40 @@ class LaneProducer {
   static constexpr uint32_t stream_length = 4;
 
   bool refresh_room() noexcept;
-  bool reserve_cell() noexcept;
+  bool reserve_cell() noexcept { return free_cells_ != 0 || refresh_room(); }
   bool reserve_data(uint32_t bytes, uint64_t& position) noexcept;
   SendStatus refuse_full() noexcept;
+  SendStatus push_in_general(const MessageHeader& header, const Piece* pieces,
+                             unsigned count) noexcept;
   SendStatus push_far(const MessageHeader& header, const Piece* pieces, unsigned count,
                       uint64_t length) noexcept;
-  void prefetch_ahead(uint32_t length) noexcept;
-  void publish(LaneCell& cell, const MessageHeader& header, uint32_t length) noexcept;
+  // Cache lines that the consumer read a lap ago come back before they are needed.
+  void prefetch_ahead(uint32_t length) noexcept {
+    const uint32_t streak = streak_.load(std::memory_order_relaxed) + 1;
+    streak_.store(streak, std::memory_order_relaxed);
+    if (streak <= stream_length || free_cells_ <= prefetch_distance) return;
+    uint32_t ahead = index_ + prefetch_distance;
+    if (ahead >= geometry_.cells) ahead -= geometry_.cells;
+    const auto* cell = reinterpret_cast<const std::byte*>(&cells_[ahead]);
+    lane_detail::prefetch_for_write(cell);
+    if (length > lane_near_bytes && length <= lane_inline_bytes)
+      lane_detail::prefetch_for_write(cell + 64);
+  }
+  void publish(LaneCell& cell, const MessageHeader& header, uint32_t length) noexcept {
+    std::memcpy(reinterpret_cast<std::byte*>(&cell.header) + sizeof(uint32_t),
+                reinterpret_cast<const std::byte*>(&header) + sizeof(uint32_t),
+                sizeof(MessageHeader) - sizeof(uint32_t));
+    std::atomic_ref<uint32_t>(cell.header.link_word)
+        .store(lap_ << 16 | length, std::memory_order_release);
+    data_ends_[index_] = data_tail_;
+    ++sent_;
+    --free_cells_;
+    if (++index_ == geometry_.cells) {
+      index_ = 0;
+      lap_ = lane_detail::next_lap(lap_);
+    }
+    prefetch_ahead(length);
+  }
 
   LaneControl* lane_ = nullptr;
   LaneCell* cells_ = nullptr;
@@ -138,7 +177,26 @@ class LaneConsumer {
   // Describes up to `max` waiting messages without releasing them; their payloads stay in place
   // until release(). Stops before a malformed one and sets `malformed`: nothing after it can be
   // trusted.
-  [[nodiscard]] unsigned peek(InboundMessage* messages, unsigned max, bool& malformed) noexcept;
+  [[nodiscard]] unsigned peek(InboundMessage* messages, unsigned max, bool& malformed) noexcept {
+    unsigned count = 0;
+    uint32_t index = index_;
+    uint32_t lap = lap_;
+    while (count < max) {
+      LaneCell& cell = cells_[index];
+      const uint32_t word = word_of(cell).load(std::memory_order_acquire);
+      if (word >> 16 != lap) break;
+      if (!accept(cell, word, messages[count])) [[unlikely]] {
+        malformed = true;
+        break;
+      }
+      ++count;
+      if (++index == geometry_.cells) {
+        index = 0;
+        lap = lane_detail::next_lap(lap);
+      }
+    }
+    return count;
+  }
 
   // Gives the next `count` cells back, which peek() returned. True: room was published, so that
   // a producer that sleeps for it must be woken (producer_sleeps()).
@@ -186,7 +244,19 @@ class LaneConsumer {
   static std::atomic_ref<uint32_t> word_of(LaneCell& cell) noexcept {
     return std::atomic_ref<uint32_t>(cell.header.link_word);
   }
-  bool accept(LaneCell& cell, uint32_t word, InboundMessage& message) noexcept;
+  // Copies first and checks the copy, since the peer may change the lane at any time.
+  bool accept(LaneCell& cell, uint32_t word, InboundMessage& message) noexcept {
+    const uint32_t length = word & 0xffff;
+    std::memcpy(&message.header, &cell.header, sizeof(MessageHeader));
+    message.payload = cell.payload;
+    message.payload_length = length;
+    if (length > lane_inline_bytes && !accept_far(cell, length, message)) return false;
+    // Everything that follows uses the private copy: the compiler must not read the lane again.
+    lane_detail::keep_private_copy();
+    const unsigned kind = static_cast<unsigned>(message.header.kind);
+    return kind - 1u < message_kinds - 1u && (message.header.flags & ~flag_known) == 0;
+  }
+  bool accept_far(const LaneCell& cell, uint32_t length, InboundMessage& message) noexcept;
 
   LaneControl* lane_ = nullptr;
   LaneCell* cells_ = nullptr;

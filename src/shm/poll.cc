@@ -12,13 +12,14 @@ namespace lintel {
 
 unsigned ShmTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   ++polls_;
-  if (segment_->header().lane_generation.load(std::memory_order_acquire) != generation_seen_)
-      [[unlikely]]
-    look_for_claims(sink);
+  const SegmentHeader& header = segment_->header();
   unsigned total = 0;
-  if (segment_->header().help_wanted.load(std::memory_order_relaxed) != help_seen_) [[unlikely]]
+  if (header.lane_generation.load(std::memory_order_acquire) != generation_seen_) [[unlikely]]
+    look_for_claims(sink);
+  if (header.help_wanted.load(std::memory_order_relaxed) != help_seen_) [[unlikely]]
     total = help(sink);
   total += poll_hot_lanes(sink, budget);
+  if (polls_ % polls_between_rests == 0) rest_hot_lanes();
   if (active_lanes_.size() == hot_count_ || total >= budget) return total;
   return total + poll_cold_lanes(sink, budget - total);
 }
@@ -31,9 +32,7 @@ inline unsigned ShmTransport::poll_hot_lanes(MessageSink& sink, unsigned budget)
     if (next_hot_ >= hot_count_) next_hot_ = 0;
     if (hot_count_ == 0) break;
     ReceiveLane& lane = *hot_lanes_[next_hot_];
-    if (!lane.consumer.ready()) {
-      rest(lane);
-    } else {
+    if (lane.consumer.ready()) {
       lane.last_message_poll = polls_;
       total += drain(sink, lane, budget - total);
     }
@@ -42,12 +41,14 @@ inline unsigned ShmTransport::poll_hot_lanes(MessageSink& sink, unsigned budget)
   return total;
 }
 
-// Nothing came: gives room back that the producer asks for, and stops looking so often at last.
-inline void ShmTransport::rest(ReceiveLane& lane) noexcept {
-  if (lane.consumer.release_on_request()) [[unlikely]]
-    wake_sleeping_producer(lane);
-  if (polls_ - lane.last_message_poll > polls_until_cold) [[unlikely]]
-    make_cold(lane);
+// Of lanes without messages: publishes room that the producer asks for, and makes a lane cold at last.
+void ShmTransport::rest_hot_lanes() noexcept {
+  for (unsigned i = hot_count_; i-- > 0;) {
+    ReceiveLane& lane = *hot_lanes_[i];
+    if (lane.consumer.ready()) continue;
+    if (lane.consumer.release_on_request()) wake_sleeping_producer(lane);
+    if (polls_ - lane.last_message_poll > polls_until_cold) make_cold(lane);
+  }
 }
 
 unsigned ShmTransport::poll_cold_lanes(MessageSink& sink, unsigned budget) noexcept {
@@ -64,7 +65,8 @@ unsigned ShmTransport::poll_cold_lanes(MessageSink& sink, unsigned budget) noexc
 }
 
 // One burst.
-unsigned ShmTransport::drain(MessageSink& sink, ReceiveLane& lane, unsigned budget) noexcept {
+inline unsigned ShmTransport::drain(MessageSink& sink, ReceiveLane& lane,
+                                    unsigned budget) noexcept {
   InboundMessage messages[burst];
   bool malformed = false;
   const unsigned count = lane.consumer.peek(messages, std::min(burst, budget), malformed);

@@ -16,8 +16,8 @@ SendStatus ShmTransport::send(Link& base, const MessageHeader& header, const Pie
   const SendStatus status = link.producer.push(header, pieces, count);
   if (status == SendStatus::sent) [[likely]] {
     link.peer_doorbell->ring_if_sleeping();
-    uint64_t bytes = 0;
-    for (unsigned i = 0; i < count; ++i) bytes += pieces[i].length;
+    uint64_t bytes = count == 0 ? 0 : pieces->length;
+    for (unsigned i = 1; i < count; ++i) bytes += pieces[i].length;
     link.sent_messages.add(1);
     link.sent_bytes.add(bytes);
     if (link.send_blocked.load(std::memory_order_relaxed)) [[unlikely]]

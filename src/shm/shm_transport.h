@@ -93,6 +93,7 @@ class ShmTransport final : public Transport {
   static constexpr unsigned max_hot_lanes = 16;  // looked at in every poll
   static constexpr unsigned cold_lanes_per_poll = 4;
   static constexpr uint64_t polls_until_cold = 2048;
+  static constexpr uint64_t polls_between_rests = 8;
 
   ShmTransport(std::unique_ptr<Segment> segment, const ShmSettings& settings);
 
@@ -116,7 +117,7 @@ class ShmTransport final : public Transport {
   // poll.cc
   unsigned poll_hot_lanes(MessageSink& sink, unsigned budget) noexcept;
   unsigned poll_cold_lanes(MessageSink& sink, unsigned budget) noexcept;
-  void rest(ReceiveLane& lane) noexcept;
+  void rest_hot_lanes() noexcept;
   unsigned drain(MessageSink& sink, ReceiveLane& lane, unsigned budget) noexcept;
   void make_hot(ReceiveLane& lane) noexcept;
   void make_cold(ReceiveLane& lane) noexcept;

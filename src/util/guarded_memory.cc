@@ -214,11 +214,9 @@ void install_fault_handler() noexcept {
   install_lock.unlock();
 }
 
-namespace {
-
-// Apart, as a recovery point costs whoever makes one all its registers.
-[[gnu::noinline]] bool copy_under_recovery_point(void* destination, const void* source,
-                                                 size_t bytes) noexcept {
+// Never inlined, since a recovery point makes its caller save all registers.
+bool guarded_detail::copy_under_recovery_point(void* destination, const void* source,
+                                               size_t bytes) noexcept {
 #if defined(__SANITIZE_ADDRESS__)
   // The sanitizer's memcpy takes a range that wraps around for a mistake, not for a fault.
   const auto wraps = [bytes](const void* p) { return reinterpret_cast<uintptr_t>(p) > -bytes; };
@@ -229,17 +227,6 @@ namespace {
   Armed armed(point);
   copy_bytes(destination, source, bytes);
   return true;
-}
-
-}  // namespace
-
-bool guarded_copy(void* destination, const void* source, size_t bytes) noexcept {
-  if (bytes == 0) return true;
-#ifdef LINTEL_GUARDED_SMALL_COPY
-  if (bytes <= largest_small_copy) [[likely]]
-    return lintel_guarded_small_copy(destination, source, bytes);
-#endif
-  return copy_under_recovery_point(destination, source, bytes);
 }
 
 bool guarded_call(void (*action)(void*), void* argument) noexcept {

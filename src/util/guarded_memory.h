@@ -9,6 +9,8 @@
 
 #include <cstddef>
 
+#include "util/guarded_small_copy.h"
+
 // For modules and programs of this version, see cmake/portals.map.in.
 #pragma GCC visibility push(default)
 namespace lintel {
@@ -16,9 +18,22 @@ namespace lintel {
 // Set-up path; idempotent, thread-safe. PTL_SEGV_HANDLER=0 leaves the signals alone.
 void install_fault_handler() noexcept;
 
+namespace guarded_detail {
+[[nodiscard]] bool copy_under_recovery_point(void* destination, const void* source,
+                                             size_t bytes) noexcept;
+}  // namespace guarded_detail
+
 // memcpy that reports instead of crashing. False: some byte of either range is not accessible, and
 // part of the destination may have been written.
-[[nodiscard]] bool guarded_copy(void* destination, const void* source, size_t bytes) noexcept;
+[[nodiscard]] inline bool guarded_copy(void* destination, const void* source,
+                                       size_t bytes) noexcept {
+  if (bytes == 0) return true;
+#ifdef LINTEL_GUARDED_SMALL_COPY
+  if (bytes <= largest_small_copy) [[likely]]
+    return lintel_guarded_small_copy(destination, source, bytes);
+#endif
+  return guarded_detail::copy_under_recovery_point(destination, source, bytes);
+}
 
 // Runs action(argument) under a recovery point. False: it touched inaccessible memory and was
 // abandoned there; it must hold no lock and own nothing meanwhile.

@@ -9,7 +9,7 @@ asm(R"(
   .pushsection .text
   .p2align 5
   .globl lintel_guarded_small_copy
-  .hidden lintel_guarded_small_copy
+  .protected lintel_guarded_small_copy
   .type lintel_guarded_small_copy, @function
 lintel_guarded_small_copy:
   .cfi_startproc

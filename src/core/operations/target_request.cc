@@ -7,7 +7,6 @@
 #include "core/operations/answer.h"
 #include "core/operations/atomics.h"
 #include "core/operations/delivery.h"
-#include "core/operations/plain_put.h"
 #include "core/operations/target.h"
 
 namespace lintel {
@@ -414,8 +413,6 @@ void translate(Arrival& arrival) noexcept {
 void handle_request(PhysicalInterface& physical, Peer& peer,
                     const InboundMessage& message) noexcept {
   const MessageHeader& header = message.header;
-  if (header.kind == MessageKind::put && deliver_plain_put(physical, peer, message)) [[likely]]
-    return;
   NetworkInterface* interface = physical.logical(header.interface_slot());
   if (interface == nullptr) {
     // The process has no such interface (any more): spec 4.2.2, dropped.

@@ -5,6 +5,7 @@
 
 #include "core/objects/network_interface.h"
 #include "core/operations/initiator.h"
+#include "core/operations/plain_put.h"
 #include "core/operations/target.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -169,6 +170,9 @@ void PhysicalInterface::on_messages(Link& link, const InboundMessage* messages,
     if (batch_.count != 0 && !may_join) fetch_batch(*this);
     switch (message.header.kind) {
       case MessageKind::put:
+        if (deliver_plain_put(*this, *peer, message)) [[likely]]
+          break;
+        [[fallthrough]];
       case MessageKind::get:
       case MessageKind::atomic:
       case MessageKind::fetch_atomic:

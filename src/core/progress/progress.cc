@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include "core/operations/initiator.h"
+#include "core/operations/plain_put.h"
 #include "core/operations/target.h"
 #include "core/progress/physical_interface.h"
 #include "core/progress/wait.h"
@@ -89,7 +90,7 @@ bool PhysicalInterface::begin_delivery_to_self(const Peer& peer) noexcept {
 
 void PhysicalInterface::deliver_to_self(Peer& peer, const InboundMessage& message) noexcept {
   received.count(message.header.kind, message.payload_length);
-  handle_request(*this, peer, message);
+  if (!deliver_plain_put(*this, peer, message)) handle_request(*this, peer, message);
   if (peer.ack_count == 0) return;
   // The request had at most one acknowledgement.
   InboundMessage acknowledgement{};
