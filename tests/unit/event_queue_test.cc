@@ -172,7 +172,7 @@ TEST_F(EventQueueTest, ReservationsAreNeverOverwritten) {
   queue.cancel_reservation();
   EXPECT_TRUE(queue.try_reserve());
   EXPECT_FALSE(queue.try_reserve());
-  for (uint64_t i = 0; i < 6; ++i) queue.post_reserved(numbered(i));
+  for (uint64_t i = 0; i < 6; ++i) queue.post(numbered(i), true);
   EXPECT_FALSE(queue.try_reserve());
   // Both portal table entries are disabled: their events find room.
   queue.post(numbered(6));
@@ -191,8 +191,8 @@ TEST_F(EventQueueTest, RoomForReservationsFollowsEventsAndSlots) {
   EXPECT_FALSE(queue.try_reserve());
   expect_next(0);
   EXPECT_TRUE(queue.try_reserve());
-  queue.post_reserved(numbered(2));
-  queue.post_reserved(numbered(3));
+  queue.post(numbered(2), true);
+  queue.post(numbered(3), true);
   EXPECT_FALSE(queue.try_reserve());
   queue.remove_flow_control_slot();
   EXPECT_TRUE(queue.try_reserve());
@@ -219,7 +219,7 @@ TEST_F(EventQueueTest, ResetForgetsEverything) {
   EXPECT_EQ(queue.capacity(), capacity);
   expect_empty();
   for (uint64_t i = 0; i < capacity; ++i) ASSERT_TRUE(queue.try_reserve()) << i;
-  for (uint64_t i = 0; i < capacity; ++i) queue.post_reserved(numbered(i));
+  for (uint64_t i = 0; i < capacity; ++i) queue.post(numbered(i), true);
   for (uint64_t i = 0; i < capacity; ++i) expect_next(i);
   expect_empty();
 }
@@ -256,7 +256,7 @@ TEST_F(EventQueueTest, EveryPostWakesWaiters) {
     return now != seen;
   };
   EXPECT_TRUE(wakes([this] { queue.post(numbered(1)); }));
-  EXPECT_TRUE(wakes([this] { queue.post_reserved(numbered(2)); }));
+  EXPECT_TRUE(wakes([this] { queue.post(numbered(2), true); }));
   ptl_event_t event;
   EXPECT_FALSE(wakes([&] { EXPECT_EQ(queue.get(&event), GetStatus::ok); }));
 }

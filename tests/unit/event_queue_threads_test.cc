@@ -155,7 +155,7 @@ TEST_F(EventQueueThreadsTest, ReservedEventsAllArriveThroughASmallRing) {
   queue.start_at((uint64_t{1} << 46) - writer_count * least_events_per_writer / 2);
   const auto received = run(reader_count, [this](const ptl_event_t& event) {
     while (!queue.try_reserve()) std::this_thread::yield();
-    queue.post_reserved(event);
+    queue.post(event, true);
   });
   EXPECT_EQ(check_order(received), written());
   EXPECT_EQ(count_dropped(received), 0u);

@@ -46,7 +46,7 @@ void reserve_post_get(benchmark::State& state) {
   for (auto _ : state) {
     if (!open.queue.try_reserve()) std::abort();
     ++posted.hdr_data;
-    open.queue.post_reserved(posted);
+    open.queue.post(posted, true);
     if (open.queue.get(&event) != GetStatus::ok) std::abort();
     benchmark::DoNotOptimize(event);
   }

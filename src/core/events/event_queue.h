@@ -43,10 +43,12 @@ class EventQueue {
   // Unmaps the rings: nobody may use the object any more.
   void close() noexcept;
 
-  // Appends an event. Any thread. Overwrites the oldest one if the ring is full.
-  [[gnu::always_inline]] void post(const ptl_event_t& event) noexcept {
+  // Appends an event, into room that was reserved if `reserved`. Any thread. Without a reservation it
+  // overwrites the oldest event if the ring is full.
+  [[gnu::always_inline]] void post(const ptl_event_t& event, bool reserved = false) noexcept {
     Ring& ring = *ring_.load(std::memory_order_relaxed);
-    publish(ring, ring.tail.fetch_add(one_event, std::memory_order_relaxed), event);
+    publish(ring, ring.tail.fetch_add(one_event - (reserved ? 1 : 0), std::memory_order_relaxed),
+            event);
   }
 
   // Takes the oldest event. Any thread. Leaves `event` undefined if there is none.
@@ -71,7 +73,7 @@ class EventQueue {
 
   // Flow control (spec 2.8, 3.13.5). try_reserve() sets room for one event aside, so that posting
   // it overwrites nothing even if other reservations are used first; false if the room left is that
-  // of the flow control slots. Every reservation ends with post_reserved() or cancel_reservation().
+  // of the flow control slots. Every reservation ends with post() or cancel_reservation().
   // Unreserved posts (of local operations) may still fill the queue and overwrite.
   [[nodiscard]] bool try_reserve() noexcept {
     Ring& ring = *ring_.load(std::memory_order_relaxed);
@@ -86,10 +88,6 @@ class EventQueue {
       }
     } while (!ring.tail.compare_exchange_weak(tail, tail + 1, std::memory_order_relaxed));
     return true;
-  }
-  void post_reserved(const ptl_event_t& event) noexcept {
-    Ring& ring = *ring_.load(std::memory_order_relaxed);
-    publish(ring, ring.tail.fetch_add(one_event - 1, std::memory_order_relaxed), event);
   }
   void cancel_reservation() noexcept {
     ring_.load(std::memory_order_relaxed)->tail.fetch_sub(1, std::memory_order_relaxed);

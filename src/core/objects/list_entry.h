@@ -25,7 +25,7 @@ struct ListEntry : MatchNode {
   EntryState state = EntryState::free;
   ptl_list_t list = PTL_PRIORITY_LIST;
   uint16_t pt_index = 0;
-  // No option of the entry matters to a put that fits: it goes to the offset that it asks for.
+  // A put that fits goes to the offset that it asks for and posts one event at most.
   bool takes_plain_puts = false;
   bool unlink_announced = false;  // PTL_EVENT_AUTO_UNLINK was posted or is disabled
   bool unlinked_by_call = false;  // the last use of this slot ended by PtlMEUnlink

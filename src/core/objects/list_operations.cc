@@ -130,9 +130,11 @@ int append_reserved(NetworkInterface& interface, ListEntry& entry, const EntryAr
     return PTL_ARG_INVALID;
   }
 
-  entry.takes_plain_puts =
-      list == PTL_PRIORITY_LIST && entry.region.is_contiguous() &&
-      (given.options & (PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_USE_ONCE)) == PTL_ME_OP_PUT;
+  const bool ends_with_event =
+      (given.options & (PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE)) == PTL_ME_USE_ONCE;
+  entry.takes_plain_puts = list == PTL_PRIORITY_LIST && entry.region.is_contiguous() &&
+                           (given.options & PTL_ME_OP_PUT) != 0 &&
+                           (given.options & PTL_ME_MANAGE_LOCAL) == 0 && !ends_with_event;
 
   TriggerHold hold;
   std::lock_guard guard(portal->lock);

@@ -25,9 +25,6 @@ struct alignas(64) PortalEntry {
   MatchList overflow;
   UnexpectedList unexpected;
 
-  [[nodiscard]] bool takes_plain_puts() const noexcept {
-    return allocated && enabled && !flow_controlled();
-  }
   [[nodiscard]] bool flow_controlled() const noexcept { return (options & PTL_PT_FLOWCTRL) != 0; }
 };
 

@@ -26,11 +26,7 @@ PendingCount report_delivery(NetworkInterface& interface, PortalEntry& portal, L
   if (portal.event_queue != nullptr && (options & PTL_ME_EVENT_COMM_DISABLE) == 0 &&
       (!ok || (options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0)) {
     const ptl_event_t event = delivery_event(interface, entry, delivery);
-    if (reserved) {
-      portal.event_queue->queue.post_reserved(event);
-    } else {
-      portal.event_queue->queue.post(event);
-    }
+    portal.event_queue->queue.post(event, reserved);
   } else if (reserved) {
     portal.event_queue->queue.cancel_reservation();
   }
@@ -65,11 +61,7 @@ void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& e
     entry.unlink_announced = true;
     if (told) {
       const ptl_event_t event = describe_entry(portal, entry, PTL_EVENT_AUTO_UNLINK);
-      if (unlink_reserved) {
-        portal.event_queue->queue.post_reserved(event);
-      } else {
-        portal.event_queue->queue.post(event);
-      }
+      portal.event_queue->queue.post(event, unlink_reserved);
     }
   }
   if (entry.unexpected_headers != 0) return;

@@ -17,8 +17,8 @@ namespace {
 // With this much queued for one peer, the caller helps to send before it goes on.
 constexpr uint32_t long_queue = 1024;
 constexpr unsigned help_rounds = 64;
-// Longer puts to the own process are copied once, from their place to their place.
-constexpr size_t largest_payload_to_self = 96;
+// Puts up to this size are read before they are written, so that the two places may overlap.
+constexpr size_t largest_copy_at_once = 32;
 
 // Nothing was sent and nothing will be: the operation ends here. A failure known locally is told by
 // PTL_EVENT_SEND and then not again by an acknowledgement (spec 3.13.3), except where the
@@ -175,30 +175,32 @@ void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
 
 // A short put of a process to itself, when nothing that was sent before it is still under way: it is
 // delivered and acknowledged on the spot. False: nothing was done.
-[[gnu::noinline]] bool deliver_to_self(NetworkInterface& interface, Peer& peer,
-                                       Request& request) noexcept {
+[[gnu::noinline]] bool put_to_self(NetworkInterface& interface, Peer& peer,
+                                   const Request& request) noexcept {
   PhysicalInterface& physical = interface.physical();
   MemoryDescriptor& put = *request.put.descriptor;
   const uint64_t length = request.header.length();
-  std::byte payload[largest_payload_to_self];
-  if (length > sizeof payload || !physical.begin_delivery_to_self(peer)) return false;
-  Operation* operation = nullptr;
-  bool started = put.region.read(request.put_offset, payload, length);
-  if (started && request.header.asks_for_ack()) {
-    std::lock_guard guard(peer.send_lock);
-    started = expect_ack(interface, peer, request, &operation);
-    if (started) peer.count_as_started();
-    if (operation != nullptr)
-      operation->stage.store(Operation::Stage::sent, std::memory_order_relaxed);
-  }
-  if (started) {
-    if (put.reports_send())
-      report_send(interface, put, {request.header, request.put_offset, request.user_ptr},
-                  PTL_NI_OK);
-    physical.deliver_to_self(peer, {request.header, payload, static_cast<uint32_t>(length)});
+  if (length > largest_copy_at_once || !physical.begin_delivery_to_self(peer)) return false;
+  InboundMessage message{request.header, put.region.address(request.put_offset),
+                         static_cast<uint32_t>(length)};
+  message.header.ask_for_no_ack();
+  // As in start_eager_put().
+  const bool reports_send = put.reports_send();
+  const bool delivered = physical.deliver_to_self(peer, message);
+  if (delivered) {
+    peer.sent.count(MessageKind::put, length);
+    const OperationView view{request.header, request.put_offset, request.user_ptr};
+    if (reports_send) report_send(interface, put, view, PTL_NI_OK);
+    if (request.header.asks_for_ack()) {
+      if (request.put.get() != nullptr)
+        report_ack(interface, put, view,
+                   {length, request.header.remote_offset, PTL_PRIORITY_LIST, PTL_NI_OK});
+      else
+        interface.status.dropped.increment();  // spec 4.2.2
+    }
   }
   physical.end_delivery_to_self();
-  return started;
+  return delivered;
 }
 
 // Anything else: any kind of request, data that do not travel with it, queues, failures.
@@ -311,7 +313,7 @@ int start_request(NetworkInterface& interface, Request& request) noexcept {
     if (!peer->in_process) {
       if (start_eager_put(interface, *peer, request)) [[likely]]
         return PTL_OK;
-    } else if (deliver_to_self(interface, *peer, request)) {
+    } else if (put_to_self(interface, *peer, request)) {
       return PTL_OK;
     }
   }

@@ -46,22 +46,35 @@ bool deliver_plain_put(PhysicalInterface& physical, Peer& peer,
   uint64_t amount = 1;
   {
     std::lock_guard guard(portal->lock);
-    if (!portal->takes_plain_puts()) return false;
-    const auto* const entry = static_cast<const ListEntry*>(
+    if (!portal->allocated || !portal->enabled) return false;
+    auto* const entry = static_cast<ListEntry*>(
         interface->matching() ? portal->priority.find_any(header.match_bits, initiator.source)
                               : portal->priority.head());
     if (entry == nullptr || !entry->takes_plain_puts ||
         (entry->uid != PTL_UID_ANY && entry->uid != uid) ||
         !entry->region.contains(header.remote_offset, length))
       return false;
-    if (!entry->region.write(header.remote_offset, message.payload, length)) return false;
-    if (delivery_event_wanted(*portal, *entry))
-      portal->event_queue->queue.post(
+    const bool posts = delivery_event_wanted(*portal, *entry);
+    const bool reserves = posts && portal->flow_controlled();
+    if (reserves && !portal->event_queue->queue.try_reserve()) return false;
+    if (!entry->region.write(header.remote_offset, message.payload, length)) [[unlikely]] {
+      if (reserves) portal->event_queue->queue.cancel_reservation();
+      return false;
+    }
+    if (posts) {
+      const ptl_event_t event =
           delivery_event(*interface, *entry,
                          {header, initiator.id, uid, entry->region.address(header.remote_offset),
-                          length, PTL_NI_OK}));
+                          length, PTL_NI_OK});
+      // One instruction takes the slot, and the reservation with it.
+      portal->event_queue->queue.post(event, reserves);
+    }
     if (entry->has(PTL_ME_EVENT_CT_COMM)) counter = entry->counter;
     if (entry->has(PTL_ME_EVENT_CT_BYTES)) amount = length;
+    if (entry->has(PTL_ME_USE_ONCE)) {
+      portal->priority.remove(*entry);
+      free_entry(*interface, *entry, false);
+    }
   }
   if (counter != nullptr) counter->add_success(amount);
   if (header.asks_for_ack()) physical.acknowledge_exactly(peer, header.cookie);

@@ -86,10 +86,11 @@ class PhysicalInterface final : public MessageSink {
     note_in_process_send();
     kick();
   }
-  // Delivers messages of this process to itself at once, between begin (true) and end. False: another
+  // Delivers a put of this process to itself at once, between begin (true) and end. False: another
   // thread polls, or what was sent before has not been delivered yet.
   [[nodiscard]] bool begin_delivery_to_self(const Peer& peer) noexcept;
-  void deliver_to_self(Peer& peer, const InboundMessage& message) noexcept;
+  // False: it is no plain put, and nothing was done.
+  [[nodiscard]] bool deliver_to_self(Peer& peer, const InboundMessage& message) noexcept;
   void end_delivery_to_self() noexcept;
   // A few rounds of polling if nobody else polls, for calls that look and do not wait; PassingPolicy says how many.
   // True: messages came, so it is worth looking again.

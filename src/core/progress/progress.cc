@@ -2,7 +2,6 @@
 // Message path.
 #include <sched.h>
 
-#include "core/operations/initiator.h"
 #include "core/operations/plain_put.h"
 #include "core/operations/target.h"
 #include "core/progress/physical_interface.h"
@@ -88,19 +87,10 @@ bool PhysicalInterface::begin_delivery_to_self(const Peer& peer) noexcept {
   return true;
 }
 
-void PhysicalInterface::deliver_to_self(Peer& peer, const InboundMessage& message) noexcept {
+bool PhysicalInterface::deliver_to_self(Peer& peer, const InboundMessage& message) noexcept {
+  if (!deliver_plain_put(*this, peer, message)) return false;
   received.count(message.header.kind, message.payload_length);
-  if (!deliver_plain_put(*this, peer, message)) handle_request(*this, peer, message);
-  if (peer.ack_count == 0) return;
-  // The request had at most one acknowledgement.
-  InboundMessage acknowledgement{};
-  acknowledgement.header.kind = MessageKind::ack_batch;
-  acknowledgement.header.cookie = peer.acks[0];
-  peer.ack_count = 0;
-  peer.sent.count(MessageKind::ack_batch, 0);
-  received.count(MessageKind::ack_batch, 0);
-  handle_ack_batch(*this, peer, acknowledgement);
-  return_ended_operations(peer);
+  return true;
 }
 
 void PhysicalInterface::end_delivery_to_self() noexcept {
