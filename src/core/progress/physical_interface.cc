@@ -76,9 +76,12 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_t
     return PTL_NO_SPACE;
   }
   if (transports_.size() > most_transports) return PTL_FAIL;
-  for (const auto& transport : transports_)
-    polled_[polled_count_++] = {transport.get(), transport->capabilities().in_process,
-                                transport->capabilities().polls_by_system_call};
+  for (const auto& transport : transports_) {
+    if (transport->capabilities().in_process)
+      in_process_transport_ = transport.get();
+    else
+      polled_[polled_count_++] = {transport.get(), transport->capabilities().polls_by_system_call};
+  }
   for (const auto& transport : transports_) {
     if (Doorbell* doorbell = transport->doorbell(); doorbell != nullptr) {
       doorbell_ = doorbell;

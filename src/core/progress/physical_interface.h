@@ -211,7 +211,7 @@ class PhysicalInterface final : public MessageSink {
   bool anything_queued() const noexcept {
     return peers_with_queue_.load(std::memory_order_relaxed) != nullptr;
   }
-  bool poll_in_process_sends() noexcept;
+  unsigned poll_in_process_sends() noexcept;
   bool arm_transports() noexcept;
   void disarm_transports() noexcept;
   // How long a poller may sleep before it must look after peers with operations outstanding, or
@@ -233,14 +233,14 @@ class PhysicalInterface final : public MessageSink {
   ProcessId id_{};
   uint32_t uid_ = 0;
   std::vector<std::unique_ptr<Transport>> transports_;
-  // The same, as the poller goes through them. Those whose peers are all in this process (they have
-  // no doorbell) are looked at only after a send to one.
+  // The same, as the poller goes through them. The one whose peers are all in this process is polled
+  // only after a send to one.
   struct PolledTransport {
     Transport* transport;
-    bool in_process;
     bool by_system_call;
   };
   PolledTransport polled_[most_transports] = {};
+  Transport* in_process_transport_ = nullptr;
   unsigned polled_count_ = 0;
   std::atomic<bool> in_process_sends_{false};
   std::atomic<NetworkInterface*> logical_[logical_interfaces] = {};

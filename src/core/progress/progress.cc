@@ -16,25 +16,29 @@ constexpr unsigned poll_budget = 32;
 constexpr unsigned rounds_in_passing = 4;
 }  // namespace
 
-// The flag is taken back before looking: a send after that raises it again.
-bool PhysicalInterface::poll_in_process_sends() noexcept {
-  return in_process_sends_.load(std::memory_order_relaxed) &&
-         in_process_sends_.exchange(false, std::memory_order_acquire);
+// The flag is cleared before the transport is polled: a send after that sets it again.
+unsigned PhysicalInterface::poll_in_process_sends() noexcept {
+  if (!in_process_sends_.exchange(false, std::memory_order_acquire)) return 0;
+  polled_transport_ = in_process_transport_;
+  const unsigned handled = in_process_transport_->poll(*this, poll_budget);
+  if (handled != 0) in_process_sends_.store(true, std::memory_order_relaxed);
+  return handled;
 }
 
 unsigned PhysicalInterface::poll_once() noexcept {
-  // Posting an event releases this store with it, so that whoever sees the event finds an odd number.
+  // Posting an event releases this store with it: a thread that sees the event finds an odd number.
   const uint64_t round = rounds_.load(std::memory_order_relaxed);
   rounds_.store(round + 1, std::memory_order_relaxed);
   unsigned handled = 0;
+  if (in_process_sends_.load(std::memory_order_relaxed)) [[unlikely]]
+    handled = poll_in_process_sends();
   for (unsigned i = 0; i < polled_count_; ++i) {
-    const PolledTransport& polled = polled_[i];
-    if (polled.in_process && !poll_in_process_sends()) continue;
-    polled_transport_ = polled.transport;
-    const unsigned got = polled.transport->poll(*this, poll_budget);
+    Transport& transport = *polled_[i].transport;
+    polled_transport_ = &transport;
+    const unsigned got = transport.poll(*this, poll_budget);
+    if (got == 0) continue;
     handled += got;
-    if (got != 0 && polled.by_system_call) passing_.note_costly();
-    if (polled.in_process && got != 0) in_process_sends_.store(true, std::memory_order_relaxed);
+    if (polled_[i].by_system_call) passing_.note_costly();
   }
   if (anything_queued()) [[unlikely]]
     flush_all_queues();

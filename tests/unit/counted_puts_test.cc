@@ -1,0 +1,124 @@
+// Records of puts whose acknowledgement is only counted.
+#include "core/operations/counted_puts.h"
+
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/objects/network_interface.h"
+
+namespace lintel {
+namespace {
+
+class CountedPutsTest : public ::testing::Test {
+ protected:
+  CountedPutsTest() {
+    EXPECT_TRUE(rings.open(2));
+    puts.open(rings);
+    descriptor.generation.store(1, std::memory_order_relaxed);
+  }
+
+  Request request(uint64_t length, ptl_ack_req_t ack = PTL_CT_ACK_REQ) {
+    Request request;
+    request.header = {};
+    request.header.set_length(length);
+    request.header.set_modes(PTL_INT8_T, ack);
+    request.put = reference_to(&descriptor);
+    request.get = {};
+    request.operand_bytes = 0;
+    return request;
+  }
+
+  uint32_t add(uint64_t length, ptl_ack_req_t ack = PTL_CT_ACK_REQ) {
+    uint32_t cookie = 0;
+    EXPECT_TRUE(puts.add(request(length, ack), cookie));
+    return cookie;
+  }
+
+  Arena<CountedPuts::Ring> rings;
+  CountedPuts puts;
+  MemoryDescriptor descriptor;
+};
+
+TEST_F(CountedPutsTest, EachIsTakenOnce) {
+  const uint32_t first = add(8);
+  const uint32_t second = add(8);
+  EXPECT_NE(first, second);
+  EXPECT_NE(first & counted_put_cookie, 0u);
+  EXPECT_EQ(puts.take(second).descriptor.get(), &descriptor);
+  EXPECT_EQ(puts.take(first).descriptor.get(), &descriptor);
+  EXPECT_EQ(puts.take(first).descriptor.descriptor, nullptr);
+  EXPECT_EQ(puts.take(second).descriptor.descriptor, nullptr);
+}
+
+TEST_F(CountedPutsTest, NothingIsTakenBeforeTheFirst) {
+  EXPECT_EQ(puts.take(counted_put_cookie).descriptor.descriptor, nullptr);
+}
+
+TEST_F(CountedPutsTest, OneOrTheBytesThatTheTargetTook) {
+  EXPECT_EQ(puts.take(add(100)).amount(100), 1u);
+  descriptor.options = PTL_MD_EVENT_CT_BYTES;
+  EXPECT_EQ(puts.take(add(100)).amount(60), 60u);
+  EXPECT_EQ(puts.take(add(100)).amount(UINT32_MAX), 100u);
+  // Spec 3.15.1: an operation completed acknowledgement says nothing about the bytes.
+  EXPECT_EQ(puts.take(add(100, PTL_OC_ACK_REQ)).amount(60), 1u);
+}
+
+TEST_F(CountedPutsTest, AReleasedDescriptorIsNotNamedAnyMore) {
+  const uint32_t cookie = add(8);
+  descriptor.generation.fetch_add(2);
+  const CountedPuts::Put put = puts.take(cookie);
+  EXPECT_NE(put.descriptor.descriptor, nullptr);
+  EXPECT_EQ(put.descriptor.get(), nullptr);
+}
+
+TEST_F(CountedPutsTest, AFullRingRefusesUntilTheOldestIsTaken) {
+  std::vector<uint32_t> cookies;
+  for (uint32_t i = 0; i < CountedPuts::capacity; ++i) cookies.push_back(add(8));
+  uint32_t cookie = 0;
+  EXPECT_FALSE(puts.add(request(8), cookie));
+  EXPECT_NE(puts.take(cookies[1]).descriptor.descriptor, nullptr);
+  EXPECT_FALSE(puts.add(request(8), cookie)) << "records are used in order";
+  EXPECT_NE(puts.take(cookies[0]).descriptor.descriptor, nullptr);
+  EXPECT_TRUE(puts.add(request(8), cookie));
+}
+
+TEST_F(CountedPutsTest, TheLastOneCanBeTakenBack) {
+  const uint32_t cookie = add(8);
+  EXPECT_TRUE(puts.take_back(cookie));
+  EXPECT_EQ(puts.take(cookie).descriptor.descriptor, nullptr);
+  EXPECT_EQ(add(8), cookie);
+  EXPECT_NE(puts.take(cookie).descriptor.descriptor, nullptr);
+  EXPECT_FALSE(puts.take_back(cookie)) << "it was acknowledged before";
+}
+
+TEST_F(CountedPutsTest, ThoseThatEndTogetherAreGone) {
+  const uint32_t first = add(1);
+  const uint32_t second = add(2);
+  descriptor.options = PTL_MD_EVENT_CT_BYTES;
+  const uint32_t third = add(3);
+  unsigned seen = 0;
+  puts.end_if([&](const CountedPuts::Put& put) {
+    ++seen;
+    return put.bytes == CountedPuts::count_one;
+  });
+  EXPECT_EQ(seen, 3u);
+  EXPECT_EQ(puts.take(first).descriptor.descriptor, nullptr);
+  EXPECT_EQ(puts.take(second).descriptor.descriptor, nullptr);
+  EXPECT_NE(puts.take(third).descriptor.descriptor, nullptr);
+}
+
+TEST_F(CountedPutsTest, WithoutARingThereIsNoRoom) {
+  CountedPuts others[3];
+  uint32_t cookie = 0;
+  for (CountedPuts& other : others) other.open(rings);
+  EXPECT_TRUE(others[0].add(request(8), cookie));
+  EXPECT_TRUE(others[1].add(request(8), cookie));
+  EXPECT_FALSE(others[2].add(request(8), cookie));
+  CountedPuts unopened;
+  EXPECT_FALSE(unopened.add(request(8), cookie));
+}
+
+}  // namespace
+}  // namespace lintel
