@@ -94,22 +94,21 @@ CountingEvent* counter_of(const CountedPuts::Put& put) noexcept {
              : nullptr;
 }
 
-// An acknowledgement with a result of its own.
-void end_counted_put(PhysicalInterface& interface, Peer& peer,
-                     const MessageHeader& header) noexcept {
-  const CountedPuts::Put put = peer.counted_puts.take(header.cookie);
-  if (put.descriptor.descriptor == nullptr) {
+struct Count {
+  CountingEvent* counter;  // nullptr: nothing is to be counted
+  uint64_t amount;
+};
+
+// A counted put has ended with success. `mlength`: bytes that the target took.
+Count end_counted_put(PhysicalInterface& interface, Peer& peer, uint32_t cookie,
+                      uint64_t mlength = UINT64_MAX) noexcept {
+  const CountedPuts::Put put = peer.counted_puts.take(cookie);
+  if (put.descriptor.descriptor == nullptr) [[unlikely]] {
     interface.messages_refused.increment();
-    return;
+    return {};
   }
   peer.count_as_ended();
-  CountingEvent* const counter = counter_of(put);
-  if (counter == nullptr || (header.flags & flag_silent) != 0) return;
-  if (header.fail() != PTL_NI_OK) {
-    counter->add_failure(1);
-  } else {
-    counter->add_success(put.amount(header.length()));
-  }
+  return {counter_of(put), put.amount(mlength)};
 }
 
 }  // namespace
@@ -124,7 +123,12 @@ void fail_counted_puts(Peer& peer) noexcept {
 
 void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& header) noexcept {
   if ((header.cookie & counted_put_cookie) != 0) {
-    end_counted_put(interface, peer, header);
+    const Count count = end_counted_put(interface, peer, header.cookie, header.length());
+    if (count.counter == nullptr || (header.flags & flag_silent) != 0) return;
+    if (header.fail() != PTL_NI_OK)
+      count.counter->add_failure(1);
+    else
+      count.counter->add_success(count.amount);
     return;
   }
   Operation* operation = acknowledged_operation(interface, peer, header.cookie);
@@ -155,21 +159,20 @@ void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& h
 
 void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
                       const InboundMessage& message) noexcept {
-  AckCounts counts;
   const bool alone = message.payload_length == 0;
+  if (alone && (message.header.cookie & counted_put_cookie) != 0) [[likely]] {
+    const Count count = end_counted_put(interface, peer, message.header.cookie);
+    if (count.counter != nullptr) count.counter->add_success(count.amount);
+    return;
+  }
+  AckCounts counts;
   const uint32_t count = alone ? 1 : message.payload_length / sizeof(uint32_t);
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t cookie = message.header.cookie;
     if (!alone) std::memcpy(&cookie, message.payload + i * sizeof cookie, sizeof cookie);
     if ((cookie & counted_put_cookie) != 0) [[likely]] {
-      const CountedPuts::Put put = peer.counted_puts.take(cookie);
-      if (put.descriptor.descriptor == nullptr) [[unlikely]] {
-        interface.messages_refused.increment();
-        continue;
-      }
-      peer.count_as_ended();
-      if (CountingEvent* const counter = counter_of(put); counter != nullptr)
-        counts.add(*counter, put.amount(UINT32_MAX));
+      const Count one = end_counted_put(interface, peer, cookie);
+      if (one.counter != nullptr) counts.add(*one.counter, one.amount);
       continue;
     }
     Operation* operation = acknowledged_operation(interface, peer, cookie);
