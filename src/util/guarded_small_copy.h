@@ -14,8 +14,8 @@ namespace lintel {
 inline constexpr size_t largest_small_copy = 32;
 
 // 1 to largest_small_copy bytes. All are read before the first is written.
-extern "C" [[nodiscard, gnu::visibility("default")]] bool lintel_guarded_small_copy(void* destination, const void* source,
-                                                        size_t bytes) noexcept;
+extern "C" [[nodiscard, gnu::visibility("default")]] bool lintel_guarded_small_copy(
+    void* destination, const void* source, size_t bytes) noexcept;
 
 // For the handler: where the thread is to go on that faulted at `instruction`; 0: not here.
 [[nodiscard]] uintptr_t recovery_from_small_copy(uintptr_t instruction) noexcept;

@@ -124,6 +124,7 @@ void play(Rank& rank, Found& found) {
         std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count();
 }
 
+// spec 3.14.6
 TEST(PlacementTest, TwoRanksThatStartOnOneProcessorComeApart) {
   if (const cpu_set_t allowed = allowed_processors(); CPU_COUNT(&allowed) < 2)
     GTEST_SKIP() << "there is one processor only";
