@@ -1,4 +1,4 @@
-// perf_instructions_puts: puts of 8 bytes from a process to itself, one after the other, for
+// perf_instructions_puts: short puts from a process to itself, one after the other, for
 // perf/instructions. Sees what every client sees, the shared library.
 #include <portals4.h>
 
@@ -12,6 +12,9 @@
 namespace {
 
 constexpr ptl_size_t payload_bytes = 8;
+// A put of this size to the own process goes through a lane, like one to another process of the node;
+// shorter ones are delivered by PtlPut itself.
+constexpr ptl_size_t lane_payload_bytes = 40;
 constexpr ptl_match_bits_t match_bits = 17;
 
 // The code of a return code goes out with the call: nothing here is expected to fail.
@@ -31,7 +34,8 @@ void check_event(const ptl_event_t& event, ptl_event_kind_t kind) {
 // One interface of this process, with a memory descriptor and one entry that takes every put.
 class Loopback {
  public:
-  explicit Loopback(bool matching) : matching_(matching) {
+  explicit Loopback(bool matching, ptl_size_t bytes = payload_bytes)
+      : matching_(matching), bytes_(bytes) {
     check(PtlInit(), "PtlInit");
     check(PtlNIInit(PTL_IFACE_DEFAULT,
                     (matching ? PTL_NI_MATCHING : PTL_NI_NO_MATCHING) | PTL_NI_PHYSICAL,
@@ -54,7 +58,7 @@ class Loopback {
     return counter;
   }
   void bind(unsigned options, ptl_handle_eq_t queue, ptl_handle_ct_t counter) {
-    const ptl_md_t memory{source_, payload_bytes, options, queue, counter};
+    const ptl_md_t memory{source_, bytes_, options, queue, counter};
     check(PtlMDBind(ni_, &memory, &md_), "PtlMDBind");
   }
   // `counter`: counts what the entry receives; PTL_CT_NONE: `queue` gets full events.
@@ -65,7 +69,7 @@ class Loopback {
     if (matching_) {
       ptl_me_t entry{};
       entry.start = target_;
-      entry.length = payload_bytes;
+      entry.length = bytes_;
       entry.ct_handle = counter;
       entry.uid = PTL_UID_ANY;
       entry.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | counts;
@@ -76,7 +80,7 @@ class Loopback {
     } else {
       ptl_le_t entry{};
       entry.start = target_;
-      entry.length = payload_bytes;
+      entry.length = bytes_;
       entry.ct_handle = counter;
       entry.uid = PTL_UID_ANY;
       entry.options = PTL_LE_OP_PUT | PTL_LE_EVENT_LINK_DISABLE | counts;
@@ -85,18 +89,19 @@ class Loopback {
     }
   }
   void put(ptl_ack_req_t acknowledgement) const {
-    check(PtlPut(md_, 0, payload_bytes, acknowledgement, self_, index_, match_bits, 0, nullptr, 0),
+    check(PtlPut(md_, 0, bytes_, acknowledgement, self_, index_, match_bits, 0, nullptr, 0),
           "PtlPut");
   }
 
  private:
   bool matching_;
+  ptl_size_t bytes_;
   ptl_handle_ni_t ni_ = PTL_INVALID_HANDLE;
   ptl_process_t self_{};
   ptl_pt_index_t index_ = 0;
   ptl_handle_md_t md_ = PTL_INVALID_HANDLE;
-  alignas(64) unsigned char source_[payload_bytes] = {};
-  alignas(64) unsigned char target_[payload_bytes] = {};
+  alignas(64) unsigned char source_[lane_payload_bytes] = {};
+  alignas(64) unsigned char target_[lane_payload_bytes] = {};
 };
 
 void wait_event(ptl_handle_eq_t queue, ptl_event_kind_t kind) {
@@ -111,8 +116,8 @@ void wait_count(ptl_handle_ct_t counter, uint64_t count) {
   if (value.failure != 0) check(PTL_FAIL, "a put");
 }
 
-void counted_acknowledgement(uint64_t messages) {
-  Loopback loopback(true);
+void exchange_counted(uint64_t messages, ptl_size_t bytes) {
+  Loopback loopback(true, bytes);
   const ptl_handle_ct_t acknowledged = loopback.new_counter();
   const ptl_handle_eq_t arrived = loopback.new_queue();
   loopback.bind(PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, acknowledged);
@@ -123,6 +128,9 @@ void counted_acknowledgement(uint64_t messages) {
     wait_count(acknowledged, i);
   }
 }
+
+void counted_acknowledgement(uint64_t messages) { exchange_counted(messages, payload_bytes); }
+void through_a_lane(uint64_t messages) { exchange_counted(messages, lane_payload_bytes); }
 
 void counters_only(uint64_t messages) {
   Loopback loopback(false);
@@ -159,7 +167,9 @@ void full_events(uint64_t messages) {
 
 int main(int argc, char** argv) {
   using Row = lintel::instructions::Row;
-  constexpr Row rows[] = {
-      {"counted", counted_acknowledgement}, {"counters", counters_only}, {"events", full_events}};
+  constexpr Row rows[] = {{"counted", counted_acknowledgement},
+                          {"lane", through_a_lane},
+                          {"counters", counters_only},
+                          {"events", full_events}};
   return lintel::instructions::run(argc, argv, rows);
 }
