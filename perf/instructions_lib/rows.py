@@ -114,7 +114,7 @@ class Row:
 
 ROWS = (
     Row("counted", "matching put, full event at the target, counted acknowledgement", _put("counted")),
-    Row("lane", "the same with 40 bytes, through a lane as between processes of a node", _put("lane")),
+    Row("lane", "the same with 72 bytes, through a lane as between processes of a node", _put("lane")),
     Row("counters", "list entry, counters at both ends", _put("counters")),
     Row("events", "matching put, three full events", _put("events")),
     Row("reliable", "message of the reliability layer, one way", _reliable),

@@ -24,6 +24,8 @@ lintel_guarded_small_copy:
   movl $1, %eax
   ret
 1:
+  cmpq $32, %rdx
+  ja 5f
   movdqu (%rsi), %xmm0
   movdqu -16(%rsi,%rdx), %xmm1
   movdqu %xmm0, (%rdi)
@@ -51,6 +53,17 @@ lintel_guarded_small_copy:
 4:
   movzbl (%rsi), %eax
   movb %al, (%rdi)
+  movl $1, %eax
+  ret
+5:
+  movdqu (%rsi), %xmm0
+  movdqu 16(%rsi), %xmm1
+  movdqu -32(%rsi,%rdx), %xmm2
+  movdqu -16(%rsi,%rdx), %xmm3
+  movdqu %xmm0, (%rdi)
+  movdqu %xmm1, 16(%rdi)
+  movdqu %xmm2, -32(%rdi,%rdx)
+  movdqu %xmm3, -16(%rdi,%rdx)
   movl $1, %eax
   ret
 lintel_guarded_small_copy_failed:

@@ -11,7 +11,7 @@
 
 namespace lintel {
 
-inline constexpr size_t largest_small_copy = 32;
+inline constexpr size_t largest_small_copy = 64;
 
 // 1 to largest_small_copy bytes. All are read before the first is written.
 extern "C" [[nodiscard, gnu::visibility("default")]] bool lintel_guarded_small_copy(

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -65,6 +66,23 @@ TEST_F(GuardedMemoryTest, CopiesEverySizeExactly) {
       std::array<unsigned char, 700> expected{};
       std::memcpy(expected.data() + 8 + shift, source.data() + shift, size);
       ASSERT_EQ(target, expected) << size << " bytes, shifted by " << shift;
+    }
+  }
+}
+
+TEST_F(GuardedMemoryTest, ShortCopiesMayOverlap) {
+  for (size_t bytes = 1; bytes <= largest_overlapping_copy; ++bytes) {
+    for (size_t distance = 1; distance <= bytes; ++distance) {
+      for (const bool forward : {true, false}) {
+        std::array<unsigned char, 2 * largest_overlapping_copy + 1> memory{};
+        for (size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<unsigned char>(i);
+        const std::array before = memory;
+        const size_t from = forward ? 0 : distance;
+        const size_t to = forward ? distance : 0;
+        ASSERT_TRUE(guarded_copy(&memory[to], &memory[from], bytes));
+        ASSERT_TRUE(std::equal(&before[from], &before[from] + bytes, &memory[to]))
+            << bytes << " bytes, " << distance << (forward ? " forward" : " backward");
+      }
     }
   }
 }

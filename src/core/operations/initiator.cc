@@ -9,6 +9,7 @@
 #include "core/objects/network_interface.h"
 #include "core/operations/initiator_events.h"
 #include "core/operations/initiator_payload.h"
+#include "util/guarded_memory.h"
 
 namespace lintel {
 
@@ -17,8 +18,10 @@ namespace {
 // With this much queued for one peer, the caller helps to send before it goes on.
 constexpr uint32_t long_queue = 1024;
 constexpr unsigned help_rounds = 64;
-// Puts up to this size are read before they are written, so that the two places may overlap.
-constexpr size_t largest_copy_at_once = 32;
+// The longest put to the own process that PtlPut delivers itself.
+constexpr size_t largest_put_to_self = 64;
+// The two places may overlap. Where a copy does not allow that, the payload is copied twice.
+constexpr bool copies_to_self_twice = largest_overlapping_copy < largest_put_to_self;
 
 // Nothing was sent and nothing will be: the operation ends here. A failure known locally is told by
 // PTL_EVENT_SEND and then not again by an acknowledgement (spec 3.13.3), except where the
@@ -180,9 +183,17 @@ void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
   PhysicalInterface& physical = interface.physical();
   MemoryDescriptor& put = *request.put.descriptor;
   const uint64_t length = request.header.length();
-  if (length > largest_copy_at_once || !physical.begin_delivery_to_self(peer)) return false;
-  InboundMessage message{request.header, put.region.address(request.put_offset),
-                         static_cast<uint32_t>(length)};
+  if (length > largest_put_to_self || !physical.begin_delivery_to_self(peer)) return false;
+  const std::byte* payload = put.region.address(request.put_offset);
+  [[maybe_unused]] std::byte copy[largest_put_to_self];
+  if constexpr (copies_to_self_twice) {
+    if (!guarded_copy(copy, payload, length)) {
+      physical.end_delivery_to_self();
+      return false;
+    }
+    payload = copy;
+  }
+  InboundMessage message{request.header, payload, static_cast<uint32_t>(length)};
   message.header.ask_for_no_ack();
   // As in start_eager_put().
   const bool reports_send = put.reports_send();
@@ -310,10 +321,9 @@ int start_request(NetworkInterface& interface, Request& request) noexcept {
     return PTL_OK;
   }
   if (is_eager_put(*peer, request)) [[likely]] {
-    if (!peer->in_process) {
-      if (start_eager_put(interface, *peer, request)) [[likely]]
-        return PTL_OK;
-    } else if (put_to_self(interface, *peer, request)) {
+    if (peer->in_process && put_to_self(interface, *peer, request)) return PTL_OK;
+    if (start_eager_put(interface, *peer, request)) [[likely]] {
+      if (peer->in_process) physical.kick_in_process();
       return PTL_OK;
     }
   }

@@ -82,10 +82,8 @@ class PhysicalInterface final : public MessageSink {
   void kick() noexcept;
   // After a send to a peer in this process, which nobody else looks for.
   void note_in_process_send() noexcept { in_process_sends_.store(true, std::memory_order_release); }
-  void kick_in_process() noexcept {
-    note_in_process_send();
-    kick();
-  }
+  // Any thread, after a send to this process: delivers what is under way there, if nobody else polls.
+  void kick_in_process() noexcept;
   // Delivers a put of this process to itself at once, between begin (true) and end. False: another
   // thread polls, or what was sent before has not been delivered yet.
   [[nodiscard]] bool begin_delivery_to_self(const Peer& peer) noexcept;

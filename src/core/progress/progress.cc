@@ -78,6 +78,19 @@ void PhysicalInterface::kick() noexcept {
   if (more) doorbell_->ring_if_sleeping();
 }
 
+void PhysicalInterface::kick_in_process() noexcept {
+  note_in_process_send();
+  if (!progress_by_callers_ || !try_acquire_token()) {
+    doorbell_->ring_if_sleeping();
+    return;
+  }
+  note_application_poll();
+  rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  for (unsigned i = 0; i < rounds_in_passing && poll_in_process_sends() != 0; ++i) {
+  }
+  end_delivery_to_self();
+}
+
 bool PhysicalInterface::begin_delivery_to_self(const Peer& peer) noexcept {
   if (!progress_by_callers_ || !try_acquire_token()) return false;
   if (in_process_sends_.load(std::memory_order_acquire) ||
