@@ -34,10 +34,7 @@ DpdkChoice choose_dpdk_port(const std::string& list, uint32_t local_rank,
                             const std::string& rank_origin) {
   const std::vector<std::string> ports = split_ports(list);
   DpdkChoice choice;
-  if (ports.empty()) {
-    choice.reason = no_dpdk_ports;
-    return choice;
-  }
+  if (ports.empty()) return choice;
   const std::string place =
       "process " + std::to_string(local_rank) + " of its node (" + rank_origin + ")";
   if (local_rank < ports.size()) {

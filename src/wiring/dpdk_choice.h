@@ -10,17 +10,17 @@
 
 namespace lintel {
 
+// The reason of processes that are not meant to use DPDK.
+inline constexpr const char* no_dpdk_ports = "PTL_DPDK_PORTS names no port";
+
 struct DpdkChoice {
-  std::string port;    // of this process; empty: none
-  std::string reason;  // why this one, or why none
+  std::string port;                    // of this process; empty: none
+  std::string reason = no_dpdk_ports;  // why this one, or why none
   std::string eal_arguments;
   uint32_t mtu = 0;
   uint32_t ring = 0;
   uint64_t pause_us = 0;
 };
-
-// The reason of processes that are not meant to use DPDK.
-inline constexpr const char* no_dpdk_ports = "PTL_DPDK_PORTS names no port";
 
 // The list of PTL_DPDK_PORTS, dealt out by local rank.
 [[nodiscard]] DpdkChoice choose_dpdk_port(const std::string& ports, uint32_t local_rank,

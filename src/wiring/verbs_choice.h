@@ -14,9 +14,9 @@ namespace lintel {
 inline constexpr const char* no_verbs_devices = "there is no RDMA device on this node";
 
 struct VerbsChoice {
-  bool usable = false;     // as far as one can tell without opening it
-  VerbsPort port;          // which one, if usable
-  std::string reason;      // why not usable
+  bool usable = false;                    // as far as one can tell without opening it
+  VerbsPort port;                         // which one, if usable
+  std::string reason = no_verbs_devices;  // why not usable
   VerbsSettings settings;  // all but those of the process and of the reliability layer
 };
 

@@ -156,6 +156,7 @@ TEST(Registry, InterfacesAndTheirTransports) {
   for (const uint32_t number : {PTL_IFACE_DEFAULT, 0u, 1u}) {
     const OpenedTransports opened = open_transports(settings_for(number));
     EXPECT_EQ(opened.status, OpenStatus::opened) << opened.reason;
+    EXPECT_FALSE(opened.degraded) << opened.reason;
     EXPECT_EQ(names_of(opened), number == 1 ? both : best);
     EXPECT_LT(opened.id.pid, PTL_PID_MAX);
     const ProcessId id = opened.id;
