@@ -52,7 +52,7 @@ class EventQueue {
   }
 
   // Takes the oldest event. Any thread. Leaves `event` undefined if there is none.
-  [[nodiscard]] GetStatus get(ptl_event_t* event) noexcept {
+  [[nodiscard, gnu::always_inline]] GetStatus get(ptl_event_t* event) noexcept {
     Ring& ring = *ring_.load(std::memory_order_acquire);
     const uint64_t head = ring.head.load(std::memory_order_relaxed);
     Slot& slot = ring.slot(head);
@@ -179,8 +179,8 @@ class EventQueue {
 
   // Copies the event at `position` and moves the head from `head` past it. False: overwritten, or
   // another reader was faster.
-  static bool take(Ring& ring, Slot& slot, uint64_t complete, uint64_t head, uint64_t position,
-                   ptl_event_t* event) noexcept {
+  [[gnu::always_inline]] static bool take(Ring& ring, Slot& slot, uint64_t complete, uint64_t head,
+                                          uint64_t position, ptl_event_t* event) noexcept {
     copy_from_slot(*event, slot.event);
     std::atomic_thread_fence(std::memory_order_acquire);
     if (slot.sequence.load(std::memory_order_relaxed) != complete) [[unlikely]]
