@@ -18,6 +18,8 @@ TABLE = (
     ("src/api/data_movement*", "", "check"),
     ("src/api/triggered*", "", "check"),
     ("src/api/list_entries*", "", "append"),
+    ("src/*.h", "PtlEQ", "wait"),
+    ("src/*.h", "PtlCT", "wait"),
     ("src/api/resolve.h", "", CALLER),
     ("src/api/*", "", "wait"),
     ("src/core/operations/initiator_answers*", "", "acknowledge"),
