@@ -14,6 +14,7 @@ namespace {
 constexpr unsigned poll_budget = 32;
 // A caller that polls in passing does not stay for long.
 constexpr unsigned rounds_in_passing = 4;
+constexpr uint64_t deliveries_between_polls = 16;
 }  // namespace
 
 // The flag is cleared before the transport is polled: a send after that sets it again.
@@ -80,15 +81,7 @@ void PhysicalInterface::kick() noexcept {
 
 void PhysicalInterface::kick_in_process() noexcept {
   note_in_process_send();
-  if (!progress_by_callers_ || !try_acquire_token()) {
-    doorbell_->ring_if_sleeping();
-    return;
-  }
-  note_application_poll();
-  rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  for (unsigned i = 0; i < rounds_in_passing && poll_in_process_sends() != 0; ++i) {
-  }
-  end_delivery_to_self();
+  kick();
 }
 
 bool PhysicalInterface::begin_delivery_to_self(const Peer& peer) noexcept {
@@ -99,7 +92,6 @@ bool PhysicalInterface::begin_delivery_to_self(const Peer& peer) noexcept {
     release_token();
     return false;
   }
-  note_application_poll();
   rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return true;
 }
@@ -111,12 +103,15 @@ bool PhysicalInterface::deliver_to_self(Peer& peer, const InboundMessage& messag
 }
 
 void PhysicalInterface::end_delivery_to_self() noexcept {
-  rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  // What the delivery has set off: triggered operations, answers that are no acknowledgement.
+  const uint64_t round = rounds_.load(std::memory_order_relaxed) + 1;
+  rounds_.store(round, std::memory_order_release);
+  // What the delivery has set off: triggered operations, answers that are no acknowledgement. And a
+  // process that sends to itself all the time still hears others.
+  const bool polls_others = round / 2 % deliveries_between_polls == 0;
   const bool more = in_process_sends_.load(std::memory_order_relaxed) || anything_queued() ||
                     active_transfers_ != nullptr;
   release_token();
-  if (more) [[unlikely]]
+  if (more || polls_others) [[unlikely]]
     kick();
 }
 
