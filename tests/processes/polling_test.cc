@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdarg>
 #include <thread>
@@ -116,6 +117,45 @@ TEST_P(PollingTest, ALookNowAndThenKeepsTheProcessor) {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
     EXPECT_EQ(yields, before);
+  });
+}
+
+// A spin lock in the own memory looks like that: what opens it comes from another process.
+// spec 1.6
+TEST(PollingByPutsTest, AProcessThatPutsToItselfHearsOthers) {
+  RunOptions options;
+  options.environment = {{"PTL_PROGRESS", "caller"}};  // nobody else polls
+  run_ranks(2, options, [](Rank& rank) {
+    constexpr ptl_pt_index_t own_index = 4;
+    constexpr ptl_pt_index_t index_of_others = 5;
+    alignas(8) std::byte own[8]{};
+    uint64_t opened = 0;
+    std::vector<std::byte> source(8, std::byte{1});
+    const Interface interface(rank, matching_physical);
+    const Counter acknowledged(interface.handle());
+    for (const ptl_pt_index_t wanted : {own_index, index_of_others}) {
+      ptl_pt_index_t index = 0;
+      must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, wanted, &index));
+      interface.append(index, {.start = wanted == own_index ? static_cast<void*>(own) : &opened,
+                               .length = 8,
+                               .options = PTL_ME_OP_PUT});
+    }
+    const Descriptor descriptor(interface.handle(), source, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE,
+                                acknowledged.handle());
+    rank.barrier();
+    if (rank.index() == 1) {
+      must(PtlPut(descriptor.handle(), 0, 8, PTL_CT_ACK_REQ, interface.address(0), index_of_others,
+                  0, 0, nullptr, 0));
+      acknowledged.expect(1);
+    } else {
+      const auto deadline = std::chrono::steady_clock::now() + wait_deadline;
+      while (std::atomic_ref(opened).load(std::memory_order_acquire) == 0) {
+        ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+        must(PtlPut(descriptor.handle(), 0, 8, PTL_NO_ACK_REQ, interface.address(0), own_index, 0,
+                    0, nullptr, 0));
+      }
+    }
+    rank.barrier();
   });
 }
 
