@@ -266,8 +266,8 @@ void ReliableTransport::handle_early(MessageSink& sink, Connection& connection,
   const bool is_part =
       is_part_of_long_message(header.flags, body, frame.length - sizeof header, message);
   const uint32_t kept_bytes = is_part ? sizeof header : frame.length;
-  // No sender goes beyond the window that it was told. And each leaves as much memory free as it uses, so
-  // that some is left for others.
+  // A sane sender keeps to its window. A peer gets at most half of the memory that is free, so that the
+  // others get some.
   const uint64_t most_bytes =
       std::min(link_->receive_capacity_bytes() + link_->mtu(), receive_pool_.free_bytes());
   FrameBuffer* const kept = connection.receive.early_bytes() + kept_bytes > most_bytes

@@ -312,7 +312,7 @@ int start_request(NetworkInterface& interface, Request& request) noexcept {
     return PTL_ARG_INVALID;
   MemoryDescriptor& descriptor =
       *(request.put.descriptor != nullptr ? request.put : request.get).descriptor;
-  // Spec 3.15.2: nobody would hear an acknowledgement.
+  // An acknowledgement is sent only if something is to be posted or counted (spec 3.15.2).
   if (!descriptor_listens(descriptor)) request.header.ask_for_no_ack();
 
   Peer* const peer = find_peer(physical, descriptor, target);
@@ -360,7 +360,7 @@ void report_queued_send(PhysicalInterface& interface, Operation& operation) noex
   // A direct operation reports when the target has taken its data.
   if (operation.direct || put == nullptr) return;
   const bool ends_here = !operation.answer_due;
-  // Whoever sees the event may release the descriptor at once.
+  // The thread that sees the event may release the descriptor at once.
   put->pending.fetch_sub(1, std::memory_order_release);
   report_send(*operation.interface, *put,
               {operation.header, operation.put_offset, operation.user_ptr}, PTL_NI_OK);

@@ -60,7 +60,7 @@ void end_sending(Operation& operation, ptl_ni_fail_t fail) noexcept {
   if (!operation.send_due) return;
   operation.send_due = false;
   MemoryDescriptor* put = operation.put.descriptor;
-  // Whoever sees the event may release the descriptor at once.
+  // The thread that sees the event may release the descriptor at once.
   put->pending.fetch_sub(1, std::memory_order_release);
   report_send(*operation.interface, *put, put_view(operation), fail);
 }
