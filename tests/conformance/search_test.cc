@@ -227,6 +227,48 @@ TEST_P(SearchTest, WithoutAnEventQueueItStillWorks) {
   });
 }
 
+// spec 2.5, 3.11.4, 3.12.4
+TEST_P(SearchTest, CountsAndEventsAreCompleteWhenTheCallReturnsAlsoWhileALongMessageArrives) {
+  constexpr std::size_t length = 3 << 20;
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair, {.bytes = length});
+    InitiatorSide initiator(pair, {.bytes = length});
+    pair.on_target([&] {
+      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST);
+    });
+    for (uint32_t round = 1; round <= 4; ++round) {
+      if (pair.is_initiator()) {
+        fill(initiator.source.memory, round);
+        initiator.put({.length = length});
+      }
+      pair.on_target([&] {
+        const ptl_search_op_t mode = round % 2 == 0 ? PTL_SEARCH_ONLY : PTL_SEARCH_DELETE;
+        ptl_ct_event_t found{};
+        while (found.success == 0 && !testing::Test::HasFailure()) {
+          Counter counter(pair.ni());
+          EntrySpec spec{.options = 0};
+          spec.counter = counter.handle();
+          must(pair.interface().search(default_pt_index, spec, mode, nullptr));
+          found = counter.value();
+          EXPECT_EQ(found.failure, 1u);
+          if (found.success != 0)
+            target.events.expect(mode == PTL_SEARCH_ONLY ? PTL_EVENT_SEARCH
+                                                         : PTL_EVENT_PUT_OVERFLOW);
+          target.events.expect(PTL_EVENT_SEARCH, PTL_NI_NO_MATCH);
+          counter.free();
+        }
+        expect_pattern(target.memory, round);
+        if (mode == PTL_SEARCH_ONLY) {
+          must(pair.interface().search(default_pt_index, once, PTL_SEARCH_DELETE, nullptr));
+          target.events.expect(PTL_EVENT_PUT_OVERFLOW);
+        }
+        target.events.expect_empty();
+      });
+      pair.on_initiator([&] { initiator.expect_send_and_ack(); });
+    }
+  });
+}
+
 class MatchingSearchTest : public testing::TestWithParam<PairKind> {};
 INSTANTIATE_TEST_SUITE_P(Paths, MatchingSearchTest, testing::ValuesIn(matching_pairs()), pair_name);
 

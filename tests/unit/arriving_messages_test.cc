@@ -52,6 +52,22 @@ class ArrivingMessagesTest : public test::BareTargetTest {
     return handle;
   }
 
+  // What the search has counted when it returns.
+  ptl_ct_event_t search(ptl_search_op_t mode, unsigned options, uintptr_t number) {
+    ptl_handle_ct_t counter{};
+    must(PtlCTAlloc(ni_, &counter));
+    ptl_me_t entry{};
+    entry.ct_handle = counter;
+    entry.uid = PTL_UID_ANY;
+    entry.options = options;
+    entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+    must(PtlMESearch(ni_, pt_index, &entry, mode, tag(number)));
+    ptl_ct_event_t value{};
+    must(PtlCTGet(counter, &value));
+    must(PtlCTFree(counter));
+    return value;
+  }
+
   void send(const MessageHeader& header, uint64_t payload_bytes) {
     const Piece piece{memory_to_send_, payload_bytes};
     ASSERT_TRUE(wait_until([&] {
@@ -202,6 +218,67 @@ TEST_F(ArrivingMessagesTest, APersistentEntryThatMatchedAnArrivingHeaderIsInUse)
   expect_unlinked_in_time(entry);
   expect_unlinked_in_time(buffer);
   expect_no_event();
+}
+
+// A search ends within its call: before the first header that matches and whose data still arrive.
+TEST_F(ArrivingMessagesTest, ASearchFindsNothingBehindAnArrivingHeader) {
+  open_portal(0, 64);
+  append(PTL_OVERFLOW_LIST, PTL_ME_EVENT_COMM_DISABLE, 1);
+  put();
+  const uint64_t transfer = begin_put();
+  put();
+  constexpr ptl_ct_event_t found_and_end{1, 1};
+  constexpr ptl_ct_event_t all_and_end{2, 1};
+  constexpr ptl_ct_event_t found{1, 0};
+  constexpr ptl_ct_event_t nothing{0, 1};
+  const auto expect_counts = [&](ptl_ct_event_t actual, ptl_ct_event_t expected) {
+    EXPECT_EQ(actual.success, expected.success);
+    EXPECT_EQ(actual.failure, expected.failure);
+  };
+  physical().exclusively([&] { physical().poll_once(); });  // takes in all that was sent
+  expect_counts(search(PTL_SEARCH_ONLY, 0, 3), found_and_end);
+  EXPECT_EQ(next_events(2), (Names{"PTL_EVENT_SEARCH 3", "PTL_EVENT_SEARCH 3"}));
+  expect_counts(search(PTL_SEARCH_DELETE, 0, 4), found_and_end);
+  EXPECT_EQ(next_events(2), (Names{"PTL_EVENT_PUT_OVERFLOW 4", "PTL_EVENT_SEARCH 4"}));
+  expect_counts(search(PTL_SEARCH_DELETE, PTL_ME_USE_ONCE, 5), nothing);
+  expect_counts(search(PTL_SEARCH_ONLY, PTL_ME_USE_ONCE, 6), nothing);
+  EXPECT_EQ(next_events(2), (Names{"PTL_EVENT_SEARCH 5", "PTL_EVENT_SEARCH 6"}));
+  finish_put(transfer);
+  physical().exclusively([&] { physical().poll_once(); });
+  expect_counts(search(PTL_SEARCH_ONLY, PTL_ME_USE_ONCE, 7), found);
+  EXPECT_EQ(next_events(1), (Names{"PTL_EVENT_SEARCH 7"}));
+  expect_counts(search(PTL_SEARCH_DELETE, 0, 8), all_and_end);
+  EXPECT_EQ(next_events(3),
+            (Names{"PTL_EVENT_PUT_OVERFLOW 8", "PTL_EVENT_PUT_OVERFLOW 8", "PTL_EVENT_SEARCH 8"}));
+  expect_no_event();
+}
+
+// An append takes every header that it matches at once; each is told when its data are there, as those of
+// messages that match an entry of the priority list are.
+TEST_F(ArrivingMessagesTest, AnAppendTakesArrivingHeadersAndTellsWhenTheyHaveArrived) {
+  open_portal(0, 64);
+  append(PTL_OVERFLOW_LIST, PTL_ME_EVENT_COMM_DISABLE, 1);
+  ptl_handle_ct_t counter{};
+  must(PtlCTAlloc(ni_, &counter));
+  const auto count = [&] {
+    ptl_ct_event_t value{};
+    must(PtlCTGet(counter, &value));
+    return value.success;
+  };
+  const uint64_t first = begin_put();
+  const uint64_t second = begin_put();
+  append(PTL_PRIORITY_LIST, PTL_ME_USE_ONCE | PTL_ME_EVENT_CT_OVERFLOW, 2, 0, counter);
+  append(PTL_PRIORITY_LIST, PTL_ME_EVENT_CT_OVERFLOW | PTL_ME_EVENT_CT_BYTES, 3, 0, counter);
+  EXPECT_EQ(count(), 0u);
+  expect_no_event();
+  finish_put(second);
+  EXPECT_EQ(next_events(1), (Names{"PTL_EVENT_PUT_OVERFLOW 3"}));
+  EXPECT_TRUE(wait_until([&] { return count() == length; }));
+  finish_put(first);
+  EXPECT_EQ(next_events(2), (Names{"PTL_EVENT_PUT_OVERFLOW 2", "PTL_EVENT_AUTO_UNLINK 2"}));
+  EXPECT_TRUE(wait_until([&] { return count() == length + 1; }));
+  put();
+  EXPECT_EQ(next_events(1), (Names{"PTL_EVENT_PUT 3"}));
 }
 
 }  // namespace

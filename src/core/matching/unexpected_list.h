@@ -20,7 +20,6 @@ namespace lintel {
 
 inline constexpr unsigned unexpected_shapes = 4;
 
-class CountingEvent;
 struct ListEntry;
 
 // What an overflow event tells of a message, beside match bits and source. Of this the list looks at
@@ -33,7 +32,7 @@ struct UnexpectedMessage {
   uint8_t datatype = 0;   // ptl_datatype_t
   uint8_t fail = 0;       // ptl_ni_fail_t
   // Its data are still on the way. An overflow event must not be seen before they have arrived
-  // (spec 2.5), so an append or search that matches the header meanwhile leaves a Claim in it.
+  // (spec 2.5), so an entry that is appended and matches the header meanwhile claims it.
   bool arriving = false;
   bool claimed = false;
   // Of the header, below max_headers, and no other's on the same list.
@@ -65,19 +64,11 @@ struct alignas(64) UnexpectedNode {
     UnexpectedNode* previous_of_key;
     UnexpectedNode* next_in_bucket;
   };
-  // What matched the message while its data are arriving. By then the node is off the list.
-  struct Claim {
-    unsigned options;
-    bool from_search;
-    union {
-      void* user_ptr;    // of the search
-      ListEntry* entry;  // ListEntry::operations counts the message until it is reported
-    };
-    CountingEvent* counter;
-  };
   union {
     Links links{};  // of index 0; valid where indexed_by says so. Other indexes keep theirs.
-    Claim claim;
+    // Matched the message while its data are arriving; the node is off the list then.
+    // ListEntry::operations counts the message until it is reported.
+    ListEntry* claimant;
   };
   UnexpectedMessage message;
 };

@@ -43,42 +43,36 @@ void post_entry_event(PortalEntry& portal, const ListEntry& entry, ptl_event_kin
   portal.event_queue->queue.post(event);
 }
 
-// Takes the header out of the unexpected list for the entry or search that matched it. Its overflow
-// event follows at once, or when its data have arrived (spec 2.5).
+// Takes the header out of the unexpected list for the new entry that matched it. Its overflow event
+// follows at once, or when its data have arrived (spec 2.5).
 void claim_header(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
-                  const UnexpectedHeader::Claim& claim) noexcept {
+                  ListEntry& entry) noexcept {
   portal.unexpected.remove(header);
   if (header.message.arriving) {
     header.message.claimed = true;
-    header.claim = claim;
-    if (!claim.from_search) ++claim.entry->operations;
+    header.claimant = &entry;
+    ++entry.operations;
     return;
   }
-  report_overflow(interface, portal, header, claim);
-}
-
-UnexpectedHeader::Claim claim_of(ListEntry& entry) noexcept {
-  return {
-      .options = entry.options, .from_search = false, .entry = &entry, .counter = entry.counter};
+  report_overflow(interface, portal, header, entry);
 }
 
 // The first unexpected header that a new entry with PTL_ME_USE_ONCE matches ends it.
 bool claim_first(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept {
   UnexpectedNode* node = portal.unexpected.find_first(entry.criteria);
   if (node == nullptr) return false;
-  claim_header(interface, portal, static_cast<UnexpectedHeader&>(*node), claim_of(entry));
+  claim_header(interface, portal, static_cast<UnexpectedHeader&>(*node), entry);
   return true;
 }
 
 // What a new persistent entry, which is linked already, finds in the unexpected list. True: the entry
 // is used up.
 bool claim_all(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept {
-  const UnexpectedHeader::Claim claim = claim_of(entry);
   UnexpectedList::Matches matches(portal.unexpected, entry.criteria);
   while (UnexpectedNode* node = matches.next()) {
     auto& header = static_cast<UnexpectedHeader&>(*node);
     const uint64_t rlength = header.message.rlength;
-    claim_header(interface, portal, header, claim);
+    claim_header(interface, portal, header, entry);
     // Locally managed entries may account for what they have missed (spec 3.12.2).
     if (entry.has(PTL_ME_LOCAL_INC_UH_RLENGTH) && entry.has(PTL_ME_MANAGE_LOCAL)) {
       const uint64_t length = entry.region.length();
@@ -217,9 +211,13 @@ int search_unexpected(NetworkInterface& interface, const EntryArguments& argumen
   UnexpectedList::Matches matches(portal->unexpected, criteria);
   while (UnexpectedNode* node = matches.next()) {
     auto& header = static_cast<UnexpectedHeader&>(*node);
+    // To a search this message, and so all behind it, is not there yet: everything that a search tells
+    // is told before it returns.
+    if (header.message.arriving) break;
     if (operation == PTL_SEARCH_DELETE) {
-      claim_header(interface, *portal, header,
-                   {options, true, {arguments.user_ptr}, arguments.counter});
+      portal->unexpected.remove(header);
+      report_overflow(interface, *portal, header,
+                      {options, arguments.user_ptr, arguments.counter, true});
     } else {
       if (tells && (options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0) {
         ptl_event_t event =

@@ -124,28 +124,32 @@ ptl_event_t describe_unexpected(const NetworkInterface& interface, const Unexpec
 }
 
 void report_overflow(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
-                     const UnexpectedHeader::Claim& claim) noexcept {
+                     const OverflowListener& listener) noexcept {
   const bool ok = header.message.fail == PTL_NI_OK;
-  if (portal.event_queue != nullptr && (claim.options & PTL_ME_EVENT_OVER_DISABLE) == 0 &&
-      (!ok || (claim.options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0)) {
-    portal.event_queue->queue.post(
-        describe_unexpected(interface, header, overflow_event_kind(header.message.kind),
-                            claim.from_search ? claim.user_ptr : claim.entry->user_ptr));
+  if (portal.event_queue != nullptr && (listener.options & PTL_ME_EVENT_OVER_DISABLE) == 0 &&
+      (!ok || (listener.options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0)) {
+    portal.event_queue->queue.post(describe_unexpected(
+        interface, header, overflow_event_kind(header.message.kind), listener.user_ptr));
   }
-  if (claim.counter != nullptr) {
-    if (claim.from_search) {
+  if (listener.counter != nullptr) {
+    if (listener.is_search) {
       // A search counts every match as one (spec 3.11.4, 3.12.4).
-      claim.counter->add_success(1);
-    } else if ((claim.options & PTL_ME_EVENT_CT_OVERFLOW) != 0) {
+      listener.counter->add_success(1);
+    } else if ((listener.options & PTL_ME_EVENT_CT_OVERFLOW) != 0) {
       if (!ok) {
-        claim.counter->add_failure(1);
+        listener.counter->add_failure(1);
       } else {
-        claim.counter->add_success(
-            (claim.options & PTL_ME_EVENT_CT_BYTES) != 0 ? header.message.mlength : 1);
+        listener.counter->add_success(
+            (listener.options & PTL_ME_EVENT_CT_BYTES) != 0 ? header.message.mlength : 1);
       }
     }
   }
   release_header(interface, portal, header);
+}
+
+void report_overflow(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
+                     const ListEntry& entry) noexcept {
+  report_overflow(interface, portal, header, {entry.options, entry.user_ptr, entry.counter, false});
 }
 
 void release_header(NetworkInterface& interface, PortalEntry& portal,

@@ -109,10 +109,20 @@ void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& e
 // Returns the slot of an entry that is off its list (or never was on one).
 void free_entry(NetworkInterface& interface, ListEntry& entry, bool by_call) noexcept;
 
-// Posts what the append or search that claimed `header` is to be told, counts it, and releases the
-// header. The header's data have arrived.
+// Who is told of an unexpected header: an entry that was appended, or a search that deletes.
+struct OverflowListener {
+  unsigned options;
+  void* user_ptr;
+  CountingEvent* counter;
+  bool is_search;
+};
+
+// Posts what `listener` is to be told of `header`, counts it, and releases the header. The header's
+// data have arrived.
 void report_overflow(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
-                     const UnexpectedHeader::Claim& claim) noexcept;
+                     const OverflowListener& listener) noexcept;
+void report_overflow(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
+                     const ListEntry& entry) noexcept;
 
 // Releases a header and with it, perhaps, the overflow entry that it referred to.
 void release_header(NetworkInterface& interface, PortalEntry& portal,

@@ -60,14 +60,13 @@ bool take_description(const Arrival& arrival, Transfer& transfer) noexcept {
   return total == arrival.header.length();
 }
 
-// Reports a message that an append or search claimed while its data were arriving.
+// Reports a message that an appended entry claimed while its data were arriving.
 void end_claim(NetworkInterface& interface, PortalEntry& portal,
                UnexpectedHeader& header) noexcept {
-  const UnexpectedHeader::Claim claim = header.claim;
-  report_overflow(interface, portal, header, claim);
-  if (claim.from_search) return;
-  --claim.entry->operations;
-  settle_entry(interface, portal, *claim.entry, false);
+  ListEntry& entry = *header.claimant;
+  report_overflow(interface, portal, header, entry);
+  --entry.operations;
+  settle_entry(interface, portal, entry, false);
 }
 
 void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
