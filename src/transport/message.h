@@ -36,10 +36,9 @@ inline constexpr unsigned message_kinds = 12;
 inline constexpr uint8_t flag_interface_mask = 0x03;  // logical interface: see interface_slot()
 inline constexpr uint8_t flag_remote_memory = 0x04;   // payload is RemoteMemory[], not data
 inline constexpr uint8_t flag_overflow_list = 0x08;   // responses: matched in the overflow list
-inline constexpr uint8_t flag_silent = 0x10;          // responses: finish without an event
 inline constexpr uint8_t flag_unreliable = 0x20;      // requests: PTL_MD_UNRELIABLE
 inline constexpr uint8_t flag_last = 0x40;            // data: no more of this transfer follows
-inline constexpr uint8_t flag_known = 0x7f;
+inline constexpr uint8_t flag_known = 0x6f;
 
 // Bits of MessageHeader::modes in answers.
 inline constexpr uint8_t answer_source_fault = 0x01;  // the initiator's own memory is inaccessible

@@ -11,7 +11,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, FlowControlTest, testing::ValuesIn(all_pairs()),
 
 constexpr TargetSettings controlled{.pt_options = PTL_PT_FLOWCTRL};
 
-// spec 2.8, 3.13.1, 3.13.3
+// spec 2.8, 3.3.7, 3.13.1, 3.13.3
 TEST_P(FlowControlTest, AMessageWithoutMatchDisablesThePortal) {
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair, controlled);
@@ -21,6 +21,7 @@ TEST_P(FlowControlTest, AMessageWithoutMatchDisablesThePortal) {
     pair.on_target([&] {
       const ptl_event_t event = target.events.expect(PTL_EVENT_PT_DISABLED);
       EXPECT_EQ(event.pt_index, default_pt_index);
+      EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), 1);
       // Local operations go on; messages are refused even if they would match now.
       fill(target.memory, 1);
       target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET));

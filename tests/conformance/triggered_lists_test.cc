@@ -33,11 +33,7 @@ TEST_P(TriggeredListsTest, AnAppendHappensAtItsThreshold) {
       target.counter.add(1);
       target.events.expect_silence();
     });
-    pair.on_initiator([&] {
-      initiator.put({.length = 8});
-      initiator.source.events.expect(PTL_EVENT_SEND);
-      initiator.fence();
-    });
+    pair.on_initiator([&] { initiator.put_and_wait({.length = 8}, PTL_NI_DROPPED); });
     pair.on_target([&] {
       EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), 1);
       target.counter.add(1);
@@ -92,11 +88,7 @@ TEST_P(TriggeredListsTest, AnUnlinkHappensAtItsThreshold) {
       target.events.expect(PTL_EVENT_PUT);
       target.counter.add(1);
     });
-    pair.on_initiator([&] {
-      initiator.put({.length = 8});
-      initiator.source.events.expect(PTL_EVENT_SEND);
-      initiator.fence();
-    });
+    pair.on_initiator([&] { initiator.put_and_wait({.length = 8}, PTL_NI_DROPPED); });
     pair.on_target([&] { EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), 1); });
   });
 }

@@ -281,5 +281,32 @@ TEST_F(ArrivingMessagesTest, AnAppendTakesArrivingHeadersAndTellsWhenTheyHaveArr
   EXPECT_EQ(next_events(1), (Names{"PTL_EVENT_PUT 3"}));
 }
 
+TEST_F(ArrivingMessagesTest, AMessageThatFindsNoTransferIsAnsweredAndLeavesTheEntryAsItWas) {
+  open_portal(0, 64);
+  append(PTL_PRIORITY_LIST, PTL_ME_MANAGE_LOCAL, 1);
+  physical().exclusively([&] {
+    while (physical().allocate_transfer() != nullptr) {
+    }
+  });
+  MessageHeader header = put_header();
+  header.flags |= flag_remote_memory;
+  header.cookie = 77;
+  header.set_modes(PTL_INT8_T, PTL_ACK_REQ);
+  send(header, 0);
+  put();
+  ptl_event_t event{};
+  unsigned which = 0;
+  must(
+      PtlEQPoll(&events_, 1, static_cast<ptl_time_t>(test::wait_deadline.count()), &event, &which));
+  EXPECT_EQ(event.start, memory_);
+  const std::vector<test::RecordingSink::Received>& answers = received(1);
+  EXPECT_EQ(answers[0].header.kind, MessageKind::ack);
+  EXPECT_EQ(answers[0].header.cookie, 77u);
+  EXPECT_EQ(answers[0].header.fail(), PTL_NI_DROPPED);
+  ptl_sr_value_t dropped = 0;
+  must(PtlNIStatus(ni_, PTL_SR_DROP_COUNT, &dropped));
+  EXPECT_EQ(dropped, 1);
+}
+
 }  // namespace
 }  // namespace lintel

@@ -24,7 +24,6 @@ MessageHeader answer_header(const MessageHeader& request, MessageKind kind,
   MessageHeader header{};
   header.kind = kind;
   if (outcome.list == PTL_OVERFLOW_LIST) header.flags |= flag_overflow_list;
-  if (outcome.silent) header.flags |= flag_silent;
   header.operation = static_cast<uint8_t>(outcome.fail);
   if (outcome.source_fault) header.modes |= answer_source_fault;
   header.cookie = request.cookie;
@@ -42,8 +41,7 @@ void answer(PhysicalInterface& physical, Peer& peer, const MessageHeader& reques
     physical.send_answer(peer, header, nullptr, 0);
     return;
   }
-  const bool exact = outcome.fail == PTL_NI_OK && !outcome.silent &&
-                     outcome.mlength == request.length() &&
+  const bool exact = outcome.fail == PTL_NI_OK && outcome.mlength == request.length() &&
                      outcome.offset == request.remote_offset && outcome.list == PTL_PRIORITY_LIST;
   if (exact) {
     physical.acknowledge_exactly(peer, request.cookie);

@@ -12,7 +12,6 @@ struct Outcome {
   uint64_t mlength = 0;
   uint64_t offset = 0;  // used in the entry
   ptl_list_t list = PTL_PRIORITY_LIST;
-  bool silent = false;        // the operation ends without an event (spec 3.13.3)
   bool source_fault = false;  // the initiator's own memory was not accessible
 };
 

@@ -124,7 +124,7 @@ void fail_counted_puts(Peer& peer) noexcept {
 void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& header) noexcept {
   if ((header.cookie & counted_put_cookie) != 0) {
     const Count count = end_counted_put(interface, peer, header.cookie, header.length());
-    if (count.counter == nullptr || (header.flags & flag_silent) != 0) return;
+    if (count.counter == nullptr) return;
     if (header.fail() != PTL_NI_OK)
       count.counter->add_failure(1);
     else
@@ -144,7 +144,7 @@ void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& h
   const bool told_by_send =
       own_memory_failed && operation->send_due && put != nullptr && put->reports_send();
   end_sending(*operation, own_memory_failed ? fail : PTL_NI_OK);
-  if (operation->answer_due && put != nullptr && (header.flags & flag_silent) == 0) {
+  if (operation->answer_due && put != nullptr) {
     if (!told_by_send) {
       report_ack(
           *operation->interface, *put, put_view(*operation),
@@ -222,13 +222,10 @@ void handle_reply(PhysicalInterface& interface, Peer& peer,
     fail = PTL_NI_SEGV;
   if (operation->fault != PTL_NI_OK && fail == PTL_NI_OK) fail = operation->fault;
   get->pending.fetch_sub(1, std::memory_order_release);
-  if ((header.flags & flag_silent) == 0) {
-    report_reply(
-        *operation->interface, *get,
-        {operation->header, operation->get_offset, operation->user_ptr},
-        {mlength, header.remote_offset,
-         (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST, fail});
-  }
+  report_reply(
+      *operation->interface, *get, {operation->header, operation->get_offset, operation->user_ptr},
+      {mlength, header.remote_offset,
+       (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST, fail});
   interface.end_operation(*operation);
 }
 

@@ -123,16 +123,12 @@ unsigned required_options(MessageKind kind) noexcept {
 
 // The message goes no further. PTL_OC_ACK_REQ asks only whether the target dealt with it: being
 // dropped or refused counts as that (spec 3.15.1), a disabled portal does not.
-void refuse(const Arrival& arrival, ptl_ni_fail_t fail, bool silent) noexcept {
+void refuse(const Arrival& arrival, ptl_ni_fail_t fail) noexcept {
   Outcome outcome;
   outcome.fail = fail;
   outcome.offset = arrival.header.remote_offset;
-  outcome.silent = silent;
   const bool only_completion = arrival.header.requested_ack() == PTL_OC_ACK_REQ;
-  if (only_completion && fail != PTL_NI_PT_DISABLED) {
-    outcome.fail = PTL_NI_OK;
-    outcome.silent = false;
-  }
+  if (only_completion && fail != PTL_NI_PT_DISABLED) outcome.fail = PTL_NI_OK;
   answer(arrival.physical, arrival.peer, arrival.header, outcome);
 }
 
@@ -146,20 +142,17 @@ void post_portal_disabled(const PortalEntry& portal, const ListEntry* cause) noe
   portal.event_queue->queue.post(event);
 }
 
-// Something is exhausted (spec 2.8). With flow control the portal closes and the initiator learns why;
-// without, the message is dropped and nobody hears of it (spec 3.13.3).
+// Something is exhausted (spec 2.8): the message is dropped, and with flow control the portal closes.
 void exhaust(const Arrival& arrival, PortalEntry& portal, const ListEntry* cause) noexcept {
-  if (portal.flow_controlled()) {
+  const bool disables = portal.flow_controlled();
+  if (disables) {
     portal.enabled = false;
     if (cause == nullptr || !cause->has(PTL_ME_EVENT_FLOWCTRL_DISABLE))
       post_portal_disabled(portal, cause);
-    portal.lock.unlock();
-    refuse(arrival, PTL_NI_PT_DISABLED, false);
-    return;
   }
   arrival.interface.status.dropped.increment();
   portal.lock.unlock();
-  refuse(arrival, PTL_NI_DROPPED, true);
+  refuse(arrival, disables ? PTL_NI_PT_DISABLED : PTL_NI_DROPPED);
 }
 
 UnexpectedHeader* record_header(const Arrival& arrival, ListEntry& entry,
@@ -217,29 +210,26 @@ bool move_in(const Arrival& arrival, const ListEntry& entry, const Placement& pl
 }
 
 // Hands a long message over to a Transfer. Called with the lock held, releases it.
-bool begin_transfer(Arrival& arrival, PortalEntry& portal, ListEntry& entry,
+void begin_transfer(Arrival& arrival, Transfer& transfer, PortalEntry& portal, ListEntry& entry,
                     UnexpectedHeader* unexpected, const Placement& placement,
                     const EventReservation& reservation) noexcept {
-  Transfer* transfer = arrival.physical.allocate_transfer();
-  if (transfer == nullptr) return false;
-  transfer->interface = &arrival.interface;
-  transfer->portal = &portal;
-  transfer->entry = &entry;
-  transfer->unexpected = unexpected;
-  transfer->header = arrival.header;
-  transfer->region_offset = placement.offset;
-  transfer->mlength = placement.mlength;
-  transfer->event_reserved = reservation.communication;
-  transfer->unlink_reserved = reservation.unlink;
-  transfer->peer.store(&arrival.peer, std::memory_order_release);
+  transfer.interface = &arrival.interface;
+  transfer.portal = &portal;
+  transfer.entry = &entry;
+  transfer.unexpected = unexpected;
+  transfer.header = arrival.header;
+  transfer.region_offset = placement.offset;
+  transfer.mlength = placement.mlength;
+  transfer.event_reserved = reservation.communication;
+  transfer.unlink_reserved = reservation.unlink;
+  transfer.peer.store(&arrival.peer, std::memory_order_release);
   ++arrival.peer.transfers;
   if (unexpected != nullptr) unexpected->message.arriving = true;
   ++entry.operations;
   ++portal.operations;
   if (entry_is_used_up(entry) && entry.state == EntryState::linked) unlink_entry(portal, entry);
   portal.lock.unlock();
-  start_transfer(arrival, *transfer);
-  return true;
+  start_transfer(arrival, transfer);
 }
 
 // Sets event slots aside so that the message cannot overflow the queue (spec 2.8).
@@ -314,6 +304,7 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
   const MessageHeader& header = arrival.header;
   NetworkInterface& interface = arrival.interface;
 
+  const Placement placement = place(entry, header);
   UnexpectedHeader* unexpected = nullptr;
   const bool keeps_header =
       entry.list == PTL_OVERFLOW_LIST && !entry.has(PTL_ME_UNEXPECTED_HDR_DISABLE);
@@ -331,8 +322,18 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
     exhaust(arrival, portal, &entry);
     return;
   }
+  Transfer* transfer = nullptr;
+  if ((header.flags & flag_remote_memory) != 0 && placement.mlength != 0) {
+    transfer = arrival.physical.allocate_transfer();
+    if (transfer == nullptr) {
+      if (keeps_header) interface.unexpected_headers().release(header_index);
+      if (reservation.communication) portal.event_queue->queue.cancel_reservation();
+      if (reservation.unlink) portal.event_queue->queue.cancel_reservation();
+      exhaust(arrival, portal, &entry);
+      return;
+    }
+  }
 
-  const Placement placement = place(entry, header);
   if (entry.has(PTL_ME_MANAGE_LOCAL))
     entry.local_offset = next_local_offset(entry, placement.offset + placement.mlength);
   if (keeps_header) {
@@ -342,20 +343,9 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
     portal.unexpected.add(*unexpected);
   }
 
-  const bool in_pieces = (header.flags & flag_remote_memory) != 0 && placement.mlength != 0;
-  if (in_pieces) {
-    if (begin_transfer(arrival, portal, entry, unexpected, placement, reservation)) return;
-    if (unexpected != nullptr) {
-      portal.unexpected.remove(*unexpected);
-      release_header(interface, portal, *unexpected);
-    }
-    if (reservation.communication) portal.event_queue->queue.cancel_reservation();
-    if (reservation.unlink) portal.event_queue->queue.cancel_reservation();
-    exhaust(arrival, portal, &entry);
-    return;
-  }
-
-  if (header.kind == MessageKind::get || fetches(header.kind)) {
+  if (transfer != nullptr) {
+    begin_transfer(arrival, *transfer, portal, entry, unexpected, placement, reservation);
+  } else if (header.kind == MessageKind::get || fetches(header.kind)) {
     deliver_and_reply(arrival, portal, entry, unexpected, placement, reservation);
   } else {
     const bool moved = move_in(arrival, entry, placement);
@@ -370,20 +360,20 @@ void translate(Arrival& arrival) noexcept {
   PortalEntry* portal = interface.portal(arrival.header.pt_index);
   if (portal == nullptr) {
     interface.status.dropped.increment();
-    refuse(arrival, PTL_NI_DROPPED, false);
+    refuse(arrival, PTL_NI_DROPPED);
     return;
   }
   portal->lock.lock();
   if (!portal->allocated) {
     portal->lock.unlock();
     interface.status.dropped.increment();
-    refuse(arrival, PTL_NI_DROPPED, false);
+    refuse(arrival, PTL_NI_DROPPED);
     return;
   }
   if (!portal->enabled) {
     portal->lock.unlock();
     interface.status.dropped.increment();
-    refuse(arrival, PTL_NI_PT_DISABLED, false);
+    refuse(arrival, PTL_NI_PT_DISABLED);
     return;
   }
   ListEntry* entry = find_entry(arrival, portal->priority);
@@ -395,14 +385,14 @@ void translate(Arrival& arrival) noexcept {
   if (entry->uid != PTL_UID_ANY && entry->uid != arrival.uid) {
     portal->lock.unlock();
     interface.status.permission_violations.increment();
-    refuse(arrival, PTL_NI_PERM_VIOLATION, false);
+    refuse(arrival, PTL_NI_PERM_VIOLATION);
     return;
   }
   const unsigned required = required_options(arrival.header.kind);
   if ((entry->options & required) != required) {
     portal->lock.unlock();
     interface.status.operation_violations.increment();
-    refuse(arrival, PTL_NI_OP_VIOLATION, false);
+    refuse(arrival, PTL_NI_OP_VIOLATION);
     return;
   }
   deliver(arrival, *portal, *entry);

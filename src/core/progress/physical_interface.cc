@@ -22,7 +22,7 @@ namespace {
 
 // Pools are address space until used; a cookie has 24 bits for the index.
 constexpr uint32_t most_operations = 1u << 20;
-constexpr uint32_t most_transfers = 1u << 16;
+constexpr uint32_t most_transfers = 1u << 18;
 constexpr uint32_t most_answers = 1u << 18;
 constexpr uint32_t most_copies = 1u << 16;
 constexpr uint32_t most_counted_put_rings = 1u << 12;  // peers with counted puts
