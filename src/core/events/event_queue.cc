@@ -94,9 +94,8 @@ bool EventQueue::has_event() const noexcept {
   return ahead_of_complete(tail - ring.lap) >= 0;
 }
 
-// Reached when the slot at the head is not complete, was overwritten or was taken by another
-// reader.
-GetStatus EventQueue::get_slowly(Ring& ring, ptl_event_t* event) noexcept {
+GetStatus EventQueue::get_slowly(ptl_event_t* event) noexcept {
+  Ring& ring = *ring_.load(std::memory_order_acquire);
   uint64_t slack = 0;  // events given up beyond those overwritten
   uint64_t head = ring.head.load(std::memory_order_relaxed);
   uint64_t position = head;

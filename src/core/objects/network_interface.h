@@ -121,11 +121,12 @@ class NetworkInterface final : public TriggerExecutor {
     if (handle >> handle_prefix_shift != handle_prefix_ + handle_prefix(type, 0, 0) ||
         !pool.contains(index)) [[unlikely]]
       return nullptr;
-    T& object = pool.at(index);
-    const uint32_t generation = object.generation.load(std::memory_order_acquire);
+    T* const object = &pool.at(index);
+    if (object == nullptr) __builtin_unreachable();  // spares the callers a test
+    const uint32_t generation = object->generation.load(std::memory_order_acquire);
     const uint32_t named = static_cast<uint32_t>(handle >> handle_index_bits);
     return ((generation ^ named) & handle_generation_mask) == 0 && generation_is_live(generation)
-               ? &object
+               ? object
                : nullptr;
   }
 

@@ -176,6 +176,16 @@ void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
   return true;
 }
 
+void report_ack_to_self(NetworkInterface& interface, const Request& request,
+                        const OperationView& view) noexcept {
+  if (MemoryDescriptor* const put = request.put.get(); put != nullptr)
+    report_ack(
+        interface, *put, view,
+        {request.header.length(), request.header.remote_offset, PTL_PRIORITY_LIST, PTL_NI_OK});
+  else
+    interface.status.dropped.increment();  // spec 4.2.2
+}
+
 // A short put of a process to itself, when nothing that was sent before it is still under way: it is
 // delivered and acknowledged on the spot. False: nothing was done.
 [[gnu::noinline]] bool put_to_self(NetworkInterface& interface, Peer& peer,
@@ -201,13 +211,10 @@ void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
   if (delivered) {
     peer.sent.count(MessageKind::put, length);
     const OperationView view{request.header, request.put_offset, request.user_ptr};
-    if (reports_send) report_send(interface, put, view, PTL_NI_OK);
-    if (request.header.asks_for_ack()) {
-      if (request.put.get() != nullptr)
-        report_ack(interface, put, view,
-                   {length, request.header.remote_offset, PTL_PRIORITY_LIST, PTL_NI_OK});
-      else
-        interface.status.dropped.increment();  // spec 4.2.2
+    const bool asks_for_ack = request.header.asks_for_ack();
+    if (!reports_send || !asks_for_ack || !report_send_and_ack(interface, put, view)) {
+      if (reports_send) report_send(interface, put, view, PTL_NI_OK);
+      if (asks_for_ack) report_ack_to_self(interface, request, view);
     }
   }
   physical.end_delivery_to_self();

@@ -60,13 +60,17 @@ bool event_wanted(const MemoryDescriptor& descriptor, ptl_ni_fail_t fail) noexce
          (fail != PTL_NI_OK || (descriptor.options & PTL_MD_EVENT_SUCCESS_DISABLE) == 0);
 }
 
+bool send_event_wanted(const MemoryDescriptor& descriptor, ptl_ni_fail_t fail) noexcept {
+  return event_wanted(descriptor, fail) && (descriptor.options & PTL_MD_EVENT_SEND_DISABLE) == 0;
+}
+
 }  // namespace
 
 void report_send(NetworkInterface& interface, MemoryDescriptor& descriptor,
                  const OperationView& view, ptl_ni_fail_t fail) noexcept {
   const Count count(descriptor, PTL_MD_EVENT_CT_SEND, false);
   const uint64_t length = view.header.length();
-  if (event_wanted(descriptor, fail) && (descriptor.options & PTL_MD_EVENT_SEND_DISABLE) == 0) {
+  if (send_event_wanted(descriptor, fail)) {
     descriptor.event_queue->queue.post(describe(interface, descriptor, view, PTL_EVENT_SEND, fail,
                                                 fail == PTL_NI_OK ? length : 0,
                                                 view.header.remote_offset, PTL_PRIORITY_LIST));
@@ -85,6 +89,21 @@ void report_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
                                                 result.list));
   }
   count.apply(result.fail, result.mlength);
+}
+
+bool report_send_and_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
+                         const OperationView& view) noexcept {
+  if ((descriptor.options & (PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_ACK)) != 0 ||
+      !send_event_wanted(descriptor, PTL_NI_OK) ||
+      !ack_event_wanted(descriptor, view.header.requested_ack(), PTL_NI_OK))
+    return false;
+  const ptl_event_t send =
+      describe(interface, descriptor, view, PTL_EVENT_SEND, PTL_NI_OK, view.header.length(),
+               view.header.remote_offset, PTL_PRIORITY_LIST);
+  ptl_event_t ack = send;
+  ack.type = PTL_EVENT_ACK;
+  descriptor.event_queue->queue.post(send, ack);
+  return true;
 }
 
 void report_reply(NetworkInterface& interface, MemoryDescriptor& descriptor,

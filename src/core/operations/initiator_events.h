@@ -21,6 +21,11 @@ struct OperationView {
 void report_send(NetworkInterface& interface, MemoryDescriptor& descriptor,
                  const OperationView& view, ptl_ni_fail_t fail) noexcept;
 
+// Both full events of a put that was delivered in whole before it was reported as sent. False, and
+// nothing was done: the descriptor wants something else.
+[[nodiscard]] bool report_send_and_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
+                                       const OperationView& view) noexcept;
+
 struct AnswerResult {
   uint64_t mlength;        // bytes manipulated at the target
   uint64_t remote_offset;  // bytes, as used by the target
