@@ -105,7 +105,7 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) noexcept {
   cancel_triggered(*found.interface, *found.counter);
   await_waiting_threads(*found.counter, found.interface->physical());
   // A count that is on its way must not reach the next counter in this place.
-  found.interface->physical().finish_round();
+  found.interface->physical().token().finish_round();
   found.interface->counters().release(found.interface->counters().index_of(*found.counter));
   return PTL_OK;
 }

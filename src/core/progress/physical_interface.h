@@ -14,6 +14,7 @@
 #include "core/operations/operation.h"
 #include "core/progress/passing_policy.h"
 #include "core/progress/peer_table.h"
+#include "core/progress/poll_token.h"
 #include "core/progress/progress_thread.h"
 #include "core/progress/statistics.h"
 #include "core/progress/wait_policy.h"
@@ -55,9 +56,8 @@ class PhysicalInterface final : public MessageSink {
   // Set-up path: runs `action` while nobody polls.
   template <typename Action>
   void exclusively(Action&& action) noexcept {
-    lock_exclusively();
+    const PollToken::Exclusive hold(token_, gate_);
     action();
-    unlock_exclusively();
   }
 
   // The peer with that address, connecting to it if this is the first use or it failed earlier
@@ -70,14 +70,9 @@ class PhysicalInterface final : public MessageSink {
   }
 
   // --- progress (progress.cc)
-  [[nodiscard]] bool try_acquire_token() noexcept { return token_.try_lock(); }
-  void release_token() noexcept { token_.unlock(); }
+  [[nodiscard]] PollToken& token() noexcept { return token_; }
   // Token held: one round over the transports and what is queued. Returns messages handled.
   unsigned poll_once() noexcept;
-  // Any thread, not from within poll_once(): waits for the end of the round that is running, if one
-  // is. Whoever has seen an event or a count may give back what it refers to at once; the round that
-  // posted it may still be counting or reading there (set-up path).
-  void finish_round() const noexcept;
   // Any thread: polls a little if nobody else does; otherwise makes sure that somebody will.
   void kick() noexcept;
   // After a send to a peer in this process, which nobody else looks for.
@@ -94,16 +89,16 @@ class PhysicalInterface final : public MessageSink {
   // True: messages came, so it is worth looking again.
   bool poll_in_passing() noexcept {
     if (!progress_by_callers_ || passing_.spares_poll()) return false;
-    if (!try_acquire_token()) [[unlikely]] {
-      ask_for_token();
+    if (!token_.try_acquire()) [[unlikely]] {
+      token_.want_in_passing();
       return false;
     }
-    note_application_poll();
+    token_.note_application_poll();
     bool found = false;
     for (unsigned rounds = passing_.rounds(); rounds != 0 && !found; --rounds)
       found = poll_once() != 0;
     const uint32_t idle_looks = passing_.note_result(found);
-    release_token();
+    token_.release();
     if (PassingPolicy::is_rest_due(idle_looks)) [[unlikely]]
       rest_between_looks(idle_looks);
     return found;
@@ -113,13 +108,13 @@ class PhysicalInterface final : public MessageSink {
   // thread has polled since the last look at that queue, and a poll that brought something counts as another
   // thread's. Of two idle looks in a row one polls.
   bool poll_in_passing(std::atomic<uint64_t>& round_seen) noexcept {
-    const uint64_t round = rounds_.load(std::memory_order_acquire);
+    const uint64_t round = token_.rounds();
     if (round != round_seen.load(std::memory_order_relaxed) && passing_.shares_rounds()) {
       round_seen.store(round, std::memory_order_relaxed);
       return false;
     }
     if (poll_in_passing()) return true;
-    round_seen.store(rounds_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    round_seen.store(token_.rounds(), std::memory_order_relaxed);
     return false;
   }
   // Waits until ready() is true; ready() is called often and may consume. False: the deadline
@@ -215,17 +210,9 @@ class PhysicalInterface final : public MessageSink {
   // How long a poller may sleep before it must look after peers with operations outstanding, or
   // after the timers of a transport.
   [[nodiscard]] int64_t sleep_limit_ns() const noexcept;
-  // Token held: an application thread polls or polled.
-  void note_application_poll() noexcept {
-    application_polls_.store(application_polls_.load(std::memory_order_relaxed) + 1,
-                             std::memory_order_relaxed);
-  }
   // Waits for remote accesses of the interface's transfers, which touch memory of the application. Set-up path.
   void finish_remote_accesses(const NetworkInterface& interface) noexcept;
-  void lock_exclusively() noexcept;
-  void unlock_exclusively() noexcept;
   void rest_between_looks(uint32_t idle_looks) noexcept;
-  void ask_for_token() noexcept;
 
   uint32_t number_ = 0;
   ProcessId id_{};
@@ -249,21 +236,14 @@ class PhysicalInterface final : public MessageSink {
   Doorbell* doorbell_ = &private_doorbell_;
   WaitGate gate_;
 
-  alignas(64) SpinLock token_;
-  std::atomic<uint32_t> exclusive_requests_{0};
-  std::atomic<uint32_t> token_wanted_{0};   // waiting threads that found the token taken
-  std::atomic<bool> poller_sleeps_{false};  // a waiting thread sleeps with the token
-  std::atomic<uint64_t> rounds_{0};  // odd while poll_once() runs; written by the token's holder
+  alignas(64) PollToken token_;
   uint64_t next_peer_check_ns_ = 0;  // token held
   static constexpr uint32_t polls_between_clock_looks = 4096;
-  uint32_t polls_since_clock_ = 0;              // token held
-  std::atomic<bool> wanted_in_passing_{false};  // the token, by calls that do not wait
-  Transfer* active_transfers_ = nullptr;        // token held
+  uint32_t polls_since_clock_ = 0;         // token held
+  Transfer* active_transfers_ = nullptr;   // token held
   Peer* peers_unreleased_ = nullptr;       // token held: those with transfers in unreleased_head
   TransferBatch batch_;                    // token held
   Transport* polled_transport_ = nullptr;  // token held: whose poll() is running
-  // Counts polls by application threads, so that the progress thread sees whether they poll.
-  std::atomic<uint64_t> application_polls_{0};
 
   alignas(64) SpinLock queue_list_lock_;
   std::atomic<Peer*> peers_with_queue_{nullptr};

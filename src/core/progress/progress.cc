@@ -1,7 +1,5 @@
 // Progress: what the holder of the poll token does in one round, and how work reaches it.
 // Message path.
-#include <sched.h>
-
 #include "core/operations/plain_put.h"
 #include "core/operations/target.h"
 #include "core/progress/physical_interface.h"
@@ -27,9 +25,7 @@ unsigned PhysicalInterface::poll_in_process_sends() noexcept {
 }
 
 unsigned PhysicalInterface::poll_once() noexcept {
-  // Posting an event releases this store with it: a thread that sees the event finds an odd number.
-  const uint64_t round = rounds_.load(std::memory_order_relaxed);
-  rounds_.store(round + 1, std::memory_order_relaxed);
+  token_.begin_round();
   unsigned handled = 0;
   if (in_process_sends_.load(std::memory_order_relaxed)) [[unlikely]]
     handled = poll_in_process_sends();
@@ -53,29 +49,21 @@ unsigned PhysicalInterface::poll_once() noexcept {
     polls_since_clock_ = 0;
     check_peers();
   }
-  rounds_.store(round + 2, std::memory_order_release);
+  token_.end_round();
   return handled;
 }
 
-void PhysicalInterface::finish_round() const noexcept {
-  const uint64_t round = rounds_.load(std::memory_order_acquire);
-  if (round % 2 == 0) return;
-  constexpr unsigned looks_between_yields = 200;
-  for (unsigned looks = 1; rounds_.load(std::memory_order_acquire) == round; ++looks)
-    if (looks % looks_between_yields == 0) sched_yield();
-}
-
 void PhysicalInterface::kick() noexcept {
-  if (!progress_by_callers_ || !try_acquire_token()) {
+  if (!progress_by_callers_ || !token_.try_acquire()) {
     // Whoever holds the token polls, unless it sleeps.
     doorbell_->ring_if_sleeping();
     return;
   }
-  note_application_poll();
+  token_.note_application_poll();
   for (unsigned i = 0; i < rounds_in_passing && poll_once() != 0; ++i) {
   }
   const bool more = anything_queued() || active_transfers_ != nullptr;
-  release_token();
+  token_.release();
   if (more) doorbell_->ring_if_sleeping();
 }
 
@@ -85,14 +73,14 @@ void PhysicalInterface::kick_in_process() noexcept {
 }
 
 bool PhysicalInterface::begin_delivery_to_self(const Peer& peer) noexcept {
-  if (!progress_by_callers_ || !try_acquire_token()) return false;
+  if (!progress_by_callers_ || !token_.try_acquire()) return false;
   if (in_process_sends_.load(std::memory_order_acquire) ||
       peer.queue_length.load(std::memory_order_relaxed) != 0 ||
       peer.failed.load(std::memory_order_relaxed)) {
-    release_token();
+    token_.release();
     return false;
   }
-  rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  token_.begin_round();
   return true;
 }
 
@@ -103,14 +91,13 @@ bool PhysicalInterface::deliver_to_self(Peer& peer, const InboundMessage& messag
 }
 
 void PhysicalInterface::end_delivery_to_self() noexcept {
-  const uint64_t round = rounds_.load(std::memory_order_relaxed) + 1;
-  rounds_.store(round, std::memory_order_release);
+  token_.end_round();
   // What the delivery has set off: triggered operations, answers that are no acknowledgement. And a
   // process that sends to itself all the time still hears others.
-  const bool polls_others = round / 2 % deliveries_between_polls == 0;
+  const bool polls_others = token_.rounds() / 2 % deliveries_between_polls == 0;
   const bool more = in_process_sends_.load(std::memory_order_relaxed) || anything_queued() ||
                     active_transfers_ != nullptr;
-  release_token();
+  token_.release();
   if (more || polls_others) [[unlikely]]
     kick();
 }
@@ -229,17 +216,6 @@ void PhysicalInterface::check_peers() noexcept {
     }
     transport->check_peers(*this, watch, count);
   }
-}
-
-void PhysicalInterface::lock_exclusively() noexcept {
-  exclusive_requests_.fetch_add(1, std::memory_order_seq_cst);
-  gate_.wake_all();
-  token_.lock();
-}
-
-void PhysicalInterface::unlock_exclusively() noexcept {
-  token_.unlock();
-  exclusive_requests_.fetch_sub(1, std::memory_order_release);
 }
 
 }  // namespace lintel

@@ -78,13 +78,12 @@ void ProgressThread::bind_to_processors() noexcept {
 void ProgressThread::run_always() noexcept {
   PhysicalInterface& interface = *interface_;
   while (!stop_.load(std::memory_order_acquire)) {
-    if (interface.exclusive_requests_.load(std::memory_order_relaxed) != 0 ||
-        !interface.try_acquire_token()) {
+    if (interface.token().exclusively_wanted() || !interface.token().try_acquire()) {
       sched_yield();
       continue;
     }
     for (unsigned i = 0; i < 256; ++i) interface.poll_once();
-    interface.release_token();
+    interface.token().release();
   }
 }
 
@@ -92,11 +91,11 @@ void ProgressThread::run() noexcept {
   PhysicalInterface& interface = *interface_;
   while (!stop_.load(std::memory_order_acquire)) {
     const uint32_t handoff_seen = handoff_.load(std::memory_order_acquire);
-    const uint64_t polls = interface.application_polls_.load(std::memory_order_relaxed);
+    const uint64_t polls = interface.token().application_polls();
     const bool application_polls = polls != application_polls_seen_;
     application_polls_seen_ = polls;
-    if (application_polls || interface.exclusive_requests_.load(std::memory_order_relaxed) != 0 ||
-        !interface.try_acquire_token()) {
+    if (application_polls || interface.token().exclusively_wanted() ||
+        !interface.token().try_acquire()) {
       watch_application(handoff_seen);
     } else {
       take_over();
@@ -106,8 +105,7 @@ void ProgressThread::run() noexcept {
 
 // Application threads poll: look again after a tick, or, if the poller itself sleeps, when it leaves.
 void ProgressThread::watch_application(uint32_t handoff_seen) noexcept {
-  PhysicalInterface& interface = *interface_;
-  if (interface.poller_sleeps_.load(std::memory_order_acquire)) {
+  if (interface_->token().asleep()) {
     futex_wait(handoff_, handoff_seen, futex_no_timeout);
     ticks_.restart();
     return;
@@ -120,22 +118,18 @@ void ProgressThread::take_over() noexcept {
   PhysicalInterface& interface = *interface_;
   ticks_.restart();
   interface.disarm_transports();
-  interface.wanted_in_passing_.store(false, std::memory_order_relaxed);
-  const auto wanted = [&interface] {
-    return interface.token_wanted_.load(std::memory_order_relaxed) != 0 ||
-           interface.wanted_in_passing_.load(std::memory_order_relaxed);
-  };
+  PollToken& token = interface.token();
+  token.forget_passing_wants();
   ticks_.note_work(now_ns());
-  while (!stop_.load(std::memory_order_relaxed) &&
-         interface.exclusive_requests_.load(std::memory_order_relaxed) == 0 && !wanted()) {
+  while (!stop_.load(std::memory_order_relaxed) && !token.exclusively_wanted() && !token.wanted()) {
     if (interface.poll_once() != 0 || interface.active_transfers_ != nullptr) {
       ticks_.note_work(now_ns());
     } else if (ticks_.is_idle(now_ns())) {
       break;
     }
   }
-  if (wanted()) {
-    interface.release_token();
+  if (token.wanted()) {
+    interface.token().release();
     sched_yield();
     return;
   }
@@ -143,7 +137,7 @@ void ProgressThread::take_over() noexcept {
   const uint32_t seen = doorbell.announce_sleep();
   const bool asleep = interface.arm_transports();
   const int64_t timeout_ns = interface.sleep_limit_ns();
-  interface.release_token();
+  interface.token().release();
   if (asleep && !stop_.load(std::memory_order_acquire)) {
     interface.poll_counters.sleeps.increment();
     doorbell.sleep(seen, timeout_ns);

@@ -9,11 +9,6 @@ namespace lintel {
 
 std::atomic<bool> portals_aborted{false};
 
-namespace {
-// Looks that find the token taken, between two yields.
-constexpr uint32_t looks_between_yields = 32;
-}  // namespace
-
 void PhysicalInterface::rest_between_looks(uint32_t idle_looks) noexcept {
   const uint64_t before = now_ns();
   if (!passing_.wants_yield(idle_looks, before)) return;
@@ -21,33 +16,25 @@ void PhysicalInterface::rest_between_looks(uint32_t idle_looks) noexcept {
   passing_.note_yield(before, now_ns());
 }
 
-// Another thread polls, but may have lost the processor to this one, which would then look without result until its
-// time slice ends.
-void PhysicalInterface::ask_for_token() noexcept {
-  thread_local uint32_t looks = 0;
-  wanted_in_passing_.store(true, std::memory_order_relaxed);
-  if (++looks % looks_between_yields == 0) sched_yield();
-}
-
 void Waiter::try_token() noexcept {
   if (!interface_.progress_by_callers_) return;
-  if (interface_.exclusive_requests_.load(std::memory_order_relaxed) != 0) return;
-  holds_token_ = interface_.try_acquire_token();
+  if (token_.exclusively_wanted()) return;
+  holds_token_ = token_.try_acquire();
   if (holds_token_ && wants_token_) {
-    interface_.token_wanted_.fetch_sub(1, std::memory_order_relaxed);
+    token_.want_no_more();
     wants_token_ = false;
   } else if (!holds_token_ && !wants_token_) {
-    interface_.token_wanted_.fetch_add(1, std::memory_order_relaxed);
+    token_.want();
     wants_token_ = true;
   }
 }
 
 void Waiter::leave() noexcept {
-  if (wants_token_) interface_.token_wanted_.fetch_sub(1, std::memory_order_relaxed);
+  if (wants_token_) token_.want_no_more();
   wants_token_ = false;
   if (holds_token_) {
-    interface_.note_application_poll();
-    interface_.release_token();
+    token_.note_application_poll();
+    token_.release();
     holds_token_ = false;
     // Another waiting thread may sleep in the belief that this one polls.
     interface_.gate_.notify();
@@ -59,10 +46,10 @@ void Waiter::leave() noexcept {
 void Waiter::step_aside() noexcept {
   const bool held = holds_token_;
   if (held) {
-    interface_.release_token();
+    token_.release();
     holds_token_ = false;
   }
-  while (interface_.exclusive_requests_.load(std::memory_order_acquire) != 0) sched_yield();
+  while (token_.exclusively_wanted()) sched_yield();
   if (held) try_token();
 }
 
@@ -70,8 +57,8 @@ Waiter::Pause Waiter::pause(Condition ready) noexcept {
   if (portals_aborted.load(std::memory_order_relaxed)) return Pause::give_up;
   const uint64_t now = now_ns();
   if (now >= deadline_ns_) return Pause::give_up;
-  if (interface_.exclusive_requests_.load(std::memory_order_relaxed) != 0) step_aside();
-  if (holds_token_) interface_.note_application_poll();
+  if (token_.exclusively_wanted()) step_aside();
+  if (holds_token_) token_.note_application_poll();
   switch (interface_.wait_policy_.next(idle_since_ns_, std::exchange(progressed_, false), now)) {
     case WaitPolicy::Step::poll:
       break;
@@ -102,13 +89,12 @@ void Waiter::sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept {
   interface_.gate_.announce();
   const uint32_t seen = doorbell.announce_sleep();
   interface_.gate_.fence_after_doorbell();
-  interface_.poller_sleeps_.store(true, std::memory_order_release);
+  token_.set_asleep(true);
   // Even if it does not sleep after all: the progress thread may have seen the flag, and sleeps until
   // it is told that the poller has left.
   slept_as_poller_ = true;
   if (!ready.holds(ready.argument) && interface_.arm_transports() &&
-      !portals_aborted.load(std::memory_order_acquire) &&
-      interface_.exclusive_requests_.load(std::memory_order_acquire) == 0) {
+      !portals_aborted.load(std::memory_order_acquire) && !token_.exclusively_wanted()) {
     const int64_t limit_ns = interface_.sleep_limit_ns();
     if (limit_ns >= 0 && (timeout_ns < 0 || limit_ns < timeout_ns)) timeout_ns = limit_ns;
     interface_.poll_counters.sleeps.increment();
@@ -120,7 +106,7 @@ void Waiter::sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept {
     interface_.poll_counters.wakeups.increment();
     interface_.polls_since_clock_ = PhysicalInterface::polls_between_clock_looks;
   }
-  interface_.poller_sleeps_.store(false, std::memory_order_release);
+  token_.set_asleep(false);
   interface_.disarm_transports();
   interface_.gate_.finish();
 }
@@ -131,7 +117,7 @@ void Waiter::sleep_as_bystander(Condition ready, int64_t timeout_ns) noexcept {
   // The poller may have left since this thread last tried.
   try_token();
   // Asleep it wants nothing: the progress thread is not to wait for it.
-  if (wants_token_) interface_.token_wanted_.fetch_sub(1, std::memory_order_relaxed);
+  if (wants_token_) token_.want_no_more();
   wants_token_ = false;
   if (!holds_token_ && !ready.holds(ready.argument) &&
       !portals_aborted.load(std::memory_order_acquire)) {

@@ -16,8 +16,8 @@ extern std::atomic<bool> portals_aborted;
 class Waiter {
  public:
   Waiter(PhysicalInterface& interface, uint64_t deadline_ns) noexcept
-      : interface_(interface), deadline_ns_(deadline_ns) {
-    holds_token_ = interface.progress_by_callers_ && interface.try_acquire_token();
+      : interface_(interface), token_(interface.token()), deadline_ns_(deadline_ns) {
+    holds_token_ = interface.progress_by_callers_ && token_.try_acquire();
   }
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
@@ -55,6 +55,7 @@ class Waiter {
   void sleep_as_bystander(Condition ready, int64_t timeout_ns) noexcept;
 
   PhysicalInterface& interface_;
+  PollToken& token_;
   uint64_t deadline_ns_;
   uint64_t idle_since_ns_ = 0;
   unsigned steps_without_token_ = 0;

@@ -1,0 +1,83 @@
+// The poll token of a physical interface: its holder polls, so that one thread at a time moves messages. Others see
+// here whether the holder polls, sleeps or is in a round, and ask for the token. Message path, except for Exclusive.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/events/wait_gate.h"
+#include "util/spin_lock.h"
+
+namespace lintel {
+
+class PollToken {
+ public:
+  [[nodiscard]] bool try_acquire() noexcept { return lock_.try_lock(); }
+  void release() noexcept { lock_.unlock(); }
+
+  // Set-up path: holds the token against all who poll.
+  class Exclusive {
+   public:
+    Exclusive(PollToken& token, WaitGate& gate) noexcept;
+    Exclusive(const Exclusive&) = delete;
+    Exclusive& operator=(const Exclusive&) = delete;
+    ~Exclusive();
+
+   private:
+    PollToken& token_;
+  };
+  // Whoever polls is to give the token back.
+  [[nodiscard]] bool exclusively_wanted() const noexcept {
+    return exclusive_requests_.load(std::memory_order_acquire) != 0;
+  }
+
+  // Waiting threads that found the token taken say so, and take it back.
+  void want() noexcept { waiting_.fetch_add(1, std::memory_order_relaxed); }
+  void want_no_more() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
+  // The same for calls that do not wait. May let the holder have the processor.
+  void want_in_passing() noexcept;
+  void forget_passing_wants() noexcept {
+    wanted_in_passing_.store(false, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool wanted() const noexcept {
+    return waiting_.load(std::memory_order_relaxed) != 0 ||
+           wanted_in_passing_.load(std::memory_order_relaxed);
+  }
+
+  // A waiting thread sleeps with the token.
+  void set_asleep(bool asleep) noexcept { asleep_.store(asleep, std::memory_order_release); }
+  [[nodiscard]] bool asleep() const noexcept { return asleep_.load(std::memory_order_acquire); }
+
+  // Counts polls by application threads, so that the progress thread sees whether they poll. Held.
+  void note_application_poll() noexcept {
+    application_polls_.store(application_polls() + 1, std::memory_order_relaxed);
+  }
+  [[nodiscard]] uint64_t application_polls() const noexcept {
+    return application_polls_.load(std::memory_order_relaxed);
+  }
+
+  // Held. Posting an event releases the store of begin_round() with it: a thread that sees the event
+  // finds an odd number.
+  void begin_round() noexcept {
+    rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  void end_round() noexcept {
+    rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+  // Begun and ended rounds together.
+  [[nodiscard]] uint64_t rounds() const noexcept { return rounds_.load(std::memory_order_acquire); }
+  // Any thread that is in no round: waits for the end of the one that is running, if one is. Whoever has seen an event
+  // or a count may give back what it refers to at once; the round that posted it may still read there.
+  void finish_round() const noexcept;
+
+ private:
+  SpinLock lock_;
+  std::atomic<bool> asleep_{false};
+  std::atomic<bool> wanted_in_passing_{false};
+  std::atomic<uint32_t> exclusive_requests_{0};
+  std::atomic<uint32_t> waiting_{0};
+  std::atomic<uint64_t> rounds_{0};  // odd while one is running
+  std::atomic<uint64_t> application_polls_{0};
+};
+
+}  // namespace lintel
