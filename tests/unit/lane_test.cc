@@ -301,7 +301,7 @@ TEST_F(LaneTest, PayloadLengthBeyondTheLimitIsRefused) {
 
 TEST_F(LaneTest, UnknownKindsAndFlagsAreMalformed) {
   for (unsigned kind = 0; kind < 256; ++kind) {
-    for (const unsigned flags : {0u, 0x7fu, 0x80u, 0xffu}) {
+    for (const unsigned flags : {0u, unsigned{flag_known}, 0x10u, 0x80u, 0xffu}) {
       const LaneMemory memory(small_lane);
       LaneProducer producer;
       LaneConsumer consumer;
@@ -313,7 +313,7 @@ TEST_F(LaneTest, UnknownKindsAndFlagsAreMalformed) {
       ASSERT_EQ(producer.push(header, nullptr, 0), SendStatus::sent);
       InboundMessage message;
       bool malformed = false;
-      const bool sane = kind >= 1 && kind < message_kinds && (flags & 0x80) == 0;
+      const bool sane = kind >= 1 && kind < message_kinds && (flags & ~flag_known) == 0;
       EXPECT_EQ(consumer.peek(&message, 1, malformed), sane ? 1u : 0u);
       EXPECT_EQ(malformed, !sane);
     }
