@@ -82,15 +82,8 @@ namespace movement_detail {
     return PTL_ARG_INVALID;
 
   MessageHeader& header = request->header;
-  header.link_word = 0;
-  header.kind = a.kind;
-  header.flags = static_cast<uint8_t>(ni.slot());
-  header.operation = static_cast<uint8_t>(a.operation);
-  header.set_modes(a.datatype, a.ack_req);
-  header.initiator_rank = ni.logical() ? ni.map.own_rank() : 0;
-  header.cookie = 0;
-  header.pt_index = static_cast<uint16_t>(a.pt_index);
-  header.set_length(a.length);
+  header.set(a.kind, ni.slot(), a.operation, MessageHeader::modes_of(a.datatype, a.ack_req),
+             ni.logical() ? ni.map.own_rank() : 0, a.pt_index, a.length);
   header.match_bits = a.match_bits;
   header.remote_offset = a.remote_offset;
   header.hdr_data = a.hdr_data;

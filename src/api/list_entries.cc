@@ -40,8 +40,9 @@ bool arguments_are_valid(const NetworkInterface& interface, const ptl_me_t& entr
   return resolve_optional_counter(interface, entry.ct_handle, counter);
 }
 
-int append(NetworkInterface& interface, ptl_pt_index_t pt_index, const ptl_me_t& entry,
-           ptl_list_t list, void* user_ptr, ptl_handle_any_t* handle) noexcept {
+[[gnu::always_inline]] inline int append(NetworkInterface& interface, ptl_pt_index_t pt_index,
+                                         const ptl_me_t& entry, ptl_list_t list, void* user_ptr,
+                                         ptl_handle_any_t* handle) noexcept {
   CountingEvent* counter = nullptr;
   if (handle == nullptr || (list != PTL_PRIORITY_LIST && list != PTL_OVERFLOW_LIST) ||
       !arguments_are_valid(interface, entry, pt_index, &counter))
@@ -59,7 +60,8 @@ int search(NetworkInterface& interface, ptl_pt_index_t pt_index, const ptl_me_t&
 }
 
 // nullptr if the handle is not one of an interface of this kind.
-NetworkInterface* find_interface_of_kind(ptl_handle_ni_t handle, bool matching) noexcept {
+[[gnu::always_inline]] inline NetworkInterface* find_interface_of_kind(ptl_handle_ni_t handle,
+                                                                       bool matching) noexcept {
   NetworkInterface* interface = find_interface(handle);
   return interface != nullptr && interface->matching() == matching ? interface : nullptr;
 }
@@ -78,9 +80,9 @@ extern "C" {
 
 int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t* le,
                 ptl_list_t ptl_list, void* user_ptr, ptl_handle_le_t* le_handle) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface_of_kind(ni_handle, false);
-  if (interface == nullptr || le == nullptr) return PTL_ARG_INVALID;
+  if (interface == nullptr || le == nullptr) [[unlikely]]
+    return code_of_bad_handle();
   return append(*interface, pt_index, as_match_entry(*le), ptl_list, user_ptr, le_handle);
 }
 
@@ -99,9 +101,9 @@ int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le
 
 int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me,
                 ptl_list_t ptl_list, void* user_ptr, ptl_handle_me_t* me_handle) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface_of_kind(ni_handle, true);
-  if (interface == nullptr || me == nullptr) return PTL_ARG_INVALID;
+  if (interface == nullptr || me == nullptr) [[unlikely]]
+    return code_of_bad_handle();
   return append(*interface, pt_index, *me, ptl_list, user_ptr, me_handle);
 }
 

@@ -30,6 +30,8 @@ bool LaneProducer::attach(LaneControl* lane, const LaneGeometry& geometry) noexc
   geometry_ = geometry;
   cells_ = cells_of(lane);
   data_ = data_of(lane, geometry);
+  step_ = geometry.cell_after(0, 1);
+  steps_ahead_ = geometry.cell_after(0, prefetch_distance);
   free_cells_ = geometry.cells;
   lane_ = lane;
   return true;
@@ -76,7 +78,7 @@ SendStatus LaneProducer::push_in_general(const MessageHeader& header, const Piec
     return push_far(header, pieces, count, length);
   if (!reserve_cell()) [[unlikely]]
     return refuse_full();
-  LaneCell& cell = cells_[index_];
+  LaneCell& cell = cells_[cell_];
   if (!gather(cell.payload, pieces, count)) return SendStatus::inaccessible;
   publish(cell, header, static_cast<uint32_t>(length));
   return SendStatus::sent;
@@ -91,7 +93,7 @@ SendStatus LaneProducer::push_far(const MessageHeader& header, const Piece* piec
   if (!reserve_cell() || !reserve_data(rounded, position)) return refuse_full();
   const uint32_t offset = static_cast<uint32_t>(position % geometry_.data_bytes);
   if (!gather(data_ + offset, pieces, count)) return SendStatus::inaccessible;
-  LaneCell& cell = cells_[index_];
+  LaneCell& cell = cells_[cell_];
   std::memcpy(cell.payload, &offset, sizeof offset);
   data_tail_ = position + rounded;
   publish(cell, header, static_cast<uint32_t>(length));
@@ -104,6 +106,8 @@ void LaneConsumer::attach(LaneControl* lane, const LaneGeometry& geometry) noexc
   cells_ = cells_of(lane);
   data_ = data_of(lane, geometry);
   index_ = 0;
+  cell_ = 0;
+  step_ = geometry.cell_after(0, 1);
   lap_ = 1;
   taken_ = published_ = far_bytes_ = 0;
 }

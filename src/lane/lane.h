@@ -49,9 +49,21 @@ struct LaneGeometry {
 
   // A byte ring must hold the largest payload wherever the previous one ended.
   [[nodiscard]] constexpr bool valid() const noexcept {
-    return cells >= 4 && cells <= 4096 && data_bytes >= 2 * lane_max_payload_bytes &&
-           data_bytes <= (1u << 24) && data_bytes % 64 == 0;
+    return cells >= 4 && cells <= 4096 && cells % cell_distance != 0 &&
+           data_bytes >= 2 * lane_max_payload_bytes && data_bytes <= (1u << 24) &&
+           data_bytes % 64 == 0;
   }
+  // Consecutive messages lie more than a page apart, so that a consumer's hardware prefetch does not take
+  // cells from the producer that is about to write them. The ring visits every cell.
+  [[nodiscard]] constexpr uint32_t cell_after(uint32_t cell, uint32_t messages) const noexcept {
+    return (cell + messages * cell_distance) % cells;
+  }
+  // The same with cell_after(0, messages) at hand.
+  [[nodiscard]] constexpr uint32_t advanced(uint32_t cell, uint32_t by) const noexcept {
+    return cell + by >= cells ? cell + by - cells : cell + by;
+  }
+  static constexpr uint32_t cell_distance = 37;
+
   [[nodiscard]] constexpr uint64_t bytes() const noexcept {
     return sizeof(LaneControl) + uint64_t{cells} * sizeof(LaneCell) + data_bytes;
   }
@@ -74,6 +86,26 @@ inline void prefetch_for_write(const void* line) noexcept {
   __builtin_prefetch(line, 1);
 #endif
 }
+// In the words in which MessageHeader::set() stored it, so that no load has to wait until the stores before
+// it have reached the cache. The first word goes last and publishes.
+inline void publish_header(MessageHeader& to, const MessageHeader& from,
+                           uint32_t link_word) noexcept {
+  const auto copy = [](auto& target, const auto& source) {
+    std::atomic_ref(target).store(source, std::memory_order_relaxed);
+  };
+  copy(to.initiator_rank, from.initiator_rank);
+  copy(to.cookie, from.cookie);
+  uint64_t word;
+  std::memcpy(&word, &from.pt_index, sizeof word);
+  std::memcpy(&to.pt_index, &word, sizeof word);
+  copy(to.match_bits, from.match_bits);
+  copy(to.remote_offset, from.remote_offset);
+  copy(to.hdr_data, from.hdr_data);
+  uint32_t kinds;
+  std::memcpy(&kinds, &from.kind, sizeof kinds);
+  std::atomic_ref(reinterpret_cast<uint64_t&>(to))
+      .store(uint64_t{kinds} << 32 | link_word, std::memory_order_release);
+}
 }  // namespace lane_detail
 
 // The sending end. Not thread-safe: the caller serialises. `lane` must stay mapped.
@@ -89,7 +121,7 @@ class LaneProducer {
     const uint64_t length = count == 0 ? 0 : pieces->length;
     if (count > 1 || length > lane_inline_bytes || free_cells_ == 0) [[unlikely]]
       return push_in_general(header, pieces, count);
-    LaneCell& cell = cells_[index_];
+    LaneCell& cell = cells_[cell_];
     // Payload bytes come from the application, whose memory may not be there (PTL_NI_SEGV).
     if (length != 0 && !guarded_copy(cell.payload, pieces->base, length)) [[unlikely]]
       return SendStatus::inaccessible;
@@ -125,22 +157,18 @@ class LaneProducer {
     const uint32_t streak = streak_.load(std::memory_order_relaxed) + 1;
     streak_.store(streak, std::memory_order_relaxed);
     if (streak <= stream_length || free_cells_ <= prefetch_distance) return;
-    uint32_t ahead = index_ + prefetch_distance;
-    if (ahead >= geometry_.cells) ahead -= geometry_.cells;
-    const auto* cell = reinterpret_cast<const std::byte*>(&cells_[ahead]);
+    const auto* cell =
+        reinterpret_cast<const std::byte*>(&cells_[geometry_.advanced(cell_, steps_ahead_)]);
     lane_detail::prefetch_for_write(cell);
     if (length > lane_near_bytes && length <= lane_inline_bytes)
       lane_detail::prefetch_for_write(cell + 64);
   }
   void publish(LaneCell& cell, const MessageHeader& header, uint32_t length) noexcept {
-    std::memcpy(reinterpret_cast<std::byte*>(&cell.header) + sizeof(uint32_t),
-                reinterpret_cast<const std::byte*>(&header) + sizeof(uint32_t),
-                sizeof(MessageHeader) - sizeof(uint32_t));
-    std::atomic_ref<uint32_t>(cell.header.link_word)
-        .store(lap_ << 16 | length, std::memory_order_release);
+    lane_detail::publish_header(cell.header, header, lap_ << 16 | length);
     data_ends_[index_] = data_tail_;
     ++sent_;
     --free_cells_;
+    cell_ = geometry_.advanced(cell_, step_);
     if (++index_ == geometry_.cells) {
       index_ = 0;
       lap_ = lane_detail::next_lap(lap_);
@@ -152,7 +180,10 @@ class LaneProducer {
   LaneCell* cells_ = nullptr;
   std::byte* data_ = nullptr;
   LaneGeometry geometry_{};
-  uint32_t index_ = 0;  // the next cell
+  uint32_t index_ = 0;        // of the next message in this lap
+  uint32_t cell_ = 0;         // where it goes
+  uint32_t step_ = 0;         // from there to the cell after
+  uint32_t steps_ahead_ = 0;  // and to the one to be prefetched
   uint32_t lap_ = 1;
   uint32_t sent_ = 0;                      // cells published in all, modulo 2^32
   uint32_t free_cells_ = 0;                // as far as known
@@ -171,7 +202,7 @@ class LaneConsumer {
   [[nodiscard]] bool attached() const noexcept { return lane_ != nullptr; }
 
   [[nodiscard]] bool ready() const noexcept {
-    return word_of(cells_[index_]).load(std::memory_order_acquire) >> 16 == lap_;
+    return word_of(cells_[cell_]).load(std::memory_order_acquire) >> 16 == lap_;
   }
 
   // Describes up to `max` waiting messages without releasing them; their payloads stay in place
@@ -180,9 +211,10 @@ class LaneConsumer {
   [[nodiscard]] unsigned peek(InboundMessage* messages, unsigned max, bool& malformed) noexcept {
     unsigned count = 0;
     uint32_t index = index_;
+    uint32_t place = cell_;
     uint32_t lap = lap_;
     while (count < max) {
-      LaneCell& cell = cells_[index];
+      LaneCell& cell = cells_[place];
       const uint32_t word = word_of(cell).load(std::memory_order_acquire);
       if (word >> 16 != lap) break;
       if (!accept(cell, word, messages[count])) [[unlikely]] {
@@ -190,6 +222,7 @@ class LaneConsumer {
         break;
       }
       ++count;
+      place = geometry_.advanced(place, step_);
       if (++index == geometry_.cells) {
         index = 0;
         lap = lane_detail::next_lap(lap);
@@ -201,6 +234,7 @@ class LaneConsumer {
   // Gives the next `count` cells back, which peek() returned. True: room was published, so that
   // a producer that sleeps for it must be woken (producer_sleeps()).
   [[nodiscard]] bool release(unsigned count) noexcept {
+    cell_ = geometry_.cell_after(cell_, count);
     index_ += count;
     if (index_ >= geometry_.cells) {
       index_ -= geometry_.cells;
@@ -263,6 +297,8 @@ class LaneConsumer {
   const std::byte* data_ = nullptr;
   LaneGeometry geometry_{};
   uint32_t index_ = 0;
+  uint32_t cell_ = 0;
+  uint32_t step_ = 0;
   uint32_t lap_ = 1;
   uint32_t taken_ = 0;      // cells released by the owner of this object
   uint32_t published_ = 0;  // of these, known to the producer

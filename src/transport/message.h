@@ -2,8 +2,10 @@
 // Message path. One cache line holds the header and 16 bytes of payload.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "portals4.h"
 
@@ -68,6 +70,19 @@ struct MessageHeader {
     length_high = static_cast<uint16_t>(bytes >> 32);
     length_low = static_cast<uint32_t>(bytes);
   }
+  // The fields of a whole word, all but the cookie, with one store each: whoever copies the header word by
+  // word gets it from the store buffer. Bytes stored one by one would have to reach the cache first, behind
+  // everything that was stored before, such as a cell that another core owns.
+  void set(MessageKind of, unsigned flag_bits, unsigned op, unsigned mode_bits, uint32_t rank,
+           unsigned index, uint64_t bytes) noexcept {
+    const uint64_t first = uint64_t{static_cast<uint8_t>(of)} << 32 | uint64_t{flag_bits} << 40 |
+                           uint64_t{op} << 48 | uint64_t{mode_bits} << 56;
+    const uint64_t second = rank;
+    const uint64_t third = (bytes << 32) | (bytes >> 32 << 16) | index;
+    std::memcpy(this, &first, sizeof first);
+    std::memcpy(&initiator_rank, &second, sizeof second);
+    std::memcpy(&pt_index, &third, sizeof third);
+  }
   [[nodiscard]] unsigned interface_slot() const noexcept { return flags & flag_interface_mask; }
 
   // Requests.
@@ -81,10 +96,16 @@ struct MessageHeader {
     return static_cast<ptl_ack_req_t>(modes >> 4 & 3);
   }
   [[nodiscard]] bool asks_for_ack() const noexcept { return (modes >> 4 & 3) != PTL_NO_ACK_REQ; }
-  void set_modes(ptl_datatype_t type, ptl_ack_req_t ack) noexcept {
-    modes = static_cast<uint8_t>(type | ack << 4);
+  [[nodiscard]] static constexpr unsigned modes_of(ptl_datatype_t type,
+                                                   ptl_ack_req_t ack) noexcept {
+    return static_cast<unsigned>(type) | static_cast<unsigned>(ack) << 4;
   }
-  void ask_for_no_ack() noexcept { modes &= 0xf; }
+  void ask_for_no_ack() noexcept {
+    uint32_t word;  // as in set()
+    std::memcpy(&word, &kind, sizeof word);
+    word &= 0x0fffffff;
+    std::memcpy(&kind, &word, sizeof word);
+  }
 
   // Responses.
   [[nodiscard]] ptl_ni_fail_t fail() const noexcept {
@@ -105,6 +126,10 @@ struct MessageHeader {
 }
 static_assert(sizeof(MessageHeader) == 48 && alignof(MessageHeader) == 8);
 static_assert(offsetof(MessageHeader, cookie) == 12 && offsetof(MessageHeader, match_bits) == 24);
+static_assert(offsetof(MessageHeader, kind) == 4 && offsetof(MessageHeader, modes) == 7 &&
+              offsetof(MessageHeader, initiator_rank) == 8 &&
+              offsetof(MessageHeader, pt_index) == 16 &&
+              std::endian::native == std::endian::little);
 
 inline constexpr uint64_t max_message_length = (uint64_t{1} << 48) - 1;
 

@@ -291,7 +291,7 @@ TEST_F(ArrivingMessagesTest, AMessageThatFindsNoTransferIsAnsweredAndLeavesTheEn
   MessageHeader header = put_header();
   header.flags |= flag_remote_memory;
   header.cookie = 77;
-  header.set_modes(PTL_INT8_T, PTL_ACK_REQ);
+  header.modes = static_cast<uint8_t>(MessageHeader::modes_of(PTL_INT8_T, PTL_ACK_REQ));
   send(header, 0);
   put();
   ptl_event_t event{};

@@ -23,7 +23,7 @@ class CountedPutsTest : public ::testing::Test {
     Request request;
     request.header = {};
     request.header.set_length(length);
-    request.header.set_modes(PTL_INT8_T, ack);
+    request.header.modes = static_cast<uint8_t>(MessageHeader::modes_of(PTL_INT8_T, ack));
     request.put = reference_to(&descriptor);
     request.get = {};
     request.operand_bytes = 0;

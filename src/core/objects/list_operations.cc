@@ -3,6 +3,7 @@
 #include "core/objects/list_operations.h"
 
 #include <mutex>
+#include <optional>
 
 #include "core/operations/delivery.h"
 
@@ -10,11 +11,12 @@ namespace lintel {
 
 namespace {
 
-MatchCriteria criteria_of(const NetworkInterface& interface, const ptl_me_t& entry) noexcept {
-  MatchCriteria criteria;
+[[gnu::always_inline]] inline void set_criteria(const NetworkInterface& interface,
+                                                const ptl_me_t& entry,
+                                                MatchCriteria& criteria) noexcept {
   if (!interface.matching()) {
-    criteria.ignore_bits = ~uint64_t{0};
-    return criteria;
+    criteria = {.ignore_bits = ~uint64_t{0}};
+    return;
   }
   // Ignored bits are cleared, so that entries that ask for the same have the same key.
   criteria.ignore_bits = entry.ignore_bits;
@@ -24,12 +26,11 @@ MatchCriteria criteria_of(const NetworkInterface& interface, const ptl_me_t& ent
     criteria.source_mask = any ? source_mask_any : source_mask_exact;
     criteria.source = any ? 0 : source_of_rank(entry.match_id.rank);
   } else {
-    if (entry.match_id.phys.nid != PTL_NID_ANY) criteria.source_mask |= source_mask_nid;
-    if (entry.match_id.phys.pid != PTL_PID_ANY) criteria.source_mask |= source_mask_pid;
+    criteria.source_mask = (entry.match_id.phys.nid != PTL_NID_ANY ? source_mask_nid : 0) |
+                           (entry.match_id.phys.pid != PTL_PID_ANY ? source_mask_pid : 0);
     criteria.source =
         source_of({entry.match_id.phys.nid, entry.match_id.phys.pid}) & criteria.source_mask;
   }
-  return criteria;
 }
 
 void post_entry_event(PortalEntry& portal, const ListEntry& entry, ptl_event_kind_t type) noexcept {
@@ -84,27 +85,75 @@ bool claim_all(NetworkInterface& interface, PortalEntry& portal, ListEntry& entr
   return false;
 }
 
-}  // namespace
+// The end of an append of which nothing remains.
+int refuse(NetworkInterface& interface, ListEntry& entry, int code) noexcept {
+  free_entry(interface, entry, true);
+  return code;
+}
 
-int reserve_entry(NetworkInterface& interface, uint64_t* handle) noexcept {
-  const uint32_t index = interface.entries().allocate();
-  if (index == Arena<ListEntry>::no_index) return PTL_NO_SPACE;
-  ListEntry& entry = interface.entries().at(index);
-  entry.generation.fetch_add(1, std::memory_order_relaxed);  // alive
-  *handle = interface.handle_of(HandleType::entry, interface.entries(), entry);
+// Puts an entry on its list (portal lock held).
+[[gnu::always_inline]] inline int link_entry(NetworkInterface& interface, PortalEntry& portal,
+                                             ListEntry& entry) noexcept {
+  MatchList& list = entry.list == PTL_PRIORITY_LIST ? portal.priority : portal.overflow;
+  if (list.size() >= static_cast<size_t>(interface.limits().max_list_size)) [[unlikely]]
+    return PTL_LIST_TOO_LONG;
+  if (!list.append(entry)) [[unlikely]]
+    return PTL_NO_SPACE;
+  entry.state = EntryState::linked;
   return PTL_OK;
 }
 
-int append_entry(NetworkInterface& interface, const EntryArguments& arguments, ptl_list_t list,
-                 uint64_t* handle) noexcept {
-  if (const int code = reserve_entry(interface, handle); code != PTL_OK) return code;
-  ListEntry& entry = *interface.entry_slot(decode_handle(*handle).index);
-  return append_reserved(interface, entry, arguments, list);
+void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept {
+  if (portal.event_queue != nullptr && !entry.has(PTL_ME_EVENT_LINK_DISABLE))
+    post_entry_event(portal, entry, PTL_EVENT_LINK);
 }
 
-int append_reserved(NetworkInterface& interface, ListEntry& entry, const EntryArguments& arguments,
-                    ptl_list_t list) noexcept {
-  PortalEntry* portal = interface.portal(arguments.pt_index);
+// An append to the priority list while there are unexpected headers (portal lock held).
+[[gnu::noinline]] int append_and_claim(NetworkInterface& interface, PortalEntry& portal,
+                                       ListEntry& entry) noexcept {
+  if (entry.has(PTL_ME_USE_ONCE)) {
+    if (claim_first(interface, portal, entry)) {
+      // The entry ends without having been linked (spec 3.13.1, PTL_EVENT_AUTO_UNLINK).
+      entry.state = EntryState::unlinked;
+      entry.unlink_announced = false;
+      ++portal.retained;
+      settle_entry(interface, portal, entry, false);
+      return PTL_OK;
+    }
+    if (const int code = link_entry(interface, portal, entry); code != PTL_OK)
+      return refuse(interface, entry, code);
+  } else {
+    // Headers are claimed when the entry can no longer be refused.
+    if (const int code = link_entry(interface, portal, entry); code != PTL_OK)
+      return refuse(interface, entry, code);
+    if (claim_all(interface, portal, entry)) {
+      unlink_entry(portal, entry);
+      settle_entry(interface, portal, entry, false);
+      return PTL_OK;
+    }
+  }
+  post_link_event(portal, entry);
+  return PTL_OK;
+}
+
+// The entry lives from now on; nullptr: there is no room for one.
+[[gnu::always_inline]] inline ListEntry* allocate_entry(NetworkInterface& interface,
+                                                        uint64_t* handle) noexcept {
+  const uint32_t index = interface.entries().allocate();
+  if (index == Arena<ListEntry>::no_index) [[unlikely]]
+    return nullptr;
+  ListEntry& entry = interface.entries().at(index);
+  // Nobody else changes the generation of an entry that is not in use.
+  const uint32_t generation = entry.generation.load(std::memory_order_relaxed) + 1;
+  entry.generation.store(generation, std::memory_order_relaxed);
+  *handle = interface.handle_of_entry(generation, index);
+  return &entry;
+}
+
+[[gnu::always_inline]] inline int append(NetworkInterface& interface, ListEntry& entry,
+                                         const EntryArguments& arguments,
+                                         ptl_list_t list) noexcept {
+  PortalEntry* const portal = interface.portal(arguments.pt_index);
   const ptl_me_t& given = arguments.entry;
   entry.list = list;
   entry.pt_index = static_cast<uint16_t>(arguments.pt_index);
@@ -116,55 +165,47 @@ int append_reserved(NetworkInterface& interface, ListEntry& entry, const EntryAr
   entry.min_free = interface.matching() ? given.min_free : 0;
   entry.user_ptr = arguments.user_ptr;
   entry.counter = arguments.counter;
-  entry.criteria = criteria_of(interface, given);
+  set_criteria(interface, given, entry.criteria);
   if (portal == nullptr ||
       !entry.region.open(given.start, given.length, (given.options & PTL_IOVEC) != 0,
-                         (given.options & PTL_ME_IS_ACCESSIBLE) != 0)) {
-    free_entry(interface, entry, true);
-    return PTL_ARG_INVALID;
-  }
+                         (given.options & PTL_ME_IS_ACCESSIBLE) != 0)) [[unlikely]]
+    return refuse(interface, entry, PTL_ARG_INVALID);
 
   const bool ends_with_event =
       (given.options & (PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE)) == PTL_ME_USE_ONCE;
-  entry.takes_plain_puts = list == PTL_PRIORITY_LIST && entry.region.is_contiguous() &&
-                           (given.options & PTL_ME_OP_PUT) != 0 &&
-                           (given.options & PTL_ME_MANAGE_LOCAL) == 0 && !ends_with_event;
+  entry.takes_plain_puts =
+      list == PTL_PRIORITY_LIST && !ends_with_event &&
+      (given.options & (PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_IOVEC)) == PTL_ME_OP_PUT;
 
-  TriggerHold hold;
+  std::optional<TriggerHold> hold;  // of the counts of claimed headers; ends after the lock
   std::lock_guard guard(portal->lock);
-  MatchList& target = list == PTL_PRIORITY_LIST ? portal->priority : portal->overflow;
-  if (!portal->allocated) {
-    free_entry(interface, entry, true);
-    return PTL_ARG_INVALID;
+  if (!portal->allocated) [[unlikely]]
+    return refuse(interface, entry, PTL_ARG_INVALID);
+  if (list == PTL_PRIORITY_LIST && !portal->unexpected.empty()) {
+    hold.emplace();
+    return append_and_claim(interface, *portal, entry);
   }
-  const bool may_claim = list == PTL_PRIORITY_LIST && !portal->unexpected.empty();
-  const bool once = entry.has(PTL_ME_USE_ONCE);
-  if (may_claim && once && claim_first(interface, *portal, entry)) {
-    // The entry ends without having been linked (spec 3.13.1, PTL_EVENT_AUTO_UNLINK).
-    entry.state = EntryState::unlinked;
-    entry.unlink_announced = false;
-    ++portal->retained;
-    settle_entry(interface, *portal, entry, false);
-    return PTL_OK;
-  }
-  // Headers are claimed when the entry can no longer be refused.
-  if (target.size() >= static_cast<size_t>(interface.limits().max_list_size)) {
-    free_entry(interface, entry, true);
-    return PTL_LIST_TOO_LONG;
-  }
-  if (!target.append(entry)) {
-    free_entry(interface, entry, true);
-    return PTL_NO_SPACE;
-  }
-  entry.state = EntryState::linked;
-  if (may_claim && !once && claim_all(interface, *portal, entry)) {
-    unlink_entry(*portal, entry);
-    settle_entry(interface, *portal, entry, false);
-    return PTL_OK;
-  }
-  if (portal->event_queue != nullptr && !entry.has(PTL_ME_EVENT_LINK_DISABLE))
-    post_entry_event(*portal, entry, PTL_EVENT_LINK);
+  if (const int code = link_entry(interface, *portal, entry); code != PTL_OK) [[unlikely]]
+    return refuse(interface, entry, code);
+  post_link_event(*portal, entry);
   return PTL_OK;
+}
+
+}  // namespace
+
+int reserve_entry(NetworkInterface& interface, uint64_t* handle) noexcept {
+  return allocate_entry(interface, handle) != nullptr ? PTL_OK : PTL_NO_SPACE;
+}
+
+int append_entry(NetworkInterface& interface, const EntryArguments& arguments, ptl_list_t list,
+                 uint64_t* handle) noexcept {
+  ListEntry* const entry = allocate_entry(interface, handle);
+  return entry != nullptr ? append(interface, *entry, arguments, list) : PTL_NO_SPACE;
+}
+
+int append_reserved(NetworkInterface& interface, ListEntry& entry, const EntryArguments& arguments,
+                    ptl_list_t list) noexcept {
+  return append(interface, entry, arguments, list);
 }
 
 int unlink_by_handle(NetworkInterface& interface, const HandleFields& handle) noexcept {
@@ -202,7 +243,8 @@ int search_unexpected(NetworkInterface& interface, const EntryArguments& argumen
   const ptl_me_t& given = arguments.entry;
   const unsigned options = given.options;
   const bool once = (options & PTL_ME_USE_ONCE) != 0;
-  const MatchCriteria criteria = criteria_of(interface, given);
+  MatchCriteria criteria;
+  set_criteria(interface, given, criteria);
 
   TriggerHold hold;
   std::lock_guard guard(portal->lock);

@@ -33,15 +33,7 @@ namespace {
 
 }  // namespace
 
-bool MemoryRegion::open(const void* start, ptl_size_t length, bool iovec,
-                        bool accessible) noexcept {
-  close();
-  accessible_ = accessible;
-  if (!iovec) {
-    start_ = reinterpret_cast<uintptr_t>(start);
-    length_ = length;
-    return true;
-  }
+bool MemoryRegion::open_vector(const void* start, ptl_size_t length) noexcept {
   if (length == 0) return true;  // like a contiguous region of no length
   if (start == nullptr || length > SIZE_MAX / sizeof(ptl_iovec_t)) return false;
   const auto* elements = static_cast<const ptl_iovec_t*>(start);
@@ -64,13 +56,11 @@ bool MemoryRegion::open(const void* start, ptl_size_t length, bool iovec,
   return true;
 }
 
-void MemoryRegion::close() noexcept {
+void MemoryRegion::close_vector() noexcept {
   delete[] ends_;
   ends_ = nullptr;
   elements_ = nullptr;
   count_ = 0;
-  start_ = 0;
-  length_ = 0;
 }
 
 // The element that holds the byte at `offset`, skipping empty ones; count_ at or beyond the end.

@@ -27,9 +27,22 @@ class MemoryRegion {
   // False, with the region closed: an array that cannot be read, elements that sum up to more than
   // PTL_SIZE_MAX bytes, or no memory for the index of a long array.
   [[nodiscard]] bool open(const void* start, ptl_size_t length, bool iovec,
-                          bool accessible) noexcept;
+                          bool accessible) noexcept {
+    close();
+    accessible_ = accessible;
+    if (iovec) [[unlikely]]
+      return open_vector(start, length);
+    start_ = reinterpret_cast<uintptr_t>(start);
+    length_ = length;
+    return true;
+  }
   // Idempotent; the region is empty afterwards.
-  void close() noexcept;
+  void close() noexcept {
+    if (elements_ != nullptr) [[unlikely]]
+      close_vector();
+    start_ = 0;
+    length_ = 0;
+  }
 
   // Bytes in total. A contiguous region may be as long as PTL_SIZE_MAX from any start; its
   // addresses then continue at zero, where the guarded copy finds nothing.
@@ -97,6 +110,9 @@ class MemoryRegion {
     }
     return true;
   }
+
+  [[nodiscard]] bool open_vector(const void* start, ptl_size_t length) noexcept;
+  void close_vector() noexcept;
 
   struct Position {
     uint64_t element;

@@ -82,6 +82,11 @@ class NetworkInterface final : public TriggerExecutor {
                        pool.index_of(object));
   }
 
+  [[nodiscard]] uint64_t handle_of_entry(uint32_t generation, uint32_t index) const noexcept {
+    return (handle_prefix_ + handle_prefix(HandleType::entry, 0, 0)) << handle_prefix_shift |
+           uint64_t{generation & handle_generation_mask} << handle_index_bits | index;
+  }
+
   [[nodiscard]] PortalEntry* portal(uint32_t pt_index) const noexcept {
     return pt_index <= static_cast<uint32_t>(limits_.max_pt_index)
                ? portals_[pt_index].load(std::memory_order_acquire)
