@@ -285,7 +285,7 @@ TEST_F(ArrivingMessagesTest, AMessageThatFindsNoTransferIsAnsweredAndLeavesTheEn
   open_portal(0, 64);
   append(PTL_PRIORITY_LIST, PTL_ME_MANAGE_LOCAL, 1);
   physical().exclusively([&] {
-    while (physical().allocate_transfer() != nullptr) {
+    while (physical().transfers().allocate() != nullptr) {
     }
   });
   MessageHeader header = put_header();

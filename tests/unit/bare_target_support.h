@@ -61,7 +61,7 @@ class BareTargetTest : public ::testing::Test {
   }
   // What the library keeps about the target.
   [[nodiscard]] Peer& peer() const {
-    return *physical().peer_for({target_->id().nid, target_->id().pid});
+    return *physical().peers().find_or_connect({target_->id().nid, target_->id().pid});
   }
 
   // The requests that the target has received, once there are `count`.

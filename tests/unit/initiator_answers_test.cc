@@ -53,7 +53,7 @@ class InitiatorAnswersTest : public test::BareTargetTest {
     QueuedSend* item = peer().queue_head;
     for (; place != 0; --place) item = item->next_queued;
     EXPECT_EQ(item->kind, QueuedSend::Kind::request);
-    return physical().cookie_of(static_cast<Operation&>(*item));
+    return physical().operations().cookie_of(static_cast<Operation&>(*item));
   }
 
   static MessageHeader answer_of(MessageKind kind, uint32_t cookie, uint64_t length = 0) {
@@ -164,7 +164,7 @@ class BetweenSendAndReturn : public InitiatorAnswersTest {
   void SetUp() override {
     InitiatorAnswersTest::SetUp();
     std::lock_guard guard(peer().send_lock);
-    operation_ = physical().allocate_operation(peer());
+    operation_ = physical().operations().allocate(peer());
     operation_->interface = interface_of(decode_handle(ni_));
     operation_->stage.store(Operation::Stage::sending);
     operation_->peer.store(&peer());
@@ -172,7 +172,7 @@ class BetweenSendAndReturn : public InitiatorAnswersTest {
   // The answer arrives now; `then` runs in the thread that sends, which holds the send lock.
   template <typename Then>
   void answer_before(Then&& then) {
-    const uint32_t cookie = physical().cookie_of(*operation_);
+    const uint32_t cookie = physical().operations().cookie_of(*operation_);
     Peer& peer = this->peer();
     std::atomic<bool> answering{false};
     std::thread poller;
@@ -206,12 +206,12 @@ TEST_F(BetweenSendAndReturn, TheAnswerIsRefusedIfItWasQueued) {
   answer_before([&] { operation_->stage.store(Operation::Stage::queued); });
   EXPECT_EQ(peer().operations_ended.load(), ended);
   EXPECT_EQ(physical().messages_refused.get(), refused + 1);
-  physical().discard_operation(*operation_);
+  physical().operations().discard(*operation_);
 }
 
 TEST_F(BetweenSendAndReturn, TheAnswerIsRefusedIfItCouldNotBeSent) {
   const uint64_t refused = physical().messages_refused.get();
-  answer_before([&] { physical().discard_operation(*operation_); });
+  answer_before([&] { physical().operations().discard(*operation_); });
   EXPECT_EQ(physical().messages_refused.get(), refused + 1);
 }
 

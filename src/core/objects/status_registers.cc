@@ -56,10 +56,10 @@ bool read_status_register(const NetworkInterface& interface, ptl_sr_index_t inde
         read = status.operation_violations.get();
         break;
       case PTL_SR_LINTEL_SENDS_QUEUED:
-        read = physical.sends_queued.get();
+        read = physical.queues().queued.get();
         break;
       case PTL_SR_LINTEL_LANE_FULL_RETRIES:
-        read = physical.send_retries.get();
+        read = physical.queues().retries.get();
         break;
       case PTL_SR_LINTEL_UNEXPECTED_DEPTH:
         read = status.unexpected_depth.load(std::memory_order_relaxed);

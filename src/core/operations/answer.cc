@@ -38,40 +38,23 @@ void answer(PhysicalInterface& physical, Peer& peer, const MessageHeader& reques
   if (answered_by_reply(request)) {
     MessageHeader header = answer_header(request, MessageKind::reply, outcome);
     header.flags |= flag_remote_memory;  // no data follow
-    physical.send_answer(peer, header, nullptr, 0);
+    physical.answers().send(peer, header, nullptr, 0);
     return;
   }
   const bool exact = outcome.fail == PTL_NI_OK && outcome.mlength == request.length() &&
                      outcome.offset == request.remote_offset && outcome.list == PTL_PRIORITY_LIST;
   if (exact) {
-    physical.acknowledge_exactly(peer, request.cookie);
+    physical.answers().acknowledge_exactly(peer, request.cookie);
   } else {
-    physical.send_answer(peer, answer_header(request, MessageKind::ack, outcome), nullptr, 0);
+    physical.answers().send(peer, answer_header(request, MessageKind::ack, outcome), nullptr, 0);
   }
 }
 
 void reply(PhysicalInterface& physical, Peer& peer, const MessageHeader& request,
            const Outcome& outcome, const std::byte* data) noexcept {
   const Piece piece{const_cast<std::byte*>(data), outcome.mlength};
-  physical.send_answer(peer, answer_header(request, MessageKind::reply, outcome), &piece,
-                       outcome.mlength != 0 ? 1 : 0);
-}
-
-void PhysicalInterface::flush_acknowledgements(Peer& peer) noexcept {
-  if (peer.ack_count == 0) return;
-  MessageHeader header{};
-  header.kind = MessageKind::ack_batch;
-  const uint32_t count = peer.ack_count;
-  peer.ack_count = 0;
-  if (count == 1) {
-    header.cookie = peer.acks[0];
-    send_answer(peer, header, nullptr, 0);
-    return;
-  }
-  const uint64_t bytes = count * sizeof(uint32_t);
-  header.set_length(bytes);
-  const Piece piece{reinterpret_cast<std::byte*>(peer.acks), bytes};
-  send_answer(peer, header, &piece, 1);
+  physical.answers().send(peer, answer_header(request, MessageKind::reply, outcome), &piece,
+                          outcome.mlength != 0 ? 1 : 0);
 }
 
 }  // namespace lintel

@@ -76,20 +76,12 @@ void queue_operation(PhysicalInterface& physical, Peer& peer, Operation& operati
     const uint64_t length = operation.header.length();
     const bool reuse_allowed = (put->options & PTL_MD_VOLATILE) != 0 &&
                                length <= largest_volatile_bytes && !operation.direct;
-    if (reuse_allowed) {
-      const uint32_t index = physical.volatile_copies().allocate();
-      if (index != Arena<VolatileCopy>::no_index) {
-        operation.copied = put->region.read(operation.put_offset,
-                                            physical.volatile_copies().at(index).bytes, length);
-        operation.copy_index = index;
-        if (!operation.copied) physical.volatile_copies().release(index);
-      }
-    }
+    if (reuse_allowed) physical.operations().copy_payload(operation);
   }
   operation.kind = QueuedSend::Kind::request;
   operation.stage.store(Operation::Stage::queued, std::memory_order_relaxed);
   publish_operation(peer, operation);
-  enqueue_send(physical, peer, operation);
+  physical.queues().enqueue(peer, operation);
 }
 
 void help_sending(PhysicalInterface& physical, const Peer& peer) noexcept {
@@ -108,7 +100,7 @@ Peer* find_peer(PhysicalInterface& physical, MemoryDescriptor& descriptor,
   if (peer != nullptr && peer->id == target && !peer->failed.load(std::memory_order_acquire))
       [[likely]]
     return peer;
-  peer = physical.peer_for(target);
+  peer = physical.peers().find_or_connect(target);
   if (peer != nullptr) descriptor.recent_peer.store(peer, std::memory_order_release);
   return peer;
 }
@@ -121,9 +113,9 @@ bool expect_ack(NetworkInterface& interface, Peer& peer, Request& request,
       peer.counted_puts.add(request, request.header.cookie)) [[likely]]
     return true;
   PhysicalInterface& physical = interface.physical();
-  *operation = physical.allocate_operation(peer);
+  *operation = physical.operations().allocate(peer);
   if (*operation == nullptr) return false;
-  request.header.cookie = physical.cookie_of(**operation);
+  request.header.cookie = physical.operations().cookie_of(**operation);
   record_operation(interface, request, false, **operation);
   // The answer may arrive before this thread goes on: what it needs is set first.
   (*operation)->send_due = false;
@@ -136,7 +128,7 @@ bool expect_ack(NetworkInterface& interface, Peer& peer, Request& request,
 void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
                 Operation* operation) noexcept {
   if (operation != nullptr)
-    physical.discard_operation(*operation);
+    physical.operations().discard(*operation);
   else if (request.header.asks_for_ack())
     if (!peer.counted_puts.take_back(request.header.cookie)) peer.count_as_started();
 }
@@ -244,9 +236,9 @@ void report_ack_to_self(NetworkInterface& interface, const Request& request,
       status = SendStatus::peer_failed;
     } else {
       if (request.has_answer() || direct) {
-        operation = physical.allocate_operation(peer);
+        operation = physical.operations().allocate(peer);
         if (operation == nullptr) return PTL_NO_SPACE;
-        header.cookie = physical.cookie_of(*operation);
+        header.cookie = physical.operations().cookie_of(*operation);
         record_operation(interface, request, direct, *operation);
       }
       if (peer.queue_head == nullptr) [[likely]] {
@@ -270,7 +262,7 @@ void report_ack_to_self(NetworkInterface& interface, const Request& request,
       }
       if (status == SendStatus::queue_full || status == SendStatus::connecting) {
         if (operation == nullptr) {
-          operation = physical.allocate_operation(peer);
+          operation = physical.operations().allocate(peer);
           if (operation == nullptr) return PTL_NO_SPACE;
           record_operation(interface, request, direct, *operation);
         }
@@ -278,7 +270,7 @@ void report_ack_to_self(NetworkInterface& interface, const Request& request,
         queue_operation(physical, peer, *operation);
       } else if (status != SendStatus::sent && operation != nullptr) {
         if (get != nullptr) get->pending.fetch_sub(1, std::memory_order_relaxed);
-        physical.discard_operation(*operation);
+        physical.operations().discard(*operation);
       }
     }
   }
@@ -287,7 +279,7 @@ void report_ack_to_self(NetworkInterface& interface, const Request& request,
     case SendStatus::sent:
       if (reports_send)
         report_send(interface, *put, {header, request.put_offset, request.user_ptr}, PTL_NI_OK);
-      if (peer.in_process) physical.kick_in_process();
+      if (peer.in_process_sends != nullptr) physical.kick_in_process();
       break;
     case SendStatus::queue_full:
     case SendStatus::connecting:
@@ -328,9 +320,9 @@ int start_request(NetworkInterface& interface, Request& request) noexcept {
     return PTL_OK;
   }
   if (is_eager_put(*peer, request)) [[likely]] {
-    if (peer->in_process && put_to_self(interface, *peer, request)) return PTL_OK;
+    if (peer->in_process_sends != nullptr && put_to_self(interface, *peer, request)) return PTL_OK;
     if (start_eager_put(interface, *peer, request)) [[likely]] {
-      if (peer->in_process) physical.kick_in_process();
+      if (peer->in_process_sends != nullptr) physical.kick_in_process();
       return PTL_OK;
     }
   }
@@ -338,8 +330,7 @@ int start_request(NetworkInterface& interface, Request& request) noexcept {
 }
 
 SendStatus send_operation(PhysicalInterface& interface, Peer& peer, Operation& operation) noexcept {
-  const std::byte* copy =
-      operation.copied ? interface.volatile_copies().at(operation.copy_index).bytes : nullptr;
+  const std::byte* copy = interface.operations().copy_of(operation);
   const bool answered = operation.answer_due || operation.direct;
   // As in start_in_general(): the answer may arrive first.
   if (!operation.direct) operation.send_due = false;
@@ -355,10 +346,7 @@ SendStatus send_operation(PhysicalInterface& interface, Peer& peer, Operation& o
 }
 
 void report_queued_send(PhysicalInterface& interface, Operation& operation) noexcept {
-  if (operation.copied) {
-    interface.volatile_copies().release(operation.copy_index);
-    operation.copied = false;
-  }
+  interface.operations().release_copy(operation);
   MemoryDescriptor* put = operation.put.descriptor;
   if (operation.fault != PTL_NI_OK) {
     fail_unsent_operation(interface, operation, operation.fault);
@@ -371,7 +359,7 @@ void report_queued_send(PhysicalInterface& interface, Operation& operation) noex
   put->pending.fetch_sub(1, std::memory_order_release);
   report_send(*operation.interface, *put,
               {operation.header, operation.put_offset, operation.user_ptr}, PTL_NI_OK);
-  if (ends_here) interface.discard_operation(operation);
+  if (ends_here) interface.operations().discard(operation);
 }
 
 void fail_unsent_operation(PhysicalInterface& interface, Operation& operation,
@@ -381,9 +369,8 @@ void fail_unsent_operation(PhysicalInterface& interface, Operation& operation,
   if (put != nullptr) put->pending.fetch_sub(1, std::memory_order_release);
   if (get != nullptr) get->pending.fetch_sub(1, std::memory_order_release);
   report_local_failure(*operation.interface, operation, fail);
-  if (operation.copied) interface.volatile_copies().release(operation.copy_index);
-  operation.copied = false;
-  interface.discard_operation(operation);
+  interface.operations().release_copy(operation);
+  interface.operations().discard(operation);
 }
 
 }  // namespace lintel

@@ -29,7 +29,6 @@ void fail_unsent_operation(PhysicalInterface& interface, Operation& operation,
                            ptl_ni_fail_t fail) noexcept;
 // Sends data messages of a long put until all are sent (true) or there is no room (send_lock held).
 [[nodiscard]] bool send_request_data(Peer& peer, Operation& operation) noexcept;
-void enqueue_send(PhysicalInterface& interface, Peer& peer, QueuedSend& item) noexcept;
 
 // --- answers as they arrive (token held)
 void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& header) noexcept;

@@ -15,7 +15,7 @@ namespace {
 
 Operation* operation_of_peer(PhysicalInterface& interface, const Peer& peer,
                              uint32_t cookie) noexcept {
-  Operation* operation = interface.find_operation(cookie);
+  Operation* operation = interface.operations().find(cookie);
   return operation != nullptr && operation->peer.load(std::memory_order_relaxed) == &peer
              ? operation
              : nullptr;
@@ -138,7 +138,7 @@ void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& h
   const bool own_memory_failed = (header.modes & answer_source_fault) != 0;
   MemoryDescriptor* put = operation->put.get();
   if (put == nullptr && !operation->answer_due) {
-    interface.end_operation(*operation);
+    interface.operations().end(*operation);
     return;
   }
   const bool told_by_send =
@@ -154,7 +154,7 @@ void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& h
   } else if (put == nullptr) {
     operation->interface->status.dropped.increment();  // spec 4.2.2
   }
-  interface.end_operation(*operation);
+  interface.operations().end(*operation);
 }
 
 void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
@@ -198,7 +198,7 @@ void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
                     PTL_NI_OK});
       }
     }
-    interface.end_operation(*operation);
+    interface.operations().end(*operation);
   }
 }
 
@@ -226,7 +226,7 @@ void handle_reply(PhysicalInterface& interface, Peer& peer,
       *operation->interface, *get, {operation->header, operation->get_offset, operation->user_ptr},
       {mlength, header.remote_offset,
        (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST, fail});
-  interface.end_operation(*operation);
+  interface.operations().end(*operation);
 }
 
 // A part of the answer to a get whose memory the target cannot reach.
@@ -265,11 +265,11 @@ void handle_data_request(PhysicalInterface& interface, Peer& peer,
   operation->stream_cookie = static_cast<uint32_t>(header.match_bits);
   std::lock_guard guard(peer.send_lock);
   if (peer.queue_head == nullptr && send_request_data(peer, *operation)) {
-    if (peer.in_process) interface.note_in_process_send();
+    peer.note_in_process_send();
     return;
   }
   operation->kind = QueuedSend::Kind::request_data;
-  enqueue_send(interface, peer, *operation);
+  interface.queues().enqueue(peer, *operation);
 }
 
 bool send_request_data(Peer& peer, Operation& operation) noexcept {
@@ -320,7 +320,7 @@ void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept
   } else if (operation.answer_due && put != nullptr) {
     report_ack(*operation.interface, *put, put_view(operation), result);
   }
-  interface.end_operation(operation);
+  interface.operations().end(operation);
 }
 
 }  // namespace lintel

@@ -3,7 +3,7 @@
 
 #include "core/objects/limits.h"
 #include "core/operations/initiator.h"
-#include "core/progress/peer.h"
+#include "core/operations/peer.h"
 
 namespace lintel {
 

@@ -77,7 +77,7 @@ bool deliver_plain_put(PhysicalInterface& physical, Peer& peer,
     }
   }
   if (counter != nullptr) counter->add_success(amount);
-  if (header.asks_for_ack()) physical.acknowledge_exactly(peer, header.cookie);
+  if (header.asks_for_ack()) physical.answers().acknowledge_exactly(peer, header.cookie);
   return true;
 }
 

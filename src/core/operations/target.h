@@ -33,8 +33,14 @@ void handle_request(PhysicalInterface& physical, Peer& peer,
 // Data that a long put asked for.
 void handle_transfer_data(PhysicalInterface& physical, Peer& peer,
                           const InboundMessage& message) noexcept;
-// Moves one slice, or ends the transfer if all is moved.
-void advance_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept;
+// Moves one slice of each active transfer, since a transfer of gigabytes must not keep messages waiting. Ends
+// those of which all is moved. Returns their number.
+unsigned advance_transfers(PhysicalInterface& physical) noexcept;
+// Ends those that have only waited until the transport refers to their memory no more.
+unsigned end_released_transfers(PhysicalInterface& physical) noexcept;
+// See MessageSink::on_remote_done().
+void end_remote_access(PhysicalInterface& physical, Link& link, uint32_t token,
+                       RemoteResult result) noexcept;
 // Fetches what start_transfer() has put off. To be called before any other message is handled, so
 // that data arrive in the order of their messages.
 void fetch_batch(PhysicalInterface& physical) noexcept;

@@ -324,7 +324,7 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
   }
   Transfer* transfer = nullptr;
   if ((header.flags & flag_remote_memory) != 0 && placement.mlength != 0) {
-    transfer = arrival.physical.allocate_transfer();
+    transfer = arrival.physical.transfers().allocate();
     if (transfer == nullptr) {
       if (keeps_header) interface.unexpected_headers().release(header_index);
       if (reservation.communication) portal.event_queue->queue.cancel_reservation();

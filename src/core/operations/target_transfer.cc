@@ -115,7 +115,7 @@ void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
     const unsigned remote_count = remote_range(transfer, 0, transfer.mlength, remote);
     peer.transport->forgo(*peer.link, remote, remote_count);
   }
-  physical.release_transfer(transfer);
+  physical.transfers().release(transfer);
   count.apply();
   if (!answered) answer(physical, peer, header, outcome);
 }
@@ -124,10 +124,10 @@ void ask_for_data(PhysicalInterface& physical, Transfer& transfer) noexcept {
   MessageHeader header{};
   header.kind = MessageKind::data_request;
   header.cookie = transfer.header.cookie;
-  header.match_bits = physical.cookie_of(transfer);
+  header.match_bits = physical.transfers().cookie_of(transfer);
   header.remote_offset = transfer.moved;
   header.set_length(transfer.mlength - transfer.moved);
-  physical.send_answer(*transfer.peer.load(std::memory_order_relaxed), header, nullptr, 0);
+  physical.answers().send(*transfer.peer.load(std::memory_order_relaxed), header, nullptr, 0);
 }
 
 // The peer's memory is out of reach: the data travel in messages.
@@ -144,10 +144,10 @@ void continue_by_messages(PhysicalInterface& physical, Transfer& transfer) noexc
   transfer.streaming = true;
   std::lock_guard guard(peer.send_lock);
   if (peer.queue_head == nullptr && send_transfer_data(physical, peer, transfer)) {
-    if (peer.in_process) physical.note_in_process_send();
+    peer.note_in_process_send();
     return;
   }
-  enqueue_send(physical, peer, transfer);
+  physical.queues().enqueue(peer, transfer);
 }
 
 void fail(PhysicalInterface& physical, Transfer& transfer, ptl_ni_fail_t why) noexcept {
@@ -162,13 +162,13 @@ void take_result(PhysicalInterface& physical, Transfer& transfer, RemoteResult r
       if (transfer.moved >= transfer.mlength) {
         end_transfer(physical, transfer);
       } else {
-        physical.activate(transfer);
+        physical.transfers().activate(transfer);
       }
       break;
     case RemoteStatus::started:
       break;
     case RemoteStatus::busy:
-      physical.activate(transfer);
+      physical.transfers().activate(transfer);
       break;
     case RemoteStatus::unsupported:
       continue_by_messages(physical, transfer);
@@ -184,6 +184,35 @@ void take_result(PhysicalInterface& physical, Transfer& transfer, RemoteResult r
       fail(physical, transfer, PTL_NI_SEGV);
       break;
   }
+}
+
+// Moves one slice, or ends the transfer if all is moved.
+void advance_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
+  if (transfer.ended) {
+    if (transfer.stays)
+      physical.transfers().await_release(transfer);
+    else
+      end_transfer(physical, transfer);
+    return;
+  }
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  const bool asynchronous = peer.transport->capabilities().remote_asynchronous;
+  const uint64_t left = transfer.mlength - transfer.moved;
+  Piece local[transfer_remote_pieces];
+  uint64_t covered = 0;
+  const unsigned local_count = transfer.entry->region.pieces(
+      transfer.region_offset + transfer.moved, asynchronous ? left : std::min(slice_bytes, left),
+      local, transfer_remote_pieces, &covered);
+  RemoteMemory remote[transfer_remote_pieces];
+  const unsigned remote_count = remote_range(transfer, transfer.moved, covered, remote);
+  const uint32_t token = physical.transfers().cookie_of(transfer);
+  const RemoteResult result = transfer.writes_peer
+                                  ? peer.transport->remote_write(*peer.link, local, local_count,
+                                                                 remote, remote_count, token)
+                                  : peer.transport->remote_read(*peer.link, local, local_count,
+                                                                remote, remote_count, token);
+  if (result.status == RemoteStatus::started) transfer.in_flight = covered;
+  take_result(physical, transfer, result);
 }
 
 }  // namespace
@@ -210,10 +239,10 @@ void start_transfer(Arrival& arrival, Transfer& transfer) noexcept {
     fetch_batch(physical);
     // The initiator is not to wait for the end of the burst: that would take as long as several copies.
     advance_transfer(physical, transfer);
-    physical.flush_acknowledgements(peer);
+    physical.answers().flush_acknowledgements(peer);
     return;
   }
-  TransferBatch& batch = physical.batch();
+  TransferBatch& batch = physical.transfers().batch();
   batch.transfers[batch.count++] = &transfer;
   batch.bytes += transfer.mlength;
   if (batch.count == TransferBatch::capacity || batch.bytes >= slice_bytes) fetch_batch(physical);
@@ -221,7 +250,7 @@ void start_transfer(Arrival& arrival, Transfer& transfer) noexcept {
 
 // One remote read for all: the cost of a call is that of copying several KiB.
 void fetch_batch(PhysicalInterface& physical) noexcept {
-  const TransferBatch batch = std::exchange(physical.batch(), TransferBatch{});
+  const TransferBatch batch = std::exchange(physical.transfers().batch(), TransferBatch{});
   if (batch.count == 0) return;
   Piece local[TransferBatch::capacity];
   RemoteMemory remote[TransferBatch::capacity];
@@ -255,49 +284,22 @@ void fetch_batch(PhysicalInterface& physical) noexcept {
   }
 }
 
-void advance_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
-  if (transfer.ended) {
-    if (transfer.stays)
-      physical.await_release(transfer);
-    else
-      end_transfer(physical, transfer);
-    return;
-  }
-  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
-  const bool asynchronous = peer.transport->capabilities().remote_asynchronous;
-  const uint64_t left = transfer.mlength - transfer.moved;
-  Piece local[transfer_remote_pieces];
-  uint64_t covered = 0;
-  const unsigned local_count = transfer.entry->region.pieces(
-      transfer.region_offset + transfer.moved, asynchronous ? left : std::min(slice_bytes, left),
-      local, transfer_remote_pieces, &covered);
-  RemoteMemory remote[transfer_remote_pieces];
-  const unsigned remote_count = remote_range(transfer, transfer.moved, covered, remote);
-  const uint32_t token = physical.cookie_of(transfer);
-  const RemoteResult result = transfer.writes_peer
-                                  ? peer.transport->remote_write(*peer.link, local, local_count,
-                                                                 remote, remote_count, token)
-                                  : peer.transport->remote_read(*peer.link, local, local_count,
-                                                                remote, remote_count, token);
-  if (result.status == RemoteStatus::started) transfer.in_flight = covered;
-  take_result(physical, transfer, result);
-}
-
-void PhysicalInterface::on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept {
-  Transfer* transfer = find_transfer(token);
+void end_remote_access(PhysicalInterface& physical, Link& link, uint32_t token,
+                       RemoteResult result) noexcept {
+  Transfer* transfer = physical.transfers().find(token);
   if (transfer == nullptr || transfer->in_flight == 0) return;
   Peer& peer = *transfer->peer.load(std::memory_order_relaxed);
   if (peer.link != &link) return;
   transfer->in_flight = 0;
-  take_result(*this, *transfer, result);
-  flush_acknowledgements(peer);
+  take_result(physical, *transfer, result);
+  physical.answers().flush_acknowledgements(peer);
 }
 
 // Parts come in any order, each once; the last one after all others.
 void handle_transfer_data(PhysicalInterface& physical, Peer& peer,
                           const InboundMessage& message) noexcept {
   const MessageHeader& header = message.header;
-  Transfer* transfer = physical.find_transfer(header.cookie);
+  Transfer* transfer = physical.transfers().find(header.cookie);
   const uint64_t offset = header.remote_offset;
   if (transfer == nullptr || transfer->peer.load(std::memory_order_relaxed) != &peer ||
       !transfer->by_messages || transfer->writes_peer || offset > transfer->mlength ||
@@ -358,12 +360,33 @@ bool send_transfer_data(PhysicalInterface& physical, Peer& peer, Transfer& trans
   // Its events are posted without the send lock, in the next round of polling.
   transfer.streaming = false;
   transfer.ended = true;
-  physical.activate(transfer);
+  physical.transfers().activate(transfer);
   return true;
 }
 
 void fail_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
   fail(physical, transfer, PTL_NI_UNDELIVERABLE);
+}
+
+unsigned advance_transfers(PhysicalInterface& physical) noexcept {
+  unsigned advanced = 0;
+  for (Transfer* transfer = physical.transfers().take_active(); transfer != nullptr; ++advanced) {
+    Transfer* const next = transfer->next_active;
+    Peer& peer = *transfer->peer.load(std::memory_order_relaxed);
+    advance_transfer(physical, *transfer);
+    physical.answers().flush_acknowledgements(peer);
+    transfer = next;
+  }
+  return advanced;
+}
+
+unsigned end_released_transfers(PhysicalInterface& physical) noexcept {
+  unsigned ended = 0;
+  for (; Transfer* const transfer = physical.transfers().take_released(); ++ended) {
+    transfer->stays = false;
+    advance_transfer(physical, *transfer);
+  }
+  return ended;
 }
 
 }  // namespace lintel

@@ -4,13 +4,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <mutex>
 #include <utility>
 
 #include "core/objects/network_interface.h"
-#include "core/operations/initiator.h"
-#include "core/operations/initiator_payload.h"
-#include "core/operations/target.h"
 #include "util/asymmetric_fence.h"
 #include "util/clock.h"
 #include "util/config.h"
@@ -19,17 +18,6 @@
 namespace lintel {
 
 namespace {
-
-// Pools are address space until used; a cookie has 24 bits for the index.
-constexpr uint32_t most_operations = 1u << 20;
-constexpr uint32_t most_transfers = 1u << 18;
-constexpr uint32_t most_answers = 1u << 18;
-constexpr uint32_t most_copies = 1u << 16;
-constexpr uint32_t most_counted_put_rings = 1u << 12;  // peers with counted puts
-constexpr uint32_t cookie_index_bits = 24;
-constexpr uint32_t cookie_index_mask = (1u << cookie_index_bits) - 1;
-// The uppermost bit tells counted puts from operations.
-constexpr uint8_t cookie_generation_mask = 0x7f;
 
 // A look within the node is cheap enough for this.
 constexpr uint64_t longest_peer_check_ns = 500'000'000;
@@ -68,9 +56,8 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_t
                 "interface %u opens without a transport: %s", number, opened.reason.c_str());
   id_ = opened.id;
   transports_ = std::move(opened.transports);
-  if (!peers_.open() || !operations_.open(most_operations) || !transfers_.open(most_transfers) ||
-      !answers_.open(most_answers) || !volatile_copies_.open(most_copies) ||
-      !counted_put_rings_.open(most_counted_put_rings)) {
+  if (!peers_.open(transports_, in_process_sends_) || !operations_.open() || !transfers_.open() ||
+      !answers_.open()) {
     log_message(LogLevel::error, "interface %u: no address space for its pools (ulimit -v?)",
                 number);
     return PTL_NO_SPACE;
@@ -123,7 +110,7 @@ void PhysicalInterface::close() noexcept {
   bool done = false;
   while (!done && now_ns() < deadline) {
     exclusively([&] {
-      done = !anything_queued() && all_delivered();
+      done = !queues_.any() && all_delivered();
       if (!done) poll_once();
     });
   }
@@ -156,175 +143,48 @@ void PhysicalInterface::finish_remote_accesses(const NetworkInterface& interface
   while (under_way) {
     under_way = false;
     exclusively([&] {
-      for (uint32_t i = 0; i < transfers_.high_water(); ++i) {
-        const Transfer& transfer = transfers_.at(i);
-        under_way |= transfer.peer.load(std::memory_order_acquire) != nullptr &&
-                     transfer.interface == &interface && transfer.in_flight != 0;
-      }
+      transfers_.for_each([&](const Transfer& transfer) {
+        under_way |= transfer.interface == &interface && transfer.in_flight != 0;
+      });
       if (under_way) poll_once();
     });
   }
 }
 
 void PhysicalInterface::forget_logical(NetworkInterface& interface) noexcept {
-  for (uint32_t i = 0; i < peers_.size(); ++i) {
-    Peer& peer = peers_.at(i);
-    std::lock_guard guard(peer.send_lock);
-    QueuedSend** link = &peer.queue_head;
-    while (QueuedSend* item = *link) {
-      NetworkInterface* owner =
-          item->kind == QueuedSend::Kind::answer          ? nullptr
-          : item->kind == QueuedSend::Kind::transfer_data ? static_cast<Transfer*>(item)->interface
-                                                          : static_cast<Operation*>(item)->interface;
-      if (owner == &interface) {
-        *link = item->next_queued;
-        --peer.queue_length;
-      } else {
-        link = &item->next_queued;
-      }
+  const PeerTable& peers = peers_.all();
+  for (uint32_t i = 0; i < peers.size(); ++i) {
+    Peer& peer = peers.at(i);
+    {
+      std::lock_guard guard(peer.send_lock);
+      queues_.drop_all_of(peer, interface);
     }
-    peer.queue_tail = link;
-  }
-  for (uint32_t i = 0; i < peers_.size(); ++i) {
-    Peer& peer = peers_.at(i);
     peer.counted_puts.end_if([&](const CountedPuts::Put& put) {
       const bool ends = interface.descriptors().owns(put.descriptor.descriptor);
       if (ends) peer.count_as_ended();
       return ends;
     });
   }
-  for (uint32_t i = 0; i < operations_.high_water(); ++i) {
-    Operation& operation = operations_.at(i);
-    if (operation.peer.load(std::memory_order_acquire) == nullptr ||
-        operation.interface != &interface)
-      continue;
-    if (operation.copied) volatile_copies_.release(operation.copy_index);
-    end_operation(operation);
-  }
-  for (uint32_t i = 0; i < peers_.size(); ++i) return_ended_operations(peers_.at(i));
-  Transfer** link = &active_transfers_;
-  while (Transfer* transfer = *link) {
-    if (transfer->interface == &interface) {
-      *link = transfer->next_active;
-    } else {
-      link = &transfer->next_active;
-    }
-  }
-  for (Peer* peer = peers_unreleased_; peer != nullptr; peer = peer->next_unreleased) {
-    Transfer* unreleased = std::exchange(peer->unreleased_head, nullptr);
-    while (unreleased != nullptr) {
-      Transfer* const next = unreleased->next_active;
-      if (unreleased->interface != &interface) await_release(*unreleased);
-      unreleased = next;
-    }
-  }
-  for (uint32_t i = 0; i < transfers_.high_water(); ++i) {
-    Transfer& transfer = transfers_.at(i);
-    if (transfer.peer.load(std::memory_order_acquire) != nullptr &&
-        transfer.interface == &interface)
-      release_transfer(transfer);
-  }
-}
-
-Operation* PhysicalInterface::allocate_operation(Peer& peer) noexcept {
-  if (peer.free_operations == Arena<Operation>::no_index)
-    peer.free_operations =
-        peer.returned_operations.exchange(Arena<Operation>::no_index, std::memory_order_acquire);
-  uint32_t index = peer.free_operations;
-  if (index != Arena<Operation>::no_index) {
-    peer.free_operations = operations_.at(index).next_free.load(std::memory_order_relaxed);
-  } else {
-    index = operations_.allocate();
-    if (index == Arena<Operation>::no_index) return nullptr;
-  }
-  return &operations_.at(index);
-}
-
-// Ended operations go back to their peer in one chain per burst, so that neither side pays a locked
-// instruction for each.
-void PhysicalInterface::end_operation(Operation& operation) noexcept {
-  conceal_memory(operation, false);
-  Peer& peer = *operation.peer.load(std::memory_order_relaxed);
-  const uint32_t index = operations_.index_of(operation);
-  ++operation.generation;
-  operation.peer.store(nullptr, std::memory_order_relaxed);
-  operation.next_free.store(peer.returned_chain_head, std::memory_order_relaxed);
-  if (peer.returned_chain_head == Arena<Operation>::no_index) peer.returned_chain_tail = index;
-  peer.returned_chain_head = index;
-  peer.count_as_ended();
-}
-
-void PhysicalInterface::return_ended_operations(Peer& peer) noexcept {
-  if (peer.returned_chain_head == Arena<Operation>::no_index) return;
-  Operation& last = operations_.at(peer.returned_chain_tail);
-  uint32_t head = peer.returned_operations.load(std::memory_order_relaxed);
-  // The other side only ever takes the whole chain, so there is no ABA.
-  do {
-    last.next_free.store(head, std::memory_order_relaxed);
-  } while (!peer.returned_operations.compare_exchange_weak(
-      head, peer.returned_chain_head, std::memory_order_release, std::memory_order_relaxed));
-  peer.returned_chain_head = Arena<Operation>::no_index;
-}
-
-void PhysicalInterface::discard_operation(Operation& operation) noexcept {
-  ++operation.generation;
-  operation.peer.store(nullptr, std::memory_order_relaxed);
-  operations_.release(operations_.index_of(operation));
-}
-
-uint32_t PhysicalInterface::cookie_of(const Operation& operation) const noexcept {
-  return operations_.index_of(operation) |
-         uint32_t{static_cast<uint8_t>(operation.generation & cookie_generation_mask)}
-             << cookie_index_bits;
-}
-
-Operation* PhysicalInterface::find_operation(uint32_t cookie) noexcept {
-  const uint32_t index = cookie & cookie_index_mask;
-  if (!operations_.contains(index)) return nullptr;
-  Operation& operation = operations_.at(index);
-  return operation.peer.load(std::memory_order_acquire) != nullptr &&
-                 (operation.generation & cookie_generation_mask) == cookie >> cookie_index_bits
-             ? &operation
-             : nullptr;
-}
-
-Transfer* PhysicalInterface::allocate_transfer() noexcept {
-  const uint32_t index = transfers_.allocate();
-  return index == Arena<Transfer>::no_index ? nullptr : &transfers_.at(index);
-}
-
-void PhysicalInterface::release_transfer(Transfer& transfer) noexcept {
-  ++transfer.generation;
-  --transfer.peer.load(std::memory_order_relaxed)->transfers;
-  transfer.peer.store(nullptr, std::memory_order_release);
-  transfers_.release(transfers_.index_of(transfer));
-}
-
-uint32_t PhysicalInterface::cookie_of(const Transfer& transfer) const noexcept {
-  return transfers_.index_of(transfer) | uint32_t{transfer.generation} << cookie_index_bits;
-}
-
-Transfer* PhysicalInterface::find_transfer(uint32_t cookie) noexcept {
-  const uint32_t index = cookie & cookie_index_mask;
-  if (!transfers_.contains(index)) return nullptr;
-  Transfer& transfer = transfers_.at(index);
-  return transfer.peer.load(std::memory_order_acquire) != nullptr &&
-                 transfer.generation == cookie >> cookie_index_bits
-             ? &transfer
-             : nullptr;
+  operations_.for_each([&](Operation& operation) {
+    if (operation.interface != &interface) return;
+    operations_.release_copy(operation);
+    operations_.end(operation);
+  });
+  for (uint32_t i = 0; i < peers.size(); ++i) operations_.return_ended(peers.at(i));
+  transfers_.drop_all_of(interface);
 }
 
 uint64_t PhysicalInterface::sent_messages(MessageKind kind) const noexcept {
   uint64_t sum = 0;
-  for (uint32_t i = 0; i < peers_.size(); ++i)
-    sum += peers_.at(i).sent.messages[static_cast<unsigned>(kind)].get();
+  for (uint32_t i = 0; i < peers_.all().size(); ++i)
+    sum += peers_.all().at(i).sent.messages[static_cast<unsigned>(kind)].get();
   return sum;
 }
 
 uint64_t PhysicalInterface::sent_bytes(MessageKind kind) const noexcept {
   uint64_t sum = 0;
-  for (uint32_t i = 0; i < peers_.size(); ++i)
-    sum += peers_.at(i).sent.bytes[static_cast<unsigned>(kind)].get();
+  for (uint32_t i = 0; i < peers_.all().size(); ++i)
+    sum += peers_.all().at(i).sent.bytes[static_cast<unsigned>(kind)].get();
   return sum;
 }
 
@@ -359,7 +219,7 @@ void PhysicalInterface::print_statistics() const noexcept {
   fprintf(stderr,
           "  sends queued %llu, messages refused %llu, peers failed %llu, polls %llu (%llu with "
           "work), sleeps %llu\n",
-          static_cast<unsigned long long>(sends_queued.get()),
+          static_cast<unsigned long long>(queues_.queued.get()),
           static_cast<unsigned long long>(messages_refused.get()),
           static_cast<unsigned long long>(peers_failed.get()),
           static_cast<unsigned long long>(poll_counters.polls.get()),

@@ -6,23 +6,23 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "core/events/wait_gate.h"
-#include "core/operations/operation.h"
+#include "core/operations/answer_sender.h"
+#include "core/operations/operation_table.h"
+#include "core/operations/peer_directory.h"
+#include "core/operations/send_queues.h"
+#include "core/operations/transfer_table.h"
 #include "core/progress/passing_policy.h"
-#include "core/progress/peer_table.h"
 #include "core/progress/poll_token.h"
 #include "core/progress/progress_thread.h"
 #include "core/progress/statistics.h"
 #include "core/progress/wait_policy.h"
 #include "transport/opened_transports.h"
 #include "transport/transport.h"
-#include "util/arena.h"
 #include "util/quick_clock.h"
-#include "util/spin_lock.h"
 
 namespace lintel {
 
@@ -60,14 +60,12 @@ class PhysicalInterface final : public MessageSink {
     action();
   }
 
-  // The peer with that address, connecting to it if this is the first use or it failed earlier
-  // (connection path then). nullptr: no transport reaches it.
-  [[nodiscard]] Peer* peer_for(ProcessId id) noexcept {
-    Peer* peer = peers_.find(id);
-    if (peer != nullptr && !peer->failed.load(std::memory_order_acquire)) [[likely]]
-      return peer;
-    return connect(id);
-  }
+  [[nodiscard]] PeerDirectory& peers() noexcept { return peers_; }
+  [[nodiscard]] SendQueues& queues() noexcept { return queues_; }
+  [[nodiscard]] const SendQueues& queues() const noexcept { return queues_; }
+  [[nodiscard]] OperationTable& operations() noexcept { return operations_; }
+  [[nodiscard]] TransferTable& transfers() noexcept { return transfers_; }
+  [[nodiscard]] AnswerSender& answers() noexcept { return answers_; }
 
   // --- progress (progress.cc)
   [[nodiscard]] PollToken& token() noexcept { return token_; }
@@ -75,8 +73,6 @@ class PhysicalInterface final : public MessageSink {
   unsigned poll_once() noexcept;
   // Any thread: polls a little if nobody else does; otherwise makes sure that somebody will.
   void kick() noexcept;
-  // After a send to a peer in this process, which nobody else looks for.
-  void note_in_process_send() noexcept { in_process_sends_.store(true, std::memory_order_release); }
   // Any thread, after a send to this process: delivers what is under way there, if nobody else polls.
   void kick_in_process() noexcept;
   // Delivers a put of this process to itself at once, between begin (true) and end. False: another
@@ -123,36 +119,6 @@ class PhysicalInterface final : public MessageSink {
   bool wait_until(Ready&& ready, uint64_t deadline_ns) noexcept;
   void wake_all_waiters() noexcept { gate_.wake_all(); }
 
-  // --- for the initiator and the target state machines
-  void list_peer_with_queue(Peer& peer) noexcept;  // peer.send_lock held
-  void flush_queue(Peer& peer) noexcept;
-  [[nodiscard]] Operation* allocate_operation(Peer& peer) noexcept;  // peer.send_lock held
-  void end_operation(Operation& operation) noexcept;                 // token held
-  void discard_operation(Operation& operation) noexcept;             // never sent, any thread
-  [[nodiscard]] Operation* find_operation(uint32_t cookie) noexcept;
-  [[nodiscard]] uint32_t cookie_of(const Operation& operation) const noexcept;
-  void return_ended_operations(Peer& peer) noexcept;  // token held
-
-  [[nodiscard]] Transfer* allocate_transfer() noexcept;
-  void release_transfer(Transfer& transfer) noexcept;
-  [[nodiscard]] Transfer* find_transfer(uint32_t cookie) noexcept;
-  [[nodiscard]] uint32_t cookie_of(const Transfer& transfer) const noexcept;
-  void activate(Transfer& transfer) noexcept;       // token held: moved on by poll_once()
-  void await_release(Transfer& transfer) noexcept;  // token held: moved on when its memory is free
-  TransferBatch& batch() noexcept { return batch_; }
-
-  // Sends an answer or queues it (token held).
-  void send_answer(Peer& peer, const MessageHeader& header, const Piece* pieces,
-                   unsigned count) noexcept;
-  void acknowledge_exactly(Peer& peer, uint32_t cookie) noexcept {  // token held, batched
-    peer.acks[peer.ack_count++] = cookie;
-    if (peer.ack_count == ack_batch_capacity) [[unlikely]]
-      flush_acknowledgements(peer);
-  }
-  void flush_acknowledgements(Peer& peer) noexcept;  // token held
-
-  Arena<VolatileCopy>& volatile_copies() noexcept { return volatile_copies_; }
-
   // --- MessageSink
   void* on_new_link(Link& link) noexcept override;
   void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept override;
@@ -167,10 +133,7 @@ class PhysicalInterface final : public MessageSink {
   TrafficCounters received;
   PollCounters poll_counters;
   SharedCounter peers_failed;
-  SharedCounter sends_queued;
-  SharedCounter send_retries;
   SharedCounter messages_refused;
-  [[nodiscard]] const PeerTable& peers() const noexcept { return peers_; }
   [[nodiscard]] uint64_t sent_messages(MessageKind kind) const noexcept;
   [[nodiscard]] uint64_t sent_bytes(MessageKind kind) const noexcept;
   [[nodiscard]] NetworkCounters network_counters() const noexcept;  // of all transports
@@ -181,29 +144,8 @@ class PhysicalInterface final : public MessageSink {
   friend class Waiter;
 
   void set_up_waiting();
-  Peer* connect(ProcessId id) noexcept;
-  void attach_link(Peer& peer, Transport& transport, Link& link) noexcept;
-  void fail_peer(Peer& peer) noexcept;
   void check_peers() noexcept;
-  void flush_all_queues() noexcept;
   bool all_delivered() noexcept;
-  unsigned advance_transfers() noexcept;
-  unsigned end_released_transfers() noexcept;
-  [[nodiscard]] bool anything_released() const noexcept;
-  // Queued operations whose first message has gone out, in the order of their calls.
-  struct SentChain {
-    QueuedSend* first = nullptr;
-    QueuedSend** last = &first;
-    void append(QueuedSend& item) noexcept {
-      item.next_queued = nullptr;
-      *last = &item;
-      last = &item.next_queued;
-    }
-  };
-  bool send_queued(Peer& peer, QueuedSend& item, SentChain& sent) noexcept;
-  bool anything_queued() const noexcept {
-    return peers_with_queue_.load(std::memory_order_relaxed) != nullptr;
-  }
   unsigned poll_in_process_sends() noexcept;
   bool arm_transports() noexcept;
   void disarm_transports() noexcept;
@@ -227,11 +169,8 @@ class PhysicalInterface final : public MessageSink {
   PolledTransport polled_[most_transports] = {};
   Transport* in_process_transport_ = nullptr;
   unsigned polled_count_ = 0;
-  std::atomic<bool> in_process_sends_{false};
+  PollFlag in_process_sends_;
   std::atomic<NetworkInterface*> logical_[logical_interfaces] = {};
-  PeerTable peers_;
-  // Recursive: what a failing peer's events set off may connect to another.
-  std::recursive_mutex connect_mutex_;
   Doorbell private_doorbell_;
   Doorbell* doorbell_ = &private_doorbell_;
   WaitGate gate_;
@@ -239,20 +178,14 @@ class PhysicalInterface final : public MessageSink {
   alignas(64) PollToken token_;
   uint64_t next_peer_check_ns_ = 0;  // token held
   static constexpr uint32_t polls_between_clock_looks = 4096;
-  uint32_t polls_since_clock_ = 0;         // token held
-  Transfer* active_transfers_ = nullptr;   // token held
-  Peer* peers_unreleased_ = nullptr;       // token held: those with transfers in unreleased_head
-  TransferBatch batch_;                    // token held
+  uint32_t polls_since_clock_ = 0;  // token held
+  TransferTable transfers_;
   Transport* polled_transport_ = nullptr;  // token held: whose poll() is running
 
-  alignas(64) SpinLock queue_list_lock_;
-  std::atomic<Peer*> peers_with_queue_{nullptr};
-
-  Arena<Operation> operations_;
-  Arena<Transfer> transfers_;
-  Arena<Answer> answers_;
-  Arena<VolatileCopy> volatile_copies_;
-  Arena<CountedPuts::Ring> counted_put_rings_;
+  PeerDirectory peers_;
+  SendQueues queues_;
+  OperationTable operations_;
+  AnswerSender answers_{queues_, messages_refused};
 
   ProgressThread progress_thread_;
   bool progress_by_callers_ = true;  // waiting threads poll

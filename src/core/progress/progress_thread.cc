@@ -122,7 +122,7 @@ void ProgressThread::take_over() noexcept {
   token.forget_passing_wants();
   ticks_.note_work(now_ns());
   while (!stop_.load(std::memory_order_relaxed) && !token.exclusively_wanted() && !token.wanted()) {
-    if (interface.poll_once() != 0 || interface.active_transfers_ != nullptr) {
+    if (interface.poll_once() != 0 || interface.transfers_.has_active()) {
       ticks_.note_work(now_ns());
     } else if (ticks_.is_idle(now_ns())) {
       break;

@@ -80,7 +80,7 @@ void Waiter::sleep(Condition ready, uint64_t now) noexcept {
       deadline_ns_ == UINT64_MAX ? futex_no_timeout : static_cast<int64_t>(deadline_ns_ - now);
   if (!holds_token_)
     sleep_as_bystander(ready, timeout_ns);
-  else if (interface_.active_transfers_ == nullptr)  // else there is work to do
+  else if (!interface_.transfers_.has_active())  // else there is work to do
     sleep_as_poller(ready, timeout_ns);
 }
 

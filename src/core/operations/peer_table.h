@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/progress/peer.h"
+#include "core/operations/peer.h"
 
 namespace lintel {
 

@@ -1,5 +1,5 @@
 // Adding peers. Connection path.
-#include "core/progress/peer_table.h"
+#include "core/operations/peer_table.h"
 
 namespace lintel {
 

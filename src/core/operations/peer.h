@@ -7,6 +7,7 @@
 
 #include "core/operations/counted_puts.h"
 #include "core/operations/operation.h"
+#include "core/progress/poll_flag.h"
 #include "core/progress/statistics.h"
 #include "transport/transport.h"
 #include "util/arena.h"
@@ -22,11 +23,12 @@ struct alignas(64) Peer {
 
   // --- under send_lock
   SpinLock send_lock;
-  bool queue_listed = false;       // on the interface's list of peers with something queued
+  bool queue_listed = false;       // see SendQueues
   std::atomic<bool> failed{true};  // or not connected yet; written under send_lock
   Link* link = nullptr;
   Transport* transport = nullptr;
-  bool in_process = false;  // this very process: nobody else makes it look at its messages
+  // Of the own process, whose messages nobody else makes it look at; nullptr for others.
+  PollFlag* in_process_sends = nullptr;
   std::atomic<uint32_t> eager_put_bytes{
       0};  // the longest put whose payload travels with its header
   QueuedSend* queue_head = nullptr;
@@ -35,7 +37,7 @@ struct alignas(64) Peer {
   uint32_t free_operations = Arena<Operation>::no_index;  // chain through next_free
   CountedPuts counted_puts;
   TrafficCounters sent;
-  Peer* next_with_queue = nullptr;  // under the list's own lock
+  Peer* next_with_queue = nullptr;  // under the lock of SendQueues
 
   // --- under the poll token
   alignas(64) uint32_t acks[ack_batch_capacity];
@@ -55,6 +57,9 @@ struct alignas(64) Peer {
   std::atomic<uint32_t> operations_started{0};  // written under send_lock
   std::atomic<uint32_t> operations_ended{0};    // written under the poll token
 
+  void note_in_process_send() const noexcept {
+    if (in_process_sends != nullptr) in_process_sends->set();
+  }
   void count_as_started() noexcept {  // send_lock held
     operations_started.store(operations_started.load(std::memory_order_relaxed) + 1,
                              std::memory_order_relaxed);
@@ -69,7 +74,9 @@ struct alignas(64) Peer {
   }
   // Somebody waits for this peer: it is to be looked after. Token held.
   [[nodiscard]] bool is_awaited() const noexcept {
-    return has_outstanding() || queue_length.load(std::memory_order_relaxed) != 0 || transfers != 0;
+    return !failed.load(std::memory_order_acquire) &&
+           (has_outstanding() || queue_length.load(std::memory_order_relaxed) != 0 ||
+            transfers != 0);
   }
 };
 

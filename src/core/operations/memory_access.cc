@@ -1,12 +1,10 @@
-// Which memory of this process its peers have been told of: the descriptions that went out with the
-// operations that still go on. Message path of large payloads, the poll token held.
-#include "core/objects/network_interface.h"
+#include "core/operations/memory_access.h"
 
 namespace lintel {
 
-bool PhysicalInterface::may_access(Link& link, const RemoteMemory& memory, bool write) noexcept {
-  const auto* peer = static_cast<const Peer*>(link.context);
-  const Operation* operation = find_operation(static_cast<uint32_t>(memory.key));
+bool may_access(const OperationTable& operations, const Peer* peer, const RemoteMemory& memory,
+                bool write) noexcept {
+  const Operation* operation = operations.find(static_cast<uint32_t>(memory.key));
   if (operation == nullptr || operation->peer.load(std::memory_order_relaxed) != peer ||
       operation->stage.load(std::memory_order_acquire) == Operation::Stage::queued ||
       (operation->header.flags & flag_remote_memory) == 0 || operation->streaming)

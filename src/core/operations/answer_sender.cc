@@ -1,0 +1,66 @@
+#include "core/operations/answer_sender.h"
+
+#include <algorithm>
+#include <mutex>
+
+namespace lintel {
+
+namespace {
+constexpr uint32_t most_answers = 1u << 18;  // address space until used
+}  // namespace
+
+bool AnswerSender::open() noexcept { return answers_.open(most_answers); }
+
+void AnswerSender::send(Peer& peer, const MessageHeader& header, const Piece* pieces,
+                        unsigned count) noexcept {
+  uint64_t payload_length = 0;
+  for (unsigned i = 0; i < count; ++i) payload_length += pieces[i].length;
+  std::lock_guard guard(peer.send_lock);
+  if (peer.failed.load(std::memory_order_relaxed)) return;
+  peer.sent.count(header.kind, payload_length);
+  if (peer.queue_head == nullptr) {
+    const SendStatus status = peer.transport->send(*peer.link, header, pieces, count);
+    peer.note_in_process_send();
+    if (status == SendStatus::sent || status == SendStatus::peer_failed) return;
+  }
+  const uint32_t index = answers_.allocate();
+  if (index == Arena<Answer>::no_index) {
+    // As many answers are queued as operations can be outstanding: the peer does not take them.
+    refused_.increment();
+    return;
+  }
+  Answer& answer = answers_.at(index);
+  answer.kind = QueuedSend::Kind::answer;
+  answer.header = header;
+  answer.payload_length = static_cast<uint32_t>(payload_length);
+  std::byte* to = answer.payload;
+  for (unsigned i = 0; i < count; ++i) to = std::copy_n(pieces[i].base, pieces[i].length, to);
+  queues_.enqueue(peer, answer);
+}
+
+void AnswerSender::send_acknowledgements(Peer& peer) noexcept {
+  MessageHeader header{};
+  header.kind = MessageKind::ack_batch;
+  const uint32_t count = peer.ack_count;
+  peer.ack_count = 0;
+  if (count == 1) {
+    header.cookie = peer.acks[0];
+    send(peer, header, nullptr, 0);
+    return;
+  }
+  const uint64_t bytes = count * sizeof(uint32_t);
+  header.set_length(bytes);
+  const Piece piece{reinterpret_cast<std::byte*>(peer.acks), bytes};
+  send(peer, header, &piece, 1);
+}
+
+bool AnswerSender::send_queued(Peer& peer, Answer& answer) noexcept {
+  const Piece piece{answer.payload, answer.payload_length};
+  const SendStatus status =
+      peer.transport->send(*peer.link, answer.header, &piece, answer.payload_length != 0 ? 1 : 0);
+  if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
+  release(answer);
+  return true;
+}
+
+}  // namespace lintel

@@ -1,0 +1,42 @@
+// Sends the answers of a target, or queues them; gathers acknowledgements that say nothing but "as requested".
+// Message path. The poll token is held.
+#pragma once
+
+#include "core/operations/peer.h"
+#include "core/operations/send_queues.h"
+
+namespace lintel {
+
+class AnswerSender {
+ public:
+  AnswerSender(SendQueues& queues, SharedCounter& refused) noexcept
+      : queues_(queues), refused_(refused) {}
+  // Set-up path. False: no address space.
+  [[nodiscard]] bool open() noexcept;
+
+  // The pieces hold at most largest_reply_bytes.
+  void send(Peer& peer, const MessageHeader& header, const Piece* pieces, unsigned count) noexcept;
+  // Acknowledges with the next flush_acknowledgements().
+  void acknowledge_exactly(Peer& peer, uint32_t cookie) noexcept {
+    peer.acks[peer.ack_count++] = cookie;
+    if (peer.ack_count == ack_batch_capacity) [[unlikely]]
+      flush_acknowledgements(peer);
+  }
+  void flush_acknowledgements(Peer& peer) noexcept {
+    if (peer.ack_count != 0) send_acknowledgements(peer);
+  }
+
+  // Sends an answer from the queue (peer.send_lock held). False: no room.
+  [[nodiscard]] bool send_queued(Peer& peer, Answer& answer) noexcept;
+  // The answer has left the queue.
+  void release(Answer& answer) noexcept { answers_.release(answers_.index_of(answer)); }
+
+ private:
+  void send_acknowledgements(Peer& peer) noexcept;
+
+  SendQueues& queues_;
+  SharedCounter& refused_;
+  Arena<Answer> answers_;
+};
+
+}  // namespace lintel

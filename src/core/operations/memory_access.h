@@ -1,0 +1,13 @@
+// Which memory of this process its peers have been told of: the descriptions that went out with the
+// operations that still go on. Message path of large payloads, the poll token held.
+#pragma once
+
+#include "core/operations/operation_table.h"
+
+namespace lintel {
+
+// See MessageSink::may_access().
+[[nodiscard]] bool may_access(const OperationTable& operations, const Peer* peer,
+                              const RemoteMemory& memory, bool write) noexcept;
+
+}  // namespace lintel

@@ -1,0 +1,90 @@
+#include "core/operations/operation_table.h"
+
+#include "core/operations/cookie.h"
+#include "core/operations/initiator_payload.h"
+
+namespace lintel {
+
+namespace {
+// Address space until used. A cookie has 24 bits for the index.
+constexpr uint32_t most_operations = 1u << 20;
+constexpr uint32_t most_copies = 1u << 16;
+// The uppermost bit of a cookie tells counted puts from operations.
+constexpr uint8_t generation_mask = 0x7f;
+}  // namespace
+
+bool OperationTable::open() noexcept {
+  return operations_.open(most_operations) && copies_.open(most_copies);
+}
+
+Operation* OperationTable::allocate(Peer& peer) noexcept {
+  if (peer.free_operations == none)
+    peer.free_operations = peer.returned_operations.exchange(none, std::memory_order_acquire);
+  uint32_t index = peer.free_operations;
+  if (index != none) {
+    peer.free_operations = operations_.at(index).next_free.load(std::memory_order_relaxed);
+  } else {
+    index = operations_.allocate();
+    if (index == none) return nullptr;
+  }
+  return &operations_.at(index);
+}
+
+void OperationTable::discard(Operation& operation) noexcept {
+  ++operation.generation;
+  operation.peer.store(nullptr, std::memory_order_relaxed);
+  operations_.release(operations_.index_of(operation));
+}
+
+void OperationTable::end(Operation& operation) noexcept {
+  conceal_memory(operation, false);
+  Peer& peer = *operation.peer.load(std::memory_order_relaxed);
+  const uint32_t index = operations_.index_of(operation);
+  ++operation.generation;
+  operation.peer.store(nullptr, std::memory_order_relaxed);
+  operation.next_free.store(peer.returned_chain_head, std::memory_order_relaxed);
+  if (peer.returned_chain_head == none) peer.returned_chain_tail = index;
+  peer.returned_chain_head = index;
+  peer.count_as_ended();
+}
+
+void OperationTable::return_chain(Peer& peer) noexcept {
+  Operation& last = operations_.at(peer.returned_chain_tail);
+  uint32_t head = peer.returned_operations.load(std::memory_order_relaxed);
+  // The other side only ever takes the whole chain, so there is no ABA.
+  do {
+    last.next_free.store(head, std::memory_order_relaxed);
+  } while (!peer.returned_operations.compare_exchange_weak(
+      head, peer.returned_chain_head, std::memory_order_release, std::memory_order_relaxed));
+  peer.returned_chain_head = none;
+}
+
+uint32_t OperationTable::cookie_of(const Operation& operation) const noexcept {
+  return make_cookie(operations_.index_of(operation), operation.generation & generation_mask);
+}
+
+Operation* OperationTable::find(uint32_t cookie) const noexcept {
+  const uint32_t index = cookie_index(cookie);
+  if (!operations_.contains(index)) return nullptr;
+  Operation& operation = operations_.at(index);
+  return operation.peer.load(std::memory_order_acquire) != nullptr &&
+                 (operation.generation & generation_mask) == cookie_generation(cookie)
+             ? &operation
+             : nullptr;
+}
+
+void OperationTable::copy_payload(Operation& operation) noexcept {
+  const uint32_t index = copies_.allocate();
+  if (index == Arena<VolatileCopy>::no_index) return;
+  operation.copied = operation.put.descriptor->region.read(
+      operation.put_offset, copies_.at(index).bytes, operation.header.length());
+  operation.copy_index = index;
+  if (!operation.copied) copies_.release(index);
+}
+
+void OperationTable::release_copy(Operation& operation) noexcept {
+  if (operation.copied) copies_.release(operation.copy_index);
+  operation.copied = false;
+}
+
+}  // namespace lintel

@@ -1,0 +1,59 @@
+// The operations that this process initiated and that have not ended. Cookies name them in answers.
+// Message path.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/operations/operation.h"
+#include "core/operations/peer.h"
+#include "util/arena.h"
+
+namespace lintel {
+
+class OperationTable {
+ public:
+  // Set-up path. False: no address space.
+  [[nodiscard]] bool open() noexcept;
+
+  // peer.send_lock held. nullptr: none is free.
+  [[nodiscard]] Operation* allocate(Peer& peer) noexcept;
+  // The operation was never sent. Any thread.
+  void discard(Operation& operation) noexcept;
+  // Token held. Slots go back to their peer in one chain per burst, so that neither side pays a locked
+  // instruction for each.
+  void end(Operation& operation) noexcept;
+  void return_ended(Peer& peer) noexcept {
+    if (peer.returned_chain_head != none) return_chain(peer);
+  }
+
+  // nullptr: the cookie names none that has not ended.
+  [[nodiscard]] Operation* find(uint32_t cookie) const noexcept;
+  [[nodiscard]] uint32_t cookie_of(const Operation& operation) const noexcept;
+  // Calls action(Operation&) for all that have not ended. Token held.
+  template <typename Action>
+  void for_each(Action&& action) noexcept {
+    for (uint32_t i = 0; i < operations_.high_water(); ++i) {
+      Operation& operation = operations_.at(i);
+      if (operation.peer.load(std::memory_order_acquire) != nullptr) action(operation);
+    }
+  }
+
+  // Copies the payload, which waits in a send queue, so that its buffer may be reused. Leaves
+  // `copied` false if it cannot.
+  void copy_payload(Operation& operation) noexcept;
+  void release_copy(Operation& operation) noexcept;
+  // nullptr: the payload lies where the descriptor says.
+  [[nodiscard]] const std::byte* copy_of(const Operation& operation) const noexcept {
+    return operation.copied ? copies_.at(operation.copy_index).bytes : nullptr;
+  }
+
+ private:
+  void return_chain(Peer& peer) noexcept;
+
+  static constexpr uint32_t none = Arena<Operation>::no_index;
+  Arena<Operation> operations_;
+  Arena<VolatileCopy> copies_;
+};
+
+}  // namespace lintel

@@ -1,0 +1,72 @@
+// The peers of a physical interface and the links to them: connecting on first use, taking in those who come.
+// Message path for find_or_connect() where a peer is connected; connection path otherwise.
+#pragma once
+
+#include <mutex>
+#include <span>
+
+#include "core/operations/peer_table.h"
+
+namespace lintel {
+
+class PeerDirectory {
+ public:
+  using Transports = std::span<const std::unique_ptr<Transport>>;  // in the order of preference
+  using Lock = std::unique_lock<std::recursive_mutex>;
+
+  // Set-up path. False: no address space. The transports must outlive the directory.
+  [[nodiscard]] bool open(Transports transports, PollFlag& in_process_sends) noexcept;
+
+  // The peer with that address, connecting to it if this is the first use or it failed earlier.
+  // nullptr: no transport reaches it.
+  [[nodiscard]] Peer* find_or_connect(ProcessId id) noexcept {
+    Peer* peer = table_.find(id);
+    if (peer != nullptr && !peer->failed.load(std::memory_order_acquire)) [[likely]]
+      return peer;
+    return connect(id);
+  }
+  [[nodiscard]] Peer* find(ProcessId id) const noexcept { return table_.find(id); }
+  // The peer behind a link; nullptr: the link is new.
+  [[nodiscard]] static Peer* peer_of(Link& link) noexcept;
+
+  // Held while peers connect or fail.
+  [[nodiscard]] Lock lock() noexcept { return Lock(mutex_); }
+  // Lock held. A process that is not connected has connected by itself. nullptr: too many peers.
+  [[nodiscard]] Peer* accept(Link& link, Transport& transport) noexcept;
+
+  [[nodiscard]] const PeerTable& all() const noexcept { return table_; }
+  // Token held. Somebody waits for a peer.
+  [[nodiscard]] bool awaits_any() const noexcept;
+  // Token held. Asks each transport about those of its peers that somebody waits for.
+  // Calls check(Transport&, Link* const*, count).
+  template <typename Check>
+  void check_awaited(Check&& check) noexcept {
+    constexpr unsigned checked_at_once = 64;
+    Link* links[checked_at_once];
+    for (const std::unique_ptr<Transport>& transport : transports_) {
+      unsigned count = 0;
+      for (uint32_t i = 0; i < table_.size(); ++i) {
+        Peer& peer = table_.at(i);
+        if (!peer.is_awaited() || peer.transport != transport.get()) continue;
+        links[count++] = peer.link;
+        if (count < checked_at_once) continue;
+        check(*transport, links, count);
+        count = 0;
+      }
+      check(*transport, links, count);
+    }
+  }
+
+ private:
+  [[nodiscard]] Peer* connect(ProcessId id) noexcept;
+  void attach(Peer& peer, Transport& transport, Link& link) noexcept;
+
+  Transports transports_;
+  PollFlag* in_process_sends_ = nullptr;
+  PeerTable table_;
+  Arena<CountedPuts::Ring> counted_put_rings_;
+  // Recursive: what a failing peer's events set off may connect to another.
+  std::recursive_mutex mutex_;
+};
+
+}  // namespace lintel

@@ -1,0 +1,68 @@
+#include "core/operations/peer_failure.h"
+
+#include <mutex>
+
+#include "core/operations/initiator.h"
+#include "core/operations/target.h"
+#include "core/progress/physical_interface.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+namespace lintel {
+
+namespace {
+constexpr uint64_t gone_said_again_ns = 10'000'000'000;
+}  // namespace
+
+void fail_peer(PhysicalInterface& physical, Peer& peer) noexcept {
+  // A peer that closed its interface in order leaves nothing behind that could fail.
+  const bool in_order = !peer.has_outstanding() && peer.queue_length == 0;
+  if (in_order) {
+    log_message(LogLevel::debug, "peer nid 0x%08x pid %u has left", peer.id.nid, peer.id.pid);
+  } else {
+    // Whoever waits for a process to start calls it again and again.
+    const uint64_t now = now_ns();
+    const bool said = peer.gone_said_ns != 0 && now - peer.gone_said_ns < gone_said_again_ns;
+    if (!said) peer.gone_said_ns = now;
+    log_message(said ? LogLevel::debug : LogLevel::warn,
+                "peer nid 0x%08x pid %u is gone: operations to it end as PTL_NI_UNDELIVERABLE",
+                peer.id.nid, peer.id.pid);
+    physical.peers_failed.increment();
+  }
+  QueuedSend* queued;
+  {
+    std::lock_guard guard(peer.send_lock);
+    peer.failed.store(true, std::memory_order_release);
+    queued = physical.queues().take_all(peer);
+  }
+  peer.ack_count = 0;
+  while (queued != nullptr) {
+    QueuedSend* next = queued->next_queued;
+    if (queued->kind == QueuedSend::Kind::request) {
+      fail_unsent_operation(physical, static_cast<Operation&>(*queued), PTL_NI_UNDELIVERABLE);
+    } else if (queued->kind == QueuedSend::Kind::answer) {
+      physical.answers().release(static_cast<Answer&>(*queued));
+    }
+    queued = next;  // data of operations and transfers end with these, below
+  }
+  physical.operations().for_each([&](Operation& operation) {
+    if (operation.peer.load(std::memory_order_relaxed) == &peer)
+      fail_operation(physical, operation);
+  });
+  fail_counted_puts(peer);
+  physical.operations().return_ended(peer);
+  // One that left in order has said what it had received.
+  TransferTable& transfers = physical.transfers();
+  static_cast<void>(end_released_transfers(physical));
+  peer.unreleased_head = nullptr;
+  transfers.for_each([&](Transfer& transfer) {
+    if (transfer.peer.load(std::memory_order_relaxed) != &peer) return;
+    // One that is to be advanced fails by itself, or has ended and only reports.
+    if (transfers.is_active(transfer))
+      transfer.stays = false;  // nobody says any more when its memory is released
+    else
+      fail_transfer(physical, transfer);
+  });
+}
+
+}  // namespace lintel

@@ -1,0 +1,13 @@
+// What follows when a peer has died or left. Connection path, the poll token held.
+#pragma once
+
+#include "core/operations/peer.h"
+
+namespace lintel {
+
+class PhysicalInterface;
+
+// Ends every operation with the peer, as PTL_NI_UNDELIVERABLE (spec 3.13.3). The lock of the PeerDirectory is held.
+void fail_peer(PhysicalInterface& physical, Peer& peer) noexcept;
+
+}  // namespace lintel

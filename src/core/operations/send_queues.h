@@ -1,0 +1,46 @@
+// What a transport had no room for waits in a queue of its peer, in the order of the calls. These are the queues, and
+// the list of peers that have one. Message path.
+#pragma once
+
+#include <atomic>
+
+#include "core/operations/operation.h"
+#include "core/operations/peer.h"
+#include "core/progress/statistics.h"
+#include "util/spin_lock.h"
+
+namespace lintel {
+
+class SendQueues {
+ public:
+  // peer.send_lock held in all functions that take a peer.
+  void enqueue(Peer& peer, QueuedSend& item) noexcept;
+  // Takes the first item off. The queue is not empty.
+  void remove_first(Peer& peer) noexcept;
+  // Takes all items off; returns the first of a chain through `next_queued`.
+  [[nodiscard]] QueuedSend* take_all(Peer& peer) noexcept;
+  // Drops what a logical interface that goes has queued, without events.
+  void drop_all_of(Peer& peer, const NetworkInterface& interface) noexcept;
+
+  // Any peer is listed: the poller has to flush queues.
+  [[nodiscard]] bool any() const noexcept {
+    return listed_.load(std::memory_order_relaxed) != nullptr;
+  }
+  // The listed peers, through `next_with_queue`. Each is taken off the list by begin_flush().
+  [[nodiscard]] Peer* take_listed() noexcept;
+  void begin_flush(Peer& peer) noexcept { peer.queue_listed = false; }
+  void end_flush(Peer& peer) noexcept {
+    if (peer.queue_head != nullptr) list(peer);
+  }
+
+  SharedCounter queued;   // items, ever
+  SharedCounter retries;  // an item still found no room
+
+ private:
+  void list(Peer& peer) noexcept;
+
+  alignas(64) SpinLock lock_;  // of the list; taken under send locks
+  std::atomic<Peer*> listed_{nullptr};
+};
+
+}  // namespace lintel

@@ -1,0 +1,118 @@
+#include "core/operations/transfer_table.h"
+
+#include <utility>
+
+#include "core/operations/cookie.h"
+
+namespace lintel {
+
+namespace {
+// Address space until used.
+constexpr uint32_t most_transfers = 1u << 18;
+
+// Takes those of `interface` out of a chain through `next_active`.
+void drop_from_chain(Transfer** link, const NetworkInterface& interface) noexcept {
+  while (Transfer* transfer = *link) {
+    if (transfer->interface == &interface)
+      *link = transfer->next_active;
+    else
+      link = &transfer->next_active;
+  }
+}
+}  // namespace
+
+bool TransferTable::open() noexcept { return transfers_.open(most_transfers); }
+
+Transfer* TransferTable::allocate() noexcept {
+  const uint32_t index = transfers_.allocate();
+  return index == Arena<Transfer>::no_index ? nullptr : &transfers_.at(index);
+}
+
+void TransferTable::release(Transfer& transfer) noexcept {
+  ++transfer.generation;
+  --transfer.peer.load(std::memory_order_relaxed)->transfers;
+  transfer.peer.store(nullptr, std::memory_order_release);
+  transfers_.release(transfers_.index_of(transfer));
+}
+
+uint32_t TransferTable::cookie_of(const Transfer& transfer) const noexcept {
+  return make_cookie(transfers_.index_of(transfer), transfer.generation);
+}
+
+Transfer* TransferTable::find(uint32_t cookie) const noexcept {
+  const uint32_t index = cookie_index(cookie);
+  if (!transfers_.contains(index)) return nullptr;
+  Transfer& transfer = transfers_.at(index);
+  return transfer.peer.load(std::memory_order_acquire) != nullptr &&
+                 transfer.generation == cookie_generation(cookie)
+             ? &transfer
+             : nullptr;
+}
+
+void TransferTable::activate(Transfer& transfer) noexcept {
+  transfer.next_active = active_;
+  active_ = &transfer;
+}
+
+Transfer* TransferTable::take_active() noexcept { return std::exchange(active_, nullptr); }
+
+bool TransferTable::is_active(const Transfer& transfer) const noexcept {
+  const Transfer* active = active_;
+  while (active != nullptr && active != &transfer) active = active->next_active;
+  return active != nullptr;
+}
+
+void TransferTable::await_release(Transfer& transfer) noexcept {
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  transfer.next_active = nullptr;
+  if (peer.unreleased_head == nullptr)
+    peer.unreleased_head = &transfer;
+  else
+    peer.unreleased_tail->next_active = &transfer;
+  peer.unreleased_tail = &transfer;
+  if (peer.unreleased_listed) return;
+  peer.unreleased_listed = true;
+  peer.next_unreleased = unreleased_;
+  unreleased_ = &peer;
+}
+
+Transfer* TransferTable::take_released() noexcept {
+  for (Peer** link = &unreleased_; *link != nullptr;) {
+    Peer& peer = **link;
+    Transfer* const transfer = peer.unreleased_head;
+    if (transfer == nullptr) {
+      *link = peer.next_unreleased;
+      peer.unreleased_listed = false;
+    } else if (peer.transport->payloads_released(*peer.link, transfer->release_mark)) {
+      peer.unreleased_head = transfer->next_active;
+      return transfer;
+    } else {
+      link = &peer.next_unreleased;
+    }
+  }
+  return nullptr;
+}
+
+bool TransferTable::anything_released() const noexcept {
+  for (const Peer* peer = unreleased_; peer != nullptr; peer = peer->next_unreleased)
+    if (peer->unreleased_head == nullptr ||
+        peer->transport->payloads_released(*peer->link, peer->unreleased_head->release_mark))
+      return true;
+  return false;
+}
+
+void TransferTable::drop_all_of(const NetworkInterface& interface) noexcept {
+  drop_from_chain(&active_, interface);
+  for (Peer* peer = unreleased_; peer != nullptr; peer = peer->next_unreleased) {
+    drop_from_chain(&peer->unreleased_head, interface);
+    peer->unreleased_tail = peer->unreleased_head;
+    if (peer->unreleased_tail == nullptr) continue;
+    while (peer->unreleased_tail->next_active != nullptr)
+      peer->unreleased_tail = peer->unreleased_tail->next_active;
+  }
+  for_each([&](Transfer& transfer) {
+    if (transfer.interface == &interface) release(transfer);
+  });
+}
+
+}  // namespace lintel

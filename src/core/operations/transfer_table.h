@@ -1,0 +1,59 @@
+// Messages that are longer than one message of the transport, at their target: by cookie, and which of them the poller
+// has to move on. Message path. The poll token is held.
+#pragma once
+
+#include <cstdint>
+
+#include "core/operations/operation.h"
+#include "core/operations/peer.h"
+#include "util/arena.h"
+
+namespace lintel {
+
+class TransferTable {
+ public:
+  // Set-up path. False: no address space.
+  [[nodiscard]] bool open() noexcept;
+
+  // nullptr: none is free.
+  [[nodiscard]] Transfer* allocate() noexcept;
+  void release(Transfer& transfer) noexcept;
+  // nullptr: the cookie names none that goes on.
+  [[nodiscard]] Transfer* find(uint32_t cookie) const noexcept;
+  [[nodiscard]] uint32_t cookie_of(const Transfer& transfer) const noexcept;
+  // Calls action(Transfer&) for all that go on.
+  template <typename Action>
+  void for_each(Action&& action) noexcept {
+    for (uint32_t i = 0; i < transfers_.high_water(); ++i) {
+      Transfer& transfer = transfers_.at(i);
+      if (transfer.peer.load(std::memory_order_acquire) != nullptr) action(transfer);
+    }
+  }
+
+  // Active: to be advanced in the next round of polling. Takes the chain of all, through `next_active`.
+  void activate(Transfer& transfer) noexcept;
+  [[nodiscard]] Transfer* take_active() noexcept;
+  [[nodiscard]] bool has_active() const noexcept { return active_ != nullptr; }
+  [[nodiscard]] bool is_active(const Transfer& transfer) const noexcept;
+
+  // The transport refers to memory of an entry until the transfer's release mark is reached.
+  void await_release(Transfer& transfer) noexcept;
+  [[nodiscard]] bool awaits_release() const noexcept { return unreleased_ != nullptr; }
+  // The next one, of each peer in the order sent, whose memory is free; nullptr: none.
+  [[nodiscard]] Transfer* take_released() noexcept;
+  [[nodiscard]] bool anything_released() const noexcept;
+
+  // Drops all of a logical interface that goes, without events.
+  void drop_all_of(const NetworkInterface& interface) noexcept;
+
+  // Puts of the current burst that are to be fetched together.
+  [[nodiscard]] TransferBatch& batch() noexcept { return batch_; }
+
+ private:
+  Arena<Transfer> transfers_;
+  Transfer* active_ = nullptr;
+  Peer* unreleased_ = nullptr;  // peers with transfers in Peer::unreleased_head
+  TransferBatch batch_;
+};
+
+}  // namespace lintel

@@ -1,0 +1,97 @@
+#include "core/operations/answer_sender.h"
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "connected_peer.h"
+
+namespace lintel::test {
+namespace {
+
+class AnswerSenderTest : public ::testing::Test {
+ protected:
+  AnswerSenderTest() { EXPECT_TRUE(sender_.open()); }
+  static MessageHeader reply() {
+    MessageHeader header{};
+    header.kind = MessageKind::reply;
+    return header;
+  }
+  ConnectedPeer to_;
+  SendQueues queues_;
+  SharedCounter refused_;
+  AnswerSender sender_{queues_, refused_};
+};
+
+TEST_F(AnswerSenderTest, OneAcknowledgementTravelsInTheHeader) {
+  sender_.flush_acknowledgements(to_.peer);
+  EXPECT_TRUE(to_.transport.sent.empty());
+  sender_.acknowledge_exactly(to_.peer, 7);
+  EXPECT_TRUE(to_.transport.sent.empty());
+  sender_.flush_acknowledgements(to_.peer);
+  ASSERT_EQ(to_.transport.sent.size(), 1u);
+  EXPECT_EQ(to_.transport.sent[0].header.kind, MessageKind::ack_batch);
+  EXPECT_EQ(to_.transport.sent[0].header.cookie, 7u);
+  EXPECT_TRUE(to_.transport.sent[0].payload.empty());
+}
+
+TEST_F(AnswerSenderTest, SeveralTravelTogetherAndAFullBatchGoesAtOnce) {
+  for (uint32_t cookie = 0; cookie < ack_batch_capacity; ++cookie)
+    sender_.acknowledge_exactly(to_.peer, cookie);
+  ASSERT_EQ(to_.transport.sent.size(), 1u);
+  const auto& payload = to_.transport.sent[0].payload;
+  ASSERT_EQ(payload.size(), ack_batch_capacity * sizeof(uint32_t));
+  for (uint32_t i = 0; i < ack_batch_capacity; ++i) {
+    uint32_t cookie;
+    std::memcpy(&cookie, payload.data() + i * sizeof cookie, sizeof cookie);
+    EXPECT_EQ(cookie, i);
+  }
+  sender_.flush_acknowledgements(to_.peer);
+  EXPECT_EQ(to_.transport.sent.size(), 1u);
+}
+
+TEST_F(AnswerSenderTest, WhatFindsNoRoomIsQueuedWithItsPayload) {
+  std::byte halves[2][4] = {{std::byte{1}}, {std::byte{2}}};
+  const Piece pieces[] = {{halves[0], 4}, {halves[1], 4}};
+  to_.transport.status = SendStatus::queue_full;
+  sender_.send(to_.peer, reply(), pieces, 2);
+  to_.transport.status = SendStatus::sent;
+  sender_.send(to_.peer, reply(), nullptr, 0);
+  EXPECT_TRUE(to_.transport.sent.empty()) << "nothing overtakes";
+  EXPECT_EQ(to_.peer.queue_length, 2u);
+  halves[0][0] = std::byte{9};
+
+  auto& answer = static_cast<Answer&>(*to_.peer.queue_head);
+  ASSERT_EQ(answer.kind, QueuedSend::Kind::answer);
+  EXPECT_TRUE(sender_.send_queued(to_.peer, answer));
+  ASSERT_EQ(to_.transport.sent.size(), 1u);
+  EXPECT_EQ(to_.transport.sent[0].payload[0], std::byte{1});
+  EXPECT_EQ(to_.transport.sent[0].payload[4], std::byte{2});
+}
+
+TEST_F(AnswerSenderTest, AQueuedAnswerWaitsUntilThereIsRoom) {
+  to_.transport.status = SendStatus::connecting;
+  sender_.send(to_.peer, reply(), nullptr, 0);
+  auto& answer = static_cast<Answer&>(*to_.peer.queue_head);
+  EXPECT_FALSE(sender_.send_queued(to_.peer, answer));
+  to_.transport.status = SendStatus::peer_failed;
+  EXPECT_TRUE(sender_.send_queued(to_.peer, answer)) << "nobody waits for it any more";
+}
+
+TEST_F(AnswerSenderTest, AFailedPeerIsNotAnswered) {
+  to_.peer.failed = true;
+  sender_.send(to_.peer, reply(), nullptr, 0);
+  EXPECT_TRUE(to_.transport.sent.empty());
+  EXPECT_EQ(to_.peer.queue_length, 0u);
+}
+
+TEST_F(AnswerSenderTest, ThePollerIsToldOfAnswersToTheOwnProcess) {
+  PollFlag sends;
+  to_.peer.in_process_sends = &sends;
+  sender_.send(to_.peer, reply(), nullptr, 0);
+  EXPECT_TRUE(sends.take());
+  EXPECT_FALSE(sends.is_set());
+}
+
+}  // namespace
+}  // namespace lintel::test

@@ -1,0 +1,20 @@
+// A peer behind a ScriptedTransport, without an interface around it.
+#pragma once
+
+#include "core/operations/peer.h"
+#include "scripted_transport.h"
+
+namespace lintel::test {
+
+struct ConnectedPeer {
+  ConnectedPeer() {
+    peer.link = &link;
+    peer.transport = &transport;
+    peer.failed = false;
+  }
+  ScriptedTransport transport;
+  Link link;
+  Peer peer;
+};
+
+}  // namespace lintel::test

@@ -1,0 +1,111 @@
+#include "core/operations/peer_directory.h"
+
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "scripted_transport.h"
+
+namespace lintel::test {
+namespace {
+
+class PeerDirectoryTest : public ::testing::Test {
+ protected:
+  PeerDirectoryTest() {
+    for (unsigned i = 0; i < 2; ++i) transports_.push_back(std::make_unique<ScriptedTransport>());
+    EXPECT_TRUE(directory_.open(transports_, in_process_sends_));
+  }
+  ScriptedTransport& transport(unsigned number) {
+    return static_cast<ScriptedTransport&>(*transports_[number]);
+  }
+  std::vector<std::unique_ptr<Transport>> transports_;
+  PollFlag in_process_sends_;
+  PeerDirectory directory_;
+};
+
+TEST_F(PeerDirectoryTest, TheFirstTransportThatReachesAPeerServesIt) {
+  transport(0).reaches = false;
+  Peer* const peer = directory_.find_or_connect({1, 2});
+  ASSERT_NE(peer, nullptr);
+  EXPECT_EQ(peer->transport, &transport(1));
+  EXPECT_EQ(peer->link, &transport(1).links[2]);
+  EXPECT_EQ(PeerDirectory::peer_of(*peer->link), peer);
+  EXPECT_EQ(directory_.find_or_connect({1, 2}), peer);
+  EXPECT_EQ(transport(1).connects, 1u);
+}
+
+TEST_F(PeerDirectoryTest, APeerThatNothingReachesIsNotKept) {
+  transport(0).reaches = transport(1).reaches = false;
+  EXPECT_EQ(directory_.find_or_connect({1, 2}), nullptr);
+  EXPECT_EQ(directory_.find({1, 2}), nullptr);
+  EXPECT_EQ(directory_.all().size(), 0u);
+}
+
+TEST_F(PeerDirectoryTest, AFailedPeerIsConnectedAgain) {
+  Peer* const peer = directory_.find_or_connect({1, 2});
+  peer->failed = true;
+  transport(0).reaches = false;
+  EXPECT_EQ(directory_.find_or_connect({1, 2}), peer);
+  EXPECT_FALSE(peer->failed);
+  EXPECT_EQ(peer->transport, &transport(1));
+}
+
+TEST_F(PeerDirectoryTest, AProcessMayConnectByItself) {
+  Link link;
+  link.peer = {1, 3};
+  EXPECT_EQ(PeerDirectory::peer_of(link), nullptr);
+  const PeerDirectory::Lock lock = directory_.lock();
+  Peer* const peer = directory_.accept(link, transport(1));
+  ASSERT_NE(peer, nullptr);
+  EXPECT_EQ(directory_.find_or_connect({1, 3}), peer);
+  EXPECT_EQ(PeerDirectory::peer_of(link), peer);
+  EXPECT_EQ(peer->transport, &transport(1));
+}
+
+TEST_F(PeerDirectoryTest, TheLongestPutThatTravelsWithItsHeaderDependsOnTheTransport) {
+  transport(0).offers.max_eager_bytes = 4096;
+  EXPECT_EQ(directory_.find_or_connect({1, 1})->eager_put_bytes, 4096u);
+  transport(0).offers.remote_access = true;
+  transport(0).offers.remote_threshold_bytes = 512;
+  EXPECT_EQ(directory_.find_or_connect({1, 2})->eager_put_bytes, 512u);
+}
+
+TEST_F(PeerDirectoryTest, OnlyTheOwnProcessHasThePollerTold) {
+  directory_.find_or_connect({1, 1})->note_in_process_send();
+  EXPECT_FALSE(in_process_sends_.is_set());
+  transport(0).offers.in_process = true;
+  directory_.find_or_connect({1, 2})->note_in_process_send();
+  EXPECT_TRUE(in_process_sends_.is_set());
+}
+
+TEST_F(PeerDirectoryTest, PeersThatSomebodyWaitsForAreCheckedByTheirTransport) {
+  std::vector<Link*> expected;
+  for (uint32_t pid = 0; pid < 200; ++pid) {
+    Peer* const peer = directory_.find_or_connect({1, pid});
+    if (pid == 0) {
+      EXPECT_FALSE(directory_.awaits_any());
+    }
+    if (pid % 2 == 0) {
+      peer->count_as_started();
+      if (pid % 10 == 0)
+        peer->failed = true;
+      else
+        expected.push_back(peer->link);
+    }
+  }
+  EXPECT_TRUE(directory_.awaits_any());
+  std::vector<Link*> checked;
+  unsigned calls_of_other = 0;
+  directory_.check_awaited([&](Transport& asked, Link* const* links, unsigned count) {
+    if (&asked == &transport(0))
+      checked.insert(checked.end(), links, links + count);
+    else
+      ++calls_of_other;
+  });
+  EXPECT_EQ(checked, expected);
+  EXPECT_EQ(calls_of_other, 1u);
+}
+
+}  // namespace
+}  // namespace lintel::test

@@ -1,0 +1,91 @@
+// A transport that records what it is given and answers what a test tells it to.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transport/transport.h"
+
+namespace lintel::test {
+
+class ScriptedTransport final : public Transport {
+ public:
+  struct Sent {
+    MessageHeader header;
+    std::vector<std::byte> payload;
+  };
+
+  [[nodiscard]] const Capabilities& capabilities() const noexcept override { return offers; }
+  [[nodiscard]] Link* connect(ProcessId peer, std::string* reason) override {
+    ++connects;
+    if (!reaches) {
+      *reason = "out of reach";
+      return nullptr;
+    }
+    Link& link = links[peer.pid];
+    link.peer = peer;
+    return &link;
+  }
+  [[nodiscard]] SendStatus send(Link&, const MessageHeader& header, const Piece* pieces,
+                                unsigned count) noexcept override {
+    if (status != SendStatus::sent) return status;
+    Sent& message = sent.emplace_back(Sent{header, {}});
+    for (unsigned i = 0; i < count; ++i)
+      message.payload.insert(message.payload.end(), pieces[i].base,
+                             pieces[i].base + pieces[i].length);
+    return status;
+  }
+  [[nodiscard]] bool payloads_released(Link&, uint32_t mark) noexcept override {
+    return mark <= released_mark;
+  }
+  [[nodiscard]] RemoteResult remote_read(Link&, const Piece*, unsigned, const RemoteMemory*,
+                                         unsigned, uint32_t) noexcept override {
+    return {RemoteStatus::unsupported, 0};
+  }
+  [[nodiscard]] RemoteResult remote_write(Link&, const Piece*, unsigned, const RemoteMemory*,
+                                          unsigned, uint32_t) noexcept override {
+    return {RemoteStatus::unsupported, 0};
+  }
+  unsigned poll(MessageSink&, unsigned) noexcept override {
+    ++polls;
+    return std::exchange(arrived, 0);
+  }
+  [[nodiscard]] Doorbell* doorbell() noexcept override { return nullptr; }
+  [[nodiscard]] bool arm(bool blocked_senders) noexcept override {
+    armed_for_senders = blocked_senders;
+    return arms;
+  }
+  void disarm() noexcept override { ++disarms; }
+  [[nodiscard]] int64_t sleep_limit_ns() noexcept override { return limit_ns; }
+  void check_peers(MessageSink&, Link* const* watch, unsigned count) noexcept override {
+    checked.assign(watch, watch + count);
+    ++checks;
+  }
+  [[nodiscard]] std::string describe() const override { return "scripted"; }
+
+  Capabilities offers{.name = "scripted",
+                      .max_eager_bytes = 8192,
+                      .remote_access = false,
+                      .remote_asynchronous = false,
+                      .remote_threshold_bytes = 0};
+  bool reaches = true;
+  SendStatus status = SendStatus::sent;
+  uint32_t released_mark = 0;
+  unsigned arrived = 0;  // messages that the next poll() pretends to hand up
+  bool arms = true;
+  int64_t limit_ns = -1;
+
+  std::map<uint32_t, Link> links;  // by pid
+  std::vector<Sent> sent;
+  std::vector<Link*> checked;
+  unsigned connects = 0;
+  unsigned polls = 0;
+  unsigned checks = 0;
+  unsigned disarms = 0;
+  bool armed_for_senders = false;
+};
+
+}  // namespace lintel::test

@@ -1,0 +1,94 @@
+#include "core/operations/send_queues.h"
+
+#include <gtest/gtest.h>
+
+#include "connected_peer.h"
+
+namespace lintel::test {
+namespace {
+
+class SendQueuesTest : public ::testing::Test {
+ protected:
+  static NetworkInterface* some_interface() {
+    static char place;
+    return reinterpret_cast<NetworkInterface*>(&place);
+  }
+  SendQueues queues_;
+  Peer one_;
+  Peer other_;
+  Answer answers_[3];
+};
+
+TEST_F(SendQueuesTest, ItemsLeaveInTheOrderInWhichTheyCame) {
+  for (Answer& answer : answers_) queues_.enqueue(one_, answer);
+  EXPECT_EQ(one_.queue_length, 3u);
+  EXPECT_EQ(queues_.queued.get(), 3u);
+  for (Answer& answer : answers_) {
+    EXPECT_EQ(one_.queue_head, &answer);
+    queues_.remove_first(one_);
+  }
+  EXPECT_EQ(one_.queue_head, nullptr);
+  queues_.enqueue(one_, answers_[1]);
+  EXPECT_EQ(one_.queue_head, &answers_[1]);
+}
+
+TEST_F(SendQueuesTest, APeerIsListedOnceUntilItIsFlushed) {
+  EXPECT_FALSE(queues_.any());
+  queues_.enqueue(one_, answers_[0]);
+  queues_.enqueue(one_, answers_[1]);
+  EXPECT_TRUE(queues_.any());
+  EXPECT_EQ(queues_.take_listed(), &one_);
+  EXPECT_EQ(one_.next_with_queue, nullptr);
+  EXPECT_FALSE(queues_.any());
+  queues_.begin_flush(one_);
+  queues_.remove_first(one_);
+  queues_.end_flush(one_);
+  EXPECT_EQ(queues_.take_listed(), &one_) << "something is left";
+  queues_.begin_flush(one_);
+  queues_.remove_first(one_);
+  queues_.end_flush(one_);
+  EXPECT_EQ(queues_.take_listed(), nullptr);
+}
+
+TEST_F(SendQueuesTest, AllListedPeersAreTakenTogether) {
+  queues_.enqueue(one_, answers_[0]);
+  queues_.enqueue(other_, answers_[1]);
+  Peer* const first = queues_.take_listed();
+  EXPECT_EQ(first, &other_);
+  EXPECT_EQ(first->next_with_queue, &one_);
+}
+
+TEST_F(SendQueuesTest, AFailedPeerGivesUpAllItems) {
+  queues_.enqueue(one_, answers_[0]);
+  queues_.enqueue(one_, answers_[1]);
+  EXPECT_EQ(queues_.take_all(one_), &answers_[0]);
+  EXPECT_EQ(answers_[0].next_queued, &answers_[1]);
+  EXPECT_EQ(one_.queue_length, 0u);
+  queues_.enqueue(one_, answers_[2]);
+  EXPECT_EQ(one_.queue_head, &answers_[2]);
+}
+
+TEST_F(SendQueuesTest, WhatAnInterfaceQueuedGoesWithIt) {
+  Operation request;
+  request.kind = QueuedSend::Kind::request;
+  request.interface = some_interface();
+  Transfer transfer;
+  transfer.kind = QueuedSend::Kind::transfer_data;
+  transfer.interface = some_interface();
+  Transfer of_another;
+  of_another.kind = QueuedSend::Kind::transfer_data;
+  answers_[0].kind = answers_[1].kind = QueuedSend::Kind::answer;
+  queues_.enqueue(one_, request);
+  queues_.enqueue(one_, answers_[0]);
+  queues_.enqueue(one_, of_another);
+  queues_.enqueue(one_, transfer);
+  queues_.drop_all_of(one_, *some_interface());
+  queues_.enqueue(one_, answers_[1]);
+  EXPECT_EQ(one_.queue_length, 3u);
+  EXPECT_EQ(one_.queue_head, &answers_[0]);
+  EXPECT_EQ(answers_[0].next_queued, &of_another);
+  EXPECT_EQ(of_another.next_queued, &answers_[1]);
+}
+
+}  // namespace
+}  // namespace lintel::test

@@ -1,0 +1,103 @@
+#include "core/operations/transfer_table.h"
+
+#include <gtest/gtest.h>
+
+#include "connected_peer.h"
+
+namespace lintel::test {
+namespace {
+
+class TransferTableTest : public ::testing::Test {
+ protected:
+  TransferTableTest() { EXPECT_TRUE(table_.open()); }
+  Transfer& start(ConnectedPeer& to, uint32_t release_mark = 0) {
+    Transfer& transfer = *table_.allocate();
+    transfer.peer.store(&to.peer);
+    transfer.release_mark = release_mark;
+    transfer.interface = nullptr;
+    ++to.peer.transfers;
+    return transfer;
+  }
+  // Only compared with others.
+  static NetworkInterface* some_interface() {
+    static char place;
+    return reinterpret_cast<NetworkInterface*>(&place);
+  }
+  ConnectedPeer one_;
+  ConnectedPeer other_;
+  TransferTable table_;
+};
+
+TEST_F(TransferTableTest, ACookieNamesItsTransferUntilThatIsReleased) {
+  Transfer& transfer = start(one_);
+  const uint32_t cookie = table_.cookie_of(transfer);
+  EXPECT_EQ(table_.find(cookie), &transfer);
+  table_.release(transfer);
+  EXPECT_EQ(table_.find(cookie), nullptr);
+  EXPECT_EQ(one_.peer.transfers, 0u);
+  EXPECT_EQ(&start(one_), &transfer);
+  EXPECT_EQ(table_.find(cookie), nullptr);
+}
+
+TEST_F(TransferTableTest, ActiveOnesAreTakenAtOnce) {
+  Transfer& first = start(one_);
+  Transfer& second = start(other_);
+  EXPECT_FALSE(table_.has_active());
+  table_.activate(first);
+  table_.activate(second);
+  EXPECT_TRUE(table_.is_active(first));
+  EXPECT_EQ(table_.take_active(), &second);
+  EXPECT_EQ(second.next_active, &first);
+  EXPECT_EQ(first.next_active, nullptr);
+  EXPECT_FALSE(table_.has_active());
+  EXPECT_FALSE(table_.is_active(first));
+}
+
+TEST_F(TransferTableTest, MemoryIsReleasedInTheOrderSent) {
+  Transfer& first = start(one_, 1);
+  Transfer& second = start(one_, 2);
+  Transfer& third = start(other_, 1);
+  table_.await_release(first);
+  table_.await_release(second);
+  table_.await_release(third);
+  EXPECT_TRUE(table_.awaits_release());
+  EXPECT_FALSE(table_.anything_released());
+  EXPECT_EQ(table_.take_released(), nullptr);
+
+  one_.transport.released_mark = 1;
+  EXPECT_TRUE(table_.anything_released());
+  EXPECT_EQ(table_.take_released(), &first);
+  EXPECT_EQ(table_.take_released(), nullptr);
+
+  one_.transport.released_mark = 2;
+  other_.transport.released_mark = 1;
+  const Transfer* taken[] = {table_.take_released(), table_.take_released()};
+  EXPECT_TRUE((taken[0] == &second && taken[1] == &third) ||
+              (taken[0] == &third && taken[1] == &second));
+  EXPECT_EQ(table_.take_released(), nullptr);
+  EXPECT_FALSE(table_.awaits_release());
+}
+
+TEST_F(TransferTableTest, AnInterfaceThatGoesTakesItsTransfersAlong) {
+  Transfer& active = start(one_);
+  Transfer& waiting = start(one_, 1);
+  Transfer& last = start(one_, 1);
+  Transfer& stays = start(one_, 1);
+  for (Transfer* transfer : {&active, &waiting, &last}) transfer->interface = some_interface();
+  table_.activate(active);
+  table_.await_release(waiting);
+  table_.await_release(stays);
+  table_.await_release(last);
+  table_.drop_all_of(*some_interface());
+  EXPECT_FALSE(table_.has_active());
+  EXPECT_EQ(one_.peer.transfers, 1u);
+  Transfer& later = start(one_, 1);
+  table_.await_release(later);
+  one_.transport.released_mark = 1;
+  EXPECT_EQ(table_.take_released(), &stays);
+  EXPECT_EQ(table_.take_released(), &later);
+  EXPECT_EQ(table_.take_released(), nullptr);
+}
+
+}  // namespace
+}  // namespace lintel::test
