@@ -70,6 +70,24 @@ TEST_F(GuardedMemoryTest, CopiesEverySizeExactly) {
   }
 }
 
+// Long copies are made in parts.
+TEST_F(GuardedMemoryTest, CopiesLongRangesExactly) {
+  constexpr size_t most = 9000;
+  std::vector<unsigned char> source(most);
+  for (size_t i = 0; i < most; ++i) source[i] = static_cast<unsigned char>(i * 7 + i / 256);
+  for (const size_t bytes :
+       {2047u, 2048u, 2049u, 2112u, 4095u, 4096u, 4097u, 6145u, 8192u, 8999u}) {
+    std::vector<unsigned char> target(most, 0xee);
+    ASSERT_TRUE(guarded_copy(target.data(), source.data(), bytes));
+    EXPECT_TRUE(
+        std::equal(source.begin(), source.begin() + static_cast<ptrdiff_t>(bytes), target.begin()))
+        << bytes;
+    EXPECT_TRUE(std::all_of(target.begin() + static_cast<ptrdiff_t>(bytes), target.end(),
+                            [](unsigned char c) { return c == 0xee; }))
+        << bytes;
+  }
+}
+
 TEST_F(GuardedMemoryTest, ShortCopiesMayOverlap) {
   for (size_t bytes = 1; bytes <= largest_overlapping_copy; ++bytes) {
     for (size_t distance = 1; distance <= bytes; ++distance) {
