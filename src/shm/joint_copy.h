@@ -1,26 +1,18 @@
-// A long copy between two processes that both take part in: the one that must copy offers the work,
-// chunk by chunk, in its own segment; the peer whose memory the other end is takes chunks from the
-// back if it happens to be polling, while the owner of the offer takes them from the front. Nobody
-// depends on the other's help. The owner ends the offer only when no chunk is in the helper's
-// hands. Message path.
+// A long copy between two processes that both take part in, as it lies in the segment of the one that must
+// copy, the owner of the offer. The owner takes chunks from the front (joint_offers.h); the peer whose memory
+// the other end is takes them from the back if it happens to be polling (joint_help.h). Message path.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "transport/message.h"
-
 namespace lintel {
 
 inline constexpr unsigned joint_copy_max_chunks = 8;
 
-// What the owner of an offer keeps for itself.
-struct JointPlan {
-  unsigned chunks = 0;
-  Piece local[joint_copy_max_chunks];
-  RemoteMemory remote[joint_copy_max_chunks];
-};
+// A helper must not be away for long.
+inline constexpr uint64_t joint_chunk_max_bytes = uint64_t{1} << 26;
 
 // Read by a helper that may be late: every field is atomic, and means something only while a chunk
 // of its offer is claimed.

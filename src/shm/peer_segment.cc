@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +11,7 @@
 #include <cstring>
 
 #include "shm/own_segments.h"
+#include "shm/peer_memory.h"
 #include "shm/segment_name.h"
 #include "util/log.h"
 
@@ -124,21 +124,13 @@ bool PeerSegment::owner_alive() const {
   if (owner_finished()) return false;
   const SegmentFile file(path_, O_RDWR);
   if (file.fd() < 0 && errno != ENOENT) return true;  // no descriptor left, say: ask again later
-  if (file.fd() < 0 || !is_this_segment(file.fd())) return nonce_in_memory();
+  if (file.fd() < 0 || !is_this_segment(file.fd())) return PeerMemory::has_nonce(identity_);
   if (file.borrowed()) return true;
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   lock.l_len = 1;
   return fcntl(file.fd(), F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
-}
-
-bool PeerSegment::nonce_in_memory() const noexcept {
-  uint64_t found = 0;
-  const iovec here{&found, sizeof found};
-  const iovec there{reinterpret_cast<void*>(identity_.nonce_address), sizeof found};
-  return process_vm_readv(identity_.os_pid, &here, 1, &there, 1, 0) == sizeof found &&
-         found == identity_.nonce;
 }
 
 // Allocated now, a full /dev/shm is an error; later it would be SIGBUS.

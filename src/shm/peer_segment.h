@@ -44,10 +44,6 @@ class PeerSegment {
   // False once the owner has finished or died. Makes system calls. Where somebody removed the file
   // under a live owner (some systems do when a user logs out), its memory tells.
   [[nodiscard]] bool owner_alive() const;
-  // True if the process with the owner's number, as we see it, has the owner's nonce in its memory:
-  // it is the owner, and the kernel permits us to read there.
-  [[nodiscard]] bool nonce_in_memory() const noexcept;
-
   struct Claimer {
     ProcessId id;
     uint64_t nonce;

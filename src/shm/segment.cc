@@ -167,11 +167,10 @@ LaneControl* Segment::lane(uint32_t lane) const noexcept {
                                         geometry_.place(lane).offset_bytes);
 }
 
-bool Segment::clear_lane(uint32_t lane) const noexcept {
-  const SegmentGeometry::Place place = geometry_.place(lane);
-  return fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                   static_cast<off_t>(place.offset_bytes),
-                   static_cast<off_t>(place.length_bytes)) == 0;
+void Segment::clear_lane(uint32_t number) const noexcept {
+  const uint64_t bytes = geometry_.place(number).length_bytes;
+  void* const memory = lane(number);
+  if (madvise(memory, bytes, MADV_REMOVE) != 0) std::memset(memory, 0, bytes);
 }
 
 }  // namespace lintel

@@ -42,8 +42,8 @@ class Segment {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] bool created_by_this_process() const noexcept;
 
-  // Zeroes a lane and returns its memory to the system. False: the system refused.
-  [[nodiscard]] bool clear_lane(uint32_t lane) const noexcept;
+  // Zeroes a lane and returns its memory to the system.
+  void clear_lane(uint32_t lane) const noexcept;
 
  private:
   Segment() = default;

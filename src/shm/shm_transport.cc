@@ -1,5 +1,7 @@
-// Opening and closing the shared-memory transport. Set-up path.
+// Opening the transport (set-up path), and the order in which its parts work (message path).
 #include "shm/shm_transport.h"
+
+#include <utility>
 
 #include "shm/segment_name.h"
 
@@ -17,36 +19,72 @@ OpenStatus ShmTransport::open(const ShmSettings& settings, std::unique_ptr<ShmTr
 
 ShmTransport::ShmTransport(std::unique_ptr<Segment> segment, const ShmSettings& settings)
     : segment_(std::move(segment)),
-      job_hash_(job_hash_of(settings.job_key)),
       capabilities_{"shm", lane_max_payload_bytes, settings.cma, false,
                     settings.cma_threshold_bytes},
-      lanes_(segment_->geometry().lane_count) {
-  active_lanes_.reserve(lanes_.size());
+      links_(*segment_, job_hash_of(settings.job_key), settings.cma),
+      lanes_(*segment_,
+             [this](MessageSink& sink, ShmLink& link) {
+               failures_.fail(sink, link, LinkFailures::Cause::misbehaved);
+             }),
+      offers_(segment_->header()),
+      failures_(*segment_, links_, lanes_, offers_),
+      claims_(*segment_, links_, lanes_, failures_),
+      help_(*segment_, lanes_),
+      room_(links_, segment_->header().doorbell),
+      liveness_(*segment_, links_, lanes_, failures_) {}
+
+Link* ShmTransport::connect(ProcessId peer, std::string* reason) {
+  std::string ignored;
+  return links_.connect(peer, reason != nullptr ? *reason : ignored);
 }
 
-ShmTransport::~ShmTransport() {
-  // A forked child leaves the connections of its parent alone.
-  if (!segment_->created_by_this_process()) return;
-  for (const auto& link : owned_links_)
-    if (link->send_lane != no_lane && !link->failed.load(std::memory_order_relaxed))
-      link->segment->close_lane(link->send_lane, segment_->nonce());
+SendStatus ShmTransport::send(Link& base, const MessageHeader& header, const Piece* pieces,
+                              unsigned count) noexcept {
+  ShmLink& link = static_cast<ShmLink&>(base);
+  if (link.failed.load(std::memory_order_relaxed)) [[unlikely]]
+    return SendStatus::peer_failed;
+  if (!link.sender.attached()) [[unlikely]] {
+    const SendStatus status = links_.attach(link);
+    if (status != SendStatus::sent) return status;
+  }
+  return link.sender.send(header, pieces, count);
+}
+
+unsigned ShmTransport::poll(MessageSink& sink, unsigned budget) noexcept {
+  unsigned helped = 0;
+  if (claims_.anything_new()) [[unlikely]]
+    claims_.look(sink);
+  if (help_.wanted()) [[unlikely]]
+    helped = help_.help(sink);
+  if (offers_.pending() != nullptr && offers_.may_settle()) [[unlikely]]
+    offers_.settle(sink);
+  return lanes_.empty() ? helped : helped + lanes_.poll(sink, budget);
+}
+
+bool ShmTransport::arm(bool blocked_senders) noexcept {
+  if (claims_.anything_new() || offers_.may_settle() || !lanes_.arm()) return false;
+  return !blocked_senders || room_.arm();
+}
+
+void ShmTransport::check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept {
+  liveness_.check(sink, watch, count);
+  if (claims_.postponed()) claims_.look(sink);
 }
 
 ShmCounters ShmTransport::counters() const noexcept {
   ShmCounters sum;
-  for (const ShmLink* link = all_links_.load(std::memory_order_acquire); link != nullptr;
-       link = link->next) {
-    sum.sent_messages += link->sent_messages.get();
-    sum.sent_bytes += link->sent_bytes.get();
-    sum.queue_full += link->queue_full.get();
+  for (const ShmLink* link = links_.first(); link != nullptr; link = link->next) {
+    sum.sent_messages += link->sender.messages();
+    sum.sent_bytes += link->sender.bytes();
+    sum.queue_full += link->sender.queue_full();
   }
-  sum.received_messages = received_messages_.get();
-  sum.received_bytes = received_bytes_.get();
-  sum.helped_chunks = helped_chunks_.get();
-  sum.doorbell_rings = doorbell_rings_.get();
-  sum.links_refused = links_refused_.get();
-  sum.malformed = malformed_.get();
-  sum.peers_failed = peers_failed_.get();
+  sum.received_messages = lanes_.messages();
+  sum.received_bytes = lanes_.bytes();
+  sum.helped_chunks = offers_.helped_chunks();
+  sum.doorbell_rings = lanes_.doorbell_rings();
+  sum.links_refused = claims_.refused();
+  sum.malformed = lanes_.malformed();
+  sum.peers_failed = failures_.count();
   return sum;
 }
 

@@ -34,12 +34,37 @@ class GrantingSink final : public MessageSink {
   void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
   bool may_access(Link&, const RemoteMemory& memory, bool) noexcept override {
     ++asked;
+    if (stops_itself) raise(SIGSTOP);
     return memory.key == key && memory.address >= address &&
            memory.address + memory.length <= address + length;
   }
   uint64_t address = 0;
   uint64_t length = 0;
   uint64_t asked = 0;
+  bool stops_itself = false;
+};
+
+// The core of a process that copies: what ended later, and how.
+class CopyingSink final : public MessageSink {
+ public:
+  void* on_new_link(Link&) noexcept override { return this; }
+  void on_messages(Link&, const InboundMessage*, unsigned count) noexcept override {
+    messages += count;
+  }
+  void on_peer_failed(Link&) noexcept override { failed = true; }
+  void on_remote_done(Link&, uint32_t token, RemoteResult result) noexcept override {
+    EXPECT_EQ(token, token_used);
+    EXPECT_FALSE(failed) << "remote accesses end before their peer is reported";
+    ended = result;
+    ++endings;
+  }
+  bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return false; }
+
+  static constexpr uint32_t token_used = 77;
+  unsigned messages = 0;
+  unsigned endings = 0;
+  bool failed = false;
+  RemoteResult ended{};
 };
 
 // Two processes that are to run at the same time, whatever else runs.
@@ -74,6 +99,7 @@ class JointCopyTest : public ::testing::Test {
     std::atomic<int> step;
     std::atomic<uint64_t> address;  // of `bytes` bytes, with an inaccessible page behind them
     std::atomic<uint64_t> granted_bytes;
+    std::atomic<bool> stops_itself;  // when it is about to copy a chunk
     std::atomic<uint64_t> asked;
     std::atomic<uint64_t> changed;  // bytes that are no longer the pattern, counted after step 2
   };
@@ -110,6 +136,7 @@ class JointCopyTest : public ::testing::Test {
     board_->address.store(sink.address);
     board_->step.store(1);
     while (board_->step.load() != 2) {
+      sink.stops_itself = board_->stops_itself.load();
       own->poll(sink, 16);
       board_->asked.store(sink.asked);
     }
@@ -130,15 +157,41 @@ class JointCopyTest : public ::testing::Test {
   RemoteMemory remote(uint64_t offset, uint64_t length) const {
     return {board_->address.load() + offset, length, key};
   }
-  RemoteResult read(std::byte* to, uint64_t offset, uint64_t length) {
+  RemoteResult start_read(std::byte* to, uint64_t offset, uint64_t length) {
     const Piece piece{to, length};
     const RemoteMemory there = remote(offset, length);
-    return transport_->remote_read(*link_, &piece, 1, &there, 1, 0);
+    return transport_->remote_read(*link_, &piece, 1, &there, 1, CopyingSink::token_used);
+  }
+  RemoteResult read(std::byte* to, uint64_t offset, uint64_t length) {
+    return end_of(start_read(to, offset, length));
   }
   RemoteResult write(std::byte* from, uint64_t offset, uint64_t length) {
     const Piece piece{from, length};
     const RemoteMemory there = remote(offset, length);
-    return transport_->remote_write(*link_, &piece, 1, &there, 1, 0);
+    return end_of(transport_->remote_write(*link_, &piece, 1, &there, 1, CopyingSink::token_used));
+  }
+  // A helper that lost its processor ends its part later.
+  RemoteResult end_of(RemoteResult result) {
+    if (result.status != RemoteStatus::started) return result;
+    CopyingSink sink;
+    EXPECT_TRUE(wait_until([&] {
+      transport_->poll(sink, 16);
+      transport_->check_peers(sink, &link_, 1);
+      return sink.endings != 0;
+    }));
+    return sink.ended;
+  }
+  // A copy whose helper stops with a chunk in its hands.
+  void start_copy_with_stopped_helper(std::byte* to) {
+    start_peer(bytes);
+    if (HasFatalFailure()) return;
+    RemoteResult result{};
+    ASSERT_TRUE(wait_until([&] {
+      board_->stops_itself.store(true);
+      result = start_read(to, 0, bytes);
+      return result.status != RemoteStatus::done;
+    }));
+    EXPECT_EQ(result.status, RemoteStatus::started);
   }
 
   Processors processors_;
@@ -228,6 +281,50 @@ TEST_F(JointCopyTest, FaultsTellTheFirstByteThatIsNotThere) {
     EXPECT_EQ(result.bytes, bytes - 3 * page);
   }
   munmap(guarded, bytes + page);
+}
+
+// As by a debugger, or when a job is suspended: its peers go on with everybody else.
+TEST_F(JointCopyTest, AStoppedHelperHoldsUpNobodyElse) {
+  std::vector<std::byte> here(bytes);
+  start_copy_with_stopped_helper(here.data());
+  if (HasFatalFailure()) return;
+  const auto third = open_transport();
+  CopyingSink sink;
+  Link* link = connect_or_fail(*third, transport_->id());
+  ASSERT_EQ(test::send_message(*third, *link, 1, 8, sink), SendStatus::sent);
+  transport_->poll(sink, 16);
+  EXPECT_EQ(sink.messages, 1u);
+  EXPECT_EQ(sink.endings, 0u);
+  EXPECT_FALSE(transport_->all_delivered());
+  EXPECT_TRUE(transport_->arm(false)) << "nothing to do until it goes on";
+  transport_->disarm();
+  transport_->check_peers(sink, &link_, 1);
+  EXPECT_FALSE(sink.failed) << "it lives";
+  std::byte first{};
+  EXPECT_EQ(read(&first, 0, 1).status, RemoteStatus::done) << "other copies go on";
+
+  board_->stops_itself.store(false);
+  ASSERT_EQ(kill(child_->pid(), SIGCONT), 0);
+  ASSERT_TRUE(wait_until([&] {
+    transport_->poll(sink, 16);
+    return sink.endings != 0;
+  }));
+  EXPECT_EQ(sink.ended.status, RemoteStatus::done);
+  EXPECT_EQ(sink.ended.bytes, bytes);
+  EXPECT_EQ(here, pattern(1, bytes));
+  EXPECT_TRUE(transport_->all_delivered());
+}
+
+TEST_F(JointCopyTest, AStoppedHelperMayDie) {
+  std::vector<std::byte> here(bytes);
+  start_copy_with_stopped_helper(here.data());
+  if (HasFatalFailure()) return;
+  child_->kill_and_wait();
+  CopyingSink sink;
+  transport_->check_peers(sink, &link_, 1);
+  EXPECT_EQ(sink.endings, 1u);
+  EXPECT_EQ(sink.ended.status, RemoteStatus::peer_failed);
+  EXPECT_TRUE(sink.failed);
 }
 
 TEST_F(JointCopyTest, AHelperMayDieAtAnyTime) {

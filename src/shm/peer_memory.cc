@@ -1,11 +1,11 @@
-// Copying between the memory of this process and that of a peer, by the kernel and in one step.
-// Message path of large payloads: one system call per slice, no allocation.
+// Copying between the memory of this process and that of a peer. Message path of large payloads.
+#include "shm/peer_memory.h"
+
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
 
-#include "shm/shm_transport.h"
 #include "util/clock.h"
 #include "util/guarded_memory.h"
 
@@ -77,46 +77,24 @@ bool read_peer(pid_t os_pid, void* to, uint64_t address, size_t bytes) noexcept 
 
 }  // namespace
 
-// Makes sure that the process with the peer's number, as we see it, is the peer: not so across pid
-// namespaces, or if the kernel forbids looking.
-bool ShmTransport::reach_memory(ShmLink& link) noexcept {
-  if (!capabilities_.remote_access || link.memory == ShmLink::Memory::unreachable ||
-      link.segment == nullptr) {
-    return false;
-  }
+bool PeerMemory::look() const noexcept {
+  uint64_t found = 0;
+  return read_peer(os_pid_, &found, nonce_address_, sizeof found) && found == nonce_;
+}
+
+bool PeerMemory::reach() noexcept {
+  if (state_ == State::unreachable) return false;
   const uint64_t now = now_ns();
-  if (link.memory == ShmLink::Memory::reachable && now - link.memory_checked_ns < recheck_ns)
-    return true;
-  const bool same = link.segment->nonce_in_memory();
-  link.memory = same ? ShmLink::Memory::reachable : ShmLink::Memory::unreachable;
-  link.memory_checked_ns = now;
-  return same;
+  if (reached() && now - looked_ns_ < recheck_ns) return true;
+  state_ = look() ? State::reachable : State::unreachable;
+  looked_ns_ = now;
+  return reached();
 }
 
-template <bool reading>
-RemoteResult ShmTransport::copy_remote(Link& base, const Piece* local, unsigned local_count,
-                                       const RemoteMemory* remote, unsigned remote_count) noexcept {
-  ShmLink& link = static_cast<ShmLink&>(base);
-  // Before the first answer to the peer it cannot be told.
-  if (link.memory == ShmLink::Memory::reachable &&
-      link.send_lane.load(std::memory_order_relaxed) != no_lane) {
-    const JointPlan plan = plan_joint_copy(local, local_count, remote, remote_count);
-    if (plan.chunks > 1) return copy_jointly<reading>(link, plan);
-  }
-  return copy_alone<reading>(link, local, local_count, remote, remote_count);
-}
-
-template <bool reading>
-RemoteResult ShmTransport::copy_alone(ShmLink& link, const Piece* local, unsigned local_count,
-                                      const RemoteMemory* remote, unsigned remote_count) noexcept {
-  if (link.failed.load(std::memory_order_relaxed)) return {RemoteStatus::peer_failed, 0};
-  const bool was_reachable = link.memory == ShmLink::Memory::reachable;
-  if (!reach_memory(link)) {
-    const bool gone = was_reachable && !link.segment->owner_alive();
-    return {gone ? RemoteStatus::peer_failed : RemoteStatus::unsupported, 0};
-  }
-
-  const pid_t os_pid = link.segment->identity().os_pid;
+RemoteResult PeerMemory::copy(CopyDirection direction, const Piece* local, unsigned local_count,
+                              const RemoteMemory* remote, unsigned remote_count) noexcept {
+  if (!reach()) return {RemoteStatus::unsupported, 0};
+  const bool reading = direction == CopyDirection::to_here;
   Cursor here(local, local_count);
   Cursor there(remote, remote_count);
   uint64_t moved = 0;
@@ -127,9 +105,9 @@ RemoteResult ShmTransport::copy_alone(ShmLink& link, const Piece* local, unsigne
     uint64_t bytes = bytes_per_call;
     const unsigned remote_filled = there.fill(remote_vector, pieces, bytes);
     const unsigned local_filled = here.fill(local_vector, pieces, bytes);
-    const ssize_t result = reading ? process_vm_readv(os_pid, local_vector, local_filled,
+    const ssize_t result = reading ? process_vm_readv(os_pid_, local_vector, local_filled,
                                                       remote_vector, remote_filled, 0)
-                                   : process_vm_writev(os_pid, local_vector, local_filled,
+                                   : process_vm_writev(os_pid_, local_vector, local_filled,
                                                        remote_vector, remote_filled, 0);
     if (result > 0) {
       moved += static_cast<uint64_t>(result);
@@ -147,28 +125,11 @@ RemoteResult ShmTransport::copy_alone(ShmLink& link, const Piece* local, unsigne
     // The next byte is at fault, here or there. Ask for the side that can be read without harm.
     std::byte probe;
     const bool remote_is_good =
-        reading ? read_peer(os_pid, &probe, reinterpret_cast<uint64_t>(there.address()), 1)
+        reading ? read_peer(os_pid_, &probe, reinterpret_cast<uint64_t>(there.address()), 1)
                 : !guarded_copy(&probe, here.address(), 1);
     return {remote_is_good ? RemoteStatus::local_fault : RemoteStatus::remote_fault, moved};
   }
   return {RemoteStatus::done, moved};
-}
-
-template RemoteResult ShmTransport::copy_alone<true>(ShmLink&, const Piece*, unsigned,
-                                                     const RemoteMemory*, unsigned) noexcept;
-template RemoteResult ShmTransport::copy_alone<false>(ShmLink&, const Piece*, unsigned,
-                                                      const RemoteMemory*, unsigned) noexcept;
-
-RemoteResult ShmTransport::remote_read(Link& link, const Piece* local, unsigned local_count,
-                                       const RemoteMemory* remote, unsigned remote_count,
-                                       uint32_t) noexcept {
-  return copy_remote<true>(link, local, local_count, remote, remote_count);
-}
-
-RemoteResult ShmTransport::remote_write(Link& link, const Piece* local, unsigned local_count,
-                                        const RemoteMemory* remote, unsigned remote_count,
-                                        uint32_t) noexcept {
-  return copy_remote<false>(link, local, local_count, remote, remote_count);
 }
 
 }  // namespace lintel

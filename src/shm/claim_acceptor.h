@@ -1,0 +1,44 @@
+// Peers that make contact: finds the lanes that they claimed in our segment and checks who they are.
+// Connection path, within poll(); the poll token held.
+#pragma once
+
+#include <cstdint>
+
+#include "shm/link_failures.h"
+#include "shm/local_counter.h"
+#include "shm/receive_lanes.h"
+#include "shm/segment.h"
+#include "shm/shm_links.h"
+#include "transport/transport.h"
+
+namespace lintel {
+
+class ClaimAcceptor {
+ public:
+  ClaimAcceptor(const Segment& segment, ShmLinks& links, ReceiveLanes& lanes,
+                LinkFailures& failures) noexcept
+      : segment_(segment), links_(links), lanes_(lanes), failures_(failures) {}
+
+  // A lane was claimed or closed since the last look.
+  [[nodiscard]] bool anything_new() const noexcept {
+    return segment_.header().lane_generation.load(std::memory_order_acquire) != generation_seen_;
+  }
+  // Some claims could not be looked into for want of resources: look again later.
+  [[nodiscard]] bool postponed() const noexcept { return postponed_; }
+  void look(MessageSink& sink) noexcept;
+
+  [[nodiscard]] uint64_t refused() const noexcept { return refused_.get(); }
+
+ private:
+  void accept(MessageSink& sink, uint32_t lane) noexcept;
+
+  const Segment& segment_;
+  ShmLinks& links_;
+  ReceiveLanes& lanes_;
+  LinkFailures& failures_;
+  uint32_t generation_seen_ = 0;
+  bool postponed_ = false;
+  LocalCounter refused_;
+};
+
+}  // namespace lintel

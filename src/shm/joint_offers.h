@@ -1,0 +1,62 @@
+// Long copies that this process must make and offers to share with the peer (joint_copy.h). A peer that
+// computes or sleeps takes no part, and nothing waits for it. A chunk that it has taken belongs to it until
+// it is done, or the peer is dead: a copy with such a chunk ends later. Message path of large payloads; the
+// poll token held.
+#pragma once
+
+#include <cstdint>
+
+#include "shm/joint_copy.h"
+#include "shm/local_counter.h"
+#include "shm/segment_layout.h"
+#include "shm/shm_link.h"
+#include "transport/transport.h"
+
+namespace lintel {
+
+class JointOffers {
+ public:
+  explicit JointOffers(SegmentHeader& own) noexcept : offer_(own.joint_copy) {}
+
+  // Copies, alone if it is not worth sharing. `started`: the peer still has a chunk, see settle().
+  [[nodiscard]] RemoteResult copy(ShmLink& link, CopyDirection direction, const Piece* local,
+                                  unsigned local_count, const RemoteMemory* remote,
+                                  unsigned remote_count, uint32_t token) noexcept;
+
+  // The link of a copy that was started and has not ended; or nullptr.
+  [[nodiscard]] const ShmLink* pending() const noexcept { return pending_; }
+  // The peer has done what it took: settle() has something to do. Its doorbell tells when.
+  [[nodiscard]] bool may_settle() const noexcept { return pending_ != nullptr && helper_done(); }
+  // Ends the pending copy through on_remote_done().
+  void settle(MessageSink& sink) noexcept;
+  // The peer of the pending copy is dead, or not to be trusted any more.
+  void give_up(MessageSink& sink) noexcept;
+
+  [[nodiscard]] uint64_t helped_chunks() const noexcept { return helped_chunks_.get(); }
+
+ private:
+  [[nodiscard]] bool plan(const Piece& local, const RemoteMemory& remote) noexcept;
+  void publish(ShmLink& link) noexcept;
+  [[nodiscard]] bool copy_chunk(ShmLink& link, unsigned index) noexcept;
+  [[nodiscard]] bool helper_done() const noexcept {
+    return offer_.helper_finished.load(std::memory_order_acquire) >= helped_;
+  }
+  [[nodiscard]] bool await_helper() const noexcept;
+  [[nodiscard]] RemoteResult finish(ShmLink& link) noexcept;
+
+  JointCopy& offer_;
+  uint32_t offers_ = 0;
+  // The last offer, in private memory: what peers write into the segment can spoil no more than it.
+  CopyDirection direction_ = CopyDirection::to_here;
+  unsigned chunks_ = 0;
+  Piece local_[joint_copy_max_chunks];
+  RemoteMemory remote_[joint_copy_max_chunks];
+  unsigned own_ = 0;     // chunks that this process copied
+  unsigned helped_ = 0;  // chunks that the peer took
+  RemoteResult result_{};
+  ShmLink* pending_ = nullptr;
+  uint32_t token_ = 0;
+  LocalCounter helped_chunks_;
+};
+
+}  // namespace lintel

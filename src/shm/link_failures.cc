@@ -1,0 +1,27 @@
+// Failing a link. Connection path.
+#include "shm/link_failures.h"
+
+namespace lintel {
+
+void LinkFailures::fail(MessageSink& sink, ShmLink& link, Cause cause) noexcept {
+  if (link.failure_reported) return;
+  link.failure_reported = true;
+  const uint32_t number = link.receive_lane;
+  // A malformed message among the last ones ends the draining, since the link has failed already.
+  if (cause == Cause::gone && number != no_lane) lanes_.drain(sink, number);
+  link.failed.store(true, std::memory_order_release);
+  links_.forget(link);
+  if (offers_.pending() == &link) offers_.give_up(sink);
+  if (number != no_lane) {
+    link.receive_lane = no_lane;
+    if (cause == Cause::gone)
+      lanes_.free(number);
+    else
+      lanes_.refuse(number);
+  }
+  if (link.segment != nullptr) link.segment->abandon(link.sender.lane(), segment_.nonce());
+  count_.add(1);
+  sink.on_peer_failed(link);
+}
+
+}  // namespace lintel

@@ -1,0 +1,38 @@
+// The end of a link: takes what a peer that is gone still sent, reports the failure, gives back what the
+// link had. Connection path; the poll token held.
+#pragma once
+
+#include <cstdint>
+
+#include "shm/joint_offers.h"
+#include "shm/local_counter.h"
+#include "shm/receive_lanes.h"
+#include "shm/shm_links.h"
+#include "transport/transport.h"
+
+namespace lintel {
+
+class LinkFailures {
+ public:
+  enum class Cause : uint8_t {
+    gone,
+    misbehaved,  // it may go on writing: nobody else gets its lane as long as it lives
+  };
+
+  LinkFailures(const Segment& segment, ShmLinks& links, ReceiveLanes& lanes,
+               JointOffers& offers) noexcept
+      : segment_(segment), links_(links), lanes_(lanes), offers_(offers) {}
+
+  // Once for each link; does nothing the next time.
+  void fail(MessageSink& sink, ShmLink& link, Cause cause) noexcept;
+  [[nodiscard]] uint64_t count() const noexcept { return count_.get(); }
+
+ private:
+  const Segment& segment_;
+  ShmLinks& links_;
+  ReceiveLanes& lanes_;
+  JointOffers& offers_;
+  LocalCounter count_;
+};
+
+}  // namespace lintel

@@ -1,0 +1,61 @@
+// Asking whether peers live, and reclaiming lanes. Connection path.
+#include "shm/liveness_checks.h"
+
+#include "shm/leftovers.h"
+
+namespace lintel {
+
+void LivenessChecks::check(MessageSink& sink, Link* const* watch, unsigned count) noexcept {
+  for (unsigned i = 0; i < count; ++i) check_link(sink, static_cast<ShmLink&>(*watch[i]));
+  check_unwatched(sink);
+  reclaim_lanes();
+}
+
+void LivenessChecks::check_link(MessageSink& sink, ShmLink& link) noexcept {
+  if (link.failure_reported) return;
+  if (link.segment == nullptr || !link.segment->owner_alive())
+    failures_.fail(sink, link, LinkFailures::Cause::gone);
+}
+
+// Peers that finished say so in their segments; those that died are asked after in turn.
+void LivenessChecks::check_unwatched(MessageSink& sink) noexcept {
+  for (ShmLink* link = links_.first(); link != nullptr; link = link->next) {
+    if (!link->failure_reported && link->segment != nullptr && link->segment->owner_finished())
+      check_link(sink, *link);
+  }
+  unsigned checks = 0;
+  if (next_checked_ == nullptr) next_checked_ = links_.first();
+  for (; next_checked_ != nullptr && checks < unwatched_checks;
+       next_checked_ = next_checked_->next) {
+    if (next_checked_->failure_reported) continue;
+    check_link(sink, *next_checked_);
+    ++checks;
+  }
+}
+
+void LivenessChecks::reclaim_lanes() noexcept {
+  unsigned checks = 0;
+  for (uint32_t looked = 0; looked < lanes_.count() && checks < unwatched_checks; ++looked) {
+    const uint32_t lane = next_reclaimed_;
+    next_reclaimed_ = lane + 1 == lanes_.count() ? 0 : lane + 1;
+    if (reclaim_lane(lane)) ++checks;
+  }
+}
+
+// Lanes without a link: refused, or claimed by halves. True if looking took system calls.
+bool LivenessChecks::reclaim_lane(uint32_t number) noexcept {
+  std::atomic<uint64_t>& owner = segment_.entry(number).owner;
+  uint64_t word = owner.load(std::memory_order_acquire);
+  const auto state = static_cast<LaneState>(word & lane_state_mask);
+  const ReceiveLanes::State reading = lanes_.state(number);
+  const bool half_made = reading == ReceiveLanes::State::unused && state == LaneState::claiming;
+  if (reading != ReceiveLanes::State::refused && !half_made) return false;
+  if (nonce_is_alive(word & ~lane_state_mask)) return true;
+  if (half_made)
+    owner.compare_exchange_strong(word, 0, std::memory_order_release);
+  else
+    lanes_.free(number);
+  return true;
+}
+
+}  // namespace lintel

@@ -1,0 +1,40 @@
+// Looks after peers that finished or died without a word, and after lanes that nobody owns. Connection
+// path; makes a bounded number of system calls at a time. The poll token held.
+#pragma once
+
+#include <cstdint>
+
+#include "shm/link_failures.h"
+#include "shm/receive_lanes.h"
+#include "shm/shm_links.h"
+#include "transport/transport.h"
+
+namespace lintel {
+
+class LivenessChecks {
+ public:
+  LivenessChecks(const Segment& segment, const ShmLinks& links, ReceiveLanes& lanes,
+                 LinkFailures& failures) noexcept
+      : segment_(segment), links_(links), lanes_(lanes), failures_(failures) {}
+
+  // `watch`: links that somebody waits for. Of all others a few in turn.
+  void check(MessageSink& sink, Link* const* watch, unsigned count) noexcept;
+
+ private:
+  // System calls spent per check on links, and on lanes, that nobody waits for.
+  static constexpr unsigned unwatched_checks = 4;
+
+  void check_link(MessageSink& sink, ShmLink& link) noexcept;
+  void check_unwatched(MessageSink& sink) noexcept;
+  void reclaim_lanes() noexcept;
+  bool reclaim_lane(uint32_t lane) noexcept;
+
+  const Segment& segment_;
+  const ShmLinks& links_;
+  ReceiveLanes& lanes_;
+  LinkFailures& failures_;
+  ShmLink* next_checked_ = nullptr;  // among all links
+  uint32_t next_reclaimed_ = 0;      // number of a lane
+};
+
+}  // namespace lintel

@@ -1,0 +1,175 @@
+// Receiving bursts from hot and cold lanes. Message path.
+#include "shm/receive_lanes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "util/log.h"
+#include "util/peer_order.h"
+
+namespace lintel {
+
+ReceiveLanes::ReceiveLanes(const Segment& segment, Malformed on_malformed)
+    : segment_(segment),
+      on_malformed_(std::move(on_malformed)),
+      lanes_(segment.geometry().lane_count) {
+  active_.reserve(lanes_.size());
+}
+
+unsigned ReceiveLanes::poll(MessageSink& sink, unsigned budget) noexcept {
+  ++polls_;
+  const unsigned total = poll_hot(sink, budget);
+  if (polls_ % polls_between_rests == 0) rest_hot();
+  if (active_.size() == hot_count_ || total >= budget) return total;
+  return total + poll_cold(sink, budget - total);
+}
+
+// Begins after the lane with which the budget of the previous poll ended, so that all get their
+// turn.
+inline unsigned ReceiveLanes::poll_hot(MessageSink& sink, unsigned budget) noexcept {
+  unsigned total = 0;
+  for (unsigned left = hot_count_; left > 0 && total < budget; --left) {
+    if (next_hot_ >= hot_count_) next_hot_ = 0;
+    if (hot_count_ == 0) break;
+    Lane& lane = *hot_[next_hot_];
+    if (lane.consumer.ready()) {
+      lane.last_message_poll = polls_;
+      total += take_burst(sink, lane, budget - total);
+    }
+    if (lane.hot) ++next_hot_;  // otherwise another took its place
+  }
+  return total;
+}
+
+// Of lanes without messages: publishes room that the producer asks for, and makes a lane cold at last.
+void ReceiveLanes::rest_hot() noexcept {
+  for (unsigned i = hot_count_; i-- > 0;) {
+    Lane& lane = *hot_[i];
+    if (lane.consumer.ready()) continue;
+    if (lane.consumer.release_on_request()) wake_sleeping_producer(lane);
+    if (polls_ - lane.last_message_poll > polls_until_cold) make_cold(lane);
+  }
+}
+
+unsigned ReceiveLanes::poll_cold(MessageSink& sink, unsigned budget) noexcept {
+  unsigned total = 0;
+  for (unsigned seen = 0; seen < cold_per_poll && total < budget; ++seen) {
+    if (next_cold_ >= active_.size()) next_cold_ = 0;
+    if (active_.empty()) break;
+    Lane& lane = lanes_[active_[next_cold_++]];
+    if (lane.hot || !lane.consumer.ready()) continue;
+    make_hot(lane);
+    total += take_burst(sink, lane, budget - total);
+  }
+  return total;
+}
+
+inline unsigned ReceiveLanes::take_burst(MessageSink& sink, Lane& lane, unsigned budget) noexcept {
+  InboundMessage messages[burst];
+  bool malformed = false;
+  const unsigned count = lane.consumer.peek(messages, std::min(burst, budget), malformed);
+  if (count != 0) {
+    note_received();
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < count; ++i) bytes += messages[i].payload_length;
+    lane.link->sender.note_inbound();
+    sink.on_messages(*lane.link, messages, count);
+    if (lane.consumer.release(count)) wake_sleeping_producer(lane);
+    messages_.add(count);
+    bytes_.add(bytes);
+  }
+  if (malformed) [[unlikely]]
+    report_malformed(sink, lane);
+  return count;
+}
+
+void ReceiveLanes::drain(MessageSink& sink, uint32_t number) noexcept {
+  while (take_burst(sink, lanes_[number], burst) != 0) {
+  }
+}
+
+bool ReceiveLanes::arm() noexcept {
+  for (const uint32_t number : active_) {
+    Lane& lane = lanes_[number];
+    if (lane.consumer.ready()) {
+      make_hot(lane);
+      return false;
+    }
+    if (lane.consumer.publish_room()) wake_sleeping_producer(lane);
+  }
+  return true;
+}
+
+void ReceiveLanes::make_hot(Lane& lane) noexcept {
+  lane.last_message_poll = polls_;
+  if (lane.hot) return;
+  if (hot_count_ == max_hot) {
+    Lane** const coldest = std::min_element(hot_, hot_ + hot_count_, [](Lane* a, Lane* b) {
+      return a->last_message_poll < b->last_message_poll;
+    });
+    make_cold(**coldest);
+  }
+  hot_[hot_count_++] = &lane;
+  lane.hot = true;
+}
+
+// A lane that is looked at rarely must not keep room from its producer.
+void ReceiveLanes::make_cold(Lane& lane) noexcept {
+  lane.hot = false;
+  Lane** const end = hot_ + hot_count_;
+  *std::find(hot_, end, &lane) = end[-1];
+  --hot_count_;
+  if (lane.consumer.publish_room()) wake_sleeping_producer(lane);
+}
+
+void ReceiveLanes::wake_sleeping_producer(Lane& lane) noexcept {
+  Doorbell* const doorbell = lane.link->peer_doorbell();
+  if (doorbell == nullptr) return;
+  doorbell->fences.light();
+  if (!lane.consumer.producer_sleeps()) return;
+  doorbell_rings_.add(1);
+  doorbell->ring();
+}
+
+void ReceiveLanes::report_malformed(MessageSink& sink, Lane& lane) noexcept {
+  malformed_.add(1);
+  static std::atomic<bool> said{false};
+  log_once(said, LogLevel::error,
+           "shm: nid 0x%x pid %u sent a message that makes no sense; the connection is closed",
+           lane.link->peer.nid, lane.link->peer.pid);
+  on_malformed_(sink, *lane.link);
+}
+
+void ReceiveLanes::activate(uint32_t number, ShmLink& link) noexcept {
+  Lane& lane = lanes_[number];
+  lane.state = State::active;
+  lane.link = &link;
+  lane.consumer.attach(segment_.lane(number), segment_.geometry().place(number).geometry);
+  active_.push_back(number);
+  make_hot(lane);
+}
+
+void ReceiveLanes::deactivate(uint32_t number) noexcept {
+  Lane& lane = lanes_[number];
+  if (lane.hot) make_cold(lane);
+  const auto active = std::find(active_.begin(), active_.end(), number);
+  if (active != active_.end()) {
+    *active = active_.back();
+    active_.pop_back();
+  }
+  lane = Lane{};
+}
+
+void ReceiveLanes::refuse(uint32_t number) noexcept {
+  deactivate(number);
+  lanes_[number].state = State::refused;
+}
+
+void ReceiveLanes::free(uint32_t number) noexcept {
+  deactivate(number);
+  segment_.clear_lane(number);
+  segment_.entry(number).owner.store(0, std::memory_order_release);
+}
+
+}  // namespace lintel

@@ -1,0 +1,92 @@
+// The lanes of our segment, as seen by their consumer. Lanes with recent traffic are hot and looked at
+// in every poll; of the others a few in turn, so that the cost of a poll does not grow with the number of
+// connected peers. Message path; the poll token held.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "shm/local_counter.h"
+#include "shm/segment.h"
+#include "shm/shm_link.h"
+#include "transport/transport.h"
+
+namespace lintel {
+
+class ReceiveLanes {
+ public:
+  enum class State : uint8_t {
+    unused,
+    active,
+    refused,  // not read any more; freed when whoever claimed it is dead
+  };
+  // Called for the link of a message that makes no sense; it refuses or frees the lane.
+  using Malformed = std::function<void(MessageSink&, ShmLink&)>;
+
+  ReceiveLanes(const Segment& segment, Malformed on_malformed);
+
+  [[nodiscard]] uint32_t count() const noexcept { return static_cast<uint32_t>(lanes_.size()); }
+  [[nodiscard]] bool empty() const noexcept { return active_.empty(); }
+  [[nodiscard]] State state(uint32_t lane) const noexcept { return lanes_[lane].state; }
+  // nullptr unless the lane is active.
+  [[nodiscard]] ShmLink* link(uint32_t lane) const noexcept { return lanes_[lane].link; }
+
+  // Connection path. From here on the lane is read for `link`, or is not, or is anybody's again: whoever
+  // claimed it writes to it no more.
+  void activate(uint32_t lane, ShmLink& link) noexcept;
+  void refuse(uint32_t lane) noexcept;
+  void free(uint32_t lane) noexcept;
+  // Hands up what is in an active lane.
+  void drain(MessageSink& sink, uint32_t lane) noexcept;
+
+  // Hands up at most about `budget` messages; returns their number.
+  unsigned poll(MessageSink& sink, unsigned budget) noexcept;
+  // Before sleeping: false if there are messages. Producers learn how much room they have.
+  [[nodiscard]] bool arm() noexcept;
+
+  [[nodiscard]] uint64_t messages() const noexcept { return messages_.get(); }
+  [[nodiscard]] uint64_t bytes() const noexcept { return bytes_.get(); }
+  [[nodiscard]] uint64_t doorbell_rings() const noexcept { return doorbell_rings_.get(); }
+  [[nodiscard]] uint64_t malformed() const noexcept { return malformed_.get(); }
+
+ private:
+  struct Lane {
+    State state = State::unused;
+    bool hot = false;
+    ShmLink* link = nullptr;
+    uint64_t last_message_poll = 0;
+    LaneConsumer consumer;
+  };
+  static constexpr unsigned burst = 16;    // messages per call of the sink
+  static constexpr unsigned max_hot = 16;  // looked at in every poll
+  static constexpr unsigned cold_per_poll = 4;
+  static constexpr uint64_t polls_until_cold = 2048;
+  static constexpr uint64_t polls_between_rests = 8;
+
+  unsigned poll_hot(MessageSink& sink, unsigned budget) noexcept;
+  unsigned poll_cold(MessageSink& sink, unsigned budget) noexcept;
+  void rest_hot() noexcept;
+  unsigned take_burst(MessageSink& sink, Lane& lane, unsigned budget) noexcept;
+  void make_hot(Lane& lane) noexcept;
+  void make_cold(Lane& lane) noexcept;
+  void wake_sleeping_producer(Lane& lane) noexcept;
+  void report_malformed(MessageSink& sink, Lane& lane) noexcept;
+  void deactivate(uint32_t lane) noexcept;
+
+  const Segment& segment_;
+  const Malformed on_malformed_;
+  std::vector<Lane> lanes_;       // by number
+  std::vector<uint32_t> active_;  // numbers, in no order
+  Lane* hot_[max_hot] = {};
+  unsigned hot_count_ = 0;
+  unsigned next_hot_ = 0;   // where the next poll begins, when one ran out of budget
+  uint32_t next_cold_ = 0;  // position in active_
+  uint64_t polls_ = 0;
+  LocalCounter messages_;
+  LocalCounter bytes_;
+  LocalCounter doorbell_rings_;
+  LocalCounter malformed_;
+};
+
+}  // namespace lintel

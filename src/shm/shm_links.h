@@ -1,0 +1,72 @@
+// The links of a shared-memory transport: found by the address of the peer, made by connecting to a peer
+// or by accepting its claim, given a lane to send through. Connection path.
+//
+// Links are made under a lock and live as long as this object; the list of all grows at its head only, so
+// that it is walked without the lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "shm/segment.h"
+#include "shm/shm_link.h"
+
+namespace lintel {
+
+class ShmLinks {
+ public:
+  // `reach_memory`: links may read and write the memory of their peers.
+  ShmLinks(const Segment& own, uint32_t job_hash, bool reach_memory) noexcept
+      : own_(own), job_hash_(job_hash), reach_memory_(reach_memory) {}
+  // Tells the peers that nothing more is sent, unless in a forked child.
+  ~ShmLinks();
+  ShmLinks(const ShmLinks&) = delete;
+  ShmLinks& operator=(const ShmLinks&) = delete;
+
+  // The link to a living process, with a lane to send through; nullptr: `reason` says why not.
+  [[nodiscard]] ShmLink* connect(ProcessId peer, std::string& reason);
+
+  struct Acceptance {
+    enum class Status : uint8_t {
+      accepted,
+      refused,    // it is not who it says it is
+      postponed,  // this process is short of descriptors or memory
+    };
+    Status status = Status::refused;
+    ShmLink* link = nullptr;
+    ShmLink* replaced = nullptr;  // of an earlier process with that address
+    std::string reason;
+  };
+  // The link of the process that claims to be `peer` with `nonce`.
+  [[nodiscard]] Acceptance accept(ProcessId peer, uint64_t nonce) noexcept;
+
+  // Before the first message to a peer that made contact: claims a lane. `sent`: it has one.
+  [[nodiscard]] SendStatus attach(ShmLink& link) noexcept;
+  // A link that has failed is not found any more.
+  void forget(const ShmLink& link) noexcept;
+  [[nodiscard]] ShmLink* first() const noexcept { return all_.load(std::memory_order_acquire); }
+
+ private:
+  static uint64_t key_of(ProcessId peer) noexcept { return uint64_t{peer.nid} << 32 | peer.pid; }
+  ShmLink* find(ProcessId peer) const noexcept;  // mutex_ held, as for add()
+  ShmLink* add(std::unique_ptr<ShmLink> link);
+  std::unique_ptr<ShmLink> make(ProcessId peer, uint64_t nonce,
+                                std::unique_ptr<PeerSegment> segment) const;
+  Acceptance look_up(ProcessId peer, uint64_t nonce);
+  PeerSegment::ClaimStatus claim_lane(ShmLink& link, std::string& reason) const;
+
+  const Segment& own_;
+  const uint32_t job_hash_;
+  const bool reach_memory_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<ShmLink>> owned_;
+  std::unordered_map<uint64_t, ShmLink*> current_;  // by address; never one that failed
+  std::atomic<ShmLink*> all_{nullptr};
+};
+
+}  // namespace lintel
