@@ -88,7 +88,7 @@ int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) noexcept {
   const uint32_t index = interface->counters().allocate();
   if (index == Arena<CountingEvent>::no_index) return PTL_NO_SPACE;
   CountingEvent& counter = interface->counters().at(index);
-  counter.open(&interface->physical().gate(), interface);
+  counter.open(&interface->physical().poller().gate(), interface);
   counter.generation.fetch_add(1, std::memory_order_release);  // alive
   *ct_handle = interface->handle_of(HandleType::counter, interface->counters(), counter);
   return PTL_OK;
@@ -105,7 +105,7 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) noexcept {
   cancel_triggered(*found.interface, *found.counter);
   await_waiting_threads(*found.counter, found.interface->physical());
   // A count that is on its way must not reach the next counter in this place.
-  found.interface->physical().token().finish_round();
+  found.interface->physical().poller().token().finish_round();
   found.interface->counters().release(found.interface->counters().index_of(*found.counter));
   return PTL_OK;
 }
@@ -125,7 +125,7 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) noexcept {
   if (event == nullptr) return PTL_ARG_INVALID;
   if (++gets_since_poll == gets_per_poll) [[unlikely]] {
     gets_since_poll = 0;
-    found.interface->physical().poll_in_passing();
+    found.interface->physical().passing_polls().poll();
   }
   *event = found.counter->get();
   return PTL_OK;
@@ -163,7 +163,7 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
   CounterWait wait(ct_handles, tests, size, event);
   bool over = wait.look();
   if (!over && timeout == 0) {
-    over = physical->poll_in_passing() && wait.look();
+    over = physical->passing_polls().poll() && wait.look();
   } else if (!over) {
     over = physical->wait_until([&wait] { return wait.look(); }, deadline_after(timeout));
     if (!over && portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;

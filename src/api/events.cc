@@ -98,7 +98,7 @@ class QueueWait {
   PhysicalInterface& physical = last.interface->physical();
   if (!share_interface(handles, size, physical)) return PTL_ARG_INVALID;
   if (timeout == 0)
-    return physical.poll_in_passing(last.object->queue.round_seen)
+    return physical.passing_polls().poll(last.object->queue.round_seen)
                ? take_event(handles, size, event, which)
                : PTL_EQ_EMPTY;
   QueueWait wait(handles, size, event);
@@ -120,7 +120,7 @@ int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_
   if (index == Arena<EventQueueObject>::no_index) return PTL_NO_SPACE;
   EventQueueObject& object = interface->event_queues().at(index);
   const unsigned slots = static_cast<unsigned>(interface->limits().max_pt_index) + 1;
-  if (!object.queue.open(count, slots, &interface->physical().gate())) {
+  if (!object.queue.open(count, slots, &interface->physical().poller().gate())) {
     interface->event_queues().release(index);
     return PTL_NO_SPACE;
   }
@@ -150,7 +150,7 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
   if (event == nullptr) return PTL_ARG_INVALID;
   GetStatus status = found.object->queue.get(event);
   if (status == GetStatus::empty &&
-      found.interface->physical().poll_in_passing(found.object->queue.round_seen))
+      found.interface->physical().passing_polls().poll(found.object->queue.round_seen))
     status = found.object->queue.get(event);
   return code_of(status);
 }

@@ -58,7 +58,7 @@ int PtlMDRelease(ptl_handle_md_t md_handle) noexcept {
   if (!generation_is_live(generation) || !descriptor.generation.compare_exchange_strong(
                                              generation, generation + 1, std::memory_order_acq_rel))
     return PTL_ARG_INVALID;
-  interface.physical().token().finish_round();
+  interface.physical().poller().token().finish_round();
   descriptor.region.close();
   if (descriptor.event_queue != nullptr) unuse_event_queue(interface, *descriptor.event_queue);
   interface.descriptors().release(interface.descriptors().index_of(descriptor));

@@ -61,7 +61,7 @@ template <typename Object>
 void await_waiting_threads(const Object& object, PhysicalInterface& physical) noexcept {
   heavy_fence();
   while (object.waiting_threads.load(std::memory_order_acquire) != 0) {
-    physical.wake_all_waiters();
+    physical.poller().gate().wake_all();
     sched_yield();
   }
 }

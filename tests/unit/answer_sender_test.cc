@@ -18,7 +18,8 @@ class AnswerSenderTest : public ::testing::Test {
     return header;
   }
   ConnectedPeer to_;
-  SendQueues queues_;
+  PollFlag work_due_;
+  SendQueues queues_{work_due_};
   SharedCounter refused_;
   AnswerSender sender_{queues_, refused_};
 };

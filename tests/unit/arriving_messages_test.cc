@@ -125,7 +125,7 @@ class ArrivingMessagesTest : public test::BareTargetTest {
   }
   void expect_no_event() {
     // All that has been sent has been handled when this one is.
-    physical().exclusively([&] { physical().poll_once(); });
+    physical().poller().exclusively([&] { physical().poller().poll_once(); });
     ptl_event_t event{};
     EXPECT_EQ(PtlEQGet(events_, &event), PTL_EQ_EMPTY) << test::event_name(event.type);
   }
@@ -235,7 +235,8 @@ TEST_F(ArrivingMessagesTest, ASearchFindsNothingBehindAnArrivingHeader) {
     EXPECT_EQ(actual.success, expected.success);
     EXPECT_EQ(actual.failure, expected.failure);
   };
-  physical().exclusively([&] { physical().poll_once(); });  // takes in all that was sent
+  physical().poller().exclusively(
+      [&] { physical().poller().poll_once(); });  // takes in all that was sent
   expect_counts(search(PTL_SEARCH_ONLY, 0, 3), found_and_end);
   EXPECT_EQ(next_events(2), (Names{"PTL_EVENT_SEARCH 3", "PTL_EVENT_SEARCH 3"}));
   expect_counts(search(PTL_SEARCH_DELETE, 0, 4), found_and_end);
@@ -244,7 +245,7 @@ TEST_F(ArrivingMessagesTest, ASearchFindsNothingBehindAnArrivingHeader) {
   expect_counts(search(PTL_SEARCH_ONLY, PTL_ME_USE_ONCE, 6), nothing);
   EXPECT_EQ(next_events(2), (Names{"PTL_EVENT_SEARCH 5", "PTL_EVENT_SEARCH 6"}));
   finish_put(transfer);
-  physical().exclusively([&] { physical().poll_once(); });
+  physical().poller().exclusively([&] { physical().poller().poll_once(); });
   expect_counts(search(PTL_SEARCH_ONLY, PTL_ME_USE_ONCE, 7), found);
   EXPECT_EQ(next_events(1), (Names{"PTL_EVENT_SEARCH 7"}));
   expect_counts(search(PTL_SEARCH_DELETE, 0, 8), all_and_end);
@@ -284,7 +285,7 @@ TEST_F(ArrivingMessagesTest, AnAppendTakesArrivingHeadersAndTellsWhenTheyHaveArr
 TEST_F(ArrivingMessagesTest, AMessageThatFindsNoTransferIsAnsweredAndLeavesTheEntryAsItWas) {
   open_portal(0, 64);
   append(PTL_PRIORITY_LIST, PTL_ME_MANAGE_LOCAL, 1);
-  physical().exclusively([&] {
+  physical().poller().exclusively([&] {
     while (physical().transfers().allocate() != nullptr) {
     }
   });

@@ -70,7 +70,7 @@ class InitiatorAnswersTest : public test::BareTargetTest {
         header.kind == MessageKind::reply || header.kind == MessageKind::data ? header.length()
                                                                               : 0);
     const InboundMessage message{header, payload, length};
-    physical().exclusively([&] { physical().on_messages(*peer().link, &message, 1); });
+    physical().poller().exclusively([&] { physical().on_messages(*peer().link, &message, 1); });
   }
   void expect_refused(const MessageHeader& header) {
     const uint64_t before = physical().messages_refused.get();

@@ -36,7 +36,7 @@ class MemoryAccessTest : public test::BareTargetTest {
   bool may_access(const RemoteMemory& memory, bool write, uint32_t pid) {
     Link* link = physical().peers().find_or_connect({target().phys.nid, pid})->link;
     bool answer = false;
-    physical().exclusively([&] { answer = physical().may_access(*link, memory, write); });
+    physical().poller().exclusively([&] { answer = physical().may_access(*link, memory, write); });
     return answer;
   }
   bool may_access(const RemoteMemory& memory, bool write) {

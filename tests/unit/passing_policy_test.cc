@@ -26,11 +26,9 @@ class PassingPolicyTest : public testing::Test {
   unsigned look(unsigned found_in = 0, bool costly = false) {
     unsigned made = 0;
     bool found = false;
-    for (unsigned rounds = policy.rounds(); rounds != 0 && !found; --rounds) {
+    for (unsigned rounds = policy.rounds(); rounds != 0 && !found; --rounds)
       found = ++made == found_in;
-      if (found && costly) policy.note_costly();
-    }
-    static_cast<void>(policy.note_result(found));
+    static_cast<void>(policy.note_result(found, costly));
     return made;
   }
 };
@@ -97,7 +95,7 @@ class LookingProgram final : public SimulatedThread {
       ++taken;
       peer->arrived = true;
     }
-    const uint32_t idle_looks = policy_.note_result(found);
+    const uint32_t idle_looks = policy_.note_result(found, false);
     if (PassingPolicy::is_rest_due(idle_looks) &&
         policy_.wants_yield(idle_looks, machine.now_ns())) {
       yields_ = true;

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "util/futex.h"
+
 namespace lintel {
 namespace {
 
@@ -47,6 +49,16 @@ TEST(PollToken, IsWantedByThoseWhoWaitAndInPassing) {
   EXPECT_TRUE(token.wanted());
   token.forget_passing_wants();
   EXPECT_FALSE(token.wanted());
+}
+
+TEST(PollToken, AHandoffEndsTheWaitForIt) {
+  PollToken token;
+  const uint32_t seen = token.handoffs();
+  std::thread leaver([&] { token.hand_off(); });
+  token.await_handoff(seen, futex_no_timeout);
+  leaver.join();
+  EXPECT_NE(token.handoffs(), seen);
+  token.await_handoff(seen, futex_no_timeout);  // returns at once
 }
 
 TEST(PollToken, TheEndOfARoundIsAwaited) {

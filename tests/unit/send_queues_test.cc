@@ -13,7 +13,8 @@ class SendQueuesTest : public ::testing::Test {
     static char place;
     return reinterpret_cast<NetworkInterface*>(&place);
   }
-  SendQueues queues_;
+  PollFlag work_due_;
+  SendQueues queues_{work_due_};
   Peer one_;
   Peer other_;
   Answer answers_[3];

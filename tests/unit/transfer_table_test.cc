@@ -25,7 +25,8 @@ class TransferTableTest : public ::testing::Test {
   }
   ConnectedPeer one_;
   ConnectedPeer other_;
-  TransferTable table_;
+  PollFlag work_due_;
+  TransferTable table_{work_due_};
 };
 
 TEST_F(TransferTableTest, ACookieNamesItsTransferUntilThatIsReleased) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 
+#include "core/operations/print_statistics.h"
 #include "core/progress/wait.h"
 #include "util/asymmetric_fence.h"
 #include "util/config.h"
@@ -68,7 +69,7 @@ void install_fork_handler() noexcept {
 
 void close_physical(Library& lib, unsigned number) noexcept {
   lib.wakeable[number].store(nullptr, std::memory_order_release);
-  if (config_bool(ConfigKey::stats)) lib.physical[number]->print_statistics();
+  if (config_bool(ConfigKey::stats)) print_statistics(*lib.physical[number]);
   lib.physical[number]->close();
   lib.physical[number].reset();
 }
@@ -137,7 +138,7 @@ void abort_waiting() noexcept {
   portals_aborted.store(true, std::memory_order_seq_cst);
   for (const auto& entry : library()->wakeable)
     if (PhysicalInterface* physical = entry.load(std::memory_order_acquire); physical != nullptr)
-      physical->wake_all_waiters();
+      physical->poller().gate().wake_all();
 }
 
 int set_job_key(std::string key) noexcept {

@@ -16,7 +16,7 @@
 #include "core/objects/memory_descriptor.h"
 #include "core/objects/portal_entry.h"
 #include "core/objects/rank_map.h"
-#include "core/progress/physical_interface.h"
+#include "core/operations/physical_interface.h"
 #include "portals4.h"
 #include "util/arena.h"
 

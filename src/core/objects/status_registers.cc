@@ -25,11 +25,18 @@ uint64_t sum_over_kinds(const PhysicalInterface& physical, unsigned group, bool 
     if (kind == MessageKind::none) continue;
     const auto index = static_cast<unsigned>(kind);
     if (sent) {
-      sum += bytes ? physical.sent_bytes(kind) : physical.sent_messages(kind);
+      sum += physical.peers().sent(kind, bytes);
     } else {
       sum += (bytes ? physical.received.bytes : physical.received.messages)[index].get();
     }
   }
+  return sum;
+}
+
+uint64_t sum_over_transports(const PhysicalInterface& physical,
+                             uint64_t NetworkCounters::*counter) noexcept {
+  uint64_t sum = 0;
+  for (const auto& transport : physical.transports()) sum += transport->network_counters().*counter;
   return sum;
 }
 
@@ -68,16 +75,16 @@ bool read_status_register(const NetworkInterface& interface, ptl_sr_index_t inde
         read = status.unexpected_peak.load(std::memory_order_relaxed);
         break;
       case PTL_SR_LINTEL_POLLS:
-        read = physical.poll_counters.polls.get();
+        read = physical.poller().counters.polls.get();
         break;
       case PTL_SR_LINTEL_POLLS_WITH_WORK:
-        read = physical.poll_counters.polls_with_work.get();
+        read = physical.poller().counters.polls_with_work.get();
         break;
       case PTL_SR_LINTEL_SLEEPS:
-        read = physical.poll_counters.sleeps.get();
+        read = physical.poller().counters.sleeps.get();
         break;
       case PTL_SR_LINTEL_WAKEUPS:
-        read = physical.poll_counters.wakeups.get();
+        read = physical.poller().counters.wakeups.get();
         break;
       case PTL_SR_LINTEL_FRAMES_REFUSED:
         read = physical.messages_refused.get();
@@ -86,16 +93,16 @@ bool read_status_register(const NetworkInterface& interface, ptl_sr_index_t inde
         read = physical.peers_failed.get();
         break;
       case PTL_SR_LINTEL_RETRANSMISSIONS:
-        read = physical.network_counters().retransmissions;
+        read = sum_over_transports(physical, &NetworkCounters::retransmissions);
         break;
       case PTL_SR_LINTEL_FRAMES_DROPPED:
-        read = physical.network_counters().frames_dropped;
+        read = sum_over_transports(physical, &NetworkCounters::frames_dropped);
         break;
       case PTL_SR_LINTEL_UNRELIABLE_SENT:
-        read = physical.network_counters().unreliable_sent;
+        read = sum_over_transports(physical, &NetworkCounters::unreliable_sent);
         break;
       case PTL_SR_LINTEL_CONNECTIONS_REFUSED:
-        read = physical.network_counters().connections_refused;
+        read = sum_over_transports(physical, &NetworkCounters::connections_refused);
         break;
       default:
         return false;

@@ -9,6 +9,7 @@
 #include "core/objects/network_interface.h"
 #include "core/operations/initiator_events.h"
 #include "core/operations/initiator_payload.h"
+#include "core/operations/plain_put.h"
 #include "util/guarded_memory.h"
 
 namespace lintel {
@@ -85,12 +86,19 @@ void queue_operation(PhysicalInterface& physical, Peer& peer, Operation& operati
 }
 
 void help_sending(PhysicalInterface& physical, const Peer& peer) noexcept {
-  physical.kick();
+  physical.poller().kick();
   for (unsigned i = 0;
        i < help_rounds && peer.queue_length.load(std::memory_order_relaxed) > long_queue; ++i) {
     sched_yield();
-    physical.kick();
+    physical.poller().kick();
   }
+}
+
+// After a send: delivers to the own process at once what nobody else looks for.
+void kick_in_process(PhysicalInterface& physical, const Peer& peer) noexcept {
+  if (peer.in_process_sends == nullptr) return;
+  peer.in_process_sends->set();
+  physical.poller().kick();
 }
 
 // The peer to send to; nullptr: none is to be had.
@@ -185,12 +193,15 @@ void report_ack_to_self(NetworkInterface& interface, const Request& request,
   PhysicalInterface& physical = interface.physical();
   MemoryDescriptor& put = *request.put.descriptor;
   const uint64_t length = request.header.length();
-  if (length > largest_put_to_self || !physical.begin_delivery_to_self(peer)) return false;
+  Poller& poller = physical.poller();
+  if (length > largest_put_to_self || peer.queue_length.load(std::memory_order_relaxed) != 0 ||
+      peer.failed.load(std::memory_order_relaxed) || !poller.begin_delivery_to_self())
+    return false;
   const std::byte* payload = put.region.address(request.put_offset);
   [[maybe_unused]] std::byte copy[largest_put_to_self];
   if constexpr (copies_to_self_twice) {
     if (!guarded_copy(copy, payload, length)) {
-      physical.end_delivery_to_self();
+      poller.end_delivery_to_self();
       return false;
     }
     payload = copy;
@@ -199,8 +210,9 @@ void report_ack_to_self(NetworkInterface& interface, const Request& request,
   message.header.ask_for_no_ack();
   // As in start_eager_put().
   const bool reports_send = put.reports_send();
-  const bool delivered = physical.deliver_to_self(peer, message);
+  const bool delivered = deliver_plain_put(physical, peer, message);
   if (delivered) {
+    physical.received.count(MessageKind::put, length);
     peer.sent.count(MessageKind::put, length);
     const OperationView view{request.header, request.put_offset, request.user_ptr};
     const bool asks_for_ack = request.header.asks_for_ack();
@@ -209,7 +221,7 @@ void report_ack_to_self(NetworkInterface& interface, const Request& request,
       if (asks_for_ack) report_ack_to_self(interface, request, view);
     }
   }
-  physical.end_delivery_to_self();
+  poller.end_delivery_to_self();
   return delivered;
 }
 
@@ -279,7 +291,7 @@ void report_ack_to_self(NetworkInterface& interface, const Request& request,
     case SendStatus::sent:
       if (reports_send)
         report_send(interface, *put, {header, request.put_offset, request.user_ptr}, PTL_NI_OK);
-      if (peer.in_process_sends != nullptr) physical.kick_in_process();
+      kick_in_process(physical, peer);
       break;
     case SendStatus::queue_full:
     case SendStatus::connecting:
@@ -322,7 +334,7 @@ int start_request(NetworkInterface& interface, Request& request) noexcept {
   if (is_eager_put(*peer, request)) [[likely]] {
     if (peer->in_process_sends != nullptr && put_to_self(interface, *peer, request)) return PTL_OK;
     if (start_eager_put(interface, *peer, request)) [[likely]] {
-      if (peer->in_process_sends != nullptr) physical.kick_in_process();
+      kick_in_process(physical, *peer);
       return PTL_OK;
     }
   }

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/operations/operation.h"
-#include "core/progress/physical_interface.h"
+#include "core/operations/physical_interface.h"
 #include "portals4.h"
 #include "transport/transport.h"
 

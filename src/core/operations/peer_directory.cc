@@ -83,6 +83,15 @@ Peer* PeerDirectory::accept(Link& link, Transport& transport) noexcept {
   return peer;
 }
 
+uint64_t PeerDirectory::sent(MessageKind kind, bool bytes) const noexcept {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < table_.size(); ++i) {
+    const TrafficCounters& sent = table_.at(i).sent;
+    sum += (bytes ? sent.bytes : sent.messages)[static_cast<unsigned>(kind)].get();
+  }
+  return sum;
+}
+
 bool PeerDirectory::awaits_any() const noexcept {
   for (uint32_t i = 0; i < table_.size(); ++i)
     if (table_.at(i).is_awaited()) return true;

@@ -34,6 +34,8 @@ class PeerDirectory {
   // Lock held. A process that is not connected has connected by itself. nullptr: too many peers.
   [[nodiscard]] Peer* accept(Link& link, Transport& transport) noexcept;
 
+  // Messages of a kind sent to all peers, or the bytes of their payloads.
+  [[nodiscard]] uint64_t sent(MessageKind kind, bool bytes) const noexcept;
   [[nodiscard]] const PeerTable& all() const noexcept { return table_; }
   // Token held. Somebody waits for a peer.
   [[nodiscard]] bool awaits_any() const noexcept;

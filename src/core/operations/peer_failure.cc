@@ -3,8 +3,8 @@
 #include <mutex>
 
 #include "core/operations/initiator.h"
+#include "core/operations/physical_interface.h"
 #include "core/operations/target.h"
-#include "core/progress/physical_interface.h"
 #include "util/clock.h"
 #include "util/log.h"
 

@@ -13,6 +13,9 @@ namespace lintel {
 
 class SendQueues {
  public:
+  // `work_due` is set while a peer is listed.
+  explicit SendQueues(PollFlag& work_due) noexcept : work_due_(work_due) {}
+
   // peer.send_lock held in all functions that take a peer.
   void enqueue(Peer& peer, QueuedSend& item) noexcept;
   // Takes the first item off. The queue is not empty.
@@ -39,6 +42,7 @@ class SendQueues {
  private:
   void list(Peer& peer) noexcept;
 
+  PollFlag& work_due_;
   alignas(64) SpinLock lock_;  // of the list; taken under send locks
   std::atomic<Peer*> listed_{nullptr};
 };

@@ -6,7 +6,7 @@
 
 #include "core/objects/portal_entry.h"
 #include "core/operations/operation.h"
-#include "core/progress/physical_interface.h"
+#include "core/operations/physical_interface.h"
 #include "portals4.h"
 #include "transport/transport.h"
 

@@ -52,6 +52,7 @@ Transfer* TransferTable::find(uint32_t cookie) const noexcept {
 void TransferTable::activate(Transfer& transfer) noexcept {
   transfer.next_active = active_;
   active_ = &transfer;
+  work_due_.set();
 }
 
 Transfer* TransferTable::take_active() noexcept { return std::exchange(active_, nullptr); }
@@ -70,6 +71,7 @@ void TransferTable::await_release(Transfer& transfer) noexcept {
   else
     peer.unreleased_tail->next_active = &transfer;
   peer.unreleased_tail = &transfer;
+  work_due_.set();
   if (peer.unreleased_listed) return;
   peer.unreleased_listed = true;
   peer.next_unreleased = unreleased_;

@@ -12,6 +12,8 @@ namespace lintel {
 
 class TransferTable {
  public:
+  // `work_due` is set when a transfer is to be advanced or awaits release.
+  explicit TransferTable(PollFlag& work_due) noexcept : work_due_(work_due) {}
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept;
 
@@ -50,6 +52,7 @@ class TransferTable {
   [[nodiscard]] TransferBatch& batch() noexcept { return batch_; }
 
  private:
+  PollFlag& work_due_;
   Arena<Transfer> transfers_;
   Transfer* active_ = nullptr;
   Peer* unreleased_ = nullptr;  // peers with transfers in Peer::unreleased_head

@@ -39,15 +39,13 @@ class PassingPolicy {
   // Token held: rounds of polling at most for this look, until one brings a message. A caller who looked before
   // without a message is waiting, and gets more; but not of system calls.
   [[nodiscard]] unsigned rounds() noexcept {
-    costly_ = false;
     return idle_looks_ != 0 && !awaits_costly_ ? rounds_when_idle_ : 1;
   }
-  // Token held: a transport that is asked by system calls brought messages.
-  void note_costly() noexcept { costly_ = true; }
-  // Token held, after the rounds. Returns the number of looks without a message up to now.
-  [[nodiscard]] uint32_t note_result(bool found) noexcept {
+  // Token held, after the rounds. `costly`: a transport that is asked by system calls brought messages. Returns the
+  // number of looks without a message up to now.
+  [[nodiscard]] uint32_t note_result(bool found, bool costly) noexcept {
     if (!found) return ++idle_looks_;
-    if (awaits_costly_ = costly_; costly_) [[unlikely]]
+    if (awaits_costly_ = costly; costly) [[unlikely]]
       spare_next();
     return idle_looks_ = 0;
   }
@@ -73,7 +71,6 @@ class PassingPolicy {
   uint32_t spared_after_costly_ = spared_after_costly;
   bool rests_ = true;
   bool shares_rounds_ = true;
-  bool costly_ = false;         // token held: the look that runs found such messages
   bool awaits_costly_ = false;  // token held: the last look with messages found such
   uint32_t idle_looks_ = 0;     // token held
   std::atomic<uint32_t> to_spare_{0};

@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include "util/futex.h"
+
 namespace lintel {
 
 PollToken::Exclusive::Exclusive(PollToken& token, WaitGate& gate) noexcept : token_(token) {
@@ -22,6 +24,15 @@ void PollToken::want_in_passing() noexcept {
   thread_local uint32_t looks = 0;
   wanted_in_passing_.store(true, std::memory_order_relaxed);
   if (++looks % looks_between_yields == 0) sched_yield();
+}
+
+void PollToken::hand_off() noexcept {
+  handoffs_.fetch_add(1, std::memory_order_release);
+  futex_wake(handoffs_);
+}
+
+void PollToken::await_handoff(uint32_t seen, int64_t timeout_ns) noexcept {
+  futex_wait(handoffs_, seen, timeout_ns);
 }
 
 void PollToken::finish_round() const noexcept {

@@ -48,6 +48,14 @@ class PollToken {
   void set_asleep(bool asleep) noexcept { asleep_.store(asleep, std::memory_order_release); }
   [[nodiscard]] bool asleep() const noexcept { return asleep_.load(std::memory_order_acquire); }
 
+  // A waiting thread that slept with the token has left: wakes whoever awaits that.
+  void hand_off() noexcept;
+  [[nodiscard]] uint32_t handoffs() const noexcept {
+    return handoffs_.load(std::memory_order_acquire);
+  }
+  // Returns when there were more handoffs than `seen`, or after the time.
+  void await_handoff(uint32_t seen, int64_t timeout_ns) noexcept;
+
   // Counts polls by application threads, so that the progress thread sees whether they poll. Held.
   void note_application_poll() noexcept {
     application_polls_.store(application_polls() + 1, std::memory_order_relaxed);
@@ -76,6 +84,7 @@ class PollToken {
   std::atomic<bool> wanted_in_passing_{false};
   std::atomic<uint32_t> exclusive_requests_{0};
   std::atomic<uint32_t> waiting_{0};
+  std::atomic<uint32_t> handoffs_{0};
   std::atomic<uint64_t> rounds_{0};  // odd while one is running
   std::atomic<uint64_t> application_polls_{0};
 };

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <string.h>
 
-#include "core/progress/physical_interface.h"
 #include "core/progress/wait_heuristics.h"
 #include "util/clock.h"
 #include "util/config.h"
@@ -14,8 +13,8 @@
 
 namespace lintel {
 
-bool ProgressThread::start(PhysicalInterface& interface, ProgressMode mode) noexcept {
-  interface_ = &interface;
+bool ProgressThread::start(Poller& poller, ProgressMode mode) noexcept {
+  poller_ = &poller;
   mode_ = mode;
   stop_.store(false, std::memory_order_relaxed);
   ticks_.use(config_u64(ConfigKey::progress_tick_us) * 1000,
@@ -42,15 +41,10 @@ bool ProgressThread::start(PhysicalInterface& interface, ProgressMode mode) noex
 void ProgressThread::stop() noexcept {
   if (!running_) return;
   stop_.store(true, std::memory_order_release);
-  poller_left();
-  interface_->doorbell_->ring();
+  poller_->token().hand_off();
+  poller_->doorbell().ring();
   pthread_join(thread_, nullptr);
   running_ = false;
-}
-
-void ProgressThread::poller_left() noexcept {
-  handoff_.fetch_add(1, std::memory_order_release);
-  futex_wake(handoff_);
 }
 
 void* ProgressThread::entry(void* self) noexcept {
@@ -76,27 +70,26 @@ void ProgressThread::bind_to_processors() noexcept {
 }
 
 void ProgressThread::run_always() noexcept {
-  PhysicalInterface& interface = *interface_;
+  PollToken& token = poller_->token();
   while (!stop_.load(std::memory_order_acquire)) {
-    if (interface.token().exclusively_wanted() || !interface.token().try_acquire()) {
+    if (token.exclusively_wanted() || !token.try_acquire()) {
       sched_yield();
       continue;
     }
-    for (unsigned i = 0; i < 256; ++i) interface.poll_once();
-    interface.token().release();
+    for (unsigned i = 0; i < 256; ++i) poller_->poll_once();
+    token.release();
   }
 }
 
 void ProgressThread::run() noexcept {
-  PhysicalInterface& interface = *interface_;
+  PollToken& token = poller_->token();
   while (!stop_.load(std::memory_order_acquire)) {
-    const uint32_t handoff_seen = handoff_.load(std::memory_order_acquire);
-    const uint64_t polls = interface.token().application_polls();
+    const uint32_t handoffs_seen = token.handoffs();
+    const uint64_t polls = token.application_polls();
     const bool application_polls = polls != application_polls_seen_;
     application_polls_seen_ = polls;
-    if (application_polls || interface.token().exclusively_wanted() ||
-        !interface.token().try_acquire()) {
-      watch_application(handoff_seen);
+    if (application_polls || token.exclusively_wanted() || !token.try_acquire()) {
+      watch_application(handoffs_seen);
     } else {
       take_over();
     }
@@ -104,45 +97,38 @@ void ProgressThread::run() noexcept {
 }
 
 // Application threads poll: look again after a tick, or, if the poller itself sleeps, when it leaves.
-void ProgressThread::watch_application(uint32_t handoff_seen) noexcept {
-  if (interface_->token().asleep()) {
-    futex_wait(handoff_, handoff_seen, futex_no_timeout);
-    ticks_.restart();
-    return;
-  }
-  futex_wait(handoff_, handoff_seen, static_cast<int64_t>(ticks_.next_ns()));
+void ProgressThread::watch_application(uint32_t handoffs_seen) noexcept {
+  PollToken& token = poller_->token();
+  const bool asleep = token.asleep();
+  token.await_handoff(handoffs_seen,
+                      asleep ? futex_no_timeout : static_cast<int64_t>(ticks_.next_ns()));
+  if (asleep) ticks_.restart();
 }
 
 // Nobody polls; the token is ours. Polls until there is nothing to do, then sleeps on the doorbell.
 void ProgressThread::take_over() noexcept {
-  PhysicalInterface& interface = *interface_;
+  PollToken& token = poller_->token();
   ticks_.restart();
-  interface.disarm_transports();
-  PollToken& token = interface.token();
+  poller_->wake();
   token.forget_passing_wants();
   ticks_.note_work(now_ns());
   while (!stop_.load(std::memory_order_relaxed) && !token.exclusively_wanted() && !token.wanted()) {
-    if (interface.poll_once() != 0 || interface.transfers_.has_active()) {
+    if (poller_->poll_once() != 0 || poller_->is_ready()) {
       ticks_.note_work(now_ns());
     } else if (ticks_.is_idle(now_ns())) {
       break;
     }
   }
   if (token.wanted()) {
-    interface.token().release();
+    token.release();
     sched_yield();
     return;
   }
-  Doorbell& doorbell = *interface.doorbell_;
-  const uint32_t seen = doorbell.announce_sleep();
-  const bool asleep = interface.arm_transports();
-  const int64_t timeout_ns = interface.sleep_limit_ns();
-  interface.token().release();
-  if (asleep && !stop_.load(std::memory_order_acquire)) {
-    interface.poll_counters.sleeps.increment();
-    doorbell.sleep(seen, timeout_ns);
-    interface.poll_counters.wakeups.increment();
-  }
+  const uint32_t announced = poller_->announce_sleep();
+  const bool asleep = poller_->prepare_sleep();
+  const int64_t timeout_ns = poller_->sleep_limit_ns();
+  token.release();
+  if (asleep && !stop_.load(std::memory_order_acquire)) poller_->sleep(announced, timeout_ns);
 }
 
 }  // namespace lintel

@@ -8,11 +8,10 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/progress/poller.h"
 #include "core/progress/watch_ticks.h"
 
 namespace lintel {
-
-class PhysicalInterface;
 
 enum class ProgressMode : uint8_t {
   automatic,  // waiting threads poll; the thread steps in when none does
@@ -23,27 +22,23 @@ enum class ProgressMode : uint8_t {
 class ProgressThread {
  public:
   // Set-up path. False: the system gives no thread.
-  [[nodiscard]] bool start(PhysicalInterface& interface, ProgressMode mode) noexcept;
+  [[nodiscard]] bool start(Poller& poller, ProgressMode mode) noexcept;
   // Set-up path: returns when the thread has ended.
   void stop() noexcept;
-  // A waiting application thread that slept with the poll token has left. Wakes the thread, so that
-  // it looks after the interface again.
-  void poller_left() noexcept;
 
  private:
   static void* entry(void* self) noexcept;
   void run() noexcept;
   void run_always() noexcept;
-  void watch_application(uint32_t handoff_seen) noexcept;
+  void watch_application(uint32_t handoffs_seen) noexcept;
   void take_over() noexcept;
   void bind_to_processors() noexcept;
 
-  PhysicalInterface* interface_ = nullptr;
+  Poller* poller_ = nullptr;
   ProgressMode mode_ = ProgressMode::automatic;
   bool running_ = false;
   pthread_t thread_{};
   std::atomic<bool> stop_{false};
-  std::atomic<uint32_t> handoff_{0};
   uint64_t application_polls_seen_ = 0;
   WatchTicks ticks_;
 };

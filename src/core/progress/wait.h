@@ -5,7 +5,8 @@
 
 #include <cstdint>
 
-#include "core/progress/physical_interface.h"
+#include "core/progress/poller.h"
+#include "core/progress/wait_policy.h"
 #include "util/clock.h"
 
 namespace lintel {
@@ -15,9 +16,9 @@ extern std::atomic<bool> portals_aborted;
 
 class Waiter {
  public:
-  Waiter(PhysicalInterface& interface, uint64_t deadline_ns) noexcept
-      : interface_(interface), token_(interface.token()), deadline_ns_(deadline_ns) {
-    holds_token_ = interface.progress_by_callers_ && token_.try_acquire();
+  Waiter(Poller& poller, WaitPolicy& policy, uint64_t deadline_ns) noexcept
+      : poller_(poller), token_(poller.token()), policy_(policy), deadline_ns_(deadline_ns) {
+    holds_token_ = poller.polls_by_callers() && token_.try_acquire();
   }
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
@@ -28,7 +29,7 @@ class Waiter {
   // looked for less often.
   bool step() noexcept {
     if (holds_token_) [[likely]] {
-      if (interface_.poll_once() == 0) return false;
+      if (poller_.poll_once() == 0) return false;
       progressed_ = true;
       return true;
     }
@@ -54,8 +55,9 @@ class Waiter {
   void sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept;
   void sleep_as_bystander(Condition ready, int64_t timeout_ns) noexcept;
 
-  PhysicalInterface& interface_;
+  Poller& poller_;
   PollToken& token_;
+  WaitPolicy& policy_;
   uint64_t deadline_ns_;
   uint64_t idle_since_ns_ = 0;
   unsigned steps_without_token_ = 0;
@@ -68,9 +70,11 @@ class Waiter {
 inline constexpr unsigned steps_between_pauses = 64;
 inline constexpr unsigned steps_between_looks = 8;
 
+// Waits until ready() is true; ready() is called often and may consume. False: the deadline
+// (now_ns() based, UINT64_MAX for none) passed, or PtlAbort was called.
 template <typename Ready>
-bool PhysicalInterface::wait_until(Ready&& ready, uint64_t deadline_ns) noexcept {
-  Waiter waiter(*this, deadline_ns);
+bool wait_until(Poller& poller, WaitPolicy& policy, Ready&& ready, uint64_t deadline_ns) noexcept {
+  Waiter waiter(poller, policy, deadline_ns);
   struct Context {
     Ready& ready;
     bool fulfilled;

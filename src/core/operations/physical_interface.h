@@ -1,0 +1,110 @@
+// A physical interface: one address, its transports and peers, and up to four logical interfaces
+// over it (spec 3.6). Puts together the objects that send and receive its messages.
+// Message path, except where a function says otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/operations/answer_sender.h"
+#include "core/operations/operation_table.h"
+#include "core/operations/peer_directory.h"
+#include "core/operations/send_queues.h"
+#include "core/operations/transfer_table.h"
+#include "core/progress/passing_polls.h"
+#include "core/progress/progress_thread.h"
+#include "core/progress/wait.h"
+#include "transport/opened_transports.h"
+
+namespace lintel {
+
+class NetworkInterface;
+
+inline constexpr unsigned logical_interfaces = 4;
+// Set in NetworkInterface slots: which of the four an interface is, the same in every process.
+inline constexpr unsigned slot_matching = 1;
+inline constexpr unsigned slot_logical = 2;
+
+class PhysicalInterface final : public MessageSink, private PolledWork {
+ public:
+  // Set-up path. `pid` may be PTL_PID_ANY. Returns a Portals return code; on PTL_OK the interface
+  // is reachable by others.
+  [[nodiscard]] int open(uint32_t number, uint32_t pid, OpenTransports open_transports);
+  // Set-up path; no logical interface is left. Sends what is queued, for a bounded time.
+  void close() noexcept;
+  ~PhysicalInterface();
+
+  [[nodiscard]] uint32_t number() const noexcept { return number_; }
+  [[nodiscard]] ProcessId id() const noexcept { return id_; }
+  [[nodiscard]] uint32_t uid() const noexcept { return uid_; }
+
+  // Set-up path: makes the logical interface visible to arriving messages, or hides it and drops what
+  // it has begun, without events; returns when no message is being delivered to the one that was there.
+  void set_logical(unsigned slot, NetworkInterface* interface) noexcept;
+  [[nodiscard]] NetworkInterface* logical(unsigned slot) const noexcept {
+    return logical_[slot].load(std::memory_order_acquire);
+  }
+
+  [[nodiscard]] PeerDirectory::Transports transports() const noexcept { return transports_; }
+  [[nodiscard]] Poller& poller() noexcept { return poller_; }
+  [[nodiscard]] const Poller& poller() const noexcept { return poller_; }
+  [[nodiscard]] PassingPolls& passing_polls() noexcept { return passing_polls_; }
+  [[nodiscard]] PeerDirectory& peers() noexcept { return peers_; }
+  [[nodiscard]] const PeerDirectory& peers() const noexcept { return peers_; }
+  [[nodiscard]] SendQueues& queues() noexcept { return queues_; }
+  [[nodiscard]] const SendQueues& queues() const noexcept { return queues_; }
+  [[nodiscard]] OperationTable& operations() noexcept { return operations_; }
+  [[nodiscard]] TransferTable& transfers() noexcept { return transfers_; }
+  [[nodiscard]] AnswerSender& answers() noexcept { return answers_; }
+
+  // See lintel::wait_until().
+  template <typename Ready>
+  bool wait_until(Ready&& ready, uint64_t deadline_ns) noexcept {
+    return lintel::wait_until(poller_, wait_policy_, std::forward<Ready>(ready), deadline_ns);
+  }
+
+  // --- MessageSink
+  void* on_new_link(Link& link) noexcept override;
+  void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept override;
+  void on_peer_failed(Link& link) noexcept override;
+  void on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept override;
+  bool may_access(Link& link, const RemoteMemory& memory, bool write) noexcept override;
+
+  TrafficCounters received;
+  SharedCounter peers_failed;
+  SharedCounter messages_refused;
+
+ private:
+  // --- PolledWork
+  unsigned advance() noexcept override;
+  [[nodiscard]] bool is_ready() const noexcept override;
+  [[nodiscard]] bool sends_wait() const noexcept override { return queues_.any(); }
+  [[nodiscard]] bool awaits_peers() const noexcept override { return peers_.awaits_any(); }
+  void check_peers() noexcept override;
+
+  void set_up_waiting();
+  [[nodiscard]] bool all_delivered() noexcept;
+  void finish_remote_accesses(const NetworkInterface& interface) noexcept;
+  void forget_logical(NetworkInterface& interface) noexcept;
+
+  uint32_t number_ = 0;
+  ProcessId id_{};
+  uint32_t uid_ = 0;
+  std::vector<std::unique_ptr<Transport>> transports_;
+  std::atomic<NetworkInterface*> logical_[logical_interfaces] = {};
+  Doorbell private_doorbell_;
+  Poller poller_{*this, *this};
+  PassingPolls passing_polls_{poller_};
+  WaitPolicy wait_policy_{processor_load()};
+  ProgressThread progress_thread_;
+  PeerDirectory peers_;
+  SendQueues queues_{poller_.work_due()};
+  OperationTable operations_;
+  TransferTable transfers_{poller_.work_due()};
+  AnswerSender answers_{queues_, messages_refused};
+};
+
+}  // namespace lintel

@@ -1,0 +1,46 @@
+#include "core/progress/polled_transports.h"
+
+#include "util/futex.h"
+
+namespace lintel {
+
+bool PolledTransports::add(Transport& transport) noexcept {
+  const Capabilities& capabilities = transport.capabilities();
+  if (capabilities.in_process) {
+    in_process_ = &transport;
+    return true;
+  }
+  if (count_ == most_transports) return false;
+  polled_[count_++] = {&transport, capabilities.polls_by_system_call};
+  return true;
+}
+
+unsigned PolledTransports::poll_in_process(MessageSink& sink) noexcept {
+  if (!in_process_sends_.take()) return 0;
+  current_ = in_process_;
+  const unsigned handled = in_process_->poll(sink, budget);
+  if (handled != 0) in_process_sends_.set();
+  return handled;
+}
+
+bool PolledTransports::arm(bool blocked_senders) noexcept {
+  for (unsigned i = 0; i < count_; ++i)
+    if (!polled_[i].transport->arm(blocked_senders)) return false;
+  return in_process_ == nullptr || in_process_->arm(blocked_senders);
+}
+
+void PolledTransports::disarm() noexcept {
+  for (unsigned i = 0; i < count_; ++i) polled_[i].transport->disarm();
+  if (in_process_ != nullptr) in_process_->disarm();
+}
+
+int64_t PolledTransports::sleep_limit_ns() const noexcept {
+  int64_t limit_ns = futex_no_timeout;
+  for (unsigned i = 0; i < count_; ++i) {
+    const int64_t wish_ns = polled_[i].transport->sleep_limit_ns();
+    if (wish_ns >= 0 && (limit_ns < 0 || wish_ns < limit_ns)) limit_ns = wish_ns;
+  }
+  return limit_ns;
+}
+
+}  // namespace lintel

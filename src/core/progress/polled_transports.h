@@ -1,0 +1,68 @@
+// The transports of an interface as its poller sees them: polled in turn, armed before it sleeps.
+// Message path. The poll token is held in every function but add().
+#pragma once
+
+#include <cstdint>
+
+#include "core/progress/poll_flag.h"
+#include "transport/transport.h"
+
+namespace lintel {
+
+class PolledTransports {
+ public:
+  static constexpr unsigned most_transports = 8;
+
+  // Set-up path. False: there are too many.
+  [[nodiscard]] bool add(Transport& transport) noexcept;
+
+  // One burst of each. The one whose peers are all in this process is polled only after a send to one.
+  unsigned poll(MessageSink& sink) noexcept {
+    unsigned handled = 0;
+    costly_ = false;
+    if (in_process_sends_.is_set()) [[unlikely]]
+      handled = poll_in_process(sink);
+    for (unsigned i = 0; i < count_; ++i) {
+      current_ = polled_[i].transport;
+      const unsigned got = current_->poll(sink, budget);
+      if (got == 0) continue;
+      handled += got;
+      if (polled_[i].by_system_call) costly_ = true;
+    }
+    return handled;
+  }
+  // Whether one that is asked by system calls brought messages in the last poll().
+  [[nodiscard]] bool polled_costly() const noexcept { return costly_; }
+  void check_peers(Transport& transport, MessageSink& sink, Link* const* links,
+                   unsigned count) noexcept {
+    current_ = &transport;
+    transport.check_peers(sink, links, count);
+  }
+  // The one that calls the sink.
+  [[nodiscard]] Transport& current() const noexcept { return *current_; }
+
+  // See Transport.
+  [[nodiscard]] bool arm(bool blocked_senders) noexcept;
+  void disarm() noexcept;
+  [[nodiscard]] int64_t sleep_limit_ns() const noexcept;  // negative: until the doorbell rings
+
+  // Set after a send to a peer in this process, which nobody else looks for.
+  [[nodiscard]] PollFlag& in_process_sends() noexcept { return in_process_sends_; }
+
+ private:
+  static constexpr unsigned budget = 32;  // messages of one burst
+  struct Polled {
+    Transport* transport;
+    bool by_system_call;
+  };
+  unsigned poll_in_process(MessageSink& sink) noexcept;
+
+  Polled polled_[most_transports] = {};  // without the in-process one
+  unsigned count_ = 0;
+  Transport* in_process_ = nullptr;
+  Transport* current_ = nullptr;
+  bool costly_ = false;
+  PollFlag in_process_sends_;
+};
+
+}  // namespace lintel

@@ -1,0 +1,99 @@
+#include "core/progress/poller.h"
+
+#include "util/asymmetric_fence.h"
+#include "util/clock.h"
+
+namespace lintel {
+
+namespace {
+// A caller that polls in passing does not stay for long.
+constexpr unsigned rounds_in_passing = 4;
+constexpr uint64_t deliveries_between_polls = 16;
+}  // namespace
+
+void Poller::open(Doorbell& doorbell, bool by_callers, uint64_t peer_check_interval_ns) noexcept {
+  doorbell_ = &doorbell;
+  by_callers_ = by_callers;
+  peer_check_interval_ns_ = peer_check_interval_ns;
+  doorbell.fences.full.store(asymmetric_fence_available() ? 0 : 1, std::memory_order_relaxed);
+  gate_.set_doorbell(&doorbell);
+}
+
+unsigned Poller::poll_once() noexcept {
+  token_.begin_round();
+  unsigned handled = transports_.poll(sink_);
+  if (work_due_.is_set()) [[unlikely]] {
+    static_cast<void>(work_due_.take());
+    handled += work_.advance();
+  }
+  counters.polls.increment();
+  if (handled != 0) counters.polls_with_work.increment();
+  if (++polls_since_clock_ >= polls_between_clock_looks) [[unlikely]] {
+    polls_since_clock_ = 0;
+    check_peers();
+  }
+  token_.end_round();
+  return handled;
+}
+
+void Poller::check_peers() noexcept {
+  const uint64_t now = now_ns();
+  if (now < next_peer_check_ns_) return;
+  next_peer_check_ns_ = now + peer_check_interval_ns_;
+  work_.check_peers();
+}
+
+void Poller::kick() noexcept {
+  if (!by_callers_ || !token_.try_acquire()) {
+    // Whoever holds the token polls, unless it sleeps.
+    doorbell_->ring_if_sleeping();
+    return;
+  }
+  token_.note_application_poll();
+  for (unsigned i = 0; i < rounds_in_passing && poll_once() != 0; ++i) {
+  }
+  const bool more = work_due_.is_set();
+  token_.release();
+  if (more) doorbell_->ring_if_sleeping();
+}
+
+bool Poller::begin_delivery_to_self() noexcept {
+  if (!by_callers_ || !token_.try_acquire()) return false;
+  if (transports_.in_process_sends().is_set()) {
+    token_.release();
+    return false;
+  }
+  token_.begin_round();
+  return true;
+}
+
+void Poller::end_delivery_to_self() noexcept {
+  token_.end_round();
+  // What the delivery has set off: triggered operations, answers that are no acknowledgement. And a
+  // process that sends to itself all the time still hears others.
+  const bool polls_others = token_.rounds() / 2 % deliveries_between_polls == 0;
+  const bool more = transports_.in_process_sends().is_set() || work_due_.is_set();
+  token_.release();
+  if (more || polls_others) [[unlikely]]
+    kick();
+}
+
+bool Poller::prepare_sleep() noexcept {
+  return transports_.arm(work_.sends_wait()) && !work_.is_ready();
+}
+
+int64_t Poller::sleep_limit_ns() const noexcept {
+  const int64_t limit_ns = transports_.sleep_limit_ns();
+  const auto check_ns = static_cast<int64_t>(peer_check_interval_ns_);
+  if (limit_ns >= 0 && limit_ns <= check_ns) return limit_ns;
+  return work_.awaits_peers() ? check_ns : limit_ns;
+}
+
+bool Poller::sleep(uint32_t announced, int64_t timeout_ns) noexcept {
+  counters.sleeps.increment();
+  const bool rung = doorbell_->sleep(announced, timeout_ns);
+  counters.wakeups.increment();
+  return rung;
+}
+
+}  // namespace lintel

@@ -1,0 +1,90 @@
+// Polls the transports of a physical interface, one thread at a time: whoever holds the poll token.
+// Message path.
+#pragma once
+
+#include <cstdint>
+
+#include "core/events/wait_gate.h"
+#include "core/progress/poll_token.h"
+#include "core/progress/polled_transports.h"
+#include "core/progress/statistics.h"
+
+namespace lintel {
+
+// What the poller has to do besides polling. Token held in every function.
+class PolledWork {
+ public:
+  // Does what it can, in the next round after work_due() was set; sets it again if something is left.
+  // Returns how much was done.
+  virtual unsigned advance() noexcept = 0;
+  // advance() would achieve something now: the poller must not sleep.
+  [[nodiscard]] virtual bool is_ready() const noexcept = 0;
+  // Sends wait until a transport has room.
+  [[nodiscard]] virtual bool sends_wait() const noexcept = 0;
+  // Peers whose death somebody would have to be told of.
+  [[nodiscard]] virtual bool awaits_peers() const noexcept = 0;
+  virtual void check_peers() noexcept = 0;
+
+ protected:
+  ~PolledWork() = default;
+};
+
+class Poller {
+ public:
+  Poller(MessageSink& sink, PolledWork& work) noexcept : sink_(sink), work_(work) {}
+  // Set-up path, after the transports were added. `by_callers`: application threads may poll.
+  void open(Doorbell& doorbell, bool by_callers, uint64_t peer_check_interval_ns) noexcept;
+
+  [[nodiscard]] PollToken& token() noexcept { return token_; }
+  [[nodiscard]] WaitGate& gate() noexcept { return gate_; }
+  [[nodiscard]] PolledTransports& transports() noexcept { return transports_; }
+  [[nodiscard]] PollFlag& work_due() noexcept { return work_due_; }
+  [[nodiscard]] bool polls_by_callers() const noexcept { return by_callers_; }
+  // Set-up path: runs `action` while nobody polls.
+  template <typename Action>
+  void exclusively(Action&& action) noexcept {
+    const PollToken::Exclusive hold(token_, gate_);
+    action();
+  }
+
+  // Token held: one round over the transports and the work. Returns how much was done.
+  unsigned poll_once() noexcept;
+  // Any thread: polls a little if nobody else does; otherwise makes sure that somebody will.
+  void kick() noexcept;
+  // Lets the caller deliver a message to its own process at once, until end_delivery_to_self().
+  // False: another thread polls, or what was sent before has not been delivered yet.
+  [[nodiscard]] bool begin_delivery_to_self() noexcept;
+  void end_delivery_to_self() noexcept;
+
+  // Token held, in this order: announce_sleep(), then, if prepare_sleep() finds nothing to do,
+  // sleep(), which the token is not needed for. True: the doorbell rang. Whoever polls next calls wake().
+  [[nodiscard]] uint32_t announce_sleep() noexcept { return doorbell_->announce_sleep(); }
+  [[nodiscard]] bool prepare_sleep() noexcept;
+  [[nodiscard]] int64_t sleep_limit_ns() const noexcept;  // negative: none
+  bool sleep(uint32_t announced, int64_t timeout_ns) noexcept;
+  void wake() noexcept { transports_.disarm(); }
+  [[nodiscard]] bool is_ready() const noexcept { return work_due_.is_set() && work_.is_ready(); }
+  // Looks after peers in the next round.
+  void check_peers_soon() noexcept { polls_since_clock_ = polls_between_clock_looks; }
+  [[nodiscard]] Doorbell& doorbell() noexcept { return *doorbell_; }
+
+  PollCounters counters;
+
+ private:
+  static constexpr uint32_t polls_between_clock_looks = 4096;
+  void check_peers() noexcept;
+
+  MessageSink& sink_;
+  PolledWork& work_;
+  Doorbell* doorbell_ = nullptr;
+  bool by_callers_ = true;
+  uint64_t peer_check_interval_ns_ = 0;
+  WaitGate gate_;
+  alignas(64) PollToken token_;
+  PollFlag work_due_;
+  uint32_t polls_since_clock_ = 0;   // token held
+  uint64_t next_peer_check_ns_ = 0;  // token held
+  PolledTransports transports_;
+};
+
+}  // namespace lintel

@@ -1,0 +1,188 @@
+#include "core/progress/poller.h"
+
+#include <gtest/gtest.h>
+
+#include "core/progress/passing_polls.h"
+#include "core/progress/wait.h"
+#include "scripted_transport.h"
+
+namespace lintel::test {
+namespace {
+
+class NoSink final : public MessageSink {
+ public:
+  void* on_new_link(Link&) noexcept override { return nullptr; }
+  void on_messages(Link&, const InboundMessage*, unsigned) noexcept override {}
+  void on_peer_failed(Link&) noexcept override {}
+  void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
+  bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return false; }
+};
+
+class ScriptedWork final : public PolledWork {
+ public:
+  unsigned advance() noexcept override {
+    ++advances;
+    return 1;
+  }
+  bool is_ready() const noexcept override { return ready; }
+  bool sends_wait() const noexcept override { return blocked; }
+  bool awaits_peers() const noexcept override { return awaiting; }
+  void check_peers() noexcept override { ++checks; }
+
+  unsigned advances = 0;
+  unsigned checks = 0;
+  bool ready = false;
+  bool blocked = false;
+  bool awaiting = false;
+};
+
+constexpr uint64_t check_interval_ns = 1'000'000;
+
+class PollerTest : public ::testing::Test {
+ protected:
+  PollerTest() {
+    local_.offers.in_process = true;
+    EXPECT_TRUE(poller_.transports().add(local_));
+    EXPECT_TRUE(poller_.transports().add(net_));
+    poller_.open(doorbell_, true, check_interval_ns);
+  }
+  NoSink sink_;
+  ScriptedWork work_;
+  ScriptedTransport local_;
+  ScriptedTransport net_;
+  Doorbell doorbell_;
+  Poller poller_{sink_, work_};
+};
+
+TEST_F(PollerTest, ARoundPollsAndCountsWhatCame) {
+  net_.arrived = 3;
+  EXPECT_EQ(poller_.poll_once(), 3u);
+  EXPECT_EQ(&poller_.transports().current(), &net_);
+  EXPECT_EQ(poller_.poll_once(), 0u);
+  EXPECT_EQ(poller_.counters.polls.get(), 2u);
+  EXPECT_EQ(poller_.counters.polls_with_work.get(), 1u);
+  EXPECT_EQ(poller_.token().rounds(), 4u);
+}
+
+TEST_F(PollerTest, TheOwnProcessIsPolledAfterASendUntilNothingComes) {
+  poller_.poll_once();
+  EXPECT_EQ(local_.polls, 0u);
+  poller_.transports().in_process_sends().set();
+  local_.arrived = 1;
+  EXPECT_EQ(poller_.poll_once(), 1u);
+  poller_.poll_once();
+  poller_.poll_once();
+  EXPECT_EQ(local_.polls, 2u);
+}
+
+TEST_F(PollerTest, WorkIsDoneWhenItIsDue) {
+  poller_.poll_once();
+  EXPECT_EQ(work_.advances, 0u);
+  poller_.work_due().set();
+  EXPECT_EQ(poller_.poll_once(), 1u);
+  poller_.poll_once();
+  EXPECT_EQ(work_.advances, 1u);
+}
+
+TEST_F(PollerTest, AKickPollsUnlessAnotherThreadDoes) {
+  poller_.kick();
+  EXPECT_EQ(net_.polls, 1u);
+  EXPECT_EQ(poller_.token().application_polls(), 1u);
+  ASSERT_TRUE(poller_.token().try_acquire());
+  poller_.kick();
+  EXPECT_EQ(net_.polls, 1u);
+}
+
+TEST_F(PollerTest, AMessageToSelfIsDeliveredAtOnceUnlessOthersAreUnderWay) {
+  ASSERT_TRUE(poller_.begin_delivery_to_self());
+  EXPECT_FALSE(poller_.begin_delivery_to_self());
+  EXPECT_EQ(poller_.token().rounds() % 2, 1u);
+  poller_.end_delivery_to_self();
+  EXPECT_EQ(poller_.token().rounds() % 2, 0u);
+  EXPECT_EQ(net_.polls, 0u);
+  poller_.transports().in_process_sends().set();
+  EXPECT_FALSE(poller_.begin_delivery_to_self());
+  EXPECT_TRUE(poller_.token().try_acquire());
+}
+
+TEST_F(PollerTest, WhoOnlyDeliversToSelfPollsOthersNowAndThen) {
+  for (unsigned i = 0; i < 64; ++i) {
+    ASSERT_TRUE(poller_.begin_delivery_to_self());
+    poller_.end_delivery_to_self();
+  }
+  EXPECT_GE(net_.polls, 3u);
+  EXPECT_LE(net_.polls, 8u);
+}
+
+TEST_F(PollerTest, ItSleepsOnlyIfTransportsAndWorkAgree) {
+  EXPECT_TRUE(poller_.prepare_sleep());
+  EXPECT_FALSE(net_.armed_for_senders);
+  work_.blocked = true;
+  EXPECT_TRUE(poller_.prepare_sleep());
+  EXPECT_TRUE(net_.armed_for_senders);
+  work_.ready = true;
+  EXPECT_FALSE(poller_.prepare_sleep());
+  work_.ready = false;
+  net_.arms = false;
+  EXPECT_FALSE(poller_.prepare_sleep());
+  poller_.wake();
+  EXPECT_EQ(net_.disarms, 1u);
+  EXPECT_EQ(local_.disarms, 1u);
+}
+
+TEST_F(PollerTest, TimersAndAwaitedPeersLimitItsSleep) {
+  EXPECT_LT(poller_.sleep_limit_ns(), 0);
+  work_.awaiting = true;
+  EXPECT_EQ(poller_.sleep_limit_ns(), static_cast<int64_t>(check_interval_ns));
+  net_.limit_ns = 10;
+  EXPECT_EQ(poller_.sleep_limit_ns(), 10);
+  work_.awaiting = false;
+  net_.limit_ns = 2 * check_interval_ns;
+  EXPECT_EQ(poller_.sleep_limit_ns(), static_cast<int64_t>(2 * check_interval_ns));
+}
+
+TEST_F(PollerTest, PeersAreCheckedAfterASleep) {
+  poller_.poll_once();
+  EXPECT_EQ(work_.checks, 0u);
+  poller_.check_peers_soon();
+  poller_.poll_once();
+  EXPECT_EQ(work_.checks, 1u);
+}
+
+TEST_F(PollerTest, LooksInPassingMakeMoreRoundsOnceTheirCallerWaits) {
+  PassingPolls passing(poller_);
+  EXPECT_FALSE(passing.poll());
+  EXPECT_EQ(net_.polls, 1u);
+  EXPECT_FALSE(passing.poll());
+  EXPECT_EQ(net_.polls, 1u + PassingPolicy::rounds_when_idle);
+  net_.arrived = 1;
+  EXPECT_TRUE(passing.poll());
+  ASSERT_TRUE(poller_.token().try_acquire());
+  EXPECT_FALSE(passing.poll());
+  EXPECT_TRUE(poller_.token().wanted());
+}
+
+TEST_F(PollerTest, AQueueIsPolledForUnlessAnotherLookHasPolledSince) {
+  PassingPolls passing(poller_);
+  std::atomic<uint64_t> one{0}, other{0};
+  EXPECT_FALSE(passing.poll(one));
+  const unsigned polls = net_.polls;
+  EXPECT_FALSE(passing.poll(other));
+  EXPECT_EQ(net_.polls, polls);
+  EXPECT_FALSE(passing.poll(other));
+  EXPECT_GT(net_.polls, polls);
+}
+
+TEST_F(PollerTest, AWaitingThreadPollsUntilTheConditionHolds) {
+  ProcessorLoad load;
+  WaitPolicy policy{load};
+  EXPECT_TRUE(wait_until(
+      poller_, policy, [&] { return net_.polls >= 100; }, UINT64_MAX));
+  EXPECT_TRUE(poller_.token().try_acquire());
+  poller_.token().release();
+  EXPECT_FALSE(wait_until(
+      poller_, policy, [] { return false; }, now_ns() + 200'000));
+}
+
+}  // namespace
+}  // namespace lintel::test
