@@ -17,41 +17,34 @@ int code_of(GetStatus status) noexcept {
                                         : PTL_EQ_EMPTY;
 }
 
-// The oldest event of the first queue from `from` on that has one: PTL_OK or PTL_EQ_DROPPED; else
-// PTL_EQ_EMPTY and the last queue. PTL_ARG_INVALID if a handle is bad, which behind a queue with an event is
-// not noticed.
-[[gnu::always_inline]] inline int take_event_from(unsigned from, const ptl_handle_eq_t* handles,
-                                                  unsigned size, ptl_event_t* event,
-                                                  unsigned* which,
-                                                  EventQueueOfInterface& found) noexcept {
-  for (unsigned i = from; i < size; ++i) {
-    found = resolve_event_queue(handles[i]);
-    if (found.object == nullptr) [[unlikely]]
+// The oldest event of the first queue that has one: PTL_OK or PTL_EQ_DROPPED; else PTL_EQ_EMPTY, and the
+// physical interface that the queues share. PTL_ARG_INVALID if a handle is bad or of another physical
+// interface, which behind a queue with an event is not noticed.
+[[gnu::always_inline]] inline int take_event(const ptl_handle_eq_t* handles, unsigned size,
+                                             ptl_event_t* event, unsigned* which,
+                                             EventQueueOfInterface& last) noexcept {
+  const PhysicalInterface* physical = nullptr;
+  for (unsigned i = 0; i < size; ++i) {
+    last = resolve_event_queue(handles[i]);
+    if (last.object == nullptr) [[unlikely]]
       return PTL_ARG_INVALID;
-    const GetStatus status = found.object->queue.get(event);
+    const GetStatus status = last.object->queue.get(event);
     if (status != GetStatus::empty) {
       *which = i;
       return code_of(status);
     }
+    if (i == 0)
+      physical = &last.interface->physical();
+    else if (physical != &last.interface->physical()) [[unlikely]]
+      return PTL_ARG_INVALID;
   }
   return PTL_EQ_EMPTY;
 }
 
-[[gnu::noinline]] int take_event(const ptl_handle_eq_t* handles, unsigned size, ptl_event_t* event,
-                                 unsigned* which) noexcept {
+[[gnu::noinline]] int take_event_again(const ptl_handle_eq_t* handles, unsigned size,
+                                       ptl_event_t* event, unsigned* which) noexcept {
   EventQueueOfInterface last;
-  return take_event_from(0, handles, size, event, which, last);
-}
-
-// The queues of one call belong to one physical interface.
-bool share_interface(const ptl_handle_eq_t* handles, unsigned size,
-                     const PhysicalInterface& physical) noexcept {
-  for (unsigned i = 0; i + 1 < size; ++i) {
-    if (interface_index_of(handles[i]) == interface_index_of(handles[size - 1])) continue;
-    const NetworkInterface* const other = interface_at_index_of(handles[i]);
-    if (other == nullptr || &other->physical() != &physical) return false;
-  }
-  return true;
+  return take_event(handles, size, event, which, last);
 }
 
 // The wait of one thread for one queue or several.
@@ -63,7 +56,7 @@ class QueueWait {
   // True when the wait is over; code() and which() tell how.
   bool look() noexcept {
     thread_.note_look();
-    code_ = take_event(handles_, size_, event_, &which_);
+    code_ = take_event_again(handles_, size_, event_, &which_);
     return code_ != PTL_EQ_EMPTY;
   }
   [[nodiscard]] int code() const noexcept { return code_; }
@@ -86,20 +79,14 @@ class QueueWait {
              : PTL_ABORTED;
 }
 
-// PtlEQPoll() for the queues from `from` on; the one before has no event.
-[[gnu::noinline]] int poll_queues(const ptl_handle_eq_t* handles, unsigned size, ptl_time_t timeout,
-                                  ptl_event_t* event, unsigned* which, unsigned from) noexcept {
-  EventQueueOfInterface last;
-  if (const int code = take_event_from(from, handles, size, event, which, last);
-      code != PTL_EQ_EMPTY)
-    return code;
-  if (size == 1) last = resolve_event_queue(handles[0]);
-  if (last.object == nullptr) return PTL_ARG_INVALID;
+// PtlEQPoll() when all queues are empty; `last` is the last of them.
+[[gnu::noinline]] int poll_empty_queues(const ptl_handle_eq_t* handles, unsigned size,
+                                        ptl_time_t timeout, ptl_event_t* event, unsigned* which,
+                                        EventQueueOfInterface last) noexcept {
   PhysicalInterface& physical = last.interface->physical();
-  if (!share_interface(handles, size, physical)) return PTL_ARG_INVALID;
   if (timeout == 0)
     return physical.passing_polls().poll(last.object->queue.round_seen)
-               ? take_event(handles, size, event, which)
+               ? take_event_again(handles, size, event, which)
                : PTL_EQ_EMPTY;
   QueueWait wait(handles, size, event);
   const bool over = physical.wait_until([&wait] { return wait.look(); }, deadline_after(timeout));
@@ -174,16 +161,12 @@ int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t t
     return code_of_bad_handle();
   if (portals_aborted.load(std::memory_order_acquire)) [[unlikely]]
     return library_is_initialized() ? PTL_ABORTED : PTL_NO_INIT;
-  const EventQueueOfInterface first = resolve_event_queue(eq_handles[0]);
-  if (first.object == nullptr) [[unlikely]]
+  EventQueueOfInterface last;
+  const int code = take_event(eq_handles, size, event, which, last);
+  if (code == PTL_ARG_INVALID) [[unlikely]]
     return code_of_bad_handle();
-  // No other call on this path: it needs no register saved.
-  const GetStatus status = first.object->queue.try_get(event);
-  if (status == GetStatus::ok) {
-    *which = 0;
-    return PTL_OK;
-  }
-  return poll_queues(eq_handles, size, timeout, event, which, status == GetStatus::empty ? 1 : 0);
+  return code != PTL_EQ_EMPTY ? code
+                              : poll_empty_queues(eq_handles, size, timeout, event, which, last);
 }
 
 }  // extern "C"

@@ -51,15 +51,15 @@ class EventQueue {
   [[gnu::always_inline]] void post(const ptl_event_t& event, bool reserved = false) noexcept {
     Ring& ring = *ring_.load(std::memory_order_relaxed);
     fill(ring, ring.tail.fetch_add(one_event - (reserved ? 1 : 0), std::memory_order_relaxed),
-         event);
+         event, event.type);
     gate_->notify();
   }
-  // Appends two events that no other comes between.
-  [[gnu::always_inline]] void post(const ptl_event_t& first, const ptl_event_t& second) noexcept {
+  // Appends two events that no other comes between: `event`, and the same once more as one of kind `second`.
+  [[gnu::always_inline]] void post(const ptl_event_t& event, ptl_event_kind_t second) noexcept {
     Ring& ring = *ring_.load(std::memory_order_relaxed);
     const uint64_t tail = ring.tail.fetch_add(2 * one_event, std::memory_order_relaxed);
-    fill(ring, tail, first);
-    fill(ring, tail + one_event, second);
+    fill(ring, tail, event, event.type);
+    fill(ring, tail + one_event, event, second);
     gate_->notify();
   }
 
@@ -172,18 +172,19 @@ class EventQueue {
   };
 
   // `from` and `to`: one of them is in a slot, and a thread may be overwriting it.
-  static void copy_into_slot(ptl_event_t& to, const ptl_event_t& from) noexcept;
+  static void copy_into_slot(ptl_event_t& to, const ptl_event_t& from,
+                             ptl_event_kind_t type) noexcept;
   static void copy_from_slot(ptl_event_t& to, ptl_event_t& from) noexcept;
 
-  [[gnu::always_inline]] static void fill(Ring& ring, uint64_t tail,
-                                          const ptl_event_t& event) noexcept {
+  [[gnu::always_inline]] static void fill(Ring& ring, uint64_t tail, const ptl_event_t& event,
+                                          const ptl_event_kind_t& type) noexcept {
     Slot& slot = ring.slot(tail);
     const uint64_t lap = ring.lap_of(tail);
     if (slot.sequence.load(std::memory_order_acquire) != lap) [[unlikely]]
       wait_for_previous_lap(slot, lap);
     slot.sequence.store(lap + writing, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
-    copy_into_slot(slot.event, event);
+    copy_into_slot(slot.event, event, type);
     slot.sequence.store(lap + ring.lap, std::memory_order_release);
     prefetch(ring.slot(tail + one_event));
   }
@@ -235,7 +236,8 @@ static_assert(offsetof(ptl_event_t, pt_index) == offsetof(ptl_event_t, uid) + 4 
 }  // namespace event_queue_detail
 
 [[gnu::always_inline]] inline void EventQueue::copy_into_slot(ptl_event_t& to,
-                                                              const ptl_event_t& from) noexcept {
+                                                              const ptl_event_t& from,
+                                                              ptl_event_kind_t type) noexcept {
   using namespace event_queue_detail;
   store(&to.start, reinterpret_cast<uint64_t>(from.start));
   store(&to.user_ptr, reinterpret_cast<uint64_t>(from.user_ptr));
@@ -246,7 +248,7 @@ static_assert(offsetof(ptl_event_t, pt_index) == offsetof(ptl_event_t, uid) + 4 
   store(&to.remote_offset, from.remote_offset);
   store(&to.initiator, std::bit_cast<uint64_t>(from.initiator));
   store_pair(&to.uid, from.uid, from.pt_index);
-  store_pair(&to.type, from.type, from.ptl_list);
+  store_pair(&to.type, type, from.ptl_list);
   store_pair(&to.ni_fail_type, from.ni_fail_type, from.atomic_operation);
   store_pair(&to.atomic_type, from.atomic_type, 0);
 }

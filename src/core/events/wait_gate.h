@@ -17,13 +17,13 @@ class WaitGate {
   void set_doorbell(Doorbell* doorbell) noexcept { doorbell_ = doorbell; }
 
   // After an event or a count became visible.
-  void notify() noexcept {
+  [[gnu::always_inline]] void notify() noexcept {
     fences_.light();
     if (sleepers_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       wake_all();
   }
   // Async-signal-safe.
-  void wake_all() noexcept {
+  [[gnu::noinline]] void wake_all() noexcept {
     word_.fetch_add(1, std::memory_order_release);
     futex_wake(word_);
     if (doorbell_ != nullptr) doorbell_->ring();

@@ -38,12 +38,10 @@ struct HandleFields {
           static_cast<uint32_t>(handle) & (handle_index_limit - 1)};
 }
 
-// Type, interface and incarnation, which every handle of one type and interface begins with.
-inline constexpr unsigned handle_prefix_shift = 48;
-[[nodiscard]] constexpr uint64_t handle_prefix(HandleType type, uint8_t interface_index,
-                                               uint8_t incarnation) noexcept {
-  return encode_handle({type, interface_index, incarnation, 0, 0}) >> handle_prefix_shift;
-}
+// What the handles of all live objects of one type and interface share: type, interface, incarnation, and the
+// lowest bit of the generation, which is set while an object is alive.
+inline constexpr uint64_t live_handle_mask = ~uint64_t{0} << 48 | uint64_t{1} << handle_index_bits;
+
 [[nodiscard]] constexpr unsigned interface_index_of(uint64_t handle) noexcept {
   return static_cast<unsigned>(handle >> 56 & 0x1f);
 }

@@ -12,7 +12,7 @@ namespace lintel {
 NetworkInterface::NetworkInterface(PhysicalInterface& physical, unsigned slot, uint8_t index,
                                    uint8_t incarnation) noexcept
     : physical_(physical),
-      handle_prefix_(handle_prefix(HandleType{}, index, incarnation)),
+      live_handles_(encode_handle({HandleType{}, index, incarnation, 1, 0})),
       slot_(slot),
       index_(index),
       incarnation_(incarnation) {}

@@ -83,7 +83,7 @@ class NetworkInterface final : public TriggerExecutor {
   }
 
   [[nodiscard]] uint64_t handle_of_entry(uint32_t generation, uint32_t index) const noexcept {
-    return (handle_prefix_ + handle_prefix(HandleType::entry, 0, 0)) << handle_prefix_shift |
+    return live_handles_ | encode_handle({HandleType::entry, 0, 0, 0, 0}) |
            uint64_t{generation & handle_generation_mask} << handle_index_bits | index;
   }
 
@@ -123,20 +123,18 @@ class NetworkInterface final : public TriggerExecutor {
   template <HandleType type, typename T>
   [[nodiscard]] T* find(Arena<T>& pool, uint64_t handle) noexcept {
     const auto index = static_cast<uint32_t>(handle) & (handle_index_limit - 1);
-    if (handle >> handle_prefix_shift != handle_prefix_ + handle_prefix(type, 0, 0) ||
+    if ((handle & live_handle_mask) != (live_handles_ | encode_handle({type, 0, 0, 0, 0})) ||
         !pool.contains(index)) [[unlikely]]
       return nullptr;
     T* const object = &pool.at(index);
     if (object == nullptr) __builtin_unreachable();  // spares the callers a test
     const uint32_t generation = object->generation.load(std::memory_order_acquire);
     const uint32_t named = static_cast<uint32_t>(handle >> handle_index_bits);
-    return ((generation ^ named) & handle_generation_mask) == 0 && generation_is_live(generation)
-               ? object
-               : nullptr;
+    return ((generation ^ named) & handle_generation_mask) == 0 ? object : nullptr;
   }
 
   PhysicalInterface& physical_;
-  const uint64_t handle_prefix_;  // of type 0
+  const uint64_t live_handles_;  // what they share, without the type: see live_handle_mask
   const unsigned slot_;
   const uint8_t index_;
   const uint8_t incarnation_;

@@ -25,7 +25,7 @@ PendingCount report_delivery(NetworkInterface& interface, PortalEntry& portal, L
   const bool ok = delivery.fail == PTL_NI_OK;
   if (portal.event_queue != nullptr && (options & PTL_ME_EVENT_COMM_DISABLE) == 0 &&
       (!ok || (options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0)) {
-    const ptl_event_t event = delivery_event(interface, entry, delivery);
+    const ptl_event_t event = delivery_event(interface, entry, delivery, delivery.header.kind);
     portal.event_queue->queue.post(event, reserved);
   } else if (reserved) {
     portal.event_queue->queue.cancel_reservation();

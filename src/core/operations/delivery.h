@@ -60,11 +60,12 @@ PendingCount report_delivery(NetworkInterface& interface, PortalEntry& portal, L
   }
 }
 
-// The event that reports the delivery (table 3-3).
+// The event that reports the delivery of a message of that kind (table 3-3).
 [[nodiscard, gnu::always_inline]] inline ptl_event_t delivery_event(
-    const NetworkInterface& interface, const ListEntry& entry, const Delivery& delivery) noexcept {
+    const NetworkInterface& interface, const ListEntry& entry, const Delivery& delivery,
+    MessageKind kind) noexcept {
   const MessageHeader& header = delivery.header;
-  const bool atomic = header.kind != MessageKind::put && header.kind != MessageKind::get;
+  const bool atomic = kind != MessageKind::put && kind != MessageKind::get;
   return {.start = delivery.start,
           .user_ptr = entry.user_ptr,
           .hdr_data = header.hdr_data,
@@ -75,7 +76,7 @@ PendingCount report_delivery(NetworkInterface& interface, PortalEntry& portal, L
           .initiator = delivery.initiator,
           .uid = delivery.uid,
           .pt_index = header.pt_index,
-          .type = delivery_event_kind(header.kind),
+          .type = delivery_event_kind(kind),
           .ptl_list = entry.list,
           .ni_fail_type = delivery.fail,
           .atomic_operation = atomic ? header.atomic_operation() : PTL_MIN,

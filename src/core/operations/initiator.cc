@@ -216,7 +216,7 @@ void report_ack_to_self(NetworkInterface& interface, const Request& request,
     peer.sent.count(MessageKind::put, length);
     const OperationView view{request.header, request.put_offset, request.user_ptr};
     const bool asks_for_ack = request.header.asks_for_ack();
-    if (!reports_send || !asks_for_ack || !report_send_and_ack(interface, put, view)) {
+    if (!reports_send || !asks_for_ack || !report_put_and_ack(interface, put, view)) {
       if (reports_send) report_send(interface, put, view, PTL_NI_OK);
       if (asks_for_ack) report_ack_to_self(interface, request, view);
     }

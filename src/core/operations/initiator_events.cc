@@ -10,12 +10,12 @@ namespace {
 // Every field whose value is known (table 3-3 demands fewer).
 [[gnu::always_inline]] inline ptl_event_t describe(NetworkInterface& interface,
                                                    const MemoryDescriptor& descriptor,
-                                                   const OperationView& view, ptl_event_kind_t type,
-                                                   ptl_ni_fail_t fail, uint64_t mlength,
-                                                   uint64_t remote_offset,
+                                                   const OperationView& view, MessageKind kind,
+                                                   ptl_event_kind_t type, ptl_ni_fail_t fail,
+                                                   uint64_t mlength, uint64_t remote_offset,
                                                    ptl_list_t list) noexcept {
   const MessageHeader& header = view.header;
-  const bool atomic = header.kind != MessageKind::put && header.kind != MessageKind::get;
+  const bool atomic = kind != MessageKind::put && kind != MessageKind::get;
   // Every field by name: zeroing the whole first would cost more than filling it.
   return {.start = descriptor.region.address(view.offset),
           .user_ptr = view.user_ptr,
@@ -71,9 +71,9 @@ void report_send(NetworkInterface& interface, MemoryDescriptor& descriptor,
   const Count count(descriptor, PTL_MD_EVENT_CT_SEND, false);
   const uint64_t length = view.header.length();
   if (send_event_wanted(descriptor, fail)) {
-    descriptor.event_queue->queue.post(describe(interface, descriptor, view, PTL_EVENT_SEND, fail,
-                                                fail == PTL_NI_OK ? length : 0,
-                                                view.header.remote_offset, PTL_PRIORITY_LIST));
+    descriptor.event_queue->queue.post(
+        describe(interface, descriptor, view, view.header.kind, PTL_EVENT_SEND, fail,
+                 fail == PTL_NI_OK ? length : 0, view.header.remote_offset, PTL_PRIORITY_LIST));
   }
   count.apply(fail, length);
 }
@@ -84,25 +84,23 @@ void report_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
   const auto requested = view.header.requested_ack();
   const Count count(descriptor, PTL_MD_EVENT_CT_ACK, requested == PTL_OC_ACK_REQ);
   if (ack_event_wanted(descriptor, requested, result.fail)) {
-    descriptor.event_queue->queue.post(describe(interface, descriptor, view, PTL_EVENT_ACK,
-                                                result.fail, result.mlength, result.remote_offset,
-                                                result.list));
+    descriptor.event_queue->queue.post(describe(interface, descriptor, view, view.header.kind,
+                                                PTL_EVENT_ACK, result.fail, result.mlength,
+                                                result.remote_offset, result.list));
   }
   count.apply(result.fail, result.mlength);
 }
 
-bool report_send_and_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
-                         const OperationView& view) noexcept {
+bool report_put_and_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
+                        const OperationView& view) noexcept {
   if ((descriptor.options & (PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_ACK)) != 0 ||
       !send_event_wanted(descriptor, PTL_NI_OK) ||
       !ack_event_wanted(descriptor, view.header.requested_ack(), PTL_NI_OK))
     return false;
-  const ptl_event_t send =
-      describe(interface, descriptor, view, PTL_EVENT_SEND, PTL_NI_OK, view.header.length(),
-               view.header.remote_offset, PTL_PRIORITY_LIST);
-  ptl_event_t ack = send;
-  ack.type = PTL_EVENT_ACK;
-  descriptor.event_queue->queue.post(send, ack);
+  descriptor.event_queue->queue.post(
+      describe(interface, descriptor, view, MessageKind::put, PTL_EVENT_SEND, PTL_NI_OK,
+               view.header.length(), view.header.remote_offset, PTL_PRIORITY_LIST),
+      PTL_EVENT_ACK);
   return true;
 }
 
@@ -110,9 +108,9 @@ void report_reply(NetworkInterface& interface, MemoryDescriptor& descriptor,
                   const OperationView& view, const AnswerResult& result) noexcept {
   const Count count(descriptor, PTL_MD_EVENT_CT_REPLY, false);
   if (event_wanted(descriptor, result.fail)) {
-    descriptor.event_queue->queue.post(describe(interface, descriptor, view, PTL_EVENT_REPLY,
-                                                result.fail, result.mlength, result.remote_offset,
-                                                result.list));
+    descriptor.event_queue->queue.post(describe(interface, descriptor, view, view.header.kind,
+                                                PTL_EVENT_REPLY, result.fail, result.mlength,
+                                                result.remote_offset, result.list));
   }
   count.apply(result.fail, result.mlength);
 }

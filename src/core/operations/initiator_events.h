@@ -23,8 +23,8 @@ void report_send(NetworkInterface& interface, MemoryDescriptor& descriptor,
 
 // Both full events of a put that was delivered in whole before it was reported as sent. False, and
 // nothing was done: the descriptor wants something else.
-[[nodiscard]] bool report_send_and_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
-                                       const OperationView& view) noexcept;
+[[nodiscard]] bool report_put_and_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
+                                      const OperationView& view) noexcept;
 
 struct AnswerResult {
   uint64_t mlength;        // bytes manipulated at the target

@@ -65,7 +65,8 @@ bool deliver_plain_put(PhysicalInterface& physical, Peer& peer,
       const ptl_event_t event =
           delivery_event(*interface, *entry,
                          {header, initiator.id, uid, entry->region.address(header.remote_offset),
-                          length, PTL_NI_OK});
+                          length, PTL_NI_OK},
+                         MessageKind::put);
       // One instruction takes the slot, and the reservation with it.
       portal->event_queue->queue.post(event, reserves);
     }
