@@ -110,6 +110,7 @@ void LaneConsumer::attach(LaneControl* lane, const LaneGeometry& geometry) noexc
   step_ = geometry.cell_after(0, 1);
   lap_ = 1;
   taken_ = published_ = far_bytes_ = 0;
+  acks_taken_ = acks_published_ = acks_peeked_ = next_ack_ = 0;
 }
 
 // The payload lies in the byte ring. False: nothing that a sane peer writes.

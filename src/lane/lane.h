@@ -2,7 +2,9 @@
 // Message path: no system call, no allocation, no locked instruction on either side.
 //
 // A ring of cells of two cache lines each, then a ring of bytes for payloads that no cell holds. A
-// message with at most 16 bytes of payload touches one cache line. The first word of a cell's
+// message with at most 16 bytes of payload touches one cache line. A single acknowledgement is four bytes in a
+// line of their own: it overtakes and is overtaken, and the consumer reads it while it waits for the cell of the
+// message that follows. The first word of a cell's
 // header publishes it: the lap of the ring in the upper half, the payload length in the lower; laps
 // are never 0, so that zeroed memory is an empty lane. The consumer says only now and then how many
 // cells it is done with (after a quarter of the ring, when the producer asks, before it sleeps);
@@ -34,14 +36,24 @@ struct alignas(128) LaneCell {
 };
 static_assert(sizeof(LaneCell) == 128 && offsetof(LaneCell, payload) == 48);
 
+// Acknowledgements by their cookies, in order. The producer's line.
+inline constexpr uint32_t lane_ack_places = 15;
+struct alignas(64) LaneAcks {
+  std::atomic<uint32_t> sent{0};  // in all, modulo 2^32
+  std::atomic<uint32_t> cookies[lane_ack_places] = {};
+};
+static_assert(sizeof(LaneAcks) == 64);
+
 struct alignas(128) LaneControl {
-  // Consumer's line: how many cells were released in all, modulo 2^32.
+  // Consumer's line: how many cells were released in all, and how many acknowledgements taken, modulo 2^32.
   std::atomic<uint32_t> released{0};
+  std::atomic<uint32_t> acks_taken{0};
   // Producer's line: it found the lane full and polls for room; its poller sleeps until there is.
   alignas(64) std::atomic<uint32_t> wants_room{0};
   std::atomic<uint32_t> sleeps_for_room{0};
+  LaneAcks acks;
 };
-static_assert(sizeof(LaneControl) == sizeof(LaneCell));
+static_assert(sizeof(LaneControl) == 2 * sizeof(LaneCell));
 
 struct LaneGeometry {
   uint32_t cells = 0;
@@ -118,6 +130,8 @@ class LaneProducer {
   // sent, queue_full or inaccessible. At most lane_max_payload_bytes in all pieces together.
   [[nodiscard]] SendStatus push(const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept {
+    if (header.kind == MessageKind::ack_batch && count == 0 && push_ack(header.cookie))
+      return SendStatus::sent;
     const uint64_t length = count == 0 ? 0 : pieces->length;
     if (count > 1 || length > lane_inline_bytes || free_cells_ == 0) [[unlikely]]
       return push_in_general(header, pieces, count);
@@ -144,6 +158,18 @@ class LaneProducer {
   // In a ping-pong, asking early for a cell ahead only delays the one that is being sent.
   static constexpr uint32_t stream_length = 4;
 
+  // False: no place is free, and the acknowledgement goes as a message.
+  bool push_ack(uint32_t cookie) noexcept {
+    if (acks_sent_ - acks_taken_ >= lane_ack_places) [[unlikely]] {
+      acks_taken_ = lane_->acks_taken.load(std::memory_order_acquire);
+      if (acks_sent_ - acks_taken_ >= lane_ack_places) return false;
+    }
+    LaneAcks& acks = lane_->acks;
+    acks.cookies[next_ack_].store(cookie, std::memory_order_relaxed);
+    next_ack_ = next_ack_ + 1 == lane_ack_places ? 0 : next_ack_ + 1;
+    acks.sent.store(++acks_sent_, std::memory_order_release);
+    return true;
+  }
   bool refresh_room() noexcept;
   bool reserve_cell() noexcept { return free_cells_ != 0 || refresh_room(); }
   bool reserve_data(uint32_t bytes, uint64_t& position) noexcept;
@@ -187,6 +213,9 @@ class LaneProducer {
   uint32_t lap_ = 1;
   uint32_t sent_ = 0;                      // cells published in all, modulo 2^32
   uint32_t free_cells_ = 0;                // as far as known
+  uint32_t acks_sent_ = 0;                 // in all, modulo 2^32
+  uint32_t acks_taken_ = 0;                // of these, as far as known
+  uint32_t next_ack_ = 0;                  // place of the next one
   uint64_t data_tail_ = 0;                 // bytes of the byte ring ever taken
   uint64_t data_released_ = 0;             // of these, bytes that are free again
   bool room_asked_ = false;                // since it last appeared
@@ -202,7 +231,8 @@ class LaneConsumer {
   [[nodiscard]] bool attached() const noexcept { return lane_ != nullptr; }
 
   [[nodiscard]] bool ready() const noexcept {
-    return word_of(cells_[cell_]).load(std::memory_order_acquire) >> 16 == lap_;
+    return word_of(cells_[cell_]).load(std::memory_order_acquire) >> 16 == lap_ ||
+           lane_->acks.sent.load(std::memory_order_relaxed) != acks_taken_;
   }
 
   // Describes up to `max` waiting messages without releasing them; their payloads stay in place
@@ -210,6 +240,8 @@ class LaneConsumer {
   // trusted.
   [[nodiscard]] unsigned peek(InboundMessage* messages, unsigned max, bool& malformed) noexcept {
     unsigned count = 0;
+    const uint32_t acks_sent = lane_->acks.sent.load(std::memory_order_acquire);
+    if (acks_sent != acks_taken_) count = peek_acks(messages, max, acks_sent, malformed);
     uint32_t index = index_;
     uint32_t place = cell_;
     uint32_t lap = lap_;
@@ -231,9 +263,20 @@ class LaneConsumer {
     return count;
   }
 
-  // Gives the next `count` cells back, which peek() returned. True: room was published, so that
+  // Gives back what the last peek() returned, `count` messages. True: room was published, so that
   // a producer that sleeps for it must be woken (producer_sleeps()).
   [[nodiscard]] bool release(unsigned count) noexcept {
+    if (acks_peeked_ != 0) {
+      count -= acks_peeked_;
+      acks_taken_ += acks_peeked_;
+      next_ack_ = (next_ack_ + acks_peeked_) % lane_ack_places;
+      acks_peeked_ = 0;
+      if (acks_taken_ - acks_published_ >= lane_ack_places / 2) {
+        acks_published_ = acks_taken_;
+        lane_->acks_taken.store(acks_taken_, std::memory_order_release);
+      }
+      if (count == 0) return false;
+    }
     cell_ = geometry_.cell_after(cell_, count);
     index_ += count;
     if (index_ >= geometry_.cells) {
@@ -291,6 +334,25 @@ class LaneConsumer {
     return kind - 1u < message_kinds - 1u && (message.header.flags & ~flag_known) == 0;
   }
   bool accept_far(const LaneCell& cell, uint32_t length, InboundMessage& message) noexcept;
+  // `sent` was read from the lane.
+  unsigned peek_acks(InboundMessage* messages, unsigned max, uint32_t sent,
+                     bool& malformed) noexcept {
+    const uint32_t waiting = sent - acks_taken_;
+    if (waiting > lane_ack_places) [[unlikely]] {
+      malformed = true;
+      return 0;
+    }
+    const unsigned count = waiting < max ? waiting : max;
+    uint32_t place = next_ack_;
+    for (unsigned i = 0; i < count; ++i) {
+      messages[i] = {};
+      messages[i].header.kind = MessageKind::ack_batch;
+      messages[i].header.cookie = lane_->acks.cookies[place].load(std::memory_order_relaxed);
+      place = place + 1 == lane_ack_places ? 0 : place + 1;
+    }
+    acks_peeked_ = count;
+    return count;
+  }
 
   LaneControl* lane_ = nullptr;
   LaneCell* cells_ = nullptr;
@@ -300,9 +362,13 @@ class LaneConsumer {
   uint32_t cell_ = 0;
   uint32_t step_ = 0;
   uint32_t lap_ = 1;
-  uint32_t taken_ = 0;      // cells released by the owner of this object
-  uint32_t published_ = 0;  // of these, known to the producer
-  uint32_t far_bytes_ = 0;  // of the byte ring, taken since
+  uint32_t acks_taken_ = 0;
+  uint32_t acks_published_ = 0;  // of these, known to the producer
+  uint32_t acks_peeked_ = 0;     // by the last peek()
+  uint32_t next_ack_ = 0;        // place of the next one
+  uint32_t taken_ = 0;           // cells released by the owner of this object
+  uint32_t published_ = 0;       // of these, known to the producer
+  uint32_t far_bytes_ = 0;       // of the byte ring, taken since
 };
 
 }  // namespace lintel

@@ -39,7 +39,7 @@ class LocalTransport final : public Transport {
   [[nodiscard]] std::string describe() const override;
 
  private:
-  static constexpr LaneGeometry geometry{255, 256 * 1024};
+  static constexpr LaneGeometry geometry{254, 256 * 1024};
   static constexpr unsigned burst = 16;
 
   LocalTransport(ProcessId self, uint32_t uid, void* memory);

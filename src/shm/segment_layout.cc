@@ -8,9 +8,9 @@ namespace {
 // With the control block each fills whole pages, so that an unused lane costs no memory. The first
 // peers to come get the deep lanes; every class can carry the largest message.
 constexpr LaneGeometry class_geometry[lane_classes] = {
-    {255, 256 * 1024},
-    {63, 32 * 1024},
-    {31, 16 * 1024},
+    {254, 256 * 1024},
+    {62, 32 * 1024},
+    {30, 16 * 1024},
 };
 static_assert(class_geometry[0].valid() && class_geometry[0].bytes() % segment_page_bytes == 0);
 static_assert(class_geometry[1].valid() && class_geometry[1].bytes() % segment_page_bytes == 0);

@@ -25,7 +25,8 @@ enum class MessageKind : uint8_t {
   swap,
   // Responses: bypass translation, name the operation that they answer (spec 4.2.2).
   ack,  // one acknowledgement with its result
-  ack_batch,  // operations that ended exactly as requested: the header's cookie, or a payload of uint32_t cookies
+  // Operations that ended exactly as requested: the header's cookie and nothing else, or a payload of uint32_t cookies.
+  ack_batch,
   reply,  // answer to get, fetch_atomic, swap; payload: the data unless written directly
   // Bulk data where the peer's memory cannot be reached directly.
   data_request,  // target -> initiator: send `length` bytes from `remote_offset` on
