@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "util/crc32c.h"
-#include "util/guarded_memory.h"
 
 namespace lintel {
 
@@ -15,23 +14,6 @@ uint32_t connection_seed(uint64_t receiver, uint64_t sender) noexcept {
 
 uint32_t body_check(uint32_t seed, const void* body, size_t bytes) noexcept {
   return crc32c(seed, body, bytes);
-}
-
-bool guarded_body_check(uint32_t seed, const void* body, size_t bytes, uint32_t& check) noexcept {
-  struct Work {
-    uint32_t seed;
-    const void* body;
-    size_t bytes;
-    uint32_t check;
-  } work{seed, body, bytes, 0};
-  const bool readable = guarded_call(
-      [](void* argument) {
-        auto& w = *static_cast<Work*>(argument);
-        w.check = crc32c(w.seed, w.body, w.bytes);
-      },
-      &work);
-  check = work.check;
-  return readable;
 }
 
 uint32_t finish_check(uint32_t body_check, const FrameHeader& header) noexcept {

@@ -68,6 +68,8 @@ inline constexpr uint32_t bundle_alignment = 8;
 }
 static_assert(sizeof(FrameHeader) % bundle_alignment == 0);
 
+// Messages longer than this travel as data that the target asks for.
+inline constexpr uint32_t longest_eager_bytes = 8192;
 // In front of the payload of the first (or only) data frame of a message.
 inline constexpr uint32_t message_frame_overhead = sizeof(FrameHeader) + sizeof(MessageHeader);
 
@@ -122,9 +124,6 @@ inline constexpr uint32_t handshake_seed = 0x4c4e544cu;
 [[nodiscard]] uint32_t body_check(uint32_t seed, const void* body, size_t bytes) noexcept;
 // The value for FrameHeader::check.
 [[nodiscard]] uint32_t finish_check(uint32_t body_check, const FrameHeader& header) noexcept;
-// body_check() of memory that may not be there; false if it is not.
-[[nodiscard]] bool guarded_body_check(uint32_t seed, const void* body, size_t bytes,
-                                      uint32_t& check) noexcept;
 [[nodiscard]] bool check_frame(uint32_t seed, const std::byte* frame, size_t bytes) noexcept;
 
 // Sequence numbers wrap: how far `a` is ahead of `b`.

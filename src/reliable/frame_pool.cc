@@ -6,6 +6,9 @@
 #include <mutex>
 #include <new>
 
+#include "reliable/frame.h"
+#include "util/guarded_memory.h"
+
 namespace lintel {
 
 namespace {
@@ -19,6 +22,17 @@ constexpr uint64_t footprint(uint32_t capacity) noexcept {
 }
 
 }  // namespace
+
+bool FrameBuffer::compute_body_check(uint32_t seed) noexcept {
+  body_check =
+      lintel::body_check(seed, data() + sizeof(FrameHeader), held_bytes - sizeof(FrameHeader));
+  const auto add_payload = [](void* frame) {
+    auto& self = *static_cast<FrameBuffer*>(frame);
+    self.body_check =
+        lintel::body_check(self.body_check, self.payload, self.length - self.held_bytes);
+  };
+  return payload == nullptr || guarded_call(add_payload, this);
+}
 
 FramePool::~FramePool() {
   if (memory_ != nullptr) munmap(memory_, memory_bytes_);

@@ -1,12 +1,10 @@
-// Opening a connection: hello, challenge, connect, accept. Connection path.
-//
-// The called side keeps nothing before `connect` brings its cookie back, so frames with invented
-// sources cost it a hash. All four frames have the same length: none makes an answer longer than the
-// question.
+#include "reliable/handshake.h"
+
 #include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <new>
 
-#include "reliable/reliable_transport.h"
 #include "util/log.h"
 
 namespace lintel {
@@ -16,235 +14,308 @@ namespace {
 constexpr uint64_t first_attempt_gap_ns = 2'000'000;
 constexpr unsigned most_doublings = 6;
 
+// Of the peer: why it is refused, or why it refuses.
 const char* text_of(RefuseCause cause) noexcept {
-  switch (cause) {
-    case RefuseCause::version:
-      return "it speaks another version of the protocol; use the same library everywhere";
-    case RefuseCause::job:
-      return "its job key (PTL_JOB_KEY) is another one, or only one side has one";
-    case RefuseCause::user:
-      return "it belongs to another user";
-    case RefuseCause::no_room:
-      return "it has too many connections";
-    case RefuseCause::none:
-      break;
+  static constexpr const char* texts[] = {
+      "it refused the connection",
+      "it speaks another version of the protocol; use the same library everywhere",
+      "its job key (PTL_JOB_KEY) is another one, or only one side has one",
+      "it belongs to another user", "there are too many connections"};
+  const auto index = static_cast<size_t>(cause);
+  return texts[index < std::size(texts) ? index : 0];
+}
+
+// One that is lost here is repeated like one that is lost on the way.
+template <typename Body>
+void send_frame(PacketLink& link, FrameHeader header, Body body, const LinkAddress& to) noexcept {
+  header.version = frame_version;
+  header.check = finish_check(body_check(handshake_seed, &body, sizeof body), header);
+  const Piece pieces[2] = {{reinterpret_cast<std::byte*>(&header), sizeof header},
+                           {reinterpret_cast<std::byte*>(&body), sizeof body}};
+  const OutboundFrame frame{&to, pieces, 2};
+  static_cast<void>(link.send(&frame, 1));
+}
+
+// Counts what cannot be read.
+template <typename Body>
+bool read_frame(const InboundFrame& frame, Body& body, ReliableCounters& counters) noexcept {
+  const bool fits = frame.length == sizeof(FrameHeader) + sizeof body;
+  if (!fits || !check_frame(handshake_seed, frame.data, frame.length)) {
+    (fits ? counters.damaged : counters.malformed).add();
+    return false;
   }
-  return "it refused the connection";
+  std::memcpy(&body, frame.data + sizeof(FrameHeader), sizeof body);
+  return true;
 }
 
 }  // namespace
 
-HandshakeBody ReliableTransport::own_body(ProcessId to) const noexcept {
+HandshakeBody Handshake::own_body(ProcessId to) const noexcept {
   HandshakeBody body{};
   body.incarnation = incarnation_;
-  body.from_nid = own_id_.nid;
-  body.from_pid = own_id_.pid;
+  body.from_nid = context_.link.id().nid;
+  body.from_pid = context_.link.id().pid;
   body.to_nid = to.nid;
   body.to_pid = to.pid;
-  body.uid = settings_.uid;
-  body.mtu = link_->mtu();
-  body.window_bytes = link_->receive_capacity_bytes();
-  body.first_sequence = settings_.first_sequence;
+  body.uid = context_.settings.uid;
+  body.mtu = context_.link.mtu();
+  body.window_bytes = context_.link.receive_capacity_bytes();
+  body.first_sequence = context_.settings.first_sequence;
   body.message_version = message_version;
   body.authenticates = proof_.required() ? 1 : 0;
   return body;
 }
 
-void ReliableTransport::send_handshake(FrameType type, const LinkAddress& to,
-                                       uint64_t receiver_number, HandshakeBody body) noexcept {
+void Handshake::send(FrameType type, const LinkAddress& to, uint64_t receiver_number,
+                     const HandshakeBody& body) noexcept {
   FrameHeader header{};
-  header.version = frame_version;
   header.type = type;
   header.connection = receiver_number;
-  header.check = finish_check(body_check(handshake_seed, &body, sizeof body), header);
-  const Piece pieces[2] = {{reinterpret_cast<std::byte*>(&header), sizeof header},
-                           {reinterpret_cast<std::byte*>(&body), sizeof body}};
-  const OutboundFrame frame{&to, pieces, 2};
-  // One that is lost here is repeated like one that is lost on the way.
-  static_cast<void>(link_->send(&frame, 1));
+  send_frame(context_.link, header, body, to);
 }
 
-void ReliableTransport::start_opening(Connection& connection, uint64_t now) noexcept {
+void Handshake::start(Connection& connection, uint64_t now_ns) noexcept {
   connection.opening.reset(new (std::nothrow) Opening);
   if (connection.opening == nullptr) return;  // the caller tries again
   fill_random(connection.opening->nonce, nonce_bytes);
-  connection.opening->started_ns = now;
+  connection.opening->started_ns = now_ns;
   connection.state.store(ConnectionState::opening, std::memory_order_release);
-  attempt_opening(connection, now);
+  attempt(connection, now_ns);
 }
 
-void ReliableTransport::attempt_opening(Connection& connection, uint64_t now) noexcept {
+void Handshake::attempt(Connection& connection, uint64_t now_ns) noexcept {
   Opening& opening = *connection.opening;
   const unsigned doublings = std::min(opening.attempts++, most_doublings);
-  opening.next_attempt_ns = now + (first_attempt_gap_ns << doublings);
-  list(connection, opening.next_attempt_ns);
+  opening.next_attempt_ns = now_ns + (first_attempt_gap_ns << doublings);
+  timers_.set(connection, opening.next_attempt_ns);
   if (!opening.routed) {
-    switch (link_->resolve(connection.peer, connection.route, nullptr)) {
-      case ResolveStatus::resolved:
-        opening.routed = true;
-        break;
-      case ResolveStatus::pending:
-        return;
-      case ResolveStatus::unreachable:
-        opening.unreachable = true;
-        return;
-    }
+    const ResolveStatus status = context_.link.resolve(connection.peer, connection.route, nullptr);
+    opening.routed = status == ResolveStatus::resolved;
+    opening.unreachable = status == ResolveStatus::unreachable;
+    if (!opening.routed) return;
   }
   HandshakeBody body = own_body(connection.peer);
   body.number = connection.number;
   std::memcpy(body.nonce, opening.nonce, nonce_bytes);
   if (opening.challenged) {
     body.cookie = opening.cookie;
-    proof_.prove_connect(body);
+    proof_.prove(ProofRole::connect, body, body.nonce, body.number);
   }
-  send_handshake(opening.challenged ? FrameType::connect : FrameType::hello,
-                 connection.route.address, 0, body);
+  send(opening.challenged ? FrameType::connect : FrameType::hello, connection.route.address, 0,
+       body);
 }
 
-void ReliableTransport::handle_handshake(MessageSink& sink, const InboundFrame& frame,
-                                         const FrameHeader& header, uint64_t now) noexcept {
-  if (frame.length != sizeof(FrameHeader) + sizeof(HandshakeBody)) {
-    counts_.malformed.add();
-    return;
-  }
-  if (!check_frame(handshake_seed, frame.data, frame.length)) {
-    counts_.damaged.add();
-    return;
-  }
+uint64_t Handshake::go_on(Connection& connection, bool unreachable, uint64_t now_ns,
+                          const char*& failure) noexcept {
+  const Opening& opening = *connection.opening;
+  if (opening.unreachable || unreachable)
+    failure = "no such process there";
+  else if (elapsed_ns(opening.started_ns, now_ns) > context_.settings.peer_timeout_ns)
+    failure = "it does not answer";
+  else if (now_ns >= opening.next_attempt_ns)
+    attempt(connection, now_ns);
+  return opening.next_attempt_ns;
+}
+
+void Handshake::take(const InboundFrame& frame, const FrameHeader& header,
+                     uint64_t now_ns) noexcept {
   HandshakeBody body;
-  std::memcpy(&body, frame.data + sizeof header, sizeof body);
-  if (body.to_nid != own_id_.nid || body.to_pid != own_id_.pid) {
-    counts_.strangers.add();
+  if (!read_frame(frame, body, context_.counters)) return;
+  if (!(ProcessId{body.to_nid, body.to_pid} == context_.link.id())) {
+    context_.counters.strangers.add();
     return;
   }
-  switch (header.type) {
-    case FrameType::hello:
-      handle_hello(frame, body, now);
-      return;
-    case FrameType::connect:
-      handle_connect(sink, frame, body, now);
-      return;
-    default:
-      break;
-  }
-  Connection* const connection = opening_connection(frame, header, body);
+  if (header.type == FrameType::hello) return take_hello(frame, body, now_ns);
+  if (header.type == FrameType::connect) return take_connect(frame, body, now_ns);
+  Connection* const connection = awaiting(frame, header, body);
   if (connection == nullptr) {
-    counts_.strangers.add();
+    context_.counters.strangers.add();
   } else if (header.type == FrameType::challenge) {
-    handle_challenge(*connection, body, now);
+    take_challenge(*connection, body, now_ns);
   } else if (header.type == FrameType::accept) {
-    handle_accept(sink, *connection, body, now);
+    const RefuseCause cause = take_accept(*connection, body, now_ns);
+    if (cause == RefuseCause::none) return;
+    context_.counters.handshakes_refused.add();
+    closer_.fail(*connection, text_of(cause));
   } else {
-    handle_refuse(sink, *connection, body);
+    static std::atomic<bool> said{false};
+    log_once(said, LogLevel::warn, "%s: nid 0x%08x pid %u cannot be reached: %s",
+             context_.link.name(), connection->peer.nid, connection->peer.pid, text_of(body.cause));
+    closer_.fail(*connection, text_of(body.cause));
   }
 }
 
 // The connection that a frame answers, if it is one that waits for an answer from there.
-Connection* ReliableTransport::opening_connection(const InboundFrame& frame,
-                                                  const FrameHeader& header,
-                                                  const HandshakeBody& body) noexcept {
-  Connection* const connection = by_number(header.connection);
+Connection* Handshake::awaiting(const InboundFrame& frame, const FrameHeader& header,
+                                const HandshakeBody& body) const noexcept {
+  Connection* const connection = table_.by_number(header.connection);
   if (connection == nullptr) return nullptr;
   const std::lock_guard guard(connection->lock);
-  const bool fits = connection->state.load(std::memory_order_relaxed) == ConnectionState::opening &&
+  const bool fits = connection->is(ConnectionState::opening) &&
                     connection->number == header.connection && connection->opening->routed &&
                     connection->route.address == *frame.from &&
                     connection->peer == ProcessId{body.from_nid, body.from_pid};
   return fits ? connection : nullptr;
 }
 
-void ReliableTransport::handle_challenge(Connection& connection, const HandshakeBody& body,
-                                         uint64_t now) noexcept {
+void Handshake::take_challenge(Connection& connection, const HandshakeBody& body,
+                               uint64_t now_ns) noexcept {
   const std::lock_guard guard(connection.lock);
   Opening& opening = *connection.opening;
   if (opening.challenged && opening.cookie == body.cookie) return;  // a duplicate
   opening.challenged = true;
   opening.cookie = body.cookie;
   opening.attempts = 0;
-  attempt_opening(connection, now);
+  attempt(connection, now_ns);
 }
 
-void ReliableTransport::handle_accept(MessageSink& sink, Connection& connection,
-                                      const HandshakeBody& body, uint64_t now) noexcept {
-  bool refused = false;
-  {
-    const std::lock_guard guard(connection.lock);
-    const Opening& opening = *connection.opening;
-    if (!opening.challenged) return;
-    if (body.number == 0 || body.mtu < PacketLink::least_mtu ||
-        body.message_version != message_version) {
-      counts_.malformed.add();
-      return;
-    }
-    const bool proven = body.authenticates == (proof_.required() ? 1 : 0) &&
-                        proof_.check_accept(body, opening.nonce, connection.number);
-    if (proven && body.uid == settings_.uid) {
-      establish(connection, body, now);
-      return;
-    }
-    connection.refused = proven ? RefuseCause::user : RefuseCause::job;
-    refused = true;
+// Why the connection has to fail.
+RefuseCause Handshake::take_accept(Connection& connection, const HandshakeBody& body,
+                                   uint64_t now_ns) noexcept {
+  const std::lock_guard guard(connection.lock);
+  if (!connection.opening->challenged) return RefuseCause::none;
+  if (body.number == 0 || body.mtu < PacketLink::least_mtu ||
+      body.message_version != message_version) {
+    context_.counters.malformed.add();
+    return RefuseCause::none;
   }
-  if (refused) {
-    counts_.handshakes_refused.add();
-    fail(sink, connection, text_of(connection.refused));
-  }
+  const RefuseCause cause = judge(
+      body, proof_.check(ProofRole::accept, body, connection.opening->nonce, connection.number));
+  if (cause == RefuseCause::none) establish(connection, body, now_ns);
+  return cause;
 }
 
-void ReliableTransport::handle_refuse(MessageSink& sink, Connection& connection,
-                                      const HandshakeBody& body) noexcept {
-  static std::atomic<bool> said{false};
-  log_once(said, LogLevel::warn, "%s: nid 0x%08x pid %u cannot be reached: %s", link_->name(),
-           connection.peer.nid, connection.peer.pid, text_of(body.cause));
-  fail(sink, connection, text_of(body.cause));
+void Handshake::take_hello(const InboundFrame& frame, const HandshakeBody& body,
+                           uint64_t now_ns) noexcept {
+  HandshakeBody answer = own_body({body.from_nid, body.from_pid});
+  answer.cookie = cookies_.make(*frame.from, body, now_ns);
+  send(FrameType::challenge, *frame.from, body.number, answer);
+}
+
+RefuseCause Handshake::judge(const HandshakeBody& body, bool proven) const noexcept {
+  if (body.message_version != message_version) return RefuseCause::version;
+  if (body.authenticates != (proof_.required() ? 1 : 0) || !proven) return RefuseCause::job;
+  return body.uid == context_.settings.uid ? RefuseCause::none : RefuseCause::user;
+}
+
+void Handshake::refuse(const InboundFrame& frame, const HandshakeBody& body,
+                       RefuseCause cause) noexcept {
+  context_.counters.handshakes_refused.add();
+  static std::atomic<bool> said[5];
+  log_once(said[static_cast<unsigned>(cause)], LogLevel::warn,
+           "%s: refused nid 0x%08x pid %u, user %u: %s", context_.link.name(), body.from_nid,
+           body.from_pid, body.uid, text_of(cause));
+  HandshakeBody answer = own_body({body.from_nid, body.from_pid});
+  answer.cause = cause;
+  send(FrameType::refuse, *frame.from, body.number, answer);
+}
+
+void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& body,
+                             uint64_t now_ns) noexcept {
+  const ProcessId peer{body.from_nid, body.from_pid};
+  if (!cookies_.is_good(body.cookie, *frame.from, body, now_ns) || peer == context_.link.id() ||
+      body.number == 0 || body.mtu < PacketLink::least_mtu) {
+    context_.counters.strangers.add();
+    return;
+  }
+  // From here on the sender is known to get what is sent to its address.
+  const RefuseCause cause =
+      judge(body, proof_.check(ProofRole::connect, body, body.nonce, body.number));
+  if (cause != RefuseCause::none) return refuse(frame, body, cause);
+  Route route;
+  if (!context_.link.adopt(peer, *frame.from, route)) {
+    context_.counters.strangers.add();
+    static std::atomic<bool> said{false};
+    log_once(said, LogLevel::warn,
+             "%s: somebody claims to be nid 0x%08x pid %u, but frames of that process would come "
+             "from elsewhere; not connected",
+             context_.link.name(), peer.nid, peer.pid);
+    return;
+  }
+  Connection* const connection = place_for(peer, body);
+  if (connection == nullptr) return refuse(frame, body, RefuseCause::no_room);
+  accept(*connection, route, body, now_ns);
+}
+
+// The connection that is to be established, or is already with this very caller. One that belonged to
+// an earlier process, or that the caller gave up, fails first.
+Connection* Handshake::place_for(ProcessId peer, const HandshakeBody& body) noexcept {
+  Connection* connection = nullptr;
+  try {
+    connection = table_.find_or_make(peer);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  if (connection != nullptr && connection->is_established() &&
+      connection->peer_number != body.number)
+    closer_.fail(*connection, "it has started anew");
+  return connection;
+}
+
+void Handshake::accept(Connection& connection, const Route& route, const HandshakeBody& body,
+                       uint64_t now_ns) noexcept {
+  const std::lock_guard guard(connection.lock);
+  // Both called at once: the call of the process with the higher address goes through.
+  if (connection.is(ConnectionState::opening) &&
+      key_of(context_.link.id()) > key_of(connection.peer))
+    return;
+  if (connection.is(ConnectionState::failed)) table_.make_idle(connection);
+  // Else our accept was lost: once more.
+  if (!connection.is_established()) {
+    connection.route = route;
+    establish(connection, body, now_ns);
+  }
+  HandshakeBody answer = own_body(connection.peer);
+  answer.number = connection.number;
+  proof_.prove(ProofRole::accept, answer, body.nonce, body.number);
+  send(FrameType::accept, connection.route.address, body.number, answer);
 }
 
 // Lock held. Both sides have proven what they had to.
-void ReliableTransport::establish(Connection& connection, const HandshakeBody& body,
-                                  uint64_t now) noexcept {
+void Handshake::establish(Connection& connection, const HandshakeBody& body,
+                          uint64_t now_ns) noexcept {
   connection.opening.reset();
   connection.peer_number = body.number;
-  connection.peer_incarnation = body.incarnation;
   connection.send_seed = connection_seed(body.number, connection.number);
   connection.receive_seed = connection_seed(connection.number, body.number);
   connection.uid = body.uid;
-  connection.frame_bytes = std::min({connection.route.mtu, body.mtu, link_->mtu()});
+  connection.frame_bytes = std::min({connection.route.mtu, body.mtu, context_.link.mtu()});
   connection.max_data_bytes = (connection.frame_bytes - message_frame_overhead) & ~7u;
-  connection.send.open(settings_.first_sequence, body.window_bytes, connection.frame_bytes,
-                       settings_.shortest_timeout_ns);
+  connection.send.open(context_.settings.first_sequence, body.window_bytes, connection.frame_bytes,
+                       context_.settings.shortest_timeout_ns);
   connection.receive.open(body.first_sequence);
-  connection.unacknowledged_bytes = 0;
-  connection.ack_now = false;
-  connection.put_off = false;
-  connection.ack_deadline_ns = UINT64_MAX;
+  connection.pending = {};
+  connection.deferred = {};
+  connection.acknowledge_at_once = false;
   connection.retry_ns = UINT64_MAX;
-  connection.last_heard_ns = now;
-  connection.waiting_since_ns = 0;
-  connection.unreachable_hints = 0;
+  connection.silence.heard(now_ns);
   connection.state.store(ConnectionState::established, std::memory_order_release);
-  counts_.connections_opened.add();
+  context_.counters.connections_opened.add();
   log_message(LogLevel::debug, "%s: connected with nid 0x%08x pid %u, frames of %u bytes",
-              link_->name(), connection.peer.nid, connection.peer.pid, connection.frame_bytes);
+              context_.link.name(), connection.peer.nid, connection.peer.pid,
+              connection.frame_bytes);
+}
+
+void Handshake::send_reset(const InboundFrame& frame, const FrameHeader& header) noexcept {
+  const ResetBody body{header.connection, context_.link.id().nid, context_.link.id().pid};
+  if (frame.length < sizeof header + sizeof body) return;
+  FrameHeader answer{};
+  answer.type = FrameType::reset;
+  send_frame(context_.link, answer, body, *frame.from);
 }
 
 // The peer does not know the connection any more: another process has its address now.
-void ReliableTransport::handle_reset(MessageSink& sink, const InboundFrame& frame) noexcept {
+void Handshake::take_reset(const InboundFrame& frame) noexcept {
   ResetBody body;
-  if (frame.length != sizeof(FrameHeader) + sizeof body ||
-      !check_frame(handshake_seed, frame.data, frame.length)) {
-    counts_.malformed.add();
-    return;
-  }
-  std::memcpy(&body, frame.data + sizeof(FrameHeader), sizeof body);
-  Connection* const connection = find({body.nid, body.pid});
-  if (connection == nullptr ||
-      connection->state.load(std::memory_order_acquire) != ConnectionState::established ||
+  if (!read_frame(frame, body, context_.counters)) return;
+  Connection* const connection = table_.find({body.nid, body.pid});
+  if (connection == nullptr || !connection->is_established() ||
       connection->peer_number != body.number || !(connection->route.address == *frame.from)) {
-    counts_.strangers.add();
+    context_.counters.strangers.add();
     return;
   }
-  counts_.resets_received.add();
-  fail(sink, *connection, "another process has taken its place");
+  context_.counters.resets_received.add();
+  closer_.fail(*connection, "another process has taken its place");
 }
 
 }  // namespace lintel

@@ -10,9 +10,6 @@ namespace lintel {
 
 namespace {
 
-constexpr const char* opening_role = "lintel connect";
-constexpr const char* called_role = "lintel accept";
-
 // Takes the same time wherever the difference lies.
 bool equal(const uint8_t* a, const uint8_t* b, size_t bytes) noexcept {
   unsigned difference = 0;
@@ -31,7 +28,7 @@ bool JobProof::open(const std::string& job_key, std::string& reason) {
   return crypto_ != nullptr;
 }
 
-bool JobProof::compute(const char* role, const HandshakeBody& body,
+bool JobProof::compute(ProofRole role, const HandshakeBody& body,
                        const uint8_t (&nonce)[nonce_bytes], uint64_t number,
                        uint8_t (&out)[proof_bytes]) const noexcept {
   struct {
@@ -41,7 +38,7 @@ bool JobProof::compute(const char* role, const HandshakeBody& body,
     HandshakeBody body;
   } input{};
   static_assert(sizeof input == 16 + 16 + 8 + 112);
-  std::strncpy(input.role, role, sizeof input.role - 1);
+  std::strcpy(input.role, role == ProofRole::connect ? "lintel connect" : "lintel accept");
   std::memcpy(input.nonce, nonce, sizeof input.nonce);
   input.number = number;
   input.body = body;
@@ -49,32 +46,17 @@ bool JobProof::compute(const char* role, const HandshakeBody& body,
   return crypto_->hmac_sha256(key_.data(), key_.size(), &input, sizeof input, out);
 }
 
-void JobProof::prove_connect(HandshakeBody& body) const noexcept {
-  if (!required()) return;
-  if (!compute(opening_role, body, body.nonce, body.number, body.proof))
+void JobProof::prove(ProofRole role, HandshakeBody& body, const uint8_t (&nonce)[nonce_bytes],
+                     uint64_t number) const noexcept {
+  if (required() && !compute(role, body, nonce, number, body.proof))
     std::memset(body.proof, 0, sizeof body.proof);
 }
 
-bool JobProof::check_connect(const HandshakeBody& body) const noexcept {
-  if (!required()) return true;
+bool JobProof::check(ProofRole role, const HandshakeBody& body, const uint8_t (&nonce)[nonce_bytes],
+                     uint64_t number) const noexcept {
   uint8_t expected[proof_bytes];
-  return compute(opening_role, body, body.nonce, body.number, expected) &&
-         equal(expected, body.proof, proof_bytes);
-}
-
-void JobProof::prove_accept(HandshakeBody& body, const uint8_t (&nonce)[nonce_bytes],
-                            uint64_t number) const noexcept {
-  if (!required()) return;
-  if (!compute(called_role, body, nonce, number, body.proof))
-    std::memset(body.proof, 0, sizeof body.proof);
-}
-
-bool JobProof::check_accept(const HandshakeBody& body, const uint8_t (&nonce)[nonce_bytes],
-                            uint64_t number) const noexcept {
-  if (!required()) return true;
-  uint8_t expected[proof_bytes];
-  return compute(called_role, body, nonce, number, expected) &&
-         equal(expected, body.proof, proof_bytes);
+  return !required() ||
+         (compute(role, body, nonce, number, expected) && equal(expected, body.proof, proof_bytes));
 }
 
 std::string JobProof::describe() const {

@@ -10,6 +10,8 @@ namespace lintel {
 
 struct CryptoModule;
 
+enum class ProofRole : uint8_t { connect, accept };
+
 class JobProof {
  public:
   // With a key loads the module that computes; false: it is not there, `reason` says why. Without a
@@ -17,19 +19,17 @@ class JobProof {
   [[nodiscard]] bool open(const std::string& job_key, std::string& reason);
   [[nodiscard]] bool required() const noexcept { return crypto_ != nullptr; }
 
-  // Of the side that opens: over its `connect`, which holds the cookie of the other side.
-  void prove_connect(HandshakeBody& body) const noexcept;
-  [[nodiscard]] bool check_connect(const HandshakeBody& body) const noexcept;
-  // Of the side that is called: over its `accept` and what the first one sent in.
-  void prove_accept(HandshakeBody& body, const uint8_t (&nonce)[nonce_bytes],
-                    uint64_t number) const noexcept;
-  [[nodiscard]] bool check_accept(const HandshakeBody& body, const uint8_t (&nonce)[nonce_bytes],
-                                  uint64_t number) const noexcept;
+  // `connect`, by the side that opens, or `accept`, by the one that is called: over the body and over what
+  // the opening side sent in its hello. Without a key nothing is written, and everything is right.
+  void prove(ProofRole role, HandshakeBody& body, const uint8_t (&nonce)[nonce_bytes],
+             uint64_t number) const noexcept;
+  [[nodiscard]] bool check(ProofRole role, const HandshakeBody& body,
+                           const uint8_t (&nonce)[nonce_bytes], uint64_t number) const noexcept;
 
   [[nodiscard]] std::string describe() const;
 
  private:
-  bool compute(const char* role, const HandshakeBody& body, const uint8_t (&nonce)[nonce_bytes],
+  bool compute(ProofRole role, const HandshakeBody& body, const uint8_t (&nonce)[nonce_bytes],
                uint64_t number, uint8_t (&out)[proof_bytes]) const noexcept;
 
   std::string key_;

@@ -44,18 +44,6 @@ FrameBuffer* ReceiveWindow::take_expected() noexcept {
   return frame;
 }
 
-void ReceiveWindow::put_back(FrameBuffer* frame) noexcept { keep(frame); }
-
-uint64_t ReceiveWindow::selective() const noexcept {
-  uint64_t bits = 0;
-  for (const FrameBuffer* frame = early_; frame != nullptr; frame = frame->next) {
-    const int32_t bit = sequence_distance(frame->sequence, expected_) - 1;
-    if (bit >= 64) break;
-    if (bit >= 0) bits |= uint64_t{1} << bit;
-  }
-  return bits;
-}
-
 unsigned ReceiveWindow::selective_words(
     uint64_t (&words)[1 + most_selective_words]) const noexcept {
   unsigned count = 1;

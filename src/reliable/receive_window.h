@@ -28,12 +28,10 @@ class ReceiveWindow {
 
   // The expected frame was taken.
   void advance() noexcept { ++expected_; }
-  // Keeps a copy of an early frame.
+  // Keeps a copy of an early frame; or of the expected one, if it could not be taken after all.
   void keep(FrameBuffer* frame) noexcept;
   // The expected frame, if it came early; advance() is up to the caller. It goes out of the window.
   [[nodiscard]] FrameBuffer* take_expected() noexcept;
-  // The expected frame again, if it could not be taken after all.
-  void put_back(FrameBuffer* frame) noexcept;
 
   [[nodiscard]] uint32_t expected() const noexcept { return expected_; }
   [[nodiscard]] bool has_expected() const noexcept {
@@ -41,9 +39,7 @@ class ReceiveWindow {
   }
   [[nodiscard]] bool has_early() const noexcept { return early_ != nullptr; }
   [[nodiscard]] uint64_t early_bytes() const noexcept { return early_bytes_; }
-  // FrameHeader::selective.
-  [[nodiscard]] uint64_t selective() const noexcept;
-  // All of it: the first word as above, then as many more as are needed; returns their number.
+  // FrameHeader::selective, then as many more words as are needed; returns their number.
   [[nodiscard]] unsigned selective_words(
       uint64_t (&words)[1 + most_selective_words]) const noexcept;
 

@@ -1,20 +1,30 @@
-// Opening and closing, and what one can see. Set-up path.
 #include "reliable/reliable_transport.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <cstring>
+#include <mutex>
 
 #include "util/crc32c.h"
 #include "util/log.h"
+#include "util/peer_order.h"
 
 namespace lintel {
 
 namespace {
+constexpr unsigned receive_burst = 32;
 // In addition to the memory for frames, one part in so many of it is for messages of several frames.
 constexpr uint64_t share_of_long_messages = 8;
-// A sender whose window is full must hear from us in time.
-constexpr uint64_t acks_per_window = 4;
+
+Capabilities capabilities_of(const PacketLink& link) noexcept {
+  return {link.name(),
+          longest_eager_bytes,
+          false,
+          false,
+          longest_eager_bytes,
+          link.sends_from_anywhere(),
+          link.receives_by_system_call(),
+          link.descriptor() == PacketLink::no_descriptor ? QuietLink::spin_beside_pauses_ns : 0};
+}
 }  // namespace
 
 std::unique_ptr<ReliableTransport> ReliableTransport::open(std::unique_ptr<PacketLink> link,
@@ -26,7 +36,7 @@ std::unique_ptr<ReliableTransport> ReliableTransport::open(std::unique_ptr<Packe
     reason = "the kernel gives no random numbers (getrandom), which connections need";
     return nullptr;
   }
-  if (!transport->proof_.open(settings.job_key, reason)) return nullptr;
+  if (!transport->handshake_.open(reason)) return nullptr;
   if (!transport->open_pools()) {
     reason = "no address space for its buffers (ulimit -v?)";
     return nullptr;
@@ -37,102 +47,252 @@ std::unique_ptr<ReliableTransport> ReliableTransport::open(std::unique_ptr<Packe
 ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
                                      const ReliableSettings& settings)
     : link_(std::move(link)),
-      sends_from_anywhere_(link_->sends_from_anywhere()),
-      acknowledged_at_once_bytes_(link_->receive_capacity_bytes() / acks_per_window),
       settings_(settings),
-      capabilities_{link_->name(),
-                    max_eager_bytes,
-                    false,
-                    false,
-                    max_eager_bytes,
-                    sends_from_anywhere_,
-                    link_->receives_by_system_call(),
-                    link_->descriptor() == PacketLink::no_descriptor ? spin_beside_pauses_ns : 0},
-      own_id_(link_->id()),
-      incarnation_(random_u64()) {}
+      capabilities_(capabilities_of(*link_)),
+      timers_(wakeup_),
+      quiet_(context(), wakeup_, timers_),
+      transmitter_(context(), timers_),
+      received_(sent_, transmitter_),
+      acknowledger_(context(), transmitter_, timers_),
+      sender_(context(), sent_, transmitter_, timers_, received_, acknowledger_),
+      closer_(context(), sent_, early_, reassembly_, batch_),
+      assembler_(context(), early_, reassembly_, batch_, closer_),
+      data_(context(), early_, timers_, received_, acknowledger_, batch_, closer_, assembler_),
+      handshake_(context(), table_, timers_, closer_),
+      watch_(context(), timers_, handshake_, closer_, transmitter_, received_, data_) {}
 
 bool ReliableTransport::open_pools() {
   const uint32_t frame = std::max(link_->mtu(), PacketLink::least_mtu);
   const uint64_t half = settings_.memory_bytes / 2;
-  if (!send_pool_.open(frame, half) || !receive_pool_.open(frame, half) ||
+  if (!sent_.open(frame, half) || !early_.open(frame, half) ||
       !reassembly_.open(sizeof(MessageHeader) + max_eager_bytes,
                         settings_.memory_bytes / share_of_long_messages) ||
-      !connections_.open(settings_.most_connections))
+      !table_.open(settings_.most_connections))
     return false;
-  link_->offer_memory(send_pool_.memory(), send_pool_.memory_bytes());
+  link_->offer_memory(sent_.memory(), sent_.memory_bytes());
   return true;
 }
 
 // Peers learn that nobody is here any more; one that does not get the message finds out by asking.
 ReliableTransport::~ReliableTransport() {
-  watch_.stop();
-  const uint64_t now = settings_.clock();
-  for (const auto& [key, connection] : table_) {
-    if (connection->state.load(std::memory_order_acquire) != ConnectionState::established) continue;
-    const std::lock_guard guard(connection->lock);
-    send_ack(*connection, FrameType::goodbye, now);
-  }
+  quiet_.stop();
+  const uint64_t now_ns = settings_.clock();
+  table_.for_each([&](Connection& connection) {
+    const std::lock_guard guard(connection.lock);
+    if (connection.is_established()) transmitter_.say_goodbye(connection, now_ns);
+  });
   // Before the memory that it may still send from.
   link_.reset();
 }
 
-size_t ReliableTransport::connections() const {
-  const std::lock_guard guard(mutex_);
-  return table_.size();
+Link* ReliableTransport::connect(ProcessId peer, std::string* reason) {
+  if (peer == link_->id()) {
+    if (reason != nullptr) *reason = "that is this process itself";
+    return nullptr;
+  }
+  Route route;
+  if (link_->resolve(peer, route, reason) == ResolveStatus::unreachable) return nullptr;
+  Connection* const connection = table_.find_or_make(peer);
+  if (connection == nullptr) {
+    if (reason != nullptr) *reason = "too many connections";
+    return nullptr;
+  }
+  const std::lock_guard guard(connection->lock);
+  if (connection->is(ConnectionState::failed)) table_.make_idle(*connection);
+  return connection;
 }
 
-ReliableCounters ReliableTransport::counters() const noexcept {
-  const auto get = [](const Count& count) { return count.value.load(std::memory_order_relaxed); };
-  ReliableCounters sum;
-  {
-    const std::lock_guard guard(mutex_);
-    for (const auto& [key, connection] : table_)
-      sum.data_frames_sent += connection->data_frames_sent.load(std::memory_order_relaxed);
+SendStatus ReliableTransport::send(Link& link, const MessageHeader& header, const Piece* pieces,
+                                   unsigned count) noexcept {
+  auto& connection = static_cast<Connection&>(link);
+  note_sending();
+  const std::lock_guard guard(connection.lock);
+  if (connection.is_established()) [[likely]]
+    return sender_.send(connection, header, pieces, count);
+  if (connection.is(ConnectionState::failed)) return SendStatus::peer_failed;
+  if (connection.is(ConnectionState::idle)) handshake_.start(connection, settings_.clock());
+  return SendStatus::connecting;
+}
+
+uint32_t ReliableTransport::payload_mark(Link& link) noexcept {
+  auto& connection = static_cast<Connection&>(link);
+  const std::lock_guard guard(connection.lock);
+  return connection.send.next_sequence();
+}
+
+bool ReliableTransport::payloads_released(Link& link, uint32_t mark) noexcept {
+  auto& connection = static_cast<Connection&>(link);
+  const std::lock_guard guard(connection.lock);
+  return connection.send.has_arrived_before(mark);
+}
+
+unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
+  acknowledger_.end_hold_if_due();
+  if (!quiet_.is_worth_asking()) return 0;
+  received_.catch_up_all();
+  InboundFrame frames[receive_burst];
+  const unsigned count = link_->receive(frames, std::min(budget, receive_burst));
+  const uint64_t now_ns = settings_.clock();
+  batch_.begin(sink);
+  for (unsigned i = 0; i < count; ++i) take(frames[i], now_ns);
+  batch_.deliver();
+  acknowledger_.settle(now_ns);
+  if (timers_.is_due(now_ns)) {
+    watch_.run_timers(now_ns);
+    batch_.deliver();
   }
-  sum.retransmissions = get(counts_.retransmissions);
-  sum.timeouts = get(counts_.timeouts);
-  sum.datagrams_sent = get(counts_.datagrams_sent);
-  sum.datagrams_received = get(counts_.datagrams_received);
-  sum.acks_sent = get(counts_.acks_sent);
-  sum.duplicates = get(counts_.duplicates);
-  sum.early = get(counts_.early);
-  sum.dropped_for_room = get(counts_.dropped_for_room);
-  sum.damaged = get(counts_.damaged);
-  sum.malformed = get(counts_.malformed);
-  sum.strangers = get(counts_.strangers);
-  sum.resets_received = get(counts_.resets_received);
-  sum.handshakes_refused = get(counts_.handshakes_refused);
-  sum.connections_opened = get(counts_.connections_opened);
-  sum.connections_failed = get(counts_.connections_failed);
-  return sum;
+  quiet_.asked(count, now_ns);
+  // Frames without messages may have made room for what is queued.
+  return std::max(batch_.handed_up(), count != 0 ? 1u : 0u);
+}
+
+// Each frame is checked before anything in it is believed.
+inline void ReliableTransport::take(const InboundFrame& frame, uint64_t now_ns) noexcept {
+  FrameHeader header;
+  if (frame.length < sizeof header) {
+    counters_.malformed.add();
+    return;
+  }
+  std::memcpy(&header, frame.data, sizeof header);
+  if (header.version != frame_version || (header.flags & ~frame_flags_known) != 0) {
+    counters_.malformed.add();
+    return;
+  }
+  switch (header.type) {
+    case FrameType::data:
+      if (Connection* const connection = connection_of(frame, header))
+        data_.take(*connection, frame, header, now_ns);
+      return;
+    case FrameType::datagram:
+    case FrameType::ack:
+    case FrameType::probe:
+    case FrameType::goodbye:
+      if (Connection* const connection = connection_of(frame, header))
+        take_unnumbered(*connection, frame, header, now_ns);
+      return;
+    case FrameType::hello:
+    case FrameType::challenge:
+    case FrameType::connect:
+    case FrameType::accept:
+    case FrameType::refuse:
+      handshake_.take(frame, header, now_ns);
+      return;
+    case FrameType::reset:
+      handshake_.take_reset(frame);
+      return;
+  }
+  counters_.malformed.add();
+}
+
+// The established connection of a good frame; nullptr: there is none, which was counted.
+Connection* ReliableTransport::connection_of(const InboundFrame& frame,
+                                             const FrameHeader& header) noexcept {
+  Connection* const connection = table_.by_number(header.connection);
+  if (connection == nullptr || !connection->is_established() ||
+      connection->number != header.connection) {
+    counters_.strangers.add();
+    // While it opens, data may overtake what establishes it; they are repeated.
+    const bool opens = connection != nullptr && connection->is(ConnectionState::opening);
+    const bool expects_answer = header.type == FrameType::data || header.type == FrameType::probe;
+    if (!opens && expects_answer) handshake_.send_reset(frame, header);
+    return nullptr;
+  }
+  if (!(*frame.from == connection->route.address)) {
+    counters_.strangers.add();
+    return nullptr;
+  }
+  if (!check_frame(connection->receive_seed, frame.data, frame.length)) {
+    counters_.damaged.add();
+    return nullptr;
+  }
+  return connection;
+}
+
+void ReliableTransport::take_unnumbered(Connection& connection, const InboundFrame& frame,
+                                        const FrameHeader& header, uint64_t now_ns) noexcept {
+  {
+    const std::lock_guard guard(connection.lock);
+    if (!received_.take(connection, frame, header, now_ns)) {
+      counters_.malformed.add();
+      return;
+    }
+  }
+  switch (header.type) {
+    case FrameType::datagram:
+      if (assembler_.take_whole(connection, frame.data + sizeof header,
+                                frame.length - sizeof header))
+        counters_.datagrams_received.add();
+      else
+        counters_.malformed.add();
+      break;
+    case FrameType::probe:
+      acknowledger_.acknowledge_soon(connection);
+      break;
+    case FrameType::goodbye:
+      closer_.fail(connection, "it has closed its interface");
+      break;
+    default:
+      break;
+  }
+}
+
+// True: everything that was sent has been acknowledged, too.
+bool ReliableTransport::acknowledge_everything() noexcept {
+  received_.catch_up_all();
+  acknowledger_.end_hold();
+  const uint64_t now_ns = settings_.clock();
+  bool delivered = true;
+  timers_.for_each([&](Connection& connection) {
+    const std::lock_guard guard(connection.lock);
+    if (!connection.is_established()) return;
+    transmitter_.acknowledge_if_pending(connection, now_ns);
+    delivered &= connection.send.empty();
+  });
+  return delivered;
+}
+
+bool ReliableTransport::arm(bool) noexcept {
+  acknowledge_everything();
+  return quiet_.arm();
+}
+
+bool ReliableTransport::all_delivered() noexcept { return acknowledge_everything(); }
+
+void ReliableTransport::check_peers(MessageSink& sink, Link* const* watch,
+                                    unsigned count) noexcept {
+  received_.catch_up_all();
+  batch_.begin(sink);
+  watch_.check(watch, count, settings_.clock());
 }
 
 NetworkCounters ReliableTransport::network_counters() const noexcept {
-  const ReliableCounters all = counters();
-  return {all.retransmissions,
-          all.damaged + all.malformed + all.strangers + link_->counters().frames_malformed,
-          all.datagrams_sent, all.handshakes_refused};
+  return {counters_.retransmissions,
+          counters_.damaged + counters_.malformed + counters_.strangers +
+              link_->counters().frames_malformed,
+          counters_.datagrams_sent, counters_.handshakes_refused};
 }
 
 std::string ReliableTransport::statistics() const {
-  const ReliableCounters all = counters();
   const LinkCounters link = link_->counters();
   const auto item = [](const char* name, uint64_t value) {
     return std::string(", ") + name + " " + std::to_string(value);
   };
   return std::string(link_->name()) + ": frames sent " + std::to_string(link.frames_sent) +
-         item("received", link.frames_received) + item("repeated", all.retransmissions) +
-         item("timeouts", all.timeouts) + item("acknowledgements alone", all.acks_sent) +
-         item("duplicates", all.duplicates) + item("early", all.early) +
-         item("without room", all.dropped_for_room) + item("damaged", all.damaged) +
-         item("malformed", all.malformed) + item("of no connection", all.strangers) +
-         item("unreliable sent", all.datagrams_sent) + item("received", all.datagrams_received) +
-         item("link full", link.send_full) + item("connections", all.connections_opened) +
-         item("failed", all.connections_failed) + item("refused", all.handshakes_refused);
+         item("received", link.frames_received) + item("repeated", counters_.retransmissions) +
+         item("timeouts", counters_.timeouts) +
+         item("acknowledgements alone", counters_.acks_sent) +
+         item("duplicates", counters_.duplicates) + item("early", counters_.early) +
+         item("without room", counters_.dropped_for_room) + item("damaged", counters_.damaged) +
+         item("malformed", counters_.malformed) + item("of no connection", counters_.strangers) +
+         item("unreliable sent", counters_.datagrams_sent) +
+         item("received", counters_.datagrams_received) + item("link full", link.send_full) +
+         item("connections", counters_.connections_opened) +
+         item("failed", counters_.connections_failed) +
+         item("refused", counters_.handshakes_refused);
 }
 
 std::string ReliableTransport::describe() const {
-  return link_->describe() + ", " + crc32c_method() + "; " + proof_.describe();
+  return link_->describe() + ", " + crc32c_method() + "; " + handshake_.describe();
 }
 
 }  // namespace lintel

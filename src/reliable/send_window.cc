@@ -9,7 +9,6 @@ void SendWindow::open(uint32_t first_sequence, uint64_t peer_window_bytes, uint3
                       uint64_t shortest_timeout_ns) noexcept {
   *this = SendWindow{};
   next_sequence_ = unsent_sequence_ = acknowledged_ = round_end_ = first_sequence;
-  peer_window_ = peer_window_bytes;
   round_trip_.open(shortest_timeout_ns);
   congestion_.open(peer_window_bytes, mtu + frame_charge);
 }

@@ -68,7 +68,6 @@ class SendWindow {
   [[nodiscard]] uint64_t queued_bytes() const noexcept { return queued_bytes_; }
   [[nodiscard]] uint64_t in_flight_bytes() const noexcept { return in_flight_; }
   [[nodiscard]] uint64_t window_bytes() const noexcept { return congestion_.window_bytes(); }
-  [[nodiscard]] uint64_t peer_window_bytes() const noexcept { return peer_window_; }
   // Whether a peer can acknowledge all before that number.
   [[nodiscard]] bool was_sent_before(uint32_t sequence) const noexcept {
     return sequence_distance(sequence, unsent_sequence_) <= 0;
@@ -98,8 +97,7 @@ class SendWindow {
   FrameBuffer* unsent_ = nullptr;  // the first that was never sent
   uint64_t queued_bytes_ = 0;
   uint64_t unsent_bytes_ = 0;
-  uint64_t in_flight_ = 0;  // charges of frames sent and neither acknowledged nor lost
-  uint64_t peer_window_ = 0;
+  uint64_t in_flight_ = 0;         // charges of frames sent and neither acknowledged nor lost
   uint64_t transmissions_ = 0;     // numbers every sending of a frame
   uint64_t newest_delivered_ = 0;  // the highest such number that is known to have arrived
   uint64_t timer_start_ns_ = 0;    // last sending into an empty network, or last progress

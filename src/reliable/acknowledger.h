@@ -1,0 +1,72 @@
+// Acknowledgements that wait. Of frames that arrived: for a frame to ride on, until the burst is over or a
+// delay has passed. Of messages: for the application's answer, to travel in one frame with it. Message path;
+// the poller, but for holds() of other messages.
+//
+// In a round trip an acknowledgement of its own costs the time of a system call before the application
+// learns of the message that it is about to answer. Where it has answered at once again and again (ReplyHabit),
+// its next message takes the acknowledgement along. If none comes the next polls send it; who computes
+// instead of polling makes its peer wait for the progress thread, and is not trusted again soon.
+#pragma once
+
+#include "reliable/transmitter.h"
+
+namespace lintel {
+
+class Acknowledger {
+ public:
+  Acknowledger(const ReliableContext& context, Transmitter& transmitter,
+               ConnectionTimers& timers) noexcept
+      : settings_(context.settings),
+        transmitter_(transmitter),
+        timers_(timers),
+        at_once_bytes_(context.link.receive_capacity_bytes() / acks_per_window) {}
+
+  // Numbered data came: what goes to the peer within a while acknowledges it. The lock of the connection
+  // is held.
+  void note_arrival(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept {
+    if (connection.pending.arrived(bytes + SendWindow::frame_charge, now_ns,
+                                   settings_.ack_delay_ns))
+      timers_.set(connection, connection.pending.deadline_ns());
+    if (connection.pending.bytes() >= at_once_bytes_) touched_.push(connection);
+  }
+  // When this burst is done.
+  void acknowledge_soon(Connection& connection) noexcept {
+    connection.acknowledge_at_once = true;
+    touched_.push(connection);
+  }
+  // After a burst: many acknowledgements have gone with answers by now.
+  void settle(uint64_t now_ns) noexcept {
+    if (!touched_.is_empty()) acknowledge_touched(now_ns);
+  }
+
+  // Of each message that was queued; the lock of the connection is held. True: it is not to be
+  // transmitted yet. One connection at a time: who talks with several at once has other messages to wait
+  // for.
+  [[nodiscard]] bool holds(Connection& connection, const MessageHeader& header,
+                           uint64_t now_ns) noexcept;
+  void end_hold() noexcept {
+    if (held_ != nullptr) release_held(settings_.clock());
+  }
+  void end_hold_if_due() noexcept {
+    if (held_ == nullptr) return;
+    const uint64_t now_ns = settings_.clock();
+    if (now_ns >= held_until_ns_) release_held(now_ns);
+  }
+
+ private:
+  // A sender whose window is full must hear from us in time.
+  static constexpr uint64_t acks_per_window = 4;
+
+  void acknowledge_touched(uint64_t now_ns) noexcept;
+  void release_held(uint64_t now_ns) noexcept;
+
+  const ReliableSettings& settings_;
+  Transmitter& transmitter_;
+  ConnectionTimers& timers_;
+  const uint64_t at_once_bytes_;
+  ConnectionStack<&Connection::touched> touched_;
+  Connection* held_ = nullptr;  // an acknowledgement to it is held back
+  uint64_t held_until_ns_ = 0;
+};
+
+}  // namespace lintel

@@ -1,0 +1,101 @@
+// Which connections have timers, and when the next one is due. Those are on a list of the poller's;
+// whoever sets a timer from another thread hands the connection over through a stack without locks, and
+// wakes the poller if it would sleep too long. Message path.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "reliable/connection.h"
+#include "util/doorbell.h"
+
+namespace lintel {
+
+// Tells the poller, which may have gone quiet or to sleep, that there is something to do. Any thread.
+class PollerWakeup {
+ public:
+  // Set-up path.
+  void set_doorbell(Doorbell& doorbell) noexcept { doorbell_ = &doorbell; }
+
+  void wake() noexcept {
+    if (!disturbed_.load(std::memory_order_relaxed))
+      disturbed_.store(true, std::memory_order_release);
+    if (doorbell_ != nullptr) doorbell_->ring_if_sleeping();
+  }
+  // The poller. Whoever calls wake() from here on is noticed.
+  void reset() noexcept { disturbed_.store(false, std::memory_order_seq_cst); }
+  [[nodiscard]] bool is_set() const noexcept { return disturbed_.load(std::memory_order_seq_cst); }
+  // For DescriptorWatch, which rings the doorbell itself.
+  [[nodiscard]] std::atomic<bool>& flag() noexcept { return disturbed_; }
+
+ private:
+  Doorbell* doorbell_ = nullptr;
+  alignas(64) std::atomic<bool> disturbed_{true};
+};
+
+class ConnectionTimers {
+ public:
+  static constexpr uint64_t never = UINT64_MAX;
+
+  explicit ConnectionTimers(PollerWakeup& wakeup) noexcept : wakeup_(wakeup) {}
+
+  // Any thread; the connection's lock is held. run() looks at it at that time at the latest.
+  void set(Connection& connection, uint64_t at_ns) noexcept {
+    if (!connection.with_timer.linked) add(connection);
+    // The poller may have gone quiet or to sleep without knowing of this one.
+    if (at_ns < earliest_ns_.load(std::memory_order_relaxed) && lower(at_ns)) wakeup_.wake();
+  }
+
+  // --- the poller
+  [[nodiscard]] bool is_due(uint64_t now_ns) const noexcept {
+    return now_ns >= earliest_ns_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] uint64_t earliest_ns() const noexcept {
+    return earliest_ns_.load(std::memory_order_seq_cst);
+  }
+  // Whether a connection has come to the list since the last run() or for_each(), and whether any is on it.
+  [[nodiscard]] bool has_new() const noexcept {
+    return new_.load(std::memory_order_seq_cst) != nullptr;
+  }
+  [[nodiscard]] bool is_empty() const noexcept { return active_ == nullptr; }
+  // Of each connection that has timers, look(connection) says when the next one is due; `never`: it has
+  // called done(), and takes no part until set() is called again.
+  template <typename Look>
+  void run(const Look& look) noexcept {
+    // Whoever sets a timer from here on lowers this again.
+    earliest_ns_.exchange(never, std::memory_order_seq_cst);
+    adopt_new();
+    uint64_t earliest = never;
+    for (Connection** link = &active_; *link != nullptr;) {
+      ConnectionHook& hook = (*link)->with_timer;
+      Connection* const next = hook.next;
+      const uint64_t at_ns = look(**link);
+      if (at_ns == never)
+        *link = next;
+      else
+        link = &hook.next;
+      earliest = std::min(earliest, at_ns);
+    }
+    lower(earliest);
+  }
+  // Within `look`, the connection's lock is held.
+  static void done(Connection& connection) noexcept { connection.with_timer.linked = false; }
+  template <typename Visit>
+  void for_each(const Visit& visit) noexcept {
+    adopt_new();
+    for (Connection* at = active_; at != nullptr; at = at->with_timer.next) visit(*at);
+  }
+
+ private:
+  void add(Connection& connection) noexcept;
+  bool lower(uint64_t at_ns) noexcept;
+  void adopt_new() noexcept;
+
+  PollerWakeup& wakeup_;
+  std::atomic<uint64_t> earliest_ns_{never};  // nothing is due before
+  std::atomic<Connection*> new_{nullptr};
+  alignas(64) Connection* active_ = nullptr;
+};
+
+}  // namespace lintel

@@ -1,0 +1,71 @@
+// Opening connections: hello, challenge, connect, accept; and resets, for frames of connections that are
+// not known here. Connection path; the poller, but for start().
+//
+// The called side keeps nothing before `connect` brings its cookie back, so frames with invented
+// sources cost it a hash. All four frames have the same length: none makes an answer longer than the
+// question.
+#pragma once
+
+#include "reliable/connection_closer.h"
+#include "reliable/connection_table.h"
+#include "reliable/connection_timers.h"
+#include "reliable/cookie.h"
+#include "reliable/job_proof.h"
+
+namespace lintel {
+
+class Handshake {
+ public:
+  Handshake(const ReliableContext& context, ConnectionTable& table, ConnectionTimers& timers,
+            ConnectionCloser& closer) noexcept
+      : context_(context), table_(table), timers_(timers), closer_(closer) {}
+
+  // Set-up path. False: the job key cannot be used, `reason` says why.
+  [[nodiscard]] bool open(std::string& reason) {
+    return proof_.open(context_.settings.job_key, reason);
+  }
+  [[nodiscard]] std::string describe() const { return proof_.describe(); }
+
+  // Any thread; the lock of the connection, which is idle, is held.
+  void start(Connection& connection, uint64_t now_ns) noexcept;
+  // When the timer of one that opens is due; its lock is held. The time of the next attempt; or `failure`
+  // says why there is none.
+  uint64_t go_on(Connection& connection, bool unreachable, uint64_t now_ns,
+                 const char*& failure) noexcept;
+
+  // Frames that arrived: with a HandshakeBody, and resets.
+  void take(const InboundFrame& frame, const FrameHeader& header, uint64_t now_ns) noexcept;
+  void take_reset(const InboundFrame& frame) noexcept;
+  // Tells a peer of an earlier process with this address that it is gone. Not longer than what it
+  // answers.
+  void send_reset(const InboundFrame& frame, const FrameHeader& header) noexcept;
+
+ private:
+  HandshakeBody own_body(ProcessId to) const noexcept;
+  void send(FrameType type, const LinkAddress& to, uint64_t receiver_number,
+            const HandshakeBody& body) noexcept;
+  void attempt(Connection& connection, uint64_t now_ns) noexcept;
+  Connection* awaiting(const InboundFrame& frame, const FrameHeader& header,
+                       const HandshakeBody& body) const noexcept;
+  void take_challenge(Connection& connection, const HandshakeBody& body, uint64_t now_ns) noexcept;
+  RefuseCause take_accept(Connection& connection, const HandshakeBody& body,
+                          uint64_t now_ns) noexcept;
+  void take_hello(const InboundFrame& frame, const HandshakeBody& body, uint64_t now_ns) noexcept;
+  void take_connect(const InboundFrame& frame, const HandshakeBody& body, uint64_t now_ns) noexcept;
+  RefuseCause judge(const HandshakeBody& body, bool proven) const noexcept;
+  void refuse(const InboundFrame& frame, const HandshakeBody& body, RefuseCause cause) noexcept;
+  Connection* place_for(ProcessId peer, const HandshakeBody& body) noexcept;
+  void accept(Connection& connection, const Route& route, const HandshakeBody& body,
+              uint64_t now_ns) noexcept;
+  void establish(Connection& connection, const HandshakeBody& body, uint64_t now_ns) noexcept;
+
+  const ReliableContext context_;
+  ConnectionTable& table_;
+  ConnectionTimers& timers_;
+  ConnectionCloser& closer_;
+  const uint64_t incarnation_ = random_u64();
+  CookieMaker cookies_;
+  JobProof proof_;
+};
+
+}  // namespace lintel

@@ -1,0 +1,73 @@
+// Messages that were received, handed up to the sink in bursts, each of one connection. Message path;
+// the poller, without any lock when something is handed up: only add() with room makes no call.
+#pragma once
+
+#include "reliable/connection.h"
+#include "reliable/frame_pool.h"
+#include "transport/transport.h"
+#include "util/peer_order.h"
+
+namespace lintel {
+
+class MessageBatch {
+ public:
+  // The sink until the next call; nothing has been handed up yet.
+  void begin(MessageSink& sink) noexcept {
+    sink_ = &sink;
+    handed_up_ = 0;
+  }
+  // As many more messages of that connection can be added without a delivery.
+  void make_room(const Connection& connection, unsigned count) noexcept {
+    if (connection_ != &connection || count_ + count > burst) deliver();
+  }
+  // `held`: the buffer that the payload lies in and that goes back to `pool` afterwards; nullptr: it is
+  // the link's.
+  void add(Connection& connection, const MessageHeader& header, const std::byte* payload,
+           FrameBuffer* held = nullptr, FramePool* pool = nullptr) noexcept {
+    make_room(connection, 1);
+    connection_ = &connection;
+    messages_[count_++] = {header, payload, header.link_word};
+    if (held != nullptr) held_[held_count_++] = {held, pool};
+  }
+  void deliver() noexcept {
+    if (count_ != 0) hand_up();
+  }
+  void report_failure(Connection& connection) noexcept { sink_->on_peer_failed(connection); }
+
+  [[nodiscard]] unsigned handed_up() const noexcept { return handed_up_; }
+
+ private:
+  static constexpr unsigned burst = 32;
+  struct Held {
+    FrameBuffer* buffer;
+    FramePool* pool;
+  };
+
+  void announce() noexcept {
+    if (connection_->announced) return;
+    connection_->announced = true;
+    void* const context = sink_->on_new_link(*connection_);
+    std::atomic_ref<void*> stored(connection_->context);
+    if (stored.load(std::memory_order_acquire) != context)
+      stored.store(context, std::memory_order_release);
+  }
+  [[gnu::noinline]] void hand_up() noexcept {
+    announce();
+    note_received();
+    sink_->on_messages(*connection_, messages_, count_);
+    handed_up_ += count_;
+    for (unsigned i = 0; i < held_count_; ++i) held_[i].pool->release(held_[i].buffer);
+    connection_ = nullptr;
+    count_ = held_count_ = 0;
+  }
+
+  MessageSink* sink_ = nullptr;
+  Connection* connection_ = nullptr;
+  unsigned count_ = 0;
+  unsigned held_count_ = 0;
+  unsigned handed_up_ = 0;
+  InboundMessage messages_[burst];
+  Held held_[burst];
+};
+
+}  // namespace lintel

@@ -1,0 +1,135 @@
+#include "reliable/peer_watch.h"
+
+#include <algorithm>
+#include <mutex>
+
+namespace lintel {
+
+namespace {
+// A peer that is silent for this long while it should answer is asked for where links can do so.
+constexpr uint64_t ask_for_silent_ns = 200'000'000;
+constexpr uint64_t never = ConnectionTimers::never;
+
+constexpr const char* gone = "its process is gone";
+constexpr const char* silent = "it has not answered for the time that PTL_PEER_TIMEOUT_MS allows";
+}  // namespace
+
+void PeerWatch::run_timers(uint64_t now_ns) noexcept {
+  take_hints(now_ns);
+  timers_.run([&](Connection& connection) { return look(connection, now_ns); });
+}
+
+void PeerWatch::take_hints(uint64_t now_ns) noexcept {
+  LinkAddress addresses[16];
+  const unsigned count = context_.link.take_unreachable(addresses, std::size(addresses));
+  for (unsigned i = 0; i < count; ++i) {
+    timers_.for_each([&](Connection& connection) {
+      const std::lock_guard guard(connection.lock);
+      if (connection.route.address == addresses[i]) connection.silence.hint(now_ns);
+    });
+  }
+}
+
+uint64_t PeerWatch::look(Connection& connection, uint64_t now_ns) noexcept {
+  data_.take_kept(connection, now_ns);
+  const char* failure = nullptr;
+  {
+    const std::lock_guard guard(connection.lock);
+    const uint64_t next_ns = look_locked(connection, now_ns, failure);
+    if (failure == nullptr) {
+      if (next_ns == never) ConnectionTimers::done(connection);
+      return next_ns;
+    }
+  }
+  closer_.fail(connection, failure);
+  return now_ns;  // without timers at the next look
+}
+
+uint64_t PeerWatch::look_locked(Connection& connection, uint64_t now_ns,
+                                const char*& failure) noexcept {
+  const bool established = connection.is_established();
+  if (established) received_.catch_up(connection);
+  const bool unreachable =
+      connection.silence.is_unreachable(connection.peer.nid == context_.link.id().nid, now_ns);
+  if (established) return look_at_established(connection, unreachable, now_ns, failure);
+  if (!connection.is(ConnectionState::opening)) return never;
+  return handshake_.go_on(connection, unreachable, now_ns, failure);
+}
+
+bool PeerWatch::is_gone(Connection& connection, uint64_t awaited_ns) noexcept {
+  return awaited_ns > ask_for_silent_ns &&
+         context_.link.is_gone(connection.peer, connection.route.address);
+}
+
+uint64_t PeerWatch::look_at_established(Connection& connection, bool unreachable, uint64_t now_ns,
+                                        const char*& failure) noexcept {
+  SendWindow& window = connection.send;
+  if (now_ns >= connection.pending.deadline_ns()) transmitter_.acknowledge(connection, now_ns);
+  if (now_ns >= window.deadline_ns()) {
+    const uint64_t awaited_ns = connection.silence.awaited_ns(now_ns);
+    if (awaited_ns > context_.settings.peer_timeout_ns)
+      failure = silent;
+    else if (unreachable || is_gone(connection, awaited_ns))
+      failure = gone;
+    if (failure != nullptr) return never;
+    context_.counters.timeouts.add();
+    window.time_out(now_ns);
+    transmitter_.transmit(connection, now_ns);
+  } else if (now_ns >= connection.retry_ns) {
+    connection.retry_ns = never;
+    if (window.can_send()) transmitter_.transmit(connection, now_ns);
+  }
+  const uint64_t unfinished_ns = look_at_unfinished(connection, unreachable, now_ns, failure);
+  return std::min(
+      {connection.pending.deadline_ns(), connection.retry_ns, window.deadline_ns(), unfinished_ns});
+}
+
+// A peer that has sent part of a message, or frames after one that is missing, has more to send. If it
+// is silent it is asked for an answer, and fails without one: otherwise its buffers would never be
+// released. Returns when to look again.
+uint64_t PeerWatch::look_at_unfinished(Connection& connection, bool unreachable, uint64_t now_ns,
+                                       const char*& failure) noexcept {
+  if (connection.half.buffer == nullptr && !connection.receive.has_early()) return never;
+  const uint64_t pause_ns = context_.settings.longest_silence_ns();
+  const uint64_t next_ns = connection.silence.last_sign_ns() + pause_ns;
+  if (now_ns < next_ns)
+    return connection.receive.has_expected()
+               ? std::min(next_ns, now_ns + DataReceiver::room_retry_ns)
+               : next_ns;
+  connection.silence.await(now_ns);
+  const uint64_t awaited_ns = connection.silence.awaited_ns(now_ns);
+  if (awaited_ns + 2 * pause_ns >= context_.settings.peer_timeout_ns) {
+    failure = silent;
+  } else if (unreachable || is_gone(connection, awaited_ns)) {
+    failure = gone;
+  } else {
+    connection.silence.asked(now_ns);
+    transmitter_.probe(connection, now_ns);
+  }
+  return now_ns + pause_ns;
+}
+
+void PeerWatch::check(Link* const* links, unsigned count, uint64_t now_ns) noexcept {
+  for (unsigned i = 0; i < count; ++i) {
+    auto& connection = static_cast<Connection&>(*links[i]);
+    const char* failure = nullptr;
+    {
+      const std::lock_guard guard(connection.lock);
+      PeerSilence& silence = connection.silence;
+      if (!connection.is_established() ||
+          silence.lasts_ns(now_ns) < context_.settings.longest_silence_ns())
+        continue;
+      if (is_gone(connection, silence.awaited_ns(now_ns))) failure = gone;
+      if (connection.send.in_flight_bytes() == 0) {
+        silence.await(now_ns);
+        if (silence.awaited_ns(now_ns) > context_.settings.peer_timeout_ns)
+          failure = silent;
+        else
+          transmitter_.probe(connection, now_ns);
+      }
+    }
+    if (failure != nullptr) closer_.fail(connection, failure);
+  }
+}
+
+}  // namespace lintel

@@ -1,0 +1,69 @@
+// When the link is asked for frames. Asking costs a system call where it is a socket: when nothing has
+// come for a while and nothing is due, the poller stops asking, and a watch notices what comes. A process
+// that talks through shared memory pays one load per poll for its network. Path into and out of sleep;
+// the poller.
+#pragma once
+
+#include <cstdint>
+
+#include "reliable/connection_timers.h"
+#include "reliable/reliable_settings.h"
+#include "transport/packet_link.h"
+#include "util/descriptor_watch.h"
+
+namespace lintel {
+
+class QuietLink {
+ public:
+  // Without a descriptor: the first pause between looks, and how long it pays to poll before one. A
+  // pause lasts as much longer as a timer is late and a thread takes to wake.
+  static constexpr int64_t shortest_pause_ns = 50'000;
+  static constexpr uint64_t spin_beside_pauses_ns = 8 * shortest_pause_ns;
+
+  QuietLink(const ReliableContext& context, PollerWakeup& wakeup, ConnectionTimers& timers) noexcept
+      : link_(context.link), settings_(context.settings), wakeup_(wakeup), timers_(timers) {}
+
+  // Set-up path. What comes while nobody asks rings the doorbell from then on.
+  void watch(Doorbell& doorbell) noexcept;
+  void stop() noexcept { watch_.stop(); }
+
+  // False: nothing can have come.
+  [[nodiscard]] bool is_worth_asking() noexcept {
+    if (!quiet_) return true;
+    if (!wakeup_.is_set()) [[likely]]
+      return false;
+    leave();
+    return true;
+  }
+  // It was asked.
+  void asked(unsigned frames, uint64_t now_ns) noexcept {
+    if (frames != 0)
+      last_frame_ns_ = now_ns;
+    else if (elapsed_ns(last_frame_ns_, now_ns) > settings_.quiet_after_ns) [[unlikely]]
+      go_quiet(now_ns);
+  }
+
+  // As Transport::arm(), disarm() and sleep_limit_ns().
+  [[nodiscard]] bool arm() noexcept;
+  // The watch stays enabled: another thread may sleep in the belief that it is, as the progress thread
+  // does while an application thread polls for a moment. At worst it rings once for nothing.
+  void disarm() noexcept {
+    if (!quiet_) link_.disarm();
+  }
+  [[nodiscard]] int64_t sleep_limit_ns() const noexcept;
+
+ private:
+  void go_quiet(uint64_t now_ns) noexcept;
+  void leave() noexcept;
+  bool start_watching() noexcept;
+
+  PacketLink& link_;
+  const ReliableSettings& settings_;
+  PollerWakeup& wakeup_;
+  ConnectionTimers& timers_;
+  DescriptorWatch watch_;
+  bool quiet_ = false;
+  uint64_t last_frame_ns_ = 0;
+};
+
+}  // namespace lintel

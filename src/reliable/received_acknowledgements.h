@@ -1,0 +1,45 @@
+// Acknowledgements that come from peers: they release frames and open the window. Message path; the lock
+// of the connection is held, but for catch_up_all().
+#pragma once
+
+#include <span>
+
+#include "reliable/connection.h"
+#include "reliable/transmitter.h"
+
+namespace lintel {
+
+class ReceivedAcknowledgements {
+ public:
+  ReceivedAcknowledgements(FramePool& sent, Transmitter& transmitter) noexcept
+      : sent_(sent), transmitter_(transmitter) {}
+
+  // What a frame without numbered data says. False: it makes no sense.
+  [[nodiscard]] bool take(Connection& connection, const InboundFrame& frame,
+                          const FrameHeader& header, uint64_t now_ns) noexcept;
+  // What rides on a message is of no hurry unless something waits for the window to open. The message is:
+  // somebody waits for it, who will answer. So the acknowledgement is kept until the next poll, when
+  // the answer is on its way. False: it makes no sense.
+  [[nodiscard]] bool take_or_defer(Connection& connection, const FrameHeader& header,
+                                   uint64_t now_ns) noexcept;
+  // Takes what was deferred.
+  void catch_up(Connection& connection) noexcept {
+    if (connection.deferred.pending) take_deferred(connection);
+  }
+  // The poller.
+  void catch_up_all() noexcept {
+    if (!deferring_.is_empty()) take_all_deferred();
+  }
+
+ private:
+  bool acknowledge(Connection& connection, uint32_t acknowledged, uint8_t delay,
+                   std::span<const uint64_t> selective, uint64_t now_ns) noexcept;
+  void take_deferred(Connection& connection) noexcept;
+  void take_all_deferred() noexcept;
+
+  FramePool& sent_;
+  Transmitter& transmitter_;
+  ConnectionStack<&Connection::with_deferred> deferring_;
+};
+
+}  // namespace lintel

@@ -1,0 +1,70 @@
+// What a reliable transport is told, what it counts, and where its parts find both.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "transport/packet_link.h"
+#include "util/quick_clock.h"
+
+namespace lintel {
+
+struct ReliableSettings {
+  uint32_t uid = 0;                           // usage id of this process
+  std::string job_key;                        // empty: peers are not authenticated
+  uint64_t memory_bytes = 32 << 20;           // of frames that are kept, of all peers together
+  uint64_t peer_timeout_ns = 10'000'000'000;  // of silence, while an answer is due
+  uint64_t shortest_timeout_ns = 1'000'000;   // of retransmission
+  uint64_t ack_delay_ns = 50'000;             // an acknowledgement waits for a frame to ride on
+  uint64_t quiet_after_ns = 200'000;          // without frames the link is not asked any more
+  bool holds_acknowledgements = true;         // of messages, for answers: AcknowledgementHold
+  bool polls_always = false;                  // never quiet: there is nothing else to poll
+  uint32_t most_connections = 1u << 18;
+  uint32_t first_sequence = 1;
+  Clock clock = quick_clock();
+
+  // A peer that was not heard for this time is asked for an answer.
+  [[nodiscard]] uint64_t longest_silence_ns() const noexcept {
+    return std::min<uint64_t>(peer_timeout_ns / 16, 1'000'000'000);
+  }
+};
+
+// Any thread; a copy is what was counted so far.
+class EventCount {
+ public:
+  EventCount() = default;
+  EventCount(const EventCount& other) noexcept : value_(other) {}
+  void add(uint64_t n = 1) noexcept { value_.fetch_add(n, std::memory_order_relaxed); }
+  operator uint64_t() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> value_{0};
+};
+
+struct ReliableCounters {
+  EventCount retransmissions;
+  EventCount timeouts;        // of retransmission
+  EventCount datagrams_sent;  // PTL_MD_UNRELIABLE
+  EventCount datagrams_received;
+  EventCount acks_sent;         // that found no frame to ride on
+  EventCount duplicates;        // frames that had come already
+  EventCount early;             // frames that came before others sent earlier
+  EventCount dropped_for_room;  // frames that found no buffer
+  EventCount damaged;           // the check was wrong
+  EventCount malformed;         // too short, of another version, contradictory
+  EventCount strangers;         // frames that belong to no connection
+  EventCount resets_received;
+  EventCount handshakes_refused;  // by us
+  EventCount connections_opened;
+  EventCount connections_failed;
+};
+
+struct ReliableContext {
+  PacketLink& link;
+  const ReliableSettings& settings;
+  ReliableCounters& counters;
+};
+
+}  // namespace lintel

@@ -1,0 +1,209 @@
+#include "reliable/sender.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "util/guarded_memory.h"
+
+namespace lintel {
+
+namespace {
+
+// What may wait here beyond the window: enough to go on while acknowledgements travel.
+constexpr uint64_t queue_beyond_window_bytes = 128 * 1024;
+constexpr uint32_t most_queued_frames = 2048;
+// So many frames without an acknowledgement: perhaps there is one that was deferred.
+constexpr uint32_t looked_at_again_frames = 8;
+// Bulk data is collected up to this before it is sent: one system call, one segmented burst.
+constexpr uint64_t collected_bytes = 60 * 1024;
+constexpr unsigned collected_frames = PacketLink::largest_burst;
+constexpr uint64_t no_buffer_retry_ns = 50'000;
+
+uint64_t total_length(const Piece* pieces, unsigned count) noexcept {
+  uint64_t length = 0;
+  for (unsigned i = 0; i < count; ++i) length += pieces[i].length;
+  return length;
+}
+
+// More of the same will be sent at once.
+bool collects(const MessageHeader& header, const SendWindow& window) noexcept {
+  return header.kind == MessageKind::data && (header.flags & flag_last) == 0 &&
+         window.unsent_frames() < collected_frames && window.unsent_bytes() < collected_bytes;
+}
+
+// A shorter payload is copied at once more cheaply than it is looked after.
+constexpr uint64_t in_place_min_bytes = 2048;
+
+// Walks through the pieces of a payload, copying it bit by bit.
+class PieceReader {
+ public:
+  PieceReader(const Piece* pieces, unsigned count) noexcept : piece_(pieces), left_(count) {}
+  // False: the application's memory is not there (PTL_NI_SEGV).
+  [[nodiscard]] bool read(std::byte* to, uint64_t bytes) noexcept {
+    while (bytes != 0 && left_ != 0) {
+      const uint64_t part = std::min(piece_->length - offset_, bytes);
+      if (part != 0 && !guarded_copy(to, piece_->base + offset_, part)) return false;
+      to += part;
+      bytes -= part;
+      offset_ += part;
+      if (offset_ < piece_->length) continue;
+      ++piece_;
+      --left_;
+      offset_ = 0;
+    }
+    return bytes == 0;
+  }
+
+ private:
+  const Piece* piece_;
+  unsigned left_;
+  uint64_t offset_ = 0;
+};
+
+// With the length of the payload as its link word. Written as words, as the check reads it.
+void write_header(std::byte* to, const MessageHeader& header, uint32_t length) noexcept {
+  static_assert(offsetof(MessageHeader, link_word) == 0);
+  uint64_t first;
+  std::memcpy(&first, &header, sizeof first);
+  first = first >> 32 << 32 | length;
+  std::memcpy(to, &first, sizeof first);
+  std::memcpy(to + sizeof first, reinterpret_cast<const std::byte*>(&header) + sizeof first,
+              sizeof header - sizeof first);
+}
+
+}  // namespace
+
+SendStatus Sender::send(Connection& connection, const MessageHeader& header, const Piece* pieces,
+                        unsigned count) noexcept {
+  const uint64_t total = total_length(pieces, count);
+  if (total > std::max(longest_eager_bytes, connection.max_data_bytes))
+    return SendStatus::inaccessible;
+  const auto length = static_cast<uint32_t>(total);
+  if ((header.flags & flag_unreliable) != 0 && header.kind == MessageKind::put &&
+      message_frame_overhead + length <= connection.frame_bytes && !connection.send.can_send())
+    return send_datagram(connection, header, pieces, count, length);
+
+  const SendStatus status = queue(connection, header, pieces, count, length);
+  const bool queued = status == SendStatus::sent;
+  if (queued && collects(header, connection.send)) return status;
+  const uint64_t now_ns = context_.settings.clock();
+  if (queued && acknowledger_.holds(connection, header, now_ns)) return status;
+  transmitter_.transmit(connection, now_ns);
+  if (queued && is_acknowledgement(header))
+    connection.habit.acknowledgement_went(context_.settings.clock());
+  return status;
+}
+
+inline SendStatus Sender::queue(Connection& connection, const MessageHeader& header,
+                                const Piece* pieces, unsigned count, uint32_t length) noexcept {
+  const SendWindow& window = connection.send;
+  if (window.queued_frames() >= looked_at_again_frames) received_.catch_up(connection);
+  if (!window.empty() &&
+      (window.queued_frames() >= most_queued_frames ||
+       window.queued_bytes() + length > window.window_bytes() + queue_beyond_window_bytes))
+    return SendStatus::queue_full;
+  const SendStatus status = append(connection, header, pieces, count, length);
+  // With nothing of this peer under way, only other peers' acknowledgements make room: look again.
+  if (status == SendStatus::queue_full)
+    timers_.set(connection, context_.settings.clock() + no_buffer_retry_ns);
+  return status;
+}
+
+// One frame and no state: whatever happens to it, nobody will know.
+SendStatus Sender::send_datagram(Connection& connection, const MessageHeader& header,
+                                 const Piece* pieces, unsigned count, uint32_t length) noexcept {
+  FrameBuffer* frame = nullptr;
+  const SendStatus status = cut(connection, header, pieces, count, length, false, frame);
+  if (status == SendStatus::sent)
+    transmitter_.send_datagram(connection, *frame, context_.settings.clock());
+  sent_.release_chain(frame);
+  return status == SendStatus::queue_full ? SendStatus::sent : status;
+}
+
+// False: there is no frame that waits to be sent, or no room in it.
+bool Sender::join_last(Connection& connection, const MessageHeader& header, const Piece* pieces,
+                       unsigned count, uint32_t length, SendStatus& status) noexcept {
+  FrameBuffer* const frame = connection.send.last_unsent();
+  if (frame == nullptr || frame->messages == 0 || frame->messages == most_bundled ||
+      frame->payload != nullptr)
+    return false;
+  const uint32_t start = bundle_aligned(frame->length);
+  const uint64_t end = uint64_t{start} + sizeof header + length;
+  if (end > std::min(sent_.capacity_of(*frame), connection.frame_bytes)) return false;
+  std::byte* const to = frame->data() + start;
+  status = SendStatus::inaccessible;
+  if (!PieceReader(pieces, count).read(to + sizeof header, length)) return true;
+  status = SendStatus::sent;
+  std::byte* const grown_from = frame->data() + frame->length;
+  const auto grown = static_cast<uint32_t>(end) - frame->length;
+  std::memset(grown_from, 0, start - frame->length);
+  write_header(to, header, length);
+  frame->body_check = body_check(frame->body_check, grown_from, grown);
+  frame->length += grown;
+  frame->held_bytes += grown;
+  ++frame->messages;
+  if (connection.release_awaited) frame->flags |= frame_wants_ack;
+  connection.release_awaited = false;
+  connection.send.note_growth(grown);
+  return true;
+}
+
+// `first`: the frames made so far, through `next`; for the pool, unless all are there.
+SendStatus Sender::cut(const Connection& connection, const MessageHeader& header,
+                       const Piece* pieces, unsigned count, uint32_t length, bool in_place,
+                       FrameBuffer*& first) noexcept {
+  PieceReader payload(pieces, count);
+  FrameBuffer** last = &first;
+  uint32_t left = length;
+  do {
+    const uint32_t overhead = first == nullptr ? message_frame_overhead : sizeof(FrameHeader);
+    const uint32_t part = std::min(left, connection.frame_bytes - overhead);
+    FrameBuffer* const frame = sent_.acquire(in_place ? overhead : overhead + part);
+    if (frame == nullptr) return SendStatus::queue_full;
+    if (first == nullptr) {
+      frame->flags = frame_first;
+      write_header(frame->data() + sizeof(FrameHeader), header, length);
+    }
+    *last = frame;
+    last = &frame->next;
+    if (in_place) {
+      frame->payload = pieces->base + (length - left);
+      frame->length += part;
+    } else if (part != 0 && !payload.read(frame->data() + overhead, part)) {
+      return SendStatus::inaccessible;
+    }
+    if (!frame->compute_body_check(connection.send_seed)) return SendStatus::inaccessible;
+    left -= part;
+    if (left == 0) frame->flags |= frame_last;
+  } while (left != 0);
+  return SendStatus::sent;
+}
+
+inline SendStatus Sender::append(Connection& connection, const MessageHeader& header,
+                                 const Piece* pieces, unsigned count, uint32_t length) noexcept {
+  SendStatus status;
+  if (join_last(connection, header, pieces, count, length, status)) return status;
+  const bool in_place = context_.link.sends_from_anywhere() && count == 1 &&
+                        length >= in_place_min_bytes && payload_stays(header);
+  FrameBuffer* first = nullptr;
+  status = cut(connection, header, pieces, count, length, in_place, first);
+  if (status != SendStatus::sent) {
+    sent_.release_chain(first);
+    return status;
+  }
+  // Whoever sent memory that is in use only until it has arrived waits for that; what ends such a
+  // sequence of messages asks for an answer at once.
+  const bool awaited = in_place && (header.modes & data_stays) != 0;
+  if (connection.release_awaited && !awaited) first->flags |= frame_wants_ack;
+  connection.release_awaited = awaited;
+  first->messages = (first->flags & frame_last) != 0 ? 1 : 0;
+  while (first != nullptr) {
+    FrameBuffer* const next = first->next;
+    connection.send.append(first);
+    first = next;
+  }
+  return SendStatus::sent;
+}
+
+}  // namespace lintel

@@ -1,0 +1,119 @@
+#include "reliable/transmitter.h"
+
+#include <cstring>
+
+namespace lintel {
+
+namespace {
+// When the link takes no more; its queue drains by itself.
+constexpr uint64_t link_full_retry_ns = 50'000;
+}  // namespace
+
+FrameHeader Transmitter::header_of(const Connection& connection, FrameType type,
+                                   uint64_t now_ns) noexcept {
+  FrameHeader header{};
+  header.version = frame_version;
+  header.type = type;
+  header.ack_delay = connection.pending.age(now_ns);
+  header.connection = connection.peer_number;
+  header.acknowledged = connection.receive.expected();
+  if (connection.receive.has_early()) {
+    uint64_t words[1 + most_selective_words];
+    static_cast<void>(connection.receive.selective_words(words));
+    header.selective = words[0];
+  }
+  return header;
+}
+
+// A payload that lies with the application may have changed since the frame was sent first, though it
+// should not; a frame whose check never fits again would be repeated for ever. If it has gone away, no
+// operation waits for it any more, but the frames behind it do.
+void Transmitter::check_again(const Connection& connection, FrameBuffer& frame) noexcept {
+  if (frame.compute_body_check(connection.send_seed)) return;
+  static const std::byte nothing[PacketLink::largest_mtu]{};
+  frame.payload = nothing;
+  static_cast<void>(frame.compute_body_check(connection.send_seed));
+}
+
+void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
+  FrameBuffer* frames[burst];
+  Piece pieces[burst][2];
+  OutboundFrame outbound[burst];
+  for (bool exhausted = false; !exhausted;) {
+    const unsigned count = connection.send.collect(frames, burst, exhausted);
+    if (count == 0) break;
+    FrameHeader header = header_of(connection, FrameType::data, now_ns);
+    for (unsigned i = 0; i < count; ++i) {
+      FrameBuffer& frame = *frames[i];
+      if (frame.payload != nullptr && frame.transmission != 0) check_again(connection, frame);
+      header.sequence = frame.sequence;
+      header.flags = frame.flags;
+      if (exhausted && i + 1 == count) header.flags |= frame_wants_ack;
+      header.check = finish_check(frame.body_check, header);
+      std::memcpy(frame.data(), &header, sizeof header);
+      pieces[i][0] = {frame.data(), frame.held_bytes};
+      pieces[i][1] = {const_cast<std::byte*>(frame.payload), frame.length - frame.held_bytes};
+      outbound[i] = {&connection.route.address, pieces[i], frame.payload == nullptr ? 1u : 2u};
+    }
+    const unsigned taken = context_.link.send(outbound, count);
+    uint64_t repeated = 0;
+    for (unsigned i = 0; i < taken; ++i) repeated += frames[i]->transmission != 0;
+    connection.send.mark_sent(frames, taken, now_ns);
+    if (taken != 0) connection.pending.went();
+    if (repeated != 0) context_.counters.retransmissions.add(repeated);
+    if (taken < count) {
+      connection.retry_ns = now_ns + link_full_retry_ns;
+      timers_.set(connection, connection.retry_ns);
+    }
+    if (taken < burst) break;
+  }
+  if (connection.send.in_flight_bytes() == 0) return;
+  connection.silence.await(now_ns);
+  timers_.set(connection, connection.send.deadline_ns());
+}
+
+void Transmitter::send_datagram(Connection& connection, FrameBuffer& frame,
+                                uint64_t now_ns) noexcept {
+  FrameHeader header = header_of(connection, FrameType::datagram, now_ns);
+  header.check = finish_check(frame.body_check, header);
+  std::memcpy(frame.data(), &header, sizeof header);
+  const Piece piece{frame.data(), frame.length};
+  const OutboundFrame outbound{&connection.route.address, &piece, 1};
+  if (context_.link.send(&outbound, 1) == 1) connection.pending.went();
+  context_.counters.datagrams_sent.add();
+}
+
+bool Transmitter::send_control(const Connection& connection, FrameType type, const uint64_t* body,
+                               size_t words, uint64_t now_ns) noexcept {
+  FrameHeader header = header_of(connection, type, now_ns);
+  const size_t bytes = words * sizeof *body;
+  header.check = finish_check(body_check(connection.send_seed, body, bytes), header);
+  const Piece pieces[2] = {
+      {reinterpret_cast<std::byte*>(&header), sizeof header},
+      {const_cast<std::byte*>(reinterpret_cast<const std::byte*>(body)), bytes}};
+  const OutboundFrame frame{&connection.route.address, pieces, words != 0 ? 2u : 1u};
+  return context_.link.send(&frame, 1) == 1;
+}
+
+void Transmitter::acknowledge(Connection& connection, uint64_t now_ns) noexcept {
+  uint64_t selective[1 + most_selective_words];
+  size_t words = 1;
+  if (connection.receive.has_early()) words = connection.receive.selective_words(selective);
+  // The first word is in the header.
+  if (send_control(connection, FrameType::ack, selective + 1, words - 1, now_ns)) {
+    connection.pending.went();
+    context_.counters.acks_sent.add();
+  } else {
+    connection.pending.put_off(now_ns + context_.settings.ack_delay_ns);
+    timers_.set(connection, connection.pending.deadline_ns());
+  }
+}
+
+// As long as the reset that may answer it.
+void Transmitter::probe(Connection& connection, uint64_t now_ns) noexcept {
+  constexpr uint64_t nothing[sizeof(ResetBody) / sizeof(uint64_t)] = {};
+  static_cast<void>(
+      send_control(connection, FrameType::probe, nothing, std::size(nothing), now_ns));
+}
+
+}  // namespace lintel

@@ -1,0 +1,43 @@
+// Frames of a connection on their way to the link, with the acknowledgement that rides on each. Message
+// path, any thread; the lock of the connection is held.
+#pragma once
+
+#include "reliable/connection_timers.h"
+#include "reliable/reliable_settings.h"
+#include "transport/packet_link.h"
+
+namespace lintel {
+
+class Transmitter {
+ public:
+  Transmitter(const ReliableContext& context, ConnectionTimers& timers) noexcept
+      : context_(context), timers_(timers) {}
+
+  // Sends what the windows allow.
+  void transmit(Connection& connection, uint64_t now_ns) noexcept;
+  // One frame that may be lost; its message is in it.
+  void send_datagram(Connection& connection, FrameBuffer& frame, uint64_t now_ns) noexcept;
+  // An acknowledgement by itself; later, if the link is full.
+  void acknowledge(Connection& connection, uint64_t now_ns) noexcept;
+  void acknowledge_if_pending(Connection& connection, uint64_t now_ns) noexcept {
+    if (connection.pending.bytes() != 0) acknowledge(connection, now_ns);
+  }
+  void probe(Connection& connection, uint64_t now_ns) noexcept;
+  void say_goodbye(Connection& connection, uint64_t now_ns) noexcept {
+    static_cast<void>(send_control(connection, FrameType::goodbye, nullptr, 0, now_ns));
+  }
+
+ private:
+  static constexpr unsigned burst = PacketLink::largest_burst;
+
+  static FrameHeader header_of(const Connection& connection, FrameType type,
+                               uint64_t now_ns) noexcept;
+  static void check_again(const Connection& connection, FrameBuffer& frame) noexcept;
+  bool send_control(const Connection& connection, FrameType type, const uint64_t* body,
+                    size_t words, uint64_t now_ns) noexcept;
+
+  const ReliableContext context_;
+  ConnectionTimers& timers_;
+};
+
+}  // namespace lintel

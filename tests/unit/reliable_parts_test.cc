@@ -1,0 +1,383 @@
+// The parts of a reliable transport that send, receive and acknowledge, each without the others as far as it
+// needs none.
+#include "reliable/data_receiver.h"
+#include "reliable/handshake.h"
+#include "reliable/peer_watch.h"
+#include "reliable/sender.h"
+#include "unit/reliable_test_support.h"
+
+namespace lintel::test {
+namespace {
+
+constexpr ProcessId self_id{1, 1};
+constexpr ProcessId peer_id{2, 2};
+constexpr uint32_t frame_bytes = 1472;
+
+class Sink final : public MessageSink {
+ public:
+  void* on_new_link(Link& link) noexcept override {
+    ++announced;
+    return &link;
+  }
+  void on_messages(Link&, const InboundMessage* arrived, unsigned count) noexcept override {
+    for (unsigned i = 0; i < count; ++i) match_bits.push_back(arrived[i].header.match_bits);
+    ++calls;
+  }
+  void on_peer_failed(Link& link) noexcept override { failed.push_back(&link); }
+  void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
+  bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return false; }
+
+  unsigned announced = 0;
+  unsigned calls = 0;
+  std::vector<uint64_t> match_bits;
+  std::vector<Link*> failed;
+};
+
+// What the parts share, and one established connection.
+class ReliablePart : public testing::Test {
+ protected:
+  ReliablePart() {
+    network_.latency_ns = 0;
+    settings_.clock = virtual_clock;
+    EXPECT_TRUE(sent_.open(frame_bytes, 1 << 20));
+    EXPECT_TRUE(early_.open(frame_bytes, 1 << 20));
+    EXPECT_TRUE(reassembly_.open(sizeof(MessageHeader) + longest_eager_bytes, 1 << 18));
+    batch_.begin(sink_);
+    establish(connection_);
+  }
+  void establish(Connection& connection) {
+    connection.peer = peer_id;
+    connection.route = {address_of(peer_id), frame_bytes};
+    connection.frame_bytes = frame_bytes;
+    connection.send.open(1, 1 << 16, frame_bytes, settings_.shortest_timeout_ns);
+    connection.receive.open(1);
+    connection.silence.heard(virtual_now_ns);
+    connection.state = ConnectionState::established;
+  }
+  // The headers of the frames that went to the peer since the last call.
+  std::vector<FrameHeader> taken_frames() {
+    std::vector<FrameHeader> headers;
+    for (const auto& [from, frame] : network_.take(address_of(peer_id)))
+      headers.push_back(header_of(frame));
+    return headers;
+  }
+  SendStatus send(uint64_t number, size_t bytes = 8) {
+    const std::vector<std::byte> payload(bytes);
+    const Piece piece{const_cast<std::byte*>(payload.data()), payload.size()};
+    return sender_.send(connection_, numbered_put(number), &piece, 1);
+  }
+  // A frame of the peer, with so many bytes of payload behind the header of its message.
+  Frame data_frame(uint32_t sequence, uint8_t flags, uint32_t payload, uint32_t announced) {
+    FrameHeader header{};
+    header.type = FrameType::data;
+    header.flags = flags;
+    header.sequence = sequence;
+    header.acknowledged = 1;
+    MessageHeader message = numbered_put(sequence);
+    message.link_word = announced;
+    Frame frame(message_frame_overhead + payload);
+    std::memcpy(frame.data(), &header, sizeof header);
+    std::memcpy(frame.data() + sizeof header, &message, sizeof message);
+    return frame;
+  }
+  void receive(const Frame& frame) {
+    const LinkAddress from = address_of(peer_id);
+    data_.take(connection_, {&from, frame.data(), static_cast<uint32_t>(frame.size())},
+               header_of(frame), virtual_now_ns);
+  }
+
+  MemoryNetwork network_;
+  MemoryLink link_{network_, self_id, frame_bytes, 1 << 16, false};
+  ReliableSettings settings_;
+  ReliableCounters counters_;
+  const ReliableContext context_{link_, settings_, counters_};
+  Sink sink_;
+  FramePool sent_;
+  FramePool early_;
+  Reassembly reassembly_;
+  Connection connection_;
+  PollerWakeup wakeup_;
+  ConnectionTimers timers_{wakeup_};
+  Transmitter transmitter_{context_, timers_};
+  ReceivedAcknowledgements received_{sent_, transmitter_};
+  Acknowledger acknowledger_{context_, transmitter_, timers_};
+  Sender sender_{context_, sent_, transmitter_, timers_, received_, acknowledger_};
+  MessageBatch batch_;
+  ConnectionCloser closer_{context_, sent_, early_, reassembly_, batch_};
+  MessageAssembler assembler_{context_, early_, reassembly_, batch_, closer_};
+  DataReceiver data_{context_,      early_, timers_, received_,
+                     acknowledger_, batch_, closer_, assembler_};
+};
+
+using TransmitterTest = ReliablePart;
+
+TEST_F(TransmitterTest, AnAcknowledgementWaitsWhenTheLinkIsFull) {
+  connection_.receive.advance();
+  link_.full = true;
+  transmitter_.acknowledge(connection_, virtual_now_ns);
+  EXPECT_EQ(counters_.acks_sent, 0u);
+  EXPECT_EQ(timers_.earliest_ns(), virtual_now_ns + settings_.ack_delay_ns);
+  link_.full = false;
+  transmitter_.acknowledge(connection_, virtual_now_ns);
+  const std::vector<FrameHeader> frames = taken_frames();
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].type, FrameType::ack);
+  EXPECT_EQ(frames[0].acknowledged, 2u);
+  EXPECT_EQ(connection_.pending.deadline_ns(), UINT64_MAX);
+}
+
+TEST_F(TransmitterTest, AProbeIsAsLongAsTheResetThatMayAnswerIt) {
+  transmitter_.probe(connection_, virtual_now_ns);
+  const auto frames = network_.take(address_of(peer_id));
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].second.size(), sizeof(FrameHeader) + sizeof(ResetBody));
+}
+
+using SenderTest = ReliablePart;
+
+TEST_F(SenderTest, CutsMessagesIntoFramesAndTimesThem) {
+  EXPECT_EQ(send(1, 3000), SendStatus::sent);
+  const std::vector<FrameHeader> frames = taken_frames();
+  ASSERT_EQ(frames.size(), 3u);
+  EXPECT_EQ(frames[0].flags & frame_whole, frame_first);
+  EXPECT_EQ(frames[1].flags & frame_whole, 0);
+  EXPECT_EQ(frames[2].flags & frame_whole, frame_last);
+  EXPECT_EQ(timers_.earliest_ns(), connection_.send.deadline_ns());
+}
+
+TEST_F(SenderTest, MessagesThatWaitForTheLinkShareAFrame) {
+  link_.full = true;
+  for (uint64_t i = 0; i < most_bundled; ++i) EXPECT_EQ(send(i, 0), SendStatus::sent);
+  EXPECT_EQ(connection_.send.queued_frames(), 2u) << "as many as a short buffer takes";
+}
+
+TEST_F(SenderTest, RefusesWhatIsTooLongAndWhatFindsNoRoom) {
+  EXPECT_EQ(send(1, longest_eager_bytes + 1), SendStatus::inaccessible);
+  link_.full = true;
+  SendStatus status = SendStatus::sent;
+  for (unsigned i = 0; i < 1000 && status == SendStatus::sent; ++i) status = send(i, 1000);
+  EXPECT_EQ(status, SendStatus::queue_full);
+}
+
+using AcknowledgerTest = ReliablePart;
+
+TEST_F(AcknowledgerTest, AcknowledgesAtOnceWhatIsAskedForAndALotOfData) {
+  acknowledger_.note_arrival(connection_, 100, virtual_now_ns);
+  acknowledger_.settle(virtual_now_ns);
+  EXPECT_TRUE(taken_frames().empty());
+  EXPECT_EQ(timers_.earliest_ns(), virtual_now_ns + settings_.ack_delay_ns);
+  acknowledger_.acknowledge_soon(connection_);
+  EXPECT_TRUE(taken_frames().empty()) << "not before the burst is over";
+  acknowledger_.settle(virtual_now_ns);
+  EXPECT_EQ(taken_frames().size(), 1u);
+  acknowledger_.note_arrival(connection_, 1 << 14, virtual_now_ns);
+  acknowledger_.settle(virtual_now_ns);
+  EXPECT_EQ(taken_frames().size(), 1u);
+}
+
+TEST_F(AcknowledgerTest, HoldsTheAcknowledgementOfAMessageForOneThatAnswersAtOnce) {
+  MessageHeader acknowledgement = numbered_put(1);
+  acknowledgement.kind = MessageKind::ack;
+  for (unsigned i = 0; i < ReplyHabit::least_run; ++i) {
+    EXPECT_FALSE(acknowledger_.holds(connection_, acknowledgement, virtual_now_ns));
+    EXPECT_FALSE(acknowledger_.holds(connection_, numbered_put(i), virtual_now_ns));
+  }
+  EXPECT_TRUE(acknowledger_.holds(connection_, acknowledgement, virtual_now_ns));
+  EXPECT_TRUE(connection_.held_back);
+  acknowledger_.end_hold_if_due();
+  EXPECT_TRUE(connection_.held_back) << "its time has not come";
+  virtual_now_ns += connection_.habit.patience_ns();
+  acknowledger_.end_hold_if_due();
+  EXPECT_FALSE(connection_.held_back);
+}
+
+class ReceivedAcknowledgementsTest : public ReliablePart {
+ protected:
+  static FrameHeader acknowledgement(uint32_t acknowledged) {
+    FrameHeader header{};
+    header.type = FrameType::data;
+    header.acknowledged = acknowledged;
+    return header;
+  }
+};
+
+TEST_F(ReceivedAcknowledgementsTest, ThatRideOnDataReleaseFramesInTheNextPoll) {
+  EXPECT_EQ(send(1), SendStatus::sent);
+  EXPECT_TRUE(received_.take_or_defer(connection_, acknowledgement(2), virtual_now_ns));
+  EXPECT_NE(sent_.used_bytes(), 0u);
+  received_.catch_up_all();
+  EXPECT_EQ(sent_.used_bytes(), 0u);
+}
+
+TEST_F(ReceivedAcknowledgementsTest, OfFramesThatWereNeverSentMakeNoSense) {
+  EXPECT_EQ(send(1), SendStatus::sent);
+  EXPECT_FALSE(received_.take_or_defer(connection_, acknowledgement(3), virtual_now_ns));
+  EXPECT_FALSE(connection_.deferred.pending);
+}
+
+TEST_F(ReceivedAcknowledgementsTest, AreTakenAtOnceWhileFramesWaitForThem) {
+  link_.full = true;
+  EXPECT_EQ(send(1), SendStatus::sent);
+  link_.full = false;
+  EXPECT_TRUE(received_.take_or_defer(connection_, acknowledgement(1), virtual_now_ns));
+  EXPECT_EQ(taken_frames().size(), 1u);
+}
+
+TEST_F(ReliablePart, BatchesAreOfOneConnectionAndAnnounceIt) {
+  Connection other;
+  establish(other);
+  batch_.add(connection_, numbered_put(1), nullptr);
+  batch_.add(connection_, numbered_put(2), nullptr);
+  EXPECT_EQ(sink_.calls, 0u);
+  batch_.add(other, numbered_put(3), nullptr);
+  EXPECT_EQ(sink_.calls, 1u);
+  batch_.deliver();
+  EXPECT_EQ(sink_.match_bits, (std::vector<uint64_t>{1, 2, 3}));
+  EXPECT_EQ(sink_.announced, 2u);
+  EXPECT_EQ(batch_.handed_up(), 3u);
+}
+
+TEST_F(ReliablePart, AConnectionThatEndsLeavesNothing) {
+  EXPECT_EQ(send(1, 3000), SendStatus::sent);
+  receive(data_frame(3, frame_whole, 100, 100));
+  receive(data_frame(1, frame_first, 100, 200));
+  closer_.fail(connection_, "the test says so");
+  closer_.fail(connection_, "and again");
+  EXPECT_EQ(sink_.failed, std::vector<Link*>{&connection_});
+  EXPECT_EQ(sent_.used_bytes() + early_.used_bytes() + reassembly_.used_bytes(), 0u);
+  EXPECT_EQ(counters_.connections_failed, 1u);
+}
+
+class MessageAssemblerTest : public ReliablePart {
+ protected:
+  bool take(const Frame& frame) {
+    const bool good =
+        assembler_.take_whole(connection_, frame.data() + sizeof(FrameHeader),
+                              static_cast<uint32_t>(frame.size() - sizeof(FrameHeader)));
+    batch_.deliver();
+    return good;
+  }
+};
+
+TEST_F(MessageAssemblerTest, FindsTheMessagesOfAFrame) {
+  Frame frame = data_frame(1, frame_whole, 0, 5);
+  const Frame second = data_frame(2, frame_whole, 7, 7);
+  frame.resize(message_frame_overhead + bundle_aligned(5));
+  frame.insert(frame.end(), second.begin() + sizeof(FrameHeader), second.end());
+  EXPECT_TRUE(take(frame));
+  EXPECT_EQ(sink_.match_bits, (std::vector<uint64_t>{1, 2}));
+  frame.pop_back();
+  EXPECT_FALSE(take(frame)) << "nothing of it, if the end makes no sense";
+  EXPECT_EQ(sink_.match_bits.size(), 2u);
+}
+
+TEST_F(MessageAssemblerTest, RefusesNonsense) {
+  EXPECT_FALSE(take(data_frame(1, frame_whole, 8, 9)));
+  EXPECT_FALSE(take(data_frame(1, frame_whole, 8, UINT32_MAX)));
+  EXPECT_FALSE(take(Frame(sizeof(FrameHeader) + 10)));
+  EXPECT_FALSE(take(Frame(message_frame_overhead))) << "there is no such kind";
+  EXPECT_TRUE(sink_.match_bits.empty());
+}
+
+using DataReceiverTest = ReliablePart;
+
+TEST_F(DataReceiverTest, TakesFramesInTheirOrder) {
+  receive(data_frame(2, frame_whole, 8, 8));
+  receive(data_frame(3, frame_whole, 8, 8));
+  EXPECT_EQ(counters_.early, 2u);
+  receive(data_frame(1, frame_whole, 8, 8));
+  batch_.deliver();
+  EXPECT_EQ(sink_.match_bits, (std::vector<uint64_t>{1, 2, 3}));
+  receive(data_frame(2, frame_whole, 8, 8));
+  EXPECT_EQ(counters_.duplicates, 1u);
+  receive(data_frame(4 + selective_reach, frame_whole, 8, 8));
+  EXPECT_EQ(counters_.dropped_for_room, 1u);
+  EXPECT_EQ(early_.used_bytes(), 0u);
+}
+
+TEST_F(DataReceiverTest, APeerThatSendsNonsenseFails) {
+  receive(data_frame(1, frame_last, 8, 8));
+  EXPECT_EQ(counters_.malformed, 1u);
+  EXPECT_EQ(sink_.failed.size(), 1u);
+}
+
+class HandshakeTest : public ReliablePart {
+ protected:
+  HandshakeTest() { EXPECT_TRUE(table_.open(16)); }
+  ConnectionTable table_;
+  Handshake handshake_{context_, table_, timers_, closer_};
+};
+
+TEST_F(HandshakeTest, SaysHelloUntilItIsAnsweredAndGivesUp) {
+  Connection& connection = *table_.find_or_make(peer_id);
+  const uint64_t start_ns = virtual_now_ns;
+  handshake_.start(connection, start_ns);
+  const char* failure = nullptr;
+  uint64_t hellos = taken_frames().size();
+  EXPECT_EQ(hellos, 1u);
+  while (failure == nullptr && virtual_now_ns < start_ns + 2 * settings_.peer_timeout_ns) {
+    const uint64_t next_ns = handshake_.go_on(connection, false, virtual_now_ns, failure);
+    hellos += taken_frames().size();
+    virtual_now_ns = std::max(virtual_now_ns + 1, next_ns);
+  }
+  EXPECT_STREQ(failure, "it does not answer");
+  EXPECT_GT(hellos, 50u);
+  EXPECT_LT(hellos, 200u);
+}
+
+TEST_F(HandshakeTest, AConnectionThatNobodyKnowsIsReset) {
+  FrameHeader header{};
+  header.connection = 4711;
+  const LinkAddress from = address_of(peer_id);
+  const std::vector<std::byte> body(sizeof(FrameHeader) + sizeof(ResetBody));
+  handshake_.send_reset({&from, body.data(), static_cast<uint32_t>(body.size())}, header);
+  handshake_.send_reset({&from, body.data(), static_cast<uint32_t>(body.size() - 1)}, header);
+  const std::vector<FrameHeader> frames = taken_frames();
+  ASSERT_EQ(frames.size(), 1u) << "not longer than what it answers";
+  EXPECT_EQ(frames[0].type, FrameType::reset);
+}
+
+class PeerWatchTest : public HandshakeTest {
+ protected:
+  void run_timers_for(uint64_t ns) {
+    const uint64_t end_ns = virtual_now_ns + ns;
+    while (timers_.earliest_ns() <= end_ns) {
+      virtual_now_ns = std::max(virtual_now_ns, timers_.earliest_ns());
+      watch_.run_timers(virtual_now_ns);
+    }
+    virtual_now_ns = end_ns;
+  }
+  PeerWatch watch_{context_, timers_, handshake_, closer_, transmitter_, received_, data_};
+};
+
+TEST_F(PeerWatchTest, RepeatsFramesUntilThePeerTimeout) {
+  EXPECT_EQ(send(1), SendStatus::sent);
+  run_timers_for(settings_.peer_timeout_ns / 2);
+  EXPECT_GT(counters_.retransmissions, 5u);
+  EXPECT_TRUE(sink_.failed.empty());
+  run_timers_for(settings_.peer_timeout_ns);
+  EXPECT_EQ(sink_.failed.size(), 1u);
+  EXPECT_EQ(timers_.earliest_ns(), ConnectionTimers::never);
+}
+
+TEST_F(PeerWatchTest, SendsAcknowledgementsThatFoundNoFrame) {
+  acknowledger_.note_arrival(connection_, 100, virtual_now_ns);
+  run_timers_for(settings_.ack_delay_ns);
+  EXPECT_EQ(counters_.acks_sent, 1u);
+  EXPECT_TRUE(timers_.is_empty());
+}
+
+TEST_F(PeerWatchTest, AsksAPeerThatIsSilentAndFailsItWithoutAnAnswer) {
+  Link* const links[] = {&connection_};
+  watch_.check(links, 1, virtual_now_ns);
+  EXPECT_TRUE(taken_frames().empty()) << "it was just heard";
+  virtual_now_ns += settings_.longest_silence_ns();
+  watch_.check(links, 1, virtual_now_ns);
+  EXPECT_EQ(taken_frames().size(), 1u);
+  virtual_now_ns += settings_.peer_timeout_ns + 1;
+  watch_.check(links, 1, virtual_now_ns);
+  EXPECT_EQ(sink_.failed.size(), 1u);
+}
+
+}  // namespace
+}  // namespace lintel::test
