@@ -8,8 +8,14 @@
 
 namespace lintel {
 
-class AttachedMemory;
 struct Region;
+struct RegionOwner;
+
+struct MemoryRange {
+  uint64_t begin;
+  uint64_t end;
+  bool operator==(const MemoryRange&) const = default;
+};
 
 struct RegionLinks {
   Region* before = nullptr;
@@ -18,19 +24,20 @@ struct RegionLinks {
 
 // Everything but what the base class shows is protected by the lock of the cache.
 struct Region : RegisteredRegion {
-  explicit Region(AttachedMemory& memory) : owner(memory) {}
+  Region(RegionOwner& memory, bool for_writing) : owner(memory) { writable = for_writing; }
 
   [[nodiscard]] uint64_t begin() const noexcept { return address; }
   [[nodiscard]] uint64_t end() const noexcept { return address + length; }
-  void cover(uint64_t begin, uint64_t end) noexcept {
-    address = begin;
-    length = end - begin;
+  [[nodiscard]] MemoryRange range() const noexcept { return {begin(), end()}; }
+  void cover(MemoryRange range) noexcept {
+    address = range.begin;
+    length = range.end - range.begin;
   }
   [[nodiscard]] bool overlaps(uint64_t from, uint64_t to) const noexcept {
     return begin() < to && from < end();
   }
 
-  AttachedMemory& owner;
+  RegionOwner& owner;
   uint32_t leases = 0;
   bool kept = false;      // in an index of its owner, to be found by look-ups
   bool watched = false;   // the kernel tells of changes
@@ -61,8 +68,6 @@ class RegionList {
     (own.after == nullptr ? tail_ : (own.after->*links).before) = own.before;
     region.*links = {};
   }
-  // Without touching the regions.
-  void abandon() noexcept { head_ = tail_ = nullptr; }
 
  private:
   Region* head_ = nullptr;

@@ -78,9 +78,7 @@ int preference(const ifaddrs& entry, const std::string& wanted) {
 UdpHost find_udp_host(const std::string& wanted) {
   if (wanted.empty()) {
     const NodeIdentity node = find_node_identity();
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(node.nid);
+    const sockaddr_in address = ipv4_address_of(node.nid, 0);
     UdpHost host = host_of(reinterpret_cast<const sockaddr&>(address));
     host.reason = node.reason;
     return host;
@@ -107,22 +105,17 @@ socklen_t udp_address_bytes(const UdpHost& host) noexcept {
 
 LinkAddress udp_address_of(const UdpHost& host, ProcessId process) noexcept {
   LinkAddress result;
-  const in_port_t port = htons(port_of_pid(process.pid));
-  const uint32_t nid = htonl(process.nid);
+  const sockaddr_in ipv4 = ipv4_address_of(process.nid, process.pid);
   if (host.ipv6) {
     sockaddr_in6 address{};
     address.sin6_family = AF_INET6;
-    address.sin6_port = port;
+    address.sin6_port = ipv4.sin_port;
     address.sin6_addr = host.address;
     address.sin6_scope_id = host.scope;
-    std::memcpy(address.sin6_addr.s6_addr + 12, &nid, sizeof nid);
+    std::memcpy(address.sin6_addr.s6_addr + 12, &ipv4.sin_addr, sizeof ipv4.sin_addr);
     std::memcpy(result.bytes.data(), &address, sizeof address);
   } else {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = port;
-    address.sin_addr.s_addr = nid;
-    std::memcpy(result.bytes.data(), &address, sizeof address);
+    std::memcpy(result.bytes.data(), &ipv4, sizeof ipv4);
   }
   return result;
 }

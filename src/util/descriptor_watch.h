@@ -5,13 +5,13 @@
 // path into sleep.
 #pragma once
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cstdint>
 #include <string>
 
+#include "util/descriptor.h"
 #include "util/doorbell.h"
+#include "util/service_thread.h"
 
 namespace lintel {
 
@@ -22,13 +22,13 @@ class DescriptorWatch {
   DescriptorWatch& operator=(const DescriptorWatch&) = delete;
   ~DescriptorWatch() { stop(); }
 
-  // When `descriptor` becomes readable while enabled, sets `noticed` and rings `doorbell` if somebody
+  // When `descriptor` becomes readable while enabled, sets `noticed` and rings `doorbell` if a thread
   // sleeps there. False: `reason` says why not.
   [[nodiscard]] bool start(int descriptor, std::atomic<bool>& noticed, Doorbell& doorbell,
                            std::string& reason) noexcept;
   // Idempotent.
   void stop() noexcept;
-  [[nodiscard]] bool running() const noexcept { return running_; }
+  [[nodiscard]] bool running() const noexcept { return thread_.running(); }
 
   // The poller. Enabled, the watch notices once, then is disabled again by itself. A descriptor that
   // is readable already is noticed at once.
@@ -36,18 +36,16 @@ class DescriptorWatch {
   void disable() noexcept;
 
  private:
-  static void* entry(void* self) noexcept;
   void run() noexcept;
   void set_interest(uint32_t events) noexcept;
 
   int descriptor_ = -1;
-  int epoll_ = -1;
-  int stop_event_ = -1;
+  Descriptor epoll_;
+  Descriptor stop_event_;
   std::atomic<bool>* noticed_ = nullptr;
   Doorbell* doorbell_ = nullptr;
   std::atomic<bool> enabled_{false};
-  bool running_ = false;
-  pthread_t thread_{};
+  ServiceThread thread_;
 };
 
 }  // namespace lintel

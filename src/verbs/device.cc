@@ -2,13 +2,13 @@
 #include "verbs/device.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
+#include "util/locked_memory.h"
 #include "verbs/port_choice.h"
 #include "verbs/port_list.h"
 
@@ -29,13 +29,6 @@ bool pages_on_demand(const ibv_odp_caps& device) noexcept {
   constexpr uint32_t needed = IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_WRITE;
   return (device.general_caps & IBV_ODP_SUPPORT) != 0 &&
          (device.per_transport_caps.rc_odp_caps & needed) == needed;
-}
-
-std::string failure(const std::string& name, const char* what, int error) {
-  std::string text = name;
-  text.append(": ").append(what).append(" failed (").append(strerror(error)).append(")");
-  if (error == ENOMEM) text.append("; ").append(locked_memory_advice());
-  return text;
 }
 
 }  // namespace
@@ -88,7 +81,7 @@ std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::s
 
   ibv_port_attr state{};
   if (const int error = ibv_query_port(device->context, port.port, &state); error != 0) {
-    reason = failure(name, "ibv_query_port", error);
+    reason = verbs_failure(name, "ibv_query_port", error);
     return nullptr;
   }
   device->lid = state.lid;
@@ -97,7 +90,7 @@ std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::s
   device->max_message_bytes = state.max_msg_sz;
   ibv_device_attr_ex attributes{};
   if (const int error = ibv_query_device_ex(device->context, nullptr, &attributes); error != 0) {
-    reason = failure(name, "ibv_query_device", error);
+    reason = verbs_failure(name, "ibv_query_device", error);
     return nullptr;
   }
   device->attributes = attributes.orig_attr;
@@ -105,7 +98,7 @@ std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::s
   if (!device->find_pkey(wish.pkey, state.pkey_tbl_len, name, reason)) return nullptr;
   device->pd = ibv_alloc_pd(device->context);
   if (device->pd == nullptr) {
-    reason = failure(name, "ibv_alloc_pd", errno);
+    reason = verbs_failure(name, "ibv_alloc_pd", errno);
     return nullptr;
   }
   std::string why;
@@ -168,18 +161,10 @@ bool VerbsDevice::is_active() const noexcept {
   return ibv_query_port(context, port, &state) == 0 && state.state == IBV_PORT_ACTIVE;
 }
 
-std::string locked_memory_advice() {
-  std::string text = "the limit of locked memory (RLIMIT_MEMLOCK) is ";
-  rlimit limit{};
-  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
-    text.append("not reached: the device or the kernel has no memory left");
-    return text;
-  }
-  text.append(std::to_string(limit.rlim_cur / 1024));
-  text.append(
-      " KiB for this process: raise it with `ulimit -l unlimited`, memlock in "
-      "/etc/security/limits.conf, or LimitMEMLOCK=infinity in the unit of a service such as "
-      "slurmd");
+std::string verbs_failure(const std::string& name, const char* what, int error) {
+  std::string text = name;
+  text.append(": ").append(what).append(" failed (").append(strerror(error)).append(")");
+  if (error == ENOMEM) text.append("; ").append(locked_memory_advice());
   return text;
 }
 

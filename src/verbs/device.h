@@ -100,10 +100,10 @@ class VerbsDevice {
   std::string description_;
 };
 
+// A sentence for a call that failed, and what helps where the limit of locked memory is the cause.
+[[nodiscard]] std::string verbs_failure(const std::string& name, const char* what, int error);
 // A sentence for a refused ibv_reg_mr(): names the limit of locked memory and the remedy where that
 // is the cause. `what`: what the memory is for.
 [[nodiscard]] std::string registration_failure(const char* what, size_t bytes, int error);
-// "the limit of locked memory (RLIMIT_MEMLOCK) is 8192 KiB for this process: raise it with ..."
-[[nodiscard]] std::string locked_memory_advice();
 
 }  // namespace lintel

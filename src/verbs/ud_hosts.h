@@ -14,6 +14,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "transport/packet_link.h"
 #include "util/arena.h"
 #include "verbs/device.h"
 
@@ -28,6 +29,15 @@ struct HostKey {
            a.gid.global.interface_id == b.gid.global.interface_id && a.lid == b.lid;
   }
 };
+
+// LinkAddress of datagrams.
+struct UdAddress {
+  uint32_t queue_pair;
+  uint32_t q_key;
+  uint32_t host;  // its number in UdHosts
+  uint32_t unused[5];
+};
+static_assert(sizeof(UdAddress) == sizeof(LinkAddress));
 
 class UdHosts {
  public:

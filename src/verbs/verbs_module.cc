@@ -29,14 +29,8 @@ OpenStatus open(const VerbsSettings& settings, std::unique_ptr<Transport>& trans
   ud.receive_buffers = settings.receive_buffers;
   ud.lookup_timeout_ns = settings.reliable.peer_timeout_ns;
   std::unique_ptr<UdLink> link;
-  switch (UdLink::open(device, ud, link, reason)) {
-    case OpenStatus::opened:
-      break;
-    case OpenStatus::pid_in_use:
-      return OpenStatus::pid_in_use;
-    case OpenStatus::failed:
-      return OpenStatus::failed;
-  }
+  const OpenStatus status = UdLink::open(device, ud, link, reason);
+  if (status != OpenStatus::opened) return status;
   ReliableSettings reliable = settings.reliable;
   reliable.polls_always = true;  // it costs no system call
   auto datagrams = reliable_over_link(std::move(link), reliable, settings.faults, reason);

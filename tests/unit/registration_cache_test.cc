@@ -295,8 +295,8 @@ TEST(RegionIndexTest, FindsWhatSomeRegionContains) {
   RegionIndex index;
   index.open(64);
   std::vector<std::unique_ptr<Region>> regions;
-  CachedMemory owner({.most_regions = 0});
-  AttachedMemory& memory = static_cast<AttachedMemory&>(*owner.memory);
+  test::FakeRegistrar registrar;
+  RegionOwner owner(registrar, 0);
   uint64_t dice = 12345;
   const auto next = [&](uint64_t limit) {
     dice = dice * 6364136223846793005u + 1442695040888963407u;
@@ -320,8 +320,8 @@ TEST(RegionIndexTest, FindsWhatSomeRegionContains) {
         if (found || index.full()) break;
         index.take_within(begin, end, [](Region&) {});
         drop([&](const Region& region) { return begin <= region.begin() && region.end() <= end; });
-        regions.push_back(std::make_unique<Region>(memory));
-        regions.back()->cover(begin, end);
+        regions.push_back(std::make_unique<Region>(owner, true));
+        regions.back()->cover({begin, end});
         index.insert(*regions.back());
         break;
       case 2: {

@@ -1,34 +1,44 @@
-// Sending bursts of frames. Message path: no system call of our own; what needs one is left to the
-// resolver's thread, which is woken once for it.
+// Work requests for datagrams. Message path.
+#include "verbs/ud_sender.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
 
-#include "verbs/ud_link.h"
+#include "util/clock.h"
 
 namespace lintel {
 
 namespace {
 
-uint64_t length_of(const OutboundFrame& frame) noexcept {
-  uint64_t length = 0;
-  for (unsigned i = 0; i < frame.count; ++i) length += frame.pieces[i].length;
-  return length;
-}
+constexpr unsigned signal_every = 64;  // work requests
+constexpr unsigned completion_batch = 16;
+constexpr uint64_t longest_finish_ns = 1'000'000;
 
 }  // namespace
 
-unsigned UdLink::send(const OutboundFrame* frames, unsigned count) noexcept {
+bool UdSender::open(uint32_t mtu, std::string& reason) {
+  mtu_ = mtu;
+  for (unsigned i = 0; i < requests_.size(); ++i) {
+    requests_[i].opcode = IBV_WR_SEND_WITH_IMM;
+    requests_[i].imm_data = queue_pair_.q_key();
+    requests_[i].sg_list = elements_[i].data();
+  }
+  return buffer_.open(queue_pair_.device().pd, size_t{UdQueuePair::send_depth} * mtu, 0,
+                      "datagrams to send", reason);
+}
+
+unsigned UdSender::send(const OutboundFrame* frames, unsigned count) noexcept {
   unsigned taken = 0;
-  const std::lock_guard guard(send_lock_);
+  const std::lock_guard guard(lock_);
   while (taken < count) {
-    unsigned wanted = std::min(count - taken, largest_burst);
+    unsigned wanted = std::min(count - taken, PacketLink::largest_burst);
     if (free_slots() < wanted) {
-      reap_sends();
+      take_completions();
       wanted = std::min(wanted, free_slots());
     }
-    if (wanted == 0 || sending_stopped_) break;
+    if (wanted == 0 || stopped_) break;
     const unsigned sent = send_burst(frames + taken, wanted);
     taken += sent;
     if (sent < wanted) break;
@@ -38,7 +48,7 @@ unsigned UdLink::send(const OutboundFrame* frames, unsigned count) noexcept {
 }
 
 // Returns how many are sent or lost. There are as many free slots.
-unsigned UdLink::send_burst(const OutboundFrame* frames, unsigned count) noexcept {
+unsigned UdSender::send_burst(const OutboundFrame* frames, unsigned count) noexcept {
   unsigned prepared = 0;
   uint64_t bytes = 0;
   unsigned lost = 0;
@@ -50,7 +60,7 @@ unsigned UdLink::send_burst(const OutboundFrame* frames, unsigned count) noexcep
       ++lost;
       continue;
     }
-    bytes += length_of(frames[i]);
+    bytes += frame_bytes(frames[i]);
     ++prepared;
   }
   if (ask) [[unlikely]]
@@ -64,19 +74,19 @@ unsigned UdLink::send_burst(const OutboundFrame* frames, unsigned count) noexcep
     counters_.bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
     return count;
   }
-  // Rare: the device took a part. Those that were lost in between count as sent, which they might be.
+  // Rare: the device took a part. Frames that were lost in between count as sent.
   uint64_t sent_bytes = 0;
-  for (unsigned i = 0; i < sent; ++i) sent_bytes += length_of(frames[i]);
+  for (unsigned i = 0; i < sent; ++i) sent_bytes += frame_bytes(frames[i]);
   counters_.bytes_sent.fetch_add(sent_bytes, std::memory_order_relaxed);
   return sent;
 }
 
 // False: it can never be sent, or not before the resolver's thread has made an address handle.
-bool UdLink::prepare(const OutboundFrame& frame, ibv_send_wr& request, ibv_sge* elements,
-                     bool& ask) noexcept {
-  const Address to = unpack(*frame.to);
-  const uint64_t length = length_of(frame);
-  if (!hosts_.contains(to.host) || length > properties_.mtu) [[unlikely]]
+bool UdSender::prepare(const OutboundFrame& frame, ibv_send_wr& request, ibv_sge* elements,
+                       bool& ask) noexcept {
+  const auto to = std::bit_cast<UdAddress>(*frame.to);
+  const uint64_t length = frame_bytes(frame);
+  if (!hosts_.contains(to.host) || length > mtu_) [[unlikely]]
     return false;
   ibv_ah* const handle = hosts_.handle(to.host);
   if (handle == nullptr) [[unlikely]] {
@@ -87,7 +97,7 @@ bool UdLink::prepare(const OutboundFrame& frame, ibv_send_wr& request, ibv_sge* 
   request.wr.ud.remote_qpn = to.queue_pair;
   request.wr.ud.remote_qkey = to.q_key;
   request.send_flags = 0;
-  if (length <= inline_bytes_ && frame.count <= most_elements) {
+  if (length <= queue_pair_.inline_bytes() && frame.count <= UdQueuePair::most_elements) {
     for (unsigned i = 0; i < frame.count; ++i)
       elements[i] = {reinterpret_cast<uintptr_t>(frame.pieces[i].base),
                      static_cast<uint32_t>(frame.pieces[i].length), 0};
@@ -96,29 +106,29 @@ bool UdLink::prepare(const OutboundFrame& frame, ibv_send_wr& request, ibv_sge* 
     return true;
   }
   if (frame.count == 1 && refer(frame.pieces[0], request, elements, ask)) return true;
-  std::byte* const slot = send_slot(request.wr_id);
+  std::byte* const slot = buffer_.data() + request.wr_id % UdQueuePair::send_depth * mtu_;
   size_t filled = 0;
   for (unsigned i = 0; i < frame.count; ++i) {
     std::memcpy(slot + filled, frame.pieces[i].base, frame.pieces[i].length);
     filled += frame.pieces[i].length;
   }
   elements[0] = {reinterpret_cast<uintptr_t>(slot), static_cast<uint32_t>(filled),
-                 send_buffer_.local_key()};
+                 buffer_.local_key()};
   request.num_sge = 1;
   return true;
 }
 
 // Without a copy, if the memory is registered.
-bool UdLink::refer(const Piece& piece, ibv_send_wr& request, ibv_sge* elements,
-                   bool& ask) noexcept {
-  if (!offered_.contains(piece.base, piece.length)) return false;
+bool UdSender::refer(const Piece& piece, ibv_send_wr& request, ibv_sge* elements,
+                     bool& ask) noexcept {
+  if (!memory_.contains(piece.base, piece.length)) return false;
   uint32_t key = 0;
-  if (!offered_.key_of(piece.base, key, ask)) return false;
-  const size_t first = std::min<size_t>(piece.length, offered_.rest_of_part(piece.base));
+  if (!memory_.key_of(piece.base, key, ask)) return false;
+  const size_t first = std::min<size_t>(piece.length, memory_.rest_of_part(piece.base));
   elements[0] = {reinterpret_cast<uintptr_t>(piece.base), static_cast<uint32_t>(first), key};
   request.num_sge = 1;
   if (first == piece.length) return true;
-  if (!offered_.key_of(piece.base + first, key, ask)) return false;
+  if (!memory_.key_of(piece.base + first, key, ask)) return false;
   elements[1] = {reinterpret_cast<uintptr_t>(piece.base + first),
                  static_cast<uint32_t>(piece.length - first), key};
   request.num_sge = 2;
@@ -126,7 +136,7 @@ bool UdLink::refer(const Piece& piece, ibv_send_wr& request, ibv_sge* elements,
 }
 
 // The first `count` of requests_ as one chain. Returns how many the device took.
-unsigned UdLink::post(unsigned count) noexcept {
+unsigned UdSender::post(unsigned count) noexcept {
   for (unsigned i = 0; i < count; ++i) {
     requests_[i].next = i + 1 < count ? &requests_[i + 1] : nullptr;
     if (posted_ + i + 1 - last_signalled_ < signal_every) continue;
@@ -134,7 +144,7 @@ unsigned UdLink::post(unsigned count) noexcept {
     last_signalled_ = posted_ + i + 1;
   }
   ibv_send_wr* refused = nullptr;
-  const int error = ibv_post_send(queue_pair_, &requests_[0], &refused);
+  const int error = ibv_post_send(queue_pair_.get(), &requests_[0], &refused);
   if (error == 0) [[likely]] {
     posted_ += count;
     return count;
@@ -143,24 +153,65 @@ unsigned UdLink::post(unsigned count) noexcept {
   posted_ += sent;
   last_signalled_ = std::min(last_signalled_, posted_);
   // Anything but a full queue means that the queue pair is in no state to send.
-  if (error != ENOMEM && error != EAGAIN) broken_.store(true, std::memory_order_relaxed);
+  if (error != ENOMEM && error != EAGAIN) queue_pair_.note_broken();
   return sent;
 }
 
-// A completion tells of all work requests before it as well.
-void UdLink::reap_sends() noexcept {
+// A completion is one of all work requests before it as well.
+void UdSender::take_completions() noexcept {
   ibv_wc completions[completion_batch];
   int count = 0;
   do {
-    count = ibv_poll_cq(send_queue_, completion_batch, completions);
+    count = ibv_poll_cq(queue_pair_.sends(), completion_batch, completions);
     for (int i = 0; i < count; ++i) {
       completed_ = std::max(completed_, completions[i].wr_id + 1);
       if (completions[i].status == IBV_WC_SUCCESS) [[likely]]
         continue;
       counters_.send_errors.fetch_add(1, std::memory_order_relaxed);
-      broken_.store(true, std::memory_order_relaxed);
+      queue_pair_.note_broken();
     }
   } while (count == static_cast<int>(completion_batch));
+}
+
+void UdSender::look_for_failures() noexcept {
+  const std::lock_guard guard(lock_);
+  if (posted_ != completed_) take_completions();
+}
+
+void UdSender::stop() noexcept {
+  const std::lock_guard guard(lock_);
+  stopped_ = true;
+}
+
+bool UdSender::all_ended() noexcept {
+  const std::lock_guard guard(lock_);
+  take_completions();
+  return posted_ == completed_;
+}
+
+void UdSender::forget_sent() noexcept {
+  const std::lock_guard guard(lock_);
+  take_completions();
+  completed_ = last_signalled_ = posted_;
+}
+
+void UdSender::resume() noexcept {
+  const std::lock_guard guard(lock_);
+  stopped_ = false;
+}
+
+// The device works off its queue in order: when a last datagram to ourselves is sent, all others are.
+void UdSender::finish(const UdAddress& self) noexcept {
+  if (queue_pair_.get() == nullptr || all_ended()) return;
+  if (free_slots() == 0 || !hosts_.contains(self.host) || hosts_.handle(self.host) == nullptr)
+    return;
+  const uint64_t deadline = now_ns() + longest_finish_ns;
+  requests_[0].num_sge = 0;
+  requests_[0].wr_id = posted_;
+  requests_[0].send_flags = IBV_SEND_SIGNALED;
+  requests_[0].wr.ud = {hosts_.handle(self.host), self.queue_pair, self.q_key};
+  post(1);
+  while (!all_ended() && !queue_pair_.is_broken() && now_ns() < deadline) continue;
 }
 
 }  // namespace lintel

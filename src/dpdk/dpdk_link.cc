@@ -1,11 +1,13 @@
-// Opening the link: the port, the claim to nid and pid; routes to peers. Set-up and connection path.
+// Opening the link: the port, the claim to nid and pid; routes to peers. Set-up and connection path,
+// but for receive().
+#include "dpdk/dpdk_link.h"
+
 #include <rte_version.h>
 #include <sys/random.h>
 
 #include <algorithm>
 #include <cstdio>
 
-#include "dpdk/dpdk_link.h"
 #include "dpdk/eal.h"
 #include "util/clock.h"
 
@@ -27,8 +29,6 @@ std::string mac_text(const MacAddress& mac) {
   return text;
 }
 
-void nothing_to_free(void*, void*) noexcept {}
-
 }  // namespace
 
 DpdkLink::DpdkLink(const DpdkSettings& settings, std::unique_ptr<Port> port, InterruptGate* gate,
@@ -36,7 +36,9 @@ DpdkLink::DpdkLink(const DpdkSettings& settings, std::unique_ptr<Port> port, Int
     : port_(std::move(port)),
       gate_(gate),
       discovery_(settings.id, port_->mac(), seed),
-      next_start_ns_(now_ns() + (port_->started() ? until_up_ns : between_starts_ns)) {
+      sender_(*port_, port_->mtu() - ethernet_payload_overhead, counters_),
+      receiver_(*port_, discovery_, sender_, counters_),
+      state_(*port_, gate, sender_, discovery_) {
   const uint32_t mtu = port_->mtu() - ethernet_payload_overhead;
   properties_ = {
       .name = "dpdk",
@@ -50,8 +52,6 @@ DpdkLink::DpdkLink(const DpdkSettings& settings, std::unique_ptr<Port> port, Int
       .descriptor = port_->interrupt_descriptor(),
       .longest_pause_ns = static_cast<int64_t>(settings.pause_ns),
   };
-  referred_.free_cb = nothing_to_free;
-  rte_mbuf_ext_refcnt_set(&referred_, 1);
 }
 
 OpenStatus DpdkLink::open(const DpdkSettings& settings, std::unique_ptr<PacketLink>& result,
@@ -77,25 +77,22 @@ OpenStatus DpdkLink::open(const DpdkSettings& settings, std::unique_ptr<PacketLi
   return status;
 }
 
-// Waits where somebody may be reached; at the end of a memif there may be nobody yet.
-OpenStatus DpdkLink::claim(std::string& reason) noexcept {
+// Waits for hardware, which needs a while to reach its partner; at the end of a memif there may be
+// no process yet.
+OpenStatus DpdkLink::claim(std::string& reason) {
   const uint64_t deadline = now_ns() + (port_->is_hardware() ? link_up_ns : 0);
-  InboundFrame ignored[burst];
+  InboundFrame ignored[DpdkReceiver::burst];
   do {
-    static_cast<void>(receive(ignored, burst));
-    look_after_link();
-  } while (!reaches_network_.load(std::memory_order_relaxed) && now_ns() < deadline);
-  if (reaches_network_.load(std::memory_order_relaxed)) {
-    for (unsigned i = 0; i < claims && !discovery_.disputed(); ++i) {
-      send_discovery(discovery_.claim());
-      const uint64_t next = now_ns() + claim_gap_ns;
-      while (now_ns() < next) static_cast<void>(receive(ignored, burst));
-    }
+    static_cast<void>(receive(ignored, DpdkReceiver::burst));
+    state_.look();
+  } while (!state_.reaches_network() && now_ns() < deadline);
+  for (unsigned i = 0; state_.reaches_network() && i < claims && !discovery_.disputed(); ++i) {
+    sender_.send_discovery(discovery_.claim());
+    const uint64_t next = now_ns() + claim_gap_ns;
+    while (now_ns() < next) static_cast<void>(receive(ignored, DpdkReceiver::burst));
   }
   if (discovery_.disputed()) {
-    reason.assign("another process on the network of ")
-        .append(port_->name())
-        .append(" has this nid and pid");
+    reason = "another process on the network of " + port_->name() + " has this nid and pid";
     return OpenStatus::pid_in_use;
   }
   discovery_.settle();
@@ -103,25 +100,25 @@ OpenStatus DpdkLink::claim(std::string& reason) noexcept {
 }
 
 DpdkLink::~DpdkLink() {
-  give_back_received();
-  rte_pktmbuf_free(early_);
+  receiver_.release();
   if (gate_ != nullptr) gate_->close_and_wait();
   port_.reset();
   if (gate_ != nullptr) gate_->open();
 }
 
-bool DpdkLink::offer_memory(std::byte* start, size_t bytes) noexcept {
-  if (offered_ != nullptr || !port_->register_memory(start, bytes)) return false;
-  offered_ = start;
-  offered_bytes_ = bytes;
-  return true;
+unsigned DpdkLink::receive(InboundFrame* frames, unsigned max) noexcept {
+  receiver_.give_back();
+  if (!state_.may_receive()) return 0;
+  const unsigned count = receiver_.receive(frames, max);
+  state_.note_reception(count);
+  return count;
 }
 
 ResolveStatus DpdkLink::resolve(ProcessId peer, Route& route, std::string* reason) noexcept {
   MacAddress mac{};
   DiscoveryMessage message;
   const ResolveStatus status = discovery_.resolve(peer, now_ns(), mac, message);
-  if (message.wanted) send_discovery(message);
+  sender_.send_discovery(message);
   if (status == ResolveStatus::resolved) route = {link_address_of(mac), properties_.mtu};
   if (status == ResolveStatus::unreachable && reason != nullptr) {
     try {
@@ -136,7 +133,7 @@ ResolveStatus DpdkLink::resolve(ProcessId peer, Route& route, std::string* reaso
 bool DpdkLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept {
   DiscoveryMessage message;
   const bool adopted = discovery_.adopt(peer, mac_of(from), now_ns(), message);
-  if (message.wanted) send_discovery(message);
+  sender_.send_discovery(message);
   route = {from, properties_.mtu};
   return adopted;
 }
@@ -147,15 +144,14 @@ std::string DpdkLink::describe() const {
   text.append("), frames of up to ").append(std::to_string(properties_.mtu)).append(" bytes, ");
   text.append(std::to_string(port_->ring_frames())).append(" of them in the port, ");
   text.append(describe_eal_memory());
-  text.append(sends_from_anywhere() ? ", long payloads sent from where they are"
-              : offered_ != nullptr ? ", long frames sent without a copy"
-                                    : ", all frames copied");
+  text.append(sends_from_anywhere()  ? ", long payloads sent from where they are"
+              : sender_.has_memory() ? ", long frames sent without a copy"
+                                     : ", all frames copied");
   if (descriptor() == no_descriptor)
     text.append(", no receive interrupts: looked at every ")
         .append(std::to_string(properties_.longest_pause_ns / 1000))
         .append(" us at least");
-  if (!reaches_network_.load(std::memory_order_relaxed))
-    text.append(", nobody at the other end yet");
+  if (!state_.reaches_network()) text.append(", nobody at the other end yet");
   return text.append("; ").append(rte_version());
 }
 

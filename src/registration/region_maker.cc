@@ -1,0 +1,98 @@
+// Watching, registering and keeping a region. Connection path.
+#include "registration/region_maker.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <new>
+
+#include "util/locked_memory.h"
+#include "util/log.h"
+
+namespace lintel {
+
+namespace {
+
+MemoryRange rounded(MemoryRange range, uint64_t granule) {
+  const uint64_t begin = range.begin & ~(granule - 1);
+  const uint64_t end = (range.end + granule - 1) & ~(granule - 1);
+  // Ends at the last granule of the address space rather than beyond it.
+  return {begin, end < range.end ? ~(granule - 1) : end};
+}
+
+void report(int error, const Region& region) {
+  if (error == EFAULT) return;  // the application's fault, which an event reports
+  static std::atomic<bool> said{false};
+  log_once(said, LogLevel::warn, "cannot register %llu bytes of memory with the device: %s%s%s",
+           static_cast<unsigned long long>(region.length), strerror(error),
+           error == ENOMEM ? "; " : "", error == ENOMEM ? locked_memory_advice().c_str() : "");
+}
+
+}  // namespace
+
+Region* RegionMaker::make(RegionOwner& owner, MemoryRange wanted, bool writable, bool keep,
+                          int& error) noexcept {
+  deregistration_.deregister_retired();
+  std::unique_ptr<Region> region(new (std::nothrow) Region(owner, writable));
+  error = ENOMEM;
+  if (region != nullptr) {
+    Outcome outcome = keep ? make_watched(*region, wanted, error) : Outcome::unwatchable;
+    if (outcome == Outcome::unwatchable) {
+      region->cover(rounded(wanted, static_cast<uint64_t>(sysconf(_SC_PAGESIZE))));
+      error = register_memory(*region, true);
+      if (error == 0) {
+        table_.add_single_use(*region);
+        outcome = Outcome::made;
+      }
+    }
+    if (outcome == Outcome::made) return region.release();
+    report(error, *region);
+  }
+  table_.note_failure();
+  return nullptr;
+}
+
+RegionMaker::Outcome RegionMaker::make_watched(Region& region, MemoryRange wanted,
+                                               int& error) noexcept {
+  for (const uint64_t granule : watch_.granules()) {
+    const MemoryRange exact = rounded(wanted, granule);
+    if (table_.begin_with_neighbours(region, exact) &&
+        finish(region, false, error) == Outcome::made)
+      return Outcome::made;
+    table_.begin(region, exact);
+    const Outcome outcome = finish(region, true, error);
+    if (outcome != Outcome::unwatchable) return outcome;
+  }
+  return Outcome::unwatchable;
+}
+
+// Watches a region that was begun, and then registers it: so every change after the device has its
+// pages is reported.
+RegionMaker::Outcome RegionMaker::finish(Region& region, bool make_room, int& error) noexcept {
+  const MemoryRange range = region.range();
+  const bool watched = deregistration_.watch(range);
+  if (watched) error = register_memory(region, make_room);
+  if (watched && error == 0) {
+    if (!table_.keep(region)) deregistration_.stop_watching(range);
+    deregistration_.deregister_retired();
+    return Outcome::made;
+  }
+  table_.cancel(region);
+  deregistration_.stop_watching(range);
+  return watched ? Outcome::failed : Outcome::unwatchable;
+}
+
+int RegionMaker::register_memory(Region& region, bool make_room) noexcept {
+  for (uint64_t room = region.length;; room = room > UINT64_MAX / 2 ? room : room * 2) {
+    const int error =
+        region.owner.registrar.register_memory(reinterpret_cast<void*>(region.address),
+                                               region.length, region.writable, region.registration);
+    const bool room_helps = error == ENOMEM || error == ENOSPC || error == EAGAIN;
+    if (!make_room || !room_helps || !deregistration_.make_room(room)) return error;
+  }
+}
+
+}  // namespace lintel

@@ -1,0 +1,93 @@
+// Opening the link; routes to peers. Set-up and connection path.
+#include "udp/udp_link.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "portals4.h"
+#include "util/pid_port.h"
+
+namespace lintel {
+
+namespace {
+
+// Where routes take more, as the loopback does: two frames make one datagram that the kernel cuts up,
+// or hands over in one piece.
+constexpr uint32_t largest_frame = 32448;
+constexpr uint32_t largest_payload = 65507;
+
+}  // namespace
+
+OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& result,
+                         std::string& reason) {
+  if (!settings.host.found) {
+    reason = settings.host.reason;
+    return OpenStatus::failed;
+  }
+  std::unique_ptr<UdpLink> link(new UdpLink(settings.host));
+  UdpSocket& socket = link->socket_;
+  const OpenStatus status = socket.open(settings.pid, reason);
+  if (status != OpenStatus::opened) return status;
+  const uint32_t wanted =
+      settings.frame_bytes == 0 ? largest_frame : std::min(settings.frame_bytes, largest_payload);
+  const uint32_t mtu = std::max(wanted, least_mtu);
+  const ProcessId id{settings.host.nid, settings.pid};
+  link->properties_ = {
+      .name = "udp",
+      .id = id,
+      .own_address = udp_address_of(settings.host, id),
+      .mtu = mtu,
+      .receive_capacity_bytes = std::max<uint64_t>(socket.receive_capacity_bytes(), mtu),
+      .sends_from_anywhere = true,
+      .receives_by_system_call = true,
+      .descriptor = socket.descriptor(),
+  };
+  link->sender_.open();
+  if (!link->receiver_.open(mtu)) {
+    reason = "no memory";
+    return OpenStatus::failed;
+  }
+  result = std::move(link);
+  return OpenStatus::opened;
+}
+
+// What goes to an address of this very node passes the loopback, whose frames are long.
+ResolveStatus UdpLink::resolve(ProcessId peer, Route& route, std::string* reason) noexcept {
+  if (peer.pid >= PTL_PID_MAX || (!socket_.host().ipv6 && !is_ipv4_host(peer.nid))) {
+    if (reason != nullptr) *reason = "no process has such an address";
+    return ResolveStatus::unreachable;
+  }
+  if (peer.nid != id().nid) socket_.permit_fragments();
+  route.address = udp_address_of(socket_.host(), peer);
+  const uint32_t payload = socket_.route_payload_bytes(route.address);
+  route.mtu = payload == 0 ? 0 : std::clamp(payload, least_mtu, mtu());
+  if (payload != 0) return ResolveStatus::resolved;
+  if (reason != nullptr) {
+    const int error = errno;
+    try {
+      *reason = "no route to " + udp_address_text(route.address) + " (" + strerror(error) + ")";
+    } catch (...) {
+      reason->clear();
+    }
+  }
+  return ResolveStatus::unreachable;
+}
+
+bool UdpLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept {
+  return resolve(peer, route, nullptr) == ResolveStatus::resolved && route.address == from;
+}
+
+std::string UdpLink::describe() const {
+  const bool segments = sender_.segments();
+  const bool joins = receiver_.can_join();
+  return udp_address_text(own_address()) + " (" + socket_.host().reason + "), frames of up to " +
+         std::to_string(mtu()) + " bytes, " + std::to_string(receive_capacity_bytes() / 1024) +
+         " KiB of receive buffer, " +
+         (segments && joins ? "segmentation and joining by the kernel"
+          : segments        ? "segmentation by the kernel"
+          : joins           ? "joining by the kernel"
+                            : "no segmentation by the kernel");
+}
+
+}  // namespace lintel

@@ -1,0 +1,170 @@
+// Sending bursts of frames. Message path.
+#include "udp/udp_sender.h"
+
+#include <netinet/udp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace lintel {
+
+namespace {
+
+constexpr unsigned largest_batch = 16;  // datagrams (segmented or not) of one call
+constexpr unsigned batch_pieces = PacketLink::largest_burst * 2;
+constexpr uint32_t segmented_bytes = 65000;  // of a datagram that the kernel cuts up
+constexpr unsigned most_segments = 64;
+
+}  // namespace
+
+// The datagrams of one system call.
+struct UdpSender::Batch {
+  mmsghdr messages[largest_batch];
+  unsigned frames[largest_batch];  // in each of them
+  uint64_t bytes[largest_batch];
+  iovec pieces[batch_pieces];
+  alignas(cmsghdr) char controls[largest_batch][CMSG_SPACE(sizeof(uint16_t))];
+  unsigned count = 0;
+};
+
+// The option with 0 asks for nothing, and fails where the kernel does not know it.
+void UdpSender::open() noexcept {
+  segments_.store(socket_.set_option(SOL_UDP, UDP_SEGMENT, 0), std::memory_order_relaxed);
+}
+
+// How many of the frames, from the first one on, can go as one datagram that the kernel cuts up.
+unsigned UdpSender::group(const OutboundFrame* frames, unsigned count,
+                          unsigned most_pieces) const noexcept {
+  const auto segment = static_cast<uint32_t>(frame_bytes(frames[0]));
+  if (count == 1 || 2 * segment > segmented_bytes || !segments()) return 1;
+  uint64_t bytes = segment;
+  unsigned pieces = frames[0].count;
+  unsigned grouped = 1;
+  while (grouped < std::min(count, most_segments)) {
+    const OutboundFrame& frame = frames[grouped];
+    const uint64_t length = frame_bytes(frame);
+    bytes += length;
+    pieces += frame.count;
+    if (length > segment || bytes > segmented_bytes || pieces > most_pieces ||
+        !(*frame.to == *frames[0].to))
+      break;
+    ++grouped;
+    if (length < segment) break;  // a shorter one ends the datagram
+  }
+  return grouped;
+}
+
+void UdpSender::fill(Batch& batch, const OutboundFrame* frames, unsigned count) const noexcept {
+  unsigned used = 0;
+  while (count != 0 && batch.count < largest_batch && used + frames[0].count <= batch_pieces) {
+    const unsigned grouped = group(frames, count, batch_pieces - used);
+    msghdr& header = batch.messages[batch.count].msg_hdr;
+    header = {};
+    header.msg_name = const_cast<std::byte*>(frames[0].to->bytes.data());
+    header.msg_namelen = socket_.address_bytes();
+    header.msg_iov = batch.pieces + used;
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < grouped; ++i) {
+      bytes += frame_bytes(frames[i]);
+      for (unsigned piece = 0; piece < frames[i].count; ++piece)
+        batch.pieces[used++] = {frames[i].pieces[piece].base, frames[i].pieces[piece].length};
+    }
+    header.msg_iovlen = static_cast<size_t>(batch.pieces + used - header.msg_iov);
+    if (grouped > 1) {
+      header.msg_control = batch.controls[batch.count];
+      header.msg_controllen = sizeof batch.controls[batch.count];
+      cmsghdr* const control = CMSG_FIRSTHDR(&header);
+      control->cmsg_level = SOL_UDP;
+      control->cmsg_type = UDP_SEGMENT;
+      control->cmsg_len = CMSG_LEN(sizeof(uint16_t));
+      const auto segment = static_cast<uint16_t>(frame_bytes(frames[0]));
+      std::memcpy(CMSG_DATA(control), &segment, sizeof segment);
+    }
+    batch.frames[batch.count] = grouped;
+    batch.bytes[batch.count++] = bytes;
+    frames += grouped;
+    count -= grouped;
+  }
+}
+
+unsigned UdpSender::send(const OutboundFrame* frames, unsigned count) noexcept {
+  if (count == 1 && frames[0].count == 1 && send_one(frames[0])) return 1;
+  unsigned taken = 0;
+  while (taken < count) {
+    Batch batch;
+    fill(batch, frames + taken, count - taken);
+    const unsigned sent = transmit(batch);
+    for (unsigned i = 0; i < sent; ++i) taken += batch.frames[i];
+    // The buffer is full, unless segments were just found refused: then the frames go one by one.
+    if (sent < batch.count && (segments() || batch.frames[sent] == 1)) break;
+  }
+  if (taken < count) counters_.send_full.fetch_add(count - taken, std::memory_order_relaxed);
+  return taken;
+}
+
+// The frequent case with the cheapest call. The C library's functions are cancellation points, which
+// cost time in programs with threads, and which calls of Portals are not; hence the bare system
+// call. False: it failed, and the general case finds out why.
+bool UdpSender::send_one(const OutboundFrame& frame) noexcept {
+  const Piece& piece = frame.pieces[0];
+  if (syscall(SYS_sendto, socket_.descriptor(), piece.base, piece.length, MSG_DONTWAIT,
+              frame.to->bytes.data(), socket_.address_bytes()) < 0)
+    return false;
+  counters_.frames_sent.fetch_add(1, std::memory_order_relaxed);
+  counters_.bytes_sent.fetch_add(piece.length, std::memory_order_relaxed);
+  return true;
+}
+
+// Returns how many datagrams were sent or can never be. The next one found the socket's buffer full,
+// or is to be sent again without segments.
+unsigned UdpSender::transmit(Batch& batch) noexcept {
+  unsigned done = 0;
+  while (done < batch.count) {
+    const unsigned left = batch.count - done;
+    mmsghdr* const next = batch.messages + done;
+    const ssize_t result = left == 1 ? sendmsg(socket_.descriptor(), &next->msg_hdr, MSG_DONTWAIT)
+                                     : sendmmsg(socket_.descriptor(), next, left, MSG_DONTWAIT);
+    if (result >= 0) {
+      const unsigned end = left == 1 ? done + 1 : done + static_cast<unsigned>(result);
+      uint64_t frames = 0;
+      uint64_t bytes = 0;
+      for (; done < end; ++done) {
+        frames += batch.frames[done];
+        bytes += batch.bytes[done];
+      }
+      counters_.frames_sent.fetch_add(frames, std::memory_order_relaxed);
+      counters_.bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
+      continue;
+    }
+    switch (errno) {
+      case EAGAIN:
+      case ENOBUFS:
+        return done;
+      case EINTR:
+        continue;
+      case ECONNREFUSED:  // about an earlier frame, to an address where nobody listens
+        socket_.note_error();
+        continue;
+      case EMSGSIZE:  // the route has become narrower
+        if (socket_.permit_fragments()) continue;
+        [[fallthrough]];
+      case EINVAL:
+      case EIO:
+        if (batch.frames[done] > 1) {
+          // The device does not cut up, or not frames of this size.
+          segments_.store(false, std::memory_order_relaxed);
+          return done;
+        }
+        [[fallthrough]];
+      default:
+        counters_.send_errors.fetch_add(batch.frames[done], std::memory_order_relaxed);
+        ++done;
+    }
+  }
+  return done;
+}
+
+}  // namespace lintel

@@ -1,0 +1,142 @@
+// Options of the socket, questions to the kernel, and its error queue.
+#include "udp/udp_socket.h"
+
+#include <linux/errqueue.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "util/descriptors_in_children.h"
+
+namespace lintel {
+
+namespace {
+
+constexpr int wanted_buffer_bytes = 4 << 20;
+
+std::string error_text(const std::string& what) { return what + ": " + strerror(errno); }
+
+const sockaddr* socket_address(const LinkAddress& address) noexcept {
+  return reinterpret_cast<const sockaddr*>(address.bytes.data());
+}
+
+}  // namespace
+
+OpenStatus UdpSocket::open(uint32_t pid, std::string& reason) {
+  descriptor_ =
+      socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (descriptor_ < 0) {
+    reason = error_text("socket");
+    return OpenStatus::failed;
+  }
+  close_in_children(descriptor_);
+  // Reports ports where nobody listens.
+  set_option(ip_level(), host_.ipv6 ? IPV6_RECVERR : IP_RECVERR, 1);
+  set_path_discovery(false);
+  ask_for_buffers();
+  const LinkAddress address = udp_address_of(host_, {host_.nid, pid});
+  if (bind(descriptor_, socket_address(address), address_bytes()) == 0) return OpenStatus::opened;
+  const int error = errno;
+  reason = error_text("bind " + udp_address_text(address));
+  return error == EADDRINUSE ? OpenStatus::pid_in_use : OpenStatus::failed;
+}
+
+UdpSocket::~UdpSocket() {
+  if (descriptor_ < 0) return;
+  forget_in_children(descriptor_);
+  close(descriptor_);
+}
+
+bool UdpSocket::set_option(int level, int name, int value) const noexcept {
+  return setsockopt(descriptor_, level, name, &value, sizeof value) == 0;
+}
+
+// As large as the administrator permits (net.core.rmem_max, wmem_max); root may go beyond.
+void UdpSocket::ask_for_buffers() const noexcept {
+  if (!set_option(SOL_SOCKET, SO_RCVBUFFORCE, wanted_buffer_bytes))
+    set_option(SOL_SOCKET, SO_RCVBUF, wanted_buffer_bytes);
+  if (!set_option(SOL_SOCKET, SO_SNDBUFFORCE, wanted_buffer_bytes))
+    set_option(SOL_SOCKET, SO_SNDBUF, wanted_buffer_bytes);
+}
+
+// The kernel doubles what was asked for, as it counts its own records too.
+uint64_t UdpSocket::receive_capacity_bytes() const noexcept {
+  int granted = 0;
+  socklen_t length = sizeof granted;
+  getsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &granted, &length);
+  return static_cast<uint64_t>(granted) / 2;
+}
+
+// Datagrams longer than the path are lost, or fragmented if that is permitted. Within the node no
+// path is narrower than its route, and an IPv4 datagram that must not be fragmented spares the
+// kernel its identification.
+void UdpSocket::set_path_discovery(bool fragments) const noexcept {
+  if (host_.ipv6)
+    set_option(IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
+  else
+    set_option(IPPROTO_IP, IP_MTU_DISCOVER, fragments ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO);
+}
+
+bool UdpSocket::permit_fragments() noexcept {
+  if (fragments_.load(std::memory_order_relaxed)) return false;
+  fragments_.store(true, std::memory_order_relaxed);
+  set_path_discovery(true);
+  return true;
+}
+
+uint32_t UdpSocket::route_payload_bytes(const LinkAddress& to) const noexcept {
+  const int probe = socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (probe < 0) return 0;
+  int mtu = 0;
+  socklen_t length = sizeof mtu;
+  const bool known =
+      connect(probe, socket_address(to), address_bytes()) == 0 &&
+      getsockopt(probe, ip_level(), host_.ipv6 ? IPV6_MTU : IP_MTU, &mtu, &length) == 0;
+  close(probe);
+  const int ip_and_udp_bytes = (host_.ipv6 ? 40 : 20) + 8;
+  if (!known || mtu <= 0) return 0;
+  return mtu <= ip_and_udp_bytes ? 1 : static_cast<uint32_t>(mtu - ip_and_udp_bytes);
+}
+
+void UdpSocket::drain_errors() noexcept {
+  errors_pending_.store(false, std::memory_order_relaxed);
+  for (;;) {
+    LinkAddress to;
+    alignas(cmsghdr) char control[256];
+    msghdr message{};
+    message.msg_name = to.bytes.data();
+    message.msg_namelen = sizeof to.bytes;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    if (recvmsg(descriptor_, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return;
+    take_error(message, to);
+  }
+}
+
+void UdpSocket::take_error(msghdr& message, const LinkAddress& to) noexcept {
+  const int type = host_.ipv6 ? IPV6_RECVERR : IP_RECVERR;
+  for (cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr;
+       control = CMSG_NXTHDR(&message, control)) {
+    if (control->cmsg_level != ip_level() || control->cmsg_type != type) continue;
+    sock_extended_err error;
+    std::memcpy(&error, CMSG_DATA(control), sizeof error);
+    const bool unreachable = error.ee_errno == ECONNREFUSED || error.ee_errno == EHOSTUNREACH ||
+                             error.ee_errno == ENETUNREACH;
+    if (unreachable && unreachable_count_ < unreachable_.size())
+      unreachable_[unreachable_count_++] = to;
+    return;
+  }
+}
+
+// What does not fit is reported again when the next datagram goes there.
+unsigned UdpSocket::take_unreachable(LinkAddress* addresses, unsigned max) noexcept {
+  if (errors_pending_.load(std::memory_order_relaxed)) drain_errors();
+  const unsigned taken = std::min(unreachable_count_, max);
+  std::copy_n(unreachable_.begin(), taken, addresses);
+  unreachable_count_ = 0;
+  return taken;
+}
+
+}  // namespace lintel

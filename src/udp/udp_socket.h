@@ -1,0 +1,59 @@
+// The socket of a process: its port, its buffers, whether its datagrams may be fragmented, and what
+// the network reported about them. Set-up and connection path.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "transport/open_status.h"
+#include "udp/udp_address.h"
+
+namespace lintel {
+
+class UdpSocket {
+ public:
+  explicit UdpSocket(const UdpHost& host) : host_(host) {}
+  UdpSocket(const UdpSocket&) = delete;
+  UdpSocket& operator=(const UdpSocket&) = delete;
+  ~UdpSocket();
+
+  // Takes the port of the pid. `reason` explains what is not `opened`.
+  [[nodiscard]] OpenStatus open(uint32_t pid, std::string& reason);
+
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+  [[nodiscard]] const UdpHost& host() const noexcept { return host_; }
+  [[nodiscard]] socklen_t address_bytes() const noexcept { return udp_address_bytes(host_); }
+  // False: the kernel does not know the option, or refuses the value.
+  bool set_option(int level, int name, int value) const noexcept;
+  // Bytes of datagrams that fit into the receive buffer.
+  [[nodiscard]] uint64_t receive_capacity_bytes() const noexcept;
+  // The payload of the longest datagram that the route takes in one piece; 0 with errno: no route.
+  [[nodiscard]] uint32_t route_payload_bytes(const LinkAddress& to) const noexcept;
+
+  // Any thread: from now on, datagrams may be longer than a path takes. False: they already may.
+  bool permit_fragments() noexcept;
+
+  // Any thread: a call failed with an error that waits in the error queue of the socket.
+  void note_error() noexcept { errors_pending_.store(true, std::memory_order_relaxed); }
+  // The poller: empties that queue. As long as it holds an error, the descriptor is readable.
+  void drain_errors() noexcept;
+  // The poller: see PacketLink::take_unreachable().
+  [[nodiscard]] unsigned take_unreachable(LinkAddress* addresses, unsigned max) noexcept;
+
+ private:
+  void take_error(msghdr& message, const LinkAddress& to) noexcept;
+  [[nodiscard]] int ip_level() const noexcept { return host_.ipv6 ? IPPROTO_IPV6 : IPPROTO_IP; }
+  void set_path_discovery(bool fragments) const noexcept;
+  void ask_for_buffers() const noexcept;
+
+  const UdpHost host_;
+  int descriptor_ = -1;
+  std::atomic<bool> fragments_{false};
+  std::atomic<bool> errors_pending_{false};
+  std::array<LinkAddress, 16> unreachable_;
+  unsigned unreachable_count_ = 0;
+};
+
+}  // namespace lintel

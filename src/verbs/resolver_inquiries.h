@@ -1,0 +1,72 @@
+// Asks other processes for their records, several at once: each over a TCP connection that is tried
+// again for a while. Connection path, the resolver's thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "util/descriptor.h"
+#include "verbs/resolver_record.h"
+#include "verbs/resolver_results.h"
+
+namespace lintel {
+
+// What the resolver's thread calls.
+class ResolverClient {
+ public:
+  // May wait. False: `reason` receives a clause that says why nothing can be sent there.
+  virtual bool make_route(const UdDestination& destination, Route& route, std::string& reason) = 0;
+  virtual void work() noexcept = 0;  // after wake(); may wait
+  // Another descriptor to look after, or negative; and when it is readable. Never waits.
+  [[nodiscard]] virtual int event_descriptor() const noexcept = 0;
+  virtual void handle_events() noexcept = 0;
+
+ protected:
+  ~ResolverClient() = default;
+};
+
+class ResolverInquiries {
+ public:
+  static constexpr unsigned most = 64;  // at a time
+
+  explicit ResolverInquiries(ResolverResults& results) noexcept : results_(results) {}
+
+  // Set-up path. `epoll` reports sockets by their index. See Resolver::start().
+  void open(int epoll, uint32_t own_nid, bool is_roce, ResolverClient& client,
+            uint64_t timeout_ns) noexcept;
+
+  void take_questions() noexcept;
+  // The socket of this inquiry is readable.
+  void read_answer(uint32_t index) noexcept;
+  void run_timers() noexcept;
+  // Until run_timers() has to be called; negative: it need not be.
+  [[nodiscard]] int wait_ms() const noexcept;
+
+ private:
+  struct Inquiry {
+    ResolverQuestion question;
+    bool used = false;
+    Descriptor socket;
+    uint64_t started_ns = 0;
+    uint64_t next_ns = 0;  // of the next attempt, or when to give up
+    uint64_t retry_ns = 0;
+    unsigned filled = 0;  // bytes of the record
+    ResolverRecord record{};
+  };
+
+  void attempt(Inquiry& inquiry, uint64_t now) noexcept;
+  void try_again(Inquiry& inquiry, int error, uint64_t now) noexcept;
+  void give_up(Inquiry& inquiry, const char* why, bool refused = false) noexcept;
+  void handle_record(Inquiry& inquiry) noexcept;
+  void settle(Inquiry& inquiry, ResolverResult&& result) noexcept;
+
+  ResolverResults& results_;
+  int epoll_ = -1;
+  uint32_t own_nid_ = 0;
+  bool is_roce_ = false;
+  ResolverClient* client_ = nullptr;
+  uint64_t timeout_ns_ = 0;
+  std::array<Inquiry, most> inquiries_{};
+};
+
+}  // namespace lintel

@@ -1,0 +1,80 @@
+// Sends bursts of frames as datagrams, without a copy where their memory is registered. Message path,
+// any thread: no system call of its own; what needs one is left to the resolver's thread, which is
+// woken once for it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "transport/frame_bytes.h"
+#include "util/spin_lock.h"
+#include "verbs/registered_buffer.h"
+#include "verbs/resolver.h"
+#include "verbs/ud_hosts.h"
+#include "verbs/ud_memory.h"
+#include "verbs/ud_queue_pair.h"
+
+namespace lintel {
+
+class UdSender {
+ public:
+  UdSender(UdQueuePair& queue_pair, UdHosts& hosts, UdMemory& memory, Resolver& resolver,
+           AtomicLinkCounters& counters) noexcept
+      : queue_pair_(queue_pair),
+        hosts_(hosts),
+        memory_(memory),
+        resolver_(resolver),
+        counters_(counters) {}
+
+  // Set-up path, once the queue pair is open. False: `reason` says why not.
+  [[nodiscard]] bool open(uint32_t mtu, std::string& reason);
+  [[nodiscard]] size_t buffer_bytes() const noexcept { return buffer_.bytes(); }
+  // Set-up path: returns when all datagrams have been sent, or after a millisecond. `self`: an
+  // address of this process.
+  void finish(const UdAddress& self) noexcept;
+
+  // See PacketLink::send().
+  [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept;
+  // A datagram that failed shows nowhere else, and the queue may not become full for a long time.
+  void look_for_failures() noexcept;
+
+  // While the queue pair is repaired nothing is sent.
+  void stop() noexcept;
+  // The device has given back all work requests.
+  [[nodiscard]] bool all_ended() noexcept;
+  // The queue pair has been reset: the others do not come back.
+  void forget_sent() noexcept;
+  void resume() noexcept;
+
+ private:
+  // With the lock.
+  unsigned send_burst(const OutboundFrame* frames, unsigned count) noexcept;
+  bool prepare(const OutboundFrame& frame, ibv_send_wr& request, ibv_sge* elements,
+               bool& ask) noexcept;
+  bool refer(const Piece& piece, ibv_send_wr& request, ibv_sge* elements, bool& ask) noexcept;
+  unsigned post(unsigned count) noexcept;
+  void take_completions() noexcept;
+  [[nodiscard]] unsigned free_slots() const noexcept {
+    return UdQueuePair::send_depth - static_cast<unsigned>(posted_ - completed_);
+  }
+
+  UdQueuePair& queue_pair_;
+  UdHosts& hosts_;
+  UdMemory& memory_;
+  Resolver& resolver_;
+  AtomicLinkCounters& counters_;
+  RegisteredBuffer buffer_;  // a slot for each work request
+  uint32_t mtu_ = 0;
+
+  alignas(64) SpinLock lock_;
+  uint64_t posted_ = 0;
+  uint64_t completed_ = 0;
+  uint64_t last_signalled_ = 0;
+  bool stopped_ = false;
+  std::array<ibv_send_wr, PacketLink::largest_burst> requests_{};
+  std::array<std::array<ibv_sge, UdQueuePair::most_elements>, PacketLink::largest_burst>
+      elements_{};
+};
+
+}  // namespace lintel
