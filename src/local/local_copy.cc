@@ -1,8 +1,9 @@
-// "Remote" access to the own process' memory. Message path.
+// Copying as far as memory is there. Message path.
+#include "local/local_copy.h"
+
 #include <algorithm>
 #include <cstdint>
 
-#include "local/local_transport.h"
 #include "util/guarded_memory.h"
 
 namespace lintel {
@@ -33,8 +34,11 @@ RemoteResult copy_up_to_fault(std::byte* to, const std::byte* from, uint64_t byt
   return {RemoteStatus::done, moved};
 }
 
-RemoteResult copy(const Piece* local, unsigned local_count, const RemoteMemory* remote,
-                  unsigned remote_count, bool reading) noexcept {
+}  // namespace
+
+RemoteResult copy_within_process(const Piece* local, unsigned local_count,
+                                 const RemoteMemory* remote, unsigned remote_count,
+                                 bool reading) noexcept {
   uint64_t moved = 0;
   uint64_t local_offset = 0;
   uint64_t remote_offset = 0;
@@ -63,20 +67,6 @@ RemoteResult copy(const Piece* local, unsigned local_count, const RemoteMemory* 
     }
   }
   return {RemoteStatus::done, moved};
-}
-
-}  // namespace
-
-RemoteResult LocalTransport::remote_read(Link&, const Piece* local, unsigned local_count,
-                                         const RemoteMemory* remote, unsigned remote_count,
-                                         uint32_t) noexcept {
-  return copy(local, local_count, remote, remote_count, true);
-}
-
-RemoteResult LocalTransport::remote_write(Link&, const Piece* local, unsigned local_count,
-                                          const RemoteMemory* remote, unsigned remote_count,
-                                          uint32_t) noexcept {
-  return copy(local, local_count, remote, remote_count, false);
 }
 
 }  // namespace lintel

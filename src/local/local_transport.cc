@@ -64,7 +64,7 @@ unsigned LocalTransport::poll(MessageSink& sink, unsigned budget) noexcept {
 
 bool LocalTransport::arm(bool blocked_senders) noexcept {
   consumer_.publish_room();
-  // With nothing to read there is room for whoever found none before.
+  // With nothing to read there is room again for senders that found none.
   return !consumer_.ready() && !(blocked_senders && blocked_.exchange(false));
 }
 

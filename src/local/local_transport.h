@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lane/lane.h"
+#include "local/local_copy.h"
 #include "transport/transport.h"
 
 namespace lintel {
@@ -24,14 +25,18 @@ class LocalTransport final : public Transport {
   [[nodiscard]] Link* connect(ProcessId peer, std::string* reason) override;
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
-  [[nodiscard]] RemoteResult remote_read(Link& link, const Piece* local, unsigned local_count,
+  [[nodiscard]] RemoteResult remote_read(Link&, const Piece* local, unsigned local_count,
                                          const RemoteMemory* remote, unsigned remote_count,
-                                         uint32_t token) noexcept override;
-  [[nodiscard]] RemoteResult remote_write(Link& link, const Piece* local, unsigned local_count,
+                                         uint32_t) noexcept override {
+    return copy_within_process(local, local_count, remote, remote_count, true);
+  }
+  [[nodiscard]] RemoteResult remote_write(Link&, const Piece* local, unsigned local_count,
                                           const RemoteMemory* remote, unsigned remote_count,
-                                          uint32_t token) noexcept override;
+                                          uint32_t) noexcept override {
+    return copy_within_process(local, local_count, remote, remote_count, false);
+  }
   unsigned poll(MessageSink& sink, unsigned budget) noexcept override;
-  // Whoever sends is this process and wakes its own poller.
+  // The sender is this process and wakes its own poller.
   [[nodiscard]] Doorbell* doorbell() noexcept override { return nullptr; }
   [[nodiscard]] bool arm(bool blocked_senders) noexcept override;
   void disarm() noexcept override {}

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "util/config_parse.h"
+
 namespace lintel {
 
 namespace {
@@ -25,14 +27,8 @@ std::string own_directory() {
 
 // PTL_MODULE_PATH is read here since a run-time library loads modules before PtlInit.
 std::vector<std::string> directories() {
-  std::vector<std::string> found;
-  const char* const text = secure_getenv("PTL_MODULE_PATH");
-  const std::string_view path = text == nullptr ? "" : text;
-  for (size_t from = 0; from < path.size();) {
-    const size_t colon = std::min(path.find(':', from), path.size());
-    if (colon != from) found.emplace_back(path.substr(from, colon - from));
-    from = colon + 1;
-  }
+  const char* const path = secure_getenv("PTL_MODULE_PATH");
+  std::vector<std::string> found = split_words(path == nullptr ? "" : path, ':');
   found.push_back(own_directory() + "/lintel");
   return found;
 }

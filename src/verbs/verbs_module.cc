@@ -24,10 +24,7 @@ OpenStatus open(const VerbsSettings& settings, std::unique_ptr<Transport>& trans
                 std::string& reason) {
   std::shared_ptr<VerbsDevice> device = VerbsDevice::open(settings.port, reason);
   if (device == nullptr) return OpenStatus::failed;
-  UdSettings ud;
-  ud.id = settings.id;
-  ud.receive_buffers = settings.receive_buffers;
-  ud.lookup_timeout_ns = settings.reliable.peer_timeout_ns;
+  const UdSettings ud{settings.id, settings.receive_buffers, settings.reliable.peer_timeout_ns};
   std::unique_ptr<UdLink> link;
   const OpenStatus status = UdLink::open(device, ud, link, reason);
   if (status != OpenStatus::opened) return status;
@@ -35,12 +32,13 @@ OpenStatus open(const VerbsSettings& settings, std::unique_ptr<Transport>& trans
   reliable.polls_always = true;  // it costs no system call
   auto datagrams = reliable_over_link(std::move(link), reliable, settings.faults, reason);
   if (datagrams == nullptr) return OpenStatus::failed;
-  ConnectedSettings connected;
-  connected.most_queue_pairs = settings.max_rc;
-  connected.receive_buffers = settings.receive_buffers;
-  connected.eager_bytes = settings.eager_bytes;
-  connected.idle_ns = settings.rc_idle_ns;
-  connected.registrations = settings.registration_cache;
+  const ConnectedSettings connected{
+      .most_queue_pairs = settings.max_rc,
+      .receive_buffers = settings.receive_buffers,
+      .eager_bytes = settings.eager_bytes,
+      .idle_ns = settings.rc_idle_ns,
+      .registrations = settings.registration_cache,
+  };
   transport = VerbsTransport::open(std::move(device), std::move(datagrams), connected, reason);
   return transport == nullptr ? OpenStatus::failed : OpenStatus::opened;
 }

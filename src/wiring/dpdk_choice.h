@@ -14,12 +14,8 @@ namespace lintel {
 inline constexpr const char* no_dpdk_ports = "PTL_DPDK_PORTS names no port";
 
 struct DpdkChoice {
-  std::string port;                    // of this process; empty: none
-  std::string reason = no_dpdk_ports;  // why this one, or why none
-  std::string eal_arguments;
-  uint32_t mtu = 0;
-  uint32_t ring = 0;
-  uint64_t pause_us = 0;
+  DpdkSettings settings;               // all but the id; no port: none for this process
+  std::string reason = no_dpdk_ports;  // why this port, or why none
 };
 
 // The list of PTL_DPDK_PORTS, dealt out by local rank.

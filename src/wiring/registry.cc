@@ -35,13 +35,12 @@ OpenStatus add_over_link(std::unique_ptr<PacketLink> link, const TransportSettin
 
 // What a transport is opened with: the pid is settled by then.
 OpenStatus open_shm(const TransportSettings& settings, OpenedTransports& opened, bool) {
-  ShmSettings shm;
-  shm.nid = settings.nid;
-  shm.pid = opened.id.pid;
-  shm.job_key = settings.job_key;
-  shm.memory_bytes = settings.shm_memory_bytes;
-  shm.cma = settings.shm_cma;
-  shm.cma_threshold_bytes = settings.shm_cma_threshold_bytes;
+  const ShmSettings shm{.nid = settings.nid,
+                        .pid = opened.id.pid,
+                        .job_key = settings.job_key,
+                        .memory_bytes = settings.shm_memory_bytes,
+                        .cma = settings.shm_cma,
+                        .cma_threshold_bytes = settings.shm_cma_threshold_bytes};
   std::unique_ptr<ShmTransport> transport;
   const OpenStatus status = ShmTransport::open(shm, transport, opened.reason);
   if (status == OpenStatus::opened) opened.transports.push_back(std::move(transport));
@@ -60,10 +59,7 @@ UdpHost udp_host(const TransportSettings& settings) {
 
 OpenStatus open_udp(const TransportSettings& settings, OpenedTransports& opened,
                     bool polls_always) {
-  UdpSettings udp;
-  udp.host = udp_host(settings);
-  udp.pid = opened.id.pid;
-  udp.frame_bytes = settings.udp_frame_bytes;
+  const UdpSettings udp{udp_host(settings), opened.id.pid, settings.udp_frame_bytes};
   if (udp.host.found && udp.host.nid != settings.nid) {
     opened.reason = "the nid of this node is not the address of its socket";
     return OpenStatus::failed;
@@ -135,10 +131,8 @@ constexpr Entry local_entry{"local", "this process itself", open_local, always_u
 
 constexpr Entry dpdk_entry{"dpdk", "processes of this user on nodes of the same Ethernet",
                            open_dpdk, why_not_dpdk};
-
 constexpr Entry verbs_entry{"verbs", "processes of this user on nodes of the same RDMA network",
                             open_verbs, why_not_verbs};
-
 constexpr const Entry* all_entries[] = {&local_entry, &shm_entry, &verbs_entry, &dpdk_entry,
                                         &udp_entry};
 
@@ -202,8 +196,8 @@ std::string why_not(const TransportSettings& settings, const Entry& entry) {
   return rank_of(settings, entry.name) == unlisted ? not_listed : entry.why_not(settings);
 }
 
-// Pids that PTL_PID_ANY may give: small numbers are left to those who choose their own, and UDP ports
-// from 32768 on are given out by the kernel.
+// Pids that PTL_PID_ANY may give: small numbers are left to those who choose their own, and UDP
+// ports from 32768 on are given out by the kernel.
 constexpr uint32_t first_any_pid = 16384;
 constexpr uint32_t any_pids = 14000;
 
@@ -238,7 +232,8 @@ OpenStatus open_all(const TransportSettings& settings, const Interface& interfac
   return opened.transports.empty() ? OpenStatus::failed : OpenStatus::opened;
 }
 
-// The nid that PTL_NID asks for; reason is empty if it is not set. UDP uses its network interface if it has one.
+// The nid that PTL_NID asks for; reason is empty if it is not set. UDP uses its network interface
+// if it has one.
 NodeIdentity requested_nid(TransportSettings& settings) {
   const std::string& wanted = config_string(ConfigKey::nid);
   if (wanted.empty()) return {};
@@ -256,7 +251,8 @@ NodeIdentity requested_nid(TransportSettings& settings) {
   return {};
 }
 
-// Also finds out which RDMA port would be used, as its address is the nid unless another was asked for.
+// Also finds out which RDMA port would be used, as its address is the nid unless another was asked
+// for.
 NodeIdentity settle_nid(TransportSettings& settings) {
   const NodeIdentity requested = requested_nid(settings);
   if (rank_of(settings, verbs_entry.name) != unlisted)

@@ -88,12 +88,12 @@ TEST(DeviceLimits, OnlyWhatCopiesSendsFromAnywhere) {
 
 TEST(DpdkChoice, PortsAreDealtOutByLocalRank) {
   const std::string list = " 0000:3b:02.1 ; net_memif0,role=client;";
-  EXPECT_EQ(choose_dpdk_port(list, 0, "somebody").port, "0000:3b:02.1");
+  EXPECT_EQ(choose_dpdk_port(list, 0, "somebody").settings.port, "0000:3b:02.1");
   const DpdkChoice second = choose_dpdk_port(list, 1, "somebody");
-  EXPECT_EQ(second.port, "net_memif0,role=client");
+  EXPECT_EQ(second.settings.port, "net_memif0,role=client");
   EXPECT_EQ(second.reason, "the port of process 1 of its node (somebody)");
   const DpdkChoice third = choose_dpdk_port(list, 2, "somebody");
-  EXPECT_EQ(third.port, "");
+  EXPECT_EQ(third.settings.port, "");
   EXPECT_EQ(
       third.reason,
       "PTL_DPDK_PORTS lists 2 ports, counted from 0, and this is process 2 of its node (somebody)");

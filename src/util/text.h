@@ -1,0 +1,22 @@
+// Sentences for people from strings and numbers. Set-up and fault paths.
+#pragma once
+
+#include <concepts>
+#include <string>
+
+namespace lintel {
+
+template <typename... Parts>
+[[nodiscard]] std::string text_of(const Parts&... parts) {
+  std::string text;
+  const auto add = [&](const auto& part) {
+    if constexpr (std::integral<std::decay_t<decltype(part)>>)
+      text.append(std::to_string(part));
+    else
+      text.append(part);
+  };
+  (add(parts), ...);
+  return text;
+}
+
+}  // namespace lintel
