@@ -1,0 +1,51 @@
+// What was seen of a phase, as far as others than the one who saw it need it. Set-up path.
+#pragma once
+
+#include <portals4.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace lintel::fuzz {
+
+inline constexpr uint64_t never = UINT64_MAX;
+
+struct Count {
+  uint64_t success = 0;
+  uint64_t failure = 0;
+  bool operator==(const Count&) const = default;
+};
+
+// A message at its initiator, in memory that all endpoints share. Written by the initiator only.
+struct MessageSeen {
+  uint64_t call_ns;   // before the call that started it
+  uint64_t ended_ns;  // when its acknowledgment or reply was taken; 0: there was none
+  uint32_t sends;     // events taken
+  uint32_t ends;      // PTL_EVENT_ACK or PTL_EVENT_REPLY
+  ptl_event_t send;
+  ptl_event_t end;
+  uint64_t result_hash;  // of what a get or fetch brought
+  std::byte result[32];  // its first bytes
+};
+
+struct Taken {
+  ptl_event_t event;
+  uint64_t taken_ns;
+};
+
+// A call that concerns a portal of the own endpoint.
+struct CallSeen {
+  bool made = false;
+  int code = 0;
+  uint64_t begin_ns = 0;
+  uint64_t end_ns = 0;
+  std::size_t log_end =
+      0;  // events of the portal's queue that were there when the call had returned
+};
+
+[[nodiscard]] inline uint64_t mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+  return hash ^ (hash >> 32);
+}
+
+}  // namespace lintel::fuzz
