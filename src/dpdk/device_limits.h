@@ -20,7 +20,7 @@ struct DeviceLimits {
 // Where a frame may lie that a device is to send.
 enum class FrameMemory : uint8_t {
   of_dpdk,     // in DPDK's own buffers: the other side maps nothing else
-  registered,  // also in memory that it was told of, and that stays
+  registered,  // also in memory that was registered with it, and that stays
   anywhere,    // the driver copies the frame, out of one buffer or several, before it returns
 };
 [[nodiscard]] FrameMemory frame_memory_of(const std::string& device);

@@ -29,7 +29,7 @@ DiscoveryBody make_body(DiscoveryType type, ProcessId process, uint64_t number) 
 }  // namespace
 
 // SplitMix64 (Steele, Lea, Flood) from an unpredictable start: who did not see a question cannot
-// answer it. Whoever sees them all can answer them anyway.
+// answer it. A node that sees them all can answer them anyway.
 uint64_t Discovery::random() noexcept {
   uint64_t z = random_state_ += 0x9e3779b97f4a7c15u;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -137,7 +137,7 @@ bool Discovery::handle(const MacAddress& from, const std::byte* data, uint32_t l
         handle_claim(from, body, answer);
       } else if (const auto known = entries_.find(key_of({body.nid, body.pid}));
                  known != entries_.end() && known->second.mac != from) {
-        // Perhaps it starts anew elsewhere.
+        // Perhaps it starts again elsewhere.
         known->second.doubtful = true;
       }
       return true;
@@ -170,7 +170,7 @@ void Discovery::handle_answer(const MacAddress& from, const DiscoveryBody& body,
   Entry& entry = found->second;
   if (entry.number != body.number || entry.number == 0) return;  // to no question of ours
   if (!entry.asking) {
-    // Somebody else has answered already.
+    // Another process has answered already.
     if (entry.mac != from) entry.contested = true;
     return;
   }

@@ -1,9 +1,9 @@
 // Who has which nid and pid on an Ethernet, without a launcher or a server: questions by broadcast,
 // answers by their owner. Connection path; any thread; knows no port and no clock.
 //
-// An answer is believed if it gives back the number of a question that is still open. Whether the one
-// who answers belongs to the job is proven by the handshake that follows. A process that starts asks
-// for its own nid and pid first: if anybody answers, they are taken.
+// An answer is believed if it gives back the number of a question that is still open. Whether the
+// one who answers belongs to the job is proven by the handshake that follows. A process that starts
+// asks for its own nid and pid first: if anybody answers, they are taken.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace lintel {
 inline constexpr uint8_t discovery_version = 1;
 
 enum class DiscoveryType : uint8_t {
-  who_has = 1,  // broadcast: whoever is this process, answer
-  is_here,      // to whoever asked
-  claim,        // broadcast: I am about to be this process; whoever is already, answer
+  who_has = 1,  // broadcast: the process with this nid and pid answers
+  is_here,      // to the process that asked
+  claim,        // broadcast: the sender wants this nid and pid; a process that has them answers
 };
 
 struct DiscoveryBody {
@@ -51,10 +51,10 @@ class Discovery {
   Discovery(ProcessId own, const MacAddress& own_mac, uint64_t seed) noexcept
       : own_(own), own_mac_(own_mac), random_state_(seed) {}
 
-  // Asks until somebody answers; how long that is worth while is the caller's to know.
+  // Asks until there is an answer; the caller decides for how long.
   [[nodiscard]] ResolveStatus resolve(ProcessId peer, uint64_t now_ns, MacAddress& mac,
                                       DiscoveryMessage& message) noexcept;
-  // Somebody at `mac` has shown that it gets what is sent there, and says that it is `peer`.
+  // A process at `mac` has proven that it receives what is sent there, and says that it is `peer`.
   [[nodiscard]] bool adopt(ProcessId peer, const MacAddress& mac, uint64_t now_ns,
                            DiscoveryMessage& message) noexcept;
 
@@ -62,7 +62,7 @@ class Discovery {
   [[nodiscard]] DiscoveryMessage claim() noexcept;
   // From now on the claim is defended.
   void settle() noexcept;
-  // Somebody else has this process's nid and pid.
+  // Another process has this nid and pid.
   [[nodiscard]] bool disputed() noexcept;
 
   // A discovery frame has come. False: it makes no sense.
@@ -77,7 +77,7 @@ class Discovery {
     bool answered = false;
     bool asking = false;
     bool contested = false;  // two have answered one question
-    bool doubtful = false;   // somebody elsewhere is about to be that process
+    bool doubtful = false;   // a process elsewhere claims to be that process
     uint64_t number = 0;     // of the open question
     uint64_t asked_ns = 0;
     uint64_t answered_ns = 0;

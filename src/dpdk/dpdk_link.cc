@@ -1,5 +1,5 @@
-// Opening the link: the port, the claim to nid and pid; routes to peers. Set-up and connection path,
-// but for receive().
+// Opening the link: the port, the claim to nid and pid; routes to peers. Set-up and connection
+// path, but for receive().
 #include "dpdk/dpdk_link.h"
 
 #include <rte_version.h>
@@ -10,6 +10,7 @@
 
 #include "dpdk/eal.h"
 #include "util/clock.h"
+#include "util/text.h"
 
 namespace lintel {
 
@@ -19,7 +20,8 @@ namespace {
 constexpr uint64_t link_up_ns = 5'000'000'000;
 constexpr unsigned claims = 3;
 constexpr uint64_t claim_gap_ns = 3'000'000;
-// What the reliability layer counts for the smallest frame: a ring of so many slots takes that much.
+// What the reliability layer counts for the smallest frame: a ring of so many slots takes that
+// much.
 constexpr uint64_t smallest_charge_bytes = 640 + 64;
 
 std::string mac_text(const MacAddress& mac) {
@@ -139,20 +141,16 @@ bool DpdkLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noex
 }
 
 std::string DpdkLink::describe() const {
-  std::string text = port_->name();
-  text.append(" (").append(port_->driver()).append(", ").append(mac_text(port_->mac()));
-  text.append("), frames of up to ").append(std::to_string(properties_.mtu)).append(" bytes, ");
-  text.append(std::to_string(port_->ring_frames())).append(" of them in the port, ");
-  text.append(describe_eal_memory());
-  text.append(sends_from_anywhere()  ? ", long payloads sent from where they are"
-              : sender_.has_memory() ? ", long frames sent without a copy"
-                                     : ", all frames copied");
-  if (descriptor() == no_descriptor)
-    text.append(", no receive interrupts: looked at every ")
-        .append(std::to_string(properties_.longest_pause_ns / 1000))
-        .append(" us at least");
-  if (!state_.reaches_network()) text.append(", nobody at the other end yet");
-  return text.append("; ").append(rte_version());
+  return text_of(
+      port_->name(), " (", port_->driver(), ", ", mac_text(port_->mac()), "), frames of up to ",
+      mtu(), " bytes, ", port_->ring_frames(), " of them in the port, ", describe_eal_memory(),
+      sends_from_anywhere()  ? ", long payloads sent from where they are"
+      : sender_.has_memory() ? ", long frames sent without a copy"
+                             : ", all frames copied",
+      descriptor() == no_descriptor ? text_of(", no receive interrupts: polled every ",
+                                              longest_pause_ns() / 1000, " us at least")
+                                    : "",
+      state_.reaches_network() ? "" : ", nobody at the other end yet", "; ", rte_version());
 }
 
 }  // namespace lintel

@@ -11,12 +11,12 @@ namespace {
 
 using State = DpdkSender::State;
 
-// The interrupt thread of a port that needs the gate goes round this often; the end of the other side
-// is noticed that much later.
+// The interrupt thread of a port that needs the gate goes round this often; the end of the other
+// side is noticed that much later.
 constexpr uint64_t between_rests_ns = 100'000'000;
-// A memif whose other side is not there is started again, and so is one that was let in but does not
-// come up, though not soon: the driver at the other side cannot cope with a client that leaves before
-// it is let in.
+// A memif whose other side is not there is started again, and so is one that was let in but does
+// not come up, though not soon: the driver at the other side cannot cope with a client that leaves
+// before it is let in.
 constexpr uint64_t between_starts_ns = 20'000'000;
 constexpr uint64_t until_up_ns = 2'000'000'000;
 

@@ -21,8 +21,8 @@ struct DpdkSettings {
 
 struct DpdkModule {
   const char* (*version)();  // of DPDK, for people
-  // What the port would be used with, for people; nothing is started. False: `text` says why it cannot
-  // be used at all, as far as that is known without trying.
+  // What the port would be used with, for people; nothing is started. False: `text` says why it
+  // cannot be used at all, as far as that is known without trying.
   bool (*examine)(const std::string& port, std::string& text);
   // Starts DPDK if it does not run yet, and opens the port. `reason` explains what is not `opened`.
   // Thread-safe.

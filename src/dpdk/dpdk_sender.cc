@@ -78,9 +78,9 @@ void DpdkSender::attach(rte_mbuf& buffer, std::byte* start, uint32_t bytes) noex
   set_length(buffer, bytes);
 }
 
-// How many of the frames, from the first one on, have payloads that are there. The driver copies them
-// a moment later, and a fault in there would leave its ring in disorder. Only an application that
-// unmaps memory of an operation under way, in just that moment, meets the fault itself.
+// How many of the frames, from the first one on, have payloads that are there. The driver copies
+// them a moment later, and a fault in there would leave its ring in disorder. Only an application
+// that unmaps memory of an operation under way, in just that moment, meets the fault itself.
 unsigned DpdkSender::readable(const OutboundFrame* frames, unsigned count) const noexcept {
   const auto is_whole = [](const OutboundFrame& frame) { return frame.count == 1; };
   if (!port_.sends_from_anywhere() || std::all_of(frames, frames + count, is_whole)) return count;

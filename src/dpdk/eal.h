@@ -1,5 +1,5 @@
-// DPDK's environment (EAL), started once per process, when the first port is opened, and never again:
-// DPDK can neither be started twice nor live on in a forked child. Set-up path.
+// DPDK's environment (EAL), started once per process, when the first port is opened, and never
+// again: DPDK can neither be started twice nor live on in a forked child. Set-up path.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@ struct EalSettings {
   std::string arguments;  // PTL_DPDK_EAL
 };
 
-// Starts it in a thread of its own, so that the affinity and the signal mask of the caller stay as they
-// are; its threads run where the caller may run, and take no signals. True if it runs already. False:
-// `reason`; it is tried again only if nothing was started. Thread-safe.
+// Starts it in a thread of its own, so that the affinity and the signal mask of the caller stay as
+// they are; its threads run where the caller may run, and take no signals. True if it runs already.
+// False: `reason`; it is tried again only if nothing was started. Thread-safe.
 [[nodiscard]] bool start_eal(const EalSettings& settings, std::string& reason);
 
 // What DPDK's memory is, for people: huge pages or not, and why.
@@ -26,11 +26,12 @@ struct EalSettings {
 // virtual device, which is made when it is opened.
 [[nodiscard]] bool is_bus_device(const std::string& port) noexcept;
 
-// Asked in every poll: without the call that a module otherwise makes to find its thread's variables.
+// Asked in every poll: without the call that a module otherwise makes to find its thread's
+// variables.
 extern thread_local constinit bool eal_knows_thread [[gnu::tls_model("initial-exec")]];
 void register_new_eal_thread() noexcept;
-// The calling thread gets its own store of buffers, which makes getting and returning them cheaper; until it
-// ends. Does nothing if there are too many threads. Message path after the first call.
+// The calling thread gets its own store of buffers, which makes getting and returning them cheaper;
+// until it ends. Does nothing if there are too many threads. Message path after the first call.
 inline void register_eal_thread() noexcept {
   if (!eal_knows_thread) [[unlikely]]
     register_new_eal_thread();

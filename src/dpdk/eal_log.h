@@ -7,12 +7,12 @@
 
 namespace lintel {
 
-// Takes over DPDK's log. Its errors appear at the level info (whoever asked for something says what
+// Takes over DPDK's log. Its errors appear at the level info (the caller of the function says what
 // failed), the rest at debug.
 void redirect_eal_log() noexcept;
 
-// While an object lives, DPDK's complaints are kept but not shown: something is being tried that may
-// well fail.
+// While an object lives, DPDK's complaints are kept but not shown: something is being tried that
+// may well fail.
 class QuietEalLog {
  public:
   QuietEalLog() noexcept;

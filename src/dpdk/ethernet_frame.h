@@ -1,7 +1,7 @@
 // How frames of the reliability layer lie in Ethernet frames. Message path.
 //
-// Sixteen bytes go in front, so that what follows them is aligned in the receiver's buffer. Ethernet
-// fills short frames up, hence the length.
+// Sixteen bytes go in front, so that what follows them is aligned in the receiver's buffer.
+// Ethernet fills short frames up, hence the length.
 #pragma once
 
 #include <array>
@@ -21,7 +21,8 @@ using MacAddress = std::array<uint8_t, 6>;
 
 inline constexpr MacAddress broadcast_mac{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
-// The EtherType that IEEE 802 sets aside for protocols without one of their own ("local experimental").
+// The EtherType that IEEE 802 sets aside for protocols without one of their own ("local
+// experimental").
 inline constexpr uint16_t lintel_ether_type = 0x88b5;
 
 // What follows the header. Another layout of the header gets another number.
@@ -63,8 +64,8 @@ struct EthernetFrame {
   uint32_t length = 0;
 };
 
-// Frames for others, of others' protocols, from nobody in particular, or shorter than they say are not
-// valid. Broadcast is for discovery only.
+// Frames for others, of others' protocols, from nobody in particular, or shorter than they say are
+// not valid. Broadcast is for discovery only.
 [[nodiscard]] inline EthernetFrame parse_ethernet_frame(const std::byte* data, uint32_t length,
                                                         const MacAddress& own) noexcept {
   EthernetFrame frame;

@@ -1,9 +1,10 @@
-// Keeps DPDK's interrupt thread out while a port is in use. Path into and out of a rest of the port.
+// Keeps DPDK's interrupt thread out while a port is in use. Path into and out of a rest of the
+// port.
 //
-// The memif driver takes its shared memory away, from the interrupt thread, as soon as the other side
-// closes, also under the feet of a thread that is receiving or sending there at that moment. So while
-// the port is used, the interrupt thread is held in a callback of ours; every now and then the port
-// rests and the thread may go round once.
+// The memif driver takes its shared memory away, from the interrupt thread, as soon as the other
+// side closes, also under the feet of a thread that is receiving or sending there at that moment.
+// So while the port is used, the interrupt thread is held in a callback of ours; every now and then
+// the port rests and the thread may go round once.
 #pragma once
 
 #include <atomic>

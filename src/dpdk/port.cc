@@ -14,6 +14,7 @@
 
 #include "dpdk/eal.h"
 #include "dpdk/eal_log.h"
+#include "util/text.h"
 
 namespace lintel {
 
@@ -143,7 +144,7 @@ bool Port::make_pools(std::string& reason) {
   const uint32_t room = RTE_PKTMBUF_HEADROOM + std::max(2048u, (buffer_bytes_ + 1023) & ~1023u);
   const unsigned count = ring_frames_ + buffers_beyond_ring;
   const auto make = [&](const char* kind) {
-    const std::string name = std::string("lintel-").append(kind).append(std::to_string(id_));
+    const std::string name = text_of("lintel-", kind, id_);
     return rte_pktmbuf_pool_create(name.c_str(), count, buffers_per_thread, 0,
                                    static_cast<uint16_t>(room), rte_eth_dev_socket_id(id_));
   };
@@ -215,7 +216,7 @@ void Port::stop() noexcept {
   started_ = false;
 }
 
-// Frames of our EtherType to queue 0, whoever in the network they are for.
+// Frames of our EtherType to queue 0, whatever their destination.
 bool Port::steer(std::string& reason) noexcept {
   rte_flow_attr attributes{};
   attributes.ingress = 1;
@@ -230,8 +231,8 @@ bool Port::steer(std::string& reason) noexcept {
                                      {RTE_FLOW_ACTION_TYPE_END, nullptr}};
   rte_flow_error error{};
   if (rte_flow_create(id_, &attributes, pattern, actions, &error) != nullptr) return true;
-  reason.assign("the port takes no rule for our EtherType: ")
-      .append(error.message == nullptr ? "no reason given" : error.message);
+  reason = text_of("the port takes no rule for our EtherType: ",
+                   error.message == nullptr ? "no reason given" : error.message);
   return false;
 }
 
@@ -241,8 +242,8 @@ bool Port::link_is_up() const noexcept {
          link.link_status == RTE_ETH_LINK_UP;
 }
 
-// Software that reads other memory than DPDK's need not be told where it is. Hardware must, and can only
-// if it sees the addresses that we see.
+// Software that reads other memory than DPDK's needs no registration. Hardware does, and can have
+// it only if it uses the same addresses as the process.
 bool Port::register_memory(std::byte* start, size_t bytes) noexcept {
   if (frame_memory_ == FrameMemory::of_dpdk) return false;
   if (!hardware_) return true;

@@ -1,4 +1,5 @@
-// An Ethernet port of DPDK with one queue each way: found, set up, started, given back. Set-up path.
+// An Ethernet port of DPDK with one queue each way: found, set up, started, given back. Set-up
+// path.
 #pragma once
 
 #include <rte_ethdev.h>
@@ -29,7 +30,8 @@ class Port {
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
-  // False: nobody is at the other end yet (memif), `reason` says what DPDK said; may be tried again.
+  // False: nobody is at the other end yet (memif), `reason` says what DPDK said; may be tried
+  // again.
   [[nodiscard]] bool start(std::string& reason) noexcept;
   void stop() noexcept;
   [[nodiscard]] bool started() const noexcept { return started_; }
@@ -43,14 +45,14 @@ class Port {
   [[nodiscard]] uint32_t mtu() const noexcept { return mtu_; }
   [[nodiscard]] uint32_t ring_frames() const noexcept { return ring_frames_; }
   [[nodiscard]] rte_mempool* send_pool() const noexcept { return send_pool_; }
-  // Behind a bus, not made of software: its link takes seconds to come up, its interrupts can be waited
-  // for, and it reads memory itself.
+  // Behind a bus, not made of software: its link takes seconds to come up, its interrupts can be
+  // waited for, and it reads memory itself.
   [[nodiscard]] bool is_hardware() const noexcept { return hardware_; }
   // The driver of this device needs the InterruptGate.
   [[nodiscard]] static bool needs_gate(const std::string& device) noexcept {
     return device.compare(0, 9, "net_memif") == 0;
   }
-  // It connects to somebody who waits, rather than waiting itself (the client of a memif).
+  // It connects to a port that waits (the client of a memif).
   [[nodiscard]] bool starts_connections() const noexcept { return memif_client_; }
   // Its driver may free frames that it then says it has not taken.
   [[nodiscard]] bool may_free_untaken() const noexcept { return may_free_untaken_; }

@@ -1,5 +1,5 @@
-// Ends the registration of regions that have retired, and the watching of memory that no region needs
-// any more. Connection path; any thread but the reader of events, see watched_cache.h.
+// Ends the registration of regions that have retired, and the watching of memory that no region
+// needs any more. Connection path; any thread but the reader of events, see watched_cache.h.
 #pragma once
 
 #include <atomic>

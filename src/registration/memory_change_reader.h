@@ -1,5 +1,6 @@
-// Reads what the application unmaps, moves and discards, and retires the regions there. Two threads:
-// one reads, and never allocates or frees anything; another deregisters, see watched_cache.h.
+// Reads what the application unmaps, moves and discards, and retires the regions there. Two
+// threads: one reads, and never allocates or frees anything; another deregisters, see
+// watched_cache.h.
 #pragma once
 
 #include <atomic>

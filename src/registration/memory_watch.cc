@@ -75,7 +75,7 @@ bool MemoryWatch::open(std::string& reason) {
   descriptor = (offered & wanted_features) == wanted_features ? open_descriptor() : -1;
   if (descriptor < 0 || agree(descriptor, wanted_features | (offered & further)) == 0) {
     if (descriptor >= 0) ::close(descriptor);
-    reason = "userfaultfd of this kernel cannot tell of unmapping by way of write protection";
+    reason = "userfaultfd of this kernel cannot report unmapping by way of write protection";
     return false;
   }
   granules_ = find_granules();

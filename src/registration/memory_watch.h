@@ -42,7 +42,7 @@ class MemoryWatch {
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
 
   // Whole pages. False: the kernel cannot watch all of this (mappings of files; memory that
-  // somebody else watches); some of it may be watched now. Twice is as good as once.
+  // another part of the process watches); some of it may be watched now. Twice is as good as once.
   [[nodiscard]] bool add(uint64_t begin, uint64_t end) noexcept;
   void remove(uint64_t begin, uint64_t end) noexcept;
   // The sizes that memory may have to be a multiple of to be watched, ascending; the first is that
@@ -52,7 +52,7 @@ class MemoryWatch {
   // Takes what has happened, without waiting; returns the number of events. Allocates nothing.
   [[nodiscard]] unsigned read(std::span<MemoryEvent> events) noexcept;
 
-  // Somebody is changing watched memory: it may have happened, and its event was not read yet.
+  // A thread is changing watched memory: it may have happened, and its event was not read yet.
   // Message path, with one system call.
   [[nodiscard]] bool changing() const noexcept;
 

@@ -40,7 +40,7 @@ struct Region : RegisteredRegion {
   RegionOwner& owner;
   uint32_t leases = 0;
   bool kept = false;      // in an index of its owner, to be found by look-ups
-  bool watched = false;   // the kernel tells of changes
+  bool watched = false;   // the kernel reports changes
   bool outdated = false;  // changed by the application while it was being registered
   // What the application unmapped of it: others may have mapped anything there since.
   uint64_t gone_begin = 0;

@@ -1,5 +1,5 @@
-// Registers memory that no look-up finds. Connection path: takes as long as the device and the kernel
-// need.
+// Registers memory that no look-up finds. Connection path: takes as long as the device and the
+// kernel need.
 #pragma once
 
 #include "registration/deregistration.h"

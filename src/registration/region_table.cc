@@ -7,9 +7,9 @@ namespace lintel {
 
 namespace {
 
-// A neighbour is registered again together with what is asked for if it is at most this many times as
-// long. Whatever the order in which an application uses a long stretch of memory: each time that a
-// part of it is registered again, its region has grown by half, so that happens few times.
+// A neighbour is registered again together with what is asked for if it is at most this many times
+// as long. Whatever the order in which an application uses a long stretch of memory: each time that
+// a part of it is registered again, its region has grown by half, so that happens few times.
 constexpr uint64_t longest_neighbour_factor = 2;
 
 }  // namespace

@@ -1,6 +1,6 @@
-// All regions of the cache by their state: being registered, kept (leased or idle), and retired, that
-// is to be deregistered after the last lease. One lock protects them. Message path: lease() and
-// give_back(). Nothing in here allocates, frees or waits, see watched_cache.h.
+// All regions of the cache by their state: being registered, kept (leased or idle), and retired,
+// that is to be deregistered after the last lease. One lock protects them. Message path: lease()
+// and give_back(). Nothing in here allocates, frees or waits, see watched_cache.h.
 #pragma once
 
 #include <cstdint>

@@ -1,15 +1,15 @@
-// The registration cache: keeps memory registered after use, finds it again, and deregisters it when
-// there is too much of it or when the application changes what lies at its addresses.
+// The registration cache: keeps memory registered after use, finds it again, and deregisters it
+// when there is too much of it or when the application changes what lies at its addresses.
 //
 // Why a look-up never finds memory that is no longer what it was: a thread that unmaps, moves or
 // discards watched memory stays in its system call until the event has been read. Events are read
-// with the lock of the table held, and the regions that they concern are gone from the indexes before
-// it is released. So everything that thread does afterwards sees them gone. Another thread can be
-// faster only if the kernel gives it the same addresses while the first is still in its system call.
-// Then the event may not be there yet, but MemoryWatch::changing(), asked before the look-up, is true
-// from before the memory goes until its event was read, and the look-up waits for that.
-// (Settings::check; it costs a system call. Programs can do without it if no thread maps memory while
-// another one unmaps.)
+// with the lock of the table held, and the regions that they concern are gone from the indexes
+// before it is released. So everything that thread does afterwards sees them gone. Another thread
+// can be faster only if the kernel gives it the same addresses while the first is still in its
+// system call. Then the event may not be there yet, but MemoryWatch::changing(), asked before the
+// look-up, is true from before the memory goes until its event was read, and the look-up waits for
+// that. (Settings::check; it costs a system call. Programs can do without it if no thread maps
+// memory while another one unmaps.)
 //
 // Discarded memory differs: its event comes first, and the pages go when it was read. A thread that
 // sends from memory while another discards it may find it registered with the old pages for longer
@@ -21,9 +21,9 @@
 // discarding them.
 //
 // Locks: with the lock of the table or of Deregistration held, no thread allocates or frees memory,
-// logs, or waits for another one. Freeing may unmap watched memory, and that ends when the reader of
-// events has had the lock. For the same reason the thread that reads events never deregisters memory:
-// another one does.
+// logs, or waits for another one. Freeing may unmap watched memory, and that ends when the reader
+// of events has had the lock. For the same reason the thread that reads events never deregisters
+// memory: another one does.
 #pragma once
 
 #include <atomic>

@@ -1,8 +1,8 @@
-// Addresses of UDP sockets: which one this process takes, and which one a process has by its nid and
-// pid. Set-up and connection path.
+// Addresses of UDP sockets: which one this process takes, and which one a process has by its nid
+// and pid. Set-up and connection path.
 //
-// IPv4: the nid is the address. IPv6: the nid is the last 32 bits of the address, and all nodes of a
-// job have the other 96 in common. The port: util/pid_port.h.
+// IPv4: the nid is the address. IPv6: the nid is the last 32 bits of the address, and all nodes of
+// a job have the other 96 in common. The port: util/pid_port.h.
 #pragma once
 
 #include <netinet/in.h>
@@ -26,8 +26,8 @@ struct UdpHost {
   std::string reason;  // how it was chosen, or why there is none
 };
 
-// `wanted` (PTL_NID) is the name of a network interface, an address of the node, or empty; then it is
-// the address that is the nid of the node.
+// `wanted` (PTL_NID) is the name of a network interface, an address of the node, or empty; then it
+// is the address that is the nid of the node.
 [[nodiscard]] UdpHost find_udp_host(const std::string& wanted);
 
 // The socket address of a process, in the network of `host`.

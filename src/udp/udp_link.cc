@@ -12,8 +12,8 @@ namespace lintel {
 
 namespace {
 
-// Where routes take more, as the loopback does: two frames make one datagram that the kernel cuts up,
-// or hands over in one piece.
+// Where routes take more, as the loopback does: two frames make one datagram that the kernel cuts
+// up, or hands over in one piece.
 constexpr uint32_t largest_frame = 32448;
 constexpr uint32_t largest_payload = 65507;
 

@@ -70,8 +70,8 @@ void UdpReceiver::read() noexcept {
   while (next_ < received_ && datagrams_[next_].length == 0) ++next_;
 }
 
-// The cheapest call for one datagram, which cannot say that datagrams were joined. Not a cancellation
-// point: see UdpSender::send_one().
+// The cheapest call for one datagram, which cannot say that datagrams were joined. Not a
+// cancellation point: see UdpSender::send_one().
 int UdpReceiver::read_one() noexcept {
   Datagram& datagram = datagrams_[0];
   socklen_t address_bytes = sizeof datagram.from.bytes;
@@ -120,9 +120,9 @@ void UdpReceiver::note(Datagram& datagram, uint32_t length, int segment, bool tr
   datagram.length = 0;
 }
 
-// The kernel joins datagrams while long ones arrive, or many at once, and not while they are few and
-// short: to be told of it makes every call more expensive. Datagrams that it has joined when it is
-// told to stop arrive as one malformed frame, and are sent again like lost ones.
+// The kernel joins datagrams while long ones arrive, or many at once, and not while they are few
+// and short: the control message makes every call more expensive. Datagrams that are joined when
+// this ends arrive as one malformed frame, and are sent again like lost ones.
 void UdpReceiver::adapt_joining() noexcept {
   if (!can_join_) return;
   const bool few_and_short = received_ == 1 && datagrams_[0].length <= short_bytes;

@@ -105,9 +105,9 @@ unsigned UdpSender::send(const OutboundFrame* frames, unsigned count) noexcept {
   return taken;
 }
 
-// The frequent case with the cheapest call. The C library's functions are cancellation points, which
-// cost time in programs with threads, and which calls of Portals are not; hence the bare system
-// call. False: it failed, and the general case finds out why.
+// The frequent case with the cheapest call. The C library's functions are cancellation points,
+// which cost time in programs with threads, and which calls of Portals are not; hence the bare
+// system call. False: it failed, and the general case finds out why.
 bool UdpSender::send_one(const OutboundFrame& frame) noexcept {
   const Piece& piece = frame.pieces[0];
   if (syscall(SYS_sendto, socket_.descriptor(), piece.base, piece.length, MSG_DONTWAIT,
@@ -118,8 +118,8 @@ bool UdpSender::send_one(const OutboundFrame& frame) noexcept {
   return true;
 }
 
-// Returns how many datagrams were sent or can never be. The next one found the socket's buffer full,
-// or is to be sent again without segments.
+// Returns how many datagrams were sent or can never be. The next one found the socket's buffer
+// full, or is to be sent again without segments.
 unsigned UdpSender::transmit(Batch& batch) noexcept {
   unsigned done = 0;
   while (done < batch.count) {

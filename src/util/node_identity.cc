@@ -15,13 +15,6 @@ namespace lintel {
 
 namespace {
 
-std::string as_text(uint32_t nid) {
-  const in_addr address{htonl(nid)};
-  char text[INET_ADDRSTRLEN];
-  inet_ntop(AF_INET, &address, text, sizeof text);
-  return text;
-}
-
 // The interface that packets to anywhere leave through; empty if there is none.
 std::string default_route_interface() {
   std::ifstream routes("/proc/net/route");
@@ -49,7 +42,7 @@ NodeIdentity find_node_identity() {
     const std::string name = entry->ifa_name;
     const uint32_t nid =
         ntohl(reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr.s_addr);
-    const std::string choice = as_text(nid) + ", the address of " + name;
+    const std::string choice = nid_text(nid) + ", the address of " + name;
     const bool usable = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_LOOPBACK) == 0;
     if (routed.reason.empty() && usable && name == default_route)
       routed = {nid, choice + ", which has the default route"};
@@ -60,7 +53,14 @@ NodeIdentity find_node_identity() {
 
   if (!routed.reason.empty()) return routed;
   if (!first.reason.empty()) return first;
-  return {INADDR_LOOPBACK, as_text(INADDR_LOOPBACK) + ", since no network interface is up"};
+  return {INADDR_LOOPBACK, nid_text(INADDR_LOOPBACK) + ", since no network interface is up"};
+}
+
+std::string nid_text(uint32_t nid) {
+  const in_addr address{htonl(nid)};
+  char text[INET_ADDRSTRLEN] = "";
+  inet_ntop(AF_INET, &address, text, sizeof text);
+  return text;
 }
 
 }  // namespace lintel

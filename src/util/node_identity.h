@@ -15,4 +15,7 @@ struct NodeIdentity {
 // loopback; else 127.0.0.1. Thread-safe.
 [[nodiscard]] NodeIdentity find_node_identity();
 
+// "192.168.77.1"
+[[nodiscard, gnu::visibility("default")]] std::string nid_text(uint32_t nid);
+
 }  // namespace lintel

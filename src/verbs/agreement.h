@@ -1,5 +1,6 @@
-// The messages by which both ends agree on a queue pair. They travel as datagrams of the reliability
-// layer: in order, repeated until they arrive, and from a peer that has proven the job secret.
+// The messages by which both ends agree on a queue pair. They travel as datagrams of the
+// reliability layer: in order, repeated until they arrive, and from a peer that has proven the job
+// secret.
 #pragma once
 
 #include <cstddef>

@@ -5,20 +5,20 @@
 
 namespace lintel {
 
-void AgreementSender::owe(VerbsLink& link, uint8_t what) noexcept {
-  link.owed |= what;
+void AgreementSender::schedule(VerbsLink& link, uint8_t what) noexcept {
+  link.pending |= what;
   unfinished_.add(link);
 }
 
 void AgreementSender::decline(VerbsLink& link, uint32_t offered_number) noexcept {
   link.declined_number = offered_number;
-  owe(link, VerbsLink::owes_decline);
+  schedule(link, VerbsLink::pending_decline);
 }
 
 void AgreementSender::deny(VerbsLink& link, uint32_t own_number, uint32_t peer_number) noexcept {
   link.denied_number = own_number;
   link.denied_peer_number = peer_number;
-  owe(link, VerbsLink::owes_denial);
+  schedule(link, VerbsLink::pending_denial);
 }
 
 void AgreementSender::begin_change(VerbsLink& link) noexcept {
@@ -26,21 +26,21 @@ void AgreementSender::begin_change(VerbsLink& link) noexcept {
     const std::lock_guard guard(link.lock);
     link.path = Path::changing;
   }
-  owe(link, VerbsLink::owes_change);
+  schedule(link, VerbsLink::pending_change);
 }
 
-bool AgreementSender::send_owed(VerbsLink& link) noexcept {
-  return send(link, VerbsLink::owes_decline, Agreement::decline) &&
-         send(link, VerbsLink::owes_offer, Agreement::offer) &&
-         send(link, VerbsLink::owes_change, Agreement::change) &&
-         send(link, VerbsLink::owes_resume, Agreement::resume) &&
-         send(link, VerbsLink::owes_denial, Agreement::resume) &&
-         send(link, VerbsLink::owes_loss, Agreement::loss);
+bool AgreementSender::send_pending(VerbsLink& link) noexcept {
+  return send(link, VerbsLink::pending_decline, Agreement::decline) &&
+         send(link, VerbsLink::pending_offer, Agreement::offer) &&
+         send(link, VerbsLink::pending_change, Agreement::change) &&
+         send(link, VerbsLink::pending_resume, Agreement::resume) &&
+         send(link, VerbsLink::pending_denial, Agreement::resume) &&
+         send(link, VerbsLink::pending_loss, Agreement::loss);
 }
 
-// True: not owed (any more), be it that the peer is gone.
+// True: not pending (any more), be it that the peer is gone.
 bool AgreementSender::send(VerbsLink& link, uint8_t what, Agreement kind) noexcept {
-  if ((link.owed & what) == 0) return true;
+  if ((link.pending & what) == 0) return true;
   AgreementBody body{};
   body.version = agreement_version;
   if (const Channel* channel = link.channel; channel != nullptr) {
@@ -57,8 +57,8 @@ bool AgreementSender::send(VerbsLink& link, uint8_t what, Agreement kind) noexce
       body.first_packet = own.first_packet;
     }
   }
-  if (what == VerbsLink::owes_decline) body.receiver_number = link.declined_number;
-  if (what == VerbsLink::owes_denial) {
+  if (what == VerbsLink::pending_decline) body.receiver_number = link.declined_number;
+  if (what == VerbsLink::pending_denial) {
     body.sender_number = link.denied_number;
     body.receiver_number = link.denied_peer_number;
     body.received = 0;
@@ -71,8 +71,8 @@ bool AgreementSender::send(VerbsLink& link, uint8_t what, Agreement kind) noexce
   const Piece piece{reinterpret_cast<std::byte*>(&body), sizeof body};
   const SendStatus status = datagrams_.send(*link.datagrams, header, &piece, 1);
   if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
-  link.owed &= static_cast<uint8_t>(~what);
-  if (what == VerbsLink::owes_change && status == SendStatus::sent) {
+  link.pending &= static_cast<uint8_t>(~what);
+  if (what == VerbsLink::pending_change && status == SendStatus::sent) {
     const std::lock_guard guard(link.lock);
     if (link.path == Path::changing) link.path = Path::queue_pair;
   }

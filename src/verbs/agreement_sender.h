@@ -16,16 +16,16 @@ class AgreementSender {
   AgreementSender(Transport& datagrams, UnfinishedLinks& unfinished, uint32_t eager_bytes) noexcept
       : datagrams_(datagrams), unfinished_(unfinished), eager_bytes_(eager_bytes) {}
 
-  // One of VerbsLink::owes_*, with the next send_owed().
-  void owe(VerbsLink& link, uint8_t what) noexcept;
+  // One of VerbsLink::pending_*, with the next send_pending().
+  void schedule(VerbsLink& link, uint8_t what) noexcept;
   void decline(VerbsLink& link, uint32_t offered_number) noexcept;
   // The peer gives up a queue pair that is not known here (any more).
   void deny(VerbsLink& link, uint32_t own_number, uint32_t peer_number) noexcept;
-  // From here on nothing else travels until the peer has been told so.
+  // From here on nothing else is sent until the peer has this message.
   void begin_change(VerbsLink& link) noexcept;
 
   // True: nothing is left to be sent.
-  bool send_owed(VerbsLink& link) noexcept;
+  bool send_pending(VerbsLink& link) noexcept;
 
  private:
   bool send(VerbsLink& link, uint8_t what, Agreement kind) noexcept;

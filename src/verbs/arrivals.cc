@@ -57,7 +57,7 @@ void Arrivals::take(const ibv_wc& completion, MessageSink& sink) noexcept {
 }
 
 void Arrivals::refuse(uint32_t buffer) noexcept {
-  refused_.fetch_add(1, std::memory_order_relaxed);
+  refused_.increment();
   receives_.give_back(buffer);
 }
 
@@ -79,7 +79,7 @@ void Arrivals::take_message(VerbsLink& link, const ibv_wc& completion, MessageSi
   messages_[count_++] = {header, data + sizeof header, payload};
 }
 
-// Its sender is told that it has arrived, and it will be handed up.
+// It counts as received, and will be handed up.
 void Arrivals::keep(Channel& channel, const ibv_wc& completion) noexcept {
   const auto buffer = static_cast<uint32_t>(completion.wr_id);
   ++channel.messages_received;
@@ -111,7 +111,7 @@ void Arrivals::discard_kept(Channel& channel) noexcept {
 void Arrivals::deliver(MessageSink& sink) noexcept {
   if (count_ == 0) return;
   const unsigned count = std::exchange(count_, 0u);
-  received_.store(received() + count, std::memory_order_relaxed);  // the poller alone writes it
+  received_.add(count);
   // Answers to several messages are posted together.
   if (count > 1) hold(*link_);
   sink.on_messages(*link_, messages_, count);

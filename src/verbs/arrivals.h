@@ -2,10 +2,10 @@
 // overtake the last datagram of their sender are kept until it has come. Message path, the poller.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
+#include "util/counter.h"
 #include "verbs/channels.h"
 #include "verbs/exposures.h"
 #include "verbs/receive_buffers.h"
@@ -34,12 +34,8 @@ class Arrivals {
   // The peer has failed before its last datagram came.
   void discard_kept(Channel& channel) noexcept;
 
-  [[nodiscard]] uint64_t received() const noexcept {
-    return received_.load(std::memory_order_relaxed);
-  }
-  [[nodiscard]] uint64_t refused() const noexcept {
-    return refused_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] uint64_t received() const noexcept { return received_.get(); }
+  [[nodiscard]] uint64_t refused() const noexcept { return refused_.get(); }
 
  private:
   static constexpr unsigned most_together = CompletionQueue::burst;
@@ -64,8 +60,8 @@ class Arrivals {
   unsigned count_ = 0;
   InboundMessage messages_[most_together];
   uint32_t buffers_[most_together];
-  std::atomic<uint64_t> received_{0};
-  std::atomic<uint64_t> refused_{0};
+  Counter received_;
+  SharedCounter refused_;
 };
 
 }  // namespace lintel

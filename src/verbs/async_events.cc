@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "util/log.h"
+#include "util/text.h"
 
 namespace lintel {
 
@@ -16,8 +17,7 @@ bool AsyncEvents::open(ibv_context* context, const std::string& name, std::strin
   name_ = name;
   const int flags = fcntl(context->async_fd, F_GETFL);
   if (flags >= 0 && fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK) == 0) return true;
-  reason = "its events cannot be read without waiting (";
-  reason.append(strerror(errno)).append(")");
+  reason = text_of("its events cannot be read without waiting (", strerror(errno), ")");
   return false;
 }
 

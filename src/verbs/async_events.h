@@ -13,8 +13,8 @@ namespace lintel {
 
 class AsyncEventSink {
  public:
-  // In the thread that calls dispatch(). The event is acknowledged afterwards: until then the queue pair
-  // that it names cannot be destroyed.
+  // In the thread that calls dispatch(). The event is acknowledged afterwards: until then the queue
+  // pair that it names cannot be destroyed.
   virtual void on_async_event(const ibv_async_event& event) noexcept = 0;
 
  protected:

@@ -1,7 +1,7 @@
 // What this process keeps about the queue pair to one peer.
 //
-// Messages travel as datagrams (through the reliability layer) or over a queue pair; both ends agree
-// on each change from one to the other with messages of kind connection:
+// Messages travel as datagrams (through the reliability layer) or over a queue pair; both ends
+// agree on each change from one to the other with messages of kind connection:
 //   offer      here is a queue pair            -> offer of the other end, or decline
 //   change     my last datagram was the one before this: I go on over the queue pair
 //   resume     my queue pair has stopped; so many messages came over it: the others come as

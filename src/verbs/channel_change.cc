@@ -32,8 +32,6 @@ bool is_sound_offer(const AgreementBody& body) noexcept {
 constexpr uint64_t flush_limit_ns = 500'000'000;
 constexpr uint32_t most_failures = 3;
 
-void add(std::atomic<uint64_t>& count) noexcept { count.fetch_add(1, std::memory_order_relaxed); }
-
 }  // namespace
 
 void ChannelChange::stop_broken(const ChannelRequests::Broken& broken) noexcept {
@@ -57,12 +55,12 @@ void ChannelChange::grant(VerbsLink& link) noexcept {
     if (wishes) link.wish_after = messages_until_next_wish;
   }
   if (stop_because != nullptr) parts_.channels.stop(link, stop_because);
-  if (!wishes || link.owed != 0 || parts_.channels.is_closed()) return;
+  if (!wishes || link.pending != 0 || parts_.channels.is_closed()) return;
   // One that is stopped now makes room later.
   if (parts_.channels.is_full()) {
     static_cast<void>(parts_.idle.stop_longest_idle());
   } else if (parts_.channels.make(link, sizes_) != nullptr) {
-    parts_.agreements.owe(link, VerbsLink::owes_offer);
+    parts_.agreements.schedule(link, VerbsLink::pending_offer);
   }
 }
 
@@ -70,12 +68,12 @@ void ChannelChange::handle(VerbsLink& link, const InboundMessage& message,
                            MessageSink& sink) noexcept {
   AgreementBody body;
   if (message.payload_length != sizeof body) {
-    add(refused_);
+    refused_.increment();
     return;
   }
   std::memcpy(&body, message.payload, sizeof body);
   if (!is_sound(body)) {
-    add(refused_);
+    refused_.increment();
     return;
   }
   const auto kind = static_cast<Agreement>(message.header.operation);
@@ -101,7 +99,7 @@ void ChannelChange::handle(VerbsLink& link, const InboundMessage& message,
   switch (kind) {
     case Agreement::decline:
       if (channel->connected) break;
-      add(declined_);
+      declined_.increment();
       release(link, RemoteStatus::unsupported, sink);
       forget(link);
       break;
@@ -127,7 +125,7 @@ void ChannelChange::handle_offer(VerbsLink& link, const AgreementBody& body,
   const bool asked = channel != nullptr;  // we offered too, or before
   if (body.receiver_number != 0 && (!asked || body.receiver_number != channel->number)) return;
   if (asked && channel->connected && !channel->stopping) {
-    add(refused_);
+    refused_.increment();
     return;
   }
   const bool usable = is_sound_offer(body) && body.eager_bytes >= eager_bytes_ && allowed_ &&
@@ -165,16 +163,16 @@ void ChannelChange::handle_offer(VerbsLink& link, const AgreementBody& body,
     return;
   }
   channel->connected = true;
-  add(connected_);
+  connected_.increment();
   if (asked) {
     parts_.agreements.begin_change(link);
   } else {
-    parts_.agreements.owe(link, VerbsLink::owes_offer);
+    parts_.agreements.schedule(link, VerbsLink::pending_offer);
   }
 }
 
 bool ChannelChange::serve(VerbsLink& link, MessageSink& sink) noexcept {
-  if (!parts_.agreements.send_owed(link)) return false;
+  if (!parts_.agreements.send_pending(link)) return false;
   return link.channel == nullptr || !link.channel->stopping || continue_stopping(link, sink);
 }
 
@@ -190,17 +188,17 @@ bool ChannelChange::continue_stopping(VerbsLink& link, MessageSink& sink) noexce
     parts_.completions.stop_receiving(channel, sink);
     release(link, RemoteStatus::unsupported, sink);
     channel.resume_sent = true;
-    link.owed |= VerbsLink::owes_resume;
+    link.pending |= VerbsLink::pending_resume;
   }
-  if (!parts_.agreements.send_owed(link) || !channel.peer_resumes) return false;
+  if (!parts_.agreements.send_pending(link) || !channel.peer_resumes) return false;
   if (channel.peer_received < channel.messages_retired) {
     log_message(
         LogLevel::error,
         "verbs: nid 0x%08x pid %u has %llu messages of %llu that the device called delivered",
         link.peer.nid, link.peer.pid, static_cast<unsigned long long>(channel.peer_received),
         static_cast<unsigned long long>(channel.messages_retired));
-    link.owed |= VerbsLink::owes_loss;
-    static_cast<void>(parts_.agreements.send_owed(link));
+    link.pending |= VerbsLink::pending_loss;
+    static_cast<void>(parts_.agreements.send_pending(link));
     fail(link, sink);
     return true;
   }
@@ -253,7 +251,7 @@ void ChannelChange::fail(VerbsLink& link, MessageSink& sink) noexcept {
     forget(link);
   }
   parts_.sender.discard_unsent(link);
-  link.owed = 0;
+  link.pending = 0;
   sink.on_peer_failed(link);
 }
 

@@ -5,9 +5,9 @@
 // data travel in messages. Connection path, the poller.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
+#include "util/counter.h"
 #include "verbs/agreement_sender.h"
 #include "verbs/completions.h"
 #include "verbs/idle_channels.h"
@@ -39,15 +39,9 @@ class ChannelChange {
   // The peer is gone.
   void fail(VerbsLink& link, MessageSink& sink) noexcept;
 
-  [[nodiscard]] uint64_t connected() const noexcept {
-    return connected_.load(std::memory_order_relaxed);
-  }
-  [[nodiscard]] uint64_t declined() const noexcept {
-    return declined_.load(std::memory_order_relaxed);
-  }
-  [[nodiscard]] uint64_t refused() const noexcept {
-    return refused_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] uint64_t connected() const noexcept { return connected_.get(); }
+  [[nodiscard]] uint64_t declined() const noexcept { return declined_.get(); }
+  [[nodiscard]] uint64_t refused() const noexcept { return refused_.get(); }
 
  private:
   void handle_offer(VerbsLink& link, const AgreementBody& body, MessageSink& sink) noexcept;
@@ -60,9 +54,9 @@ class ChannelChange {
   const QueuePairSizes sizes_;
   const uint32_t eager_bytes_;
   const bool allowed_;
-  std::atomic<uint64_t> connected_{0};
-  std::atomic<uint64_t> declined_{0};
-  std::atomic<uint64_t> refused_{0};
+  SharedCounter connected_;
+  SharedCounter declined_;
+  SharedCounter refused_;
 };
 
 }  // namespace lintel

@@ -21,7 +21,7 @@ void ChannelRequests::ask_to_stop(VerbsLink& link, const char* why) noexcept {
 
 // Queue pairs find out by themselves that a port went down.
 void ChannelRequests::on_async_event(const ibv_async_event& event) noexcept {
-  events_.fetch_add(1, std::memory_order_relaxed);
+  events_.increment();
   switch (event.event_type) {
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:

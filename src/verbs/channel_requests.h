@@ -7,6 +7,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "util/counter.h"
 #include "util/doorbell.h"
 #include "verbs/async_events.h"
 #include "verbs/verbs_link.h"
@@ -44,7 +45,7 @@ class ChannelRequests final : public AsyncEventSink {
   // Before the links are searched for requests.
   [[nodiscard]] Broken take() noexcept;
 
-  [[nodiscard]] uint64_t events() const noexcept { return events_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t events() const noexcept { return events_.get(); }
 
  private:
   const bool allowed_;
@@ -54,7 +55,7 @@ class ChannelRequests final : public AsyncEventSink {
   std::atomic<bool> pending_{false};
   std::atomic<uint32_t> broken_number_{0};
   std::atomic<bool> queue_lost_{false};
-  std::atomic<uint64_t> events_{0};
+  SharedCounter events_;
 };
 
 }  // namespace lintel

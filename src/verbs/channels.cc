@@ -63,8 +63,8 @@ void Channels::stop(VerbsLink& link, const char* why) noexcept {
     channel->queue.flush();
   }
   channel->queue_pair->stop();
-  link.owed &= static_cast<uint8_t>(~VerbsLink::owes_change);
-  stopped_.fetch_add(1, std::memory_order_relaxed);
+  link.pending &= static_cast<uint8_t>(~VerbsLink::pending_change);
+  stopped_.increment();
   log_message(LogLevel::info, "verbs: the queue pair with nid 0x%08x pid %u stops: %s",
               link.peer.nid, link.peer.pid, why);
   unfinished_.add(link);

@@ -1,11 +1,11 @@
 // The queue pairs of this process: made and removed, found by their numbers, stopped. The poller.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "util/counter.h"
 #include "verbs/channel.h"
 #include "verbs/completion_queue.h"
 #include "verbs/receive_buffers.h"
@@ -56,9 +56,7 @@ class Channels {
       if (place.channel != nullptr) visit(*place.link, *place.channel);
   }
 
-  [[nodiscard]] uint64_t stopped() const noexcept {
-    return stopped_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] uint64_t stopped() const noexcept { return stopped_.get(); }
 
  private:
   VerbsDevice& device_;
@@ -70,7 +68,7 @@ class Channels {
   std::vector<Place> places_;
   uint32_t count_ = 0;
   bool closed_ = false;
-  std::atomic<uint64_t> stopped_{0};
+  SharedCounter stopped_;
 };
 
 }  // namespace lintel

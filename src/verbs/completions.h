@@ -1,5 +1,5 @@
-// Takes what the device has done from the completion queue, and passes it to the class that it concerns. The
-// poller.
+// Takes what the device has done from the completion queue, and passes it to the class that it
+// concerns. The poller.
 #pragma once
 
 #include "verbs/arrivals.h"

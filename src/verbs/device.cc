@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "util/locked_memory.h"
+#include "util/text.h"
 #include "verbs/port_choice.h"
 #include "verbs/port_list.h"
 
@@ -43,8 +44,7 @@ bool CompletionEvents::open(ibv_context* context, std::string& reason) {
     const int flags = fcntl(channel_->fd, F_GETFL);
     if (flags >= 0 && fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK) == 0) return true;
   }
-  reason = "no channel for completions (";
-  reason.append(strerror(errno)).append(")");
+  reason = text_of("no channel for completions (", strerror(errno), ")");
   return false;
 }
 
@@ -104,14 +104,12 @@ std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::s
   std::string why;
   if (!device->events.open(device->context, why) ||
       !device->async_events.open(device->context, port.device, why)) {
-    reason = name;
-    reason.append(": ").append(why);
+    reason = text_of(name, ": ", why);
     return nullptr;
   }
   device->name_ = name;
-  device->description_ = name;
-  device->description_.append(" (").append(choice.reason).append("), ").append(gid_text(row));
-  device->description_.append(", MTU ").append(std::to_string(device->mtu_bytes));
+  device->description_ =
+      text_of(name, " (", choice.reason, "), ", gid_text(row), ", MTU ", device->mtu_bytes);
   return device;
 }
 
@@ -131,10 +129,9 @@ bool VerbsDevice::find_pkey(uint16_t wanted, unsigned table_rows, const std::str
   }
   char text[8];
   std::snprintf(text, sizeof text, "0x%04x", wanted);
-  reason = name;
-  reason.append(" does not belong to the partition ").append(text);
-  reason.append(
-      " (PTL_VERBS_PKEY); /sys/class/infiniband/*/ports/*/pkeys lists those it belongs to");
+  reason =
+      text_of(name, " does not belong to the partition ", text,
+              " (PTL_VERBS_PKEY); /sys/class/infiniband/*/ports/*/pkeys lists those it belongs to");
   return false;
 }
 
@@ -162,18 +159,15 @@ bool VerbsDevice::is_active() const noexcept {
 }
 
 std::string verbs_failure(const std::string& name, const char* what, int error) {
-  std::string text = name;
-  text.append(": ").append(what).append(" failed (").append(strerror(error)).append(")");
-  if (error == ENOMEM) text.append("; ").append(locked_memory_advice());
-  return text;
+  return text_of(name, ": ", what, " failed (", strerror(error), ")", error == ENOMEM ? "; " : "",
+                 error == ENOMEM ? locked_memory_advice() : "");
 }
 
 std::string registration_failure(const char* what, size_t bytes, int error) {
-  std::string text = "the device did not register ";
-  text.append(std::to_string((bytes + 1023) / 1024)).append(" KiB of memory for ").append(what);
-  text.append(" (").append(strerror(error)).append(")");
-  if (error == ENOMEM || error == EAGAIN) text.append("; ").append(locked_memory_advice());
-  return text;
+  const bool limited = error == ENOMEM || error == EAGAIN;
+  return text_of("the device did not register ", (bytes + 1023) / 1024, " KiB of memory for ", what,
+                 " (", strerror(error), ")", limited ? "; " : "",
+                 limited ? locked_memory_advice() : "");
 }
 
 }  // namespace lintel

@@ -72,7 +72,7 @@ ibv_mr* DeviceMemory::register_pages(void* address, uint64_t length, int access)
     return nullptr;
   }
   region = ibv_reg_mr(device_.pd, address, length, access | IBV_ACCESS_ON_DEMAND);
-  if (region != nullptr) on_demand_.fetch_add(1, std::memory_order_relaxed);
+  if (region != nullptr) on_demand_.increment();
   return region;
 }
 

@@ -2,7 +2,6 @@
 // registrations for one use. Not message path: system calls, except where the cache has the region.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -10,6 +9,7 @@
 
 #include "registration/registration.h"
 #include "transport/transport.h"
+#include "util/counter.h"
 #include "verbs/device.h"
 
 namespace lintel {
@@ -37,9 +37,7 @@ class DeviceMemory final : private Registrar {
   [[nodiscard]] ibv_mr* register_once(const Piece& piece, bool write) noexcept;
 
   // Registrations whose pages are not pinned.
-  [[nodiscard]] uint64_t on_demand_count() const noexcept {
-    return on_demand_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] uint64_t on_demand_count() const noexcept { return on_demand_.get(); }
 
  private:
   ibv_mr* register_pages(void* address, uint64_t length, int access) noexcept;
@@ -50,7 +48,7 @@ class DeviceMemory final : private Registrar {
   VerbsDevice& device_;
   const bool has_windows_;
   std::unique_ptr<RegisteredMemory> registered_;
-  std::atomic<uint64_t> on_demand_{0};
+  SharedCounter on_demand_;
 };
 
 }  // namespace lintel

@@ -62,7 +62,7 @@ Exposure Exposures::expose(VerbsLink& link, const Piece* pieces, unsigned count,
       exposed.previous = &channel.exposures;
       if (exposed.next != nullptr) exposed.next->previous = &exposed.next;
       channel.exposures = &exposed;
-      exposed_.fetch_add(1, std::memory_order_relaxed);
+      exposed_.increment();
       return {SendStatus::sent, count, index + 1};
     }
   }
@@ -116,15 +116,16 @@ bool Exposures::bind(Channel& channel, ExposedMemory& exposed, const Piece* piec
     request.bind_mw.bind_info.length = pieces[i].length;
     request.bind_mw.bind_info.mw_access_flags =
         write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
-    // With the message that tells of it. A refusal stops the queue pair, which ends all that was bound.
+    // With the message that announces it. A refusal stops the queue pair, which ends all that was
+    // bound.
     if (!channel.queue.post(request, {RequestKind::bind, 0}, false, SendQueue::Posting::with_next))
       return false;
   }
   return true;
 }
 
-// A window that is invalidated by both ends breaks the queue pair. So if the peer has not answered, the queue pair
-// is stopped, and the windows end with it.
+// A window that is invalidated by both ends breaks the queue pair. So if the peer has not answered,
+// the queue pair is stopped, and the windows end with it.
 void Exposures::conceal(VerbsLink& link, uint32_t number, bool peer_may_access) noexcept {
   ExposedMemory& exposed = exposures_.at(number - 1);
   bool windows = false;
@@ -158,7 +159,8 @@ void Exposures::note_invalidated(VerbsLink& link, uint32_t index, uint32_t windo
       exposed.invalid |= uint32_t{1} << i;
 }
 
-// Windows that the peer has not invalidated and will not. The regions stay registered until the device has done it.
+// Windows that the peer has not invalidated and will not. The regions stay registered until the
+// device has done it.
 void Exposures::post_conceal(VerbsLink& link, ExposedMemory& exposed) noexcept {
   Channel& channel = *link.channel;
   if (link.path != Path::queue_pair || channel.queue.room() < exposed.count + 1) {

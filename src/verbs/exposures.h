@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "util/arena.h"
+#include "util/counter.h"
 #include "verbs/channel.h"
 #include "verbs/device_memory.h"
 
@@ -60,9 +61,7 @@ class Exposures {
   // The poller, without any lock: gives back the memory of those that have ended.
   void release_ended() noexcept;
 
-  [[nodiscard]] uint64_t exposed() const noexcept {
-    return exposed_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] uint64_t exposed() const noexcept { return exposed_.get(); }
 
  private:
   struct Window {
@@ -85,7 +84,7 @@ class Exposures {
   Arena<ExposedMemory> exposures_;
   Arena<Window> windows_;
   ExposedMemory* ended_ = nullptr;
-  std::atomic<uint64_t> exposed_{0};
+  SharedCounter exposed_;
 };
 
 }  // namespace lintel

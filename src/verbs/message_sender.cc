@@ -109,7 +109,7 @@ void MessageSender::retire(VerbsLink& link, uint32_t slot, bool success) noexcep
   Channel& channel = *link.channel;
   if (success) {
     ++channel.messages_retired;
-    sent_.store(sent() + 1, std::memory_order_relaxed);  // the poller alone writes it
+    sent_.increment();
     release_slot(channel, slot);
     return;
   }
@@ -151,7 +151,7 @@ bool MessageSender::send_again(VerbsLink& link, Transport& datagrams) noexcept {
         const SendStatus status =
             datagrams.send(*link.datagrams, header, &piece, piece.length != 0 ? 1 : 0);
         if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
-        sent_again_.fetch_add(1, std::memory_order_relaxed);
+        sent_again_.increment();
       }
     }
     slots_.release(take_unsent(link));

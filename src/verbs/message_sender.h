@@ -3,10 +3,10 @@
 // driver may make its own), no allocation. The lock of the link is held, except as said.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 
+#include "util/counter.h"
 #include "verbs/channel.h"
 #include "verbs/send_slots.h"
 
@@ -39,10 +39,8 @@ class MessageSender {
   void discard_unsent(VerbsLink& link) noexcept;
 
   // Messages that have reached the other end over queue pairs, and as datagrams instead.
-  [[nodiscard]] uint64_t sent() const noexcept { return sent_.load(std::memory_order_relaxed); }
-  [[nodiscard]] uint64_t sent_again() const noexcept {
-    return sent_again_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] uint64_t sent() const noexcept { return sent_.get(); }
+  [[nodiscard]] uint64_t sent_again() const noexcept { return sent_again_.get(); }
 
  private:
   uint32_t acquire_slot(Channel& channel, uint64_t bytes) noexcept;
@@ -50,8 +48,8 @@ class MessageSender {
   uint32_t take_unsent(VerbsLink& link) noexcept;
 
   SendSlots slots_;
-  std::atomic<uint64_t> sent_{0};
-  std::atomic<uint64_t> sent_again_{0};
+  Counter sent_;  // the poller
+  SharedCounter sent_again_;
 };
 
 }  // namespace lintel

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "util/text.h"
+
 namespace lintel {
 
 namespace {
@@ -58,12 +60,9 @@ const char* remedy(const PortDescription& port) noexcept {
 
 // Why a port cannot be used; empty: it can, apart from its GIDs.
 std::string fault_of(const PortDescription& port) {
-  std::string text;
-  if (!port.fault.empty()) return port.fault;
-  if (port.state == IBV_PORT_ACTIVE) return text;
-  text = port_name(port.device, port.port);
-  text.append(" ").append(state_text(port.state)).append("; ").append(remedy(port));
-  return text;
+  if (!port.fault.empty() || port.state == IBV_PORT_ACTIVE) return port.fault;
+  return text_of(port_name(port.device, port.port), " ", state_text(port.state), "; ",
+                 remedy(port));
 }
 
 struct WantedDevice {
@@ -118,13 +117,11 @@ bool choose_gid(const PortDescription& port, int wanted_index, uint32_t nid, uin
     row = i;
   }
   if (best != 0) return true;
-  reason = port_name(port.device, port.port);
-  if (wanted_index >= 0) {
-    reason.append(" has no GID with the index ").append(std::to_string(wanted_index));
-    reason.append(" (PTL_VERBS_GID_INDEX); show_gids lists those that there are");
-  } else {
-    reason.append(" has no GID; give its network interface an IPv4 address");
-  }
+  const std::string name = port_name(port.device, port.port);
+  reason = wanted_index >= 0
+               ? text_of(name, " has no GID with the index ", wanted_index,
+                         " (PTL_VERBS_GID_INDEX); show_gids lists those that there are")
+               : text_of(name, " has no GID; give its network interface an IPv4 address");
   return false;
 }
 
@@ -139,11 +136,9 @@ PortChoice choose_port(const std::vector<PortDescription>& ports, const VerbsPor
   PortChoice choice;
   const WantedDevice wanted = parse_device(wish.device);
   if (!wanted.valid) {
-    choice.reason = "PTL_VERBS_DEVICE=";
-    choice.reason.append(wish.device)
-        .append(
-            " is not a device, or a device with the number of a port "
-            "as in mlx5_0:1");
+    choice.reason =
+        text_of("PTL_VERBS_DEVICE=", wish.device,
+                " is not a device, or a device with the number of a port as in mlx5_0:1");
     return choice;
   }
   std::string fault;  // of the first port that would have been used
@@ -174,23 +169,14 @@ PortChoice choose_port(const std::vector<PortDescription>& ports, const VerbsPor
   } else if (ports.empty()) {
     choice.reason = "there is no RDMA device on this node";
   } else if (!listed) {
-    choice.reason = "PTL_VERBS_DEVICE=";
-    choice.reason.append(wish.device)
-        .append(": there is no such port; there are ")
-        .append(list_of(ports));
+    choice.reason = text_of("PTL_VERBS_DEVICE=", wish.device, ": there is no such port; there are ",
+                            list_of(ports));
   }
   return choice;
 }
 
 std::string port_name(const std::string& device, unsigned port) {
-  return std::string(device).append(":").append(std::to_string(port));
-}
-
-std::string nid_text(uint32_t nid) {
-  const in_addr address{htonl(nid)};
-  char text[INET_ADDRSTRLEN] = "";
-  inet_ntop(AF_INET, &address, text, sizeof text);
-  return text;
+  return text_of(device, ":", port);
 }
 
 std::string gid_address_text(const ibv_gid& gid) {
@@ -201,10 +187,8 @@ std::string gid_address_text(const ibv_gid& gid) {
 
 std::string gid_text(const PortGid& row) {
   static constexpr const char* types[] = {"InfiniBand", "RoCE v1", "RoCE v2"};
-  std::string text = types[static_cast<unsigned>(row.type)];
-  text.append(" GID ").append(std::to_string(row.index));
-  text.append(" (").append(gid_address_text(row.gid)).append(")");
-  return text;
+  return text_of(types[static_cast<unsigned>(row.type)], " GID ", row.index, " (",
+                 gid_address_text(row.gid), ")");
 }
 
 }  // namespace lintel

@@ -1,5 +1,5 @@
-// Which device, port and GID of this node are used, decided from a description of all of them: no call
-// of libibverbs in here. Set-up path.
+// Which device, port and GID of this node are used, decided from a description of all of them: no
+// call of libibverbs in here. Set-up path.
 #pragma once
 
 #include <cstdint>
@@ -44,16 +44,17 @@ struct PortChoice {
 [[nodiscard]] uint32_t ipv4_of(const ibv_gid& gid) noexcept;
 
 // RoCE: version 2 with an IPv4 address first, then version 2 with others, then version 1 likewise;
-// among equals the one with `nid`, then link-local addresses last, then the lowest index. InfiniBand:
-// the first. `wanted_index` (if not negative) overrules all that. False: `reason` says why there is none.
+// among equals the one with `nid`, then link-local addresses last, then the lowest index.
+// InfiniBand: the first. `wanted_index` (if not negative) overrules all that. False: `reason` says
+// why there is none.
 [[nodiscard]] bool choose_gid(const PortDescription& port, int wanted_index, uint32_t nid,
                               uint32_t& row, std::string& reason);
 
 // The IPv4 address by which others know this port; 0: it has none.
 [[nodiscard]] uint32_t nid_of(const PortDescription& port, uint32_t gid_row) noexcept;
 
-// The port that `wish` names; else the active one with the address `wish.nid`; else the first active
-// one.
+// The port that `wish` names; else the active one with the address `wish.nid`; else the first
+// active one.
 [[nodiscard]] PortChoice choose_port(const std::vector<PortDescription>& ports,
                                      const VerbsPortWish& wish);
 
@@ -62,6 +63,5 @@ struct PortChoice {
 // "RoCE v2 GID 3 (::ffff:192.168.77.1)"
 [[nodiscard]] std::string gid_text(const PortGid& row);
 [[nodiscard]] std::string gid_address_text(const ibv_gid& gid);  // "::ffff:192.168.77.1"
-[[nodiscard]] std::string nid_text(uint32_t nid);
 
 }  // namespace lintel

@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "util/text.h"
+
 namespace lintel {
 
 namespace {
@@ -39,7 +41,8 @@ uint32_t ipv4_of_interface(uint32_t index) {
   return ipv4_of_interface(std::string(name));
 }
 
-// The IPoIB interface of a port belongs to the same piece of hardware, and its dev_port counts from 0.
+// The IPoIB interface of a port belongs to the same piece of hardware, and its dev_port counts from
+// 0.
 uint32_t ipoib_ipv4(const std::string& device, unsigned port) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -55,8 +58,7 @@ uint32_t ipoib_ipv4(const std::string& device, unsigned port) {
 }
 
 std::string why_not_opened(const std::string& device, int error) {
-  std::string text = "device ";
-  text.append(device).append(" cannot be opened (").append(strerror(error)).append(")");
+  std::string text = text_of("device ", device, " cannot be opened (", strerror(error), ")");
   if (error == EACCES || error == EPERM)
     text.append("; this user needs access to the files in /dev/infiniband");
   else if (access(device_nodes, F_OK) != 0)
@@ -78,11 +80,7 @@ void describe_device(ibv_context* context, const std::string& name, PortList& li
   if (const int error = ibv_query_device(context, &attributes); error != 0) {
     PortDescription port;
     port.device = name;
-    port.fault = "device ";
-    port.fault.append(name)
-        .append(" does not tell its limits (")
-        .append(strerror(error))
-        .append(")");
+    port.fault = text_of("device ", name, " does not tell its limits (", strerror(error), ")");
     list.ports.push_back(port);
     list.contexts.push_back(owner);
     return;
@@ -95,10 +93,9 @@ void describe_device(ibv_context* context, const std::string& name, PortList& li
     port.device = name;
     port.port = static_cast<uint8_t>(number);
     ibv_port_attr state{};
-    if (const int error = ibv_query_port(context, port.port, &state); error != 0) {
-      port.fault = port_name(name, number);
-      port.fault.append(" does not tell its state (").append(strerror(error)).append(")");
-    }
+    if (const int error = ibv_query_port(context, port.port, &state); error != 0)
+      port.fault =
+          text_of(port_name(name, number), " does not tell its state (", strerror(error), ")");
     port.state = state.state;
     port.is_ethernet = state.link_layer == IBV_LINK_LAYER_ETHERNET;
     for (const ibv_gid_entry& row : rows)
@@ -118,8 +115,8 @@ PortList list_ports(const std::string& only) {
   int count = 0;
   ibv_device** const devices = ibv_get_device_list(&count);
   if (devices == nullptr) {
-    list.reason = "the RDMA devices of this node cannot be listed (";
-    list.reason.append(strerror(errno)).append("); is the kernel's module ib_uverbs loaded?");
+    list.reason = text_of("the RDMA devices of this node cannot be listed (", strerror(errno),
+                          "); is the kernel's module ib_uverbs loaded?");
     return list;
   }
   for (int i = 0; i < count; ++i) {

@@ -11,8 +11,8 @@
 
 namespace lintel {
 
-// What was found, with the devices open. A device that cannot be opened is described as one port with
-// its fault.
+// What was found, with the devices open. A device that cannot be opened is described as one port
+// with its fault.
 struct PortList {
   std::vector<PortDescription> ports;
   std::vector<std::shared_ptr<ibv_context>> contexts;  // of each port

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "util/text.h"
+
 namespace lintel {
 
 namespace {
@@ -23,8 +25,7 @@ constexpr uint8_t receiver_not_ready_timer = 5;  // 80 us
 constexpr uint32_t packet_number_mask = 0xffffff;
 
 std::string failure(const char* what, int error) {
-  std::string text = what;
-  return text.append(": ").append(std::strerror(error));
+  return text_of(what, ": ", std::strerror(error));
 }
 
 }  // namespace

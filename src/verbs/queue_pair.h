@@ -1,4 +1,4 @@
-// A reliable connected queue pair through its life: made, told of the other end, given up.
+// A reliable connected queue pair: made, connected to the other end, given up.
 // Connection path.
 #pragma once
 

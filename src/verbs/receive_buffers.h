@@ -1,5 +1,5 @@
-// Buffers for messages that arrive over any of the queue pairs: a shared receive queue. Message path, the
-// poller; set-up path for open().
+// Buffers for messages that arrive over any of the queue pairs: a shared receive queue. Message
+// path, the poller; set-up path for open().
 #pragma once
 
 #include <cstddef>

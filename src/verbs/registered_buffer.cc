@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "util/text.h"
 #include "verbs/device.h"
 
 namespace lintel {
@@ -19,8 +20,7 @@ bool RegisteredBuffer::open(ibv_pd* pd, size_t bytes, int access, const char* wh
   void* const memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
-    reason = "no memory for ";
-    reason.append(what);
+    reason = text_of("no memory for ", what);
     return false;
   }
   data_ = static_cast<std::byte*>(memory);

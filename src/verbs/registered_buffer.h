@@ -17,8 +17,8 @@ class RegisteredBuffer {
   // No work request refers to it any more.
   ~RegisteredBuffer();
 
-  // Zeroed memory, aligned to pages. `what` it is for and `access` (IBV_ACCESS_...). False: `reason` is a
-  // sentence that says why not, and what to do.
+  // Zeroed memory, aligned to pages. `what` it is for and `access` (IBV_ACCESS_...). False:
+  // `reason` is a sentence that says why not, and what to do.
   [[nodiscard]] bool open(ibv_pd* pd, size_t bytes, int access, const char* what,
                           std::string& reason);
 

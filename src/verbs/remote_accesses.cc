@@ -67,12 +67,12 @@ RemoteResult RemoteAccesses::start(VerbsLink& link, const Piece* local, unsigned
     usable = channel != nullptr && channel->connected && !channel->stopping;
     for (unsigned i = 0; i < remote_count && usable; ++i) {
       access.remote[i] = remote[i];
-      // The peer told of memory for one queue pair, which may be gone.
+      // The peer announced memory for one queue pair, which may be gone.
       usable = is_key_of_channel(remote[i].key, channel->peer.number) && remote[i].length != 0;
     }
     if (usable) {
-      started_.fetch_add(1, std::memory_order_relaxed);
-      bytes_.fetch_add(access.length, std::memory_order_relaxed);
+      started_.increment();
+      bytes_.add(access.length);
       *channel->waiting_tail = &access;
       channel->waiting_tail = &access.next;
       post_waiting(link);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "util/arena.h"
+#include "util/counter.h"
 #include "verbs/channel.h"
 #include "verbs/device_memory.h"
 
@@ -60,10 +61,8 @@ class RemoteAccesses {
   // The poller, without any lock: reports what has ended.
   void report(MessageSink& sink) noexcept;
 
-  [[nodiscard]] uint64_t started() const noexcept {
-    return started_.load(std::memory_order_relaxed);
-  }
-  [[nodiscard]] uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t started() const noexcept { return started_.get(); }
+  [[nodiscard]] uint64_t bytes() const noexcept { return bytes_.get(); }
 
  private:
   bool post_next_part(Channel& channel, RemoteAccess& access) noexcept;
@@ -81,8 +80,8 @@ class RemoteAccesses {
   Arena<RemoteAccess> accesses_;
   RemoteAccess* ended_ = nullptr;
   RemoteAccess** ended_tail_ = &ended_;
-  std::atomic<uint64_t> started_{0};
-  std::atomic<uint64_t> bytes_{0};
+  SharedCounter started_;
+  SharedCounter bytes_;
 };
 
 }  // namespace lintel

@@ -1,7 +1,7 @@
-// Finds out where datagrams of a process go, given its nid and pid: user space has no well-known queue
-// pair, so each process listens at the TCP port of its pid (ResolverPort) and asks others at theirs
-// (ResolverInquiries). One thread, asleep unless there is a question; it also does what the message
-// path has to leave to a thread that may wait.
+// Finds out where datagrams of a process go, given its nid and pid: user space has no well-known
+// queue pair, so each process listens at the TCP port of its pid (ResolverPort) and asks others at
+// theirs (ResolverInquiries). One thread, asleep unless there is a question; it also does what the
+// message path has to leave to a thread that may wait.
 #pragma once
 
 #include <atomic>
@@ -35,8 +35,8 @@ class Resolver {
   // Set-up path; idempotent. The client is not called any more.
   void stop() noexcept;
 
-  // Connection path; any thread; never waits. `refused`: asks whether the process is there, and says
-  // that its node answered that it is not.
+  // Connection path; any thread; never waits. `refused`: asks whether the process is there, and
+  // says that its node answered that it is not.
   [[nodiscard]] ResolveStatus resolve(ProcessId peer, Route& route, std::string* reason,
                                       bool* refused = nullptr) noexcept;
   // Any thread: the client has work. A system call.

@@ -10,8 +10,9 @@
 
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/node_identity.h"
 #include "util/pid_port.h"
-#include "verbs/port_choice.h"
+#include "util/text.h"
 
 namespace lintel {
 
@@ -126,9 +127,9 @@ void ResolverInquiries::give_up(Inquiry& inquiry, const char* why, bool refused)
   result.status = ResolveStatus::unreachable;
   result.refused = refused;
   try {
-    result.reason = "no answer from TCP port ";
-    result.reason.append(std::to_string(port_of_pid(inquiry.question.peer.pid))).append(" of ");
-    result.reason.append(nid_text(inquiry.question.peer.nid)).append(" (").append(why).append(")");
+    const ProcessId peer = inquiry.question.peer;
+    result.reason = text_of("no answer from TCP port ", port_of_pid(peer.pid), " of ",
+                            nid_text(peer.nid), " (", why, ")");
   } catch (...) {
     result.reason.clear();
   }

@@ -9,8 +9,9 @@
 #include <cstring>
 
 #include "util/descriptors_in_children.h"
+#include "util/node_identity.h"
 #include "util/pid_port.h"
-#include "verbs/port_choice.h"
+#include "util/text.h"
 
 namespace lintel {
 
@@ -43,10 +44,10 @@ OpenStatus ResolverPort::claim(ProcessId id, std::string& reason) {
       return OpenStatus::opened;
   }
   const int error = errno;
-  reason = "TCP port ";
-  reason.append(std::to_string(port_of_pid(id.pid))).append(" of ").append(nid_text(id.nid));
-  reason.append(", by which others find this process: ").append(strerror(error));
-  if (error == EADDRNOTAVAIL) reason.append("; the nid must be an address of this node (PTL_NID)");
+  reason =
+      text_of("TCP port ", port_of_pid(id.pid), " of ", nid_text(id.nid),
+              ", by which others find this process: ", strerror(error),
+              error == EADDRNOTAVAIL ? "; the nid must be an address of this node (PTL_NID)" : "");
   return error == EADDRINUSE ? OpenStatus::pid_in_use : OpenStatus::failed;
 }
 

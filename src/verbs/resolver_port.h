@@ -1,4 +1,4 @@
-// The TCP port that stands for the pid of this process: a process that connects there is sent one
+// The TCP port that belongs to the pid of this process: a process that connects there is sent one
 // record. Set-up and connection path.
 #pragma once
 
@@ -16,7 +16,8 @@ class ResolverPort {
   ResolverPort& operator=(const ResolverPort&) = delete;
   ~ResolverPort();
 
-  // Takes the port of `id` at the address that is its nid. Processes that connect wait until serve().
+  // Takes the port of `id` at the address that is its nid. Processes that connect wait until
+  // serve().
   [[nodiscard]] OpenStatus claim(ProcessId id, std::string& reason);
   [[nodiscard]] ProcessId id() const noexcept { return id_; }
   [[nodiscard]] int descriptor() const noexcept { return listener_; }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t queue_pair_bits = 24;
 constexpr uint32_t first_queue_pair = 2;         // 0 and 1 belong to the management of the network
-constexpr uint32_t privileged_q_key = 1u << 31;  // stands for another one
+constexpr uint32_t privileged_q_key = 1u << 31;  // means another one
 constexpr uint16_t first_multicast_lid = 0xc000;
 
 uint32_t check_of(const ResolverRecord& record) noexcept {

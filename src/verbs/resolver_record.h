@@ -1,4 +1,4 @@
-// What a process tells whoever asks where its datagrams go: one record of fixed size over TCP.
+// The answer to the question where datagrams of a process go: one record of fixed size over TCP.
 // Connection path. Nothing in it is believed beyond where to send a first datagram: who is there is
 // proven by the handshake of the reliability layer.
 #pragma once

@@ -29,8 +29,8 @@ struct ResolverResult {
 
 class ResolverResults {
  public:
-  // An answer is handed out once: a later question is asked again, as another process may be there by
-  // then. `asked`: the question is a new one. Throws when there is no memory.
+  // An answer is handed out once: a later question is asked again, as another process may be there
+  // by then. `asked`: the question is a new one. Throws when there is no memory.
   [[nodiscard]] ResolverResult take(const ResolverQuestion& question, bool& asked);
   // False: no question waits.
   [[nodiscard]] bool next_question(ResolverQuestion& question) noexcept;

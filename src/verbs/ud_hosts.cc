@@ -1,14 +1,15 @@
 // Numbering ports and making their address handles. Connection path.
 //
 // A handle stays until the link is closed: the device may still look at it for datagrams that are
-// queued, and there are as many as nodes that this process talks to. Of nodes that only sent something,
-// and that nobody connected with, a bounded number is remembered.
+// queued, and there are as many as nodes that this process talks to. Of nodes that only sent
+// something, and that nobody connected with, a bounded number is remembered.
 #include "verbs/ud_hosts.h"
 
 #include <cerrno>
 #include <cstring>
 
 #include "util/log.h"
+#include "util/text.h"
 #include "verbs/port_choice.h"
 
 namespace lintel {
@@ -85,9 +86,9 @@ uint32_t UdHosts::make(const HostKey& key, std::string& reason) {
   admit(number);
   errno = 0;
   if (make_handle(hosts_.at(number)) != nullptr) return number;
-  reason = "no address handle for ";
-  reason.append(device_->is_roce ? gid_address_text(key.gid) : "LID " + std::to_string(key.lid));
-  reason.append(" (").append(strerror(errno)).append(")");
+  reason = text_of("no address handle for ",
+                   device_->is_roce ? gid_address_text(key.gid) : text_of("LID ", key.lid), " (",
+                   strerror(errno), ")");
   return none;
 }
 
@@ -114,9 +115,9 @@ void UdHosts::make_wanted() noexcept {
     }
     Host& host = hosts_.at(number);
     if (make_handle(host) == nullptr)
-      log_message(LogLevel::debug, "verbs: no address handle for somebody who sent something (%s)",
+      log_message(LogLevel::debug, "verbs: no address handle for a sender of datagrams (%s)",
                   strerror(errno));
-    // Whoever sends once more asks once more.
+    // The next datagram from there asks again.
     host.wanted.store(false, std::memory_order_release);
   }
 }

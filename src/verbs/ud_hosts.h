@@ -1,7 +1,7 @@
-// Ports of other nodes that datagrams go to or come from, each with its number and its address handle.
-// Handles are made by a thread that may wait, as the kernel may have to ask the network for a MAC address.
-// Finding the handle by its number, and the number of who just sent something: message path. The rest:
-// connection path.
+// Ports of other nodes that datagrams go to or come from, each with its number and its address
+// handle. Handles are made by a thread that may wait, as the kernel may have to ask the network for
+// a MAC address. Finding a handle by its number, and the number of a sender: message path. The
+// rest: connection path.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace lintel {
 
-// How a port is told from others. InfiniBand, same subnet: the LID alone, as packets need not carry more.
+// Identifies a port. InfiniBand, same subnet: the LID alone, as packets need not carry more.
 struct HostKey {
   ibv_gid gid{};
   uint16_t lid = 0;
@@ -51,18 +51,18 @@ class UdHosts {
 
   // False: no address space.
   [[nodiscard]] bool open(const VerbsDevice& device) noexcept;
-  // Nobody sends any more.
+  // No thread sends any more.
   void close() noexcept;
 
   [[nodiscard]] HostKey key_of(const ibv_gid& gid, uint16_t lid) const noexcept;
 
-  // The thread that may wait. The number of a port with an address handle; `none`: `reason` receives a
-  // clause that says why there is none.
+  // The thread that may wait. The number of a port with an address handle; `none`: `reason`
+  // receives a clause that says why there is none.
   [[nodiscard]] uint32_t make(const HostKey& key, std::string& reason);
   // The same thread: handles for those that want_handle() asked for.
   void make_wanted() noexcept;
 
-  // The poller. The number of who sent a datagram; `none`: too many that nobody has connected with.
+  // The poller. The number of the sender of a datagram; `none`: too many strangers.
   [[nodiscard]] uint32_t number_of(const HostKey& key) noexcept {
     Recent& recent = recent_[slot_of(key)];
     if (recent.number == none || !(recent.key == key)) [[unlikely]]

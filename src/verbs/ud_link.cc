@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "util/text.h"
+
 namespace lintel {
 
 namespace {
@@ -34,9 +36,8 @@ OpenStatus UdLink::open(std::shared_ptr<VerbsDevice> device, const UdSettings& s
 
 bool UdLink::open_parts(const UdSettings& settings, std::string& reason) {
   if (mtu() < least_mtu) {
-    reason = device_->name();
-    reason.append(" carries datagrams of ").append(std::to_string(mtu()));
-    reason.append(" bytes only; raise the MTU of its network interface to 1500 at least");
+    reason = text_of(device_->name(), " carries datagrams of ", mtu(),
+                     " bytes only; raise the MTU of its network interface to 1500 at least");
     return false;
   }
   if (!hosts_.open(*device_)) {
@@ -119,15 +120,12 @@ void UdLink::on_async_event(const ibv_async_event& event) noexcept {
 }
 
 std::string UdLink::describe() const {
-  std::string text = device_->description();
-  text.append(", datagrams of up to ").append(std::to_string(mtu())).append(" bytes, ");
-  text.append(std::to_string(receiver_.slots())).append(" of them wait at most, ");
-  text.append(std::to_string(queue_pair_.inline_bytes())).append(" bytes inline, ");
-  text.append(std::to_string((receiver_.buffer_bytes() + sender_.buffer_bytes()) / 1024));
-  text.append(" KiB locked, ");
-  text.append(offered_.refused() ? "frames copied (locked memory is limited)"
-                                 : "frames sent from where they are");
-  return text;
+  return text_of(device_->description(), ", datagrams of up to ", mtu(), " bytes, ",
+                 receiver_.slots(), " of them wait at most, ", queue_pair_.inline_bytes(),
+                 " bytes inline, ", (receiver_.buffer_bytes() + sender_.buffer_bytes()) / 1024,
+                 " KiB locked, ",
+                 offered_.refused() ? "frames copied (locked memory is limited)"
+                                    : "frames sent from where they are");
 }
 
 }  // namespace lintel

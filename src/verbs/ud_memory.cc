@@ -44,7 +44,7 @@ void UdMemory::register_wanted() noexcept {
           registration_failure("frames that wait for acknowledgement", bytes, error).c_str());
       return;
     }
-    registered_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    registered_bytes_.add(bytes);
     part.region.store(region, std::memory_order_release);
   }
 }

@@ -1,5 +1,5 @@
-// Memory that frames are sent from without a copy, registered with the device as it comes into use: the
-// reliability layer reserves much and uses little of it, and registered memory is locked.
+// Memory that frames are sent from without a copy, registered with the device as it comes into use:
+// the reliability layer reserves much and uses little of it, and registered memory is locked.
 // key_of(): message path. register_wanted(): a thread that may wait.
 #pragma once
 
@@ -10,6 +10,8 @@
 #include <string>
 
 #include <infiniband/verbs.h>
+
+#include "util/counter.h"
 
 namespace lintel {
 
@@ -48,9 +50,7 @@ class UdMemory {
   }
   void register_wanted() noexcept;
 
-  [[nodiscard]] uint64_t registered_bytes() const noexcept {
-    return registered_bytes_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] uint64_t registered_bytes() const noexcept { return registered_bytes_.get(); }
   [[nodiscard]] bool refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
 
  private:
@@ -64,7 +64,7 @@ class UdMemory {
   size_t bytes_ = 0;
   size_t part_count_ = 0;
   std::unique_ptr<Part[]> parts_;
-  std::atomic<uint64_t> registered_bytes_{0};
+  SharedCounter registered_bytes_;
   std::atomic<bool> refused_{false};  // by the device: no further attempts
 };
 

@@ -1,5 +1,5 @@
-// The queue pair for datagrams and its completion queues. It can be started again after it has failed,
-// with the same number and Q_Key. Set-up and connection path.
+// The queue pair for datagrams and its completion queues. It can be started again after it has
+// failed, with the same number and Q_Key. Set-up and connection path.
 #pragma once
 
 #include <atomic>

@@ -13,7 +13,8 @@ namespace {
 constexpr uint32_t global_route_bytes = 40;  // in front of every datagram that arrives
 constexpr uint32_t slot_alignment = 64;
 
-// RoCE version 2 over IPv4: the header of IP lies in the second half of the room for a global route.
+// RoCE version 2 over IPv4: the header of IP lies in the second half of the room for a global
+// route.
 constexpr size_t ipv4_at = 20;
 constexpr std::byte ipv4_without_options{0x45};
 constexpr size_t ipv4_source_at = ipv4_at + 12;

@@ -45,7 +45,7 @@ void UdRepair::step() noexcept {
   receiver_.post();
   queue_pair_.note_repaired();
   sender_.resume();
-  count_.fetch_add(1, std::memory_order_relaxed);
+  count_.increment();
   log_message(LogLevel::info,
               "verbs: the queue pair for datagrams of %s had failed and works again",
               queue_pair_.device().name().c_str());

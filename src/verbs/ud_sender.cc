@@ -200,7 +200,8 @@ void UdSender::resume() noexcept {
   stopped_ = false;
 }
 
-// The device works off its queue in order: when a last datagram to ourselves is sent, all others are.
+// The device works off its queue in order: when a last datagram to ourselves is sent, all others
+// are.
 void UdSender::finish(const UdAddress& self) noexcept {
   if (queue_pair_.get() == nullptr || all_ended()) return;
   if (free_slots() == 0 || !hosts_.contains(self.host) || hosts_.handle(self.host) == nullptr)

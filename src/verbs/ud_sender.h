@@ -1,6 +1,6 @@
-// Sends bursts of frames as datagrams, without a copy where their memory is registered. Message path,
-// any thread: no system call of its own; what needs one is left to the resolver's thread, which is
-// woken once for it.
+// Sends bursts of frames as datagrams, without a copy where their memory is registered. Message
+// path, any thread: no system call of its own; what needs one is left to the resolver's thread,
+// which is woken once for it.
 #pragma once
 
 #include <array>

@@ -43,8 +43,8 @@ struct VerbsSettings {
 };
 
 struct VerbsModule {
-  // Finds the port that would be used, and closes it again. False: `reason` is a sentence that says why
-  // there is none. Thread-safe.
+  // Finds the port that would be used, and closes it again. False: `reason` is a sentence that says
+  // why there is none. Thread-safe.
   bool (*examine)(const VerbsPortWish& wish, VerbsPort& port, std::string& reason);
   // `reason` explains what is not `opened`. Thread-safe.
   OpenStatus (*open)(const VerbsSettings& settings, std::unique_ptr<Transport>& transport,

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "util/log.h"
+#include "util/text.h"
 
 namespace lintel {
 
@@ -242,44 +243,29 @@ void VerbsTransport::check_peers(MessageSink& sink, Link* const* watch, unsigned
 }
 
 std::string VerbsTransport::statistics() const {
-  const auto item = [](const char* name, uint64_t value) {
-    return std::string(", ") + name + " " + std::to_string(value);
-  };
-  std::string text = datagrams_->statistics();
-  text.append("; over queue pairs: messages sent ").append(std::to_string(sender_.sent()));
-  text.append(item("received", arrivals_.received()))
-      .append(item("remote accesses", accesses_.started()))
-      .append(item("bytes", accesses_.bytes()))
-      .append(item("exposures", exposures_.exposed()))
-      .append(item("registered without being pinned", memory_.on_demand_count()))
-      .append(item("refused", arrivals_.refused() + change_.refused()))
-      .append(item("queue pairs", change_.connected()))
-      .append(item("stopped", channels_.stopped()))
-      .append(item("messages sent again", sender_.sent_again()))
-      .append(item("declined", change_.declined()))
-      .append(item("device events", requests_.events()));
-  return text;
+  return text_of(datagrams_->statistics(), "; over queue pairs: messages sent ", sender_.sent(),
+                 ", received ", arrivals_.received(), ", remote accesses ", accesses_.started(),
+                 ", bytes ", accesses_.bytes(), ", exposures ", exposures_.exposed(),
+                 ", registered without being pinned ", memory_.on_demand_count(), ", refused ",
+                 arrivals_.refused() + change_.refused(), ", queue pairs ", change_.connected(),
+                 ", stopped ", channels_.stopped(), ", messages sent again ", sender_.sent_again(),
+                 ", declined ", change_.declined(), ", device events ", requests_.events());
 }
 
 std::string VerbsTransport::describe() const {
-  std::string text = datagrams_->describe();
-  if (settings_.most_queue_pairs == 0) return text.append("; no queue pairs (PTL_VERBS_MAX_RC=0)");
-  text.append("; at most ")
-      .append(std::to_string(settings_.most_queue_pairs))
-      .append(" RC queue pairs, messages to ");
-  text.append(std::to_string(settings_.eager_bytes))
-      .append(" bytes, longer ones by RDMA read and write");
-  if (!memory_.is_open()) {
-    text.append(": no, there is no registration cache");
-  } else if (memory_.has_windows()) {
-    text.append(" through memory windows");
-  } else {
-    text.append(
-        ", registered one by one (the device has no memory windows of type 2 that can be relied on)");
-  }
-  if (memory_.is_open() && device_->has_on_demand_paging)
-    text.append("; what cannot be locked is paged on demand");
-  return text;
+  if (settings_.most_queue_pairs == 0)
+    return text_of(datagrams_->describe(), "; no queue pairs (PTL_VERBS_MAX_RC=0)");
+  const char* const by = !memory_.is_open() ? ": no, there is no registration cache"
+                         : memory_.has_windows()
+                             ? " through memory windows"
+                             : ", registered one by one (the device has no memory windows of type "
+                               "2 that can be relied on)";
+  return text_of(datagrams_->describe(), "; at most ", settings_.most_queue_pairs,
+                 " RC queue pairs, messages to ", settings_.eager_bytes,
+                 " bytes, longer ones by RDMA read and write", by,
+                 memory_.is_open() && device_->has_on_demand_paging
+                     ? "; what cannot be locked is paged on demand"
+                     : "");
 }
 
 }  // namespace lintel

@@ -259,9 +259,7 @@ NodeIdentity settle_nid(TransportSettings& settings) {
     settings.verbs = configured_verbs(requested.nid);
   if (!requested.reason.empty()) return requested;
   if (!settings.verbs.usable || settings.verbs.port.nid == 0) return find_node_identity();
-  const in_addr address{htonl(settings.verbs.port.nid)};
-  char text[INET_ADDRSTRLEN];
-  settings.verbs_address = inet_ntop(AF_INET, &address, text, sizeof text);
+  settings.verbs_address = nid_text(settings.verbs.port.nid);
   return {settings.verbs.port.nid,
           settings.verbs_address + ", the address of RDMA port " + settings.verbs.port.name};
 }

@@ -20,8 +20,8 @@ struct VerbsChoice {
   VerbsSettings settings;  // all but those of the process and of the reliability layer
 };
 
-// From the configuration and the node. `nid`: an address that was asked for, or 0: the port that has it
-// is preferred. Loads the module only where there are devices.
+// From the configuration and the node. `nid`: an address that was asked for, or 0: the port that
+// has it is preferred. Loads the module only where there are devices.
 [[nodiscard]] VerbsChoice configured_verbs(uint32_t nid);
 
 [[nodiscard]] OpenStatus open_verbs_transport(const VerbsChoice& choice, ProcessId id,

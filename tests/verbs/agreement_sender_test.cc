@@ -44,9 +44,9 @@ class AgreementSenderTest : public testing::Test {
 };
 
 TEST_F(AgreementSenderTest, TheyNameBothEndsAndWhatHasArrived) {
-  sender_.owe(link_, VerbsLink::owes_resume);
+  sender_.schedule(link_, VerbsLink::pending_resume);
   EXPECT_FALSE(unfinished_.is_empty());
-  EXPECT_TRUE(sender_.send_owed(link_));
+  EXPECT_TRUE(sender_.send_pending(link_));
   const Sent resume = sent(0);
   EXPECT_EQ(resume.kind, Agreement::resume);
   EXPECT_EQ(resume.body.version, agreement_version);
@@ -55,17 +55,17 @@ TEST_F(AgreementSenderTest, TheyNameBothEndsAndWhatHasArrived) {
   EXPECT_EQ(resume.body.channel_index, 3u);
   EXPECT_EQ(resume.body.received, 1000u);
   EXPECT_EQ(resume.body.eager_bytes, 4096u);
-  EXPECT_TRUE(sender_.send_owed(link_));
+  EXPECT_TRUE(sender_.send_pending(link_));
   EXPECT_EQ(datagrams_.messages.size(), 1u);
 }
 
 TEST_F(AgreementSenderTest, WithoutRoomTheyAreSentLaterInTheirOrder) {
   datagrams_.status = SendStatus::queue_full;
-  sender_.owe(link_, VerbsLink::owes_loss);
-  sender_.owe(link_, VerbsLink::owes_offer);
-  EXPECT_FALSE(sender_.send_owed(link_));
+  sender_.schedule(link_, VerbsLink::pending_loss);
+  sender_.schedule(link_, VerbsLink::pending_offer);
+  EXPECT_FALSE(sender_.send_pending(link_));
   datagrams_.status = SendStatus::sent;
-  EXPECT_TRUE(sender_.send_owed(link_));
+  EXPECT_TRUE(sender_.send_pending(link_));
   EXPECT_EQ(sent(0).kind, Agreement::offer);
   EXPECT_EQ(sent(1).kind, Agreement::loss);
 }
@@ -73,25 +73,25 @@ TEST_F(AgreementSenderTest, WithoutRoomTheyAreSentLaterInTheirOrder) {
 TEST_F(AgreementSenderTest, MessagesGoOverTheQueuePairOnceThePeerWasTold) {
   datagrams_.status = SendStatus::queue_full;
   sender_.begin_change(link_);
-  EXPECT_FALSE(sender_.send_owed(link_));
+  EXPECT_FALSE(sender_.send_pending(link_));
   EXPECT_EQ(link_.path, Path::changing);
   datagrams_.status = SendStatus::sent;
-  EXPECT_TRUE(sender_.send_owed(link_));
+  EXPECT_TRUE(sender_.send_pending(link_));
   EXPECT_EQ(link_.path, Path::queue_pair);
 }
 
 TEST_F(AgreementSenderTest, APeerThatIsGoneIsOwedNothing) {
   datagrams_.status = SendStatus::peer_failed;
   sender_.begin_change(link_);
-  EXPECT_TRUE(sender_.send_owed(link_));
-  EXPECT_EQ(link_.owed, 0);
+  EXPECT_TRUE(sender_.send_pending(link_));
+  EXPECT_EQ(link_.pending, 0);
   EXPECT_EQ(link_.path, Path::changing);
 }
 
 TEST_F(AgreementSenderTest, RefusalsNameTheQueuePairOfThePeer) {
   sender_.decline(link_, 33);
   sender_.deny(link_, 44, 55);
-  EXPECT_TRUE(sender_.send_owed(link_));
+  EXPECT_TRUE(sender_.send_pending(link_));
   EXPECT_EQ(sent(0).kind, Agreement::decline);
   EXPECT_EQ(sent(0).body.receiver_number, 33u);
   EXPECT_EQ(sent(1).kind, Agreement::resume);

@@ -73,13 +73,13 @@ TEST_F(ChannelsTest, AStoppedOneSendsNothingMoreAndItsLinkIsUnfinished) {
   const Channel* const channel = make(one_);
   ASSERT_NE(channel, nullptr);
   one_.path = Path::queue_pair;
-  one_.owed = VerbsLink::owes_change | VerbsLink::owes_offer;
+  one_.pending = VerbsLink::pending_change | VerbsLink::pending_offer;
   channels_->stop(one_, "a reason");
   channels_->stop(one_, "another reason");
   EXPECT_STREQ(channel->why_stopped, "a reason");
   EXPECT_EQ(channels_->stopped(), 1u);
   EXPECT_EQ(one_.path, Path::stopping);
-  EXPECT_EQ(one_.owed, VerbsLink::owes_offer);
+  EXPECT_EQ(one_.pending, VerbsLink::pending_offer);
   EXPECT_EQ(fake_verbs::state_of(channel->number), IBV_QPS_ERR);
   EXPECT_FALSE(unfinished_.is_empty());
 }
