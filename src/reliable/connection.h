@@ -58,13 +58,15 @@ struct Connection : Link {
   std::atomic<ConnectionState> state{ConnectionState::idle};
   bool announced = false;            // poller: the sink knows this incarnation
   bool acknowledge_at_once = false;  // poller: after this burst
+  bool reported = false;             // its failure: nobody refers to it, its place may be taken
   bool held_back = false;  // an acknowledgement of a message waits for a message to travel with
   bool release_awaited = false;  // payloads were referred to whose owner waits for their release
   uint32_t frame_bytes = 0;      // of the largest frame that both sides and the route take
 
   Route route;
   uint64_t number = 0;       // ours: in frames to us
-  uint64_t peer_number = 0;  // the peer's: in frames to it
+  uint64_t peer_number = 0;  // the peer's, or that of its last connection: in frames to it
+  uint64_t cookie = 0;       // with which that was opened, if the peer called
   uint32_t send_seed = 0;    // of checks
   uint32_t receive_seed = 0;
 
@@ -79,6 +81,7 @@ struct Connection : Link {
   std::unique_ptr<Opening> opening;
 
   ConnectionHook with_timer;     // ConnectionTimers; linked is under the lock, next the list's
+  ConnectionHook ended;          // ConnectionTable
   ConnectionHook touched;        // poller: Acknowledger
   ConnectionHook with_deferred;  // poller: ReceivedAcknowledgements
 

@@ -4,24 +4,52 @@
 
 #include <mutex>
 
+#include "reliable/connection_table.h"
 #include "reliable/message_batch.h"
-#include "reliable/reliable_settings.h"
+#include "reliable/transmitter.h"
 #include "util/log.h"
 
 namespace lintel {
 
 class ConnectionCloser {
  public:
-  ConnectionCloser(const ReliableContext& context, FramePool& sent, FramePool& early,
-                   Reassembly& reassembly, MessageBatch& batch) noexcept
-      : context_(context), sent_(sent), early_(early), reassembly_(reassembly), batch_(batch) {}
+  ConnectionCloser(const ReliableContext& context, ConnectionTable& table, Transmitter& transmitter,
+                   FramePool& sent, FramePool& early, Reassembly& reassembly,
+                   MessageBatch& batch) noexcept
+      : context_(context),
+        table_(table),
+        transmitter_(transmitter),
+        sent_(sent),
+        early_(early),
+        reassembly_(reassembly),
+        batch_(batch) {}
 
   // `why`: a clause for the log.
-  void fail(Connection& connection, const char* why) noexcept {
+  void fail(Connection& connection, const char* why) noexcept { end(connection, why, nullptr); }
+  // Of a few connections, one with nothing under way that has been silent for long; its peer is told, and
+  // may come back. False: there was none.
+  [[nodiscard]] bool give_up_silent(uint64_t now_ns) noexcept {
+    const auto is_silent = [&](const Connection& connection) {
+      return connection.is_established() && connection.send.empty() &&
+             connection.half.buffer == nullptr && !connection.receive.has_early() &&
+             connection.silence.lasts_ns(now_ns) > context_.settings.kept_silent_ns();
+    };
+    Connection* const connection = table_.search(is_silent);
+    return connection != nullptr &&
+           end(*connection, "it was silent for long, and another one needs its place", &now_ns);
+  }
+
+ private:
+  // `unused_at_ns`: only if nothing is to be sent; says goodbye then.
+  bool end(Connection& connection, const char* why, const uint64_t* unused_at_ns) noexcept {
     batch_.deliver();
     {
       const std::lock_guard guard(connection.lock);
-      if (connection.is(ConnectionState::failed)) return;
+      if (connection.is(ConnectionState::failed)) return false;
+      if (unused_at_ns != nullptr) {
+        if (!connection.send.empty()) return false;
+        transmitter_.say_goodbye(connection, *unused_at_ns);
+      }
       connection.state.store(ConnectionState::failed, std::memory_order_release);
       sent_.release_chain(connection.send.take_all());
       early_.release_chain(connection.receive.take_all());
@@ -32,10 +60,13 @@ class ConnectionCloser {
     log_message(LogLevel::info, "%s: the connection with nid 0x%08x pid %u ends: %s",
                 context_.link.name(), connection.peer.nid, connection.peer.pid, why);
     batch_.report_failure(connection);
+    table_.note_end(connection);
+    return true;
   }
 
- private:
   const ReliableContext context_;
+  ConnectionTable& table_;
+  Transmitter& transmitter_;
   FramePool& sent_;
   FramePool& early_;
   Reassembly& reassembly_;

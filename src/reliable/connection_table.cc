@@ -17,35 +17,60 @@ Connection* ConnectionTable::find(ProcessId peer) const {
 
 Connection* ConnectionTable::find_or_make(ProcessId peer) {
   const std::lock_guard guard(mutex_);
-  const auto [place, is_new] = connections_.try_emplace(key_of(peer), nullptr);
-  if (!is_new) return place->second;
-  const uint32_t index = arena_.allocate();
-  if (index == Arena<Connection>::no_index) {
-    connections_.erase(place);
-    return nullptr;
+  Connection*& connection = connections_[key_of(peer)];
+  if (connection == nullptr) {
+    connection = take_place();
+    if (connection == nullptr) {
+      connections_.erase(key_of(peer));
+      return nullptr;
+    }
+    const std::lock_guard connection_guard(connection->lock);
+    connection->peer = peer;
+    connection->context = nullptr;
+    connection->peer_number = connection->cookie = 0;
+    make_idle(*connection);
+  } else {
+    const std::lock_guard connection_guard(connection->lock);
+    if (connection->is(ConnectionState::failed)) make_idle(*connection);
   }
-  Connection& connection = arena_.at(index);
-  connection.peer = peer;
-  renumber(connection);
-  return place->second = &connection;
+  return connection;
 }
 
-// What a frame to us must name: the place in the arena, and bits that nobody can guess.
-void ConnectionTable::renumber(Connection& connection) noexcept {
+// mutex_ held.
+Connection* ConnectionTable::take_place() noexcept {
+  const uint32_t index = arena_.allocate();
+  if (index != Arena<Connection>::no_index) return &arena_.at(index);
+  while (!ended_.is_empty()) {
+    Connection& connection = ended_.pop();
+    const std::lock_guard guard(connection.lock);
+    if (!connection.reported) continue;
+    connections_.erase(key_of(connection.peer));
+    return &connection;
+  }
+  return nullptr;
+}
+
+void ConnectionTable::note_end(Connection& connection) noexcept {
+  const std::lock_guard guard(mutex_);
+  const std::lock_guard connection_guard(connection.lock);
+  if (!connection.is(ConnectionState::failed)) return;
+  connection.reported = true;
+  ended_.push(connection);
+}
+
+// Its lock is held. Under another number, which a frame to us must name: the place in the arena, and bits
+// that nobody can guess.
+void ConnectionTable::make_idle(Connection& connection) noexcept {
   connection.number = (random_u64() | 1) << number_index_bits | arena_.index_of(connection);
+  connection.announced = false;
+  connection.reported = false;
+  connection.silence = {};
+  connection.state.store(ConnectionState::idle, std::memory_order_release);
 }
 
 Connection* ConnectionTable::by_number(uint64_t number) const noexcept {
   const auto index = static_cast<uint32_t>(number & number_index_mask);
   return arena_.contains(index) ? &arena_.at(index) : nullptr;
-}
-
-void ConnectionTable::make_idle(Connection& connection) noexcept {
-  renumber(connection);
-  connection.announced = false;
-  connection.peer_number = 0;
-  connection.silence = {};
-  connection.state.store(ConnectionState::idle, std::memory_order_release);
 }
 
 size_t ConnectionTable::size() const {

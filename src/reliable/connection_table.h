@@ -22,12 +22,24 @@ class ConnectionTable {
   [[nodiscard]] bool open(uint32_t most) noexcept { return arena_.open(most); }
 
   [[nodiscard]] Connection* find(ProcessId peer) const;
+  // Idle, if it had failed, or has never been: then it may take the place of one that has failed.
   // nullptr: too many. Throws when there is no memory.
   [[nodiscard]] Connection* find_or_make(ProcessId peer);
+  // The poller. It has failed, and its link is not used any more until somebody connects.
+  void note_end(Connection& connection) noexcept;
+  // The poller. One for which fits(connection), its lock held; looks at a few, each time at others.
+  template <typename Fits>
+  [[nodiscard]] Connection* search(const Fits& fits) noexcept {
+    for (unsigned i = 0; i < most_looked_at; ++i) {
+      if (++searched_ >= arena_.high_water()) searched_ = 0;
+      Connection& connection = arena_.at(searched_);
+      const std::lock_guard guard(connection.lock);
+      if (fits(connection)) return &connection;
+    }
+    return nullptr;
+  }
   // The connection that once had that number, or still has it: compare.
   [[nodiscard]] Connection* by_number(uint64_t number) const noexcept;
-  // Its lock is held. A failed one can be opened again, under another number.
-  void make_idle(Connection& connection) noexcept;
 
   [[nodiscard]] size_t size() const;
   template <typename Visit>
@@ -37,11 +49,16 @@ class ConnectionTable {
   }
 
  private:
-  void renumber(Connection& connection) noexcept;
+  static constexpr unsigned most_looked_at = 64;
 
-  mutable std::mutex mutex_;
+  void make_idle(Connection& connection) noexcept;
+  Connection* take_place() noexcept;
+
+  mutable std::mutex mutex_;  // before the locks of connections
   std::unordered_map<uint64_t, Connection*> connections_;
   Arena<Connection> arena_;
+  ConnectionStack<&Connection::ended> ended_;  // some are connected again
+  uint32_t searched_ = 0;
 };
 
 }  // namespace lintel

@@ -79,15 +79,17 @@ uint64_t random_u64() noexcept {
 CookieMaker::CookieMaker() noexcept : key_{} { fill_random(key_, sizeof key_); }
 
 uint64_t CookieMaker::make_for_period(const LinkAddress& from, const HandshakeBody& body,
-                                      uint64_t period) const noexcept {
+                                      uint64_t predecessor, uint64_t period) const noexcept {
   struct {
     LinkAddress from;
     uint64_t period;
+    uint64_t predecessor;
     HandshakeBody body;
   } input{};
-  static_assert(sizeof input == 32 + 8 + 112);
+  static_assert(sizeof input == 32 + 16 + 112);
   input.from = from;
   input.period = period;
+  input.predecessor = predecessor;
   input.body = body;
   // What only the later message carries.
   input.body.cookie = 0;
@@ -95,16 +97,16 @@ uint64_t CookieMaker::make_for_period(const LinkAddress& from, const HandshakeBo
   return siphash(key_, &input, sizeof input);
 }
 
-uint64_t CookieMaker::make(const LinkAddress& from, const HandshakeBody& body,
+uint64_t CookieMaker::make(const LinkAddress& from, const HandshakeBody& body, uint64_t predecessor,
                            uint64_t now_ns) const noexcept {
-  return make_for_period(from, body, now_ns / period_ns);
+  return make_for_period(from, body, predecessor, now_ns / period_ns);
 }
 
 bool CookieMaker::is_good(uint64_t cookie, const LinkAddress& from, const HandshakeBody& body,
-                          uint64_t now_ns) const noexcept {
+                          uint64_t predecessor, uint64_t now_ns) const noexcept {
   const uint64_t period = now_ns / period_ns;
-  return cookie == make_for_period(from, body, period) ||
-         cookie == make_for_period(from, body, period - 1);
+  return cookie == make_for_period(from, body, predecessor, period) ||
+         cookie == make_for_period(from, body, predecessor, period - 1);
 }
 
 }  // namespace lintel

@@ -14,15 +14,16 @@ class CookieMaker {
   // A random key.
   CookieMaker() noexcept;
 
-  // For the handshake of `body` from that address; good for 10 to 20 seconds.
+  // For the handshake of `body` from that address; good for 10 to 20 seconds, and for one connection:
+  // `predecessor` is the caller's number of its last one, or 0.
   [[nodiscard]] uint64_t make(const LinkAddress& from, const HandshakeBody& body,
-                              uint64_t now_ns) const noexcept;
+                              uint64_t predecessor, uint64_t now_ns) const noexcept;
   [[nodiscard]] bool is_good(uint64_t cookie, const LinkAddress& from, const HandshakeBody& body,
-                             uint64_t now_ns) const noexcept;
+                             uint64_t predecessor, uint64_t now_ns) const noexcept;
 
  private:
   [[nodiscard]] uint64_t make_for_period(const LinkAddress& from, const HandshakeBody& body,
-                                         uint64_t period) const noexcept;
+                                         uint64_t predecessor, uint64_t period) const noexcept;
   uint64_t key_[2];
 };
 

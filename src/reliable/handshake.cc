@@ -188,7 +188,8 @@ RefuseCause Handshake::take_accept(Connection& connection, const HandshakeBody& 
 void Handshake::take_hello(const InboundFrame& frame, const HandshakeBody& body,
                            uint64_t now_ns) noexcept {
   HandshakeBody answer = own_body({body.from_nid, body.from_pid});
-  answer.cookie = cookies_.make(*frame.from, body, now_ns);
+  answer.cookie =
+      cookies_.make(*frame.from, body, last_number_of({body.from_nid, body.from_pid}), now_ns);
   send(FrameType::challenge, *frame.from, body.number, answer);
 }
 
@@ -213,10 +214,15 @@ void Handshake::refuse(const InboundFrame& frame, const HandshakeBody& body,
 void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& body,
                              uint64_t now_ns) noexcept {
   const ProcessId peer{body.from_nid, body.from_pid};
-  if (!cookies_.is_good(body.cookie, *frame.from, body, now_ns) || peer == context_.link.id() ||
-      body.number == 0 || body.mtu < PacketLink::least_mtu) {
+  Connection* const known = table_.find(peer);
+  const bool again =
+      known != nullptr && known->is_established() && known->peer_number == body.number;
+  if (peer == context_.link.id() || body.number == 0 || body.mtu < PacketLink::least_mtu ||
+      !cookies_.is_good(body.cookie, *frame.from, body, last_number_of(peer), now_ns)) {
+    if (again && known->cookie == body.cookie) return send_accept(*known, body);  // ours was lost
     context_.counters.strangers.add();
-    return;
+    // If it is too old, or another connection came after, the caller goes on with a new one.
+    return take_hello(frame, body, now_ns);
   }
   // From here on the sender is known to get what is sent to its address.
   const RefuseCause cause =
@@ -232,39 +238,44 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
              context_.link.name(), peer.nid, peer.pid);
     return;
   }
-  Connection* const connection = place_for(peer, body);
+  if (again) return send_accept(*known, body);
+  Connection* const connection = place_for(peer, now_ns);
   if (connection == nullptr) return refuse(frame, body, RefuseCause::no_room);
-  accept(*connection, route, body, now_ns);
+  {
+    const std::lock_guard guard(connection->lock);
+    // Both called at once: the call of the process with the higher address goes through.
+    if (connection->is(ConnectionState::opening) && key_of(context_.link.id()) > key_of(peer))
+      return;
+    connection->route = route;
+    connection->cookie = body.cookie;
+    establish(*connection, body, now_ns);
+  }
+  send_accept(*connection, body);
 }
 
-// The connection that is to be established, or is already with this very caller. One that belonged to
-// an earlier process, or that the caller gave up, fails first.
-Connection* Handshake::place_for(ProcessId peer, const HandshakeBody& body) noexcept {
-  Connection* connection = nullptr;
+// The caller's number of its last connection with us; 0: there was none.
+uint64_t Handshake::last_number_of(ProcessId peer) const {
+  Connection* const known = table_.find(peer);
+  if (known == nullptr) return 0;
+  const std::lock_guard guard(known->lock);
+  return known->peer_number;
+}
+
+// The connection that is to be established. One that belonged to an earlier process, or that the caller
+// gave up, fails first.
+Connection* Handshake::place_for(ProcessId peer, uint64_t now_ns) noexcept {
+  Connection* const known = table_.find(peer);
+  if (known != nullptr && known->is_established()) closer_.fail(*known, "it has started anew");
   try {
-    connection = table_.find_or_make(peer);
+    Connection* const connection = table_.find_or_make(peer);
+    if (connection != nullptr || !closer_.give_up_silent(now_ns)) return connection;
+    return table_.find_or_make(peer);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
-  if (connection != nullptr && connection->is_established() &&
-      connection->peer_number != body.number)
-    closer_.fail(*connection, "it has started anew");
-  return connection;
 }
 
-void Handshake::accept(Connection& connection, const Route& route, const HandshakeBody& body,
-                       uint64_t now_ns) noexcept {
-  const std::lock_guard guard(connection.lock);
-  // Both called at once: the call of the process with the higher address goes through.
-  if (connection.is(ConnectionState::opening) &&
-      key_of(context_.link.id()) > key_of(connection.peer))
-    return;
-  if (connection.is(ConnectionState::failed)) table_.make_idle(connection);
-  // Else our accept was lost: once more.
-  if (!connection.is_established()) {
-    connection.route = route;
-    establish(connection, body, now_ns);
-  }
+void Handshake::send_accept(const Connection& connection, const HandshakeBody& body) noexcept {
   HandshakeBody answer = own_body(connection.peer);
   answer.number = connection.number;
   proof_.prove(ProofRole::accept, answer, body.nonce, body.number);

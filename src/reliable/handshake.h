@@ -7,7 +7,6 @@
 #pragma once
 
 #include "reliable/connection_closer.h"
-#include "reliable/connection_table.h"
 #include "reliable/connection_timers.h"
 #include "reliable/cookie.h"
 #include "reliable/job_proof.h"
@@ -54,9 +53,9 @@ class Handshake {
   void take_connect(const InboundFrame& frame, const HandshakeBody& body, uint64_t now_ns) noexcept;
   RefuseCause judge(const HandshakeBody& body, bool proven) const noexcept;
   void refuse(const InboundFrame& frame, const HandshakeBody& body, RefuseCause cause) noexcept;
-  Connection* place_for(ProcessId peer, const HandshakeBody& body) noexcept;
-  void accept(Connection& connection, const Route& route, const HandshakeBody& body,
-              uint64_t now_ns) noexcept;
+  uint64_t last_number_of(ProcessId peer) const;
+  Connection* place_for(ProcessId peer, uint64_t now_ns) noexcept;
+  void send_accept(const Connection& connection, const HandshakeBody& body) noexcept;
   void establish(Connection& connection, const HandshakeBody& body, uint64_t now_ns) noexcept;
 
   const ReliableContext context_;

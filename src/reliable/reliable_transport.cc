@@ -55,7 +55,7 @@ ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
       received_(sent_, transmitter_),
       acknowledger_(context(), transmitter_, timers_),
       sender_(context(), sent_, transmitter_, timers_, received_, acknowledger_),
-      closer_(context(), sent_, early_, reassembly_, batch_),
+      closer_(context(), table_, transmitter_, sent_, early_, reassembly_, batch_),
       assembler_(context(), early_, reassembly_, batch_, closer_),
       data_(context(), early_, timers_, received_, acknowledger_, batch_, closer_, assembler_),
       handshake_(context(), table_, timers_, closer_),
@@ -93,12 +93,7 @@ Link* ReliableTransport::connect(ProcessId peer, std::string* reason) {
   Route route;
   if (link_->resolve(peer, route, reason) == ResolveStatus::unreachable) return nullptr;
   Connection* const connection = table_.find_or_make(peer);
-  if (connection == nullptr) {
-    if (reason != nullptr) *reason = "too many connections";
-    return nullptr;
-  }
-  const std::lock_guard guard(connection->lock);
-  if (connection->is(ConnectionState::failed)) table_.make_idle(*connection);
+  if (connection == nullptr && reason != nullptr) *reason = "too many connections";
   return connection;
 }
 

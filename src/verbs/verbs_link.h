@@ -28,7 +28,7 @@ struct VerbsLink final : Link {
 
   SpinLock lock;  // before those of the layer below
   // --- under it
-  Link* datagrams = nullptr;  // of the layer below; never another one
+  Link* datagrams = nullptr;  // of the layer below; perhaps another one after a failure
   Path path = Path::datagrams;
   Channel* channel = nullptr;
   bool wishes = false;                 // for a queue pair; for the poller

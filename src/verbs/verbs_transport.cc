@@ -93,7 +93,7 @@ Link* VerbsTransport::connect(ProcessId peer, std::string* reason) {
   VerbsLink& link = links_.find(peer);
   {
     const std::lock_guard guard(link.lock);
-    if (link.datagrams == nullptr) link.datagrams = datagrams;
+    link.datagrams = datagrams;
   }
   std::atomic_ref<void*>(datagrams->context).store(&link, std::memory_order_release);
   return &link;
@@ -133,7 +133,7 @@ void* VerbsTransport::on_new_link(Link& datagrams) noexcept {
   }
   {
     const std::lock_guard guard(link->lock);
-    if (link->datagrams == nullptr) link->datagrams = &datagrams;
+    link->datagrams = &datagrams;
     link->uid = datagrams.uid;
     link->max_data_bytes = std::min(datagrams.max_data_bytes, settings_.eager_bytes);
     link->wish_after = 0;

@@ -25,6 +25,70 @@ Frame first_fragment(const FakePeer& peer) {
   return peer.connected_frame(header, body);
 }
 
+// Places for few peers, and time to look at each.
+class ReliableFullTable : public testing::Test {
+ protected:
+  static constexpr uint32_t places = 8;
+  static constexpr uint64_t long_enough_ns = 60'000'000'000;
+
+  static ReliableSettings settings() {
+    ReliableSettings settings;
+    settings.most_connections = places;
+    return settings;
+  }
+  ReliableFullTable() {
+    for (uint32_t i = 0; i < places; ++i) {
+      peers_.emplace_back(network_, gone_id(i), target_id);
+      EXPECT_TRUE(peers_[i].connect(target_));
+      say_something(i, 1);
+    }
+  }
+  void say_something(uint32_t peer, uint32_t sequence) {
+    peers_[peer].inject(peers_[peer].message_frame(sequence, numbered_put(peer), {}));
+    for (unsigned i = 0; i < 4; ++i) target_.poll();
+  }
+  bool newcomer_connects(uint32_t number) {
+    FakePeer newcomer(network_, gone_id(number), target_id);
+    return newcomer.connect(target_);
+  }
+
+  MemoryNetwork network_;
+  MemoryProcess target_{network_, target_id, settings()};
+  std::vector<FakePeer> peers_;
+};
+
+TEST_F(ReliableFullTable, PeersThatWereJustHeardKeepTheirPlaces) {
+  EXPECT_FALSE(newcomer_connects(places));
+  EXPECT_TRUE(target_.failed.empty());
+  EXPECT_EQ(target_.transport().connections(), places);
+}
+
+TEST_F(ReliableFullTable, PeersThatAreSilentForLongGiveTheirPlacesToNewcomers) {
+  virtual_now_ns += long_enough_ns;
+  say_something(3, 2);
+  for (uint32_t i = 0; i + 1 < places; ++i) ASSERT_TRUE(newcomer_connects(places + i)) << i;
+  EXPECT_FALSE(newcomer_connects(3 * places)) << "now everybody has spoken lately";
+  EXPECT_EQ(target_.failed.size(), places - 1);
+  EXPECT_EQ(target_.transport().connections(), places);
+  target_.messages.clear();
+  say_something(3, 3);
+  EXPECT_EQ(target_.messages.size(), 1u) << "it was not given up";
+  virtual_now_ns += long_enough_ns;
+  EXPECT_TRUE(newcomer_connects(0)) << "who was given up may come back";
+}
+
+TEST_F(ReliableFullTable, APeerThatHasLeftMakesRoomForAnybody) {
+  FrameHeader goodbye{};
+  goodbye.type = FrameType::goodbye;
+  for (uint32_t i = 0; i < 2; ++i) {
+    peers_[i].inject(peers_[i].connected_frame(goodbye, {}));
+    target_.poll();
+  }
+  EXPECT_TRUE(newcomer_connects(places));
+  EXPECT_NE(target_.connect(gone_id(places + 1)), nullptr);
+  EXPECT_EQ(target_.connect(gone_id(places + 2)), nullptr);
+}
+
 class ReliableAbandoned : public testing::Test {
  protected:
   ReliableAbandoned() {

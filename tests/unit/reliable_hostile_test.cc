@@ -250,6 +250,42 @@ TEST_F(HostileFrames, ResetsMustNameTheConnection) {
   expect_alive();
 }
 
+// Somebody has seen the frames with which a process connected first, and sends them again.
+TEST_F(HostileFrames, AReplayedConnectDoesNotEndTheConnectionThatCameAfter) {
+  FakePeer again(network_, fake_id, target_id, 4712);
+  ASSERT_TRUE(again.connect(target_));
+  EXPECT_EQ(target_.failed.size(), 1u) << "the first connection";
+  fake_.repeat_connect();
+  target_.poll();
+  EXPECT_EQ(target_.failed.size(), 1u);
+  again.inject(again.message_frame(1, numbered_put(2), {}));
+  for (unsigned i = 0; i < 4; ++i) target_.poll();
+  ASSERT_EQ(target_.messages.size(), 1u);
+}
+
+// Nor does it come back to life when nothing came after.
+TEST_F(HostileFrames, AReplayedConnectDoesNotOpenAConnectionThatHasEnded) {
+  FrameHeader goodbye{};
+  goodbye.type = FrameType::goodbye;
+  fake_.inject(fake_.connected_frame(goodbye, {}));
+  target_.poll();
+  EXPECT_EQ(target_.failed.size(), 1u);
+  fake_.repeat_connect();
+  target_.poll();
+  EXPECT_EQ(counters().connections_opened, 1u);
+}
+
+// An accept that was lost is asked for with the same frame.
+TEST_F(HostileFrames, ARepeatedConnectIsAcceptedAgain) {
+  static_cast<void>(network_.take(address_of(fake_id)));
+  fake_.repeat_connect();
+  target_.poll();
+  HandshakeBody answer{};
+  EXPECT_TRUE(fake_.take_answer(FrameType::accept, answer));
+  EXPECT_EQ(answer.number, fake_.peer_number());
+  expect_alive();
+}
+
 // An answer to a frame of nobody is not longer than the frame, and there is none to answers.
 TEST_F(HostileFrames, StrangersGetNoMoreThanTheySend) {
   uint64_t answered = 0;

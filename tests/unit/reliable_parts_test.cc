@@ -39,6 +39,7 @@ class ReliablePart : public testing::Test {
   ReliablePart() {
     network_.latency_ns = 0;
     settings_.clock = virtual_clock;
+    EXPECT_TRUE(table_.open(16));
     EXPECT_TRUE(sent_.open(frame_bytes, 1 << 20));
     EXPECT_TRUE(early_.open(frame_bytes, 1 << 20));
     EXPECT_TRUE(reassembly_.open(sizeof(MessageHeader) + longest_eager_bytes, 1 << 18));
@@ -103,7 +104,8 @@ class ReliablePart : public testing::Test {
   Acknowledger acknowledger_{context_, transmitter_, timers_};
   Sender sender_{context_, sent_, transmitter_, timers_, received_, acknowledger_};
   MessageBatch batch_;
-  ConnectionCloser closer_{context_, sent_, early_, reassembly_, batch_};
+  ConnectionTable table_;
+  ConnectionCloser closer_{context_, table_, transmitter_, sent_, early_, reassembly_, batch_};
   MessageAssembler assembler_{context_, early_, reassembly_, batch_, closer_};
   DataReceiver data_{context_,      early_, timers_, received_,
                      acknowledger_, batch_, closer_, assembler_};
@@ -303,8 +305,6 @@ TEST_F(DataReceiverTest, APeerThatSendsNonsenseFails) {
 
 class HandshakeTest : public ReliablePart {
  protected:
-  HandshakeTest() { EXPECT_TRUE(table_.open(16)); }
-  ConnectionTable table_;
   Handshake handshake_{context_, table_, timers_, closer_};
 };
 

@@ -94,10 +94,34 @@ TEST(ConnectionTable, AFailedConnectionBecomesIdleUnderAnotherNumber) {
   Connection& connection = *table.find_or_make(peer_id);
   const uint64_t number = connection.number;
   connection.state = ConnectionState::failed;
-  table.make_idle(connection);
+  EXPECT_EQ(table.find_or_make(peer_id), &connection);
   EXPECT_TRUE(connection.is(ConnectionState::idle));
   EXPECT_NE(connection.number, number);
   EXPECT_EQ(table.by_number(number), &connection) << "the caller compares";
+}
+
+TEST(ConnectionTable, AConnectionThatHasEndedGivesItsPlaceToAnother) {
+  ConnectionTable table;
+  ASSERT_TRUE(table.open(1));
+  Connection& connection = *table.find_or_make(peer_id);
+  EXPECT_EQ(table.find_or_make(self_id), nullptr);
+  connection.state = ConnectionState::failed;
+  EXPECT_EQ(table.find_or_make(self_id), nullptr) << "nobody has been told yet";
+  table.note_end(connection);
+  EXPECT_EQ(table.find_or_make(self_id), &connection);
+  EXPECT_EQ(connection.peer, self_id);
+  EXPECT_EQ(table.find(peer_id), nullptr);
+  EXPECT_EQ(table.find_or_make(peer_id), nullptr);
+}
+
+TEST(ConnectionTable, AConnectionThatIsOpenedAgainKeepsItsPlace) {
+  ConnectionTable table;
+  ASSERT_TRUE(table.open(1));
+  Connection& connection = *table.find_or_make(peer_id);
+  connection.state = ConnectionState::failed;
+  table.note_end(connection);
+  EXPECT_EQ(table.find_or_make(peer_id), &connection);
+  EXPECT_EQ(table.find_or_make(self_id), nullptr);
 }
 
 class ConnectionTimersTest : public testing::Test {

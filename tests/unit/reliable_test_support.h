@@ -246,8 +246,9 @@ inline void run_for(const std::vector<MemoryProcess*>& processes, uint64_t durat
 // A peer that is nothing but the frames that the test makes up for it.
 class FakePeer {
  public:
-  FakePeer(MemoryNetwork& network, ProcessId id, ProcessId target)
-      : network_(network), id_(id), target_(target) {}
+  // `number`: by which it calls its connection.
+  FakePeer(MemoryNetwork& network, ProcessId id, ProcessId target, uint64_t number = 4711)
+      : network_(network), id_(id), target_(target), number_(number) {}
 
   template <typename Body>
   static Frame frame_of(FrameHeader header, const Body& body, uint32_t seed) {
@@ -298,14 +299,16 @@ class FakePeer {
     call(FrameType::hello, body());
     target.poll();
     if (!take_answer(FrameType::challenge, answer)) return false;
-    HandshakeBody mine = body();
-    mine.cookie = answer.cookie;
-    call(FrameType::connect, mine);
+    connect_body_ = body();
+    connect_body_.cookie = answer.cookie;
+    repeat_connect();
     target.poll();
     if (!take_answer(FrameType::accept, answer)) return false;
     peer_number_ = answer.number;
     return true;
   }
+  // The same frame once more.
+  void repeat_connect() { call(FrameType::connect, connect_body_); }
   // A frame on the connection: the header as given, but for its check.
   [[nodiscard]] Frame connected_frame(FrameHeader header,
                                       const std::vector<std::byte>& body) const {
@@ -338,7 +341,8 @@ class FakePeer {
   MemoryNetwork& network_;
   ProcessId id_;
   ProcessId target_;
-  uint64_t number_ = 4711;
+  uint64_t number_;
+  HandshakeBody connect_body_{};
   uint64_t peer_number_ = 0;
 };
 

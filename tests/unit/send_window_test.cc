@@ -250,18 +250,19 @@ TEST(CookieTest, GoodForWhomItWasMadeAndForAWhile) {
   HandshakeBody body{};
   body.number = 7;
   const uint64_t now = 1'000'000'000'000;
-  const uint64_t cookie = maker.make(here, body, now);
+  const uint64_t cookie = maker.make(here, body, 3, now);
   HandshakeBody later = body;
   later.cookie = cookie;
   later.proof[3] = 9;
-  EXPECT_TRUE(maker.is_good(cookie, here, later, now));
-  EXPECT_TRUE(maker.is_good(cookie, here, later, now + 10'000'000'000));
-  EXPECT_FALSE(maker.is_good(cookie, here, later, now + 30'000'000'000));
-  EXPECT_FALSE(maker.is_good(cookie, elsewhere, later, now));
-  EXPECT_FALSE(maker.is_good(cookie + 1, here, later, now));
-  EXPECT_FALSE(other.is_good(cookie, here, later, now));
+  EXPECT_TRUE(maker.is_good(cookie, here, later, 3, now));
+  EXPECT_TRUE(maker.is_good(cookie, here, later, 3, now + 10'000'000'000));
+  EXPECT_FALSE(maker.is_good(cookie, here, later, 3, now + 30'000'000'000));
+  EXPECT_FALSE(maker.is_good(cookie, elsewhere, later, 3, now));
+  EXPECT_FALSE(maker.is_good(cookie + 1, here, later, 3, now));
+  EXPECT_FALSE(other.is_good(cookie, here, later, 3, now));
+  EXPECT_FALSE(maker.is_good(cookie, here, later, 4, now)) << "another connection came after";
   later.number = 8;
-  EXPECT_FALSE(maker.is_good(cookie, here, later, now));
+  EXPECT_FALSE(maker.is_good(cookie, here, later, 3, now));
 }
 
 }  // namespace
