@@ -126,6 +126,11 @@ class LaneProducer {
   // Connection path. The lane must be zeroed and not have been used since. False: no memory.
   [[nodiscard]] bool attach(LaneControl* lane, const LaneGeometry& geometry) noexcept;
   [[nodiscard]] bool attached() const noexcept { return lane_ != nullptr; }
+  // Nothing is sent any more.
+  void detach() noexcept {
+    lane_ = nullptr;
+    data_ends_.reset();
+  }
 
   // sent, queue_full or inaccessible. At most lane_max_payload_bytes in all pieces together.
   [[nodiscard]] SendStatus push(const MessageHeader& header, const Piece* pieces,

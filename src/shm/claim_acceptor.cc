@@ -32,7 +32,7 @@ void ClaimAcceptor::accept(MessageSink& sink, uint32_t number) noexcept {
   }
   if (acceptance.status == ShmLinks::Acceptance::Status::refused) {
     lanes_.refuse(number);
-    refused_.add(1);
+    ++refused_;
     static std::atomic<bool> said{false};
     log_once(said, LogLevel::warn, "shm: refused a connection from nid 0x%x pid %u: %s", peer.nid,
              peer.pid, acceptance.reason.c_str());

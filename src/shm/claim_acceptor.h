@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "shm/link_failures.h"
-#include "shm/local_counter.h"
 #include "shm/receive_lanes.h"
 #include "shm/segment.h"
 #include "shm/shm_links.h"
@@ -27,7 +26,7 @@ class ClaimAcceptor {
   [[nodiscard]] bool postponed() const noexcept { return postponed_; }
   void look(MessageSink& sink) noexcept;
 
-  [[nodiscard]] uint64_t refused() const noexcept { return refused_.get(); }
+  [[nodiscard]] uint64_t refused() const noexcept { return refused_; }
 
  private:
   void accept(MessageSink& sink, uint32_t lane) noexcept;
@@ -38,7 +37,7 @@ class ClaimAcceptor {
   LinkFailures& failures_;
   uint32_t generation_seen_ = 0;
   bool postponed_ = false;
-  LocalCounter refused_;
+  uint64_t refused_ = 0;
 };
 
 }  // namespace lintel

@@ -99,7 +99,7 @@ bool JointOffers::await_helper() const noexcept {
 
 RemoteResult JointOffers::finish(ShmLink& link) noexcept {
   if (result_.status != RemoteStatus::done) return result_;
-  helped_chunks_.add(helped_);
+  helped_chunks_ += helped_;
   note_received();
   // What is wrong, if anything is, shows when the owner copies.
   const bool again = offer_.helper_failed.load(std::memory_order_relaxed) != 0;

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "shm/joint_copy.h"
-#include "shm/local_counter.h"
 #include "shm/segment_layout.h"
 #include "shm/shm_link.h"
 #include "transport/transport.h"
@@ -32,7 +31,7 @@ class JointOffers {
   // The peer of the pending copy is dead, or not to be trusted any more.
   void give_up(MessageSink& sink) noexcept;
 
-  [[nodiscard]] uint64_t helped_chunks() const noexcept { return helped_chunks_.get(); }
+  [[nodiscard]] uint64_t helped_chunks() const noexcept { return helped_chunks_; }
 
  private:
   [[nodiscard]] bool plan(const Piece& local, const RemoteMemory& remote) noexcept;
@@ -56,7 +55,7 @@ class JointOffers {
   RemoteResult result_{};
   ShmLink* pending_ = nullptr;
   uint32_t token_ = 0;
-  LocalCounter helped_chunks_;
+  uint64_t helped_chunks_ = 0;
 };
 
 }  // namespace lintel

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "lane/lane.h"
-#include "shm/local_counter.h"
 #include "shm/peer_segment.h"
 #include "transport/transport.h"
 #include "util/doorbell.h"
@@ -24,6 +23,11 @@ class LaneSender {
     lane_.store(claim.lane, std::memory_order_relaxed);
     return true;
   }
+  // Nobody sends any more.
+  void detach() noexcept {
+    producer_.detach();
+    lane_.store(no_lane, std::memory_order_relaxed);
+  }
   [[nodiscard]] bool attached() const noexcept { return producer_.attached(); }
   // Number of the lane in the peer's segment, or no_lane. Any thread.
   [[nodiscard]] uint32_t lane() const noexcept { return lane_.load(std::memory_order_relaxed); }
@@ -34,14 +38,9 @@ class LaneSender {
     const SendStatus status = producer_.push(header, pieces, count);
     if (status == SendStatus::sent) [[likely]] {
       doorbell_->ring_if_sleeping();
-      uint64_t bytes = count == 0 ? 0 : pieces->length;
-      for (unsigned i = 1; i < count; ++i) bytes += pieces[i].length;
-      messages_.add(1);
-      bytes_.add(bytes);
       if (blocked()) [[unlikely]]
         blocked_.store(false, std::memory_order_relaxed);
     } else if (status == SendStatus::queue_full) {
-      queue_full_.add(1);
       blocked_.store(true, std::memory_order_release);  // the producer is set up
     }
     return status;
@@ -56,18 +55,11 @@ class LaneSender {
   }
   [[nodiscard]] bool room_appeared() const noexcept { return producer_.room_appeared(); }
 
-  [[nodiscard]] uint64_t messages() const noexcept { return messages_.get(); }
-  [[nodiscard]] uint64_t bytes() const noexcept { return bytes_.get(); }
-  [[nodiscard]] uint64_t queue_full() const noexcept { return queue_full_.get(); }
-
  private:
   LaneProducer producer_;
   Doorbell* doorbell_ = nullptr;
   std::atomic<uint32_t> lane_{no_lane};
   std::atomic<bool> blocked_{false};
-  LocalCounter messages_;
-  LocalCounter bytes_;
-  LocalCounter queue_full_;
 };
 
 }  // namespace lintel

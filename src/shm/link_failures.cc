@@ -10,7 +10,6 @@ void LinkFailures::fail(MessageSink& sink, ShmLink& link, Cause cause) noexcept 
   // A malformed message among the last ones ends the draining, since the link has failed already.
   if (cause == Cause::gone && number != no_lane) lanes_.drain(sink, number);
   link.failed.store(true, std::memory_order_release);
-  links_.forget(link);
   if (offers_.pending() == &link) offers_.give_up(sink);
   if (number != no_lane) {
     link.receive_lane = no_lane;
@@ -19,9 +18,10 @@ void LinkFailures::fail(MessageSink& sink, ShmLink& link, Cause cause) noexcept 
     else
       lanes_.refuse(number);
   }
-  if (link.segment != nullptr) link.segment->abandon(link.sender.lane(), segment_.nonce());
-  count_.add(1);
+  ++count_;
+  // The core takes the send lock of the peer there: afterwards nobody sends.
   sink.on_peer_failed(link);
+  links_.release(link);
 }
 
 }  // namespace lintel

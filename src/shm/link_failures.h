@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "shm/joint_offers.h"
-#include "shm/local_counter.h"
 #include "shm/receive_lanes.h"
 #include "shm/shm_links.h"
 #include "transport/transport.h"
@@ -19,20 +18,18 @@ class LinkFailures {
     misbehaved,  // it may go on writing: nobody else gets its lane as long as it lives
   };
 
-  LinkFailures(const Segment& segment, ShmLinks& links, ReceiveLanes& lanes,
-               JointOffers& offers) noexcept
-      : segment_(segment), links_(links), lanes_(lanes), offers_(offers) {}
+  LinkFailures(ShmLinks& links, ReceiveLanes& lanes, JointOffers& offers) noexcept
+      : links_(links), lanes_(lanes), offers_(offers) {}
 
   // Once for each link; does nothing the next time.
   void fail(MessageSink& sink, ShmLink& link, Cause cause) noexcept;
-  [[nodiscard]] uint64_t count() const noexcept { return count_.get(); }
+  [[nodiscard]] uint64_t count() const noexcept { return count_; }
 
  private:
-  const Segment& segment_;
   ShmLinks& links_;
   ReceiveLanes& lanes_;
   JointOffers& offers_;
-  LocalCounter count_;
+  uint64_t count_ = 0;
 };
 
 }  // namespace lintel

@@ -1,7 +1,7 @@
 // Asking whether peers live, and reclaiming lanes. Connection path.
 #include "shm/liveness_checks.h"
 
-#include "shm/leftovers.h"
+#include "shm/segment_directory.h"
 
 namespace lintel {
 

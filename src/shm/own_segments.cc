@@ -15,12 +15,10 @@ namespace {
 
 struct OwnSegment {
   std::string path;
-  int fd;
   pid_t creator;
 };
 
 struct Registry {
-  std::mutex creation;
   std::mutex mutex;
   std::vector<OwnSegment> segments;
 };
@@ -33,54 +31,38 @@ void unlock_after_fork();
 Registry& registry() {
   static Registry* const instance = [] {
     std::atexit(remove_names_at_exit);
-    // A child forked while another thread holds a lock must find it free.
     pthread_atfork(lock_before_fork, unlock_after_fork, unlock_after_fork);
     return new Registry;
   }();
   return *instance;
 }
 
-void lock_before_fork() {
-  registry().creation.lock();
-  registry().mutex.lock();
-}
-void unlock_after_fork() {
-  registry().mutex.unlock();
-  registry().creation.unlock();
+void lock_before_fork() { registry().mutex.lock(); }
+void unlock_after_fork() { registry().mutex.unlock(); }
+
+void remove_name(const std::string& path) noexcept {
+  unlink(path.c_str());
+  rmdir(path.substr(0, path.rfind('/')).c_str());
 }
 
 void remove_names_at_exit() {
-  Registry& r = registry();
-  const std::lock_guard guard(r.mutex);
-  for (const OwnSegment& segment : r.segments)
-    if (segment.creator == getpid()) unlink(segment.path.c_str());
+  const std::lock_guard guard(registry().mutex);
+  for (const OwnSegment& segment : registry().segments)
+    if (segment.creator == getpid()) remove_name(segment.path);
 }
 
 }  // namespace
 
-std::unique_lock<std::mutex> lock_segment_creation() {
-  return std::unique_lock(registry().creation);
+OwnSegments::OwnSegments() { registry().mutex.lock(); }
+OwnSegments::~OwnSegments() { registry().mutex.unlock(); }
+
+void OwnSegments::remember(const std::string& path) {
+  registry().segments.push_back({path, getpid()});
 }
 
-void remember_own_segment(const std::string& path, int fd) {
-  Registry& r = registry();
-  const std::lock_guard guard(r.mutex);
-  r.segments.push_back({path, fd, getpid()});
-}
-
-void forget_own_segment(const std::string& path) noexcept {
-  Registry& r = registry();
-  const std::lock_guard guard(r.mutex);
-  std::erase_if(r.segments,
-                [&](const OwnSegment& s) { return s.path == path && s.creator == getpid(); });
-}
-
-std::optional<int> own_segment_fd(const std::string& path) {
-  Registry& r = registry();
-  const std::lock_guard guard(r.mutex);
-  for (const OwnSegment& segment : r.segments)
-    if (segment.path == path && segment.creator == getpid()) return segment.fd;
-  return std::nullopt;
+void OwnSegments::remove(const std::string& path) noexcept {
+  remove_name(path);
+  std::erase_if(registry().segments, [&](const OwnSegment& s) { return s.path == path; });
 }
 
 }  // namespace lintel

@@ -1,29 +1,23 @@
-// Which segments this process owns. Set-up and connection path; thread-safe.
-//
-// A segment's owner proves that it lives by a POSIX record lock, which the kernel drops as soon as
-// the owner closes any descriptor of that file. Whoever opens a segment therefore asks here first:
-// one of this process' own (another interface, say) is used through the descriptor that is open
-// already. A forked child owns nothing of this.
+// The names of the segments that this process owns, which are removed when it exits without finishing its
+// interfaces. Set-up path.
 #pragma once
 
-#include <sys/types.h>
-
-#include <mutex>
-#include <optional>
 #include <string>
 
 namespace lintel {
 
-// Held while a name is looked for and taken, so that no thread mistakes the segment that another
-// one of this process is just creating for a leftover.
-[[nodiscard]] std::unique_lock<std::mutex> lock_segment_creation();
+// Exclusive as long as it lives, and no child is forked meanwhile: a child that inherits a segment that is
+// being made would keep its lock.
+class OwnSegments {
+ public:
+  OwnSegments();
+  OwnSegments(const OwnSegments&) = delete;
+  OwnSegments& operator=(const OwnSegments&) = delete;
+  ~OwnSegments();
 
-// Called before the segment gets its name. The names of all owned segments are removed when the
-// process exits without finishing its interfaces.
-void remember_own_segment(const std::string& path, int fd);
-void forget_own_segment(const std::string& path) noexcept;
-
-// The descriptor of the segment at `path` if this very process owns it. It must not be closed.
-[[nodiscard]] std::optional<int> own_segment_fd(const std::string& path);
+  void remember(const std::string& path);
+  // Removes the name, and the directory if it is empty.
+  void remove(const std::string& path) noexcept;
+};
 
 }  // namespace lintel

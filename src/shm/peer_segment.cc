@@ -10,61 +10,52 @@
 #include <cerrno>
 #include <cstring>
 
-#include "shm/own_segments.h"
 #include "shm/peer_memory.h"
-#include "shm/segment_name.h"
 #include "util/log.h"
 
 namespace lintel {
 
-namespace {
-
-// A descriptor of a segment file; one that this process owns is borrowed and stays open.
-class SegmentFile {
- public:
-  SegmentFile(const std::string& path, int flags) {
-    if (const std::optional<int> own = own_segment_fd(path)) {
-      fd_ = *own;
-      borrowed_ = true;
-    } else {
-      fd_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    }
-  }
-  SegmentFile(const SegmentFile&) = delete;
-  SegmentFile& operator=(const SegmentFile&) = delete;
-  ~SegmentFile() {
-    if (fd_ >= 0 && !borrowed_) close(fd_);
-  }
-  [[nodiscard]] int fd() const noexcept { return fd_; }
-  [[nodiscard]] bool borrowed() const noexcept { return borrowed_; }
-
- private:
-  int fd_ = -1;
-  bool borrowed_ = false;
-};
-
-}  // namespace
-
+// Of several with that address the one whose owner lives: others are of the dead, or of other jobs.
 PeerSegment::Status PeerSegment::open(ProcessId peer, uint32_t job_hash,
                                       std::unique_ptr<PeerSegment>& result, std::string& reason) {
-  std::unique_ptr<PeerSegment> segment(new PeerSegment);
-  segment->path_ = segment_path(job_hash, peer);
-  const SegmentFile file(segment->path_, O_RDWR);
+  Status found = Status::absent;
+  const auto directory = SegmentDirectory::open(false);
+  if (!directory) {
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) found = Status::failed;
+    reason = std::string("private directory of segments: ") + std::strerror(errno);
+    return found;
+  }
+  reason = directory->path() + ": no process has this nid and pid";
+  directory->for_each([&](const SegmentName& name) {
+    if (name.id != peer) return true;
+    std::unique_ptr<PeerSegment> segment(new PeerSegment);
+    const Status status = segment->open_file(directory->path_of(name), name, job_hash, reason);
+    if (status == Status::absent || (status != Status::opened && result != nullptr)) return true;
+    found = status;
+    if (status != Status::opened) return true;
+    result = std::move(segment);
+    return !result->owner_alive();
+  });
+  return found;
+}
+
+PeerSegment::Status PeerSegment::open_file(const std::string& path, const SegmentName& name,
+                                           uint32_t job_hash, std::string& reason) {
+  path_ = path;
+  const SegmentFile file(path);
   if (file.fd() < 0) {
     const int error = errno;
-    reason = segment->path_ + ": " + std::strerror(error);
+    reason = path + ": " + std::strerror(error);
     if (error == ENOENT) return Status::absent;
     return error == EMFILE || error == ENFILE || error == ENOMEM ? Status::failed : Status::refused;
   }
-  const Status status = segment->check_and_map(file.fd(), peer, job_hash, reason);
-  if (status == Status::opened)
-    result = std::move(segment);
-  else
-    reason = segment->path_ + " " + reason;
+  std::string complaint;
+  const Status status = check_and_map(file.fd(), name, job_hash, complaint);
+  if (status == Status::refused || status == Status::failed) reason = path + " " + complaint;
   return status;
 }
 
-PeerSegment::Status PeerSegment::check_and_map(int fd, ProcessId peer, uint32_t job_hash,
+PeerSegment::Status PeerSegment::check_and_map(int fd, const SegmentName& name, uint32_t job_hash,
                                                std::string& reason) {
   struct stat status;
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
@@ -93,12 +84,13 @@ PeerSegment::Status PeerSegment::check_and_map(int fd, ProcessId peer, uint32_t 
   }
   geometry_ = SegmentGeometry::checked(identity_, bytes);
   if (geometry_.lane_count == 0 || identity_.segment_bytes != bytes ||
-      identity_.lane_count != geometry_.lane_count || identity_.nid != peer.nid ||
-      identity_.pid != peer.pid || identity_.job_hash != job_hash ||
+      identity_.lane_count != geometry_.lane_count || identity_.nid != name.id.nid ||
+      identity_.pid != name.id.pid || identity_.nonce != name.nonce ||
       (identity_.nonce & lane_state_mask) != 0) {
     reason = "contradicts itself";
     return Status::refused;
   }
+  if (identity_.job_hash != job_hash) return Status::absent;
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) {
     reason = std::string("cannot be mapped: ") + std::strerror(errno);
@@ -106,8 +98,6 @@ PeerSegment::Status PeerSegment::check_and_map(int fd, ProcessId peer, uint32_t 
   }
   header_ = static_cast<SegmentHeader*>(memory);
   uid_ = status.st_uid;
-  device_ = status.st_dev;
-  inode_ = status.st_ino;
   return Status::opened;
 }
 
@@ -115,29 +105,19 @@ PeerSegment::~PeerSegment() {
   if (header_ != nullptr) munmap(static_cast<void*>(header_), geometry_.segment_bytes);
 }
 
-bool PeerSegment::is_this_segment(int fd) const noexcept {
-  struct stat status;
-  return fstat(fd, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
-}
-
 bool PeerSegment::owner_alive() const {
   if (owner_finished()) return false;
-  const SegmentFile file(path_, O_RDWR);
-  if (file.fd() < 0 && errno != ENOENT) return true;  // no descriptor left, say: ask again later
-  if (file.fd() < 0 || !is_this_segment(file.fd())) return PeerMemory::has_nonce(identity_);
-  if (file.borrowed()) return true;
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_len = 1;
-  return fcntl(file.fd(), F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+  const SegmentFile file(path_);
+  if (file.fd() >= 0) return file.owner_alive();
+  // No descriptor left, say: ask again later.
+  return errno != ENOENT || PeerMemory::has_nonce(identity_);
 }
 
 // Allocated now, a full /dev/shm is an error; later it would be SIGBUS.
 PeerSegment::ClaimStatus PeerSegment::allocate(const SegmentGeometry::Place& place,
                                                std::string& reason) const {
-  const SegmentFile file(path_, O_RDWR);
-  if (file.fd() < 0 || !is_this_segment(file.fd())) {
+  const SegmentFile file(path_);
+  if (file.fd() < 0) {
     reason = path_ + " is gone";
     return ClaimStatus::gone;
   }
@@ -194,17 +174,6 @@ void PeerSegment::close_lane(uint32_t lane, uint64_t nonce) noexcept {
                                         std::memory_order_release);
   header_->lane_generation.fetch_add(1, std::memory_order_release);
   doorbell().ring_if_sleeping();
-}
-
-void PeerSegment::abandon(uint32_t lane, uint64_t nonce) noexcept {
-  const auto exchange = [](void* from, uint64_t bytes) {
-    mmap(from, bytes, PROT_READ | PROT_WRITE,
-         MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  };
-  std::byte* const base = reinterpret_cast<std::byte*>(header_);
-  exchange(base + first_lane_offset, geometry_.segment_bytes - first_lane_offset);
-  if (lane != no_lane) close_lane(lane, nonce);
-  exchange(base, first_lane_offset);
 }
 
 }  // namespace lintel

@@ -2,13 +2,12 @@
 // claimed and given up. Connection path.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "shm/segment_directory.h"
 #include "shm/segment_layout.h"
 #include "transport/message.h"
 
@@ -24,7 +23,7 @@ class PeerSegment {
     refused,  // there is one that we do not use; `reason` says why
     failed,   // the system is short of something (descriptors, memory): may work later
   };
-  // Opens the segment of `peer`, whether its owner lives or not. Thread-safe.
+  // Opens the segment of `peer` in the job, whether its owner lives or not. Thread-safe.
   [[nodiscard]] static Status open(ProcessId peer, uint32_t job_hash,
                                    std::unique_ptr<PeerSegment>& result, std::string& reason);
   ~PeerSegment();
@@ -64,25 +63,18 @@ class PeerSegment {
   // Tells the owner that nothing more will be written to `lane`.
   void close_lane(uint32_t lane, uint64_t nonce) noexcept;
 
-  // Exchanges the shared memory for private zeroes at the same address, so that the memory of a
-  // dead owner goes back to the system, yet a thread that is just writing there does no harm. A
-  // live one learns that nothing more will be written to `lane` (no_lane: none) once that is
-  // certain.
-  void abandon(uint32_t lane, uint64_t nonce) noexcept;
-
  private:
   PeerSegment() = default;
-  Status check_and_map(int fd, ProcessId peer, uint32_t job_hash, std::string& reason);
+  Status open_file(const std::string& path, const SegmentName& name, uint32_t job_hash,
+                   std::string& reason);
+  Status check_and_map(int fd, const SegmentName& name, uint32_t job_hash, std::string& reason);
   ClaimStatus allocate(const SegmentGeometry::Place& place, std::string& reason) const;
-  bool is_this_segment(int fd) const noexcept;
 
   std::string path_;
   SegmentIdentity identity_{};
   SegmentGeometry geometry_{};
   SegmentHeader* header_ = nullptr;
   uint32_t uid_ = 0;
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
 };
 
 }  // namespace lintel

@@ -71,13 +71,9 @@ inline unsigned ReceiveLanes::take_burst(MessageSink& sink, Lane& lane, unsigned
   const unsigned count = lane.consumer.peek(messages, std::min(burst, budget), malformed);
   if (count != 0) {
     note_received();
-    uint64_t bytes = 0;
-    for (unsigned i = 0; i < count; ++i) bytes += messages[i].payload_length;
     lane.link->sender.note_inbound();
     sink.on_messages(*lane.link, messages, count);
     if (lane.consumer.release(count)) wake_sleeping_producer(lane);
-    messages_.add(count);
-    bytes_.add(bytes);
   }
   if (malformed) [[unlikely]]
     report_malformed(sink, lane);
@@ -85,8 +81,8 @@ inline unsigned ReceiveLanes::take_burst(MessageSink& sink, Lane& lane, unsigned
 }
 
 void ReceiveLanes::drain(MessageSink& sink, uint32_t number) noexcept {
-  while (take_burst(sink, lanes_[number], burst) != 0) {
-  }
+  unsigned left = segment_.geometry().place(number).geometry.cells;
+  while (const unsigned taken = take_burst(sink, lanes_[number], left)) left -= taken;
 }
 
 bool ReceiveLanes::arm() noexcept {
@@ -127,13 +123,11 @@ void ReceiveLanes::wake_sleeping_producer(Lane& lane) noexcept {
   Doorbell* const doorbell = lane.link->peer_doorbell();
   if (doorbell == nullptr) return;
   doorbell->fences.light();
-  if (!lane.consumer.producer_sleeps()) return;
-  doorbell_rings_.add(1);
-  doorbell->ring();
+  if (lane.consumer.producer_sleeps()) doorbell->ring();
 }
 
 void ReceiveLanes::report_malformed(MessageSink& sink, Lane& lane) noexcept {
-  malformed_.add(1);
+  ++malformed_;
   static std::atomic<bool> said{false};
   log_once(said, LogLevel::error,
            "shm: nid 0x%x pid %u sent a message that makes no sense; the connection is closed",

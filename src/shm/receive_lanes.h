@@ -7,7 +7,6 @@
 #include <functional>
 #include <vector>
 
-#include "shm/local_counter.h"
 #include "shm/segment.h"
 #include "shm/shm_link.h"
 #include "transport/transport.h"
@@ -37,7 +36,7 @@ class ReceiveLanes {
   void activate(uint32_t lane, ShmLink& link) noexcept;
   void refuse(uint32_t lane) noexcept;
   void free(uint32_t lane) noexcept;
-  // Hands up what is in an active lane.
+  // Hands up what is in an active lane, not what a living peer goes on writing.
   void drain(MessageSink& sink, uint32_t lane) noexcept;
 
   // Hands up at most about `budget` messages; returns their number.
@@ -45,10 +44,8 @@ class ReceiveLanes {
   // Before sleeping: false if there are messages. Producers learn how much room they have.
   [[nodiscard]] bool arm() noexcept;
 
-  [[nodiscard]] uint64_t messages() const noexcept { return messages_.get(); }
-  [[nodiscard]] uint64_t bytes() const noexcept { return bytes_.get(); }
-  [[nodiscard]] uint64_t doorbell_rings() const noexcept { return doorbell_rings_.get(); }
-  [[nodiscard]] uint64_t malformed() const noexcept { return malformed_.get(); }
+  // Messages that no sane peer sends.
+  [[nodiscard]] uint64_t malformed() const noexcept { return malformed_; }
 
  private:
   struct Lane {
@@ -83,10 +80,7 @@ class ReceiveLanes {
   unsigned next_hot_ = 0;   // where the next poll begins, when one ran out of budget
   uint32_t next_cold_ = 0;  // position in active_
   uint64_t polls_ = 0;
-  LocalCounter messages_;
-  LocalCounter bytes_;
-  LocalCounter doorbell_rings_;
-  LocalCounter malformed_;
+  uint64_t malformed_ = 0;
 };
 
 }  // namespace lintel

@@ -4,17 +4,17 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <vector>
 
 #include "portals4.h"
-#include "shm/leftovers.h"
 #include "shm/own_segments.h"
-#include "shm/segment_name.h"
 #include "util/asymmetric_fence.h"
 
 namespace lintel {
@@ -30,6 +30,12 @@ std::string because(const std::string& what) {
   return what + ": " + std::strerror(error);
 }
 
+// A file that grows beyond the limit of its process ends it by SIGXFSZ.
+uint64_t file_size_limit() noexcept {
+  rlimit limit;
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 ? limit.rlim_cur : UINT64_MAX;
+}
+
 uint64_t make_nonce() noexcept {
   uint64_t nonce = 0;
   while ((nonce & ~lane_state_mask) == 0)
@@ -37,24 +43,48 @@ uint64_t make_nonce() noexcept {
   return nonce & ~lane_state_mask;
 }
 
+// The pids of that node and job that living processes have.
+std::vector<uint32_t> pids_taken(const SegmentDirectory& directory, uint32_t nid,
+                                 uint32_t job_hash) {
+  std::vector<uint32_t> taken;
+  directory.for_each([&](const SegmentName& name) {
+    if (name.id.nid != nid) return true;
+    const SegmentFile file(directory.path_of(name));
+    SegmentIdentity identity;
+    if (file.fd() < 0 || pread(file.fd(), &identity, sizeof identity, 0) != sizeof identity ||
+        identity.job_hash == job_hash) {
+      taken.push_back(name.id.pid);
+    }
+    return true;
+  });
+  return taken;
+}
+
 }  // namespace
 
 OpenStatus Segment::create(const Settings& settings, std::unique_ptr<Segment>& result,
                            std::string& reason) {
-  const auto creation = lock_segment_creation();
-  sweep_leftovers();
+  OwnSegments own_segments;
+  const SegmentFile file = SegmentDirectory::make_file();
+  if (file.fd() < 0) {
+    reason = because("cannot create a file in /dev/shm");
+    return OpenStatus::failed;
+  }
   std::unique_ptr<Segment> segment(new Segment);
-  if (!segment->prepare(settings, reason)) return OpenStatus::failed;
-  const OpenStatus status = segment->publish_somewhere(settings, reason);
+  if (!segment->prepare(settings, file, reason)) return OpenStatus::failed;
+  const OpenStatus status = segment->publish(settings, file, own_segments, reason);
   if (status == OpenStatus::opened) result = std::move(segment);
   return status;
 }
 
-// The file has no name yet, so nobody sees it half made and nothing stays if we are killed here.
-bool Segment::prepare(const Settings& settings, std::string& reason) {
-  geometry_ = SegmentGeometry::plan(settings.memory_bytes);
+// The file has no name yet, so nobody sees it half made and nothing stays if we are killed here. No
+// descriptor stays open: a program that closes all it does not know does no harm.
+bool Segment::prepare(const Settings& settings, const SegmentFile& file, std::string& reason) {
+  geometry_ = SegmentGeometry::plan(std::min(settings.memory_bytes, file_size_limit()));
   if (geometry_.lane_count == 0) {
-    reason = "PTL_SHM_MEMORY_KIB is too little for a single lane";
+    reason =
+        "PTL_SHM_MEMORY_KIB, or the limit of the size of files (ulimit -f), is too little for a "
+        "single lane";
     return false;
   }
   nonce_ = make_nonce();
@@ -62,24 +92,19 @@ bool Segment::prepare(const Settings& settings, std::string& reason) {
     reason = because("no random numbers");
     return false;
   }
-  fd_ = open(segment_directory().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd_ < 0) {
-    reason = because("cannot create a file in " + segment_directory());
-    return false;
-  }
   const off_t bytes = static_cast<off_t>(geometry_.segment_bytes);
   // The table is allocated at once: a full /dev/shm shows here and not as SIGBUS later.
-  if (ftruncate(fd_, bytes) != 0 || fallocate(fd_, 0, 0, first_lane_offset) != 0) {
-    reason = because("no room in " + segment_directory());
+  if (ftruncate(file.fd(), bytes) != 0 || fallocate(file.fd(), 0, 0, first_lane_offset) != 0) {
+    reason = because("no room in /dev/shm");
     return false;
   }
-  void* memory = mmap(nullptr, geometry_.segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  void* memory =
+      mmap(nullptr, geometry_.segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd(), 0);
   if (memory == MAP_FAILED) {
     reason = because("cannot map the shared segment");
     return false;
   }
   creator_ = getpid();
-  job_hash_ = settings.job_hash;
   id_.nid = settings.nid;
   header_ = new (memory) SegmentHeader{};
   SegmentIdentity& identity = header_->identity;
@@ -88,7 +113,7 @@ bool Segment::prepare(const Settings& settings, std::string& reason) {
   identity.message_version = message_version;
   identity.segment_bytes = geometry_.segment_bytes;
   identity.lane_count = geometry_.lane_count;
-  identity.job_hash = job_hash_;
+  identity.job_hash = settings.job_hash;
   identity.nid = settings.nid;
   identity.uid = geteuid();
   identity.os_pid = creator_;
@@ -96,68 +121,64 @@ bool Segment::prepare(const Settings& settings, std::string& reason) {
   identity.nonce_address = reinterpret_cast<uint64_t>(&nonce_);
   std::memcpy(identity.classes, geometry_.classes, sizeof identity.classes);
   header_->doorbell.fences.full.store(asymmetric_fence_available() ? 0 : 1);
-
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_len = 1;
-  if (fcntl(fd_, F_SETLK, &lock) != 0) {
+  // In a child the segment would look as if its owner lived.
+  if (madvise(memory, geometry_.segment_bytes, MADV_DONTFORK) != 0 || !file.lock()) {
     reason = because("cannot lock the shared segment");
     return false;
   }
   return true;
 }
 
-OpenStatus Segment::publish_somewhere(const Settings& settings, std::string& reason) {
-  if (settings.pid != PTL_PID_ANY) return publish(settings.pid, reason);
-  const uint32_t start = static_cast<uint32_t>(creator_) % any_pids;
-  for (uint32_t i = 0; i < any_pids; ++i) {
-    const OpenStatus status = publish(first_any_pid + (start + i) % any_pids, reason);
-    if (status != OpenStatus::pid_in_use) return status;
-  }
-  return OpenStatus::pid_in_use;
-}
-
-OpenStatus Segment::publish(uint32_t pid, std::string& reason) {
-  id_.pid = pid;
-  header_->identity.pid = pid;
-  path_ = segment_path(job_hash_, id_);
-  const std::string nameless = "/proc/self/fd/" + std::to_string(fd_);
-  for (;;) {
-    LeftoverStatus leftover = LeftoverStatus::in_use;
-    if (!own_segment_fd(path_)) {
-      remember_own_segment(path_, fd_);
-      if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0)
-        break;
-      const int error = errno;
-      forget_own_segment(path_);
-      if (error != EEXIST) {
-        reason = "cannot create " + path_ + ": " + std::strerror(error);
-        return OpenStatus::failed;
+OpenStatus Segment::publish(const Settings& settings, const SegmentFile& file,
+                            OwnSegments& own_segments, std::string& reason) {
+  const std::string nameless = "/proc/self/fd/" + std::to_string(file.fd());
+  // Whoever finishes last removes the directory, perhaps just before this process enters its name.
+  constexpr unsigned attempts = 1000;
+  for (unsigned attempt = 0; attempt < attempts; ++attempt) {
+    const auto directory = SegmentDirectory::open(true);
+    if (directory && directory->lock()) {
+      directory->sweep();
+      if (!choose_pid(settings.pid, pids_taken(*directory, id_.nid, settings.job_hash))) {
+        reason = "a living process has this pid";
+        return OpenStatus::pid_in_use;
       }
-      leftover = remove_leftover(path_);
+      path_ = directory->path_of({id_, nonce_});
+      own_segments.remember(path_);
+      if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0)
+        return OpenStatus::opened;
+      const int error = errno;
+      own_segments.remove(path_);
+      path_.clear();
+      errno = error;
     }
-    if (leftover == LeftoverStatus::removed) continue;
-    reason = path_ + (leftover == LeftoverStatus::in_use ? " belongs to a live process"
-                                                         : " is not a segment of this user");
-    return OpenStatus::pid_in_use;
+    if (errno != ENOENT) break;
   }
-  published_ = true;
-  return OpenStatus::opened;
+  reason = because("cannot enter a segment in the private directory lintel." +
+                   std::to_string(geteuid()) + " of /dev/shm");
+  return OpenStatus::failed;
 }
 
-Segment::~Segment() {
-  if (published_ && created_by_this_process()) {
-    header_->closed.store(1, std::memory_order_release);
-    // The name may have been removed by hand and be another's by now.
-    struct stat named;
-    struct stat own;
-    if (stat(path_.c_str(), &named) == 0 && fstat(fd_, &own) == 0 && named.st_ino == own.st_ino)
-      unlink(path_.c_str());
-    forget_own_segment(path_);
+bool Segment::choose_pid(uint32_t wanted, const std::vector<uint32_t>& taken) noexcept {
+  const auto free = [&](uint32_t pid) {
+    return std::find(taken.begin(), taken.end(), pid) == taken.end();
+  };
+  const uint32_t start = static_cast<uint32_t>(creator_) % any_pids;
+  const bool any = wanted == PTL_PID_ANY;
+  for (uint32_t i = 0; i < (any ? any_pids : 1); ++i) {
+    const uint32_t pid = any ? first_any_pid + (start + i) % any_pids : wanted;
+    if (!free(pid)) continue;
+    id_.pid = header_->identity.pid = pid;
+    return true;
   }
-  if (header_ != nullptr) munmap(static_cast<void*>(header_), geometry_.segment_bytes);
-  if (fd_ >= 0) close(fd_);
+  return false;
+}
+
+// A forked child has no mapping of it.
+Segment::~Segment() {
+  if (header_ == nullptr || !created_by_this_process()) return;
+  header_->closed.store(1, std::memory_order_release);
+  if (!path_.empty()) OwnSegments().remove(path_);
+  munmap(static_cast<void*>(header_), geometry_.segment_bytes);
 }
 
 bool Segment::created_by_this_process() const noexcept { return creator_ == getpid(); }

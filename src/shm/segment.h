@@ -7,7 +7,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "shm/own_segments.h"
+#include "shm/segment_directory.h"
 #include "shm/segment_layout.h"
 #include "transport/message.h"
 #include "transport/open_status.h"
@@ -23,8 +26,8 @@ class Segment {
     uint64_t memory_bytes = 0;  // at most this much for the whole segment
   };
 
-  // The segment appears under its name complete and with its owner's lock held, or not at all. What
-  // a dead process left under that name is replaced. `reason` says what went wrong.
+  // The segment appears under its name complete and with its owner's lock held, or not at all. Removes
+  // what dead processes of this user left. `reason` says what went wrong.
   [[nodiscard]] static OpenStatus create(const Settings& settings, std::unique_ptr<Segment>& result,
                                          std::string& reason);
 
@@ -47,19 +50,17 @@ class Segment {
 
  private:
   Segment() = default;
-  bool prepare(const Settings& settings, std::string& reason);
-  OpenStatus publish_somewhere(const Settings& settings, std::string& reason);
-  OpenStatus publish(uint32_t pid, std::string& reason);
+  bool prepare(const Settings& settings, const SegmentFile& file, std::string& reason);
+  OpenStatus publish(const Settings& settings, const SegmentFile& file, OwnSegments& own_segments,
+                     std::string& reason);
+  bool choose_pid(uint32_t wanted, const std::vector<uint32_t>& taken) noexcept;
 
-  int fd_ = -1;
   pid_t creator_ = 0;
   SegmentHeader* header_ = nullptr;
   SegmentGeometry geometry_{};
   ProcessId id_{};
   uint64_t nonce_ = 0;  // peers read it here to make sure whose memory they reach
-  uint32_t job_hash_ = 0;
-  std::string path_;
-  bool published_ = false;
+  std::string path_;    // empty: it has no name yet
 };
 
 }  // namespace lintel

@@ -16,7 +16,7 @@
 namespace lintel {
 
 inline constexpr uint64_t segment_magic = 0x314d48536c65746e;  // "ntelSHM1"
-inline constexpr uint32_t segment_layout_version = 5;
+inline constexpr uint32_t segment_layout_version = 6;
 inline constexpr uint32_t segment_page_bytes = 4096;
 inline constexpr uint32_t segment_max_lanes = 1024;
 inline constexpr uint64_t segment_max_bytes = uint64_t{1} << 32;

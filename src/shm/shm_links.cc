@@ -18,7 +18,9 @@ ShmLinks::~ShmLinks() {
 
 ShmLink* ShmLinks::find(ProcessId peer) const noexcept {
   const auto found = current_.find(key_of(peer));
-  return found == current_.end() ? nullptr : found->second;
+  return found == current_.end() || found->second->failed.load(std::memory_order_relaxed)
+             ? nullptr
+             : found->second;
 }
 
 ShmLink* ShmLinks::add(std::unique_ptr<ShmLink> link) {
@@ -129,10 +131,12 @@ ShmLinks::Acceptance ShmLinks::look_up(ProcessId peer, uint64_t nonce) {
   return {Acceptance::Status::accepted, add(make(peer, nonce, std::move(segment))), known, {}};
 }
 
-void ShmLinks::forget(const ShmLink& link) noexcept {
-  const std::lock_guard guard(mutex_);
-  const auto current = current_.find(key_of(link.peer));
-  if (current != current_.end() && current->second == &link) current_.erase(current);
+void ShmLinks::release(ShmLink& link) const noexcept {
+  if (link.segment == nullptr) return;
+  if (link.sender.lane() != no_lane) link.segment->close_lane(link.sender.lane(), own_.nonce());
+  link.sender.detach();
+  link.memory = PeerMemory();
+  link.segment.reset();
 }
 
 }  // namespace lintel

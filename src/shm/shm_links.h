@@ -47,13 +47,13 @@ class ShmLinks {
 
   // Before the first message to a peer that made contact: claims a lane. `sent`: it has one.
   [[nodiscard]] SendStatus attach(ShmLink& link) noexcept;
-  // A link that has failed is not found any more.
-  void forget(const ShmLink& link) noexcept;
+  // Gives back what a link has that failed, to which nobody sends any more. Poll token held.
+  void release(ShmLink& link) const noexcept;
   [[nodiscard]] ShmLink* first() const noexcept { return all_.load(std::memory_order_acquire); }
 
  private:
   static uint64_t key_of(ProcessId peer) noexcept { return uint64_t{peer.nid} << 32 | peer.pid; }
-  ShmLink* find(ProcessId peer) const noexcept;  // mutex_ held, as for add()
+  ShmLink* find(ProcessId peer) const noexcept;  // mutex_ held, as for add(); never one that failed
   ShmLink* add(std::unique_ptr<ShmLink> link);
   std::unique_ptr<ShmLink> make(ProcessId peer, uint64_t nonce,
                                 std::unique_ptr<PeerSegment> segment) const;
@@ -65,7 +65,7 @@ class ShmLinks {
   const bool reach_memory_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<ShmLink>> owned_;
-  std::unordered_map<uint64_t, ShmLink*> current_;  // by address; never one that failed
+  std::unordered_map<uint64_t, ShmLink*> current_;  // by address
   std::atomic<ShmLink*> all_{nullptr};
 };
 

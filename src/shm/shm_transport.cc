@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "shm/segment_name.h"
+#include "shm/segment_directory.h"
 
 namespace lintel {
 
@@ -27,7 +27,7 @@ ShmTransport::ShmTransport(std::unique_ptr<Segment> segment, const ShmSettings& 
                failures_.fail(sink, link, LinkFailures::Cause::misbehaved);
              }),
       offers_(segment_->header()),
-      failures_(*segment_, links_, lanes_, offers_),
+      failures_(links_, lanes_, offers_),
       claims_(*segment_, links_, lanes_, failures_),
       help_(*segment_, lanes_),
       room_(links_, segment_->header().doorbell),
@@ -69,23 +69,6 @@ bool ShmTransport::arm(bool blocked_senders) noexcept {
 void ShmTransport::check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept {
   liveness_.check(sink, watch, count);
   if (claims_.postponed()) claims_.look(sink);
-}
-
-ShmCounters ShmTransport::counters() const noexcept {
-  ShmCounters sum;
-  for (const ShmLink* link = links_.first(); link != nullptr; link = link->next) {
-    sum.sent_messages += link->sender.messages();
-    sum.sent_bytes += link->sender.bytes();
-    sum.queue_full += link->sender.queue_full();
-  }
-  sum.received_messages = lanes_.messages();
-  sum.received_bytes = lanes_.bytes();
-  sum.helped_chunks = offers_.helped_chunks();
-  sum.doorbell_rings = lanes_.doorbell_rings();
-  sum.links_refused = claims_.refused();
-  sum.malformed = lanes_.malformed();
-  sum.peers_failed = failures_.count();
-  return sum;
 }
 
 std::string ShmTransport::describe() const {

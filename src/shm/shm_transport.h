@@ -35,16 +35,10 @@ struct ShmSettings {
 };
 
 struct ShmCounters {
-  uint64_t sent_messages = 0;
-  uint64_t sent_bytes = 0;
-  uint64_t received_messages = 0;
-  uint64_t received_bytes = 0;
-  uint64_t helped_chunks = 0;   // of our long copies, copied by the peer
-  uint64_t queue_full = 0;      // sends that found no room
-  uint64_t doorbell_rings = 0;  // peers woken because they waited for room
-  uint64_t links_refused = 0;   // claims that proved false
-  uint64_t malformed = 0;       // messages that no sane peer sends
-  uint64_t peers_failed = 0;
+  uint64_t helped_chunks;  // of our long copies, copied by the peer
+  uint64_t links_refused;  // claims that proved false
+  uint64_t malformed;      // messages that no sane peer sends
+  uint64_t peers_failed;
 };
 
 class ShmTransport final : public Transport {
@@ -54,7 +48,10 @@ class ShmTransport final : public Transport {
                                        std::unique_ptr<ShmTransport>& result, std::string& reason);
 
   [[nodiscard]] ProcessId id() const noexcept { return segment_->id(); }
-  [[nodiscard]] ShmCounters counters() const noexcept;  // any thread
+  // Poll token held.
+  [[nodiscard]] ShmCounters counters() const noexcept {
+    return {offers_.helped_chunks(), claims_.refused(), lanes_.malformed(), failures_.count()};
+  }
   [[nodiscard]] const Segment& segment() const noexcept { return *segment_; }
 
   [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }

@@ -11,7 +11,7 @@
 #include "local/local_transport.h"
 #include "portals4.h"
 #include "reliable/over_link.h"
-#include "shm/segment_name.h"
+#include "shm/segment_directory.h"
 #include "shm/shm_transport.h"
 #include "udp/udp_link.h"
 #include "util/config.h"
@@ -99,7 +99,7 @@ OpenStatus open_local(const TransportSettings& settings, OpenedTransports& opene
 }
 
 std::string why_not_shm(const TransportSettings&) {
-  const std::string& directory = segment_directory();
+  const std::string& directory = segment_root();
   return access(directory.c_str(), R_OK | W_OK | X_OK) == 0 ? "" : directory + " cannot be written";
 }
 

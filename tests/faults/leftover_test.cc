@@ -15,12 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Files of shared memory whose name ends in this Portals pid.
+// Segments of this Portals pid: files <nid>.<pid>.<number> in the private directory of the user.
 std::vector<fs::path> segments_of(ptl_pid_t pid) {
   std::vector<fs::path> found;
-  const std::string ending = "." + std::to_string(pid);
-  for (const fs::directory_entry& entry : fs::directory_iterator("/dev/shm")) {
-    if (entry.path().filename().string().ends_with(ending)) found.push_back(entry.path());
+  const std::string part = "." + std::to_string(pid) + ".";
+  std::error_code none;
+  const fs::path directory = "/dev/shm/lintel." + std::to_string(geteuid());
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, none)) {
+    if (entry.path().filename().string().find(part) == 8) found.push_back(entry.path());
   }
   return found;
 }

@@ -8,8 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "shm/leftovers.h"
-#include "shm/segment_name.h"
+#include "shm/segment_directory.h"
 #include "shm_test_support.h"
 
 namespace lintel {
@@ -25,8 +24,11 @@ using test::Shared;
 using test::test_settings;
 using test::wait_until;
 
+constexpr uint64_t forged_nonce = 0x1230;
+
 std::string path_of(uint32_t pid) {
-  return segment_path(job_hash_of(test_settings().job_key), {test::test_nid, pid});
+  const auto directory = SegmentDirectory::open(true);
+  return directory->path_of({{test::test_nid, pid}, forged_nonce});
 }
 
 // A file under the name of a segment, made from a genuine one.
@@ -39,7 +41,10 @@ class ForgedSegment {
     EXPECT_EQ(ftruncate(fd_, static_cast<off_t>(bytes_)), 0);
     EXPECT_EQ(pwrite(fd_, &genuine.segment().header(), first_lane_offset, 0),
               static_cast<ssize_t>(first_lane_offset));
-    change([&](SegmentIdentity& identity) { identity.pid = pid; });
+    change([&](SegmentIdentity& identity) {
+      identity.pid = pid;
+      identity.nonce = forged_nonce;
+    });
   }
   ~ForgedSegment() {
     unlink(path_.c_str());
@@ -81,7 +86,6 @@ const Forgery forgeries[] = {
     {"message version", "another version", [](SegmentIdentity& s) { ++s.message_version; }},
     {"size", "contradicts", [](SegmentIdentity& s) { s.segment_bytes -= 4096; }},
     {"lane count", "contradicts", [](SegmentIdentity& s) { ++s.lane_count; }},
-    {"job", "contradicts", [](SegmentIdentity& s) { ++s.job_hash; }},
     {"nid", "contradicts", [](SegmentIdentity& s) { ++s.nid; }},
     {"pid", "contradicts", [](SegmentIdentity& s) { ++s.pid; }},
     {"nonce", "contradicts", [](SegmentIdentity& s) { s.nonce |= 1; }},
@@ -187,7 +191,7 @@ TEST(ShmHostile, SegmentsOfOtherUsersAreRefused) {
   std::string reason;
   EXPECT_EQ(status_of(904, reason), PeerSegment::Status::refused);
   EXPECT_NE(reason.find("user 65534"), std::string::npos) << reason;
-  EXPECT_EQ(test::try_open(test_settings(904)), OpenStatus::pid_in_use);
+  EXPECT_EQ(test::try_open(test_settings(904)), OpenStatus::opened);
 }
 
 TEST(ShmHostile, DeadSegmentsAreNotConnectedTo) {
@@ -385,7 +389,9 @@ TEST(ShmHostile, LanesThatChangeWhileTheyAreReadAreHarmless) {
     victim->poll(sink, 16);
   child.kill_and_wait();
   EXPECT_LE(victim->counters().malformed, 1u);
-  EXPECT_GE(sweep_leftovers(), 1u);
+  const auto directory = SegmentDirectory::open(false);
+  ASSERT_TRUE(directory && directory->lock());
+  EXPECT_GE(directory->sweep(), 1u);
 }
 
 }  // namespace

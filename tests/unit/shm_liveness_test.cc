@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -237,6 +238,35 @@ TEST(ShmLiveness, PeersThatNeverAnsweredAreNoticedToo) {
   b.reset();
   a->check_peers(sink, nullptr, 0);
   EXPECT_EQ(sink.failures[to_b], 1);
+}
+
+// A server whose clients come and go.
+TEST(ShmLiveness, EndedPeersKeepNoAddressSpace) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer keeps memory of its own";
+#endif
+  const auto address_space = [] {
+    std::ifstream statm("/proc/self/statm");
+    uint64_t pages = 0;
+    statm >> pages;
+    return pages * 4096;
+  };
+  auto settings = test_settings();
+  settings.memory_bytes = 16 << 20;
+  const auto server = open_transport(test_settings(175));
+  RecordingSink sink;
+  uint64_t before = 0;
+  for (int round = 0; round < 40; ++round) {
+    if (round == 8) before = address_space();
+    const auto client = open_transport(settings);
+    Link* link = connect_or_fail(*client, server->id());
+    ASSERT_EQ(send_message(*client, *link, 1, 8, sink), SendStatus::sent);
+    server->poll(sink, 16);
+    ASSERT_EQ(send_message(*server, *sink.new_links.back(), 1, 8, sink), SendStatus::sent);
+  }
+  server->poll(sink, 16);
+  EXPECT_EQ(server->counters().peers_failed, 40u);
+  EXPECT_LT(address_space(), before + (uint64_t{64} << 20)) << "32 segments have 512 MiB";
 }
 
 TEST(ShmLiveness, ShortageOfDescriptorsRefusesNobody) {

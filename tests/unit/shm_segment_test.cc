@@ -1,13 +1,13 @@
 // The life of a segment: its name, its pid, what is left of dead processes, forked children.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
 
 #include <gtest/gtest.h>
 
-#include "shm/leftovers.h"
-#include "shm/segment_name.h"
+#include "shm/segment_directory.h"
 #include "shm_test_support.h"
 
 namespace lintel {
@@ -21,11 +21,7 @@ using test::test_settings;
 using test::try_open;
 using test::wait_until;
 
-bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
-
-std::string path_of(uint32_t pid) {
-  return segment_path(job_hash_of(test_settings().job_key), {test::test_nid, pid});
-}
+bool exists(uint32_t pid) { return !test::segments_of(pid).empty(); }
 
 // A process that owns the segment of `pid` and is then killed.
 void leave_behind(uint32_t pid) {
@@ -38,7 +34,7 @@ void leave_behind(uint32_t pid) {
   ASSERT_TRUE(wait_until([&] { return ready->load() != 0; }));
   ASSERT_EQ(ready->load(), 1);
   child.kill_and_wait();
-  ASSERT_TRUE(exists(path_of(pid)));
+  ASSERT_TRUE(exists(pid));
 }
 
 TEST(ShmSegment, HasAPrivateFileWhileItLives) {
@@ -46,12 +42,13 @@ TEST(ShmSegment, HasAPrivateFileWhileItLives) {
   ASSERT_NE(transport, nullptr);
   EXPECT_EQ(transport->id(), (ProcessId{test::test_nid, 5}));
   struct stat status;
-  ASSERT_EQ(stat(path_of(5).c_str(), &status), 0);
+  ASSERT_EQ(test::segments_of(5), std::vector{transport->segment().path()});
+  ASSERT_EQ(stat(transport->segment().path().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0600u);
   EXPECT_EQ(status.st_uid, geteuid());
   EXPECT_LE(status.st_size, 1 << 20);
   transport.reset();
-  EXPECT_FALSE(exists(path_of(5)));
+  EXPECT_FALSE(exists(5));
 }
 
 TEST(ShmSegment, UntouchedLanesTakeNoMemory) {
@@ -103,13 +100,13 @@ TEST(ShmSegment, PidInUseByAnotherProcess) {
   const auto transport = open_transport(test_settings(5));
   ChildProcess child([] { return try_open(test_settings(5)) == OpenStatus::pid_in_use ? 0 : 1; });
   EXPECT_EQ(child.wait(), 0);
-  EXPECT_TRUE(exists(path_of(5)));
+  EXPECT_TRUE(exists(5));
 }
 
 TEST(ShmSegment, PidInUseByThisProcess) {
   const auto transport = open_transport(test_settings(5));
   EXPECT_EQ(try_open(test_settings(5)), OpenStatus::pid_in_use);
-  EXPECT_TRUE(exists(path_of(5)));
+  EXPECT_TRUE(exists(5));
   // The proof that the owner lives must have survived that.
   ChildProcess child([] { return try_open(test_settings(5)) == OpenStatus::pid_in_use ? 0 : 1; });
   EXPECT_EQ(child.wait(), 0);
@@ -145,9 +142,9 @@ TEST(ShmSegment, EveryStartSweepsLeftovers) {
   leave_behind(32);
   ChildProcess child([] { return open_transport(test_settings(33)) != nullptr ? 0 : 1; });
   EXPECT_EQ(child.wait(), 0);
-  EXPECT_FALSE(exists(path_of(31)));
-  EXPECT_FALSE(exists(path_of(32)));
-  EXPECT_TRUE(exists(path_of(30)));
+  EXPECT_FALSE(exists(31));
+  EXPECT_FALSE(exists(32));
+  EXPECT_TRUE(exists(30));
 }
 
 TEST(ShmSegment, ManyStartersGetOnePidOnce) {
@@ -187,13 +184,119 @@ TEST(ShmSegment, ManyStartersGetOnePidOnce) {
   }
 }
 
-TEST(ShmSegment, WhatIsNotASegmentCountsAsInUse) {
-  ASSERT_EQ(mkdir(path_of(50).c_str(), 0700), 0);
-  EXPECT_EQ(try_open(test_settings(50)), OpenStatus::pid_in_use);
-  rmdir(path_of(50).c_str());
-  ASSERT_EQ(symlink("/etc/passwd", path_of(51).c_str()), 0);
-  EXPECT_EQ(try_open(test_settings(51)), OpenStatus::pid_in_use);
-  unlink(path_of(51).c_str());
+// The directory is made by whoever comes first, and the last removes it.
+TEST(ShmSegment, NobodyElseCanLookIntoTheDirectory) {
+  auto transport = open_transport();
+  const std::string directory = segment_root() + "/lintel." + std::to_string(geteuid());
+  struct stat status;
+  ASSERT_EQ(stat(directory.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0700u);
+  transport.reset();
+  EXPECT_NE(stat(directory.c_str(), &status), 0) << "nothing is left";
+}
+
+TEST(ShmSegment, NamesSayNothingOfTheKey) {
+  const auto one = open_transport(test_settings(5));
+  auto settings = test_settings(5);
+  settings.job_key = "another";
+  const auto other = open_transport(settings);
+  ASSERT_TRUE(one != nullptr && other != nullptr);
+  for (const auto* transport : {one.get(), other.get()}) {
+    const SegmentName name{transport->id(), transport->segment().nonce()};
+    EXPECT_TRUE(transport->segment().path().ends_with("/" + name.text()));
+  }
+}
+
+// What other users put where the directory belongs: files, and directories that are not private.
+TEST(ShmSegment, NamesInTheCommonDirectoryMayBeTaken) {
+  static_cast<void>(test_settings());
+  const std::string name = segment_root() + "/lintel." + std::to_string(geteuid());
+  ASSERT_EQ(mkdir(name.c_str(), 0777), 0);
+  ASSERT_EQ(chmod(name.c_str(), 0777), 0);
+  close(open((name + ".1").c_str(), O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(symlink("/tmp", (name + ".2").c_str()), 0);
+  {
+    const auto transport = open_transport(test_settings(5));
+    ASSERT_NE(transport, nullptr);
+    EXPECT_EQ(try_open(test_settings(5)), OpenStatus::pid_in_use);
+    const auto peer = open_transport();
+    ASSERT_NE(peer, nullptr);
+    test::connect_or_fail(*peer, transport->id());
+    // The name becomes free: later processes go where the others are.
+    rmdir(name.c_str());
+    const auto later = open_transport();
+    ASSERT_NE(later, nullptr);
+    test::connect_or_fail(*later, transport->id());
+  }
+  unlink((name + ".1").c_str());
+  unlink((name + ".2").c_str());
+}
+
+TEST(ShmSegment, WithAllNamesTakenOpeningFailsAtOnce) {
+  static_cast<void>(test_settings());
+  const std::string name = segment_root() + "/lintel." + std::to_string(geteuid());
+  std::vector<std::string> taken{name};
+  for (int i = 1; i < 100; ++i) taken.push_back(name + "." + std::to_string(i));
+  for (const std::string& path : taken) close(open(path.c_str(), O_CREAT | O_CLOEXEC, 0600));
+  std::unique_ptr<ShmTransport> transport;
+  std::string reason;
+  EXPECT_EQ(ShmTransport::open(test_settings(), transport, reason), OpenStatus::failed);
+  EXPECT_NE(reason.find("lintel."), std::string::npos) << reason;
+  for (const std::string& path : taken) unlink(path.c_str());
+}
+
+TEST(ShmSegment, WhatIsNotASegmentHindersNobody) {
+  const auto transport = open_transport();
+  const std::string directory =
+      transport->segment().path().substr(0, transport->segment().path().rfind('/'));
+  const std::string names[] = {directory + "/" + SegmentName{{test::test_nid, 50}, 16}.text(),
+                               directory + "/" + SegmentName{{test::test_nid, 51}, 16}.text(),
+                               directory + "/else"};
+  ASSERT_EQ(mkdir(names[0].c_str(), 0700), 0);
+  ASSERT_EQ(symlink("/etc/passwd", names[1].c_str()), 0);
+  close(open(names[2].c_str(), O_CREAT | O_CLOEXEC, 0600));
+  std::string reason;
+  EXPECT_EQ(transport->connect({test::test_nid, 50}, &reason), nullptr);
+  EXPECT_EQ(transport->connect({test::test_nid, 51}, &reason), nullptr);
+  EXPECT_NE(open_transport(test_settings(52)), nullptr);
+  rmdir(names[0].c_str());
+  unlink(names[1].c_str());
+  EXPECT_TRUE(::access(names[2].c_str(), F_OK) == 0) << "not ours to remove";
+  unlink(names[2].c_str());
+}
+
+// Daemons close all descriptors that they do not know (closefrom()).
+TEST(ShmSegment, ItsOwnerMayCloseAllDescriptors) {
+  static_cast<void>(test_settings());
+  Shared<std::atomic<int>> step;
+  ChildProcess child([&] {
+    auto transport = open_transport(test_settings(80));
+    for (int fd = 3; fd < 1024; ++fd) close(fd);
+    step->store(1);
+    return wait_until([&] { return step->load() == 2; }) ? 0 : 1;
+  });
+  ASSERT_TRUE(wait_until([&] { return step->load() == 1; }));
+  EXPECT_EQ(try_open(test_settings(80)), OpenStatus::pid_in_use) << "it is seen to live";
+  EXPECT_TRUE(exists(80));
+  step->store(2);
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(ShmSegment, TheLimitOfFileSizesMakesItSmallerOrAnError) {
+  static_cast<void>(test_settings());
+  ChildProcess child([] {
+    rlimit limit{300 << 10, RLIM_INFINITY};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+    const auto small = open_transport();
+    if (small == nullptr || small->segment().geometry().segment_bytes > limit.rlim_cur) return 2;
+    limit.rlim_cur = 4096;
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+    std::unique_ptr<ShmTransport> none;
+    std::string reason;
+    if (ShmTransport::open(test_settings(), none, reason) != OpenStatus::failed) return 3;
+    return reason.find("ulimit -f") == std::string::npos ? 4 : 0;
+  });
+  EXPECT_EQ(child.wait(), 0);
 }
 
 TEST(ShmSegment, TooLittleMemoryIsAnError) {
@@ -212,12 +315,12 @@ TEST(ShmSegment, ExitWithoutFinishingRemovesTheName) {
   if (pid == 0) {
     // Deliberately leaked, as by a program that never calls PtlFini.
     ShmTransport* transport = open_transport(test_settings(60)).release();
-    ready->store(transport != nullptr && exists(path_of(60)) ? 1 : 2);
+    ready->store(transport != nullptr && exists(60) ? 1 : 2);
     std::exit(0);
   }
   ASSERT_EQ(waitpid(pid, nullptr, 0), pid);
   EXPECT_EQ(ready->load(), 1);
-  EXPECT_FALSE(exists(path_of(60)));
+  EXPECT_FALSE(exists(60));
 }
 
 TEST(ShmSegment, AForkedChildLeavesTheParentsSegmentAlone) {
@@ -230,7 +333,7 @@ TEST(ShmSegment, AForkedChildLeavesTheParentsSegmentAlone) {
   ChildProcess child([&] {
     transport.reset();
     peer.reset();
-    if (!exists(path_of(70)) || !exists(path_of(71))) return 1;
+    if (!exists(70) || !exists(71)) return 1;
     if (try_open(test_settings(70)) != OpenStatus::pid_in_use) return 2;
     const auto own = open_transport();
     if (own == nullptr) return 3;

@@ -23,7 +23,7 @@
 #include <gtest/gtest.h>
 
 #include "portals4.h"
-#include "shm/segment_name.h"
+#include "shm/segment_directory.h"
 #include "shm/shm_transport.h"
 #include "support/deadlines.h"
 #include "util/asymmetric_fence.h"
@@ -96,15 +96,27 @@ inline void isolate_segments() {
   static const bool done = [] {
     char name[] = "/dev/shm/lintel-test-XXXXXX";
     EXPECT_NE(mkdtemp(name), nullptr);
-    set_segment_directory(name);
+    set_segment_root(name);
     static const pid_t owner = getpid();
     std::atexit([] {
       std::error_code ignored;
-      if (getpid() == owner) std::filesystem::remove_all(segment_directory(), ignored);
+      if (getpid() == owner) std::filesystem::remove_all(segment_root(), ignored);
     });
     return true;
   }();
   static_cast<void>(done);
+}
+
+// The segments of this test with that pid.
+inline std::vector<std::string> segments_of(uint32_t pid) {
+  std::vector<std::string> found;
+  if (const auto directory = SegmentDirectory::open(false)) {
+    directory->for_each([&](const SegmentName& name) {
+      if (name.id.pid == pid) found.push_back(directory->path_of(name));
+      return true;
+    });
+  }
+  return found;
 }
 
 // Settings of a job that no other test process shares, nor an earlier run of this test.

@@ -181,9 +181,9 @@ void* PhysicalInterface::on_new_link(Link& link) noexcept {
 }
 
 void PhysicalInterface::on_peer_failed(Link& link) noexcept {
+  const PeerDirectory::Lock lock = peers_.lock();
   Peer* const peer = PeerDirectory::peer_of(link);
   if (peer == nullptr) return;
-  const PeerDirectory::Lock lock = peers_.lock();
   // An earlier incarnation may be reported after its successor has connected.
   if (peer->link == &link && !peer->failed.load(std::memory_order_relaxed)) fail_peer(*this, *peer);
 }

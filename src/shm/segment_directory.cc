@@ -1,0 +1,179 @@
+// Finding, listing and locking segments. Set-up and connection path.
+#include "shm/segment_directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "util/clock.h"
+
+namespace lintel {
+
+namespace {
+
+constexpr unsigned directory_names = 16;
+constexpr uint64_t lock_limit_ns = 10'000'000'000;
+
+std::string& root() noexcept {
+  static std::string& name = *new std::string("/dev/shm");  // used until the last exit handler
+  return name;
+}
+
+std::string directory_path(unsigned number) {
+  const std::string path = root() + "/lintel." + std::to_string(geteuid());
+  return number == 0 ? path : path + "." + std::to_string(number);
+}
+
+int open_private_directory(const std::string& path) noexcept {
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  struct stat status;
+  if (fd < 0 || (fstat(fd, &status) == 0 && status.st_uid == geteuid() &&
+                 (status.st_mode & (S_IRWXG | S_IRWXO)) == 0)) {
+    return fd;
+  }
+  close(fd);
+  errno = EACCES;
+  return -1;
+}
+
+struct flock whole_file_lock() noexcept {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+}  // namespace
+
+std::string SegmentName::text() const {
+  char text[48];
+  std::snprintf(text, sizeof text, "%08x.%u.%016llx", id.nid, id.pid,
+                static_cast<unsigned long long>(nonce));
+  return text;
+}
+
+std::optional<SegmentName> SegmentName::parse(const char* text) noexcept {
+  SegmentName name;
+  unsigned long long nonce = 0;
+  if (std::sscanf(text, "%8x.%u.%16llx", &name.id.nid, &name.id.pid, &nonce) != 3) return {};
+  name.nonce = nonce;
+  if (name.text() != text) return {};
+  return name;
+}
+
+std::optional<SegmentDirectory> SegmentDirectory::open(bool make) {
+  int error = ENOENT;
+  for (const bool making : {false, true}) {
+    if (making && !make) break;
+    for (unsigned number = 0; number < directory_names; ++number) {
+      std::string path = directory_path(number);
+      if (making && mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST) return {};
+      const int fd = open_private_directory(path);
+      if (fd >= 0) return SegmentDirectory(std::move(path), fd);
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return {};
+      if (making) error = errno;
+    }
+  }
+  errno = error;
+  return {};
+}
+
+SegmentFile SegmentDirectory::make_file() noexcept {
+  return SegmentFile(::open(root().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR));
+}
+
+SegmentDirectory::SegmentDirectory(SegmentDirectory&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+SegmentDirectory::~SegmentDirectory() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void SegmentDirectory::for_each(const std::function<bool(const SegmentName&)>& action) const {
+  const int copy = openat(fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const stream = copy < 0 ? nullptr : fdopendir(copy);
+  if (stream == nullptr) {
+    if (copy >= 0) close(copy);
+    return;
+  }
+  for (bool more = true; more;) {
+    const dirent* const entry = readdir(stream);
+    if (entry == nullptr) break;
+    const std::optional<SegmentName> name = SegmentName::parse(entry->d_name);
+    if (name) more = action(*name);
+  }
+  closedir(stream);
+}
+
+bool SegmentDirectory::lock() const noexcept {
+  const uint64_t deadline = now_ns() + lock_limit_ns;
+  while (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK || now_ns() > deadline) return false;
+    usleep(100);
+  }
+  struct stat status;
+  if (fstat(fd_, &status) == 0 && status.st_nlink != 0) return true;
+  errno = ENOENT;
+  return false;
+}
+
+unsigned SegmentDirectory::sweep() const {
+  unsigned removed = 0;
+  for_each([&](const SegmentName& name) {
+    const SegmentFile file(path_of(name));
+    if (file.fd() >= 0 && !file.owner_alive() && unlink(path_of(name).c_str()) == 0) ++removed;
+    return true;
+  });
+  return removed;
+}
+
+SegmentFile::SegmentFile(const std::string& path) noexcept
+    : fd_(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {}
+
+SegmentFile::~SegmentFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+bool SegmentFile::lock() const noexcept {
+  struct flock lock = whole_file_lock();
+  return fcntl(fd_, F_OFD_SETLK, &lock) == 0;
+}
+
+bool SegmentFile::owner_alive() const noexcept {
+  struct flock lock = whole_file_lock();
+  return fcntl(fd_, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+bool nonce_is_alive(uint64_t nonce) {
+  bool alive = false;
+  if (const auto directory = SegmentDirectory::open(false)) {
+    directory->for_each([&](const SegmentName& name) {
+      if (name.nonce != nonce) return true;
+      const SegmentFile file(directory->path_of(name));
+      alive = file.fd() < 0 || file.owner_alive();
+      return false;
+    });
+  }
+  return alive;
+}
+
+uint32_t job_hash_of(std::string_view job_key) noexcept {
+  if (job_key.empty()) return 0;
+  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (const char c : job_key) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  const uint32_t folded = static_cast<uint32_t>(hash ^ hash >> 32);
+  return folded == 0 ? 1 : folded;
+}
+
+const std::string& segment_root() noexcept { return root(); }
+
+void set_segment_root(std::string directory) { root() = std::move(directory); }
+
+}  // namespace lintel

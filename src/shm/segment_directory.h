@@ -1,0 +1,86 @@
+// Where the segments of this user are: files <nid>.<pid>.<nonce> in a directory of /dev/shm that nobody else
+// can look into, lintel.<uid>. If other users took that name, lintel.<uid>.1 and so on stand in. Set-up and
+// connection path.
+//
+// The owner of a segment proves that it lives by a lock of the open file, which the kernel drops with the
+// owner's mapping: no descriptor has to stay open for it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "transport/message.h"
+
+namespace lintel {
+
+// What the name of a segment says.
+struct SegmentName {
+  ProcessId id;
+  uint64_t nonce = 0;
+
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] static std::optional<SegmentName> parse(const char* text) noexcept;
+};
+
+class SegmentFile {
+ public:
+  explicit SegmentFile(int fd) noexcept : fd_(fd) {}
+  explicit SegmentFile(const std::string& path) noexcept;  // fd() < 0: errno says why
+  SegmentFile(const SegmentFile&) = delete;
+  SegmentFile& operator=(const SegmentFile&) = delete;
+  ~SegmentFile();
+
+  [[nodiscard]] int fd() const noexcept { return fd_; }
+  // As the owner, for as long as the file is mapped.
+  [[nodiscard]] bool lock() const noexcept;
+  [[nodiscard]] bool owner_alive() const noexcept;
+
+ private:
+  int fd_;
+};
+
+class SegmentDirectory {
+ public:
+  // Sets errno if there is no directory (`make`: and none can be made).
+  [[nodiscard]] static std::optional<SegmentDirectory> open(bool make);
+  SegmentDirectory(SegmentDirectory&& other) noexcept;
+  SegmentDirectory& operator=(SegmentDirectory&&) = delete;
+  ~SegmentDirectory();
+
+  // A file without a name, which can be entered in the directory.
+  [[nodiscard]] static SegmentFile make_file() noexcept;
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] std::string path_of(const SegmentName& name) const {
+    return path_ + "/" + name.text();
+  }
+  // Calls action(name) for each segment until it returns false.
+  void for_each(const std::function<bool(const SegmentName&)>& action) const;
+
+  // Whoever looks for a free pid and takes it holds this lock until the object is destroyed. False: errno is
+  // ENOENT if the directory has been removed meanwhile; or somebody else did not give the lock back for seconds.
+  [[nodiscard]] bool lock() const noexcept;
+  // With the lock. Removes the segments of the dead; returns how many.
+  unsigned sweep() const;
+
+ private:
+  SegmentDirectory(std::string path, int fd) noexcept : path_(std::move(path)), fd_(fd) {}
+  std::string path_;
+  int fd_;
+};
+
+// True if a live process of this user owns a segment with this nonce.
+[[nodiscard]] bool nonce_is_alive(uint64_t nonce);
+
+// Processes of different jobs do not see each other. An empty key gives 0.
+[[nodiscard]] uint32_t job_hash_of(std::string_view job_key) noexcept;
+
+// Where the directory is.
+[[nodiscard]] const std::string& segment_root() noexcept;
+// For tests, which make and leave segments that others must not tidy up. Before the first segment.
+void set_segment_root(std::string directory);
+
+}  // namespace lintel

@@ -1,0 +1,230 @@
+// The parts of the shared-memory transport, each with no more of the others than it needs.
+#include <fcntl.h>
+
+#include <gtest/gtest.h>
+
+#include "shm/claim_acceptor.h"
+#include "shm/link_failures.h"
+#include "shm/liveness_checks.h"
+#include "shm/receive_lanes.h"
+#include "shm/room_wait.h"
+#include "shm/segment_directory.h"
+#include "shm/shm_links.h"
+#include "shm_test_support.h"
+
+namespace lintel {
+namespace {
+
+using test::put_header;
+using test::RecordingSink;
+
+std::unique_ptr<Segment> make_segment(uint32_t pid = PTL_PID_ANY) {
+  const ShmSettings settings = test::test_settings(pid);
+  std::unique_ptr<Segment> segment;
+  std::string reason;
+  EXPECT_EQ(
+      Segment::create({settings.nid, pid, job_hash_of(settings.job_key), 1 << 20}, segment, reason),
+      OpenStatus::opened)
+      << reason;
+  return segment;
+}
+
+uint32_t job() { return job_hash_of(test::test_settings().job_key); }
+
+TEST(SegmentName, IsReadAsItWasWritten) {
+  const SegmentName name{{0x7f000001, 65535}, 0xfedcba9876543210};
+  const std::optional<SegmentName> read = SegmentName::parse(name.text().c_str());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->id, name.id);
+  EXPECT_EQ(read->nonce, name.nonce);
+  for (const char* text : {"", ".", "..", "7f000001.5", "7f000001.5.0123456789abcde",
+                           "7f000001.5.0123456789abcdef0", "7f000001.05.0123456789abcdef",
+                           "7f000001.-5.0123456789abcdef", "7F000001.5.0123456789abcdef"}) {
+    EXPECT_FALSE(SegmentName::parse(text)) << text;
+  }
+}
+
+TEST(SegmentDirectory, SweepsWhatNobodyHasLocked) {
+  const auto segment = make_segment();
+  const auto directory = SegmentDirectory::open(false);
+  ASSERT_TRUE(directory);
+  ASSERT_TRUE(directory->lock());
+  const std::string dead = directory->path_of({{test::test_nid, 9}, 16});
+  close(open(dead.c_str(), O_CREAT | O_CLOEXEC, 0600));
+  EXPECT_FALSE(nonce_is_alive(16));
+  EXPECT_TRUE(nonce_is_alive(segment->nonce()));
+  EXPECT_EQ(directory->sweep(), 1u);
+  EXPECT_EQ(directory->sweep(), 0u);
+  EXPECT_NE(access(dead.c_str(), F_OK), 0);
+  EXPECT_EQ(access(segment->path().c_str(), F_OK), 0);
+}
+
+// A process with two segments, `a` with everything that receives, `b` with links that send.
+class ShmParts : public ::testing::Test {
+ protected:
+  ShmLink* connect() {
+    std::string reason;
+    ShmLink* const link = from_b_.connect(a_->id(), reason);
+    EXPECT_NE(link, nullptr) << reason;
+    return link;
+  }
+  uint64_t malformed_ = 0;
+  std::unique_ptr<Segment> a_ = make_segment();
+  std::unique_ptr<Segment> b_ = make_segment();
+  ShmLinks from_a_{*a_, job(), true};
+  ShmLinks from_b_{*b_, job(), true};
+  ReceiveLanes lanes_{*a_, [this](MessageSink&, ShmLink&) { ++malformed_; }};
+  JointOffers offers_{a_->header()};
+  LinkFailures failures_{from_a_, lanes_, offers_};
+  ClaimAcceptor claims_{*a_, from_a_, lanes_, failures_};
+  LivenessChecks liveness_{*a_, from_a_, lanes_, failures_};
+  RecordingSink sink_;
+};
+
+TEST_F(ShmParts, LinksAreFoundAgainUntilTheyFail) {
+  ShmLink* const link = connect();
+  ASSERT_NE(link, nullptr);
+  EXPECT_EQ(connect(), link);
+  EXPECT_EQ(from_b_.first(), link);
+  EXPECT_NE(link->sender.lane(), no_lane);
+  EXPECT_TRUE(link->memory.reach());
+  link->failed.store(true);
+  from_b_.release(*link);
+  EXPECT_EQ(link->segment, nullptr);
+  EXPECT_FALSE(link->sender.attached());
+  EXPECT_FALSE(link->memory.reach());
+  EXPECT_NE(connect(), link);
+}
+
+TEST_F(ShmParts, OnlyWhoIsWhoItSaysIsAccepted) {
+  using Status = ShmLinks::Acceptance::Status;
+  EXPECT_EQ(from_a_.accept(b_->id(), b_->nonce() + 16).status, Status::refused);
+  EXPECT_EQ(from_a_.accept(a_->id(), a_->nonce()).status, Status::refused);
+  const ShmLinks::Acceptance acceptance = from_a_.accept(b_->id(), b_->nonce());
+  ASSERT_EQ(acceptance.status, Status::accepted);
+  EXPECT_EQ(acceptance.replaced, nullptr);
+  EXPECT_EQ(acceptance.link->peer, b_->id());
+  EXPECT_FALSE(acceptance.link->sender.attached());
+  EXPECT_EQ(from_a_.attach(*acceptance.link), SendStatus::sent);
+  EXPECT_TRUE(acceptance.link->sender.attached());
+  acceptance.link->receive_lane = 0;
+  EXPECT_EQ(from_a_.accept(b_->id(), b_->nonce()).status, Status::refused) << "it is connected";
+}
+
+TEST_F(ShmParts, ASenderKnowsThatItsLaneIsFull) {
+  ShmLink* const link = connect();
+  RoomWait room(from_b_, b_->header().doorbell);
+  EXPECT_TRUE(room.arm()) << "nobody waits";
+  room.disarm();
+  uint64_t sent = 0;
+  while (link->sender.send(put_header(sent), nullptr, 0) == SendStatus::sent) ++sent;
+  EXPECT_TRUE(link->sender.blocked());
+  EXPECT_TRUE(room.arm());
+  claims_.look(sink_);
+  EXPECT_EQ(lanes_.poll(sink_, 1000), sent < 16 ? sent : 16);
+  for (int i = 0; i < 1000; ++i) lanes_.poll(sink_, 1000);
+  EXPECT_EQ(sink_.total, sent);
+  EXPECT_FALSE(room.arm()) << "there is room";
+  EXPECT_NE(b_->header().doorbell.rings.load(), 0u) << "and it was said";
+  room.disarm();
+  EXPECT_EQ(link->sender.send(put_header(sent), nullptr, 0), SendStatus::sent);
+  EXPECT_FALSE(link->sender.blocked());
+}
+
+TEST_F(ShmParts, LanesAreReadWhileActive) {
+  ShmLink* const link = connect();
+  ASSERT_TRUE(claims_.anything_new());
+  claims_.look(sink_);
+  EXPECT_FALSE(claims_.anything_new());
+  const uint32_t lane = link->sender.lane();
+  EXPECT_EQ(lanes_.state(lane), ReceiveLanes::State::active);
+  ASSERT_EQ(sink_.new_links.size(), 1u);
+  EXPECT_EQ(lanes_.link(lane), sink_.new_links[0]);
+  EXPECT_TRUE(lanes_.arm()) << "nothing has come";
+  ASSERT_EQ(link->sender.send(put_header(1), nullptr, 0), SendStatus::sent);
+  EXPECT_FALSE(lanes_.arm());
+  // Cold by now: found in turn.
+  for (int i = 0; i < 5000; ++i) lanes_.poll(sink_, 16);
+  EXPECT_EQ(sink_.total, 1u);
+  ASSERT_EQ(link->sender.send(put_header(2), nullptr, 0), SendStatus::sent);
+  EXPECT_EQ(lanes_.poll(sink_, 16), 1u);
+  lanes_.refuse(lane);
+  ASSERT_EQ(link->sender.send(put_header(3), nullptr, 0), SendStatus::sent);
+  EXPECT_EQ(lanes_.poll(sink_, 16), 0u);
+  EXPECT_TRUE(lanes_.empty());
+  lanes_.free(lane);
+  EXPECT_EQ(a_->entry(lane).owner.load(), 0u);
+  EXPECT_EQ(lane_detail::cells_of(a_->lane(lane))[0].header.link_word, 0u);
+}
+
+TEST_F(ShmParts, MalformedMessagesAreReported) {
+  ShmLink* const link = connect();
+  claims_.look(sink_);
+  MessageHeader header = put_header(1);
+  header.kind = static_cast<MessageKind>(200);
+  ASSERT_EQ(link->sender.send(header, nullptr, 0), SendStatus::sent);
+  EXPECT_EQ(lanes_.poll(sink_, 16), 0u);
+  EXPECT_EQ(malformed_, 1u);
+  EXPECT_EQ(lanes_.malformed(), 1u);
+}
+
+// A peer that writes as fast as it is read does not hold up the end of its link.
+TEST_F(ShmParts, AFailingLinkIsDrainedOnce) {
+  class Refilling final : public MessageSink {
+   public:
+    explicit Refilling(ShmLink& link) : link_(link) {}
+    void* on_new_link(Link&) noexcept override { return this; }
+    void on_messages(Link&, const InboundMessage*, unsigned count) noexcept override {
+      total += count;
+      for (unsigned i = 0; total < 100000 && i < count; ++i)
+        static_cast<void>(link_.sender.send(put_header(1), nullptr, 0));
+    }
+    void on_peer_failed(Link&) noexcept override { failed = true; }
+    void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
+    bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return false; }
+    uint64_t total = 0;
+    bool failed = false;
+
+   private:
+    ShmLink& link_;
+  };
+  ShmLink* const link = connect();
+  Refilling sink(*link);
+  claims_.look(sink);
+  while (link->sender.send(put_header(1), nullptr, 0) == SendStatus::sent) {
+  }
+  ShmLink& failing = *lanes_.link(link->sender.lane());
+  failures_.fail(sink, failing, LinkFailures::Cause::gone);
+  EXPECT_TRUE(sink.failed);
+  EXPECT_LE(sink.total, a_->geometry().place(link->sender.lane()).geometry.cells);
+  EXPECT_EQ(failing.segment, nullptr);
+  failures_.fail(sink, failing, LinkFailures::Cause::gone);
+  EXPECT_EQ(failures_.count(), 1u);
+}
+
+TEST_F(ShmParts, LanesOfFalseClaimsComeBackWhenNobodyOwnsThem) {
+  std::unique_ptr<PeerSegment> segment;
+  std::string reason;
+  ASSERT_EQ(PeerSegment::open(a_->id(), job(), segment, reason), PeerSegment::Status::opened);
+  PeerSegment::Claim claim;
+  ASSERT_EQ(segment->claim_lane({b_->id(), b_->nonce() + 16, getpid()}, claim, reason),
+            PeerSegment::ClaimStatus::claimed);
+  claims_.look(sink_);
+  EXPECT_EQ(claims_.refused(), 1u);
+  EXPECT_EQ(lanes_.state(claim.lane), ReceiveLanes::State::refused);
+  liveness_.check(sink_, nullptr, 0);
+  EXPECT_EQ(lanes_.state(claim.lane), ReceiveLanes::State::unused);
+}
+
+TEST_F(ShmParts, PeersThatFinishAreNoticed) {
+  connect();
+  claims_.look(sink_);
+  liveness_.check(sink_, nullptr, 0);
+  EXPECT_TRUE(sink_.failures.empty());
+  b_->header().closed.store(1);
+  liveness_.check(sink_, nullptr, 0);
+  EXPECT_EQ(sink_.failures.size(), 1u);
+}
+
+}  // namespace
+}  // namespace lintel
