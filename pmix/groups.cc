@@ -1,7 +1,7 @@
 // Setting, checking and keeping process groups. Set-up path.
 #include "groups.h"
 
-#include <portals4_ext.h>
+#include <portals4_lintel.h>
 
 #include <algorithm>
 #include <forward_list>

@@ -1,7 +1,7 @@
 // Joining and leaving the job, its secret, barrier, stored values. Set-up path.
 #include "job.h"
 
-#include <portals4_ext.h>
+#include <portals4_lintel.h>
 #include <pthread.h>
 #include <sys/random.h>
 

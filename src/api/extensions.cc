@@ -1,9 +1,9 @@
-// The functions of portals4_ext.h. Set-up path, except PtlLintelGetMapEntry.
+// The functions of portals4_lintel.h. Set-up path, except PtlLintelGetMapEntry.
 #include <cstring>
 #include <string>
 
 #include "core/objects/library.h"
-#include "portals4_ext.h"
+#include "portals4_lintel.h"
 #include "util/config.h"
 #include "util/local_rank.h"
 

@@ -40,7 +40,7 @@ for name in expected.keys() | written.keys():
 
 # Status registers: those of the headers with their indexes.
 defined = {}
-for header in ("portals4_types.h", "portals4_ext.h"):
+for header in ("portals4_types.h", "portals4_lintel.h"):
     text = (source / "include" / header).read_text()
     defined |= {name: int(index) for name, index in
                 re.findall(r"^#define (PTL_SR_\w+) (\d+)u", text, re.MULTILINE)}

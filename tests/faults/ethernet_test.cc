@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
-#include <portals4_ext.h>
+#include <portals4_lintel.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 // shared memory off.
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <portals4_ext.h>
+#include <portals4_lintel.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

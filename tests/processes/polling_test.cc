@@ -1,7 +1,7 @@
 // Programs that ask for events again and again, as MPI libraries do, in place of waiting: they give
 // the processor to others, or those whose answer they need would come after a whole time slice.
 #include <dlfcn.h>
-#include <portals4_ext.h>
+#include <portals4_lintel.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

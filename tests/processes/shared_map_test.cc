@@ -1,5 +1,5 @@
 // Large rank maps lie in memory once for all processes of a node.
-#include <portals4_ext.h>
+#include <portals4_lintel.h>
 #include <unistd.h>
 
 #include <array>

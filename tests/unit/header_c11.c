@@ -6,7 +6,7 @@
 
 #include <portals.h>
 #include <portals4.h>
-#include <portals4_ext.h>
+#include <portals4_lintel.h>
 #include <stddef.h>
 
 _Static_assert(PTL_MAJOR_VERSION == 4 && PTL_MINOR_VERSION == 3, "3.2.1");

@@ -1,7 +1,7 @@
 // The public headers: the same objects in C11 and C++, and what clients take for granted. Most of
 // it is checked when header_c11.c and this file compile.
 #include <portals.h>
-#include <portals4_ext.h>
+#include <portals4_lintel.h>
 
 #include <cstddef>
 #include <type_traits>

@@ -37,7 +37,7 @@ struct OpenedFacts {
 
 struct StatusRegister {
   ptl_sr_index_t index = 0;
-  std::string name;  // the constant of portals4.h or portals4_ext.h
+  std::string name;  // the constant of portals4.h or portals4_lintel.h
   std::string meaning;
   ptl_sr_value_t value = 0;
 };
@@ -97,7 +97,7 @@ NodeFacts gather_node_facts();
 /** Everything. `interface`: the one to open. Initializes Portals and finalizes it. */
 Facts gather_facts(ptl_interface_t interface);
 
-/** The status registers of portals4.h and portals4_ext.h, without values. */
+/** The status registers of portals4.h and portals4_lintel.h, without values. */
 std::vector<StatusRegister> known_registers();
 
 void print_text(const Facts& facts);

@@ -1,6 +1,6 @@
-// The status registers by name (spec 3.3.7, portals4_ext.h). Set-up path.
+// The status registers by name (spec 3.3.7, portals4_lintel.h). Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <portals4_ext.h>
+#include <portals4_lintel.h>
 
 #include "ptl_info/facts.h"
 

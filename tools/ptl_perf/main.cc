@@ -1,6 +1,6 @@
 // ptl_perf: measures Portals between two processes. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <portals4_ext.h>
+#include <portals4_lintel.h>
 #include <sched.h>
 #include <unistd.h>
 

@@ -9,7 +9,7 @@
 #include "core/objects/handle.h"
 #include "core/objects/network_interface.h"
 #include "portals4.h"
-#include "portals4_ext.h"
+#include "portals4_lintel.h"
 #include "transport/opened_transports.h"
 
 namespace lintel {

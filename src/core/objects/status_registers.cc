@@ -1,7 +1,7 @@
 // Reading status registers. Any thread; values may lag behind by the message in hand.
 #include "core/objects/status_registers.h"
 
-#include "portals4_ext.h"
+#include "portals4_lintel.h"
 
 namespace lintel {
 

@@ -1,7 +1,7 @@
 // A C++11 client of the installed library: sends a text to itself through a matching interface and
 // waits for full events.
 #include <portals.h>
-#include <portals4_ext.h>
+#include <portals4_lintel.h>
 
 #include <cstdlib>
 #include <cstring>

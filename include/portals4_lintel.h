@@ -1,0 +1,147 @@
+/* portals4_lintel.h: what this implementation has beyond the specification: status registers,
+ * functions for run-time libraries, and names that other Portals 4 libraries have, too.
+ *
+ * The registers (3.3.7) are read with PtlNIStatus. Those of the unexpected lists belong to the
+ * logical interface; the others count for all logical interfaces of a physical one together, from
+ * the time that the first of them was opened. PTL_STATS=1 prints them at PtlNIFini. Counting costs
+ * next to nothing and is not synchronised, so a value may lag behind by the message in hand.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef PORTALS4_LINTEL_H
+#define PORTALS4_LINTEL_H
+
+#include <portals4.h>
+#include <stddef.h>
+
+/* Kinds of messages, to be added to the first register of a group. */
+#define PTL_SR_LINTEL_PUT 0u
+#define PTL_SR_LINTEL_GET 1u
+#define PTL_SR_LINTEL_ATOMIC 2u
+#define PTL_SR_LINTEL_FETCH_ATOMIC 3u /* swaps included */
+#define PTL_SR_LINTEL_REPLY 4u
+#define PTL_SR_LINTEL_ACK 5u
+#define PTL_SR_LINTEL_KINDS 6u
+
+/* Indexes for PtlNIStatus. Groups: PTL_SR_LINTEL_MESSAGES_SENT + PTL_SR_LINTEL_PUT, and so on. */
+#define PTL_SR_LINTEL_MESSAGES_SENT 16u
+#define PTL_SR_LINTEL_MESSAGES_RECEIVED 22u
+#define PTL_SR_LINTEL_BYTES_SENT 28u /* payload */
+#define PTL_SR_LINTEL_BYTES_RECEIVED 34u
+
+/* Sending. */
+#define PTL_SR_LINTEL_SENDS_QUEUED 40u      /* messages that could not be sent at once */
+#define PTL_SR_LINTEL_LANE_FULL_RETRIES 41u /* attempts that found the queue to the peer full */
+
+/* Unexpected headers of the logical interface. */
+#define PTL_SR_LINTEL_UNEXPECTED_DEPTH 42u /* now on the unexpected lists */
+#define PTL_SR_LINTEL_UNEXPECTED_PEAK 43u  /* the most there have been */
+
+/* Progress. */
+#define PTL_SR_LINTEL_POLLS 44u
+#define PTL_SR_LINTEL_POLLS_WITH_WORK 45u /* those that found something */
+#define PTL_SR_LINTEL_SLEEPS 46u          /* times that nobody polled and a thread slept */
+#define PTL_SR_LINTEL_WAKEUPS 47u         /* times that a peer or a thread ended such a sleep */
+
+/* Faults. */
+#define PTL_SR_LINTEL_FRAMES_REFUSED 48u /* malformed, or from a process not allowed */
+#define PTL_SR_LINTEL_PEERS_FAILED 49u   /* peers found dead */
+
+/* Networks (0 on interfaces without one). */
+#define PTL_SR_LINTEL_RETRANSMISSIONS 50u /* frames sent again */
+#define PTL_SR_LINTEL_FRAMES_DROPPED 51u  /* damaged, malformed, or of no connection */
+#define PTL_SR_LINTEL_UNRELIABLE_SENT 52u /* messages sent once and forgotten: PTL_MD_UNRELIABLE */
+#define PTL_SR_LINTEL_CONNECTIONS_REFUSED 53u /* other jobs, other users, other versions */
+
+#define PTL_SR_LINTEL_END 54u /* one more than the largest index */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Functions for run-time libraries. The remarks at the head of portals4.h hold for them, too. */
+
+/** Sets the secret that the processes of a job share, in the place of PTL_JOB_KEY and of
+ * PTL_JOB_KEY_FILE. Any thread; also before PtlInit.
+ * @param key  any text; it is copied. An empty one means that there is no secret.
+ * @return PTL_OK; PTL_ARG_INVALID if `key` is NULL; PTL_IN_USE if an interface is open: the key
+ *       belongs to it already; PTL_NO_SPACE. Never PTL_NO_INIT. */
+PTL_API int PtlLintelSetJobKey(const char* key) PTL_NOEXCEPT;
+
+/** Reads the secret in force, wherever it was set. Any thread.
+ * @param key     gets the text, with a zero byte at its end; may be NULL if size is 0.
+ * @param size    bytes at `key`.
+ * @param length  gets the length of the text without the zero byte; 0 if there is no secret.
+ * @return PTL_OK, also if nothing was copied because `size` is 0; PTL_NO_INIT; PTL_ARG_INVALID;
+ *       PTL_NO_SPACE if the text is longer. */
+PTL_API int PtlLintelGetJobKey(char* key, size_t size, size_t* length) PTL_NOEXCEPT;
+
+/** Says which place the process has among those of its job on this node. What belongs to the node and
+ * only one process can have (PTL_DPDK_PORTS) is dealt out by it when an interface is opened;
+ * PTL_LOCAL_RANK in the environment goes before it. May be called before PtlInit, from any thread.
+ * @param local_rank  counted from 0.
+ * @return PTL_OK. Never PTL_NO_INIT. */
+PTL_API int PtlLintelSetLocalRank(unsigned int local_rank) PTL_NOEXCEPT;
+
+/** Functions of a run-time library that take part in PtlNIInit and PtlNIFini. */
+typedef struct ptl_lintel_hooks {
+  /** PtlNIInit has checked its arguments. May change *pid; PtlNIInit returns any code but PTL_OK at
+   * once. Runs in the calling thread, which holds no lock of the library. */
+  int (*opening)(ptl_interface_t iface, unsigned int options, ptl_pid_t* pid);
+  /** Called once, in the same thread, after `opening` returned PTL_OK. `code` is what PtlNIInit
+   * would return; if it is PTL_OK, ni_handle is open, and any other code that the hook returns
+   * closes it again and is returned in its place. Otherwise ni_handle is PTL_INVALID_HANDLE. */
+  int (*opened)(ptl_handle_ni_t ni_handle, int code);
+  /** The last reference to ni_handle is about to go, by PtlNIFini or PtlFini. Must not call
+   * Portals. */
+  void (*closed)(ptl_handle_ni_t ni_handle);
+} ptl_lintel_hooks_t;
+
+/** Installs the hooks of a run-time library. There is one set for the process, for good.
+ * Any thread.
+ * @param hooks  lives as long as the process; no member is NULL.
+ * @return PTL_OK (also if they are installed already); PTL_IN_USE if others are; PTL_ARG_INVALID.
+ *       Never PTL_NO_INIT. */
+PTL_API int PtlLintelSetHooks(const ptl_lintel_hooks_t* hooks) PTL_NOEXCEPT;
+
+/** Reads one entry of the map of a logically addressed interface; PtlGetMap copies all (3.6.7).
+ * Any thread.
+ * @param rank  less than the size of the map.
+ * @param id    gets nid and pid.
+ * @return PTL_OK; PTL_IGNORED if no map was set; PTL_ARG_INVALID, also for a rank beyond the map.
+ */
+PTL_API int PtlLintelGetMapEntry(ptl_handle_ni_t ni_handle, ptl_rank_t rank,
+                                 ptl_process_t* id) PTL_NOEXCEPT;
+
+/* Names that programs written for other Portals 4 libraries use. */
+
+typedef ptl_pt_index_t ptl_index_t;
+
+/* An option of PtlPTAlloc, a hint that makes no difference here: messages may be matched in any order. */
+#define PTL_PT_MATCH_UNORDERED (1u << 4)
+
+/* What PtlToStr names. */
+typedef enum {
+  PTL_STR_ERROR,    /* a return code */
+  PTL_STR_EVENT,    /* a ptl_event_kind_t */
+  PTL_STR_FAIL_TYPE /* a ptl_ni_fail_t */
+} ptl_str_type_t;
+
+/** Names a constant. Any thread; needs no PtlInit.
+ * @return text that stays; "unknown" if there is no such constant. Never NULL. */
+PTL_API const char* PtlToStr(int value, ptl_str_type_t type) PTL_NOEXCEPT;
+
+/* Bytes that PtlEvToStr writes at most, with the zero byte at the end. */
+#define PTL_EV_STR_SIZE 512
+
+/** Writes an event as text. Any thread; needs no PtlInit.
+ * @param verbose  0: its kind and its result; otherwise all fields.
+ * @param text     at least PTL_EV_STR_SIZE bytes.
+ * @return length of the text without the zero byte. */
+PTL_API int PtlEvToStr(int verbose, const ptl_event_t* event, char* text) PTL_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PORTALS4_LINTEL_H */
