@@ -1,4 +1,6 @@
 // Flow control: what triggers it, what both ends see, and recovery.
+#include <iterator>
+
 #include <gtest/gtest.h>
 
 #include "operations.h"
@@ -46,6 +48,30 @@ TEST_P(FlowControlTest, AMessageWithoutMatchDisablesThePortal) {
         target.events.expect(target_event(operation));
       target.events.expect_empty();
     });
+  });
+}
+
+// spec 2.8, 3.3.7
+TEST_P(FlowControlTest, EveryMessageThatIsRefusedCountsAsDropped) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair, controlled);
+    InitiatorSide initiator(pair);
+    ptl_sr_value_t dropped = 0;
+    for (int round = 0; round < 2; ++round) {
+      pair.on_initiator([&] {
+        for (const Operation operation : all_operations)
+          perform(initiator, operation, {.length = 8}, PTL_NI_PT_DISABLED);
+      });
+      pair.on_target([&] {
+        dropped += std::size(all_operations);
+        EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), dropped);
+        must(PtlPTDisable(pair.ni(), default_pt_index));  // disabled in both ways
+        must(PtlPTEnable(pair.ni(), default_pt_index));
+        target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE));
+      });
+      pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
+      pair.on_target([&] { EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), dropped); });
+    }
   });
 }
 
@@ -99,6 +125,53 @@ TEST_P(FlowControlTest, AFullEventQueueDisablesThePortalAndLosesNothing) {
         must(PtlPTEnable(pair.ni(), default_pt_index));
       });
     }
+  });
+}
+
+// The portal is enabled again before the queue has been drained. An entry that posts no successes needs room
+// for its failures all the same.
+// spec 2.8, 3.13.5, 3.7.4
+TEST_P(FlowControlTest, AQueueThatIsStillFullLosesNothing) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair, {.pt_options = PTL_PT_FLOWCTRL, .events = 8});
+    InitiatorSide initiator(pair);
+    const GuardedPages pages(1);
+    EntrySpec missing{
+        .start = pages.end(),
+        .length = 64,
+        .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_SUCCESS_DISABLE};
+    ptl_handle_any_t entry = PTL_INVALID_HANDLE;
+    pair.on_target([&] { entry = target.append(target.entry(PTL_ME_OP_PUT)); });
+    uint64_t sent = 0;
+    pair.on_initiator([&] {
+      for (bool refused = false; !refused;) {
+        initiator.put({.length = 8, .hdr_data = sent});
+        const auto events = initiator.source.events.expect_all({PTL_EVENT_SEND, PTL_EVENT_ACK});
+        refused = events[1].ni_fail_type == PTL_NI_PT_DISABLED;
+        if (!refused) ++sent;
+      }
+      pair.rank().publish(1, sent);
+    });
+    sent = pair.rank().published<uint64_t>(pair.initiator_rank(), 1);
+    const auto refuse_once_more = [&] {
+      pair.on_target([&] { must(PtlPTEnable(pair.ni(), default_pt_index)); });
+      pair.on_initiator([&] { initiator.put_and_wait({.length = 8}, PTL_NI_PT_DISABLED); });
+    };
+    refuse_once_more();
+    pair.on_target([&] {
+      must(pair.interface().unlink(entry));
+      pair.interface().append(default_pt_index, missing);
+    });
+    refuse_once_more();
+    pair.on_target([&] {
+      for (uint64_t i = 0; i < sent; ++i)
+        EXPECT_EQ(target.events.expect(PTL_EVENT_PUT).hdr_data, i);
+      target.events.expect(PTL_EVENT_PT_DISABLED);
+      target.events.expect_silence();
+      must(PtlPTEnable(pair.ni(), default_pt_index));
+    });
+    pair.on_initiator([&] { initiator.put_and_wait({.length = 8}, PTL_NI_SEGV); });
+    pair.on_target([&] { target.events.expect(PTL_EVENT_PUT, PTL_NI_SEGV); });
   });
 }
 

@@ -207,6 +207,33 @@ TEST_F(EventQueueTest, RoomForReservationsFollowsEventsAndSlots) {
   EXPECT_FALSE(queue.try_reserve());
 }
 
+TEST_F(EventQueueTest, AnEventIsNotPostedAgainWhileItIsPending) {
+  ASSERT_TRUE(queue.open(4, 0, &gate));
+  uint64_t last = 0;
+  queue.post_unless_pending(numbered(1), last);
+  queue.post_unless_pending(numbered(2), last);
+  expect_next(1);
+  expect_empty();
+  queue.post(numbered(3));
+  queue.post_unless_pending(numbered(4), last);
+  fill(5, 2);
+  queue.post_unless_pending(numbered(7), last);
+  expect_next(3);
+  queue.post_unless_pending(numbered(8), last);
+  fill(9, 1);
+  queue.post_unless_pending(numbered(10), last);
+  expect_next(4);
+  for (const uint64_t number : {5, 6, 9}) expect_next(number);
+  expect_empty();
+  // Overwritten by others, it is posted again.
+  queue.post_unless_pending(numbered(11), last);
+  fill(12, 4);
+  queue.post_unless_pending(numbered(16), last);
+  expect_next(13, GetStatus::dropped);
+  for (const uint64_t number : {14, 15, 16}) expect_next(number);
+  expect_empty();
+}
+
 TEST_F(EventQueueTest, ResetForgetsEverything) {
   ASSERT_TRUE(queue.open(5, 3, &gate));
   const uint64_t capacity = queue.capacity();

@@ -81,6 +81,18 @@ void EventQueue::start_at(uint64_t position) noexcept {
   ring.head.store(start, std::memory_order_relaxed);
 }
 
+void EventQueue::post_unless_pending(const ptl_event_t& event, uint64_t& last) noexcept {
+  Ring& ring = *ring_.load(std::memory_order_relaxed);
+  const uint64_t position = last & ~reserved_mask;
+  const bool taken = static_cast<int64_t>(ring.head.load(std::memory_order_relaxed) - position) > 0;
+  const bool overwritten = ring.tail.load(std::memory_order_relaxed) - position > ring.lap;
+  if (last != 0 && !taken && !overwritten) return;
+  const uint64_t tail = ring.tail.fetch_add(one_event, std::memory_order_relaxed);
+  fill(ring, tail, event, event.type);
+  last = (tail & ~reserved_mask) | 1;
+  gate_->notify();
+}
+
 bool EventQueue::has_event() const noexcept {
   Ring& ring = *ring_.load(std::memory_order_acquire);
   const auto ahead_of_complete = [&ring](uint64_t position) {

@@ -49,6 +49,7 @@ int allocate_portal(NetworkInterface& interface, unsigned options, EventQueueObj
   std::lock_guard guard(portal->lock);
   portal->options = options;
   portal->event_queue = event_queue;
+  portal->disabled_event = 0;
   if (event_queue != nullptr) {
     use_event_queue(*event_queue);
     if (portal->flow_controlled()) event_queue->queue.add_flow_control_slot();
@@ -93,6 +94,8 @@ int disable_portal(NetworkInterface& interface, uint32_t pt_index) noexcept {
   }
   // PtlAbort ends waits for events, not this one: it lasts only as long as deliveries under way.
   while (!quiet()) interface.physical().wait_until(quiet, now_ns() + 1'000'000);
+  // A message is counted after the lock has been released.
+  interface.physical().poller().token().finish_round();
   return PTL_OK;
 }
 

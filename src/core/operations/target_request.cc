@@ -132,14 +132,16 @@ void refuse(const Arrival& arrival, ptl_ni_fail_t fail) noexcept {
   answer(arrival.physical, arrival.peer, arrival.header, outcome);
 }
 
-void post_portal_disabled(const PortalEntry& portal, const ListEntry* cause) noexcept {
+// Into room of its own, which there is for one such event of each entry. While that has not been taken, it tells of
+// this time, too.
+void post_portal_disabled(PortalEntry& portal, const ListEntry* cause) noexcept {
   if (portal.event_queue == nullptr) return;
   ptl_event_t event{};
   event.type = PTL_EVENT_PT_DISABLED;
   event.pt_index = portal.index;
   event.user_ptr = cause != nullptr ? cause->user_ptr : nullptr;
   event.ni_fail_type = PTL_NI_OK;
-  portal.event_queue->queue.post(event);
+  portal.event_queue->queue.post_unless_pending(event, portal.disabled_event);
 }
 
 // Something is exhausted (spec 2.8): the message is dropped, and with flow control the portal closes.
@@ -237,7 +239,8 @@ bool reserve_events(const PortalEntry& portal, const ListEntry& entry,
                     EventReservation& reservation) noexcept {
   if (!portal.flow_controlled()) return true;
   EventQueue& queue = portal.event_queue->queue;
-  if (delivery_event_wanted(portal, entry)) {
+  // Also where only a failure would be told.
+  if (!entry.has(PTL_ME_EVENT_COMM_DISABLE)) {
     if (!queue.try_reserve()) return false;
     reservation.communication = true;
   }
