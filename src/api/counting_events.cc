@@ -2,7 +2,7 @@
 #include "api/deadline.h"
 #include "api/resolve.h"
 #include "api/waiting_threads.h"
-#include "core/operations/delivery.h"
+#include "core/objects/list_operations.h"
 #include "core/progress/wait.h"
 #include "portals4.h"
 
@@ -18,10 +18,8 @@ __attribute__((tls_model("initial-exec"))) thread_local unsigned gets_since_poll
 
 // Triggered operations that will never run go back to their pool.
 void discard(NetworkInterface& interface, TriggeredOperation& operation) noexcept {
-  if (operation.kind == TriggeredKind::me_append) {
-    ListEntry* entry = interface.entry_slot(decode_handle(operation.entry.handle).index);
-    free_entry(interface, *entry, true);
-  }
+  if (operation.kind == TriggeredKind::me_append)
+    cancel_reserved(interface, decode_handle(operation.entry.handle));
   interface.release(operation);
 }
 

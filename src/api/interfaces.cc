@@ -56,16 +56,12 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
   if (!library_is_initialized()) return PTL_NO_INIT;
   unsigned slot = 0;
   if (ni_handle == nullptr || !slot_of(options, &slot)) return PTL_ARG_INVALID;
-  if (pid != PTL_PID_ANY && pid >= PTL_PID_MAX) return PTL_ARG_INVALID;
   const ptl_lintel_hooks_t* const hooks = interface_hooks();
   if (hooks != nullptr) {
     if (const int code = hooks->opening(iface, options, &pid); code != PTL_OK) return code;
   }
   NetworkInterface* interface = nullptr;
-  int code =
-      pid != PTL_PID_ANY && pid >= PTL_PID_MAX
-          ? PTL_ARG_INVALID
-          : open_interface(iface, slot, pid, desired, open_configured_transports, &interface);
+  int code = open_interface(iface, slot, pid, desired, open_configured_transports, &interface);
   if (hooks != nullptr) {
     const int verdict =
         hooks->opened(code == PTL_OK ? interface->handle() : PTL_INVALID_HANDLE, code);

@@ -1,4 +1,5 @@
 // List entries and match list entries (spec 3.11, 3.12). Message path for appends.
+#include "api/in_use.h"
 #include "api/resolve.h"
 #include "core/objects/list_operations.h"
 #include "portals4.h"
@@ -71,7 +72,11 @@ int unlink(ptl_handle_any_t handle, bool matching) noexcept {
   if (fields.type != HandleType::entry) return PTL_ARG_INVALID;
   NetworkInterface* interface = interface_of(fields);
   if (interface == nullptr || interface->matching() != matching) return PTL_ARG_INVALID;
-  return unlink_by_handle(*interface, fields);
+  const int code = poll_before_refusal(interface->physical(), PTL_IN_USE,
+                                       [&] { return unlink_by_handle(*interface, fields); });
+  // A message is counted after the lock of the portal table entry has been released.
+  if (code == PTL_OK) interface->physical().poller().token().finish_round();
+  return code;
 }
 
 }  // namespace
@@ -134,7 +139,7 @@ int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl
     return PTL_ARG_INVALID;
   const uint32_t index = interface->triggered_operations().allocate();
   if (index == Arena<TriggeredOperation>::no_index) return PTL_NO_SPACE;
-  if (const int code = reserve_entry(*interface, me_handle); code != PTL_OK) {
+  if (const int code = reserve_entry(*interface, pt_index, me_handle); code != PTL_OK) {
     interface->triggered_operations().release(index);
     return code;
   }

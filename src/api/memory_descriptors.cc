@@ -1,4 +1,5 @@
 // Memory descriptors (spec 3.10). Set-up path.
+#include "api/in_use.h"
 #include "api/resolve.h"
 #include "core/objects/event_queue_use.h"
 #include "portals4.h"
@@ -52,7 +53,10 @@ int PtlMDRelease(ptl_handle_md_t md_handle) noexcept {
   if (found.descriptor == nullptr) return PTL_ARG_INVALID;
   MemoryDescriptor& descriptor = *found.descriptor;
   NetworkInterface& interface = *found.interface;
-  if (descriptor.pending.load(std::memory_order_acquire) != 0) return PTL_IN_USE;
+  const auto is_in_use = [&] {
+    return descriptor.pending.load(std::memory_order_acquire) != 0 ? PTL_IN_USE : PTL_OK;
+  };
+  if (poll_before_refusal(interface.physical(), PTL_IN_USE, is_in_use) != PTL_OK) return PTL_IN_USE;
   // Of several releases of one handle only one may succeed.
   uint32_t generation = descriptor.generation.load(std::memory_order_relaxed);
   if (!generation_is_live(generation) || !descriptor.generation.compare_exchange_strong(

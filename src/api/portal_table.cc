@@ -1,14 +1,15 @@
 // Portal table entries (spec 3.7). Set-up path.
+#include "api/in_use.h"
 #include "api/resolve.h"
 #include "core/objects/portal_operations.h"
-#include "portals4.h"
+#include "portals4_lintel.h"
 
 using namespace lintel;
 using namespace lintel::api;
 
 namespace {
-constexpr unsigned portal_options =
-    PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE | PTL_PT_FLOWCTRL | PTL_PT_ALLOC_DISABLED;
+constexpr unsigned portal_options = PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE | PTL_PT_FLOWCTRL |
+                                    PTL_PT_ALLOC_DISABLED | PTL_PT_MATCH_UNORDERED;
 }
 
 extern "C" {
@@ -31,7 +32,9 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t 
 int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
   if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
-  return interface == nullptr ? PTL_ARG_INVALID : free_portal(*interface, pt_index);
+  if (interface == nullptr) return PTL_ARG_INVALID;
+  return poll_before_refusal(interface->physical(), PTL_PT_IN_USE,
+                             [&] { return free_portal(*interface, pt_index); });
 }
 
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {

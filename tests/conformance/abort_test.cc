@@ -117,6 +117,36 @@ TEST(AbortTest, WaitsForWhatIsFreedReturnAborted) {
   });
 }
 
+// Workers that wait in a loop until they are told that all is over, while another thread ends it.
+// spec 3.5.3, 3.13.6, 3.14.3
+TEST(AbortTest, ThreadsThatComeBackToTheirWaitsAreToldAgain) {
+  for (int function = 0; function < 4; ++function) {
+    run_ranks(1, [function](Rank& rank) {
+      const Interface interface(rank, matching_physical);
+      const Waiting waiting(interface);
+      std::atomic<int> aborted = 0;
+      std::atomic<bool> over = false;
+      std::vector<std::thread> threads;
+      for (int i = 0; i < 4; ++i) {
+        threads.push_back(start_thread([&] {
+          while (!over) {
+            EXPECT_EQ(PTL_ABORTED, waiting.wait_with(function));
+            ++aborted;
+          }
+        }));
+      }
+      PtlAbort();
+      rank.await_condition("waiting for aborts", [&] { return aborted >= 8; });
+      must(PtlEQFree(waiting.events.handle()));
+      must(PtlCTFree(waiting.counter.handle()));
+      const int before = aborted;
+      rank.await_condition("waiting for more aborts", [&] { return aborted >= before + 8; });
+      over = true;
+      for (std::thread& thread : threads) thread.join();
+    });
+  }
+}
+
 // spec 3.5.3
 TEST(AbortTest, WorksFromASignalHandler) {
   for (int function = 0; function < 4; ++function) {

@@ -142,6 +142,11 @@ TEST(InterfaceTest, IsReferenceCountedPerLogicalInterface) {
     ptl_process_t second_id{};
     must(PtlGetPhysId(second, &second_id));
     EXPECT_EQ(second_id.phys.pid, id.phys.pid);
+    // Even a pid that does not exist is ignored.
+    ptl_handle_ni_t third = PTL_INVALID_HANDLE;
+    must(open(matching_physical.options(), PTL_PID_MAX + 1, &third));
+    EXPECT_TRUE(PtlHandleIsEqual(first, third));
+    must(PtlNIFini(third));
 
     const Counter counter(first);
     must(PtlNIFini(second));

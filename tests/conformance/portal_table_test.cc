@@ -194,6 +194,34 @@ TEST_P(PortalDisableTest, APortalWithUnexpectedHeadersIsNotFreed) {
 }
 
 // spec 3.7.3
+TEST_P(PortalDisableTest, CountsAreCompleteWhenDisableReturns) {
+  run_pair(GetParam(), [](Pair& pair) {
+    constexpr ptl_size_t puts = 300;
+    TargetSide target(pair);
+    InitiatorSide initiator(
+        pair, {.options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE, .events = 2 * puts});
+    pair.on_target([&] {
+      EntrySpec spec =
+          target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_CT_COMM);
+      spec.counter = target.counter.handle();
+      target.append(spec);
+    });
+    if (pair.is_initiator())
+      for (ptl_size_t i = 0; i < puts; ++i) initiator.put({.length = 8, .ack = PTL_CT_ACK_REQ});
+    if (pair.is_target()) {
+      ptl_ct_event_t first{};
+      must(PtlCTWait(target.counter.handle(), 1, &first));
+      must(PtlPTDisable(pair.ni(), default_pt_index));
+      pair.rank().publish(1, target.counter.value().success);
+    }
+    pair.barrier();
+    const auto counted = pair.rank().published<ptl_size_t>(pair.target_rank(), 1);
+    pair.on_initiator([&] { initiator.source.counter.expect(counted, puts - counted); });
+    pair.on_target([&] { EXPECT_EQ(target.counter.value().success, counted); });
+  });
+}
+
+// spec 3.7.3
 TEST_P(PortalDisableTest, DisableReturnsAfterTheLastMessageAndItsEvent) {
   run_pair(GetParam(), [](Pair& pair) {
     // Long enough to be on the way for some milliseconds.

@@ -1,4 +1,7 @@
 // The extensions PtlTriggeredMEAppend and PtlTriggeredMEUnlink: as the plain calls, at a threshold.
+#include <atomic>
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "operations.h"
@@ -90,6 +93,80 @@ TEST_P(TriggeredListsTest, AnUnlinkHappensAtItsThreshold) {
     });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}, PTL_NI_DROPPED); });
     pair.on_target([&] { EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), 1); });
+  });
+}
+
+// spec 3.16, 3.12.3
+TEST_P(TriggeredListsTest, UnlinkingBeforeTheThresholdCancelsTheAppend) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    pair.on_target([&] {
+      ptl_me_t entry = open_entry(pair, target, 0);
+      ptl_handle_me_t handle = PTL_INVALID_HANDLE;
+      const auto append_at = [&](ptl_size_t threshold) {
+        must(PtlTriggeredMEAppend(pair.ni(), default_pt_index, &entry, PTL_PRIORITY_LIST, nullptr,
+                                  &handle, target.counter.handle(), threshold));
+      };
+      append_at(1);
+      const ptl_handle_me_t cancelled = handle;
+      must(PtlMEUnlink(cancelled));
+      EXPECT_EQ(PTL_ARG_INVALID, PtlMEUnlink(cancelled));
+      append_at(2);  // where the other one was
+      EXPECT_NE(PTL_OK, PtlMEUnlink(cancelled));
+      target.counter.add(1);
+      target.events.expect_silence();
+      target.counter.add(1);
+      target.events.expect(PTL_EVENT_LINK);
+      EXPECT_NE(PTL_OK, PtlMEUnlink(cancelled));
+      must(PtlMEUnlink(handle));
+
+      append_at(3);
+      must(PtlTriggeredMEUnlink(handle, target.counter.handle(), 3));
+      must(PtlMEUnlink(handle));
+      append_at(4);
+      target.counter.add(1);  // the unlink finds nothing
+      target.counter.add(1);
+      target.events.expect(PTL_EVENT_LINK);
+      must(PtlMEUnlink(handle));
+
+      append_at(5);
+      must(PtlMEUnlink(handle));
+      must(PtlCTCancelTriggered(target.counter.handle()));
+      append_at(6);
+      must(PtlMEUnlink(handle));
+      target.counter.free();
+      must(PtlPTFree(pair.ni(), default_pt_index));
+    });
+  });
+}
+
+// spec 3.16, 3.12.3, 2.9
+TEST_P(TriggeredListsTest, UnlinkingRacesWithTheThreshold) {
+  run_pair(GetParam(), [](Pair& pair) {
+    constexpr ptl_size_t rounds = 2000;
+    TargetSide target(pair);
+    pair.on_target([&] {
+      ptl_me_t entry = open_entry(pair, target, PTL_ME_EVENT_LINK_DISABLE);
+      std::atomic<ptl_size_t> round{0};
+      std::thread mover = start_thread([&] {
+        for (ptl_size_t i = 1; i <= rounds; ++i) {
+          while (round.load() < i) std::this_thread::yield();
+          target.counter.add(1);
+        }
+      });
+      for (ptl_size_t i = 1; i <= rounds; ++i) {
+        ptl_handle_me_t handle = PTL_INVALID_HANDLE;
+        must(PtlTriggeredMEAppend(pair.ni(), default_pt_index, &entry, PTL_PRIORITY_LIST, nullptr,
+                                  &handle, target.counter.handle(), i));
+        round.store(i);
+        int code = PtlMEUnlink(handle);
+        for (; code == PTL_IN_USE; code = PtlMEUnlink(handle)) std::this_thread::yield();
+        ASSERT_EQ(code, PTL_OK);
+      }
+      mover.join();
+      target.counter.expect(rounds);
+      must(PtlPTFree(pair.ni(), default_pt_index));
+    });
   });
 }
 

@@ -1,6 +1,7 @@
 // Triggered data movement: every operation waits for its threshold and then behaves as the plain
 // one.
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -280,6 +281,33 @@ TEST_P(TriggeredOperationsTest, SwapKeepsItsOperand) {
       std::memcpy(&now, target.memory.data(), 8);
       EXPECT_EQ(now, 9);
     });
+  });
+}
+
+// spec 3.16, 3.13.3, 3.6.6
+TEST(TriggeredMapTest, ToARankThatHasLeftTheMapTheyAreUndeliverable) {
+  run_ranks(1, [](Rank& rank) {
+    const Interface interface(rank, matching_logical);
+    const EventQueue events(interface.handle());
+    const Counter counter(interface.handle());
+    const Counter trigger(interface.handle());
+    std::array<std::byte, 8> memory{};
+    const Descriptor descriptor(interface.handle(), memory,
+                                PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_REPLY, events.handle(),
+                                counter.handle());
+    ptl_process_t map[2] = {interface.physical_id(0), interface.physical_id(0)};
+    map[1].phys.pid ^= 1;
+    must(PtlSetMap(interface.handle(), 2, map));
+    must(PtlTriggeredPut(descriptor.handle(), 0, 8, PTL_ACK_REQ, interface.address(1),
+                         default_pt_index, 0, 0, tag(1), 0, trigger.handle(), 1));
+    must(PtlTriggeredGet(descriptor.handle(), 0, 8, interface.address(1), default_pt_index, 0, 0,
+                         tag(2), trigger.handle(), 2));
+    must(PtlSetMap(interface.handle(), 1, map));
+    trigger.add(2);
+    EXPECT_EQ(events.expect(PTL_EVENT_SEND, PTL_NI_UNDELIVERABLE).user_ptr, tag(1));
+    EXPECT_EQ(events.expect(PTL_EVENT_REPLY, PTL_NI_UNDELIVERABLE).user_ptr, tag(2));
+    counter.expect(0, 2);
+    events.expect_empty();
   });
 }
 

@@ -158,6 +158,29 @@ TEST_F(InitiatorAnswersTest, WhatIsAnsweredByAReplyTakesNoAcknowledgement) {
   EXPECT_EQ(PtlMDRelease(md_), PTL_OK);
 }
 
+// All puts to the peer have been acknowledged, one of them before the thread that sent it counts it.
+TEST_F(InitiatorAnswersTest, APeerThatLeavesWithNothingOutstandingHasNotFailed) {
+  const uint64_t failed = physical().peers_failed.get();
+  Peer& peer = this->peer();
+  Request request;
+  request.header = {};
+  request.put = reference_to(interface_of(decode_handle(ni_))->find_descriptor(md_));
+  std::thread poller;
+  {
+    std::lock_guard guard(peer.send_lock);
+    uint32_t cookie = 0;
+    ASSERT_TRUE(peer.counted_puts.add(request, cookie));
+    deliver(answer_of(MessageKind::ack_batch, cookie));
+    poller = std::thread(
+        [&] { physical().poller().exclusively([&] { physical().on_peer_failed(*peer.link); }); });
+    EXPECT_FALSE(
+        wait_until([&] { return physical().peers_failed.get() != failed; }, test::quiet_time));
+    peer.count_as_started();
+  }
+  poller.join();
+  EXPECT_EQ(physical().peers_failed.get(), failed);
+}
+
 // An operation between its publication and the return of the transport's send().
 class BetweenSendAndReturn : public InitiatorAnswersTest {
  protected:

@@ -33,10 +33,10 @@ namespace lintel::test {
 
 inline constexpr uint32_t test_nid = 0x7f000001;
 
-// Polls until `done()`, at most until the deadline of one wait.
+// Polls until `done()`, at most until the deadline of one wait, or for `limit`.
 template <typename Done>
-[[nodiscard]] bool wait_until(Done&& done) {
-  const auto deadline = std::chrono::steady_clock::now() + wait_deadline;
+[[nodiscard]] bool wait_until(Done&& done, Milliseconds limit = wait_deadline) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
   while (!done()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     sched_yield();  // there are more processes than processors

@@ -163,11 +163,12 @@ int open_interface(uint32_t number, unsigned slot, uint32_t pid, const ptl_ni_li
   if (lib.references == 0) return PTL_NO_INIT;
   const unsigned index = number * logical_interfaces + slot;
   if (lib.logical[index] != nullptr) {
-    // Everybody who opens the interface shares the first one's (spec 3.6.2).
+    // Everybody who opens the interface shares the first one's, whatever pid is asked for (spec 3.6.2).
     ++lib.logical[index]->references;
     *interface = lib.logical[index].get();
     return PTL_OK;
   }
+  if (pid != PTL_PID_ANY && pid >= PTL_PID_MAX) return PTL_ARG_INVALID;
   try {
     if (lib.physical[number] == nullptr) {
       auto physical = std::make_unique<PhysicalInterface>();

@@ -38,6 +38,9 @@ struct ListEntry : MatchNode {
   void* user_ptr = nullptr;
   CountingEvent* counter = nullptr;
   MemoryRegion region;
+  // Generation, as in the handle, of a triggered append that is not due yet; 0: none. Whoever clears it
+  // carries the append out or cancels it.
+  std::atomic<uint32_t> reserved_for{0};
 
   [[nodiscard]] bool has(unsigned option) const noexcept { return (options & option) != 0; }
 };

@@ -156,7 +156,6 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept {
   PortalEntry* const portal = interface.portal(arguments.pt_index);
   const ptl_me_t& given = arguments.entry;
   entry.list = list;
-  entry.pt_index = static_cast<uint16_t>(arguments.pt_index);
   entry.options = given.options;
   entry.uid = given.uid;
   entry.operations = 0;
@@ -191,26 +190,54 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept {
   return PTL_OK;
 }
 
+// The slot of a triggered append that is neither carried out nor cancelled yet. The caller does one of both.
+ListEntry* take_reserved(NetworkInterface& interface, const HandleFields& handle) noexcept {
+  ListEntry* const entry = interface.entry_slot(handle.index);
+  uint32_t generation = handle.generation;
+  return entry != nullptr && generation_is_live(generation) &&
+                 entry->reserved_for.compare_exchange_strong(generation, 0)
+             ? entry
+             : nullptr;
+}
+
 }  // namespace
 
-int reserve_entry(NetworkInterface& interface, uint64_t* handle) noexcept {
-  return allocate_entry(interface, handle) != nullptr ? PTL_OK : PTL_NO_SPACE;
+int reserve_entry(NetworkInterface& interface, uint32_t pt_index, uint64_t* handle) noexcept {
+  ListEntry* const entry = allocate_entry(interface, handle);
+  if (entry == nullptr) return PTL_NO_SPACE;
+  entry->pt_index = static_cast<uint16_t>(pt_index);
+  entry->reserved_for.store(decode_handle(*handle).generation, std::memory_order_release);
+  return PTL_OK;
 }
 
 int append_entry(NetworkInterface& interface, const EntryArguments& arguments, ptl_list_t list,
                  uint64_t* handle) noexcept {
   ListEntry* const entry = allocate_entry(interface, handle);
-  return entry != nullptr ? append(interface, *entry, arguments, list) : PTL_NO_SPACE;
+  if (entry == nullptr) [[unlikely]]
+    return PTL_NO_SPACE;
+  entry->pt_index = static_cast<uint16_t>(arguments.pt_index);
+  return append(interface, *entry, arguments, list);
 }
 
-int append_reserved(NetworkInterface& interface, ListEntry& entry, const EntryArguments& arguments,
-                    ptl_list_t list) noexcept {
-  return append(interface, entry, arguments, list);
+int append_reserved(NetworkInterface& interface, const HandleFields& handle,
+                    const EntryArguments& arguments, ptl_list_t list) noexcept {
+  ListEntry* const entry = take_reserved(interface, handle);
+  return entry != nullptr ? append(interface, *entry, arguments, list) : PTL_OK;
+}
+
+bool cancel_reserved(NetworkInterface& interface, const HandleFields& handle) noexcept {
+  ListEntry* const entry = take_reserved(interface, handle);
+  if (entry == nullptr) return false;
+  free_entry(interface, *entry, true);
+  return true;
 }
 
 int unlink_by_handle(NetworkInterface& interface, const HandleFields& handle) noexcept {
   ListEntry* entry = interface.entry_slot(handle.index);
   if (entry == nullptr) return PTL_ARG_INVALID;
+  if (entry->reserved_for.load(std::memory_order_relaxed) != 0 &&
+      cancel_reserved(interface, handle))
+    return PTL_OK;
   for (;;) {
     const uint32_t generation = entry->generation.load(std::memory_order_acquire);
     if ((generation & handle_generation_mask) != handle.generation) {
@@ -224,7 +251,7 @@ int unlink_by_handle(NetworkInterface& interface, const HandleFields& handle) no
       return last_use && entry->unlinked_by_call ? PTL_ARG_INVALID : PTL_IN_USE;
     }
     PortalEntry* portal = interface.portal(entry->pt_index);
-    if (portal == nullptr) return PTL_IN_USE;  // reserved by a triggered append that has not run
+    if (portal == nullptr) return PTL_IN_USE;  // a triggered append that is being refused
     std::lock_guard guard(portal->lock);
     if (entry->generation.load(std::memory_order_relaxed) != generation) continue;
     if (entry->state != EntryState::linked || entry->operations != 0 ||

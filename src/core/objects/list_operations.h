@@ -20,11 +20,15 @@ struct EntryArguments {
 [[nodiscard]] int append_entry(NetworkInterface& interface, const EntryArguments& arguments,
                                ptl_list_t list, uint64_t* handle) noexcept;
 // For triggered appends, whose handle exists before the entry is appended.
-[[nodiscard]] int reserve_entry(NetworkInterface& interface, uint64_t* handle) noexcept;
-[[nodiscard]] int append_reserved(NetworkInterface& interface, ListEntry& entry,
+[[nodiscard]] int reserve_entry(NetworkInterface& interface, uint32_t pt_index,
+                                uint64_t* handle) noexcept;
+// PTL_OK also if the append was cancelled.
+[[nodiscard]] int append_reserved(NetworkInterface& interface, const HandleFields& handle,
                                   const EntryArguments& arguments, ptl_list_t list) noexcept;
+// The append is not carried out, and the handle ends. False: it is under way or has happened.
+bool cancel_reserved(NetworkInterface& interface, const HandleFields& handle) noexcept;
 
-// PTL_OK, PTL_IN_USE (operations or headers refer to it, or it has unlinked itself already),
+// PTL_OK (also: the append was not due yet and is cancelled), PTL_IN_USE (operations or headers refer to it, or it has unlinked itself already),
 // PTL_ARG_INVALID.
 [[nodiscard]] int unlink_by_handle(NetworkInterface& interface,
                                    const HandleFields& handle) noexcept;

@@ -10,6 +10,7 @@
 #include "core/operations/initiator_events.h"
 #include "core/operations/initiator_payload.h"
 #include "core/operations/plain_put.h"
+#include "core/progress/wait.h"
 #include "util/guarded_memory.h"
 
 namespace lintel {
@@ -23,32 +24,6 @@ constexpr unsigned help_rounds = 64;
 constexpr size_t largest_put_to_self = 64;
 // The two places may overlap. Where a copy does not allow that, the payload is copied twice.
 constexpr bool copies_to_self_twice = largest_overlapping_copy < largest_put_to_self;
-
-// Nothing was sent and nothing will be: the operation ends here. A failure known locally is told by
-// PTL_EVENT_SEND and then not again by an acknowledgement (spec 3.13.3), except where the
-// application listens to acknowledgements alone.
-void report_local_failure(NetworkInterface& interface, const Request& request,
-                          ptl_ni_fail_t fail) noexcept {
-  const MessageHeader& header = request.header;
-  if (MemoryDescriptor* put = request.put.descriptor; put != nullptr) {
-    const OperationView view{header, request.put_offset, request.user_ptr};
-    report_send(interface, *put, view, fail);
-    if (header.asks_for_ack()) {
-      const bool event_told =
-          put->event_queue != nullptr && (put->options & PTL_MD_EVENT_SEND_DISABLE) == 0;
-      const bool count_told = (put->options & PTL_MD_EVENT_CT_SEND) != 0;
-      if (put->event_queue != nullptr && !event_told) {
-        report_ack(interface, *put, view, {0, header.remote_offset, PTL_PRIORITY_LIST, fail});
-      } else if (put->counter != nullptr && !count_told &&
-                 (put->options & PTL_MD_EVENT_CT_ACK) != 0) {
-        put->counter->add_failure(1);
-      }
-    }
-  }
-  if (MemoryDescriptor* get = request.get.descriptor; get != nullptr)
-    report_reply(interface, *get, {header, request.get_offset, request.user_ptr},
-                 {0, header.remote_offset, PTL_PRIORITY_LIST, fail});
-}
 
 void record_operation(NetworkInterface& interface, const Request& request, bool direct,
                       Operation& operation) noexcept {
@@ -77,6 +52,7 @@ void queue_operation(PhysicalInterface& physical, Peer& peer, Operation& operati
     const uint64_t length = operation.header.length();
     const bool reuse_allowed = (put->options & PTL_MD_VOLATILE) != 0 &&
                                length <= largest_volatile_bytes && !operation.direct;
+    // Memory that is not there is found when it is to be sent.
     if (reuse_allowed) physical.operations().copy_payload(operation);
   }
   operation.kind = QueuedSend::Kind::request;
@@ -225,9 +201,9 @@ void report_ack_to_self(NetworkInterface& interface, const Request& request,
   return delivered;
 }
 
-// Anything else: any kind of request, data that do not travel with it, queues, failures.
-[[gnu::noinline]] int start_in_general(NetworkInterface& interface, Peer& peer,
-                                       Request& request) noexcept {
+// Any kind of request, data that do not travel with it, queues, failures. False: no operation is free, and
+// nothing was done.
+bool start_if_possible(NetworkInterface& interface, Peer& peer, Request& request) noexcept {
   PhysicalInterface& physical = interface.physical();
   MessageHeader& header = request.header;
   MemoryDescriptor* const put = request.put.descriptor;
@@ -249,7 +225,7 @@ void report_ack_to_self(NetworkInterface& interface, const Request& request,
     } else {
       if (request.has_answer() || direct) {
         operation = physical.operations().allocate(peer);
-        if (operation == nullptr) return PTL_NO_SPACE;
+        if (operation == nullptr) return false;
         header.cookie = physical.operations().cookie_of(*operation);
         record_operation(interface, request, direct, *operation);
       }
@@ -275,7 +251,7 @@ void report_ack_to_self(NetworkInterface& interface, const Request& request,
       if (status == SendStatus::queue_full || status == SendStatus::connecting) {
         if (operation == nullptr) {
           operation = physical.operations().allocate(peer);
-          if (operation == nullptr) return PTL_NO_SPACE;
+          if (operation == nullptr) return false;
           record_operation(interface, request, direct, *operation);
         }
         operation->send_due = put != nullptr;
@@ -303,7 +279,30 @@ void report_ack_to_self(NetworkInterface& interface, const Request& request,
                            status == SendStatus::inaccessible ? PTL_NI_SEGV : PTL_NI_UNDELIVERABLE);
       break;
   }
-  return PTL_OK;
+  return true;
+}
+
+// Every operation outstanding ends without the application's doing, so that this wait ends, too. False:
+// PtlAbort was called.
+bool await_operation(PhysicalInterface& physical) noexcept {
+  constexpr uint64_t look_interval_ns = 1'000'000;
+  const auto one_is_free = [&physical] {
+    return physical.operations().reclaim(physical.peers().all());
+  };
+  while (!physical.wait_until(one_is_free, now_ns() + look_interval_ns))
+    if (portals_aborted.load(std::memory_order_acquire)) return false;
+  return true;
+}
+
+[[gnu::noinline]] void start_in_general(NetworkInterface& interface, Peer& peer,
+                                        Request& request) noexcept {
+  while (!start_if_possible(interface, peer, request)) {
+    // A triggered operation is started by a thread that may hold the poll token.
+    if (trigger_work.running || !await_operation(interface.physical())) {
+      report_local_failure(interface, request, PTL_NI_UNDELIVERABLE);
+      return;
+    }
+  }
 }
 
 // Whether start_eager_put() may be tried.
@@ -315,6 +314,32 @@ bool is_eager_put(const Peer& peer, const Request& request) noexcept {
 }
 
 }  // namespace
+
+// A failure known locally is told by
+// PTL_EVENT_SEND and then not again by an acknowledgement (spec 3.13.3), except where the
+// application listens to acknowledgements alone.
+void report_local_failure(NetworkInterface& interface, const Request& request,
+                          ptl_ni_fail_t fail) noexcept {
+  const MessageHeader& header = request.header;
+  if (MemoryDescriptor* put = request.put.descriptor; put != nullptr) {
+    const OperationView view{header, request.put_offset, request.user_ptr};
+    report_send(interface, *put, view, fail);
+    if (header.asks_for_ack()) {
+      const bool event_told =
+          put->event_queue != nullptr && (put->options & PTL_MD_EVENT_SEND_DISABLE) == 0;
+      const bool count_told = (put->options & PTL_MD_EVENT_CT_SEND) != 0;
+      if (put->event_queue != nullptr && !event_told) {
+        report_ack(interface, *put, view, {0, header.remote_offset, PTL_PRIORITY_LIST, fail});
+      } else if (put->counter != nullptr && !count_told &&
+                 (put->options & PTL_MD_EVENT_CT_ACK) != 0) {
+        put->counter->add_failure(1);
+      }
+    }
+  }
+  if (MemoryDescriptor* get = request.get.descriptor; get != nullptr)
+    report_reply(interface, *get, {header, request.get_offset, request.user_ptr},
+                 {0, header.remote_offset, PTL_PRIORITY_LIST, fail});
+}
 
 int start_request(NetworkInterface& interface, Request& request) noexcept {
   PhysicalInterface& physical = interface.physical();
@@ -338,7 +363,8 @@ int start_request(NetworkInterface& interface, Request& request) noexcept {
       return PTL_OK;
     }
   }
-  return start_in_general(interface, *peer, request);
+  start_in_general(interface, *peer, request);
+  return PTL_OK;
 }
 
 SendStatus send_operation(PhysicalInterface& interface, Peer& peer, Operation& operation) noexcept {
@@ -358,7 +384,6 @@ SendStatus send_operation(PhysicalInterface& interface, Peer& peer, Operation& o
 }
 
 void report_queued_send(PhysicalInterface& interface, Operation& operation) noexcept {
-  interface.operations().release_copy(operation);
   MemoryDescriptor* put = operation.put.descriptor;
   if (operation.fault != PTL_NI_OK) {
     fail_unsent_operation(interface, operation, operation.fault);
@@ -381,7 +406,6 @@ void fail_unsent_operation(PhysicalInterface& interface, Operation& operation,
   if (put != nullptr) put->pending.fetch_sub(1, std::memory_order_release);
   if (get != nullptr) get->pending.fetch_sub(1, std::memory_order_release);
   report_local_failure(*operation.interface, operation, fail);
-  interface.operations().release_copy(operation);
   interface.operations().discard(operation);
 }
 

@@ -14,9 +14,13 @@ namespace lintel {
 class NetworkInterface;
 
 // Starts the operation; any thread. PTL_OK: it will end with its events. PTL_ARG_INVALID: the rank
-// is not in the map. PTL_NO_SPACE: too many operations are outstanding. Fills in what the request's
-// header still lacks.
+// is not in the map. Fills in what the request's header still lacks. Waits while as many operations are
+// outstanding as the pool holds (most_operations); those that are triggered cannot wait, and end with
+// PTL_NI_UNDELIVERABLE.
 [[nodiscard]] int start_request(NetworkInterface& interface, Request& request) noexcept;
+// Nothing was sent and nothing will be: the operation ends here.
+void report_local_failure(NetworkInterface& interface, const Request& request,
+                          ptl_ni_fail_t fail) noexcept;
 
 // --- from the send queue
 // Sends the first message of a queued operation (peer.send_lock held).

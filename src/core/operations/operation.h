@@ -57,12 +57,11 @@ struct alignas(64) Operation : QueuedSend, Request {
   ptl_ni_fail_t fault = PTL_NI_OK;  // why the first message could not be sent
   // The memory that the target may access. Set before the message goes out that tells of it.
   std::atomic<uint32_t> exposure{Exposure::none};
-  uint32_t copy_index = 0;  // of the VolatileCopy
 };
 
-// Payload of a queued operation whose buffer the application may already reuse (PTL_MD_VOLATILE).
+// Payload of a queued operation whose buffer the application may already reuse (PTL_MD_VOLATILE). Every
+// operation has one, in the place with its own index.
 struct VolatileCopy {
-  std::atomic<uint32_t> next_free{0};
   std::byte bytes[2048 + largest_operand_bytes];
 };
 

@@ -1,5 +1,8 @@
 #include "core/operations/operation_table.h"
 
+#include <mutex>
+#include <utility>
+
 #include "core/operations/cookie.h"
 #include "core/operations/initiator_payload.h"
 
@@ -8,13 +11,12 @@ namespace lintel {
 namespace {
 // Address space until used. A cookie has 24 bits for the index.
 constexpr uint32_t most_operations = 1u << 20;
-constexpr uint32_t most_copies = 1u << 16;
 // The uppermost bit of a cookie tells counted puts from operations.
 constexpr uint8_t generation_mask = 0x7f;
 }  // namespace
 
 bool OperationTable::open() noexcept {
-  return operations_.open(most_operations) && copies_.open(most_copies);
+  return operations_.open(most_operations) && copies_.open(most_operations);
 }
 
 Operation* OperationTable::allocate(Peer& peer) noexcept {
@@ -28,6 +30,26 @@ Operation* OperationTable::allocate(Peer& peer) noexcept {
     if (index == none) return nullptr;
   }
   return &operations_.at(index);
+}
+
+bool OperationTable::reclaim(const PeerTable& peers) noexcept {
+  const auto release_chain = [this](uint32_t index) {
+    while (index != none) {
+      const uint32_t next = operations_.at(index).next_free.load(std::memory_order_relaxed);
+      operations_.release(index);
+      index = next;
+    }
+  };
+  for (uint32_t i = 0; i < peers.size(); ++i) {
+    Peer& peer = peers.at(i);
+    std::lock_guard guard(peer.send_lock);
+    release_chain(std::exchange(peer.free_operations, none));
+    release_chain(peer.returned_operations.exchange(none, std::memory_order_acquire));
+  }
+  const uint32_t index = operations_.allocate();
+  if (index == none) return false;
+  operations_.release(index);
+  return true;
 }
 
 void OperationTable::discard(Operation& operation) noexcept {
@@ -74,17 +96,9 @@ Operation* OperationTable::find(uint32_t cookie) const noexcept {
 }
 
 void OperationTable::copy_payload(Operation& operation) noexcept {
-  const uint32_t index = copies_.allocate();
-  if (index == Arena<VolatileCopy>::no_index) return;
-  operation.copied = operation.put.descriptor->region.read(
-      operation.put_offset, copies_.at(index).bytes, operation.header.length());
-  operation.copy_index = index;
-  if (!operation.copied) copies_.release(index);
-}
-
-void OperationTable::release_copy(Operation& operation) noexcept {
-  if (operation.copied) copies_.release(operation.copy_index);
-  operation.copied = false;
+  VolatileCopy& copy = copies_.at(operations_.index_of(operation));
+  operation.copied = operation.put.descriptor->region.read(operation.put_offset, copy.bytes,
+                                                           operation.header.length());
 }
 
 }  // namespace lintel

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "core/operations/operation.h"
-#include "core/operations/peer.h"
+#include "core/operations/peer_table.h"
 #include "util/arena.h"
 
 namespace lintel {
@@ -18,6 +18,9 @@ class OperationTable {
 
   // peer.send_lock held. nullptr: none is free.
   [[nodiscard]] Operation* allocate(Peer& peer) noexcept;
+  // Slots that peers keep for their next operations serve all peers again. Any thread, no send lock held.
+  // True: one is free.
+  [[nodiscard]] bool reclaim(const PeerTable& peers) noexcept;
   // The operation was never sent. Any thread.
   void discard(Operation& operation) noexcept;
   // Token held. Slots go back to their peer in one chain per burst, so that neither side pays a locked
@@ -40,12 +43,11 @@ class OperationTable {
   }
 
   // Copies the payload, which waits in a send queue, so that its buffer may be reused. Leaves
-  // `copied` false if it cannot.
+  // `copied` false if it is not there.
   void copy_payload(Operation& operation) noexcept;
-  void release_copy(Operation& operation) noexcept;
   // nullptr: the payload lies where the descriptor says.
   [[nodiscard]] const std::byte* copy_of(const Operation& operation) const noexcept {
-    return operation.copied ? copies_.at(operation.copy_index).bytes : nullptr;
+    return operation.copied ? copies_.at(operations_.index_of(operation)).bytes : nullptr;
   }
 
  private:

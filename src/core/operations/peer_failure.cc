@@ -15,8 +15,16 @@ constexpr uint64_t gone_said_again_ns = 10'000'000'000;
 }  // namespace
 
 void fail_peer(PhysicalInterface& physical, Peer& peer) noexcept {
-  // A peer that closed its interface in order leaves nothing behind that could fail.
-  const bool in_order = !peer.has_outstanding() && peer.queue_length == 0;
+  // A peer that closed its interface in order leaves nothing behind that could fail. An operation may be
+  // acknowledged before its sender, which holds the send lock, has counted it as started.
+  bool in_order;
+  QueuedSend* queued;
+  {
+    std::lock_guard guard(peer.send_lock);
+    in_order = !peer.has_outstanding() && peer.queue_length == 0;
+    peer.failed.store(true, std::memory_order_release);
+    queued = physical.queues().take_all(peer);
+  }
   if (in_order) {
     log_message(LogLevel::debug, "peer nid 0x%08x pid %u has left", peer.id.nid, peer.id.pid);
   } else {
@@ -28,12 +36,6 @@ void fail_peer(PhysicalInterface& physical, Peer& peer) noexcept {
                 "peer nid 0x%08x pid %u is gone: operations to it end as PTL_NI_UNDELIVERABLE",
                 peer.id.nid, peer.id.pid);
     physical.peers_failed.increment();
-  }
-  QueuedSend* queued;
-  {
-    std::lock_guard guard(peer.send_lock);
-    peer.failed.store(true, std::memory_order_release);
-    queued = physical.queues().take_all(peer);
   }
   peer.ack_count = 0;
   while (queued != nullptr) {

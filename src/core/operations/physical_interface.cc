@@ -163,7 +163,6 @@ void PhysicalInterface::forget_logical(NetworkInterface& interface) noexcept {
   }
   operations_.for_each([&](Operation& operation) {
     if (operation.interface != &interface) return;
-    operations_.release_copy(operation);
     operations_.end(operation);
   });
   for (uint32_t i = 0; i < peers.size(); ++i) operations_.return_ended(peers.at(i));

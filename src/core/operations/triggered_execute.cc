@@ -17,16 +17,16 @@ void start_movement(NetworkInterface& interface, Request& request) noexcept {
                 "a triggered operation fired after its memory descriptor was released: dropped");
     return;
   }
-  if (const int code = start_request(interface, request); code != PTL_OK)
-    log_message(LogLevel::error, "a triggered operation could not be started: code %d", code);
+  // Refused if the rank has left the map since the call: that ends as other failures do (spec 3.13.3).
+  if (start_request(interface, request) != PTL_OK)
+    report_local_failure(interface, request, PTL_NI_UNDELIVERABLE);
 }
 
 void append_of(NetworkInterface& interface, const TriggeredEntry& arguments) noexcept {
-  ListEntry* entry = interface.entry_slot(decode_handle(arguments.handle).index);
   CountingEvent* const counted = interface.find_counter(arguments.entry.ct_handle);
   const int code = append_reserved(
-      interface, *entry, {arguments.entry, counted, arguments.pt_index, arguments.user_ptr},
-      arguments.list);
+      interface, decode_handle(arguments.handle),
+      {arguments.entry, counted, arguments.pt_index, arguments.user_ptr}, arguments.list);
   if (code != PTL_OK)
     log_message(LogLevel::error, "a triggered append to portal table entry %u failed: code %d",
                 arguments.pt_index, code);
