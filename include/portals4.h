@@ -2,7 +2,7 @@
  *
  * All functions of chapter 3 of the specification, and two extensions at the end. Numbers in
  * parentheses are its sections. Types and constants are in portals4_types.h, further status
- * registers in portals4_ext.h. Compiles as C11 and as C++11 or later.
+ * registers in portals4_lintel.h. Compiles as C11 and as C++11 or later.
  *
  * What holds for every function unless it says otherwise:
  *
@@ -78,7 +78,7 @@ PTL_API int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid
 PTL_API int PtlNIFini(ptl_handle_ni_t ni_handle) PTL_NOEXCEPT;
 
 /** Reads a status register (3.6.4).
- * @param status_register PTL_SR_DROP_COUNT and so on, or one of portals4_ext.h.
+ * @param status_register PTL_SR_DROP_COUNT and so on, or one of portals4_lintel.h.
  * @param status          receives its value.
  * @return PTL_OK, PTL_NO_INIT, PTL_ARG_INVALID. */
 PTL_API int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register,
@@ -476,9 +476,10 @@ PTL_API int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2)
 /** PtlMEAppend once the threshold is reached; see the triggered operations for what they have in
  * common.
  * @param me        as in PtlMEAppend; copied at the call.
- * @param me_handle receives a handle at once. Until the entry is appended PtlMEUnlink returns
- *                  PTL_IN_USE for it. If the append fails when it is due, a
- *                  line of the log says so.
+ * @param me_handle receives a handle at once. Until the entry is appended PtlMEUnlink cancels the
+ *                  append and returns PTL_OK; the triggered operation counts towards
+ *                  max_triggered_ops until its threshold is reached or its counter is freed.
+ *                  If the append fails when it is due, a line of the log says so.
  * @return as PtlMEAppend. */
 PTL_API int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl_me_t* me,
                                  ptl_list_t ptl_list, void* user_ptr, ptl_handle_me_t* me_handle,

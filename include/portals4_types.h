@@ -69,7 +69,7 @@ typedef uint32_t ptl_uid_t;  /* usage identifier */
 typedef unsigned int ptl_time_t; /* milliseconds (3.13.9) */
 #define PTL_TIME_FOREVER UINT_MAX
 
-/* Status registers (3.3.7). portals4_ext.h names further registers of this implementation. */
+/* Status registers (3.3.7). portals4_lintel.h names further registers of this implementation. */
 typedef unsigned int ptl_sr_index_t;
 typedef int64_t ptl_sr_value_t;
 #define PTL_SR_DROP_COUNT 0u            /* messages dropped */
