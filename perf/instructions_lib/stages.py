@@ -38,6 +38,8 @@ TABLE = (
     ("src/core/request.h", "", CALLER),
     ("src/core/events/*", "", CALLER),
     ("src/core/objects/list_operations*", "append", "append"),
+    ("src/core/objects/delivery*", "", "deliver"),
+    ("src/core/library/*", "", CALLER),
     ("src/core/objects/*", "", CALLER),
     ("src/core/progress/wait*", "", "wait"),
     ("src/core/progress/wake*", "", "wait"),

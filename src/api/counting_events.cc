@@ -20,7 +20,7 @@ __attribute__((tls_model("initial-exec"))) thread_local unsigned gets_since_poll
 void discard(NetworkInterface& interface, TriggeredOperation& operation) noexcept {
   if (operation.kind == TriggeredKind::me_append)
     cancel_reserved(interface, decode_handle(operation.entry.handle));
-  interface.release(operation);
+  interface.executor()->release(operation);
 }
 
 void cancel_triggered(NetworkInterface& interface, CountingEvent& counter) noexcept {
@@ -86,7 +86,7 @@ int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) noexcept {
   const uint32_t index = interface->counters().allocate();
   if (index == Arena<CountingEvent>::no_index) return PTL_NO_SPACE;
   CountingEvent& counter = interface->counters().at(index);
-  counter.open(&interface->physical().poller().gate(), interface);
+  counter.open(&interface->physical().poller().gate(), interface->executor());
   counter.generation.fetch_add(1, std::memory_order_release);  // alive
   *ct_handle = interface->handle_of(HandleType::counter, interface->counters(), counter);
   return PTL_OK;

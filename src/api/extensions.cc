@@ -2,7 +2,7 @@
 #include <cstring>
 #include <string>
 
-#include "core/objects/library.h"
+#include "core/library/library.h"
 #include "portals4_lintel.h"
 #include "util/config.h"
 #include "util/local_rank.h"

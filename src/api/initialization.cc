@@ -1,5 +1,5 @@
 // PtlInit, PtlFini, PtlAbort (spec 3.5). Set-up path.
-#include "core/objects/library.h"
+#include "core/library/library.h"
 #include "portals4.h"
 
 extern "C" {

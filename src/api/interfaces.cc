@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "api/resolve.h"
-#include "core/objects/status_registers.h"
+#include "core/library/status_registers.h"
 #include "portals4.h"
 #include "wiring/registry.h"
 

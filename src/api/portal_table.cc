@@ -3,6 +3,7 @@
 #include "api/resolve.h"
 #include "core/objects/portal_operations.h"
 #include "portals4_lintel.h"
+#include "util/clock.h"
 
 using namespace lintel;
 using namespace lintel::api;
@@ -40,7 +41,15 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
   if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
-  return interface == nullptr ? PTL_ARG_INVALID : disable_portal(*interface, pt_index);
+  if (interface == nullptr) return PTL_ARG_INVALID;
+  const int code = disable_portal(*interface, pt_index);
+  if (code != PTL_OK) return code;
+  // PtlAbort ends waits for events, not this one: it lasts only as long as deliveries under way (spec 3.7.3).
+  const auto quiet = [&] { return portal_is_quiet(*interface, pt_index); };
+  while (!quiet()) interface->physical().wait_until(quiet, now_ns() + 1'000'000);
+  // A message is counted after the lock has been released.
+  interface->physical().poller().token().finish_round();
+  return PTL_OK;
 }
 
 int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {

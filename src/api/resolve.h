@@ -4,7 +4,7 @@
 // (PTL_ARG_INVALID); stale handles and handles of another type resolve to nullptr.
 #pragma once
 
-#include "core/objects/library.h"
+#include "core/library/library.h"
 #include "portals4.h"
 
 namespace lintel::api {

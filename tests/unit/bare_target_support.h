@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/objects/library.h"
+#include "core/library/library.h"
 #include "core/objects/network_interface.h"
 #include "shm_test_support.h"
 #include "support/objects.h"

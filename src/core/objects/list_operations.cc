@@ -5,7 +5,7 @@
 #include <mutex>
 #include <optional>
 
-#include "core/operations/delivery.h"
+#include "core/objects/delivery.h"
 
 namespace lintel {
 

@@ -4,14 +4,14 @@
 #include <new>
 
 #include "core/objects/shared_ranks.h"
-#include "core/operations/initiator.h"
 #include "util/log.h"
 
 namespace lintel {
 
-NetworkInterface::NetworkInterface(PhysicalInterface& physical, unsigned slot, uint8_t index,
-                                   uint8_t incarnation) noexcept
+NetworkInterface::NetworkInterface(PhysicalInterface& physical, ProcessId own, unsigned slot,
+                                   uint8_t index, uint8_t incarnation) noexcept
     : physical_(physical),
+      own_(own),
       live_handles_(encode_handle({HandleType{}, index, incarnation, 1, 0})),
       slot_(slot),
       index_(index),
@@ -39,6 +39,22 @@ int NetworkInterface::open(const ptl_ni_limits_t* desired) noexcept {
 
 NetworkInterface::~NetworkInterface() {
   for (auto& portal : portals_) delete portal.load(std::memory_order_relaxed);
+}
+
+PortalEntry* NetworkInterface::obtain_portal(uint32_t pt_index) noexcept {
+  PortalEntry* portal = this->portal(pt_index);
+  if (portal != nullptr) return portal;
+  portal = new (std::nothrow) PortalEntry;
+  if (portal == nullptr) return nullptr;
+  portal->index = static_cast<uint16_t>(pt_index);
+  portal->priority.set_matching(matching());
+  portal->overflow.set_matching(matching());
+  if (!portal->unexpected.open(static_cast<uint32_t>(limits_.max_unexpected_headers))) {
+    delete portal;
+    return nullptr;
+  }
+  portals_[pt_index].store(portal, std::memory_order_release);
+  return portal;
 }
 
 }  // namespace lintel

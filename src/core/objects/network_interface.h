@@ -16,7 +16,7 @@
 #include "core/objects/memory_descriptor.h"
 #include "core/objects/portal_entry.h"
 #include "core/objects/rank_map.h"
-#include "core/operations/physical_interface.h"
+#include "core/progress/statistics.h"
 #include "portals4.h"
 #include "util/arena.h"
 
@@ -30,9 +30,17 @@ struct InterfaceStatus {
   std::atomic<uint64_t> unexpected_peak{0};
 };
 
-class NetworkInterface final : public TriggerExecutor {
+class PhysicalInterface;
+
+inline constexpr unsigned logical_interfaces = 4;  // over one physical interface
+// Set in slots: which of the four an interface is, the same in every process.
+inline constexpr unsigned slot_matching = 1;
+inline constexpr unsigned slot_logical = 2;
+
+class NetworkInterface {
  public:
-  NetworkInterface(PhysicalInterface& physical, unsigned slot, uint8_t index,
+  // `own`: the address of the physical interface.
+  NetworkInterface(PhysicalInterface& physical, ProcessId own, unsigned slot, uint8_t index,
                    uint8_t incarnation) noexcept;
   ~NetworkInterface();
 
@@ -55,8 +63,8 @@ class NetworkInterface final : public TriggerExecutor {
     if (logical()) {
       id.rank = map.own_rank();
     } else {
-      id.phys.nid = physical_.id().nid;
-      id.phys.pid = physical_.id().pid;
+      id.phys.nid = own_.nid;
+      id.phys.pid = own_.pid;
     }
     return id;
   }
@@ -93,9 +101,12 @@ class NetworkInterface final : public TriggerExecutor {
                : nullptr;
   }
 
-  // --- TriggerExecutor
-  void execute(TriggeredOperation& operation) noexcept override;
-  void release(TriggeredOperation& operation) noexcept override;
+  // Set-up path: what runs the triggered operations of the interface's counters.
+  void set_executor(TriggerExecutor& executor) noexcept { executor_ = &executor; }
+  [[nodiscard]] TriggerExecutor* executor() const noexcept { return executor_; }
+
+  // Set-up path, setup_mutex held: the same, made if this is its first use. nullptr: no memory.
+  [[nodiscard]] PortalEntry* obtain_portal(uint32_t pt_index) noexcept;
 
   // --- pools; guarded by themselves
   Arena<MemoryDescriptor>& descriptors() noexcept { return descriptors_; }
@@ -112,10 +123,6 @@ class NetworkInterface final : public TriggerExecutor {
   unsigned references = 0;           // under the library's lock
 
  private:
-  friend int allocate_portal(NetworkInterface& interface, unsigned options,
-                             EventQueueObject* event_queue, uint32_t requested,
-                             uint32_t* pt_index) noexcept;
-
   [[nodiscard]] uint64_t make_handle(HandleType type, uint32_t generation,
                                      uint32_t index) const noexcept {
     return encode_handle({type, index_, incarnation_, generation, index});
@@ -134,6 +141,8 @@ class NetworkInterface final : public TriggerExecutor {
   }
 
   PhysicalInterface& physical_;
+  const ProcessId own_;
+  TriggerExecutor* executor_ = nullptr;
   const uint64_t live_handles_;  // what they share, without the type: see live_handle_mask
   const unsigned slot_;
   const uint8_t index_;

@@ -2,10 +2,8 @@
 #include "core/objects/portal_operations.h"
 
 #include <mutex>
-#include <new>
 
 #include "core/objects/event_queue_use.h"
-#include "core/progress/wait.h"
 
 namespace lintel {
 
@@ -32,20 +30,8 @@ int allocate_portal(NetworkInterface& interface, unsigned options, EventQueueObj
   } else if (find_allocated(interface, index) != nullptr) {
     return PTL_PT_IN_USE;
   }
-  PortalEntry* portal = interface.portal(index);
-  if (portal == nullptr) {
-    portal = new (std::nothrow) PortalEntry;
-    if (portal == nullptr) return PTL_NO_SPACE;
-    portal->index = static_cast<uint16_t>(index);
-    portal->priority.set_matching(interface.matching());
-    portal->overflow.set_matching(interface.matching());
-    if (!portal->unexpected.open(
-            static_cast<uint32_t>(interface.limits().max_unexpected_headers))) {
-      delete portal;
-      return PTL_NO_SPACE;
-    }
-    interface.portals_[index].store(portal, std::memory_order_release);
-  }
+  PortalEntry* const portal = interface.obtain_portal(index);
+  if (portal == nullptr) return PTL_NO_SPACE;
   std::lock_guard guard(portal->lock);
   portal->options = options;
   portal->event_queue = event_queue;
@@ -84,19 +70,15 @@ int free_portal(NetworkInterface& interface, uint32_t pt_index) noexcept {
 int disable_portal(NetworkInterface& interface, uint32_t pt_index) noexcept {
   PortalEntry* portal = find_allocated(interface, pt_index);
   if (portal == nullptr) return PTL_ARG_INVALID;
-  const auto quiet = [portal] {
-    std::lock_guard guard(portal->lock);
-    return portal->operations == 0;
-  };
-  {
-    std::lock_guard guard(portal->lock);
-    portal->enabled = false;
-  }
-  // PtlAbort ends waits for events, not this one: it lasts only as long as deliveries under way.
-  while (!quiet()) interface.physical().wait_until(quiet, now_ns() + 1'000'000);
-  // A message is counted after the lock has been released.
-  interface.physical().poller().token().finish_round();
+  std::lock_guard guard(portal->lock);
+  portal->enabled = false;
   return PTL_OK;
+}
+
+bool portal_is_quiet(NetworkInterface& interface, uint32_t pt_index) noexcept {
+  PortalEntry& portal = *interface.portal(pt_index);
+  std::lock_guard guard(portal.lock);
+  return portal.operations == 0;
 }
 
 int enable_portal(NetworkInterface& interface, uint32_t pt_index) noexcept {

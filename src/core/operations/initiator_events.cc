@@ -1,7 +1,7 @@
 // Building and counting the initiator's events. Message path.
 #include "core/operations/initiator_events.h"
 
-#include "core/objects/network_interface.h"
+#include "core/operations/physical_interface.h"
 
 namespace lintel {
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/objects/network_interface.h"
 #include "core/operations/answer_sender.h"
 #include "core/operations/operation_table.h"
 #include "core/operations/peer_directory.h"
@@ -20,13 +21,6 @@
 #include "transport/opened_transports.h"
 
 namespace lintel {
-
-class NetworkInterface;
-
-inline constexpr unsigned logical_interfaces = 4;
-// Set in NetworkInterface slots: which of the four an interface is, the same in every process.
-inline constexpr unsigned slot_matching = 1;
-inline constexpr unsigned slot_logical = 2;
 
 class PhysicalInterface final : public MessageSink, private PolledWork {
  public:

@@ -2,8 +2,8 @@
 
 #include <mutex>
 
+#include "core/objects/delivery.h"
 #include "core/objects/network_interface.h"
-#include "core/operations/delivery.h"
 #include "util/guarded_memory.h"
 
 namespace lintel {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <mutex>
 
+#include "core/objects/delivery.h"
 #include "core/objects/network_interface.h"
 #include "core/operations/answer.h"
 #include "core/operations/atomics.h"
-#include "core/operations/delivery.h"
 #include "core/operations/target.h"
 
 namespace lintel {

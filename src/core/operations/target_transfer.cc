@@ -7,9 +7,9 @@
 #include <mutex>
 #include <utility>
 
+#include "core/objects/delivery.h"
 #include "core/objects/network_interface.h"
 #include "core/operations/answer.h"
-#include "core/operations/delivery.h"
 #include "core/operations/initiator.h"
 #include "core/operations/target.h"
 

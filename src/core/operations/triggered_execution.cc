@@ -1,5 +1,5 @@
-// Running triggered operations when their counter has reached the threshold (spec 3.16). Message path.
-#include "core/objects/library.h"
+#include "core/operations/triggered_execution.h"
+
 #include "core/objects/list_operations.h"
 #include "core/objects/network_interface.h"
 #include "core/operations/initiator.h"
@@ -34,24 +34,25 @@ void append_of(NetworkInterface& interface, const TriggeredEntry& arguments) noe
 
 }  // namespace
 
-void NetworkInterface::execute(TriggeredOperation& operation) noexcept {
+void TriggeredExecution::execute(TriggeredOperation& operation) noexcept {
   switch (operation.kind) {
     case TriggeredKind::me_append:
-      append_of(*this, operation.entry);
+      append_of(interface_, operation.entry);
       break;
     case TriggeredKind::me_unlink: {
-      const int code = unlink_by_handle(*this, decode_handle(operation.entry.handle));
+      const int code = unlink_by_handle(interface_, decode_handle(operation.entry.handle));
       if (code != PTL_OK) log_message(LogLevel::debug, "a triggered unlink gave code %d", code);
       break;
     }
     default:
-      start_movement(*this, operation.request);
+      start_movement(interface_, operation.request);
   }
   release(operation);
 }
 
-void NetworkInterface::release(TriggeredOperation& operation) noexcept {
-  triggered_operations_.release(triggered_operations_.index_of(operation));
+void TriggeredExecution::release(TriggeredOperation& operation) noexcept {
+  Arena<TriggeredOperation>& pool = interface_.triggered_operations();
+  pool.release(pool.index_of(operation));
 }
 
 }  // namespace lintel

@@ -1,5 +1,5 @@
 // Initialisation and its end, forks, aborts. Set-up path.
-#include "core/objects/library.h"
+#include "core/library/library.h"
 
 #include <pthread.h>
 
@@ -7,7 +7,8 @@
 #include <mutex>
 #include <new>
 
-#include "core/operations/print_statistics.h"
+#include "core/library/print_statistics.h"
+#include "core/operations/triggered_execution.h"
 #include "core/progress/wait.h"
 #include "util/asymmetric_fence.h"
 #include "util/config.h"
@@ -30,6 +31,15 @@ using library_detail::interface_table;
 // A physical interface is found by its number; PTL_IFACE_DEFAULT is number 0.
 constexpr unsigned physical_interfaces = interface_table_size / logical_interfaces;
 
+struct Logical {
+  Logical(PhysicalInterface& physical, unsigned slot, unsigned index, uint8_t incarnation) noexcept
+      : interface(physical, physical.id(), slot, static_cast<uint8_t>(index), incarnation) {
+    interface.set_executor(triggers);
+  }
+  NetworkInterface interface;
+  TriggeredExecution triggers{interface};
+};
+
 struct Library {
   std::mutex mutex;
   unsigned references = 0;
@@ -37,7 +47,7 @@ struct Library {
   std::unique_ptr<PhysicalInterface> physical[physical_interfaces];
   // Physical interfaces that PtlAbort must wake, for use in signal handlers.
   std::atomic<PhysicalInterface*> wakeable[physical_interfaces] = {};
-  std::unique_ptr<NetworkInterface> logical[interface_table_size];
+  std::unique_ptr<Logical> logical[interface_table_size];
   uint8_t incarnations[interface_table_size] = {};
 };
 
@@ -81,7 +91,7 @@ bool any_logical(const Library& lib, unsigned number) noexcept {
 }
 
 void close_logical(Library& lib, unsigned index) noexcept {
-  NetworkInterface& interface = *lib.logical[index];
+  NetworkInterface& interface = lib.logical[index]->interface;
   if (const ptl_lintel_hooks_t* hooks = interface_hooks(); hooks != nullptr)
     hooks->closed(interface.handle());
   interface_table[index].store(nullptr, std::memory_order_release);
@@ -164,8 +174,8 @@ int open_interface(uint32_t number, unsigned slot, uint32_t pid, const ptl_ni_li
   const unsigned index = number * logical_interfaces + slot;
   if (lib.logical[index] != nullptr) {
     // Everybody who opens the interface shares the first one's, whatever pid is asked for (spec 3.6.2).
-    ++lib.logical[index]->references;
-    *interface = lib.logical[index].get();
+    *interface = &lib.logical[index]->interface;
+    ++(*interface)->references;
     return PTL_OK;
   }
   if (pid != PTL_PID_ANY && pid >= PTL_PID_MAX) return PTL_ARG_INVALID;
@@ -180,19 +190,19 @@ int open_interface(uint32_t number, unsigned slot, uint32_t pid, const ptl_ni_li
       // All interfaces over one physical interface share its pid (spec 3.6), and that is taken.
       return PTL_PID_IN_USE;
     }
-    auto logical = std::make_unique<NetworkInterface>(
-        *lib.physical[number], slot, static_cast<uint8_t>(index), ++lib.incarnations[index]);
-    const int code = logical->open(desired);
+    auto logical =
+        std::make_unique<Logical>(*lib.physical[number], slot, index, ++lib.incarnations[index]);
+    const int code = logical->interface.open(desired);
     if (code != PTL_OK) {
       if (!any_logical(lib, number)) close_physical(lib, number);
       return code;
     }
-    logical->references = 1;
+    logical->interface.references = 1;
     lib.logical[index] = std::move(logical);
   } catch (...) {
     return PTL_NO_SPACE;
   }
-  *interface = lib.logical[index].get();
+  *interface = &lib.logical[index]->interface;
   interface_table[index].store(*interface, std::memory_order_release);
   (*interface)->physical().set_logical(slot, *interface);
   return PTL_OK;

@@ -1,4 +1,4 @@
-#include "core/operations/print_statistics.h"
+#include "core/library/print_statistics.h"
 
 #include <cstdio>
 #include <string>

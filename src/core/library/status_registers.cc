@@ -1,6 +1,7 @@
 // Reading status registers. Any thread; values may lag behind by the message in hand.
-#include "core/objects/status_registers.h"
+#include "core/library/status_registers.h"
 
+#include "core/operations/physical_interface.h"
 #include "portals4_lintel.h"
 
 namespace lintel {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/objects/handle.h"
-#include "core/objects/network_interface.h"
+#include "core/operations/physical_interface.h"
 #include "portals4.h"
 #include "portals4_lintel.h"
 #include "transport/opened_transports.h"

@@ -1,5 +1,5 @@
 // Events and counts at the target, and the end of list entries. Message path.
-#include "core/operations/delivery.h"
+#include "core/objects/delivery.h"
 
 namespace lintel {
 
