@@ -62,7 +62,6 @@ TABLE = (
     ("src/reliable/congestion*", "", "acknowledge"),
     ("src/reliable/round_trip.h", "", "acknowledge"),
     ("src/reliable/*", "", CALLER),
-    ("src/*/send.cc", "", CALLER),
     ("src/*", "Transport::send(", CALLER),
     ("src/lane/*", "", CALLER),
     ("src/transport/*", "", CALLER),

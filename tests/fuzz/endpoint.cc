@@ -330,10 +330,6 @@ void Endpoint::take_step(int thread, const Step& step) {
       break;
     case Action::disable:
     case Action::enable: {
-      // Room for another PTL_EVENT_PT_DISABLED: events are drained before a portal is enabled (spec 2.8).
-      const auto portal = static_cast<int>(step.index);
-      if (step.action == Action::enable && program_->portal(index_, portal).tight)
-        drain(mine.portal_queues[step.index], 2, portal);
       CallSeen seen{.made = true, .begin_ns = now_ns()};
       const ptl_pt_index_t index = first_portal + step.index;
       seen.code = step.action == Action::disable ? PtlPTDisable(mine.interface, index)

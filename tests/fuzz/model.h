@@ -126,6 +126,9 @@ class Model {
     return message.length >= ordered_bytes;
   }
 
+  // In a full queue a PTL_EVENT_PT_DISABLED that nobody has taken stands for the next one, too.
+  [[nodiscard]] bool may_share_disabled_event() const { return portal_.tight; }
+
   [[nodiscard]] const Entry* find(const State& state, const Message& message) const;
   bool arrive(State& state, const Message& message, std::string& why) const;
   // The same if its events find no room in the queue (spec 2.8).

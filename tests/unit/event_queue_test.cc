@@ -207,30 +207,35 @@ TEST_F(EventQueueTest, RoomForReservationsFollowsEventsAndSlots) {
   EXPECT_FALSE(queue.try_reserve());
 }
 
-TEST_F(EventQueueTest, AnEventIsNotPostedAgainWhileItIsPending) {
-  ASSERT_TRUE(queue.open(4, 0, &gate));
+TEST_F(EventQueueTest, AFullQueueHoldsOneEventInItsFlowControlSlot) {
+  ASSERT_TRUE(queue.open(3, 1, &gate));
+  queue.add_flow_control_slot();
   uint64_t last = 0;
-  queue.post_unless_pending(numbered(1), last);
-  queue.post_unless_pending(numbered(2), last);
-  expect_next(1);
+  // With room each is posted.
+  queue.post_into_own_slot(numbered(1), last);
+  queue.post_into_own_slot(numbered(2), last);
+  fill(3, 1);
+  // Three of four slots are used: the last one is kept for one event.
+  queue.post_into_own_slot(numbered(4), last);
+  queue.post_into_own_slot(numbered(5), last);
+  for (const uint64_t number : {1, 2}) expect_next(number);
+  fill(6, 1);
+  queue.post_into_own_slot(numbered(7), last);
+  for (const uint64_t number : {3, 4, 6}) expect_next(number);
   expect_empty();
-  queue.post(numbered(3));
-  queue.post_unless_pending(numbered(4), last);
-  fill(5, 2);
-  queue.post_unless_pending(numbered(7), last);
-  expect_next(3);
-  queue.post_unless_pending(numbered(8), last);
-  fill(9, 1);
-  queue.post_unless_pending(numbered(10), last);
-  expect_next(4);
-  for (const uint64_t number : {5, 6, 9}) expect_next(number);
+  // Taken, it is posted again.
+  fill(8, 3);
+  queue.post_into_own_slot(numbered(11), last);
+  queue.post_into_own_slot(numbered(12), last);
+  for (const uint64_t number : {8, 9, 10, 11}) expect_next(number);
   expect_empty();
   // Overwritten by others, it is posted again.
-  queue.post_unless_pending(numbered(11), last);
-  fill(12, 4);
-  queue.post_unless_pending(numbered(16), last);
-  expect_next(13, GetStatus::dropped);
-  for (const uint64_t number : {14, 15, 16}) expect_next(number);
+  fill(13, 3);
+  queue.post_into_own_slot(numbered(16), last);
+  fill(17, 4);
+  queue.post_into_own_slot(numbered(21), last);
+  expect_next(18, GetStatus::dropped);
+  for (const uint64_t number : {19, 20, 21}) expect_next(number);
   expect_empty();
 }
 

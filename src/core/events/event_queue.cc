@@ -81,7 +81,11 @@ void EventQueue::start_at(uint64_t position) noexcept {
   ring.head.store(start, std::memory_order_relaxed);
 }
 
-void EventQueue::post_unless_pending(const ptl_event_t& event, uint64_t& last) noexcept {
+void EventQueue::post_into_own_slot(const ptl_event_t& event, uint64_t& last) noexcept {
+  if (try_reserve()) {
+    post(event, true);
+    return;
+  }
   Ring& ring = *ring_.load(std::memory_order_relaxed);
   const uint64_t position = last & ~reserved_mask;
   const bool taken = static_cast<int64_t>(ring.head.load(std::memory_order_relaxed) - position) > 0;

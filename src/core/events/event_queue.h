@@ -63,9 +63,10 @@ class EventQueue {
     gate_->notify();
   }
 
-  // Appends an event unless the one before it with the same `last` is still there to be taken. `last` is 0 before
-  // the first; those who share it exclude each other.
-  void post_unless_pending(const ptl_event_t& event, uint64_t& last) noexcept;
+  // Appends an event: where there is room beside reservations and flow control slots, else into a flow control slot,
+  // unless the event that was posted there with the same `last` has not been taken. `last` is 0 before the first;
+  // those who share it exclude each other.
+  void post_into_own_slot(const ptl_event_t& event, uint64_t& last) noexcept;
 
   // Takes the oldest event. Any thread. Leaves `event` undefined if there is none.
   [[nodiscard, gnu::always_inline]] GetStatus get(ptl_event_t* event) noexcept {

@@ -21,7 +21,7 @@ struct alignas(64) PortalEntry {
   uint32_t operations = 0;  // messages being delivered, for PtlPTDisable
   uint32_t retained = 0;    // entries off their list that headers or operations keep
   EventQueueObject* event_queue = nullptr;
-  uint64_t disabled_event = 0;  // the last PTL_EVENT_PT_DISABLED, for post_unless_pending()
+  uint64_t disabled_event = 0;  // the last PTL_EVENT_PT_DISABLED, for post_into_own_slot()
   MatchList priority;
   MatchList overflow;
   UnexpectedList unexpected;

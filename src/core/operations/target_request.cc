@@ -132,8 +132,8 @@ void refuse(const Arrival& arrival, ptl_ni_fail_t fail) noexcept {
   answer(arrival.physical, arrival.peer, arrival.header, outcome);
 }
 
-// Into room of its own, which there is for one such event of each entry. While that has not been taken, it tells of
-// this time, too.
+// A full queue has room for one such event of each entry. While that has not been taken, it stands for this time,
+// too.
 void post_portal_disabled(PortalEntry& portal, const ListEntry* cause) noexcept {
   if (portal.event_queue == nullptr) return;
   ptl_event_t event{};
@@ -141,7 +141,7 @@ void post_portal_disabled(PortalEntry& portal, const ListEntry* cause) noexcept 
   event.pt_index = portal.index;
   event.user_ptr = cause != nullptr ? cause->user_ptr : nullptr;
   event.ni_fail_type = PTL_NI_OK;
-  portal.event_queue->queue.post_unless_pending(event, portal.disabled_event);
+  portal.event_queue->queue.post_into_own_slot(event, portal.disabled_event);
 }
 
 // Something is exhausted (spec 2.8): the message is dropped, and with flow control the portal closes.
