@@ -55,7 +55,7 @@ void ConnectionTable::note_end(Connection& connection) noexcept {
   const std::lock_guard connection_guard(connection.lock);
   if (!connection.is(ConnectionState::failed)) return;
   connection.reported = true;
-  ended_.push(connection);
+  if (reuses_places_) ended_.push(connection);
 }
 
 // Its lock is held. Under another number, which a frame to us must name: the place in the arena, and bits

@@ -18,8 +18,12 @@ namespace lintel {
 
 class ConnectionTable {
  public:
-  // Set-up path. False: the system refuses the address space.
-  [[nodiscard]] bool open(uint32_t most) noexcept { return arena_.open(most); }
+  // Set-up path. `reuses_places`: of connections that have ended. False: the system refuses the address
+  // space.
+  [[nodiscard]] bool open(uint32_t most, bool reuses_places = true) noexcept {
+    reuses_places_ = reuses_places;
+    return arena_.open(most);
+  }
 
   [[nodiscard]] Connection* find(ProcessId peer) const;
   // Idle, if it had failed, or has never been: then it may take the place of one that has failed.
@@ -54,6 +58,7 @@ class ConnectionTable {
   void make_idle(Connection& connection) noexcept;
   Connection* take_place() noexcept;
 
+  bool reuses_places_ = true;
   mutable std::mutex mutex_;  // before the locks of connections
   std::unordered_map<uint64_t, Connection*> connections_;
   Arena<Connection> arena_;

@@ -268,7 +268,9 @@ Connection* Handshake::place_for(ProcessId peer, uint64_t now_ns) noexcept {
   if (known != nullptr && known->is_established()) closer_.fail(*known, "it has started anew");
   try {
     Connection* const connection = table_.find_or_make(peer);
-    if (connection != nullptr || !closer_.give_up_silent(now_ns)) return connection;
+    if (connection != nullptr || !context_.settings.reuses_places ||
+        !closer_.give_up_silent(now_ns))
+      return connection;
     return table_.find_or_make(peer);
   } catch (const std::bad_alloc&) {
     return nullptr;

@@ -22,6 +22,7 @@ struct ReliableSettings {
   bool holds_acknowledgements = true;         // of messages, for answers: AcknowledgementHold
   bool polls_always = false;                  // never quiet: there is nothing else to poll
   uint32_t most_connections = 1u << 18;
+  bool reuses_places = true;  // of connections that ended or are silent, when all are taken
   uint32_t first_sequence = 1;
   Clock clock = quick_clock();
 

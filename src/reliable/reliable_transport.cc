@@ -67,7 +67,7 @@ bool ReliableTransport::open_pools() {
   if (!sent_.open(frame, half) || !early_.open(frame, half) ||
       !reassembly_.open(sizeof(MessageHeader) + max_eager_bytes,
                         settings_.memory_bytes / share_of_long_messages) ||
-      !table_.open(settings_.most_connections))
+      !table_.open(settings_.most_connections, settings_.reuses_places))
     return false;
   link_->offer_memory(sent_.memory(), sent_.memory_bytes());
   return true;
