@@ -80,6 +80,8 @@ void check_releases(const PortalHistory& history, const Model& model, const Stat
   for (const Delivery& delivery : last.deliveries) entry_of[delivery.message] = delivery.entry;
   for (std::size_t i = 0; i < log.size(); ++i) {
     const ptl_event_t& event = log[i].event;
+    // A search that found nothing names no message (spec 3.13.1).
+    if (event.ni_fail_type == PTL_NI_NO_MATCH) continue;
     const Message* const message = model.message_of(event);
     if (message == nullptr || entry_of.count(message->id) == 0) continue;
     const auto found = freed.find(entry_of.at(message->id));

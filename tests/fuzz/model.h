@@ -122,8 +122,11 @@ class Model {
   [[nodiscard]] const EntryEvents& events_of(uint32_t entry) const;
   [[nodiscard]] bool matches(const Entry& entry, const Message& message) const;
   [[nodiscard]] bool used_up(const Entry& entry, const LiveEntry& live) const;
+  // Its data may still be moving when other calls are made. What is sent to the own process and is longer than this
+  // is copied later.
+  static constexpr uint64_t longest_at_once = 80;
   [[nodiscard]] bool is_slow(const Message& message) const {
-    return message.length >= ordered_bytes;
+    return message.length > longest_at_once;
   }
 
   // In a full queue a PTL_EVENT_PT_DISABLED that nobody has taken stands for the next one, too.
