@@ -189,6 +189,6 @@ def hosts_wrong_key(programs):
     shell = 'if [ "$PMIX_RANK" = 1 ]; then export PTL_JOB_KEY=wrong; else export PTL_JOB_KEY=right; fi; exec "$@"'
     output, error = several.mpirun((1, 1, 1), "env", "PTL_STATS=1", "sh", "-c", shell, "sh", programs.probe, "keys")
     check(output.count("refused") == 3, output)
-    check("another job key (PTL_JOB_KEY), or only one side has one" in error, error)
+    check("its job key (PTL_JOB_KEY) is another one, or only one side has one" in error, error)
     counts = [int(count) for count in re.findall(r"connections \d+, failed \d+, refused (\d+)$", error, re.MULTILINE)]
     check(len(counts) == 3 and sum(counts) > 0, error)
