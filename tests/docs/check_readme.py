@@ -1,4 +1,4 @@
-"""Compares README.md with what it tells about: limits, status registers, the example.
+"""Compares README.md and docs/reference.md with what they say: the example; limits and status registers.
 
 Usage: check_readme.py <source directory> <print_limits>
 """
@@ -9,12 +9,13 @@ import sys
 
 source, print_limits = pathlib.Path(sys.argv[1]), sys.argv[2]
 readme = (source / "README.md").read_text()
+reference = (source / "docs/reference.md").read_text()
 problems = []
 
 
 def rows(first_cell):
-    """Rows of tables whose first cell matches, as lists of cells without backticks."""
-    for line in readme.splitlines():
+    """Rows of tables of the reference whose first cell matches, as lists of cells without backticks."""
+    for line in reference.splitlines():
         cells = [cell.strip().replace("`", "") for cell in line.strip().strip("|").split("|")]
         if line.startswith("|") and re.fullmatch(first_cell, cells[0]):
             yield cells
@@ -57,6 +58,6 @@ if (source / "examples/hello.c").read_text() not in listings:
     problems.append("the C program is not that of examples/hello.c")
 
 if problems:
-    print("README.md:", *sorted(problems), sep="\n  ")
+    print("README.md and docs/reference.md:", *sorted(problems), sep="\n  ")
     sys.exit(1)
 print(f"{len(expected)} limits, {len(defined)} names of registers and the example agree")

@@ -10,7 +10,7 @@ import sys
 source = pathlib.Path(sys.argv[1])
 pages = [source / "README.md", source / "CONTRIBUTING.md", *sorted((source / "docs").glob("*.md"))]
 # These speak of the code; in the others, identifiers in code spans may be anybody's.
-about_the_code = {"README.md", "architecture.md", "troubleshooting.md", "configuration.md"}
+about_the_code = {"README.md", "reference.md", "architecture.md", "troubleshooting.md", "configuration.md"}
 
 top = "src|include|pmix|tests|tools|perf|scripts|docs|cmake|examples|packaging"
 path_pattern = re.compile(rf"(?<![\w./-])((?:{top})/[\w.*/-]*[\w*/])")
