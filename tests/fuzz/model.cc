@@ -152,7 +152,8 @@ Model::Model(const PortalHistory& history, std::vector<std::string>& problems)
         break;
     }
   }
-  decisive_ = !portal_.tight;
+  // What atomics leave in their items depends on their order.
+  decisive_ = !portal_.tight && !portal_.cells;
   for (const auto& sequence : history.sequences) {
     for (const Element& element : sequence) {
       origin_ns_ = std::min(origin_ns_, element.begin_ns);
