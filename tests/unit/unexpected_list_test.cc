@@ -3,7 +3,6 @@
 #include "core/matching/unexpected_list.h"
 
 #include <algorithm>
-#include <memory>
 #include <random>
 #include <vector>
 
@@ -25,9 +24,7 @@ using testing::median_ns;
 using testing::Mix;
 using testing::range;
 
-struct Header : UnexpectedNode {
-  bool listed = false;
-};
+constexpr uint32_t pool_capacity = 1 << 20;
 
 MatchCriteria from_anyone(uint64_t match_bits) { return {.match_bits = match_bits}; }
 
@@ -86,27 +83,20 @@ class UnexpectedListModel : public ::testing::TestWithParam<Mix> {
             .source_mask = source_mask};
   }
   void add_random() {
-    auto free = std::find_if(pool_.begin(), pool_.end(),
-                             [](const auto& header) { return !header->listed; });
-    if (free == pool_.end()) {
-      free = pool_.insert(free, std::make_unique<Header>());
-      (*free)->message.number = static_cast<uint32_t>(pool_.size() - 1);
-    }
-    Header& header = **free;
+    UnexpectedHeader& header = *pool_.allocate();
     header.match_bits = pick(mix_.match_bits);
     header.source = pick(mix_.sources);
-    header.listed = true;
     list_.add(header);
     model_.push_back(&header);
   }
-  void remove(UnexpectedNode& node) {
-    list_.remove(node);
-    model_.erase(std::find(model_.begin(), model_.end(), &node));
-    static_cast<Header&>(node).listed = false;
+  void remove(UnexpectedHeader& header) {
+    list_.remove(header);
+    model_.erase(std::find(model_.begin(), model_.end(), &header));
+    pool_.release(header);
   }
-  [[nodiscard]] std::vector<Header*> matching(const MatchCriteria& criteria) const {
-    std::vector<Header*> found;
-    for (Header* header : model_) {
+  [[nodiscard]] std::vector<UnexpectedHeader*> matching(const MatchCriteria& criteria) const {
+    std::vector<UnexpectedHeader*> found;
+    for (UnexpectedHeader* header : model_) {
       const bool bits_match = (header->match_bits & ~criteria.ignore_bits) ==
                               (criteria.match_bits & ~criteria.ignore_bits);
       if (bits_match && (header->source & criteria.source_mask) == criteria.source)
@@ -115,14 +105,14 @@ class UnexpectedListModel : public ::testing::TestWithParam<Mix> {
     return found;
   }
   void claim_one(const MatchCriteria& criteria) {
-    const std::vector<Header*> expected = matching(criteria);
-    UnexpectedNode* const found = list_.find_first(criteria);
+    const std::vector<UnexpectedHeader*> expected = matching(criteria);
+    UnexpectedHeader* const found = list_.find_first(criteria);
     ASSERT_EQ(found, expected.empty() ? nullptr : expected.front());
     if (found != nullptr && random_() % 2 == 0) remove(*found);
   }
   void visit_all(const MatchCriteria& criteria) {
-    UnexpectedNode* found = list_.find_first(criteria);
-    for (Header* expected : matching(criteria)) {
+    UnexpectedHeader* found = list_.find_first(criteria);
+    for (UnexpectedHeader* expected : matching(criteria)) {
       ASSERT_EQ(found, expected);
       found = list_.find_next(criteria, *found);
     }
@@ -130,21 +120,21 @@ class UnexpectedListModel : public ::testing::TestWithParam<Mix> {
   }
   void visit_and_remove(const MatchCriteria& criteria, uint64_t one_in) {
     UnexpectedList::Matches matches(list_, criteria);
-    for (Header* expected : matching(criteria)) {
-      UnexpectedNode* const found = matches.next();
+    for (UnexpectedHeader* expected : matching(criteria)) {
+      UnexpectedHeader* const found = matches.next();
       ASSERT_EQ(found, expected);
       if (random_() % one_in == 0) remove(*found);
     }
     ASSERT_EQ(matches.next(), nullptr);
   }
-  void expect_same_order() const {
+  void expect_same_order() {
     ASSERT_EQ(list_.size(), model_.size());
-    const UnexpectedNode* node = list_.head();
-    for (const Header* header : model_) {
-      ASSERT_EQ(node, header);
-      node = UnexpectedList::next(*node);
+    const UnexpectedHeader* listed = list_.head();
+    for (const UnexpectedHeader* header : model_) {
+      ASSERT_EQ(listed, header);
+      listed = list_.next(*listed);
     }
-    ASSERT_EQ(node, nullptr);
+    ASSERT_EQ(listed, nullptr);
   }
   void run(size_t bound, size_t steps) {
     size_t longest = 0;
@@ -174,19 +164,19 @@ class UnexpectedListModel : public ::testing::TestWithParam<Mix> {
 
   Mix mix_ = GetParam();
   std::mt19937_64 random_{20240301};
+  UnexpectedPool pool_;
   UnexpectedList list_;
-  std::vector<Header*> model_;
-  std::vector<std::unique_ptr<Header>> pool_;
+  std::vector<UnexpectedHeader*> model_;
 };
 
 TEST_P(UnexpectedListModel, RandomOperationsAgree) {
-  ASSERT_TRUE(list_.open(500));
+  ASSERT_TRUE(pool_.open(500) && list_.open(pool_));
   // After the long lists short ones again: the buckets become fewer when a list runs empty.
   for (const size_t bound : {6u, 14u, 60u, 500u, 60u, 14u}) run(bound, 40000);
 }
 
 TEST_P(UnexpectedListModel, RefusedMemoryOnlyCostsTime) {
-  ASSERT_TRUE(list_.open(60));
+  ASSERT_TRUE(pool_.open(60) && list_.open(pool_));
   CountedMemory memory;
   // Nothing at first, then the indexes themselves but only one table, then all.
   memory.grant_only(0);
@@ -203,69 +193,74 @@ INSTANTIATE_TEST_SUITE_P(Mixes, UnexpectedListModel, ::testing::ValuesIn(mixes()
 // The n-th header has match bits n, from source 1.
 class Arrived {
  public:
-  explicit Arrived(size_t count, uint32_t max_headers = 1 << 20) : headers(count) {
-    EXPECT_TRUE(list.open(max_headers));
-    number(headers);
-    for (size_t i = 0; i < count; ++i) add(headers[i], i);
+  explicit Arrived(size_t count) {
+    EXPECT_TRUE(pool_.open(pool_capacity) && list.open(pool_));
+    for (size_t i = 0; i < count; ++i) headers.push_back(&add(i));
   }
-  void number(std::vector<Header>& some) {
-    for (Header& header : some) header.message.number = next_number_++;
-  }
-  void add(Header& header, uint64_t match_bits) {
+  UnexpectedHeader& add(uint64_t match_bits) {
+    UnexpectedHeader& header = *pool_.allocate();
     header.match_bits = match_bits;
     header.source = 1;
     list.add(header);
+    return header;
   }
-  std::vector<Header> headers;
-  UnexpectedList list;
+  void remove(UnexpectedHeader& header) {
+    list.remove(header);
+    pool_.release(header);
+  }
 
  private:
-  uint32_t next_number_ = 0;
+  UnexpectedPool pool_;
+
+ public:
+  std::vector<UnexpectedHeader*> headers;
+  UnexpectedList list;
 };
 
 TEST(UnexpectedList, RefusesMoreHeadersThanBucketsCanBeCounted) {
   UnexpectedList list;
-  EXPECT_FALSE(list.open(UINT32_MAX));
-  EXPECT_TRUE(list.open(1 << 20));
+  UnexpectedPool too_large, large;
+  ASSERT_TRUE(too_large.open((1 << 28) + 1) && large.open(1 << 28));
+  EXPECT_FALSE(list.open(too_large));
+  EXPECT_TRUE(list.open(large));
 }
 
 TEST(UnexpectedList, ArrivalsRequestNoMemory) {
   CountedMemory memory;
   {
     Arrived arrived(200000);
-    EXPECT_EQ(memory.requests(), 0u);
+    const size_t requests_of_pool = memory.requests();
     for (const MatchCriteria& criteria :
          {exact(3), from_anyone(3), MatchCriteria{.match_bits = 3, .ignore_bits = 0xff0000000}}) {
-      EXPECT_EQ(arrived.list.find_first(criteria), &arrived.headers[3]);
+      EXPECT_EQ(arrived.list.find_first(criteria), arrived.headers[3]);
     }
     const size_t requests = memory.requests();
-    EXPECT_GT(requests, 0u);
-    std::vector<Header> more(500000);
-    arrived.number(more);
-    for (size_t i = 0; i < more.size(); ++i) arrived.add(more[i], i * 3);
-    EXPECT_EQ(arrived.list.find_first(exact(600003)), &more[200001]);
-    EXPECT_EQ(arrived.list.find_next(exact(3), arrived.headers[3]), &more[1]);
-    for (Header& header : arrived.headers) arrived.list.remove(header);
-    for (Header& header : more) arrived.list.remove(header);
+    EXPECT_GT(requests, requests_of_pool);
+    std::vector<UnexpectedHeader*> more;
+    for (size_t i = 0; i < 500000; ++i) more.push_back(&arrived.add(i * 3));
+    EXPECT_EQ(arrived.list.find_first(exact(600003)), more[200001]);
+    EXPECT_EQ(arrived.list.find_next(exact(3), *arrived.headers[3]), more[1]);
+    for (UnexpectedHeader* header : arrived.headers) arrived.remove(*header);
+    for (UnexpectedHeader* header : more) arrived.remove(*header);
     EXPECT_TRUE(arrived.list.empty());
-    for (Header& header : more) arrived.add(header, 77);
-    EXPECT_EQ(arrived.list.find_first(exact(77)), &more[0]);
+    UnexpectedHeader& first = arrived.add(77);
+    for (size_t i = 1; i < more.size(); ++i) arrived.add(77);
+    EXPECT_EQ(arrived.list.find_first(exact(77)), &first);
     EXPECT_EQ(memory.requests(), requests);
   }
   EXPECT_EQ(memory.outstanding_bytes(), 0u);
 }
 
 TEST(UnexpectedList, ShortListsAndFullWildcardsNeedNoIndex) {
+  Arrived few(8), many(1000);
   CountedMemory memory;
-  Arrived few(8);
-  EXPECT_EQ(few.list.find_first(exact(7)), &few.headers[7]);
+  EXPECT_EQ(few.list.find_first(exact(7)), few.headers[7]);
   EXPECT_EQ(few.list.find_first(exact(8)), nullptr);
-  Arrived many(1000);
   const MatchCriteria everything{.ignore_bits = ~uint64_t{0}};
   UnexpectedList::Matches matches(many.list, everything);
-  for (Header& header : many.headers) {
-    ASSERT_EQ(matches.next(), &header);
-    many.list.remove(header);
+  for (UnexpectedHeader* header : many.headers) {
+    ASSERT_EQ(matches.next(), header);
+    many.list.remove(*header);
   }
   EXPECT_EQ(matches.next(), nullptr);
   EXPECT_EQ(memory.requests(), 0u);
@@ -279,9 +274,8 @@ double claim_ns(Arrived& arrived) {
   return median_ns(21, count, [&] {
     for (int i = 0; i < count; ++i) {
       bits = (bits + 7919) % arrived.headers.size();
-      UnexpectedNode* const found = arrived.list.find_first(exact(bits));
-      arrived.list.remove(*found);
-      arrived.add(static_cast<Header&>(*found), bits);
+      arrived.remove(*arrived.list.find_first(exact(bits)));
+      arrived.add(bits);
     }
   });
 }
@@ -298,19 +292,17 @@ TEST(UnexpectedListCost, EqualHeadersSlowDownNoOtherKeyOfTheirBucket) {
   const std::vector<uint64_t> keys = colliding_bits(8);
   const auto cost_ns = [&](size_t equal) {
     Arrived arrived(0);
-    std::vector<Header> headers(equal + keys.size());
-    arrived.number(headers);
-    for (size_t i = 0; i < headers.size(); ++i)
-      arrived.add(headers[i], i < equal ? keys[0] : keys[i - equal]);
-    Header& last = headers.back();
-    Header& middle = headers[equal / 2];
+    std::vector<UnexpectedHeader*> headers;
+    for (size_t i = 0; i < equal + keys.size(); ++i)
+      headers.push_back(&arrived.add(i < equal ? keys[0] : keys[i - equal]));
+    UnexpectedHeader& last = *headers.back();
+    UnexpectedHeader& middle = *headers[equal / 2];
     return median_ns(21, 2000, [&] {
       for (int i = 0; i < 1000; ++i) {
         EXPECT_EQ(arrived.list.find_first(exact(keys.back())), &last);
-        for (Header* header : {&last, &middle}) {
-          const uint64_t bits = header->match_bits;
+        for (UnexpectedHeader* header : {&last, &middle}) {
           arrived.list.remove(*header);
-          arrived.add(*header, bits);
+          arrived.list.add(*header);
         }
       }
     });
@@ -323,7 +315,7 @@ TEST(UnexpectedListCost, AFifthShapeGetsTheIndexOfOneNoLongerUsed) {
   const auto search = [&](uint64_t ignore_bits) {
     MatchCriteria criteria = exact(arrived.headers.size() - 1);
     criteria.ignore_bits = ignore_bits << 32;
-    EXPECT_EQ(arrived.list.find_first(criteria), &arrived.headers.back());
+    EXPECT_EQ(arrived.list.find_first(criteria), arrived.headers.back());
   };
   for (uint64_t shape = 1; shape <= 4; ++shape) search(shape);
   const double scan_ns = median_ns(9, 1, [&] { search(5); });

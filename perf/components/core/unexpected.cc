@@ -1,7 +1,6 @@
 // Cost of an append that looks for its message among unexpected headers.
 #include <cstdint>
 #include <cstdlib>
-#include <vector>
 
 #include "core/matching/unexpected_list.h"
 #include "repeated.h"
@@ -18,23 +17,24 @@ MatchCriteria asking_for(uint64_t match_bits, uint64_t ignore_bits) {
 // `count` headers, each with match bits of its own.
 class Arrived {
  public:
-  explicit Arrived(uint64_t count) : nodes_(count) {
-    if (!list.open(1u << 20)) std::abort();
+  explicit Arrived(uint64_t count) {
+    if (!pool_.open(1u << 20) || !list.open(pool_)) std::abort();
     for (uint64_t i = 0; i < count; ++i) {
-      nodes_[i].match_bits = i << 16;
-      nodes_[i].source = source;
-      nodes_[i].message.number = static_cast<uint32_t>(i);
-      list.add(nodes_[i]);
+      UnexpectedHeader& header = *pool_.allocate();
+      header.match_bits = i << 16;
+      header.source = source;
+      list.add(header);
     }
   }
   ~Arrived() {
     while (!list.empty()) list.remove(*list.head());
   }
 
-  UnexpectedList list;
-
  private:
-  std::vector<UnexpectedNode> nodes_;
+  UnexpectedPool pool_;
+
+ public:
+  UnexpectedList list;
 };
 
 // An append claims one header, and another like it arrives: the list keeps its length.
@@ -44,7 +44,7 @@ void claim_one(benchmark::State& state) {
   uint64_t index = 0;
   for (auto _ : state) {
     index = (index + 7919) % count;
-    UnexpectedNode* found = arrived.list.find_first(asking_for(index << 16, 0));
+    UnexpectedHeader* found = arrived.list.find_first(asking_for(index << 16, 0));
     if (found == nullptr) std::abort();
     arrived.list.remove(*found);
     arrived.list.add(*found);
@@ -55,7 +55,7 @@ void claim_one(benchmark::State& state) {
 void claim_with_wildcard(benchmark::State& state) {
   Arrived arrived(static_cast<uint64_t>(state.range(0)));
   for (auto _ : state) {
-    UnexpectedNode* found = arrived.list.find_first(asking_for(0, ~uint64_t{0}));
+    UnexpectedHeader* found = arrived.list.find_first(asking_for(0, ~uint64_t{0}));
     if (found == nullptr) std::abort();
     arrived.list.remove(*found);
     arrived.list.add(*found);

@@ -7,7 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/matching/unexpected_list.h"
+#include "core/matching/match_criteria.h"
+#include "core/matching/unexpected_pool.h"
 
 namespace lintel {
 
@@ -19,41 +20,38 @@ class KeyedHeaderIndex {
   ~KeyedHeaderIndex();
 
   // Makes it an empty index for the shape of `criteria`. `number`: which of the list's indexes it is,
-  // the same in each call; number 0 keeps its links in the nodes. `max_headers`: what buckets and
-  // links are reserved for by the first call; `expected_headers`: how many are about to be added.
-  // False when the reservation is refused.
-  [[nodiscard]] bool open(unsigned number, const MatchCriteria& criteria, uint32_t max_headers,
+  // `pool`: where the list's headers are; both the same in each call. Number 0 keeps its links beside
+  // those of the list. The first call reserves buckets and links for all headers of the pool.
+  // `expected_headers`: how many are about to be added. False when the reservation is refused.
+  [[nodiscard]] bool open(unsigned number, UnexpectedPool& pool, const MatchCriteria& criteria,
                           uint32_t expected_headers) noexcept;
   [[nodiscard]] bool has_shape_of(const MatchCriteria& criteria) const noexcept {
     return ((criteria.ignore_bits ^ ~significant_bits_) | (criteria.source_mask ^ source_mask_)) ==
            0;
   }
 
-  // `node` must have arrived after every header in the index.
-  void add(UnexpectedNode& node) noexcept;
-  void remove(UnexpectedNode& node) noexcept;
-  // `criteria` has the shape of the index.
-  [[nodiscard]] UnexpectedNode* first(const MatchCriteria& criteria) const noexcept;
-  [[nodiscard]] UnexpectedNode* next(const UnexpectedNode& node) const noexcept {
-    UnexpectedNode* const following = links_of(node).next_of_key;
-    return (following->leads_in & bit_) != 0 ? nullptr : following;
+  // The header must have arrived after every header in the index.
+  void add(uint32_t number) noexcept;
+  void remove(uint32_t number) noexcept;
+  // `criteria` has the shape of the index. Both find functions: no_unexpected_header if there is none.
+  [[nodiscard]] uint32_t first(const MatchCriteria& criteria) const noexcept;
+  [[nodiscard]] uint32_t next(uint32_t number) const noexcept {
+    const uint32_t following = links_of(number).next_of_key;
+    return links_of(following).leads != 0 ? no_unexpected_header : following;
   }
-  [[nodiscard]] bool contains(const UnexpectedNode& node) const noexcept {
-    return (node.indexed_by & bit_) != 0;
+  [[nodiscard]] bool contains(uint32_t number) const noexcept {
+    return links_of(number).indexed != 0;
   }
 
  private:
-  using Links = UnexpectedNode::Links;
   static constexpr uint32_t smallest_bucket_count = 64;
+  static constexpr uint64_t hash_mask = (uint64_t{1} << KeyLinks::hash_bits) - 1;
 
-  [[nodiscard]] Links& links_of(UnexpectedNode& node) const noexcept {
-    return links_ == nullptr ? node.links : links_[node.message.number];
+  [[nodiscard]] KeyLinks& links_of(uint32_t number) const noexcept {
+    return links_ == nullptr ? pool_->links(number).key : links_[number];
   }
-  [[nodiscard]] const Links& links_of(const UnexpectedNode& node) const noexcept {
-    return links_ == nullptr ? node.links : links_[node.message.number];
-  }
-  [[nodiscard]] uint64_t hash_of(uint64_t match_bits, uint64_t source) const noexcept;
-  [[nodiscard]] UnexpectedNode*& bucket_of(uint64_t hash) const noexcept;
+  [[nodiscard]] uint32_t hash_of(uint64_t match_bits, uint64_t source) const noexcept;
+  [[nodiscard]] uint32_t& bucket_of(uint32_t hash) const noexcept;
   void set_bucket_count(uint32_t count) noexcept;
   void split_bucket() noexcept;
   void shrink_empty() noexcept;
@@ -61,15 +59,15 @@ class KeyedHeaderIndex {
   uint64_t significant_bits_ = 0;
   uint64_t source_mask_ = 0;
   uint64_t seed_ = 0;
-  UnexpectedNode** buckets_ = nullptr;
-  Links* links_ = nullptr;     // by message.number; null: in the nodes
-  size_t reserved_bytes_ = 0;  // for both
+  UnexpectedPool* pool_ = nullptr;
+  uint32_t* buckets_ = nullptr;  // leaders
+  KeyLinks* links_ = nullptr;    // by number; null: in the pool
+  size_t reserved_bytes_ = 0;    // for both
   uint32_t bucket_count_ = 0;
   uint32_t bucket_mask_ = 0;      // one less than the power of two that holds bucket_count_
   uint32_t bucket_capacity_ = 0;  // reserved
   uint32_t leaders_ = 0;
   uint32_t most_leaders_ = 0;  // since the index was last empty
-  uint8_t bit_ = 0;
 };
 
 }  // namespace lintel

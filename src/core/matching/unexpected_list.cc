@@ -20,89 +20,91 @@ constexpr int catch_up_step = 2;
 // shapes that take turns rebuild an index each time, which costs more than comparing all headers.
 constexpr uint64_t idle_searches = 64;
 
-constexpr uint32_t most_headers = uint32_t{1} << 30;
+// Twice as many buckets can be told apart by the bits of KeyLinks::hash.
+constexpr uint32_t most_headers = uint32_t{1} << (KeyLinks::hash_bits - 2);
 
 bool matches_everything(const MatchCriteria& criteria) noexcept {
   return ~criteria.ignore_bits == 0 && criteria.source_mask == 0;
-}
-
-UnexpectedNode* first_from(UnexpectedNode* node, const MatchCriteria& criteria) noexcept {
-  while (node != nullptr && !criteria.matches(node->match_bits, node->source))
-    node = node->next_in_list;
-  return node;
 }
 
 }  // namespace
 
 class UnexpectedIndexes {
  public:
+  explicit UnexpectedIndexes(UnexpectedPool& pool) noexcept : pool_(pool) {}
+
+  // The up-to-date index for the shape of `criteria`, or null.
+  const KeyedHeaderIndex* find(const MatchCriteria& criteria) noexcept {
+    Entry* const entry = find_entry(criteria);
+    return entry == nullptr ? nullptr : &entry->index;
+  }
+
+  // The same for a search from the beginning, where a new shape gets an index if one is to be had.
+  const KeyedHeaderIndex* find_or_build(const MatchCriteria& criteria, uint32_t head,
+                                        uint32_t size) noexcept {
+    ++searches_;
+    Entry* entry = find_entry(criteria);
+    if (entry == nullptr) entry = build(criteria, head, size);
+    if (entry == nullptr) return nullptr;
+    entry->last_use = searches_;
+    return &entry->index;
+  }
+
+  void added(uint32_t number, bool list_is_short) noexcept {
+    for (unsigned i = 0; i < used_; ++i) {
+      Entry& entry = entries_[i];
+      if (entry.next_to_add == no_unexpected_header) entry.next_to_add = number;
+      if (list_is_short) continue;
+      for (int step = 0; step < catch_up_step && entry.next_to_add != no_unexpected_header; ++step)
+        add_next(entry);
+    }
+  }
+
+  // The header is still on the list.
+  void removing(uint32_t number) noexcept {
+    for (unsigned i = 0; i < used_; ++i) {
+      Entry& entry = entries_[i];
+      if (entry.index.contains(number))
+        entry.index.remove(number);
+      else if (entry.next_to_add == number)
+        entry.next_to_add = pool_.links(number).in_list.next;
+    }
+  }
+
+ private:
   // An index and how far it has come: all headers from `next_to_add` on are not in it yet.
   struct Entry {
     KeyedHeaderIndex index;
-    UnexpectedNode* next_to_add = nullptr;
+    uint32_t next_to_add = no_unexpected_header;
     uint64_t last_use = 0;
-
-    void add_next() noexcept {
-      index.add(*next_to_add);
-      next_to_add = next_to_add->next_in_list;
-    }
-    void catch_up() noexcept {
-      while (next_to_add != nullptr) add_next();
-    }
   };
 
-  // The up-to-date index for the shape of `criteria`, or null.
-  Entry* find(const MatchCriteria& criteria) noexcept {
+  void add_next(Entry& entry) noexcept {
+    entry.index.add(entry.next_to_add);
+    entry.next_to_add = pool_.links(entry.next_to_add).in_list.next;
+  }
+  void catch_up(Entry& entry) noexcept {
+    while (entry.next_to_add != no_unexpected_header) add_next(entry);
+  }
+
+  Entry* find_entry(const MatchCriteria& criteria) noexcept {
     for (unsigned i = 0; i < used_; ++i) {
       if (!entries_[i].index.has_shape_of(criteria)) continue;
-      entries_[i].catch_up();
+      catch_up(entries_[i]);
       return &entries_[i];
     }
     return nullptr;
   }
 
-  // The same for a search from the beginning, where a new shape gets an index if one is to be had.
-  Entry* find_or_build(const MatchCriteria& criteria, UnexpectedNode* head, uint32_t size,
-                       uint32_t max_headers) noexcept {
-    ++searches_;
-    Entry* entry = find(criteria);
-    if (entry == nullptr) entry = build(criteria, head, size, max_headers);
-    if (entry != nullptr) entry->last_use = searches_;
-    return entry;
-  }
-
-  void added(UnexpectedNode& node, bool list_is_short) noexcept {
-    for (unsigned i = 0; i < used_; ++i) {
-      Entry& entry = entries_[i];
-      if (entry.next_to_add == nullptr) entry.next_to_add = &node;
-      if (list_is_short) continue;
-      for (int step = 0; step < catch_up_step && entry.next_to_add != nullptr; ++step)
-        entry.add_next();
-    }
-  }
-
-  // `node` is still on the list.
-  void removing(UnexpectedNode& node) noexcept {
-    for (unsigned i = 0; i < used_; ++i) {
-      Entry& entry = entries_[i];
-      if (entry.index.contains(node))
-        entry.index.remove(node);
-      else if (entry.next_to_add == &node)
-        entry.next_to_add = node.next_in_list;
-    }
-  }
-
- private:
-  Entry* build(const MatchCriteria& criteria, UnexpectedNode* head, uint32_t size,
-               uint32_t max_headers) noexcept {
+  Entry* build(const MatchCriteria& criteria, uint32_t head, uint32_t size) noexcept {
     const unsigned number = used_ < unexpected_shapes ? used_ : least_recently_used();
     Entry& entry = entries_[number];
     if (number < used_ && searches_ - entry.last_use <= idle_searches) return nullptr;
-    if (!entry.index.open(number, criteria, max_headers, size)) return nullptr;
+    if (!entry.index.open(number, pool_, criteria, size)) return nullptr;
     if (number == used_) ++used_;
     // Each header on the list enters, which also clears what an index replaced left in it.
     entry.next_to_add = head;
-    entry.catch_up();
+    catch_up(entry);
     return &entry;
   }
 
@@ -114,6 +116,7 @@ class UnexpectedIndexes {
     return oldest;
   }
 
+  UnexpectedPool& pool_;
   Entry entries_[unexpected_shapes];
   unsigned used_ = 0;
   uint64_t searches_ = 0;
@@ -125,46 +128,65 @@ UnexpectedList::~UnexpectedList() {
   keyed_memory.release(indexes_, sizeof *indexes_);
 }
 
-bool UnexpectedList::open(uint32_t max_headers) noexcept {
-  if (max_headers > most_headers) return false;
-  max_headers_ = max_headers;
+bool UnexpectedList::open(UnexpectedPool& pool) noexcept {
+  if (pool.capacity() > most_headers) return false;
+  pool_ = &pool;
   return true;
 }
 
-void UnexpectedList::index_added(UnexpectedNode& node) noexcept {
-  indexes_->added(node, size_ <= direct_limit);
+void UnexpectedList::index_added(uint32_t number) noexcept {
+  indexes_->added(number, size_ <= direct_limit);
 }
 
-void UnexpectedList::remove(UnexpectedNode& node) noexcept {
-  if (indexes_ != nullptr) indexes_->removing(node);
-  UnexpectedNode* const next = node.next_in_list;
-  UnexpectedNode* const previous = node.previous_in_list;
-  (next == nullptr ? tail_ : next->previous_in_list) = previous;
-  (previous == nullptr ? head_ : previous->next_in_list) = next;
+void UnexpectedList::remove(UnexpectedHeader& header) noexcept {
+  join_neighbours();
+  const uint32_t number = pool_->number_of(header);
+  removed_ = pool_->links(number).in_list;
+  if (removed_.next == no_unexpected_header)
+    tail_ = removed_.previous;
+  else
+    __builtin_prefetch(&pool_->links(removed_.next), 1);
+  if (removed_.previous == no_unexpected_header)
+    head_ = removed_.next;
+  else
+    __builtin_prefetch(&pool_->links(removed_.previous), 1);
   --size_;
+  if (indexes_ != nullptr) indexes_->removing(number);
 }
 
-UnexpectedNode* UnexpectedList::find_first_of_some(const MatchCriteria& criteria) noexcept {
+uint32_t UnexpectedList::first_from(uint32_t number, const MatchCriteria& criteria) const noexcept {
+  while (number != no_unexpected_header) {
+    const UnexpectedHeader& header = pool_->header(number);
+    if (criteria.matches(header.match_bits, header.source)) break;
+    number = pool_->links(number).in_list.next;
+  }
+  return number;
+}
+
+uint32_t UnexpectedList::find_first_of_some(const MatchCriteria& criteria) noexcept {
+  join_neighbours();
   if (matches_everything(criteria)) return head_;
   if (size_ <= direct_limit) return first_from(head_, criteria);
   if (indexes_ == nullptr) {
     void* const memory = keyed_memory.acquire(sizeof(UnexpectedIndexes));
     if (memory == nullptr) return first_from(head_, criteria);
-    indexes_ = new (memory) UnexpectedIndexes();
+    indexes_ = new (memory) UnexpectedIndexes(*pool_);
   }
-  const UnexpectedIndexes::Entry* const entry =
-      indexes_->find_or_build(criteria, head_, size_, max_headers_);
-  return entry == nullptr ? first_from(head_, criteria) : entry->index.first(criteria);
+  const KeyedHeaderIndex* const index = indexes_->find_or_build(criteria, head_, size_);
+  return index == nullptr ? first_from(head_, criteria) : index->first(criteria);
 }
 
-UnexpectedNode* UnexpectedList::find_next(const MatchCriteria& criteria,
-                                          UnexpectedNode& after) noexcept {
-  if (matches_everything(criteria)) return after.next_in_list;
+UnexpectedHeader* UnexpectedList::find_next(const MatchCriteria& criteria,
+                                            const UnexpectedHeader& after) noexcept {
+  join_neighbours();
+  const uint32_t number = pool_->number_of(after);
+  const uint32_t following = pool_->links(number).in_list.next;
+  if (matches_everything(criteria)) return header_or_null(following);
   if (size_ > direct_limit && indexes_ != nullptr) {
-    if (const UnexpectedIndexes::Entry* const entry = indexes_->find(criteria))
-      return entry->index.next(after);
+    if (const KeyedHeaderIndex* const index = indexes_->find(criteria))
+      return header_or_null(index->next(number));
   }
-  return first_from(after.next_in_list, criteria);
+  return header_or_null(first_from(following, criteria));
 }
 
 }  // namespace lintel

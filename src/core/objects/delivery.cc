@@ -94,8 +94,9 @@ ptl_event_kind_t overflow_event_kind(MessageKind kind) noexcept {
   }
 }
 
-ptl_event_t describe_unexpected(const NetworkInterface& interface, const UnexpectedHeader& header,
-                                ptl_event_kind_t type, void* user_ptr) noexcept {
+ptl_event_t describe_unexpected(const NetworkInterface& interface, const PortalEntry& portal,
+                                const UnexpectedHeader& header, ptl_event_kind_t type,
+                                void* user_ptr) noexcept {
   ptl_process_t initiator{};
   if (interface.logical()) {
     initiator.rank = static_cast<ptl_rank_t>(header.source);
@@ -103,33 +104,31 @@ ptl_event_t describe_unexpected(const NetworkInterface& interface, const Unexpec
     initiator.phys.nid = static_cast<ptl_nid_t>(header.source >> 32);
     initiator.phys.pid = static_cast<ptl_pid_t>(header.source);
   }
-  const bool atomic =
-      header.message.kind != MessageKind::put && header.message.kind != MessageKind::get;
-  return {
-      .start = header.message.start,
-      .user_ptr = user_ptr,
-      .hdr_data = header.message.hdr_data,
-      .match_bits = interface.matching() ? header.match_bits : 0,
-      .rlength = header.message.rlength,
-      .mlength = header.message.mlength,
-      .remote_offset = header.message.remote_offset,
-      .initiator = initiator,
-      .uid = header.message.uid,
-      .pt_index = header.message.pt_index,
-      .type = type,
-      .ptl_list = PTL_OVERFLOW_LIST,
-      .ni_fail_type = static_cast<ptl_ni_fail_t>(header.message.fail),
-      .atomic_operation = atomic ? static_cast<ptl_op_t>(header.message.operation) : PTL_MIN,
-      .atomic_type = atomic ? static_cast<ptl_datatype_t>(header.message.datatype) : PTL_INT8_T};
+  const bool atomic = header.kind != MessageKind::put && header.kind != MessageKind::get;
+  return {.start = header.start,
+          .user_ptr = user_ptr,
+          .hdr_data = header.hdr_data,
+          .match_bits = interface.matching() ? header.match_bits : 0,
+          .rlength = header.rlength,
+          .mlength = header.mlength,
+          .remote_offset = header.remote_offset,
+          .initiator = initiator,
+          .uid = header.uid,
+          .pt_index = portal.index,
+          .type = type,
+          .ptl_list = PTL_OVERFLOW_LIST,
+          .ni_fail_type = static_cast<ptl_ni_fail_t>(header.fail),
+          .atomic_operation = atomic ? static_cast<ptl_op_t>(header.operation) : PTL_MIN,
+          .atomic_type = atomic ? static_cast<ptl_datatype_t>(header.datatype) : PTL_INT8_T};
 }
 
 void report_overflow(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
                      const OverflowListener& listener) noexcept {
-  const bool ok = header.message.fail == PTL_NI_OK;
+  const bool ok = header.fail == PTL_NI_OK;
   if (portal.event_queue != nullptr && (listener.options & PTL_ME_EVENT_OVER_DISABLE) == 0 &&
       (!ok || (listener.options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0)) {
     portal.event_queue->queue.post(describe_unexpected(
-        interface, header, overflow_event_kind(header.message.kind), listener.user_ptr));
+        interface, portal, header, overflow_event_kind(header.kind), listener.user_ptr));
   }
   if (listener.counter != nullptr) {
     if (listener.is_search) {
@@ -140,7 +139,7 @@ void report_overflow(NetworkInterface& interface, PortalEntry& portal, Unexpecte
         listener.counter->add_failure(1);
       } else {
         listener.counter->add_success(
-            (listener.options & PTL_ME_EVENT_CT_BYTES) != 0 ? header.message.mlength : 1);
+            (listener.options & PTL_ME_EVENT_CT_BYTES) != 0 ? header.mlength : 1);
       }
     }
   }
@@ -154,9 +153,10 @@ void report_overflow(NetworkInterface& interface, PortalEntry& portal, Unexpecte
 
 void release_header(NetworkInterface& interface, PortalEntry& portal,
                     UnexpectedHeader& header) noexcept {
-  ListEntry& entry = *header.message.entry;
+  UnexpectedPool& pool = interface.unexpected_headers();
+  ListEntry& entry = interface.entries().at(pool.links_of(header).entry);
   --entry.unexpected_headers;
-  interface.unexpected_headers().release(interface.unexpected_headers().index_of(header));
+  pool.release(header);
   interface.status.unexpected_depth.fetch_sub(1, std::memory_order_relaxed);
   settle_entry(interface, portal, entry, false);
 }

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "core/matching/unexpected_header.h"
 #include "core/objects/network_interface.h"
 #include "core/objects/portal_entry.h"
 
@@ -131,6 +130,7 @@ void release_header(NetworkInterface& interface, PortalEntry& portal,
 
 // The event that tells of `header`.
 [[nodiscard]] ptl_event_t describe_unexpected(const NetworkInterface& interface,
+                                              const PortalEntry& portal,
                                               const UnexpectedHeader& header, ptl_event_kind_t type,
                                               void* user_ptr) noexcept;
 [[nodiscard]] ptl_event_kind_t overflow_event_kind(MessageKind kind) noexcept;

@@ -49,9 +49,9 @@ void post_entry_event(PortalEntry& portal, const ListEntry& entry, ptl_event_kin
 void claim_header(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
                   ListEntry& entry) noexcept {
   portal.unexpected.remove(header);
-  if (header.message.arriving) {
-    header.message.claimed = true;
-    header.claimant = &entry;
+  if (header.arriving) {
+    header.claimed = true;
+    interface.unexpected_headers().links_of(header).claimant = &entry;
     ++entry.operations;
     return;
   }
@@ -60,9 +60,9 @@ void claim_header(NetworkInterface& interface, PortalEntry& portal, UnexpectedHe
 
 // The first unexpected header that a new entry with PTL_ME_USE_ONCE matches ends it.
 bool claim_first(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept {
-  UnexpectedNode* node = portal.unexpected.find_first(entry.criteria);
-  if (node == nullptr) return false;
-  claim_header(interface, portal, static_cast<UnexpectedHeader&>(*node), entry);
+  UnexpectedHeader* const header = portal.unexpected.find_first(entry.criteria);
+  if (header == nullptr) return false;
+  claim_header(interface, portal, *header, entry);
   return true;
 }
 
@@ -70,10 +70,9 @@ bool claim_first(NetworkInterface& interface, PortalEntry& portal, ListEntry& en
 // is used up.
 bool claim_all(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept {
   UnexpectedList::Matches matches(portal.unexpected, entry.criteria);
-  while (UnexpectedNode* node = matches.next()) {
-    auto& header = static_cast<UnexpectedHeader&>(*node);
-    const uint64_t rlength = header.message.rlength;
-    claim_header(interface, portal, header, entry);
+  while (UnexpectedHeader* header = matches.next()) {
+    const uint64_t rlength = header->rlength;
+    claim_header(interface, portal, *header, entry);
     // Locally managed entries may account for what they have missed (spec 3.12.2).
     if (entry.has(PTL_ME_LOCAL_INC_UH_RLENGTH) && entry.has(PTL_ME_MANAGE_LOCAL)) {
       const uint64_t length = entry.region.length();
@@ -278,19 +277,18 @@ int search_unexpected(NetworkInterface& interface, const EntryArguments& argumen
   if (!portal->allocated) return PTL_ARG_INVALID;
   const bool tells = portal->event_queue != nullptr && (options & PTL_ME_EVENT_COMM_DISABLE) == 0;
   UnexpectedList::Matches matches(portal->unexpected, criteria);
-  while (UnexpectedNode* node = matches.next()) {
-    auto& header = static_cast<UnexpectedHeader&>(*node);
+  while (UnexpectedHeader* header = matches.next()) {
     // To a search this message, and so all behind it, is not there yet: everything that a search tells
     // is told before it returns.
-    if (header.message.arriving) break;
+    if (header->arriving) break;
     if (operation == PTL_SEARCH_DELETE) {
-      portal->unexpected.remove(header);
-      report_overflow(interface, *portal, header,
+      portal->unexpected.remove(*header);
+      report_overflow(interface, *portal, *header,
                       {options, arguments.user_ptr, arguments.counter, true});
     } else {
       if (tells && (options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0) {
         ptl_event_t event =
-            describe_unexpected(interface, header, PTL_EVENT_SEARCH, arguments.user_ptr);
+            describe_unexpected(interface, *portal, *header, PTL_EVENT_SEARCH, arguments.user_ptr);
         event.ni_fail_type = PTL_NI_OK;  // the search itself succeeded
         portal->event_queue->queue.post(event);
       }

@@ -49,7 +49,7 @@ PortalEntry* NetworkInterface::obtain_portal(uint32_t pt_index) noexcept {
   portal->index = static_cast<uint16_t>(pt_index);
   portal->priority.set_matching(matching());
   portal->overflow.set_matching(matching());
-  if (!portal->unexpected.open(static_cast<uint32_t>(limits_.max_unexpected_headers))) {
+  if (!portal->unexpected.open(unexpected_headers_)) {
     delete portal;
     return nullptr;
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/events/triggered_operation.h"
-#include "core/matching/unexpected_header.h"
+#include "core/matching/unexpected_pool.h"
 #include "core/objects/handle.h"
 #include "core/objects/limits.h"
 #include "core/objects/list_entry.h"
@@ -113,7 +113,7 @@ class NetworkInterface {
   Arena<CountingEvent>& counters() noexcept { return counters_; }
   Arena<EventQueueObject>& event_queues() noexcept { return event_queues_; }
   Arena<ListEntry>& entries() noexcept { return entries_; }
-  Arena<UnexpectedHeader>& unexpected_headers() noexcept { return unexpected_headers_; }
+  UnexpectedPool& unexpected_headers() noexcept { return unexpected_headers_; }
   Arena<TriggeredOperation>& triggered_operations() noexcept { return triggered_operations_; }
 
   RankMap map;
@@ -152,7 +152,7 @@ class NetworkInterface {
   Arena<CountingEvent> counters_;
   Arena<EventQueueObject> event_queues_;
   Arena<ListEntry> entries_;
-  Arena<UnexpectedHeader> unexpected_headers_;
+  UnexpectedPool unexpected_headers_;
   Arena<TriggeredOperation> triggered_operations_;
   std::atomic<PortalEntry*> portals_[largest_pt_index + 1] = {};
 };

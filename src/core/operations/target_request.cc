@@ -2,6 +2,7 @@
 // deliver, report. Message path, the poll token held.
 #include <algorithm>
 #include <mutex>
+#include <new>
 
 #include "core/objects/delivery.h"
 #include "core/objects/network_interface.h"
@@ -157,30 +158,27 @@ void exhaust(const Arrival& arrival, PortalEntry& portal, const ListEntry* cause
   refuse(arrival, disables ? PTL_NI_PT_DISABLED : PTL_NI_DROPPED);
 }
 
-UnexpectedHeader* record_header(const Arrival& arrival, ListEntry& entry,
-                                const Placement& placement, UnexpectedHeader& record) noexcept {
-  record.match_bits = arrival.header.match_bits;
-  record.source = arrival.source;
-  record.message.arriving = false;
-  record.message.claimed = false;
-  record.message.entry = &entry;
-  record.message.start = entry.region.address(placement.offset);
-  record.message.mlength = placement.mlength;
-  record.message.fail = PTL_NI_OK;
-  record.message.uid = arrival.uid;
-  record.message.kind = arrival.header.kind;
-  record.message.operation = arrival.header.operation;
-  record.message.datatype = static_cast<uint8_t>(arrival.header.datatype());
-  record.message.pt_index = arrival.header.pt_index;
-  record.message.rlength = arrival.header.length();
-  record.message.remote_offset = arrival.header.remote_offset;
-  record.message.hdr_data = arrival.header.hdr_data;
+void record_header(const Arrival& arrival, ListEntry& entry, const Placement& placement,
+                   UnexpectedHeader& record) noexcept {
+  const MessageHeader& header = arrival.header;
+  new (&record) UnexpectedHeader{.match_bits = header.match_bits,
+                                 .source = arrival.source,
+                                 .start = entry.region.address(placement.offset),
+                                 .mlength = placement.mlength,
+                                 .rlength = header.length(),
+                                 .remote_offset = header.remote_offset,
+                                 .hdr_data = header.hdr_data,
+                                 .uid = arrival.uid,
+                                 .kind = header.kind,
+                                 .operation = header.operation,
+                                 .datatype = static_cast<uint8_t>(header.datatype())};
+  NetworkInterface& interface = arrival.interface;
+  interface.unexpected_headers().links_of(record).entry = interface.entries().index_of(entry);
   ++entry.unexpected_headers;
-  InterfaceStatus& status = arrival.interface.status;
+  InterfaceStatus& status = interface.status;
   const uint64_t depth = status.unexpected_depth.fetch_add(1, std::memory_order_relaxed) + 1;
   if (depth > status.unexpected_peak.load(std::memory_order_relaxed))
     status.unexpected_peak.store(depth, std::memory_order_relaxed);
-  return &record;
 }
 
 // Applies an atomic, or on the overflow list keeps its data for the application to apply later: there
@@ -226,7 +224,7 @@ void begin_transfer(Arrival& arrival, Transfer& transfer, PortalEntry& portal, L
   transfer.unlink_reserved = reservation.unlink;
   transfer.peer.store(&arrival.peer, std::memory_order_release);
   ++arrival.peer.transfers;
-  if (unexpected != nullptr) unexpected->message.arriving = true;
+  if (unexpected != nullptr) unexpected->arriving = true;
   ++entry.operations;
   ++portal.operations;
   if (entry_is_used_up(entry) && entry.state == EntryState::linked) unlink_entry(portal, entry);
@@ -267,8 +265,8 @@ Outcome conclude(const Arrival& arrival, PortalEntry& portal, ListEntry& entry,
   outcome.offset = placement.offset;
   outcome.list = entry.list;
   if (unexpected != nullptr && !moved) {
-    unexpected->message.fail = PTL_NI_SEGV;
-    unexpected->message.mlength = 0;
+    unexpected->fail = PTL_NI_SEGV;
+    unexpected->mlength = 0;
   }
   const Delivery delivery{arrival.header,  arrival.initiator,
                           arrival.uid,     entry.region.address(placement.offset),
@@ -311,17 +309,16 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
   UnexpectedHeader* unexpected = nullptr;
   const bool keeps_header =
       entry.list == PTL_OVERFLOW_LIST && !entry.has(PTL_ME_UNEXPECTED_HDR_DISABLE);
-  uint32_t header_index = Arena<UnexpectedHeader>::no_index;
   if (keeps_header) {
-    header_index = interface.unexpected_headers().allocate();
-    if (header_index == Arena<UnexpectedHeader>::no_index) {
+    unexpected = interface.unexpected_headers().allocate();
+    if (unexpected == nullptr) {
       exhaust(arrival, portal, &entry);
       return;
     }
   }
   EventReservation reservation;
   if (!reserve_events(portal, entry, reservation)) {
-    if (keeps_header) interface.unexpected_headers().release(header_index);
+    if (keeps_header) interface.unexpected_headers().release(*unexpected);
     exhaust(arrival, portal, &entry);
     return;
   }
@@ -329,7 +326,7 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
   if ((header.flags & flag_remote_memory) != 0 && placement.mlength != 0) {
     transfer = arrival.physical.transfers().allocate();
     if (transfer == nullptr) {
-      if (keeps_header) interface.unexpected_headers().release(header_index);
+      if (keeps_header) interface.unexpected_headers().release(*unexpected);
       if (reservation.communication) portal.event_queue->queue.cancel_reservation();
       if (reservation.unlink) portal.event_queue->queue.cancel_reservation();
       exhaust(arrival, portal, &entry);
@@ -340,9 +337,7 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
   if (entry.has(PTL_ME_MANAGE_LOCAL))
     entry.local_offset = next_local_offset(entry, placement.offset + placement.mlength);
   if (keeps_header) {
-    UnexpectedHeader& record = interface.unexpected_headers().at(header_index);
-    record.message.number = header_index;
-    unexpected = record_header(arrival, entry, placement, record);
+    record_header(arrival, entry, placement, *unexpected);
     portal.unexpected.add(*unexpected);
   }
 

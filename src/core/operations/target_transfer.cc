@@ -63,7 +63,7 @@ bool take_description(const Arrival& arrival, Transfer& transfer) noexcept {
 // Reports a message that an appended entry claimed while its data were arriving.
 void end_claim(NetworkInterface& interface, PortalEntry& portal,
                UnexpectedHeader& header) noexcept {
-  ListEntry& entry = *header.claimant;
+  ListEntry& entry = *interface.unexpected_headers().links_of(header).claimant;
   report_overflow(interface, portal, header, entry);
   --entry.operations;
   settle_entry(interface, portal, entry, false);
@@ -101,10 +101,10 @@ void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
         transfer.event_reserved);
     --portal.operations;
     if (UnexpectedHeader* unexpected = transfer.unexpected; unexpected != nullptr) {
-      unexpected->message.arriving = false;
-      unexpected->message.fail = static_cast<uint8_t>(outcome.fail);
-      unexpected->message.mlength = outcome.mlength;
-      if (unexpected->message.claimed) end_claim(interface, portal, *unexpected);
+      unexpected->arriving = false;
+      unexpected->fail = outcome.fail;
+      unexpected->mlength = outcome.mlength;
+      if (unexpected->claimed) end_claim(interface, portal, *unexpected);
     }
     // The message counts until here, so that the end of its entry is told after all that it causes.
     --entry.operations;
