@@ -36,7 +36,7 @@ endforeach()
 
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
-# For administrators and users of clusters (docs/slurm.md).
+# For administrators and users of clusters (docs/cluster.md).
 install(PROGRAMS "${PROJECT_SOURCE_DIR}/packaging/slurm/portals.sbatch"
         DESTINATION "${CMAKE_INSTALL_DATADIR}/lintel/slurm")
 install(FILES "${PROJECT_SOURCE_DIR}/packaging/modulefiles/lintel"

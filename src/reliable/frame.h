@@ -1,4 +1,4 @@
-// What the reliability layer puts on the wire (docs/network.md draws it). All numbers are in the
+// What the reliability layer puts on the wire. All numbers are in the
 // byte order of x86-64 and ARM64, little endian. Message path, except the handshake.
 //
 // Nothing in a frame is believed before check_frame() has found its check right, and before its

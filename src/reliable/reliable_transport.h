@@ -1,6 +1,6 @@
 // Reliable, ordered messages over any PacketLink: the other half of the contract in
-// transport/packet_link.h. docs/architecture.md says how its parts play together, docs/network.md what
-// goes over the wire.
+// transport/packet_link.h. docs/architecture.md describes its parts, frame.h what goes over the
+// wire.
 //
 // Who may touch what: receiving, timers and everything that fails a connection belong to the poller
 // (the holder of the core's poll token). send() runs in any thread that holds the core's send lock of

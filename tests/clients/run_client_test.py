@@ -35,7 +35,7 @@ MOST_REFUSED_TWICE = 25  # for each flood that ends well
 GUEST_TIME_LIMIT_S = 2300
 
 # The components that carry a job. What the BTL needs beyond choosing it: it loses what is longer than its
-# eager limit, and what arrives when its blocks are full (docs/clients.md).
+# eager limit, and what arrives when its blocks are full (docs/porting.md).
 MTL = ["--mca", "pml", "cm", "--mca", "mtl", "portals4"]
 CLIENTS = {
     "mtl": [*MTL, "--mca", "osc", "pt2pt", "--mca", "coll", "^portals4"],
@@ -46,9 +46,9 @@ CLIENTS = {
     "coll": [*MTL, "--mca", "osc", "pt2pt", "--mca", "coll_portals4_priority", "100"],
 }
 # The longest message that these can truncate: beyond it Open MPI itself waits for ever (mtl) or writes past
-# the buffer (ob1), see docs/clients.md.
+# the buffer (ob1), see docs/porting.md.
 LONGEST_TRUNCATED = {"mtl": 2048, "logical": 2048, "btl": 30000}
-# Longest message, repetitions, options. A long message as the last one has the BTL crash, see docs/clients.md.
+# Longest message, repetitions, options. A long message as the last one has the BTL crash, see docs/porting.md.
 REPETITIONS = 200 if LONG else 20
 NETPIPE = {
     "mtl": [(2, "netpipe", 1000000, REPETITIONS), (2, "netpipe", 1000000, REPETITIONS, "-a", "-2"),
@@ -60,7 +60,7 @@ EIGHT = (8,) if LONG else ()
 
 
 # Room for what a rank that has lost its processor for a while is sent: without it flow control sets in by chance,
-# and the MTL loses messages that are refused twice (docs/clients.md).
+# and the MTL loses messages that are refused twice (docs/porting.md).
 ROOM = ["--mca", "mtl_portals4_recv_event_queue_size", "65536", "--mca", "mtl_portals4_short_recv_num", "64"]
 
 
@@ -196,7 +196,7 @@ def run_program(work, client, transport, ranks, program, *arguments, excuse=None
 
 def run_flood(work, client, transport, ranks, *arguments):
     """The busier the machine, the longer the receiver has to look away until the flood is there; and the more often
-    the MTL loses a message that flow control has refused twice (docs/clients.md). Then, and only then, once more."""
+    the MTL loses a message that flow control has refused twice (docs/porting.md). Then, and only then, once more."""
     computing_ms, survived, refused_twice = 200, 0, 0
     while survived < FLOODS:
         said = run_one_flood(work, client, transport, ranks, *arguments, computing_ms)

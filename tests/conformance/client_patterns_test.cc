@@ -1,5 +1,5 @@
 // What clients do and the specification does not promise: each test plays a client and shows what it
-// is told. Most are the Portals components of Open MPI 4.1; docs/clients.md says what these make of
+// is told. Most are the Portals components of Open MPI 4.1; docs/porting.md says what these make of
 // it. Where the library is at fault instead, these tests fail.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Keeps docs/conformance.md true: its table of sections and tests is derived from the `// spec`
+// Keeps tests/conformance/sections.md true: its table of sections and tests is derived from the `// spec`
 // lines above the tests and compared with the file. With LINTEL_UPDATE_CONFORMANCE_TABLE=1 in the
 // environment the table is rewritten instead.
 #include <algorithm>
@@ -134,7 +134,7 @@ std::string first_difference(const std::string& found, const std::string& wanted
 TEST(CoverageTableTest, TheDocumentListsTheTestsThatExist) {
   const Survey survey = survey_tests(tests_directory);
   const std::string table = table_of(survey.coverage);
-  const fs::path document = tests_directory.parent_path() / "docs" / "conformance.md";
+  const fs::path document = tests_directory / "conformance" / "sections.md";
   std::ifstream file(document);
   ASSERT_TRUE(file) << "cannot read " << document;
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

@@ -1,8 +1,7 @@
-"""Compares docs/configuration.md with `ptl_info --json`: the tables of the page must have the
-variables of the configuration table, in its order, with unit, default and allowed values. Every variable that
-any page names must be known.
+"""Compares docs/configuration.md with `ptl_info --json`: the generated tables of the page must be those of the
+configuration table. Every variable that any page names must be known.
 
-Usage: check_configuration.py <source directory> <ptl_info>
+Usage: check_configuration.py <source directory> <ptl_info> [--update]
 """
 import json
 import os
@@ -12,6 +11,7 @@ import subprocess
 import sys
 
 source, ptl_info = pathlib.Path(sys.argv[1]), sys.argv[2]
+update = "--update" in sys.argv[3:]
 
 # What the environment sets must not show.
 clean = {name: value for name, value in os.environ.items() if not name.startswith("PTL_")}
@@ -19,38 +19,46 @@ facts = json.loads(subprocess.run([ptl_info, "--json"], env=clean, check=True,
                                   stdout=subprocess.PIPE).stdout)
 
 
-def shown(variable):
+def row(variable):
     default = variable["default"] or "empty"
     if variable["unit"]:
         default += " " + variable["unit"]
-    return [variable["name"], default, variable["allowed"]]
+    return f"| `{variable['name']}` | {default} | {variable['allowed']} | {variable['help']} |\n"
 
 
-# The table of the page for users, then that for tests and measurements.
-expected = [shown(variable) for of_tests in (False, True) for variable in facts["configuration"]
-            if variable["for_tests"] == of_tests]
+def table(of_tests):
+    rows = [row(variable) for variable in facts["configuration"] if variable["for_tests"] == of_tests]
+    return "| variable | default | allowed | meaning |\n| --- | --- | --- | --- |\n" + "".join(rows)
 
-page = (source / "docs/configuration.md").read_text()
-rows = [[cell.strip().strip("`") for cell in line.strip().strip("|").split("|")]
-        for line in page.splitlines() if re.match(r"\| `PTL_", line)]
-former = [row for row in rows if len(row) == 2]
-written = [row[:3] for row in rows if len(row) == 3]
 
-problems = [f"not as ptl_info has it: {row}, but {want}"
-            for row, want in zip(written, expected) if row != want]
-if len(written) != len(expected):
-    problems.append(f"{len(written)} variables in the tables of the page, {len(expected)} in ptl_info")
-if dict(former) != facts["former_names"]:
-    problems.append(f"former names: {dict(former)}, but {facts['former_names']}")
-for name, _, _ in expected:
-    if not re.search(rf"^#+ .*`{name}`", page, re.MULTILINE):
-        problems.append(f"no section about {name}")
+begin, end = "<!-- variables: begin -->\n", "<!-- variables: end -->\n"
+generated = f"{table(False)}\nFor tests and measurements:\n\n{table(True)}"
+page = source / "docs/configuration.md"
+text = page.read_text()
+if text.count(begin) != 1 or text.count(end) != 1:
+    sys.exit(f"{page} has no place for the tables")
+before, rest = text.split(begin)
+written, after = rest.split(end)
+if update:
+    page.write_text(before + begin + generated + end + after)
+    sys.exit()
+
+problems = [f"not in the tables: {line}" for line in generated.splitlines()
+            if line not in written.splitlines()]
+problems += [f"wrong in the tables: {line}" for line in written.splitlines()
+             if line not in generated.splitlines()]
+if not problems and written != generated:
+    problems.append("the order of the tables is not that of src/util/config.cc")
+former = dict(re.findall(r"^\| `(PTL_\w+)` \| `(PTL_\w+)` \|$", after, re.MULTILINE))
+if former != facts["former_names"]:
+    problems.append(f"former names: {former}, but {facts['former_names']}")
 
 # What the documentation calls a variable is one, and what the library knows is documented. Most names with PTL_
 # are constants of the headers.
 headers = "".join(path.read_text() for path in source.glob("include/*.h"))
 constants = set(re.findall(r"\bPTL_\w+", headers))
-known = {name for name, _, _ in expected} | set(facts["former_names"]) | set(facts["runtime_names"])
+names = {variable["name"] for variable in facts["configuration"]}
+known = names | set(facts["former_names"]) | set(facts["runtime_names"])
 documented = set()
 for path in [source / "README.md", *sorted((source / "docs").glob("*.md"))]:
     text = path.read_text()
@@ -59,15 +67,12 @@ for path in [source / "README.md", *sorted((source / "docs").glob("*.md"))]:
              *re.findall(r"\b(PTL_[A-Z0-9_]*[A-Z0-9])=", text)}
     problems += [f"{path.name}: {name} is neither a variable nor in a header"
                  for name in sorted(named - known - constants)]
-    if path.name not in ("configuration.md",):
+    if path != page:
         problems += [f"{path.name}: {name} is a former name of {facts['former_names'][name]}"
                      for name in sorted(named & set(facts["former_names"]))]
 problems += [f"{name} is not documented" for name in sorted(known - documented)]
 
 if problems:
-    print("docs/configuration.md:", *problems, sep="\n  ")
-    print("the rows as they should be:")
-    for name, default, allowed in expected:
-        print(f"| `{name}` | {default} | {allowed} |")
+    print("docs/configuration.md (the option --update writes the tables):", *problems, sep="\n  ")
     sys.exit(1)
-print(f"{len(expected)} variables agree")
+print(f"{len(names)} variables agree")

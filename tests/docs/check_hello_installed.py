@@ -1,5 +1,5 @@
 """Installs the library into an empty directory and builds examples/hello.c there with the very
-commands and the very CMake lines that README.md shows.
+commands and the very CMake lines that docs/programs.md shows.
 
 Usage: check_hello_installed.py <source directory> <cmake> <generator> <build directory> <C compiler>
 """
@@ -13,12 +13,12 @@ import tempfile
 
 source = pathlib.Path(sys.argv[1])
 cmake, generator, build, compiler = sys.argv[2:]
-readme = (source / "README.md").read_text()
+page = (source / "docs/programs.md").read_text()
 
 
 def only(what, found):
     if len(found) != 1:
-        sys.exit(f"README.md: {len(found)} times {what}, expected once")
+        sys.exit(f"docs/programs.md: {len(found)} times {what}, expected once")
     return found[0]
 
 
@@ -31,9 +31,9 @@ def run(*command, **options):
 
 
 compile_line = only("a command with pkg-config",
-                    re.findall(r"^ *(cc .*pkg-config.*)$", readme, re.MULTILINE))
+                    re.findall(r"^ *(cc .*pkg-config.*)$", page, re.MULTILINE))
 cmake_lines = only("a CMake listing",
-                   re.findall(r"^```cmake\n(.*?)^```", readme, re.MULTILINE | re.DOTALL))
+                   re.findall(r"^```cmake\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
 
 with tempfile.TemporaryDirectory() as directory:
     work = pathlib.Path(directory)
@@ -55,4 +55,4 @@ with tempfile.TemporaryDirectory() as directory:
 for how, output in (("pkg-config", by_pkg_config), ("CMake", by_cmake)):
     if not re.search(r'^"hello from process \d+": \d+ bytes, sent by nid', output, re.MULTILINE):
         sys.exit(f"built by {how} it printed: {output}")
-print("the program of README.md works with the installed library, by pkg-config and by CMake")
+print("the program of docs/programs.md works with the installed library, by pkg-config and by CMake")

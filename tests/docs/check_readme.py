@@ -1,4 +1,4 @@
-"""Compares README.md and docs/reference.md with what they say: the example; limits and status registers.
+"""Compares docs/programs.md and docs/reference.md with the library: the example; limits and status registers.
 
 Usage: check_readme.py <source directory> <print_limits>
 """
@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 source, print_limits = pathlib.Path(sys.argv[1]), sys.argv[2]
-readme = (source / "README.md").read_text()
+programs = (source / "docs/programs.md").read_text()
 reference = (source / "docs/reference.md").read_text()
 problems = []
 
@@ -53,11 +53,11 @@ for name in defined.keys() | written.keys():
         problems.append(f"register {name}: {written.get(name)} written, {defined.get(name)} defined")
 
 # The example.
-listings = re.findall(r"^```c\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+listings = re.findall(r"^```c\n(.*?)^```", programs, re.MULTILINE | re.DOTALL)
 if (source / "examples/hello.c").read_text() not in listings:
     problems.append("the C program is not that of examples/hello.c")
 
 if problems:
-    print("README.md and docs/reference.md:", *sorted(problems), sep="\n  ")
+    print("docs/programs.md and docs/reference.md:", *sorted(problems), sep="\n  ")
     sys.exit(1)
 print(f"{len(expected)} limits, {len(defined)} names of registers and the example agree")

@@ -10,7 +10,8 @@ import sys
 source = pathlib.Path(sys.argv[1])
 pages = [source / "README.md", source / "CONTRIBUTING.md", *sorted((source / "docs").glob("*.md"))]
 # These speak of the code; in the others, identifiers in code spans may be anybody's.
-about_the_code = {"README.md", "reference.md", "architecture.md", "troubleshooting.md", "configuration.md"}
+about_the_code = {"README.md", "reference.md", "architecture.md", "troubleshooting.md", "configuration.md", "glossary.md",
+                  "programs.md"}
 
 top = "src|include|pmix|tests|tools|perf|scripts|docs|cmake|examples|packaging"
 path_pattern = re.compile(rf"(?<![\w./-])((?:{top})/[\w.*/-]*[\w*/])")
@@ -25,6 +26,12 @@ file_names = {path.name for directory in top.split("|")
 # Literals that stand side by side are one; printf directives stand where the pages have dots.
 messages = re.sub(r'"\s*"', "", code).replace('\\"', '"')
 problems = []
+
+
+def anchors(linked):
+    """The headings of a page as browsers of Markdown name them."""
+    headings = re.findall(r"^#+ (.*)$", linked.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def check_messages(page, text):
@@ -42,6 +49,10 @@ def check_paths(page, text):
     for target in re.findall(r"\]\(([^)#\s]+)\)", text):
         if "://" not in target and not (source / page).parent.joinpath(target).exists():
             problems.append(f"{page}: the link to {target} leads nowhere")
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", text):
+        linked = (source / page).parent / target if target else source / page
+        if "://" not in target and linked.is_file() and anchor not in anchors(linked):
+            problems.append(f"{page}: {target} has no section #{anchor}")
 
 
 def check_span(page, span):

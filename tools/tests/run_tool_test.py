@@ -21,7 +21,7 @@ import time
 DEADLINE_S = 50
 TINY = ["--time", "0.005"]
 
-# Exit codes of ptl_perf, as docs/tools.md gives them.
+# Exit codes of ptl_perf, as docs/performance.md gives them.
 USAGE, WRONG_DATA, PEER_LOST, DEADLINE = 2, 3, 4, 5
 
 CASES = {}
