@@ -1,5 +1,5 @@
-"""Compares docs/configuration.md with `ptl_info --json`: the generated tables of the page must be those of the
-configuration table. Every variable that any page names must be known.
+"""Compares docs/configuration.md with `ptl_info --json`: the table of the page must be that of the configuration
+table, without the variables for tests. Every variable that any page names must be known.
 
 Usage: check_configuration.py <source directory> <ptl_info> [--update]
 """
@@ -26,29 +26,25 @@ def row(variable):
     return f"| `{variable['name']}` | {default} | {variable['allowed']} | {variable['help']} |\n"
 
 
-def table(of_tests):
-    rows = [row(variable) for variable in facts["configuration"] if variable["for_tests"] == of_tests]
-    return "| variable | default | allowed | meaning |\n| --- | --- | --- | --- |\n" + "".join(rows)
-
-
+rows = [row(variable) for variable in facts["configuration"] if not variable["for_tests"]]
 begin, end = "<!-- variables: begin -->\n", "<!-- variables: end -->\n"
-generated = f"{table(False)}\nFor tests and measurements:\n\n{table(True)}"
+generated = "| variable | default | allowed | meaning |\n| --- | --- | --- | --- |\n" + "".join(rows)
 page = source / "docs/configuration.md"
 text = page.read_text()
 if text.count(begin) != 1 or text.count(end) != 1:
-    sys.exit(f"{page} has no place for the tables")
+    sys.exit(f"{page} has no place for the table")
 before, rest = text.split(begin)
 written, after = rest.split(end)
 if update:
     page.write_text(before + begin + generated + end + after)
     sys.exit()
 
-problems = [f"not in the tables: {line}" for line in generated.splitlines()
+problems = [f"not in the table: {line}" for line in generated.splitlines()
             if line not in written.splitlines()]
-problems += [f"wrong in the tables: {line}" for line in written.splitlines()
+problems += [f"wrong in the table: {line}" for line in written.splitlines()
              if line not in generated.splitlines()]
 if not problems and written != generated:
-    problems.append("the order of the tables is not that of src/util/config.cc")
+    problems.append("the order of the table is not that of src/util/config.cc")
 former = dict(re.findall(r"^\| `(PTL_\w+)` \| `(PTL_\w+)` \|$", after, re.MULTILINE))
 if former != facts["former_names"]:
     problems.append(f"former names: {former}, but {facts['former_names']}")
@@ -57,8 +53,9 @@ if former != facts["former_names"]:
 # are constants of the headers.
 headers = "".join(path.read_text() for path in source.glob("include/*.h"))
 constants = set(re.findall(r"\bPTL_\w+", headers))
-names = {variable["name"] for variable in facts["configuration"]}
-known = names | set(facts["former_names"]) | set(facts["runtime_names"])
+for_users = {variable["name"] for variable in facts["configuration"] if not variable["for_tests"]}
+to_document = for_users | set(facts["former_names"]) | set(facts["runtime_names"])
+known = to_document | {variable["name"] for variable in facts["configuration"]}
 documented = set()
 for path in [source / "README.md", *sorted((source / "docs").glob("*.md"))]:
     text = path.read_text()
@@ -70,9 +67,9 @@ for path in [source / "README.md", *sorted((source / "docs").glob("*.md"))]:
     if path != page:
         problems += [f"{path.name}: {name} is a former name of {facts['former_names'][name]}"
                      for name in sorted(named & set(facts["former_names"]))]
-problems += [f"{name} is not documented" for name in sorted(known - documented)]
+problems += [f"{name} is not documented" for name in sorted(to_document - documented)]
 
 if problems:
-    print("docs/configuration.md (the option --update writes the tables):", *problems, sep="\n  ")
+    print("docs/configuration.md (the option --update writes the table):", *problems, sep="\n  ")
     sys.exit(1)
-print(f"{len(names)} variables agree")
+print(f"{len(rows)} variables agree")

@@ -1,7 +1,7 @@
 """Compares statements of the pages with the code and with what programs do: pids and ports, senders through shared
-memory, the return code for a misspelt transport, the duration of ptl_perf.
+memory, the return code for a misspelt transport, the duration of ptl_perf, address space by limit.
 
-Usage: check_facts.py <source directory> <print_limits> <ptl_perf>
+Usage: check_facts.py <source directory> <print_limits> <ptl_perf> <example_footprint>
 """
 import os
 import pathlib
@@ -9,7 +9,8 @@ import re
 import subprocess
 import sys
 
-source, print_limits, ptl_perf = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+source = pathlib.Path(sys.argv[1])
+print_limits, ptl_perf, footprint = sys.argv[2:]
 problems = []
 clean = {name: value for name, value in os.environ.items() if not name.startswith("PTL_")}
 
@@ -69,6 +70,14 @@ _, text = output(ptl_perf, "--help")
 seconds = re.search(r"takes about (\d+) seconds", text)[1]
 for name in ("install.md", "performance.md"):
     says(name, f"about {seconds} s")
+
+# Sizes of types; what is resident depends on the machine.
+_, text = output(footprint)
+sizes = re.findall(r"^ +max_\w+ +\d+ bytes$", text, re.MULTILINE)
+if len(sizes) != 6:
+    problems.append(f"{footprint} prints {len(sizes)} limits")
+for size in sizes:
+    says("reference.md", " ".join(size.split()))
 
 if problems:
     sys.exit("\n".join(problems))
