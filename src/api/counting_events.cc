@@ -11,8 +11,8 @@ using namespace lintel::api;
 
 namespace {
 
-// PtlCTGet is to cost little more than two loads (implementation note 14), but a program may call it
-// in a loop and nothing else; so it polls once in a while.
+// PtlCTGet should cost little more than two loads (implementation note 14). But a program may call
+// only PtlCTGet, in a loop. So it polls every now and then.
 constexpr unsigned gets_per_poll = 32;
 __attribute__((tls_model("initial-exec"))) thread_local unsigned gets_since_poll = 0;
 
@@ -35,7 +35,7 @@ class CounterWait {
               ptl_ct_event_t* event) noexcept
       : handles_(handles), tests_(tests), size_(size), event_(event), thread_(handles, size) {}
 
-  // One look over the counters; the wait is over when one has reached its test, counts a failure, or
+  // Checks each counter once. The wait is over when one has reached its test, counts a failure, or
   // was freed (spec 3.14.6, 3.14.7).
   bool look() noexcept {
     thread_.note_look();

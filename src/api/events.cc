@@ -17,9 +17,11 @@ int code_of(GetStatus status) noexcept {
                                         : PTL_EQ_EMPTY;
 }
 
-// The oldest event of the first queue that has one: PTL_OK or PTL_EQ_DROPPED; else PTL_EQ_EMPTY, and the
-// physical interface that the queues share. PTL_ARG_INVALID if a handle is bad or of another physical
-// interface, which behind a queue with an event is not noticed.
+// Takes the oldest event of the first queue that has one.
+// PTL_OK or PTL_EQ_DROPPED: there was one.
+// PTL_EQ_EMPTY: there was none; also returns the physical interface that the queues share.
+// PTL_ARG_INVALID: a handle is bad, or of another physical interface. Handles behind a queue with
+// an event are not checked.
 [[gnu::always_inline]] inline int take_event(const ptl_handle_eq_t* handles, unsigned size,
                                              ptl_event_t* event, unsigned* which,
                                              EventQueueOfInterface& last) noexcept {

@@ -1,5 +1,5 @@
-// What is in use because a message is under way is so until somebody polls: calls that would refuse for
-// that reason poll in passing first, so that a program may repeat them in a loop.
+// An object that is in use because of a message stays so until a thread polls. Calls that would
+// refuse for that reason first poll in passing, so that a program may repeat them in a loop.
 #pragma once
 
 #include "core/operations/physical_interface.h"

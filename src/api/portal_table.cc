@@ -44,7 +44,8 @@ int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
   if (interface == nullptr) return PTL_ARG_INVALID;
   const int code = disable_portal(*interface, pt_index);
   if (code != PTL_OK) return code;
-  // PtlAbort ends waits for events, not this one: it lasts only as long as deliveries under way (spec 3.7.3).
+  // PtlAbort ends waits for events, but not this wait: it lasts as long as deliveries in progress
+  // (spec 3.7.3).
   const auto quiet = [&] { return portal_is_quiet(*interface, pt_index); };
   while (!quiet()) interface->physical().wait_until(quiet, now_ns() + 1'000'000);
   // A message is counted after the lock has been released.

@@ -9,8 +9,8 @@
 
 namespace lintel::api {
 
-// Of a call with a handle that did not resolve. Without PtlInit no handle does, so calls on the message
-// path ask only then.
+// For a call with a handle that did not resolve. Without PtlInit no handle resolves, so calls on
+// the message path check for PtlInit only then.
 [[nodiscard]] inline int code_of_bad_handle() noexcept {
   return library_is_initialized() ? PTL_ARG_INVALID : PTL_NO_INIT;
 }

@@ -1,6 +1,6 @@
-// Threads inside PtlEQWait, PtlCTWait and the Poll functions: those that wait for more than a moment
-// are counted at every object that they wait for, so that freeing one can wait for them (spec 3.13.6,
-// 3.14.3). Message path, except await_waiting_threads().
+// Threads inside PtlEQWait, PtlCTWait and the Poll functions. A thread that waits for more than a
+// moment is counted at each object that it waits for, so that freeing the object can wait for the
+// thread (spec 3.13.6, 3.14.3). Message path, except await_waiting_threads().
 #pragma once
 
 #include <sched.h>
@@ -11,8 +11,8 @@
 
 namespace lintel::api {
 
-// What a call that waits returns in place of `code`. After PtlAbort other threads may free what this
-// one waits for: that is no bad argument (spec 3.5.3).
+// The return code of a call that waits, where `code` is its result. After PtlAbort other threads
+// may free what this one waits for: that is not a bad argument (spec 3.5.3).
 [[nodiscard]] inline int code_of_wait(int code) noexcept {
   return code == PTL_ARG_INVALID && portals_aborted.load(std::memory_order_acquire) ? PTL_ABORTED
                                                                                     : code;

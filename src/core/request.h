@@ -1,6 +1,6 @@
-// What a data movement call asks for (spec 3.15), written down once: PtlPut and the others fill it in, a
-// triggered operation keeps it, an operation that has not ended holds it, and its header is what
-// travels. Message path.
+// The arguments of a data movement call (spec 3.15), written once: PtlPut and the others fill them
+// in, a triggered operation and an operation in flight keep them, and their header is sent. Message
+// path.
 #pragma once
 
 #include <cstddef>

@@ -1,17 +1,20 @@
-// A single-producer single-consumer queue of messages in one piece of memory that both sides map.
+// A single-producer single-consumer queue of messages in memory that both sides map.
 // Message path: no system call, no allocation, no locked instruction on either side.
 //
-// A ring of cells of two cache lines each, then a ring of bytes for payloads that no cell holds. A
-// message with at most 16 bytes of payload touches one cache line. A single acknowledgement is four bytes in a
-// line of their own: it overtakes and is overtaken, and the consumer reads it while it waits for the cell of the
-// message that follows. The first word of a cell's
-// header publishes it: the lap of the ring in the upper half, the payload length in the lower; laps
-// are never 0, so that zeroed memory is an empty lane. The consumer says only now and then how many
-// cells it is done with (after a quarter of the ring, when the producer asks, before it sleeps);
-// which bytes of the byte ring that frees the producer knows by itself.
+// A ring of cells of two cache lines each, followed by a ring of bytes for longer payloads. A
+// message with at most 16 bytes of payload touches one cache line. The first word of a cell's
+// header publishes it: the lap of the ring in the upper half, the payload length in the lower. Laps
+// are never 0, so zeroed memory is an empty lane.
 //
-// Neither side believes the other: whatever is read from the lane is checked before use, so that a
-// peer gone mad can spoil its own messages but not reach memory outside the lane.
+// A single acknowledgement takes four bytes in a line of its own, which the consumer reads while it
+// waits for the next cell. It may overtake messages and be overtaken.
+//
+// The consumer publishes rarely how many cells it has released: after a quarter of the ring, when
+// the producer asks, before it sleeps. The producer derives from that which bytes of the byte ring
+// are free.
+//
+// Each side checks what it reads from the lane before use. A faulty peer can damage its own
+// messages, but not reach memory outside the lane.
 #pragma once
 
 #include <atomic>
@@ -45,7 +48,7 @@ struct alignas(64) LaneAcks {
 static_assert(sizeof(LaneAcks) == 64);
 
 struct alignas(128) LaneControl {
-  // Consumer's line: how many cells were released in all, and how many acknowledgements taken, modulo 2^32.
+  // Consumer's line: cells released and acknowledgements taken since the start, modulo 2^32.
   std::atomic<uint32_t> released{0};
   std::atomic<uint32_t> acks_taken{0};
   // Producer's line: it found the lane full and polls for room; its poller sleeps until there is.
@@ -65,8 +68,8 @@ struct LaneGeometry {
            data_bytes >= 2 * lane_max_payload_bytes && data_bytes <= (1u << 24) &&
            data_bytes % 64 == 0;
   }
-  // Consecutive messages lie more than a page apart, so that a consumer's hardware prefetch does not take
-  // cells from the producer that is about to write them. The ring visits every cell.
+  // Consecutive messages lie more than a page apart, so that the hardware prefetch of the consumer
+  // does not take cells from the producer that is about to write them. The ring visits every cell.
   [[nodiscard]] constexpr uint32_t cell_after(uint32_t cell, uint32_t messages) const noexcept {
     return (cell + messages * cell_distance) % cells;
   }
@@ -98,8 +101,8 @@ inline void prefetch_for_write(const void* line) noexcept {
   __builtin_prefetch(line, 1);
 #endif
 }
-// In the words in which MessageHeader::set() stored it, so that no load has to wait until the stores before
-// it have reached the cache. The first word goes last and publishes.
+// Copies the words in which MessageHeader::set() stored it, so that no load waits for stores to
+// reach the cache. The first word goes last and publishes.
 inline void publish_header(MessageHeader& to, const MessageHeader& from,
                            uint32_t link_word) noexcept {
   const auto copy = [](auto& target, const auto& source) {

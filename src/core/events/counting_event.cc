@@ -130,7 +130,8 @@ void CountingEvent::follow(Move move, ReleaseBatch& released) noexcept {
 // Called with the lock held, returns without it. True: `move` reached thresholds of another
 // counter, which the caller has to fire.
 bool CountingEvent::fire_locked(Move reached_value, ReleaseBatch& released, Move& move) noexcept {
-  // A value from before a set says nothing of what was posted since; set() has taken what it reached.
+  // A value from before a set() does not reach operations that were posted later. set() has run
+  // what the value reached.
   const uint64_t value = reached_value.sets == sets_.load(std::memory_order_relaxed)
                              ? reached_value.value
                              : success_.load(std::memory_order_seq_cst);

@@ -88,8 +88,9 @@ class alignas(128) CountingEvent {
       last = &operation;
     }
   };
-  // A counter that was moved, and where to. A thread that sees the new value may set the counter, or
-  // free it, and post other operations before the thread that moved it fires: `use` and `sets` tell.
+  // A counter that was moved, and its new value. A thread that sees the new value may set or free
+  // the counter and post other operations before the thread that moved it runs the operations.
+  // `use` and `sets` detect that.
   struct Move {
     CountingEvent* counter;
     uint64_t value;

@@ -46,7 +46,7 @@ class EventQueue {
   // Unmaps the rings: nobody may use the object any more.
   void close() noexcept;
 
-  // Appends an event, into room that was reserved if `reserved`. Any thread. Without a reservation it
+  // Appends an event, into reserved room if `reserved`. Any thread. Without a reservation it
   // overwrites the oldest event if the ring is full.
   [[gnu::always_inline]] void post(const ptl_event_t& event, bool reserved = false) noexcept {
     Ring& ring = *ring_.load(std::memory_order_relaxed);
@@ -54,7 +54,7 @@ class EventQueue {
          event, event.type);
     gate_->notify();
   }
-  // Appends two events that no other comes between: `event`, and the same once more as one of kind `second`.
+  // Appends two neighbouring events: `event`, and a copy of it of kind `second`.
   [[gnu::always_inline]] void post(const ptl_event_t& event, ptl_event_kind_t second) noexcept {
     Ring& ring = *ring_.load(std::memory_order_relaxed);
     const uint64_t tail = ring.tail.fetch_add(2 * one_event, std::memory_order_relaxed);
@@ -63,9 +63,9 @@ class EventQueue {
     gate_->notify();
   }
 
-  // Appends an event: where there is room beside reservations and flow control slots, else into a flow control slot,
-  // unless the event that was posted there with the same `last` has not been taken. `last` is 0 before the first;
-  // those who share it exclude each other.
+  // Appends an event into free room beside reservations and flow control slots, else into a flow
+  // control slot. The slot must not hold an event posted with the same `last` that was not taken
+  // yet. `last` is 0 at first. Callers that share it exclude each other.
   void post_into_own_slot(const ptl_event_t& event, uint64_t& last) noexcept;
 
   // Takes the oldest event. Any thread. Leaves `event` undefined if there is none.
@@ -222,9 +222,9 @@ class EventQueue {
 };
 
 namespace event_queue_detail {
-// An event is 12 words, each stored and loaded as one: what was just stored then comes from the store
-// buffer, where a wider load would have to wait until it has reached the cache. Relaxed atomics compile to
-// plain moves and make an overwritten slot harmless to read.
+// An event is 12 words, each stored and loaded as one. A load of one word takes it from the store
+// buffer; a wider load would wait until the stores have reached the cache. Relaxed atomics compile
+// to plain moves and make it harmless to read a slot that is being overwritten.
 inline std::atomic_ref<uint64_t> word(void* field) noexcept {
   return std::atomic_ref(*static_cast<uint64_t*>(field));
 }

@@ -37,7 +37,8 @@ class WaitGate {
     fences_.heavy();
     return seen;
   }
-  // For one that sleeps on the doorbell instead: announce(), Doorbell::announce_sleep(), fence_after_doorbell().
+  // For a thread that sleeps on the doorbell: announce(), Doorbell::announce_sleep(),
+  // fence_after_doorbell().
   void announce() noexcept { sleepers_.fetch_add(1, std::memory_order_seq_cst); }
   // The doorbell's membarrier does for both; it has made none if its other side uses full fences.
   void fence_after_doorbell() noexcept {

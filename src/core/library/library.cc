@@ -57,8 +57,8 @@ Library* library() noexcept {
   return instance;
 }
 
-// A child owns none of its parent's resources and starts afresh (spec 3.5). The parent's objects are
-// left as they are: their threads do not exist here, and their segments are the parent's.
+// A child has none of its parent's resources and may call PtlInit (spec 3.5). The parent's objects
+// stay as they are: their threads do not exist in the child, and their segments are the parent's.
 void abandon_in_child() noexcept {
   Library* old = library();
   library_detail::initialized.store(false, std::memory_order_relaxed);
@@ -173,8 +173,8 @@ int open_interface(uint32_t number, unsigned slot, uint32_t pid, const ptl_ni_li
   if (lib.references == 0) return PTL_NO_INIT;
   const unsigned index = number * logical_interfaces + slot;
   if (lib.logical[index] != nullptr) {
-    // Everybody who opens the interface shares the first one's, whatever pid is asked for (spec 3.6.2).
-    *interface = &lib.logical[index]->interface;
+    // Everybody who opens the interface shares the first one's, whatever pid is asked for (spec
+    // 3.6.2). interface = &lib.logical[index]->interface;
     ++(*interface)->references;
     return PTL_OK;
   }

@@ -1,4 +1,5 @@
-// Status registers: the three of the specification and those of portals4_lintel.h (spec 3.3.7, 3.6.4).
+// Status registers: the three of the specification and those of portals4_lintel.h (spec 3.3.7,
+// 3.6.4).
 #pragma once
 
 #include "core/objects/network_interface.h"

@@ -13,8 +13,8 @@ namespace lintel {
 inline constexpr uint64_t keyed_hash_bits_salt = 0x9e3779b97f4a7c15;
 inline constexpr uint64_t keyed_hash_source_salt = 0xd6e8feb86659fd93;
 
-// Both halves of the 128-bit product folded into one, and the high bits brought down once more: keys
-// in regular steps, as programs choose them, would otherwise cluster for some seeds.
+// Folds both halves of the 128-bit product into one, and mixes the high bits down. Otherwise keys
+// in regular steps would cluster for some seeds.
 [[nodiscard]] inline uint64_t keyed_hash(uint64_t bits, uint64_t source, uint64_t seed) noexcept {
   __extension__ using Wide = unsigned __int128;
   const Wide product =

@@ -19,10 +19,11 @@ class KeyedHeaderIndex {
   KeyedHeaderIndex& operator=(const KeyedHeaderIndex&) = delete;
   ~KeyedHeaderIndex();
 
-  // Makes it an empty index for the shape of `criteria`. `number`: which of the list's indexes it is,
-  // `pool`: where the list's headers are; both the same in each call. Number 0 keeps its links beside
-  // those of the list. The first call reserves buckets and links for all headers of the pool.
-  // `expected_headers`: how many are about to be added. False when the reservation is refused.
+  // Makes it an empty index for the shape of `criteria`. `number`: which of the list's indexes it
+  // is, `pool`: where the list's headers are; both the same in each call. Number 0 keeps its links
+  // beside those of the list. The first call reserves buckets and links for all headers of the
+  // pool. `expected_headers`: how many are about to be added. False when the reservation is
+  // refused.
   [[nodiscard]] bool open(unsigned number, UnexpectedPool& pool, const MatchCriteria& criteria,
                           uint32_t expected_headers) noexcept;
   [[nodiscard]] bool has_shape_of(const MatchCriteria& criteria) const noexcept {
@@ -33,7 +34,8 @@ class KeyedHeaderIndex {
   // The header must have arrived after every header in the index.
   void add(uint32_t number) noexcept;
   void remove(uint32_t number) noexcept;
-  // `criteria` has the shape of the index. Both find functions: no_unexpected_header if there is none.
+  // `criteria` has the shape of the index. Both find functions: no_unexpected_header if there is
+  // none.
   [[nodiscard]] uint32_t first(const MatchCriteria& criteria) const noexcept;
   [[nodiscard]] uint32_t next(uint32_t number) const noexcept {
     const uint32_t following = links_of(number).next_of_key;

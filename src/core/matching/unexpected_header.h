@@ -1,7 +1,7 @@
-// Headers of messages that were delivered into the overflow list (spec 2.5, 3.12.2). What an overflow
-// event tells and what a search goes through lie apart: a search among thousands of headers touches
-// few cache lines then, and those of all headers together stay in a second-level cache.
-// Message path. Guarded by the lock of the portal table entry, but for UnexpectedLinks::next_free.
+// Headers of messages that were delivered into the overflow list (spec 2.5, 3.12.2). The fields of
+// the overflow event and the fields that a search reads lie apart: a search among thousands of
+// headers then reads few cache lines, and those of all headers fit a second-level cache.
+// Message path. Guarded by the lock of the portal table entry, except UnexpectedLinks::next_free.
 #pragma once
 
 #include <atomic>

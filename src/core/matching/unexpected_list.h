@@ -90,8 +90,8 @@ class UnexpectedList {
   [[nodiscard]] UnexpectedHeader* header_or_null(uint32_t number) const noexcept {
     return number == no_unexpected_header ? nullptr : &pool_->header(number);
   }
-  // Links the neighbours of the header removed last to each other. Whatever uses the list next calls
-  // it first: until then the cache lines of the neighbours are prefetched.
+  // Links the neighbours of the header that was removed last. The next function that uses the list
+  // calls it first. Until then the cache lines of the neighbours are prefetched.
   void join_neighbours() noexcept {
     const auto [next, previous] = removed_;
     if (next != no_unexpected_header) pool_->links(next).in_list.previous = previous;

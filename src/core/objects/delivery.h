@@ -100,9 +100,9 @@ PendingCount report_delivery(NetworkInterface& interface, PortalEntry& portal, L
 // Takes the entry off its list; it lives on until settle_entry() finds nothing that refers to it.
 void unlink_entry(PortalEntry& portal, ListEntry& entry) noexcept;
 
-// Posts PTL_EVENT_AUTO_UNLINK and PTL_EVENT_AUTO_FREE when all messages of the entry have been reported
-// (spec 3.13.1), and frees it when nothing refers to it any more. The reservation, if there is one, is
-// used or given back.
+// Posts PTL_EVENT_AUTO_UNLINK and PTL_EVENT_AUTO_FREE when all messages of the entry have been
+// reported (spec 3.13.1). Frees the entry when nothing refers to it. Uses the reservation or
+// returns it.
 void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry,
                   bool unlink_reserved) noexcept;
 

@@ -38,8 +38,8 @@ struct HandleFields {
           static_cast<uint32_t>(handle) & (handle_index_limit - 1)};
 }
 
-// What the handles of all live objects of one type and interface share: type, interface, incarnation, and the
-// lowest bit of the generation, which is set while an object is alive.
+// What the handles of all live objects of one type and interface have in common: type, interface,
+// incarnation, and the lowest bit of the generation, which is set while an object lives.
 inline constexpr uint64_t live_handle_mask = ~uint64_t{0} << 48 | uint64_t{1} << handle_index_bits;
 
 [[nodiscard]] constexpr unsigned interface_index_of(uint64_t handle) noexcept {

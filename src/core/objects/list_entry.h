@@ -1,6 +1,6 @@
-// List entries and match list entries as the core keeps them (spec 3.11, 3.12). Both are one type: a
-// list entry is a match list entry that is only ever taken from the head of its list.
-// Message path. Guarded by the lock of the portal table entry unless said otherwise.
+// List entries and match list entries as the core keeps them (spec 3.11, 3.12). Both are one type:
+// a list entry is a match list entry that is only taken from the head of its list.
+// Message path. Guarded by the lock of the portal table entry unless a comment says otherwise.
 #pragma once
 
 #include <atomic>
@@ -38,8 +38,8 @@ struct ListEntry : MatchNode {
   void* user_ptr = nullptr;
   CountingEvent* counter = nullptr;
   MemoryRegion region;
-  // Generation, as in the handle, of a triggered append that is not due yet; 0: none. Whoever clears it
-  // carries the append out or cancels it.
+  // Generation, as in the handle, of a triggered append that is not due yet; 0: none. The thread
+  // that clears it performs the append or cancels it.
   std::atomic<uint32_t> reserved_for{0};
 
   [[nodiscard]] bool has(unsigned option) const noexcept { return (options & option) != 0; }

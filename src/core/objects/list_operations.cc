@@ -1,5 +1,5 @@
-// Appends, unlinks and searches. Message path for appends; the lock of the portal table entry orders
-// them with arriving messages.
+// Appends, unlinks and searches. Message path for appends; the lock of the portal table entry
+// orders them with arriving messages.
 #include "core/objects/list_operations.h"
 
 #include <mutex>
@@ -66,7 +66,7 @@ bool claim_first(NetworkInterface& interface, PortalEntry& portal, ListEntry& en
   return true;
 }
 
-// What a new persistent entry, which is linked already, finds in the unexpected list. True: the entry
+// Searches the unexpected list for a new persistent entry that is linked already. True: the entry
 // is used up.
 bool claim_all(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept {
   UnexpectedList::Matches matches(portal.unexpected, entry.criteria);
@@ -189,7 +189,8 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept {
   return PTL_OK;
 }
 
-// The slot of a triggered append that is neither carried out nor cancelled yet. The caller does one of both.
+// The slot of a triggered append that was neither performed nor cancelled. The caller does one of
+// the two.
 ListEntry* take_reserved(NetworkInterface& interface, const HandleFields& handle) noexcept {
   ListEntry* const entry = interface.entry_slot(handle.index);
   uint32_t generation = handle.generation;
@@ -278,8 +279,7 @@ int search_unexpected(NetworkInterface& interface, const EntryArguments& argumen
   const bool tells = portal->event_queue != nullptr && (options & PTL_ME_EVENT_COMM_DISABLE) == 0;
   UnexpectedList::Matches matches(portal->unexpected, criteria);
   while (UnexpectedHeader* header = matches.next()) {
-    // To a search this message, and so all behind it, is not there yet: everything that a search tells
-    // is told before it returns.
+    // A search ends before this message: all its events must be posted before it returns.
     if (header->arriving) break;
     if (operation == PTL_SEARCH_DELETE) {
       portal->unexpected.remove(*header);

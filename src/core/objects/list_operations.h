@@ -1,5 +1,5 @@
-// Appending, unlinking and searching list entries (spec 3.11.2-3.11.4, 3.12.2-3.12.4). Called by the
-// application's threads; appends are on the message path.
+// Appending, unlinking and searching list entries (spec 3.11.2-3.11.4, 3.12.2-3.12.4). Called by
+// the application's threads; appends are on the message path.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct EntryArguments {
 // The append is not carried out, and the handle ends. False: it is under way or has happened.
 bool cancel_reserved(NetworkInterface& interface, const HandleFields& handle) noexcept;
 
-// PTL_OK (also: the append was not due yet and is cancelled), PTL_IN_USE (operations or headers refer to it, or it has unlinked itself already),
-// PTL_ARG_INVALID.
+// PTL_OK, also if the append was not due yet and is cancelled. PTL_IN_USE: operations or headers
+// refer to the entry, or it has unlinked itself. PTL_ARG_INVALID.
 [[nodiscard]] int unlink_by_handle(NetworkInterface& interface,
                                    const HandleFields& handle) noexcept;
 

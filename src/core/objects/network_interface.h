@@ -1,5 +1,6 @@
-// A logical network interface: its limits, its portal table and the pools of its objects (spec 3.6).
-// Message path for the finding of objects; everything else says what it is.
+// A logical network interface: its limits, its portal table and the pools of its objects (spec
+// 3.6).
+// Functions that find objects are on the message path; the others name their path.
 #pragma once
 
 #include <atomic>

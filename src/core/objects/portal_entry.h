@@ -1,6 +1,6 @@
 // One entry of a portal table: its lists, its event queue, its state (spec 3.7).
-// Message path. The lock covers everything but `lock` itself; messages to different entries run side
-// by side.
+// Message path. The lock guards everything but itself. Messages to different entries are handled in
+// parallel.
 #pragma once
 
 #include <cstdint>

@@ -31,9 +31,9 @@ class RankMap {
     *id = ranks->at[rank];
     return true;
   }
-  // The rank of the process `id` in this map. `claimed`: what the process says, by its own map, which
-  // spares a search if it is right (spec 3.6.6: maps may differ; 2.5: an initiator is not believed).
-  // PTL_RANK_ANY if it is not in the map.
+  // The rank of the process `id` in this map; PTL_RANK_ANY if it is not in the map. `claimed` is
+  // the rank that the process claims, by its own map. It spares a search if it is right (spec
+  // 3.6.6: maps may differ; 2.5: an initiator is not trusted).
   [[nodiscard]] uint32_t rank_of(ProcessId id, uint32_t claimed) const noexcept {
     const Ranks* ranks = current_.load(std::memory_order_acquire);
     if (ranks == nullptr) return PTL_RANK_ANY;

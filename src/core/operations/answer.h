@@ -1,5 +1,5 @@
-// Answers of the target: acknowledgements, replies, refusals (spec 3.13.3, 3.15.1, 4.2). Message path,
-// the poll token held.
+// Answers of the target: acknowledgements, replies, refusals (spec 3.13.3, 3.15.1, 4.2). Message
+// path, the poll token held.
 #pragma once
 
 #include "core/operations/target.h"

@@ -1,5 +1,5 @@
-// Sends the answers of a target, or queues them; gathers acknowledgements that say nothing but "as requested".
-// Message path. The poll token is held.
+// Sends or queues the answers of a target. Gathers acknowledgements that report nothing but
+// success. Message path. The poll token is held.
 #pragma once
 
 #include "core/operations/peer.h"

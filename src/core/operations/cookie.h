@@ -1,5 +1,5 @@
-// Cookies name what waits for an answer of a peer: an index with a generation, so that a cookie of the past names
-// nothing. Message path: pure arithmetic.
+// Cookies name operations that wait for an answer of a peer: an index with a generation, so that an
+// old cookie names nothing. Message path.
 #pragma once
 
 #include <cstdint>

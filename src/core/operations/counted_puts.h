@@ -1,6 +1,7 @@
-// Puts to one peer whose acknowledgement is only counted: what is to be counted, by cookie. An
-// acknowledgement that completes full events needs an Operation instead.
-// Message path. add() and take_back() run under the peer's send lock, the others under the poll token.
+// Puts to one peer whose acknowledgement is only counted. Keeps, by cookie, what is to be counted.
+// An acknowledgement that completes full events needs an Operation instead.
+// Message path. add() and take_back() run under the peer's send lock, the others under the poll
+// token.
 #pragma once
 
 #include <atomic>

@@ -117,8 +117,8 @@ void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
     if (!peer.counted_puts.take_back(request.header.cookie)) peer.count_as_started();
 }
 
-// The common case: a put from contiguous memory that travels with its header, to a peer that takes it
-// now. False: nothing was done; start_in_general() does whatever it takes.
+// The common case: a put from contiguous memory that travels with its header, to a peer that has
+// room. False: nothing was done; the caller uses start_in_general().
 [[gnu::always_inline]] inline bool start_eager_put(NetworkInterface& interface, Peer& peer,
                                                    Request& request) noexcept {
   MemoryDescriptor& put = *request.put.descriptor;
@@ -162,8 +162,8 @@ void report_ack_to_self(NetworkInterface& interface, const Request& request,
     interface.status.dropped.increment();  // spec 4.2.2
 }
 
-// A short put of a process to itself, when nothing that was sent before it is still under way: it is
-// delivered and acknowledged on the spot. False: nothing was done.
+// A short put of a process to itself, when no earlier message is in flight: delivered and
+// acknowledged at once. False: nothing was done.
 [[gnu::noinline]] bool put_to_self(NetworkInterface& interface, Peer& peer,
                                    const Request& request) noexcept {
   PhysicalInterface& physical = interface.physical();
@@ -201,8 +201,8 @@ void report_ack_to_self(NetworkInterface& interface, const Request& request,
   return delivered;
 }
 
-// Any kind of request, data that do not travel with it, queues, failures. False: no operation is free, and
-// nothing was done.
+// All other requests: any kind, payload that does not travel with the header, queueing, failures.
+// False: no operation is free, and nothing was done.
 bool start_if_possible(NetworkInterface& interface, Peer& peer, Request& request) noexcept {
   PhysicalInterface& physical = interface.physical();
   MessageHeader& header = request.header;
@@ -282,8 +282,8 @@ bool start_if_possible(NetworkInterface& interface, Peer& peer, Request& request
   return true;
 }
 
-// Every operation outstanding ends without the application's doing, so that this wait ends, too. False:
-// PtlAbort was called.
+// Operations end without any call of the application, so this wait ends, too. False: PtlAbort was
+// called.
 bool await_operation(PhysicalInterface& physical) noexcept {
   constexpr uint64_t look_interval_ns = 1'000'000;
   const auto one_is_free = [&physical] {

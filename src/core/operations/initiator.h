@@ -13,10 +13,10 @@ namespace lintel {
 
 class NetworkInterface;
 
-// Starts the operation; any thread. PTL_OK: it will end with its events. PTL_ARG_INVALID: the rank
-// is not in the map. Fills in what the request's header still lacks. Waits while as many operations are
-// outstanding as the pool holds (most_operations); those that are triggered cannot wait, and end with
-// PTL_NI_UNDELIVERABLE.
+// Starts the operation and fills in the rest of the request's header. Any thread.
+// PTL_OK: it will end with its events. PTL_ARG_INVALID: the rank is not in the map.
+// Waits while the pool has no free operation (most_operations). A triggered operation cannot wait;
+// it ends with PTL_NI_UNDELIVERABLE.
 [[nodiscard]] int start_request(NetworkInterface& interface, Request& request) noexcept;
 // Nothing was sent and nothing will be: the operation ends here.
 void report_local_failure(NetworkInterface& interface, const Request& request,

@@ -1,5 +1,5 @@
-// Acknowledgements and replies as they arrive at the initiator (spec 4.2.2): they bypass matching and
-// name their operation by its cookie. The poll token is held. Message path.
+// Acknowledgements and replies as they arrive at the initiator (spec 4.2.2): they bypass matching
+// and name their operation by its cookie. The poll token is held. Message path.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -85,7 +85,7 @@ class AckCounts {
   uint64_t sum_ = 0;
 };
 
-// What a counted put adds to the counter of its descriptor; nullptr: the descriptor was released, or
+// Adds the counted put to the counter of its descriptor. nullptr: the descriptor was released, or
 // counts no acknowledgements.
 CountingEvent* counter_of(const CountedPuts::Put& put) noexcept {
   const MemoryDescriptor* descriptor = put.descriptor.get();

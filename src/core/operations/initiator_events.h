@@ -37,9 +37,9 @@ void report_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
 void report_reply(NetworkInterface& interface, MemoryDescriptor& descriptor,
                   const OperationView& view, const AnswerResult& result) noexcept;
 
-// Failures are told by a full event, whatever was requested (spec 3.13.3). A success is only if that
-// was: with PTL_CT_ACK_REQ and PTL_OC_ACK_REQ the application counts, and has no slot of its queue
-// for it (spec 3.15.1).
+// A failure posts a full event, whatever was requested (spec 3.13.3). A success posts one only if a
+// full event was requested: with PTL_CT_ACK_REQ and PTL_OC_ACK_REQ the application only counts, and
+// has reserved no slot of its queue (spec 3.15.1).
 [[nodiscard]] inline bool ack_event_wanted(const MemoryDescriptor& descriptor,
                                            ptl_ack_req_t requested, ptl_ni_fail_t fail) noexcept {
   return descriptor.event_queue != nullptr &&

@@ -12,8 +12,8 @@ namespace {
 
 constexpr unsigned gather_pieces = 32;
 
-// Where the target finds, or is to put, the data. More pieces than fit, or a transport without remote
-// access: nowhere, and the data follow in messages.
+// Describes the memory that the target reads or writes. With too many pieces, or a transport
+// without remote access, it describes none, and the data follow in messages.
 Exposure expose_memory(Peer& peer, const MessageHeader& header, const MemoryRegion& region,
                        uint64_t offset, RemoteMemory* out) noexcept {
   Piece pieces[transfer_remote_pieces];

@@ -34,8 +34,8 @@ namespace lintel {
 [[nodiscard]] SendStatus send_payload(Peer& peer, const Request& request, Operation* operation,
                                       const std::byte* copy = nullptr) noexcept;
 
-// The target is not to access the operation's memory any more: to be called before the application
-// hears that the operation, or its sending, has ended. `answered`: the target has said that it is done.
+// Ends the target's access to the operation's memory. Called before the end of the operation, or of
+// its sending, is reported. `answered`: the target has said that it is done.
 void conceal_memory(Operation& operation, bool answered) noexcept;
 
 }  // namespace lintel

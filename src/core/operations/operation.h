@@ -59,8 +59,8 @@ struct alignas(64) Operation : QueuedSend, Request {
   std::atomic<uint32_t> exposure{Exposure::none};
 };
 
-// Payload of a queued operation whose buffer the application may already reuse (PTL_MD_VOLATILE). Every
-// operation has one, in the place with its own index.
+// Payload of a queued operation whose buffer the application may already reuse (PTL_MD_VOLATILE).
+// Each operation has one, at its own index.
 struct VolatileCopy {
   std::byte bytes[2048 + largest_operand_bytes];
 };
@@ -103,8 +103,8 @@ struct TransferBatch {
   uint64_t bytes = 0;
 };
 
-// The most data that a reply carries itself; longer gets are written into the initiator's memory, or
-// answered in data messages. Not less than the max_eager_bytes of any transport.
+// Largest payload that travels with a reply. Longer gets are written into the initiator's memory,
+// or answered in data messages. Not less than the max_eager_bytes of any transport.
 inline constexpr size_t largest_reply_bytes = 8192;
 
 // An answer that waits for room.

@@ -18,13 +18,13 @@ class OperationTable {
 
   // peer.send_lock held. nullptr: none is free.
   [[nodiscard]] Operation* allocate(Peer& peer) noexcept;
-  // Slots that peers keep for their next operations serve all peers again. Any thread, no send lock held.
-  // True: one is free.
+  // Makes slots that peers have reserved available to all peers. Any thread, no send lock held.
+  // True: a slot is free.
   [[nodiscard]] bool reclaim(const PeerTable& peers) noexcept;
   // The operation was never sent. Any thread.
   void discard(Operation& operation) noexcept;
-  // Token held. Slots go back to their peer in one chain per burst, so that neither side pays a locked
-  // instruction for each.
+  // Token held. Returns slots to their peer in one chain per burst, so that neither side needs a
+  // locked instruction for each.
   void end(Operation& operation) noexcept;
   void return_ended(Peer& peer) noexcept {
     if (peer.returned_chain_head != none) return_chain(peer);

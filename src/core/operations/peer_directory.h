@@ -1,5 +1,7 @@
-// The peers of a physical interface and the links to them: connecting on first use, taking in those who come.
-// Message path for find_or_connect() where a peer is connected; connection path otherwise.
+// The peers of a physical interface and the links to them: connects on first use, accepts peers
+// that connect.
+// find_or_connect() of a connected peer is on the message path, everything else on the connection
+// path.
 #pragma once
 
 #include <mutex>

@@ -15,7 +15,7 @@ constexpr uint64_t gone_said_again_ns = 10'000'000'000;
 }  // namespace
 
 void fail_peer(PhysicalInterface& physical, Peer& peer) noexcept {
-  // A peer that closed its interface in order leaves nothing behind that could fail. An operation may be
+  // A peer that closed its interface in order leaves nothing that could fail. An operation may be
   // acknowledged before its sender, which holds the send lock, has counted it as started.
   bool in_order;
   QueuedSend* queued;

@@ -7,7 +7,8 @@ namespace lintel {
 
 class PhysicalInterface;
 
-// Ends every operation with the peer, as PTL_NI_UNDELIVERABLE (spec 3.13.3). The lock of the PeerDirectory is held.
+// Ends every operation with the peer, as PTL_NI_UNDELIVERABLE (spec 3.13.3). The lock of the
+// PeerDirectory is held.
 void fail_peer(PhysicalInterface& physical, Peer& peer) noexcept;
 
 }  // namespace lintel

@@ -35,8 +35,9 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   [[nodiscard]] ProcessId id() const noexcept { return id_; }
   [[nodiscard]] uint32_t uid() const noexcept { return uid_; }
 
-  // Set-up path: makes the logical interface visible to arriving messages, or hides it and drops what
-  // it has begun, without events; returns when no message is being delivered to the one that was there.
+  // Set-up path. Makes the logical interface visible to arriving messages; or hides it and drops
+  // its operations without events. Returns when no message is being delivered to the former
+  // interface.
   void set_logical(unsigned slot, NetworkInterface* interface) noexcept;
   [[nodiscard]] NetworkInterface* logical(unsigned slot) const noexcept {
     return logical_[slot].load(std::memory_order_acquire);

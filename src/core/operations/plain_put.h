@@ -1,6 +1,6 @@
-// The common case at the target: a put that came with its payload and fits an entry of the priority list
-// at the offset that it asks for. One straight piece of code; handle_request() does the same for every
-// message. Message path, the poll token held.
+// The common case at the target: a put that came with its payload and fits an entry of the priority
+// list at the requested offset. handle_request() does the same for every message. Message path, the
+// poll token held.
 #pragma once
 
 #include "core/operations/target.h"

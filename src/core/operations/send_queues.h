@@ -1,5 +1,5 @@
-// What a transport had no room for waits in a queue of its peer, in the order of the calls. These are the queues, and
-// the list of peers that have one. Message path.
+// Messages for which a transport had no room wait in a queue of their peer, in the order of the
+// calls. These are the queues, and the list of peers that have one. Message path.
 #pragma once
 
 #include <atomic>

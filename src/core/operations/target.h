@@ -1,5 +1,5 @@
-// The target's side of an operation: translation, delivery, answering (spec 2.5, 3.11, 3.12, 4.2.2).
-// The poll token is held in every function here. Message path.
+// The target's side of an operation: translation, delivery, answering (spec 2.5, 3.11, 3.12,
+// 4.2.2). The poll token is held in every function here. Message path.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ void handle_request(PhysicalInterface& physical, Peer& peer,
 // Data that a long put asked for.
 void handle_transfer_data(PhysicalInterface& physical, Peer& peer,
                           const InboundMessage& message) noexcept;
-// Moves one slice of each active transfer, since a transfer of gigabytes must not keep messages waiting. Ends
-// those of which all is moved. Returns their number.
+// Moves one slice of each active transfer, so that a long transfer does not delay messages. Ends
+// those that are complete. Returns their number.
 unsigned advance_transfers(PhysicalInterface& physical) noexcept;
 // Ends those that have only waited until the transport refers to their memory no more.
 unsigned end_released_transfers(PhysicalInterface& physical) noexcept;

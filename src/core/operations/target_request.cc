@@ -133,8 +133,8 @@ void refuse(const Arrival& arrival, ptl_ni_fail_t fail) noexcept {
   answer(arrival.physical, arrival.peer, arrival.header, outcome);
 }
 
-// A full queue has room for one such event of each entry. While that has not been taken, it stands for this time,
-// too.
+// A full queue has room for one such event of each entry. If that event was not taken yet, no
+// second one is posted.
 void post_portal_disabled(PortalEntry& portal, const ListEntry* cause) noexcept {
   if (portal.event_queue == nullptr) return;
   ptl_event_t event{};
@@ -145,7 +145,8 @@ void post_portal_disabled(PortalEntry& portal, const ListEntry* cause) noexcept 
   portal.event_queue->queue.post_into_own_slot(event, portal.disabled_event);
 }
 
-// Something is exhausted (spec 2.8): the message is dropped, and with flow control the portal closes.
+// A resource is exhausted (spec 2.8): the message is dropped, and with flow control the portal
+// table entry is disabled.
 void exhaust(const Arrival& arrival, PortalEntry& portal, const ListEntry* cause) noexcept {
   const bool disables = portal.flow_controlled();
   if (disables) {
@@ -181,9 +182,9 @@ void record_header(const Arrival& arrival, ListEntry& entry, const Placement& pl
     status.unexpected_peak.store(depth, std::memory_order_relaxed);
 }
 
-// Applies an atomic, or on the overflow list keeps its data for the application to apply later: there
-// the data are kept as a put's, and what was fetched is answered as a get (spec 3.15.4).
-// `fetched` may be null. False: PTL_NI_SEGV.
+// Applies an atomic. On the overflow list it stores the operand like a put, and a fetch is answered
+// like a get, so that the application can apply the atomic later (spec 3.15.4). `fetched` may be
+// null. False: PTL_NI_SEGV.
 bool apply(const Arrival& arrival, const ListEntry& entry, const Placement& placement,
            std::byte* fetched) noexcept {
   const MessageHeader& header = arrival.header;
@@ -254,8 +255,8 @@ bool reserve_events(const PortalEntry& portal, const ListEntry& entry,
   return true;
 }
 
-// The bytes have moved, or could not: events, counts, the end of the entry. Called with the lock held,
-// releases it.
+// The data were copied, or could not be: events, counts, the end of the entry. Called with the lock
+// held; releases it.
 Outcome conclude(const Arrival& arrival, PortalEntry& portal, ListEntry& entry,
                  UnexpectedHeader* unexpected, const Placement& placement,
                  const EventReservation& reservation, bool moved) noexcept {

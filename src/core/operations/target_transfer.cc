@@ -1,7 +1,7 @@
-// Long messages at the target (spec 2.6): their data are fetched from, or written into, the initiator's
-// memory slice by slice, or travel in data messages where that memory cannot be reached. The target
-// decides where everything goes; only the bytes that the entry keeps are moved. Message path, the
-// poll token held.
+// Long messages at the target (spec 2.6): their data are fetched from, or written into, the
+// initiator's memory slice by slice, or travel in data messages where that memory cannot be
+// reached. The target decides where everything goes; only the bytes that the entry keeps are moved.
+// Message path, the poll token held.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -237,7 +237,8 @@ void start_transfer(Arrival& arrival, Transfer& transfer) noexcept {
   if (transfer.writes_peer || transfer.mlength > batched_bytes ||
       peer.transport->capabilities().remote_asynchronous) {
     fetch_batch(physical);
-    // The initiator is not to wait for the end of the burst: that would take as long as several copies.
+    // Sent at once: the initiator would otherwise wait for the end of the burst, which takes as
+    // long as several copies.
     advance_transfer(physical, transfer);
     physical.answers().flush_acknowledgements(peer);
     return;

@@ -1,5 +1,5 @@
-// Messages that are longer than one message of the transport, at their target: by cookie, and which of them the poller
-// has to move on. Message path. The poll token is held.
+// Messages at their target that are longer than one message of the transport: by cookie, with a
+// list of those that the poller has to advance. Message path. The poll token is held.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ class TransferTable {
     }
   }
 
-  // Active: to be advanced in the next round of polling. Takes the chain of all, through `next_active`.
+  // Active transfers are advanced in the next round of polling. Takes the chain of all, through
+  // `next_active`.
   void activate(Transfer& transfer) noexcept;
   [[nodiscard]] Transfer* take_active() noexcept;
   [[nodiscard]] bool has_active() const noexcept { return active_ != nullptr; }

@@ -17,7 +17,8 @@ void start_movement(NetworkInterface& interface, Request& request) noexcept {
                 "a triggered operation fired after its memory descriptor was released: dropped");
     return;
   }
-  // Refused if the rank has left the map since the call: that ends as other failures do (spec 3.13.3).
+  // Refused if the rank has left the map since the call. That ends like other failures (spec
+  // 3.13.3).
   if (start_request(interface, request) != PTL_OK)
     report_local_failure(interface, request, PTL_NI_UNDELIVERABLE);
 }

@@ -15,8 +15,8 @@ void PassingPolicy::spare_next() noexcept {
   to_spare_.store(spared_after_costly_, std::memory_order_relaxed);
 }
 
-// Programs that look for events in a loop of their own, as MPI libraries do, would otherwise keep the
-// processor until their time slice ends, and with it the peer whose message they expect.
+// A program that polls in a loop, as MPI libraries do, would otherwise keep the processor until its
+// time slice ends, and the peer whose message it expects could not run.
 bool PassingPolicy::wants_yield(uint32_t idle_looks, uint64_t now_ns) noexcept {
   const uint64_t last = last_rest_ns_.exchange(now_ns, std::memory_order_relaxed);
   if (idle_looks == looks_between_rests || now_ns - last > looks_between_rests * idle_look_ns) {

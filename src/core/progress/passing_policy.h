@@ -1,6 +1,6 @@
-// Calls that look for events and do not wait: when such a look polls, for how many rounds, and when its caller, who
-// asks again and again, has to let others have the processor. One object per physical interface. The functions marked
-// "token held" belong to the holder of the poll token. Message path.
+// For calls that look for events and do not wait: decides whether a look polls, for how many
+// rounds, and when its caller yields. One object per physical interface. Functions marked "token
+// held" are for the holder of the poll token. Message path.
 #pragma once
 
 #include <atomic>
@@ -27,22 +27,23 @@ class PassingPolicy {
   // Set-up path.
   void use(WaitHeuristics heuristics) noexcept;
 
-  // Any thread: this look does not poll. After messages from a transport that is asked by system calls the next looks
-  // spare a poll: callers look at one queue after the other until all are empty, before they answer. Callers who
-  // look now and then are not spared: to them every look counts.
+  // Any thread: this look does not poll. After messages from a transport that is polled by system
+  // calls, the next looks do not poll: callers look at each queue until all are empty, before they
+  // answer. That does not apply to callers that look rarely.
   [[nodiscard]] bool spares_poll() noexcept {
     const uint32_t left = to_spare_.load(std::memory_order_relaxed);
     if (left == 0) return false;
     to_spare_.store(left - 1, std::memory_order_relaxed);
     return clock_() - last_costly_ns_.load(std::memory_order_relaxed) < spared_for_ns;
   }
-  // Token held: rounds of polling at most for this look, until one brings a message. A caller who looked before
-  // without a message is waiting, and gets more; but not of system calls.
+  // Token held: the largest number of rounds for this look; they end when one brings a message. A
+  // caller whose last look found nothing is waiting and gets more rounds, unless they are system
+  // calls.
   [[nodiscard]] unsigned rounds() noexcept {
     return idle_looks_ != 0 && !awaits_costly_ ? rounds_when_idle_ : 1;
   }
-  // Token held, after the rounds. `costly`: a transport that is asked by system calls brought messages. Returns the
-  // number of looks without a message up to now.
+  // Token held, after the rounds. `costly`: a transport that is polled by system calls brought
+  // messages. Returns the number of looks in a row without a message.
   [[nodiscard]] uint32_t note_result(bool found, bool costly) noexcept {
     if (!found) return ++idle_looks_;
     if (awaits_costly_ = costly; costly) [[unlikely]]

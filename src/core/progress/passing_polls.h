@@ -1,5 +1,5 @@
-// Polls in passing, for calls that look for events and do not wait. PassingPolicy says when and for how long.
-// Message path.
+// Polls in passing, for calls that look for events and do not wait. PassingPolicy says when and for
+// how long. Message path.
 #pragma once
 
 #include <atomic>
@@ -34,10 +34,10 @@ class PassingPolls {
       rest(idle_looks);
     return found;
   }
-  // The same for a queue, with what belongs to that: `round_seen`. Who looks at several queues in turn needs one poll
-  // for a turn, not one for each; and who was told of messages acts before there are more. So a look polls only if no
-  // thread has polled since the last look at that queue, and a poll that brought something counts as another
-  // thread's. Of two idle looks in a row one polls.
+  // The same for a queue, with its `round_seen`. A program that looks at several queues in turn
+  // needs one poll for a turn, and must handle messages before there are more. So a look polls only
+  // if no thread has polled since the last look at that queue. A poll that brought something counts
+  // as another thread's. Of two idle looks in a row one polls.
   bool poll(std::atomic<uint64_t>& round_seen) noexcept {
     const uint64_t round = poller_.token().rounds();
     if (round != round_seen.load(std::memory_order_relaxed) && policy_.shares_rounds()) {

@@ -17,8 +17,8 @@ PollToken::Exclusive::~Exclusive() {
   token_.exclusive_requests_.fetch_sub(1, std::memory_order_release);
 }
 
-// Another thread polls, but may have lost the processor to this one, which would then look without result until its
-// time slice ends.
+// Another thread polls, but may have lost the processor to this one. This thread would then look
+// without result until its time slice ends.
 void PollToken::want_in_passing() noexcept {
   constexpr uint32_t looks_between_yields = 32;
   thread_local uint32_t looks = 0;

@@ -1,5 +1,6 @@
-// The poll token of a physical interface: its holder polls, so that one thread at a time moves messages. Others see
-// here whether the holder polls, sleeps or is in a round, and ask for the token. Message path, except for Exclusive.
+// The poll token of a physical interface. Its holder polls, so one thread at a time moves messages.
+// Other threads see here whether the holder polls, sleeps or is in a round, and request the token.
+// Message path, except for Exclusive.
 #pragma once
 
 #include <atomic>
@@ -64,8 +65,8 @@ class PollToken {
     return application_polls_.load(std::memory_order_relaxed);
   }
 
-  // Held. Posting an event releases the store of begin_round() with it: a thread that sees the event
-  // finds an odd number.
+  // Held. Posting an event releases the store of begin_round(): a thread that sees the event reads
+  // an odd number.
   void begin_round() noexcept {
     rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
@@ -74,8 +75,9 @@ class PollToken {
   }
   // Begun and ended rounds together.
   [[nodiscard]] uint64_t rounds() const noexcept { return rounds_.load(std::memory_order_acquire); }
-  // Any thread that is in no round: waits for the end of the one that is running, if one is. Whoever has seen an event
-  // or a count may give back what it refers to at once; the round that posted it may still read there.
+  // Any thread that is in no round: waits for the end of the running round, if there is one. A
+  // thread that sees an event or a count may release what it refers to, while the round that posted
+  // it may still read there.
   void finish_round() const noexcept;
 
  private:

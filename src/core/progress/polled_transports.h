@@ -16,7 +16,8 @@ class PolledTransports {
   // Set-up path. False: there are too many.
   [[nodiscard]] bool add(Transport& transport) noexcept;
 
-  // One burst of each. The one whose peers are all in this process is polled only after a send to one.
+  // Polls one burst of each. The transport whose peers are all in this process is polled only after
+  // a send to one of them.
   unsigned poll(MessageSink& sink) noexcept {
     unsigned handled = 0;
     costly_ = false;
