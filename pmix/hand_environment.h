@@ -1,4 +1,5 @@
-// A process group in the environment: PTL_MY_RID, PTL_NIDMAP, PTL_PIDMAP, PTL_MY_JID, PTL_WAIT_S. Set-up path.
+// A process group in the environment: PTL_MY_RID, PTL_NIDMAP, PTL_PIDMAP, PTL_MY_JID, PTL_WAIT_S.
+// Set-up path.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,12 @@
-// Acknowledgements that wait. Of frames that arrived: for a frame to ride on, until the burst is over or a
-// delay has passed. Of messages: for the application's answer, to travel in one frame with it. Message path;
-// the poller, but for holds() of other messages.
+// Delayed acknowledgements. Of frames that arrived: they wait for a frame to travel with, until the
+// burst is over or a delay has passed. Of messages: they wait for the application's answer, to
+// travel in one frame with it. Message path; the poller, except holds() of other messages.
 //
-// In a round trip an acknowledgement of its own costs the time of a system call before the application
-// learns of the message that it is about to answer. Where it has answered at once again and again (ReplyHabit),
-// its next message takes the acknowledgement along. If none comes the next polls send it; who computes
-// instead of polling makes its peer wait for the progress thread, and is not trusted again soon.
+// In a round trip an acknowledgement of its own delays the message by the time of a system call. If
+// the application has answered quickly several times (ReplyHabit), the acknowledgement of its next
+// message waits for the answer. If no answer comes, the next polls send it. An application that
+// computes instead of polling makes its peer wait for the progress thread; then more quick answers
+// are needed before an acknowledgement waits again.
 #pragma once
 
 #include "reliable/transmitter.h"
@@ -21,8 +22,8 @@ class Acknowledger {
         timers_(timers),
         at_once_bytes_(context.link.receive_capacity_bytes() / acks_per_window) {}
 
-  // Numbered data came: what goes to the peer within a while acknowledges it. The lock of the connection
-  // is held.
+  // Numbered data came: a frame that is sent to the peer within the delay acknowledges it. The lock
+  // of the connection is held.
   void note_arrival(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept {
     if (connection.pending.arrived(bytes + SendWindow::frame_charge, now_ns,
                                    settings_.ack_delay_ns))
@@ -39,9 +40,9 @@ class Acknowledger {
     if (!touched_.is_empty()) acknowledge_touched(now_ns);
   }
 
-  // Of each message that was queued; the lock of the connection is held. True: it is not to be
-  // transmitted yet. One connection at a time: who talks with several at once has other messages to wait
-  // for.
+  // Called for each message that was queued; the lock of the connection is held. True: do not
+  // transmit it yet. Only one connection at a time waits: an application that talks to several
+  // peers has other messages to handle.
   [[nodiscard]] bool holds(Connection& connection, const MessageHeader& header,
                            uint64_t now_ns) noexcept;
   void end_hold() noexcept {

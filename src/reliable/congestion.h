@@ -1,8 +1,8 @@
-// How much may be on the way to a peer: grows while frames arrive, shrinks with the share of frames
+// How much may be in flight to a peer. Grows while frames arrive; shrinks with the share of frames
 // that are lost and with round trips that grow long (queues). Message path.
 //
-// Judged once per round trip. A loss of one per cent takes one per cent off the window, so that a bad
-// cable does not cost what a full switch does; a full switch loses much more, or shows as delay.
+// Decided once per round trip. A loss of one per cent takes one per cent off the window, so a bad
+// cable costs less than a full switch, which loses much more or shows as delay.
 #pragma once
 
 #include <cstdint>

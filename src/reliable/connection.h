@@ -1,9 +1,9 @@
-// What is kept about one peer: a few hundred bytes; frames are in pools that all connections share.
+// The state of one peer: a few hundred bytes. Frames are in pools that all connections share.
 //
-// A connection is idle until something is to be sent, opening while the handshake runs, established,
-// and at last failed; connect() makes a failed one idle again. `lock` guards all that is not said to
-// be the poller's. Only the poller moves it to established and to failed, so that the poller may read
-// what belongs to those states without the lock.
+// A connection is idle until something is to be sent, opening while the handshake runs, then
+// established, and failed in the end. connect() makes a failed one idle again. `lock` guards
+// everything but what is marked as the poller's. Only the poller moves it to established and to
+// failed, so the poller may read what belongs to those states without the lock.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// The end of a connection: what is kept for it is released, and the sink learns of it. Connection path;
-// the poller, no lock held.
+// The end of a connection: releases what it holds and reports it to the sink. Connection path; the
+// poller, no lock held.
 #pragma once
 
 #include <mutex>
@@ -26,8 +26,8 @@ class ConnectionCloser {
 
   // `why`: a clause for the log.
   void fail(Connection& connection, const char* why) noexcept { end(connection, why, nullptr); }
-  // Of a few connections, one with nothing under way that has been silent for long; its peer is told, and
-  // may come back. False: there was none.
+  // Closes one of a few connections: one that was silent for long, with nothing in flight. Its peer
+  // is told, and may connect again. False: there was none.
   [[nodiscard]] bool give_up_silent(uint64_t now_ns) noexcept {
     const auto is_silent = [&](const Connection& connection) {
       return connection.is_established() && connection.send.empty() &&

@@ -58,8 +58,8 @@ void ConnectionTable::note_end(Connection& connection) noexcept {
   if (reuses_places_) ended_.push(connection);
 }
 
-// Its lock is held. Under another number, which a frame to us must name: the place in the arena, and bits
-// that nobody can guess.
+// Its lock is held. Gives it another number, which frames to this process must contain: the place
+// in the arena, and random bits.
 void ConnectionTable::make_idle(Connection& connection) noexcept {
   connection.number = (random_u64() | 1) << number_index_bits | arena_.index_of(connection);
   connection.announced = false;

@@ -18,8 +18,8 @@ namespace lintel {
 
 class ConnectionTable {
  public:
-  // Set-up path. `reuses_places`: of connections that have ended. False: the system refuses the address
-  // space.
+  // Set-up path. `reuses_places`: those of connections that have ended. False: the system refuses
+  // the address space.
   [[nodiscard]] bool open(uint32_t most, bool reuses_places = true) noexcept {
     reuses_places_ = reuses_places;
     return arena_.open(most);

@@ -1,6 +1,6 @@
-// Which connections have timers, and when the next one is due. Those are on a list of the poller's;
-// whoever sets a timer from another thread hands the connection over through a stack without locks, and
-// wakes the poller if it would sleep too long. Message path.
+// Which connections have timers, and when the next one is due. They are on a list of the poller.
+// Another thread that sets a timer passes the connection through a lock-free stack, and wakes the
+// poller if it would sleep too long. Message path.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace lintel {
 
-// Tells the poller, which may have gone quiet or to sleep, that there is something to do. Any thread.
+// Reports to the poller, which may be quiet or asleep, that there is work. Any thread.
 class PollerWakeup {
  public:
   // Set-up path.
@@ -54,13 +54,14 @@ class ConnectionTimers {
   [[nodiscard]] uint64_t earliest_ns() const noexcept {
     return earliest_ns_.load(std::memory_order_seq_cst);
   }
-  // Whether a connection has come to the list since the last run() or for_each(), and whether any is on it.
+  // Whether a connection was added since the last run() or for_each(), and whether the list has
+  // any.
   [[nodiscard]] bool has_new() const noexcept {
     return new_.load(std::memory_order_seq_cst) != nullptr;
   }
   [[nodiscard]] bool is_empty() const noexcept { return active_ == nullptr; }
-  // Of each connection that has timers, look(connection) says when the next one is due; `never`: it has
-  // called done(), and takes no part until set() is called again.
+  // Calls look(connection) for each connection with timers; it returns when the next one is due.
+  // `never`: it has called done(), and is left out until set() is called again.
   template <typename Look>
   void run(const Look& look) noexcept {
     // Whoever sets a timer from here on lowers this again.

@@ -17,8 +17,8 @@ void DataReceiver::take(Connection& connection, const InboundFrame& frame,
     take_rare(connection, frame, header, now_ns);
 }
 
-// Data and the acknowledgement that rides on it, all with the lock taken once, as long as it is what
-// comes nearly always: whole messages, the next ones.
+// The common case: whole messages, the next ones in order. Data and acknowledgement are handled
+// with the lock taken once.
 inline DataReceiver::Handled DataReceiver::take_next(Connection& connection,
                                                      const InboundFrame& frame,
                                                      const FrameHeader& header,
@@ -112,8 +112,8 @@ void DataReceiver::go_on_after(Connection& connection, Taken taken, FrameBuffer*
   timers_.set(connection, now_ns + room_retry_ns);
 }
 
-// Ahead of others that are missing. Parts of long messages say themselves where they belong, and go up at once;
-// of these only the number is kept.
+// A frame that is ahead of missing ones. Parts of long messages name their place and are handed up
+// at once; only their number is kept.
 void DataReceiver::keep(Connection& connection, const InboundFrame& frame,
                         const FrameHeader& header, uint64_t now_ns) noexcept {
   context_.counters.early.add();
@@ -122,7 +122,7 @@ void DataReceiver::keep(Connection& connection, const InboundFrame& frame,
   MessageHeader part;
   const bool is_part = assembler_.is_part(header.flags, body, frame.length - sizeof header, part);
   const uint32_t kept_bytes = is_part ? sizeof header : frame.length;
-  // A sane sender keeps to its window. A peer gets at most half of the memory that is free, so that the
+  // A correct sender keeps to its window. A peer gets at most half of the free memory, so that
   // others get some.
   const uint64_t most_bytes =
       std::min(context_.link.receive_capacity_bytes() + context_.link.mtu(), early_.free_bytes());

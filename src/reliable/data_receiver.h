@@ -1,5 +1,5 @@
-// Numbered frames in their order: the next one is taken, with those that came early and follow it; early
-// ones are kept, duplicates acknowledged. Message path; the poller, no lock held.
+// Numbered frames in order: takes the next one, with those that came early and follow it. Keeps
+// early ones, acknowledges duplicates. Message path; the poller, no lock held.
 #pragma once
 
 #include "reliable/acknowledger.h"
@@ -26,7 +26,7 @@ class DataReceiver {
   void take(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
             uint64_t now_ns) noexcept;
 
-  // An expected frame that is kept found no room for its message when it came. How soon to try again:
+  // When to try again, after an expected frame found no room for its message and was kept:
   static constexpr uint64_t room_retry_ns = 1'000'000;
   // The expected frame, if it is kept. False: it is not.
   bool take_kept(Connection& connection, uint64_t now_ns) noexcept;

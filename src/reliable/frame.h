@@ -59,8 +59,8 @@ struct FrameHeader {
 static_assert(sizeof(FrameHeader) == 32 && offsetof(FrameHeader, connection) == 8 &&
               offsetof(FrameHeader, selective) == 24);
 
-// A data frame that is both first and last may hold so many messages, one behind the other, each beginning
-// at a multiple of so many bytes; what lies between them is zero, and the last one ends the frame.
+// Largest number of messages in a data frame that is both first and last. Each begins at a multiple
+// of so many bytes. The bytes between them are zero, and the last one ends the frame.
 inline constexpr unsigned most_bundled = 8;
 inline constexpr uint32_t bundle_alignment = 8;
 [[nodiscard]] constexpr uint32_t bundle_aligned(uint32_t bytes) noexcept {

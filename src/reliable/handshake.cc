@@ -261,8 +261,8 @@ uint64_t Handshake::last_number_of(ProcessId peer) const {
   return known->peer_number;
 }
 
-// The connection that is to be established. One that belonged to an earlier process, or that the caller
-// gave up, fails first.
+// The connection that is to be established. If it belonged to an earlier process, or the caller
+// gave it up, it fails first.
 Connection* Handshake::place_for(ProcessId peer, uint64_t now_ns) noexcept {
   Connection* const known = table_.find(peer);
   if (known != nullptr && known->is_established()) closer_.fail(*known, "it has started anew");

@@ -1,8 +1,8 @@
-// Opening connections: hello, challenge, connect, accept; and resets, for frames of connections that are
-// not known here. Connection path; the poller, but for start().
+// Opens connections: hello, challenge, connect, accept. Answers frames of unknown connections with
+// resets. Connection path; the poller, except start().
 //
-// The called side keeps nothing before `connect` brings its cookie back, so frames with invented
-// sources cost it a hash. All four frames have the same length: none makes an answer longer than the
+// The called side keeps nothing before `connect` returns its cookie, so frames with invented
+// sources cost it a hash. All four frames have the same length, so no answer is longer than its
 // question.
 #pragma once
 
@@ -27,8 +27,8 @@ class Handshake {
 
   // Any thread; the lock of the connection, which is idle, is held.
   void start(Connection& connection, uint64_t now_ns) noexcept;
-  // When the timer of one that opens is due; its lock is held. The time of the next attempt; or `failure`
-  // says why there is none.
+  // Called when the timer of an opening connection is due; its lock is held. Returns the time of
+  // the next attempt, or sets `failure` to the reason why there is none.
   uint64_t go_on(Connection& connection, bool unreachable, uint64_t now_ns,
                  const char*& failure) noexcept;
 

@@ -1,4 +1,5 @@
-// HMAC-SHA-256 with the job key over the frames of a handshake, by the crypto module. Connection path.
+// HMAC-SHA-256 with the job key over the frames of a handshake, by the crypto module. Connection
+// path.
 #include "reliable/job_proof.h"
 
 #include <cstring>

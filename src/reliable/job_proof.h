@@ -1,4 +1,4 @@
-// Proving to a peer, and letting it prove, that both know the job key (PTL_JOB_KEY). Connection path.
+// Both sides of a connection prove that they know the job key (PTL_JOB_KEY). Connection path.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ class JobProof {
   [[nodiscard]] bool open(const std::string& job_key, std::string& reason);
   [[nodiscard]] bool required() const noexcept { return crypto_ != nullptr; }
 
-  // `connect`, by the side that opens, or `accept`, by the one that is called: over the body and over what
-  // the opening side sent in its hello. Without a key nothing is written, and everything is right.
+  // Proofs over the body and over the opening side's hello: of `connect` by the side that opens, of
+  // `accept` by the side that is called. Without a key nothing is written, and every proof is
+  // accepted.
   void prove(ProofRole role, HandshakeBody& body, const uint8_t (&nonce)[nonce_bytes],
              uint64_t number) const noexcept;
   [[nodiscard]] bool check(ProofRole role, const HandshakeBody& body,

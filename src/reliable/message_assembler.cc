@@ -32,8 +32,8 @@ inline bool MessageAssembler::is_plausible(const MessageHeader& header) const no
              (header.kind == MessageKind::data ? longest_data_ : longest_eager_bytes);
 }
 
-// Cuts the body of a frame into its messages; 0: it makes no sense. Nothing is handed up of a frame whose end
-// makes no sense.
+// Divides the body of a frame into its messages; 0: malformed. A frame with a malformed end
+// delivers none of its messages.
 inline unsigned MessageAssembler::parse(const std::byte* body, uint32_t length,
                                         MessageHeader (&headers)[most_bundled]) const noexcept {
   for (unsigned count = 0; count < most_bundled;) {
@@ -104,8 +104,8 @@ MessageAssembler::Taken MessageAssembler::take_fragment(Connection& connection, 
   return Taken::yes;
 }
 
-// When all buffers are in use, a connection whose message has stopped arriving fails for this one. Its
-// frames were acknowledged, so that the message cannot be received again.
+// When all buffers are in use, a connection whose message has stopped arriving fails. Its frames
+// were acknowledged, so the message cannot be received again.
 bool MessageAssembler::begin_message(Connection& connection, uint32_t bytes,
                                      uint64_t now_ns) noexcept {
   connection.half.owner = &connection;

@@ -1,6 +1,7 @@
-// From the bodies of frames, which may be anything, to messages for the batch. A message of one frame stays
-// where the link put it: its payload is copied once, by the core, to its final place. Only eager messages
-// longer than a frame are put together in a buffer first. Message path; the poller.
+// Makes messages for the batch from the bodies of frames, which may contain anything. A message of
+// one frame stays in the buffer of the link: the core copies its payload once, to its final place.
+// Only eager messages longer than a frame are first put together in a buffer. Message path; the
+// poller.
 #pragma once
 
 #include "reliable/connection_closer.h"
@@ -15,12 +16,12 @@ class MessageAssembler {
   MessageAssembler(const ReliableContext& context, FramePool& early, Reassembly& reassembly,
                    MessageBatch& batch, ConnectionCloser& closer) noexcept;
 
-  // The body of the next numbered frame. `held`: the buffer that it lies in, if that is not the link's;
-  // taken over on yes.
+  // The body of the next numbered frame. `held`: its buffer, if that is not the link's; taken over
+  // on yes.
   [[nodiscard]] Taken take(Connection& connection, uint8_t flags, const std::byte* body,
                            uint32_t length, FrameBuffer* held, uint64_t now_ns) noexcept;
-  // Of a frame that holds whole messages, numbered or not. False: malformed. With room in the batch for
-  // most_bundled the lock of the connection may be held.
+  // The body of a frame that holds whole messages, numbered or not. False: malformed. The lock of
+  // the connection may be held if the batch has room for most_bundled.
   [[nodiscard]] bool take_whole(Connection& connection, const std::byte* body, uint32_t length,
                                 FrameBuffer* held = nullptr) noexcept;
   // Whether a body is nothing but one part of a long message, and not its end.

@@ -1,5 +1,6 @@
-// Messages that were received, handed up to the sink in bursts, each of one connection. Message path;
-// the poller, without any lock when something is handed up: only add() with room makes no call.
+// Hands received messages up to the sink in bursts, each of one connection. Message path; the
+// poller, without any lock when something is handed up. add() with room in the batch hands nothing
+// up.
 #pragma once
 
 #include "reliable/connection.h"
@@ -20,8 +21,8 @@ class MessageBatch {
   void make_room(const Connection& connection, unsigned count) noexcept {
     if (connection_ != &connection || count_ + count > burst) deliver();
   }
-  // `held`: the buffer that the payload lies in and that goes back to `pool` afterwards; nullptr: it is
-  // the link's.
+  // `held`: the buffer of the payload, which returns to `pool` afterwards; nullptr: it is the
+  // link's.
   void add(Connection& connection, const MessageHeader& header, const std::byte* payload,
            FrameBuffer* held = nullptr, FramePool* pool = nullptr) noexcept {
     make_room(connection, 1);

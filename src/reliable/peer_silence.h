@@ -1,5 +1,5 @@
-// How long a peer has said nothing, and whether it should have. Message path; the connection's lock is
-// held.
+// How long a peer has been silent, and whether it has to answer. Message path; the connection's
+// lock is held.
 #pragma once
 
 #include <algorithm>

@@ -84,9 +84,9 @@ uint64_t PeerWatch::look_at_established(Connection& connection, bool unreachable
       {connection.pending.deadline_ns(), connection.retry_ns, window.deadline_ns(), unfinished_ns});
 }
 
-// A peer that has sent part of a message, or frames after one that is missing, has more to send. If it
-// is silent it is asked for an answer, and fails without one: otherwise its buffers would never be
-// released. Returns when to look again.
+// A peer that has sent part of a message, or frames after a missing one, has more to send. If it is
+// silent it is probed, and fails without an answer: otherwise its buffers would never be released.
+// Returns when to check again.
 uint64_t PeerWatch::look_at_unfinished(Connection& connection, bool unreachable, uint64_t now_ns,
                                        const char*& failure) noexcept {
   if (connection.half.buffer == nullptr && !connection.receive.has_early()) return never;

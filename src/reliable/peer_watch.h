@@ -1,5 +1,5 @@
-// What is done when timers are due: retransmission, delayed acknowledgements, attempts to connect; and
-// peers that fall silent while they should answer. Reached when a timer is due; the poller, no lock held.
+// What is done when timers are due: retransmission, delayed acknowledgements, attempts to connect,
+// and probes of silent peers that have to answer. The poller, no lock held.
 #pragma once
 
 #include "reliable/data_receiver.h"
@@ -21,7 +21,8 @@ class PeerWatch {
         data_(data) {}
 
   void run_timers(uint64_t now_ns) noexcept;
-  // Peers from which the core expects an answer: those that are silent are asked, and fail without one.
+  // Peers from which the core expects an answer. Silent ones are probed, and fail without an
+  // answer.
   void check(Link* const* links, unsigned count, uint64_t now_ns) noexcept;
 
  private:

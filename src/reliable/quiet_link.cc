@@ -49,7 +49,8 @@ int64_t QuietLink::sleep_limit_ns() const noexcept {
   if (earliest != ConnectionTimers::never)
     limit_ns = static_cast<int64_t>(elapsed_ns(now, earliest));
   if (watch_.running()) return limit_ns;
-  // The poller looks itself: the more seldom, the longer nothing has come, up to what the link allows.
+  // The poller checks the link itself: the longer nothing came, the more rarely, up to the limit of
+  // the link.
   constexpr int64_t share_of_silence = 8;
   const auto silence_ns = static_cast<int64_t>(elapsed_ns(last_frame_ns_, now));
   const int64_t pause_ns = std::clamp(silence_ns / share_of_silence, shortest_pause_ns,

@@ -1,7 +1,7 @@
-// When the link is asked for frames. Asking costs a system call where it is a socket: when nothing has
-// come for a while and nothing is due, the poller stops asking, and a watch notices what comes. A process
-// that talks through shared memory pays one load per poll for its network. Path into and out of sleep;
-// the poller.
+// Decides when the link is asked for frames. For a socket that is a system call. When nothing has
+// come for a while and nothing is due, the poller stops asking, and a watch notices arrivals. So a
+// process that talks through shared memory pays one load per poll for its network. Path into and
+// out of sleep; the poller.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ class QuietLink {
 
   // As Transport::arm(), disarm() and sleep_limit_ns().
   [[nodiscard]] bool arm() noexcept;
-  // The watch stays enabled: another thread may sleep in the belief that it is, as the progress thread
-  // does while an application thread polls for a moment. At worst it rings once for nothing.
+  // The watch stays enabled: another thread may sleep and rely on it, as the progress thread does
+  // while an application thread polls for a moment. At worst it rings once without need.
   void disarm() noexcept {
     if (!quiet_) link_.disarm();
   }

@@ -1,4 +1,5 @@
-// A list of half-received messages in the order of their last progress. Message path, but for open().
+// A list of half-received messages in the order of their last progress. Message path, but for
+// open().
 #include "reliable/reassembly.h"
 
 #include <cstring>

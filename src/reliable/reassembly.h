@@ -1,9 +1,9 @@
-// Eager messages of several frames: one at most for each connection, in buffers that all connections
-// share. Message path; the poller only.
+// Eager messages of several frames: at most one for each connection, in buffers that all
+// connections share. Message path; the poller only.
 //
 // A peer that ends in the middle of a message leaves a buffer in use until its connection fails.
-// oldest() names the message that has waited longest for its next frame: when no buffer is left, that
-// connection can be failed first.
+// oldest() names the message that has waited longest for its next frame: when no buffer is left,
+// its connection can be failed first.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Acknowledgements that come from peers: they release frames and open the window. Message path; the lock
-// of the connection is held, but for catch_up_all().
+// Acknowledgements from peers: they release frames and open the window. Message path; the lock of
+// the connection is held, except for catch_up_all().
 #pragma once
 
 #include <span>
@@ -17,9 +17,9 @@ class ReceivedAcknowledgements {
   // What a frame without numbered data says. False: it makes no sense.
   [[nodiscard]] bool take(Connection& connection, const InboundFrame& frame,
                           const FrameHeader& header, uint64_t now_ns) noexcept;
-  // What rides on a message is of no hurry unless something waits for the window to open. The message is:
-  // somebody waits for it, who will answer. So the acknowledgement is kept until the next poll, when
-  // the answer is on its way. False: it makes no sense.
+  // An acknowledgement that came with a message is kept until the next poll, so that the
+  // application can first answer the message. It is handled at once if frames wait for the window.
+  // False: malformed.
   [[nodiscard]] bool take_or_defer(Connection& connection, const FrameHeader& header,
                                    uint64_t now_ns) noexcept;
   // Takes what was deferred.

@@ -30,8 +30,8 @@ struct ReliableSettings {
   [[nodiscard]] uint64_t longest_silence_ns() const noexcept {
     return std::min<uint64_t>(peer_timeout_ns / 16, 1'000'000'000);
   }
-  // One that was not heard for this time gives its place to another one, if there is none left. Longer
-  // than cookies are good.
+  // A connection that was silent for this time may be replaced if no place is left. Longer than the
+  // life of a cookie.
   [[nodiscard]] uint64_t kept_silent_ns() const noexcept {
     return std::max<uint64_t>(2 * peer_timeout_ns, 30'000'000'000);
   }

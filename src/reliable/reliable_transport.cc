@@ -12,7 +12,7 @@ namespace lintel {
 
 namespace {
 constexpr unsigned receive_burst = 32;
-// In addition to the memory for frames, one part in so many of it is for messages of several frames.
+// Memory for messages of several frames: this fraction of the memory for frames, in addition to it.
 constexpr uint64_t share_of_long_messages = 8;
 
 Capabilities capabilities_of(const PacketLink& link) noexcept {

@@ -1,11 +1,9 @@
-// Reliable, ordered messages over any PacketLink: the other half of the contract in
-// transport/packet_link.h. docs/architecture.md describes its parts, frame.h what goes over the
-// wire.
+// Reliable, ordered messages over any PacketLink (transport/packet_link.h). docs/architecture.md
+// describes its parts, frame.h the frames.
 //
-// Who may touch what: receiving, timers and everything that fails a connection belong to the poller
-// (the holder of the core's poll token). send() runs in any thread that holds the core's send lock of
-// the peer. Both take the lock of the connection. No callback of the sink is made while that lock or
-// the table's is held.
+// Receiving, timers and everything that fails a connection belong to the poller (the holder of the
+// core's poll token). send() runs in any thread that holds the core's send lock of the peer. Both
+// take the lock of the connection. The sink is never called while that lock or the table's is held.
 #pragma once
 
 #include <memory>

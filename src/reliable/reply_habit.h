@@ -1,5 +1,6 @@
-// Learns whether the application answers the messages of a peer at once, as in a round trip: whether what
-// acknowledges such a message should wait for the answer. Message path; the connection's lock is held.
+// Observes whether the application answers the messages of a peer at once, as in a round trip. Then
+// the acknowledgement of such a message should wait for the answer. Message path; the connection's
+// lock is held.
 #pragma once
 
 #include <algorithm>
@@ -9,18 +10,19 @@ namespace lintel {
 
 class ReplyHabit {
  public:
-  // Sooner than this an answer is at once; later where sending something takes longer, as on machines with slow
-  // system calls.
+  // An answer within this time is "at once". The time is longer where sending takes longer, as on
+  // machines with slow system calls.
   static constexpr uint64_t prompt_ns = 5'000;
-  // So many messages in a row must have been answered at once; more after each time that somebody waited
-  // long for nothing; fewer again with time. Who has answered at once for several times that long may be late
+  // So many messages in a row must have been answered at once. More after each wait that was too
+  // long; fewer again with time. After several times as many quick answers a late one is tolerated
   // now and then.
   static constexpr uint32_t least_run = 8;
   static constexpr uint32_t longest_run = 512;
   static constexpr uint32_t runs_until_trusted = 4;
 
   [[nodiscard]] bool expects_reply() const noexcept { return run_ >= needed_; }
-  // How long an acknowledgement waits for the answer: sending it by itself would cost half as much, or less.
+  // How long an acknowledgement waits for the answer: about twice what sending it by itself would
+  // cost.
   [[nodiscard]] uint64_t patience_ns() const noexcept {
     return std::max(least_patience_ns, 2 * cost_ns_);
   }

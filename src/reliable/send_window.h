@@ -1,6 +1,6 @@
-// The sending half of a connection: frames in the order of their numbers, from the oldest that is not
-// acknowledged to the newest that was not sent yet; which of them may go, which are lost.
-// Message path; the connection's lock is held. Knows no link and no clock.
+// The sending half of a connection: frames in the order of their numbers, from the oldest
+// unacknowledged to the newest unsent one; which of them may go, which are lost.
+// Message path; the connection's lock is held. It has no link and no clock.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,6 @@
-// Messages to send on an established connection: cut into frames, which are transmitted at once, later in a
-// burst, or with an answer. Small messages that wait share frames: while the window is closed, and behind
-// an acknowledgement that is held back for them. Message path, any thread; the lock of the connection is
-// held.
+// Messages to send on an established connection: cut into frames, which are transmitted at once,
+// later in a burst, or with an answer. Small messages share frames while the window is closed, and
+// behind a delayed acknowledgement. Message path, any thread; the lock of the connection is held.
 #pragma once
 
 #include "reliable/acknowledger.h"

@@ -25,9 +25,9 @@ FrameHeader Transmitter::header_of(const Connection& connection, FrameType type,
   return header;
 }
 
-// A payload that lies with the application may have changed since the frame was sent first, though it
-// should not; a frame whose check never fits again would be repeated for ever. If it has gone away, no
-// operation waits for it any more, but the frames behind it do.
+// A payload in the application's memory may have changed since the frame was first sent, though it
+// should not. The check is computed again: a frame whose check is wrong would be repeated for ever.
+// If the memory is gone, no operation waits for the payload, but the frames behind it do.
 void Transmitter::check_again(const Connection& connection, FrameBuffer& frame) noexcept {
   if (frame.compute_body_check(connection.send_seed)) return;
   static const std::byte nothing[PacketLink::largest_mtu]{};

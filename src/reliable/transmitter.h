@@ -1,5 +1,5 @@
-// Frames of a connection on their way to the link, with the acknowledgement that rides on each. Message
-// path, any thread; the lock of the connection is held.
+// Passes frames of a connection to the link, each with the current acknowledgement. Message path,
+// any thread; the lock of the connection is held.
 #pragma once
 
 #include "reliable/connection_timers.h"

@@ -1,5 +1,5 @@
-// Peers that make contact: finds the lanes that they claimed in our segment and checks who they are.
-// Connection path, within poll(); the poll token held.
+// Accepts peers that connect: finds the lanes that they claimed in this process's segment and
+// checks who they are. Connection path, within poll(); the poll token held.
 #pragma once
 
 #include <cstdint>

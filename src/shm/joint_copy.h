@@ -1,6 +1,7 @@
-// A long copy between two processes that both take part in, as it lies in the segment of the one that must
-// copy, the owner of the offer. The owner takes chunks from the front (joint_offers.h); the peer whose memory
-// the other end is takes them from the back if it happens to be polling (joint_help.h). Message path.
+// A long copy in which both processes take part, as it lies in the segment of the one that must
+// copy, the owner of the offer. The owner copies chunks from the front (joint_offers.h). The peer,
+// whose memory the other end is, copies chunks from the back if it is polling (joint_help.h).
+// Message path.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Helping a peer that copies from or to memory of this process (joint_copy.h). Message path of large
+// Helps a peer that copies from or to memory of this process (joint_copy.h). Message path of large
 // payloads; the poll token held.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Offering chunks of a copy, copying from the front, ending the copy. Message path of large payloads.
+// Offers chunks of a copy, copies from the front, ends the copy. Message path of large payloads.
 #include "shm/joint_offers.h"
 
 #include <sched.h>
@@ -19,8 +19,9 @@ constexpr uint64_t page_bytes = 4096;
 
 }  // namespace
 
-// Puts of a burst that are fetched together are not shared: they are short, and go to memory that one of the
-// two processors has at hand. Before the first answer to the peer it cannot be told of an offer.
+// Puts of a burst that are fetched together are not shared: they are short, and their memory is
+// likely in the cache of one of the two processors. Before the first answer to the peer, no offer
+// can be made to it.
 RemoteResult JointOffers::copy(ShmLink& link, CopyDirection direction, const Piece* local,
                                unsigned local_count, const RemoteMemory* remote,
                                unsigned remote_count, uint32_t token) noexcept {
@@ -85,8 +86,9 @@ bool JointOffers::copy_chunk(ShmLink& link, unsigned index) noexcept {
   return copied.status == RemoteStatus::done;
 }
 
-// The helper is within one copy of the end, some ten microseconds, unless it has lost its processor or was
-// stopped. Who gives the processor away beside one that computes gets it back after milliseconds.
+// The helper needs some ten microseconds for its last chunk, unless it has lost its processor or
+// was stopped. A thread that yields to one that computes gets the processor back after
+// milliseconds.
 bool JointOffers::await_helper() const noexcept {
   constexpr unsigned looks_between_yields = 50'000;
   constexpr unsigned looks_at_most = 200'000;

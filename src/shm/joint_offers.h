@@ -1,7 +1,7 @@
-// Long copies that this process must make and offers to share with the peer (joint_copy.h). A peer that
-// computes or sleeps takes no part, and nothing waits for it. A chunk that it has taken belongs to it until
-// it is done, or the peer is dead: a copy with such a chunk ends later. Message path of large payloads; the
-// poll token held.
+// Long copies that this process must make and offers to share with the peer (joint_copy.h). A peer
+// that computes or sleeps takes no part, and nothing waits for it. A chunk that it has taken is its
+// own until it is copied or the peer is dead; a copy with such a chunk ends later. Message path of
+// large payloads; the poll token held.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// The sending end of a link: the lane in the peer's segment and the peer's doorbell. The holder of the
-// core's send lock of the peer sends; the holder of the poll token asks whether room has appeared.
-// Message path: no allocation, no locked instruction, a system call only to wake a peer that sleeps.
+// The sending end of a link: the lane in the peer's segment and the peer's doorbell. The holder of
+// the core's send lock of the peer sends; the holder of the poll token asks whether room has
+// appeared. Message path: no allocation, no locked instruction, a system call only to wake a peer
+// that sleeps.
 #pragma once
 
 #include <atomic>

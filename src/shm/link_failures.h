@@ -1,5 +1,5 @@
-// The end of a link: takes what a peer that is gone still sent, reports the failure, gives back what the
-// link had. Connection path; the poll token held.
+// The end of a link: takes the last messages of a peer that is gone, reports the failure, releases
+// what the link had. Connection path; the poll token held.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Looks after peers that finished or died without a word, and after lanes that nobody owns. Connection
-// path; makes a bounded number of system calls at a time. The poll token held.
+// Checks for peers that have finished or died, and for lanes without an owner. Connection path; a
+// bounded number of system calls at a time. The poll token held.
 #pragma once
 
 #include <cstdint>

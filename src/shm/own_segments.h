@@ -1,4 +1,4 @@
-// The names of the segments that this process owns, which are removed when it exits without finishing its
+// The names of this process's segments. They are removed when it exits without closing its
 // interfaces. Set-up path.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace lintel {
 
-// Exclusive as long as it lives, and no child is forked meanwhile: a child that inherits a segment that is
-// being made would keep its lock.
+// A lock. While it is held no child is forked: a child that inherits a segment that is being made
+// would keep its lock.
 class OwnSegments {
  public:
   OwnSegments();

@@ -1,6 +1,5 @@
-// The memory of a peer process, read and written by the kernel in one step (process_vm_readv and
-// process_vm_writev). Message path of large payloads: one system call per slice, no allocation. The poll
-// token held.
+// The memory of a peer process, read and written with process_vm_readv and process_vm_writev.
+// Message path of large payloads: one system call per slice, no allocation. The poll token held.
 #pragma once
 
 #include <sys/types.h>
@@ -23,8 +22,8 @@ class PeerMemory {
         nonce_address_(owner.nonce_address),
         nonce_(owner.nonce) {}
 
-  // Makes sure that the process with the peer's number, as we see it, is the peer: not so across pid
-  // namespaces, or if the kernel forbids looking. Asks at the first use, and again every 100 ms.
+  // Checks that the process with the peer's number is the peer. It is not across pid namespaces;
+  // the kernel may also forbid the check. Done at the first use, and again every 100 ms.
   [[nodiscard]] bool reach() noexcept;
   // What reach() said last.
   [[nodiscard]] bool reached() const noexcept { return state_ == State::reachable; }

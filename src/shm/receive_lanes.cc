@@ -42,7 +42,8 @@ inline unsigned ReceiveLanes::poll_hot(MessageSink& sink, unsigned budget) noexc
   return total;
 }
 
-// Of lanes without messages: publishes room that the producer asks for, and makes a lane cold at last.
+// For lanes without messages: publishes room that the producer asks for, and makes a lane cold in
+// the end.
 void ReceiveLanes::rest_hot() noexcept {
   for (unsigned i = hot_count_; i-- > 0;) {
     Lane& lane = *hot_[i];

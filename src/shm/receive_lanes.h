@@ -1,6 +1,6 @@
-// The lanes of our segment, as seen by their consumer. Lanes with recent traffic are hot and looked at
-// in every poll; of the others a few in turn, so that the cost of a poll does not grow with the number of
-// connected peers. Message path; the poll token held.
+// The lanes of this process's segment, as their consumer. Lanes with recent traffic are hot and
+// checked in every poll; of the others a few in turn. So the cost of a poll does not grow with the
+// number of peers. Message path; the poll token held.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ class ReceiveLanes {
   // nullptr unless the lane is active.
   [[nodiscard]] ShmLink* link(uint32_t lane) const noexcept { return lanes_[lane].link; }
 
-  // Connection path. From here on the lane is read for `link`, or is not, or is anybody's again: whoever
-  // claimed it writes to it no more.
+  // Connection path. From here on the lane is read for `link`, or not read, or free: the process
+  // that claimed it writes to it no more.
   void activate(uint32_t lane, ShmLink& link) noexcept;
   void refuse(uint32_t lane) noexcept;
   void free(uint32_t lane) noexcept;

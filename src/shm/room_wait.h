@@ -1,5 +1,5 @@
-// Sleeping for room: asks the consumers of full lanes to ring our doorbell when they make some. Before
-// the poller sleeps, and after; the poll token held.
+// Sleeping for room: asks the consumers of full lanes to ring the doorbell when they have some.
+// Called before and after the poller sleeps; the poll token held.
 #pragma once
 
 #include "shm/shm_links.h"

@@ -26,8 +26,8 @@ class Segment {
     uint64_t memory_bytes = 0;  // at most this much for the whole segment
   };
 
-  // The segment appears under its name complete and with its owner's lock held, or not at all. Removes
-  // what dead processes of this user left. `reason` says what went wrong.
+  // The segment appears under its name complete and with its owner's lock held, or not at all.
+  // Removes segments of dead processes of this user. `reason` says what went wrong.
   [[nodiscard]] static OpenStatus create(const Settings& settings, std::unique_ptr<Segment>& result,
                                          std::string& reason);
 

@@ -1,9 +1,9 @@
-// Where the segments of this user are: files <nid>.<pid>.<nonce> in a directory of /dev/shm that nobody else
-// can look into, lintel.<uid>. If other users took that name, lintel.<uid>.1 and so on stand in. Set-up and
-// connection path.
+// Where the segments of this user are: files <nid>.<pid>.<nonce> in a directory of /dev/shm that
+// only the user can enter, lintel.<uid>. If other users have taken that name: lintel.<uid>.1 and so
+// on. Set-up and connection path.
 //
-// The owner of a segment proves that it lives by a lock of the open file, which the kernel drops with the
-// owner's mapping: no descriptor has to stay open for it.
+// The owner of a segment shows that it lives by a lock of the open file. The kernel drops it with
+// the owner's mapping, so no descriptor has to stay open.
 #pragma once
 
 #include <cstdint>
@@ -60,8 +60,9 @@ class SegmentDirectory {
   // Calls action(name) for each segment until it returns false.
   void for_each(const std::function<bool(const SegmentName&)>& action) const;
 
-  // Whoever looks for a free pid and takes it holds this lock until the object is destroyed. False: errno is
-  // ENOENT if the directory has been removed meanwhile; or somebody else did not give the lock back for seconds.
+  // A process that looks for a free pid and takes it holds this lock until the object is destroyed.
+  // False: errno is ENOENT if the directory was removed; or another process held the lock for
+  // seconds.
   [[nodiscard]] bool lock() const noexcept;
   // With the lock. Removes the segments of the dead; returns how many.
   unsigned sweep() const;

@@ -73,8 +73,8 @@ struct SegmentHeader {
   Doorbell doorbell;
   alignas(64) std::atomic<uint32_t> lane_generation;  // counts claims and closings
   std::atomic<uint32_t> closed;                       // the owner has finished
-  // Written by peers that copy from or to memory of the owner: number of the offer in the upper half,
-  // number of the peer's lane, plus 1, in the lower.
+  // Written by peers that copy from or to memory of the owner: number of the offer in the upper
+  // half, number of the peer's lane, plus 1, in the lower half.
   std::atomic<uint64_t> help_wanted;
   JointCopy joint_copy;  // what the owner copies
 };

@@ -1,8 +1,8 @@
-// The links of a shared-memory transport: found by the address of the peer, made by connecting to a peer
-// or by accepting its claim, given a lane to send through. Connection path.
+// The links of a shared-memory transport: found by the address of the peer, made by connecting or
+// by accepting a claim, given a lane to send through. Connection path.
 //
-// Links are made under a lock and live as long as this object; the list of all grows at its head only, so
-// that it is walked without the lock.
+// Links are made under a lock and live as long as this object. The list of all grows only at its
+// head, so it is walked without the lock.
 #pragma once
 
 #include <atomic>

@@ -1,11 +1,11 @@
 // Transport between the processes of one node and one user through shared memory.
 //
-// Every process owns one segment (segment_layout.h); whoever wants to send to it claims a lane
-// there. A link joins the lane that we write in the peer's segment with the lane that it writes in
-// ours; either may come first or stay absent.
+// Each process owns one segment (segment_layout.h). A process that sends to it claims a lane there.
+// A link joins the lane that this process writes in the peer's segment with the lane that the peer
+// writes in this one's. Either may come first or stay absent.
 //
-// Who may touch what: connecting and accepting share a lock (shm_links.h); sending belongs to the holder
-// of the core's send lock of the peer, receiving to the holder of its poll token.
+// Connecting and accepting share a lock (shm_links.h). Sending belongs to the holder of the core's
+// send lock of the peer, receiving to the holder of its poll token.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ enum class MessageKind : uint8_t {
   swap,
   // Responses: bypass translation, name the operation that they answer (spec 4.2.2).
   ack,  // one acknowledgement with its result
-  // Operations that ended exactly as requested: the header's cookie and nothing else, or a payload of uint32_t cookies.
+  // Operations that succeeded: the cookie in the header, or a payload of uint32_t cookies.
   ack_batch,
   reply,  // answer to get, fetch_atomic, swap; payload: the data unless written directly
   // Bulk data where the peer's memory cannot be reached directly.
@@ -71,9 +71,9 @@ struct MessageHeader {
     length_high = static_cast<uint16_t>(bytes >> 32);
     length_low = static_cast<uint32_t>(bytes);
   }
-  // The fields of a whole word, all but the cookie, with one store each: whoever copies the header word by
-  // word gets it from the store buffer. Bytes stored one by one would have to reach the cache first, behind
-  // everything that was stored before, such as a cell that another core owns.
+  // The fields of a whole word, all but the cookie, with one store each: a reader that copies the
+  // header word by word gets it from the store buffer. Bytes stored one by one would have to reach
+  // the cache first, behind all earlier stores, such as to a cell that another core owns.
   void set(MessageKind of, unsigned flag_bits, unsigned op, unsigned mode_bits, uint32_t rank,
            unsigned index, uint64_t bytes) noexcept {
     const uint64_t first = uint64_t{static_cast<uint8_t>(of)} << 32 | uint64_t{flag_bits} << 40 |
@@ -113,15 +113,15 @@ struct MessageHeader {
     return static_cast<ptl_ni_fail_t>(operation);
   }
 };
-// A transport may refer to the payload instead of copying it: it is memory of a put, which lasts until the
-// target has answered and so has all of it, or memory of a get whose end is not reported before
-// Transport::payloads_released() says so.
+// A transport may refer to the payload instead of copying it. The memory of a put lasts until the
+// target has answered and so has all of it. The end of a get is not reported before
+// Transport::payloads_released() permits it.
 [[nodiscard]] inline bool payload_stays(const MessageHeader& header) noexcept {
   return header.kind == MessageKind::data &&
          ((header.modes & data_for_reply) == 0 || (header.modes & data_stays) != 0);
 }
-// Nothing but the end of the peer's own operations depends on it: a transport may let it wait for a moment
-// for a message that it can travel with.
+// Only the end of the peer's own operations depends on it. A transport may delay it for a moment,
+// to send it with another message.
 [[nodiscard]] inline bool is_acknowledgement(const MessageHeader& header) noexcept {
   return header.kind == MessageKind::ack || header.kind == MessageKind::ack_batch;
 }

@@ -22,8 +22,8 @@ struct OpenedTransports {
   bool degraded = false;  // something that should be used could not be
 };
 
-// Opens them as the configuration says (src/wiring); `pid` may be PTL_PID_ANY. The core is given this
-// function, as it knows no transport.
+// Opens them as the configuration says (src/wiring); `pid` may be PTL_PID_ANY. A function, since
+// the core depends on no transport.
 using OpenTransports = OpenedTransports (*)(uint32_t interface_number, uint32_t pid);
 
 }  // namespace lintel

@@ -45,7 +45,7 @@ enum class ResolveStatus : uint8_t {
   unreachable,  // no such process can be reached through this link
 };
 
-// A frame to send: the bytes of its pieces, one after the other. The first is memory of the caller's.
+// A frame to send: the bytes of its pieces in order. The first piece is memory of the caller.
 struct OutboundFrame {
   const LinkAddress* to;
   const Piece* pieces;
@@ -75,7 +75,8 @@ struct AtomicLinkCounters {
   std::atomic<uint64_t> frames_sent{0}, bytes_sent{0}, frames_received{0}, bytes_received{0};
   std::atomic<uint64_t> send_full{0}, send_errors{0}, frames_malformed{0};
 
-  // Where no two threads count at once, as the poller does, or under a lock: without a locked instruction.
+  // Without a locked instruction: for a single counting thread, such as the poller, or under a
+  // lock.
   static void add_alone(std::atomic<uint64_t>& count, uint64_t n) noexcept {
     count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
@@ -97,19 +98,19 @@ struct LinkProperties {
   ProcessId id{};             // this process by its physical address
   LinkAddress own_address{};  // that others see as `from`
   uint32_t mtu = 0;           // bytes of the largest frame that can be sent or received
-  // Bytes of frames that can wait here to be received before more are lost; a peer never has more on
-  // the way to us.
+  // Bytes of frames that can wait here to be received before more are lost. A peer never has more
+  // in flight to this process.
   uint64_t receive_capacity_bytes = 0;
-  // send() copes with pieces, other than the first of a frame, that are not (or no longer) readable memory when
-  // it is called: it must not crash, such frames are lost. Only then are payloads sent from where the
-  // application has them.
+  // send() accepts pieces, other than the first of a frame, that are not readable memory when it is
+  // called: it does not crash, and such frames are lost. Only then are payloads sent from the
+  // application's memory.
   bool sends_from_anywhere = false;
   bool receives_by_system_call = false;  // receive() is one even if no frame has arrived
-  // What tells of frames while nobody calls receive(): it can be waited for with poll(). None: receive() is
-  // called every so often, and the processor never quite rests.
+  // A descriptor that becomes readable when frames arrive; poll() can wait for it. None: receive()
+  // is called from time to time, and the processor never sleeps for long.
   int descriptor = no_descriptor;
-  // Without a descriptor: how long receive() may be left uncalled at most while nothing comes. A longer
-  // time costs less in an idle process, and as much in the first message after a pause.
+  // Without a descriptor: the longest time between two calls of receive() while nothing comes.
+  // Longer costs less in an idle process, and delays the first message after a pause by as much.
   int64_t longest_pause_ns = 1'000'000;
 };
 
@@ -121,8 +122,8 @@ class PacketLink {
   static constexpr uint32_t least_mtu = 512;
   static constexpr uint32_t largest_mtu = 65536;
   static constexpr int no_descriptor = LinkProperties::no_descriptor;
-  // Bytes in front of each frame in memory of offer_memory() that the link may write at any time: room
-  // for a header of its own.
+  // Bytes in front of each frame in memory of offer_memory() that the link may write at any time:
+  // room for its own header.
   static constexpr uint32_t headroom = 16;
 
   PacketLink() = default;
@@ -150,8 +151,9 @@ class PacketLink {
   [[nodiscard]] int descriptor() const noexcept { return properties_.descriptor; }
   [[nodiscard]] int64_t longest_pause_ns() const noexcept { return properties_.longest_pause_ns; }
 
-  // Connection path; any thread, several at once. Finds out how frames reach `peer`; may ask on the
-  // network, but never waits. `reason` (if not null) receives a clause for the log when unreachable.
+  // Connection path; any thread, several at once. Finds out how frames reach `peer`. May ask on the
+  // network, but never waits. `reason` (if not null) receives a clause for the log when
+  // unreachable.
   [[nodiscard]] virtual ResolveStatus resolve(ProcessId peer, Route& route,
                                               std::string* reason) noexcept = 0;
   // Connection path; within poll. Somebody at `from` says that it is `peer`. False: a frame of that
@@ -161,10 +163,10 @@ class PacketLink {
                                    Route& route) noexcept = 0;
 
   // Message path; any thread, several at once (a link that needs a lock for its queue takes it
-  // inside). Sends frames in order and returns how many it took, from the first one on; the rest can
-  // be tried again after a while. Frames that can never be sent count as taken: they are lost like
-  // others. Neighbouring frames to one address of one length, the last one possibly shorter, are one
-  // burst for links with segmentation. All buffers may be reused on return, except as said at
+  // inside). Sends frames in order and returns how many it took, from the first one on; the rest
+  // can be tried again later. Frames that can never be sent count as taken: they are lost.
+  // Neighbouring frames to one address of one length, the last one possibly shorter, are one burst
+  // for links with segmentation. All buffers may be reused on return, except as said at
   // offer_memory(). Never waits.
   [[nodiscard]] virtual unsigned send(const OutboundFrame* frames, unsigned count) noexcept = 0;
 
@@ -190,8 +192,9 @@ class PacketLink {
   // nobody listens there (ICMP port or host unreachable): a hint that may be forged, at most `max`.
   [[nodiscard]] virtual unsigned take_unreachable(LinkAddress*, unsigned) noexcept { return 0; }
 
-  // Connection path; the same thread as receive(); again and again while a peer is silent that answered
-  // before. True: its node says that the process at that address is gone. Asks, but never waits for the answer.
+  // Connection path; the same thread as receive(). Called repeatedly while a peer is silent that
+  // answered before. True: its node reports that the process at that address is gone. Asks, but
+  // never waits for the answer.
   [[nodiscard]] virtual bool is_gone(ProcessId /*peer*/, const LinkAddress& /*address*/) noexcept {
     return false;
   }

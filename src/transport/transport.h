@@ -17,7 +17,7 @@ namespace lintel {
 struct Link {
   ProcessId peer{};
   uint32_t uid = 0;  // usage id of the peer, established when it connected (spec 3.8)
-  // Largest payload of one message of kind data to this peer: what its network carries best. Settled
+  // Largest payload of one message of kind data to this peer: what its network carries best. Set
   // before the first message of the peer is handed up.
   uint32_t max_data_bytes = 8192;
   void* context =
@@ -33,8 +33,9 @@ struct Capabilities {
   bool refers_to_payloads =
       false;  // send() does not copy all payloads that stay: see payload_mark()
   bool polls_by_system_call = false;  // poll() in vain costs as much as many calls of Portals
-  // Not 0: what arrives wakes nobody (sleep_limit_ns() ends every sleep), so an answer comes late from a
-  // peer that sleeps. Who waits for one polls so long before it sleeps itself, or both would, each time.
+  // Not 0: arrivals ring no doorbell (sleep_limit_ns() ends every sleep), so a peer that sleeps
+  // answers late. A thread that waits for an answer polls for this time before it sleeps. Otherwise
+  // both sides could sleep in each round trip.
   uint64_t least_spin_ns = 0;
   // All its peers are in this process: it has something to poll only after a send to one of them.
   bool in_process = false;
@@ -86,8 +87,8 @@ class MessageSink {
  public:
   // A peer made contact: the link is usable for answers. Return value becomes link.context.
   virtual void* on_new_link(Link& link) noexcept = 0;
-  // Messages of one peer in the order sent, but for those of kind data without flag_last, which may come
-  // before others that were sent ahead of them.
+  // Messages of one peer in the order sent. Those of kind data without flag_last may come before
+  // earlier ones.
   virtual void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept = 0;
   // The peer is gone; remote accesses under way have been ended before. A later incarnation is
   // announced by on_new_link(), or found by connect(), and may get this Link again.
@@ -95,8 +96,8 @@ class MessageSink {
   // A remote_read() or remote_write() that was answered with started has ended: `result` has any of
   // the other statuses but busy. The peer's memory is not accessed for it any more, nor is ours.
   virtual void on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept = 0;
-  // Whether this process has told that peer, for an operation that still goes on, of `memory` (with its
-  // key) as memory to read from, or to write to.
+  // Whether this process has exposed `memory` (with its key) to that peer, to read or to write, for
+  // an operation in flight.
   virtual bool may_access(Link& link, const RemoteMemory& memory, bool write) noexcept = 0;
 
  protected:
@@ -126,35 +127,37 @@ class Transport {
   [[nodiscard]] virtual Link* connect(ProcessId peer, std::string* reason) = 0;
 
   // Message path; the caller holds the peer's send lock. Sends the header and the payload made of
-  // `count` pieces (total at most max_eager_bytes, or max_data_bytes of the link for kind data). All
-  // or nothing; never waits. After a message of kind data without flag_last the caller sends the next
-  // one at once, unless the answer is other than sent: a transport may collect them.
+  // `count` pieces (total at most max_eager_bytes, or max_data_bytes of the link for kind data).
+  // All or nothing; never waits. After a message of kind data without flag_last the caller sends
+  // the next one at once, unless the answer is not sent: a transport may collect them.
   [[nodiscard]] virtual SendStatus send(Link& link, const MessageHeader& header,
                                         const Piece* pieces, unsigned count) noexcept = 0;
 
-  // Where capabilities().refers_to_payloads. Message path; the caller holds the peer's send lock. Names
-  // all payloads sent to this peer so far, for payloads_released() until MessageSink::on_peer_failed() returns.
+  // Where capabilities().refers_to_payloads. Message path; the caller holds the peer's send lock.
+  // Names all payloads sent to this peer so far, for payloads_released(), until
+  // MessageSink::on_peer_failed() returns.
   [[nodiscard]] virtual uint32_t payload_mark(Link&) noexcept { return 0; }
-  // Message path; poll token held. Whether none of those is read any more. What makes it true comes in through
-  // poll() or arm().
+  // Message path; poll token held. True: none of those payloads will be read again. poll() or arm()
+  // update it.
   [[nodiscard]] virtual bool payloads_released(Link&, uint32_t /*mark*/) noexcept { return true; }
 
-  // Message path; the caller holds the peer's send lock until let_go(). Several messages follow: they
-  // may be handed to the network together, then at the latest.
+  // Message path; the caller holds the peer's send lock until let_go(). Several messages follow.
+  // They may be handed to the network together, in let_go() at the latest.
   virtual void hold(Link&) noexcept {}
   virtual void let_go(Link&) noexcept {}
 
-  // Message path; the caller holds the peer's send lock. Describes `count` pieces of this process'
-  // memory to `out`, for the peer to read from or (`write`) to write to on behalf of the operation
-  // that `cookie` names. The descriptions go out with the next message to the peer, or are concealed.
+  // Message path; the caller holds the peer's send lock. Describes `count` pieces of this process's
+  // memory in `out`, for the peer to read or (`write`) to write for the operation that `cookie`
+  // names. The descriptions go out with the next message to the peer, or are concealed.
   [[nodiscard]] virtual Exposure expose(Link&, const Piece* pieces, unsigned count, bool /*write*/,
                                         uint32_t cookie, RemoteMemory* out) noexcept {
     for (unsigned i = 0; i < count; ++i)
       out[i] = {reinterpret_cast<uint64_t>(pieces[i].base), pieces[i].length, cookie};
     return {SendStatus::sent, count, Exposure::none};
   }
-  // Message path; any thread. The peer is not to access that memory any more. `peer_may_access`: the peer
-  // was told of it and has not answered, so that it may be at it just now; expensive where it would be.
+  // Message path; any thread. Ends the peer's access to that memory. `peer_may_access`: the peer
+  // got the description and has not answered, so it may be accessing the memory; expensive where
+  // access takes place.
   virtual void conceal(Link&, uint32_t /*exposure*/, bool /*peer_may_access*/) noexcept {}
 
   // Message path; poll token held. Copies between local pieces and the peer's memory; the totals
@@ -169,8 +172,8 @@ class Transport {
                                                   unsigned remote_count,
                                                   uint32_t token) noexcept = 0;
 
-  // Message path; poll token held. This process does not access that memory of the peer, of which it was
-  // told for one operation, any more; before the answer to that operation is sent.
+  // Message path; poll token held. This process ends its access to that memory of the peer, which
+  // was exposed for one operation. Called before the answer to that operation is sent.
   virtual void forgo(Link&, const RemoteMemory* /*remote*/, unsigned /*count*/) noexcept {}
 
   // Message path; poll token held. Hands up at most about `budget` messages; returns their number.
@@ -189,8 +192,8 @@ class Transport {
   // already; poll instead. disarm() undoes it.
   [[nodiscard]] virtual bool arm(bool blocked_senders) noexcept = 0;
   virtual void disarm() noexcept = 0;
-  // After arm(): how long the poller may sleep before the transport wants to be polled for timers of
-  // its own, in nanoseconds; negative: until the doorbell rings.
+  // After arm(): how long the poller may sleep before the transport must be polled for its timers,
+  // in nanoseconds. Negative: until the doorbell rings.
   [[nodiscard]] virtual int64_t sleep_limit_ns() noexcept { return -1; }
   // Before closing: everything taken over by send() has reached its peer, as far as one can know.
   [[nodiscard]] virtual bool all_delivered() noexcept { return true; }

@@ -46,8 +46,8 @@ void watch_fence_cost(bool watched) noexcept {
   cost_is_watched.store(watched, std::memory_order_relaxed);
 }
 
-// Who loads `full` after that membarrier sees 1; the data of who had loaded it before can be seen when the
-// membarrier returns. So from then on nobody needs another.
+// A thread that loads `full` after that membarrier sees 1. What threads stored that had loaded it
+// before is visible when the membarrier returns. So no further membarrier is needed.
 void FencePair::heavy() noexcept {
   if (settled.load(std::memory_order_relaxed) != 0) {
     std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -1,10 +1,10 @@
-// A store-load fence whose whole cost lies with the side that runs rarely.
+// A store-load fence whose whole cost is on the side that runs rarely.
 //
-// Pattern: the frequent side stores data and then loads a "somebody sleeps" flag; the rare side
-// stores that flag and then looks for data before it sleeps. One of them must see the other's store.
-// light_fence() orders the frequent side at no cost; heavy_fence() makes the kernel run a barrier on
-// every processor that executes a registered process (membarrier, global expedited), so it pairs
-// with light_fence() in other processes too.
+// The frequent side stores data and then loads a flag "a thread sleeps". The rare side stores that
+// flag and then looks for data before it sleeps. One of them must see the other's store.
+// light_fence() orders the frequent side at no cost. heavy_fence() makes the kernel run a barrier
+// on every processor that executes a registered process (membarrier, global expedited), so it also
+// pairs with light_fence() in other processes.
 #pragma once
 
 #include <atomic>
@@ -19,9 +19,9 @@ extern std::atomic<bool> registered;
 extern std::atomic<bool> dear;
 }  // namespace fence_detail
 
-// Registers this process with the kernel; call once at set-up, and again in a forked child. False
-// when the kernel offers no expedited membarrier: then light_fence() is a full fence here, and peers
-// must be told to use one too (see asymmetric_fence_available()).
+// Registers this process with the kernel. Call once at set-up, and again in a forked child. False:
+// the kernel offers no expedited membarrier. Then light_fence() is a full fence here, and peers
+// must be told to use one, too (asymmetric_fence_available()).
 bool register_asymmetric_fence() noexcept;
 
 // False: senders to this process must use a full fence in place of light_fence().
@@ -29,8 +29,9 @@ inline bool asymmetric_fence_available() noexcept {
   return fence_detail::registered.load(std::memory_order_relaxed);
 }
 
-// heavy_fence() has turned out to cost more than full fences at the frequent side would: it interrupts every processor
-// that runs a registered process, which takes tens of microseconds where processors are virtual. Stays true.
+// heavy_fence() costs more than full fences at the frequent side would. It interrupts every
+// processor that runs a registered process, which takes tens of microseconds where processors are
+// virtual. Stays true.
 inline bool asymmetric_fence_is_dear() noexcept {
   return fence_detail::dear.load(std::memory_order_relaxed);
 }
@@ -49,8 +50,8 @@ void heavy_fence() noexcept;
 // Whether heavy_fence() may turn out dear. Set-up path, for measurements; at first it may.
 void watch_fence_cost(bool watched) noexcept;
 
-// The two sides of one flag, which change to full fences once heavy_fence() is dear. Lies beside the flag, also in
-// memory that processes share.
+// The two sides of one flag, which change to full fences when heavy_fence() is too slow. Lies
+// beside the flag, also in memory that processes share.
 struct FencePair {
   std::atomic<uint32_t> full{0};     // frequent side: 1 for a full fence
   std::atomic<uint32_t> settled{0};  // rare side: 1 once everybody at the frequent side knows

@@ -88,7 +88,7 @@ struct ConfigVariable {
 
 enum class ConfigOrigin : uint8_t { default_value, environment, program };
 
-// A name that a variable had in earlier releases. It goes on working, with a warning that names the new one.
+// A name that a variable had in earlier releases. It works, with a warning that has the new name.
 struct FormerName {
   const char* name;
   ConfigKey key;

@@ -1,6 +1,6 @@
-// CRC-32C (Castagnoli), the check of frames. Message path: by folding where the processor has VPCLMULQDQ
-// with AVX-512 or AVX2, by the instructions for it where there are any (SSE 4.2, ARMv8 CRC32), by tables
-// otherwise.
+// CRC-32C (Castagnoli), the check of frames. Message path. By folding where the processor has
+// VPCLMULQDQ with AVX-512 or AVX2; by CRC instructions where there are any (SSE 4.2, ARMv8 CRC32);
+// by tables otherwise.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,12 @@
 #pragma GCC visibility push(default)
 namespace lintel {
 
-// The check of `bytes` bytes at `data`, continuing from `seed`: crc32c(crc32c(s, a), b) is the check
-// of a followed by b. The usual CRC-32C of a buffer is ~crc32c(~0u, ...); no inversion happens here.
+// The check of `bytes` bytes at `data`, continuing from `seed`: crc32c(crc32c(s, a), b) is the
+// check of a followed by b. The usual CRC-32C of a buffer is ~crc32c(~0u, ...); no inversion
+// happens here.
 [[nodiscard]] uint32_t crc32c(uint32_t seed, const void* data, size_t bytes) noexcept;
 
-// The same of 28 bytes that are in registers: those of `first`, then those of the others, each from its
+// The same for 28 bytes in registers: those of `first`, then those of the others, each from its
 // lowest byte on.
 [[nodiscard]] uint32_t crc32c_of_words(uint32_t seed, uint32_t first, uint64_t second,
                                        uint64_t third, uint64_t fourth) noexcept;

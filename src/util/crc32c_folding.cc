@@ -168,8 +168,8 @@ bool can_fold_mixed() noexcept {
   return can;
 }
 
-// The loops over the blocks are unrolled because GCC at -O2 keeps the blocks on the stack otherwise, which
-// takes 1.3 times as long.
+// The loops over the blocks are unrolled because GCC at -O2 keeps the blocks on the stack
+// otherwise, which takes 1.3 times as long.
 LINTEL_WIDE uint32_t fold_wide(uint32_t seed, const unsigned char*& from, size_t& bytes) noexcept {
   __m512i block[4];
 #pragma GCC unroll 4

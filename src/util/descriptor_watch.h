@@ -1,7 +1,7 @@
 // A thread that waits for descriptors and rings the doorbell of the poller. The poller sleeps on a
-// futex, which processes of this node can ring but the network cannot; and while it polls, a network
-// that is quiet need not be asked with a system call each time.
-// Set-up path for start() and stop(); enable() and disable() make one system call and belong to the
+// futex: processes of this node can ring it, the network cannot. While the poller polls, a quiet
+// network need not be asked with a system call each time.
+// Set-up path for start() and stop(). enable() and disable() make one system call and belong to the
 // path into sleep.
 #pragma once
 
@@ -22,16 +22,16 @@ class DescriptorWatch {
   DescriptorWatch& operator=(const DescriptorWatch&) = delete;
   ~DescriptorWatch() { stop(); }
 
-  // When `descriptor` becomes readable while enabled, sets `noticed` and rings `doorbell` if a thread
-  // sleeps there. False: `reason` says why not.
+  // When `descriptor` becomes readable while enabled, sets `noticed` and rings `doorbell` if a
+  // thread sleeps there. False: `reason` says why not.
   [[nodiscard]] bool start(int descriptor, std::atomic<bool>& noticed, Doorbell& doorbell,
                            std::string& reason) noexcept;
   // Idempotent.
   void stop() noexcept;
   [[nodiscard]] bool running() const noexcept { return thread_.running(); }
 
-  // The poller. Enabled, the watch notices once, then is disabled again by itself. A descriptor that
-  // is readable already is noticed at once.
+  // The poller. Enabled, the watch notices once and is then disabled. A descriptor that is readable
+  // already is noticed at once.
   void enable() noexcept;
   void disable() noexcept;
 

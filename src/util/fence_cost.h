@@ -1,5 +1,5 @@
-// What the membarrier system call costs on this machine, and whether that is too much. Threads that note at the same
-// time may lose a finding. Threads about to sleep.
+// What the membarrier system call costs on this machine, and whether that is too much. Threads that
+// note at the same time may lose a sample. Called by threads that are about to sleep.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@ namespace lintel {
 
 class FenceCost {
  public:
-  // A full fence costs about 10 ns, and who sends a few hundred messages before the other side sleeps again pays less
-  // for these than for one membarrier of this price.
+  // A full fence costs about 10 ns. For a sender with a few hundred messages between two sleeps of
+  // the other side, these cost less than one membarrier of this price.
   static constexpr uint64_t too_much_ns = 10'000;
   static constexpr uint32_t notes_until_judged = 16;
 

@@ -15,9 +15,9 @@ namespace lintel {
 
 inline constexpr int64_t futex_no_timeout = -1;
 
-// Sleeps while `word` holds `expected`, at most `timeout_ns`. Returns on a wake, a timeout, a signal
-// or a changed value alike: the caller looks again. Async-signal-safe. `word` may be shared between
-// processes. True: somebody woke it after it had slept.
+// Sleeps while `word` holds `expected`, at most `timeout_ns`. Returns on a wake, a timeout, a
+// signal or a changed value alike: the caller checks again. Async-signal-safe. `word` may be shared
+// between processes. True: it slept and was woken.
 inline bool futex_wait(const std::atomic<uint32_t>& word, uint32_t expected,
                        int64_t timeout_ns) noexcept {
   timespec limit{};

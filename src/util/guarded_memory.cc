@@ -157,8 +157,8 @@ void on_fault(int signal_number, siginfo_t* info, void* context) noexcept {
   for (size_t i = 0; i < bytes; ++i) to[i] = from[i];
 }
 #else
-// Beyond this length the C library copies with `rep movsb`, which on Zen 4 takes longer than its loop of
-// vector moves (glibc bug 30994). So longer copies are made in parts of equal length.
+// Beyond this length the C library copies with `rep movsb`, which on Zen 4 is slower than its loop
+// of vector moves (glibc bug 30994). So longer copies are made in parts of equal length.
 constexpr size_t longest_vector_copy = 2048;
 
 // Null is an address like any other here, whatever the undefined-behaviour sanitizer thinks of it.

@@ -18,8 +18,8 @@ namespace lintel {
 // Set-up path; idempotent, thread-safe. PTL_SEGV_HANDLER=0 leaves the signals alone.
 void install_fault_handler() noexcept;
 
-// guarded_copy() of up to this many bytes reads all of them before it writes the first: the two ranges
-// may overlap. 0: it makes no such promise.
+// guarded_copy() of up to this many bytes reads all of them before it writes: the two ranges may
+// overlap. 0: it makes no such promise.
 #ifdef LINTEL_GUARDED_SMALL_COPY
 inline constexpr size_t largest_overlapping_copy = largest_small_copy;
 #else

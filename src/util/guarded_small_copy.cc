@@ -3,8 +3,8 @@
 
 #ifdef LINTEL_GUARDED_SMALL_COPY
 
-// From both ends, so that each size takes one way through. The stack is not used: wherever an access faults, what
-// follows `failed` returns to the caller.
+// Copies from both ends, so that each size takes one path. The stack is not used: after a fault
+// anywhere, the code behind `failed` returns to the caller.
 asm(R"(
   .pushsection .text
   .p2align 5

@@ -1,5 +1,6 @@
-// A guarded copy of a few bytes without a recovery point: if one of its instructions faults, the handler of
-// guarded_memory.h continues where it returns false. Most payloads of messages are that small. Message path.
+// A guarded copy of a few bytes without a recovery point. If one of its instructions faults, the
+// handler of guarded_memory.h continues where it returns false. Most payloads are that small.
+// Message path.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Which place this process has among the processes of its job on this node: ports and other things of
-// the node are dealt out by it. Set-up path.
+// The position of this process among those of its job on this node. Ports and other things of the
+// node are assigned by it. Set-up path.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ struct LocalRank {
   std::string origin;  // who says so, for people
 };
 
-// PTL_LOCAL_RANK; else what the run-time library said; else what the launcher left in the environment
-// (Open MPI, Slurm, PALS, Intel MPI, MVAPICH); else 0.
+// PTL_LOCAL_RANK; else the value that the run-time library set; else that of the launcher in the
+// environment (Open MPI, Slurm, PALS, Intel MPI, MVAPICH); else 0.
 [[nodiscard]] LocalRank find_local_rank();
 
 // What the run-time library says (PtlLintelSetLocalRank). Thread-safe.

@@ -1,9 +1,10 @@
-// Modules: parts of the library with needs of their own (libcrypto, DPDK, verbs, PMIx), each a shared object
-// that is loaded when it is used for the first time. Set-up path.
+// Modules: parts of the library that need other libraries (libcrypto, DPDK, verbs, PMIx), each a
+// shared object that is loaded when it is first used. Set-up path.
 //
-// A module is <name>.so in the directory `lintel` beside libportals.so, or in one of PTL_MODULE_PATH (separated
-// by colons), which are searched first. Programs with raised privileges ignore PTL_MODULE_PATH. It defines
-// `lintel_module`, a Module. What it uses of the library it finds in libportals.so.
+// A module is <name>.so in the directory `lintel` beside libportals.so, or in a directory of
+// PTL_MODULE_PATH (separated by colons), which is searched first. Programs with raised privileges
+// ignore PTL_MODULE_PATH. A module defines `lintel_module`, a Module, and uses symbols of
+// libportals.so.
 #pragma once
 
 #include <string>
@@ -17,8 +18,8 @@ struct Module {
   const void* offer;    // what it offers, such as a DpdkModule; nullptr: nothing here
 };
 
-// What the module offers. nullptr: `reason` tells where it was looked for and what was wrong. Modules stay
-// loaded. Thread-safe.
+// The offer of the module. nullptr: `reason` says where it was looked for and what was wrong.
+// Modules stay loaded. Thread-safe.
 [[nodiscard]] const void* load_module(const std::string& name, std::string& reason);
 
 }  // namespace lintel

@@ -1,6 +1,6 @@
-// Tells the thread sanitizer of order that goes through other processes: what this process did before
-// it sent a message comes before what it does after receiving one that may have been caused by it.
-// The sanitizer sees one process only, so it is told of every message sent and received. Message path;
+// Reports to the thread sanitizer the order that other processes establish: what this process did
+// before it sent a message comes before what it does after it receives one that may follow from it.
+// The sanitizer sees one process only, so each message sent and received is reported. Message path;
 // nothing in other builds.
 #pragma once
 
@@ -13,7 +13,8 @@
 namespace lintel {
 
 #if defined(__SANITIZE_THREAD__)
-// Stands for "the other processes". An address that the library and programs built with it both know.
+// Stands for "the other processes": an address that both the library and programs built with it
+// have.
 inline void note_sending() noexcept { __tsan_release(&environ); }
 inline void note_received() noexcept { __tsan_acquire(&environ); }
 #else

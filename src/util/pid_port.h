@@ -1,5 +1,5 @@
-// The address of a process on an IP network: the port of UDP and of TCP by which others find it, and
-// whether a nid can be its IPv4 address.
+// The address of a process on an IP network: its port for UDP and TCP, and whether a nid can be its
+// IPv4 address.
 #pragma once
 
 #include <netinet/in.h>
