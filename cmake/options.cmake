@@ -5,6 +5,7 @@ include(GNUInstallDirs)
 option(LINTEL_WERROR "Treat warnings as errors" ON)
 option(LINTEL_TESTS "Build the tests (needs GoogleTest)" ${PROJECT_IS_TOP_LEVEL})
 option(LINTEL_TOOLS "Build ptl_info and ptl_perf" ON)
+option(LINTEL_GASNET "Build GASNet-EX over Portals" ON)
 option(LINTEL_BENCHMARKS "Build the component benchmarks (needs Google Benchmark)"
        ${PROJECT_IS_TOP_LEVEL})
 set(LINTEL_SANITIZE

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 source, clang_format = pathlib.Path(sys.argv[1]), sys.argv[2]
-directories = ("examples", "include", "perf", "pmix", "src", "tests", "tools")
+directories = ("examples", "gasnet", "include", "perf", "pmix", "src", "tests", "tools")
 files = sorted(path for directory in directories for path in (source / directory).rglob("*")
                if path.suffix in (".c", ".cc", ".h"))
 if not files:

@@ -8,14 +8,14 @@ import re
 import sys
 
 source = pathlib.Path(sys.argv[1])
-pages = [source / "README.md", source / "CONTRIBUTING.md", *sorted((source / "docs").glob("*.md"))]
+pages = [source / "README.md", source / "CONTRIBUTING.md", source / "gasnet/README.md", *sorted((source / "docs").glob("*.md"))]
 # These speak of the code; in the others, identifiers in code spans may be anybody's.
 about_the_code = {"README.md", "reference.md", "architecture.md", "troubleshooting.md", "configuration.md", "glossary.md",
                   "programs.md"}
 
-top = "src|include|pmix|tests|tools|perf|scripts|docs|cmake|examples|packaging"
+top = "src|include|pmix|gasnet|tests|tools|perf|scripts|docs|cmake|examples|packaging"
 path_pattern = re.compile(rf"(?<![\w./-])((?:{top})/[\w.*/-]*[\w*/])")
-code_files = [path for directory in ("src", "include", "pmix", "tools", "tests", "perf", "examples")
+code_files = [path for directory in ("src", "include", "pmix", "gasnet", "tools", "tests", "perf", "examples")
               for path in (source / directory).rglob("*") if path.suffix in (".h", ".cc", ".c")]
 code = "\n".join(path.read_text() for path in code_files)
 build_files = [*(source / "cmake").rglob("*.*"), source / "CMakeLists.txt"]

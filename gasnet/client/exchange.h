@@ -1,0 +1,52 @@
+/* exchange.h: every process gets a record of every other. Set-up path.
+ *
+ * Step k: blocks go to the rank that is 2^k below, so that after log2(size) steps all have all. Nobody is
+ * done before all have begun, which makes it a barrier as well.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_CLIENT_EXCHANGE_H
+#define LINTEL_GASNET_CLIENT_EXCHANGE_H
+
+#include <portals4.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "tools/headers.h"
+
+namespace lintel::gasnet {
+
+/** What rank 0 offers its environment under, beside the exchanges. */
+constexpr ptl_match_bits_t kEnvironmentMatchBits = 1u << 16;
+
+/** An exchange happens once. All processes prepare() theirs, there is a PtlJobBarrier, then run(). */
+class Exchange {
+ public:
+  /** @param number        tells exchanges apart; the same in all processes.
+   * @param record_bytes  of each process. */
+  Exchange(unsigned int number, size_t record_bytes);
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  /** Makes room for what arrives. */
+  void prepare();
+  /** Collective. @param mine  the record of this process. */
+  void run(const void* mine);
+  /** The record of a rank, after run(). */
+  const void* record(gex_Rank_t rank) const;
+  /** Frees the memory; records are gone. */
+  void release();
+
+ private:
+  unsigned int number_;
+  size_t record_bytes_;
+  // Block i is that of rank (own + i) modulo size.
+  std::vector<char> blocks_;
+  std::vector<ptl_handle_ct_t> arrived_;
+  std::vector<ptl_handle_me_t> entries_;
+};
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_CLIENT_EXCHANGE_H

@@ -1,0 +1,46 @@
+/* job.h: the job that this process belongs to. Set-up path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_CLIENT_JOB_H
+#define LINTEL_GASNET_CLIENT_JOB_H
+
+#include <portals4_runtime.h>
+
+#include <vector>
+
+#include "tools/headers.h"
+
+namespace lintel::gasnet {
+
+/** Rank, size and hosts. Constant from join() on. */
+class Job {
+ public:
+  /** Reads the place of this process, once PtlJobOpen has joined the job. */
+  void join();
+
+  bool joined() const { return joined_; }
+  gex_Rank_t rank() const { return rank_; }
+  gex_Rank_t size() const { return size_; }
+  gex_Rank_t host_count() const { return host_count_; }
+  /** The host of this process: counted from 0 in the order of lowest ranks. */
+  gex_Rank_t host() const { return hosts_[rank_]; }
+  /** The host of a rank. */
+  gex_Rank_t host_of(gex_Rank_t rank) const { return hosts_[rank]; }
+  /** The ranks on the host of this process, in increasing order. */
+  const std::vector<gex_Rank_t>& ranks_of_host() const { return ranks_of_host_; }
+
+ private:
+  bool joined_ = false;
+  gex_Rank_t rank_ = 0;
+  gex_Rank_t size_ = 1;
+  gex_Rank_t host_count_ = 1;
+  std::vector<gex_Rank_t> hosts_;
+  std::vector<gex_Rank_t> ranks_of_host_;
+};
+
+Job& job();
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_CLIENT_JOB_H

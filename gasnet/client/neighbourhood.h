@@ -1,0 +1,80 @@
+/* neighbourhood.h: the processes that map each other's memory. Set-up path.
+ *
+ * Those of a host in the order of ranks, cut into groups of GASNET_SUPERNODE_MAXSIZE. They share a control
+ * block, which the first of them provides.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_CLIENT_NEIGHBOURHOOD_H
+#define LINTEL_GASNET_CLIENT_NEIGHBOURHOOD_H
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "segment/shared_memory.h"
+#include "tools/headers.h"
+
+namespace lintel::gasnet {
+
+/** What the processes of a neighbourhood share. In a segment, so its layout is fixed. */
+struct ControlBlock {
+  /* Counts arrivals at the barrier; the upper bits are its generation. */
+  std::atomic<uint32_t> arrived;
+  std::atomic<uint32_t> generation;
+  /* The exit code of the job with kExitDecided, or 0. A futex. */
+  std::atomic<uint32_t> exit_word;
+  /* Bytes of the environment of rank 0, which follows at kEnvironmentOffset. */
+  std::atomic<uint32_t> environment_bytes;
+  /* What a put of another neighbourhood writes: the same as exit_word. */
+  std::atomic<uint64_t> remote_exit_word;
+  /* Nonzero for members that have ended as they should, by index. */
+  std::atomic<uint8_t> finished[4096];
+};
+static_assert(offsetof(ControlBlock, exit_word) == 8);
+static_assert(offsetof(ControlBlock, remote_exit_word) == 16);
+constexpr size_t kEnvironmentOffset = 8192;
+static_assert(sizeof(ControlBlock) <= kEnvironmentOffset);
+constexpr size_t kControlBytes = kEnvironmentOffset + (size_t{16} << 20);
+constexpr uint32_t kExitDecided = 1u << 31;
+
+class Neighbourhood {
+ public:
+  /** Computes the groups of all hosts.
+   * @param largest  processes in a group, 0 for any number. */
+  void divide(gex_Rank_t largest);
+  /** Maps the control block of the first member.
+   * @param process_ids, descriptors  by index of member. */
+  void map_control(const std::vector<int>& process_ids, const std::vector<int>& descriptors,
+                   const SharedMemory& own);
+
+  const std::vector<gex_Rank_t>& ranks() const { return ranks_; }
+  gex_Rank_t count() const { return static_cast<gex_Rank_t>(ranks_.size()); }
+  /** Index of this process among ranks(). */
+  gex_Rank_t index() const { return index_; }
+  bool is_first() const { return index_ == 0; }
+  /** Number of the neighbourhood of a rank: counted from 0 in the order of first ranks. */
+  gex_Rank_t number_of(gex_Rank_t rank) const { return numbers_[rank]; }
+  gex_Rank_t number_of_neighbourhoods() const { return static_cast<gex_Rank_t>(firsts_.size()); }
+  /** The first rank of a neighbourhood. */
+  gex_Rank_t first_of(gex_Rank_t neighbourhood) const { return firsts_[neighbourhood]; }
+  const std::vector<int>& process_ids() const { return process_ids_; }
+  ControlBlock& control() const { return *control_; }
+  char* environment_text() const;
+  /** Waits for all members. They must be at it together: it yields the processor meanwhile. */
+  void barrier();
+
+ private:
+  std::vector<gex_Rank_t> ranks_;
+  gex_Rank_t index_ = 0;
+  std::vector<gex_Rank_t> numbers_;
+  std::vector<gex_Rank_t> firsts_;
+  std::vector<int> process_ids_;
+  ControlBlock* control_ = nullptr;
+};
+
+Neighbourhood& neighbourhood();
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_CLIENT_NEIGHBOURHOOD_H

@@ -1,0 +1,16 @@
+/* parts.h: the rooms that have something to set up at the end of gex_Client_Init. Set-up path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_CLIENT_PARTS_H
+#define LINTEL_GASNET_CLIENT_PARTS_H
+
+namespace lintel::gasnet {
+
+/** Calls the start function of each room. Job, neighbourhood, environment, endpoint and team exist; other
+ * processes send nothing before all have returned from it. */
+void start_parts();
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_CLIENT_PARTS_H

@@ -1,0 +1,104 @@
+/* thread.cc: places for threads, and what threads must not do. Connection path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "client/thread.h"
+
+#include <mutex>
+#include <vector>
+
+namespace lintel::gasnet {
+
+uint64_t max_threads() {
+#ifdef GASNET_SEQ
+  return 1;
+#else
+  static const uint64_t count = [] {
+    const int64_t asked =
+        gasnett_getenv_int_withdefault("GASNET_MAX_THREADS", GASNETI_MAX_THREADS, 0);
+    if (asked < 1 || asked > 65535)
+      gasnett_fatalerror_nopos("GASNET_MAX_THREADS=%lld: give 1 to 65535",
+                               static_cast<long long>(asked));
+    return static_cast<uint64_t>(asked);
+  }();
+  return count;
+#endif
+}
+
+#ifdef GASNET_SEQ
+
+ThreadState& this_thread() {
+  static ThreadState state;
+  return state;
+}
+
+#else
+
+namespace {
+
+struct Places {
+  std::mutex mutex;
+  std::vector<uint32_t> free;
+  uint32_t used = 0;
+};
+Places& places() {
+  static Places& instance = *new Places;
+  return instance;
+}
+
+struct Registered : ThreadState {
+  Registered() {
+    Places& p = places();
+    const std::lock_guard lock(p.mutex);
+    if (!p.free.empty()) {
+      index = p.free.back();
+      p.free.pop_back();
+      return;
+    }
+    if (p.used >= max_threads())
+      gasnett_fatalerror_nopos("more than %llu threads call GASNet: raise GASNET_MAX_THREADS",
+                               static_cast<unsigned long long>(max_threads()));
+    index = p.used++;
+  }
+  ~Registered() {
+    Places& p = places();
+    const std::lock_guard lock(p.mutex);
+    p.free.push_back(index);
+  }
+};
+
+}  // namespace
+
+ThreadState& this_thread() {
+  static thread_local Registered state;
+  return state;
+}
+
+#endif
+
+#ifdef GASNET_DEBUG
+
+void check_may_communicate(const char* call) {
+  const ThreadState& state = this_thread();
+  const char* context = state.in_request || state.in_reply ? "in a handler of an active message"
+                        : state.is_prepared                ? "between prepare and commit"
+                        : state.held_locks > 0             ? "while a handler-safe lock is held"
+                                                           : nullptr;
+  if (context) gasnett_fatalerror_nopos("%s was called %s, where it is not allowed", call, context);
+}
+
+void check_may_reply(const char* call) {
+  const ThreadState& state = this_thread();
+  const char* context = !state.in_request      ? "outside the handler of a request"
+                        : state.held_locks > 0 ? "while a handler-safe lock is held"
+                                               : nullptr;
+  if (context) gasnett_fatalerror_nopos("%s was called %s, where it is not allowed", call, context);
+}
+
+#endif
+
+}  // namespace lintel::gasnet
+
+#ifdef GASNET_DEBUG
+void gasneti_hsl_counted(int change) { lintel::gasnet::this_thread().held_locks += change; }
+#endif

@@ -1,0 +1,47 @@
+/* thread.h: what the library keeps for each thread that calls it. Message path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_CLIENT_THREAD_H
+#define LINTEL_GASNET_CLIENT_THREAD_H
+
+#include <cstdint>
+
+#include "tools/headers.h"
+
+namespace lintel::gasnet {
+
+/** In SEQ there is one. A thread in a handler must not communicate, but a request handler may reply. */
+struct ThreadState {
+  uint32_t index = 0;       /* less than max_threads(); taken again when a thread has ended */
+  bool in_request = false;  /* a request handler runs in this thread */
+  bool in_reply = false;    /* a reply handler runs in this thread */
+  bool is_prepared = false; /* between gex_AM_Prepare... and gex_AM_Commit... */
+  int held_locks = 0;       /* handler-safe locks; counted in debug builds */
+};
+
+#ifdef GASNET_SEQ
+#define LINTEL_GASNET_PER_THREAD
+#else
+#define LINTEL_GASNET_PER_THREAD thread_local
+#endif
+
+/** The state of the calling thread. Its first call takes one of GASNET_MAX_THREADS places. */
+ThreadState& this_thread();
+
+/** How many client threads may be alive and have called the library. */
+uint64_t max_threads();
+
+/** In debug builds ends the program if the calling thread must not communicate. */
+#ifdef GASNET_DEBUG
+void check_may_communicate(const char* call);
+/** The same for a reply. */
+void check_may_reply(const char* call);
+#else
+inline void check_may_communicate(const char*) {}
+inline void check_may_reply(const char*) {}
+#endif
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_CLIENT_THREAD_H

@@ -1,0 +1,37 @@
+/* endpoint.h: the object behind a gex_EP_t. Handlers are looked up on the message path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_ENDPOINT_ENDPOINT_H
+#define LINTEL_GASNET_ENDPOINT_ENDPOINT_H
+
+#include <atomic>
+#include <mutex>
+
+#include "tools/headers.h"
+
+struct gasneti_endpoint {
+  gex_Client_t client = GEX_CLIENT_INVALID;
+  gex_EP_Index_t index = 0;
+  gex_EP_Capabilities_t capabilities = 0;
+  gex_Flags_t flags = 0;
+  gex_Segment_t segment = GEX_SEGMENT_INVALID;
+  std::atomic<const void*> client_data{nullptr};
+  /* By index. An entry without a function is free. */
+  gex_AM_Entry_t handlers[256] = {};
+  std::mutex registration;
+
+  /** Registers entries as gex_EP_RegisterHandlers says. */
+  int register_handlers(gex_AM_Entry_t* table, size_t count);
+};
+
+namespace lintel::gasnet {
+
+/** The entry of a handler that a message names; a missing one is fatal. */
+inline const gex_AM_Entry_t& handler_of(const gasneti_endpoint& endpoint, gex_AM_Index_t index) {
+  return endpoint.handlers[index];
+}
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_ENDPOINT_ENDPOINT_H

@@ -1,0 +1,69 @@
+/* network.cc: opening the interface, allocating its objects. Set-up path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "endpoint/network.h"
+
+#include <portals4_lintel.h>
+
+#include "tools/headers.h"
+
+namespace lintel::gasnet {
+
+Network& network() {
+  static Network& instance = *new Network;
+  return instance;
+}
+
+void check(int code, const char* call) {
+  if (code != PTL_OK) gasnett_fatalerror("%s returned %s", call, PtlToStr(code, PTL_STR_ERROR));
+}
+
+void Network::open() {
+  const int code = PtlJobOpen(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, nullptr,
+                              &limits_, &interface_);
+  if (code != PTL_OK)
+    gasnett_fatalerror("PtlJobOpen returned %s: %s", PtlToStr(code, PTL_STR_ERROR), PtlJobError());
+  if (limits_.max_pt_index < static_cast<int>(PortalIndex::kExtraSegments))
+    gasnett_fatalerror(
+        "the Portals interface has entries up to %d only, %u are needed: another "
+        "library opened it first with such a limit",
+        limits_.max_pt_index, number_of(PortalIndex::kExtraSegments));
+  is_open_ = true;
+}
+
+void Network::allocate(PortalIndex index, unsigned int options, ptl_handle_eq_t queue) {
+  ptl_pt_index_t actual = 0;
+  const int code = PtlPTAlloc(interface_, options, queue, number_of(index), &actual);
+  if (code == PTL_PT_IN_USE)
+    gasnett_fatalerror("portal table entry %u is in use by another library of this process",
+                       number_of(index));
+  check(code, "PtlPTAlloc");
+}
+
+ptl_handle_ct_t Network::new_counter() {
+  ptl_handle_ct_t counter;
+  check(PtlCTAlloc(interface_, &counter), "PtlCTAlloc");
+  return counter;
+}
+
+ptl_handle_eq_t Network::new_queue(ptl_size_t events) {
+  ptl_handle_eq_t queue;
+  check(PtlEQAlloc(interface_, events, &queue), "PtlEQAlloc");
+  return queue;
+}
+
+ptl_handle_md_t Network::bind(const ptl_md_t& md) {
+  ptl_handle_md_t handle;
+  check(PtlMDBind(interface_, &md, &handle), "PtlMDBind");
+  return handle;
+}
+
+ptl_handle_me_t Network::append(PortalIndex index, const ptl_me_t& entry, void* user_ptr) {
+  ptl_handle_me_t handle;
+  check(PtlMEAppend(interface_, number_of(index), &entry, PTL_PRIORITY_LIST, user_ptr, &handle),
+        "PtlMEAppend");
+  return handle;
+}
+
+}  // namespace lintel::gasnet

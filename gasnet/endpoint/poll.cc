@@ -1,0 +1,78 @@
+/* poll.cc: progress, and how long to spin. Message path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "endpoint/poll.h"
+
+#include <sched.h>
+
+#include <atomic>
+
+#include "client/job.h"
+#include "client/thread.h"
+#include "tools/headers.h"
+
+namespace lintel::gasnet {
+namespace {
+
+constexpr unsigned int kMaximum = 8;
+PollFunction g_functions[kMaximum];
+unsigned int g_count = 0;
+std::atomic<int> g_wait_mode{GASNET_WAIT_SPIN};
+
+/** More processes of the job than processors: whoever spins takes time from one that works. */
+bool is_crowded() {
+  static const bool crowded =
+      job().joined() && job().ranks_of_host().size() > static_cast<size_t>(gasnett_cpu_count());
+  return crowded;
+}
+
+}  // namespace
+
+void add_poll_function(PollFunction function) {
+  if (g_count == kMaximum) gasnett_fatalerror("more than %u poll functions", kMaximum);
+  g_functions[g_count++] = function;
+}
+
+unsigned int poll() {
+  unsigned int done = 0;
+  for (unsigned int i = 0; i < g_count; ++i) done += g_functions[i]();
+  return done;
+}
+
+void wait_hint(unsigned int done) {
+  static LINTEL_GASNET_PER_THREAD unsigned int idle = 0;
+  if (done != 0) {
+    idle = 0;
+    return;
+  }
+  const int mode = g_wait_mode.load(std::memory_order_relaxed);
+  const unsigned int spins = mode == GASNET_WAIT_BLOCK ? 0 : is_crowded() ? 16 : 4096;
+  if (++idle > spins) {
+    sched_yield();
+    if (mode == GASNET_WAIT_BLOCK) gasnett_nsleep(20'000);
+  } else {
+    gasnett_spinloop_hint();
+  }
+}
+
+}  // namespace lintel::gasnet
+
+using namespace lintel::gasnet;
+
+int gasnet_AMPoll() {
+  check_may_communicate("gasnet_AMPoll");
+  poll();
+  return GASNET_OK;
+}
+
+void gasneti_poll_or_wait() {
+  check_may_communicate("GASNET_BLOCKUNTIL");
+  wait_hint(poll());
+}
+
+int gasnet_set_waitmode(int wait_mode) {
+  if (wait_mode < GASNET_WAIT_SPIN || wait_mode > GASNET_WAIT_SPINBLOCK) return GASNET_ERR_BAD_ARG;
+  g_wait_mode.store(wait_mode, std::memory_order_relaxed);
+  return GASNET_OK;
+}

@@ -1,0 +1,29 @@
+/* poll.h: the one place where progress is made. Message path.
+ *
+ * Who has queues or counters to look at registers a function. All waiting in the library goes through
+ * poll() or wait_hint(); handlers of active messages run in it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_ENDPOINT_POLL_H
+#define LINTEL_GASNET_ENDPOINT_POLL_H
+
+namespace lintel::gasnet {
+
+/** Looks once, without waiting, and returns how much it did. Several threads may be in it at once (PAR).
+ */
+using PollFunction = unsigned int (*)();
+
+/** Set-up path: before the end of gex_Client_Init. At most eight. */
+void add_poll_function(PollFunction function);
+
+/** Calls all of them. @return how much was done. */
+unsigned int poll();
+
+/** To be called in a loop that waits for something, after poll().
+ * @param done  what poll() returned; after many calls without work the processor is yielded. */
+void wait_hint(unsigned int done);
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_ENDPOINT_POLL_H

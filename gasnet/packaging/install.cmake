@@ -1,0 +1,9 @@
+# Headers, .mak and .pc files, programs. The .mak and .pc files have absolute paths, since build systems read
+# them as text; so they are written when the prefix is known.
+
+file(GLOB gasnet_headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/include/*.h")
+install(FILES ${gasnet_headers} "${gasnet_generated}/gasnet_config.h"
+        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+configure_file(packaging/install_fragments.cmake.in
+               "${CMAKE_CURRENT_BINARY_DIR}/install_fragments.cmake" @ONLY)
+install(SCRIPT "${CMAKE_CURRENT_BINARY_DIR}/install_fragments.cmake")

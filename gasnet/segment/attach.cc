@@ -1,0 +1,119 @@
+/* attach.cc: gex_Segment_Attach. Set-up path.
+ *
+ * The segment is made, exposed to everybody by one portal table entry, and mapped by the neighbours. Its
+ * pages are not touched and not pinned.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "segment/attach.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "client/client.h"
+#include "client/job.h"
+#include "client/neighbourhood.h"
+#include "client/thread.h"
+#include "endpoint/endpoint.h"
+#include "endpoint/network.h"
+#include "segment/segment.h"
+#include "team/team.h"
+
+namespace lintel::gasnet {
+namespace {
+
+/** What processes tell each other of their segments. Crosses the wire. */
+struct AttachRecord {
+  uint64_t address;
+  uint64_t bytes;
+  int32_t descriptor;
+  int32_t unused;
+};
+static_assert(sizeof(AttachRecord) == 24);
+
+/** One entry for all puts and gets, without events at this side. */
+void expose(const gasneti_segment& segment) {
+  ptl_me_t entry{};
+  entry.start = segment.address;
+  entry.length = segment.bytes;
+  entry.ct_handle = PTL_CT_NONE;
+  entry.uid = PTL_UID_ANY;
+  entry.options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE |
+                  PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE | PTL_ME_NO_TRUNCATE;
+  entry.match_id.rank = PTL_RANK_ANY;
+  entry.ignore_bits = ~ptl_match_bits_t{0};
+  network().append(PortalIndex::kSegment, entry, nullptr);
+}
+
+}  // namespace
+
+size_t attach_record_bytes() { return sizeof(AttachRecord); }
+
+}  // namespace lintel::gasnet
+
+using namespace lintel::gasnet;
+
+int gex_Segment_Attach(gex_Segment_t* segment_p, gex_TM_t tm, uintptr_t size) {
+  check_may_communicate("gex_Segment_Attach");
+  gasneti_client* const client = the_client();
+  if (!client) return GASNET_ERR_NOT_INIT;
+  if (!segment_p || tm != client->team)
+    return report_error(GASNET_ERR_BAD_ARG, "gex_Segment_Attach: give the team of gex_Client_Init");
+  if (client->is_attached)
+    return report_error(GASNET_ERR_RESOURCE, "gex_Segment_Attach: called a second time");
+  if (size == 0 || size % GASNET_PAGESIZE != 0 || size > segment_limits().local)
+    return report_error(
+        GASNET_ERR_BAD_ARG,
+        "gex_Segment_Attach: size %llu; give a multiple of %d up to %llu, the limit "
+        "that follows from GASNET_MAX_SEGSIZE",
+        static_cast<unsigned long long>(size), GASNET_PAGESIZE,
+        static_cast<unsigned long long>(segment_limits().local));
+
+  auto* segment = new gasneti_segment;
+  segment->client = client;
+  segment->bytes = size;
+  segment->is_owned = true;
+  if (!segment->memory.create("gasnet-segment", size))
+    gasnett_fatalerror_nopos(
+        "no address space for a segment of %llu bytes (%s): lower the size, or "
+        "raise ulimit -v",
+        static_cast<unsigned long long>(size), std::strerror(errno));
+  segment->address = segment->memory.address();
+  expose(*segment);
+
+  const AttachRecord mine{reinterpret_cast<uintptr_t>(segment->address), size,
+                          segment->memory.descriptor(), 0};
+  Exchange& exchange = *client->attach_exchange;
+  exchange.run(&mine);
+
+  SegmentTable& table = segment_table();
+  table.fill(job().size());
+  for (gex_Rank_t rank = 0; rank < job().size(); ++rank) {
+    const auto* record = static_cast<const AttachRecord*>(exchange.record(rank));
+    table.set(rank, {record->address, record->bytes});
+  }
+  for (gex_Rank_t i = 0; i < neighbourhood().count(); ++i) {
+    const gex_Rank_t rank = neighbourhood().ranks()[i];
+    const auto* record = static_cast<const AttachRecord*>(exchange.record(rank));
+    const void* local = segment->address;
+    if (rank != job().rank())
+      local = map_memory_of(neighbourhood().process_ids()[i], record->descriptor, record->bytes);
+    if (!local)
+      gasnett_fatalerror_nopos(
+          "the segment of rank %u (%llu bytes) cannot be mapped: %s; raise "
+          "ulimit -v, or set GASNET_SUPERNODE_MAXSIZE=1",
+          rank, static_cast<unsigned long long>(record->bytes), std::strerror(errno));
+    client->team->set_mapped_offset(
+        rank, static_cast<intptr_t>(reinterpret_cast<uintptr_t>(local) - record->address));
+  }
+  neighbourhood().barrier();
+  segment->memory.close_descriptor();
+  exchange.release();
+
+  client->endpoints[0]->segment = segment;
+  client->is_attached = true;
+  *segment_p = segment;
+  return GASNET_OK;
+}

@@ -1,0 +1,17 @@
+/* attach.h: what gex_Client_Init must know of gex_Segment_Attach. Set-up path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_SEGMENT_ATTACH_H
+#define LINTEL_GASNET_SEGMENT_ATTACH_H
+
+#include <cstddef>
+
+namespace lintel::gasnet {
+
+/** Bytes that each process contributes to the exchange of segments. */
+size_t attach_record_bytes();
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_SEGMENT_ATTACH_H

@@ -1,0 +1,143 @@
+/* segment.cc: segments of the client's memory, binding, queries. Set-up path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "segment/segment.h"
+
+#include "client/client.h"
+#include "client/job.h"
+#include "client/neighbourhood.h"
+#include "client/thread.h"
+#include "endpoint/endpoint.h"
+#include "gasnet_mk.h"
+#include "team/team.h"
+
+namespace lintel::gasnet {
+
+SegmentTable& segment_table() {
+  static SegmentTable& instance = *new SegmentTable;
+  return instance;
+}
+
+SegmentLimits& segment_limits() {
+  static SegmentLimits instance;
+  return instance;
+}
+
+}  // namespace lintel::gasnet
+
+using namespace lintel::gasnet;
+
+uintptr_t gasnet_getMaxLocalSegmentSize() { return segment_limits().local; }
+uintptr_t gasnet_getMaxGlobalSegmentSize() { return segment_limits().global; }
+
+int gasnet_getSegmentInfo(gasnet_seginfo_t* table, int count) {
+  if (!table || count < 0)
+    return report_error(GASNET_ERR_BAD_ARG, "gasnet_getSegmentInfo: no table");
+  for (gex_Rank_t rank = 0; rank < job().size() && rank < static_cast<gex_Rank_t>(count); ++rank) {
+    SegmentTable::Entry entry;
+    if (segment_table().is_filled()) entry = segment_table().of(rank);
+    table[rank].addr = reinterpret_cast<void*>(entry.address);
+    table[rank].size = entry.bytes;
+  }
+  return GASNET_OK;
+}
+
+int gasnet_getNodeInfo(gasnet_nodeinfo_t* table, int count) {
+  if (!table || count < 0) return report_error(GASNET_ERR_BAD_ARG, "gasnet_getNodeInfo: no table");
+  const gasneti_client* client = the_client();
+  if (!client) return GASNET_ERR_NOT_INIT;
+  for (gex_Rank_t rank = 0; rank < job().size() && rank < static_cast<gex_Rank_t>(count); ++rank) {
+    const intptr_t offset = client->team->mapped_offset_of(rank);
+    table[rank].host = job().host_of(rank);
+    table[rank].supernode = neighbourhood().number_of(rank);
+    table[rank].gasneti_is_mapped = offset != GASNETI_NOT_MAPPED;
+    table[rank].offset = table[rank].gasneti_is_mapped ? static_cast<uintptr_t>(offset) : 0;
+  }
+  return GASNET_OK;
+}
+
+int gex_Segment_Create(gex_Segment_t* segment_p, gex_Client_t client, gex_Addr_t address,
+                       uintptr_t length, gex_MK_t kind, gex_Flags_t flags) {
+  check_may_communicate("gex_Segment_Create");
+  if (!segment_p || !client || length == 0 || flags != 0)
+    return report_error(GASNET_ERR_BAD_ARG, "gex_Segment_Create: length 0, or flags");
+  if (kind != GEX_MK_HOST)
+    return report_error(GASNET_ERR_BAD_ARG, "gex_Segment_Create: GEX_MK_HOST is the only kind");
+  auto* segment = new gasneti_segment;
+  if (!address) {
+    // The library allocates, so that others could map it.
+    if (!segment->memory.create("gasnet-segment", length)) {
+      delete segment;
+      return report_error(GASNET_ERR_RESOURCE, "gex_Segment_Create: no memory for %llu bytes",
+                          static_cast<unsigned long long>(length));
+    }
+    address = segment->memory.address();
+    segment->is_owned = true;
+  }
+  segment->client = client;
+  segment->address = address;
+  segment->bytes = length;
+  *segment_p = segment;
+  return GASNET_OK;
+}
+
+gex_Client_t gex_Segment_QueryClient(gex_Segment_t seg) { return seg->client; }
+gex_Flags_t gex_Segment_QueryFlags(gex_Segment_t seg) { return seg->flags; }
+void* gex_Segment_QueryAddr(gex_Segment_t seg) { return seg->address; }
+uintptr_t gex_Segment_QuerySize(gex_Segment_t seg) { return seg->bytes; }
+void gex_Segment_SetCData(gex_Segment_t seg, const void* val) { seg->client_data = val; }
+void* gex_Segment_QueryCData(gex_Segment_t seg) {
+  return const_cast<void*>(seg->client_data.load());
+}
+
+int gex_MK_Create(gex_MK_t* memkind_p, gex_Client_t client, const gex_MK_Create_args_t* args,
+                  gex_Flags_t flags) {
+  if (!memkind_p || !client || !args || flags != 0 || args->gex_flags != 0)
+    return report_error(GASNET_ERR_BAD_ARG, "gex_MK_Create: flags must be 0");
+  if (args->gex_class != GEX_MK_CLASS_HOST)
+    return report_error(GASNET_ERR_BAD_ARG,
+                        "gex_MK_Create: class %d; this library knows GEX_MK_CLASS_HOST only",
+                        static_cast<int>(args->gex_class));
+  *memkind_p = GEX_MK_HOST;
+  return GASNET_OK;
+}
+
+void gex_MK_Destroy(gex_MK_t /*memkind*/, gex_Flags_t /*flags*/) {}
+
+gex_Event_t gex_EP_QueryBoundSegmentNB(gex_TM_t tm, gex_Rank_t rank, void** owneraddr_p,
+                                       void** localaddr_p, uintptr_t* size_p,
+                                       gex_Flags_t /*flags*/) {
+  const EndpointName name = endpoint_of(tm, rank);
+  SegmentTable::Entry entry;
+  void* local = nullptr;
+  const gasneti_client* client = the_client();
+  if (name.index == 0) {
+    if (segment_table().is_filled()) entry = segment_table().of(name.jobrank);
+    if (entry.bytes != 0)
+      local = gasneti_mapped_address(client->team, name.jobrank,
+                                     reinterpret_cast<void*>(entry.address));
+  } else if (name.jobrank == job().rank() && name.index < GASNET_MAXEPS &&
+             client->endpoints[name.index] && client->endpoints[name.index]->segment) {
+    const gex_Segment_t segment = client->endpoints[name.index]->segment;
+    entry = {reinterpret_cast<uintptr_t>(segment->address), segment->bytes};
+    local = segment->address;
+  }
+  if (owneraddr_p) *owneraddr_p = reinterpret_cast<void*>(entry.address);
+  if (localaddr_p) *localaddr_p = local;
+  if (size_p) *size_p = entry.bytes;
+  return GEX_EVENT_INVALID;
+}
+
+int gex_Segment_QueryBound(gex_TM_t tm, gex_Rank_t rank, void** owneraddr_p, void** localaddr_p,
+                           uintptr_t* size_p) {
+  void* owner = nullptr;
+  void* local = nullptr;
+  uintptr_t bytes = 0;
+  gex_EP_QueryBoundSegmentNB(tm, rank, &owner, &local, &bytes, 0);
+  if (bytes == 0) return 1;
+  if (owneraddr_p) *owneraddr_p = owner;
+  if (localaddr_p) *localaddr_p = local;
+  if (size_p) *size_p = bytes;
+  return 0;
+}

@@ -1,0 +1,44 @@
+/* shared_memory.h: memory that other processes of the host can map. Set-up path.
+ *
+ * It is a memfd, touched lazily and not limited by the size of /dev/shm. Others open it through /proc, for
+ * which they must run as the same user.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_SEGMENT_SHARED_MEMORY_H
+#define LINTEL_GASNET_SEGMENT_SHARED_MEMORY_H
+
+#include <cstddef>
+
+namespace lintel::gasnet {
+
+class SharedMemory {
+ public:
+  SharedMemory() = default;
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+
+  /** @param name  seen in /proc/PID/maps.
+   * @return false if the kernel refuses; errno says why. */
+  bool create(const char* name, size_t bytes);
+  void* address() const { return address_; }
+  size_t bytes() const { return bytes_; }
+  /** Valid until close_descriptor(). */
+  int descriptor() const { return descriptor_; }
+  /** Once all others have mapped it. */
+  void close_descriptor();
+
+ private:
+  void* address_ = nullptr;
+  size_t bytes_ = 0;
+  int descriptor_ = -1;
+};
+
+/** Maps memory of another process.
+ * @param descriptor  its number there.
+ * @return NULL if it cannot be opened; errno says why. */
+void* map_memory_of(int process_id, int descriptor, size_t bytes);
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_SEGMENT_SHARED_MEMORY_H

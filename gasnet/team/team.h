@@ -1,0 +1,55 @@
+/* team.h: the object behind a gex_TM_t, and naming endpoints by teams and pairs. Message path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_TEAM_TEAM_H
+#define LINTEL_GASNET_TEAM_TEAM_H
+
+#include <atomic>
+#include <vector>
+
+#include "tools/headers.h"
+
+/** `view` comes first: inline functions of the public headers read it. */
+struct gasneti_team {
+  gasneti_team_view view{};
+  gex_Client_t client = GEX_CLIENT_INVALID;
+  gex_EP_t endpoint = GEX_EP_INVALID;
+  gex_Flags_t flags = 0;
+  std::atomic<const void*> client_data{nullptr};
+  std::vector<intptr_t> mapped_offsets; /* what view.mapped_offsets points at */
+
+  /** Makes room for the offsets of ranks from the first to the last neighbour, all unmapped. */
+  void cover(gex_Rank_t first, gex_Rank_t last);
+  void set_mapped_offset(gex_Rank_t rank, intptr_t offset);
+  intptr_t mapped_offset_of(gex_Rank_t rank) const {
+    const gex_Rank_t index = rank - view.mapped_first;
+    return index < view.mapped_count ? view.mapped_offsets[index] : GASNETI_NOT_MAPPED;
+  }
+};
+static_assert(offsetof(gasneti_team, view) == 0);
+
+namespace lintel::gasnet {
+
+/** A process and one of its endpoints. */
+struct EndpointName {
+  gex_Rank_t jobrank;
+  gex_EP_Index_t index;
+};
+
+/** The peer that a team (or pair) and a rank name. */
+inline EndpointName endpoint_of(gex_TM_t tm, gex_Rank_t rank) {
+  if (GASNETI_IS_PAIR(tm))
+    return {rank, static_cast<gex_EP_Index_t>(reinterpret_cast<uintptr_t>(tm) >> 1)};
+  return {rank, 0};
+}
+
+/** The endpoint of this process that a team or pair names. */
+gex_EP_t local_endpoint_of(gex_TM_t tm);
+
+/** Makes the team of all processes. */
+gex_TM_t new_primordial_team(gex_Client_t client, gex_EP_t endpoint, gex_Flags_t flags);
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_TEAM_TEAM_H

@@ -1,0 +1,207 @@
+/* trace.cc: trace and statistics files, their categories, the source line. Set-up path, and the path of
+ * lines that are written.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "trace/trace.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "client/job.h"
+#include "client/thread.h"
+
+unsigned int gasneti_trace_categories = 0;
+unsigned int gasneti_stats_categories = 0;
+
+namespace lintel::gasnet {
+namespace {
+
+constexpr const char* kAllLetters = "GPRSWBLAXIODCNHU";
+
+/** One of the two files. */
+class Log {
+ public:
+  explicit Log(unsigned int& categories) : categories_(categories) {}
+
+  void open(const char* file_key, const char* mask_key, const char* nodes_key) {
+    const char* name = gasnett_getenv_withdefault(file_key, nullptr);
+    const char* letters = gasnett_getenv_withdefault(mask_key, kAllLetters);
+    const char* nodes = gasnett_getenv_withdefault(nodes_key, "*");
+    start_ = gasnett_ticks_now();
+    if (!name || !*name || !lists_rank(nodes, job().rank())) return;
+    std::string path = name;
+    if (path == "stdout") {
+      file_ = stdout;
+    } else if (path == "stderr" || path == "-") {
+      file_ = stderr;
+    } else {
+      if (const size_t place = path.find('%'); place != std::string::npos)
+        path.replace(place, 1, std::to_string(job().rank()));
+      file_ = std::fopen(path.c_str(), "w");
+      if (!file_) gasnett_fatalerror_nopos("%s=%s: the file cannot be written", file_key, name);
+    }
+    set_mask(letters);
+  }
+
+  void set_mask(const char* letters) {
+    const std::lock_guard lock(mutex_);
+    mask_.clear();
+    const bool complement = *letters == '^';
+    for (const char* letter = kAllLetters; *letter; ++letter)
+      if ((std::strchr(letters, *letter) != nullptr) != complement) mask_ += *letter;
+    if (mask_.find('U') == std::string::npos) mask_ += 'U';  // it cannot be suppressed
+    unsigned int bits = 0;
+    for (const char letter : mask_) bits |= GASNETI_CATEGORY_BIT(letter);
+    categories_ = file_ ? bits : 0;
+  }
+  const char* mask() const { return file_ ? mask_.c_str() : ""; }
+
+  void print(char category, const char* format, va_list arguments) {
+    char text[4096];
+    std::vsnprintf(text, sizeof text, format, arguments);
+    const double seconds =
+        static_cast<double>(gasnett_ticks_to_ns(gasnett_ticks_now() - start_)) / 1e9;
+    const std::lock_guard lock(mutex_);
+    if (!file_) return;
+    std::fprintf(file_, "%u %.9fs> (%c) %s", job().rank(), seconds, category, text);
+    if (const size_t length = std::strlen(text); length == 0 || text[length - 1] != '\n')
+      std::fputc('\n', file_);
+    if (flushes_) std::fflush(file_);
+  }
+
+  void set_flushes(bool flushes) { flushes_ = flushes; }
+  void close() {
+    const std::lock_guard lock(mutex_);
+    categories_ = 0;
+    if (file_) std::fflush(file_);
+    if (file_ && file_ != stdout && file_ != stderr) std::fclose(file_);
+    file_ = nullptr;
+  }
+
+ private:
+  /** Whether "0,2-4" or "*" names the rank. */
+  static bool lists_rank(const char* text, gex_Rank_t rank) {
+    for (const char* part = text; *part;) {
+      if (*part == '*') return true;
+      char* end = nullptr;
+      const unsigned long first = std::strtoul(part, &end, 10);
+      unsigned long last = first;
+      if (end == part) return false;
+      if (*end == '-') last = std::strtoul(end + 1, &end, 10);
+      if (rank >= first && rank <= last) return true;
+      part = *end == ',' ? end + 1 : end;
+      if (*end && *end != ',') return false;
+    }
+    return false;
+  }
+
+  unsigned int& categories_;
+  std::mutex mutex_;
+  FILE* file_ = nullptr;
+  std::string mask_;
+  bool flushes_ = false;
+  gasnett_tick_t start_ = 0;
+};
+
+Log& trace() {
+  static Log& instance = *new Log(gasneti_trace_categories);
+  return instance;
+}
+Log& statistics() {
+  static Log& instance = *new Log(gasneti_stats_categories);
+  return instance;
+}
+
+using StatisticsCallback = void (*)(void (*print)(const char* format, ...));
+std::vector<StatisticsCallback>& callbacks() {
+  static auto& instance = *new std::vector<StatisticsCallback>;
+  return instance;
+}
+
+void print_statistics_line(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  statistics().print('H', format, arguments);
+  va_end(arguments);
+}
+
+int g_traces_local = 1;
+
+struct SourceLine {
+  const char* file = "";
+  unsigned int line = 0;
+  int frozen = 0;
+};
+SourceLine& source_line() {
+  static LINTEL_GASNET_PER_THREAD SourceLine line;
+  return line;
+}
+
+}  // namespace
+
+void open_trace_files() {
+  trace().open("GASNET_TRACEFILE", "GASNET_TRACEMASK", "GASNET_TRACENODES");
+  statistics().open("GASNET_STATSFILE", "GASNET_STATSMASK", "GASNET_STATSNODES");
+  const bool flushes = gasnett_getenv_yesno_withdefault("GASNET_TRACEFLUSH", 0) != 0;
+  trace().set_flushes(flushes);
+  statistics().set_flushes(flushes);
+  g_traces_local = gasnett_getenv_yesno_withdefault("GASNET_TRACELOCAL", 1);
+  LINTEL_GASNET_TRACE('I', "rank %u of %u, %s", job().rank(), job().size(), GASNET_CONFIG_STRING);
+}
+
+void close_trace_files() {
+  gasneti_stats_dump(0);
+  trace().close();
+  statistics().close();
+}
+
+}  // namespace lintel::gasnet
+
+using namespace lintel::gasnet;
+
+void gasneti_trace_printf(char category, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  trace().print(category, format, arguments);
+  va_end(arguments);
+}
+void gasneti_stats_printf(char category, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  statistics().print(category, format, arguments);
+  va_end(arguments);
+}
+const char* gasneti_trace_get_mask() { return trace().mask(); }
+const char* gasneti_stats_get_mask() { return statistics().mask(); }
+void gasneti_trace_set_mask(const char* letters) { trace().set_mask(letters); }
+void gasneti_stats_set_mask(const char* letters) { statistics().set_mask(letters); }
+int gasneti_trace_get_local() { return g_traces_local; }
+void gasneti_trace_set_local(int enabled) { g_traces_local = enabled; }
+
+void gasneti_trace_set_source_line(const char* file, unsigned int line) {
+  SourceLine& s = source_line();
+  if (s.frozen > 0) return;
+  s.file = file;
+  s.line = line;
+}
+void gasneti_trace_get_source_line(const char** file, unsigned int* line) {
+  *file = source_line().file;
+  *line = source_line().line;
+}
+void gasneti_trace_freeze_source_line() { ++source_line().frozen; }
+void gasneti_trace_unfreeze_source_line() { --source_line().frozen; }
+
+int gasneti_stats_init(void (*callback)(void (*print)(const char* format, ...))) {
+  callbacks().push_back(callback);
+  return gasneti_stats_categories != 0;
+}
+
+void gasneti_stats_dump(int /*reset*/) {
+  if (gasneti_stats_categories == 0) return;
+  for (const StatisticsCallback callback : callbacks()) callback(print_statistics_line);
+}

@@ -1,0 +1,25 @@
+/* trace.h: trace and statistics files. Set-up path; while they are off, a hook costs one branch.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_TRACE_TRACE_H
+#define LINTEL_GASNET_TRACE_TRACE_H
+
+#include "tools/headers.h"
+
+namespace lintel::gasnet {
+
+/** Opens what GASNET_TRACEFILE and GASNET_STATSFILE ask for. */
+void open_trace_files();
+/** Writes the statistics and closes the files. */
+void close_trace_files();
+
+}  // namespace lintel::gasnet
+
+/* A line of the trace in a category: P puts, G gets, A active messages, B barriers, X collectives, O
+ * atomics, S waits, C locks, D everything of requests, I information. The arguments are evaluated only if
+ * the category is on. */
+#define LINTEL_GASNET_TRACE(category, ...) \
+  (GASNETI_TRACE_ON(category) ? gasneti_trace_printf(category, __VA_ARGS__) : (void)0)
+
+#endif  // LINTEL_GASNET_TRACE_TRACE_H
