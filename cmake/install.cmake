@@ -1,5 +1,6 @@
-# Installation: headers, libraries, pkg-config modules `portals4` and `portals4_runtime`, CMake package
-# `Portals4` with the targets Portals4::portals and Portals4::portals_runtime. The packages carry the version of the interface, since that is what clients ask for.
+# Installation: headers, libraries, pkg-config modules `portals4` and `portals4_runtime`, CMake
+# package `Portals4` with the targets Portals4::portals and Portals4::portals_runtime. The packages
+# have the version of the interface: clients ask for that.
 
 include(CMakePackageConfigHelpers)
 

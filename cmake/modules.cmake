@@ -3,8 +3,8 @@
 
 find_package(PkgConfig QUIET)
 
-# lintel_add_module(<name> <pattern of its sources> <imported target or library>...): lintel/<name>.so
-# beside libportals.so, where it finds what it uses of the library.
+# lintel_add_module(<name> <pattern of its sources> <imported target or library>...):
+# lintel/<name>.so beside libportals.so, whose symbols it uses.
 function(lintel_add_module name pattern)
   file(GLOB sources CONFIGURE_DEPENDS "${pattern}")
   add_library(portals-${name} MODULE ${sources})

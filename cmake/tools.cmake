@@ -1,5 +1,5 @@
-# Programs under tools/. ptl_info reads the configuration table and the transport registry, which are among
-# the private symbols of the library; ptl_perf sees what every client sees.
+# Programs under tools/. ptl_info reads the configuration table and the transport registry, which
+# are private symbols of the library. ptl_perf uses the public interface only.
 #
 # Sources: tools/<program>.cc and tools/<program>/*.cc, and tools/common/*.cc for both.
 

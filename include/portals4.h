@@ -257,8 +257,8 @@ PTL_API int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) PTL_NOEXCEP
 
 /** Waits up to a time for an event of any of several queues and takes it (3.13.9). Blocks. The
  * first queue of the array that has an event at the time of the call is served.
- * @param eq_handles queues of one physical interface; read until the call returns. Those behind the first
- *                   that has an event are not looked at, nor are their handles.
+ * @param eq_handles queues of one physical interface; read until the call returns. Queues and
+ *                   handles behind the first that has an event are not checked.
  * @param size       number of queues.
  * @param timeout    milliseconds; 0 looks once; PTL_TIME_FOREVER has no limit.
  * @param event      receives the event (also with PTL_EQ_DROPPED).

@@ -1,4 +1,5 @@
-/* portals4_ext.h: an earlier name of portals4_lintel.h, which headers of other Portals 4 libraries have, too.
+/* portals4_ext.h: a name that other Portals 4 libraries have for such a header; here it includes
+ * portals4_lintel.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -76,9 +76,9 @@ PTL_API int PtlLintelSetJobKey(const char* key) PTL_NOEXCEPT;
  *       PTL_NO_SPACE if the text is longer. */
 PTL_API int PtlLintelGetJobKey(char* key, size_t size, size_t* length) PTL_NOEXCEPT;
 
-/** Says which place the process has among those of its job on this node. What belongs to the node and
- * only one process can have (PTL_DPDK_PORTS) is dealt out by it when an interface is opened;
- * PTL_LOCAL_RANK in the environment goes before it. May be called before PtlInit, from any thread.
+/** Sets the position of the process among those of its job on this node. Things of the node that
+ * only one process can have (PTL_DPDK_PORTS) are assigned by it when an interface is opened.
+ * PTL_LOCAL_RANK in the environment overrides it. Any thread; also before PtlInit.
  * @param local_rank  counted from 0.
  * @return PTL_OK. Never PTL_NO_INIT. */
 PTL_API int PtlLintelSetLocalRank(unsigned int local_rank) PTL_NOEXCEPT;
@@ -117,7 +117,7 @@ PTL_API int PtlLintelGetMapEntry(ptl_handle_ni_t ni_handle, ptl_rank_t rank,
 
 typedef ptl_pt_index_t ptl_index_t;
 
-/* An option of PtlPTAlloc, a hint that makes no difference here: messages may be matched in any order. */
+/* An option of PtlPTAlloc: messages may be matched in any order. It makes no difference here. */
 #define PTL_PT_MATCH_UNORDERED (1u << 4)
 
 /* What PtlToStr names. */

@@ -173,12 +173,12 @@ typedef ptl_process_t ptl_process_id_t; /* `phys` is what counts: id.phys.nid, i
  *  - with the handle of an open interface; or
  *  - with PTL_INVALID_HANDLE, before PtlNIInit: what they say then applies to the next PtlNIInit
  *    that succeeds, in whatever thread. That PtlNIInit takes its pid from rank and PID map if it is
- *    called with PTL_PID_ANY; fails with PTL_PID_INVALID if it is called with another pid than these
- *    say; and fails with PTL_FAIL if the interface turns out to have another nid than rank and NID
- *    map say.
+ *    called with PTL_PID_ANY; fails with PTL_PID_INVALID if it is called with another pid than
+ *    these say; and fails with PTL_FAIL if the nid of the interface is not that of rank and NID
+ *    map.
  *
  * Each is set once. When rank and both maps are complete, a logically addressed interface gets them
- * by PtlSetMap. The group goes with the interface. Before PtlInit, all of them return PTL_NO_INIT.
+ * by PtlSetMap. The group ends with the interface. Before PtlInit, all of them return PTL_NO_INIT.
  */
 
 /** Sets the job identifier of this process.

@@ -197,8 +197,8 @@ class Ucx:
             commands.finish(server)
         finally:
             commands.stop(server)
-        # Iterations; 50 %, average, overall time in us; average, overall MiB/s; average, overall rate.
-        # The overall figures count: the percentile is that of a sample of single iterations.
+        # Iterations; 50 %, average, overall time in us; average, overall MiB/s; average, overall
+        # rate. The overall figures count: the percentile is over samples of single iterations.
         numbers = [float(word) for word in text.split() if re.fullmatch(r"[0-9.]+", word)]
         if len(numbers) < 8:
             raise commands.CommandError(f"ucx_perftest -t {test}: cannot read its answer:\n{text}")
@@ -274,7 +274,7 @@ class OpenMpi:
 # What carries the messages of Open MPI: its own best on a path, and Lintel's two components.
 OWN_SHARED_MEMORY = (("pml", "ob1"), ("btl", "vader,self"))
 OWN_SOCKETS = (("pml", "ob1"), ("btl", "tcp,self"), ("btl_tcp_if_include", "lo"))
-# Components that are not used are left out: each looks at a queue of its own whenever Open MPI waits.
+# Unused components are left out: each polls its own queue whenever Open MPI waits.
 UNUSED = (("coll", "^portals4"), ("osc", "^portals4"))
 PORTALS_MTL = (("pml", "cm"), ("mtl", "portals4"), *UNUSED)
 PORTALS_BTL = (("pml", "ob1"), ("btl", "portals4,self"), ("btl_portals4_max_send_size", "32768"),

@@ -40,9 +40,11 @@ class Row:
     unit: str
     target: Target
     values: list  # one a round; their median is the result
-    measured: dict = field(default_factory=dict)  # name with unit -> the plain numbers behind a ratio
+    # Name with unit -> the plain numbers behind a ratio.
+    measured: dict = field(default_factory=dict)
     note: str = ""
-    cache_lines_ns: list = field(default_factory=list)  # (before, after) each round: how far apart the cores were
+    # (before, after) each round: how far apart the cores were.
+    cache_lines_ns: list = field(default_factory=list)
 
     @property
     def summary(self):

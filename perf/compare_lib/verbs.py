@@ -17,14 +17,14 @@ from .programs import Ucx
 ROOT = Path(__file__).resolve().parents[2]
 GUEST = ROOT / "tests" / "vm" / "run_in_guest"
 GUEST_LIMIT_S = 1800
-# Enough to count, where a device carries a million messages a second and, emulated, where it carries a thousand.
+# Enough messages for devices with a million a second and, emulated, with a thousand.
 EMULATED = commands.SLOWDOWN > 1
 MEASURE_S = 1.0 if EMULATED else 0.12
 LATENCY_ITERATIONS = 2000 if EMULATED else 50_000
 RATE_ITERATIONS = 5000 if EMULATED else 500_000
 STREAM_ITERATIONS = 100 if EMULATED else 2000
-# What the library does only after a while, going to sleep and handing over to its thread, is meant to be rare
-# beside a round trip. perftest never does. Emulated, a round trip is as much longer.
+# Sleeping and handing over to the progress thread should be rare beside a round trip; perftest does
+# neither. Emulated round trips are longer, and so are these times.
 PATIENCE = {"PTL_SPIN_US": "2000", "PTL_PROGRESS_TICK_US": "2000"} if EMULATED else {}
 
 
@@ -79,7 +79,8 @@ class Perftest:
         return [float(word) for word in rows[-1]]
 
     def latency_ns(self, size_bytes):
-        # bytes, iterations, least, most, typical (the median), average, deviation, percentiles; half round trips in us
+        # Bytes, iterations, least, most, typical (the median), average, deviation, percentiles;
+        # half round trips in us.
         return self._last_row("ib_send_lat", size_bytes, LATENCY_ITERATIONS)[4] * 1e3
 
     def send_rate(self, size_bytes):

@@ -1,13 +1,12 @@
 // perf_dpdk_floor: what bare Ethernet ports allow through DPDK, as JSON on standard output.
 //
 //   * a ping-pong of frames of 64 bytes, one way, the median;
-//   * a windowed stream of frames of one size: at most 256 on the way, every 32nd answered;
-//   * the same stream, delivered: the sender copies what it sends from a buffer into the frames, and the
-//     receiver from the frames into a buffer, each of 1 MiB. The other stream moves frames that nobody reads.
+//   * a windowed stream of frames of one size: at most 256 in flight, every 32nd answered;
+//   * the same stream with copies: the sender copies from a buffer of 1 MiB into the frames, the
+//     receiver from the frames into one. In the other stream nothing reads the frames.
 //
 // Usage: perf_dpdk_floor --cpus A,B --ports 'DEVICE;DEVICE' --frame BYTES. Two processes, pinned to
-// two cores, each with the port that PTL_DPDK_PORTS would give it. It links nothing of the library: it
-// is the yardstick.
+// two cores, each with the port that PTL_DPDK_PORTS would give it. It does not link the library.
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -143,8 +142,8 @@ class Port {
     for (unsigned sent = 0; sent < count;)
       sent += rte_eth_tx_burst(0, 0, frames + sent, static_cast<uint16_t>(count - sent));
   }
-  // The frames of ours that arrived, and the number in the last of them. Their payloads go into the buffer, if
-  // there is one.
+  // The frames of this program that arrived, and the number in the last of them. Their payloads go
+  // into the buffer, if there is one.
   unsigned receive(uint32_t& number, Buffer* to = nullptr) {
     rte_mbuf* frames[burst];
     const unsigned got = rte_eth_rx_burst(0, 0, frames, burst);

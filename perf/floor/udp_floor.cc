@@ -1,11 +1,11 @@
 // perf_udp_floor: what bare UDP sockets over the loopback allow, as JSON on standard output.
 //
-//   * an 8-byte ping-pong with sendto() and recvfrom(), one way, the median: with sockets that wait,
-//     and with sockets that are asked again and again;
+//   * an 8-byte ping-pong with sendto() and recvfrom(), one way, the median: with blocking sockets,
+//     and with sockets that are polled;
 //   * a stream of datagrams of one size as fast as sendto() takes them, as it arrives at the other
-//     side: what is lost on the way does not count.
+//     side: lost ones do not count.
 //
-// Two processes, pinned to two cores. It links nothing of the library: it is the yardstick.
+// Two processes, pinned to two cores. It does not link the library.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sched.h>

@@ -12,8 +12,8 @@
 namespace {
 
 constexpr ptl_size_t payload_bytes = 8;
-// A put of this size to the own process goes through a lane, like one to another process of the node;
-// shorter ones are delivered by PtlPut itself.
+// A put of this size to the own process goes through a lane, like one to another process of the
+// node. Shorter ones are delivered by PtlPut itself.
 constexpr ptl_size_t lane_payload_bytes = 72;
 constexpr ptl_match_bits_t match_bits = 17;
 

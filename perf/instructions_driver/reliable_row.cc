@@ -1,5 +1,5 @@
-// perf_instructions_reliable: messages of 8 bytes through the reliability layer between two ends of one
-// process, without sockets, for perf/instructions.
+// perf_instructions_reliable: messages of 8 bytes through the reliability layer between two ends of
+// one process, without sockets, for perf/instructions.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -9,8 +9,8 @@
 
 namespace {
 
-// Between two messages passes the time of one over Ethernet, so that timers do what they do there and
-// the counts do not depend on the machine.
+// The clock advances between two messages by the time of one over Ethernet, so that timers act as
+// they do there and the counts do not depend on the machine.
 constexpr uint64_t message_ns = 5'000;
 uint64_t virtual_now_ns = 1'000'000'000;
 uint64_t virtual_clock() noexcept { return virtual_now_ns; }

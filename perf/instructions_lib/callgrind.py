@@ -14,9 +14,11 @@ class Function(NamedTuple):
 
 @dataclass
 class Profile:
-    # (function, file that the instructions come from: another one where code was inlined) -> instructions
+    # (function, file that the instructions come from: another one where code was inlined) ->
+    # instructions
     own: Counter = field(default_factory=Counter)
-    # (caller, file that the call comes from, called) -> its instructions, with those of everything called in turn
+    # (caller, file that the call comes from, called) -> its instructions, with those of all that it
+    # calls
     calls: Counter = field(default_factory=Counter)
 
     @property

@@ -12,8 +12,8 @@ from compare_lib import commands, programs, setup
 
 from . import callgrind
 
-# Instructions of a tagged message of 8 bytes of UCX 1.13 over shared memory from a process to itself
-# (Debian 12, x86-64), for machines without it.
+# Instructions of a tagged 8-byte message of UCX 1.13 over shared memory from a process to itself
+# (Debian 12, x86-64), for machines without UCX.
 UCX_INSTRUCTIONS = 744
 
 # The transports that do not depend on devices of the machine; no thread but the caller's.
@@ -43,7 +43,7 @@ class Program:
                 options.append(f"--toggle-collect={self.only_in}")
             commands.run([*self._with_environment(), *self.launcher, "valgrind", *options, *self.words, messages],
                          timeout_s=300)
-            # A child of the program, of which there are some at the start of MPI, has a file of its own.
+            # Children of the program, of which MPI starts some, have files of their own.
             return max((self._read(path) for path in Path(directory).iterdir()), key=lambda profile: profile.total)
 
     def _with_environment(self):

@@ -136,6 +136,7 @@ class Stages:
             for stage, share in self._shares_of(*place).items():
                 shares[stage] += share * count
         total = sum(shares.values())
-        first = "program" if in_project(function.file) is None else "other"  # of those that nobody calls
+        # "other" for those without a caller.
+        first = "program" if in_project(function.file) is None else "other"
         self._shares[function] = {stage: part / total for stage, part in shares.items()} or {first: 1.0}
         return self._shares[function]

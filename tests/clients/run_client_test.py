@@ -34,8 +34,8 @@ FLOODS = 30 if LONG else 1
 MOST_REFUSED_TWICE = 25  # for each flood that ends well
 GUEST_TIME_LIMIT_S = 2300
 
-# The components that carry a job. What the BTL needs beyond choosing it: it loses what is longer than its
-# eager limit, and what arrives when its blocks are full (docs/porting.md).
+# The components that carry a job, with the options that the BTL needs: it loses what is longer than
+# its eager limit, and what arrives when its blocks are full (docs/porting.md).
 MTL = ["--mca", "pml", "cm", "--mca", "mtl", "portals4"]
 CLIENTS = {
     "mtl": [*MTL, "--mca", "osc", "pt2pt", "--mca", "coll", "^portals4"],
@@ -45,10 +45,11 @@ CLIENTS = {
     "osc": [*MTL, "--mca", "osc", "portals4", "--mca", "coll", "^portals4"],
     "coll": [*MTL, "--mca", "osc", "pt2pt", "--mca", "coll_portals4_priority", "100"],
 }
-# The longest message that these can truncate: beyond it Open MPI itself waits for ever (mtl) or writes past
-# the buffer (ob1), see docs/porting.md.
+# The longest message that these can truncate. Beyond it Open MPI waits for ever (mtl) or writes
+# past the buffer (ob1), see docs/porting.md.
 LONGEST_TRUNCATED = {"mtl": 2048, "logical": 2048, "btl": 30000}
-# Longest message, repetitions, options. A long message as the last one has the BTL crash, see docs/porting.md.
+# Longest message, repetitions, options. The BTL crashes if the last message is long, see
+# docs/porting.md.
 REPETITIONS = 200 if LONG else 20
 NETPIPE = {
     "mtl": [(2, "netpipe", 1000000, REPETITIONS), (2, "netpipe", 1000000, REPETITIONS, "-a", "-2"),
@@ -59,8 +60,8 @@ NETPIPE = {
 EIGHT = (8,) if LONG else ()
 
 
-# Room for what a rank that has lost its processor for a while is sent: without it flow control sets in by chance,
-# and the MTL loses messages that are refused twice (docs/porting.md).
+# Room for messages to a rank that has lost its processor for a while. Without it flow control sets
+# in by chance, and the MTL loses messages that are refused twice (docs/porting.md).
 ROOM = ["--mca", "mtl_portals4_recv_event_queue_size", "65536", "--mca", "mtl_portals4_short_recv_num", "64"]
 
 
@@ -254,7 +255,8 @@ def main():
         return
     if len(sys.argv) != 4 or sys.argv[3] not in ("prepare", *CASES):
         sys.exit(__doc__)
-    # Neither a job that the tests run in nor the settings of who runs them are any business of theirs.
+    # The environment of a job that the tests run in, and settings of the user, do not reach the
+    # tests.
     for name in list(os.environ):
         if name.startswith(("PTL_", "PMIX_", "PMI_", "OMPI_", "SLURM_")):
             del os.environ[name]

@@ -12,8 +12,8 @@ import tempfile
 import support
 from support import check
 
-# Each line is a value and what it stands for; all combinations of the lists are solved. The small ones are enough
-# for all kinds of messages: HPC Challenge measures with messages of 8 bytes and of 2 MB whatever stands here.
+# Each line is a value and its meaning; all combinations are solved. Small ones are enough for all
+# kinds of messages: HPC Challenge also measures with messages of 8 bytes and of 2 MB.
 HPCC_INPUT = """\
 HPLinpack benchmark input file
 of a test

@@ -102,7 +102,7 @@ TEST(AbortTest, FreeAfterAbortWaitsForTheWaiters) {
   }
 }
 
-// A thread comes back to its wait after another one has aborted waiting and freed what it waits for.
+// A thread returns to its wait after another one has aborted waiting and freed what it waits for.
 // spec 3.5.3, 3.13.8, 3.13.9, 3.14.6, 3.14.7
 TEST(AbortTest, WaitsForWhatIsFreedReturnAborted) {
   run_ranks(1, [](Rank& rank) {

@@ -1,6 +1,6 @@
-// What clients do and the specification does not promise: each test plays a client and shows what it
-// is told. Most are the Portals components of Open MPI 4.1; docs/porting.md says what these make of
-// it. Where the library is at fault instead, these tests fail.
+// What clients do and the specification does not promise: each test plays a client and shows what
+// the library reports. Most are the Portals components of Open MPI 4.1; docs/porting.md has the
+// consequences. These tests fail if the library is at fault.
 #include <gtest/gtest.h>
 
 #include "operations.h"
@@ -12,8 +12,8 @@ class ClientPatternsTest : public testing::TestWithParam<PairKind> {};
 INSTANTIATE_TEST_SUITE_P(Paths, ClientPatternsTest, testing::ValuesIn(matching_pairs()), pair_name);
 
 // The MTL sends a long message as one put, into a receive that may be shorter. Nothing is left to
-// fetch then: what arrived, and where, is in the event. The MTL goes on to read the rest, of 0 bytes,
-// and waits for the reply to a get that it has not started.
+// fetch then: length and place are in the event. The MTL reads the rest, of 0 bytes, and waits for
+// the reply to a get that it has not started.
 // spec 3.12.1, 3.13.3
 TEST_P(ClientPatternsTest, ATruncatedPutTellsBothEndsWhatWasKept) {
   run_pair(GetParam(), [](Pair& pair) {
@@ -46,8 +46,9 @@ TEST_P(ClientPatternsTest, ATruncatedPutTellsBothEndsWhatWasKept) {
   });
 }
 
-// The MTL sends again what flow control has refused. If that is refused again, it is told again, and
-// has to try once more; the MTL takes the second refusal for a further event of the first.
+// The MTL sends again what flow control has refused. If that is refused again, it gets another
+// event and has to try once more. The MTL takes the second refusal for a further event of the
+// first.
 // spec 2.8, 3.13.3
 TEST_P(ClientPatternsTest, APutThatIsRefusedTwiceIsReportedTwice) {
   run_pair(GetParam(), [](Pair& pair) {
@@ -70,9 +71,9 @@ TEST_P(ClientPatternsTest, APutThatIsRefusedTwiceIsReportedTwice) {
   });
 }
 
-// The BTL gives fragments above its eager limit match bits that fit nothing but an entry of length
-// zero, without events, on the overflow list. The acknowledgment says that nothing was kept; the BTL
-// does not look.
+// The BTL gives fragments above its eager limit match bits that fit only an entry of length zero,
+// without events, on the overflow list. The acknowledgment says that nothing was kept; the BTL
+// ignores it.
 // spec 3.12.1, 3.13.3
 TEST_P(ClientPatternsTest, APutIntoAnEntryOfNoLengthKeepsNothing) {
   run_pair(GetParam(), [](Pair& pair) {
@@ -131,8 +132,8 @@ TEST_P(ClientPatternsTest, WhatArrivesWhenAllBlocksAreFullIsAnsweredAsDropped) {
 }
 
 // A SHMEM library counts completed puts with a counter, and reserves one slot of the event queue of
-// the same descriptor for each put. It takes any event for the end of a send, and writes to the source
-// again. Sizes for every way that a payload travels.
+// the same descriptor for each put. It takes any event for the end of a send, and writes to the
+// source again. Sizes for every way that a payload travels.
 // spec 3.10.1, 3.13.1, 3.15.1
 TEST_P(ClientPatternsTest, ACountedPutTakesOneSlotOfTheEventQueue) {
   struct Series {

@@ -1,6 +1,6 @@
-// Keeps tests/conformance/sections.md true: its table of sections and tests is derived from the `// spec`
-// lines above the tests and compared with the file. With LINTEL_UPDATE_CONFORMANCE_TABLE=1 in the
-// environment the table is rewritten instead.
+// Keeps tests/conformance/sections.md complete: its table of sections and tests is derived from the
+// `// spec` lines above the tests. LINTEL_UPDATE_CONFORMANCE_TABLE=1 in the environment rewrites
+// the table.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

@@ -128,8 +128,8 @@ TEST_P(FlowControlTest, AFullEventQueueDisablesThePortalAndLosesNothing) {
   });
 }
 
-// The portal is enabled again before the queue has been drained. An entry that posts no successes needs room
-// for its failures all the same.
+// The portal is enabled again before the queue has been drained. An entry that posts no successes
+// still needs room for its failures.
 // spec 2.8, 3.13.5, 3.7.4
 TEST_P(FlowControlTest, AQueueThatIsStillFullLosesNothing) {
   run_pair(GetParam(), [](Pair& pair) {

@@ -18,8 +18,9 @@
 namespace lintel::test {
 namespace {
 
-// Of a process with threads: the thread sanitizer takes the child's for those of its parent, and the
-// allocator of the address sanitizer keeps the locks in the child that threads of the parent held.
+// For a process with threads: the thread sanitizer confuses the child's threads with its parent's,
+// and the allocator of the address sanitizer keeps locks in the child that threads of the parent
+// held.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr bool children_may_start_threads = false;
 #else

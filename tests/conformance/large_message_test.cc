@@ -135,7 +135,8 @@ TEST_P(HugeMessageTest, MoreThanFourGibibytesIfTheLimitAllows) {
   if (GetParam().path == Path::verbs_ud && machine_slowdown() > 1)
     GTEST_SKIP() << "datagrams between emulated devices carry 5 MiB/s: a quarter of an hour";
   PairOptions options;
-  // A lossy network carries more than 1 GiB/s, but some 10 MiB/s on a machine with six busy programs for each processor.
+  // A lossy network carries more than 1 GiB/s, but some 10 MiB/s with six busy programs for each
+  // processor.
   const bool lossy = GetParam().path == Path::udp_lossy || GetParam().path == Path::dpdk_lossy;
   options.run.deadline = (lossy ? 30 : 6) * test_deadline;
   run_pair(GetParam(), options, [](Pair& pair) {

@@ -49,8 +49,8 @@ former = dict(re.findall(r"^\| `(PTL_\w+)` \| `(PTL_\w+)` \|$", after, re.MULTIL
 if former != facts["former_names"]:
     problems.append(f"former names: {former}, but {facts['former_names']}")
 
-# What the documentation calls a variable is one, and what the library knows is documented. Most names with PTL_
-# are constants of the headers.
+# What a page calls a variable must be one, and what users may set must be documented. Most names
+# with PTL_ are constants of the headers.
 headers = "".join(path.read_text() for path in source.glob("include/*.h"))
 constants = set(re.findall(r"\bPTL_\w+", headers))
 for_users = {variable["name"] for variable in facts["configuration"] if not variable["for_tests"]}

@@ -1,5 +1,5 @@
-// Ethernets through DPDK: peers that die and come back elsewhere, strangers on the cable, two who want
-// the same name, and hosts with shared memory inside.
+// Ethernets through DPDK: peers that die and return elsewhere, foreign frames, two processes with
+// the same name, and hosts with shared memory.
 #include "support/ethernet.h"
 
 #include <arpa/inet.h>
@@ -59,8 +59,8 @@ ptl_ni_fail_t put(const EventQueue& events, const Descriptor& descriptor, ptl_pr
   }
 }
 
-// Nothing wakes those who sleep behind such ports. Two who begin to answer each other while both sleep do not go
-// on so, each asleep whenever the other one's answer comes. (Unless other programs want the processors.)
+// Arrivals at such ports wake no thread. Two processes that begin to answer each other while both
+// sleep stay awake afterwards. (Unless other programs use the processors.)
 // spec 3.13.8
 TEST_P(EthernetTest, TwoWhoAnswerEachOtherStayAwake) {
   std::string why;
@@ -184,7 +184,7 @@ int packet_socket(const char* port, std::array<unsigned char, 6>& mac, int& inde
   return descriptor;
 }
 
-// Ranks 0 and 1 talk; rank 2 sits on rank 0's end of the cable and sends whatever comes to its mind.
+// Ranks 0 and 1 exchange messages. Rank 2 is at rank 0's end of the cable and sends random frames.
 // spec 3.3.7
 TEST(EthernetStrangerTest, AFloodOfNonsenseIsCountedAndDoesNoHarm) {
   std::string why;

@@ -95,8 +95,8 @@ TEST_P(Network, AStreamOfRandomSizesSurvivesTheLossOfATenth) {
   });
 }
 
-// The target overwrites its memory the moment that the event permits it, though frames of the data may
-// have to be sent again.
+// The target overwrites its memory as soon as the event permits it, while frames of the data may be
+// sent again.
 // spec 3.13.1
 TEST_P(Network, TheMemoryOfAGetIsReadNoMoreOnceItsEventIsThere) {
   constexpr uint32_t rounds = 40;

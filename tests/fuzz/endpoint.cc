@@ -594,7 +594,8 @@ void Endpoint::note_initiator_event(const Taken& taken) {
     });
 }
 
-// The data of a put are there when its event is (spec 2.5, 3.13.1). Looked at where nothing else may change them.
+// The data of a put are there when its event is (spec 2.5, 3.13.1). Checked where nothing else may
+// change them.
 void Endpoint::note_target_event(int portal, const Taken& taken) {
   const ptl_event_t& event = taken.event;
   if ((event.type != PTL_EVENT_PUT && event.type != PTL_EVENT_PUT_OVERFLOW) || event.mlength == 0 ||
@@ -778,7 +779,7 @@ void Endpoint::check_portal(int portal) {
   history.uid = uid_;
   for (std::size_t i = 0; i < portal_counters; ++i)
     history.counts[i] = read(mine.portal_counts[static_cast<std::size_t>(portal)][i]);
-  // Calls of each thread here, and messages of each thread anywhere, triggered ones apart, in their order.
+  // Calls of each thread here and messages of each thread anywhere, in order; triggered ones apart.
   for (std::vector<PortalCall>& calls : calls_) {
     std::vector<Element> sequence;
     for (PortalCall& call : calls) {

@@ -1,5 +1,5 @@
-// A process of Portals: its interfaces, queues, counters and memory, and the threads that run its part of a
-// program. Set-up path.
+// A process of Portals: its interfaces, queues, counters and memory, and the threads that run its
+// part of a program. Set-up path.
 #pragma once
 
 #include <portals4.h>

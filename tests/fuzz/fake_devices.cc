@@ -1,5 +1,5 @@
-// The library looks for RDMA devices only where the kernel lists some. For the stand-in of tests/support/fake_verbs
-// there are always some. Set-up path.
+// The library looks for RDMA devices only where the kernel lists some. With the stand-in of
+// tests/support/fake_verbs there are always some. Set-up path.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/types.h>

@@ -1,4 +1,5 @@
-// Memory as an entry or a descriptor describes it: one range, or the pieces of a PTL_IOVEC. Set-up path.
+// Memory as an entry or a descriptor describes it: one range, or the pieces of a PTL_IOVEC. Set-up
+// path.
 #pragma once
 
 #include <portals4.h>

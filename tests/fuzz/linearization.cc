@@ -1,4 +1,5 @@
-// The search for an order, depth first; states that were reached before are not looked at again. Set-up path.
+// The search for an order, depth first; states that were reached before are not searched again.
+// Set-up path.
 #include "fuzz/linearization.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Whether what was seen of a portal can be explained by some order of its operations, one after the other: every
-// thread's own in the order of its calls, and none before one that had ended before it began. Set-up path.
+// Whether some order of the operations explains what was seen of a portal. The order keeps each
+// thread's calls in order, and puts no operation before one that had ended before it began. Set-up
+// path.
 #pragma once
 
 #include <cstdint>

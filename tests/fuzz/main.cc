@@ -1,5 +1,6 @@
-// Random programs of all calls against a model (docs: CONTRIBUTING.md, Tests). Starts the processes of each round,
-// and when one fails says how to repeat it and looks for a shorter program that fails as well. Set-up path.
+// Random programs of all calls against a model (CONTRIBUTING.md, Tests). Starts the processes of
+// each round. When one fails, prints how to repeat it and searches a shorter program that fails as
+// well. Set-up path.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -230,7 +231,8 @@ std::string command(const Options& options, const Shape& shape, uint64_t phase, 
          " --phase " + std::to_string(phase) + " --repeat " + std::to_string(repeat);
 }
 
-// Fewer steps that fail as well. The order of threads differs each time, so that each is tried often.
+// Searches fewer steps that fail as well. The order of threads differs each time, so each is tried
+// often.
 void shrink(const Options& options, const Round& failed, uint64_t phase) {
   constexpr int tries = 100;
   int fails = failed.shape.steps;

@@ -228,7 +228,8 @@ bool Model::used_up(const Entry& e, const LiveEntry& live) const {
          e.memory.length() - live.offset < e.min_free;
 }
 
-// The priority list first; of each the first entry that matches and accepts the length (spec 2.5, 3.12.1).
+// The priority list first; of each the first entry that matches and accepts the length (spec 2.5,
+// 3.12.1).
 const Entry* Model::find(const State& state, const Message& m) const {
   for (const auto& list : state.lists) {
     for (const uint32_t id : list) {

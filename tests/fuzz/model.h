@@ -1,5 +1,6 @@
-// A portal table entry as the specification describes it: calls and arriving messages change it one after the
-// other (spec 2.9). Each operation takes a state to those states that agree with what was seen of it. Set-up path.
+// A portal table entry as the specification describes it: calls and arriving messages change it one
+// after the other (spec 2.9). Each operation leads from a state to all states that agree with what
+// was seen of it. Set-up path.
 #pragma once
 
 #include <array>
@@ -122,8 +123,8 @@ class Model {
   [[nodiscard]] const EntryEvents& events_of(uint32_t entry) const;
   [[nodiscard]] bool matches(const Entry& entry, const Message& message) const;
   [[nodiscard]] bool used_up(const Entry& entry, const LiveEntry& live) const;
-  // Its data may still be moving when other calls are made. What is sent to the own process and is longer than this
-  // is copied later.
+  // Its data may still be moving when other calls are made. Longer messages to the own process are
+  // copied later.
   static constexpr uint64_t longest_at_once = 80;
   [[nodiscard]] bool is_slow(const Message& message) const {
     return message.length > longest_at_once;

@@ -196,8 +196,8 @@ class Author {
       const uint64_t which = below(3);
       const test::Datatype& datatype = datatypes[below(datatypes.size())];
       const ptl_op_t operation = operations[below(operations.size())];
-      // What a sum or product of items becomes that were not drawn for it depends on how it is computed,
-      // and long double has bytes without a value.
+      // The sum or product of items that were not drawn for it depends on how it is computed, and
+      // long double has bytes without a value.
       if (datatype.numbers != test::Numbers::integral) continue;
       if (operation == PTL_DIFF || !test::is_legal(functions[which], operation, datatype)) continue;
       m.kind = kinds[which];

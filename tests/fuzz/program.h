@@ -1,5 +1,5 @@
-// What the threads of all endpoints do in one phase: a function of the seed, so that every endpoint knows all of
-// it and a shorter program is a prefix of a longer one. Set-up path.
+// What the threads of all endpoints do in one phase, as a function of the seed: every endpoint
+// knows all of it, and a shorter program is a prefix of a longer one. Set-up path.
 #pragma once
 
 #include <portals4.h>
@@ -24,7 +24,8 @@ inline constexpr uint64_t thread_entry_bytes = uint64_t{3} << 20;  // for the en
 inline constexpr uint64_t thread_send_bytes = uint64_t{3}
                                               << 20;  // for what a thread sends and gets
 inline constexpr uint64_t cell_bytes = 64;            // of an entry that takes atomics
-// max_waw_ordered_size and max_war_ordered_size: longer messages may be under way for a while (spec 2.7).
+// max_waw_ordered_size and max_war_ordered_size: longer messages may be in flight for a while (spec
+// 2.7).
 inline constexpr uint64_t ordered_bytes = 4096;
 
 struct Shape {
@@ -96,8 +97,8 @@ struct Entry {
 struct Portal {
   unsigned options = 0;
   bool has_queue = false;
-  bool tight =
-      false;  // little room in its queue: only what arrives has events, and may trigger flow control
+  // Little room in its queue: only arrivals have events, and may trigger flow control.
+  bool tight = false;
   uint64_t room = 0;  // slots that are free then
   bool cells =
       false;  // for atomics: entries of the priority list are items, and puts do not come here
@@ -115,7 +116,8 @@ enum class Action : uint8_t {
   count,  // adds `amount` to the thread's counter for triggered operations
   set,    // sets it to `amount`
   drain,  // takes up to `amount` events
-  reuse,  // a counter of acknowledgments of endpoint `index` is set back while others may have moved it
+  // A counter of acknowledgments of endpoint `index` is set back while others may have moved it.
+  reuse,
   poll,  // lets the library make progress
   begin_bundle,
   end_bundle,

@@ -1,4 +1,5 @@
-// What the processes of a round share: an anonymous mapping made before they are forked. Set-up path.
+// What the processes of a round share: an anonymous mapping made before they are forked. Set-up
+// path.
 #pragma once
 
 #include <portals4.h>

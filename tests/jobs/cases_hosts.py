@@ -39,7 +39,8 @@ class Hosts:
         commands = ["ip link add switch type bridge", "ip link set switch mtu 9000 up"]
         for i in range(self.count):
             for j in range(count):
-                # The driver makes a number of process and interface index that must be unique on a host.
+                # The driver makes a number from process and interface index that must be unique on
+                # a host.
                 commands += [f"ip -n h{i} link add port{j} mtu 9000 index {16384 * (j + 1)} type veth "
                              f"peer name s{i}p{j} mtu 9000 netns {os.getpid()}",
                              f"ip link set s{i}p{j} master switch up", f"ip -n h{i} link set port{j} up"]

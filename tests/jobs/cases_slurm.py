@@ -124,7 +124,7 @@ def slurm_failures(programs):
     # Whether others survive a task that was killed is up to the PMIx plug-in here, also with
     # --kill-on-bad-exit=0; mpirun_dying_rank and hosts_dying_rank see to the survivors.
     begin = time.monotonic()
-    # Slurm may end the step before it has handed on what was written last, so the text is not looked for.
+    # Slurm may end the step before it passes on the last lines, so the text is not checked.
     slurm.srun(2, 4, programs.probe, "abort", code=None)
     check(time.monotonic() - begin < 20, "the others were ended soon")
 

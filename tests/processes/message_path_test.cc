@@ -1,8 +1,8 @@
-// The message path makes no system call and no allocation: counted while messages flow.
+// The message path makes no system call and no allocation: both are counted while messages flow.
 //
-// System calls are counted with the kernel's syscall user dispatch: while a byte of this thread says
-// so, a call raises SIGSYS in place of running. The handler counts it and lets calls through until
-// the next message. Allocations are counted by standing in front of malloc.
+// System calls are counted with the kernel's syscall user dispatch: while a byte of this thread is
+// set, a call raises SIGSYS instead. The handler counts it and permits calls until the next
+// message. Allocations are counted by a malloc of our own.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -164,8 +164,8 @@ void expect_few(uint64_t most_calls) {
 }
 
 // spec 1.6
-// Looks for peers that died, every half second, are the only calls allowed to a process that talks to
-// itself.
+// A process that talks to itself may only make the calls that check for dead peers, every half
+// second.
 TEST(MessagePathTest, NoSystemCallAndNoAllocationWithinAProcess) {
   run_ranks(1, [](Rank& rank) {
     MessagePathCounter counter;
@@ -250,12 +250,12 @@ INSTANTIATE_TEST_SUITE_P(Devices, RdmaMessagePathTest,
                          });
 
 // spec 1.6
-// What devices in software need to learn of work is not the library's. Datagrams have timers, and thereby now and
-// then a call.
+// System calls that software devices need are not the library's. Datagrams have timers, and so a
+// call now and then.
 TEST_P(RdmaMessagePathTest, NoSystemCallOfOurOwnAndNoAllocation) {
   if (const std::string why = why_no_rdma(); !why.empty()) GTEST_SKIP() << why;
   constexpr int few_messages = 2000;
-  // Under emulation a round trip takes so long that a progress thread would be put to sleep and woken for each.
+  // Under emulation a round trip takes so long that a progress thread would sleep and wake in each.
   run_ranks(
       2,
       {.environment = {{"PTL_PEER_TIMEOUT_MS", rdma_timeout_ms()}, {"PTL_PROGRESS", "caller"}},

@@ -66,7 +66,8 @@ struct Found {
   std::atomic<int64_t> apart_after_us{-1};
 };
 
-// Rank 0 asks, rank 1 answers; each message says on which processor its sender runs and whether it is the last.
+// Rank 0 asks, rank 1 answers. Each message has the processor of its sender, and whether it is the
+// last.
 struct Ball {
   int32_t cpu;
   uint32_t last;

@@ -159,8 +159,8 @@ TEST(PollingByPutsTest, AProcessThatPutsToItselfHearsOthers) {
   });
 }
 
-// What brought an event has just asked the network: whoever goes on until the queue is empty does not ask again,
-// and whoever comes back later does.
+// The call that returned an event has just polled the network: a program that goes on until the
+// queue is empty does not poll it again, one that returns later does.
 // spec 3.13.7
 TEST(PollingAfterNewsTest, LooksForMoreAskNoSocket) {
   RunOptions options;

@@ -262,9 +262,9 @@ class HeldAcknowledgmentTest : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Modes, HeldAcknowledgmentTest, testing::Values("auto", "thread", "caller"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Who has answered at once again and again is expected to answer, and networks let the acknowledgment wait for that.
-// When the answer does not come, since the application computes, the acknowledgment comes all the same; and where
-// nobody else could send it, it has not waited.
+// An application that has answered quickly several times is expected to answer, and networks delay
+// the acknowledgment until then. If the answer does not come, since the application computes, the
+// acknowledgment comes all the same. If no other thread could send it, it was not delayed.
 // spec 2.9, 3.13.3
 TEST_P(HeldAcknowledgmentTest, ComesWithoutTheAnswerThatItWaitedFor) {
   run_ranks(2, {.environment = {{"PTL_PROGRESS", GetParam()}}}, [&](Rank& rank) {
@@ -301,8 +301,8 @@ TEST_P(HeldAcknowledgmentTest, ComesWithoutTheAnswerThatItWaitedFor) {
   });
 }
 
-// Looks at several queues in turn share their polls. What has arrived is found all the same: at the second look at its
-// queue at the latest, also where nobody else polls.
+// Looks at several queues in turn share their polls. An arrived message is found at the second look
+// at its queue at the latest, also if no other thread polls.
 // spec 3.13.7
 TEST(LookingInTurnTest, FindsWhatHasArrivedAtTheSecondLook) {
   run_ranks(

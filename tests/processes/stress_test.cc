@@ -170,7 +170,7 @@ void ping_pong(Rank& rank, const Interface& interface, int rounds) {
 // spec 1.6, 3.13.8
 TEST(OversubscriptionTest, EightWaitingProcessesDoNotStandInEachOthersWay) {
   run_ranks(8, [](Rank& rank) {
-    // Emulated, eight processes share two slow processors, and perhaps the devices are emulated as well.
+    // Emulated, eight processes share two slow processors, and the devices may be emulated as well.
     const int rounds = machine_slowdown() > 1 ? 200 : 2000;
     const Interface interface(rank, matching_physical);
     const auto start = std::chrono::steady_clock::now();

@@ -14,7 +14,7 @@ inline constexpr int slowdown = 5;
 inline constexpr int slowdown = 1;
 #endif
 
-// Machines that are emulated say how much slower than others they are (LINTEL_TEST_SLOWDOWN, 1 to 100).
+// LINTEL_TEST_SLOWDOWN (1 to 100): how much slower than others an emulated machine is.
 inline int machine_slowdown() {
   const char* factor = std::getenv("LINTEL_TEST_SLOWDOWN");
   return factor != nullptr ? std::clamp(std::atoi(factor), 1, 100) : 1;
@@ -36,8 +36,8 @@ inline bool long_tests() {
 inline Milliseconds wait_deadline{12000 * slowdown *
                                   machine_slowdown()};  // longer in ranks that may run longer
 
-// How long a stress of several threads goes on at most, if it has done the least that it must: beside
-// other programs a hand-over between threads may take a whole time slice.
+// The longest duration of a stress of several threads, after it has done its minimum: beside other
+// programs a switch between threads may take a whole time slice.
 inline constexpr Milliseconds stress_time{3000};
 
 // How long a test watches that something does not happen, after everything that could cause it has

@@ -1,7 +1,7 @@
-// An Ethernet of two ports for two ranks, used through DPDK: shared memory between them (memif), or a
-// cable between two network namespaces (af_packet on veth). Leaves nothing behind, however a test
-// ends: sockets are abstract; the namespaces, which all tests of a program share, belong to processes
-// that end with it. Set-up path.
+// An Ethernet of two ports for two ranks, used through DPDK: shared memory between them (memif), or
+// a cable between two network namespaces (af_packet on veth). Leaves nothing behind, however a test
+// ends: sockets are abstract; the namespaces, which all tests of a program share, belong to
+// processes that end with it. Set-up path.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ enum class Ethernet {
 // Before the ranks start.
 void prepare_ethernet(Ethernet ethernet);
 
-// In a rank, before it opens an interface: takes the port of rank `index` and sets the environment so that DPDK
-// is the only network; with hosts, besides shared memory within each.
+// In a rank, before it opens an interface: takes the port of rank `index` and sets the environment
+// so that DPDK is the only network; with hosts, shared memory within each besides.
 void join_ethernet(int index, Ethernet ethernet);
 
 // Moves a process with one thread to the host that has `port`<index>; it takes no port.

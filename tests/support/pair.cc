@@ -63,8 +63,8 @@ std::vector<PairKind> pairs_where(bool (*wanted)(const InterfaceKind&)) {
     std::vector<InterfaceKind> kinds;
     for (const InterfaceKind& kind : all_interface_kinds)
       if (wanted(kind)) kinds.push_back(kind);
-    // The start of DPDK takes most of the time of a test, and emulated devices are slow; two kinds that
-    // differ in all are enough where time is short.
+    // DPDK takes most of the time of a test to start, and emulated devices are slow. Two kinds that
+    // have no property in common are enough for the short form.
     const bool one_is_enough = !long_tests();
     const bool first_only =
         is_lossy(path) || (one_is_enough && (path == Path::dpdk_memif || path == Path::verbs));
@@ -135,8 +135,8 @@ void run_pair(const PairKind& kind, const PairOptions& options,
     if (const std::string why = why_no_rdma(); !why.empty()) GTEST_SKIP() << why;
   RunOptions run = options.run;
   for (auto& variable : environment_of(kind.path)) run.environment.push_back(std::move(variable));
-  // Thousands of round trips one after the other take a minute where the devices are emulated; and where nobody
-  // is woken by what arrives, if other programs want the processors, too.
+  // Thousands of round trips take a minute with emulated devices; also where arrivals wake no
+  // thread, if other programs use the processors.
   if (ethernet || (rdma && machine_slowdown() > 1))
     run.deadline = std::max(run.deadline, 3 * test_deadline);
   run_ranks(kind.path == Path::self ? 1 : 2, run, [&](Rank& rank) {

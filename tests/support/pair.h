@@ -47,7 +47,7 @@ struct PairKind {
   InterfaceKind interface;
 };
 
-// The kinds of interface that are wanted, over every path; over the lossy ones, which are slow, one of
+// The requested kinds of interface, over every path; over the lossy paths, which are slow, one of
 // them.
 [[nodiscard]] std::vector<PairKind> all_pairs();
 [[nodiscard]] std::vector<PairKind> matching_pairs();

@@ -1,5 +1,5 @@
-// The RDMA devices of this machine, for ranks that use nothing else: each takes another one if there are
-// several, as if they were on different nodes. Set-up path.
+// The RDMA devices of this machine, for ranks that use nothing else. If there are several, each
+// rank takes another one, as if on different nodes. Set-up path.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ enum class Rdma {
 // The devices with an active port.
 [[nodiscard]] std::vector<std::string> rdma_devices();
 
-// Why no RDMA device can be used here; empty if one can, or must (LINTEL_TEST_NEEDS_RDMA), so that a test that
-// finds none fails.
+// Why no RDMA device can be used here. Empty if one can, or must (LINTEL_TEST_NEEDS_RDMA): a test
+// that finds none then fails.
 [[nodiscard]] std::string why_no_rdma();
 
 // PTL_PEER_TIMEOUT_MS for tests in which no peer dies: devices may be emulated, and slow.
@@ -25,7 +25,7 @@ enum class Rdma {
 // In a rank, before it opens an interface: nothing but RDMA devices, of which it takes one.
 void join_rdma(int index, Rdma rdma);
 
-// In a rank, before its body: takes one if PTL_TRANSPORT says that all ranks of the program use nothing else.
+// In a rank, before its body: takes a device if PTL_TRANSPORT permits nothing else.
 void take_rdma_device(int index);
 
 }  // namespace lintel::test

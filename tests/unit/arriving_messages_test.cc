@@ -1,5 +1,5 @@
-// What an entry is told and when, while data of messages into it, or of headers that it has matched, are
-// still on the way.
+// What an entry reports and when, while data of messages into it, or of headers that it has
+// matched, are still arriving.
 #include <portals4.h>
 
 #include <span>
@@ -157,8 +157,8 @@ class ArrivingMessagesTest : public test::BareTargetTest {
 
 using Names = std::vector<std::string>;
 
-// Each entry is used up by its second message while the data of its first are on the way. Each message
-// had a slot set aside for the end of the entry, and only one is needed.
+// Each entry is used up by its second message while the data of its first are arriving. Each
+// message had a slot reserved for the end of the entry; only one is needed.
 TEST_F(ArrivingMessagesTest, AnEntryUsedUpMeanwhileGivesBackWhatItReserved) {
   open_portal(PTL_PT_FLOWCTRL, 64);
   constexpr unsigned options = PTL_ME_MANAGE_LOCAL;
@@ -254,8 +254,8 @@ TEST_F(ArrivingMessagesTest, ASearchFindsNothingBehindAnArrivingHeader) {
   expect_no_event();
 }
 
-// An append takes every header that it matches at once; each is told when its data are there, as those of
-// messages that match an entry of the priority list are.
+// An append takes every header that it matches at once. Each is reported when its data are there,
+// like messages that match an entry of the priority list.
 TEST_F(ArrivingMessagesTest, AnAppendTakesArrivingHeadersAndTellsWhenTheyHaveArrived) {
   open_portal(0, 64);
   append(PTL_OVERFLOW_LIST, PTL_ME_EVENT_COMM_DISABLE, 1);

@@ -1,4 +1,5 @@
-// The two sides of a flag: nobody sleeps through a message, whichever fences they use and while these change.
+// The two sides of a flag: no message is missed in sleep, whichever fences they use and while these
+// change.
 #include "util/asymmetric_fence.h"
 
 #include <atomic>

@@ -62,8 +62,8 @@ TEST(CountingEventThreadsTest, OperationsRunOnceAndInOrder) {
   for (uint64_t i = 0; i < total; ++i) ASSERT_EQ(notes.order[i], &operations[i]);
 }
 
-// A thread that waited for a count frees the counter before the thread that moved it has come to what
-// that triggers.
+// A thread that waited for a count frees the counter before the thread that moved it runs what that
+// triggers.
 TEST(CountingEventThreadsTest, WhatAWaiterSawIsExecutedThoughTheCounterIsFreed) {
   // Beside other programs each hand-over may take a time slice.
   constexpr uint64_t rounds = 300;
@@ -101,8 +101,8 @@ TEST(CountingEventThreadsTest, WhatAWaiterSawIsExecutedThoughTheCounterIsFreed) 
   EXPECT_EQ(discarded, 0);
 }
 
-// A thread that has moved the counter comes to look at thresholds only after another one has seen the
-// count, set the counter back and posted the next operation.
+// A thread moves the counter. Before it checks thresholds, another one sees the count, sets the
+// counter back and posts the next operation.
 TEST(CountingEventThreadsTest, ACountFromBeforeASetFiresNothingPostedAfterIt) {
   constexpr uint64_t rounds = 5000 / test::slowdown;
   WaitGate gate;

@@ -180,7 +180,8 @@ TEST_P(EthernetLinkTest, PayloadsAreSentFromWhereTheyAre) {
   });
 }
 
-// A payload that is not there is lost; those before and behind it are not, and it goes when it is back.
+// A payload that is not there is lost. Frames before and behind it are not, and it is sent when it
+// is back.
 TEST_P(EthernetLinkTest, PayloadsThatAreGoneAreLost) {
   run_ranks(2, {}, [&](Rank& rank) {
     LinkedRank self(rank, GetParam());

@@ -1,4 +1,5 @@
-// Calls that end the use of an entry, a portal table entry or a descriptor, while messages are under way.
+// Calls that end the use of an entry, a portal table entry or a descriptor, while messages are in
+// flight.
 #include <portals4.h>
 
 #include <atomic>
@@ -33,7 +34,8 @@ class EndingCallsTest : public test::BareTargetTest {
   }
   [[nodiscard]] NetworkInterface& interface() const { return *interface_of(decode_handle(ni_)); }
 
-  // A round of polling that has delivered a message, and has released its locks, may still count it.
+  // A round of polling that has delivered a message, and has released its locks, may still count
+  // it.
   void expect_return_after_round(const std::function<int()>& call) {
     std::atomic<bool> returned{false};
     std::thread caller;

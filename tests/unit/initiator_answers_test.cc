@@ -1,5 +1,5 @@
-// Which answers an operation takes: those of its own kind, from its own peer, after its first message
-// was sent (spec 4.2.2). All others are counted and change nothing.
+// Which answers an operation takes: those of its own kind, from its own peer, after its first
+// message was sent (spec 4.2.2). All others are counted and change nothing.
 #include <portals4.h>
 
 #include <mutex>
@@ -158,7 +158,7 @@ TEST_F(InitiatorAnswersTest, WhatIsAnsweredByAReplyTakesNoAcknowledgement) {
   EXPECT_EQ(PtlMDRelease(md_), PTL_OK);
 }
 
-// All puts to the peer have been acknowledged, one of them before the thread that sent it counts it.
+// All puts to the peer are acknowledged, one of them before the thread that sent it has counted it.
 TEST_F(InitiatorAnswersTest, APeerThatLeavesWithNothingOutstandingHasNotFailed) {
   const uint64_t failed = physical().peers_failed.get();
   Peer& peer = this->peer();

@@ -203,8 +203,8 @@ TEST_F(RegistrationThreadsTest, NorWithLittleRoom) {
   churn({.most_regions = 3, .most_bytes = 10 * page});
 }
 
-// One thread discards its page while another one registers the page beside it, which is worth registering
-// together. The discarding thread has its event read before the page goes, and sends again only after it.
+// One thread discards its page while another one registers the page beside it together with it. The
+// discarding thread's event is read before the page goes; it sends again only afterwards.
 TEST_F(RegistrationThreadsTest, NeighboursDoNotKeepPagesThatAreBeingDiscarded) {
   PinningRegistrar registrar;
   WatchedCache cache({});

@@ -33,7 +33,7 @@ class ReliableBundle : public testing::Test {
     ASSERT_EQ(first_.send(to_second_, numbered_put(number), numbered_bytes(number, bytes)),
               SendStatus::sent);
   }
-  // A message of the first process, which the second one acknowledges at once; it is there afterwards.
+  // A message of the first process, which the second one acknowledges at once.
   void acknowledged_message(uint64_t number) {
     const size_t before = second_.messages.size();
     send(number, 8);
@@ -237,7 +237,7 @@ TEST(ReliableBundleOfAnybody, NothingOfOneWhoseEndMakesNoSenseIsDelivered) {
   }
 }
 
-// Where sending takes long, an acknowledgement by itself holds up the answer that it was sent before.
+// Where sending takes long, an acknowledgement by itself delays the answer behind it.
 TEST(ReplyHabit, SendingTheAcknowledgementIsNotTheApplicationsTime) {
   constexpr uint64_t slow_call_ns = 9'000;
   ReplyHabit habit;

@@ -263,7 +263,8 @@ TEST_F(Connections, AForgedAcceptIsRefused) {
   EXPECT_EQ(a.transport().counters().handshakes_refused, 1u);
 }
 
-// Hellos from anywhere cost the called side nothing, and their answers are not longer than they are.
+// Hellos with invented sources cost the called side nothing, and answers are not longer than
+// questions.
 TEST_F(Connections, HellosLeaveNoState) {
   MemoryProcess b(network_, high_id);
   uint64_t answered_bytes = 0;

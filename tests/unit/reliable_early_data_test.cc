@@ -1,5 +1,5 @@
-// Parts of long messages that arrive before others that were sent ahead of them: handed up at once, each
-// once, while everything else waits for its turn.
+// Parts of long messages that arrive before earlier frames: handed up at once, each once, while
+// everything else waits for its turn.
 #include <gtest/gtest.h>
 
 #include "reliable_test_support.h"

@@ -1,5 +1,5 @@
-// Messages over links that lose, double, reorder and damage frames: everything arrives once, in order,
-// and byte by byte as it was sent.
+// Messages over links that lose, double, reorder and damage frames: everything arrives once, in
+// order, and as it was sent.
 #include <random>
 
 #include "support/deadlines.h"
@@ -131,7 +131,7 @@ TEST(Reliable, SequenceNumbersWrap) {
   for (uint64_t i = 0; i < 400; ++i) EXPECT_EQ(second.messages[i].header.match_bits, i);
 }
 
-// As where the network of one side carries longer frames than that of the other, with a router between them.
+// The network of one side carries longer frames than that of the other, with a router between them.
 TEST(Reliable, EachSideHasItsOwnLengthOfFrames) {
   MemoryNetwork network;
   MemoryProcess first(network, first_id, {}, 9000);

@@ -1,5 +1,5 @@
-// The parts of a reliable transport that send, receive and acknowledge, each without the others as far as it
-// needs none.
+// The parts of a reliable transport that send, receive and acknowledge, each with as few of the
+// others as possible.
 #include "reliable/data_receiver.h"
 #include "reliable/handshake.h"
 #include "reliable/peer_watch.h"

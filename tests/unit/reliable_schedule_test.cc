@@ -1,5 +1,5 @@
-// What says when a reliable transport has something to do: silence of peers, acknowledgements that wait,
-// the table and the timers of connections, and the link that is not asked.
+// What decides when a reliable transport has work: silence of peers, delayed acknowledgements, the
+// table and the timers of connections, and the quiet link.
 #include <sys/eventfd.h>
 #include <unistd.h>
 

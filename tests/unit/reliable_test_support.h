@@ -1,5 +1,5 @@
-// For the tests of the reliability layer: links in memory whose every frame goes past the test, time
-// that passes when the test says so, and processes that remember what they got.
+// For the tests of the reliability layer: links in memory whose frames pass through the test,
+// simulated time, and processes that record what they received.
 #pragma once
 
 #include <cstring>

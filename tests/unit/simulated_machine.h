@@ -1,5 +1,5 @@
-// A machine with a few processors, in simulated time: threads that compute, yield, sleep and wake each other, taken in
-// turns as a scheduler does. Deterministic. For the unit tests of waiting.
+// A machine with a few processors, in simulated time. Threads compute, yield, sleep and wake each
+// other, in turns as a scheduler runs them. Deterministic. For the unit tests of waiting.
 #pragma once
 
 #include <algorithm>

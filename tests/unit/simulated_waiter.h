@@ -1,4 +1,5 @@
-// Processes whose threads wait for messages as Waiter does, by the decisions of a WaitPolicy, on a SimulatedMachine.
+// Processes whose threads wait for messages as Waiter does, by the decisions of a WaitPolicy, on a
+// SimulatedMachine.
 #pragma once
 
 #include <cstdint>

@@ -103,8 +103,8 @@ TEST(UdpLinkTest, BurstsOfAllShapesArriveInOrderAndIntact) {
   EXPECT_EQ(first->counters().bytes_sent, second->counters().bytes_received);
 }
 
-// Long bursts make the receiver let the kernel join datagrams, many short ones after them make it stop;
-// neither loses or changes anything while nothing is under way.
+// Long bursts make the receiver enable joining of datagrams by the kernel, many short ones disable
+// it. Neither loses or changes anything.
 TEST(UdpLinkTest, ShortAndLongFramesTakeTurns) {
   const auto first = open_link();
   const auto second = open_link();

@@ -1,4 +1,5 @@
-// PTL_MD_VOLATILE while more puts wait for their target than any pool of copies would hold (spec 3.10.1).
+// PTL_MD_VOLATILE while more puts wait for their target than any pool of copies would hold (spec
+// 3.10.1).
 #include <portals4.h>
 
 #include <cstring>

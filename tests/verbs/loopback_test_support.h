@@ -1,4 +1,5 @@
-// What tests of look-ups and datagrams have in common: processes of this node, made up in this one. Set-up path.
+// Shared by tests of look-ups and datagrams: processes of this node, simulated in this one. Set-up
+// path.
 #pragma once
 
 #include <unistd.h>
@@ -40,7 +41,7 @@ template <typename Condition>
   return bytes;
 }
 
-// Opens with pids that are not in use by anybody, found by trying: `open(pid)` is false if it was in use.
+// Opens with free pids, found by trying: `open(pid)` is false if the pid was in use.
 template <typename Open>
 void with_free_pid(Open&& open) {
   static uint32_t next = 20000 + static_cast<uint32_t>(getpid()) % 10000;

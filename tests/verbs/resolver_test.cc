@@ -1,5 +1,5 @@
-// Finding where a process is, over the loopback: those who are there, those who are not yet, not any more,
-// or who talk nonsense.
+// Finding where a process is, over the loopback: processes that are there, not yet there, gone, or
+// send nonsense.
 #include "verbs/resolver.h"
 
 #include <arpa/inet.h>
@@ -220,7 +220,7 @@ TEST(ResolverTest, NobodyThereIsReportedAndAskedAgainLater) {
   EXPECT_EQ(asker.ask(gone), ResolveStatus::resolved) << asker.reason;
 }
 
-// That a peer was found to be gone, and nobody wanted to know it any more, says nothing of its successor.
+// That a peer was found to be gone, and its look-up was abandoned, does not affect its successor.
 TEST(ResolverTest, ASuccessorIsFoundAlthoughItsPredecessorWasGone) {
   Side asker, successor;
   asker.open();

@@ -1,4 +1,5 @@
-// Datagrams over the stand-in for libibverbs: bursts, buffers, who is where, sleep, queue pairs that fail.
+// Datagrams over the stand-in for libibverbs: bursts, buffers, addresses, sleep, queue pairs that
+// fail.
 #include "verbs/ud_link.h"
 
 #include <poll.h>

@@ -1,5 +1,5 @@
-// The change from datagrams to a queue pair, stopped at each of its steps: nobody waits for an answer, and
-// what overtakes the last datagram waits for its turn.
+// The change from datagrams to a queue pair, stopped at each of its steps: no message waits for an
+// answer, and what overtakes the last datagram waits for its turn.
 #include "verbs_test_support.h"
 
 namespace lintel {
@@ -61,8 +61,8 @@ TEST_F(VerbsChangeTest, ItsEndsMayFallSilentAtAnyStep) {
   }
 }
 
-// Its last message arrives after the completions of this round have been taken, and before the datagram by which it
-// takes its leave.
+// Its last message arrives after the completions of this round were taken, and before the datagram
+// that closes the connection.
 TEST_F(VerbsChangeTest, TheLastMessageOfAPeerThatLeavesIsHandedUp) {
   VerbsProcess from, to;
   Stream stream(from, to);
@@ -95,7 +95,8 @@ INSTANTIATE_TEST_SUITE_P(Fates, VerbsOvertakingTest,
                            return std::string(fate_names[static_cast<unsigned>(tested.param)]);
                          });
 
-// More than there are buffers overtakes the last datagram, which is lost for a while; and then the queue pair fails.
+// The last datagram is lost for a while, and more messages than there are buffers overtake it. Then
+// the queue pair fails.
 TEST_P(VerbsOvertakingTest, MessagesThatOvertakeTheLastDatagramAreKept) {
   unsigned times_kept = 0;
   for (unsigned steps = 0; steps < enough_steps; ++steps) {

@@ -99,8 +99,8 @@ class Source {
 /** The peer of this process in its pair. */
 Destination peer_of(Session& session, const Endpoint& endpoint, ptl_pt_index_t index = data_index);
 
-/** Tells the target, with a put of no length, that the initiator has finished a pass. The markers are
- *  numbered, since one may be lost when the next pass follows at once. */
+/** Reports the end of a pass to the target, with a put of no length. The markers are numbered,
+ *  since one may be lost when the next pass follows at once. */
 class EndMarker {
  public:
   EndMarker(Endpoint& endpoint, const Destination& to);

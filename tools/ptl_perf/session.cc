@@ -12,8 +12,8 @@
 namespace lintel::perf {
 namespace {
 
-// Neighbours in the order of ranks; or, for pairs across nodes, half of the ranks in the order of nodes
-// with the other half.
+// Neighbouring ranks; or, for pairs across nodes, half of the ranks in the order of nodes with the
+// other half.
 std::vector<unsigned> choose_order(const std::vector<unsigned>& nodes, bool across_nodes) {
   std::vector<unsigned> by_node(nodes.size());
   std::iota(by_node.begin(), by_node.end(), 0u);

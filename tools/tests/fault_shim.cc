@@ -1,6 +1,6 @@
-// Put before the library with LD_PRELOAD by the tests of the tools: damages what ptl_perf receives,
-// so that one can see it notice. TOOL_TEST_FAULT=data flips a bit of the 20th message that a process
-// takes from an event queue; =behind writes behind its end.
+// Preloaded before the library by the tests of the tools: damages what ptl_perf receives, so that
+// it must notice. TOOL_TEST_FAULT=data flips a bit of the 20th message that a process takes from an
+// event queue; =behind writes behind its end.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <dlfcn.h>
 #include <portals4.h>

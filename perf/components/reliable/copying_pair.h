@@ -1,5 +1,5 @@
-// Two reliable transports of one process over links that only copy. Each message is sent by the one that
-// received the last.
+// Two reliable transports of one process over links that only copy. Each message is sent by the end
+// that received the last.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The check of frames by crc32c(), by each method that this processor can use, and by ISA-L where it is
-// installed. Random interleaving compares them on a machine that is busy with other things.
+// The check of frames by crc32c(), by each method that this processor has, and by ISA-L where it is
+// installed. Random interleaving compares them on a busy machine.
 #include <string>
 #include <vector>
 
@@ -33,7 +33,8 @@ void frame_check(benchmark::State& state, Check check) {
 void add(const std::string& name, Check check) {
   auto* const measured =
       benchmark::RegisterBenchmark(("frame_check/" + name).c_str(), frame_check, check);
-  // A short message, frames of Ethernet with 1500 and 9000 bytes, of UDP over the loopback, the largest.
+  // A short message, frames of Ethernet with 1500 and 9000 bytes, of UDP over the loopback, the
+  // largest.
   for (const int64_t bytes : {64, 104, 1400, 8900, 32448, 65536}) measured->Arg(bytes);
   repeated(measured);
 }

@@ -1,6 +1,6 @@
-// Collective operations of all kinds, roots, lengths and data types against a serial oracle: each rank
-// computes what every rank contributed and compares. Blocking and non-blocking, on the world, a
-// duplicate of it, its reverse and its halves.
+// Collective operations of all kinds, roots, lengths and data types against a serial oracle: each
+// rank computes what every rank contributed and compares. Blocking and non-blocking, on the world,
+// a duplicate of it, its reverse and its halves.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,10 +1,11 @@
-// Many ranks flood one that computes and calls nothing: more messages than its queues and buffers
-// hold. Not one may be lost, and the messages of each sender stay in order.
+// Many ranks flood one that computes and makes no calls: more messages than its queues and buffers
+// hold. None may be lost, and the messages of each sender stay in order.
 //
-// Where one is missing the receiver says so and waits: a sender that was refused twice learns of it a moment later, and
-// is to end the job (refusal_witness.c).
+// If one is missing the receiver prints that and waits: a sender that was refused twice gets to see
+// it, and ends the job (refusal_witness.c).
 //
-// Usage: flood expected|unexpected <messages of each sender> <bytes of a message> <ms that it computes>
+// Usage: flood expected|unexpected <messages of each sender> <bytes of a message> <ms that it
+// computes>
 #include <unistd.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // One-sided communication: put, get, accumulate and the fetching operations under fences, general
-// active targets, locks and flushes, in windows of all kinds. Every byte against what must be there.
+// active targets, locks and flushes, in windows of all kinds. Every byte is compared.
 #include <algorithm>
 #include <initializer_list>
 #include <memory>

@@ -10,8 +10,8 @@ using namespace mpi_test;
 
 namespace {
 
-// Around the limits of the clients: 2 KiB (short messages of the MTL), 32 and 64 KiB (fragments of the
-// BTL), and of the library below them.
+// Lengths around the limits of the clients: 2 KiB (short messages of the MTL), 32 and 64 KiB
+// (fragments of the BTL), and of the library.
 const std::vector<int>& sizes() {
   static const std::vector<int> short_list{
       0,    1,    2,    7,     8,     63,    64,    511,   1024,   2047,    2048,    2049,   4096,
@@ -128,7 +128,7 @@ void blocking(int peer, bool first) {
 }
 
 // A receive that is too short fails with MPI_ERR_TRUNCATE, writes no byte too many, and the next
-// message arrives unharmed. The PML ob1 of Open MPI 4.1 itself writes past the buffer when it gets a
+// message arrives intact. The PML ob1 of Open MPI 4.1 itself writes past the buffer when it gets a
 // truncated message by rendezvous, over any BTL: `limit` is then its eager limit.
 void truncation(int to, int from, bool receive_first, int limit) {
   for (const auto& [sent, room] : {std::pair{8, 4},

@@ -1,5 +1,5 @@
-// What the MPI programs of this directory share: messages whose every byte is known, checks that end
-// the job, and counting them. Set-up path. C interface of MPI only.
+// Shared by the MPI programs of this directory: messages whose every byte is known, and checks that
+// end the job. Set-up path. C interface of MPI only.
 #pragma once
 
 #include <mpi.h>

@@ -1,7 +1,7 @@
-// MPI_THREAD_MULTIPLE: several threads of every rank exchange messages at once, each pair of threads
-// with a tag of its own, in one communicator and in one for each thread.
+// MPI_THREAD_MULTIPLE: several threads of each rank exchange messages at once. Each pair of threads
+// has its own tag; in one communicator, and in one for each thread.
 //
-// Usage: threads [<threads of each rank>]; ends with a line saying so if MPI grants less than
+// Usage: threads [<threads of each rank>]; prints a last line if MPI grants less than
 // MPI_THREAD_MULTIPLE.
 #include <atomic>
 #include <mutex>

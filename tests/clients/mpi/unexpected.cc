@@ -1,5 +1,5 @@
-// Messages that come before their receives: thousands of them, taken in other orders than they came,
-// by wildcards, and through all kinds of probe.
+// Messages that come before their receives: thousands of them, taken in other orders than they
+// came, by wildcards, and through all kinds of probe.
 #include "support.h"
 
 using namespace mpi_test;

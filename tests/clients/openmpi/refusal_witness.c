@@ -1,10 +1,11 @@
-// Preloaded into a rank whose messages go through Open MPI's MTL, looks at what the component asks Portals for and
-// is told, and ends the rank when one message has been refused for the second time by a portal table entry that
-// flow control had disabled (Portals 4.3, section 2.7). The MTL overlooks that, so that this message is lost
-// (docs/porting.md); a flood that fails for any other reason fails because of the library.
+// Preloaded into a rank whose messages go through Open MPI's MTL. Watches the calls of the
+// component and their results, and ends the rank when one message is refused for the second time by
+// a portal table entry that flow control had disabled (Portals 4.3, section 2.7). The MTL overlooks
+// that refusal, so the message is lost (docs/porting.md). A flood that fails for another reason
+// fails because of the library.
 //
-// The component is as unmodified as before: its calls come here first, and go on to the library. One thread of
-// each rank calls Portals in the programs that this is for.
+// The component is unmodified: its calls come here first, and go on to the library. In these
+// programs one thread of each rank calls Portals.
 #include <dlfcn.h>
 #include <portals4.h>
 #include <stdint.h>

@@ -100,7 +100,7 @@ struct Datagram {
 };
 void lose_datagrams(std::function<bool(const Datagram&)> which);
 
-// Registrations by which more bytes than this would be pinned, those there are included, fail with ENOMEM.
+// Registrations fail with ENOMEM if more bytes than this would be pinned in all.
 void limit_locked_bytes(uint64_t bytes);
 
 // Work requests stay where they are until release(), which does all that waits, or let_pass().

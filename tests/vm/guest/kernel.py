@@ -16,8 +16,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-# Loaded together with what they depend on: the paths to the host (console, files), the root file system, the
-# network device with two ends, and the software RDMA device with the checksum that it asks for by name.
+# Loaded with their dependencies: channels to the host (console, files), the root file system, the
+# network device with two ends, the software RDMA device with the checksum that it requests by name.
 MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "veth", "crc32_generic", "rdma_rxe",
            "rdma_ucm")
 

@@ -21,18 +21,19 @@ from . import image
 from .kernel import GuestError
 
 QEMU = "qemu-system-x86_64"
-# Virtualisation counts as unusable if the guest has not come up by then (some machines offer a /dev/kvm
-# behind which guests hang); emulation takes a few seconds, on a busy machine many.
+# Virtualisation counts as unusable if the guest has not started by then (on some machines guests
+# hang with /dev/kvm). Emulation takes a few seconds, on a busy machine many.
 HARDWARE_START_S = 20
 EMULATED_START_S = 240
 CONSOLE_TAIL_LINES = 15
-# What emulation does slowly and hardware fast: string instructions byte by byte, five levels of page tables.
+# Slow in emulation and fast in hardware: string instructions byte by byte, five levels of page
+# tables.
 EMULATED_CPU = "max,erms=off,fsrm=off,la57=off"
 # By this, the deadlines of tests are longer.
 EMULATED_SLOWDOWN = 12
-# On a busy host, the checks of the kernel for timers that stop and processors that hang see some. The clock
-# of the emulated processor may be trusted; the kernel would take one that costs a system call. Zeroing huge
-# pages takes most of the time of short processes.
+# On a busy host, the kernel's checks for stopped timers and hanging processors report some. The
+# clock of the emulated processor is reliable; the kernel would choose one that costs a system call.
+# Zeroing huge pages takes most of the time of short processes.
 BOOT_OPTIONS = ("console=ttyS0 quiet loglevel=4 panic=-1 no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1 "
                 "tsc=reliable mitigations=off nokaslr random.trust_cpu=on transparent_hugepage=never")
 
@@ -46,7 +47,8 @@ class Options:
     mtu: int = 4200
     locked_memory_kib: str = "unlimited"
     accelerator: str = "auto"
-    writable: list = field(default_factory=list)  # directories that the guest shares instead of copying
+    # Directories that the guest shares instead of copying.
+    writable: list = field(default_factory=list)
     environment: dict = field(default_factory=dict)
 
 
