@@ -19,7 +19,7 @@
  *  - A forked child has no place in its parent's job and no groups: PtlJobInit returns PTL_FAIL
  *    there.
  *
- * docs/jobs.md tells the rest. Numbers in parentheses are sections of the Portals 4.3
+ * docs/jobs.md has the rest. Numbers in parentheses are sections of the Portals 4.3
  * specification.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -87,12 +87,12 @@ PTL_API int PtlJobOpen(ptl_interface_t iface, unsigned int options, const ptl_ni
                        ptl_ni_limits_t* actual, ptl_handle_ni_t* ni) PTL_NOEXCEPT;
 
 /** Undoes PtlJobOpen: PtlNIFini, PtlFini, PtlJobFini. Not collective: call PtlJobBarrier before, so
- * that nobody still needs this process.
+ * that no process still needs this one.
  * @param ni  from PtlJobOpen.
  * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID. */
 PTL_API int PtlJobClose(ptl_handle_ni_t ni) PTL_NOEXCEPT;
 
-/** Tells the job the nid and pid of this process on an interface. The first interface that a
+/** Publishes the nid and pid of this process on an interface. The first interface that a
  * process publishes is the first one of every other, and so on. Does not wait.
  * @param ni  an open interface of any kind, at most once.
  * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID; PTL_FAIL, also if a job by hand names another nid

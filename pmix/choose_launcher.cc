@@ -40,7 +40,7 @@ bool is_above_one(const char* name) {
          std::from_chars(text, text + std::strlen(text), number).ec == std::errc{} && number > 1;
 }
 
-// One of several processes that somebody started, but not so that they could find each other.
+// One of several processes that a launcher started without PMIx: they cannot find each other.
 std::string why_incomplete() {
   if (is_above_one("SLURM_STEP_NUM_TASKS"))
     return "srun started several tasks, but without PMIx: use srun --mpi=pmix (`srun --mpi=list` "
@@ -62,7 +62,7 @@ Launcher* load_pmix(std::string& why) {
 }  // namespace
 
 Launcher* choose_launcher(std::string& why) {
-  // Whoever names all processes by hand means it, also under a launcher.
+  // A list of all processes by hand overrides a launcher.
   HandEnvironment environment;
   why = read_hand_environment(environment);
   if (!why.empty()) return nullptr;

@@ -89,7 +89,7 @@ std::string HandExchange::open(ptl_interface_t iface) {
     entries_.push_back(entry);
     return std::string();
   };
-  // The values first: whoever reaches this process by a signal may then read them.
+  // The values first: a process that can signal this one may then read them.
   std::string why = expose(stored_index, PTL_EQ_NONE, stored_, PTL_LE_OP_GET);
   if (why.empty()) why = expose(signal_index, arrivals_, {}, PTL_LE_OP_PUT);
   return why;
@@ -168,7 +168,7 @@ std::string HandExchange::await(uint32_t from, uint64_t data) {
   return "";
 }
 
-// Dissemination: after round r everybody knows of 2^(r+1) processes that they have come.
+// Dissemination: after round r each process knows that 2^(r+1) processes have arrived.
 std::string HandExchange::barrier() {
   ++generation_;
   const uint64_t size = processes_.size();

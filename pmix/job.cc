@@ -82,8 +82,8 @@ int Job::fail(const std::string& why, int code) {
   return code;
 }
 
-// What the user sets holds; else rank 0 makes one, if there is a way to hand it round in secret.
-// All take part in handing it round, so that a process whose environment differs hears of it.
+// The user's secret, if there is one; else rank 0 makes one, if the launcher can pass it on in
+// secret. All processes take part, so that one whose environment differs notices.
 std::string Job::settle_secret() {
   if (!launcher_->keeps_secrets()) return "";
   const bool has_own = is_set("PTL_JOB_KEY") || is_set("PTL_JOB_KEY_FILE");

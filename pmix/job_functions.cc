@@ -37,7 +37,7 @@ int open_published(ptl_interface_t iface, unsigned options, const ptl_ni_limits_
     return code;
   }
   code = job().publish(*ni);
-  // Everybody has opened the interface when the map is there; without one, at a barrier.
+  // All processes have opened the interface when the map is there; without one, after a barrier.
   if (code == PTL_OK) code = (options & PTL_NI_LOGICAL) != 0 ? job().set_map(*ni) : job().barrier();
   if (code != PTL_OK) PtlNIFini(*ni);
   return code;

@@ -49,7 +49,7 @@ class Launcher {
   // Waits for the value.
   [[nodiscard]] virtual std::string get(uint32_t rank, const std::string& key,
                                         std::vector<std::byte>& value) = 0;
-  // Nobody returns before all have called; values put before are near then.
+  // No process returns before all have called; values put before are then available.
   [[nodiscard]] virtual std::string fence() = 0;
   // Numbers that are equal for ranks of one node; nothing else is to be read into them.
   [[nodiscard]] virtual std::string nodes(std::vector<uint64_t>& node_of_rank) = 0;

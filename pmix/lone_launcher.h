@@ -1,4 +1,4 @@
-// A process that nobody launched: a job of one. Set-up path.
+// A process without a launcher: a job of one. Set-up path.
 #pragma once
 
 #include <map>

@@ -183,7 +183,7 @@ class PmixLauncher final : public Launcher {
     return leader;
   }
 
-  // What the launcher told this node at the start; nobody is asked.
+  // What the launcher passed to this node at the start; no message is needed.
   static pmix_status_t get_local(const pmix_proc_t& of, const char* key, pmix_value_t** value) {
     pmix_info_t optional;
     bool yes = true;

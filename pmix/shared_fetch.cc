@@ -142,8 +142,8 @@ std::string SharedFetch::run(uint32_t part, uint32_t parts, const Fetch& fetch) 
     if (done >= parts || left.count() <= 0) break;
     futex_wait(shared.parts_done, done, left.count());
   }
-  // Whoever could not reach the memory fetches for itself; so its part is still missing here. If it
-  // comes after all, it writes the same values once more.
+  // A process that could not map the memory fetches its values itself; so its part is missing here.
+  // If it comes later, it writes the same values once more.
   for (uint32_t other = 0; other < parts; ++other)
     if (shared.done[other].load(std::memory_order_acquire) == 0)
       if (std::string why = fetch_part(other, parts, fetch); !why.empty()) return why;

@@ -86,7 +86,7 @@ bool Discovery::adopt(ProcessId peer, const MacAddress& mac, uint64_t now_ns,
   if (entry == nullptr) return false;
   if (entry->answered && entry->mac == mac && !entry->contested) return true;
   if (entry->answered) {
-    // Known from elsewhere. Perhaps it has moved: ask. Until that is answered it is not believed.
+    // Known at another address. It may have moved: asks, and rejects it until that is answered.
     ask(*entry, peer, now_ns, message);
     return false;
   }

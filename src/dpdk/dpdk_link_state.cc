@@ -11,8 +11,8 @@ namespace {
 
 using State = DpdkSender::State;
 
-// The interrupt thread of a port that needs the gate goes round this often; the end of the other
-// side is noticed that much later.
+// How often the gate lets the interrupt thread of a port run once. The end of the other side is
+// noticed that much later.
 constexpr uint64_t between_rests_ns = 100'000'000;
 // A memif whose other side is not there is started again, and so is one that was let in but does
 // not come up, though not soon: the driver at the other side cannot cope with a client that leaves
@@ -39,7 +39,7 @@ void DpdkLinkState::set_state(State state) noexcept {
 void DpdkLinkState::look() noexcept {
   receptions_ = 0;
   if (gate_ == nullptr) {
-    // The driver copes with frames that nobody gets.
+    // The driver accepts frames for which there is no receiver.
     if (sender_.state() == State::down) set_state(State::up);
     reaches_network_.store(!port_.is_hardware() || port_.link_is_up(), std::memory_order_relaxed);
     return;

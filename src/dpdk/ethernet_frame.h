@@ -64,8 +64,8 @@ struct EthernetFrame {
   uint32_t length = 0;
 };
 
-// Frames for others, of others' protocols, from nobody in particular, or shorter than they say are
-// not valid. Broadcast is for discovery only.
+// Frames for others, of other protocols, without a proper source, or shorter than their length says
+// are not valid. Broadcast is for discovery only.
 [[nodiscard]] inline EthernetFrame parse_ethernet_frame(const std::byte* data, uint32_t length,
                                                         const MacAddress& own) noexcept {
   EthernetFrame frame;

@@ -20,7 +20,7 @@ class InterruptGate {
   // The one of this process; nullptr, with a reason, if it cannot be made. Set-up path.
   [[nodiscard]] static InterruptGate* get(std::string& reason);
 
-  // Asks the interrupt thread to come here and stay. holds() tells when it does.
+  // Requests that the interrupt thread stops here. holds(): it has.
   void close() noexcept;
   [[nodiscard]] bool holds() const noexcept {
     return held_at_.load(std::memory_order_acquire) == releases_.load(std::memory_order_acquire);

@@ -35,7 +35,7 @@ std::string error_text(const std::string& what, int error) {
   return with_complaint(std::string(what).append(": ").append(rte_strerror(std::abs(error))));
 }
 
-// The file of a server that was killed: nobody listens there, and the driver would stumble over it.
+// The file of a server that was killed: no process listens there, and the driver would fail.
 void remove_stale_socket(const std::string& device) {
   if (device_argument(device, "role") != "server" ||
       device_argument(device, "socket-abstract") != "no")

@@ -1,4 +1,4 @@
-// Learns from the kernel what the application unmaps, moves and discards (userfaultfd).
+// Reads from the kernel what the application unmaps, moves and discards (userfaultfd).
 //
 // Memory is registered with the kernel for write protection and never protected. So no access to
 // it, by whom ever, is ever held up, and all that comes are the events of the address space: a

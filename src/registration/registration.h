@@ -54,7 +54,7 @@ class RegisteredMemory {
   // some of the memory is not there. A fault that only the administrator can mend (the limit of
   // locked memory) is logged once. The caller must know that the application keeps this memory
   // mapped until release(), as it must for memory of operations under way; if not, the device moves
-  // bytes of pages that nobody sees.
+  // bytes of pages that are mapped nowhere.
   [[nodiscard]] virtual const RegisteredRegion* acquire(const void* address, uint64_t length,
                                                         bool writable, int& error) noexcept = 0;
   // Nothing is deregistered here unless the region could not be kept: then this takes a system

@@ -33,7 +33,7 @@ bool Acknowledger::holds(Connection& connection, const MessageHeader& header,
 }
 
 void Acknowledger::release_held(uint64_t now_ns) noexcept {
-  // Later than this nobody was polling.
+  // After a longer time no thread was polling.
   constexpr uint64_t late_ns = 20'000;
   Connection& connection = *std::exchange(held_, nullptr);
   const std::lock_guard guard(connection.lock);

@@ -40,7 +40,7 @@ class ConnectionCloser {
   }
 
  private:
-  // `unused_at_ns`: only if nothing is to be sent; says goodbye then.
+  // `unused_at_ns`: only if nothing is to be sent; sends a goodbye frame then.
   bool end(Connection& connection, const char* why, const uint64_t* unused_at_ns) noexcept {
     batch_.deliver();
     {

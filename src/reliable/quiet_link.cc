@@ -29,7 +29,7 @@ void QuietLink::go_quiet(uint64_t now_ns) noexcept {
   if (timers_.is_empty()) quiet_ = start_watching();
 }
 
-// Whoever sleeps was rung by what disturbed the quiet.
+// What ended the quiet has rung the doorbell of a sleeping poller.
 void QuietLink::leave() noexcept {
   quiet_ = false;
   last_frame_ns_ = settings_.clock();

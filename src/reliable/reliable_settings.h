@@ -1,4 +1,4 @@
-// What a reliable transport is told, what it counts, and where its parts find both.
+// Settings and counters of a reliable transport, for its parts.
 #pragma once
 
 #include <algorithm>

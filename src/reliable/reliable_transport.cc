@@ -73,7 +73,7 @@ bool ReliableTransport::open_pools() {
   return true;
 }
 
-// Peers learn that nobody is here any more; one that does not get the message finds out by asking.
+// Sends goodbye frames to the peers. A peer that does not get one notices by a probe.
 ReliableTransport::~ReliableTransport() {
   quiet_.stop();
   const uint64_t now_ns = settings_.clock();

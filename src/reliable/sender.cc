@@ -110,7 +110,7 @@ inline SendStatus Sender::queue(Connection& connection, const MessageHeader& hea
   return status;
 }
 
-// One frame and no state: whatever happens to it, nobody will know.
+// One frame without state: a loss is not noticed.
 SendStatus Sender::send_datagram(Connection& connection, const MessageHeader& header,
                                  const Piece* pieces, unsigned count, uint32_t length) noexcept {
   FrameBuffer* frame = nullptr;
@@ -192,8 +192,8 @@ inline SendStatus Sender::append(Connection& connection, const MessageHeader& he
     sent_.release_chain(first);
     return status;
   }
-  // Whoever sent memory that is in use only until it has arrived waits for that; what ends such a
-  // sequence of messages asks for an answer at once.
+  // Memory that was sent from its place is in use until it has arrived, and its owner waits for
+  // that. So the end of such a sequence of messages requests an acknowledgement at once.
   const bool awaited = in_place && (header.modes & data_stays) != 0;
   if (connection.release_awaited && !awaited) first->flags |= frame_wants_ack;
   connection.release_awaited = awaited;

@@ -29,8 +29,8 @@ unsigned JointHelp::help(MessageSink& sink) noexcept {
   return copied;
 }
 
-// The owner says where in its own memory, which is its own affair; that our end is memory which it
-// was told of for an operation that goes on, the core knows.
+// The owner names the address in its own memory, and the kernel checks the access. The core checks
+// that this end is memory that was exposed to the owner for an operation in flight.
 bool JointHelp::copy(MessageSink& sink, ShmLink& link, const JointChunk& chunk,
                      bool to_owner) noexcept {
   const uint64_t own = chunk.helper_address.load(std::memory_order_relaxed);

@@ -58,7 +58,7 @@ bool JointOffers::plan(const Piece& local, const RemoteMemory& remote) noexcept 
   return true;
 }
 
-// Nobody is woken: whoever sleeps has something better to do.
+// No thread is woken: a peer that sleeps takes no part.
 void JointOffers::publish(ShmLink& link) noexcept {
   for (unsigned i = 0; i < chunks_; ++i) {
     JointChunk& chunk = offer_.chunk[i];

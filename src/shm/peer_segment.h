@@ -40,8 +40,8 @@ class PeerSegment {
   [[nodiscard]] bool owner_finished() const noexcept {
     return header_->closed.load(std::memory_order_acquire) != 0;
   }
-  // False once the owner has finished or died. Makes system calls. Where somebody removed the file
-  // under a live owner (some systems do when a user logs out), its memory tells.
+  // False once the owner has finished or died. Makes system calls. If the file of a live owner was
+  // removed (some systems do that when a user logs out), its memory is checked.
   [[nodiscard]] bool owner_alive() const;
   struct Claimer {
     ProcessId id;

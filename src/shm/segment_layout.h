@@ -24,7 +24,7 @@ inline constexpr unsigned lane_classes = 3;
 
 // State of a lane in the low 4 bits of LaneEntry::owner; the claimer's nonce, whose low 4 bits are
 // zero, above it. Claiming and naming the claimer is thus one step, and an entry left behind by a
-// claimer that died half way can be told from one in the making.
+// claimer that died half way differs from one that is being claimed.
 enum class LaneState : uint8_t {
   free = 0,      // may be claimed by anyone
   claiming = 1,  // the claimer fills in the other fields

@@ -156,9 +156,9 @@ class PacketLink {
   // unreachable.
   [[nodiscard]] virtual ResolveStatus resolve(ProcessId peer, Route& route,
                                               std::string* reason) noexcept = 0;
-  // Connection path; within poll. Somebody at `from` says that it is `peer`. False: a frame of that
-  // process would not come from there. True: `route` leads back to it. A link that learns addresses
-  // from the wire may learn this one.
+  // Connection path; within poll. The process at `from` claims to be `peer`. False: a frame of that
+  // process would not come from there. True: `route` leads back to it. A link that keeps addresses
+  // from the wire may keep this one.
   [[nodiscard]] virtual bool adopt(ProcessId peer, const LinkAddress& from,
                                    Route& route) noexcept = 0;
 
@@ -188,8 +188,8 @@ class PacketLink {
   [[nodiscard]] virtual bool arm() noexcept = 0;
   virtual void disarm() noexcept {}
 
-  // The same thread as receive(). Addresses of which the network said, since the last call, that
-  // nobody listens there (ICMP port or host unreachable): a hint that may be forged, at most `max`.
+  // The same thread as receive(). At most `max` addresses that the network has reported, since the
+  // last call, as unreachable (ICMP port or host unreachable). The report may be forged.
   [[nodiscard]] virtual unsigned take_unreachable(LinkAddress*, unsigned) noexcept { return 0; }
 
   // Connection path; the same thread as receive(). Called repeatedly while a peer is silent that

@@ -32,7 +32,7 @@ OpenStatus UdpSocket::open(uint32_t pid, std::string& reason) {
     return OpenStatus::failed;
   }
   close_in_children(descriptor_);
-  // Reports ports where nobody listens.
+  // Reports ports where no socket is open.
   set_option(ip_level(), host_.ipv6 ? IPV6_RECVERR : IP_RECVERR, 1);
   set_path_discovery(false);
   ask_for_buffers();

@@ -1,6 +1,6 @@
 // Type-stable pools: objects of one type at fixed addresses, found by index, reused but never
 // returned to the system before the pool goes. A stale index therefore always names memory of the
-// right type, and a generation stored in the object tells that it is stale.
+// right type, and a generation stored in the object shows that it is stale.
 // Message path: allocate() and release() are lock-free and make no system call; memory is reserved
 // at creation and touched only when an index is used for the first time.
 #pragma once

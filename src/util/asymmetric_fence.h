@@ -47,7 +47,7 @@ inline void light_fence(bool peer_supports = true) noexcept {
 
 // Rare side: a system call of a microsecond or more, whose cost is watched.
 void heavy_fence() noexcept;
-// Whether heavy_fence() may turn out dear. Set-up path, for measurements; at first it may.
+// Whether the cost of heavy_fence() is measured; at first it is. Set-up path, for measurements.
 void watch_fence_cost(bool watched) noexcept;
 
 // The two sides of one flag, which change to full fences when heavy_fence() is too slow. Lies

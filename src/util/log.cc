@@ -40,7 +40,7 @@ void write_line(LogLevel level, const char* format, va_list arguments) noexcept 
       line, line + length, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   line[length++] = '\n';
 
-  // There is nobody to tell when standard error is closed or full.
+  // Failures are ignored: standard error is closed or full.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, length);
   errno = saved_errno;
 }

@@ -1,4 +1,5 @@
-// What a device tells unasked: ports that go down and come up, queue pairs that broke, its own end.
+// Asynchronous events of a device: ports that go down and come up, queue pairs that broke, its own
+// end.
 // Connection path.
 #pragma once
 

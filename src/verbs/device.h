@@ -86,7 +86,7 @@ class VerbsDevice {
   bool is_roce = false;
   uint32_t max_message_bytes = 0;  // of one work request
   ibv_device_attr attributes{};
-  // RDMA READ and WRITE work with memory whose pages nobody has pinned (IBV_ACCESS_ON_DEMAND).
+  // RDMA READ and WRITE work with memory whose pages are not pinned (IBV_ACCESS_ON_DEMAND).
   bool has_on_demand_paging = false;
   CompletionEvents events;
   AsyncEvents async_events;

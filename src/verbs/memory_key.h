@@ -1,4 +1,4 @@
-// Keys of exposed memory as peers learn them: the key of the window or registration, the
+// Keys of exposed memory as peers get them: the key of the window or registration, the
 // exposure that it is part of, and the queue pair through which it can be used.
 #pragma once
 

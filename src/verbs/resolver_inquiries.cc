@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t first_retry_ns = 2'000'000;
 constexpr uint64_t longest_retry_ns = 50'000'000;
-// Where nobody listens a process may be about to; on this very node the kernel's word is enough.
+// How long refusals are ignored: a process may be about to listen. On this node the kernel knows.
 constexpr uint64_t believe_refused_ns = 1'000'000'000;
 constexpr uint64_t believe_own_node_ns = 10'000'000;
 

@@ -16,7 +16,7 @@ constexpr const char* meaning =
     "been reported, divided by two. In each round all processes work, each with another peer";
 
 // The circle method: rank 0 stays, the others move on by one place in each round, and after one
-// round less than there are processes everybody has met everybody.
+// round less than there are processes each process has met each other one.
 std::vector<unsigned> order_of_round(unsigned processes, unsigned round) {
   const auto at = [&](unsigned place) {
     return place == 0 ? 0 : 1 + (place - 1 + round) % (processes - 1);

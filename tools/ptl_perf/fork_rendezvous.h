@@ -16,7 +16,7 @@ class SharedBoard {
 
   unsigned process_count() const { return process_count_; }
 
-  /** Nobody returns before all processes have called. Sleeps; a dead process is for the
+  /** No process returns before all processes have called. Sleeps; a dead process is for the
    *  supervisor to notice. */
   void barrier();
 

@@ -37,7 +37,7 @@ class Rendezvous {
   /** The pid to open the interface with; PTL_PID_ANY if the library shall choose. */
   virtual ptl_pid_t requested_pid() const = 0;
 
-  /** Collective, first of all: tells everybody the physical identifiers of everybody, by rank.
+  /** Collective, first of all: gives each process the physical identifiers of all, by rank.
    *  `own` is this process on `interface`, which is open. */
   virtual std::vector<ptl_process_t> exchange_identifiers(ptl_interface_t interface,
                                                           const ptl_process_t& own) = 0;
@@ -56,10 +56,10 @@ class Rendezvous {
   /** Collective: rank 0 gets what each rank gave, by rank; the others get nothing. */
   virtual std::vector<Bytes> gather(std::span<const std::byte> own) = 0;
 
-  /** Collective: everybody gets what rank 0 gave. */
+  /** Collective: each process gets what rank 0 gave. */
   virtual Bytes broadcast(std::span<const std::byte> from_rank_0) = 0;
 
-  /** Collective: nobody returns before everybody has called. */
+  /** Collective: no process returns before all have called. */
   virtual void barrier() = 0;
 
   /** Collective, last of all: releases what exchange_identifiers() opened. */

@@ -63,7 +63,7 @@ bool Session::initiator(unsigned rank) const {
 
 Session::~Session() {
   if (std::uncaught_exceptions() == exceptions_at_start_) {
-    // A peer may still talk to this process: nobody closes before all are done.
+    // A peer may still send to this process: none closes before all are done.
     try {
       rendezvous_.barrier();
       rendezvous_.leave();

@@ -21,7 +21,7 @@ constexpr const char* meaning =
 
 constexpr std::uint64_t claims_per_round = 16;
 
-/** Sends messages that nobody waits for, numbered in their match bits. */
+/** Sends unexpected messages, numbered in their match bits. */
 class UnexpectedSender {
  public:
   UnexpectedSender(Session& session, Endpoint& endpoint)

@@ -1,5 +1,5 @@
-// The four ways to learn that operations completed. Message path: nothing but Portals calls and
-// the test of what they return.
+// The four ways to wait for the completion of operations. Message path: only Portals calls and the
+// test of what they return.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 

@@ -22,7 +22,7 @@ volatile std::size_t message_length = 0;
 
 void give_up(int) {
   if (write(STDERR_FILENO, message.data(), message_length) < 0) {
-    // Nobody reads: the exit code still tells.
+    // The output is closed; the exit code still reports it.
   }
   _exit(static_cast<int>(ExitCode::deadline));
 }

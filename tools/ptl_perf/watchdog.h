@@ -14,7 +14,7 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /** Progress was made: the time starts anew. `doing` is named if it runs out. */
+  /** Progress was made: the time starts again. `doing` is named if it runs out. */
   void restart(const std::string& doing);
 
  private:

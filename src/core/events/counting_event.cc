@@ -83,8 +83,8 @@ void CountingEvent::attach(TriggeredOperation& operation) noexcept {
   ReleaseBatch released;
   lock_.lock();
   queue_.push(operation);
-  // Behind an operation with a lower threshold this one needs no check: whoever reaches that one
-  // will look at this one as well.
+  // Behind an operation with a lower threshold this one needs no check: the thread that reaches
+  // that threshold also checks this one.
   if (threshold < next_threshold_.load(std::memory_order_relaxed) ||
       threshold == TriggerQueue::no_threshold) {
     next_threshold_.store(threshold, std::memory_order_seq_cst);
@@ -229,8 +229,8 @@ void CountingEvent::run_batch() noexcept {
 }
 
 TriggeredOperation* CountingEvent::take_all() noexcept {
-  // Whoever saw the value may rely on all that it reached being executed, although the thread that
-  // moved the counter may not have come to that yet (spec 3.16).
+  // A thread that saw the value may rely on the execution of all operations that it reached, even
+  // if the thread that moved the counter has not run them yet (spec 3.16).
   Move reached = next_move();
   reached.value = success_.load(std::memory_order_seq_cst);
   fire(reached);

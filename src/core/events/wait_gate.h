@@ -1,5 +1,5 @@
 // Wakes application threads that sleep until an event queue or a counter of one physical interface
-// changes. Message path for notify(): a load and a branch unless somebody sleeps.
+// changes. Message path for notify(): a load and a branch unless a thread sleeps.
 #pragma once
 
 #include <atomic>

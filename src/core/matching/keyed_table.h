@@ -1,6 +1,6 @@
 // A hash table of pointers with open addressing: linear probing, at most half full, and removal
-// that closes the gap, so that an emptied table is as good as new. A slot holds the whole hash: a
-// probe looks at no node but the one it wants.
+// that closes the gap, so that an emptied table needs no rebuilding. A slot holds the whole hash: a
+// probe reads only the node that it searches for.
 // Message path: find() and erase(); find_or_insert() allocates only when the table grows.
 #pragma once
 

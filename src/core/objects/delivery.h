@@ -109,7 +109,7 @@ void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& e
 // Returns the slot of an entry that is off its list (or never was on one).
 void free_entry(NetworkInterface& interface, ListEntry& entry, bool by_call) noexcept;
 
-// Who is told of an unexpected header: an entry that was appended, or a search that deletes.
+// What an unexpected header is reported to: an entry that was appended, or a search that deletes.
 struct OverflowListener {
   unsigned options;
   void* user_ptr;
@@ -117,7 +117,7 @@ struct OverflowListener {
   bool is_search;
 };
 
-// Posts what `listener` is to be told of `header`, counts it, and releases the header. The header's
+// Posts the event of `header` to `listener`, counts it, and releases the header. The header's
 // data have arrived.
 void report_overflow(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
                      const OverflowListener& listener) noexcept;
@@ -128,7 +128,7 @@ void report_overflow(NetworkInterface& interface, PortalEntry& portal, Unexpecte
 void release_header(NetworkInterface& interface, PortalEntry& portal,
                     UnexpectedHeader& header) noexcept;
 
-// The event that tells of `header`.
+// The event of `header`.
 [[nodiscard]] ptl_event_t describe_unexpected(const NetworkInterface& interface,
                                               const PortalEntry& portal,
                                               const UnexpectedHeader& header, ptl_event_kind_t type,

@@ -58,8 +58,8 @@ ptl_ni_limits_t grant_limits(const ptl_ni_limits_t* desired) noexcept {
   g.max_msg_size = desired->max_msg_size == 0
                        ? d.max_msg_size
                        : grant_bytes(desired->max_msg_size, 1, largest_message_bytes);
-  // Zero is a wish here: it tells that no ordering is needed (spec 2.7.5). The minimum is granted
-  // all the same, since 3.6.1 demands it and it costs nothing.
+  // Zero says that no ordering is needed (spec 2.7.5). The minimum is granted all the same, since
+  // 3.6.1 demands it and it costs nothing.
   g.max_waw_ordered_size = grant_bytes(desired->max_waw_ordered_size, 64, largest_ordered_bytes);
   g.max_war_ordered_size = grant_bytes(desired->max_war_ordered_size, 64, largest_ordered_bytes);
   // One atomic always carries the largest datatype.

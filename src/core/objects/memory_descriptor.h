@@ -40,7 +40,7 @@ struct alignas(64) MemoryDescriptor {
   std::atomic<Peer*> recent_peer{nullptr};
   MemoryRegion region;
 
-  // Whether anybody is told that a message was sent.
+  // Whether an event or a count reports that a message was sent.
   [[nodiscard]] bool reports_send() const noexcept {
     return (event_queue != nullptr && (options & PTL_MD_EVENT_SEND_DISABLE) == 0) ||
            (options & PTL_MD_EVENT_CT_SEND) != 0;

@@ -66,7 +66,7 @@ template <typename T>
 
 // ---- one value in memory of any alignment
 
-// A long double leaves its padding as it was: what the registers hold there is nobody's business.
+// The padding of a long double stays as it was; what registers hold there is not stored.
 template <typename T>
 inline constexpr size_t value_bytes =
     std::is_same_v<T, long double>&& std::numeric_limits<long double>::digits == 64 ? 10

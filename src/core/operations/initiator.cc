@@ -315,9 +315,8 @@ bool is_eager_put(const Peer& peer, const Request& request) noexcept {
 
 }  // namespace
 
-// A failure known locally is told by
-// PTL_EVENT_SEND and then not again by an acknowledgement (spec 3.13.3), except where the
-// application listens to acknowledgements alone.
+// PTL_EVENT_SEND reports a failure that is known locally. No acknowledgement reports it again (spec
+// 3.13.3), unless the descriptor reports acknowledgements only.
 void report_local_failure(NetworkInterface& interface, const Request& request,
                           ptl_ni_fail_t fail) noexcept {
   const MessageHeader& header = request.header;

@@ -55,7 +55,7 @@ OperationView put_view(const Operation& operation) noexcept {
   return {operation.header, operation.put_offset, operation.user_ptr};
 }
 
-// The target has taken what it wants from the memory of a direct put.
+// The target has read what it keeps from the memory of a direct put.
 void end_sending(Operation& operation, ptl_ni_fail_t fail) noexcept {
   if (!operation.send_due) return;
   operation.send_due = false;
@@ -307,7 +307,7 @@ void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept
   conceal_memory(operation, false);
   MemoryDescriptor* put = operation.put.get();
   if (operation.send_due) {
-    // Told once, unless only acknowledgements are listened to (spec 3.13.3).
+    // Reported once, unless only acknowledgements are reported (spec 3.13.3).
     if (put->reports_send() && operation.get.descriptor == nullptr) operation.answer_due = false;
     end_sending(operation, PTL_NI_UNDELIVERABLE);
   }

@@ -22,7 +22,7 @@ void report_send(NetworkInterface& interface, MemoryDescriptor& descriptor,
                  const OperationView& view, ptl_ni_fail_t fail) noexcept;
 
 // Both full events of a put that was delivered in whole before it was reported as sent. False, and
-// nothing was done: the descriptor wants something else.
+// nothing was done: the descriptor reports otherwise.
 [[nodiscard]] bool report_put_and_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
                                       const OperationView& view) noexcept;
 
@@ -47,7 +47,7 @@ void report_reply(NetworkInterface& interface, MemoryDescriptor& descriptor,
           (requested == PTL_ACK_REQ && (descriptor.options & PTL_MD_EVENT_SUCCESS_DISABLE) == 0));
 }
 
-// Whether an acknowledgement would reach anybody (spec 3.15.2: it is only sent then).
+// Whether an acknowledgement would be reported (spec 3.15.2: it is only sent then).
 [[nodiscard]] inline bool descriptor_listens(const MemoryDescriptor& descriptor) noexcept {
   return descriptor.event_queue != nullptr || descriptor.counter != nullptr;
 }

@@ -1,4 +1,4 @@
-// Which memory of this process its peers have been told of: the descriptions that went out with the
+// Which memory of this process is exposed to peers: the descriptions that went out with the
 // operations that still go on. Message path of large payloads, the poll token held.
 #pragma once
 

@@ -55,7 +55,7 @@ struct alignas(64) Operation : QueuedSend, Request {
   uint64_t stream_end = 0;
   uint32_t stream_cookie = 0;
   ptl_ni_fail_t fault = PTL_NI_OK;  // why the first message could not be sent
-  // The memory that the target may access. Set before the message goes out that tells of it.
+  // The memory that the target may access. Set before the message that exposes it is sent.
   std::atomic<uint32_t> exposure{Exposure::none};
 };
 

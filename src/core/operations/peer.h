@@ -27,7 +27,7 @@ struct alignas(64) Peer {
   std::atomic<bool> failed{true};  // or not connected yet; written under send_lock
   Link* link = nullptr;
   Transport* transport = nullptr;
-  // Of the own process, whose messages nobody else makes it look at; nullptr for others.
+  // For the own process: set after a send, so that the poller polls for it. nullptr for others.
   PollFlag* in_process_sends = nullptr;
   std::atomic<uint32_t> eager_put_bytes{
       0};  // the longest put whose payload travels with its header

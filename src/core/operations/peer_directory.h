@@ -39,9 +39,9 @@ class PeerDirectory {
   // Messages of a kind sent to all peers, or the bytes of their payloads.
   [[nodiscard]] uint64_t sent(MessageKind kind, bool bytes) const noexcept;
   [[nodiscard]] const PeerTable& all() const noexcept { return table_; }
-  // Token held. Somebody waits for a peer.
+  // Token held. An operation waits for a peer.
   [[nodiscard]] bool awaits_any() const noexcept;
-  // Token held. Asks each transport about those of its peers that somebody waits for.
+  // Token held. Asks each transport about those of its peers that an operation waits for.
   // Calls check(Transport&, Link* const*, count).
   template <typename Check>
   void check_awaited(Check&& check) noexcept {

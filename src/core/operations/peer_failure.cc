@@ -28,7 +28,7 @@ void fail_peer(PhysicalInterface& physical, Peer& peer) noexcept {
   if (in_order) {
     log_message(LogLevel::debug, "peer nid 0x%08x pid %u has left", peer.id.nid, peer.id.pid);
   } else {
-    // Whoever waits for a process to start calls it again and again.
+    // A program that waits for a process to start sends to it again and again.
     const uint64_t now = now_ns();
     const bool said = peer.gone_said_ns != 0 && now - peer.gone_said_ns < gone_said_again_ns;
     if (!said) peer.gone_said_ns = now;

@@ -238,7 +238,7 @@ bool reserve_events(const PortalEntry& portal, const ListEntry& entry,
                     EventReservation& reservation) noexcept {
   if (!portal.flow_controlled()) return true;
   EventQueue& queue = portal.event_queue->queue;
-  // Also where only a failure would be told.
+  // Also if only a failure would post an event.
   if (!entry.has(PTL_ME_EVENT_COMM_DISABLE)) {
     if (!queue.try_reserve()) return false;
     reservation.communication = true;

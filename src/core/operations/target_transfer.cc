@@ -106,7 +106,7 @@ void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
       unexpected->mlength = outcome.mlength;
       if (unexpected->claimed) end_claim(interface, portal, *unexpected);
     }
-    // The message counts until here, so that the end of its entry is told after all that it causes.
+    // The message counts until here, so that the end of its entry is reported after its own events.
     --entry.operations;
     settle_entry(interface, portal, entry, unlink_reserved);
   }

@@ -1,4 +1,4 @@
-// Tells the holder of the poll token that there is something to do. Message path.
+// Reports to the holder of the poll token that there is work. Message path.
 #pragma once
 
 #include <atomic>

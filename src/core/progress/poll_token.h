@@ -49,7 +49,7 @@ class PollToken {
   void set_asleep(bool asleep) noexcept { asleep_.store(asleep, std::memory_order_release); }
   [[nodiscard]] bool asleep() const noexcept { return asleep_.load(std::memory_order_acquire); }
 
-  // A waiting thread that slept with the token has left: wakes whoever awaits that.
+  // A waiting thread that slept with the token has left: wakes the thread that waits for that.
   void hand_off() noexcept;
   [[nodiscard]] uint32_t handoffs() const noexcept {
     return handoffs_.load(std::memory_order_acquire);
