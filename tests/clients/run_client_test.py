@@ -78,7 +78,7 @@ def cases():
 
     for transport in ("shm", "udp"):
         for client in ("mtl", "logical", "btl"):
-            # Open MPI's BTL self does not tell a truncation.
+            # Open MPI's BTL self does not report a truncation.
             sizes = (2, 4) if client == "btl" else (1, 2, 4)
             case(f"{client}_point_to_point", transport, client, *point_to_point(client, *sizes, *EIGHT))
             # ob1 looks through all messages that came early for each receive.

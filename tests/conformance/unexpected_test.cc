@@ -1,4 +1,4 @@
-// Messages that arrive before the entry that wants them: the overflow and unexpected lists.
+// Messages that arrive before the entry that matches them: the overflow and unexpected lists.
 #include <algorithm>
 #include <cstring>
 

@@ -101,7 +101,7 @@ void close_job(ptl_handle_ni_t ni) {
 
 uint64_t word_of(ptl_rank_t from, ptl_rank_t to) { return uint64_t{from} << 32 | (to + 1); }
 
-// Place, map and group fit together; everybody (of this node, with "local") reaches everybody.
+// Rank, map and group are consistent; all processes (of this node, with "local") reach each other.
 void check_map(bool only_local) {
   const ptl_handle_ni_t ni = open_job();
   expect(job.rank < job.size && job.local_rank < job.local_size && job.local_size <= job.size,

@@ -40,8 +40,8 @@ class Arrivals {
   ptl_handle_me_t entry_ = PTL_INVALID_HANDLE;
 };
 
-// Everybody tells rank 0, and the last message there triggers the answers to all. Rank 0 frees the
-// counter as soon as it has seen the last message counted: none of the answers may be lost.
+// Each rank sends to rank 0, and the last message there triggers the answers to all. Rank 0 frees
+// the counter as soon as it has seen the last message counted: none of the answers may be lost.
 void gather(Rank& rank, int rounds) {
   const Interface interface(rank, matching_physical);
   ptl_pt_index_t index = 0;
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Progress, GatherTest, testing::Values("auto", "thread",
 
 // spec 3.14.3, 3.16
 TEST_P(GatherTest, WhatACountHasTriggeredOutlivesItsCounter) {
-  // Threads that always poll stand in the way of everybody on a machine with few cores.
+  // Threads that always poll slow down all processes on a machine with few cores.
   const bool few = std::string(GetParam()) == "thread" || machine_slowdown() > 1;
   const int rounds = few ? 40 : 300;
   run_ranks(3, {.environment = {{"PTL_PROGRESS", GetParam()}}},

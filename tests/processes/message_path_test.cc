@@ -98,7 +98,7 @@ void on_system_call(int, siginfo_t* info, void* context) {
 #else
   static_cast<void>(context);
 #endif
-  // Who has looked in vain for long gives the processor away; no message is moved by that.
+  // A thread that has polled long without a message yields; that moves no message.
   if (info->si_syscall == SYS_sched_yield) {
     yields = yields + 1;
     unwatched = true;

@@ -49,7 +49,7 @@ class Interface {
     ptl_interface_t iface = PTL_IFACE_DEFAULT;
   };
 
-  // Opens the interface (the caller has initialised the rank) and tells nobody.
+  // Opens the interface (the caller has initialised the rank) and publishes nothing.
   Interface(InterfaceKind kind, const Settings& settings, Place place = Place::current());
   // Opens it in all ranks, exchanges their identifiers and, if logical, sets the map: rank i of the
   // test is rank i of the interface.

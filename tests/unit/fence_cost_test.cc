@@ -1,4 +1,4 @@
-// When membarrier counts as dear, by simulated times.
+// When membarrier counts as slow, by simulated times.
 #include "util/fence_cost.h"
 
 #include <gtest/gtest.h>

@@ -241,7 +241,7 @@ TEST_F(RegistrationCacheTest, TheLimitOfLockedMemoryIsNamed) {
       << said;
   for (const char* remedy : {"ulimit -l unlimited", "limits.d", "LimitMEMLOCK"})
     EXPECT_NE(said.find(remedy), std::string::npos) << said;
-  // The cache was emptied in vain, and works on.
+  // Emptying the cache did not help; the cache still works.
   EXPECT_EQ(cached.cache.counters().regions, 0u);
   EXPECT_NE(cached.use(mapping.at(0), page), 0u);
 }
@@ -284,7 +284,7 @@ TEST_F(RegistrationCacheTest, DetachingDeregistersEverything) {
   EXPECT_EQ(cached.registrar.live().size(), 0u);
   EXPECT_FALSE(cached.cache.watching());
   EXPECT_EQ(cached.cache.counters().regions, 0u);
-  // And it can start anew.
+  // And it can start again.
   cached.memory = cached.cache.attach(cached.registrar);
   EXPECT_NE(cached.use(mapping.at(0), page), 0u);
   EXPECT_TRUE(cached.cache.watching());

@@ -244,7 +244,7 @@ TEST_F(RegistrationWatchTest, SystemVSharedMemory) {
   shmdt(at);
 }
 
-// Somebody else watches it, with a descriptor of his own.
+// The program itself watches it, with another descriptor.
 TEST_F(RegistrationWatchTest, MemoryThatOthersWatch) {
   Mapping mapping(4);
   MemoryWatch others;

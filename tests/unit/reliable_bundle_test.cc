@@ -211,7 +211,7 @@ TEST(ReliableBundleOfAnybody, AWellFormedOneIsDelivered) {
   EXPECT_EQ(bundle.target.messages[1].header.match_bits, 1u);
 }
 
-// Whoever sends such frames is done with.
+// The connection of a peer that sends such frames fails.
 TEST(ReliableBundleOfAnybody, NothingOfOneWhoseEndMakesNoSenseIsDelivered) {
   constexpr size_t first = sizeof(MessageHeader) + 8;
   const std::vector<std::function<void(std::vector<std::byte>&)>> changes = {

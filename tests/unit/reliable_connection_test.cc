@@ -91,7 +91,7 @@ TEST_F(Connections, ARestartedPeerIsANewIncarnation) {
   MemoryProcess a(network_, low_id);
   auto b = std::make_unique<MemoryProcess>(network_, high_id);
   expect_exchange(a, *b);
-  // It vanishes without a goodbye.
+  // It ends without a goodbye frame.
   network_.script = [](const LinkAddress&, const LinkAddress&, const Frame&) {
     return std::vector<MemoryNetwork::Copy>{};
   };

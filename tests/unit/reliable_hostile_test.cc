@@ -1,4 +1,4 @@
-// Frames that no sane peer sends: nothing crashes, nothing wrong is handed up, the counters tell.
+// Frames that no correct peer sends: nothing crashes, nothing wrong is handed up, they are counted.
 #include <cstring>
 #include <iterator>
 #include <random>
@@ -250,7 +250,7 @@ TEST_F(HostileFrames, ResetsMustNameTheConnection) {
   expect_alive();
 }
 
-// Somebody has seen the frames with which a process connected first, and sends them again.
+// An attacker has recorded the frames of a first connection, and sends them again.
 TEST_F(HostileFrames, AReplayedConnectDoesNotEndTheConnectionThatCameAfter) {
   FakePeer again(network_, fake_id, target_id, 4712);
   ASSERT_TRUE(again.connect(target_));

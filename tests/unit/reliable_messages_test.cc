@@ -225,7 +225,7 @@ TEST(Reliable, ALinkThatIsFullIsTriedAgain) {
       all, [&] { return second.messages.size() == 2; }, 10'000'000));
 }
 
-// Memory for frames is shared and bounded; who finds none is told, and goes on later.
+// Memory for frames is shared and bounded; a sender that finds none goes on later.
 TEST(Reliable, FramesOfAllPeersTogetherAreBounded) {
   ReliableSettings settings;
   settings.memory_bytes = 1 << 20;

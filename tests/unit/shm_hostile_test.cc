@@ -235,7 +235,7 @@ TEST(ShmHostile, ClaimsThatLieAreRefused) {
   const auto bystander = open_transport();
   Rogue rogue(*victim);
   RecordingSink sink;
-  // As somebody who lives, but with another nonce; as the victim itself, with the right one even.
+  // As a living process, but with another nonce; as the victim itself, with the right nonce.
   const auto lie = rogue.claim(bystander->id(), bystander->segment().nonce() ^ 0x1000);
   rogue.claim(victim->id(), victim->segment().nonce());
   LaneProducer producer;

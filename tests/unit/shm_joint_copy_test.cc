@@ -25,7 +25,7 @@ using test::wait_until;
 constexpr uint64_t page = 4096;
 constexpr uint64_t key = 4711;
 
-// A core that tells peers of one range of memory.
+// A core that exposes one range of memory to peers.
 class GrantingSink final : public MessageSink {
  public:
   void* on_new_link(Link&) noexcept override { return this; }

@@ -290,7 +290,7 @@ TEST(UdpLinkTest, WhereNobodyListensIsTold) {
     return link->take_unreachable(&told, 1) == 1;
   }));
   EXPECT_EQ(told, nowhere.address);
-  // Whoever wants to sleep is not kept awake by what was told and not asked for.
+  // Reported addresses that nobody fetched do not prevent sleep.
   pollfd waiting{link->descriptor(), POLLIN, 0};
   EXPECT_TRUE(wait_until([&] {
     static_cast<void>(link->send(&frame, 1));

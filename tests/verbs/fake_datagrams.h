@@ -1,4 +1,4 @@
-// A transport that keeps what is sent and answers as it is told.
+// A transport that keeps what is sent and answers as the test sets it up.
 #pragma once
 
 #include <string>

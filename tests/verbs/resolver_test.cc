@@ -99,7 +99,7 @@ class Side final : public Resolver::Client {
   Resolver resolver;
 };
 
-// Somebody who listens at a port of this library and says what he likes.
+// A process that listens at a port of this library and sends arbitrary answers.
 class Impostor {
  public:
   explicit Impostor(std::vector<std::byte> answer) : answer_(std::move(answer)) {

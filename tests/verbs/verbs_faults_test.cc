@@ -406,7 +406,7 @@ TEST_F(VerbsFaultsTest, MemoryThatCannotBeRegistered) {
   ASSERT_TRUE(stream.pass(100));
 }
 
-// An access fails in the midst: its end is told, and messages go on.
+// An access fails half way: its end is reported, and messages go on.
 TEST_F(VerbsFaultsTest, AFailedAccessEnds) {
   for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE}) {
     start();

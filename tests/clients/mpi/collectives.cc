@@ -261,7 +261,7 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Nobody leaves a barrier before everybody has come, by the one clock of this node.
+// No rank leaves a barrier before all have entered it, by the one clock of this node.
 void barriers(const Group& group) {
   for (int round = 0; round < 20; ++round) {
     if (group.me == round % group.size) usleep(2000);

@@ -21,7 +21,7 @@ inline int ranks = 0;
 inline bool long_form = false;  // LINTEL_TEST_LONG is set
 inline std::uint64_t checks = 0;
 
-// Ends the whole job unless `condition` holds. `what` tells a reader what was wrong.
+// Ends the whole job unless `condition` holds. `what` says what was wrong.
 template <typename... Values>
 void require(bool condition, const char* what, Values... values) {
   ++checks;

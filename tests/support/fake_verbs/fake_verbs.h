@@ -44,7 +44,7 @@ struct Settings {
   std::vector<uint16_t> pkeys{0xffff};  // of each port
 };
 
-// Everything anew. Nothing of the former world may be in use.
+// Resets everything. No former object may be in use.
 void reset(const Settings& settings = {});
 
 // --- what is in use
