@@ -64,8 +64,8 @@ class EventQueue {
   }
 
   // Appends an event into free room beside reservations and flow control slots, else into a flow
-  // control slot. The slot must not hold an event posted with the same `last` that was not taken
-  // yet. `last` is 0 at first. Callers that share it exclude each other.
+  // control slot. Appends nothing if that holds an event posted with the same `last` that was not
+  // taken yet. `last` is 0 at first. Callers that share it exclude each other.
   void post_into_own_slot(const ptl_event_t& event, uint64_t& last) noexcept;
 
   // Takes the oldest event. Any thread. Leaves `event` undefined if there is none.
