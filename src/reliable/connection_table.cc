@@ -1,6 +1,6 @@
 #include "reliable/connection_table.h"
 
-#include "reliable/cookie.h"
+#include "util/random.h"
 
 namespace lintel {
 

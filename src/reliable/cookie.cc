@@ -1,11 +1,10 @@
 // SipHash and the cookies made by it. Connection path.
 #include "reliable/cookie.h"
 
-#include <sys/random.h>
-
 #include <bit>
-#include <cerrno>
 #include <cstring>
+
+#include "util/random.h"
 
 namespace lintel {
 
@@ -54,26 +53,6 @@ uint64_t siphash(const uint64_t (&key)[2], const void* data, size_t bytes) noexc
   state.v2 ^= 0xff;
   state.rounds(4);
   return state.v0 ^ state.v1 ^ state.v2 ^ state.v3;
-}
-
-bool fill_random(void* data, size_t bytes) noexcept {
-  auto* to = static_cast<unsigned char*>(data);
-  while (bytes != 0) {
-    const ssize_t got = getrandom(to, bytes, 0);
-    if (got > 0) {
-      to += got;
-      bytes -= static_cast<size_t>(got);
-    } else if (errno != EINTR) {
-      return false;
-    }
-  }
-  return true;
-}
-
-uint64_t random_u64() noexcept {
-  uint64_t value = 0;
-  fill_random(&value, sizeof value);
-  return value;
 }
 
 CookieMaker::CookieMaker() noexcept : key_{} { fill_random(key_, sizeof key_); }

@@ -10,6 +10,7 @@
 #include "reliable/connection_timers.h"
 #include "reliable/cookie.h"
 #include "reliable/job_proof.h"
+#include "util/random.h"
 
 namespace lintel {
 

@@ -7,6 +7,7 @@
 #include "util/crc32c.h"
 #include "util/log.h"
 #include "util/peer_order.h"
+#include "util/random.h"
 
 namespace lintel {
 

@@ -179,9 +179,11 @@ SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
       find_losses(result);
   }
   if (!result.progress) return result;
-  timeouts_in_a_row_ = 0;
   timer_start_ns_ = now_ns;
   if (sample_ns != 0) {
+    // Only then: an acknowledgement of a repeated frame may be of its first copy, when the timeout is
+    // shorter than the round trip.
+    timeouts_in_a_row_ = 0;
     if (sample_ns > ack_delay_ns) sample_ns -= ack_delay_ns;
     round_trip_.measure(sample_ns);
     congestion_.measured(sample_ns, now_ns);

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "reliable/cookie.h"
+#include "util/random.h"
 
 namespace lintel {
 

@@ -104,6 +104,26 @@ TEST_F(SendWindowTest, AtTheTimeoutEverythingOnTheWayIsLost) {
   EXPECT_EQ(window_.round_trip().smoothed_ns(), 0u);
 }
 
+// As when the first round trip is longer than the first timeout: the acknowledgement of the first copy seems to be
+// that of the second.
+TEST_F(SendWindowTest, AnAcknowledgementOfARepeatedFrameDoesNotShortenTheTimeout) {
+  queue(1);
+  send(0);
+  const uint64_t first_timeout = window_.deadline_ns();
+  window_.time_out(first_timeout);
+  send(first_timeout);
+  EXPECT_EQ(window_.deadline_ns(), first_timeout + 2 * first_timeout);
+  EXPECT_TRUE(acknowledge(101, {0}, first_timeout + 1).progress);
+  queue(1);
+  send(10 * first_timeout);
+  EXPECT_EQ(window_.deadline_ns(), 10 * first_timeout + 2 * first_timeout)
+      << "nothing was measured";
+  EXPECT_TRUE(acknowledge(102, {0}, 10 * first_timeout + ms).progress);
+  queue(1);
+  send(20 * first_timeout);
+  EXPECT_EQ(window_.deadline_ns(), 20 * first_timeout + 3 * ms) << "of the round trip";
+}
+
 TEST_F(SendWindowTest, TheTimeoutFollowsTheRoundTripsWithinItsBounds) {
   for (uint64_t i = 0; i < 50; ++i) {
     queue(1);

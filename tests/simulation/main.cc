@@ -1,0 +1,157 @@
+// The reliability layer under a virtual clock and a simulated network, many processes in one, without
+// threads. `seeds`: a seed decides a whole run, faults included, and whatever goes wrong is a fault of the
+// library. `scale`: what traffic costs as the number of processes grows.
+#include <fstream>
+#include <iomanip>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "simulation/scale.h"
+#include "simulation/simulation.h"
+#include "simulation/virtual_time.h"
+
+namespace lintel::simulation {
+namespace {
+
+struct SeedOptions {
+  uint64_t first = 1;
+  uint64_t count = 1000;
+  uint64_t twice_every = 100;
+  uint64_t most_failures = 5;
+  bool verbose = false;
+};
+
+struct ScaleOptions {
+  std::vector<uint32_t> processes = {64, 256, 1024};
+  std::vector<std::string> patterns = {"neighbours", "random", "incast", "all-to-all"};
+  uint32_t messages = 256;
+  uint32_t bytes = 4096;
+  std::string json;
+};
+
+double milliseconds(uint64_t ns) { return static_cast<double>(ns) / millisecond; }
+
+void describe(const Scenario& scenario, const Outcome& outcome) {
+  const NetworkCounters& network = outcome.network;
+  std::cout << "seed " << scenario.seed << ": " << scenario.processes.size() << " processes, "
+            << outcome.messages << " messages, " << network.carried << " frames, "
+            << outcome.retransmissions << " sent again, " << milliseconds(outcome.duration_ns)
+            << " ms\n  frames lost " << network.lost_by_dice << ", lost in the switch "
+            << network.lost_in_switch << ", cut " << network.lost_by_partition << ", duplicated "
+            << network.duplicated << ", delayed " << network.delayed << ", damaged "
+            << network.damaged << "\n";
+  for (const Incident& incident : scenario.incidents)
+    std::cout << "  from " << milliseconds(incident.at_ns) << " ms for "
+              << milliseconds(incident.duration_ns) << " ms: " << name_of(incident.kind)
+              << ", process " << incident.process << ", other " << incident.other << "\n";
+  for (const std::string& problem : outcome.problems) std::cout << "  PROBLEM " << problem << "\n";
+}
+
+int run_seeds(const SeedOptions& options) {
+  uint64_t runs = 0;
+  uint64_t failed = 0;
+  uint64_t messages = 0;
+  uint64_t frames = 0;
+  uint64_t repeated = 0;
+  for (; runs < options.count && failed < options.most_failures; ++runs) {
+    const uint64_t seed = options.first + runs;
+    const Scenario scenario = make_scenario(seed);
+    Outcome outcome = Simulation(scenario).run();
+    if (seed % options.twice_every == 0 && Simulation(scenario).run().trace != outcome.trace)
+      outcome.problems.push_back("a second run differs: the seed does not decide everything");
+    messages += outcome.messages;
+    frames += outcome.network.carried;
+    repeated += outcome.retransmissions;
+    if (!outcome.problems.empty() || options.verbose) describe(scenario, outcome);
+    if (outcome.problems.empty()) continue;
+    ++failed;
+    std::cout << "  to repeat it: simulation_tests seeds --verbose --count 1 --first " << seed
+              << "\n";
+  }
+  std::cout << runs << " runs with " << messages << " messages in " << frames
+            << " frames, of which " << repeated << " were sent again; " << failed << " failed\n";
+  return failed == 0 ? 0 : 1;
+}
+
+nlohmann::json to_json(const ScaleResult& result) {
+  return {{"pattern", name_of(result.shape.pattern)},
+          {"processes", result.shape.processes},
+          {"messages_per_process", result.shape.messages},
+          {"message_bytes", result.shape.bytes},
+          {"goodput_share", result.goodput_share},
+          {"median_us", result.median_us},
+          {"p99_us", result.p99_us},
+          {"longest_us", result.longest_us},
+          {"repeated_share", result.repeated_share},
+          {"fairness", result.fairness},
+          {"frame_memory_bytes", result.frame_memory_bytes},
+          {"connection_bytes", result.connection_bytes}};
+}
+
+int run_scale(const ScaleOptions& options) {
+  bool good = true;
+  nlohmann::json all = nlohmann::json::array();
+  std::cout
+      << "pattern     processes  goodput  median us     p99 us  longest us  repeated  fairness"
+         "  frames KiB  connections KiB\n";
+  for (const Pattern pattern :
+       {Pattern::neighbours, Pattern::random, Pattern::incast, Pattern::all_to_all}) {
+    if (std::find(options.patterns.begin(), options.patterns.end(), name_of(pattern)) ==
+        options.patterns.end())
+      continue;
+    for (const uint32_t processes : options.processes) {
+      const ScaleResult result = measure({pattern, processes, options.messages, options.bytes});
+      std::cout << std::left << std::setw(10) << name_of(pattern) << std::right << std::fixed
+                << std::setw(11) << processes << std::setprecision(2) << std::setw(9)
+                << result.goodput_share << std::setprecision(1) << std::setw(11) << result.median_us
+                << std::setw(11) << result.p99_us << std::setw(12) << result.longest_us
+                << std::setprecision(4) << std::setw(10) << result.repeated_share
+                << std::setprecision(2) << std::setw(10) << result.fairness << std::setw(12)
+                << (result.frame_memory_bytes >> 10) << std::setw(17)
+                << (result.connection_bytes >> 10) << std::endl;
+      for (const std::string& problem : result.problems) std::cout << "PROBLEM " << problem << "\n";
+      good &= result.problems.empty();
+      all.push_back(to_json(result));
+    }
+  }
+  if (!options.json.empty()) std::ofstream(options.json) << all.dump(1) << "\n";
+  return good ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace lintel::simulation
+
+int main(int argc, char** argv) {
+  using namespace lintel::simulation;
+  CLI::App app("The reliability layer in a simulated network under a virtual clock.");
+  app.require_subcommand(1);
+  SeedOptions seeds;
+  CLI::App* const with_seeds = app.add_subcommand("seeds", "random faults against the checks");
+  with_seeds->add_option("--first", seeds.first, "the first seed")->capture_default_str();
+  with_seeds->add_option("--count", seeds.count, "seeds to run")->capture_default_str();
+  with_seeds
+      ->add_option("--twice-every", seeds.twice_every,
+                   "of so many seeds, one runs twice and must not differ")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  with_seeds->add_option("--failures", seeds.most_failures, "stops after so many")
+      ->capture_default_str();
+  with_seeds->add_flag("--verbose", seeds.verbose, "says what happens in each run");
+  ScaleOptions scale;
+  CLI::App* const with_scale =
+      app.add_subcommand("scale", "many processes, no faults but full buffers");
+  with_scale->add_option("--processes", scale.processes)->delimiter(',')->capture_default_str();
+  with_scale->add_option("--patterns", scale.patterns)
+      ->delimiter(',')
+      ->check(CLI::IsMember({"neighbours", "random", "incast", "all-to-all"}))
+      ->capture_default_str();
+  with_scale->add_option("--messages", scale.messages, "of each process")->capture_default_str();
+  with_scale->add_option("--bytes", scale.bytes, "of each message")
+      ->check(CLI::Range(0u, lintel::longest_eager_bytes))
+      ->capture_default_str();
+  with_scale->add_option("--json", scale.json, "also writes the results to this file");
+  CLI11_PARSE(app, argc, argv);
+  return with_seeds->parsed() ? run_seeds(seeds) : run_scale(scale);
+}

@@ -1,0 +1,87 @@
+#include "simulation/network.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "simulation/virtual_time.h"
+
+namespace lintel::simulation {
+
+Network::Network(EventQueue& events, Dice& dice, const NetworkShape& shape, uint32_t processes)
+    : events_(events),
+      dice_(dice),
+      shape_(shape),
+      processes_(processes),
+      sends_until_ns_(processes),
+      receives_until_ns_(processes) {
+  if (processes > most_with_faults) return;
+  trouble_.resize(size_t{processes} * processes);
+  cut_.resize(size_t{processes} * processes);
+}
+
+void Network::carry(uint32_t from, uint32_t to, std::vector<std::byte> bytes) {
+  ++counters_.carried;
+  if (trouble_.empty()) {
+    pass_switch(from, to, std::move(bytes), 0);
+    return;
+  }
+  const Trouble& trouble = trouble_[pair(from, to)];
+  if (cut_[pair(from, to)] != 0) {
+    ++counters_.lost_by_partition;
+    return;
+  }
+  if (dice_.happens(trouble.drop)) {
+    ++counters_.lost_by_dice;
+    return;
+  }
+  if (dice_.happens(trouble.damage)) {
+    ++counters_.damaged;
+    const uint64_t bit = dice_.below(bytes.size() * 8);
+    bytes[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
+  }
+  uint64_t extra_ns = 0;
+  if (dice_.happens(trouble.delay)) {
+    ++counters_.delayed;
+    extra_ns = dice_.below(trouble.longest_delay_ns + 1);
+  }
+  if (dice_.happens(trouble.duplicate)) {
+    ++counters_.duplicated;
+    pass_switch(from, to, bytes, extra_ns + dice_.below(trouble.longest_delay_ns + 1));
+  }
+  pass_switch(from, to, std::move(bytes), extra_ns);
+}
+
+void Network::pass_switch(uint32_t from, uint32_t to, std::vector<std::byte> bytes,
+                          uint64_t extra_ns) {
+  const auto length = static_cast<double>(bytes.size() + shape_.bytes_beside_each_frame);
+  const auto cable_ns = static_cast<uint64_t>(length / shape_.bytes_per_ns);
+  uint64_t& sends_until_ns = sends_until_ns_[from];
+  sends_until_ns = std::max(sends_until_ns, virtual_now_ns) + cable_ns;
+  const uint64_t in_switch_ns = sends_until_ns + shape_.latency_ns;
+  uint64_t& receives_until_ns = receives_until_ns_[to];
+  const uint64_t queue_ns = receives_until_ns > in_switch_ns ? receives_until_ns - in_switch_ns : 0;
+  if (static_cast<double>(queue_ns) * shape_.bytes_per_ns + length >
+      static_cast<double>(shape_.buffer_bytes)) {
+    ++counters_.lost_in_switch;
+    return;
+  }
+  receives_until_ns = in_switch_ns + queue_ns + cable_ns;
+  uint32_t index;
+  if (free_.empty()) {
+    index = static_cast<uint32_t>(frames_.size());
+    frames_.emplace_back();
+  } else {
+    index = free_.back();
+    free_.pop_back();
+  }
+  frames_[index] = {from, to, std::move(bytes)};
+  events_.add(receives_until_ns + shape_.latency_ns + extra_ns, EventKind::frame_arrives, index);
+}
+
+TravellingFrame Network::take(uint32_t index) {
+  ++counters_.arrived;
+  free_.push_back(index);
+  return std::exchange(frames_[index], {});
+}
+
+}  // namespace lintel::simulation

@@ -1,0 +1,87 @@
+// A simulated network: a switch with one cable to each process. Cables have a rate and a latency, the
+// switch has a buffer in front of each process; faults are decided by dice.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "simulation/dice.h"
+#include "simulation/event_queue.h"
+
+namespace lintel::simulation {
+
+// Probabilities per frame.
+struct Trouble {
+  double drop = 0;
+  double duplicate = 0;
+  double delay = 0;  // by up to `longest_delay_ns`: others overtake the frame
+  double damage = 0;
+  uint64_t longest_delay_ns = 0;
+};
+
+struct NetworkShape {
+  uint64_t latency_ns = 2'000;      // of a cable and half of the switch
+  double bytes_per_ns = 12.5;       // 100 Gbit/s
+  uint64_t buffer_bytes = 1 << 20;  // in front of each process
+  uint32_t bytes_beside_each_frame =
+      66;  // headers of Ethernet, IP and UDP, and the gap between frames
+};
+
+struct NetworkCounters {
+  uint64_t carried = 0;  // frames that were handed over by a process
+  uint64_t arrived = 0;
+  uint64_t lost_by_dice = 0;
+  uint64_t lost_in_switch = 0;  // its buffer was full
+  uint64_t lost_by_partition = 0;
+  uint64_t duplicated = 0;
+  uint64_t delayed = 0;
+  uint64_t damaged = 0;
+};
+
+struct TravellingFrame {
+  uint32_t from = 0;
+  uint32_t to = 0;
+  std::vector<std::byte> bytes;
+};
+
+class Network {
+ public:
+  Network(EventQueue& events, Dice& dice, const NetworkShape& shape, uint32_t processes);
+
+  // Takes effect for frames that are sent from then on.
+  void set_trouble(uint32_t from, uint32_t to, const Trouble& trouble) noexcept {
+    trouble_[pair(from, to)] = trouble;
+  }
+  // Frames in that direction are lost.
+  void cut(uint32_t from, uint32_t to, bool is_cut) noexcept { cut_[pair(from, to)] = is_cut; }
+
+  void carry(uint32_t from, uint32_t to, std::vector<std::byte> bytes);
+  // The frame of an event, which arrives.
+  [[nodiscard]] TravellingFrame take(uint32_t index);
+
+  // Only of networks with few processes: faults are per pair.
+  static constexpr uint32_t most_with_faults = 64;
+
+  [[nodiscard]] const NetworkCounters& counters() const noexcept { return counters_; }
+
+ private:
+  [[nodiscard]] size_t pair(uint32_t from, uint32_t to) const noexcept {
+    return size_t{from} * processes_ + to;
+  }
+  void pass_switch(uint32_t from, uint32_t to, std::vector<std::byte> bytes, uint64_t extra_ns);
+
+  EventQueue& events_;
+  Dice& dice_;
+  const NetworkShape shape_;
+  const uint32_t processes_;
+  std::vector<Trouble> trouble_;
+  std::vector<char> cut_;
+  std::vector<uint64_t> sends_until_ns_;     // the cable of a process towards the switch is busy
+  std::vector<uint64_t> receives_until_ns_;  // and that from the switch
+  std::vector<TravellingFrame> frames_;
+  std::vector<uint32_t> free_;
+  NetworkCounters counters_;
+};
+
+}  // namespace lintel::simulation

@@ -1,0 +1,62 @@
+// What happens in a simulation: processes, network, traffic and incidents, all of it from one seed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "simulation/network.h"
+#include "simulation/simulated_process.h"
+
+namespace lintel::simulation {
+
+enum class IncidentKind : uint8_t {
+  cut_one_way,    // frames from `process` to `other` are lost
+  cut_both_ways,  // also those from `other`
+  isolate,        // no frame goes to or comes from `process`
+  stop,           // it does not run (SIGSTOP, a debugger)
+  slow_down,      // it polls seldom
+  fill_link,      // its link takes no frames
+  restart,        // it is killed and starts again with the same address after the duration
+  leave,          // it closes its interface and starts again
+  die,            // it is killed
+  jump,           // the clock jumps ahead by the duration
+  worsen,         // many frames are lost, everywhere
+};
+[[nodiscard]] const char* name_of(IncidentKind kind) noexcept;
+
+struct Incident {
+  uint64_t at_ns = 0;  // from the start
+  uint64_t duration_ns = 0;
+  IncidentKind kind = IncidentKind::stop;
+  uint32_t process = 0;
+  uint32_t other = 0;
+};
+
+struct Flow {
+  uint32_t from = 0;
+  uint32_t to = 0;
+  std::vector<OutgoingMessage> messages;
+};
+
+struct PairTrouble {
+  uint32_t from = 0;
+  uint32_t to = 0;
+  Trouble trouble;
+};
+
+struct Scenario {
+  uint64_t seed = 0;
+  NetworkShape network;
+  std::vector<ProcessShape> processes;
+  std::vector<PairTrouble> trouble;
+  std::vector<Flow> flows;
+  std::vector<Incident> incidents;
+  uint64_t limit_ns = 0;  // from the start; everything has to be over by then
+
+  // Whether peers may take `incident` for a failure of its processes.
+  [[nodiscard]] bool is_severe(const Incident& incident) const noexcept;
+};
+
+[[nodiscard]] Scenario make_scenario(uint64_t seed);
+
+}  // namespace lintel::simulation

@@ -1,0 +1,90 @@
+#include "simulation/simulated_link.h"
+
+#include <cstring>
+#include <utility>
+
+#include "reliable/send_window.h"
+#include "simulation/virtual_time.h"
+
+namespace lintel::simulation {
+
+namespace {
+
+LinkAddress address_of(ProcessId process) noexcept {
+  LinkAddress address;
+  std::memcpy(address.bytes.data(), &process, sizeof process);
+  return address;
+}
+
+ProcessId owner_of(const LinkAddress& address) noexcept {
+  ProcessId process;
+  std::memcpy(&process, address.bytes.data(), sizeof process);
+  return process;
+}
+
+}  // namespace
+
+SimulatedLink::SimulatedLink(Network& network, uint32_t process, const LinkShape& shape)
+    : network_(network), process_(process), mtu_(shape.mtu) {
+  properties_.name = "simulated";
+  properties_.id = id_of(process);
+  properties_.own_address = address_of(id_of(process));
+  properties_.mtu = shape.mtu;
+  properties_.receive_capacity_bytes = shape.capacity_bytes;
+  properties_.sends_from_anywhere = shape.sends_from_anywhere;
+  properties_.longest_pause_ns = shape.longest_pause_ns;
+}
+
+bool SimulatedLink::queue(TravellingFrame frame) {
+  // A socket's buffer counts its records, too.
+  const uint64_t charge = frame.bytes.size() + SendWindow::frame_charge;
+  if (waiting_bytes_ + charge > receive_capacity_bytes()) return false;
+  waiting_bytes_ += charge;
+  waiting_.push_back({address_of(id_of(frame.from)), std::move(frame.bytes)});
+  return true;
+}
+
+ResolveStatus SimulatedLink::resolve(ProcessId peer, Route& route, std::string*) noexcept {
+  route = {address_of(peer), mtu_};
+  return ResolveStatus::resolved;
+}
+
+bool SimulatedLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept {
+  route = {from, mtu_};
+  return from == address_of(peer);
+}
+
+unsigned SimulatedLink::send(const OutboundFrame* frames, unsigned count) noexcept {
+  if (full_) {
+    counters_.send_full.fetch_add(count, std::memory_order_relaxed);
+    return 0;
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    if (silent_) continue;
+    std::vector<std::byte> bytes;
+    for (unsigned p = 0; p < frames[i].count; ++p) {
+      const Piece& piece = frames[i].pieces[p];
+      bytes.insert(bytes.end(), piece.base, piece.base + piece.length);
+    }
+    counters_.frames_sent.fetch_add(1, std::memory_order_relaxed);
+    counters_.bytes_sent.fetch_add(bytes.size(), std::memory_order_relaxed);
+    network_.carry(process_, process_of(owner_of(*frames[i].to)), std::move(bytes));
+  }
+  return count;
+}
+
+unsigned SimulatedLink::receive(InboundFrame* frames, unsigned max) noexcept {
+  handed_out_.clear();
+  while (handed_out_.size() < max && !waiting_.empty()) {
+    waiting_bytes_ -= waiting_.front().bytes.size() + SendWindow::frame_charge;
+    handed_out_.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  unsigned count = 0;
+  for (const Waiting& frame : handed_out_)
+    frames[count++] = {&frame.from, frame.bytes.data(), static_cast<uint32_t>(frame.bytes.size())};
+  counters_.frames_received.fetch_add(count, std::memory_order_relaxed);
+  return count;
+}
+
+}  // namespace lintel::simulation

@@ -1,0 +1,61 @@
+// The link of a simulated process: its end of the cable, with a queue of frames that have arrived.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "simulation/network.h"
+#include "transport/packet_link.h"
+
+namespace lintel::simulation {
+
+// Process i has this address.
+[[nodiscard]] constexpr ProcessId id_of(uint32_t process) noexcept { return {process + 1, 7}; }
+[[nodiscard]] constexpr uint32_t process_of(ProcessId id) noexcept { return id.nid - 1; }
+
+struct LinkShape {
+  uint32_t mtu = 1472;
+  uint64_t capacity_bytes = 256 * 1024;  // frames that wait to be received
+  bool sends_from_anywhere = false;
+  int64_t longest_pause_ns = 1'000'000;
+};
+
+class SimulatedLink final : public PacketLink {
+ public:
+  SimulatedLink(Network& network, uint32_t process, const LinkShape& shape);
+
+  // The queue of frames to send is full: it takes none.
+  void set_full(bool full) noexcept { full_ = full; }
+  // The process was killed: what it sends is not carried.
+  void silence() noexcept { silent_ = true; }
+  // A frame that arrives. False: there is no room for it.
+  bool queue(TravellingFrame frame);
+  [[nodiscard]] bool has_frames() const noexcept { return !waiting_.empty(); }
+
+  ResolveStatus resolve(ProcessId peer, Route& route, std::string*) noexcept override;
+  bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override;
+  unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
+  unsigned receive(InboundFrame* frames, unsigned max) noexcept override;
+  bool arm() noexcept override { return waiting_.empty(); }
+  LinkCounters counters() const noexcept override { return counters_.now(); }
+  std::string describe() const override { return "simulated"; }
+
+ private:
+  struct Waiting {
+    LinkAddress from;
+    std::vector<std::byte> bytes;
+  };
+
+  Network& network_;
+  const uint32_t process_;
+  const uint32_t mtu_;
+  bool full_ = false;
+  bool silent_ = false;
+  uint64_t waiting_bytes_ = 0;
+  std::deque<Waiting> waiting_;
+  std::deque<Waiting> handed_out_;
+  AtomicLinkCounters counters_;
+};
+
+}  // namespace lintel::simulation

@@ -1,0 +1,70 @@
+// For comparison with src/reliable/congestion.h, in whose place the program simulation_swift has it: the window of
+// Swift (Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter",
+// SIGCOMM 2020), without its pacing of windows below one frame, its scaling of targets by hops, and its
+// separate window for the host. Parameters are those of the paper where it names them.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace lintel {
+
+class Congestion {
+ public:
+  void open(uint64_t most_bytes, uint32_t frame_bytes) noexcept {
+    *this = Congestion{};
+    frame_ = frame_bytes;
+    most_ = std::max(static_cast<double>(most_bytes), frame_);
+    window_ = std::min(first_frames * frame_, most_);
+  }
+
+  [[nodiscard]] uint64_t window_bytes() const noexcept { return static_cast<uint64_t>(window_); }
+
+  void delivered(uint64_t bytes) noexcept {
+    if (delay_ns_ < target_ns())
+      window_ = std::min(window_ + frame_ * static_cast<double>(bytes) / window_, most_);
+  }
+  void measured(uint64_t round_trip_ns, uint64_t) noexcept {
+    base_ns_ = std::min(base_ns_, static_cast<double>(round_trip_ns));
+    delay_ns_ = static_cast<double>(round_trip_ns);
+    if (delay_ns_ > target_ns())
+      decrease(std::max(1 - beta * (delay_ns_ - target_ns()) / delay_ns_, 1 - most_decrease));
+  }
+  void lost(uint64_t) noexcept { decrease(1 - most_decrease); }
+  void round_ended() noexcept { may_decrease_ = true; }
+  void timed_out() noexcept { window_ = std::max(frame_, window_ * (1 - most_decrease)); }
+
+ private:
+  static constexpr double first_frames = 16;
+  static constexpr double beta = 0.8;
+  static constexpr double most_decrease = 0.5;
+  static constexpr double base_target_ns = 25'000;
+  // Scaling of the target by the window, so that many small flows share a queue fairly.
+  static constexpr double flow_range_ns = 100'000;
+  static constexpr double least_scaled_frames = 0.1;
+  static constexpr double most_scaled_frames = 100;
+
+  [[nodiscard]] double target_ns() const noexcept {
+    const double alpha =
+        flow_range_ns / (1 / std::sqrt(least_scaled_frames) - 1 / std::sqrt(most_scaled_frames));
+    const double scaled =
+        alpha / std::sqrt(window_ / frame_) - alpha / std::sqrt(most_scaled_frames);
+    return base_ns_ + base_target_ns + std::clamp(scaled, 0.0, flow_range_ns);
+  }
+  // Once in a round trip.
+  void decrease(double factor) noexcept {
+    if (!may_decrease_) return;
+    window_ = std::max(window_ * factor, frame_);
+    may_decrease_ = false;
+  }
+
+  double window_ = 0;
+  double most_ = 0;
+  double frame_ = 1;
+  double base_ns_ = 1e12;
+  double delay_ns_ = 0;
+  bool may_decrease_ = true;
+};
+
+}  // namespace lintel

@@ -1,0 +1,19 @@
+// The clock of a simulation. It moves when the simulation says so, and never while code under test runs.
+#pragma once
+
+#include <cstdint>
+
+namespace lintel::simulation {
+
+inline constexpr uint64_t microsecond = 1'000;
+inline constexpr uint64_t millisecond = 1'000'000;
+inline constexpr uint64_t second = 1'000'000'000;
+// When a simulation begins: later than any age that the code under test computes with.
+inline constexpr uint64_t start_ns = 1'000 * second;
+
+inline uint64_t virtual_now_ns = start_ns;
+
+// For ReliableSettings::clock.
+inline uint64_t virtual_clock() noexcept { return virtual_now_ns; }
+
+}  // namespace lintel::simulation
