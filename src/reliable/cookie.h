@@ -1,5 +1,5 @@
-// Cookies: what a process gives to somebody who wants to connect, and wants back from there before it
-// keeps anything about him. They need no memory: a keyed hash of who asked, and when. Connection path.
+// Cookies: a process that wants to connect gets one, and must return it before anything is kept
+// about it. A cookie is a keyed hash of address and time, and needs no memory. Connection path.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ class CookieMaker {
   // A random key.
   CookieMaker() noexcept;
 
-  // For the handshake of `body` from that address; good for 10 to 20 seconds, and for one connection:
-  // `predecessor` is the caller's number of its last one, or 0.
+  // For the handshake of `body` from that address. Valid for 10 to 20 seconds and for one
+  // connection: `predecessor` is the caller's number of its last one, or 0.
   [[nodiscard]] uint64_t make(const LinkAddress& from, const HandshakeBody& body,
                               uint64_t predecessor, uint64_t now_ns) const noexcept;
   [[nodiscard]] bool is_good(uint64_t cookie, const LinkAddress& from, const HandshakeBody& body,

@@ -28,6 +28,10 @@ struct ScaleOptions {
   std::vector<std::string> patterns = {"neighbours", "random", "incast", "all-to-all"};
   uint32_t messages = 256;
   uint32_t bytes = 4096;
+  double gigabits = 100;
+  double latency_us = 2;
+  uint64_t buffer_kib = 1024;
+  double loss = 0;
   std::string json;
 };
 
@@ -80,6 +84,10 @@ nlohmann::json to_json(const ScaleResult& result) {
           {"processes", result.shape.processes},
           {"messages_per_process", result.shape.messages},
           {"message_bytes", result.shape.bytes},
+          {"loss", result.shape.loss},
+          {"gigabits_per_second", result.shape.network.bytes_per_ns * 8},
+          {"latency_us", static_cast<double>(result.shape.network.latency_ns) / microsecond},
+          {"switch_buffer_bytes", result.shape.network.buffer_bytes},
           {"goodput_share", result.goodput_share},
           {"median_us", result.median_us},
           {"p99_us", result.p99_us},
@@ -92,6 +100,10 @@ nlohmann::json to_json(const ScaleResult& result) {
 
 int run_scale(const ScaleOptions& options) {
   bool good = true;
+  NetworkShape network;
+  network.bytes_per_ns = options.gigabits / 8;
+  network.latency_ns = static_cast<uint64_t>(options.latency_us * microsecond);
+  network.buffer_bytes = options.buffer_kib << 10;
   nlohmann::json all = nlohmann::json::array();
   std::cout
       << "pattern     processes  goodput  median us     p99 us  longest us  repeated  fairness"
@@ -102,7 +114,8 @@ int run_scale(const ScaleOptions& options) {
         options.patterns.end())
       continue;
     for (const uint32_t processes : options.processes) {
-      const ScaleResult result = measure({pattern, processes, options.messages, options.bytes});
+      const ScaleResult result =
+          measure({pattern, processes, options.messages, options.bytes, options.loss, network});
       std::cout << std::left << std::setw(10) << name_of(pattern) << std::right << std::fixed
                 << std::setw(11) << processes << std::setprecision(2) << std::setw(9)
                 << result.goodput_share << std::setprecision(1) << std::setw(11) << result.median_us
@@ -150,6 +163,14 @@ int main(int argc, char** argv) {
   with_scale->add_option("--messages", scale.messages, "of each process")->capture_default_str();
   with_scale->add_option("--bytes", scale.bytes, "of each message")
       ->check(CLI::Range(0u, lintel::longest_eager_bytes))
+      ->capture_default_str();
+  with_scale->add_option("--gbit", scale.gigabits, "rate of each cable, Gbit/s")
+      ->capture_default_str();
+  with_scale->add_option("--latency-us", scale.latency_us, "of each cable")->capture_default_str();
+  with_scale
+      ->add_option("--buffer-kib", scale.buffer_kib, "of the switch, in front of each process")
+      ->capture_default_str();
+  with_scale->add_option("--loss", scale.loss, "probability per frame; up to 256 processes")
       ->capture_default_str();
   with_scale->add_option("--json", scale.json, "also writes the results to this file");
   CLI11_PARSE(app, argc, argv);

@@ -61,7 +61,7 @@ class Network {
   [[nodiscard]] TravellingFrame take(uint32_t index);
 
   // Only of networks with few processes: faults are per pair.
-  static constexpr uint32_t most_with_faults = 64;
+  static constexpr uint32_t most_with_faults = 256;
 
   [[nodiscard]] const NetworkCounters& counters() const noexcept { return counters_; }
 

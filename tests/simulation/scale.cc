@@ -45,6 +45,7 @@ std::vector<std::vector<uint32_t>> peers_of(const ScaleShape& shape, Dice& dice)
 Scenario scenario_of(const ScaleShape& shape) {
   Scenario scenario;
   scenario.seed = shape.processes;
+  scenario.network = shape.network;
   Dice dice(scenario.seed);
   const std::vector<std::vector<uint32_t>> peers = peers_of(shape, dice);
   std::vector<std::set<uint32_t>> connected(shape.processes);
@@ -68,6 +69,9 @@ Scenario scenario_of(const ScaleShape& shape) {
     process.link.longest_pause_ns = static_cast<int64_t>(10 * second);
     scenario.processes.push_back(process);
   }
+  if (shape.loss > 0)
+    for (const Flow& flow : scenario.flows)
+      scenario.trouble.push_back({flow.from, flow.to, {.drop = shape.loss}});
   scenario.limit_ns = limit_ns;
   return scenario;
 }

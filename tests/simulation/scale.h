@@ -21,6 +21,8 @@ struct ScaleShape {
   uint32_t processes = 64;
   uint32_t messages = 100;  // of each process, to all its peers together
   uint32_t bytes = 4096;    // of each message
+  double loss = 0;  // probability per frame; only for few processes: Network::most_with_faults
+  NetworkShape network;
 };
 
 struct ScaleResult {
