@@ -173,8 +173,8 @@ int open_interface(uint32_t number, unsigned slot, uint32_t pid, const ptl_ni_li
   if (lib.references == 0) return PTL_NO_INIT;
   const unsigned index = number * logical_interfaces + slot;
   if (lib.logical[index] != nullptr) {
-    // All who open the interface share the first one's, whatever pid is asked for (spec
-    // 3.6.2). interface = &lib.logical[index]->interface;
+    // All who open the interface share the first one's, whatever pid is asked for (spec 3.6.2).
+    *interface = &lib.logical[index]->interface;
     ++(*interface)->references;
     return PTL_OK;
   }
