@@ -178,7 +178,7 @@ typedef struct {
   int threadsupport;
 } gasnett_backtrace_type_t;
 /** A mechanism of the program's own, which may define this variable. */
-extern gasnett_backtrace_type_t gasnett_backtrace_user;
+extern gasnett_backtrace_type_t gasnett_backtrace_user __attribute__((visibility("default")));
 extern void gasnett_backtrace_init(const char* argv0);
 /** Writes a backtrace; 0 on success. */
 extern int gasnett_print_backtrace(int fd);

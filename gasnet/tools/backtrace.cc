@@ -131,11 +131,11 @@ int gasnett_print_backtrace(int fd) {
   if (settings().order.empty()) settings().order = known();
   int result = 1;
   for (const Mechanism& m : settings().order) {
-    dprintf(fd, "[%s] backtrace by %s:\n", process_label(), m.name);
+    dprintf(fd, "%sbacktrace by %s:\n", process_label(), m.name);
     result = m.write(fd);
     if (result == 0) break;
   }
-  if (result != 0) dprintf(fd, "[%s] no mechanism could write a backtrace\n", process_label());
+  if (result != 0) dprintf(fd, "%sno mechanism could write a backtrace\n", process_label());
   __atomic_store_n(&running, 0, __ATOMIC_RELEASE);
   return result;
 }

@@ -1,0 +1,215 @@
+/* probe.c: a program of a job, for run_gasnet_test.py. The first argument says what it does.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <gasnet_mk.h>
+#include <gasnetex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static gex_Client_t client;
+static gex_EP_t endpoint;
+static gex_TM_t team;
+static gex_Segment_t segment;
+static gex_Rank_t rank, size;
+static int code;
+
+static void fail(const char* text, int line) {
+  fprintf(stderr, "rank %u, line %d: not true: %s\n", rank, line, text);
+  fflush(stderr);
+  gasnet_exit(99);
+}
+#define CHECK(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
+
+/* Computes, without a call of the library. */
+static void compute(void) {
+  for (;;) gasnett_spinloop_hint();
+}
+
+static void* memory_of(gex_Rank_t peer) {
+  void* local = NULL;
+  CHECK(gex_EP_QueryBoundSegmentNB(team, peer, NULL, &local, NULL, 0) == GEX_EVENT_INVALID);
+  return local;
+}
+
+/* Each rank writes into the memory of each neighbour; two rounds, so that nobody leaves early. */
+static void test_segments(uintptr_t bytes) {
+  gex_RankInfo_t* neighbours;
+  gex_Rank_t count, index, i;
+  int round;
+  uint32_t volatile* own;
+  CHECK(gex_Segment_Attach(&segment, team, bytes) == GASNET_OK);
+  CHECK(gex_Segment_QuerySize(segment) == bytes && gex_EP_QuerySegment(endpoint) == segment);
+  CHECK(gex_Segment_QueryClient(segment) == client && gex_Segment_QueryFlags(segment) == 0);
+  gex_System_QueryNbrhdInfo(&neighbours, &count, &index);
+  CHECK(neighbours[index].gex_jobrank == rank);
+  own = (uint32_t volatile*)gex_Segment_QueryAddr(segment);
+  CHECK(memory_of(rank) == (void*)(uintptr_t)own);
+  for (round = 0; round < 2; ++round) {
+    for (i = 0; i < count; ++i) {
+      const gex_Rank_t peer = neighbours[i].gex_jobrank;
+      uint32_t* there = (uint32_t*)memory_of(peer);
+      void* owner;
+      uintptr_t length;
+      CHECK(there != NULL);
+      gex_Event_t none = gex_EP_QueryBoundSegmentNB(team, peer, &owner, NULL, &length, 0);
+      CHECK(none == GEX_EVENT_INVALID && length == bytes);
+      CHECK(gasneti_mapped_address(team, peer, owner) == (void*)there);
+      /* Also the last page. */
+      __atomic_store_n(there + bytes / 4 - 1024 + index, rank + 1, __ATOMIC_RELEASE);
+      __atomic_store_n(there + round * 256 + index, rank + 1, __ATOMIC_RELEASE);
+    }
+    for (i = 0; i < count; ++i)
+      while (__atomic_load_n(own + round * 256 + i, __ATOMIC_ACQUIRE) !=
+             neighbours[i].gex_jobrank + 1)
+        gasnett_sched_yield();
+  }
+  for (i = 0; i < count; ++i) CHECK(own[bytes / 4 - 1024 + i] == neighbours[i].gex_jobrank + 1);
+  for (i = 0; i < size; ++i) {
+    gex_Rank_t n = 0;
+    while (n < count && neighbours[n].gex_jobrank != i) ++n;
+    CHECK((memory_of(i) != NULL) == (n < count));
+  }
+}
+
+static void test_queries(void) {
+  gex_Rank_t sets, set, hosts, host, count, index;
+  gex_RankInfo_t* info;
+  gex_MK_t kind = GEX_MK_INVALID;
+  gex_MK_Create_args_t arguments;
+  const gex_TM_t pair = gex_TM_Pair(endpoint, 3);
+  gasnet_nodeinfo_t* nodes = (gasnet_nodeinfo_t*)malloc(size * sizeof(gasnet_nodeinfo_t));
+  CHECK((uintptr_t)GEX_EVENT_INVALID == 0 && (uintptr_t)GEX_EVENT_NO_OP == 1);
+  CHECK((uintptr_t)GEX_EVENT_NOW == 1 && (uintptr_t)GEX_EVENT_DEFER == 2);
+  CHECK((uintptr_t)GEX_EVENT_GROUP == 3 && (uintptr_t)GEX_MK_HOST == 1);
+  CHECK(!strcmp(gex_Client_QueryName(client), "PROBE") && gex_Client_QueryFlags(client) == 0);
+  CHECK(gex_TM_QueryClient(team) == client && gex_TM_QueryEP(team) == endpoint);
+  CHECK(gex_EP_QueryClient(endpoint) == client && gex_EP_QueryIndex(endpoint) == 0);
+  CHECK(gex_EP_QuerySegment(endpoint) == GEX_SEGMENT_INVALID);
+  CHECK(gex_Client_QueryCData(client) == NULL && gex_TM_QueryCData(team) == NULL);
+  gex_TM_SetCData(team, &sets);
+  CHECK(gex_TM_QueryCData(team) == &sets);
+  CHECK(rank == gex_System_QueryJobRank() && size == gex_System_QueryJobSize());
+  CHECK(gasnet_getMaxLocalSegmentSize() >= gasnet_getMaxGlobalSegmentSize());
+  CHECK(gasnet_getMaxGlobalSegmentSize() % GASNET_PAGESIZE == 0);
+  gex_System_QueryMyPosition(&sets, &set, &hosts, &host);
+  CHECK(set < sets && host < hosts && hosts <= sets);
+  gex_System_QueryHostInfo(&info, &count, &index);
+  CHECK(index < count && info[index].gex_jobrank == rank);
+  CHECK(gasnet_getNodeInfo(nodes, (int)size) == GASNET_OK);
+  CHECK(nodes[rank].supernode == set && nodes[rank].host == host);
+  CHECK(pair == gex_TM_Pair(endpoint, 3) && pair != gex_TM_Pair(endpoint, 2) && pair != team);
+  CHECK(gex_TM_TranslateRankToEP(pair, 0, 0).gex_ep_index == 3);
+  memset(&arguments, 0, sizeof arguments);
+  CHECK(gex_MK_Create(&kind, client, &arguments, 0) == GASNET_OK && kind == GEX_MK_HOST);
+  gex_System_SetVerboseErrors(0);
+  CHECK(gex_System_GetVerboseErrors() == 0);
+  arguments.gex_class = GEX_MK_CLASS_CUDA_UVA;
+  CHECK(gex_MK_Create(&kind, client, &arguments, 0) == GASNET_ERR_BAD_ARG);
+  CHECK(gex_Segment_Attach(&segment, team, 1) == GASNET_ERR_BAD_ARG);
+  CHECK(gex_Client_Init(&client, &endpoint, &team, "OTHER", NULL, NULL, 0) == GASNET_ERR_RESOURCE);
+  CHECK(!strcmp(gasnet_ErrorName(GASNET_ERR_NOT_READY), "GASNET_ERR_NOT_READY"));
+  CHECK(gasnet_ErrorDesc(4711) != NULL);
+  free(nodes);
+}
+
+static void handler0(gex_Token_t token) { (void)token; }
+
+static void test_handlers(void) {
+  gex_AM_Entry_t table[] = {
+      {200, (gex_AM_Fn_t)handler0, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, "fixed"},
+      {0, (gex_AM_Fn_t)handler0, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, "highest"},
+      {255, (gex_AM_Fn_t)handler0, GEX_FLAG_AM_MEDLONG | GEX_FLAG_AM_REQREP, 16, NULL, "last"},
+      {0, (gex_AM_Fn_t)handler0, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, "next"}};
+  CHECK(gex_EP_RegisterHandlers(endpoint, table, 4) == GASNET_OK);
+  CHECK(table[1].gex_index == 254 && table[3].gex_index == 253);
+  gex_System_SetVerboseErrors(0);
+  CHECK(gex_EP_RegisterHandlers(endpoint, table, 1) == GASNET_ERR_BAD_ARG);
+}
+
+static void on_signal(int number) {
+  (void)number;
+  gasnet_exit(code);
+}
+static void at_exit(void) { gasnet_exit(code); }
+static void* in_thread(void* argument) {
+  (void)argument;
+  gasnet_exit(code);
+  return NULL;
+}
+
+int main(int argc, char** argv) {
+  const char* what = argc > 1 ? argv[1] : "";
+  gex_Rank_t last;
+  if (!strcmp(what, "early")) gasnet_exit(14);
+  if (gex_Client_Init(&client, &endpoint, &team, "PROBE", &argc, &argv, 0) != GASNET_OK) return 98;
+  rank = gex_TM_QueryRank(team);
+  size = gex_TM_QuerySize(team);
+  last = size - 1;
+  code = argc > 2 ? atoi(argv[2]) : 0;
+
+  if (!strcmp(what, "queries")) {
+    test_queries();
+    test_handlers();
+    return 0;
+  }
+  if (!strcmp(what, "segments")) {
+    const int64_t bytes = gasnett_parse_int(argv[2], 1);
+    test_segments((uintptr_t)bytes);
+    /* Whoever leaves first ends the job. */
+    while (rank != 0) gasnett_nsleep(1000000000);
+    printf("segments of %u ranks\n", size);
+    gasnet_exit(0);
+  }
+  if (!strcmp(what, "attach-time")) {
+    const gasnett_tick_t start = gasnett_ticks_now();
+    CHECK(gex_Segment_Attach(&segment, team, (uintptr_t)8 << 30) == GASNET_OK);
+    while (rank != 0) gasnett_nsleep(1000000000);
+    printf("attach_us=%lu\n", (unsigned long)gasnett_ticks_to_us(gasnett_ticks_now() - start));
+    gasnet_exit(0);
+  }
+  if (!strcmp(what, "limits")) {
+    while (rank != 0) gasnett_nsleep(1000000000);
+    printf("limit=%lu memory=%lu\n", (unsigned long)gasnet_getMaxLocalSegmentSize(),
+           (unsigned long)gasnett_getPhysMemSz(1));
+    gasnet_exit(0);
+  }
+  if (!strcmp(what, "environment")) {
+    const char* value = gasnett_getenv("PROBE_VALUE");
+    CHECK(value && !strcmp(value, "of rank 0"));
+    gasnett_setenv("PROBE_VALUE", "mine");
+    CHECK(!strcmp(gasnett_getenv("PROBE_VALUE"), "mine"));
+    gasnett_unsetenv("PROBE_VALUE");
+    CHECK(gasnett_getenv("PROBE_VALUE") == NULL);
+    return 0;
+  }
+
+  /* Ends of the job. The others compute. */
+  if (!strcmp(what, "all")) gasnet_exit(code);
+  if (!strcmp(what, "return")) return code;
+  if (!strcmp(what, "no-attach") && rank == last) gasnet_exit(code);
+  CHECK(gex_Segment_Attach(&segment, team, GASNET_PAGESIZE) == GASNET_OK);
+  if (rank != last) compute();
+  if (!strcmp(what, "one")) gasnet_exit(code);
+  if (!strcmp(what, "plain")) exit(code);
+  if (!strcmp(what, "quick")) _exit(code);
+  if (!strcmp(what, "atexit")) {
+    atexit(at_exit);
+    return 0;
+  }
+  if (!strcmp(what, "signal")) {
+    gasnett_reghandler(SIGUSR1, on_signal);
+    raise(SIGUSR1);
+  }
+  if (!strcmp(what, "thread")) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, in_thread, NULL);
+    compute();
+  }
+  if (!strcmp(what, "fatal")) gasnett_fatalerror("the reason is %d", 42);
+  if (!strcmp(what, "fault")) raise(SIGSEGV);
+  if (!strcmp(what, "killed")) raise(SIGKILL);
+  return 97;
+}

@@ -1,0 +1,228 @@
+"""Runs one case of the tests of jobs: starts probes, looks at what they print, how the job ends and what is left.
+
+Usage: run_gasnet_test.py --list | <directory of programs> <mode> <case>
+"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+
+GRACE_S = 5  # after the end of a job none of its processes may be left for longer
+
+
+class Job:
+    """One run of a program, known by a variable in the environment of its processes."""
+
+    def __init__(self, command, **variables):
+        self.marker = f"LINTEL_GASNET_CASE={uuid.uuid4()}"
+        environment = {**os.environ, **variables}
+        name, value = self.marker.split("=")
+        environment[name] = value
+        start = time.monotonic()
+        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        text=True)
+        try:
+            self.out, self.err = self.process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            for pid in self.left():
+                os.kill(pid, signal.SIGKILL)
+            self.process.kill()
+            self.out, self.err = self.process.communicate()
+            sys.exit(f"{command} did not end:\n{self.out}{self.err}")
+        self.seconds = time.monotonic() - start
+        self.code = self.process.returncode
+
+    def left(self):
+        """Processes of the job that exist still."""
+        found = []
+        for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if self.marker.encode() in path.read_bytes():
+                    found.append(int(path.parent.name))
+            except OSError:
+                pass
+        return found
+
+    def check(self, code, text=""):
+        deadline = time.monotonic() + GRACE_S
+        while (left := self.left()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        where = f"\nstandard output:\n{self.out}\nstandard error:\n{self.err}"
+        if left:
+            sys.exit(f"{len(left)} processes were left after {GRACE_S} s{where}")
+        if self.code != code:
+            sys.exit(f"the job ended with {self.code}, not with {code}{where}")
+        if not re.search(text, self.out + self.err):
+            sys.exit(f"nothing says {text!r}{where}")
+        return self
+
+
+if sys.argv[1] != "--list":
+    programs, mode, case = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    probe = programs / f"gasnet_probe_{mode}"
+    run = str(programs / "gasnetrun_portals4")
+
+
+def fork(ranks, *arguments, **variables):
+    return Job([run, "-spawner=fork", "-n", str(ranks), str(probe), *map(str, arguments)], **variables)
+
+
+def mpi(ranks, *arguments, **variables):
+    if not shutil.which("mpirun"):
+        print("mpirun is not installed")
+        sys.exit(77)
+    return Job([run, "-spawner=mpi", "-n", str(ranks), str(probe), *map(str, arguments)], **variables)
+
+
+def alone(*arguments, **variables):
+    return Job([str(probe), *map(str, arguments)], **variables)
+
+
+def queries():
+    alone("queries").check(0)
+    fork(4, "queries").check(0)
+    fork(4, "queries", GASNET_SUPERNODE_MAXSIZE="2").check(0)
+
+
+def segments():
+    alone("segments", "64KB").check(0, "segments of 1 ranks")
+    fork(5, "segments", "1GB").check(0, "segments of 5 ranks")
+    fork(5, "segments", "64KB", GASNET_SUPERNODE_MAXSIZE="2").check(0, "segments of 5 ranks")
+
+
+def attach_time():
+    """8 GiB of address space, of which nothing is touched."""
+    job = fork(2, "attach-time", GASNET_MAX_SEGSIZE="8GB").check(0, "attach_us=")
+    microseconds = int(re.search(r"attach_us=(\d+)", job.out)[1])
+    if microseconds > 50_000:
+        sys.exit(f"attaching 8 GiB took {microseconds} us, more than 50000")
+
+
+def segment_limits():
+    memory = int(re.search(r"memory=(\d+)", alone("limits").check(0).out)[1])
+    for text, wanted in (("64MB", 64 << 20), ("64MB/P", 64 << 20), ("64MB/H", 32 << 20), ("3/4 GB", 3 << 28),
+                         ("1048576", 1 << 20), ("100", 4096)):
+        fork(2, "limits", GASNET_MAX_SEGSIZE=text).check(0, f"limit={wanted} ")
+    whole = int(re.search(r"limit=(\d+)", alone("limits", GASNET_MAX_SEGSIZE="0.5").check(0).out)[1])
+    shared = int(re.search(r"limit=(\d+)", fork(2, "limits", GASNET_MAX_SEGSIZE="0.5/H").check(0).out)[1])
+    if whole > memory // 2 or abs(whole - 2 * shared) > 8192:
+        sys.exit(f"half of {memory} is {whole}, for each of two processes {shared}")
+    fork(2, "limits", GASNET_MAX_SEGSIZE="much").check(134, "GASNET_MAX_SEGSIZE=much: give a size")
+
+
+def environment():
+    script = 'test "$PTL_MY_RID" = 0 && PROBE_VALUE="of rank 0" || PROBE_VALUE=other; export PROBE_VALUE; exec "$@"'
+    Job([run, "-spawner=fork", "-n", "3", "sh", "-c", script, "sh", str(probe), "environment"]).check(0)
+    fork(2, "queries", GASNET_VERBOSEENV="1").check(0, r"GASNET_MAX_SEGSIZE = 0.85/H +\(default\)")
+
+
+def exits():
+    for ranks in (1, 2, 4):
+        for what in ("one", "all", "plain", "signal", "atexit", "no-attach", "return", "quick"):
+            fork(ranks, what, 7).check(7)
+    fork(4, "one", 0).check(0)
+    fork(4, "all", 0).check(0)
+    fork(3, "return", 0).check(0)
+    fork(2, "early").check(14)
+    if mode != "seq":
+        fork(3, "thread", 9).check(9)
+
+
+def exits_between_neighbourhoods():
+    for what in ("one", "all", "plain", "signal"):
+        fork(5, what, 7, GASNET_SUPERNODE_MAXSIZE="2").check(7)
+    fork(3, "one", 8, GASNET_SUPERNODE_MAXSIZE="1").check(8)
+
+
+def deaths():
+    fork(3, "killed").check(128 + signal.SIGKILL)
+    fork(3, "fault").check(128 + signal.SIGSEGV, r"rank 2 of 3\) caught a fatal signal: SIGSEGV")
+    fork(3, "fault", GASNET_NO_CATCH_SIGNAL="segv").check(128 + signal.SIGSEGV)
+    fork(2, "fatal", GASNET_BACKTRACE="1", GASNET_BACKTRACE_TYPE="EXECINFO").check(
+        128 + signal.SIGABRT, r"rank 1 of 2\) in main at .*probe.c:\d+: the reason is 42[^$]*EXECINFO")
+
+
+def deaths_by_hand():
+    """Without a spawner that would end the others: they notice it."""
+    shown = Job([run, "-spawner=fork", "-t", "-n", "3", "true"]).check(0).err
+    nids, pids = re.search(r"PTL_NIDMAP=(\S+) PTL_PIDMAP=(\S+)", shown).groups()
+    for what, code in (("killed", -signal.SIGKILL), ("one", 7)):
+        processes = [subprocess.Popen([probe, what, "7"], env={**os.environ, "PTL_MY_RID": str(rank),
+                                                             "PTL_NIDMAP": nids, "PTL_PIDMAP": pids})
+                     for rank in range(3)]
+        try:
+            codes = [process.wait(timeout=30) for process in processes]
+        finally:
+            for process in processes:
+                process.kill()
+        others = 1 if what == "killed" else 7
+        if codes != [others, others, code]:
+            sys.exit(f"{what}: the processes ended with {codes}")
+
+
+def trace_files():
+    directory = pathlib.Path(f"/tmp/gasnet-trace-{uuid.uuid4()}")
+    directory.mkdir()
+    try:
+        fork(3, "all", 0, GASNET_TRACEFILE=f"{directory}/trace.%", GASNET_TRACENODES="0,2").check(0)
+        names = sorted(path.name for path in directory.iterdir())
+        if names != ["trace.0", "trace.2"]:
+            sys.exit(f"files of ranks 0 and 2 were asked for, there are {names}")
+        if "(I) rank 2 of 3" not in (directory / "trace.2").read_text():
+            sys.exit("the trace does not say whose it is")
+    finally:
+        shutil.rmtree(directory)
+
+
+def launcher():
+    Job([run, "-n", "2", "-spawner=fork", "-t", "true"]).check(0, "2 processes of this host")
+    Job([run, "-n", "4", "-N", "2", "-c", "3", "-E", "HOME,USER", "-spawner=mpi", "-t", "p", "-x"],
+        GASNET_SOMETHING="1").check(0, r"mpirun -n 4 .*ppr:2:node:pe=3 -x HOME -x USER .*-x GASNET_SOMETHING.* p -x")
+    Job([run, "-n", "4", "-N", "2", "-c", "3", "-t", "--", "p"], GASNET_PORTALS4_SPAWNER="PMIX").check(
+        0, "srun --mpi=pmix -n 4 -N 2 -c 3 p")
+    Job([run, "-z", "p"]).check(2, "-z: unknown option")
+    Job([run, "p"]).check(2, "number of processes")
+    Job([run, "-n", "2", "-spawner=ssh", "p"]).check(2, "spawner ssh: there are")
+    Job([run, "-n", "2", "-spawner=fork", "/no/such/program"]).check(127, "cannot be started")
+    Job([run, "-n", "3", "-spawner=fork", "sh", "-c", "exit $PTL_MY_RID"]).check(1)
+    Job([run, "-spawner=fork", "-n", "2", str(programs / "gasnet_info")]).check(0, "processes +2")
+
+
+def killed_launcher():
+    """The processes of the spawner fork end with it."""
+    job = subprocess.Popen([run, "-spawner=fork", "-n", "3", "sleep", "1000"])
+    children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children")
+    deadline = time.monotonic() + 20
+    while len(pids := children.read_text().split()) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    job.kill()
+    job.wait()
+    while any(pathlib.Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if len(pids) < 3 or any(pathlib.Path(f"/proc/{pid}").exists() for pid in pids):
+        sys.exit(f"of {pids} some were left")
+
+
+def mpirun():
+    mpi(3, "segments", "1MB").check(0, "segments of 3 ranks")
+    mpi(3, "queries").check(0)
+    mpi(3, "one", 7).check(7)
+    mpi(3, "all", 0).check(0)
+
+
+every_mode = [queries, segments, exits]
+once = [attach_time, segment_limits, environment, exits_between_neighbourhoods, deaths, deaths_by_hand, trace_files,
+        launcher, killed_launcher, mpirun]
+cases = {function.__name__: function for function in every_mode + once}
+if sys.argv[1] == "--list":
+    print("\n".join([f"{m} {f.__name__}" for m in ("seq", "par", "parsync") for f in every_mode] +
+                    [f"par {f.__name__}" for f in once]))
+else:
+    cases[case]()
