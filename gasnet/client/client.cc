@@ -1,7 +1,7 @@
 /* client.cc: gex_Client_Init, from an unknown process to one of a job. Set-up path.
  *
- * Order: open the interface; prepare what others will send to; meet; learn who is a neighbour and get
- * the environment of rank 0; start the parts; meet again.
+ * Order: open the interface; prepare what others will send to; meet; learn who is a neighbour and
+ * get the environment of rank 0; start the parts; meet again.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -13,7 +13,8 @@
 #include "client/exchange.h"
 #include "tools/headers.h"
 
-/** There is one client. It owns its endpoints; the primordial team and segment are found through it. */
+/** There is one client. It owns its endpoints; the primordial team and segment are found through
+ * it. */
 struct gasneti_client {
   std::string name;
   gex_Flags_t flags = 0;

@@ -1,7 +1,7 @@
 /* exchange.h: every process gets a record of every other. Set-up path.
  *
- * Step k: blocks go to the rank that is 2^k below, so that after log2(size) steps all have all. Nobody is
- * done before all have begun, which makes it a barrier as well.
+ * Step k: blocks go to the rank that is 2^k below, so that after log2(size) steps all have all.
+ * Nobody is done before all have begun, which makes it a barrier as well.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -20,7 +20,7 @@ namespace lintel::gasnet {
 /** What rank 0 offers its environment under, beside the exchanges. */
 constexpr ptl_match_bits_t kEnvironmentMatchBits = 1u << 16;
 
-/** An exchange happens once. All processes prepare() theirs, there is a PtlJobBarrier, then run(). */
+/** An exchange happens once: all processes prepare() theirs, a PtlJobBarrier follows, then run(). */
 class Exchange {
  public:
   /** @param number        tells exchanges apart; the same in all processes.

@@ -1,7 +1,7 @@
 /* neighbourhood.h: the processes that map each other's memory. Set-up path.
  *
- * Those of a host in the order of ranks, cut into groups of GASNET_SUPERNODE_MAXSIZE. They share a control
- * block, which the first of them provides.
+ * Those of a host in the order of ranks, cut into groups of GASNET_SUPERNODE_MAXSIZE. They share a
+ * control block, which the first of them provides.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -7,8 +7,8 @@
 
 namespace lintel::gasnet {
 
-/** Calls the start function of each room. Job, neighbourhood, environment, endpoint and team exist; other
- * processes send nothing before all have returned from it. */
+/** Calls the start function of each room. Job, neighbourhood, environment, endpoint and team exist;
+ * other processes send nothing before all have returned from it. */
 void start_parts();
 
 }  // namespace lintel::gasnet

@@ -11,7 +11,8 @@
 
 namespace lintel::gasnet {
 
-/** In SEQ there is one. A thread in a handler must not communicate, but a request handler may reply. */
+/** In SEQ there is one. A thread in a handler must not communicate, but a request handler may
+ * reply. */
 struct ThreadState {
   uint32_t index = 0;       /* less than max_threads(); taken again when a thread has ended */
   bool in_request = false;  /* a request handler runs in this thread */

@@ -1,4 +1,5 @@
-/* network.h: the Portals interface of the process, and which portal table entry is for what. Set-up path.
+/* network.h: the Portals interface of the process, and which portal table entry is for what. Set-up
+ * path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,7 +1,7 @@
 /* poll.h: the one place where progress is made. Message path.
  *
- * Who has queues or counters to look at registers a function. All waiting in the library goes through
- * poll() or wait_hint(); handlers of active messages run in it.
+ * Who has queues or counters to look at registers a function. All waiting in the library goes
+ * through poll() or wait_hint(); handlers of active messages run in it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,7 +10,8 @@
 
 namespace lintel::gasnet {
 
-/** Looks once, without waiting, and returns how much it did. Several threads may be in it at once (PAR).
+/** Looks once, without waiting, and returns how much it did. Several threads may be in it at once
+ * (PAR).
  */
 using PollFunction = unsigned int (*)();
 

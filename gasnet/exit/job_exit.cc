@@ -55,7 +55,7 @@ void decide(uint32_t word) {
   futex_wake_all(control.exit_word);
 }
 
-/** Watches members (the first does) or the first (the others do) for an end that nobody announced. */
+/** Finds processes that ended unannounced: the first watches all others, they watch the first. */
 class DeathWatch {
  public:
   DeathWatch() {
@@ -155,8 +155,7 @@ void set_deadline() {
   std::fflush(stdout);
   std::fflush(stderr);
   if (g_syncs_files) sync();
-  // A launcher may take a process that does not say goodbye for failed. If the code says that anyway,
-  // the launcher need not be asked.
+  // A launcher may count a process that ends without it as failed; with another code than 0 it is.
   if (code == 0) PtlJobFini();
   _exit(code);
 }

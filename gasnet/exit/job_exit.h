@@ -1,8 +1,8 @@
 /* job_exit.h: the end of the job. Any context, also signal handlers.
  *
- * A process that wants to end the job writes the code into the control block of its neighbourhood. In each
- * process a thread sleeps on that word. Once it is written, the first of the neighbourhood passes it on to
- * other neighbourhoods by puts, and each process ends.
+ * A process that wants to end the job writes the code into the control block of its neighbourhood.
+ * In each process a thread sleeps on that word. Once it is written, the first of the neighbourhood
+ * passes it on to other neighbourhoods by puts, and each process ends.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,4 +1,5 @@
-/* signals.cc: handlers of faults, of GASNET_FREEZE_SIGNAL and of GASNET_BACKTRACE_SIGNAL. Set-up path.
+/* signals.cc: handlers of faults, of GASNET_FREEZE_SIGNAL and of GASNET_BACKTRACE_SIGNAL. Set-up
+ * path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

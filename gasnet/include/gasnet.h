@@ -34,7 +34,7 @@ typedef gex_HSL_t gasnet_hsl_t;
 
 GASNETT_BEGIN_EXTERNC
 
-/* ------------------------------------------------------------------------------------------- job */
+/* ------------------------------------------------------------------------------------------ job */
 
 extern int gasnet_init(int* argc, char*** argv);
 extern int gasnet_attach(gasnet_handlerentry_t* table, int numentries, uintptr_t segsize,
@@ -50,7 +50,7 @@ extern char* gasnet_getenv(const char* key);
 /** The team of the client that uses GASNet-1. */
 extern gex_TM_t gasneti_legacy_team(void);
 
-/* ------------------------------------------------------------------------------- active messages */
+/* ------------------------------------------------------------------------------ active messages */
 
 #define gasnet_AMMaxArgs() ((size_t)gex_AM_MaxArgs())
 extern size_t gasnet_AMMaxMedium(void);
@@ -61,8 +61,8 @@ extern int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t* srcindex);
 /** Ends the program if a call was given another number of arguments than it says. */
 extern void gasneti_am_count_mismatch(const char* name, int said, int given) GASNETT_NORETURN;
 
-/* Each kind in two forms: with the number of arguments in its name, and with the number as an argument,
- * which is checked. */
+/* Each kind in two forms: with the number of arguments in its name, and with the number as an
+ * argument, which is checked. */
 #define GASNETI_AM_DEFINE(M)                                                                   \
   GASNETT_INLINE(gasnet_AMRequestShort##M)                                                     \
   int gasnet_AMRequestShort##M(gasnet_node_t dest,                                             \
@@ -196,7 +196,7 @@ GASNETI_AM_FOR_EACH(GASNETI_AM_DEFINE)
 #define gasnet_AMReplyLong(...) \
   GASNETI_AM_NAME(gasneti_AMReplyLong, GASNETI_AM_ARITY6(__VA_ARGS__), _counted)(__VA_ARGS__)
 
-/* ----------------------------------------------------------------------------------- puts and gets */
+/* -------------------------------------------------------------------------------- puts and gets */
 
 extern void gasnet_put(gasnet_node_t node, void* dest, void* src, size_t nbytes);
 extern void gasnet_put_bulk(gasnet_node_t node, void* dest, void* src, size_t nbytes);

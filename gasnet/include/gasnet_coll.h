@@ -23,7 +23,8 @@ extern gex_Event_t gex_Coll_ReduceToAllNB(gex_TM_t tm, void* dst, const void* sr
                                           gex_Coll_ReduceFn_t user_op, void* user_cdata,
                                           gex_Flags_t flags);
 
-/* ---------------------------------------------------------- names that are not in the specification */
+/* ---------------------------------------------------------- names that are not in the
+ * specification */
 
 typedef gex_Event_t gasnet_coll_handle_t;
 #define GASNET_COLL_INVALID_HANDLE GEX_EVENT_INVALID

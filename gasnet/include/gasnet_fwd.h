@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* ------------------------------------------------------------------------------------------ types */
+/* ---------------------------------------------------------------------------------------- types */
 
 typedef uint32_t gex_Rank_t;
 #define GEX_RANK_INVALID (~(gex_Rank_t)0)
@@ -25,7 +25,7 @@ typedef uint32_t gex_DT_t;
 typedef uint32_t gex_OP_t;
 typedef uint32_t gex_EP_Capabilities_t;
 
-/* ----------------------------------------------------------------------------------------- events */
+/* --------------------------------------------------------------------------------------- events */
 
 struct gasneti_event;
 typedef struct gasneti_event* gex_Event_t;
@@ -35,7 +35,7 @@ typedef struct gasneti_event* gex_Event_t;
 #define GEX_EVENT_DEFER ((gex_Event_t*)(uintptr_t)2)
 #define GEX_EVENT_GROUP ((gex_Event_t*)(uintptr_t)3)
 
-/* ------------------------------------------------------------------------------------------ flags */
+/* ---------------------------------------------------------------------------------------- flags */
 
 /* Point-to-point communication. GEX_FLAG_PEER_NEVER_... are in gasnetex.h. */
 #define GEX_FLAG_IMMEDIATE ((gex_Flags_t)1 << 0)
@@ -102,7 +102,7 @@ typedef struct gasneti_event* gex_Event_t;
 #define GEX_EP_CAPABILITY_AD ((gex_EP_Capabilities_t)1 << 4)
 #define GEX_EP_CAPABILITY_ALL ((gex_EP_Capabilities_t)31)
 
-/* ------------------------------------------------------------------ data types and operation codes */
+/* --------------------------------------------------------------- data types and operation codes */
 
 #define GEX_DT_I32 ((gex_DT_t)1 << 0)
 #define GEX_DT_U32 ((gex_DT_t)1 << 1)

@@ -1,5 +1,5 @@
-/* gasnet_tools.h: portable tools: timers, atomics, locks, environment, errors. With a conduit, include
- * gasnetex.h first; alone, link libgasnet_tools-seq or libgasnet_tools-par.
+/* gasnet_tools.h: portable tools: timers, atomics, locks, environment, errors. With a conduit,
+ * include gasnetex.h first; alone, link libgasnet_tools-seq or libgasnet_tools-par.
  *
  * Every function may be called by any thread, before and after gex_Client_Init, unless it says
  * otherwise.
@@ -25,7 +25,7 @@
 #define GASNET_NDEBUG 1
 #endif
 
-/* --------------------------------------------------------------------------------------- the mode */
+/* ------------------------------------------------------------------------------------- the mode */
 
 #if (defined(GASNETT_THREAD_SAFE) + defined(GASNETT_THREAD_SINGLE) + defined(GASNETT_LITE_MODE)) > 1
 #error "define at most one of GASNETT_THREAD_SAFE, GASNETT_THREAD_SINGLE and GASNETT_LITE_MODE"

@@ -1,8 +1,8 @@
 /* gasnetex.h: GASNet-EX over Portals 4. Link libgasnet-portals4-{seq,par,parsync}.
  *
- * The meaning of the calls is that of the GASNet-EX specification, 0.17; a comment here says what this
- * library adds or leaves open. Calls that are legal in handlers and while a handler-safe lock is held
- * are those that the section "Calls from restricted context" lists.
+ * The meaning of the calls is that of the GASNet-EX specification, 0.17; a comment here says what
+ * this library adds or leaves open. Calls that are legal in handlers and while a handler-safe lock
+ * is held are those that the section "Calls from restricted context" lists.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,7 +17,7 @@
 #endif
 #include <gasnet_config.h>
 
-/* ------------------------------------------------------------------------------------------- mode */
+/* ----------------------------------------------------------------------------------------- mode */
 
 #if (defined(GASNET_SEQ) + defined(GASNET_PAR) + defined(GASNET_PARSYNC)) != 1
 #error "define exactly one of GASNET_SEQ, GASNET_PAR and GASNET_PARSYNC"
@@ -98,7 +98,7 @@
 #include <gasnet_fwd.h>
 #include <portable_inttypes.h>
 
-/* ------------------------------------------------------------------------------------------ types */
+/* ---------------------------------------------------------------------------------------- types */
 
 #ifdef __cplusplus
 extern "C" {
@@ -226,7 +226,7 @@ typedef void* gasnet_threadinfo_t;
                                                             ",trace,stats,nodebugmalloc,nosrclines," GASNETI_TOOLS_CONFIG_STRING \
                                                             ",notiopt"
 
-/* ------------------------------------------------------------------------------------------ codes */
+/* ---------------------------------------------------------------------------------------- codes */
 
 #define GASNET_OK 0
 #define GASNET_ERR_NOT_INIT 10001
@@ -241,7 +241,7 @@ GASNETT_BEGIN_EXTERNC
 extern const char* gasnet_ErrorName(int errval);
 extern const char* gasnet_ErrorDesc(int errval);
 
-/* ----------------------------------------------------------------------------------- the process */
+/* ---------------------------------------------------------------------------------- the process */
 
 extern gex_Rank_t gex_System_QueryJobRank(void);
 extern gex_Rank_t gex_System_QueryJobSize(void);
@@ -288,7 +288,7 @@ extern void gasneti_poll_or_wait(void);
   gasnet_threadinfo_t gasneti_threadinfo_posted __attribute__((unused)) = (info)
 #define GASNET_GET_THREADINFO() ((gasnet_threadinfo_t)0)
 
-/* ---------------------------------------------------------------------------------------- client */
+/* --------------------------------------------------------------------------------------- client */
 
 extern int gex_Client_Init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p,
                            const char* clientName, int* argc, char*** argv, gex_Flags_t flags);
@@ -297,7 +297,7 @@ extern const char* gex_Client_QueryName(gex_Client_t client);
 extern void gex_Client_SetCData(gex_Client_t client, const void* val);
 extern void* gex_Client_QueryCData(gex_Client_t client);
 
-/* ------------------------------------------------------------------------------------- endpoints */
+/* ------------------------------------------------------------------------------------ endpoints */
 
 extern int gex_EP_Create(gex_EP_t* ep_p, gex_Client_t client, gex_EP_Capabilities_t capabilities,
                          gex_Flags_t flags);
@@ -315,7 +315,7 @@ extern gex_EP_Index_t gex_EP_QueryIndex(gex_EP_t ep);
 extern void gex_EP_SetCData(gex_EP_t ep, const void* val);
 extern void* gex_EP_QueryCData(gex_EP_t ep);
 
-/* -------------------------------------------------------------------------------------- segments */
+/* ------------------------------------------------------------------------------------- segments */
 
 extern int gex_Segment_Attach(gex_Segment_t* segment_p, gex_TM_t tm, uintptr_t size);
 extern int gex_Segment_Create(gex_Segment_t* segment_p, gex_Client_t client, gex_Addr_t address,
@@ -331,7 +331,7 @@ extern void* gex_Segment_QueryCData(gex_Segment_t seg);
 extern int gex_Segment_QueryBound(gex_TM_t tm, gex_Rank_t rank, void** owneraddr_p,
                                   void** localaddr_p, uintptr_t* size_p);
 
-/* ----------------------------------------------------------------------------------------- teams */
+/* ---------------------------------------------------------------------------------------- teams */
 
 extern size_t gex_TM_Split(gex_TM_t* new_tm_p, gex_TM_t parent_tm, int color, int key,
                            void* scratch_addr, size_t scratch_size, gex_Flags_t flags);
@@ -352,8 +352,8 @@ extern void* gex_TM_QueryCData(gex_TM_t tm);
 struct gasneti_team_view {
   gex_Rank_t rank;
   gex_Rank_t size;
-  /* For the ranks from `mapped_first` on, `mapped_count` of them: what to add to an address in the bound
-   * segment of the rank, to reach it from here. */
+  /* For the ranks from `mapped_first` on, `mapped_count` of them: what to add to an address in the
+   * bound segment of the rank, to reach it from here. */
   gex_Rank_t mapped_first;
   gex_Rank_t mapped_count;
   const intptr_t* mapped_offsets;
@@ -392,7 +392,7 @@ void* gasneti_mapped_address(gex_TM_t tm, gex_Rank_t rank, void* address) {
   return offset == GASNETI_NOT_MAPPED ? (void*)0 : (void*)((uintptr_t)address + (uintptr_t)offset);
 }
 
-/* ------------------------------------------------------------------------------ handler-safe locks */
+/* --------------------------------------------------------------------------- handler-safe locks */
 
 /* Handlers run in threads that poll, so locks are needed only where several threads may. */
 typedef struct {
@@ -452,7 +452,7 @@ GASNETT_INLINE(gex_HSL_Trylock) int gex_HSL_Trylock(gex_HSL_t* hsl) {
   return GASNET_OK;
 }
 
-/* ---------------------------------------------------------------------------------------- events */
+/* --------------------------------------------------------------------------------------- events */
 
 extern int gex_Event_Test(gex_Event_t event);
 extern void gex_Event_Wait(gex_Event_t event);
@@ -466,7 +466,7 @@ extern void gex_NBI_Wait(gex_EC_t event_mask, gex_Flags_t flags);
 extern void gex_NBI_BeginAccessRegion(gex_Flags_t flags);
 extern gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags);
 
-/* -------------------------------------------------------------------------------------- barriers */
+/* ------------------------------------------------------------------------------------- barriers */
 
 #define GASNET_BARRIERFLAG_ANONYMOUS 1
 #define GASNET_BARRIERFLAG_MISMATCH 2

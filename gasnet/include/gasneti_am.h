@@ -1,7 +1,7 @@
 /* gasneti_am.h: active messages. Private: include gasnetex.h.
  *
- * The calls with a number of arguments in their names are inline functions that put the arguments into
- * an array; those without count them. Both end in one function of the library per kind.
+ * The calls with a number of arguments in their names are inline functions that put the arguments
+ * into an array; those without count them. Both end in one function of the library per kind.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -91,7 +91,8 @@ extern int gasneti_am_commit_reply_long(gex_AM_SrcDesc_t sd, gex_AM_Index_t hand
                                         void* dest_addr, gex_Flags_t flags, unsigned int numargs,
                                         const gex_AM_Arg_t* args);
 
-/* ------------------------------------------------------------- parameters, arguments and arrays by number */
+/* ------------------------------------------------------------- parameters, arguments and arrays by
+ * number */
 
 #define GASNETI_AM_PARAMETERS0
 #define GASNETI_AM_PARAMETERS1 GASNETI_AM_PARAMETERS0, gex_AM_Arg_t a0

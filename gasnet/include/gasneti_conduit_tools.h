@@ -1,4 +1,5 @@
-/* gasneti_conduit_tools.h: tools that need a conduit. Private: include gasnet_tools.h after gasnetex.h.
+/* gasneti_conduit_tools.h: tools that need a conduit. Private: include gasnet_tools.h after
+ * gasnetex.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

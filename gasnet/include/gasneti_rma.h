@@ -1,7 +1,7 @@
 /* gasneti_rma.h: remote memory access. Private: include gasnetex.h.
  *
- * Segments of neighbours are mapped here: puts and gets there are loads and stores, and are complete when
- * they return. All others are calls of the library.
+ * Segments of neighbours are mapped here: puts and gets there are loads and stores, and are
+ * complete when they return. All others are calls of the library.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -35,8 +35,8 @@ extern gex_Event_t gasneti_rma_put_value_nb(gex_TM_t tm, gex_Rank_t rank, void* 
                                             gex_RMA_Value_t value, size_t nbytes,
                                             gex_Flags_t flags);
 
-/** The address at which a neighbour's memory is mapped, or NULL for others and if the caller promises
- * that the peer is none. */
+/** The address at which a neighbour's memory is mapped, or NULL for others and if the caller
+ * promises that the peer is none. */
 GASNETT_INLINE(gasneti_rma_mapped)
 void* gasneti_rma_mapped(gex_TM_t tm, gex_Rank_t rank, void* address, gex_Flags_t flags) {
   if (__builtin_constant_p(flags & GEX_FLAG_PEER_NEVER_NBRHD) &&

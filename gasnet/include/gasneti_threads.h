@@ -186,7 +186,7 @@ typedef gasnett_mutex_t gasnett_rwlock_t;
 #define gasnett_rwlock_assertwrlocked(l) GASNETI_RWLOCK_NO_CHECK(l)
 #define gasnett_rwlock_assertunlocked(l) GASNETI_RWLOCK_NO_CHECK(l)
 
-/* ------------------------------------------------------------------------------------ thread keys */
+/* ---------------------------------------------------------------------------------- thread keys */
 
 #ifdef GASNETI_TOOLS_THREADS
 typedef struct {

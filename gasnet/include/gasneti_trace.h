@@ -1,7 +1,7 @@
 /* gasneti_trace.h: hooks for trace and statistics files. Private: include gasnet_tools.h.
  *
- * With a conduit they write to the files that GASNET_TRACEFILE and GASNET_STATSFILE name; when these are
- * not set, a hook costs one branch. The tools alone have hooks that do nothing.
+ * With a conduit they write to the files that GASNET_TRACEFILE and GASNET_STATSFILE name; when
+ * these are not set, a hook costs one branch. The tools alone have hooks that do nothing.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

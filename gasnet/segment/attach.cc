@@ -1,7 +1,7 @@
 /* attach.cc: gex_Segment_Attach. Set-up path.
  *
- * The segment is made, exposed to everybody by one portal table entry, and mapped by the neighbours. Its
- * pages are not touched and not pinned.
+ * The segment is made, exposed to everybody by one portal table entry, and mapped by the
+ * neighbours. Its pages are not touched and not pinned.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

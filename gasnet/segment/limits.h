@@ -9,7 +9,8 @@
 
 namespace lintel::gasnet {
 
-/** The memory that processes of this host can have: that of the machine, or of the control group. */
+/** The memory that processes of this host can have: that of the machine or of the
+ * control group. */
 uint64_t memory_of_host();
 
 /** The largest segment of a process.

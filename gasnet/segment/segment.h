@@ -26,8 +26,8 @@ struct gasneti_segment {
 
 namespace lintel::gasnet {
 
-/** The bound segments of primordial endpoints, by rank. Filled by gex_Segment_Attach, constant then:
- * read on the message path. */
+/** The bound segments of primordial endpoints, by rank. Filled by gex_Segment_Attach, constant
+ * then: read on the message path. */
 class SegmentTable {
  public:
   struct Entry {

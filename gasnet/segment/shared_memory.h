@@ -1,7 +1,7 @@
 /* shared_memory.h: memory that other processes of the host can map. Set-up path.
  *
- * It is a memfd, touched lazily and not limited by the size of /dev/shm. Others open it through /proc, for
- * which they must run as the same user.
+ * It is a memfd, touched lazily and not limited by the size of /dev/shm. Others open it through
+ * /proc, for which they must run as the same user.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

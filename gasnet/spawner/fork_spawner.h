@@ -10,7 +10,8 @@
 namespace lintel::gasnet {
 
 /** Starts the processes, waits for them and ends those that are left when one has failed.
- * @return the exit status of the job: the first that is not 0; 128 and the signal for a process that a
+ * @return the exit status of the job: the first that is not 0; 128 and the signal for a process
+ * that a
  *       signal ended. */
 int run_by_fork(const Options& options);
 

@@ -1,5 +1,5 @@
-/* gasnet_info.cc: what the library is, where the processes of a job are, and which variables are set. Alone,
- * or under a launcher; rank 0 prints.
+/* gasnet_info.cc: what the library is, where the processes of a job are, and which variables are
+ * set. Alone, or under a launcher; rank 0 prints.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

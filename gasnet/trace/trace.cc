@@ -1,5 +1,5 @@
-/* trace.cc: trace and statistics files, their categories, the source line. Set-up path, and the path of
- * lines that are written.
+/* trace.cc: trace and statistics files, their categories, the source line. Set-up path, and the
+ * path of lines that are written.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -16,9 +16,9 @@ void close_trace_files();
 
 }  // namespace lintel::gasnet
 
-/* A line of the trace in a category: P puts, G gets, A active messages, B barriers, X collectives, O
- * atomics, S waits, C locks, D everything of requests, I information. The arguments are evaluated only if
- * the category is on. */
+/* A line of the trace in a category: P puts, G gets, A active messages, B barriers, X collectives,
+ * O atomics, S waits, C locks, D everything of requests, I information. The arguments are evaluated
+ * only if the category is on. */
 #define LINTEL_GASNET_TRACE(category, ...) \
   (GASNETI_TRACE_ON(category) ? gasneti_trace_printf(category, __VA_ARGS__) : (void)0)
 

@@ -1,5 +1,5 @@
-/* values.c: every value, size and layout that clients depend on. Compiled as C99, C11 and C++11 to 20, in each
- * mode, by check_headers.py; nothing runs.
+/* values.c: every value, size and layout that clients depend on. Compiled as C99, C11 and C++11 to
+ * 20, in each mode, by check_headers.py; nothing runs.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
