@@ -181,8 +181,8 @@ SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
   if (!result.progress) return result;
   timer_start_ns_ = now_ns;
   if (sample_ns != 0) {
-    // Only then: an acknowledgement of a repeated frame may be of its first copy, when the timeout is
-    // shorter than the round trip.
+    // Only then: if the timeout is shorter than the round trip, an acknowledgement of a repeated
+    // frame may be for its first copy.
     timeouts_in_a_row_ = 0;
     if (sample_ns > ack_delay_ns) sample_ns -= ack_delay_ns;
     round_trip_.measure(sample_ns);

@@ -1,4 +1,5 @@
-// What happens when, in a simulation. Events of one time happen in the order in which they were added.
+// The events of a simulation by time. Events of one time happen in the order in which they were
+// added.
 #pragma once
 
 #include <cstdint>

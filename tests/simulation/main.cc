@@ -1,6 +1,6 @@
-// The reliability layer under a virtual clock and a simulated network, many processes in one, without
-// threads. `seeds`: a seed decides a whole run, faults included, and whatever goes wrong is a fault of the
-// library. `scale`: what traffic costs as the number of processes grows.
+// The reliability layer under a virtual clock and a simulated network, many processes in one,
+// without threads. `seeds`: a seed decides a whole run, faults included, and each failure is a
+// fault of the library. `scale`: what traffic costs as the number of processes grows.
 #include <fstream>
 #include <iomanip>
 #include <iostream>

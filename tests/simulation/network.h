@@ -1,5 +1,5 @@
-// A simulated network: a switch with one cable to each process. Cables have a rate and a latency, the
-// switch has a buffer in front of each process; faults are decided by dice.
+// A simulated network: a switch with one cable to each process. Cables have a rate and a latency,
+// the switch has a buffer in front of each process; faults are random.
 #pragma once
 
 #include <cstdint>

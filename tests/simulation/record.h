@@ -67,7 +67,8 @@ class Record {
   uint64_t trace_ = 0;
 };
 
-// The payload of a message: part of a fixed sequence of random bytes, so that it may be sent from where it is.
+// The payload of a message: part of a fixed sequence of random bytes, so that it may be sent from
+// its place.
 [[nodiscard]] const std::byte* payload_of(uint64_t stream, uint64_t number);
 inline constexpr uint32_t longest_payload = 65536;
 

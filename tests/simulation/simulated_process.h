@@ -1,5 +1,5 @@
-// A simulated process: a reliable transport over a simulated link, and an application that sends messages
-// through it, answers those that want an answer, and connects again when a peer has failed.
+// A simulated process: a reliable transport over a simulated link, and an application that sends
+// messages through it, answers those that ask for it, and connects again when a peer has failed.
 #pragma once
 
 #include <cstdint>

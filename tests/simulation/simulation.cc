@@ -247,8 +247,8 @@ bool Simulation::is_over() {
   });
 }
 
-// Half of the memory is for frames that were sent, half for early ones; a quarter more for messages of several
-// frames.
+// Half of the memory is for frames that were sent, half for early ones; a quarter more for messages
+// of several frames.
 void Simulation::check_memory(uint32_t index) {
   const uint64_t bound = scenario_.processes[index].memory_bytes / 4 * 5;
   if (const uint64_t used = places_[index].process->transport().frame_memory_used(); used > bound)
@@ -256,8 +256,9 @@ void Simulation::check_memory(uint32_t index) {
                         " bytes of frames");
 }
 
-// What was lost is sent again, and what was delayed may be. Beyond that, a first round trip that is longer than
-// the first timeout costs a few frames for each stream, and a silent peer some frames for each timeout.
+// Lost frames are sent again, and delayed ones may be. Beyond that, a first round trip that is
+// longer than the first timeout costs a few frames for each stream, and a silent peer some frames
+// for each timeout.
 void Simulation::check_retransmissions(const Outcome& outcome) {
   const NetworkCounters& network = outcome.network;
   const uint64_t lost = network.lost_by_dice + network.lost_in_switch + network.lost_by_partition +
@@ -270,7 +271,8 @@ void Simulation::check_retransmissions(const Outcome& outcome) {
                         " delayed");
 }
 
-// Everything has been sent and answered: then nothing is kept any more, and nobody sends frames for ever.
+// Everything has been sent and answered: then no frame is kept, and no process goes on sending
+// frames.
 void Simulation::check_rest() {
   const uint64_t end_ns =
       virtual_now_ns + timeouts_of_rest * scenario_.processes[0].peer_timeout_ns;

@@ -1,4 +1,4 @@
-// The clock of a simulation. It moves when the simulation says so, and never while code under test runs.
+// The clock of a simulation. The simulation advances it, never while code under test runs.
 #pragma once
 
 #include <cstdint>

@@ -104,8 +104,8 @@ TEST_F(SendWindowTest, AtTheTimeoutEverythingOnTheWayIsLost) {
   EXPECT_EQ(window_.round_trip().smoothed_ns(), 0u);
 }
 
-// As when the first round trip is longer than the first timeout: the acknowledgement of the first copy seems to be
-// that of the second.
+// The first round trip is longer than the first timeout: the acknowledgement of the first copy
+// seems to be that of the second.
 TEST_F(SendWindowTest, AnAcknowledgementOfARepeatedFrameDoesNotShortenTheTimeout) {
   queue(1);
   send(0);

@@ -1,5 +1,5 @@
-// How the progress thread divides its time: how long it waits between two looks whether application threads poll, and
-// how long it polls without a message before it sleeps. Belongs to that thread.
+// The times of the progress thread: how long it waits between two checks whether application
+// threads poll, and how long it polls without a message before it sleeps. Used by that thread only.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@ namespace lintel {
 
 class WatchTicks {
  public:
-  // While the application polls, the thread looks less and less often, down to once in so many of the shortest ticks.
+  // While the application polls, the thread checks more and more rarely: at the rarest once in so
+  // many of the shortest ticks.
   static constexpr uint64_t longest_factor = 16;
   static constexpr uint64_t idle_spin_ns = 5'000;
 

@@ -1,7 +1,8 @@
-// For comparison with src/reliable/congestion.h, in whose place the program simulation_swift has it: the window of
-// Swift (Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter",
-// SIGCOMM 2020), without its pacing of windows below one frame, its scaling of targets by hops, and its
-// separate window for the host. Parameters are those of the paper where it names them.
+// The window of Swift, for comparison: the program simulation_swift uses it instead of
+// src/reliable/congestion.h. (Kumar et al., "Swift: Delay is Simple and Effective for Congestion
+// Control in the Datacenter", SIGCOMM 2020.) Without its pacing of windows below one frame, its
+// scaling of targets by hops, and its separate window for the host. Parameters are those of the
+// paper where it names them.
 #pragma once
 
 #include <algorithm>
