@@ -20,7 +20,7 @@ namespace lintel::gasnet {
 /** What rank 0 offers its environment under, beside the exchanges. */
 constexpr ptl_match_bits_t kEnvironmentMatchBits = 1u << 16;
 
-/** An exchange happens once: all processes prepare() theirs, a PtlJobBarrier follows, then run(). */
+/** Runs once: all processes prepare() theirs, a PtlJobBarrier follows, then run(). */
 class Exchange {
  public:
   /** @param number        tells exchanges apart; the same in all processes.
