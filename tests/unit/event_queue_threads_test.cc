@@ -226,6 +226,29 @@ TEST_F(EventQueueThreadsTest, ReservationsAreCountedExactly) {
   EXPECT_EQ(held, room);
 }
 
+// Others post and take while the room is looked at.
+TEST_F(EventQueueThreadsTest, AQueueThatIsNeverFullRefusesNoReservation) {
+  ASSERT_TRUE(queue.open(64, 0, &gate));
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    ptl_event_t event;
+    for (uint64_t number = 0; !over; ++number) {
+      queue.post(make_event(0, number));
+      EXPECT_EQ(queue.get(&event), GetStatus::ok);
+    }
+  });
+  uint64_t refused = 0;
+  for (uint64_t round = 0; round < 20 * events_per_writer; ++round) {
+    if (queue.try_reserve())
+      queue.cancel_reservation();
+    else
+      ++refused;
+  }
+  over = true;
+  other.join();
+  EXPECT_EQ(refused, 0u);
+}
+
 // Stops a writer in the middle of a post: the event that it posts lies in a page that cannot be
 // read until the test says so.
 class StoppedWriter {

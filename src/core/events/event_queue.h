@@ -104,9 +104,11 @@ class EventQueue {
     uint64_t tail = ring.tail.load(std::memory_order_relaxed);
     do {
       const uint64_t reserved = tail & reserved_mask;
-      const uint64_t used = (tail - ring.head.load(std::memory_order_relaxed)) >> position_shift;
-      if (used + reserved + ring.flow_control_slots.load(std::memory_order_relaxed) >=
-              ring.capacity() ||
+      // Negative if others have posted and taken since the tail was read: then the exchange fails.
+      const int64_t used =
+          static_cast<int64_t>(tail - ring.head.load(std::memory_order_relaxed)) >> position_shift;
+      const uint64_t kept = reserved + ring.flow_control_slots.load(std::memory_order_relaxed);
+      if (used + static_cast<int64_t>(kept) >= static_cast<int64_t>(ring.capacity()) ||
           reserved == reserved_mask) [[unlikely]] {
         return false;
       }
