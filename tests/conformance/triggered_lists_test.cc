@@ -77,6 +77,44 @@ TEST_P(TriggeredListsTest, AnAppendFindsUnexpectedMessages) {
   });
 }
 
+// Nobody waits for the return code of such an append any more.
+// spec 3.16, 3.13.1
+TEST_P(TriggeredListsTest, AnAppendThatIsRefusedAtItsThresholdPostsAnError) {
+  ptl_ni_limits_t desired{};
+  desired.max_list_size = 16;
+  PairOptions options;
+  options.desired = &desired;
+  run_pair(GetParam(), options, [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    pair.on_target([&] {
+      ASSERT_LE(pair.limits().max_list_size, 1000) << "a desired limit of 16 has been ignored";
+      ptl_me_t entry = open_entry(
+          pair, target, PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE | PTL_ME_EVENT_LINK_DISABLE);
+      for (int i = 0; i < pair.limits().max_list_size; ++i)
+        target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE));
+      ptl_handle_me_t handle = PTL_INVALID_HANDLE;
+      const auto append_at = [&](ptl_size_t threshold) {
+        must(PtlTriggeredMEAppend(pair.ni(), default_pt_index, &entry, PTL_PRIORITY_LIST, tag(7),
+                                  &handle, target.counter.handle(), threshold));
+      };
+      append_at(1);
+      target.counter.add(1);
+      const ptl_event_t event = target.events.expect(PTL_EVENT_ERROR, PTL_NI_UNDELIVERABLE);
+      EXPECT_EQ(event.user_ptr, tag(7));
+      EXPECT_EQ(event.pt_index, default_pt_index);
+      EXPECT_EQ(PTL_ARG_INVALID, PtlMEUnlink(handle));
+      append_at(2);
+    });
+    pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
+    pair.on_target([&] {
+      target.events.expect(PTL_EVENT_PUT);
+      target.counter.add(1);  // there is room now
+      target.events.expect_silence();
+    });
+  });
+}
+
 // spec 3.16, 3.12.3
 TEST_P(TriggeredListsTest, AnUnlinkHappensAtItsThreshold) {
   run_pair(GetParam(), [](Pair& pair) {

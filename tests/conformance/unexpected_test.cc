@@ -272,6 +272,64 @@ struct Header {
   bool present = true;
 };
 
+// An entry that a header ends takes no place in the list. What is refused leaves the header.
+// spec 3.12.2
+TEST_P(UnexpectedMatchingTest, AFullListTakesAnEntryThatAHeaderEnds) {
+  ptl_ni_limits_t desired{};
+  desired.max_list_size = 16;
+  PairOptions options;
+  options.desired = &desired;
+  run_pair(GetParam(), options, [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    pair.on_target([&] {
+      ASSERT_LE(pair.limits().max_list_size, 1000) << "a desired limit of 16 has been ignored";
+      EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE);
+      spec.ignore_bits = ~ptl_match_bits_t{0};
+      target.append(spec, PTL_OVERFLOW_LIST);
+      EntrySpec other = target.entry(PTL_ME_OP_PUT);
+      other.match_bits = 1;
+      for (int i = 0; i < pair.limits().max_list_size; ++i) target.append(other);
+    });
+    pair.on_initiator([&] { initiator.put_and_wait({.length = 8, .match_bits = 2}); });
+    pair.on_target([&] {
+      EntrySpec spec = target.entry(PTL_ME_OP_PUT);
+      spec.match_bits = 2;
+      ptl_handle_any_t handle = PTL_INVALID_HANDLE;
+      const auto append = [&] {
+        return pair.interface().try_append(default_pt_index, spec, PTL_PRIORITY_LIST, nullptr,
+                                           &handle);
+      };
+      EXPECT_EQ(PTL_LIST_TOO_LONG, append());
+      target.events.expect_empty();
+      spec.options |= PTL_ME_USE_ONCE;
+      EXPECT_EQ(PTL_OK, append());
+      target.events.expect(PTL_EVENT_PUT_OVERFLOW);
+      target.events.expect(PTL_EVENT_AUTO_UNLINK);
+      EXPECT_EQ(PTL_LIST_TOO_LONG, append());
+    });
+  });
+}
+
+// The message has been delivered: its length is compared with that of the overflow entry alone.
+// spec 2.5, 3.12.1
+TEST_P(UnexpectedMatchingTest, NoTruncateIsNotComparedWithHeaders) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    pair.on_target([&] {
+      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST);
+    });
+    pair.on_initiator([&] { initiator.put_and_wait({.length = 80}); });
+    pair.on_target([&] {
+      EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_NO_TRUNCATE);
+      spec.length = 8;
+      target.append(spec);
+      EXPECT_EQ(target.events.expect(PTL_EVENT_PUT_OVERFLOW).mlength, 80u);
+    });
+  });
+}
+
 // spec 2.5, 2.7.4, 3.12.2
 TEST_P(UnexpectedMatchingTest, AppendsTakeWhatAListSearchedInOrderWouldGive) {
   run_pair(GetParam(), [](Pair& pair) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -297,6 +298,93 @@ TEST_P(HeldAcknowledgmentTest, ComesWithoutTheAnswerThatItWaitedFor) {
       arrivals.expect(PTL_EVENT_PUT);
       compute_until_served(rank, 0);
     }
+    rank.barrier();
+  });
+}
+
+class EndingLoopTest : public testing::TestWithParam<InterfaceKind> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, EndingLoopTest,
+                         testing::Values(matching_physical, nonmatching_logical),
+                         [](const auto& info) { return info.param.name(); });
+
+// No other thread polls. A program that repeats a call which ends the use of something moves its
+// messages by that call alone, at both ends.
+// spec 1.6, 3.7.2, 3.10.4, 3.11.3, 3.12.3, 3.13.6, 3.14.3
+TEST_P(EndingLoopTest, EndsOverANetworkThoughNothingElsePolls) {
+  const RunOptions options{.environment = {{"PTL_PROGRESS", "caller"}, {"PTL_TRANSPORT", "udp"}}};
+  run_ranks(2, options, [](Rank& rank) {
+    constexpr ptl_pt_index_t short_index = pt_index + 1;
+    constexpr int refused_flag = served_flag + 1;
+    const Interface interface(rank, GetParam());
+    const ptl_handle_ni_t ni = interface.handle();
+    std::vector<std::byte> memory(4u << 20u);
+    EventQueue events(ni);
+    Counter arrived(ni);
+    ptl_size_t arrivals = 0;
+    // Until it is not refused any more; how often it was.
+    const auto repeat = [&](int refusal, const std::function<int()>& call) {
+      const auto give_up = Clock::now() + wait_deadline;
+      uint64_t refusals = 0;
+      int code = PTL_OK;
+      while ((code = call()) == refusal) {
+        if (++refusals == 1) rank.raise(refused_flag, rank.flag(rank.index(), refused_flag) + 1);
+        if (Clock::now() > give_up) rank.fail("the call is refused for ever");
+      }
+      EXPECT_EQ(code, PTL_OK);
+      return refusals;
+    };
+    const auto put_from = [&](const Descriptor& descriptor, std::size_t bytes,
+                              ptl_pt_index_t index) {
+      must(PtlPut(descriptor.handle(), 0, bytes, PTL_NO_ACK_REQ, interface.address(1), index, 0, 0,
+                  nullptr, 0));
+    };
+    ptl_pt_index_t given = 0;
+    if (rank.index() == 1) {
+      must(PtlPTAlloc(ni, 0, PTL_EQ_NONE, short_index, &given));
+      interface.append(short_index, {.start = memory.data(),
+                                     .length = 8,
+                                     .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM,
+                                     .counter = arrived.handle()});
+    }
+    rank.barrier();
+    if (rank.index() == 0) {  // first contact
+      const Descriptor descriptor(ni, memory, 0, events.handle());
+      for (int i = 0; i < 3; ++i) put_from(descriptor, 8, short_index);
+      repeat(PTL_IN_USE, [&] { return PtlMDRelease(descriptor.handle()); });
+    } else {
+      arrived.expect(arrivals += 3);
+    }
+    for (const unsigned once : {0u, static_cast<unsigned>(PTL_ME_USE_ONCE)}) {
+      ptl_handle_any_t entry = PTL_INVALID_HANDLE;
+      if (rank.index() == 1) {
+        must(PtlPTAlloc(ni, 0, events.handle(), pt_index, &given));
+        entry = interface.append(
+            pt_index,
+            {.start = memory.data(), .length = memory.size(), .options = PTL_ME_OP_PUT | once});
+      }
+      rank.barrier();
+      if (rank.index() == 0) {
+        const Descriptor descriptor(ni, memory, 0, events.handle());
+        const uint64_t refused = rank.flag(1, refused_flag);
+        put_from(descriptor, memory.size(), pt_index);
+        put_from(descriptor, 8, short_index);
+        // The target has matched the long message, whose data it waits for.
+        rank.await(1, refused_flag, refused + 1);
+        EXPECT_NE(repeat(PTL_IN_USE, [&] { return PtlMDRelease(descriptor.handle()); }), 0u);
+      } else {
+        arrived.expect(arrivals += 1);
+        if (once == 0) {
+          EXPECT_NE(repeat(PTL_IN_USE, [&] { return interface.unlink(entry); }), 0u);
+          must(PtlPTFree(ni, pt_index));
+        } else {
+          EXPECT_NE(repeat(PTL_PT_IN_USE, [&] { return PtlPTFree(ni, pt_index); }), 0u);
+        }
+      }
+      rank.barrier();
+    }
+    // These are never refused: what is under way goes on without them.
+    events.free();
+    arrived.free();
     rank.barrier();
   });
 }

@@ -189,6 +189,24 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept {
   return PTL_OK;
 }
 
+// The call that posted a triggered append returned before: only an event can report the failure
+// (spec 3.13.1, PTL_EVENT_ERROR).
+void report_failed_append(NetworkInterface& interface, const EntryArguments& arguments,
+                          ptl_list_t list) noexcept {
+  PortalEntry* const portal = interface.portal(arguments.pt_index);
+  if (portal == nullptr) return;
+  std::lock_guard guard(portal->lock);
+  if (!portal->allocated || portal->event_queue == nullptr) return;
+  ptl_event_t event{};
+  event.type = PTL_EVENT_ERROR;
+  event.user_ptr = arguments.user_ptr;
+  event.pt_index = portal->index;
+  event.ptl_list = list;
+  event.start = arguments.entry.start;
+  event.ni_fail_type = PTL_NI_UNDELIVERABLE;
+  portal->event_queue->queue.post(event);
+}
+
 // The slot of a triggered append that was neither performed nor cancelled. The caller does one of
 // the two.
 ListEntry* take_reserved(NetworkInterface& interface, const HandleFields& handle) noexcept {
@@ -222,7 +240,10 @@ int append_entry(NetworkInterface& interface, const EntryArguments& arguments, p
 int append_reserved(NetworkInterface& interface, const HandleFields& handle,
                     const EntryArguments& arguments, ptl_list_t list) noexcept {
   ListEntry* const entry = take_reserved(interface, handle);
-  return entry != nullptr ? append(interface, *entry, arguments, list) : PTL_OK;
+  if (entry == nullptr) return PTL_OK;
+  const int code = append(interface, *entry, arguments, list);
+  if (code != PTL_OK) report_failed_append(interface, arguments, list);
+  return code;
 }
 
 bool cancel_reserved(NetworkInterface& interface, const HandleFields& handle) noexcept {

@@ -22,7 +22,7 @@ struct EntryArguments {
 // For triggered appends, whose handle exists before the entry is appended.
 [[nodiscard]] int reserve_entry(NetworkInterface& interface, uint32_t pt_index,
                                 uint64_t* handle) noexcept;
-// PTL_OK also if the append was cancelled.
+// PTL_OK also if the append was cancelled. What is refused is told by PTL_EVENT_ERROR as well.
 [[nodiscard]] int append_reserved(NetworkInterface& interface, const HandleFields& handle,
                                   const EntryArguments& arguments, ptl_list_t list) noexcept;
 // The append is not carried out, and the handle ends. False: it is under way or has happened.
