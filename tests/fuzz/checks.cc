@@ -68,7 +68,7 @@ void check_order_of_events(const PortalHistory& history, std::vector<std::string
   }
 }
 
-void check_releases(const PortalHistory& history, const Model& model, const State& last,
+void check_releases(const PortalHistory& history, const Evidence& evidence, const State& last,
                     std::vector<std::string>& problems) {
   const std::vector<Taken>& log = *history.log;
   std::map<uint32_t, std::size_t> freed;  // position of the event, by entry
@@ -82,7 +82,7 @@ void check_releases(const PortalHistory& history, const Model& model, const Stat
     const ptl_event_t& event = log[i].event;
     // A search that found nothing names no message (spec 3.13.1).
     if (event.ni_fail_type == PTL_NI_NO_MATCH) continue;
-    const Message* const message = model.message_of(event);
+    const Message* const message = evidence.message_of(event);
     if (message == nullptr || entry_of.count(message->id) == 0) continue;
     const auto found = freed.find(entry_of.at(message->id));
     if (found != freed.end() && found->second < i)

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "fuzz/model.h"
+#include "fuzz/evidence.h"
+#include "fuzz/state.h"
 
 namespace lintel::fuzz {
 
@@ -13,7 +14,7 @@ namespace lintel::fuzz {
 void check_order_of_events(const PortalHistory& history, std::vector<std::string>& problems);
 
 // PTL_EVENT_AUTO_FREE after all events of messages in the entry, whoever claimed them (spec 3.11).
-void check_releases(const PortalHistory& history, const Model& model, const State& last,
+void check_releases(const PortalHistory& history, const Evidence& evidence, const State& last,
                     std::vector<std::string>& problems);
 
 // Each byte of each entry is that of a message to it, or what it was before; gets returned what is

@@ -6,18 +6,25 @@
 #include <utility>
 
 #include "fuzz/checks.h"
+#include "fuzz/names.h"
 
 namespace lintel::fuzz {
 
-namespace {
+// A bad first choice can cost any number of attempts, so that others are tried soon.
+const Linearization::Effort Linearization::efforts[] = {
+    {Preference::early, 20'000, 100},      {Preference::late, 20'000, 100},
+    {Preference::by_time, 20'000, 100},    {Preference::between, 20'000, 100},
+    {Preference::between, 20'000, 100},    {Preference::between, 20'000, 100},
+    {Preference::between, 20'000, 100},    {Preference::between, 20'000, 100},
+    {Preference::between, 20'000, 100},    {Preference::between, 20'000, 100},
+    {Preference::between, 20'000, 100},    {Preference::between, 20'000, 100},
+    {Preference::late, 200'000, 1'000},    {Preference::early, 200'000, 1'000},
+    {Preference::between, 200'000, 1'000},
+};
 
-constexpr uint64_t most_attempts = 20'000;
-constexpr uint64_t most_complete = 40;  // orders whose end disagrees
-
-}  // namespace
-
-Linearization::Linearization(const PortalHistory& history, const Model& model)
-    : history_(history), model_(model), positions_(history.sequences.size()) {
+Linearization::Linearization(const PortalHistory& history, const Evidence& evidence,
+                             const Model& model)
+    : history_(history), evidence_(evidence), model_(model) {
   for (const auto& sequence : history.sequences) {
     std::vector<uint64_t> ends(sequence.size() + 1, never);
     for (std::size_t i = sequence.size(); i-- > 0;)
@@ -27,16 +34,78 @@ Linearization::Linearization(const PortalHistory& history, const Model& model)
 }
 
 Verdict Linearization::find() {
-  if (go_on(model_.first())) return Verdict::explained;
-  if (at_the_end_.size() > 1) {
-    explanation_ += "\n  at the ends of all orders:";
-    for (const std::string& difference : at_the_end_) explanation_ += "\n    " + difference;
+  for (const Effort& effort : efforts) {
+    prefer(effort.preference);
+    left_ = effort;
+    gave_up_ = false;
+    seen_.clear();
+    order_.clear();
+    positions_.assign(history_.sequences.size(), 0);
+    if (go_on(model_.first())) return Verdict::explained;
+    if (contradicted_ || !gave_up_) {
+      for (const std::string& difference : at_the_end_)
+        explanation_ += "\n  at the end of an order: " + difference;
+      return Verdict::contradicted;
+    }
   }
-  return gave_up_ && !contradicted_ ? Verdict::undecided : Verdict::contradicted;
+  return Verdict::undecided;
+}
+
+void Linearization::prefer(Preference preference) {
+  keys_.clear();
+  for (const auto& sequence : history_.sequences) keys_.push_back(keys_of(sequence, preference));
+}
+
+std::vector<uint64_t> Linearization::keys_of(const std::vector<Element>& sequence,
+                                             Preference preference) {
+  std::vector<uint64_t> keys(sequence.size());
+  if (preference == Preference::by_time) {
+    for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = sequence[i].end_ns;
+    return keys;
+  }
+  std::vector<uint64_t> latest(sequence.size() + 1, history_.log->size());
+  for (std::size_t i = keys.size(); i-- > 0;) {
+    keys[i] = evidence_.position_of(sequence[i]);
+    latest[i] = keys[i] == Evidence::unknown ? latest[i + 1] : keys[i];
+  }
+  uint64_t earliest = 0;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i] == Evidence::unknown) {
+      // Long messages may report out of order.
+      const uint64_t last = std::max(earliest, latest[i]);
+      keys[i] = preference == Preference::early  ? earliest
+                : preference == Preference::late ? last
+                                                 : earliest + random_() % (last - earliest + 1);
+    }
+    earliest = keys[i];
+  }
+  return keys;
+}
+
+bool Linearization::ends_well(const State& state) {
+  std::vector<std::string> differences;
+  if (std::string difference = model_.disagreement(state); !difference.empty())
+    differences.push_back(std::move(difference));
+  uint64_t cost = 1;
+  if (differences.empty()) {
+    check_memory(history_, state, differences);
+    cost = 25;
+  }
+  if (differences.empty()) {
+    last_ = state;
+    return true;
+  }
+  at_the_end_.insert(differences.begin(), differences.end());
+  note({{nullptr, differences.front()}});
+  // Another order would end alike.
+  if (model_.is_decisive()) gave_up_ = contradicted_ = true;
+  if (left_.complete < cost) gave_up_ = true;
+  left_.complete -= cost;
+  return false;
 }
 
 bool Linearization::go_on(const State& state) {
-  if (++attempts_ > most_attempts) {
+  if (left_.attempts-- == 0) {
     gave_up_ = true;
     return false;
   }
@@ -49,36 +118,23 @@ bool Linearization::go_on(const State& state) {
     heads.push_back(i);
     earliest_end = std::min(earliest_end, earliest_end_[i][positions_[i]]);
   }
-  if (heads.empty()) {
-    std::vector<std::string> differences;
-    if (std::string difference = model_.disagreement(state); !difference.empty())
-      differences.push_back(std::move(difference));
-    if (differences.empty()) check_memory(history_, state, differences);
-    if (differences.empty()) {
-      last_ = state;
-      return true;
-    }
-    for (const std::string& difference : differences) at_the_end_.insert(difference);
-    note_dead_end(differences);
-    // Another order would end alike.
-    if (model_.decisive()) gave_up_ = contradicted_ = true;
-    if (++complete_ > most_complete) gave_up_ = true;
-    return false;
-  }
+  if (heads.empty()) return ends_well(state);
   if (!seen_.insert(hash).second) return false;
   const auto head = [&](std::size_t sequence) -> const Element& {
     return history_.sequences[sequence][positions_[sequence]];
   };
-  std::sort(heads.begin(), heads.end(), [&](std::size_t left, std::size_t right) {
-    return head(left).end_ns < head(right).end_ns;
-  });
-  std::vector<std::string> reasons;
+  const auto rank = [&](std::size_t sequence) {
+    return std::pair(keys_[sequence][positions_[sequence]], head(sequence).end_ns);
+  };
+  std::sort(heads.begin(), heads.end(),
+            [&](std::size_t left, std::size_t right) { return rank(left) < rank(right); });
+  std::vector<DeadEnd> reasons;
   for (const std::size_t sequence : heads) {
     const Element& element = head(sequence);
     if (element.begin_ns > earliest_end) continue;
     std::string why;
     const std::vector<State> next = model_.after(state, element, why);
-    if (next.empty()) reasons.push_back(model_.describe(element) + ": " + why);
+    if (next.empty()) reasons.push_back({&element, std::move(why)});
     for (const State& after : next) {
       ++positions_[sequence];
       order_.push_back(&element);
@@ -88,19 +144,23 @@ bool Linearization::go_on(const State& state) {
       if (gave_up_) return false;
     }
   }
-  if (reasons.size() == heads.size() || order_.size() > longest_) note_dead_end(reasons);
+  if (reasons.size() == heads.size() || order_.size() > longest_) note(reasons);
   return false;
 }
 
-void Linearization::note_dead_end(const std::vector<std::string>& reasons) {
+void Linearization::note(const std::vector<DeadEnd>& reasons) {
   if (order_.size() < longest_ || reasons.empty()) return;
+  if (order_.size() == longest_ && !explanation_.empty()) return;
   longest_ = order_.size();
-  explanation_ = "after " + std::to_string(longest_) + " operations that agree (" +
-                 std::to_string(attempts_) + " attempts, decisive " +
-                 std::to_string(model_.decisive()) + "):";
-  for (const Element* element : order_) explanation_ += "\n    " + model_.describe(*element);
+  explanation_ = "after " + std::to_string(longest_) + " operations that agree:";
+  for (const Element* element : order_)
+    explanation_ += "\n    " + describe(history_, evidence_, *element);
   explanation_ += "\n  none of these can follow:";
-  for (const std::string& reason : reasons) explanation_ += "\n    " + reason;
+  for (const DeadEnd& reason : reasons)
+    explanation_ +=
+        "\n    " +
+        (reason.element == nullptr ? "" : describe(history_, evidence_, *reason.element) + ": ") +
+        reason.why;
 }
 
 }  // namespace lintel::fuzz

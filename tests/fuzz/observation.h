@@ -16,6 +16,15 @@ struct Count {
   bool operator==(const Count&) const = default;
 };
 
+// A successful event counts one or its bytes, a failed one always one (spec 3.10.1, 3.12.1).
+inline void add(Count& count, bool success, bool bytes, uint64_t mlength) {
+  if (success) {
+    count.success += bytes ? mlength : 1;
+  } else {
+    ++count.failure;
+  }
+}
+
 // A message at its initiator, in memory that all endpoints share. Written by the initiator only.
 struct MessageSeen {
   uint64_t call_ns;   // before the call that started it
@@ -35,7 +44,7 @@ struct Taken {
 
 // A call that concerns a portal of the own endpoint.
 struct CallSeen {
-  bool made = false;
+  static constexpr int unknown = -1;  // a triggered one, which returns to nobody
   int code = 0;
   uint64_t begin_ns = 0;
   uint64_t end_ns = 0;

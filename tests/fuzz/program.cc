@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "conformance/atomic_oracle.h"
+#include "fuzz/trigger_plan.h"
 
 namespace lintel::fuzz {
 
@@ -33,6 +34,8 @@ class Author {
     steps_ = &steps;
     while (static_cast<int>(steps.size()) < program_.shape.steps) draw_step();
     if (bundled_) add(Action::end_bundle);
+    program_.final_counts[static_cast<std::size_t>(endpoint_ * program_.shape.threads + thread_)] =
+        plan_.count();
   }
 
  private:
@@ -174,15 +177,12 @@ class Author {
     if (m.kind == Kind::put || m.kind == Kind::atomic) draw_acknowledgement(m, d);
     m.triggered = percent(12);
     if (m.triggered) {
-      m.threshold = count_ + below(6);
+      m.threshold = plan_.count() + below(6);
       m.starts = false;
     }
     program_.messages.push_back(m);
     Step& step = add(Action::send, m.id);
-    if (m.triggered) {
-      waiting_.push_back(m.id);
-      start_reached(step);
-    }
+    if (m.triggered) note_fired(step, plan_.post({Fired::What::message, m.id, m.threshold, 0}));
   }
 
   void draw_atomic(Message& m) {
@@ -220,16 +220,12 @@ class Author {
     if (percent(40)) m.ack = percent(50) ? PTL_CT_ACK_REQ : PTL_OC_ACK_REQ;
   }
 
-  // Those that wait and whose threshold is reached start, by threshold and then by posting.
-  void start_reached(Step& step) {
-    std::stable_sort(waiting_.begin(), waiting_.end(), [&](uint32_t left, uint32_t right) {
-      return program_.messages[left].threshold < program_.messages[right].threshold;
-    });
-    while (!waiting_.empty() && program_.messages[waiting_.front()].threshold <= count_) {
-      program_.messages[waiting_.front()].starts = true;
-      step.starts.push_back(waiting_.front());
-      waiting_.erase(waiting_.begin());
+  void note_fired(Step& step, std::vector<Fired>&& fired) {
+    for (const Fired& each : fired) {
+      if (each.what == Fired::What::message) program_.messages[each.id].starts = true;
+      if (each.what == Fired::What::append) program_.entries[each.id].starts = true;
     }
+    step.fires = std::move(fired);
   }
 
   Entry draw_entry_of(int portal_index, bool is_search, bool catches_all) {
@@ -242,6 +238,8 @@ class Author {
     e.is_search = is_search;
     e.search = percent(50) ? PTL_SEARCH_ONLY : PTL_SEARCH_DELETE;
     e.list = catches_all || (!is_search && percent(30)) ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST;
+    // Nothing that has events without having room set aside for them (spec 2.8).
+    if (portal.tight) e.list = PTL_PRIORITY_LIST;
     const auto maybe = [&](unsigned option, uint64_t chance) {
       if (percent(chance)) e.options |= option;
     };
@@ -283,9 +281,6 @@ class Author {
     }
     e.foreign = !catches_all && percent(3);
     if (portal.tight) {
-      // Nothing that has events without having room set aside for them (spec 2.8).
-      e.list = PTL_PRIORITY_LIST;
-      e.options &= ~PTL_ME_UNEXPECTED_HDR_DISABLE;
       e.options |= PTL_ME_EVENT_LINK_DISABLE;
       if (is_search) e.options |= PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_OVER_DISABLE;
     }
@@ -303,10 +298,46 @@ class Author {
   }
 
   void draw_entry(bool catches_all, int portal) {
-    const Entry e = draw_entry_of(portal, false, catches_all);
+    Entry e = draw_entry_of(portal, false, catches_all);
+    e.triggered = program_.matching && !catches_all && percent(15);
+    e.starts = !e.triggered;
+    e.threshold = plan_.count() + below(6);
     program_.entries.push_back(e);
     appended_.push_back(e.id);
-    add(Action::append, e.id);
+    Step& step = add(Action::append, e.id);
+    if (e.triggered) note_fired(step, plan_.post({Fired::What::append, e.id, e.threshold, 0}));
+  }
+
+  void draw_unlink() {
+    const std::size_t which = below(appended_.size());
+    const uint32_t id = appended_[which];
+    if (program_.matching && percent(20)) {
+      const uint64_t threshold = plan_.count() + below(6);
+      note_fired(add(Action::unlink_later, id, threshold),
+                 plan_.post({Fired::What::unlink, id, threshold, 0}));
+    } else if (program_.entries[id].starts) {
+      add(Action::unlink, id);
+    } else if (plan_.cancel_append(id)) {
+      add(Action::cancel, id);
+    }
+  }
+
+  void draw_counting() {
+    const uint64_t threshold = plan_.count() + below(6);
+    const uint64_t amount = 1 + below(3);
+    const uint64_t value = below(plan_.count() + 3);
+    const uint64_t choice = below(100);
+    if (choice < 15) {
+      note_fired(add(Action::count_later, static_cast<uint32_t>(threshold), amount),
+                 plan_.post({Fired::What::count, 0, threshold, amount}));
+    } else if (choice < 25) {
+      note_fired(add(Action::set_later, static_cast<uint32_t>(threshold), value),
+                 plan_.post({Fired::What::set, 0, threshold, value}));
+    } else if (choice < 40) {
+      note_fired(add(Action::set, 0, value), plan_.set(value));
+    } else {
+      note_fired(add(Action::count, 0, amount), plan_.add(amount));
+    }
   }
 
   void draw_step() {
@@ -323,7 +354,7 @@ class Author {
     } else if (choice < 72) {
       draw_entry(percent(10), some_portal);
     } else if (choice < 79) {
-      if (!appended_.empty()) add(Action::unlink, appended_[below(appended_.size())]);
+      if (!appended_.empty()) draw_unlink();
     } else if (choice < 85) {
       const Entry e = draw_entry_of(some_portal, true, false);
       program_.entries.push_back(e);
@@ -336,19 +367,14 @@ class Author {
     } else if (choice < 90) {
       add(Action::enable, static_cast<uint32_t>(some_portal));
     } else if (choice < 94) {
-      if (percent(25)) {
-        count_ = below(count_ + 3);
-        start_reached(add(Action::set, 0, count_));
-      } else {
-        const uint64_t amount = 1 + below(3);
-        count_ += amount;
-        start_reached(add(Action::count, 0, amount));
-      }
+      draw_counting();
     } else if (choice < 97) {
       add(Action::drain, 0, 1 + below(12));
     } else if (choice < 98) {
-      if (percent(50)) {
+      if (percent(40)) {
         add(Action::poll);
+      } else if (percent(20)) {
+        add(Action::sync);
       } else {
         add(Action::reuse,
             static_cast<uint32_t>(below(static_cast<uint64_t>(program_.shape.endpoints))),
@@ -369,8 +395,7 @@ class Author {
   uint64_t used_[descriptors_per_thread] = {};
   uint64_t entry_bytes_ = 0;
   std::vector<uint32_t> appended_;
-  std::vector<uint32_t> waiting_;  // triggered messages
-  uint64_t count_ = 0;             // of the thread's counter for them
+  TriggerPlan plan_;
   int gets_ = 0;
   int enable_at_ = -1;
   int disabled_portal_ = 0;
@@ -385,7 +410,7 @@ Program::Program(const Shape& wanted, uint64_t phase) : shape(wanted) {
   matching = percent(75);
   for (int i = 0; i < shape.endpoints * portals; ++i) {
     Portal portal;
-    portal.has_queue = percent(92);
+    portal.has_queue = percent(95);
     portal.cells = percent(25);
     if (portal.has_queue && percent(35)) {
       portal.options |= PTL_PT_FLOWCTRL;
@@ -396,6 +421,7 @@ Program::Program(const Shape& wanted, uint64_t phase) : shape(wanted) {
     all_portals.push_back(portal);
   }
   all_steps.resize(static_cast<std::size_t>(shape.endpoints * shape.threads));
+  final_counts.resize(all_steps.size());
   for (int endpoint = 0; endpoint < shape.endpoints; ++endpoint)
     for (int thread = 0; thread < shape.threads; ++thread)
       Author(*this, phase, endpoint, thread).write();

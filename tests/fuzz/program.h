@@ -1,5 +1,5 @@
-// What the threads of all endpoints do in one phase, as a function of the seed: every endpoint
-// knows all of it, and a shorter program is a prefix of a longer one. Set-up path.
+// What the threads of all endpoints do in one phase: a function of the seed, so that every endpoint
+// knows all of it and a shorter program is a prefix of a longer one. Set-up path.
 #pragma once
 
 #include <portals4.h>
@@ -24,7 +24,7 @@ inline constexpr uint64_t thread_entry_bytes = uint64_t{3} << 20;  // for the en
 inline constexpr uint64_t thread_send_bytes = uint64_t{3}
                                               << 20;  // for what a thread sends and gets
 inline constexpr uint64_t cell_bytes = 64;            // of an entry that takes atomics
-// max_waw_ordered_size and max_war_ordered_size: longer messages may be in flight for a while (spec
+// max_waw_ordered_size and max_war_ordered_size: longer messages may be under way for a while (spec
 // 2.7).
 inline constexpr uint64_t ordered_bytes = 4096;
 
@@ -90,6 +90,9 @@ struct Entry {
   bool is_search = false;
   ptl_search_op_t search = PTL_SEARCH_ONLY;
   Layout memory;  // of the endpoint's entry memory
+  bool triggered = false;
+  uint64_t threshold = 0;
+  bool starts = true;  // a triggered append may never be carried out
 
   [[nodiscard]] bool has(unsigned option) const { return (options & option) != 0; }
 };
@@ -97,7 +100,7 @@ struct Entry {
 struct Portal {
   unsigned options = 0;
   bool has_queue = false;
-  // Little room in its queue: only arrivals have events, and may trigger flow control.
+  // Little room in its queue: only what arrives has events, and may trigger flow control.
   bool tight = false;
   uint64_t room = 0;  // slots that are free then
   bool cells =
@@ -113,21 +116,32 @@ enum class Action : uint8_t {
   search,   // index: entry
   disable,  // index: portal
   enable,
-  count,  // adds `amount` to the thread's counter for triggered operations
-  set,    // sets it to `amount`
-  drain,  // takes up to `amount` events
-  // A counter of acknowledgments of endpoint `index` is set back while others may have moved it.
-  reuse,
-  poll,  // lets the library make progress
+  cancel,       // index: entry, whose triggered append is not due
+  count,        // adds `amount` to the thread's counter for triggered operations
+  set,          // sets it to `amount`
+  count_later,  // the same at the threshold `index`
+  set_later,
+  unlink_later,  // index: entry; amount: threshold
+  drain,         // takes up to `amount` events
+  reuse,  // sets back a counter of acknowledgments of endpoint `index` that others may have moved
+  poll,   // lets the library make progress
   begin_bundle,
   end_bundle,
+  sync,  // PtlAtomicSync
+};
+
+// A triggered operation whose threshold is reached.
+struct Fired {
+  enum class What : uint8_t { message, append, unlink, count, set };
+  What what;
+  uint32_t id;  // message or entry
 };
 
 struct Step {
   Action action = Action::poll;
   uint32_t index = 0;
   uint64_t amount = 0;
-  std::vector<uint32_t> starts{};  // triggered messages that this step starts, in order
+  std::vector<Fired> fires{};  // triggered by this step, in order; without counts and sets
 };
 
 struct Program {
@@ -152,6 +166,8 @@ struct Program {
   std::vector<Message> messages;
   std::vector<Entry> entries;
 
+  std::vector<uint64_t>
+      final_counts;  // of the counters for triggered operations, by endpoint and thread
   std::vector<Portal> all_portals;
   std::vector<std::vector<Step>> all_steps;  // by endpoint and thread
 };

@@ -1,0 +1,63 @@
+// The calls that concern entries of the own portals, and what was seen of them. Each thread makes
+// its own. Set-up path.
+#pragma once
+
+#include <vector>
+
+#include "fuzz/event_taker.h"
+#include "fuzz/history.h"
+#include "fuzz/phase.h"
+
+namespace lintel::fuzz {
+
+// A call that concerns one portal.
+struct PortalCall {
+  Action action;
+  uint32_t id;  // entry, or portal
+  int portal;
+  CallSeen seen;
+};
+
+class ListCalls {
+ public:
+  ListCalls(const Phase& phase, EventTaker& events);
+
+  void append(const Entry& entry);
+  void search(const Entry& entry);
+  // By the thread with this number. Nothing happens where the handle is known to be gone.
+  void unlink(int thread, const Entry& entry);
+  // Of an append that is not due: nothing becomes of it.
+  void cancel(const Entry& entry);
+  void unlink_later(int thread, const Entry& entry, uint64_t threshold);
+  void disable(int thread, int portal);
+  void enable(int thread, int portal);
+  // Triggered operations were carried out during a call.
+  void note_fired(int thread, const Fired& fired, uint64_t begin_ns);
+  // After the phase: appends that are not due any more are forgotten.
+  void forget_triggered();
+
+  // Of each thread in order; behind them those of the endpoint after the phase.
+  [[nodiscard]] const std::vector<std::vector<PortalCall>>& calls() const noexcept {
+    return calls_;
+  }
+
+ private:
+  struct Handle {
+    ptl_handle_any_t handle = PTL_INVALID_HANDLE;
+    bool ended = false;  // by the own call
+  };
+
+  [[nodiscard]] ptl_me_t match_entry(const Entry& entry);
+  [[nodiscard]] ptl_pt_index_t index_of(int portal) const {
+    return first_portal + static_cast<ptl_pt_index_t>(portal);
+  }
+  void note(int thread, Action action, uint32_t id, int portal, CallSeen seen);
+
+  const Phase& phase_;
+  EventTaker& events_;
+  std::vector<Handle> handles_;                    // by entry
+  std::vector<std::vector<ptl_iovec_t>> vectors_;  // by entry
+  std::vector<std::vector<PortalCall>> calls_;     // by thread
+};
+
+}  // namespace lintel::fuzz

@@ -1,0 +1,25 @@
+// What decides whether an entry takes a message, and when it is used up (spec 2.5, 3.12.1). Set-up
+// path.
+#pragma once
+
+#include "fuzz/state.h"
+
+namespace lintel::fuzz {
+
+[[nodiscard]] inline bool matches(const Program& program, const Entry& e, const Message& m) {
+  if (!program.matching) return true;
+  return ((m.tag ^ e.tag) & ~e.ignored_tags) == 0 && (e.source < 0 || e.source == m.endpoint);
+}
+
+[[nodiscard]] inline bool used_up(const Entry& e, const LiveEntry& live) {
+  if (e.has(PTL_ME_USE_ONCE)) return true;
+  return e.has(PTL_ME_MANAGE_LOCAL) && e.min_free != 0 &&
+         e.memory.length() - live.offset < e.min_free;
+}
+
+// Its data may still be moving when other calls are made. What is sent to the own process and is
+// longer than this is copied later.
+inline constexpr uint64_t longest_at_once = 80;
+[[nodiscard]] inline bool is_slow(const Message& m) { return m.length > longest_at_once; }
+
+}  // namespace lintel::fuzz

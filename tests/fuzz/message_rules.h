@@ -1,0 +1,47 @@
+// What an arriving message does to a portal (spec 2.5, 2.8, 3.15), and whether that is what its
+// initiator and its target were told. Set-up path.
+#pragma once
+
+#include <string>
+
+#include "fuzz/evidence.h"
+#include "fuzz/state.h"
+
+namespace lintel::fuzz {
+
+class MessageRules {
+ public:
+  MessageRules(const PortalHistory& history, const Evidence& evidence)
+      : history_(history),
+        evidence_(evidence),
+        program_(*history.program),
+        portal_(program_.portal(history.endpoint, history.portal)) {}
+
+  // True: `state` is the one after the message. False: `why` says what disagrees.
+  bool arrive(State& state, const Message& message, std::string& why) const;
+  // The same if its events find no room in the queue (spec 2.8).
+  bool arrive_without_room(State& state, const Message& message, std::string& why) const;
+
+ private:
+  struct Outcome {
+    ptl_ni_fail_t fail = PTL_NI_OK;
+    uint64_t mlength = 0;
+    uint64_t offset = 0;
+    const Entry* entry = nullptr;
+  };
+
+  [[nodiscard]] const Entry* find(const State& state, const Message& message) const;
+  void apply(State& state, const Message& message, const Outcome& outcome,
+             std::byte* fetched) const;
+  [[nodiscard]] bool agrees_with_initiator(State& state, const Message& message,
+                                           const Outcome& outcome, std::string& why) const;
+  [[nodiscard]] bool agrees_with_target(const Message& message, const Outcome& outcome,
+                                        std::string& why) const;
+
+  const PortalHistory& history_;
+  const Evidence& evidence_;
+  const Program& program_;
+  const Portal& portal_;
+};
+
+}  // namespace lintel::fuzz
