@@ -6,6 +6,7 @@
 #include "api/resolve.h"
 #include "core/library/status_registers.h"
 #include "portals4.h"
+#include "util/without_cancellation.h"
 #include "wiring/registry.h"
 
 using namespace lintel;
@@ -53,6 +54,7 @@ extern "C" {
 int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
               const ptl_ni_limits_t* desired, ptl_ni_limits_t* actual,
               ptl_handle_ni_t* ni_handle) noexcept {
+  const WithoutCancellation scope;
   if (!library_is_initialized()) return PTL_NO_INIT;
   unsigned slot = 0;
   if (ni_handle == nullptr || !slot_of(options, &slot)) return PTL_ARG_INVALID;
@@ -77,6 +79,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
 }
 
 int PtlNIFini(ptl_handle_ni_t ni_handle) noexcept {
+  const WithoutCancellation scope;
   if (!library_is_initialized()) return PTL_NO_INIT;
   return close_interface(ni_handle);
 }
@@ -101,6 +104,7 @@ int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t* ni_handle) noexcept {
 
 int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size,
               const ptl_process_t* mapping) noexcept {
+  const WithoutCancellation scope;
   if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr || !interface->logical() || map_size == 0 || map_size >= PTL_RANK_ANY ||

@@ -1,10 +1,13 @@
 // Failing a link. Connection path.
 #include "shm/link_failures.h"
 
+#include "util/without_cancellation.h"
+
 namespace lintel {
 
 void LinkFailures::fail(MessageSink& sink, ShmLink& link, Cause cause) noexcept {
   if (link.failure_reported) return;
+  const WithoutCancellation scope;
   link.failure_reported = true;
   const uint32_t number = link.receive_lane;
   // A malformed message among the last ones ends the draining, since the link has failed already.

@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "util/without_cancellation.h"
+
 namespace lintel {
 
 ShmLinks::~ShmLinks() {
@@ -77,6 +79,7 @@ ShmLink* ShmLinks::connect(ProcessId peer, std::string& reason) {
 }
 
 SendStatus ShmLinks::attach(ShmLink& link) noexcept {
+  const WithoutCancellation scope;
   if (link.segment == nullptr) return SendStatus::peer_failed;
   try {
     std::string reason;
@@ -95,6 +98,7 @@ SendStatus ShmLinks::attach(ShmLink& link) noexcept {
 }
 
 ShmLinks::Acceptance ShmLinks::accept(ProcessId peer, uint64_t nonce) noexcept {
+  const WithoutCancellation scope;
   try {
     return look_up(peer, nonce);
   } catch (const std::bad_alloc&) {

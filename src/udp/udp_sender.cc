@@ -125,8 +125,10 @@ unsigned UdpSender::transmit(Batch& batch) noexcept {
   while (done < batch.count) {
     const unsigned left = batch.count - done;
     mmsghdr* const next = batch.messages + done;
-    const ssize_t result = left == 1 ? sendmsg(socket_.descriptor(), &next->msg_hdr, MSG_DONTWAIT)
-                                     : sendmmsg(socket_.descriptor(), next, left, MSG_DONTWAIT);
+    // Not cancellation points: see send_one().
+    const long result =
+        left == 1 ? syscall(SYS_sendmsg, socket_.descriptor(), &next->msg_hdr, MSG_DONTWAIT)
+                  : syscall(SYS_sendmmsg, socket_.descriptor(), next, left, MSG_DONTWAIT);
     if (result >= 0) {
       const unsigned end = left == 1 ? done + 1 : done + static_cast<unsigned>(result);
       uint64_t frames = 0;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "util/descriptors_in_children.h"
+#include "util/without_cancellation.h"
 
 namespace lintel {
 
@@ -87,6 +88,7 @@ bool UdpSocket::permit_fragments() noexcept {
 }
 
 uint32_t UdpSocket::route_payload_bytes(const LinkAddress& to) const noexcept {
+  const WithoutCancellation scope;
   const int probe = socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (probe < 0) return 0;
   int mtu = 0;
@@ -101,6 +103,7 @@ uint32_t UdpSocket::route_payload_bytes(const LinkAddress& to) const noexcept {
 }
 
 void UdpSocket::drain_errors() noexcept {
+  const WithoutCancellation scope;
   errors_pending_.store(false, std::memory_order_relaxed);
   for (;;) {
     LinkAddress to;

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "util/without_cancellation.h"
+
 namespace lintel {
 
 namespace log_detail {
@@ -23,6 +25,7 @@ static_assert(std::size(level_names) == static_cast<size_t>(LogLevel::trace) + 1
 
 void write_line(LogLevel level, const char* format, va_list arguments) noexcept {
   const int saved_errno = errno;
+  const WithoutCancellation scope;
   char line[1024];
   constexpr size_t usable = sizeof line - 1;  // the newline takes the last byte
 

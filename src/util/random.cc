@@ -4,9 +4,12 @@
 
 #include <cerrno>
 
+#include "util/without_cancellation.h"
+
 namespace lintel {
 
 bool fill_random(void* data, size_t bytes) noexcept {
+  const WithoutCancellation scope;
   auto* to = static_cast<unsigned char*>(data);
   while (bytes != 0) {
     const ssize_t got = getrandom(to, bytes, 0);

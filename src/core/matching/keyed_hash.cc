@@ -5,11 +5,14 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "util/without_cancellation.h"
+
 namespace lintel {
 
 uint64_t keyed_hash_seed() noexcept {
   static const uint64_t seed = [] {
     uint64_t random = 0;
+    const WithoutCancellation scope;
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) == sizeof random) return random;
     // Early in the boot of a machine there is no entropy yet; the clock has to do.
     timespec now{};

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "util/log.h"
+#include "util/without_cancellation.h"
 
 namespace lintel {
 
@@ -28,6 +29,7 @@ Peer* PeerDirectory::peer_of(Link& link) noexcept {
 }
 
 Peer* PeerDirectory::connect(ProcessId id) noexcept {
+  const WithoutCancellation scope;
   std::lock_guard guard(mutex_);
   Peer* peer = table_.find(id);
   if (peer != nullptr && !peer->failed.load(std::memory_order_relaxed)) return peer;

@@ -2,6 +2,7 @@
 
 #include "util/asymmetric_fence.h"
 #include "util/clock.h"
+#include "util/without_cancellation.h"
 
 namespace lintel {
 
@@ -40,6 +41,7 @@ void Poller::check_peers() noexcept {
   const uint64_t now = now_ns();
   if (now < next_peer_check_ns_) return;
   next_peer_check_ns_ = now + peer_check_interval_ns_;
+  const WithoutCancellation scope;
   work_.check_peers();
 }
 
