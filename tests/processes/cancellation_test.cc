@@ -35,6 +35,7 @@ void communicate(const Rank& rank) {
 }
 
 // The cancellation waits for a point behind the calls.
+// spec 2.9
 TEST_P(CancellationTest, ACancelledThreadFinishesItsCalls) {
   const RunOptions options{.environment = {{"PTL_TRANSPORT", std::string("local,") + GetParam()}}};
   run_ranks(2, options, [](Rank& rank) {
