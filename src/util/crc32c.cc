@@ -190,12 +190,6 @@ uint32_t crc32c_by_wide_folding(uint32_t seed, const void* data, size_t bytes) n
   if (bytes >= wide_folding_bytes) seed = fold_wide(seed, from, bytes);
   return crc32c_by_instruction(seed, from, bytes);
 }
-
-uint32_t crc32c_by_mixed_folding(uint32_t seed, const void* data, size_t bytes) noexcept {
-  const auto* from = static_cast<const unsigned char*>(data);
-  while (bytes >= mixed_folding_bytes) seed = fold_mixed(seed, from, bytes);
-  return crc32c_by_instruction(seed, from, bytes);
-}
 #endif
 
 bool always() noexcept { return true; }
@@ -203,8 +197,6 @@ bool always() noexcept { return true; }
 constexpr Crc32cMethod methods[] = {
 #if defined(__x86_64__)
     {"CRC-32C by folding 512 bits", can_fold_wide, crc32c_by_wide_folding},
-    {"CRC-32C by folding 256 bits, mixed with instructions", can_fold_mixed,
-     crc32c_by_mixed_folding},
 #endif
 #if defined(__x86_64__) || defined(__ARM_FEATURE_CRC32)
     {"CRC-32C by instructions", has_instruction, crc32c_by_instruction},

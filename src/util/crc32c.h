@@ -1,5 +1,5 @@
 // CRC-32C (Castagnoli), the check of frames. Message path. By folding where the processor has
-// VPCLMULQDQ with AVX-512 or AVX2; by CRC instructions where there are any (SSE 4.2, ARMv8 CRC32);
+// VPCLMULQDQ with AVX-512; by CRC instructions where there are any (SSE 4.2, ARMv8 CRC32);
 // by tables otherwise.
 #pragma once
 
