@@ -42,7 +42,6 @@ TABLE = (
     ("src/core/library/*", "", CALLER),
     ("src/core/objects/*", "", CALLER),
     ("src/core/progress/wait*", "", "wait"),
-    ("src/core/progress/wake*", "", "wait"),
     ("src/core/progress/*", "", "poll"),
     ("src/reliable/sender*", "", "send"),
     ("src/reliable/transmitter*", "acknowledge", "acknowledge"),

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "util/asymmetric_fence.h"
-#include "util/clock.h"
 #include "util/futex.h"
 
 namespace lintel {
@@ -16,9 +15,8 @@ struct alignas(64) Doorbell {
   // 1 while a thread sleeps here or is about to. Only ring() clears it: a thread that wakes cannot
   // know whether another one has gone to sleep meanwhile, and a stale 1 costs one needless ring.
   std::atomic<uint32_t> sleeping{0};
-  std::atomic<uint32_t> rings{0};    // the futex word
-  FencePair fences;                  // full: the owner cannot or will not use asymmetric fences
-  std::atomic<uint64_t> rung_ns{0};  // by now_ns(), when it was rung last
+  std::atomic<uint32_t> rings{0};  // the futex word
+  FencePair fences;                // full: the owner cannot or will not use asymmetric fences
 
   // Sender, after publishing a message. Never blocks.
   void ring_if_sleeping() noexcept {
@@ -29,7 +27,6 @@ struct alignas(64) Doorbell {
   // Wakes the poller unconditionally. Async-signal-safe.
   void ring() noexcept {
     sleeping.store(0, std::memory_order_relaxed);
-    rung_ns.store(now_ns(), std::memory_order_relaxed);
     rings.fetch_add(1, std::memory_order_release);
     futex_wake(rings);
   }
@@ -42,10 +39,7 @@ struct alignas(64) Doorbell {
     fences.heavy();
     return seen;
   }
-  // True: it slept and was woken.
-  bool sleep(uint32_t seen, int64_t timeout_ns) noexcept {
-    return futex_wait(rings, seen, timeout_ns);
-  }
+  void sleep(uint32_t seen, int64_t timeout_ns) noexcept { futex_wait(rings, seen, timeout_ns); }
 };
 static_assert(sizeof(Doorbell) == 64);
 static_assert(std::atomic<uint32_t>::is_always_lock_free);

@@ -17,16 +17,15 @@ inline constexpr int64_t futex_no_timeout = -1;
 
 // Sleeps while `word` holds `expected`, at most `timeout_ns`. Returns on a wake, a timeout, a
 // signal or a changed value alike: the caller checks again. Async-signal-safe. `word` may be shared
-// between processes. True: it slept and was woken.
-inline bool futex_wait(const std::atomic<uint32_t>& word, uint32_t expected,
+// between processes.
+inline void futex_wait(const std::atomic<uint32_t>& word, uint32_t expected,
                        int64_t timeout_ns) noexcept {
   timespec limit{};
   if (timeout_ns >= 0) {
     limit.tv_sec = timeout_ns / 1'000'000'000;
     limit.tv_nsec = timeout_ns % 1'000'000'000;
   }
-  return syscall(SYS_futex, &word, FUTEX_WAIT, expected, timeout_ns >= 0 ? &limit : nullptr,
-                 nullptr, 0) == 0;
+  syscall(SYS_futex, &word, FUTEX_WAIT, expected, timeout_ns >= 0 ? &limit : nullptr, nullptr, 0);
 }
 
 inline void futex_wake(const std::atomic<uint32_t>& word, int count = INT_MAX) noexcept {

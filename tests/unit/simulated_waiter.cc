@@ -5,13 +5,7 @@ namespace lintel::test {
 void SimulatedProcess::deliver(SimulatedMachine& machine, bool rings) {
   ++arrived_;
   if (poller_ == nullptr || !poller_->sleeps_ || !rings) return;
-  rung_ns_ = machine.now_ns();
   machine.wake(*poller_);
-}
-
-void SimulatedProcess::deliver_other(SimulatedMachine& machine) {
-  ++others_;
-  if (poller_ != nullptr && poller_->sleeps_) machine.wake(*poller_);
 }
 
 void SimulatedProcess::wake_bystanders(SimulatedMachine& machine) {
@@ -23,17 +17,14 @@ void SimulatedProcess::wake_bystanders(SimulatedMachine& machine) {
 bool SimulatedWaiter::look(SimulatedMachine& machine) {
   if (process_.poller_ == nullptr) process_.poller_ = this;
   const bool polls = process_.poller_ == this;
-  if (polls && process_.arrived_ + process_.others_ != 0) {
+  if (polls && process_.arrived_ != 0) {
     process_.posted_ += std::exchange(process_.arrived_, 0);
-    process_.others_ = 0;
-    progressed_ = true;
-    if (process_.posted_ != 0) process_.wake_bystanders(machine);
+    process_.wake_bystanders(machine);
   }
   if (process_.posted_ == 0) return false;
   --process_.posted_;
   ++taken;
   idle_since_ns_ = 0;
-  progressed_ = false;
   looks_ = 0;
   if (polls) {
     process_.poller_ = nullptr;
@@ -44,7 +35,7 @@ bool SimulatedWaiter::look(SimulatedMachine& machine) {
 
 SimulatedThread::Action SimulatedWaiter::decide(SimulatedMachine& machine) {
   began_ns_ = machine.now_ns();
-  switch (process_.policy_.next(idle_since_ns_, std::exchange(progressed_, false), began_ns_)) {
+  switch (process_.policy_.next(idle_since_ns_, began_ns_)) {
     case WaitPolicy::Step::poll:
       break;
     case WaitPolicy::Step::yield:
@@ -70,8 +61,6 @@ SimulatedThread::Action SimulatedWaiter::next(SimulatedMachine& machine) {
       break;
     case State::asleep:
       sleeps_ = false;
-      if (process_.poller_ == this)
-        process_.policy_.note_wake(process_.rung_ns_, began_ns_, machine.now_ns());
       break;
     case State::polling:
       break;

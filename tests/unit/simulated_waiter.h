@@ -22,8 +22,6 @@ class SimulatedProcess {
   }
   // A message arrives; who sleeps as poller is woken, unless the transport wakes nobody.
   void deliver(SimulatedMachine& machine, bool rings = true);
-  // A message arrives that no thread waits for.
-  void deliver_other(SimulatedMachine& machine);
 
  private:
   friend class SimulatedWaiter;
@@ -35,9 +33,7 @@ class SimulatedProcess {
   std::vector<SimulatedWaiter*> waiters_;
   SimulatedWaiter* poller_ = nullptr;  // holds the poll token
   uint64_t arrived_ = 0;               // messages that no poll has found
-  uint64_t others_ = 0;                // the same, that no thread waits for
   uint64_t posted_ = 0;                // messages that no thread has taken
-  uint64_t rung_ns_ = 0;
 };
 
 class SimulatedWaiter final : public SimulatedThread {
@@ -68,7 +64,6 @@ class SimulatedWaiter final : public SimulatedThread {
   std::function<void(SimulatedMachine&)> then_;
   enum class State : uint8_t { polling, computing, yielding, asleep } state_ = State::polling;
   uint64_t idle_since_ns_ = 0;
-  bool progressed_ = false;
   unsigned looks_ = 0;
   bool sleeps_ = false;
   uint64_t began_ns_ = 0;  // to yield or to sleep

@@ -24,7 +24,7 @@ bool PassingPolicy::wants_yield(uint32_t idle_looks, uint64_t now_ns) noexcept {
     idle_since_ns_.store(now_ns, std::memory_order_relaxed);
     return false;
   }
-  if (!rests_ || load_.has_long_turns(now_ns)) return false;
+  if (!rests_ || load_.avoids_yields(now_ns)) return false;
   return load_.is_crowded() ||
          (idle_looks % looks_between_yields == 0 &&
           now_ns - idle_since_ns_.load(std::memory_order_relaxed) >= WaitPolicy::yield_after_ns);

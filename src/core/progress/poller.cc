@@ -91,11 +91,10 @@ int64_t Poller::sleep_limit_ns() const noexcept {
   return work_.awaits_peers() ? check_ns : limit_ns;
 }
 
-bool Poller::sleep(uint32_t announced, int64_t timeout_ns) noexcept {
+void Poller::sleep(uint32_t announced, int64_t timeout_ns) noexcept {
   counters.sleeps.increment();
-  const bool rung = doorbell_->sleep(announced, timeout_ns);
+  doorbell_->sleep(announced, timeout_ns);
   counters.wakeups.increment();
-  return rung;
 }
 
 }  // namespace lintel

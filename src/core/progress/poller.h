@@ -14,8 +14,8 @@ namespace lintel {
 // What the poller has to do besides polling. Token held in every function.
 class PolledWork {
  public:
-  // Does what it can, in the next round after work_due() was set; sets it again if something is left.
-  // Returns how much was done.
+  // Does what it can, in the next round after work_due() was set; sets it again if something is
+  // left. Returns how much was done.
   virtual unsigned advance() noexcept = 0;
   // advance() would achieve something now: the poller must not sleep.
   [[nodiscard]] virtual bool is_ready() const noexcept = 0;
@@ -57,11 +57,11 @@ class Poller {
   void end_delivery_to_self() noexcept;
 
   // Token held, in this order: announce_sleep(), then, if prepare_sleep() finds nothing to do,
-  // sleep(), which the token is not needed for. True: the doorbell rang. Whoever polls next calls wake().
+  // sleep(), which the token is not needed for. Whoever polls next calls wake().
   [[nodiscard]] uint32_t announce_sleep() noexcept { return doorbell_->announce_sleep(); }
   [[nodiscard]] bool prepare_sleep() noexcept;
   [[nodiscard]] int64_t sleep_limit_ns() const noexcept;  // negative: none
-  bool sleep(uint32_t announced, int64_t timeout_ns) noexcept;
+  void sleep(uint32_t announced, int64_t timeout_ns) noexcept;
   void wake() noexcept { transports_.disarm(); }
   [[nodiscard]] bool is_ready() const noexcept { return work_due_.is_set() && work_.is_ready(); }
   // Looks after peers in the next round.

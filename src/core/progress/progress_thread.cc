@@ -3,7 +3,6 @@
 #include "core/progress/progress_thread.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 
 #include "core/progress/wait_heuristics.h"
@@ -19,43 +18,30 @@ bool ProgressThread::start(Poller& poller, ProgressMode mode) noexcept {
   stop_.store(false, std::memory_order_relaxed);
   ticks_.use(config_u64(ConfigKey::progress_tick_us) * 1000,
              configured_wait_heuristics().uses(WaitHeuristic::tick_backoff));
-  if (mode == ProgressMode::caller) return true;
-  // Signals are the application's: none is to be handled on this thread, but faults are ours.
-  sigset_t all, before;
-  sigfillset(&all);
-  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = pthread_create(&thread_, nullptr, &ProgressThread::entry, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (error != 0) {
-    log_message(LogLevel::error,
-                "cannot start the progress thread: %s; PTL_PROGRESS=caller works without",
-                strerror(error));
-    return false;
-  }
-  running_ = true;
-  pthread_setname_np(thread_, "ptl-progress");
-  return true;
+  std::string reason;
+  if (mode == ProgressMode::caller ||
+      thread_.start<&ProgressThread::run>(*this, "ptl-progress", reason))
+    return true;
+  log_message(LogLevel::error, "no progress thread: %s; PTL_PROGRESS=caller works without",
+              reason.c_str());
+  return false;
 }
 
 void ProgressThread::stop() noexcept {
-  if (!running_) return;
+  if (!thread_.running()) return;
   stop_.store(true, std::memory_order_release);
   poller_->token().hand_off();
   poller_->doorbell().ring();
-  pthread_join(thread_, nullptr);
-  running_ = false;
+  thread_.join();
 }
 
-void* ProgressThread::entry(void* self) noexcept {
-  auto* thread = static_cast<ProgressThread*>(self);
-  thread->bind_to_processors();
-  if (thread->mode_ == ProgressMode::thread) {
-    thread->run_always();
+void ProgressThread::run() noexcept {
+  bind_to_processors();
+  if (mode_ == ProgressMode::thread) {
+    run_always();
   } else {
-    thread->run();
+    run_when_needed();
   }
-  return nullptr;
 }
 
 void ProgressThread::bind_to_processors() noexcept {
@@ -81,7 +67,7 @@ void ProgressThread::run_always() noexcept {
   }
 }
 
-void ProgressThread::run() noexcept {
+void ProgressThread::run_when_needed() noexcept {
   PollToken& token = poller_->token();
   while (!stop_.load(std::memory_order_acquire)) {
     const uint32_t handoffs_seen = token.handoffs();
@@ -96,7 +82,8 @@ void ProgressThread::run() noexcept {
   }
 }
 
-// Application threads poll: look again after a tick, or, if the poller itself sleeps, when it leaves.
+// Application threads poll: look again after a tick, or, if the poller itself sleeps, when it
+// leaves.
 void ProgressThread::watch_application(uint32_t handoffs_seen) noexcept {
   PollToken& token = poller_->token();
   const bool asleep = token.asleep();

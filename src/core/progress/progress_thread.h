@@ -1,15 +1,14 @@
-// The thread that makes progress while no application thread does (spec 1.6: progress never needs the
-// application). It polls only when nobody else polls, and sleeps without any timer when there is
-// nothing to do.
+// The thread that makes progress while no application thread does (spec 1.6: progress never needs
+// the application). It polls only when nobody else polls, and sleeps without any timer when there
+// is nothing to do.
 #pragma once
-
-#include <pthread.h>
 
 #include <atomic>
 #include <cstdint>
 
 #include "core/progress/poller.h"
 #include "core/progress/watch_ticks.h"
+#include "util/service_thread.h"
 
 namespace lintel {
 
@@ -27,17 +26,16 @@ class ProgressThread {
   void stop() noexcept;
 
  private:
-  static void* entry(void* self) noexcept;
   void run() noexcept;
   void run_always() noexcept;
+  void run_when_needed() noexcept;
   void watch_application(uint32_t handoffs_seen) noexcept;
   void take_over() noexcept;
   void bind_to_processors() noexcept;
 
   Poller* poller_ = nullptr;
   ProgressMode mode_ = ProgressMode::automatic;
-  bool running_ = false;
-  pthread_t thread_{};
+  ServiceThread thread_;
   std::atomic<bool> stop_{false};
   uint64_t application_polls_seen_ = 0;
   WatchTicks ticks_;

@@ -1,9 +1,8 @@
-// The slow part of waiting: yielding, sleeping, handing over. Reached after microseconds of idle polls.
+// The slow part of waiting: yielding, sleeping, handing over. Reached after microseconds of idle
+// polls.
 #include "core/progress/wait.h"
 
 #include <sched.h>
-
-#include <utility>
 
 namespace lintel {
 
@@ -52,7 +51,7 @@ Waiter::Pause Waiter::pause(Condition ready) noexcept {
   if (now >= deadline_ns_) return Pause::give_up;
   if (token_.exclusively_wanted()) step_aside();
   if (holds_token_) token_.note_application_poll();
-  switch (policy_.next(idle_since_ns_, std::exchange(progressed_, false), now)) {
+  switch (policy_.next(idle_since_ns_, now)) {
     case WaitPolicy::Step::poll:
       break;
     case WaitPolicy::Step::yield: {
@@ -83,17 +82,14 @@ void Waiter::sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept {
   const uint32_t announced = poller_.announce_sleep();
   gate.fence_after_doorbell();
   token_.set_asleep(true);
-  // Even if it does not sleep after all: the progress thread may have seen the flag, and sleeps until
-  // it is told that the poller has left.
+  // Even if it does not sleep after all: the progress thread may have seen the flag, and sleeps
+  // until it is told that the poller has left.
   slept_as_poller_ = true;
   if (!ready.holds(ready.argument) && poller_.prepare_sleep() &&
       !portals_aborted.load(std::memory_order_acquire) && !token_.exclusively_wanted()) {
     const int64_t limit_ns = poller_.sleep_limit_ns();
     if (limit_ns >= 0 && (timeout_ns < 0 || limit_ns < timeout_ns)) timeout_ns = limit_ns;
-    const uint64_t asleep_ns = now_ns();
-    if (poller_.sleep(announced, timeout_ns))
-      policy_.note_wake(poller_.doorbell().rung_ns.load(std::memory_order_relaxed), asleep_ns,
-                        now_ns());
+    poller_.sleep(announced, timeout_ns);
     poller_.check_peers_soon();
   }
   token_.set_asleep(false);

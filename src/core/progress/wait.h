@@ -29,9 +29,7 @@ class Waiter {
   // looked for less often.
   bool step() noexcept {
     if (holds_token_) [[likely]] {
-      if (poller_.poll_once() == 0) return false;
-      progressed_ = true;
-      return true;
+      return poller_.poll_once() != 0;
     }
     spin_hint();
     if ((++steps_without_token_ & 15) == 0) try_token();
@@ -39,8 +37,8 @@ class Waiter {
   }
 
   enum class Pause : uint8_t { go_on, give_up };
-  // Called every few dozen steps: yields or sleeps when it is time. `ready` tells whether the wait is
-  // over; it is asked again just before sleeping.
+  // Called every few dozen steps: yields or sleeps when it is time. `ready` tells whether the wait
+  // is over; it is asked again just before sleeping.
   struct Condition {
     bool (*holds)(void*);
     void* argument;
@@ -63,7 +61,6 @@ class Waiter {
   unsigned steps_without_token_ = 0;
   bool holds_token_;
   bool wants_token_ = false;
-  bool progressed_ = false;  // since the last pause
   bool slept_as_poller_ = false;
 };
 

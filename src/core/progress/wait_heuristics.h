@@ -1,5 +1,6 @@
-// The heuristics of waiting by name. All are in use, except in tests and measurements that switch some off
-// (PTL_WAIT_WITHOUT). docs/architecture.md says what each does and costs. Set-up path, except for uses().
+// The heuristics of waiting by name. All are in use, except in tests and measurements that switch
+// some off (PTL_WAIT_WITHOUT). docs/architecture.md says what each does and costs. Set-up path,
+// except for uses().
 #pragma once
 
 #include <array>
@@ -12,13 +13,8 @@ namespace lintel {
 
 enum class WaitHeuristic : uint8_t {
   crowding,
-  interruptions,
-  slow_calls,
   long_turns,
-  lone_long_turns,
-  slow_wakes,
   late_arrivals,
-  recent_progress,
   placement,
   rounds_in_passing,
   spared_polls,
@@ -30,10 +26,9 @@ enum class WaitHeuristic : uint8_t {
 };
 
 inline constexpr std::array<std::string_view, static_cast<size_t>(WaitHeuristic::count)>
-    wait_heuristic_names{"crowding",        "interruptions",     "slow_calls",    "long_turns",
-                         "lone_long_turns", "slow_wakes",        "late_arrivals", "recent_progress",
-                         "placement",       "rounds_in_passing", "spared_polls",  "shared_rounds",
-                         "rests",           "tick_backoff",      "costly_fences"};
+    wait_heuristic_names{"crowding",          "long_turns",   "late_arrivals", "placement",
+                         "rounds_in_passing", "spared_polls", "shared_rounds", "rests",
+                         "tick_backoff",      "costly_fences"};
 
 class WaitHeuristics {
  public:

@@ -1,14 +1,14 @@
-// Decides what a waiting thread does next: poll on, yield or sleep. One object per physical interface, used by
-// all its waiting threads. It reads no clock and makes no system call: the caller passes the times and does what is
-// decided. Message path, after microseconds of idle polls.
+// Decides what a waiting thread does next: poll on, yield or sleep. One object per physical
+// interface, used by all its waiting threads. It reads no clock and makes no system call: the
+// caller passes the times and does what is decided. Message path, after microseconds of idle polls.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
 #include "core/progress/processor_load.h"
 #include "core/progress/wait_heuristics.h"
-#include "core/progress/wake_cost.h"
 
 namespace lintel {
 
@@ -26,30 +26,50 @@ class WaitPolicy {
   static constexpr uint64_t yield_after_ns = 3'000;
   // How long a thread polls before it sleeps when other threads want its processor.
   static constexpr uint64_t short_spin_ns = 1'500;
-  // On a crowded processor a thread sleeps once in this time, even if yields would do: who is woken is put on an
-  // idle processor if there is one, and who yields stays where it is.
+  // On a crowded processor a thread sleeps once in this time, even if yields would do: who is woken
+  // is put on an idle processor if there is one, and who yields stays where it is.
   static constexpr uint64_t placement_interval_ns = 1'000'000;
 
   explicit WaitPolicy(ProcessorLoad& load) noexcept : load_(load) {}
   // Set-up path.
-  void use(const WaitSettings& settings) noexcept;
+  void use(const WaitSettings& settings) noexcept {
+    if (settings.heuristics.uses(WaitHeuristic::late_arrivals) && settings.spin_ns != 0)
+      least_spin_ns_ = settings.least_spin_ns;
+    spin_ns_ = std::max(settings.spin_ns, least_spin_ns_);
+    crowded_spin_ns_ = std::max(std::min(settings.spin_ns, short_spin_ns), least_spin_ns_);
+    places_ = settings.heuristics.uses(WaitHeuristic::placement) && least_spin_ns_ == 0;
+  }
 
-  // After a few dozen polls. `idle_since_ns` belongs to the wait, and is 0 at first. `progressed`: messages came
-  // since the last decision.
-  [[nodiscard]] Step next(uint64_t& idle_since_ns, bool progressed, uint64_t now_ns) noexcept;
-  // What came of it.
+  // After a few dozen polls. `idle_since_ns` belongs to the wait, and is 0 at first.
+  [[nodiscard]] Step next(uint64_t& idle_since_ns, uint64_t now_ns) noexcept {
+    if (idle_since_ns == 0) idle_since_ns = now_ns;
+    const uint64_t waited_ns = now_ns - idle_since_ns;
+    const bool crowded = load_.is_crowded();
+    const bool avoids_yields = load_.avoids_yields(now_ns);
+    if (waited_ns >= (crowded || avoids_yields ? crowded_spin_ns_ : spin_ns_) ||
+        (crowded && wants_placement(now_ns))) {
+      last_sleep_ns_.store(now_ns, std::memory_order_relaxed);
+      idle_since_ns = 0;
+      return Step::sleep;
+    }
+    const bool yields = !avoids_yields && (crowded || waited_ns >= yield_after_ns);
+    return yields ? Step::yield : Step::poll;
+  }
   void note_yield(uint64_t before_ns, uint64_t after_ns) noexcept {
     load_.note_yield(before_ns, after_ns);
   }
-  // A doorbell rung at rung_ns ended a sleep.
-  void note_wake(uint64_t rung_ns, uint64_t asleep_ns, uint64_t awake_ns) noexcept;
 
  private:
-  [[nodiscard]] bool wants_placement(uint64_t now_ns) noexcept;
+  [[nodiscard]] bool wants_placement(uint64_t now_ns) const noexcept {
+    return places_ &&
+           now_ns - last_sleep_ns_.load(std::memory_order_relaxed) >= placement_interval_ns;
+  }
 
   ProcessorLoad& load_;
-  WaitSettings settings_;
-  WakeCost wake_cost_;
+  uint64_t spin_ns_ = 0;
+  uint64_t crowded_spin_ns_ = 0;
+  uint64_t least_spin_ns_ = 0;
+  bool places_ = false;
   std::atomic<uint64_t> last_sleep_ns_{0};
 };
 
