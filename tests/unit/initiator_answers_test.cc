@@ -1,5 +1,7 @@
 // Which answers an operation takes: those of its own kind, from its own peer, after its first
 // message was sent (spec 4.2.2). All others are counted and change nothing.
+#include "core/operations/initiator_answers.h"
+
 #include <portals4.h>
 
 #include <mutex>
@@ -9,7 +11,6 @@
 #include <gtest/gtest.h>
 
 #include "bare_target_support.h"
-#include "core/operations/initiator.h"
 
 namespace lintel {
 namespace {

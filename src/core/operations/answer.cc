@@ -1,8 +1,6 @@
 // Building, batching and sending answers. Message path.
 #include "core/operations/answer.h"
 
-#include <cstring>
-
 namespace lintel {
 
 namespace {

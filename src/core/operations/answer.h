@@ -2,7 +2,7 @@
 // path, the poll token held.
 #pragma once
 
-#include "core/operations/target.h"
+#include "core/operations/target_request.h"
 
 namespace lintel {
 

@@ -3,8 +3,9 @@
 #include <mutex>
 
 #include "core/operations/initiator.h"
+#include "core/operations/initiator_answers.h"
 #include "core/operations/physical_interface.h"
-#include "core/operations/target.h"
+#include "core/operations/target_transfer.h"
 
 namespace lintel {
 

@@ -2,8 +2,6 @@
 // Message path.
 #pragma once
 
-#include <cstdint>
-
 #include "core/operations/operation.h"
 #include "core/operations/physical_interface.h"
 #include "portals4.h"
@@ -31,20 +29,5 @@ void report_queued_send(PhysicalInterface& interface, Operation& operation) noex
 // The operation was never sent and ends with `fail`.
 void fail_unsent_operation(PhysicalInterface& interface, Operation& operation,
                            ptl_ni_fail_t fail) noexcept;
-// Sends data messages of a long put until all are sent (true) or there is no room (send_lock held).
-[[nodiscard]] bool send_request_data(Peer& peer, Operation& operation) noexcept;
-
-// --- answers as they arrive (token held)
-void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& header) noexcept;
-void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
-                      const InboundMessage& message) noexcept;
-void handle_reply(PhysicalInterface& interface, Peer& peer, const InboundMessage& message) noexcept;
-void handle_reply_data(PhysicalInterface& interface, Peer& peer,
-                       const InboundMessage& message) noexcept;
-void handle_data_request(PhysicalInterface& interface, Peer& peer,
-                         const MessageHeader& header) noexcept;
-// The peer is gone: its operations end as PTL_NI_UNDELIVERABLE (token held).
-void fail_counted_puts(Peer& peer) noexcept;
-void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept;
 
 }  // namespace lintel

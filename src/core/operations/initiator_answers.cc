@@ -1,11 +1,12 @@
 // Acknowledgements and replies as they arrive at the initiator (spec 4.2.2): they bypass matching
 // and name their operation by its cookie. The poll token is held. Message path.
+#include "core/operations/initiator_answers.h"
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
 
 #include "core/objects/network_interface.h"
-#include "core/operations/initiator.h"
 #include "core/operations/initiator_events.h"
 #include "core/operations/initiator_payload.h"
 

@@ -10,11 +10,11 @@
 
 #include "core/objects/network_interface.h"
 #include "core/operations/flush_queues.h"
-#include "core/operations/initiator.h"
+#include "core/operations/initiator_answers.h"
 #include "core/operations/memory_access.h"
 #include "core/operations/peer_failure.h"
 #include "core/operations/plain_put.h"
-#include "core/operations/target.h"
+#include "core/operations/target_transfer.h"
 #include "util/clock.h"
 #include "util/config.h"
 #include "util/log.h"

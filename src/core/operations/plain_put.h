@@ -3,7 +3,7 @@
 // poll token held.
 #pragma once
 
-#include "core/operations/target.h"
+#include "core/operations/target_request.h"
 
 namespace lintel {
 

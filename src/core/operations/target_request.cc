@@ -1,14 +1,15 @@
 // A request at its target (spec 2.5, figures 2-10 and 2-11): find the entry, check permissions,
 // deliver, report. Message path, the poll token held.
+#include "core/operations/target_request.h"
+
 #include <algorithm>
-#include <mutex>
 #include <new>
 
 #include "core/objects/delivery.h"
 #include "core/objects/network_interface.h"
 #include "core/operations/answer.h"
 #include "core/operations/atomics.h"
-#include "core/operations/target.h"
+#include "core/operations/target_transfer.h"
 
 namespace lintel {
 

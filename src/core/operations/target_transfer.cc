@@ -2,6 +2,8 @@
 // initiator's memory slice by slice, or travel in data messages where that memory cannot be
 // reached. The target decides where everything goes; only the bytes that the entry keeps are moved.
 // Message path, the poll token held.
+#include "core/operations/target_transfer.h"
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -10,8 +12,6 @@
 #include "core/objects/delivery.h"
 #include "core/objects/network_interface.h"
 #include "core/operations/answer.h"
-#include "core/operations/initiator.h"
-#include "core/operations/target.h"
 
 namespace lintel {
 

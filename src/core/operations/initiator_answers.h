@@ -1,0 +1,25 @@
+// Answers as they arrive at the initiator (spec 4.2.2), and operations whose peer is gone. The poll
+// token is held. Message path.
+#pragma once
+
+#include "core/operations/physical_interface.h"
+
+namespace lintel {
+
+void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& header) noexcept;
+void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
+                      const InboundMessage& message) noexcept;
+void handle_reply(PhysicalInterface& interface, Peer& peer, const InboundMessage& message) noexcept;
+void handle_reply_data(PhysicalInterface& interface, Peer& peer,
+                       const InboundMessage& message) noexcept;
+void handle_data_request(PhysicalInterface& interface, Peer& peer,
+                         const MessageHeader& header) noexcept;
+// The peer is gone: its operations end as PTL_NI_UNDELIVERABLE.
+void fail_counted_puts(Peer& peer) noexcept;
+void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept;
+
+// From the send queue, peer.send_lock held: sends data messages of a long put until all are sent
+// (true) or there is no room.
+[[nodiscard]] bool send_request_data(Peer& peer, Operation& operation) noexcept;
+
+}  // namespace lintel
