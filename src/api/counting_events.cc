@@ -80,9 +80,8 @@ class CounterWait {
 extern "C" {
 
 int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || ct_handle == nullptr) return PTL_ARG_INVALID;
+  if (interface == nullptr || ct_handle == nullptr) return code_of_bad_handle();
   const uint32_t index = interface->counters().allocate();
   if (index == Arena<CountingEvent>::no_index) return PTL_NO_SPACE;
   CountingEvent& counter = interface->counters().at(index);
@@ -93,9 +92,8 @@ int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) noexcept {
 }
 
 int PtlCTFree(ptl_handle_ct_t ct_handle) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   const CounterOfInterface found = resolve_counter(ct_handle);
-  if (found.counter == nullptr) return PTL_ARG_INVALID;
+  if (found.counter == nullptr) return code_of_bad_handle();
   uint32_t generation = found.counter->generation.load(std::memory_order_relaxed);
   if (!generation_is_live(generation) || !found.counter->generation.compare_exchange_strong(
                                              generation, generation + 1, std::memory_order_acq_rel))
@@ -109,9 +107,8 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) noexcept {
 }
 
 int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   const CounterOfInterface found = resolve_counter(ct_handle);
-  if (found.counter == nullptr) return PTL_ARG_INVALID;
+  if (found.counter == nullptr) return code_of_bad_handle();
   cancel_triggered(*found.interface, *found.counter);
   return PTL_OK;
 }
@@ -172,19 +169,17 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
 }
 
 int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   const CounterOfInterface found = resolve_counter(ct_handle);
-  if (found.counter == nullptr) return PTL_ARG_INVALID;
+  if (found.counter == nullptr) return code_of_bad_handle();
   found.counter->set(new_ct);
   return PTL_OK;
 }
 
 int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   const CounterOfInterface found = resolve_counter(ct_handle);
   // Only one of the fields may be non-zero (spec 3.14.9).
   if (found.counter == nullptr || (increment.success != 0 && increment.failure != 0))
-    return PTL_ARG_INVALID;
+    return code_of_bad_handle();
   if (increment.failure != 0) {
     found.counter->add_failure(increment.failure);
   } else {

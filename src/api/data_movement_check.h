@@ -51,28 +51,28 @@ namespace movement_detail {
   DescriptorOfInterface get;
   unsigned options = 0;
   if (sends) {
-    put = resolve_descriptor(a.put_handle);
+    put = resolve_descriptor(a.put.handle);
     if (put.descriptor == nullptr) [[unlikely]]
       return code_of_bad_handle();
-    if (!lies_inside(*put.descriptor, a.put_offset, a.length)) [[unlikely]]
+    if (!lies_inside(*put.descriptor, a.put.offset, a.length)) [[unlikely]]
       return PTL_ARG_INVALID;
     options = put.descriptor->options;
     *interface = put.interface;
   }
   if (receives) {
-    get = resolve_descriptor(a.get_handle);
+    get = resolve_descriptor(a.get.handle);
     if (get.descriptor == nullptr) [[unlikely]]
       return code_of_bad_handle();
-    if (!lies_inside(*get.descriptor, a.get_offset, a.length)) [[unlikely]]
+    if (!lies_inside(*get.descriptor, a.get.offset, a.length)) [[unlikely]]
       return PTL_ARG_INVALID;
     if (sends && get.interface != put.interface) return PTL_ARG_INVALID;
     options |= get.descriptor->options;
     *interface = get.interface;
   }
   const NetworkInterface& ni = **interface;
-  if (a.pt_index > static_cast<ptl_pt_index_t>(largest_pt_index) ||
+  if (a.target.pt_index > static_cast<ptl_pt_index_t>(largest_pt_index) ||
       a.length > ni.limits().max_msg_size || a.ack_req > PTL_OC_ACK_REQ ||
-      !target_is_valid(ni, a.target_id)) [[unlikely]]
+      !target_is_valid(ni, a.target.id)) [[unlikely]]
     return PTL_ARG_INVALID;
   // Only puts without acknowledgement may be unreliable (spec 2.2, 3.10.1).
   if ((options & PTL_MD_UNRELIABLE) != 0 &&
@@ -83,16 +83,16 @@ namespace movement_detail {
 
   MessageHeader& header = request->header;
   header.set(a.kind, ni.slot(), a.operation, MessageHeader::modes_of(a.datatype, a.ack_req),
-             ni.logical() ? ni.map.own_rank() : 0, a.pt_index, a.length);
-  header.match_bits = a.match_bits;
-  header.remote_offset = a.remote_offset;
+             ni.logical() ? ni.map.own_rank() : 0, a.target.pt_index, a.length);
+  header.match_bits = a.target.match_bits;
+  header.remote_offset = a.target.remote_offset;
   header.hdr_data = a.hdr_data;
   request->put = reference_to(put.descriptor);
   request->get = reference_to(get.descriptor);
-  request->put_offset = a.put_offset;
-  request->get_offset = a.get_offset;
+  request->put_offset = a.put.offset;
+  request->get_offset = a.get.offset;
   request->user_ptr = a.user_ptr;
-  request->target = a.target_id;
+  request->target = a.target.id;
   request->operand_bytes = 0;
   if (a.kind == MessageKind::swap && is_single_item(a.operation)) {
     request->operand_bytes = static_cast<uint32_t>(datatype_size(a.datatype));

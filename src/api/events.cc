@@ -102,9 +102,8 @@ class QueueWait {
 extern "C" {
 
 int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_handle) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || eq_handle == nullptr) return PTL_ARG_INVALID;
+  if (interface == nullptr || eq_handle == nullptr) return code_of_bad_handle();
   const uint32_t index = interface->event_queues().allocate();
   if (index == Arena<EventQueueObject>::no_index) return PTL_NO_SPACE;
   EventQueueObject& object = interface->event_queues().at(index);
@@ -119,9 +118,8 @@ int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_
 }
 
 int PtlEQFree(ptl_handle_eq_t eq_handle) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   const EventQueueOfInterface found = resolve_event_queue(eq_handle);
-  if (found.object == nullptr) return PTL_ARG_INVALID;
+  if (found.object == nullptr) return code_of_bad_handle();
   uint32_t generation = found.object->generation.load(std::memory_order_relaxed);
   if (!generation_is_live(generation) || !found.object->generation.compare_exchange_strong(
                                              generation, generation + 1, std::memory_order_acq_rel))

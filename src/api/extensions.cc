@@ -2,12 +2,13 @@
 #include <cstring>
 #include <string>
 
-#include "core/library/library.h"
+#include "api/resolve.h"
 #include "portals4_lintel.h"
 #include "util/config.h"
 #include "util/local_rank.h"
 
 using namespace lintel;
+using namespace lintel::api;
 
 extern "C" {
 
@@ -47,9 +48,8 @@ int PtlLintelSetHooks(const ptl_lintel_hooks_t* hooks) noexcept {
 }
 
 int PtlLintelGetMapEntry(ptl_handle_ni_t ni_handle, ptl_rank_t rank, ptl_process_t* id) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || !interface->logical() || id == nullptr) return PTL_ARG_INVALID;
+  if (interface == nullptr || !interface->logical() || id == nullptr) return code_of_bad_handle();
   if (!interface->map.is_set()) return PTL_IGNORED;
   ProcessId process{};
   if (!interface->map.find(rank, &process)) return PTL_ARG_INVALID;

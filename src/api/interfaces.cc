@@ -86,18 +86,16 @@ int PtlNIFini(ptl_handle_ni_t ni_handle) noexcept {
 
 int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register,
                 ptl_sr_value_t* status) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || status == nullptr) return PTL_ARG_INVALID;
+  if (interface == nullptr || status == nullptr) return code_of_bad_handle();
   return read_status_register(*interface, status_register, status) ? PTL_OK : PTL_ARG_INVALID;
 }
 
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t* ni_handle) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   const HandleFields fields = decode_handle(handle);
   NetworkInterface* interface = interface_of(fields);
   if (interface == nullptr || ni_handle == nullptr || !object_exists(*interface, handle))
-    return PTL_ARG_INVALID;
+    return code_of_bad_handle();
   *ni_handle = interface->handle();
   return PTL_OK;
 }
@@ -105,22 +103,20 @@ int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t* ni_handle) noexcept {
 int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size,
               const ptl_process_t* mapping) noexcept {
   const WithoutCancellation scope;
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr || !interface->logical() || map_size == 0 || map_size >= PTL_RANK_ANY ||
       mapping == nullptr)
-    return PTL_ARG_INVALID;
+    return code_of_bad_handle();
   std::lock_guard guard(interface->setup_mutex);
   return interface->map.set(mapping, map_size, interface->physical().id()) ? PTL_OK : PTL_NO_SPACE;
 }
 
 int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t* mapping,
               ptl_size_t* actual_map_size) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr || !interface->logical() || actual_map_size == nullptr ||
       (mapping == nullptr && map_size != 0))
-    return PTL_ARG_INVALID;
+    return code_of_bad_handle();
   if (!interface->map.is_set()) return PTL_IGNORED;
   const ptl_size_t size = interface->map.size();
   *actual_map_size = size;
@@ -134,17 +130,15 @@ int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t* map
 }
 
 int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t* uid) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || uid == nullptr) return PTL_ARG_INVALID;
+  if (interface == nullptr || uid == nullptr) return code_of_bad_handle();
   *uid = interface->physical().uid();
   return PTL_OK;
 }
 
 int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t* id) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || id == nullptr) return PTL_ARG_INVALID;
+  if (interface == nullptr || id == nullptr) return code_of_bad_handle();
   // The rank is not known before the map is (spec 3.6.6).
   if (interface->logical() && !interface->map.is_set()) return PTL_ARG_INVALID;
   *id = interface->own_id();
@@ -152,9 +146,8 @@ int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t* id) noexcept {
 }
 
 int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t* id) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || id == nullptr) return PTL_ARG_INVALID;
+  if (interface == nullptr || id == nullptr) return code_of_bad_handle();
   id->phys.nid = interface->physical().id().nid;
   id->phys.pid = interface->physical().id().pid;
   return PTL_OK;
@@ -163,17 +156,15 @@ int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t* id) noexcept {
 // Bundling has nothing to defer: every operation is written to its queue at once, without barriers
 // that a bundle could save (spec 3.17, implementation note 17). The calls are checked and counted.
 int PtlStartBundle(ptl_handle_ni_t ni_handle) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr) return PTL_ARG_INVALID;
+  if (interface == nullptr) return code_of_bad_handle();
   interface->bundles.fetch_add(1, std::memory_order_relaxed);
   return PTL_OK;
 }
 
 int PtlEndBundle(ptl_handle_ni_t ni_handle) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr) return PTL_ARG_INVALID;
+  if (interface == nullptr) return code_of_bad_handle();
   uint32_t open = interface->bundles.load(std::memory_order_relaxed);
   do {
     if (open == 0) return PTL_ARG_INVALID;  // no bundle was started

@@ -69,9 +69,8 @@ int search(NetworkInterface& interface, ptl_pt_index_t pt_index, const ptl_me_t&
 
 int unlink(ptl_handle_any_t handle, bool matching) noexcept {
   const HandleFields fields = decode_handle(handle);
-  if (fields.type != HandleType::entry) return PTL_ARG_INVALID;
-  NetworkInterface* interface = interface_of(fields);
-  if (interface == nullptr || interface->matching() != matching) return PTL_ARG_INVALID;
+  NetworkInterface* interface = fields.type == HandleType::entry ? interface_of(fields) : nullptr;
+  if (interface == nullptr || interface->matching() != matching) return code_of_bad_handle();
   const int code = poll_before_refusal(interface->physical(), PTL_IN_USE,
                                        [&] { return unlink_by_handle(*interface, fields); });
   // A message is counted after the lock of the portal table entry has been released.
@@ -91,16 +90,12 @@ int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le
   return append(*interface, pt_index, as_match_entry(*le), ptl_list, user_ptr, le_handle);
 }
 
-int PtlLEUnlink(ptl_handle_le_t le_handle) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
-  return unlink(le_handle, false);
-}
+int PtlLEUnlink(ptl_handle_le_t le_handle) noexcept { return unlink(le_handle, false); }
 
 int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t* le,
                 ptl_search_op_t ptl_search_op, void* user_ptr) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface_of_kind(ni_handle, false);
-  if (interface == nullptr || le == nullptr) return PTL_ARG_INVALID;
+  if (interface == nullptr || le == nullptr) return code_of_bad_handle();
   return search(*interface, pt_index, as_match_entry(*le), ptl_search_op, user_ptr);
 }
 
@@ -112,23 +107,18 @@ int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me
   return append(*interface, pt_index, *me, ptl_list, user_ptr, me_handle);
 }
 
-int PtlMEUnlink(ptl_handle_me_t me_handle) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
-  return unlink(me_handle, true);
-}
+int PtlMEUnlink(ptl_handle_me_t me_handle) noexcept { return unlink(me_handle, true); }
 
 int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me,
                 ptl_search_op_t ptl_search_op, void* user_ptr) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface_of_kind(ni_handle, true);
-  if (interface == nullptr || me == nullptr) return PTL_ARG_INVALID;
+  if (interface == nullptr || me == nullptr) return code_of_bad_handle();
   return search(*interface, pt_index, *me, ptl_search_op, user_ptr);
 }
 
 int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl_me_t* me,
                          ptl_list_t ptl_list, void* user_ptr, ptl_handle_me_t* me_handle,
                          ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface_of_kind(ni_handle, true);
   CountingEvent* counter = nullptr;
   const CounterOfInterface trigger = resolve_counter(trig_ct_handle);
@@ -136,7 +126,7 @@ int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl
       trigger.interface != interface ||
       (ptl_list != PTL_PRIORITY_LIST && ptl_list != PTL_OVERFLOW_LIST) ||
       !arguments_are_valid(*interface, *me, pt_index, &counter))
-    return PTL_ARG_INVALID;
+    return code_of_bad_handle();
   const uint32_t index = interface->triggered_operations().allocate();
   if (index == Arena<TriggeredOperation>::no_index) return PTL_NO_SPACE;
   if (const int code = reserve_entry(*interface, pt_index, me_handle); code != PTL_OK) {
@@ -153,12 +143,11 @@ int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl
 
 int PtlTriggeredMEUnlink(ptl_handle_me_t me_handle, ptl_handle_ct_t trig_ct_handle,
                          ptl_size_t threshold) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   const HandleFields fields = decode_handle(me_handle);
   NetworkInterface* interface = fields.type == HandleType::entry ? interface_of(fields) : nullptr;
   const CounterOfInterface trigger = resolve_counter(trig_ct_handle);
   if (interface == nullptr || trigger.counter == nullptr || trigger.interface != interface)
-    return PTL_ARG_INVALID;
+    return code_of_bad_handle();
   const uint32_t index = interface->triggered_operations().allocate();
   if (index == Arena<TriggeredOperation>::no_index) return PTL_NO_SPACE;
   TriggeredOperation& operation = interface->triggered_operations().at(index);

@@ -17,7 +17,6 @@ constexpr unsigned descriptor_options =
 extern "C" {
 
 int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md_handle) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
   EventQueueObject* event_queue = nullptr;
   CountingEvent* counter = nullptr;
@@ -25,7 +24,7 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
       (md->options & ~descriptor_options) != 0 ||
       !resolve_optional_event_queue(*interface, md->eq_handle, &event_queue) ||
       !resolve_optional_counter(*interface, md->ct_handle, &counter))
-    return PTL_ARG_INVALID;
+    return code_of_bad_handle();
   const bool iovec = (md->options & PTL_IOVEC) != 0;
   if (iovec && md->length > static_cast<ptl_size_t>(interface->limits().max_iovecs))
     return PTL_ARG_INVALID;
@@ -48,9 +47,8 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
 }
 
 int PtlMDRelease(ptl_handle_md_t md_handle) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   const DescriptorOfInterface found = resolve_descriptor(md_handle);
-  if (found.descriptor == nullptr) return PTL_ARG_INVALID;
+  if (found.descriptor == nullptr) return code_of_bad_handle();
   MemoryDescriptor& descriptor = *found.descriptor;
   NetworkInterface& interface = *found.interface;
   const auto is_in_use = [&] {

@@ -17,12 +17,11 @@ extern "C" {
 
 int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle,
                ptl_pt_index_t pt_index_req, ptl_pt_index_t* pt_index) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
   EventQueueObject* event_queue = nullptr;
   if (interface == nullptr || pt_index == nullptr || (options & ~portal_options) != 0 ||
       !resolve_optional_event_queue(*interface, eq_handle, &event_queue))
-    return PTL_ARG_INVALID;
+    return code_of_bad_handle();
   if (pt_index_req != PTL_PT_ANY &&
       pt_index_req > static_cast<ptl_pt_index_t>(interface->limits().max_pt_index))
     return PTL_ARG_INVALID;
@@ -31,17 +30,15 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t 
 }
 
 int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr) return PTL_ARG_INVALID;
+  if (interface == nullptr) return code_of_bad_handle();
   return poll_before_refusal(interface->physical(), PTL_PT_IN_USE,
                              [&] { return free_portal(*interface, pt_index); });
 }
 
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr) return PTL_ARG_INVALID;
+  if (interface == nullptr) return code_of_bad_handle();
   const int code = disable_portal(*interface, pt_index);
   if (code != PTL_OK) return code;
   // PtlAbort ends waits for events, but not this wait: it lasts as long as deliveries in progress
@@ -54,9 +51,8 @@ int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
 }
 
 int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   NetworkInterface* interface = find_interface(ni_handle);
-  return interface == nullptr ? PTL_ARG_INVALID : enable_portal(*interface, pt_index);
+  return interface == nullptr ? code_of_bad_handle() : enable_portal(*interface, pt_index);
 }
 
 }  // extern "C"

@@ -9,8 +9,8 @@
 
 namespace lintel::api {
 
-// For a call with a handle that did not resolve. Without PtlInit no handle resolves, so calls on
-// the message path check for PtlInit only then.
+// For a call with a handle that did not resolve, or another bad argument. Without PtlInit no handle
+// resolves, so calls check for PtlInit only then.
 [[nodiscard]] inline int code_of_bad_handle() noexcept {
   return library_is_initialized() ? PTL_ARG_INVALID : PTL_NO_INIT;
 }

@@ -1,7 +1,6 @@
 // Constants and events as text. Set-up path.
 #include <cinttypes>
 #include <cstdio>
-#include <iterator>
 
 #include "portals4_lintel.h"
 

@@ -34,12 +34,11 @@ int attach_movement(const MovementArguments& arguments, ptl_handle_ct_t trigger_
 
 int attach_count(TriggeredKind kind, ptl_handle_ct_t target_handle, ptl_ct_event_t value,
                  ptl_handle_ct_t trigger_handle, ptl_size_t threshold) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
   const CounterOfInterface target = resolve_counter(target_handle);
   const CounterOfInterface trigger = resolve_counter(trigger_handle);
   if (target.counter == nullptr || trigger.counter == nullptr ||
       target.interface != trigger.interface)
-    return PTL_ARG_INVALID;
+    return code_of_bad_handle();
   if (kind == TriggeredKind::ct_inc && value.success != 0 && value.failure != 0)
     return PTL_ARG_INVALID;
   TriggeredOperation* operation = allocate(*trigger.interface);
@@ -62,14 +61,10 @@ int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size
                     ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle,
                     ptl_size_t threshold) noexcept {
   return attach_movement({.kind = MessageKind::put,
-                          .put_handle = md_handle,
-                          .put_offset = local_offset,
+                          .put = {md_handle, local_offset},
                           .length = length,
                           .ack_req = ack_req,
-                          .target_id = target_id,
-                          .pt_index = pt_index,
-                          .match_bits = match_bits,
-                          .remote_offset = remote_offset,
+                          .target = {target_id, pt_index, match_bits, remote_offset},
                           .user_ptr = user_ptr,
                           .hdr_data = hdr_data},
                          trig_ct_handle, threshold);
@@ -80,13 +75,9 @@ int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size
                     ptl_size_t remote_offset, void* user_ptr, ptl_handle_ct_t trig_ct_handle,
                     ptl_size_t threshold) noexcept {
   return attach_movement({.kind = MessageKind::get,
-                          .get_handle = md_handle,
-                          .get_offset = local_offset,
+                          .get = {md_handle, local_offset},
                           .length = length,
-                          .target_id = target_id,
-                          .pt_index = pt_index,
-                          .match_bits = match_bits,
-                          .remote_offset = remote_offset,
+                          .target = {target_id, pt_index, match_bits, remote_offset},
                           .user_ptr = user_ptr},
                          trig_ct_handle, threshold);
 }
@@ -97,14 +88,10 @@ int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_s
                        ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
                        ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
   return attach_movement({.kind = MessageKind::atomic,
-                          .put_handle = md_handle,
-                          .put_offset = local_offset,
+                          .put = {md_handle, local_offset},
                           .length = length,
                           .ack_req = ack_req,
-                          .target_id = target_id,
-                          .pt_index = pt_index,
-                          .match_bits = match_bits,
-                          .remote_offset = remote_offset,
+                          .target = {target_id, pt_index, match_bits, remote_offset},
                           .user_ptr = user_ptr,
                           .hdr_data = hdr_data,
                           .operation = operation,
@@ -119,15 +106,10 @@ int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_
                             ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
                             ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
   return attach_movement({.kind = MessageKind::fetch_atomic,
-                          .put_handle = put_md_handle,
-                          .put_offset = local_put_offset,
-                          .get_handle = get_md_handle,
-                          .get_offset = local_get_offset,
+                          .put = {put_md_handle, local_put_offset},
+                          .get = {get_md_handle, local_get_offset},
                           .length = length,
-                          .target_id = target_id,
-                          .pt_index = pt_index,
-                          .match_bits = match_bits,
-                          .remote_offset = remote_offset,
+                          .target = {target_id, pt_index, match_bits, remote_offset},
                           .user_ptr = user_ptr,
                           .hdr_data = hdr_data,
                           .operation = operation,
@@ -142,15 +124,10 @@ int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
                      const void* operand, ptl_op_t operation, ptl_datatype_t datatype,
                      ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
   return attach_movement({.kind = MessageKind::swap,
-                          .put_handle = put_md_handle,
-                          .put_offset = local_put_offset,
-                          .get_handle = get_md_handle,
-                          .get_offset = local_get_offset,
+                          .put = {put_md_handle, local_put_offset},
+                          .get = {get_md_handle, local_get_offset},
                           .length = length,
-                          .target_id = target_id,
-                          .pt_index = pt_index,
-                          .match_bits = match_bits,
-                          .remote_offset = remote_offset,
+                          .target = {target_id, pt_index, match_bits, remote_offset},
                           .user_ptr = user_ptr,
                           .hdr_data = hdr_data,
                           .operand = operand,

@@ -1,13 +1,11 @@
 // Starting EAL with arguments that fit the machine. Set-up path.
 #include "dpdk/eal.h"
 
-#include <pthread.h>
 #include <rte_bus.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,6 +19,7 @@
 #include <vector>
 
 #include "dpdk/eal_log.h"
+#include "util/service_thread.h"
 
 namespace lintel {
 
@@ -129,29 +128,12 @@ struct Start {
   std::vector<char*>& arguments;
   int result = -1;
   int error = 0;
-};
 
-void* run_init(void* argument) {
-  Start& start = *static_cast<Start*>(argument);
-  start.result = rte_eal_init(static_cast<int>(start.arguments.size()) - 1, start.arguments.data());
-  start.error = rte_errno;
-  return nullptr;
-}
-
-bool run_in_own_thread(Start& start, std::string& reason) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  const int error = pthread_create(&thread, nullptr, &run_init, &start);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (error != 0) {
-    reason = std::string("cannot start a thread: ") + strerror(error);
-    return false;
+  void run() noexcept {
+    result = rte_eal_init(static_cast<int>(arguments.size()) - 1, arguments.data());
+    error = rte_errno;
   }
-  pthread_join(thread, nullptr);
-  return true;
-}
+};
 
 }  // namespace
 
@@ -178,7 +160,10 @@ bool start_eal(const EalSettings& settings, std::string& reason) {
   }
   state.argument_pointers.push_back(nullptr);
   Start start{state.argument_pointers};
-  if (!run_in_own_thread(start, reason)) return false;
+  // EAL binds the thread that starts it.
+  ServiceThread thread;
+  if (!thread.start<&Start::run>(start, "ptl-eal", reason)) return false;
+  thread.join();
   state.tried = true;
   state.owner = getpid();
   if (start.result < 0) {

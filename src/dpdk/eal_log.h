@@ -1,8 +1,6 @@
 // What DPDK writes to its log becomes lines of this library's log. Set-up path.
 #pragma once
 
-#include <string>
-
 #include "util/log.h"
 
 namespace lintel {

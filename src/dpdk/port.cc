@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "dpdk/eal.h"
 #include "dpdk/eal_log.h"

@@ -22,23 +22,23 @@ namespace {
 constexpr uint64_t wanted_features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_EVENT_UNMAP |
                                      UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE;
 
-int open_descriptor() {
+Descriptor open_descriptor() {
 #ifndef UFFD_USER_MODE_ONLY
   constexpr int UFFD_USER_MODE_ONLY = 1;
 #endif
   constexpr int flags = O_CLOEXEC | O_NONBLOCK;
   // This kind is open to every user, and no other is needed: faults are never delivered.
   const long descriptor = syscall(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY);
-  if (descriptor >= 0 || errno != EINVAL) return static_cast<int>(descriptor);
-  return static_cast<int>(syscall(SYS_userfaultfd, flags));  // before Linux 5.11
+  if (descriptor >= 0 || errno != EINVAL) return Descriptor(static_cast<int>(descriptor));
+  return Descriptor(static_cast<int>(syscall(SYS_userfaultfd, flags)));  // before Linux 5.11
 }
 
 // The features that the kernel offers; 0 with errno: it speaks another version.
-uint64_t agree(int descriptor, uint64_t features) {
+uint64_t agree(const Descriptor& descriptor, uint64_t features) {
   uffdio_api api{};
   api.api = UFFD_API;
   api.features = features;
-  return ioctl(descriptor, UFFDIO_API, &api) == 0 ? api.features : 0;
+  return ioctl(descriptor.get(), UFFDIO_API, &api) == 0 ? api.features : 0;
 }
 
 // Sizes of huge pages, which memory of that kind can only be watched in multiples of.
@@ -61,9 +61,8 @@ std::vector<uint64_t> find_granules() {
 bool MemoryWatch::open(std::string& reason) {
   // What a kernel offers can be asked once per descriptor, and is refused with what it does not
   // offer.
-  int descriptor = open_descriptor();
-  const uint64_t offered = descriptor < 0 ? 0 : agree(descriptor, 0);
-  if (descriptor >= 0) ::close(descriptor);
+  const Descriptor asked = open_descriptor();
+  const uint64_t offered = asked.is_open() ? agree(asked, 0) : 0;
   if (offered == 0) {
     reason = std::string("userfaultfd: ") + strerror(errno);
     if (errno == EPERM)
@@ -72,27 +71,22 @@ bool MemoryWatch::open(std::string& reason) {
   }
   // Beyond plain memory, the kernel watches shared and huge memory if it has this.
   constexpr uint64_t further = UFFD_FEATURE_WP_HUGETLBFS_SHMEM;
-  descriptor = (offered & wanted_features) == wanted_features ? open_descriptor() : -1;
-  if (descriptor < 0 || agree(descriptor, wanted_features | (offered & further)) == 0) {
-    if (descriptor >= 0) ::close(descriptor);
+  const bool suffices = (offered & wanted_features) == wanted_features;
+  Descriptor descriptor = suffices ? open_descriptor() : Descriptor();
+  if (agree(descriptor, wanted_features | (offered & further)) == 0) {
     reason = "userfaultfd of this kernel cannot report unmapping by way of write protection";
     return false;
   }
   granules_ = find_granules();
-  descriptor_ = descriptor;
+  descriptor_ = std::move(descriptor);
   return true;
-}
-
-void MemoryWatch::close() noexcept {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  descriptor_ = -1;
 }
 
 bool MemoryWatch::add(uint64_t begin, uint64_t end) noexcept {
   uffdio_register request{};
   request.range = {begin, end - begin};
   request.mode = UFFDIO_REGISTER_MODE_WP;
-  if (ioctl(descriptor_, UFFDIO_REGISTER, &request) != 0) return false;
+  if (ioctl(descriptor_.get(), UFFDIO_REGISTER, &request) != 0) return false;
   // Zero pages can be had everywhere but in huge memory. Of the kinds of shared memory of System V
   // the kernel accepts only that one.
   const bool huge = (request.ioctls & uint64_t{1} << _UFFDIO_ZEROPAGE) == 0;
@@ -103,14 +97,14 @@ void MemoryWatch::remove(uint64_t begin, uint64_t end) noexcept {
   // Refused if a mapping of another kind has come to lie there. Then some of it may stay watched,
   // which costs those who unmap it some time and nothing else.
   uffdio_range range{begin, end - begin};
-  ioctl(descriptor_, UFFDIO_UNREGISTER, &range);
+  ioctl(descriptor_.get(), UFFDIO_UNREGISTER, &range);
 }
 
 unsigned MemoryWatch::read(std::span<MemoryEvent> events) noexcept {
   constexpr size_t most = 16;
   uffd_msg messages[most];
   const ssize_t bytes =
-      ::read(descriptor_, messages, std::min(events.size(), most) * sizeof(uffd_msg));
+      ::read(descriptor_.get(), messages, std::min(events.size(), most) * sizeof(uffd_msg));
   unsigned count = 0;
   for (size_t i = 0; bytes > 0 && i < static_cast<size_t>(bytes) / sizeof(uffd_msg); ++i) {
     const uffd_msg& message = messages[i];
@@ -138,7 +132,7 @@ bool MemoryWatch::changing() const noexcept {
   // The kernel counts changes from before the memory goes until the event was read, and refuses to
   // protect memory meanwhile; before it looks at the range, which here is never valid.
   uffdio_writeprotect nothing{};
-  return ioctl(descriptor_, UFFDIO_WRITEPROTECT, &nothing) != 0 && errno == EAGAIN;
+  return ioctl(descriptor_.get(), UFFDIO_WRITEPROTECT, &nothing) != 0 && errno == EAGAIN;
 }
 
 bool MemoryWatch::detachable(uint64_t begin, uint64_t end) noexcept {

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "util/descriptor.h"
+
 namespace lintel {
 
 struct MemoryEvent {
@@ -27,19 +29,14 @@ struct MemoryEvent {
 
 class MemoryWatch {
  public:
-  MemoryWatch() = default;
-  MemoryWatch(const MemoryWatch&) = delete;
-  MemoryWatch& operator=(const MemoryWatch&) = delete;
-  ~MemoryWatch() { close(); }
-
   // False: the kernel does not offer it; `reason` says why and what helps.
   [[nodiscard]] bool open(std::string& reason);
   // Nothing is watched any more. Also right in a forked child, whose descriptor is that of its
   // parent.
-  void close() noexcept;
-  [[nodiscard]] bool active() const noexcept { return descriptor_ >= 0; }
+  void close() noexcept { descriptor_.close(); }
+  [[nodiscard]] bool active() const noexcept { return descriptor_.is_open(); }
   // Readable when there are events.
-  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
 
   // Whole pages. False: the kernel cannot watch all of this (mappings of files; memory that
   // another part of the process watches); some of it may be watched now. Twice is as good as once.
@@ -61,7 +58,7 @@ class MemoryWatch {
   // of.
   [[nodiscard]] static bool detachable(uint64_t begin, uint64_t end) noexcept;
 
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::vector<uint64_t> granules_;
 };
 

@@ -56,7 +56,7 @@ class ConnectionCloser {
       connection.opening.reset();
     }
     reassembly_.drop(connection.half);
-    context_.counters.connections_failed.add();
+    context_.counters.connections_failed.increment();
     log_message(LogLevel::info, "%s: the connection with nid 0x%08x pid %u ends: %s",
                 context_.link.name(), connection.peer.nid, connection.peer.pid, why);
     batch_.report_failure(connection);

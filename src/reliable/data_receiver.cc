@@ -12,7 +12,7 @@ void DataReceiver::take(Connection& connection, const InboundFrame& frame,
   if (handled == Handled::yes) [[likely]]
     return;
   if (handled == Handled::malformed)
-    context_.counters.malformed.add();
+    context_.counters.malformed.increment();
   else
     take_rare(connection, frame, header, now_ns);
 }
@@ -46,11 +46,11 @@ void DataReceiver::take_rare(Connection& connection, const InboundFrame& frame,
       keep(connection, frame, header, now_ns);
       return;
     case ReceiveWindow::Place::duplicate:
-      context_.counters.duplicates.add();
+      context_.counters.duplicates.increment();
       acknowledger_.acknowledge_soon(connection);  // the sender does not know that it came
       return;
     case ReceiveWindow::Place::beyond:
-      context_.counters.dropped_for_room.add();
+      context_.counters.dropped_for_room.increment();
       return;
   }
   // It may have come early and found no room.
@@ -100,11 +100,11 @@ void DataReceiver::go_on_after(Connection& connection, Taken taken, FrameBuffer*
   }
   if (taken == Taken::malformed) {
     if (early != nullptr) early_.release(early);
-    context_.counters.malformed.add();
+    context_.counters.malformed.increment();
     closer_.fail(connection, "it sent a message that makes no sense");
     return;
   }
-  context_.counters.dropped_for_room.add();
+  context_.counters.dropped_for_room.increment();
   if (early == nullptr) return;  // it will be sent again
   // It was acknowledged when it came early: only the timer tries again.
   const std::lock_guard guard(connection.lock);
@@ -116,7 +116,7 @@ void DataReceiver::go_on_after(Connection& connection, Taken taken, FrameBuffer*
 // at once; only their number is kept.
 void DataReceiver::keep(Connection& connection, const InboundFrame& frame,
                         const FrameHeader& header, uint64_t now_ns) noexcept {
-  context_.counters.early.add();
+  context_.counters.early.increment();
   acknowledger_.acknowledge_soon(connection);  // tells the sender that something is missing
   const std::byte* const body = frame.data + sizeof header;
   MessageHeader part;
@@ -130,7 +130,7 @@ void DataReceiver::keep(Connection& connection, const InboundFrame& frame,
                                 ? nullptr
                                 : early_.acquire(kept_bytes);
   if (kept == nullptr) {
-    context_.counters.dropped_for_room.add();
+    context_.counters.dropped_for_room.increment();
     return;
   }
   std::memcpy(kept->data(), frame.data, kept_bytes);

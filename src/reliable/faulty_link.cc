@@ -2,7 +2,6 @@
 #include "reliable/faulty_link.h"
 
 #include <charconv>
-#include <cstring>
 #include <mutex>
 #include <utility>
 

@@ -41,7 +41,7 @@ template <typename Body>
 bool read_frame(const InboundFrame& frame, Body& body, ReliableCounters& counters) noexcept {
   const bool fits = frame.length == sizeof(FrameHeader) + sizeof body;
   if (!fits || !check_frame(handshake_seed, frame.data, frame.length)) {
-    (fits ? counters.damaged : counters.malformed).add();
+    (fits ? counters.damaged : counters.malformed).increment();
     return false;
   }
   std::memcpy(&body, frame.data + sizeof(FrameHeader), sizeof body);
@@ -122,20 +122,20 @@ void Handshake::take(const InboundFrame& frame, const FrameHeader& header,
   HandshakeBody body;
   if (!read_frame(frame, body, context_.counters)) return;
   if (!(ProcessId{body.to_nid, body.to_pid} == context_.link.id())) {
-    context_.counters.strangers.add();
+    context_.counters.strangers.increment();
     return;
   }
   if (header.type == FrameType::hello) return take_hello(frame, body, now_ns);
   if (header.type == FrameType::connect) return take_connect(frame, body, now_ns);
   Connection* const connection = awaiting(frame, header, body);
   if (connection == nullptr) {
-    context_.counters.strangers.add();
+    context_.counters.strangers.increment();
   } else if (header.type == FrameType::challenge) {
     take_challenge(*connection, body, now_ns);
   } else if (header.type == FrameType::accept) {
     const RefuseCause cause = take_accept(*connection, body, now_ns);
     if (cause == RefuseCause::none) return;
-    context_.counters.handshakes_refused.add();
+    context_.counters.handshakes_refused.increment();
     closer_.fail(*connection, text_of(cause));
   } else {
     static std::atomic<bool> said{false};
@@ -176,7 +176,7 @@ RefuseCause Handshake::take_accept(Connection& connection, const HandshakeBody& 
   if (!connection.opening->challenged) return RefuseCause::none;
   if (body.number == 0 || body.mtu < PacketLink::least_mtu ||
       body.message_version != message_version) {
-    context_.counters.malformed.add();
+    context_.counters.malformed.increment();
     return RefuseCause::none;
   }
   const RefuseCause cause = judge(
@@ -201,7 +201,7 @@ RefuseCause Handshake::judge(const HandshakeBody& body, bool proven) const noexc
 
 void Handshake::refuse(const InboundFrame& frame, const HandshakeBody& body,
                        RefuseCause cause) noexcept {
-  context_.counters.handshakes_refused.add();
+  context_.counters.handshakes_refused.increment();
   static std::atomic<bool> said[5];
   log_once(said[static_cast<unsigned>(cause)], LogLevel::warn,
            "%s: refused nid 0x%08x pid %u, user %u: %s", context_.link.name(), body.from_nid,
@@ -220,7 +220,7 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
   if (peer == context_.link.id() || body.number == 0 || body.mtu < PacketLink::least_mtu ||
       !cookies_.is_good(body.cookie, *frame.from, body, last_number_of(peer), now_ns)) {
     if (again && known->cookie == body.cookie) return send_accept(*known, body);  // ours was lost
-    context_.counters.strangers.add();
+    context_.counters.strangers.increment();
     // If it is too old, or another connection came after, the caller goes on with a new one.
     return take_hello(frame, body, now_ns);
   }
@@ -230,7 +230,7 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
   if (cause != RefuseCause::none) return refuse(frame, body, cause);
   Route route;
   if (!context_.link.adopt(peer, *frame.from, route)) {
-    context_.counters.strangers.add();
+    context_.counters.strangers.increment();
     static std::atomic<bool> said{false};
     log_once(said, LogLevel::warn,
              "%s: somebody claims to be nid 0x%08x pid %u, but frames of that process would come "
@@ -303,7 +303,7 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
   connection.retry_ns = UINT64_MAX;
   connection.silence.heard(now_ns);
   connection.state.store(ConnectionState::established, std::memory_order_release);
-  context_.counters.connections_opened.add();
+  context_.counters.connections_opened.increment();
   log_message(LogLevel::debug, "%s: connected with nid 0x%08x pid %u, frames of %u bytes",
               context_.link.name(), connection.peer.nid, connection.peer.pid,
               connection.frame_bytes);
@@ -324,10 +324,10 @@ void Handshake::take_reset(const InboundFrame& frame) noexcept {
   Connection* const connection = table_.find({body.nid, body.pid});
   if (connection == nullptr || !connection->is_established() ||
       connection->peer_number != body.number || !(connection->route.address == *frame.from)) {
-    context_.counters.strangers.add();
+    context_.counters.strangers.increment();
     return;
   }
-  context_.counters.resets_received.add();
+  context_.counters.resets_received.increment();
   closer_.fail(*connection, "another process has taken its place");
 }
 

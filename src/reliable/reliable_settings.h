@@ -2,11 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <string>
 
 #include "transport/packet_link.h"
+#include "util/counter.h"
 #include "util/quick_clock.h"
 
 namespace lintel {
@@ -37,34 +37,23 @@ struct ReliableSettings {
   }
 };
 
-// Any thread; a copy is what was counted so far.
-class EventCount {
- public:
-  EventCount() = default;
-  EventCount(const EventCount& other) noexcept : value_(other) {}
-  void add(uint64_t n = 1) noexcept { value_.fetch_add(n, std::memory_order_relaxed); }
-  operator uint64_t() const noexcept { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<uint64_t> value_{0};
-};
-
+// A copy is what was counted so far.
 struct ReliableCounters {
-  EventCount retransmissions;
-  EventCount timeouts;        // of retransmission
-  EventCount datagrams_sent;  // PTL_MD_UNRELIABLE
-  EventCount datagrams_received;
-  EventCount acks_sent;         // that found no frame to ride on
-  EventCount duplicates;        // frames that had come already
-  EventCount early;             // frames that came before others sent earlier
-  EventCount dropped_for_room;  // frames that found no buffer
-  EventCount damaged;           // the check was wrong
-  EventCount malformed;         // too short, of another version, contradictory
-  EventCount strangers;         // frames that belong to no connection
-  EventCount resets_received;
-  EventCount handshakes_refused;  // by us
-  EventCount connections_opened;
-  EventCount connections_failed;
+  SharedCounter retransmissions;
+  SharedCounter timeouts;        // of retransmission
+  SharedCounter datagrams_sent;  // PTL_MD_UNRELIABLE
+  SharedCounter datagrams_received;
+  SharedCounter acks_sent;         // that found no frame to ride on
+  SharedCounter duplicates;        // frames that had come already
+  SharedCounter early;             // frames that came before others sent earlier
+  SharedCounter dropped_for_room;  // frames that found no buffer
+  SharedCounter damaged;           // the check was wrong
+  SharedCounter malformed;         // too short, of another version, contradictory
+  SharedCounter strangers;         // frames that belong to no connection
+  SharedCounter resets_received;
+  SharedCounter handshakes_refused;  // by us
+  SharedCounter connections_opened;
+  SharedCounter connections_failed;
 };
 
 struct ReliableContext {

@@ -146,12 +146,12 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
 inline void ReliableTransport::take(const InboundFrame& frame, uint64_t now_ns) noexcept {
   FrameHeader header;
   if (frame.length < sizeof header) {
-    counters_.malformed.add();
+    counters_.malformed.increment();
     return;
   }
   std::memcpy(&header, frame.data, sizeof header);
   if (header.version != frame_version || (header.flags & ~frame_flags_known) != 0) {
-    counters_.malformed.add();
+    counters_.malformed.increment();
     return;
   }
   switch (header.type) {
@@ -177,7 +177,7 @@ inline void ReliableTransport::take(const InboundFrame& frame, uint64_t now_ns) 
       handshake_.take_reset(frame);
       return;
   }
-  counters_.malformed.add();
+  counters_.malformed.increment();
 }
 
 // The established connection of a good frame; nullptr: there is none, which was counted.
@@ -186,7 +186,7 @@ Connection* ReliableTransport::connection_of(const InboundFrame& frame,
   Connection* const connection = table_.by_number(header.connection);
   if (connection == nullptr || !connection->is_established() ||
       connection->number != header.connection) {
-    counters_.strangers.add();
+    counters_.strangers.increment();
     // While it opens, data may overtake what establishes it; they are repeated.
     const bool opens = connection != nullptr && connection->is(ConnectionState::opening);
     const bool expects_answer = header.type == FrameType::data || header.type == FrameType::probe;
@@ -194,11 +194,11 @@ Connection* ReliableTransport::connection_of(const InboundFrame& frame,
     return nullptr;
   }
   if (!(*frame.from == connection->route.address)) {
-    counters_.strangers.add();
+    counters_.strangers.increment();
     return nullptr;
   }
   if (!check_frame(connection->receive_seed, frame.data, frame.length)) {
-    counters_.damaged.add();
+    counters_.damaged.increment();
     return nullptr;
   }
   return connection;
@@ -209,7 +209,7 @@ void ReliableTransport::take_unnumbered(Connection& connection, const InboundFra
   {
     const std::lock_guard guard(connection.lock);
     if (!received_.take(connection, frame, header, now_ns)) {
-      counters_.malformed.add();
+      counters_.malformed.increment();
       return;
     }
   }
@@ -217,9 +217,9 @@ void ReliableTransport::take_unnumbered(Connection& connection, const InboundFra
     case FrameType::datagram:
       if (assembler_.take_whole(connection, frame.data + sizeof header,
                                 frame.length - sizeof header))
-        counters_.datagrams_received.add();
+        counters_.datagrams_received.increment();
       else
-        counters_.malformed.add();
+        counters_.malformed.increment();
       break;
     case FrameType::probe:
       acknowledger_.acknowledge_soon(connection);

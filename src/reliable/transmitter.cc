@@ -80,7 +80,7 @@ void Transmitter::send_datagram(Connection& connection, FrameBuffer& frame,
   const Piece piece{frame.data(), frame.length};
   const OutboundFrame outbound{&connection.route.address, &piece, 1};
   if (context_.link.send(&outbound, 1) == 1) connection.pending.went();
-  context_.counters.datagrams_sent.add();
+  context_.counters.datagrams_sent.increment();
 }
 
 bool Transmitter::send_control(const Connection& connection, FrameType type, const uint64_t* body,
@@ -102,7 +102,7 @@ void Transmitter::acknowledge(Connection& connection, uint64_t now_ns) noexcept 
   // The first word is in the header.
   if (send_control(connection, FrameType::ack, selective + 1, words - 1, now_ns)) {
     connection.pending.went();
-    context_.counters.acks_sent.add();
+    context_.counters.acks_sent.increment();
   } else {
     connection.pending.put_off(now_ns + context_.settings.ack_delay_ns);
     timers_.set(connection, connection.pending.deadline_ns());

@@ -2,7 +2,6 @@
 #include "shm/receive_lanes.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "util/log.h"

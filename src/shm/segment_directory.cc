@@ -9,7 +9,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include "util/clock.h"
@@ -31,16 +30,15 @@ std::string directory_path(unsigned number) {
   return number == 0 ? path : path + "." + std::to_string(number);
 }
 
-int open_private_directory(const std::string& path) noexcept {
-  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+// Not open: errno says why.
+Descriptor open_private_directory(const std::string& path) noexcept {
+  Descriptor directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status;
-  if (fd < 0 || (fstat(fd, &status) == 0 && status.st_uid == geteuid() &&
-                 (status.st_mode & (S_IRWXG | S_IRWXO)) == 0)) {
-    return fd;
-  }
-  close(fd);
+  if (!directory.is_open() || (fstat(directory.get(), &status) == 0 && status.st_uid == geteuid() &&
+                               (status.st_mode & (S_IRWXG | S_IRWXO)) == 0))
+    return directory;
   errno = EACCES;
-  return -1;
+  return {};
 }
 
 struct flock whole_file_lock() noexcept {
@@ -75,8 +73,8 @@ std::optional<SegmentDirectory> SegmentDirectory::open(bool make) {
     for (unsigned number = 0; number < directory_names; ++number) {
       std::string path = directory_path(number);
       if (making && mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST) return {};
-      const int fd = open_private_directory(path);
-      if (fd >= 0) return SegmentDirectory(std::move(path), fd);
+      Descriptor directory = open_private_directory(path);
+      if (directory.is_open()) return SegmentDirectory(std::move(path), std::move(directory));
       if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return {};
       if (making) error = errno;
     }
@@ -89,15 +87,8 @@ SegmentFile SegmentDirectory::make_file() noexcept {
   return SegmentFile(::open(root().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR));
 }
 
-SegmentDirectory::SegmentDirectory(SegmentDirectory&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
-
-SegmentDirectory::~SegmentDirectory() {
-  if (fd_ >= 0) close(fd_);
-}
-
 void SegmentDirectory::for_each(const std::function<bool(const SegmentName&)>& action) const {
-  const int copy = openat(fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int copy = openat(directory_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* const stream = copy < 0 ? nullptr : fdopendir(copy);
   if (stream == nullptr) {
     if (copy >= 0) close(copy);
@@ -114,12 +105,12 @@ void SegmentDirectory::for_each(const std::function<bool(const SegmentName&)>& a
 
 bool SegmentDirectory::lock() const noexcept {
   const uint64_t deadline = now_ns() + lock_limit_ns;
-  while (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+  while (flock(directory_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK || now_ns() > deadline) return false;
     usleep(100);
   }
   struct stat status;
-  if (fstat(fd_, &status) == 0 && status.st_nlink != 0) return true;
+  if (fstat(directory_.get(), &status) == 0 && status.st_nlink != 0) return true;
   errno = ENOENT;
   return false;
 }
@@ -135,20 +126,16 @@ unsigned SegmentDirectory::sweep() const {
 }
 
 SegmentFile::SegmentFile(const std::string& path) noexcept
-    : fd_(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {}
-
-SegmentFile::~SegmentFile() {
-  if (fd_ >= 0) close(fd_);
-}
+    : file_(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {}
 
 bool SegmentFile::lock() const noexcept {
   struct flock lock = whole_file_lock();
-  return fcntl(fd_, F_OFD_SETLK, &lock) == 0;
+  return fcntl(fd(), F_OFD_SETLK, &lock) == 0;
 }
 
 bool SegmentFile::owner_alive() const noexcept {
   struct flock lock = whole_file_lock();
-  return fcntl(fd_, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+  return fcntl(fd(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 bool nonce_is_alive(uint64_t nonce) {

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "transport/message.h"
+#include "util/descriptor.h"
 
 namespace lintel {
 
@@ -27,28 +28,22 @@ struct SegmentName {
 
 class SegmentFile {
  public:
-  explicit SegmentFile(int fd) noexcept : fd_(fd) {}
+  explicit SegmentFile(int fd) noexcept : file_(fd) {}
   explicit SegmentFile(const std::string& path) noexcept;  // fd() < 0: errno says why
-  SegmentFile(const SegmentFile&) = delete;
-  SegmentFile& operator=(const SegmentFile&) = delete;
-  ~SegmentFile();
 
-  [[nodiscard]] int fd() const noexcept { return fd_; }
+  [[nodiscard]] int fd() const noexcept { return file_.get(); }
   // As the owner, for as long as the file is mapped.
   [[nodiscard]] bool lock() const noexcept;
   [[nodiscard]] bool owner_alive() const noexcept;
 
  private:
-  int fd_;
+  Descriptor file_;
 };
 
 class SegmentDirectory {
  public:
   // Sets errno if there is no directory (`make`: and none can be made).
   [[nodiscard]] static std::optional<SegmentDirectory> open(bool make);
-  SegmentDirectory(SegmentDirectory&& other) noexcept;
-  SegmentDirectory& operator=(SegmentDirectory&&) = delete;
-  ~SegmentDirectory();
 
   // A file without a name, which can be entered in the directory.
   [[nodiscard]] static SegmentFile make_file() noexcept;
@@ -68,9 +63,10 @@ class SegmentDirectory {
   unsigned sweep() const;
 
  private:
-  SegmentDirectory(std::string path, int fd) noexcept : path_(std::move(path)), fd_(fd) {}
+  SegmentDirectory(std::string path, Descriptor directory) noexcept
+      : path_(std::move(path)), directory_(std::move(directory)) {}
   std::string path_;
-  int fd_;
+  Descriptor directory_;
 };
 
 // True if a live process of this user owns a segment with this nonce.

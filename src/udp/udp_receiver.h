@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "transport/packet_link.h"
 #include "udp/udp_socket.h"

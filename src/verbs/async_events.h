@@ -3,7 +3,6 @@
 // Connection path.
 #pragma once
 
-#include <atomic>
 #include <mutex>
 #include <string>
 #include <vector>

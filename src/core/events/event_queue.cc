@@ -97,19 +97,6 @@ void EventQueue::post_into_own_slot(const ptl_event_t& event, uint64_t& last) no
   gate_->notify();
 }
 
-bool EventQueue::has_event() const noexcept {
-  Ring& ring = *ring_.load(std::memory_order_acquire);
-  const auto ahead_of_complete = [&ring](uint64_t position) {
-    const uint64_t sequence = ring.slot(position).sequence.load(std::memory_order_acquire);
-    return static_cast<int64_t>(sequence - ring.lap_of(position) - ring.lap);
-  };
-  const int64_t ahead = ahead_of_complete(ring.head.load(std::memory_order_relaxed));
-  if (ahead <= 0) return ahead == 0;
-  // Overwritten: the oldest survivor may still be in the making.
-  const uint64_t tail = ring.tail.load(std::memory_order_relaxed) & ~reserved_mask;
-  return ahead_of_complete(tail - ring.lap) >= 0;
-}
-
 GetStatus EventQueue::get_slowly(ptl_event_t* event) noexcept {
   Ring& ring = *ring_.load(std::memory_order_acquire);
   uint64_t slack = 0;  // events given up beyond those overwritten

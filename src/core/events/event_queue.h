@@ -92,9 +92,6 @@ class EventQueue {
   // When the slot at the head is not complete, was overwritten or was taken by another reader.
   [[nodiscard]] GetStatus get_slowly(ptl_event_t* event) noexcept;
 
-  // True if get() would have found an event.
-  [[nodiscard]] bool has_event() const noexcept;
-
   // Flow control (spec 2.8, 3.13.5). try_reserve() sets room for one event aside, so that posting
   // it overwrites nothing even if other reservations are used first; false if the room left is that
   // of the flow control slots. Every reservation ends with post() or cancel_reservation().

@@ -3,8 +3,6 @@
 
 namespace lintel {
 
-namespace {
-
 ptl_event_t describe_entry(const PortalEntry& portal, const ListEntry& entry,
                            ptl_event_kind_t type) noexcept {
   ptl_event_t event{};
@@ -16,8 +14,6 @@ ptl_event_t describe_entry(const PortalEntry& portal, const ListEntry& entry,
   event.ni_fail_type = PTL_NI_OK;
   return event;
 }
-
-}  // namespace
 
 PendingCount report_delivery(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry,
                              const Delivery& delivery, bool reserved) noexcept {
@@ -80,20 +76,6 @@ void free_entry(NetworkInterface& interface, ListEntry& entry, bool by_call) noe
   interface.entries().release(interface.entries().index_of(entry));
 }
 
-ptl_event_kind_t overflow_event_kind(MessageKind kind) noexcept {
-  switch (kind) {
-    case MessageKind::get:
-      return PTL_EVENT_GET_OVERFLOW;
-    case MessageKind::atomic:
-      return PTL_EVENT_ATOMIC_OVERFLOW;
-    case MessageKind::fetch_atomic:
-    case MessageKind::swap:
-      return PTL_EVENT_FETCH_ATOMIC_OVERFLOW;
-    default:
-      return PTL_EVENT_PUT_OVERFLOW;
-  }
-}
-
 ptl_event_t describe_unexpected(const NetworkInterface& interface, const PortalEntry& portal,
                                 const UnexpectedHeader& header, ptl_event_kind_t type,
                                 void* user_ptr) noexcept {
@@ -122,13 +104,27 @@ ptl_event_t describe_unexpected(const NetworkInterface& interface, const PortalE
           .atomic_type = atomic ? static_cast<ptl_datatype_t>(header.datatype) : PTL_INT8_T};
 }
 
+namespace {
+
+// The kind that tells the same of an unexpected message.
+ptl_event_kind_t overflow_of(ptl_event_kind_t kind) noexcept {
+  static_assert(PTL_EVENT_GET_OVERFLOW == PTL_EVENT_GET + 1 &&
+                PTL_EVENT_PUT_OVERFLOW == PTL_EVENT_PUT + 1 &&
+                PTL_EVENT_ATOMIC_OVERFLOW == PTL_EVENT_ATOMIC + 1 &&
+                PTL_EVENT_FETCH_ATOMIC_OVERFLOW == PTL_EVENT_FETCH_ATOMIC + 1);
+  return static_cast<ptl_event_kind_t>(kind + 1);
+}
+
+}  // namespace
+
 void report_overflow(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
                      const OverflowListener& listener) noexcept {
   const bool ok = header.fail == PTL_NI_OK;
   if (portal.event_queue != nullptr && (listener.options & PTL_ME_EVENT_OVER_DISABLE) == 0 &&
       (!ok || (listener.options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0)) {
-    portal.event_queue->queue.post(describe_unexpected(
-        interface, portal, header, overflow_event_kind(header.kind), listener.user_ptr));
+    portal.event_queue->queue.post(
+        describe_unexpected(interface, portal, header,
+                            overflow_of(delivery_event_kind(header.kind)), listener.user_ptr));
   }
   if (listener.counter != nullptr) {
     if (listener.is_search) {

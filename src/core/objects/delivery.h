@@ -133,6 +133,8 @@ void release_header(NetworkInterface& interface, PortalEntry& portal,
                                               const PortalEntry& portal,
                                               const UnexpectedHeader& header, ptl_event_kind_t type,
                                               void* user_ptr) noexcept;
-[[nodiscard]] ptl_event_kind_t overflow_event_kind(MessageKind kind) noexcept;
+// The event that tells what happened to the entry itself.
+[[nodiscard]] ptl_event_t describe_entry(const PortalEntry& portal, const ListEntry& entry,
+                                         ptl_event_kind_t type) noexcept;
 
 }  // namespace lintel

@@ -2,8 +2,6 @@
 // Set-up path.
 #pragma once
 
-#include <cstdint>
-
 #include "portals4.h"
 
 namespace lintel {

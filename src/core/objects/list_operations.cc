@@ -33,17 +33,6 @@ namespace {
   }
 }
 
-void post_entry_event(PortalEntry& portal, const ListEntry& entry, ptl_event_kind_t type) noexcept {
-  ptl_event_t event{};
-  event.type = type;
-  event.user_ptr = entry.user_ptr;
-  event.pt_index = portal.index;
-  event.ptl_list = entry.list;
-  event.start = entry.region.address(0);
-  event.ni_fail_type = PTL_NI_OK;
-  portal.event_queue->queue.post(event);
-}
-
 // Takes the header out of the unexpected list for the new entry that matched it. Its overflow event
 // follows at once, or when its data have arrived (spec 2.5).
 void claim_header(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
@@ -104,7 +93,7 @@ int refuse(NetworkInterface& interface, ListEntry& entry, int code) noexcept {
 
 void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept {
   if (portal.event_queue != nullptr && !entry.has(PTL_ME_EVENT_LINK_DISABLE))
-    post_entry_event(portal, entry, PTL_EVENT_LINK);
+    portal.event_queue->queue.post(describe_entry(portal, entry, PTL_EVENT_LINK));
 }
 
 // An append to the priority list while there are unexpected headers (portal lock held).

@@ -5,9 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <mutex>
-#include <vector>
 
 #include "core/events/triggered_operation.h"
 #include "core/matching/unexpected_pool.h"

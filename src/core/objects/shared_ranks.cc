@@ -38,17 +38,6 @@ static_assert(sizeof(ProcessId) == sizeof(ptl_process_t) && sizeof(ProcessId) ==
 static_assert(offsetof(ProcessId, nid) == offsetof(ptl_process_t, phys.nid) &&
               offsetof(ProcessId, pid) == offsetof(ptl_process_t, phys.pid));
 
-struct Descriptor {
-  int fd = -1;
-  explicit Descriptor(int f) noexcept : fd(f) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd >= 0) close(fd);
-  }
-  int release() noexcept { return std::exchange(fd, -1); }
-};
-
 // Finds candidates only: every entry is compared afterwards.
 uint64_t hash_of(const ptl_process_t* mapping, uint64_t count) noexcept {
   uint64_t hash = 0x9e3779b97f4a7c15u ^ count;
@@ -136,9 +125,9 @@ bool SharedRanks::create(const std::string& link, const ptl_process_t* mapping, 
                          uint64_t hash, bool replace) {
   Descriptor memory(memfd_create(memory_name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   // Whoever finds the link before the memory is filled waits for this lock.
-  if (memory.fd < 0 || flock(memory.fd, LOCK_EX) != 0) return false;
+  if (!memory.is_open() || flock(memory.get(), LOCK_EX) != 0) return false;
   const std::string target =
-      "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(memory.fd);
+      "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(memory.get());
   if (replace) {
     const std::string temporary = link + "." + std::to_string(getpid());
     static_cast<void>(unlink(temporary.c_str()));
@@ -151,13 +140,14 @@ bool SharedRanks::create(const std::string& link, const ptl_process_t* mapping, 
     return false;
   }
   link_ = link;
-  published_fd_ = memory.release();  // from here on the destructor takes care of it
+  published_ = std::move(memory);  // from here on the destructor takes care of the link
+  const int fd = published_.get();
   const Header header{header_magic, count, hash, 0};
-  const bool filled = write_all(published_fd_, &header, sizeof header, 0) &&
-                      write_all(published_fd_, mapping, count * sizeof(ProcessId), sizeof header) &&
-                      fcntl(published_fd_, F_ADD_SEALS, all_seals) == 0;
-  static_cast<void>(flock(published_fd_, LOCK_UN));
-  return filled && map_file(published_fd_, count);
+  const bool filled = write_all(fd, &header, sizeof header, 0) &&
+                      write_all(fd, mapping, count * sizeof(ProcessId), sizeof header) &&
+                      fcntl(fd, F_ADD_SEALS, all_seals) == 0;
+  static_cast<void>(flock(fd, LOCK_UN));
+  return filled && map_file(fd, count);
 }
 
 bool SharedRanks::attach(const std::string& link, const ptl_process_t* mapping, uint64_t count,
@@ -165,15 +155,15 @@ bool SharedRanks::attach(const std::string& link, const ptl_process_t* mapping, 
   const std::string target = read_link(link);
   if (target.empty() || classify(target) != Target::memory) return false;
   const Descriptor memory(open(target.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (memory.fd < 0) return false;
-  while (flock(memory.fd, LOCK_SH) != 0)
+  if (!memory.is_open()) return false;
+  while (flock(memory.get(), LOCK_SH) != 0)
     if (errno != EINTR) return false;
   struct stat status;
-  if (fstat(memory.fd, &status) != 0 || status.st_uid != geteuid() ||
+  if (fstat(memory.get(), &status) != 0 || status.st_uid != geteuid() ||
       static_cast<uint64_t>(status.st_size) != sizeof(Header) + count * sizeof(ProcessId) ||
-      (fcntl(memory.fd, F_GET_SEALS) & all_seals) != all_seals)
+      (fcntl(memory.get(), F_GET_SEALS) & all_seals) != all_seals)
     return false;
-  if (!map_file(memory.fd, count)) return false;
+  if (!map_file(memory.get(), count)) return false;
   Header header;
   std::memcpy(&header, memory_, sizeof header);
   if (header.magic == header_magic && header.count == count && header.hash == hash &&
@@ -202,11 +192,10 @@ std::unique_ptr<SharedRanks> SharedRanks::obtain(const ptl_process_t* mapping, u
 }
 
 SharedRanks::~SharedRanks() {
-  if (published_fd_ >= 0) {
+  if (published_.is_open()) {
     const std::string target =
-        "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(published_fd_);
+        "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(published_.get());
     if (read_link(link_) == target) static_cast<void>(unlink(link_.c_str()));
-    close(published_fd_);
   }
   if (memory_ != nullptr) munmap(memory_, mapped_bytes_);
 }

@@ -14,6 +14,7 @@
 
 #include "portals4.h"
 #include "transport/message.h"
+#include "util/descriptor.h"
 
 namespace lintel {
 
@@ -44,7 +45,7 @@ class SharedRanks {
 
   void* memory_ = nullptr;
   size_t mapped_bytes_ = 0;
-  int published_fd_ = -1;  // if this object made the memory
+  Descriptor published_;  // if this object made the memory
   std::string link_;
 };
 

@@ -2,7 +2,6 @@
 // (spec table 3-4). Used by atomics.cc only. Message path.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <complex>

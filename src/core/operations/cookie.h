@@ -2,7 +2,10 @@
 // old cookie names nothing. Message path.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+
+#include "util/arena.h"
 
 namespace lintel {
 
@@ -16,6 +19,31 @@ inline constexpr uint32_t cookie_index_bits = 24;
 }
 [[nodiscard]] constexpr uint8_t cookie_generation(uint32_t cookie) noexcept {
   return static_cast<uint8_t>(cookie >> cookie_index_bits);
+}
+
+// Objects of a pool that cookies name: with a `generation`, and with a `peer` unless they are free.
+template <typename Object>
+[[nodiscard]] uint32_t cookie_in(const Arena<Object>& pool, const Object& object) noexcept {
+  return make_cookie(pool.index_of(object), object.generation);
+}
+// nullptr: the cookie names none that goes on.
+template <typename Object>
+[[nodiscard]] Object* find_by_cookie(const Arena<Object>& pool, uint32_t cookie) noexcept {
+  const uint32_t index = cookie_index(cookie);
+  if (!pool.contains(index)) return nullptr;
+  Object& object = pool.at(index);
+  return object.peer.load(std::memory_order_acquire) != nullptr &&
+                 object.generation == cookie_generation(cookie)
+             ? &object
+             : nullptr;
+}
+// Calls action(Object&) for all that go on.
+template <typename Object, typename Action>
+void for_each_live(const Arena<Object>& pool, Action&& action) noexcept {
+  for (uint32_t i = 0; i < pool.high_water(); ++i) {
+    Object& object = pool.at(i);
+    if (object.peer.load(std::memory_order_acquire) != nullptr) action(object);
+  }
 }
 
 }  // namespace lintel

@@ -1,8 +1,6 @@
 // Gathering and sending the payload of a request. Message path.
 #include "core/operations/initiator_payload.h"
 
-#include <algorithm>
-
 #include "core/operations/atomics.h"
 #include "core/operations/operation.h"
 

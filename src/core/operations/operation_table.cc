@@ -3,7 +3,6 @@
 #include <mutex>
 #include <utility>
 
-#include "core/operations/cookie.h"
 #include "core/operations/initiator_payload.h"
 
 namespace lintel {
@@ -11,8 +10,13 @@ namespace lintel {
 namespace {
 // Address space until used. A cookie has 24 bits for the index.
 constexpr uint32_t most_operations = 1u << 20;
-// The uppermost bit of a cookie tells counted puts from operations.
-constexpr uint8_t generation_mask = 0x7f;
+
+void make_free(Operation& operation) noexcept {
+  // The uppermost bit of a cookie tells counted puts from operations.
+  constexpr uint8_t generation_mask = 0x7f;
+  operation.generation = (operation.generation + 1) & generation_mask;
+  operation.peer.store(nullptr, std::memory_order_relaxed);
+}
 }  // namespace
 
 bool OperationTable::open() noexcept {
@@ -53,8 +57,7 @@ bool OperationTable::reclaim(const PeerTable& peers) noexcept {
 }
 
 void OperationTable::discard(Operation& operation) noexcept {
-  ++operation.generation;
-  operation.peer.store(nullptr, std::memory_order_relaxed);
+  make_free(operation);
   operations_.release(operations_.index_of(operation));
 }
 
@@ -62,8 +65,7 @@ void OperationTable::end(Operation& operation) noexcept {
   conceal_memory(operation, false);
   Peer& peer = *operation.peer.load(std::memory_order_relaxed);
   const uint32_t index = operations_.index_of(operation);
-  ++operation.generation;
-  operation.peer.store(nullptr, std::memory_order_relaxed);
+  make_free(operation);
   operation.next_free.store(peer.returned_chain_head, std::memory_order_relaxed);
   if (peer.returned_chain_head == none) peer.returned_chain_tail = index;
   peer.returned_chain_head = index;
@@ -82,17 +84,11 @@ void OperationTable::return_chain(Peer& peer) noexcept {
 }
 
 uint32_t OperationTable::cookie_of(const Operation& operation) const noexcept {
-  return make_cookie(operations_.index_of(operation), operation.generation & generation_mask);
+  return cookie_in(operations_, operation);
 }
 
 Operation* OperationTable::find(uint32_t cookie) const noexcept {
-  const uint32_t index = cookie_index(cookie);
-  if (!operations_.contains(index)) return nullptr;
-  Operation& operation = operations_.at(index);
-  return operation.peer.load(std::memory_order_acquire) != nullptr &&
-                 (operation.generation & generation_mask) == cookie_generation(cookie)
-             ? &operation
-             : nullptr;
+  return find_by_cookie(operations_, cookie);
 }
 
 void OperationTable::copy_payload(Operation& operation) noexcept {

@@ -2,9 +2,9 @@
 // Message path.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
+#include "core/operations/cookie.h"
 #include "core/operations/operation.h"
 #include "core/operations/peer_table.h"
 #include "util/arena.h"
@@ -36,10 +36,7 @@ class OperationTable {
   // Calls action(Operation&) for all that have not ended. Token held.
   template <typename Action>
   void for_each(Action&& action) noexcept {
-    for (uint32_t i = 0; i < operations_.high_water(); ++i) {
-      Operation& operation = operations_.at(i);
-      if (operation.peer.load(std::memory_order_acquire) != nullptr) action(operation);
-    }
+    for_each_live(operations_, action);
   }
 
   // Copies the payload, which waits in a send queue, so that its buffer may be reused. Leaves

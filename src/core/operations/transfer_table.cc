@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "core/operations/cookie.h"
-
 namespace lintel {
 
 namespace {
@@ -36,17 +34,11 @@ void TransferTable::release(Transfer& transfer) noexcept {
 }
 
 uint32_t TransferTable::cookie_of(const Transfer& transfer) const noexcept {
-  return make_cookie(transfers_.index_of(transfer), transfer.generation);
+  return cookie_in(transfers_, transfer);
 }
 
 Transfer* TransferTable::find(uint32_t cookie) const noexcept {
-  const uint32_t index = cookie_index(cookie);
-  if (!transfers_.contains(index)) return nullptr;
-  Transfer& transfer = transfers_.at(index);
-  return transfer.peer.load(std::memory_order_acquire) != nullptr &&
-                 transfer.generation == cookie_generation(cookie)
-             ? &transfer
-             : nullptr;
+  return find_by_cookie(transfers_, cookie);
 }
 
 void TransferTable::activate(Transfer& transfer) noexcept {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/operations/cookie.h"
 #include "core/operations/operation.h"
 #include "core/operations/peer.h"
 #include "util/arena.h"
@@ -26,10 +27,7 @@ class TransferTable {
   // Calls action(Transfer&) for all that go on.
   template <typename Action>
   void for_each(Action&& action) noexcept {
-    for (uint32_t i = 0; i < transfers_.high_water(); ++i) {
-      Transfer& transfer = transfers_.at(i);
-      if (transfer.peer.load(std::memory_order_acquire) != nullptr) action(transfer);
-    }
+    for_each_live(transfers_, action);
   }
 
   // Active transfers are advanced in the next round of polling. Takes the chain of all, through
