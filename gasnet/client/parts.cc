@@ -4,8 +4,10 @@
  */
 #include "client/parts.h"
 
+#include "am/messages.h"
+
 namespace lintel::gasnet {
 
-void start_parts() {}
+void start_parts() { start_messages(); }
 
 }  // namespace lintel::gasnet

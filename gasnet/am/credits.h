@@ -1,0 +1,63 @@
+/* credits.h: how many requests may be under way, and who gets credits back. Message path.
+ *
+ * A request takes a credit of its sender, which has room for as many replies: in the queue and in
+ * the blocks for replies. The reply gives the credit back. For handlers that do not reply, credits
+ * are collected and given back by a message of their own.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_AM_CREDITS_H
+#define LINTEL_GASNET_AM_CREDITS_H
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tools/headers.h"
+
+namespace lintel::gasnet {
+
+/** The credits of this process. */
+class Credits {
+ public:
+  explicit Credits(uint32_t count) : free_(count) {}
+  bool try_take() {
+    int64_t free = free_.load(std::memory_order_relaxed);
+    while (free > 0)
+      if (free_.compare_exchange_weak(free, free - 1, std::memory_order_acquire)) return true;
+    return false;
+  }
+  void give_back(uint32_t count) { free_.fetch_add(count, std::memory_order_release); }
+
+ private:
+  std::atomic<int64_t> free_;
+};
+
+/** Credits of other processes that their requests no longer need. */
+class CreditsToReturn {
+ public:
+  CreditsToReturn(gex_Rank_t ranks, uint32_t at_once)
+      : counts_(new std::atomic<uint32_t>[ranks]()), at_once_(at_once) {}
+
+  /** A request of `rank` had no reply. @return whether it is time to give credits back to it. */
+  bool add(gex_Rank_t rank);
+  /** Takes what is collected for a rank, at most `most`, to be sent. */
+  uint32_t take(gex_Rank_t rank, uint32_t most);
+  /** Any rank that has something to get; false if there is none. */
+  bool next(gex_Rank_t* rank);
+  bool is_empty() const { return waiting_.load(std::memory_order_relaxed) == 0; }
+
+ private:
+  void list(gex_Rank_t rank);
+
+  std::unique_ptr<std::atomic<uint32_t>[]> counts_;
+  uint32_t at_once_;
+  std::atomic<size_t> waiting_{0}; /* size of ranks_, to be read without the lock */
+  std::mutex mutex_;
+  std::vector<gex_Rank_t> ranks_; /* each whose count has risen from 0 since it was here last */
+};
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_AM_CREDITS_H

@@ -1,0 +1,132 @@
+/* header.h: how an active message is written into the fields of a put. Message path.
+ *
+ * Match bits name handler, kind and number of arguments. The first four arguments are in hdr_data
+ * and remote_offset, so that a Short of up to four has no payload. The payload has what is left of
+ * the header, filled up to 16 bytes, then the data. Its length is a multiple of 16, which keeps the
+ * messages of a block aligned.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_AM_HEADER_H
+#define LINTEL_GASNET_AM_HEADER_H
+
+#include <portals4.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "tools/headers.h"
+
+namespace lintel::gasnet {
+
+enum class MessageKind : uint8_t {
+  kShort,
+  kMedium,
+  kLong,       /* the payload has the data */
+  kLongPlaced, /* the data are in their place */
+  kCredits     /* no handler: gives credits back */
+};
+
+constexpr unsigned int kArgumentsInFields = 4;
+constexpr size_t kAlignment = 16;
+constexpr size_t kLargestHeader = 64; /* address, length, twelve arguments */
+constexpr size_t kLargestData = 8192; /* of a message with its data in the payload */
+constexpr size_t kSlotBytes = kLargestHeader + kLargestData;
+constexpr uint32_t kLargestCredits = 4095; /* that one message gives back */
+
+constexpr size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) & ~(kAlignment - 1); }
+
+/** What precedes the data in the payload. */
+constexpr size_t header_bytes(MessageKind kind, unsigned int arguments) {
+  const size_t fixed = kind == MessageKind::kLong ? 8 : kind == MessageKind::kLongPlaced ? 16 : 0;
+  const size_t more = arguments > kArgumentsInFields ? arguments - kArgumentsInFields : 0;
+  return aligned(fixed + more * sizeof(gex_AM_Arg_t));
+}
+static_assert(header_bytes(MessageKind::kLong, GASNETI_AM_MAX_ARGS) <= kLargestHeader);
+static_assert(header_bytes(MessageKind::kLongPlaced, GASNETI_AM_MAX_ARGS) <= kLargestHeader);
+
+/** The fields of a message, without its data. */
+struct MessageHeader {
+  MessageKind kind = MessageKind::kShort;
+  gex_AM_Index_t handler = 0;
+  unsigned int arguments = 0;
+  uint32_t credits = 0;    /* given back to the receiver */
+  size_t data_bytes = 0;   /* of a Medium or Long */
+  void* address = nullptr; /* of a Long: where the data belong */
+};
+
+/** The fields of a put. */
+struct PutFields {
+  ptl_match_bits_t match_bits = 0;
+  ptl_hdr_data_t hdr_data = 0;
+  ptl_size_t remote_offset = 0;
+  size_t payload_bytes = 0;
+};
+
+/** Writes the fields, and what of the header belongs into the payload. */
+inline PutFields encode(const MessageHeader& header, const gex_AM_Arg_t* arguments, char* payload) {
+  PutFields fields;
+  uint32_t first[kArgumentsInFields] = {};
+  const unsigned int in_fields =
+      header.arguments < kArgumentsInFields ? header.arguments : kArgumentsInFields;
+  for (unsigned int i = 0; i < in_fields; ++i) first[i] = static_cast<uint32_t>(arguments[i]);
+  fields.hdr_data = first[0] | uint64_t{first[1]} << 32;
+  fields.remote_offset = first[2] | uint64_t{first[3]} << 32;
+
+  char* end = payload;
+  if (header.kind == MessageKind::kLong || header.kind == MessageKind::kLongPlaced) {
+    std::memcpy(end, &header.address, sizeof header.address);
+    end += sizeof header.address;
+  }
+  if (header.kind == MessageKind::kLongPlaced) {
+    const uint64_t bytes = header.data_bytes;
+    std::memcpy(end, &bytes, sizeof bytes);
+    end += sizeof bytes;
+  }
+  if (header.arguments > kArgumentsInFields)
+    std::memcpy(end, arguments + kArgumentsInFields,
+                (header.arguments - kArgumentsInFields) * sizeof(gex_AM_Arg_t));
+  const size_t used = header_bytes(header.kind, header.arguments) +
+                      (header.kind == MessageKind::kLongPlaced ? 0 : header.data_bytes);
+  fields.payload_bytes = aligned(used);
+  fields.match_bits = header.handler | uint64_t{header.arguments} << 8 |
+                      uint64_t{static_cast<uint8_t>(header.kind)} << 13 |
+                      uint64_t{fields.payload_bytes - used} << 16 | uint64_t{header.credits} << 20;
+  return fields;
+}
+
+/** Reads what encode() wrote.
+ * @param arguments  room for GASNETI_AM_MAX_ARGS.
+ * @return where the data begin in the payload. */
+inline char* decode(const PutFields& fields, char* payload, MessageHeader* header,
+                    gex_AM_Arg_t* arguments) {
+  header->handler = static_cast<gex_AM_Index_t>(fields.match_bits & 0xFF);
+  header->arguments = static_cast<unsigned int>(fields.match_bits >> 8 & 0x1F);
+  header->kind = static_cast<MessageKind>(fields.match_bits >> 13 & 0x7);
+  header->credits = static_cast<uint32_t>(fields.match_bits >> 20 & kLargestCredits);
+  const size_t filled = fields.match_bits >> 16 & 0xF;
+  const uint64_t words[] = {fields.hdr_data, fields.remote_offset};
+  for (unsigned int i = 0; i < kArgumentsInFields; ++i)
+    arguments[i] = static_cast<gex_AM_Arg_t>(static_cast<uint32_t>(words[i / 2] >> (i % 2) * 32));
+  const char* next = payload;
+  if (header->kind == MessageKind::kLong || header->kind == MessageKind::kLongPlaced) {
+    std::memcpy(&header->address, next, sizeof header->address);
+    next += sizeof header->address;
+  }
+  const size_t in_front = header_bytes(header->kind, header->arguments);
+  header->data_bytes = fields.payload_bytes - filled - in_front;
+  if (header->kind == MessageKind::kLongPlaced) {
+    uint64_t bytes = 0;
+    std::memcpy(&bytes, next, sizeof bytes);
+    header->data_bytes = bytes;
+    next += sizeof bytes;
+  }
+  if (header->arguments > kArgumentsInFields)
+    std::memcpy(arguments + kArgumentsInFields, next,
+                (header->arguments - kArgumentsInFields) * sizeof(gex_AM_Arg_t));
+  return payload + in_front;
+}
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_AM_HEADER_H

@@ -1,0 +1,195 @@
+/* messages.cc: dispatch, progress, records with credits. Message path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "am/messages.h"
+
+#include <algorithm>
+
+#include "am/handlers.h"
+#include "am/token.h"
+#include "client/client.h"
+#include "client/job.h"
+#include "client/thread.h"
+#include "endpoint/endpoint.h"
+#include "endpoint/poll.h"
+#include "trace/trace.h"
+
+namespace lintel::gasnet {
+namespace {
+
+constexpr unsigned int kPollsBetweenProgress = 16;
+constexpr unsigned int kSpareEvents = 16;
+
+Messages* g_messages = nullptr;
+
+/** Room for a reply of the largest size for each credit. A block has less than a slot of waste at
+ * its end; one is partly handled and one partly filled. */
+unsigned int reply_blocks(const MessageSettings& settings) {
+  const size_t used = settings.block_bytes - kSlotBytes;
+  return static_cast<unsigned int>((settings.credits * kSlotBytes + used - 1) / used + 2);
+}
+
+uint64_t read_setting(const char* name, uint64_t standard, uint64_t least, uint64_t most,
+                      uint64_t unit) {
+  const int64_t value = gasnett_getenv_int_withdefault(name, static_cast<int64_t>(standard), unit);
+  if (value < 0 || static_cast<uint64_t>(value) < least || static_cast<uint64_t>(value) > most)
+    gasnett_fatalerror_nopos("%s=%lld: give %llu to %llu", name, static_cast<long long>(value),
+                             static_cast<unsigned long long>(least),
+                             static_cast<unsigned long long>(most));
+  return static_cast<uint64_t>(value);
+}
+
+PutFields fields_of(const ptl_event_t& event) {
+  return {event.match_bits, event.hdr_data, event.remote_offset, event.mlength};
+}
+
+/** Runs the handler of a message. @return whether it has replied. */
+bool run_handler(const ptl_event_t& event, bool is_request, uint32_t* credits) {
+  MessageHeader header;
+  gex_AM_Arg_t arguments[GASNETI_AM_MAX_ARGS];
+  char* data = decode(fields_of(event), static_cast<char*>(event.start), &header, arguments);
+  *credits = header.credits;
+  if (header.kind == MessageKind::kCredits) return true;
+  gasneti_token token;
+  token.source = event.initiator.rank;
+  token.endpoint = the_client()->endpoints[0];
+  token.entry = &handler_of(*token.endpoint, header.handler);
+  token.is_request = is_request;
+  token.is_long = header.kind == MessageKind::kLong || header.kind == MessageKind::kLongPlaced;
+  if (token.is_long) {
+    if (header.kind == MessageKind::kLong && header.data_bytes != 0)
+      std::memcpy(header.address, data, header.data_bytes);
+    data = static_cast<char*>(header.address);
+  }
+  LINTEL_GASNET_TRACE('A', "%s from %u, handler %u, %zu bytes, %u arguments",
+                      is_request ? "request" : "reply", token.source, header.handler,
+                      header.data_bytes, header.arguments);
+  ThreadState& thread = this_thread();
+  (is_request ? thread.in_request : thread.in_reply) = true;
+  if (header.kind == MessageKind::kShort)
+    call_short(token.entry->gex_fnptr, &token, arguments, header.arguments);
+  else
+    call_with_data(token.entry->gex_fnptr, &token, data, header.data_bytes, arguments,
+                   header.arguments);
+  (is_request ? thread.in_request : thread.in_reply) = false;
+  return token.has_replied;
+}
+
+}  // namespace
+
+MessageSettings MessageSettings::read() {
+  MessageSettings settings;
+  settings.credits =
+      static_cast<uint32_t>(read_setting("GASNET_AM_CREDITS", 128, 1, kLargestCredits, 0));
+  settings.request_events =
+      static_cast<uint32_t>(read_setting("GASNET_AM_REQUEST_EVENTS", 1024, 4, 1 << 20, 0));
+  settings.request_blocks =
+      static_cast<unsigned int>(read_setting("GASNET_AM_REQUEST_BLOCKS", 4, 1, 1 << 16, 0));
+  settings.block_bytes =
+      read_setting("GASNET_AM_BLOCK_SIZE", 256 << 10, 2 * kSlotBytes, uint64_t{1} << 30, 1);
+  return settings;
+}
+
+Messages::Messages(const MessageSettings& settings)
+    : outbox_(4 * settings.credits),
+      requests_(PortalIndex::kRequest, 2 * settings.credits),
+      replies_(PortalIndex::kReply, 2 * settings.credits),
+      credits_(settings.credits),
+      returns_(job().size(), std::clamp(settings.credits / 4, 1u, 64u)),
+      request_inbox_(PortalIndex::kRequest, settings.request_events, settings.request_blocks,
+                     settings.block_bytes, handle_request),
+      reply_inbox_(PortalIndex::kReply, settings.credits + kSpareEvents, reply_blocks(settings),
+                   settings.block_bytes, handle_reply) {}
+
+void Messages::handle_request(const ptl_event_t& event) {
+  Messages& self = *g_messages;
+  uint32_t credits = 0;
+  const bool has_replied = run_handler(event, true, &credits);
+  if (credits != 0) self.credits_.give_back(credits);
+  if (!has_replied && self.returns_.add(event.initiator.rank)) self.send_credits();
+}
+
+void Messages::handle_reply(const ptl_event_t& event) {
+  uint32_t credits = 0;
+  run_handler(event, false, &credits);
+  // After the handler: its data occupy room until here.
+  g_messages->credits_.give_back(credits);
+}
+
+unsigned int Messages::poll() {
+  unsigned int done = reply_inbox_.poll();
+  done += request_inbox_.poll();
+  const unsigned int polls = polls_.load(std::memory_order_relaxed) + 1;
+  polls_.store(polls, std::memory_order_relaxed);
+  if (done != 0 && polls % kPollsBetweenProgress != 0) return done;
+  done += outbox_.progress();
+  while (!returns_.is_empty() && send_credits()) ++done;
+  return done;
+}
+
+bool Messages::send_credits() {
+  SendRecord* const record = replies_.take();
+  if (!record) return false;
+  gex_Rank_t rank = 0;
+  while (returns_.next(&rank)) {
+    MessageHeader header;
+    header.kind = MessageKind::kCredits;
+    header.credits = returns_.take(rank, kLargestCredits);
+    if (header.credits == 0) continue;
+    post(record, rank, header, nullptr);
+    return true;
+  }
+  replies_.give_back(record);
+  return false;
+}
+
+SendRecord* Messages::request_record(gex_Flags_t flags) {
+  for (;;) {
+    if (credits_.try_take()) {
+      SendRecord* const record = requests_.take();
+      if (record) return record;
+      credits_.give_back(1);
+    }
+    if (flags & GEX_FLAG_IMMEDIATE) return nullptr;
+    const unsigned int done = outbox_.progress();
+    wait_hint(done + gasnet::poll());
+  }
+}
+
+SendRecord* Messages::reply_record(gex_Flags_t flags) {
+  for (;;) {
+    SendRecord* const record = replies_.take();
+    if (record || flags & GEX_FLAG_IMMEDIATE) return record;
+    wait_hint(outbox_.progress());
+  }
+}
+
+void Messages::cancel(SendRecord* record) {
+  if (record->pool == &requests_) credits_.give_back(1);
+  record->pool->give_back(record);
+}
+
+void Messages::post(SendRecord* record, gex_Rank_t target, MessageHeader header,
+                    const gex_AM_Arg_t* arguments) {
+  header.credits += returns_.take(target, kLargestCredits - header.credits);
+  record->target = target;
+  record->fields = encode(header, arguments, record->buffer);
+  outbox_.post(record);
+}
+
+void Messages::wait_for(const std::atomic<bool>& source_is_free) {
+  while (!source_is_free.load(std::memory_order_acquire)) {
+    const unsigned int done = outbox_.progress();
+    if (!source_is_free.load(std::memory_order_acquire)) wait_hint(done + gasnet::poll());
+  }
+}
+
+Messages& messages() { return *g_messages; }
+
+void start_messages() {
+  g_messages = new Messages(MessageSettings::read());
+  add_poll_function([] { return g_messages->poll(); });
+}
+
+}  // namespace lintel::gasnet

@@ -1,0 +1,119 @@
+/* outbox.cc: puts, acknowledgements, refusals. Message path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "am/outbox.h"
+
+#include <portals4_lintel.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace lintel::gasnet {
+namespace {
+
+constexpr int kEventsAtOnce = 32;
+constexpr uint64_t kFirstDelayNs = 2'000;
+constexpr unsigned int kLargestShift = 8; /* of the delay: half a millisecond */
+
+}  // namespace
+
+Outbox::Outbox(uint32_t records) {
+  // Each record has at most one put under way.
+  queue_ = network().new_queue(records + 16);
+  ptl_md_t md{};
+  md.length = PTL_SIZE_MAX;
+  md.options = PTL_MD_EVENT_SEND_DISABLE;
+  md.eq_handle = queue_;
+  md.ct_handle = PTL_CT_NONE;
+  memory_ = network().bind(md);
+  refused_.reserve(records);
+}
+
+void Outbox::post(SendRecord* record) {
+  record->refusals = 0;
+  if (record->data)
+    put_data(record);
+  else
+    put_message(record);
+}
+
+void Outbox::put_data(SendRecord* record) {
+  check(PtlPut(memory_, reinterpret_cast<uintptr_t>(record->data), record->data_bytes, PTL_ACK_REQ,
+               process_of(record->target), number_of(PortalIndex::kSegment), 0, record->data_offset,
+               record, 0),
+        "PtlPut");
+}
+
+void Outbox::put_message(SendRecord* record) {
+  const PutFields& fields = record->fields;
+  check(PtlPut(memory_, reinterpret_cast<uintptr_t>(record->buffer), fields.payload_bytes,
+               PTL_ACK_REQ, process_of(record->target), number_of(record->pool->index()),
+               fields.match_bits, fields.remote_offset, record, fields.hdr_data),
+        "PtlPut");
+}
+
+unsigned int Outbox::progress() {
+  unsigned int done = 0;
+  ptl_event_t event;
+  for (int i = 0; i < kEventsAtOnce; ++i) {
+    const int code = PtlEQGet(queue_, &event);
+    if (code == PTL_EQ_EMPTY) break;
+    check(code, "PtlEQGet");
+    acknowledged(static_cast<SendRecord*>(event.user_ptr), event.ni_fail_type);
+    ++done;
+  }
+  if (waiting_.load(std::memory_order_relaxed) != 0) done += send_refused_again();
+  return done;
+}
+
+void Outbox::acknowledged(SendRecord* record, ptl_ni_fail_t result) {
+  if (result == PTL_NI_PT_DISABLED) {
+    refusals_.fetch_add(1, std::memory_order_relaxed);
+    const unsigned int shift = std::min(record->refusals++, kLargestShift);
+    record->send_again_at = gasnett_ticks_now() + (kFirstDelayNs << shift);
+    const std::lock_guard lock(mutex_);
+    refused_.push_back(record);
+    waiting_.store(refused_.size(), std::memory_order_relaxed);
+    return;
+  }
+  // Whoever watches the processes of the job ends it when one has died.
+  const bool is_unreachable = result == PTL_NI_UNDELIVERABLE;
+  if (result != PTL_NI_OK && !is_unreachable)
+    gasnett_fatalerror_nopos(
+        "rank %u refuses %s: %s", record->target,
+        record->data ? "the data of a Long: they belong outside its segment" : "a message",
+        PtlToStr(result, PTL_STR_FAIL_TYPE));
+  if (record->data) {
+    data_have_arrived(record);
+    if (!is_unreachable) {
+      put_message(record);
+      return;
+    }
+  }
+  record->pool->give_back(record);
+}
+
+void Outbox::data_have_arrived(SendRecord* record) {
+  record->data = nullptr;
+  std::free(record->data_copy);
+  record->data_copy = nullptr;
+  if (record->source_is_free) record->source_is_free->store(true, std::memory_order_release);
+  record->source_is_free = nullptr;
+}
+
+unsigned int Outbox::send_refused_again() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return 0;
+  const gasnett_tick_t now = gasnett_ticks_now();
+  const auto due =
+      std::partition(refused_.begin(), refused_.end(),
+                     [now](const SendRecord* record) { return record->send_again_at > now; });
+  const auto done = static_cast<unsigned int>(refused_.end() - due);
+  std::for_each(due, refused_.end(), [this](SendRecord* record) { put_message(record); });
+  refused_.erase(due, refused_.end());
+  waiting_.store(refused_.size(), std::memory_order_relaxed);
+  return done;
+}
+
+}  // namespace lintel::gasnet

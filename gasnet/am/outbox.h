@@ -1,0 +1,52 @@
+/* outbox.h: sends records until their targets have accepted them. Message path.
+ *
+ * Only an acknowledgement proves that a message was accepted. One that flow control has refused is
+ * sent again after a while; the others are not affected.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_AM_OUTBOX_H
+#define LINTEL_GASNET_AM_OUTBOX_H
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "am/records.h"
+
+namespace lintel::gasnet {
+
+class Outbox {
+ public:
+  /** @param records  the most that can be under way. */
+  explicit Outbox(uint32_t records);
+
+  /** Sends the data of a record, if it has any, and then its message. Never waits. The record
+   * returns to its pool by itself. */
+  void post(SendRecord* record);
+
+  /** Looks at acknowledgements and sends refused messages again. Runs no handler. Any thread.
+   * @return how much was done. */
+  unsigned int progress();
+
+  /** How often a target has refused a message. */
+  uint64_t refusals() const { return refusals_.load(std::memory_order_relaxed); }
+
+ private:
+  void put_data(SendRecord* record);
+  void put_message(SendRecord* record);
+  void acknowledged(SendRecord* record, ptl_ni_fail_t result);
+  void data_have_arrived(SendRecord* record);
+  unsigned int send_refused_again();
+
+  ptl_handle_eq_t queue_;
+  ptl_handle_md_t memory_; /* all of the address space */
+  std::atomic<uint64_t> refusals_{0};
+  std::atomic<size_t> waiting_{0}; /* size of refused_, to be read without the lock */
+  std::mutex mutex_;
+  std::vector<SendRecord*> refused_;
+};
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_AM_OUTBOX_H

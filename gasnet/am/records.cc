@@ -1,0 +1,48 @@
+/* records.cc: the list of free records. Message path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "am/records.h"
+
+namespace lintel::gasnet {
+namespace {
+
+constexpr uint64_t kNumber = 0xFFFF'FFFF;
+constexpr uint64_t kChange = uint64_t{1} << 32;
+
+}  // namespace
+
+RecordPool::RecordPool(PortalIndex index, uint32_t count)
+    : index_(index),
+      records_(new SendRecord[count]),
+      buffers_(new char[size_t{count} * kSlotBytes + kAlignment]) {
+  const auto address = reinterpret_cast<uintptr_t>(buffers_.get());
+  char* const first = buffers_.get() + (aligned(address) - address);
+  for (uint32_t i = count; i-- > 0;) {
+    records_[i].pool = this;
+    records_[i].buffer = first + size_t{i} * kSlotBytes;
+    give_back(&records_[i]);
+  }
+}
+
+SendRecord* RecordPool::take() {
+  uint64_t head = free_.load(std::memory_order_acquire);
+  while ((head & kNumber) != 0) {
+    SendRecord& record = records_[(head & kNumber) - 1];
+    const uint64_t next =
+        ((head & ~kNumber) + kChange) | record.next_free.load(std::memory_order_relaxed);
+    if (free_.compare_exchange_weak(head, next, std::memory_order_acquire)) return &record;
+  }
+  return nullptr;
+}
+
+void RecordPool::give_back(SendRecord* record) {
+  const auto number = static_cast<uint64_t>(record - records_.get()) + 1;
+  uint64_t head = free_.load(std::memory_order_relaxed);
+  do {
+    record->next_free.store(static_cast<uint32_t>(head & kNumber), std::memory_order_relaxed);
+  } while (!free_.compare_exchange_weak(head, ((head & ~kNumber) + kChange) | number,
+                                        std::memory_order_release, std::memory_order_relaxed));
+}
+
+}  // namespace lintel::gasnet

@@ -1,0 +1,59 @@
+/* records.h: messages on their way, each with a buffer for its payload. Message path.
+ *
+ * A record is in use until the target has accepted the message, so that it can be sent again.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_AM_RECORDS_H
+#define LINTEL_GASNET_AM_RECORDS_H
+
+#include <atomic>
+#include <memory>
+
+#include "am/header.h"
+#include "endpoint/network.h"
+
+namespace lintel::gasnet {
+
+class RecordPool;
+
+struct SendRecord {
+  RecordPool* pool = nullptr;
+  std::atomic<uint32_t> next_free{0};
+  char* buffer = nullptr; /* kSlotBytes */
+  gex_Rank_t target = 0;
+  PutFields fields;
+
+  /* Data of a Long that are put into the segment of the target before the message is sent. */
+  const void* data = nullptr; /* NULL if there are none, or if they have arrived */
+  size_t data_bytes = 0;
+  ptl_size_t data_offset = 0;
+  void* data_copy = nullptr;                   /* to be freed when they have arrived */
+  std::atomic<bool>* source_is_free = nullptr; /* or set then */
+
+  unsigned int refusals = 0;
+  gasnett_tick_t send_again_at = 0;
+};
+
+/** Records for one portal table entry. Any thread, without a lock. */
+class RecordPool {
+ public:
+  RecordPool(PortalIndex index, uint32_t count);
+
+  PortalIndex index() const { return index_; }
+  /** @return NULL if all are in use. */
+  SendRecord* take();
+  void give_back(SendRecord* record);
+
+ private:
+  PortalIndex index_;
+  std::unique_ptr<SendRecord[]> records_;
+  std::unique_ptr<char[]> buffers_;
+  /* Number of the first free record, counted from 1; the upper half changes with every exchange, so
+   * that a record that was taken and given back meanwhile is noticed. */
+  std::atomic<uint64_t> free_{0};
+};
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_AM_RECORDS_H

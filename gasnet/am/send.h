@@ -1,0 +1,44 @@
+/* send.h: filling records with Shorts, Mediums and Longs. Message path.
+ *
+ * All return when the source may be changed. Records come from Messages.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_AM_SEND_H
+#define LINTEL_GASNET_AM_SEND_H
+
+#include "am/messages.h"
+
+namespace lintel::gasnet {
+
+constexpr size_t kLargestLong = size_t{1} << 20;
+
+/** Where a message goes, and what is the same for all kinds. */
+struct Message {
+  SendRecord* record;
+  gex_Rank_t target;
+  bool is_reply;
+  gex_AM_Index_t handler;
+  unsigned int numargs;
+  const gex_AM_Arg_t* args;
+};
+
+void send_short(const Message& message);
+void send_medium(const Message& message, const void* source, size_t bytes);
+/** Data for neighbours are stored into their segment. Others get them with the message if they fit,
+ * and else by a put before it. */
+void send_long(const Message& message, const void* source, size_t bytes, void* address);
+
+/** Where the data of a Medium or Long begin in the buffer of a record: who writes them there saves
+ * a copy. */
+char* place_for_data(const SendRecord& record, bool is_long, unsigned int numargs);
+
+/** The event of an operation whose source is free. */
+inline void source_is_free_now(gex_Event_t* lc_opt) {
+  if (reinterpret_cast<uintptr_t>(lc_opt) > reinterpret_cast<uintptr_t>(GEX_EVENT_GROUP))
+    *lc_opt = GEX_EVENT_INVALID;
+}
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_AM_SEND_H

@@ -1,0 +1,39 @@
+# Active messages between the ranks of a job, over shared memory and over UDP. Label: gasnet.
+
+find_package(Python3 COMPONENTS Interpreter)
+if(NOT Python3_Interpreter_FOUND)
+  message(STATUS "Python 3 not found: the tests of active messages are not run")
+  return()
+endif()
+
+foreach(mode seq par)
+  add_executable(gasnet_am_probe_${mode} "${CMAKE_CURRENT_LIST_DIR}/am_probe.c")
+  target_link_libraries(gasnet_am_probe_${mode} PRIVATE gasnet-portals4-${mode} portals lintel_options)
+endforeach()
+
+# lintel_add_am_test(<name> <mode> <case> <ranks> <variable=value>...)
+function(lintel_add_am_test name mode case ranks)
+  add_test(NAME gasnet.Messages.${name}
+           COMMAND Python3::Interpreter -B "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/run_am_test.py"
+                   $<TARGET_FILE:gasnet_am_probe_${mode}> ${case} ${ranks} ${ARGN})
+  set_tests_properties(gasnet.Messages.${name} PROPERTIES LABELS gasnet TIMEOUT 240 PROCESSORS 2)
+endfunction()
+
+# A queue of four events and one block for two messages: most requests are refused at first.
+set(tiny refusals=1 GASNET_AM_CREDITS=64 GASNET_AM_REQUEST_EVENTS=4 GASNET_AM_REQUEST_BLOCKS=1
+         GASNET_AM_BLOCK_SIZE=16512)
+set(apart GASNET_SUPERNODE_MAXSIZE=1)
+set(udp PTL_TRANSPORT=udp ${apart})
+lintel_add_am_test(neighbours.arity seq arity 3)
+lintel_add_am_test(neighbours.negotiated seq negotiated 2)
+lintel_add_am_test(neighbours.flood seq flood 4 ${tiny})
+lintel_add_am_test(apart.arity par arity 2 ${apart})
+lintel_add_am_test(apart.negotiated par negotiated 2 ${apart})
+lintel_add_am_test(apart.flood seq flood 4 ${apart})
+lintel_add_am_test(apart.oneCredit seq flood 3 ${apart} GASNET_AM_CREDITS=1)
+lintel_add_am_test(apart.threads par threads 3 ${apart} ${tiny})
+lintel_add_am_test(udp.arity seq arity 2 ${udp})
+lintel_add_am_test(udp.negotiated seq negotiated 2 ${udp})
+lintel_add_am_test(udp.flood seq flood 3 ${udp} ${tiny})
+lintel_add_am_test(immediate seq immediate 2 GASNET_AM_CREDITS=8)
+lintel_add_am_test(udp.immediate par immediate 2 ${udp} GASNET_AM_CREDITS=8)

@@ -1,0 +1,555 @@
+/* am_probe.c: active messages between the ranks of a job. Started by run_am_test.py.
+ *
+ * Usage: am_probe nid | arity | negotiated | immediate | flood | threads
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <gasnetex.h>
+#include <portals4.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef GASNET_PAR
+#include <pthread.h>
+#endif
+
+#include "am_arities.h"
+
+#define CHECK(condition)                                                           \
+  do {                                                                             \
+    if (!(condition)) {                                                            \
+      fprintf(stderr, "rank %u, line %d: not so: %s\n", me, __LINE__, #condition); \
+      abort();                                                                     \
+    }                                                                              \
+  } while (0)
+
+enum {
+  kRequest = 0,
+  kReply = 1,
+  /* Handlers: from each of these one for every number of arguments. */
+  kShortRequest = 128,
+  kShortReply = 145,
+  kMediumRequest = 162,
+  kMediumReply = 179,
+  kLongRequest = 196,
+  kLongReply = 213,
+  /* Others. */
+  kArrived = 230,
+  kCounted,
+  kExpect,
+  kFloodShort,
+  kFloodMedium,
+  kFloodLong,
+  kFloodReplyShort,
+  kFloodReplyMedium,
+  kFloodReplyLong,
+  kPreparedRequest,
+  kPreparedReply,
+  kPreparedLongRequest,
+  kPreparedLongReply
+};
+
+#define LARGEST ((size_t)1 << 20)
+#define SEGMENT_BYTES (4 * LARGEST)
+#define REPLY_OFFSET (2 * LARGEST)
+
+static gex_Client_t client;
+static gex_EP_t endpoint;
+static gex_TM_t team;
+static gex_Segment_t segment;
+static gex_Rank_t me, size;
+static char** segments; /* by rank */
+static atomic_uint arrivals, counted, expected, announcements, replies, reply_bytes;
+
+static gex_AM_Arg_t argument(unsigned int count, int direction, unsigned int index) {
+  return (gex_AM_Arg_t)(0x9E3779B9u * (index + 1) + 0x85EBCA6Bu * count +
+                        0xC2B2AE35u * (unsigned)direction);
+}
+static unsigned char byte_at(size_t index, unsigned int seed) {
+  return (unsigned char)(index * 7 + (index >> 8) + seed);
+}
+static void fill(void* buffer, size_t bytes, unsigned int seed) {
+  for (size_t i = 0; i < bytes; ++i) ((unsigned char*)buffer)[i] = byte_at(i, seed);
+}
+static void check_bytes(const void* buffer, size_t bytes, unsigned int seed) {
+  const unsigned char* const given = buffer;
+  for (size_t i = 0; i < bytes; ++i) {
+    if (given[i] == byte_at(i, seed)) continue;
+    fprintf(stderr, "rank %u: byte %zu of %zu is %u, not %u (seed %u)\n", me, i, bytes, given[i],
+            byte_at(i, seed), seed);
+    abort();
+  }
+}
+static void check_arguments(unsigned int count, int direction, const gex_AM_Arg_t* given) {
+  for (unsigned int i = 0; i < count; ++i) CHECK(given[i] == argument(count, direction, i));
+}
+static gex_Rank_t source_of(gex_Token_t token, int is_request, int is_long, gex_AM_Index_t index) {
+  gex_Token_Info_t info;
+  CHECK((gex_Token_Info(token, &info, GEX_TI_ALL) & GEX_TI_ALL) == GEX_TI_ALL);
+  CHECK(info.gex_srcrank < size && info.gex_ep == endpoint);
+  CHECK(info.gex_is_req == is_request && info.gex_is_long == is_long);
+  CHECK(info.gex_entry->gex_index == index);
+  return info.gex_srcrank;
+}
+
+/* ---------------------------------------------------------------- every number of arguments */
+
+#define HANDLERS(M)                                                                              \
+  static void short_request##M(gex_Token_t token PARAMETERS##M) {                                \
+    const gex_AM_Arg_t given[] = {GIVEN##M};                                                     \
+    check_arguments(M, kRequest, given + 1);                                                     \
+    source_of(token, 1, 0, kShortRequest + M);                                                   \
+    gex_AM_ReplyShort##M(token, kShortReply + M, 0 VALUES##M(M, kReply));                        \
+  }                                                                                              \
+  static void short_reply##M(gex_Token_t token PARAMETERS##M) {                                  \
+    const gex_AM_Arg_t given[] = {GIVEN##M};                                                     \
+    check_arguments(M, kReply, given + 1);                                                       \
+    source_of(token, 0, 0, kShortReply + M);                                                     \
+    atomic_fetch_add(&replies, 1);                                                               \
+  }                                                                                              \
+  static void medium_request##M(gex_Token_t token, void* data, size_t bytes PARAMETERS##M) {     \
+    const gex_AM_Arg_t given[] = {GIVEN##M};                                                     \
+    check_arguments(M, kRequest, given + 1);                                                     \
+    source_of(token, 1, 0, kMediumRequest + M);                                                  \
+    CHECK((uintptr_t)data % 16 == 0);                                                            \
+    check_bytes(data, bytes, M);                                                                 \
+    gex_AM_ReplyMedium##M(token, kMediumReply + M, data, bytes, GEX_EVENT_NOW,                   \
+                          0 VALUES##M(M, kReply));                                               \
+  }                                                                                              \
+  static void medium_reply##M(gex_Token_t token, void* data, size_t bytes PARAMETERS##M) {       \
+    const gex_AM_Arg_t given[] = {GIVEN##M};                                                     \
+    check_arguments(M, kReply, given + 1);                                                       \
+    source_of(token, 0, 0, kMediumReply + M);                                                    \
+    check_bytes(data, bytes, M);                                                                 \
+    atomic_store(&reply_bytes, (unsigned)bytes);                                                 \
+    atomic_fetch_add(&replies, 1);                                                               \
+  }                                                                                              \
+  static void long_request##M(gex_Token_t token, void* data, size_t bytes PARAMETERS##M) {       \
+    const gex_AM_Arg_t given[] = {GIVEN##M};                                                     \
+    check_arguments(M, kRequest, given + 1);                                                     \
+    const gex_Rank_t source = source_of(token, 1, 1, kLongRequest + M);                          \
+    CHECK(data == segments[me] + M);                                                             \
+    check_bytes(data, bytes, M);                                                                 \
+    /* The source may be changed as soon as the call returns. */                                 \
+    char* const copy = memcpy(malloc(bytes + 1), data, bytes);                                   \
+    gex_Event_t event = GEX_EVENT_NO_OP;                                                         \
+    gex_AM_ReplyLong##M(token, kLongReply + M, copy, bytes, segments[source] + REPLY_OFFSET + M, \
+                        &event, 0 VALUES##M(M, kReply));                                         \
+    CHECK(event == GEX_EVENT_INVALID);                                                           \
+    memset(copy, 0xFF, bytes);                                                                   \
+    free(copy);                                                                                  \
+  }                                                                                              \
+  static void long_reply##M(gex_Token_t token, void* data, size_t bytes PARAMETERS##M) {         \
+    const gex_AM_Arg_t given[] = {GIVEN##M};                                                     \
+    check_arguments(M, kReply, given + 1);                                                       \
+    source_of(token, 0, 1, kLongReply + M);                                                      \
+    CHECK(data == segments[me] + REPLY_OFFSET + M);                                              \
+    check_bytes(data, bytes, M);                                                                 \
+    atomic_store(&reply_bytes, (unsigned)bytes);                                                 \
+    atomic_fetch_add(&replies, 1);                                                               \
+  }
+FOR_EACH_ARITY(HANDLERS)
+
+static void await_reply(size_t bytes) {
+  GASNET_BLOCKUNTIL(atomic_load(&replies) == 1);
+  CHECK(atomic_load(&reply_bytes) == bytes);
+  atomic_store(&replies, 0);
+  atomic_store(&reply_bytes, 0);
+}
+
+/* Each call in the form with the number in its name, then in the form that counts. */
+#define EXCHANGE(M)                                                                               \
+  static void exchange##M(gex_Rank_t peer, char* buffer, const size_t* sizes,                     \
+                          unsigned int count) {                                                   \
+    gex_Event_t event;                                                                            \
+    CHECK(gex_AM_RequestShort##M(team, peer, kShortRequest + M, 0 VALUES##M(M, kRequest)) == 0);  \
+    await_reply(0);                                                                               \
+    gex_AM_RequestShort(team, peer, kShortRequest + M, 0 VALUES##M(M, kRequest));                 \
+    await_reply(0);                                                                               \
+    for (unsigned int i = 0; i < count; ++i) {                                                    \
+      const size_t bytes = sizes[i];                                                              \
+      char* const target = segments[peer] + M;                                                    \
+      if (bytes <= gex_AM_MaxRequestMedium(team, peer, GEX_EVENT_NOW, 0, M)) {                    \
+        fill(buffer, bytes, M);                                                                   \
+        gex_AM_RequestMedium##M(team, peer, kMediumRequest + M, buffer, bytes, GEX_EVENT_NOW,     \
+                                0 VALUES##M(M, kRequest));                                        \
+        memset(buffer, 0xEE, bytes);                                                              \
+        await_reply(bytes);                                                                       \
+        fill(buffer, bytes, M);                                                                   \
+        event = GEX_EVENT_NO_OP;                                                                  \
+        gex_AM_RequestMedium(team, peer, kMediumRequest + M, buffer, bytes, &event,               \
+                             0 VALUES##M(M, kRequest));                                           \
+        CHECK(event == GEX_EVENT_INVALID);                                                        \
+        await_reply(bytes);                                                                       \
+        gex_AM_RequestMedium##M(team, peer, kMediumRequest + M, buffer, bytes, GEX_EVENT_GROUP,   \
+                                0 VALUES##M(M, kRequest));                                        \
+        await_reply(bytes);                                                                       \
+      }                                                                                           \
+      fill(buffer, bytes, M);                                                                     \
+      gex_AM_RequestLong##M(team, peer, kLongRequest + M, buffer, bytes, target, GEX_EVENT_NOW,   \
+                            0 VALUES##M(M, kRequest));                                            \
+      memset(buffer, 0xEE, bytes);                                                                \
+      await_reply(bytes);                                                                         \
+      fill(buffer, bytes, M);                                                                     \
+      event = GEX_EVENT_NO_OP;                                                                    \
+      gex_AM_RequestLong(team, peer, kLongRequest + M, buffer, bytes, target, &event,             \
+                         0 VALUES##M(M, kRequest));                                               \
+      CHECK(event == GEX_EVENT_INVALID);                                                          \
+      await_reply(bytes);                                                                         \
+      gex_AM_RequestLong##M(team, peer, kLongRequest + M, buffer, bytes, target, GEX_EVENT_GROUP, \
+                            0 VALUES##M(M, kRequest));                                            \
+      await_reply(bytes);                                                                         \
+    }                                                                                             \
+  }
+FOR_EACH_ARITY(EXCHANGE)
+
+/* ----------------------------------------------------------------------------- all ranks meet */
+
+static void arrived(gex_Token_t token) {
+  (void)token;
+  atomic_fetch_add(&arrivals, 1);
+}
+
+static void barrier(void) {
+  static unsigned int round = 0;
+  ++round;
+  for (gex_Rank_t rank = 0; rank < size; ++rank) gex_AM_RequestShort0(team, rank, kArrived, 0);
+  GASNET_BLOCKUNTIL(atomic_load(&arrivals) >= round * size);
+}
+
+static void arity(void) {
+  char* const buffer = malloc(LARGEST);
+  const size_t few[] = {0, 1, 15, 16, 17, 513, 8192, 8193};
+  const size_t largest[] = {gex_AM_MaxRequestLong(team, 0, GEX_EVENT_NOW, 0, 16)};
+  CHECK(largest[0] <= LARGEST && largest[0] >= gex_AM_LUBRequestLong());
+  CHECK(gex_AM_LUBReplyMedium() >= 512 && gex_AM_MaxArgs() == 16);
+  /* One at a time: the requests of two ranks would meet in the segment of a third. */
+  for (gex_Rank_t turn = 0; turn < size; ++turn) {
+    if (turn == me)
+      for (gex_Rank_t peer = 0; peer < size; ++peer) {
+#define EXCHANGE_FEW(M) exchange##M(peer, buffer, few, sizeof few / sizeof *few);
+        FOR_EACH_ARITY(EXCHANGE_FEW)
+        exchange0(peer, buffer, largest, 1);
+        exchange16(peer, buffer, largest, 1);
+      }
+    barrier();
+  }
+  free(buffer);
+}
+
+/* ------------------------------------------------------------------------- negotiated payload */
+
+static void reply_prepared(gex_Token_t token, void* data, size_t bytes, int is_long,
+                           int is_client) {
+  gex_Token_Info_t info;
+  gex_Token_Info(token, &info, GEX_TI_SRCRANK);
+  check_bytes(data, bytes, 3);
+  void* const buffer = is_client ? malloc(bytes + 1) : NULL;
+  gex_Event_t event = GEX_EVENT_NO_OP;
+  gex_Event_t* const lc_opt = is_client ? &event : NULL;
+  char* const target = segments[info.gex_srcrank] + REPLY_OFFSET;
+  gex_AM_SrcDesc_t sd = is_long
+                            ? gex_AM_PrepareReplyLong(token, buffer, 0, bytes, target, lc_opt, 0, 1)
+                            : gex_AM_PrepareReplyMedium(token, buffer, 0, bytes, lc_opt, 0, 1);
+  CHECK(sd != GEX_AM_SRCDESC_NO_OP && gex_AM_SrcDescSize(sd) <= bytes);
+  CHECK(!is_client || gex_AM_SrcDescAddr(sd) == buffer);
+  const size_t sent = gex_AM_SrcDescSize(sd);
+  fill(gex_AM_SrcDescAddr(sd), sent, 4);
+  if (is_long)
+    gex_AM_CommitReplyLong1(sd, kPreparedLongReply, sent, target, (gex_AM_Arg_t)sent);
+  else
+    gex_AM_CommitReplyMedium1(sd, kPreparedReply, sent, (gex_AM_Arg_t)sent);
+  CHECK(!is_client || event == GEX_EVENT_INVALID);
+  free(buffer);
+}
+static void prepared_request(gex_Token_t token, void* data, size_t bytes, gex_AM_Arg_t is_client) {
+  reply_prepared(token, data, bytes, 0, is_client);
+}
+static void prepared_long_request(gex_Token_t token, void* data, size_t bytes,
+                                  gex_AM_Arg_t is_client) {
+  CHECK(data == segments[me]);
+  reply_prepared(token, data, bytes, 1, is_client);
+}
+static void prepared_reply(gex_Token_t token, void* data, size_t bytes, gex_AM_Arg_t sent) {
+  (void)token;
+  CHECK(bytes == (size_t)sent);
+  check_bytes(data, bytes, 4);
+  atomic_fetch_add(&replies, 1);
+}
+
+static void negotiate(gex_Rank_t peer, size_t most, int is_long, int is_client) {
+  char* const buffer = is_client ? malloc(most + 1) : NULL;
+  gex_Event_t event = GEX_EVENT_NO_OP;
+  gex_Event_t* const lc_opt = is_client ? &event : NULL;
+  gex_AM_SrcDesc_t sd;
+  /* One that is cancelled first: its credit must come back. */
+  for (int cancelled = 0; cancelled < 2; ++cancelled) {
+    sd = is_long ? gex_AM_PrepareRequestLong(team, peer, buffer, most < 8192 ? most : 8192, most,
+                                             segments[peer], lc_opt, 0, 1)
+                 : gex_AM_PrepareRequestMedium(team, peer, buffer, most < 8192 ? most : 8192, most,
+                                               lc_opt, 0, 1);
+    CHECK(sd != GEX_AM_SRCDESC_NO_OP);
+    if (cancelled == 0)
+      CHECK((is_long ? gex_AM_CancelRequestLong(sd, 0) : gex_AM_CancelRequestMedium(sd, 0)) == 0);
+  }
+  size_t sent = gex_AM_SrcDescSize(sd);
+  CHECK(sent <= most && (sent == most || sent >= 8192));
+  CHECK(is_client ? gex_AM_SrcDescAddr(sd) == buffer : (uintptr_t)gex_AM_SrcDescAddr(sd) % 16 == 0);
+  if (sent > 1) --sent; /* less than was agreed */
+  fill(gex_AM_SrcDescAddr(sd), sent, 3);
+  if (is_long)
+    CHECK(gex_AM_CommitRequestLong1_v2(sd, kPreparedLongRequest, sent, segments[peer],
+                                       GEX_FLAG_IMMEDIATE, is_client) == 0);
+  else
+    gex_AM_CommitRequestMedium(sd, kPreparedRequest, sent, is_client);
+  CHECK(!is_client || event == GEX_EVENT_INVALID);
+  if (is_client) memset(buffer, 0xEE, most);
+  GASNET_BLOCKUNTIL(atomic_load(&replies) == 1);
+  atomic_store(&replies, 0);
+  free(buffer);
+}
+
+static void negotiated(void) {
+  const size_t sizes[] = {0, 1, 100, 8192, 100000, LARGEST};
+  for (gex_Rank_t turn = 0; turn < size; ++turn) {
+    if (turn == me)
+      for (gex_Rank_t peer = 0; peer < size; ++peer)
+        for (unsigned int i = 0; i < sizeof sizes / sizeof *sizes; ++i)
+          for (int form = 0; form < 4; ++form) negotiate(peer, sizes[i], form & 1, form >> 1);
+    barrier();
+  }
+}
+
+/* -------------------------------------------------------------------------- all that were sent */
+
+static void counted_request(gex_Token_t token) {
+  (void)token;
+  atomic_fetch_add(&counted, 1);
+}
+static void expect_request(gex_Token_t token, gex_AM_Arg_t number) {
+  (void)token;
+  atomic_fetch_add(&expected, (unsigned)number);
+  atomic_fetch_add(&announcements, 1);
+}
+
+/* Each rank tells each how many requests it sent there; all arrive, and none twice. */
+static void check_counts(const atomic_uint* sent) {
+  for (gex_Rank_t rank = 0; rank < size; ++rank)
+    gex_AM_RequestShort1(team, rank, kExpect, 0, (gex_AM_Arg_t)atomic_load(&sent[rank]));
+  GASNET_BLOCKUNTIL(atomic_load(&announcements) == size &&
+                    atomic_load(&counted) >= atomic_load(&expected));
+  barrier();
+  barrier();
+  CHECK(atomic_load(&counted) == atomic_load(&expected));
+}
+
+/* ---------------------------------------------------------------------------------- immediate */
+
+/* Without a poll between them no credit comes back, so that no more are accepted than there are. */
+static void immediate(void) {
+  const unsigned int credits = (unsigned)atoi(getenv("GASNET_AM_CREDITS"));
+  const gex_Rank_t peer = (me + 1) % size;
+  atomic_uint* const sent = calloc(size, sizeof *sent);
+  gex_Event_t event;
+  char byte = 0;
+  barrier();
+  while (atomic_load(&sent[peer]) < 4 * credits) {
+    unsigned int accepted = 0;
+    while (gex_AM_RequestShort0(team, peer, kCounted, GEX_FLAG_IMMEDIATE) == 0) ++accepted;
+    CHECK(accepted <= credits);
+    atomic_fetch_add(&sent[peer], accepted);
+    CHECK(gex_AM_RequestMedium0(team, peer, kCounted, &byte, 1, &event, GEX_FLAG_IMMEDIATE) != 0);
+    CHECK(gex_AM_RequestLong0(team, peer, kCounted, &byte, 1, segments[peer], &event,
+                              GEX_FLAG_IMMEDIATE) != 0);
+    CHECK(gex_AM_PrepareRequestMedium(team, peer, NULL, 1, 1, NULL, GEX_FLAG_IMMEDIATE, 0) ==
+          GEX_AM_SRCDESC_NO_OP);
+    CHECK(gex_AM_PrepareRequestLong(team, peer, NULL, 1, 1, NULL, NULL, GEX_FLAG_IMMEDIATE, 0) ==
+          GEX_AM_SRCDESC_NO_OP);
+    gasnet_AMPoll();
+  }
+  check_counts(sent);
+  free(sent);
+}
+
+/* -------------------------------------------------------------------------------------- flood */
+
+enum { kSlots = 32, kSlotSize = 16384, kFloodRanks = 4 };
+
+/* Every rank has places of its own in the segments of all; a place has the same data every time. */
+static char* place(gex_Rank_t owner, gex_Rank_t sender, unsigned int slot) {
+  return segments[owner] + ((size_t)sender * kSlots + slot) * kSlotSize;
+}
+static size_t bytes_of(unsigned int slot) {
+  return slot % 8 == 7 ? 9000 + slot : slot % 8 == 6 ? 8192 : slot * 9;
+}
+static size_t medium_bytes_of(unsigned int slot) {
+  const size_t bytes = bytes_of(slot);
+  return bytes < 8192 ? bytes : 8192;
+}
+
+static void answer(gex_Token_t token, unsigned int slot, unsigned int kind) {
+  char buffer[16384];
+  gex_Token_Info_t info;
+  gex_Token_Info(token, &info, GEX_TI_SRCRANK);
+  const gex_AM_Arg_t number = (gex_AM_Arg_t)slot;
+  fill(buffer, bytes_of(slot), slot);
+  if (kind == 1) gex_AM_ReplyShort1(token, kFloodReplyShort, 0, number);
+  if (kind == 2)
+    gex_AM_ReplyMedium1(token, kFloodReplyMedium, buffer, medium_bytes_of(slot), GEX_EVENT_NOW, 0,
+                        number);
+  if (kind == 3)
+    gex_AM_ReplyLong1(token, kFloodReplyLong, buffer, bytes_of(slot),
+                      place(info.gex_srcrank, me, slot) + REPLY_OFFSET, GEX_EVENT_NOW, 0, number);
+}
+static void flood_short(gex_Token_t token, gex_AM_Arg_t slot, gex_AM_Arg_t reply) {
+  answer(token, (unsigned)slot, (unsigned)reply);
+  atomic_fetch_add(&counted, 1);
+}
+static void flood_data(gex_Token_t token, void* data, size_t bytes, gex_AM_Arg_t slot,
+                       gex_AM_Arg_t reply) {
+  check_bytes(data, bytes, (unsigned)slot);
+  answer(token, (unsigned)slot, (unsigned)reply);
+  atomic_fetch_add(&counted, 1);
+}
+static void flood_reply_short(gex_Token_t token, gex_AM_Arg_t slot) {
+  (void)token;
+  CHECK(slot >= 0 && slot < kSlots);
+  atomic_fetch_add(&replies, 1);
+}
+static void flood_reply_data(gex_Token_t token, void* data, size_t bytes, gex_AM_Arg_t slot) {
+  (void)token;
+  CHECK(bytes == bytes_of((unsigned)slot) || bytes == medium_bytes_of((unsigned)slot));
+  check_bytes(data, bytes, (unsigned)slot);
+  atomic_fetch_add(&replies, 1);
+}
+
+static atomic_uint flood_sent[kFloodRanks], flood_asked;
+
+static void flood_from(unsigned int seed, unsigned int count) {
+  char* const buffer = malloc(kSlotSize);
+  for (unsigned int i = 0; i < count; ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    const gex_Rank_t peer = (seed >> 8) % size;
+    const unsigned int kind = (seed >> 16) % 3, reply = (seed >> 20) % 4,
+                       slot = (seed >> 24) % kSlots;
+    const gex_AM_Arg_t number = (gex_AM_Arg_t)slot, wish = (gex_AM_Arg_t)reply;
+    if (kind != 0) fill(buffer, bytes_of(slot), slot);
+    if (kind == 0) gex_AM_RequestShort2(team, peer, kFloodShort, 0, number, wish);
+    if (kind == 1)
+      gex_AM_RequestMedium2(team, peer, kFloodMedium, buffer, medium_bytes_of(slot), GEX_EVENT_NOW,
+                            0, number, wish);
+    if (kind == 2)
+      gex_AM_RequestLong2(team, peer, kFloodLong, buffer, bytes_of(slot), place(peer, me, slot),
+                          GEX_EVENT_NOW, 0, number, wish);
+    atomic_fetch_add(&flood_sent[peer], 1);
+    if (reply != 0) atomic_fetch_add(&flood_asked, 1);
+  }
+  free(buffer);
+}
+
+static void finish_flood(void) {
+  GASNET_BLOCKUNTIL(atomic_load(&replies) == atomic_load(&flood_asked));
+  check_counts(flood_sent);
+  CHECK(atomic_load(&replies) == atomic_load(&flood_asked));
+  printf("rank %u: %llu refusals\n", me, (unsigned long long)gasneti_am_refusals());
+}
+
+static void flood(void) {
+  CHECK(size <= kFloodRanks);
+  flood_from(me + 1, 3000);
+  finish_flood();
+}
+
+#ifdef GASNET_PAR
+static void* flood_thread(void* seed) {
+  flood_from((unsigned)(uintptr_t)seed, 1000);
+  return NULL;
+}
+#endif
+static void threads(void) {
+#ifdef GASNET_PAR
+  pthread_t started[3];
+  for (unsigned int i = 0; i < 3; ++i)
+    pthread_create(&started[i], NULL, flood_thread, (void*)(uintptr_t)(me * 3 + i + 1));
+  for (unsigned int i = 0; i < 3; ++i) pthread_join(started[i], NULL);
+#endif
+  finish_flood();
+}
+
+/* -------------------------------------------------------------------------------------- start */
+
+#define REQUEST_FLAGS(kind) GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_##kind
+#define REPLY_FLAGS(kind) GEX_FLAG_AM_REPLY | GEX_FLAG_AM_##kind
+#define ENTRIES(M)                                                                               \
+  {kShortRequest + M, (gex_AM_Fn_t)short_request##M, REQUEST_FLAGS(SHORT), M, NULL, "short"},    \
+      {kShortReply + M, (gex_AM_Fn_t)short_reply##M, REPLY_FLAGS(SHORT), M, NULL, "short"},      \
+      {kMediumRequest + M, (gex_AM_Fn_t)medium_request##M, REQUEST_FLAGS(MEDIUM), M, NULL, "m"}, \
+      {kMediumReply + M, (gex_AM_Fn_t)medium_reply##M, REPLY_FLAGS(MEDIUM), M, NULL, "medium"},  \
+      {kLongRequest + M, (gex_AM_Fn_t)long_request##M, REQUEST_FLAGS(LONG), M, NULL, "long"},    \
+      {kLongReply + M, (gex_AM_Fn_t)long_reply##M, REPLY_FLAGS(LONG), M, NULL, "long"},
+
+static gex_AM_Entry_t handlers[] = {
+    FOR_EACH_ARITY(ENTRIES){kArrived, (gex_AM_Fn_t)arrived, REQUEST_FLAGS(SHORT), 0, NULL,
+                            "arrived"},
+    {kCounted, (gex_AM_Fn_t)counted_request, REQUEST_FLAGS(SHORT), 0, NULL, "counted"},
+    {kExpect, (gex_AM_Fn_t)expect_request, REQUEST_FLAGS(SHORT), 1, NULL, "expect"},
+    {kFloodShort, (gex_AM_Fn_t)flood_short, REQUEST_FLAGS(SHORT), 2, NULL, "flood"},
+    {kFloodMedium, (gex_AM_Fn_t)flood_data, REQUEST_FLAGS(MEDIUM), 2, NULL, "flood"},
+    {kFloodLong, (gex_AM_Fn_t)flood_data, REQUEST_FLAGS(LONG), 2, NULL, "flood"},
+    {kFloodReplyShort, (gex_AM_Fn_t)flood_reply_short, REPLY_FLAGS(SHORT), 1, NULL, "flood"},
+    {kFloodReplyMedium, (gex_AM_Fn_t)flood_reply_data, REPLY_FLAGS(MEDIUM), 1, NULL, "flood"},
+    {kFloodReplyLong, (gex_AM_Fn_t)flood_reply_data, REPLY_FLAGS(LONG), 1, NULL, "flood"},
+    {kPreparedRequest, (gex_AM_Fn_t)prepared_request, REQUEST_FLAGS(MEDIUM), 1, NULL, "prepared"},
+    {kPreparedReply, (gex_AM_Fn_t)prepared_reply, REPLY_FLAGS(MEDIUM), 1, NULL, "prepared"},
+    {kPreparedLongRequest, (gex_AM_Fn_t)prepared_long_request, REQUEST_FLAGS(LONG), 1, NULL, "p"},
+    {kPreparedLongReply, (gex_AM_Fn_t)prepared_reply, REPLY_FLAGS(LONG), 1, NULL, "prepared"},
+};
+
+/* What a launcher would have to know: the name of this node. */
+static int print_nid(void) {
+  ptl_handle_ni_t interface;
+  ptl_process_t id;
+  if (PtlInit() != PTL_OK ||
+      PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
+                &interface) != PTL_OK ||
+      PtlGetPhysId(interface, &id) != PTL_OK)
+    return 1;
+  printf("%u\n", (unsigned)id.phys.nid);
+  PtlNIFini(interface);
+  PtlFini();
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  const char* const name = argc == 2 ? argv[1] : "";
+  if (strcmp(name, "nid") == 0) return print_nid();
+  const struct {
+    const char* name;
+    void (*run)(void);
+  } cases[] = {{"arity", arity},
+               {"negotiated", negotiated},
+               {"immediate", immediate},
+               {"flood", flood},
+               {"threads", threads}};
+  CHECK(gex_Client_Init(&client, &endpoint, &team, "AM_PROBE", &argc, &argv, 0) == GASNET_OK);
+  me = gex_TM_QueryRank(team);
+  size = gex_TM_QuerySize(team);
+  CHECK(gex_EP_RegisterHandlers(endpoint, handlers, sizeof handlers / sizeof *handlers) ==
+        GASNET_OK);
+  CHECK(gex_Segment_Attach(&segment, team, SEGMENT_BYTES) == GASNET_OK);
+  segments = malloc(size * sizeof *segments);
+  for (gex_Rank_t rank = 0; rank < size; ++rank)
+    CHECK(gex_Segment_QueryBound(team, rank, (void**)&segments[rank], NULL, NULL) == 0);
+  int found = 0;
+  for (unsigned int i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    if (strcmp(name, cases[i].name) != 0) continue;
+    cases[i].run();
+    found = 1;
+  }
+  /* The first to call gasnet_exit ends the others. */
+  if (found && me == 0) printf("%s: done\n", name);
+  fflush(stdout);
+  barrier();
+  gasnet_exit(found ? 0 : 2);
+}
