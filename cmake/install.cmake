@@ -37,6 +37,10 @@ endforeach()
 
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
+# Programs to start from (docs/programs.md).
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples/" DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples"
+        FILES_MATCHING PATTERN "*.c" PATTERN "*.h")
+
 # For administrators and users of clusters (docs/cluster.md).
 install(PROGRAMS "${PROJECT_SOURCE_DIR}/packaging/slurm/portals.sbatch"
         DESTINATION "${CMAKE_INSTALL_DATADIR}/lintel/slurm")
