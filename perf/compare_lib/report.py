@@ -76,7 +76,8 @@ def _apart_lines(apart):
         if summary is None:
             return ["", "", ""]
         target = Target(row["at_least"], row["aim"], row["larger_is_better"])
-        return [f"{_number(summary.median)} {row['unit']}", str(summary.count), target.verdict(summary.median)]
+        verdict = row["verdict"] if "busy" in row else target.verdict(summary.median)
+        return [f"{_number(summary.median)} {row['unit']}", str(summary.count), verdict]
 
     near, far = (f"cache line {_number(readings.median)} ns" for readings in (apart["near_ns"], apart["far_ns"]))
     return [["", f"near: {near}", "rounds", "verdict", f"far: {far}", "rounds", "verdict"]] + [

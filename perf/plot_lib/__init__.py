@@ -1,0 +1,1 @@
+"""Plots and a page of results: perf/plot, and perf/compare at its end."""
