@@ -1,0 +1,85 @@
+/* am_rows.c: times of Shorts between two ranks, to be compared with ptl_perf. am_rows.py runs both.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <gasnet.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { kPing = 200, kPong, kFlood, kArrived };
+
+static volatile unsigned int pongs, floods, arrivals;
+
+static void ping(gex_Token_t token) { gex_AM_ReplyShort0(token, kPong, 0); }
+static void pong(gex_Token_t token) {
+  (void)token;
+  ++pongs;
+}
+static void flood(gex_Token_t token) {
+  (void)token;
+  ++floods;
+}
+static void arrived(gex_Token_t token) {
+  (void)token;
+  ++arrivals;
+}
+
+static void meet(gex_TM_t team) {
+  static unsigned int round = 0;
+  gex_AM_RequestShort0(team, 1 - gex_TM_QueryRank(team), kArrived, 0);
+  ++round;
+  GASNET_BLOCKUNTIL(arrivals >= round);
+}
+
+static int compare(const void* a, const void* b) {
+  const double x = *(const double*)a, y = *(const double*)b;
+  return (x > y) - (x < y);
+}
+static double median(double* values, unsigned int count) {
+  qsort(values, count, sizeof *values, compare);
+  return values[count / 2];
+}
+
+int main(int argc, char** argv) {
+  gex_Client_t client;
+  gex_EP_t endpoint;
+  gex_TM_t team;
+  gex_AM_Entry_t handlers[] = {
+      {kPing, (gex_AM_Fn_t)ping, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL, "ping"},
+      {kPong, (gex_AM_Fn_t)pong, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_SHORT, 0, NULL, "pong"},
+      {kFlood, (gex_AM_Fn_t)flood, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL, "flood"},
+      {kArrived, (gex_AM_Fn_t)arrived, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL,
+       "arrived"}};
+  gex_Client_Init(&client, &endpoint, &team, "AM_ROWS", &argc, &argv, 0);
+  gex_EP_RegisterHandlers(endpoint, handlers, sizeof handlers / sizeof *handlers);
+  if (gex_TM_QuerySize(team) != 2) gasnet_exit(2);
+  const gex_Rank_t me = gex_TM_QueryRank(team);
+  meet(team);
+  /* Medians of batches: another process on the processor disturbs few of them. */
+  static double batches[1000];
+  const unsigned int trips = 16, messages = 4096, floods_timed = 21;
+  for (unsigned int batch = 0; me == 0 && batch < 1000; ++batch) {
+    const gasnett_tick_t start = gasnett_ticks_now();
+    for (unsigned int i = 0; i < trips; ++i) {
+      const unsigned int before = pongs;
+      gex_AM_RequestShort0(team, 1, kPing, 0);
+      GASNET_BLOCKUNTIL(pongs != before);
+    }
+    batches[batch] = (double)gasnett_ticks_to_ns(gasnett_ticks_now() - start) / trips;
+  }
+  meet(team);
+  if (me == 0) printf("round_trip_ns %.1f\n", median(batches, 1000));
+  for (unsigned int batch = 0; batch < floods_timed; ++batch) {
+    const gasnett_tick_t start = gasnett_ticks_now();
+    if (me == 0)
+      for (unsigned int i = 0; i < messages; ++i) gex_AM_RequestShort0(team, 1, kFlood, 0);
+    else
+      GASNET_BLOCKUNTIL(floods == (batch + 1) * messages);
+    meet(team);
+    batches[batch] = (double)gasnett_ticks_to_ns(gasnett_ticks_now() - start) / messages;
+  }
+  if (me == 0) printf("flood_ns %.1f\n", median(batches, floods_timed));
+  fflush(stdout);
+  meet(team);
+  gasnet_exit(0);
+}
