@@ -25,8 +25,8 @@ int code_of(GetStatus status) noexcept {
 [[gnu::always_inline]] inline int take_event(const ptl_handle_eq_t* handles, unsigned size,
                                              ptl_event_t* event, unsigned* which,
                                              EventQueueOfInterface& last) noexcept {
-  const PhysicalInterface* physical = nullptr;
-  for (unsigned i = 0; i < size; ++i) {
+  const NetworkInterface* previous = nullptr;
+  for (unsigned i = 0;;) {
     last = resolve_event_queue(handles[i]);
     if (last.object == nullptr) [[unlikely]]
       return PTL_ARG_INVALID;
@@ -35,12 +35,12 @@ int code_of(GetStatus status) noexcept {
       *which = i;
       return code_of(status);
     }
-    if (i == 0)
-      physical = &last.interface->physical();
-    else if (physical != &last.interface->physical()) [[unlikely]]
+    if (i != 0 && last.interface != previous &&
+        &last.interface->physical() != &previous->physical()) [[unlikely]]
       return PTL_ARG_INVALID;
+    if (++i == size) return PTL_EQ_EMPTY;
+    previous = last.interface;
   }
-  return PTL_EQ_EMPTY;
 }
 
 [[gnu::noinline]] int take_event_again(const ptl_handle_eq_t* handles, unsigned size,

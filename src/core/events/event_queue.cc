@@ -23,6 +23,8 @@ EventQueue::Ring* EventQueue::map_ring(unsigned capacity_shift) noexcept {
   Ring* ring = static_cast<Ring*>(memory);
   ring->mask = slots - 1;
   ring->lap = one_event << capacity_shift;
+  ring->in_lap = ring->lap - 1;
+  ring->offset_mask = ring->mask * sizeof(Slot);
   ring->capacity_shift = capacity_shift;
   return ring;
 }
@@ -104,7 +106,7 @@ GetStatus EventQueue::get_slowly(ptl_event_t* event) noexcept {
   uint64_t position = head;
   for (;;) {
     Slot& slot = ring.slot(position);
-    const uint64_t complete = ring.lap_of(position) + ring.lap;
+    const uint64_t complete = ring.complete_at(position);
     const auto ahead =
         static_cast<int64_t>(slot.sequence.load(std::memory_order_acquire) - complete);
     if (ahead == 0) {

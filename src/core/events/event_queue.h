@@ -78,14 +78,13 @@ class EventQueue {
     Ring& ring = *ring_.load(std::memory_order_acquire);
     const uint64_t head = ring.head.load(std::memory_order_relaxed);
     Slot& slot = ring.slot(head);
-    const uint64_t complete = ring.lap_of(head) + ring.lap;
+    const uint64_t complete = ring.complete_at(head);
     const uint64_t sequence = slot.sequence.load(std::memory_order_acquire);
     if (sequence == complete) {
       if (take(ring, slot, complete, head, head, event)) [[likely]]
         return GetStatus::ok;
-    } else if (static_cast<int64_t>(sequence - complete) < 0 &&
-               ring.head.load(std::memory_order_relaxed) == head) {
-      return GetStatus::empty;
+    } else if (static_cast<int64_t>(sequence - complete) < 0) {
+      return GetStatus::empty;  // another reader passes this slot only when it is complete
     }
     return GetStatus::contended;
   }
@@ -156,8 +155,10 @@ class EventQueue {
   static constexpr uint64_t writing = 1;
 
   struct Ring {
-    uint64_t mask;  // slots - 1
-    uint64_t lap;   // difference between the sequences of two laps
+    uint64_t mask;         // slots - 1
+    uint64_t lap;          // difference between the sequences of two laps
+    uint64_t in_lap;       // lap - 1: the bits of a position within its lap
+    uint64_t offset_mask;  // mask * sizeof(Slot)
     Ring* previous;
     unsigned capacity_shift;
     std::atomic<uint32_t> flow_control_slots;
@@ -166,11 +167,16 @@ class EventQueue {
     alignas(128) Slot slots[1];               // mask + 1 of them
 
     [[nodiscard]] uint64_t capacity() const noexcept { return mask + 1; }
-    [[nodiscard]] uint64_t lap_of(uint64_t position) const noexcept {
-      return position & ~(lap - 1);
+    [[nodiscard]] uint64_t lap_of(uint64_t position) const noexcept { return position & ~in_lap; }
+    // The sequence of the slot of `position` when it holds the event of that position.
+    [[nodiscard]] uint64_t complete_at(uint64_t position) const noexcept {
+      return (position | in_lap) + 1;
     }
     [[nodiscard]] Slot& slot(uint64_t position) noexcept {
-      return slots[(position >> position_shift) & mask];
+      static_assert(one_event % sizeof(Slot) == 0);
+      auto* const first = reinterpret_cast<std::byte*>(slots);
+      return *reinterpret_cast<Slot*>(first +
+                                      (position / (one_event / sizeof(Slot)) & offset_mask));
     }
     [[nodiscard]] size_t bytes() const noexcept { return sizeof(Ring) + mask * sizeof(Slot); }
   };

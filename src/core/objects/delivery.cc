@@ -72,7 +72,9 @@ void free_entry(NetworkInterface& interface, ListEntry& entry, bool by_call) noe
   entry.region.close();
   entry.state = EntryState::free;
   entry.unlinked_by_call = by_call;
-  entry.generation.fetch_add(1, std::memory_order_release);
+  // Nobody else changes the generation of an entry in use.
+  entry.generation.store(entry.generation.load(std::memory_order_relaxed) + 1,
+                         std::memory_order_release);
   interface.entries().release(interface.entries().index_of(entry));
 }
 
