@@ -268,6 +268,9 @@ class LaneConsumer {
         lap = lane_detail::next_lap(lap);
       }
     }
+    peeked_index_ = index;
+    peeked_cell_ = place;
+    peeked_lap_ = lap;
     return count;
   }
 
@@ -285,12 +288,9 @@ class LaneConsumer {
       }
       if (count == 0) return false;
     }
-    cell_ = geometry_.cell_after(cell_, count);
-    index_ += count;
-    if (index_ >= geometry_.cells) {
-      index_ -= geometry_.cells;
-      lap_ = lane_detail::next_lap(lap_);
-    }
+    index_ = peeked_index_;
+    cell_ = peeked_cell_;
+    lap_ = peeked_lap_;
     taken_ += count;
     if (taken_ - published_ < geometry_.cells / 4 && far_bytes_ < geometry_.data_bytes / 4)
       return false;
@@ -370,6 +370,10 @@ class LaneConsumer {
   uint32_t cell_ = 0;
   uint32_t step_ = 0;
   uint32_t lap_ = 1;
+  // The same behind the last peek().
+  uint32_t peeked_index_ = 0;
+  uint32_t peeked_cell_ = 0;
+  uint32_t peeked_lap_ = 1;
   uint32_t acks_taken_ = 0;
   uint32_t acks_published_ = 0;  // of these, known to the producer
   uint32_t acks_peeked_ = 0;     // by the last peek()

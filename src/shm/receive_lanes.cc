@@ -54,7 +54,8 @@ void ReceiveLanes::rest_hot() noexcept {
 
 unsigned ReceiveLanes::poll_cold(MessageSink& sink, unsigned budget) noexcept {
   unsigned total = 0;
-  for (unsigned seen = 0; seen < cold_per_poll && total < budget; ++seen) {
+  const size_t looks = std::min<size_t>(cold_per_poll, active_.size());
+  for (size_t seen = 0; seen < looks && total < budget; ++seen) {
     if (next_cold_ >= active_.size()) next_cold_ = 0;
     if (active_.empty()) break;
     Lane& lane = lanes_[active_[next_cold_++]];
