@@ -145,8 +145,8 @@ void counters_only(uint64_t messages) {
   }
 }
 
-void full_events(uint64_t messages) {
-  Loopback loopback(true);
+void exchange_with_events(uint64_t messages, ptl_size_t bytes) {
+  Loopback loopback(true, bytes);
   const ptl_handle_eq_t events = loopback.new_queue();
   loopback.bind(0, events, PTL_CT_NONE);
   loopback.append(events, PTL_CT_NONE);
@@ -163,6 +163,11 @@ void full_events(uint64_t messages) {
   }
 }
 
+void full_events(uint64_t messages) { exchange_with_events(messages, payload_bytes); }
+void events_through_a_lane(uint64_t messages) {
+  exchange_with_events(messages, lane_payload_bytes);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -170,6 +175,7 @@ int main(int argc, char** argv) {
   constexpr Row rows[] = {{"counted", counted_acknowledgement},
                           {"lane", through_a_lane},
                           {"counters", counters_only},
-                          {"events", full_events}};
+                          {"events", full_events},
+                          {"lane_events", events_through_a_lane}};
   return lintel::instructions::run(argc, argv, rows);
 }

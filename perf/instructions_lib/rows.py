@@ -117,6 +117,7 @@ ROWS = (
     Row("lane", "the same with 72 bytes, through a lane as between processes of a node", _put("lane")),
     Row("counters", "list entry, counters at both ends", _put("counters")),
     Row("events", "matching put, three full events", _put("events")),
+    Row("lane_events", "the same with 72 bytes, through a lane", _put("lane_events")),
     Row("reliable", "message of the reliability layer, one way", _reliable),
     Row("mpi_mtl", "Open MPI over the library: MPI_Irecv, MPI_Send, MPI_Wait", _mpi_mtl),
     Row("mpi_ob1", "the same over Open MPI's own components (ob1, self)", _mpi_ob1, has_stages=False),

@@ -45,21 +45,25 @@ SendStatus LocalTransport::send(Link&, const MessageHeader& header, const Piece*
 }
 
 unsigned LocalTransport::poll(MessageSink& sink, unsigned budget) noexcept {
-  InboundMessage messages[burst];
-  bool malformed = false;  // cannot be: nobody else writes this lane
-  const unsigned count = consumer_.peek(messages, std::min(burst, budget), malformed);
-  if (count == 0) {
-    static_cast<void>(consumer_.release_on_request());
-    return 0;
+  unsigned total = 0;
+  // All that is there: the core asks again only after another send.
+  while (total < budget && consumer_.ready()) {
+    InboundMessage messages[burst];
+    bool malformed = false;  // cannot be: nobody else writes this lane
+    const unsigned count = consumer_.peek(messages, std::min(burst, budget - total), malformed);
+    if (count == 0) [[unlikely]]
+      break;
+    if (!announced_) [[unlikely]] {
+      announced_ = true;
+      void* const context = sink.on_new_link(link_);
+      if (link_.context != context) link_.context = context;
+    }
+    sink.on_messages(link_, messages, count);
+    static_cast<void>(consumer_.release(count));
+    total += count;
   }
-  if (!announced_) [[unlikely]] {
-    announced_ = true;
-    void* const context = sink.on_new_link(link_);
-    if (link_.context != context) link_.context = context;
-  }
-  sink.on_messages(link_, messages, count);
-  static_cast<void>(consumer_.release(count));
-  return count;
+  if (total < budget) static_cast<void>(consumer_.release_on_request());
+  return total;
 }
 
 bool LocalTransport::arm(bool blocked_senders) noexcept {

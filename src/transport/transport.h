@@ -37,7 +37,7 @@ struct Capabilities {
   // answers late. A thread that waits for an answer polls for this time before it sleeps. Otherwise
   // both sides could sleep in each round trip.
   uint64_t least_spin_ns = 0;
-  // All its peers are in this process: it has something to poll only after a send to one of them.
+  // All its peers are in this process: it is polled only after a send, and hands up all there is.
   bool in_process = false;
 };
 

@@ -64,14 +64,33 @@ TEST_F(PollerTest, ARoundPollsAndCountsWhatCame) {
   EXPECT_EQ(poller_.token().rounds(), 4u);
 }
 
-TEST_F(PollerTest, TheOwnProcessIsPolledAfterASendUntilNothingComes) {
+TEST_F(PollerTest, TheOwnProcessIsPolledAfterASend) {
   poller_.poll_once();
   EXPECT_EQ(local_.polls, 0u);
   poller_.transports().in_process_sends().set();
   local_.arrived = 1;
   EXPECT_EQ(poller_.poll_once(), 1u);
   poller_.poll_once();
+  EXPECT_EQ(local_.polls, 1u);
+}
+
+TEST_F(PollerTest, TheOwnProcessIsPolledAgainIfTheBudgetWasTooSmall) {
+  poller_.transports().in_process_sends().set();
+  local_.arrived = 32;
+  EXPECT_EQ(poller_.poll_once(), 32u);
+  EXPECT_EQ(local_.polls, 1u);
   poller_.poll_once();
+  poller_.poll_once();
+  EXPECT_EQ(local_.polls, 2u);
+}
+
+TEST_F(PollerTest, AKickPollsOnceUnlessMessagesToSelfOrWorkAreLeft) {
+  net_.arrived = 1;
+  poller_.kick();
+  EXPECT_EQ(net_.polls, 1u);
+  poller_.transports().in_process_sends().set();
+  local_.arrived = 32;
+  poller_.kick();
   EXPECT_EQ(local_.polls, 2u);
 }
 

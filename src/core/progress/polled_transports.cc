@@ -16,10 +16,12 @@ bool PolledTransports::add(Transport& transport) noexcept {
 }
 
 unsigned PolledTransports::poll_in_process(MessageSink& sink) noexcept {
-  if (!in_process_sends_.take()) return 0;
+  unsigned handled = 0;
+  // A message that is handled may send another, as an acknowledgement, and sets the flag again.
   current_ = in_process_;
-  const unsigned handled = in_process_->poll(sink, budget);
-  if (handled != 0) in_process_sends_.set();
+  while (handled < budget && in_process_sends_.take())
+    handled += in_process_->poll(sink, budget - handled);
+  if (handled >= budget) in_process_sends_.set();
   return handled;
 }
 

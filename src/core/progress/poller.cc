@@ -52,8 +52,8 @@ void Poller::kick() noexcept {
     return;
   }
   token_.note_application_poll();
-  for (unsigned i = 0; i < rounds_in_passing && poll_once() != 0; ++i) {
-  }
+  for (unsigned i = 0; i < rounds_in_passing && poll_once() != 0; ++i)
+    if (!transports_.in_process_sends().is_set() && !work_due_.is_set()) break;
   const bool more = work_due_.is_set();
   token_.release();
   if (more) doorbell_->ring_if_sleeping();
