@@ -2,12 +2,21 @@
 
 include(GNUInstallDirs)
 
-option(LINTEL_WERROR "Treat warnings as errors" ON)
-option(LINTEL_TESTS "Build the tests (needs GoogleTest)" ${PROJECT_IS_TOP_LEVEL})
+# Without any of them: what a user needs.
+option(BUILD_SHARED_LIBS "Build shared libraries; OFF: static ones, the modules in them" ON)
+option(BUILD_TESTING "Build the tests (needs GoogleTest)" "${LINTEL_TESTS}")
 option(LINTEL_TOOLS "Build ptl_info and ptl_perf" ON)
 option(LINTEL_GASNET "Build GASNet-EX over Portals" ON)
-option(LINTEL_BENCHMARKS "Build the component benchmarks (needs Google Benchmark)"
-       ${PROJECT_IS_TOP_LEVEL})
+option(LINTEL_CRYPTO "Build the module crypto if libcrypto is found" ON)
+option(LINTEL_VERBS "Build the module verbs if libibverbs is found" ON)
+option(LINTEL_DPDK "Build the module dpdk if DPDK is found" ON)
+option(LINTEL_PMIX "Build the module pmix if PMIx is found" ON)
+option(LINTEL_MANUAL "Build the manual pages (needs Python 3)" ON)
+option(LINTEL_BENCHMARKS "Build the component benchmarks (needs Google Benchmark)" OFF)
+option(LINTEL_WERROR "Treat warnings as errors" OFF)
+if(NOT BUILD_SHARED_LIBS AND (BUILD_TESTING OR LINTEL_BENCHMARKS))
+  message(FATAL_ERROR "Tests and benchmarks need BUILD_SHARED_LIBS=ON")
+endif()
 set(LINTEL_SANITIZE
     ""
     CACHE STRING "Sanitizers: empty, address (with undefined behaviour), or thread")
@@ -33,8 +42,8 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 find_program(LINTEL_CCACHE ccache)
 mark_as_advanced(LINTEL_CCACHE)
 if(LINTEL_CCACHE)
-  # Without that it keeps nothing that uses a precompiled header, as the tests do.
-  set(launcher "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${LINTEL_CCACHE}")
+  # It keeps what uses a precompiled header, as the tests do, and finds in it what another build directory made.
+  set(launcher "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_NOHASHDIR=1 "${LINTEL_CCACHE}")
   foreach(language C CXX)
     if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
       set(CMAKE_${language}_COMPILER_LAUNCHER "${launcher}")

@@ -150,8 +150,8 @@ void on_fault(int signal_number, siginfo_t* info, void* context) noexcept {
 
 #if defined(__SANITIZE_THREAD__)
 // An interceptor that is left by a fault would leave the sanitizer's state behind.
-[[gnu::no_sanitize("thread")]] void copy_bytes(void* destination, const void* source,
-                                               size_t bytes) noexcept {
+__attribute__((no_sanitize("thread"))) void copy_bytes(void* destination, const void* source,
+                                                       size_t bytes) noexcept {
   volatile char* to = static_cast<char*>(destination);
   const volatile char* from = static_cast<const char*>(source);
   for (size_t i = 0; i < bytes; ++i) to[i] = from[i];
@@ -163,8 +163,8 @@ constexpr size_t longest_vector_copy = 2048;
 
 // Null is an address like any other here, whatever the undefined-behaviour sanitizer thinks of it.
 template <typename Word>
-[[gnu::no_sanitize("undefined")]] inline void copy_both_ends(char* to, const char* from,
-                                                             size_t bytes) noexcept {
+__attribute__((no_sanitize("undefined"))) inline void copy_both_ends(char* to, const char* from,
+                                                                     size_t bytes) noexcept {
   Word first;
   Word last;
   std::memcpy(&first, from, sizeof(Word));
@@ -173,8 +173,9 @@ template <typename Word>
   std::memcpy(to + bytes - sizeof(Word), &last, sizeof(Word));
 }
 
-[[gnu::no_sanitize("undefined")]] inline void copy_bytes(void* destination, const void* source,
-                                                         size_t bytes) noexcept {
+__attribute__((no_sanitize("undefined"))) inline void copy_bytes(void* destination,
+                                                                 const void* source,
+                                                                 size_t bytes) noexcept {
   char* to = static_cast<char*>(destination);
   const char* from = static_cast<const char*>(source);
   if (bytes > 16) {

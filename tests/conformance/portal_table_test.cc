@@ -12,7 +12,7 @@ namespace lintel::test {
 namespace {
 
 // A look at memory that a message is on its way to: a data race, and meant so.
-[[gnu::no_sanitize("thread"), gnu::noinline]] std::byte look_at_arriving(
+__attribute__((no_sanitize("thread"), noinline)) std::byte look_at_arriving(
     const volatile std::byte& byte) {
   return byte;
 }

@@ -63,7 +63,7 @@ std::vector<ptl_event_t> EventQueue::expect_all(std::initializer_list<ptl_event_
     if (slot == kinds.size()) {
       std::string wanted;
       for (std::size_t i = 0; i < kinds.size(); ++i) {
-        if (!found[i]) wanted += " " + event_name(kinds.begin()[i]);
+        if (!found[i]) wanted.append(" ").append(event_name(kinds.begin()[i]));
       }
       complain(place, "expected one of" + wanted + ", got " + describe(event));
     }

@@ -116,7 +116,7 @@ void apply_in_place(const Request& request, std::byte* target, size_t items) noe
 
 #if defined(__SANITIZE_THREAD__)
 // The sanitizer holds a lock of its own during an atomic operation, so a fault must come before.
-[[gnu::no_sanitize("thread")]] void touch(std::byte* target, size_t bytes) noexcept {
+__attribute__((no_sanitize("thread"))) void touch(std::byte* target, size_t bytes) noexcept {
   for (size_t i = 0; i < bytes; ++i)
     __atomic_fetch_or(reinterpret_cast<unsigned char*>(target) + i, 0, __ATOMIC_RELAXED);
 }

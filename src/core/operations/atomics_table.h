@@ -211,9 +211,11 @@ template <ptl_op_t operation, typename T>
 
 // Null is an address like any other here, whatever the undefined-behaviour sanitizer thinks of it.
 template <ptl_op_t operation, typename T>
-[[gnu::no_sanitize("undefined")]] void apply_in_place(std::byte* target, const std::byte* data,
-                                                      const std::byte* operand, std::byte* fetched,
-                                                      size_t items) noexcept {
+__attribute__((no_sanitize("undefined"))) void apply_in_place(std::byte* target,
+                                                              const std::byte* data,
+                                                              const std::byte* operand,
+                                                              std::byte* fetched,
+                                                              size_t items) noexcept {
   using Word = Bits<sizeof(T)>;
   auto* words = reinterpret_cast<Word*>(target);
   const T operand_value = is_single_item(operation) ? load<T>(operand) : T{};
