@@ -13,6 +13,10 @@
 #include "lone_launcher.h"
 #include "util/module.h"
 
+#ifdef LINTEL_CONTAINS_PMIX
+extern "C" const lintel::Module lintel_module_pmix;
+#endif
+
 namespace lintel {
 
 namespace {
@@ -51,8 +55,17 @@ std::string why_incomplete() {
   return "";
 }
 
+const void* pmix_offer(std::string& why) {
+#ifdef LINTEL_CONTAINS_PMIX  // in a static library
+  why.clear();
+  return lintel_module_pmix.offer;
+#else
+  return load_module("pmix", why);
+#endif
+}
+
 Launcher* load_pmix(std::string& why) {
-  const auto* const module = static_cast<const LauncherModule*>(load_module("pmix", why));
+  const auto* const module = static_cast<const LauncherModule*>(pmix_offer(why));
   if (module != nullptr) return module->launcher();
   why = "the environment says that a PMIx launcher started this process, but " + why +
         "; the module needs libpmix, both where Lintel is built and where it runs";

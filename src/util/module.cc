@@ -10,9 +10,23 @@
 
 #include "util/config_parse.h"
 
+// A static library contains its modules. The build lists them: MODULE(verbs) and so on, or nothing.
+#define MODULE(name) extern "C" const lintel::Module lintel_module_##name;
+LINTEL_STATIC_MODULES
+#undef MODULE
+
 namespace lintel {
 
 namespace {
+
+struct ContainedModule {
+  std::string_view name;
+  const Module* module;
+};
+
+#define MODULE(name) {#name, &lintel_module_##name},
+constexpr ContainedModule contained_modules[] = {LINTEL_STATIC_MODULES{"", nullptr}};
+#undef MODULE
 
 // Names this very object to the dynamic linker.
 const char anchor = 0;
@@ -51,6 +65,8 @@ const void* offer_of(void* object, const std::string& path, std::string& reason)
 }  // namespace
 
 const void* load_module(const std::string& name, std::string& reason) {
+  for (const ContainedModule& contained : contained_modules)
+    if (contained.name == name) return contained.module->offer;
   std::string looked;
   for (const std::string& directory : directories()) {
     const std::string path = directory + "/" + name + ".so";
