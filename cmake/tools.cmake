@@ -17,7 +17,8 @@ function(lintel_add_tool name library)
   # Installed programs find the library beside them, wherever the tree is moved.
   file(RELATIVE_PATH bin_to_lib "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
   set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
-  install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
+                              COMPONENT tools)
 endfunction()
 
 if(LINTEL_TOOLS)

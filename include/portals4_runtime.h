@@ -60,7 +60,8 @@ PTL_API int PtlJobInit(void) PTL_NOEXCEPT;
  * @return PTL_OK; PTL_NO_INIT. */
 PTL_API int PtlJobFini(void) PTL_NOEXCEPT;
 
-/** @param info  gets the place of this process.
+/** Says which place this process has in its job.
+ * @param info  gets the place of this process.
  * @return PTL_OK; PTL_NO_INIT before PtlJobInit; PTL_ARG_INVALID. */
 PTL_API int PtlJobGetInfo(ptl_job_info_t* info) PTL_NOEXCEPT;
 

@@ -1,0 +1,122 @@
+# Packages of distributions, by CPack: the target `package`, or `cpack -G DEB` and `cpack -G RPM`. Each component of
+# the installation is a package: libraries, headers, tools, one for each module that needs other libraries,
+# debug symbols. The preset `package` has the directories of distributions.
+
+set(CPACK_PACKAGE_NAME lintel)
+set(CPACK_PACKAGE_VENDOR Lintel)
+# Who makes the packages, as Debian's tools are told.
+set(CPACK_PACKAGE_CONTACT "Lintel <lintel@localhost>")
+if(DEFINED ENV{DEBEMAIL})
+  set(CPACK_PACKAGE_CONTACT "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
+endif()
+set(CPACK_PACKAGE_VERSION "${PROJECT_VERSION}")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Portals 4.3 network programming interface")
+set(CPACK_PACKAGE_DESCRIPTION
+    "Lintel connects the processes of parallel programs through shared memory within a node, and
+through InfiniBand, RoCE, UDP or Ethernet ports between nodes.")
+set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_PACKAGE_DIRECTORY "${PROJECT_BINARY_DIR}/packages")
+set(CPACK_VERBATIM_VARIABLES ON)
+set(CPACK_PRE_BUILD_SCRIPTS "${PROJECT_SOURCE_DIR}/packaging/before_packing.cmake")
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+
+set(CPACK_GENERATOR "")
+foreach(pair dpkg-deb=DEB rpmbuild=RPM)
+  string(REPLACE "=" ";" pair "${pair}")
+  list(GET pair 0 program)
+  list(GET pair 1 generator)
+  find_program(LINTEL_${program} ${program})
+  mark_as_advanced(LINTEL_${program})
+  if(LINTEL_${program})
+    list(APPEND CPACK_GENERATOR ${generator})
+  endif()
+endforeach()
+if(NOT CPACK_GENERATOR)
+  set(CPACK_GENERATOR TGZ)
+endif()
+
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_HOMEPAGE "https://www.sandia.gov/portals/")
+set(CPACK_DEBIAN_DEBUGINFO_PACKAGE ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${PROJECT_BINARY_DIR}/lib")
+set(CPACK_RPM_COMPONENT_INSTALL ON)
+set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
+set(CPACK_RPM_PACKAGE_LICENSE BSD-3-Clause)
+set(CPACK_RPM_PACKAGE_GROUP "System Environment/Libraries")
+set(CPACK_RPM_PACKAGE_RELEASE 1)
+set(CPACK_RPM_INSTALL_WITH_EXEC ON) # else libraries are not stripped
+set(CPACK_RPM_DEBUGINFO_PACKAGE ON)
+set(CPACK_RPM_BUILD_SOURCE_DIRS_PREFIX /usr/src) # not longer than the path of the sources
+# Directories that the system owns.
+set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
+    /usr/share/man /usr/share/man/man1 /usr/share/man/man3 /usr/share/man/man5 /usr/share/man/man7
+    /usr/lib/cmake /usr/lib64/cmake /usr/lib64/pkgconfig /usr/share/bash-completion
+    /usr/share/bash-completion/completions /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}
+    /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/cmake /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pkgconfig)
+
+# lintel_package(<component> <package> <section of Debian> <component needed or ""> <summary> <description>): names
+# in Debian and, by its habits, in RPM.
+function(lintel_package component package section needed summary description)
+  string(TOUPPER ${component} upper)
+  set(release "${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}")
+  set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${package} PARENT_SCOPE)
+  set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION ${section} PARENT_SCOPE)
+  set(CPACK_DEBIAN_${upper}_DESCRIPTION "${summary}\n${description}" PARENT_SCOPE)
+  string(REGEX REPLACE "-dev$" "-devel" rpm_package ${package})
+  set(CPACK_RPM_${upper}_PACKAGE_NAME ${rpm_package} PARENT_SCOPE)
+  if(section STREQUAL "libdevel")
+    set(CPACK_RPM_${upper}_PACKAGE_GROUP Development/Libraries PARENT_SCOPE)
+  endif()
+  set(CPACK_RPM_${upper}_PACKAGE_SUMMARY "${summary}" PARENT_SCOPE)
+  set(CPACK_RPM_${upper}_PACKAGE_DESCRIPTION "${description}" PARENT_SCOPE)
+  if(needed)
+    set(CPACK_DEBIAN_${upper}_PACKAGE_DEPENDS "${needed} (= ${release})" PARENT_SCOPE)
+    set(CPACK_RPM_${upper}_PACKAGE_REQUIRES "${needed} = ${release}" PARENT_SCOPE)
+  endif()
+  set(CPACK_COMPONENTS_ALL ${CPACK_COMPONENTS_ALL} ${component} PARENT_SCOPE)
+endfunction()
+
+lintel_package(
+  library libportals4 libs "" "Portals 4.3 network programming interface: libraries"
+  "What programs need at run time: shared memory within a node, UDP\nbetween nodes.")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS "lintel-tools, lintel-verbs, lintel-dpdk, lintel-pmix")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA
+    "${PROJECT_BINARY_DIR}/package/shlibs;${PROJECT_BINARY_DIR}/package/triggers;${PROJECT_BINARY_DIR}/package/symbols")
+set(CPACK_RPM_LIBRARY_POST_INSTALL_SCRIPT_FILE "${PROJECT_SOURCE_DIR}/packaging/rpm/ldconfig")
+set(CPACK_RPM_LIBRARY_POST_UNINSTALL_SCRIPT_FILE "${PROJECT_SOURCE_DIR}/packaging/rpm/ldconfig")
+set(CPACK_RPM_LIBRARY_PACKAGE_SUGGESTS "lintel-tools, lintel-verbs, lintel-dpdk, lintel-pmix")
+lintel_package(
+  development libportals-dev libdevel libportals4 "Portals 4.3 network programming interface: headers"
+  "What programs are built with: headers, pkg-config modules, CMake\npackage and manual pages.")
+if(LINTEL_TOOLS)
+  lintel_package(
+    tools lintel-tools utils libportals4 "Portals 4.3 network programming interface: tools"
+    "ptl_info tells which networks are used and why; ptl_perf measures\nlatency, message rate and bandwidth.")
+endif()
+foreach(module verbs dpdk pmix)
+  if(TARGET portals-${module} AND BUILD_SHARED_LIBS)
+    set(what_verbs "InfiniBand and RoCE devices")
+    set(what_dpdk "Ethernet ports through DPDK")
+    set(what_pmix "jobs started by srun and mpirun")
+    lintel_package(${module} lintel-${module} libs libportals4
+                   "Portals 4.3 network programming interface: ${what_${module}}"
+                   "The module of the Portals library for ${what_${module}}.\nIt is loaded when it is used.")
+  endif()
+endforeach()
+if(TARGET gasnet-portals4)
+  lintel_package(gasnet gasnet-portals4 libs libportals4 "GASNet-EX over Portals 4.3"
+                 "The communication layer of PGAS languages, over the Portals library.")
+endif()
+
+# The libraries are replaced by packages of the same name only.
+file(WRITE "${PROJECT_BINARY_DIR}/package/shlibs"
+     "libportals 4 libportals4 (>= ${PROJECT_VERSION})\nlibportals_runtime 4 libportals4 (>= ${PROJECT_VERSION})\n")
+file(WRITE "${PROJECT_BINARY_DIR}/package/triggers" "activate-noawait ldconfig\n")
+configure_file(packaging/debian/libportals4.symbols package/symbols COPYONLY)
+
+include(CPack)

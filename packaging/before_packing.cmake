@@ -1,0 +1,33 @@
+# Run by CPack between staging and packing: what the policies of distributions want beyond the installation.
+if(NOT CPACK_GENERATOR MATCHES "^(DEB|RPM)$")
+  return()
+endif()
+
+find_program(gzip gzip REQUIRED)
+file(GLOB_RECURSE pages "${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*/usr/share/man/*")
+execute_process(COMMAND "${gzip}" -9nf ${pages} COMMAND_ERROR_IS_FATAL ANY)
+if(CPACK_GENERATOR STREQUAL "RPM")
+  return()
+endif()
+
+foreach(component IN LISTS CPACK_COMPONENTS_ALL)
+  string(TOUPPER ${component} upper)
+  set(package "${CPACK_DEBIAN_${upper}_PACKAGE_NAME}")
+  set(root "${CPACK_TEMPORARY_INSTALL_DIRECTORY}/${component}/usr")
+  set(documents "${root}/share/doc/${package}")
+  file(READ "${CPACK_RESOURCE_FILE_LICENSE}" license)
+  string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
+  string(TIMESTAMP year "%Y" UTC)
+  file(WRITE "${documents}/copyright"
+       "Lintel, a library for the Portals 4.3 network programming interface\n\nCopyright ${year} The Lintel authors\n\n${license}")
+  file(WRITE "${documents}/changelog.Debian"
+       "${CPACK_PACKAGE_NAME} (${CPACK_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}) unstable; urgency=medium\n\n"
+       "  * Built from the release; its CHANGELOG.md tells what changed.\n\n"
+       " -- ${CPACK_PACKAGE_CONTACT}  ${date}\n")
+  set(overrides "${CMAKE_CURRENT_LIST_DIR}/debian/${package}.lintian-overrides")
+  if(EXISTS "${overrides}")
+    configure_file("${overrides}" "${root}/share/lintian/overrides/${package}" COPYONLY)
+  endif()
+  execute_process(COMMAND "${gzip}" -9nf "${documents}/changelog.Debian"
+                  COMMAND_ERROR_IS_FATAL ANY)
+endforeach()

@@ -1,0 +1,266 @@
+"""Tests of packages, recipes, manual pages and the binary interface.
+
+Usage: run_package_test.py <source directory> <build directory> <C++ compiler> <case>
+       run_package_test.py --list
+
+The cases stranger_* run in a root directory of their own, which debootstrap makes once; they need root and the
+package archive that apt is configured with.
+"""
+import functools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import roots
+from spack_stub import read_recipe
+
+HELLO = r'^"hello from process \d+": \d+ bytes, sent by nid'
+HELLO_CMAKE = """cmake_minimum_required(VERSION 3.20)
+project(hello C)
+find_package(Portals4 4.3 REQUIRED)
+add_executable(hello hello.c)
+target_link_libraries(hello PRIVATE Portals4::portals)
+"""
+
+
+def run(*command, **options):
+    options.setdefault("stdout", subprocess.PIPE)
+    result = subprocess.run(command, stderr=subprocess.STDOUT, text=True, errors="replace", **options)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))} failed with {result.returncode}:\n{result.stdout}")
+    return result.stdout
+
+
+def need(program):
+    if not shutil.which(program):
+        print(f"skipped: there is no {program} (scripts/common names its package)")
+        sys.exit(77)
+
+
+def expect_hello(output, how):
+    if not re.search(HELLO, output, re.MULTILINE):
+        sys.exit(f"hello, built by {how}, printed: {output}")
+
+
+class Suite:
+    def __init__(self, source, build, compiler):
+        self.source, self.build, self.compiler = pathlib.Path(source), pathlib.Path(build), compiler
+        self.work = self.build / "packages-test"
+        self.work.mkdir(exist_ok=True)
+        self.packages = self.work / "packages/packages"
+
+    # Configures and builds in a directory of its own, with the flags of the build under test, so that a compiler cache
+    # has the objects already.
+    def build_variant(self, name, *options, target="all"):
+        directory = self.work / name
+        run("cmake", "-G", "Ninja", "-S", self.source, "-B", directory, "-DLINTEL_WERROR=ON",
+            f"-DCMAKE_CXX_COMPILER={self.compiler}", *options)
+        run("cmake", "--build", directory, "--target", target)
+        return directory
+
+    def case_build(self):
+        """deb and rpm are made."""
+        shutil.rmtree(self.packages, ignore_errors=True)
+        self.build_variant("packages", "-DCMAKE_INSTALL_PREFIX=/usr", "-DCMAKE_SKIP_INSTALL_RPATH=ON")
+        run("cmake", "--build", self.work / "packages", "--target", "package")
+        for suffix in ("deb", "rpm"):
+            names = sorted(path.name.split("-0")[0].split("_")[0]
+                           for path in self.packages.glob(f"*.{suffix}"))
+            devel = "libportals-dev" if suffix == "deb" else "libportals-devel"
+            for wanted in ("libportals4", devel, "lintel-tools", "lintel-verbs", "lintel-dpdk", "lintel-pmix"):
+                if wanted not in names:
+                    sys.exit(f"there is no {suffix} package {wanted}, only {names}")
+        if not list(self.packages.glob("libportals4-dbgsym*")):
+            sys.exit("there is no package of debug symbols")
+
+    def case_lint(self):
+        """lintian and rpmlint have nothing to say that applies."""
+        need("lintian")
+        need("rpmlint")
+        # The first two: who builds sets DEBEMAIL. The third is about uploads to Debian.
+        foreign = "bogus-mail-host,bogus-mail-host-in-debian-changelog,initial-upload-closes-no-bugs"
+        said = run("lintian", "--allow-root", "--suppress-tags", foreign, "--fail-on", "none",
+                   *self.packages.glob("*.deb"))
+        if said.strip():
+            sys.exit(f"lintian says:\n{said}")
+        said = subprocess.run(["rpmlint", "--rpmlintrc", self.source / "packaging/rpm/rpmlintrc",
+                               *self.packages.glob("*.rpm")], stdout=subprocess.PIPE, text=True).stdout
+        found = re.findall(r"^\S+: [EW]: .*$", said, re.MULTILINE)
+        if found:
+            sys.exit("rpmlint says:\n" + "\n".join(found))
+
+    def case_manual(self):
+        """Each public function has a page; the pages and the reference are free of errors."""
+        need("mandoc")
+        need("doxygen")
+        declared = {name for header in (self.source / "include").glob("*.h")
+                    for name in re.findall(r"^PTL_API [^;(]*\b(Ptl\w+)\(", header.read_text(), re.MULTILINE)}
+        pages = self.build / "manual"
+        written = {page.stem for page in (pages / "man3").glob("Ptl*.3")}
+        if declared != written or not declared:
+            sys.exit(f"functions and pages differ: {sorted(declared ^ written)}")
+        others = [pages / name for name in ("man1/ptl_info.1", "man1/ptl_perf.1", "man5/lintel.conf.5",
+                                            "man7/portals4.7")]
+        said = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *others, *sorted((pages / "man3").iterdir())],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+        wrong = [line for line in said.splitlines() if "missing date" not in line]
+        if wrong:
+            sys.exit("\n".join(wrong))
+        text = (pages / "man5/lintel.conf.5").read_text()
+        if "PTL_TRANSPORT" not in text:
+            sys.exit("lintel.conf(5) does not know PTL_TRANSPORT")
+        run("cmake", "--build", self.build, "--target", "reference")
+        if not (self.build / "reference/html/portals4_8h.html").exists():
+            sys.exit("the reference has no page of portals4.h")
+
+    def case_completion(self):
+        """Options, choices and tests of the tools are completed."""
+        script = f"""source '{self.source}/packaging/completion/lintel.bash'
+complete_words() {{ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _lintel_tool "$1"; echo "${{COMPREPLY[*]}}"; }}
+complete_words '{self.build}/bin/ptl_perf' --warm
+complete_words '{self.build}/bin/ptl_perf' --wait ''
+complete_words '{self.build}/bin/ptl_perf' unex
+complete_words '{self.build}/bin/ptl_info' --js
+"""
+        completed = run("bash", "-c", script).splitlines()
+        wanted = ["--warm-up", "block poll", "unexpected-depth", "--json"]
+        if completed != wanted:
+            sys.exit(f"completed {completed}, expected {wanted}")
+
+    def case_abi(self):
+        """The public functions and their types are those of packaging/abi."""
+        need("abidw")
+        for library in ("libportals", "libportals_runtime"):
+            recorded = self.source / f"packaging/abi/{library}.abi"
+            with tempfile.NamedTemporaryFile(suffix=".abi") as now:
+                run(self.source / "packaging/abi/record", self.build / f"lib/{library}.so.4", now.name)
+                result = subprocess.run(["abidiff", recorded, now.name], stdout=subprocess.PIPE, text=True)
+            if result.returncode != 0:
+                sys.exit(f"the interface of {library} has changed (packaging/abi/record says what to do):\n"
+                         f"{result.stdout}")
+
+    def case_static(self):
+        """Static libraries: hello by pkg-config and by CMake; uninstall leaves nothing."""
+        directory = self.build_variant("static", "-DBUILD_SHARED_LIBS=OFF")
+        prefix = self.work / "static-prefix"
+        shutil.rmtree(prefix, ignore_errors=True)
+        run("cmake", "--install", directory, "--prefix", prefix)
+        self.try_hello(prefix, "--static")
+        output = run(prefix / "bin/ptl_perf", "put", "--sizes", "8", "--time", "0.01")
+        if "put latency" not in output:
+            sys.exit(f"ptl_perf printed: {output}")
+        run("cmake", "--build", directory, "--target", "uninstall")
+        left = [path for path in prefix.rglob("*") if not path.is_dir()]
+        if left:
+            sys.exit(f"left by uninstall: {left}")
+
+    def try_hello(self, prefix, *pkg_config_options):
+        work = self.work / "hello"
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir()
+        shutil.copy(self.source / "examples/hello.c", work)
+        (work / "CMakeLists.txt").write_text(HELLO_CMAKE)
+        pc = next(prefix.rglob("portals4.pc")).parent
+        flags = run("pkg-config", "--cflags", "--libs", *pkg_config_options, "portals4",
+                    env=dict(os.environ, PKG_CONFIG_PATH=str(pc))).split()
+        run("cc", work / "hello.c", "-o", work / "hello", *flags)
+        expect_hello(run(work / "hello"), "pkg-config")
+        run("cmake", "-S", work, "-B", work / "built", f"-DCMAKE_PREFIX_PATH={prefix}")
+        run("cmake", "--build", work / "built")
+        expect_hello(run(work / "built/hello"), "CMake")
+
+    # ------------------------------------------------------------------------------------ strangers
+
+    @functools.cached_property
+    def base(self):
+        return roots.Base(self.work / "root", self.source)
+
+    def case_root(self):
+        """A minimal system is made, once."""
+        need("debootstrap")
+        self.base.make()
+
+    def hello_in(self, root, prefix=""):
+        """Compiles and runs hello in a root, by pkg-config and by CMake."""
+        root.write("/tmp/hello/CMakeLists.txt", HELLO_CMAKE)
+        root.write("/tmp/hello/hello.c", (self.source / "examples/hello.c").read_text())
+        libraries = root.run(f"dirname $(find {prefix or '/usr'} -name libportals.so.4)").strip()
+        environment = "" if not prefix else \
+            f"export PKG_CONFIG_PATH={libraries}/pkgconfig LD_LIBRARY_PATH={libraries}; "
+        expect_hello(root.run(f"{environment} cd /tmp/hello && cc hello.c -o hello "
+                              "$(pkg-config --cflags --libs portals4) && ./hello"), "pkg-config")
+        expect_hello(root.run(f"cd /tmp/hello && cmake -B built -DCMAKE_PREFIX_PATH={prefix} . > log && "
+                              "cmake --build built >> log && built/hello"), "CMake")
+
+    def case_stranger_packages(self):
+        """apt install ./*.deb; hello; the tools; all gone after apt purge."""
+        with self.base.open() as root:
+            root.install("gcc", "libc6-dev", "make", "cmake", "pkg-config")
+            before = root.files()
+            for package in self.packages.glob("*.deb"):
+                shutil.copy(package, root.path / "tmp")
+            root.install("/tmp/*.deb")
+            self.hello_in(root)
+            if "libportals" not in root.run("ldconfig -p"):
+                sys.exit("the dynamic linker does not know the libraries")
+            for module in ("crypto", "verbs", "dpdk", "pmix"):
+                if "not found" in root.run(f"ldd /usr/lib/*/lintel/{module}.so"):
+                    sys.exit(f"the module {module} lacks a library")
+            root.run("ptl_info > /dev/null; ptl_perf put --sizes 8 --time 0.01 > /dev/null")
+            names = root.run("dpkg-query -W -f '${Package}\\n' 'lib*portals*' 'lintel*'").split()
+            ours = set(root.run(f"dpkg -L {' '.join(names)}").split())
+            root.run(f"DEBIAN_FRONTEND=noninteractive apt-get -y -qq purge {' '.join(names)}")
+            left = (root.files() - before) & ours
+            if len(names) < 6 or not ours or left:
+                sys.exit(f"packages {names}; left after their removal: {sorted(left)}")
+
+    def case_stranger_source(self):
+        """cmake -S . -B b && cmake --build b, with the packages of docs/install.md; hello; uninstall."""
+        with self.base.open(layer="table") as root:
+            root.install_table()
+            self.build_in(root, "/tmp/b", "/opt/lintel", [])
+            root.run("cmake --build /tmp/b --target uninstall")
+            left = root.run("find /opt/lintel ! -type d")
+            if left:
+                sys.exit(f"left by uninstall: {left}")
+
+    def case_stranger_spack(self):
+        """The steps of the Spack recipe; hello."""
+        recipe = read_recipe(self.source / "packaging/spack/lintel/package.py")
+        for wanted in ("cmake", "cxx", "python", "pmix", "rdma-core", "openssl"):
+            if wanted not in recipe.dependencies:
+                sys.exit(f"the recipe does not depend on {wanted}")
+        with self.base.open(layer="table") as root:
+            root.install_table()
+            self.build_in(root, "/tmp/s", "/opt/spack/lintel", recipe.arguments)
+            if "dpdk" in root.run("ls /opt/spack/lintel/lib*/lintel"):
+                sys.exit("the recipe built a module that its default leaves out")
+
+    def build_in(self, root, directory, prefix, options):
+        words = " ".join(f"'{option}'" for option in options)
+        root.run(f"cmake -S {self.source} -B {directory} -DCMAKE_INSTALL_PREFIX={prefix} {words}")
+        root.run(f"cmake --build {directory} -j $(nproc)")
+        root.run(f"cmake --install {directory}")
+        self.hello_in(root, prefix)
+        root.run(f"{prefix}/bin/ptl_perf put --sizes 8 --time 0.01")
+        modulefile = root.run(f"cat {prefix}/share/lintel/modulefiles/lintel")
+        if f'set prefix "{prefix}"' not in modulefile:
+            sys.exit(f"the modulefile does not know its prefix:\n{modulefile}")
+
+
+def main():
+    cases = [name.removeprefix("case_") for name in vars(Suite) if name.startswith("case_")]
+    if sys.argv[1:] == ["--list"]:
+        print(*cases, sep="\n")
+        return
+    source, build, compiler, case = sys.argv[1:]
+    if case.startswith("stranger_") or case == "root":
+        roots.need_root()
+    getattr(Suite(source, build, compiler), f"case_{case}")()
+
+
+main()
