@@ -48,6 +48,7 @@ class Root:
         place.write_text(text)
 
     def install(self, *packages):
+        self.run("apt-get update -qq")
         self.run("DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "
                  + " ".join(packages))
 
@@ -94,7 +95,11 @@ class Base:
         root = pathlib.Path("/mnt/root")
         call("mount", "-t", "overlay", "overlay", "-o",
              f"lowerdir={self.system},upperdir={top / 'upper'},workdir={top / 'work'}", root)
-        mounts = [("/proc", "proc"), ("/dev", "dev"), ("/sys", "sys"), (self.source, str(self.source).lstrip("/"))]
+        # What a test writes there is of no use to the next one.
+        shutil.rmtree(root / "stranger", ignore_errors=True)
+        (root / "stranger").mkdir()
+        source = str(self.source).lstrip("/")
+        mounts = [("/proc", "proc"), ("/dev", "dev"), ("/sys", "sys"), (self.source, source)]
         for name in ("archives", "ccache"):
             (self.directory / name).mkdir(exist_ok=True)
         mounts += [(self.directory / "archives", "var/cache/apt/archives"),
@@ -102,8 +107,7 @@ class Base:
         for of, at in mounts:
             (root / at).mkdir(parents=True, exist_ok=True)
             call("mount", "--rbind", of, root / at)
-        shutil.rmtree(root / "tmp", ignore_errors=True)
-        (root / "tmp").mkdir(mode=0o1777)
+        call("mount", "-o", "remount,bind,ro", root / source)
         shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
         yield Root(root, self.source)
 

@@ -186,14 +186,14 @@ complete_words '{self.build}/bin/ptl_info' --js
 
     def hello_in(self, root, prefix=""):
         """Compiles and runs hello in a root, by pkg-config and by CMake."""
-        root.write("/tmp/hello/CMakeLists.txt", HELLO_CMAKE)
-        root.write("/tmp/hello/hello.c", (self.source / "examples/hello.c").read_text())
+        root.write("/stranger/hello/CMakeLists.txt", HELLO_CMAKE)
+        root.write("/stranger/hello/hello.c", (self.source / "examples/hello.c").read_text())
         libraries = root.run(f"dirname $(find {prefix or '/usr'} -name libportals.so.4)").strip()
         environment = "" if not prefix else \
             f"export PKG_CONFIG_PATH={libraries}/pkgconfig LD_LIBRARY_PATH={libraries}; "
-        expect_hello(root.run(f"{environment} cd /tmp/hello && cc hello.c -o hello "
+        expect_hello(root.run(f"{environment} cd /stranger/hello && cc hello.c -o hello "
                               "$(pkg-config --cflags --libs portals4) && ./hello"), "pkg-config")
-        expect_hello(root.run(f"cd /tmp/hello && cmake -B built -DCMAKE_PREFIX_PATH={prefix} . > log && "
+        expect_hello(root.run(f"cd /stranger/hello && cmake -B built -DCMAKE_PREFIX_PATH={prefix} . > log && "
                               "cmake --build built >> log && built/hello"), "CMake")
 
     def case_stranger_packages(self):
@@ -202,8 +202,8 @@ complete_words '{self.build}/bin/ptl_info' --js
             root.install("gcc", "libc6-dev", "make", "cmake", "pkg-config")
             before = root.files()
             for package in self.packages.glob("*.deb"):
-                shutil.copy(package, root.path / "tmp")
-            root.install("/tmp/*.deb")
+                shutil.copy(package, root.path / "stranger")
+            root.install("/stranger/*.deb")
             self.hello_in(root)
             if "libportals" not in root.run("ldconfig -p"):
                 sys.exit("the dynamic linker does not know the libraries")
@@ -222,8 +222,8 @@ complete_words '{self.build}/bin/ptl_info' --js
         """cmake -S . -B b && cmake --build b, with the packages of docs/install.md; hello; uninstall."""
         with self.base.open(layer="table") as root:
             root.install_table()
-            self.build_in(root, "/tmp/b", "/opt/lintel", [])
-            root.run("cmake --build /tmp/b --target uninstall")
+            self.build_in(root, "/stranger/b", "/opt/lintel", [])
+            root.run("cmake --build /stranger/b --target uninstall")
             left = root.run("find /opt/lintel ! -type d")
             if left:
                 sys.exit(f"left by uninstall: {left}")
@@ -236,7 +236,7 @@ complete_words '{self.build}/bin/ptl_info' --js
                 sys.exit(f"the recipe does not depend on {wanted}")
         with self.base.open(layer="table") as root:
             root.install_table()
-            self.build_in(root, "/tmp/s", "/opt/spack/lintel", recipe.arguments)
+            self.build_in(root, "/stranger/s", "/opt/spack/lintel", recipe.arguments)
             if "dpdk" in root.run("ls /opt/spack/lintel/lib*/lintel"):
                 sys.exit("the recipe built a module that its default leaves out")
 
