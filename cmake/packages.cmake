@@ -15,6 +15,9 @@ set(CPACK_PACKAGE_DESCRIPTION
     "Lintel connects the processes of parallel programs through shared memory within a node, and
 through InfiniBand, RoCE, UDP or Ethernet ports between nodes.")
 set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
+# Files that name the prefix name that of the package.
+set(CPACK_SET_DESTDIR ON)
+set(CPACK_INSTALL_PREFIX /usr)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_PACKAGE_DIRECTORY "${PROJECT_BINARY_DIR}/packages")
 set(CPACK_VERBATIM_VARIABLES ON)
@@ -45,6 +48,7 @@ set(CPACK_DEBIAN_DEBUGINFO_PACKAGE ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${PROJECT_BINARY_DIR}/lib")
 set(CPACK_RPM_COMPONENT_INSTALL ON)
+set(CPACK_RPM_PACKAGE_RELOCATABLE OFF)
 set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
 set(CPACK_RPM_PACKAGE_LICENSE BSD-3-Clause)
 set(CPACK_RPM_PACKAGE_GROUP "System Environment/Libraries")
@@ -108,8 +112,8 @@ foreach(module verbs dpdk pmix)
                    "The module of the Portals library for ${what_${module}}.\nIt is loaded when it is used.")
   endif()
 endforeach()
-if(TARGET gasnet-portals4)
-  lintel_package(gasnet gasnet-portals4 libs libportals4 "GASNet-EX over Portals 4.3"
+if(TARGET gasnet-portals4-seq)
+  lintel_package(gasnet gasnet-portals4 libdevel libportals4 "GASNet-EX over Portals 4.3"
                  "The communication layer of PGAS languages, over the Portals library.")
 endif()
 
