@@ -1,5 +1,6 @@
-# Manual pages, made when the project is built: functions and portals4(7) from the headers, tools from their
-# --help, lintel.conf(5) from the configuration table. `reference` is the HTML reference, by Doxygen.
+# Manual pages, made when the project is built: functions and portals4(7) from the headers, tools
+# from their --help, lintel.conf(5) from the configuration table. `reference` is the HTML reference,
+# by Doxygen.
 
 find_package(Python3 COMPONENTS Interpreter QUIET)
 if(LINTEL_MANUAL AND NOT Python3_Interpreter_FOUND)

@@ -4,7 +4,8 @@
 find_package(PkgConfig QUIET)
 
 # lintel_add_module(<name> <pattern of its sources> <imported target or library>...):
-# lintel/<name>.so beside libportals.so, whose symbols it uses. A static library contains its modules.
+# lintel/<name>.so beside libportals.so, whose symbols it uses. A static library contains its
+# modules.
 function(lintel_add_module name pattern)
   file(GLOB sources CONFIGURE_DEPENDS "${pattern}")
   if(NOT BUILD_SHARED_LIBS)
@@ -40,7 +41,8 @@ function(lintel_add_module name pattern)
                                           COMPONENT ${component})
 endfunction()
 
-# lintel_place_module(<name> <pkg-config name> <prefix of pkg_check_modules>): puts a module into the static library.
+# lintel_place_module(<name> <pkg-config name> <prefix of pkg_check_modules>): puts a module into
+# the static library.
 function(lintel_place_module name package prefix)
   if(BUILD_SHARED_LIBS)
     return()

@@ -1,6 +1,7 @@
-# Packages of distributions, by CPack: the target `package`, or `cpack -G DEB` and `cpack -G RPM`. Each component of
-# the installation is a package: libraries, headers, tools, one for each module that needs other libraries,
-# debug symbols. The preset `package` has the directories of distributions.
+# Packages of distributions, by CPack: the target `package`, or `cpack -G DEB` and `cpack -G RPM`.
+# Each component of the installation is a package: libraries, headers, tools, one for each module
+# that needs other libraries, debug symbols. The preset `package` has the directories of
+# distributions.
 
 set(CPACK_PACKAGE_NAME lintel)
 set(CPACK_PACKAGE_VENDOR Lintel)
@@ -63,8 +64,8 @@ set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
     /usr/share/bash-completion/completions /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}
     /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/cmake /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pkgconfig)
 
-# lintel_package(<component> <package> <section of Debian> <component needed or ""> <summary> <description>): names
-# in Debian and, by its habits, in RPM.
+# lintel_package(<component> <package> <section of Debian> <component needed or ""> <summary>
+# <description>): names in Debian and, by its habits, in RPM.
 function(lintel_package component package section needed summary description)
   string(TOUPPER ${component} upper)
   set(release "${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}")

@@ -1,4 +1,5 @@
-# Run by CPack between staging and packing: what the policies of distributions want beyond the installation.
+# Run by CPack between staging and packing: what the policies of distributions want beyond the
+# installation.
 if(NOT CPACK_GENERATOR MATCHES "^(DEB|RPM)$")
   return()
 endif()

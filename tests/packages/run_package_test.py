@@ -53,8 +53,8 @@ class Suite:
         self.work.mkdir(exist_ok=True)
         self.packages = self.work / "packages/packages"
 
-    # Configures and builds in a directory of its own, with the flags of the build under test, so that a compiler cache
-    # has the objects already.
+    # Configures and builds in a directory of its own, with the flags of the build under test, so
+    # that a compiler cache has the objects already.
     def build_variant(self, name, *options, target="all"):
         directory = self.work / name
         run("cmake", "-G", "Ninja", "-S", self.source, "-B", directory, "-DLINTEL_WERROR=ON",
@@ -223,7 +223,8 @@ complete_words '{self.build}/bin/ptl_info' --js
         """cmake -S . -B b && cmake --build b, with the packages of docs/install.md; hello; uninstall."""
         with self.base.open(layer="table") as root:
             root.install_table()
-            # Stricter than without options, with the same result, and a compiler cache has the objects.
+            # Stricter than without options, with the same result, and a compiler cache has the
+            # objects.
             self.build_in(root, "/stranger/b", "/opt/lintel", ["-DLINTEL_WERROR=ON"])
             root.run("cmake --build /stranger/b --target uninstall")
             left = root.run("find /opt/lintel ! -type d")
