@@ -24,7 +24,7 @@ install(
   NAMESPACE Portals4::
   DESTINATION "${package_directory}"
   COMPONENT development)
-# What a static library needs of others.
+# What a static library needs of others, which may be shared: no `pkg-config --static` for those.
 get_property(static_dependencies GLOBAL PROPERTY LINTEL_STATIC_DEPENDENCIES)
 if(NOT BUILD_SHARED_LIBS)
   string(PREPEND static_dependencies "find_dependency(Threads)\nfind_dependency(PkgConfig)\n")

@@ -4,6 +4,7 @@ include(GNUInstallDirs)
 
 # Without any of them: what a user needs.
 option(BUILD_SHARED_LIBS "Build shared libraries; OFF: static ones, the modules in them" ON)
+# LINTEL_TESTS is an earlier name.
 option(BUILD_TESTING "Build the tests (needs GoogleTest)" "${LINTEL_TESTS}")
 option(LINTEL_TOOLS "Build ptl_info and ptl_perf" ON)
 option(LINTEL_GASNET "Build GASNet-EX over Portals" ON)

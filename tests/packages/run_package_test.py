@@ -150,7 +150,7 @@ complete_words '{self.build}/bin/ptl_info' --js
         prefix = self.work / "static-prefix"
         shutil.rmtree(prefix, ignore_errors=True)
         run("cmake", "--install", directory, "--prefix", prefix)
-        self.try_hello(prefix, "--static")
+        self.try_hello(prefix)
         output = run(prefix / "bin/ptl_perf", "put", "--sizes", "8", "--time", "0.01")
         if "put latency" not in output:
             sys.exit(f"ptl_perf printed: {output}")
@@ -159,14 +159,14 @@ complete_words '{self.build}/bin/ptl_info' --js
         if left:
             sys.exit(f"left by uninstall: {left}")
 
-    def try_hello(self, prefix, *pkg_config_options):
+    def try_hello(self, prefix):
         work = self.work / "hello"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir()
         shutil.copy(self.source / "examples/hello.c", work)
         (work / "CMakeLists.txt").write_text(HELLO_CMAKE)
         pc = next(prefix.rglob("portals4.pc")).parent
-        flags = run("pkg-config", "--cflags", "--libs", *pkg_config_options, "portals4",
+        flags = run("pkg-config", "--cflags", "--libs", "portals4",
                     env=dict(os.environ, PKG_CONFIG_PATH=str(pc))).split()
         run("cc", work / "hello.c", "-o", work / "hello", *flags)
         expect_hello(run(work / "hello"), "pkg-config")
