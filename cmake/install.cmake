@@ -62,6 +62,7 @@ install(
 
 # Programs to start from (docs/programs.md).
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples/" DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples"
+        COMPONENT cluster
         FILES_MATCHING PATTERN "*.c" PATTERN "*.h")
 
 # For administrators and users of clusters (docs/cluster.md).
