@@ -31,15 +31,20 @@
 /* The owner is known, so that misuse is seen. */
 typedef struct {
   pthread_mutex_t gasneti_mutex;
-  pthread_t volatile gasneti_owner;
-  int volatile gasneti_owned;
+  pthread_t gasneti_owner;
+  int gasneti_owned;
 } gasnett_mutex_t;
 #define GASNETT_MUTEX_INITIALIZER \
   { PTHREAD_MUTEX_INITIALIZER, 0, 0 }
-#define GASNETI_MUTEX_OWNED(m) \
-  ((m)->gasneti_owned && pthread_equal((m)->gasneti_owner, pthread_self()))
-#define GASNETI_MUTEX_TAKEN(m) ((m)->gasneti_owner = pthread_self(), (void)((m)->gasneti_owned = 1))
-#define GASNETI_MUTEX_FREED(m) ((void)((m)->gasneti_owned = 0))
+#define GASNETI_MUTEX_OWNED(m)                               \
+  (__atomic_load_n(&(m)->gasneti_owned, __ATOMIC_RELAXED) && \
+   pthread_equal(__atomic_load_n(&(m)->gasneti_owner, __ATOMIC_RELAXED), pthread_self()))
+#define GASNETI_MUTEX_TAKEN(m)                                               \
+  do {                                                                       \
+    __atomic_store_n(&(m)->gasneti_owner, pthread_self(), __ATOMIC_RELAXED); \
+    __atomic_store_n(&(m)->gasneti_owned, 1, __ATOMIC_RELAXED);              \
+  } while (0)
+#define GASNETI_MUTEX_FREED(m) __atomic_store_n(&(m)->gasneti_owned, 0, __ATOMIC_RELAXED)
 #else
 typedef struct {
   pthread_mutex_t gasneti_mutex;

@@ -217,9 +217,22 @@ def mpirun():
     mpi(3, "all", 0).check(0)
 
 
+def slurm():
+    """Two nodes of a cluster that the tests of jobs know to start: two neighbourhoods."""
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "jobs"))
+    from cases_slurm import cluster
+    made = cluster(2)
+    output, _ = made.srun(2, 4, probe, "segments", "1MB")
+    if "segments of 4 ranks" not in output:
+        sys.exit(f"not the output of 4 ranks: {output}")
+    made.srun(2, 4, probe, "queries")
+    made.srun(2, 4, probe, "all", "0")
+    made.srun(2, 4, probe, "one", "7", code=7)
+
+
 every_mode = [queries, segments, exits]
 once = [attach_time, segment_limits, environment, exits_between_neighbourhoods, deaths, deaths_by_hand, trace_files,
-        launcher, killed_launcher, mpirun]
+        launcher, killed_launcher, mpirun, slurm]
 cases = {function.__name__: function for function in every_mode + once}
 if sys.argv[1] == "--list":
     print("\n".join([f"{m} {f.__name__}" for m in ("seq", "par", "parsync") for f in every_mode] +
