@@ -1,0 +1,101 @@
+/* event.cc: transfers whose completion is counted, and pools of events. Message path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "rma/event.h"
+
+#include <algorithm>
+
+#include "client/thread.h"
+#include "endpoint/network.h"
+#include "endpoint/poll.h"
+
+using namespace lintel::gasnet;
+
+gasneti_event::gasneti_event(EventPool& pool) : owner(&pool), counter_(network().new_counter()) {
+  ptl_md_t md{};
+  md.start = nullptr;
+  md.length = PTL_SIZE_MAX;
+  // Small sources are read before PtlPut returns, so those puts are locally complete then.
+  md.options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY | PTL_MD_VOLATILE;
+  md.eq_handle = PTL_EQ_NONE;
+  md.ct_handle = counter_;
+  memory_ = network().bind(md);
+}
+
+void gasneti_event::put(gex_Rank_t rank, ptl_size_t remote_offset, const void* source,
+                        size_t bytes) {
+  const size_t largest = network().limits().max_msg_size;
+  auto local_offset = reinterpret_cast<ptl_size_t>(source);
+  while (bytes != 0) {
+    const size_t part = std::min(bytes, largest);
+    check(PtlPut(memory_, local_offset, part, PTL_CT_ACK_REQ, process_of(rank),
+                 number_of(PortalIndex::kSegment), 0, remote_offset, nullptr, 0),
+          "PtlPut");
+    ++started_;
+    local_offset += part;
+    remote_offset += part;
+    bytes -= part;
+  }
+}
+
+void gasneti_event::get(gex_Rank_t rank, ptl_size_t remote_offset, void* destination,
+                        size_t bytes) {
+  const size_t largest = network().limits().max_msg_size;
+  auto local_offset = reinterpret_cast<ptl_size_t>(destination);
+  while (bytes != 0) {
+    const size_t part = std::min(bytes, largest);
+    check(PtlGet(memory_, local_offset, part, process_of(rank), number_of(PortalIndex::kSegment), 0,
+                 remote_offset, nullptr),
+          "PtlGet");
+    ++started_;
+    local_offset += part;
+    remote_offset += part;
+    bytes -= part;
+  }
+}
+
+bool gasneti_event::is_complete() const {
+  ptl_ct_event_t count;
+  check(PtlCTGet(counter_, &count), "PtlCTGet");
+  if (count.failure != 0)
+    gasnett_fatalerror_nopos(
+        "%llu of the puts and gets failed: a peer has ended or cannot be reached",
+        static_cast<unsigned long long>(count.failure));
+  return count.success >= started_;
+}
+
+namespace lintel::gasnet {
+
+void wait_for(const gasneti_event& event) {
+  while (!event.is_complete()) wait_hint(poll());
+}
+
+gasneti_event& EventPool::take() {
+  if (!free_) free_ = returned_.exchange(nullptr, std::memory_order_acquire);
+  if (!free_) return *new gasneti_event(*this);
+  gasneti_event& event = *free_;
+  free_ = event.next;
+  return event;
+}
+
+void EventPool::release(gasneti_event& event, EventPool& caller) {
+  EventPool& owner = *event.owner;
+  if (&owner == &caller) {
+    event.next = caller.free_;
+    caller.free_ = &event;
+    return;
+  }
+  event.next = owner.returned_.load(std::memory_order_relaxed);
+  while (!owner.returned_.compare_exchange_weak(event.next, &event, std::memory_order_release,
+                                                std::memory_order_relaxed)) {
+  }
+}
+
+ThreadEvents& this_threads_events() {
+  // A place is taken again when its thread has ended; its events stay.
+  static ThreadEvents* const by_place = new ThreadEvents[max_threads()];
+  return by_place[this_thread().index];
+}
+
+}  // namespace lintel::gasnet

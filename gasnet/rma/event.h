@@ -1,0 +1,71 @@
+/* event.h: the object behind a gex_Event_t, and the events that a thread has. Message path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_RMA_EVENT_H
+#define LINTEL_GASNET_RMA_EVENT_H
+
+#include <portals4.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "tools/headers.h"
+
+namespace lintel::gasnet {
+class EventPool;
+}
+
+/** A group of puts and gets that completes as a whole: one counter counts their acknowledgements
+ * and replies, and is never set back. A leaf event is the address of its root with bit 0 set, so
+ * that a root can be used again while a leaf of it is still in an array of the client. */
+struct gasneti_event {
+  explicit gasneti_event(lintel::gasnet::EventPool& pool);
+
+  /** Sends, in parts of at most max_msg_size bytes. The range is in the segment of the rank. */
+  void put(gex_Rank_t rank, ptl_size_t remote_offset, const void* source, size_t bytes);
+  void get(gex_Rank_t rank, ptl_size_t remote_offset, void* destination, size_t bytes);
+  /** Runs no handlers. A failed transfer ends the program. */
+  bool is_complete() const;
+
+  lintel::gasnet::EventPool* const owner;
+  gasneti_event* next = nullptr; /* in a list of free events */
+
+ private:
+  ptl_handle_ct_t counter_;
+  ptl_handle_md_t memory_; /* the whole address space */
+  ptl_size_t started_ = 0;
+};
+
+namespace lintel::gasnet {
+
+/** Runs handlers until the event is complete. */
+void wait_for(const gasneti_event& event);
+
+/** The free events of one place for threads. Other threads give events back through a list of
+ * their own. Events are made when there is none, and kept. */
+class EventPool {
+ public:
+  gasneti_event& take();
+  /** By the thread whose pool is `caller`. */
+  static void release(gasneti_event& event, EventPool& caller);
+
+ private:
+  gasneti_event* free_ = nullptr;
+  std::atomic<gasneti_event*> returned_{nullptr};
+};
+
+/** Implicit operations of a thread, by what gex_NBI_Test can ask for. */
+struct ThreadEvents {
+  EventPool pool;
+  gasneti_event* gets = nullptr;
+  gasneti_event* puts = nullptr;
+  gasneti_event* group_puts = nullptr; /* with GEX_EVENT_GROUP: GEX_EC_LC asks for them */
+  gasneti_event* region = nullptr;     /* between begin and end of an access region */
+};
+
+ThreadEvents& this_threads_events();
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_RMA_EVENT_H

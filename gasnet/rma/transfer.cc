@@ -1,0 +1,173 @@
+/* transfer.cc: puts and gets to ranks that are no neighbours. Message path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <cstring>
+
+#include "client/thread.h"
+#include "endpoint/network.h"
+#include "rma/event.h"
+#include "segment/segment.h"
+#include "team/team.h"
+
+namespace lintel::gasnet {
+namespace {
+
+/** The memory at the other side of a transfer. */
+struct Remote {
+  gex_Rank_t rank;
+  ptl_size_t offset; /* in the segment of the rank */
+  void* local;       /* where it is mapped here; then nothing is sent */
+};
+
+/** The inline functions have looked for teams; a pair can name mapped memory, too. */
+void* mapped_by_pair(gex_TM_t tm, gex_Rank_t rank, const void* address, size_t bytes) {
+  void* owner = nullptr;
+  void* local = nullptr;
+  uintptr_t size = 0;
+  gex_EP_QueryBoundSegmentNB(tm, rank, &owner, &local, &size, 0);
+  const uintptr_t distance =
+      reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(owner);
+  if (!local || distance > size || bytes > size - distance) return nullptr;
+  return static_cast<char*>(local) + distance;
+}
+
+Remote remote(const char* call, gex_TM_t tm, gex_Rank_t rank, const void* address, size_t bytes) {
+  check_may_communicate(call);
+  if (GASNETI_IS_PAIR(tm)) {
+    void* const local = mapped_by_pair(tm, rank, address, bytes);
+    if (local) return {rank, 0, local};
+  }
+  const EndpointName name = endpoint_of(tm, rank);
+  ptl_size_t offset = 0;
+  if (name.index != 0 || !segment_table().is_filled() ||
+      !segment_table().offset_of(name.jobrank, address, bytes, &offset))
+    gasnett_fatalerror_nopos(
+        "%s: %zu bytes at %p are not in a segment of endpoint %u of rank %u that this process "
+        "can reach",
+        call, bytes, address, name.index, name.jobrank);
+  return {name.jobrank, offset, nullptr};
+}
+
+bool is_copied_at_once(size_t bytes) { return bytes <= network().limits().max_volatile_size; }
+
+/** The event that counts an implicit operation. */
+gasneti_event& implicit(ThreadEvents& events, gasneti_event*& kind) {
+  gasneti_event*& event = events.region ? events.region : kind;
+  if (!event) event = &events.pool.take();
+  return *event;
+}
+
+const void* bytes_of(const gex_RMA_Value_t& value, size_t nbytes) {
+#ifdef PLATFORM_ARCH_LITTLE_ENDIAN
+  (void)nbytes;
+  return &value;
+#else
+  return reinterpret_cast<const char*>(&value) + (sizeof value - nbytes);
+#endif
+}
+
+}  // namespace
+}  // namespace lintel::gasnet
+
+using namespace lintel::gasnet;
+
+int gasneti_rma_put_blocking(gex_TM_t tm, gex_Rank_t rank, void* dest, const void* src,
+                             size_t nbytes, gex_Flags_t flags) {
+  const gex_Event_t event = gasneti_rma_put_nb(tm, rank, dest, src, nbytes, GEX_EVENT_DEFER, flags);
+  gex_Event_Wait(event);
+  return 0;
+}
+
+int gasneti_rma_put_nbi(gex_TM_t tm, gex_Rank_t rank, void* dest, const void* src, size_t nbytes,
+                        gex_Event_t* lc_opt, gex_Flags_t /*flags*/) {
+  const Remote to = remote("gex_RMA_PutNBI", tm, rank, dest, nbytes);
+  if (to.local) {
+    std::memcpy(to.local, src, nbytes);
+    return 0;
+  }
+  ThreadEvents& events = this_threads_events();
+  const bool is_grouped = lc_opt == GEX_EVENT_GROUP && !is_copied_at_once(nbytes);
+  gasneti_event& event = implicit(events, is_grouped ? events.group_puts : events.puts);
+  event.put(to.rank, to.offset, src, nbytes);
+  if (lc_opt == GEX_EVENT_NOW && !is_copied_at_once(nbytes)) wait_for(event);
+  return 0;
+}
+
+gex_Event_t gasneti_rma_put_nb(gex_TM_t tm, gex_Rank_t rank, void* dest, const void* src,
+                               size_t nbytes, gex_Event_t* lc_opt, gex_Flags_t /*flags*/) {
+  const Remote to = remote("gex_RMA_PutNB", tm, rank, dest, nbytes);
+  gasneti_rma_leaf_done(lc_opt);
+  if (to.local) {
+    std::memcpy(to.local, src, nbytes);
+    return GEX_EVENT_INVALID;
+  }
+  if (nbytes == 0) return GEX_EVENT_INVALID;
+  ThreadEvents& events = this_threads_events();
+  gasneti_event& event = events.pool.take();
+  event.put(to.rank, to.offset, src, nbytes);
+  if (is_copied_at_once(nbytes)) return &event;
+  if (lc_opt == GEX_EVENT_NOW) {
+    wait_for(event);
+    EventPool::release(event, events.pool);
+    return GEX_EVENT_INVALID;
+  }
+  if (lc_opt != GEX_EVENT_DEFER) *lc_opt = gex_Event_QueryLeaf(&event, GEX_EC_LC);
+  return &event;
+}
+
+int gasneti_rma_get_blocking(gex_TM_t tm, void* dest, gex_Rank_t rank, void* src, size_t nbytes,
+                             gex_Flags_t flags) {
+  gex_Event_Wait(gasneti_rma_get_nb(tm, dest, rank, src, nbytes, flags));
+  return 0;
+}
+
+int gasneti_rma_get_nbi(gex_TM_t tm, void* dest, gex_Rank_t rank, void* src, size_t nbytes,
+                        gex_Flags_t /*flags*/) {
+  const Remote from = remote("gex_RMA_GetNBI", tm, rank, src, nbytes);
+  if (from.local) {
+    std::memcpy(dest, from.local, nbytes);
+    return 0;
+  }
+  ThreadEvents& events = this_threads_events();
+  implicit(events, events.gets).get(from.rank, from.offset, dest, nbytes);
+  return 0;
+}
+
+gex_Event_t gasneti_rma_get_nb(gex_TM_t tm, void* dest, gex_Rank_t rank, void* src, size_t nbytes,
+                               gex_Flags_t /*flags*/) {
+  const Remote from = remote("gex_RMA_GetNB", tm, rank, src, nbytes);
+  if (from.local) {
+    std::memcpy(dest, from.local, nbytes);
+    return GEX_EVENT_INVALID;
+  }
+  if (nbytes == 0) return GEX_EVENT_INVALID;
+  gasneti_event& event = this_threads_events().pool.take();
+  event.get(from.rank, from.offset, dest, nbytes);
+  return &event;
+}
+
+/* Values are at most 8 bytes, which PtlPut copies. */
+
+gex_RMA_Value_t gasneti_rma_get_value(gex_TM_t tm, gex_Rank_t rank, void* src, size_t nbytes,
+                                      gex_Flags_t flags) {
+  gex_RMA_Value_t value = 0;
+  gasneti_rma_get_blocking(tm, const_cast<void*>(bytes_of(value, nbytes)), rank, src, nbytes,
+                           flags);
+  return value;
+}
+
+int gasneti_rma_put_value_blocking(gex_TM_t tm, gex_Rank_t rank, void* dest, gex_RMA_Value_t value,
+                                   size_t nbytes, gex_Flags_t flags) {
+  return gasneti_rma_put_blocking(tm, rank, dest, bytes_of(value, nbytes), nbytes, flags);
+}
+
+int gasneti_rma_put_value_nbi(gex_TM_t tm, gex_Rank_t rank, void* dest, gex_RMA_Value_t value,
+                              size_t nbytes, gex_Flags_t flags) {
+  return gasneti_rma_put_nbi(tm, rank, dest, bytes_of(value, nbytes), nbytes, GEX_EVENT_NOW, flags);
+}
+
+gex_Event_t gasneti_rma_put_value_nb(gex_TM_t tm, gex_Rank_t rank, void* dest,
+                                     gex_RMA_Value_t value, size_t nbytes, gex_Flags_t flags) {
+  return gasneti_rma_put_nb(tm, rank, dest, bytes_of(value, nbytes), nbytes, GEX_EVENT_NOW, flags);
+}

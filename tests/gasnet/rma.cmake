@@ -1,0 +1,27 @@
+# Puts, gets and events between the ranks of a job: neighbours, and strangers over shared memory and
+# UDP. Label: gasnet.
+
+foreach(mode seq par parsync)
+  add_executable(gasnet_rma_probe_${mode} "${CMAKE_CURRENT_LIST_DIR}/rma_probe.c")
+  target_link_libraries(gasnet_rma_probe_${mode} PRIVATE gasnet-portals4-${mode} lintel_options)
+endforeach()
+
+# lintel_add_rma_test(<name> <mode> <ranks> <threads> <rounds> <variable=value>...)
+function(lintel_add_rma_test name mode ranks threads rounds)
+  add_test(NAME gasnet.Rma.${name}
+           COMMAND gasnetrun_portals4 -spawner=fork -n ${ranks} $<TARGET_FILE:gasnet_rma_probe_${mode}>
+                   ${threads} ${rounds})
+  set_tests_properties(gasnet.Rma.${name} PROPERTIES LABELS gasnet TIMEOUT 240 PROCESSORS 2 ENVIRONMENT
+                                                     "${ARGN}")
+endfunction()
+
+set(apart GASNET_SUPERNODE_MAXSIZE=1)
+set(udp PTL_TRANSPORT=udp ${apart})
+lintel_add_rma_test(neighbours seq 3 1 400)
+lintel_add_rma_test(neighbours.threads par 2 4 200)
+lintel_add_rma_test(mixed seq 4 1 200 GASNET_SUPERNODE_MAXSIZE=2)
+lintel_add_rma_test(apart seq 4 1 200 ${apart})
+lintel_add_rma_test(apart.parsync parsync 2 1 400 ${apart})
+lintel_add_rma_test(apart.threads par 2 4 200 ${apart})
+lintel_add_rma_test(udp seq 3 1 200 ${udp})
+lintel_add_rma_test(udp.threads par 2 4 100 ${udp})

@@ -1,0 +1,361 @@
+/* rma_probe.c: puts, gets and events between the ranks of a job, against a model.
+ *
+ * Every thread of every rank has a region of its own in every segment, and a copy of what it must
+ * be. Each round covers disjoint slices of one region with random operations, completes them, and
+ * so overlaps with operations of earlier rounds. In the end the targets check the sums of their
+ * memory.
+ *
+ * Usage: rma_probe <threads> <rounds>
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <gasnetex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef GASNET_PAR
+#include <pthread.h>
+#endif
+
+#define CHECK(condition)                                                           \
+  do {                                                                             \
+    if (!(condition)) {                                                            \
+      fprintf(stderr, "rank %u, line %d: not so: %s\n", me, __LINE__, #condition); \
+      abort();                                                                     \
+    }                                                                              \
+  } while (0)
+
+enum { kMostRanks = 8, kMostThreads = 4, kMostSlices = 48, kHandler = 200 };
+#define REGION_BYTES ((size_t)1 << 19)
+
+/* The beginning of a segment. */
+struct board {
+  uint64_t epochs[kMostRanks];
+  uint64_t sums[kMostRanks][kMostThreads];
+  uint64_t go;
+  uint64_t sent[kMostRanks];
+};
+#define BOARD_BYTES ((size_t)4096)
+
+static gex_Client_t client;
+static gex_EP_t endpoint;
+static gex_TM_t team;
+static gex_Segment_t segment;
+static gex_Rank_t me, size;
+static unsigned int threads, rounds;
+static char* segments[kMostRanks]; /* addresses at the owners */
+static struct board* board;
+static unsigned int handled;
+
+static void count_message(gex_Token_t token) {
+  (void)token;
+  ++handled;
+}
+static gex_AM_Entry_t handlers[] = {{kHandler, (gex_AM_Fn_t)count_message,
+                                     GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL,
+                                     "count_message"}};
+
+static void barrier(void) {
+  static uint64_t epoch = 0;
+  ++epoch;
+  for (gex_Rank_t peer = 0; peer < size; ++peer)
+    gex_RMA_PutBlockingVal(team, peer, &((struct board*)segments[peer])->epochs[me], epoch, 8, 0);
+  for (gex_Rank_t peer = 0; peer < size; ++peer)
+    while (__atomic_load_n(&board->epochs[peer], __ATOMIC_ACQUIRE) < epoch) {
+      gasnet_AMPoll();
+      gasnett_sched_yield();
+    }
+}
+
+struct worker {
+  unsigned int thread;
+  uint64_t random;
+  char* source;            /* of puts, destination of gets: the place of a slice is the same */
+  char* model[kMostRanks]; /* the region of this thread at each rank */
+};
+
+static uint64_t next_random(struct worker* worker) {
+  worker->random ^= worker->random << 13;
+  worker->random ^= worker->random >> 7;
+  worker->random ^= worker->random << 17;
+  return worker->random;
+}
+static size_t below(struct worker* worker, size_t limit) { return next_random(worker) % limit; }
+static size_t random_size(struct worker* worker) {
+  switch (below(worker, 8)) {
+    case 0:
+      return below(worker, 100000);
+    case 1:
+      return below(worker, 9000);
+    case 2:
+      return 505 + below(worker, 16); /* about the largest that is copied at once */
+    default:
+      return below(worker, 65);
+  }
+}
+static char* remote_region(const struct worker* worker, gex_Rank_t peer) {
+  return segments[peer] + BOARD_BYTES + (me * threads + worker->thread) * REGION_BYTES;
+}
+
+struct slice {
+  size_t start, bytes;
+  int is_get;
+  gex_Event_t event;
+};
+
+/* Starts a put of fresh bytes; the source changes as soon as it may. */
+static gex_Event_t start_put(struct worker* worker, gex_Rank_t peer, size_t start, size_t bytes,
+                             int in_region) {
+  char* const source = worker->source + start;
+  char* const dest = remote_region(worker, peer) + start;
+  gex_Event_t event = GEX_EVENT_INVALID;
+  gex_Event_t leaf = GEX_EVENT_NO_OP;
+  for (size_t i = 0; i < bytes; ++i) source[i] = (char)next_random(worker);
+  memcpy(worker->model[peer] + start, source, bytes);
+  switch (in_region ? 4 + below(worker, 3) : below(worker, 9)) {
+    case 0:
+      CHECK(gex_RMA_PutBlocking(team, peer, dest, source, bytes, 0) == 0);
+      break;
+    case 1:
+      event = gex_RMA_PutNB(team, peer, dest, source, bytes, GEX_EVENT_NOW, 0);
+      break;
+    case 2:
+      return gex_RMA_PutNB(team, peer, dest, source, bytes, GEX_EVENT_DEFER, 0);
+    case 3:
+      event = gex_RMA_PutNB(team, peer, dest, source, bytes, &leaf, 0);
+      CHECK(leaf != GEX_EVENT_NO_OP);
+      if (leaf != GEX_EVENT_INVALID) CHECK(gex_Event_QueryLeaf(event, GEX_EC_LC) == leaf);
+      gex_Event_Wait(leaf);
+      break;
+    case 4:
+      CHECK(gex_RMA_PutNBI(team, peer, dest, source, bytes, GEX_EVENT_NOW, 0) == 0);
+      break;
+    case 5:
+      CHECK(gex_RMA_PutNBI(team, peer, dest, source, bytes, GEX_EVENT_DEFER, 0) == 0);
+      return GEX_EVENT_INVALID;
+    case 6:
+      CHECK(gex_RMA_PutNBI(team, peer, dest, source, bytes, GEX_EVENT_GROUP, 0) == 0);
+      if (in_region) return GEX_EVENT_INVALID;
+      gex_NBI_Wait(GEX_EC_LC, 0);
+      break;
+    case 7:
+      return gex_RMA_PutNB(team, peer, dest, source, bytes, &leaf, 0); /* the root alone */
+    default: {
+      gex_RMA_Value_t value = 0;
+      if (bytes == 0 || bytes > 8) {
+        CHECK(gex_RMA_PutBlocking(team, peer, dest, source, bytes, 0) == 0);
+        break;
+      }
+      memcpy(&value, source, bytes); /* little-endian */
+      switch (below(worker, 3)) {
+        case 0:
+          CHECK(gex_RMA_PutBlockingVal(team, peer, dest, value, bytes, 0) == 0);
+          break;
+        case 1:
+          CHECK(gex_RMA_PutNBIVal(team, peer, dest, value, bytes, 0) == 0);
+          break;
+        default:
+          event = gex_RMA_PutNBVal(team, peer, dest, value, bytes, 0);
+          break;
+      }
+    }
+  }
+  memset(source, 0x55, bytes);
+  return event;
+}
+
+static gex_Event_t start_get(struct worker* worker, gex_Rank_t peer, size_t start, size_t bytes,
+                             int in_region) {
+  char* const dest = worker->source + start;
+  char* const source = remote_region(worker, peer) + start;
+  memset(dest, 0xAA, bytes);
+  switch (in_region ? 1 : below(worker, 4)) {
+    case 0:
+      CHECK(gex_RMA_GetBlocking(team, dest, peer, source, bytes, 0) == 0);
+      return GEX_EVENT_INVALID;
+    case 1:
+      CHECK(gex_RMA_GetNBI(team, dest, peer, source, bytes, 0) == 0);
+      return GEX_EVENT_INVALID;
+    case 2:
+      return gex_RMA_GetNB(team, dest, peer, source, bytes, 0);
+    default:
+      if (bytes >= 1 && bytes <= 8) {
+        const gex_RMA_Value_t value = gex_RMA_GetBlockingVal(team, peer, source, bytes, 0);
+        CHECK(bytes == 8 || value >> (8 * bytes) == 0);
+        memcpy(dest, &value, bytes);
+        return GEX_EVENT_INVALID;
+      }
+      return gex_RMA_GetNB(team, dest, peer, source, bytes, 0);
+  }
+}
+
+static void complete(struct worker* worker, gex_Event_t* events, size_t count) {
+  size_t i;
+  switch (below(worker, 5)) {
+    case 0:
+      gex_Event_WaitAll(events, count, 0);
+      break;
+    case 1:
+      while (gex_Event_TestAll(events, count, 0) != GASNET_OK) gasnet_AMPoll();
+      break;
+    case 2:
+      for (size_t left = 1; left != 0;) {
+        gex_Event_WaitSome(events, count, 0);
+        for (left = i = 0; i < count; ++i) left += events[i] != GEX_EVENT_INVALID;
+      }
+      break;
+    case 3:
+      for (size_t left = 1; left != 0;) {
+        while (gex_Event_TestSome(events, count, 0) != GASNET_OK) gasnett_sched_yield();
+        for (left = i = 0; i < count; ++i) left += events[i] != GEX_EVENT_INVALID;
+      }
+      break;
+    default:
+      for (i = 0; i < count; ++i) {
+        if (below(worker, 2)) {
+          while (gex_Event_Test(events[i]) != GASNET_OK) gasnett_sched_yield();
+        } else {
+          gex_Event_Wait(events[i]);
+        }
+        events[i] = GEX_EVENT_INVALID;
+      }
+      break;
+  }
+  for (i = 0; i < count; ++i) CHECK(events[i] == GEX_EVENT_INVALID);
+}
+
+static void run_round(struct worker* worker) {
+  struct slice slices[kMostSlices];
+  gex_Event_t events[2 * kMostSlices + 1];
+  const gex_Rank_t peer = (gex_Rank_t)below(worker, size);
+  const int in_region = below(worker, 4) == 0;
+  size_t count = 0, pending = 0, cursor = below(worker, 4096), i;
+  if (in_region) gex_NBI_BeginAccessRegion(0);
+  for (; count < kMostSlices; ++count) {
+    struct slice* const slice = &slices[count];
+    slice->start = cursor + below(worker, 20);
+    slice->bytes = random_size(worker);
+    cursor = slice->start + slice->bytes;
+    if (cursor > REGION_BYTES) break;
+    slice->is_get = below(worker, 3) == 0;
+    slice->event = slice->is_get ? start_get(worker, peer, slice->start, slice->bytes, in_region)
+                                 : start_put(worker, peer, slice->start, slice->bytes, in_region);
+    CHECK(slice->event != GEX_EVENT_NO_OP);
+    /* Leaves beside their roots, in any order. */
+    if (below(worker, 4) == 0) {
+      events[pending++] = slice->event;
+      events[pending++] = gex_Event_QueryLeaf(slice->event, GEX_EC_LC);
+    } else {
+      events[pending++] = slice->event;
+    }
+  }
+  if (in_region) events[pending++] = gex_NBI_EndAccessRegion(0);
+  for (i = 0; i + 1 < pending; ++i) {
+    const size_t other = i + below(worker, pending - i);
+    const gex_Event_t event = events[i];
+    events[i] = events[other];
+    events[other] = event;
+  }
+  gex_Event_WaitSome(events, pending, 0);
+  gex_Event_WaitAll(events, pending / 2, 0);
+  {
+    /* What is left in the second half may be a leaf of a root in the first: forget those. */
+    size_t kept = 0;
+    for (i = pending / 2; i < pending; ++i)
+      if (events[i] != GEX_EVENT_INVALID && ((uintptr_t)events[i] & 1) == 0)
+        events[kept++] = events[i];
+    complete(worker, events, kept);
+  }
+  if (below(worker, 2)) {
+    gex_NBI_Wait(GEX_EC_ALL, 0);
+  } else {
+    gex_NBI_Wait(GEX_EC_PUT, 0);
+    while (gex_NBI_Test(GEX_EC_GET, 0) != GASNET_OK) gasnett_sched_yield();
+    CHECK(gex_NBI_Test(GEX_EC_ALL, 0) == GASNET_OK);
+  }
+  for (i = 0; i < count; ++i)
+    if (slices[i].is_get)
+      CHECK(memcmp(worker->source + slices[i].start, worker->model[peer] + slices[i].start,
+                   slices[i].bytes) == 0);
+}
+
+static uint64_t sum_of(const char* bytes) {
+  uint64_t sum = 14695981039346656037u;
+  for (size_t i = 0; i < REGION_BYTES; ++i) sum = (sum ^ (unsigned char)bytes[i]) * 1099511628211u;
+  return sum;
+}
+
+static void* work(void* argument) {
+  struct worker* const worker = argument;
+  worker->random = 88172645463325252u + 7919u * (me * threads + worker->thread);
+  worker->source = malloc(REGION_BYTES);
+  for (gex_Rank_t peer = 0; peer < size; ++peer) worker->model[peer] = calloc(REGION_BYTES, 1);
+  for (unsigned int round = 0; round < rounds; ++round) run_round(worker);
+  for (gex_Rank_t peer = 0; peer < size; ++peer) {
+    gex_RMA_PutBlockingVal(team, peer, &((struct board*)segments[peer])->sums[me][worker->thread],
+                           sum_of(worker->model[peer]), 8, 0);
+    free(worker->model[peer]);
+  }
+  free(worker->source);
+  return NULL;
+}
+
+static struct board* board_of(gex_Rank_t peer) { return (struct board*)segments[peer]; }
+static void test_until_complete(gex_Event_t event) {
+  while (gex_Event_Test(event) != GASNET_OK) gasnett_sched_yield();
+}
+
+/* A test of an event runs no handlers, even if a message waits; polling does. From the moment when
+ * it lets others send, rank 0 calls nothing that polls. */
+static void check_that_tests_run_no_handlers(void) {
+  uint64_t word = 0;
+  if (me != 0) {
+    GASNET_BLOCKUNTIL(__atomic_load_n(&board->go, __ATOMIC_ACQUIRE) == 1);
+    gex_AM_RequestShort0(team, 0, kHandler, 0);
+    gex_RMA_PutBlockingVal(team, 0, &board_of(0)->sent[me], 1, 8, 0);
+    return;
+  }
+  for (gex_Rank_t peer = 1; peer < size; ++peer)
+    test_until_complete(gex_RMA_PutNBVal(team, peer, &board_of(peer)->go, 1, 8, 0));
+  for (gex_Rank_t peer = 1; peer < size; ++peer)
+    while (__atomic_load_n(&board->sent[peer], __ATOMIC_ACQUIRE) == 0)
+      test_until_complete(gex_RMA_GetNB(team, &word, peer, &board_of(peer)->go, 8, 0));
+  CHECK(handled == 0);
+  GASNET_BLOCKUNTIL(handled == size - 1);
+}
+
+int main(int argc, char** argv) {
+  struct worker workers[kMostThreads];
+  CHECK(gex_Client_Init(&client, &endpoint, &team, "RMA_PROBE", &argc, &argv, 0) == GASNET_OK);
+  me = gex_TM_QueryRank(team);
+  size = gex_TM_QuerySize(team);
+  CHECK(argc == 3 && size <= kMostRanks);
+  threads = (unsigned int)atoi(argv[1]);
+  rounds = (unsigned int)atoi(argv[2]);
+  CHECK(threads >= 1 && threads <= kMostThreads);
+  CHECK(gex_EP_RegisterHandlers(endpoint, handlers, 1) == GASNET_OK);
+  CHECK(gex_Segment_Attach(&segment, team, BOARD_BYTES + size * threads * REGION_BYTES) ==
+        GASNET_OK);
+  board = gex_Segment_QueryAddr(segment);
+  for (gex_Rank_t peer = 0; peer < size; ++peer)
+    CHECK(gex_Segment_QueryBound(team, peer, (void**)&segments[peer], NULL, NULL) == 0);
+
+  for (unsigned int i = 0; i < threads; ++i) workers[i].thread = i;
+#ifdef GASNET_PAR
+  pthread_t started[kMostThreads];
+  for (unsigned int i = 0; i < threads; ++i)
+    CHECK(pthread_create(&started[i], NULL, work, &workers[i]) == 0);
+  for (unsigned int i = 0; i < threads; ++i) pthread_join(started[i], NULL);
+#else
+  CHECK(threads == 1);
+  work(&workers[0]);
+#endif
+  barrier();
+  for (gex_Rank_t peer = 0; peer < size; ++peer)
+    for (unsigned int i = 0; i < threads; ++i)
+      CHECK(board->sums[peer][i] ==
+            sum_of((char*)board + BOARD_BYTES + (peer * threads + i) * REGION_BYTES));
+  check_that_tests_run_no_handlers();
+  barrier();
+  gasnet_exit(0);
+}
