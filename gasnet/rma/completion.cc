@@ -137,7 +137,7 @@ void gex_NBI_Wait(gex_EC_t event_mask, gex_Flags_t /*flags*/) {
 void gex_NBI_BeginAccessRegion(gex_Flags_t /*flags*/) {
   ThreadEvents& events = this_threads_events();
   if (events.region) gasnett_fatalerror_nopos("gex_NBI_BeginAccessRegion: regions do not nest");
-  events.region = &events.pool.take();
+  events.region = &events.pool.take_always();
 }
 
 gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t /*flags*/) {

@@ -71,12 +71,25 @@ void wait_for(const gasneti_event& event) {
   while (!event.is_complete()) wait_hint(poll());
 }
 
-gasneti_event& EventPool::take() {
+gasneti_event* EventPool::take_free() {
   if (!free_) free_ = returned_.exchange(nullptr, std::memory_order_acquire);
-  if (!free_) return *new gasneti_event(*this);
-  gasneti_event& event = *free_;
-  free_ = event.next;
+  gasneti_event* const event = free_;
+  if (event) free_ = event->next;
   return event;
+}
+
+gasneti_event* EventPool::take() {
+  static std::atomic<int> made{0};
+  gasneti_event* const event = take_free();
+  if (event) return event;
+  if (made.load(std::memory_order_relaxed) >= network().limits().max_mds / 2) return nullptr;
+  made.fetch_add(1, std::memory_order_relaxed);
+  return new gasneti_event(*this);
+}
+
+gasneti_event& EventPool::take_always() {
+  gasneti_event* const event = take_free();
+  return event ? *event : *new gasneti_event(*this);
 }
 
 void EventPool::release(gasneti_event& event, EventPool& caller) {

@@ -46,11 +46,16 @@ void wait_for(const gasneti_event& event);
  * their own. Events are made when there is none, and kept. */
 class EventPool {
  public:
-  gasneti_event& take();
+  /** @return NULL if half of the memory descriptors of the interface are in use as events. */
+  gasneti_event* take();
+  /** For the few events that a thread cannot do without. */
+  gasneti_event& take_always();
   /** By the thread whose pool is `caller`. */
   static void release(gasneti_event& event, EventPool& caller);
 
  private:
+  gasneti_event* take_free();
+
   gasneti_event* free_ = nullptr;
   std::atomic<gasneti_event*> returned_{nullptr};
 };

@@ -54,7 +54,7 @@ bool is_copied_at_once(size_t bytes) { return bytes <= network().limits().max_vo
 /** The event that counts an implicit operation. */
 gasneti_event& implicit(ThreadEvents& events, gasneti_event*& kind) {
   gasneti_event*& event = events.region ? events.region : kind;
-  if (!event) event = &events.pool.take();
+  if (!event) event = &events.pool.take_always();
   return *event;
 }
 
@@ -104,16 +104,23 @@ gex_Event_t gasneti_rma_put_nb(gex_TM_t tm, gex_Rank_t rank, void* dest, const v
   }
   if (nbytes == 0) return GEX_EVENT_INVALID;
   ThreadEvents& events = this_threads_events();
-  gasneti_event& event = events.pool.take();
-  event.put(to.rank, to.offset, src, nbytes);
-  if (is_copied_at_once(nbytes)) return &event;
-  if (lc_opt == GEX_EVENT_NOW) {
-    wait_for(event);
-    EventPool::release(event, events.pool);
+  gasneti_event* const event = events.pool.take();
+  if (!event) {
+    // The client holds so many events that this put has to be complete when the call returns.
+    gasneti_event& spare = implicit(events, events.puts);
+    spare.put(to.rank, to.offset, src, nbytes);
+    wait_for(spare);
     return GEX_EVENT_INVALID;
   }
-  if (lc_opt != GEX_EVENT_DEFER) *lc_opt = gex_Event_QueryLeaf(&event, GEX_EC_LC);
-  return &event;
+  event->put(to.rank, to.offset, src, nbytes);
+  if (is_copied_at_once(nbytes)) return event;
+  if (lc_opt == GEX_EVENT_NOW) {
+    wait_for(*event);
+    EventPool::release(*event, events.pool);
+    return GEX_EVENT_INVALID;
+  }
+  if (lc_opt != GEX_EVENT_DEFER) *lc_opt = gex_Event_QueryLeaf(event, GEX_EC_LC);
+  return event;
 }
 
 int gasneti_rma_get_blocking(gex_TM_t tm, void* dest, gex_Rank_t rank, void* src, size_t nbytes,
@@ -142,9 +149,16 @@ gex_Event_t gasneti_rma_get_nb(gex_TM_t tm, void* dest, gex_Rank_t rank, void* s
     return GEX_EVENT_INVALID;
   }
   if (nbytes == 0) return GEX_EVENT_INVALID;
-  gasneti_event& event = this_threads_events().pool.take();
-  event.get(from.rank, from.offset, dest, nbytes);
-  return &event;
+  ThreadEvents& events = this_threads_events();
+  gasneti_event* const event = events.pool.take();
+  if (!event) {
+    gasneti_event& spare = implicit(events, events.gets);
+    spare.get(from.rank, from.offset, dest, nbytes);
+    wait_for(spare);
+    return GEX_EVENT_INVALID;
+  }
+  event->get(from.rank, from.offset, dest, nbytes);
+  return event;
 }
 
 /* Values are at most 8 bytes, which PtlPut copies. */

@@ -3,25 +3,29 @@
 
 foreach(mode seq par parsync)
   add_executable(gasnet_rma_probe_${mode} "${CMAKE_CURRENT_LIST_DIR}/rma_probe.c")
-  target_link_libraries(gasnet_rma_probe_${mode} PRIVATE gasnet-portals4-${mode} lintel_options)
+  target_link_libraries(gasnet_rma_probe_${mode} PRIVATE gasnet-portals4-${mode} portals_runtime portals lintel_options)
 endforeach()
 
-# lintel_add_rma_test(<name> <mode> <ranks> <threads> <rounds> <variable=value>...)
-function(lintel_add_rma_test name mode ranks threads rounds)
+# lintel_add_rma_test(<name> <mode> <ranks> <arguments of the program> <variable=value>...)
+function(lintel_add_rma_test name mode ranks arguments)
+  separate_arguments(arguments)
   add_test(NAME gasnet.Rma.${name}
            COMMAND gasnetrun_portals4 -spawner=fork -n ${ranks} $<TARGET_FILE:gasnet_rma_probe_${mode}>
-                   ${threads} ${rounds})
+                   ${arguments})
   set_tests_properties(gasnet.Rma.${name} PROPERTIES LABELS gasnet TIMEOUT 240 PROCESSORS 2 ENVIRONMENT
                                                      "${ARGN}")
 endfunction()
 
 set(apart GASNET_SUPERNODE_MAXSIZE=1)
 set(udp PTL_TRANSPORT=udp ${apart})
-lintel_add_rma_test(neighbours seq 3 1 400)
-lintel_add_rma_test(neighbours.threads par 2 4 200)
-lintel_add_rma_test(mixed seq 4 1 200 GASNET_SUPERNODE_MAXSIZE=2)
-lintel_add_rma_test(apart seq 4 1 200 ${apart})
-lintel_add_rma_test(apart.parsync parsync 2 1 400 ${apart})
-lintel_add_rma_test(apart.threads par 2 4 200 ${apart})
-lintel_add_rma_test(udp seq 3 1 200 ${udp})
-lintel_add_rma_test(udp.threads par 2 4 100 ${udp})
+lintel_add_rma_test(neighbours seq 3 "1 400")
+lintel_add_rma_test(neighbours.threads par 2 "4 200")
+lintel_add_rma_test(mixed seq 4 "1 200" GASNET_SUPERNODE_MAXSIZE=2)
+lintel_add_rma_test(apart seq 4 "1 200" ${apart})
+lintel_add_rma_test(apart.parsync parsync 2 "1 400" ${apart})
+lintel_add_rma_test(apart.threads par 2 "4 200" ${apart})
+lintel_add_rma_test(udp seq 3 "1 200" ${udp})
+lintel_add_rma_test(udp.threads par 2 "4 100" ${udp})
+# Transfers in parts, and more operations in flight than there are events.
+lintel_add_rma_test(limits seq 3 "1 200 3000 64" ${apart})
+lintel_add_rma_test(udp.limits par 2 "4 50 3000 64" ${udp})

@@ -5,11 +5,13 @@
  * so overlaps with operations of earlier rounds. In the end the targets check the sums of their
  * memory.
  *
- * Usage: rma_probe <threads> <rounds>
+ * Usage: rma_probe <threads> <rounds> [<largest message> <memory descriptors>]: limits of the Portals
+ * interface
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <gasnetex.h>
+#include <portals4_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -324,12 +326,26 @@ static void check_that_tests_run_no_handlers(void) {
   GASNET_BLOCKUNTIL(handled == size - 1);
 }
 
+/* Opens the interface before the library does, with lower limits. */
+static void limit(ptl_size_t message_bytes, int descriptors) {
+  ptl_ni_limits_t limits;
+  ptl_handle_ni_t interface;
+  const unsigned int options = PTL_NI_MATCHING | PTL_NI_LOGICAL;
+  memset(&limits, 0, sizeof limits);
+  limits.max_msg_size = message_bytes;
+  limits.max_mds = descriptors;
+  CHECK(PtlJobInit() == PTL_OK && PtlInit() == PTL_OK);
+  CHECK(PtlNIInit(PTL_IFACE_DEFAULT, options, PTL_PID_ANY, &limits, &limits, &interface) == PTL_OK);
+  CHECK(limits.max_msg_size == message_bytes && limits.max_mds == descriptors);
+}
+
 int main(int argc, char** argv) {
   struct worker workers[kMostThreads];
+  if (argc == 5) limit((ptl_size_t)atol(argv[3]), atoi(argv[4]));
   CHECK(gex_Client_Init(&client, &endpoint, &team, "RMA_PROBE", &argc, &argv, 0) == GASNET_OK);
   me = gex_TM_QueryRank(team);
   size = gex_TM_QuerySize(team);
-  CHECK(argc == 3 && size <= kMostRanks);
+  CHECK((argc == 3 || argc == 5) && size <= kMostRanks);
   threads = (unsigned int)atoi(argv[1]);
   rounds = (unsigned int)atoi(argv[2]);
   CHECK(threads >= 1 && threads <= kMostThreads);
