@@ -81,7 +81,7 @@ int gasneti_rma_put_blocking(gex_TM_t tm, gex_Rank_t rank, void* dest, const voi
 
 int gasneti_rma_put_nbi(gex_TM_t tm, gex_Rank_t rank, void* dest, const void* src, size_t nbytes,
                         gex_Event_t* lc_opt, gex_Flags_t /*flags*/) {
-  const Remote to = remote("gex_RMA_PutNBI", tm, rank, dest, nbytes);
+  const Remote to = remote("gex_RMA_Put", tm, rank, dest, nbytes);
   if (to.local) {
     std::memcpy(to.local, src, nbytes);
     return 0;
@@ -96,7 +96,7 @@ int gasneti_rma_put_nbi(gex_TM_t tm, gex_Rank_t rank, void* dest, const void* sr
 
 gex_Event_t gasneti_rma_put_nb(gex_TM_t tm, gex_Rank_t rank, void* dest, const void* src,
                                size_t nbytes, gex_Event_t* lc_opt, gex_Flags_t /*flags*/) {
-  const Remote to = remote("gex_RMA_PutNB", tm, rank, dest, nbytes);
+  const Remote to = remote("gex_RMA_Put", tm, rank, dest, nbytes);
   gasneti_rma_leaf_done(lc_opt);
   if (to.local) {
     std::memcpy(to.local, src, nbytes);
@@ -131,7 +131,7 @@ int gasneti_rma_get_blocking(gex_TM_t tm, void* dest, gex_Rank_t rank, void* src
 
 int gasneti_rma_get_nbi(gex_TM_t tm, void* dest, gex_Rank_t rank, void* src, size_t nbytes,
                         gex_Flags_t /*flags*/) {
-  const Remote from = remote("gex_RMA_GetNBI", tm, rank, src, nbytes);
+  const Remote from = remote("gex_RMA_Get", tm, rank, src, nbytes);
   if (from.local) {
     std::memcpy(dest, from.local, nbytes);
     return 0;
@@ -143,7 +143,7 @@ int gasneti_rma_get_nbi(gex_TM_t tm, void* dest, gex_Rank_t rank, void* src, siz
 
 gex_Event_t gasneti_rma_get_nb(gex_TM_t tm, void* dest, gex_Rank_t rank, void* src, size_t nbytes,
                                gex_Flags_t /*flags*/) {
-  const Remote from = remote("gex_RMA_GetNB", tm, rank, src, nbytes);
+  const Remote from = remote("gex_RMA_Get", tm, rank, src, nbytes);
   if (from.local) {
     std::memcpy(dest, from.local, nbytes);
     return GEX_EVENT_INVALID;

@@ -5,8 +5,8 @@
  * so overlaps with operations of earlier rounds. In the end the targets check the sums of their
  * memory.
  *
- * Usage: rma_probe <threads> <rounds> [<largest message> <memory descriptors>]: limits of the Portals
- * interface
+ * Usage: rma_probe <threads> <rounds> [<largest message> <memory descriptors>]
+ * The last two are limits of the Portals interface. Without threads it puts outside of a segment.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -72,6 +72,7 @@ static void barrier(void) {
 struct worker {
   unsigned int thread;
   uint64_t random;
+  gex_TM_t team;           /* or a pair that names the same endpoints */
   char* source;            /* of puts, destination of gets: the place of a slice is the same */
   char* model[kMostRanks]; /* the region of this thread at each rank */
 };
@@ -116,48 +117,48 @@ static gex_Event_t start_put(struct worker* worker, gex_Rank_t peer, size_t star
   memcpy(worker->model[peer] + start, source, bytes);
   switch (in_region ? 4 + below(worker, 3) : below(worker, 9)) {
     case 0:
-      CHECK(gex_RMA_PutBlocking(team, peer, dest, source, bytes, 0) == 0);
+      CHECK(gex_RMA_PutBlocking(worker->team, peer, dest, source, bytes, 0) == 0);
       break;
     case 1:
-      event = gex_RMA_PutNB(team, peer, dest, source, bytes, GEX_EVENT_NOW, 0);
+      event = gex_RMA_PutNB(worker->team, peer, dest, source, bytes, GEX_EVENT_NOW, 0);
       break;
     case 2:
-      return gex_RMA_PutNB(team, peer, dest, source, bytes, GEX_EVENT_DEFER, 0);
+      return gex_RMA_PutNB(worker->team, peer, dest, source, bytes, GEX_EVENT_DEFER, 0);
     case 3:
-      event = gex_RMA_PutNB(team, peer, dest, source, bytes, &leaf, 0);
+      event = gex_RMA_PutNB(worker->team, peer, dest, source, bytes, &leaf, 0);
       CHECK(leaf != GEX_EVENT_NO_OP);
       if (leaf != GEX_EVENT_INVALID) CHECK(gex_Event_QueryLeaf(event, GEX_EC_LC) == leaf);
       gex_Event_Wait(leaf);
       break;
     case 4:
-      CHECK(gex_RMA_PutNBI(team, peer, dest, source, bytes, GEX_EVENT_NOW, 0) == 0);
+      CHECK(gex_RMA_PutNBI(worker->team, peer, dest, source, bytes, GEX_EVENT_NOW, 0) == 0);
       break;
     case 5:
-      CHECK(gex_RMA_PutNBI(team, peer, dest, source, bytes, GEX_EVENT_DEFER, 0) == 0);
+      CHECK(gex_RMA_PutNBI(worker->team, peer, dest, source, bytes, GEX_EVENT_DEFER, 0) == 0);
       return GEX_EVENT_INVALID;
     case 6:
-      CHECK(gex_RMA_PutNBI(team, peer, dest, source, bytes, GEX_EVENT_GROUP, 0) == 0);
+      CHECK(gex_RMA_PutNBI(worker->team, peer, dest, source, bytes, GEX_EVENT_GROUP, 0) == 0);
       if (in_region) return GEX_EVENT_INVALID;
       gex_NBI_Wait(GEX_EC_LC, 0);
       break;
     case 7:
-      return gex_RMA_PutNB(team, peer, dest, source, bytes, &leaf, 0); /* the root alone */
+      return gex_RMA_PutNB(worker->team, peer, dest, source, bytes, &leaf, 0); /* the root alone */
     default: {
       gex_RMA_Value_t value = 0;
       if (bytes == 0 || bytes > 8) {
-        CHECK(gex_RMA_PutBlocking(team, peer, dest, source, bytes, 0) == 0);
+        CHECK(gex_RMA_PutBlocking(worker->team, peer, dest, source, bytes, 0) == 0);
         break;
       }
       memcpy(&value, source, bytes); /* little-endian */
       switch (below(worker, 3)) {
         case 0:
-          CHECK(gex_RMA_PutBlockingVal(team, peer, dest, value, bytes, 0) == 0);
+          CHECK(gex_RMA_PutBlockingVal(worker->team, peer, dest, value, bytes, 0) == 0);
           break;
         case 1:
-          CHECK(gex_RMA_PutNBIVal(team, peer, dest, value, bytes, 0) == 0);
+          CHECK(gex_RMA_PutNBIVal(worker->team, peer, dest, value, bytes, 0) == 0);
           break;
         default:
-          event = gex_RMA_PutNBVal(team, peer, dest, value, bytes, 0);
+          event = gex_RMA_PutNBVal(worker->team, peer, dest, value, bytes, 0);
           break;
       }
     }
@@ -173,21 +174,21 @@ static gex_Event_t start_get(struct worker* worker, gex_Rank_t peer, size_t star
   memset(dest, 0xAA, bytes);
   switch (in_region ? 1 : below(worker, 4)) {
     case 0:
-      CHECK(gex_RMA_GetBlocking(team, dest, peer, source, bytes, 0) == 0);
+      CHECK(gex_RMA_GetBlocking(worker->team, dest, peer, source, bytes, 0) == 0);
       return GEX_EVENT_INVALID;
     case 1:
-      CHECK(gex_RMA_GetNBI(team, dest, peer, source, bytes, 0) == 0);
+      CHECK(gex_RMA_GetNBI(worker->team, dest, peer, source, bytes, 0) == 0);
       return GEX_EVENT_INVALID;
     case 2:
-      return gex_RMA_GetNB(team, dest, peer, source, bytes, 0);
+      return gex_RMA_GetNB(worker->team, dest, peer, source, bytes, 0);
     default:
       if (bytes >= 1 && bytes <= 8) {
-        const gex_RMA_Value_t value = gex_RMA_GetBlockingVal(team, peer, source, bytes, 0);
+        const gex_RMA_Value_t value = gex_RMA_GetBlockingVal(worker->team, peer, source, bytes, 0);
         CHECK(bytes == 8 || value >> (8 * bytes) == 0);
         memcpy(dest, &value, bytes);
         return GEX_EVENT_INVALID;
       }
-      return gex_RMA_GetNB(team, dest, peer, source, bytes, 0);
+      return gex_RMA_GetNB(worker->team, dest, peer, source, bytes, 0);
   }
 }
 
@@ -232,6 +233,7 @@ static void run_round(struct worker* worker) {
   const gex_Rank_t peer = (gex_Rank_t)below(worker, size);
   const int in_region = below(worker, 4) == 0;
   size_t count = 0, pending = 0, cursor = below(worker, 4096), i;
+  worker->team = below(worker, 2) ? team : gex_TM_Pair(endpoint, 0);
   if (in_region) gex_NBI_BeginAccessRegion(0);
   for (; count < kMostSlices; ++count) {
     struct slice* const slice = &slices[count];
@@ -348,7 +350,7 @@ int main(int argc, char** argv) {
   CHECK((argc == 3 || argc == 5) && size <= kMostRanks);
   threads = (unsigned int)atoi(argv[1]);
   rounds = (unsigned int)atoi(argv[2]);
-  CHECK(threads >= 1 && threads <= kMostThreads);
+  CHECK(threads <= kMostThreads);
   CHECK(gex_EP_RegisterHandlers(endpoint, handlers, 1) == GASNET_OK);
   CHECK(gex_Segment_Attach(&segment, team, BOARD_BYTES + size * threads * REGION_BYTES) ==
         GASNET_OK);
@@ -356,6 +358,10 @@ int main(int argc, char** argv) {
   for (gex_Rank_t peer = 0; peer < size; ++peer)
     CHECK(gex_Segment_QueryBound(team, peer, (void**)&segments[peer], NULL, NULL) == 0);
 
+  if (threads == 0) {
+    gex_RMA_PutBlocking(team, 1 - me, segments[1 - me] + BOARD_BYTES - 7, board, 8, 0);
+    gasnet_exit(0);
+  }
   for (unsigned int i = 0; i < threads; ++i) workers[i].thread = i;
 #ifdef GASNET_PAR
   pthread_t started[kMostThreads];
