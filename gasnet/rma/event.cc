@@ -12,6 +12,21 @@
 
 using namespace lintel::gasnet;
 
+namespace {
+
+/** A peer that called gasnet_exit can be gone before its code has arrived here. When that arrives,
+ * another thread ends this process. */
+constexpr uint64_t kExitArrivesWithinNs = 2'000'000'000;
+
+[[noreturn]] void end_after_failures(ptl_size_t failures) {
+  gasnett_nsleep(kExitArrivesWithinNs);
+  gasnett_fatalerror_nopos(
+      "%llu of the puts and gets failed: a peer has ended or cannot be reached",
+      static_cast<unsigned long long>(failures));
+}
+
+}  // namespace
+
 gasneti_event::gasneti_event(EventPool& pool) : owner(&pool), counter_(network().new_counter()) {
   ptl_md_t md{};
   md.start = nullptr;
@@ -58,10 +73,7 @@ void gasneti_event::get(gex_Rank_t rank, ptl_size_t remote_offset, void* destina
 bool gasneti_event::is_complete() const {
   ptl_ct_event_t count;
   check(PtlCTGet(counter_, &count), "PtlCTGet");
-  if (count.failure != 0)
-    gasnett_fatalerror_nopos(
-        "%llu of the puts and gets failed: a peer has ended or cannot be reached",
-        static_cast<unsigned long long>(count.failure));
+  if (count.failure != 0) end_after_failures(count.failure);
   return count.success >= started_;
 }
 
