@@ -1,4 +1,5 @@
 /* hello.c: a child process puts a line of text into the memory of its parent. */
+#include <arpa/inet.h>
 #include <portals4.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,8 +63,9 @@ int main(void) {
   check(PtlGetPhysId(ni, &self), "PtlGetPhysId");
   if (fork() == 0) exit(greet(self));
   check(PtlEQPoll(&events, 1, 10000, &event, &which), "PtlEQPoll");
-  printf("\"%s\": %d bytes, sent by nid %u pid %u\n", line, (int)event.mlength,
-         event.initiator.phys.nid, event.initiator.phys.pid);
+  const struct in_addr nid = {htonl(event.initiator.phys.nid)};
+  printf("\"%s\": %d bytes, sent by nid %s pid %u\n", line, (int)event.mlength, inet_ntoa(nid),
+         event.initiator.phys.pid);
   wait(NULL);
   PtlFini();
   return EXIT_SUCCESS;

@@ -113,6 +113,32 @@ PTL_API int PtlLintelSetHooks(const ptl_lintel_hooks_t* hooks) PTL_NOEXCEPT;
 PTL_API int PtlLintelGetMapEntry(ptl_handle_ni_t ni_handle, ptl_rank_t rank,
                                  ptl_process_t* id) PTL_NOEXCEPT;
 
+/* How a process is reached. Texts end with a zero byte; longer ones are cut. */
+typedef struct ptl_lintel_path {
+  char transport[16]; /* "local", "shm", "verbs", "dpdk" or "udp"; empty if nothing reaches it */
+  char device[64];    /* what carries the messages: "eth0", "mlx5_0:1", "/dev/shm"; may be empty */
+  char reason
+      [512]; /* why none of the transports that are tried before this one, or why none at all */
+} ptl_lintel_path_t;
+
+/** Says by which transport a process is reached, and why not by a better one. Prepares for the
+ * first message to it, as PtlPut does, but sends none: over a network it is not known yet
+ * whether the process exists. One that has failed is not connected again. May take a lock and
+ * system calls; any thread.
+ * @param ni_handle  an open interface.
+ * @param target     a process as in PtlPut: nid and pid, or a rank of a logical interface (3.9).
+ * @param path       gets the answer, also with PTL_FAIL.
+ * @return PTL_OK; PTL_FAIL if no transport reaches the process, or if it has failed since it was
+ *       connected: `reason` says why; PTL_NO_INIT; PTL_ARG_INVALID; PTL_NO_SPACE. */
+PTL_API int PtlLintelGetPath(ptl_handle_ni_t ni_handle, ptl_process_t target,
+                             ptl_lintel_path_t* path) PTL_NOEXCEPT;
+
+/** A sentence about a return code, with its name: for messages. Any thread; needs no PtlInit.
+ * PtlToStr gives the bare name, also of events and failures.
+ * @param code  what a function of Portals returned (3.3.8).
+ * @return text that stays; never NULL. */
+PTL_API const char* PtlLintelStrError(int code) PTL_NOEXCEPT;
+
 /* Names that programs written for other Portals 4 libraries use. */
 
 typedef ptl_pt_index_t ptl_index_t;

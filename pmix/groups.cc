@@ -10,6 +10,7 @@
 
 #include "hand_environment.h"
 #include "util/log.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 
@@ -31,9 +32,9 @@ int complain(int code, const std::string& text) {
 
 int check_nids(const Group& group, ptl_nid_t own) {
   if (!group.nids_set || group.rank == PTL_RANK_ANY || group.nids[group.rank] == own) return PTL_OK;
-  return complain(PTL_FAIL, "the nid map has nid " + std::to_string(group.nids[group.rank]) +
+  return complain(PTL_FAIL, "the nid map has nid " + nid_text(group.nids[group.rank]) +
                                 " for rank " + std::to_string(group.rank) +
-                                ", but the interface has nid " + std::to_string(own) +
+                                ", but the interface has nid " + nid_text(own) +
                                 " (ptl_info shows it)");
 }
 

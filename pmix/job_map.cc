@@ -4,6 +4,7 @@
 
 #include "groups.h"
 #include "job.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 
@@ -35,9 +36,9 @@ int Job::publish(ptl_handle_ni_t ni) {
   if (const std::vector<ptl_process_t>* known = launcher_->known_processes(); known != nullptr) {
     const ptl_process_t& expected = (*known)[place_.rank];
     if (own.phys.nid != expected.phys.nid || own.phys.pid != expected.phys.pid)
-      return fail("this process is nid " + std::to_string(own.phys.nid) + " pid " +
+      return fail("this process is nid " + nid_text(own.phys.nid) + " pid " +
                   std::to_string(own.phys.pid) + ", but PTL_NIDMAP and PTL_PIDMAP say nid " +
-                  std::to_string(expected.phys.nid) + " pid " + std::to_string(expected.phys.pid) +
+                  nid_text(expected.phys.nid) + " pid " + std::to_string(expected.phys.pid) +
                   " (ptl_info shows the nid)");
     if (published_ == 0) launcher_->use_interface(groups().number_of(ni));
   } else {

@@ -9,7 +9,7 @@
 
 static inline void check(int code, const char* call) {
   if (code == PTL_OK) return;
-  fprintf(stderr, "%s: %s\n", call, PtlToStr(code, PTL_STR_ERROR));
+  fprintf(stderr, "%s: %s\n", call, PtlLintelStrError(code));
   exit(EXIT_FAILURE);
 }
 

@@ -1,14 +1,23 @@
 // The functions of portals4_lintel.h. Set-up path, except PtlLintelGetMapEntry.
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "api/resolve.h"
 #include "portals4_lintel.h"
 #include "util/config.h"
 #include "util/local_rank.h"
+#include "util/without_cancellation.h"
 
 using namespace lintel;
 using namespace lintel::api;
+
+namespace {
+template <size_t size>
+void copy_text(char (&to)[size], std::string_view from) noexcept {
+  to[from.copy(to, size - 1)] = '\0';
+}
+}  // namespace
 
 extern "C" {
 
@@ -56,6 +65,24 @@ int PtlLintelGetMapEntry(ptl_handle_ni_t ni_handle, ptl_rank_t rank, ptl_process
   id->phys.nid = process.nid;
   id->phys.pid = process.pid;
   return PTL_OK;
+}
+
+int PtlLintelGetPath(ptl_handle_ni_t ni_handle, ptl_process_t target,
+                     ptl_lintel_path_t* path) noexcept {
+  const WithoutCancellation scope;
+  NetworkInterface* interface = find_interface(ni_handle);
+  if (interface == nullptr || path == nullptr) return code_of_bad_handle();
+  ProcessId process{target.phys.nid, target.phys.pid};
+  if (interface->logical() && !interface->map.find(target.rank, &process)) return PTL_ARG_INVALID;
+  try {
+    const PeerPath found = interface->physical().peers().path_to(process);
+    copy_text(path->transport, found.transport == nullptr ? "" : found.transport);
+    copy_text(path->device, found.device);
+    copy_text(path->reason, found.reason);
+    return found.transport == nullptr ? PTL_FAIL : PTL_OK;
+  } catch (...) {
+    return PTL_NO_SPACE;
+  }
 }
 
 }  // extern "C"

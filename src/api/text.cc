@@ -40,6 +40,25 @@ constexpr Name fail_types[] = {LINTEL_NAME(PTL_NI_OK),
                                LINTEL_NAME(PTL_NI_SEGV),
                                LINTEL_NAME(PTL_NI_NO_MATCH)};
 #undef LINTEL_NAME
+constexpr Name sentences[] = {
+    {PTL_OK, "PTL_OK: success"},
+    {PTL_FAIL, "PTL_FAIL: it cannot be done; a line on standard error may say why"},
+    {PTL_ARG_INVALID, "PTL_ARG_INVALID: an argument is not allowed"},
+    {PTL_CT_NONE_REACHED, "PTL_CT_NONE_REACHED: no counter reached its test in time"},
+    {PTL_EQ_DROPPED, "PTL_EQ_DROPPED: events were lost because the event queue was full"},
+    {PTL_EQ_EMPTY, "PTL_EQ_EMPTY: there is no event"},
+    {PTL_IN_USE, "PTL_IN_USE: a message still uses the object"},
+    {PTL_ABORTED, "PTL_ABORTED: PtlAbort ended the wait"},
+    {PTL_IGNORED, "PTL_IGNORED: the request has no meaning here, such as a map that was not set"},
+    {PTL_LIST_TOO_LONG, "PTL_LIST_TOO_LONG: the list has max_list_size entries"},
+    {PTL_NO_INIT, "PTL_NO_INIT: PtlInit was not called"},
+    {PTL_NO_SPACE, "PTL_NO_SPACE: memory or a limit of the interface does not suffice"},
+    {PTL_PID_IN_USE,
+     "PTL_PID_IN_USE: another process has this pid, or this process has another one"},
+    {PTL_PT_FULL, "PTL_PT_FULL: no portal table entry is free"},
+    {PTL_PT_EQ_NEEDED, "PTL_PT_EQ_NEEDED: flow control needs an event queue"},
+    {PTL_PT_IN_USE, "PTL_PT_IN_USE: the portal table entry is in use"},
+    {PTL_INTERRUPTED, "PTL_INTERRUPTED: the wait was interrupted"}};
 
 template <size_t size>
 const char* find(const Name (&names)[size], int value) noexcept {
@@ -62,6 +81,12 @@ const char* PtlToStr(int value, ptl_str_type_t type) noexcept {
       return find(fail_types, value);
   }
   return "unknown";
+}
+
+const char* PtlLintelStrError(int code) noexcept {
+  for (const Name& sentence : sentences)
+    if (sentence.value == code) return sentence.text;
+  return "not a return code of Portals";
 }
 
 int PtlEvToStr(int verbose, const ptl_event_t* event, char* text) noexcept {

@@ -44,6 +44,7 @@ DpdkLink::DpdkLink(const DpdkSettings& settings, std::unique_ptr<Port> port, Int
   const uint32_t mtu = port_->mtu() - ethernet_payload_overhead;
   properties_ = {
       .name = "dpdk",
+      .device = port_->name(),
       .id = settings.id,
       .own_address = link_address_of(port_->mac()),
       .mtu = mtu,

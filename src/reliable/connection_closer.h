@@ -8,6 +8,7 @@
 #include "reliable/message_batch.h"
 #include "reliable/transmitter.h"
 #include "util/log.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 
@@ -24,8 +25,14 @@ class ConnectionCloser {
         reassembly_(reassembly),
         batch_(batch) {}
 
-  // `why`: a clause for the log.
-  void fail(Connection& connection, const char* why) noexcept { end(connection, why, nullptr); }
+  // `why`: a clause, constant text.
+  void fail(Connection& connection, const char* why) noexcept {
+    end(connection, {Link::Failure::Kind::gone, why}, nullptr);
+  }
+  // It answered, but does not connect.
+  void refused(Connection& connection, const char* why) noexcept {
+    end(connection, {Link::Failure::Kind::refused, why}, nullptr);
+  }
   // Closes one of a few connections: one that was silent for long, with nothing in flight. Its peer
   // is told, and may connect again. False: there was none.
   [[nodiscard]] bool give_up_silent(uint64_t now_ns) noexcept {
@@ -35,13 +42,15 @@ class ConnectionCloser {
              connection.silence.lasts_ns(now_ns) > context_.settings.kept_silent_ns();
     };
     Connection* const connection = table_.search(is_silent);
-    return connection != nullptr &&
-           end(*connection, "it was silent for long, and another one needs its place", &now_ns);
+    return connection != nullptr && end(*connection,
+                                        {Link::Failure::Kind::gone,
+                                         "it was silent for long, and another one needs its place"},
+                                        &now_ns);
   }
 
  private:
   // `unused_at_ns`: only if nothing is to be sent; sends a goodbye frame then.
-  bool end(Connection& connection, const char* why, const uint64_t* unused_at_ns) noexcept {
+  bool end(Connection& connection, Link::Failure failure, const uint64_t* unused_at_ns) noexcept {
     batch_.deliver();
     {
       const std::lock_guard guard(connection.lock);
@@ -50,6 +59,9 @@ class ConnectionCloser {
         if (!connection.send.empty()) return false;
         transmitter_.say_goodbye(connection, *unused_at_ns);
       }
+      if (failure.kind == Link::Failure::Kind::gone && !connection.is_established())
+        failure.kind = Link::Failure::Kind::unanswered;
+      connection.failure = failure;
       connection.state.store(ConnectionState::failed, std::memory_order_release);
       sent_.release_chain(connection.send.take_all());
       early_.release_chain(connection.receive.take_all());
@@ -57,8 +69,8 @@ class ConnectionCloser {
     }
     reassembly_.drop(connection.half);
     context_.counters.connections_failed.increment();
-    log_message(LogLevel::info, "%s: the connection with nid 0x%08x pid %u ends: %s",
-                context_.link.name(), connection.peer.nid, connection.peer.pid, why);
+    log_message(LogLevel::info, "%s: the connection with %s ends: %s", context_.link.name(),
+                ProcessText(connection.peer.nid, connection.peer.pid).c_str(), failure.reason);
     batch_.report_failure(connection);
     table_.note_end(connection);
     return true;

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "util/log.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 
@@ -136,12 +137,9 @@ void Handshake::take(const InboundFrame& frame, const FrameHeader& header,
     const RefuseCause cause = take_accept(*connection, body, now_ns);
     if (cause == RefuseCause::none) return;
     context_.counters.handshakes_refused.increment();
-    closer_.fail(*connection, text_of(cause));
+    closer_.refused(*connection, text_of(cause));
   } else {
-    static std::atomic<bool> said{false};
-    log_once(said, LogLevel::warn, "%s: nid 0x%08x pid %u cannot be reached: %s",
-             context_.link.name(), connection->peer.nid, connection->peer.pid, text_of(body.cause));
-    closer_.fail(*connection, text_of(body.cause));
+    closer_.refused(*connection, text_of(body.cause));
   }
 }
 
@@ -203,9 +201,9 @@ void Handshake::refuse(const InboundFrame& frame, const HandshakeBody& body,
                        RefuseCause cause) noexcept {
   context_.counters.handshakes_refused.increment();
   static std::atomic<bool> said[5];
-  log_once(said[static_cast<unsigned>(cause)], LogLevel::warn,
-           "%s: refused nid 0x%08x pid %u, user %u: %s", context_.link.name(), body.from_nid,
-           body.from_pid, body.uid, text_of(cause));
+  log_once(said[static_cast<unsigned>(cause)], LogLevel::warn, "%s: refused %s, user %u: %s",
+           context_.link.name(), ProcessText(body.from_nid, body.from_pid).c_str(), body.uid,
+           text_of(cause));
   HandshakeBody answer = own_body({body.from_nid, body.from_pid});
   answer.cause = cause;
   send(FrameType::refuse, *frame.from, body.number, answer);
@@ -233,9 +231,9 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
     context_.counters.strangers.increment();
     static std::atomic<bool> said{false};
     log_once(said, LogLevel::warn,
-             "%s: somebody claims to be nid 0x%08x pid %u, but frames of that process would come "
+             "%s: somebody claims to be %s, but frames of that process would come "
              "from elsewhere; not connected",
-             context_.link.name(), peer.nid, peer.pid);
+             context_.link.name(), ProcessText(peer.nid, peer.pid).c_str());
     return;
   }
   if (again) return send_accept(*known, body);
@@ -304,8 +302,8 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
   connection.silence.heard(now_ns);
   connection.state.store(ConnectionState::established, std::memory_order_release);
   context_.counters.connections_opened.increment();
-  log_message(LogLevel::debug, "%s: connected with nid 0x%08x pid %u, frames of %u bytes",
-              context_.link.name(), connection.peer.nid, connection.peer.pid,
+  log_message(LogLevel::debug, "%s: connected with %s, frames of %u bytes", context_.link.name(),
+              ProcessText(connection.peer.nid, connection.peer.pid).c_str(),
               connection.frame_bytes);
 }
 

@@ -268,23 +268,25 @@ NetworkCounters ReliableTransport::network_counters() const noexcept {
           counters_.datagrams_sent, counters_.handshakes_refused};
 }
 
-std::string ReliableTransport::statistics() const {
+std::vector<Statistic> ReliableTransport::statistics() const {
   const LinkCounters link = link_->counters();
-  const auto item = [](const char* name, uint64_t value) {
-    return std::string(", ") + name + " " + std::to_string(value);
-  };
-  return std::string(link_->name()) + ": frames sent " + std::to_string(link.frames_sent) +
-         item("received", link.frames_received) + item("repeated", counters_.retransmissions) +
-         item("timeouts", counters_.timeouts) +
-         item("acknowledgements alone", counters_.acks_sent) +
-         item("duplicates", counters_.duplicates) + item("early", counters_.early) +
-         item("without room", counters_.dropped_for_room) + item("damaged", counters_.damaged) +
-         item("malformed", counters_.malformed) + item("of no connection", counters_.strangers) +
-         item("unreliable sent", counters_.datagrams_sent) +
-         item("received", counters_.datagrams_received) + item("link full", link.send_full) +
-         item("connections", counters_.connections_opened) +
-         item("failed", counters_.connections_failed) +
-         item("refused", counters_.handshakes_refused);
+  return {{"frames sent", link.frames_sent},
+          {"frames received", link.frames_received},
+          {"repeated", counters_.retransmissions},
+          {"timeouts", counters_.timeouts},
+          {"acknowledgements alone", counters_.acks_sent},
+          {"duplicates", counters_.duplicates},
+          {"early", counters_.early},
+          {"without room", counters_.dropped_for_room},
+          {"damaged", counters_.damaged},
+          {"malformed", counters_.malformed},
+          {"of no connection", counters_.strangers},
+          {"unreliable sent", counters_.datagrams_sent},
+          {"unreliable received", counters_.datagrams_received},
+          {"link full", link.send_full},
+          {"connections", counters_.connections_opened},
+          {"connections failed", counters_.connections_failed},
+          {"connections refused", counters_.handshakes_refused}};
 }
 
 std::string ReliableTransport::describe() const {

@@ -55,7 +55,8 @@ class ReliableTransport final : public Transport {
   [[nodiscard]] bool all_delivered() noexcept override;
   void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept override;
   [[nodiscard]] NetworkCounters network_counters() const noexcept override;
-  [[nodiscard]] std::string statistics() const override;
+  [[nodiscard]] std::vector<Statistic> statistics() const override;
+  [[nodiscard]] std::string device() const override { return link_->properties().device; }
   [[nodiscard]] std::string describe() const override;
 
  private:

@@ -2,6 +2,7 @@
 #include "shm/claim_acceptor.h"
 
 #include "util/log.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 
@@ -34,8 +35,8 @@ void ClaimAcceptor::accept(MessageSink& sink, uint32_t number) noexcept {
     lanes_.refuse(number);
     ++refused_;
     static std::atomic<bool> said{false};
-    log_once(said, LogLevel::warn, "shm: refused a connection from nid 0x%x pid %u: %s", peer.nid,
-             peer.pid, acceptance.reason.c_str());
+    log_once(said, LogLevel::warn, "shm: refused a connection from %s: %s",
+             ProcessText(peer.nid, peer.pid).c_str(), acceptance.reason.c_str());
     return;
   }
   if (ShmLink* const replaced = acceptance.replaced) {

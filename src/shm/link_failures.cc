@@ -12,6 +12,8 @@ void LinkFailures::fail(MessageSink& sink, ShmLink& link, Cause cause) noexcept 
   const uint32_t number = link.receive_lane;
   // A malformed message among the last ones ends the draining, since the link has failed already.
   if (cause == Cause::gone && number != no_lane) lanes_.drain(sink, number);
+  link.failure.reason = cause == Cause::gone ? "its process is gone or has closed its interface"
+                                             : "it sent a message that makes no sense";
   link.failed.store(true, std::memory_order_release);
   if (offers_.pending() == &link) offers_.give_up(sink);
   if (number != no_lane) {

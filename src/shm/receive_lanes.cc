@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "util/log.h"
+#include "util/node_identity.h"
 #include "util/peer_order.h"
 
 namespace lintel {
@@ -131,8 +132,8 @@ void ReceiveLanes::report_malformed(MessageSink& sink, Lane& lane) noexcept {
   ++malformed_;
   static std::atomic<bool> said{false};
   log_once(said, LogLevel::error,
-           "shm: nid 0x%x pid %u sent a message that makes no sense; the connection is closed",
-           lane.link->peer.nid, lane.link->peer.pid);
+           "shm: %s sent a message that makes no sense; the connection is closed",
+           ProcessText(lane.link->peer.nid, lane.link->peer.pid).c_str());
   on_malformed_(sink, *lane.link);
 }
 

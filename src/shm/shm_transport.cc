@@ -71,6 +71,8 @@ void ShmTransport::check_peers(MessageSink& sink, Link* const* watch, unsigned c
   if (claims_.postponed()) claims_.look(sink);
 }
 
+std::string ShmTransport::device() const { return segment_root(); }
+
 std::string ShmTransport::describe() const {
   const SegmentGeometry& geometry = segment_->geometry();
   return segment_->path() + ", " + std::to_string(geometry.lane_count) + " lanes in " +

@@ -76,6 +76,14 @@ class ShmTransport final : public Transport {
   void disarm() noexcept override { room_.disarm(); }
   [[nodiscard]] bool all_delivered() noexcept override { return offers_.pending() == nullptr; }
   void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept override;
+  [[nodiscard]] std::vector<Statistic> statistics() const override {
+    const ShmCounters now = counters();
+    return {{"helped chunks", now.helped_chunks},
+            {"links refused", now.links_refused},
+            {"malformed", now.malformed},
+            {"links failed", now.peers_failed}};
+  }
+  [[nodiscard]] std::string device() const override;
   [[nodiscard]] std::string describe() const override;
 
  private:

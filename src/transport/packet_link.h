@@ -95,6 +95,7 @@ struct LinkProperties {
   static constexpr int no_descriptor = -1;
 
   const char* name = "";      // the word for it in PTL_TRANSPORT, counters and log lines
+  std::string device{};       // see Transport::device()
   ProcessId id{};             // this process by its physical address
   LinkAddress own_address{};  // that others see as `from`
   uint32_t mtu = 0;           // bytes of the largest frame that can be sent or received

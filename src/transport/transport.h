@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "transport/message.h"
 #include "util/doorbell.h"
@@ -22,6 +23,23 @@ struct Link {
   uint32_t max_data_bytes = 8192;
   void* context =
       nullptr;  // the core's own: set through MessageSink::on_new_link or by connect()'s caller
+  // Why it failed. Set before MessageSink::on_peer_failed().
+  struct Failure {
+    enum class Kind : uint8_t {
+      gone,        // the peer was connected
+      unanswered,  // it has never been heard
+      refused,     // it answered that it does not connect
+    };
+    Kind kind = Kind::gone;
+    const char* reason = "";  // a clause; constant text
+  };
+  Failure failure;
+};
+
+// A number that PTL_STATS tells.
+struct Statistic {
+  const char* name;
+  uint64_t value;
 };
 
 struct Capabilities {
@@ -203,8 +221,10 @@ class Transport {
   virtual void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept = 0;
 
   [[nodiscard]] virtual NetworkCounters network_counters() const noexcept { return {}; }
-  // One line for PTL_STATS; empty: nothing to tell.
-  [[nodiscard]] virtual std::string statistics() const { return {}; }
+  // For PTL_STATS.
+  [[nodiscard]] virtual std::vector<Statistic> statistics() const { return {}; }
+  // What carries its messages, by its name on this node: "eth0", "mlx5_0:1", "/dev/shm".
+  [[nodiscard]] virtual std::string device() const { return {}; }
   // One line for ptl_info: what it uses and why.
   [[nodiscard]] virtual std::string describe() const = 0;
 };

@@ -80,6 +80,7 @@ UdpHost find_udp_host(const std::string& wanted) {
     const NodeIdentity node = find_node_identity();
     const sockaddr_in address = ipv4_address_of(node.nid, 0);
     UdpHost host = host_of(reinterpret_cast<const sockaddr&>(address));
+    host.device = node.interface;
     host.reason = node.reason;
     return host;
   }
@@ -95,6 +96,7 @@ UdpHost find_udp_host(const std::string& wanted) {
     return none;
   }
   UdpHost host = host_of(*best->ifa_addr);
+  host.device = best->ifa_name;
   host.reason += ", an address of " + std::string(best->ifa_name) + " (PTL_NID)";
   return host;
 }

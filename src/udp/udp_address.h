@@ -23,6 +23,7 @@ struct UdpHost {
   in6_addr address{};  // IPv4: in the first four bytes, as in sin_addr
   uint32_t scope = 0;  // of a link-local IPv6 address
   uint32_t nid = 0;
+  std::string device;  // the network interface that has it
   std::string reason;  // how it was chosen, or why there is none
 };
 

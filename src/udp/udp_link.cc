@@ -35,6 +35,7 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
   const ProcessId id{settings.host.nid, settings.pid};
   link->properties_ = {
       .name = "udp",
+      .device = settings.host.device,
       .id = id,
       .own_address = udp_address_of(settings.host, id),
       .mtu = mtu,

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <set>
 
+#include "util/config_file.h"
 #include "util/config_parse.h"
 #include "util/log.h"
 
@@ -37,8 +38,9 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::wait_without, "PTL_WAIT_WITHOUT", ConfigType::text, "", "", 0, 0, nullptr,
      "Heuristics of waiting that are switched off, by name, separated by commas.",
      ConfigAudience::tests},
-    {ConfigKey::stats, "PTL_STATS", ConfigType::boolean, "", "0", 0, 0, nullptr,
-     "Print the counters of an interface to standard error at its last PtlNIFini."},
+    {ConfigKey::stats, "PTL_STATS", ConfigType::report, "", "0", 0, 0, nullptr,
+     "Write the counters of an interface at its last PtlNIFini: to standard error, or as a line of JSON "
+     "at the end of a file."},
     {ConfigKey::transport, "PTL_TRANSPORT", ConfigType::list, "", "local,shm,verbs,dpdk,udp", 0, 0,
      nullptr, "Transports that may be used, in the order in which they are tried for a process."},
     {ConfigKey::job_key, "PTL_JOB_KEY", ConfigType::secret, "", "", 0, 0, nullptr,
@@ -166,11 +168,19 @@ struct Value {
   uint64_t number = 0;
   std::string text;
   ConfigOrigin origin = ConfigOrigin::default_value;
+  std::string place;  // in a file
+};
+
+struct File {
+  ConfigOrigin origin;
+  std::vector<ConfigSetting> settings;
 };
 
 struct State {
   std::array<Value, key_count> values;
+  std::vector<File> files;       // in the order in which they are asked
   std::set<std::string> warned;  // names already warned about
+  std::vector<std::string> complaints;
   bool loaded = false;
 };
 
@@ -180,7 +190,7 @@ void set_default(State& state, ConfigKey key) {
   const ConfigVariable& variable = row(key);
   state.values[static_cast<size_t>(key)] = {
       parse_value(variable, variable.default_value).value_or(0), variable.default_value,
-      ConfigOrigin::default_value};
+      ConfigOrigin::default_value, ""};
 }
 
 // Lives until the process ends: other threads may still read values while it exits.
@@ -193,14 +203,26 @@ State& state() {
   return instance;
 }
 
+std::string& system_file() {
+  static std::string& path = *new std::string(system_config_file);
+  return path;
+}
+
 const Value& value(ConfigKey key) { return state().values[static_cast<size_t>(key)]; }
 
-void warn_refused(const ConfigVariable& variable, std::string_view text, std::string_view allowed) {
+void complain(std::string text) {
+  log_message(LogLevel::warn, "%s", text.c_str());
+  state().complaints.push_back(std::move(text));
+}
+
+// `place`: that of a line in a file, else empty.
+void warn_refused(const ConfigVariable& variable, std::string_view text, const std::string& place,
+                  std::string_view allowed) {
   const bool is_secret = variable.type == ConfigType::secret;
-  log_message(LogLevel::warn, "%s=%.*s is not usable; allowed: %.*s. Using %s", variable.name,
-              is_secret ? 3 : static_cast<int>(text.size()), is_secret ? "..." : text.data(),
-              static_cast<int>(allowed.size()), allowed.data(),
-              *variable.default_value ? variable.default_value : "nothing");
+  complain(place + (place.empty() ? "" : ": ") + variable.name + "=" +
+           (is_secret ? "..." : std::string(text)) +
+           " is not usable; allowed: " + std::string(allowed) + ". Using " +
+           (*variable.default_value ? variable.default_value : "nothing"));
 }
 
 const char* text_of(const char* name) {
@@ -208,35 +230,67 @@ const char* text_of(const char* name) {
   return text == nullptr || *text == '\0' ? nullptr : text;  // `PTL_X= program` unsets it
 }
 
+// What is set somewhere, before it is checked.
+struct Found {
+  const char* text = nullptr;  // nothing is set
+  ConfigOrigin origin = ConfigOrigin::environment;
+  std::string place;
+};
+
+// The environment goes before the file of the user, and that before the file of the system.
+Found find_name(const State& current, const char* name) {
+  if (const char* const text = text_of(name)) return {text, ConfigOrigin::environment, ""};
+  for (const File& file : current.files)
+    for (const ConfigSetting& setting : file.settings)
+      if (setting.name == name && !setting.value.empty())
+        return {setting.value.c_str(), file.origin, setting.place};
+  return {};
+}
+
 // By its name, else by a former one.
-const char* find_text(State& current, const ConfigVariable& variable) {
-  const char* text = text_of(variable.name);
+Found find_text(State& current, const ConfigVariable& variable) {
+  Found found = find_name(current, variable.name);
   for (const FormerName& former : former_names) {
-    const char* old_text = former.key == variable.key ? text_of(former.name) : nullptr;
-    if (old_text == nullptr) continue;
+    const Found old = former.key == variable.key ? find_name(current, former.name) : Found{};
+    if (old.text == nullptr) continue;
     if (current.warned.insert(former.name).second)
-      log_message(LogLevel::warn,
-                  text == nullptr ? "%s is a former name of %s"
-                                  : "%s is a former name of %s, which is set: ignored",
-                  former.name, variable.name);
-    if (text == nullptr) text = old_text;
+      complain(std::string(former.name) + " is a former name of " + variable.name +
+               (found.text == nullptr ? "" : ", which is set: ignored"));
+    if (found.text == nullptr) found = old;
   }
-  return text;
+  return found;
 }
 
 void read_variable(State& current, const ConfigVariable& variable) {
   set_default(current, variable.key);
-  const char* text = find_text(current, variable);
-  if (text == nullptr) return;
-  const std::optional<uint64_t> number = parse_value(variable, text);
+  const Found found = find_text(current, variable);
+  if (found.text == nullptr) return;
+  // Others may read files of the system, and copies of those of users.
+  if (variable.type == ConfigType::secret && found.origin != ConfigOrigin::environment) {
+    complain(found.place + ": " + variable.name +
+             " is not taken from a file; PTL_JOB_KEY_FILE may be set there");
+    return;
+  }
+  const std::optional<uint64_t> number = parse_value(variable, found.text);
   if (!number) {
-    warn_refused(variable, text, config_allowed(variable));
+    warn_refused(variable, found.text, found.place, config_allowed(variable));
     return;
   }
   Value& value = current.values[static_cast<size_t>(variable.key)];
-  value = {*number, text, ConfigOrigin::environment};
+  value = {*number, found.text, found.origin, found.place};
   // The word as the table has it, whatever case it was given in.
   if (variable.type == ConfigType::choice) value.text = split_words(variable.choices, '|')[*number];
+}
+
+// A name that begins like `name` does but for its last letter, as PTL_UDP_FRAME_BYTES and
+// PTL_UDP_FRAMES.
+const char* name_with_same_start(std::string_view name) {
+  constexpr size_t shortest = 8;
+  if (name.size() <= shortest) return nullptr;
+  for (const ConfigVariable& variable : table)
+    if (std::string_view(variable.name).starts_with(name.substr(0, name.size() - 1)))
+      return variable.name;
+  return nullptr;
 }
 
 // The known name that resembles `name` most, or nullptr if none is close.
@@ -250,7 +304,7 @@ const char* closest_name(std::string_view name) {
       best_distance = distance;
     }
   }
-  return best;
+  return best != nullptr ? best : name_with_same_start(name);
 }
 
 bool is_known(std::string_view name) {
@@ -262,18 +316,22 @@ bool is_known(std::string_view name) {
              std::end(runtime_names);
 }
 
+// `where`: in front of the line; empty for the environment.
+void warn_unknown_name(State& current, const std::string& name, const std::string& where) {
+  if (is_known(name) || !current.warned.insert(where + name).second) return;
+  const char* const closest = closest_name(name);
+  complain((where.empty() ? name : where + ": " + name) + " is not a variable of this library; " +
+           (closest != nullptr ? "did you mean " + std::string(closest) + "?"
+                               : "`ptl_info --config --all` lists them"));
+}
+
 void warn_unknown_names(State& current) {
+  for (const File& file : current.files)
+    for (const ConfigSetting& setting : file.settings)
+      warn_unknown_name(current, setting.name, setting.place);
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     if (std::strncmp(*entry, "PTL_", 4) != 0) continue;
-    const std::string name(*entry, std::strcspn(*entry, "="));
-    if (is_known(name) || !current.warned.insert(name).second) continue;
-    if (const char* closest = closest_name(name))
-      log_message(LogLevel::warn, "%s is not a variable of this library; did you mean %s?",
-                  name.c_str(), closest);
-    else
-      log_message(LogLevel::warn,
-                  "%s is not a variable of this library; `ptl_info --config --all` lists them",
-                  name.c_str());
+    warn_unknown_name(current, std::string(*entry, std::strcspn(*entry, "=")), "");
   }
 }
 
@@ -289,6 +347,9 @@ void config_load() {
 
 void config_reload() {
   State& current = state();
+  current.complaints.clear();
+  current.files = {{ConfigOrigin::user_file, read_config_file(user_config_file())},
+                   {ConfigOrigin::system_file, read_config_file(system_file())}};
   // The level comes first, so that it already applies to warnings about the others.
   read_variable(current, row(ConfigKey::log_level));
   set_log_level(static_cast<LogLevel>(config_choice(ConfigKey::log_level)));
@@ -307,6 +368,23 @@ unsigned config_choice(ConfigKey key) noexcept { return static_cast<unsigned>(va
 const std::string& config_string(ConfigKey key) noexcept { return value(key).text; }
 ConfigOrigin config_origin(ConfigKey key) noexcept { return value(key).origin; }
 
+std::string config_origin_text(ConfigKey key) {
+  switch (config_origin(key)) {
+    case ConfigOrigin::default_value:
+      return "default";
+    case ConfigOrigin::system_file:
+    case ConfigOrigin::user_file:
+      return value(key).place;
+    case ConfigOrigin::environment:
+      return "environment";
+    case ConfigOrigin::program:
+      return "program";
+  }
+  return {};
+}
+
+void config_use_system_file(std::string path) { system_file() = std::move(path); }
+
 std::vector<std::string> config_list(ConfigKey key) { return split_words(value(key).text, ','); }
 
 std::vector<unsigned> config_cpus(ConfigKey key) {
@@ -315,13 +393,15 @@ std::vector<unsigned> config_cpus(ConfigKey key) {
 
 void config_set(ConfigKey key, std::string text) {
   const uint64_t number = parse_value(row(key), text).value_or(0);
-  state().values[static_cast<size_t>(key)] = {number, std::move(text), ConfigOrigin::program};
+  state().values[static_cast<size_t>(key)] = {number, std::move(text), ConfigOrigin::program, ""};
 }
 
 void config_refuse(ConfigKey key, std::string_view allowed) {
-  warn_refused(row(key), value(key).text, allowed);
+  warn_refused(row(key), value(key).text, value(key).place, allowed);
   set_default(state(), key);
 }
+
+const std::vector<std::string>& config_complaints() noexcept { return state().complaints; }
 
 std::string config_display(ConfigKey key) {
   const std::string& text = value(key).text;
@@ -340,6 +420,8 @@ std::string config_allowed(const ConfigVariable& variable) {
     }
     case ConfigType::boolean:
       return "1 or 0";
+    case ConfigType::report:
+      return "1, 0 or file:PATH";
     case ConfigType::choice: {
       std::string words;
       for (const std::string& word : split_words(variable.choices, '|'))

@@ -63,6 +63,7 @@ enum class ConfigType : uint8_t {
   u64,       // a number; one of bytes may end in K, M or G, one without unit be hexadecimal (0x)
   optional,  // the same, or nothing
   boolean,   // 1, 0, true, false, yes, no, on, off
+  report,    // the same, or file:PATH, which is true
   choice,    // one of several words
   text,      // any string
   list,      // words separated by commas
@@ -86,7 +87,10 @@ struct ConfigVariable {
   ConfigAudience audience = ConfigAudience::users;
 };
 
-enum class ConfigOrigin : uint8_t { default_value, environment, program };
+enum class ConfigOrigin : uint8_t { default_value, system_file, user_file, environment, program };
+
+// What stands in front of the name of a file in a report variable.
+inline constexpr std::string_view stats_file_prefix = "file:";
 
 // A name that a variable had in earlier releases. It works, with a warning that has the new name.
 struct FormerName {
@@ -100,11 +104,12 @@ struct FormerName {
 // All variables, in the order of their keys.
 [[nodiscard]] std::span<const ConfigVariable> config_table() noexcept;
 
-// Reads the environment on the first call, does nothing later. Called from PtlInit, under its lock:
-// neither this nor config_reload() may run while another thread reads values. Until then, and for
-// values that are refused (with a warning), the accessors return the defaults.
+// Reads the files and the environment, which goes before them, on the first call; does nothing
+// later. Called from PtlInit, under its lock: neither this nor config_reload() may run while
+// another thread reads values. Until then, and for values that are refused (with a warning), the
+// accessors return the defaults.
 void config_load();
-// Reads the environment again: for a forked child that starts afresh, and for tests.
+// Reads them again: for a forked child that starts afresh, and for tests.
 void config_reload();
 
 // The value of a number (in the unit of the table).
@@ -121,6 +126,14 @@ void config_reload();
 // The processors of a cpu_list, ascending; empty if it is empty.
 [[nodiscard]] std::vector<unsigned> config_cpus(ConfigKey key);
 [[nodiscard]] ConfigOrigin config_origin(ConfigKey key) noexcept;
+// For people: "environment", "/etc/lintel.conf:3".
+[[nodiscard]] std::string config_origin_text(ConfigKey key);
+
+// For tests: another file in the place of /etc/lintel.conf, from the next reload on.
+void config_use_system_file(std::string path);
+
+// What was wrong when the configuration was read last, as the warnings said it.
+[[nodiscard]] const std::vector<std::string>& config_complaints() noexcept;
 
 // A value that the program chose, or that was derived from another variable. Until the next reload.
 void config_set(ConfigKey key, std::string text);

@@ -11,12 +11,6 @@ namespace {
 
 constexpr unsigned max_cpu = 4095;
 
-std::string_view trim(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
-}
-
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool same_word(std::string_view a, std::string_view b) {
@@ -38,6 +32,12 @@ unsigned suffix_shift(char suffix) {
 }
 
 }  // namespace
+
+std::string_view trim(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
 
 std::optional<uint64_t> parse_number(std::string_view text, bool allow_suffix) {
   text = trim(text);
@@ -121,6 +121,9 @@ std::optional<uint64_t> parse_value(const ConfigVariable& variable, std::string_
       if (!value || *value < variable.minimum || *value > variable.maximum) return std::nullopt;
       return value;
     }
+    case ConfigType::report:
+      if (text.starts_with(stats_file_prefix) && text.size() > stats_file_prefix.size()) return 1;
+      [[fallthrough]];
     case ConfigType::boolean:
       return parse_boolean(text);
     case ConfigType::choice:

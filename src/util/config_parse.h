@@ -20,6 +20,7 @@ namespace lintel {
 [[nodiscard]] std::optional<unsigned> parse_choice(std::string_view text, std::string_view choices);
 // Sorted, without duplicates. Nothing if the text is not a list of processors below 4096.
 [[nodiscard]] std::optional<std::vector<unsigned>> parse_cpu_list(std::string_view text);
+[[nodiscard]] std::string_view trim(std::string_view text);  // without blanks at the ends
 [[nodiscard]] std::vector<std::string> split_words(std::string_view text, char separator);
 
 // The value of a variable as a number (0 for text), or nothing if the table does not allow it.

@@ -21,6 +21,9 @@ constexpr const char* launcher_variables[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "SLU
                                               "PALS_LOCAL_RANKID", "MPI_LOCALRANKID",
                                               "MV2_COMM_WORLD_LOCAL_RANK"};
 
+constexpr const char* job_rank_variables[] = {"PTL_MY_RID",   "PMIX_RANK",   "OMPI_COMM_WORLD_RANK",
+                                              "SLURM_PROCID", "PALS_RANKID", "PMI_RANK"};
+
 std::optional<uint32_t> parse(const char* text) {
   uint32_t rank = 0;
   const char* const end = text + std::strlen(text);
@@ -30,6 +33,13 @@ std::optional<uint32_t> parse(const char* text) {
 }
 
 }  // namespace
+
+std::optional<uint32_t> find_job_rank() {
+  for (const char* name : job_rank_variables)
+    if (const char* const text = std::getenv(name))
+      if (const auto rank = parse(text)) return rank;
+  return std::nullopt;
+}
 
 void choose_local_rank(uint32_t rank) noexcept { chosen.store(rank, std::memory_order_relaxed); }
 

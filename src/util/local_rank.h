@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace lintel {
@@ -18,5 +19,9 @@ struct LocalRank {
 
 // What the run-time library says (PtlLintelSetLocalRank). Thread-safe.
 void choose_local_rank(uint32_t rank) noexcept;
+
+// The rank of the process in its job, as the environment tells it; nothing outside of jobs. For the
+// log.
+[[nodiscard]] std::optional<uint32_t> find_job_rank();
 
 }  // namespace lintel

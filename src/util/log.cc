@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <new>
 
 #include "util/without_cancellation.h"
 
@@ -23,15 +24,22 @@ namespace {
 constexpr const char* level_names[] = {"error", "warn", "info", "debug", "trace"};
 static_assert(std::size(level_names) == static_cast<size_t>(LogLevel::trace) + 1);
 
+// Never freed: another thread may be writing a line.
+struct Speaker {
+  char host[64];
+  char rank[32];
+};
+std::atomic<const Speaker*> speaker{nullptr};
+
 void write_line(LogLevel level, const char* format, va_list arguments) noexcept {
   const int saved_errno = errno;
   const WithoutCancellation scope;
   char line[1024];
   constexpr size_t usable = sizeof line - 1;  // the newline takes the last byte
 
-  size_t length = static_cast<size_t>(std::snprintf(line, usable,
-                                                    "lintel[%ld] %s: ", static_cast<long>(getpid()),
-                                                    level_names[static_cast<size_t>(level)]));
+  size_t length =
+      static_cast<size_t>(std::snprintf(line, usable, "lintel[%s] %s: ", log_speaker().text,
+                                        level_names[static_cast<size_t>(level)]));
   const int text = std::vsnprintf(line + length, usable - length, format, arguments);
   if (text >= 0 && length + static_cast<size_t>(text) < usable) {
     length += static_cast<size_t>(text);
@@ -52,6 +60,22 @@ void write_line(LogLevel level, const char* format, va_list arguments) noexcept 
 
 void set_log_level(LogLevel level) noexcept {
   log_detail::threshold.store(level, std::memory_order_relaxed);
+}
+
+void set_log_speaker(const char* host, const char* rank) noexcept {
+  auto* const made = new (std::nothrow) Speaker;
+  if (made == nullptr) return;
+  std::snprintf(made->host, sizeof made->host, "%s:", host);
+  std::snprintf(made->rank, sizeof made->rank, "%s%s", *rank == '\0' ? "" : " rank ", rank);
+  speaker.store(made, std::memory_order_release);
+}
+
+SpeakerText log_speaker() noexcept {
+  const Speaker* const known = speaker.load(std::memory_order_acquire);
+  SpeakerText result;
+  std::snprintf(result.text, sizeof result.text, "%s%ld%s", known == nullptr ? "" : known->host,
+                static_cast<long>(getpid()), known == nullptr ? "" : known->rank);
+  return result;
 }
 
 void log_message(LogLevel level, const char* format, ...) noexcept {

@@ -24,13 +24,23 @@ extern std::atomic<LogLevel> threshold;
 
 void set_log_level(LogLevel level) noexcept;
 
+// What lines say of their process: "node7:1234 rank 3". Set-up path, one thread: from the next line
+// on. The host and, where a launcher told it, the rank are found out by PtlInit.
+void set_log_speaker(const char* host, const char* rank) noexcept;
+// The same; written into `text`.
+struct SpeakerText {
+  char text[128];
+};
+[[nodiscard]] SpeakerText log_speaker() noexcept;
+
 [[nodiscard]] inline bool log_enabled(LogLevel level) noexcept {
   return level <= log_detail::threshold.load(std::memory_order_relaxed);
 }
 
-// Writes "lintel[pid] level: text" with one write(), so that lines of several threads and processes
-// do not mix. Nothing happens below the chosen level. Any thread; errno is kept. Control characters
-// become '?' and long lines end in "...", since text may come from the environment or from a peer.
+// Writes "lintel[host:pid rank] level: text" with one write(), so that lines of several threads and
+// processes do not mix. Nothing happens below the chosen level. Any thread; errno is kept. Control
+// characters become '?' and long lines end in "...", since text may come from the environment or
+// from a peer.
 void log_message(LogLevel level, const char* format, ...) noexcept
     __attribute__((format(printf, 2, 3)));
 

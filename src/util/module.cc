@@ -64,6 +64,12 @@ const void* offer_of(void* object, const std::string& path, std::string& reason)
 
 }  // namespace
 
+bool module_is_installed(const std::string& name) {
+  for (const std::string& directory : directories())
+    if (access((directory + "/" + name + ".so").c_str(), R_OK) == 0) return true;
+  return false;
+}
+
 const void* load_module(const std::string& name, std::string& reason) {
   for (const ContainedModule& contained : contained_modules)
     if (contained.name == name) return contained.module->offer;

@@ -22,6 +22,9 @@ struct Module {
 // Modules stay loaded. Thread-safe.
 [[nodiscard]] const void* load_module(const std::string& name, std::string& reason);
 
+// Whether a file of that name lies where load_module() looks, for ptl_info. Loads nothing.
+[[nodiscard]] bool module_is_installed(const std::string& name);
+
 }  // namespace lintel
 #pragma GCC visibility pop
 

@@ -5,7 +5,9 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 
@@ -45,15 +47,22 @@ NodeIdentity find_node_identity() {
     const std::string choice = nid_text(nid) + ", the address of " + name;
     const bool usable = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_LOOPBACK) == 0;
     if (routed.reason.empty() && usable && name == default_route)
-      routed = {nid, choice + ", which has the default route"};
+      routed = {nid, choice + ", which has the default route", name};
     if (first.reason.empty() && usable)
-      first = {nid, choice + ", the first network interface that is up"};
+      first = {nid, choice + ", the first network interface that is up", name};
   }
   if (list != nullptr) freeifaddrs(list);
 
   if (!routed.reason.empty()) return routed;
   if (!first.reason.empty()) return first;
-  return {INADDR_LOOPBACK, nid_text(INADDR_LOOPBACK) + ", since no network interface is up"};
+  return {INADDR_LOOPBACK, nid_text(INADDR_LOOPBACK) + ", since no network interface is up", "lo"};
+}
+
+std::string host_name() {
+  char name[256] = "";
+  if (gethostname(name, sizeof name - 1) != 0) return "";
+  const std::string text = name;
+  return text.substr(0, text.find('.'));
 }
 
 std::string nid_text(uint32_t nid) {
@@ -61,6 +70,11 @@ std::string nid_text(uint32_t nid) {
   char text[INET_ADDRSTRLEN] = "";
   inet_ntop(AF_INET, &address, text, sizeof text);
   return text;
+}
+
+ProcessText::ProcessText(uint32_t nid, uint32_t pid) noexcept {
+  std::snprintf(text_, sizeof text_, "nid %u.%u.%u.%u pid %u", nid >> 24, nid >> 16 & 0xff,
+                nid >> 8 & 0xff, nid & 0xff, pid);
 }
 
 }  // namespace lintel

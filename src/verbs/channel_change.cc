@@ -7,6 +7,7 @@
 
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 
@@ -83,8 +84,8 @@ void ChannelChange::handle(VerbsLink& link, const InboundMessage& message,
   }
   if (kind == Agreement::loss) {
     log_message(LogLevel::error,
-                "verbs: nid 0x%08x pid %u says that messages were lost in a queue pair that failed",
-                link.peer.nid, link.peer.pid);
+                "verbs: %s says that messages were lost in a queue pair that failed",
+                ProcessText(link.peer.nid, link.peer.pid).c_str());
     fail(link, sink);
     return;
   }
@@ -154,8 +155,8 @@ void ChannelChange::handle_offer(VerbsLink& link, const AgreementBody& body,
   }
   if (!connected) {
     if (channel != nullptr && !channel->stopping) {
-      log_message(LogLevel::warn, "verbs: %s; nid 0x%08x pid %u is served by datagrams",
-                  reason.c_str(), link.peer.nid, link.peer.pid);
+      log_message(LogLevel::warn, "verbs: %s; %s is served by datagrams", reason.c_str(),
+                  ProcessText(link.peer.nid, link.peer.pid).c_str());
       release(link, RemoteStatus::unsupported, sink);
       forget(link);
     }
@@ -192,11 +193,11 @@ bool ChannelChange::continue_stopping(VerbsLink& link, MessageSink& sink) noexce
   }
   if (!parts_.agreements.send_pending(link) || !channel.peer_resumes) return false;
   if (channel.peer_received < channel.messages_retired) {
-    log_message(
-        LogLevel::error,
-        "verbs: nid 0x%08x pid %u has %llu messages of %llu that the device called delivered",
-        link.peer.nid, link.peer.pid, static_cast<unsigned long long>(channel.peer_received),
-        static_cast<unsigned long long>(channel.messages_retired));
+    log_message(LogLevel::error,
+                "verbs: %s has %llu messages of %llu that the device called delivered",
+                ProcessText(link.peer.nid, link.peer.pid).c_str(),
+                static_cast<unsigned long long>(channel.peer_received),
+                static_cast<unsigned long long>(channel.messages_retired));
     link.pending |= VerbsLink::pending_loss;
     static_cast<void>(parts_.agreements.send_pending(link));
     fail(link, sink);

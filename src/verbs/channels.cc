@@ -7,6 +7,7 @@
 
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 
@@ -18,8 +19,8 @@ Channel* Channels::make(VerbsLink& link, const QueuePairSizes& sizes) noexcept {
     made->queue_pair =
         QueuePair::create(device_, completions_.get(), receives_.queue(), sizes, reason);
     if (made->queue_pair == nullptr) {
-      log_message(LogLevel::warn, "verbs: %s; nid 0x%08x pid %u is served by datagrams",
-                  reason.c_str(), link.peer.nid, link.peer.pid);
+      log_message(LogLevel::warn, "verbs: %s; %s is served by datagrams", reason.c_str(),
+                  ProcessText(link.peer.nid, link.peer.pid).c_str());
       return nullptr;
     }
     auto place = std::find_if(places_.begin(), places_.end(),
@@ -65,8 +66,8 @@ void Channels::stop(VerbsLink& link, const char* why) noexcept {
   channel->queue_pair->stop();
   link.pending &= static_cast<uint8_t>(~VerbsLink::pending_change);
   stopped_.increment();
-  log_message(LogLevel::info, "verbs: the queue pair with nid 0x%08x pid %u stops: %s",
-              link.peer.nid, link.peer.pid, why);
+  log_message(LogLevel::info, "verbs: the queue pair with %s stops: %s",
+              ProcessText(link.peer.nid, link.peer.pid).c_str(), why);
   unfinished_.add(link);
 }
 

@@ -156,8 +156,9 @@ void ResolverInquiries::handle_record(Inquiry& inquiry) noexcept {
 
 void ResolverInquiries::settle(Inquiry& inquiry, ResolverResult&& result) noexcept {
   if (result.status == ResolveStatus::unreachable)
-    log_message(LogLevel::info, "verbs: nid 0x%08x pid %u cannot be reached: %s",
-                inquiry.question.peer.nid, inquiry.question.peer.pid, result.reason.c_str());
+    log_message(LogLevel::info, "verbs: %s cannot be reached: %s",
+                ProcessText(inquiry.question.peer.nid, inquiry.question.peer.pid).c_str(),
+                result.reason.c_str());
   inquiry.socket.close();
   inquiry.used = false;
   results_.settle(inquiry.question, std::move(result));

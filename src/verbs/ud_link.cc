@@ -19,6 +19,7 @@ constexpr uint32_t empty_receives_between_looks = 64;
 
 UdLink::UdLink(std::shared_ptr<VerbsDevice> device, ProcessId id) : device_(std::move(device)) {
   properties_.name = "verbs";
+  properties_.device = device_->name();
   properties_.id = id;
   properties_.mtu = device_->mtu_bytes;
   properties_.descriptor = device_->events.descriptor();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "util/log.h"
+#include "util/node_identity.h"
 #include "verbs/verbs_link.h"
 
 namespace lintel {
@@ -19,8 +20,8 @@ class UnfinishedLinks {
       links_.push_back(&link);
       link.listed = true;
     } catch (...) {
-      log_message(LogLevel::error, "verbs: no memory to go on with nid 0x%08x pid %u",
-                  link.peer.nid, link.peer.pid);
+      log_message(LogLevel::error, "verbs: no memory to go on with %s",
+                  ProcessText(link.peer.nid, link.peer.pid).c_str());
     }
   }
 

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "util/log.h"
+#include "util/node_identity.h"
 #include "util/text.h"
 
 namespace lintel {
@@ -127,8 +128,8 @@ void* VerbsTransport::on_new_link(Link& datagrams) noexcept {
   try {
     link = &links_.find(datagrams.peer);
   } catch (...) {
-    log_message(LogLevel::error, "verbs: no memory for nid 0x%08x pid %u", datagrams.peer.nid,
-                datagrams.peer.pid);
+    log_message(LogLevel::error, "verbs: no memory for %s",
+                ProcessText(datagrams.peer.nid, datagrams.peer.pid).c_str());
     return nullptr;
   }
   {
@@ -163,7 +164,10 @@ void VerbsTransport::on_messages(Link& datagrams, const InboundMessage* messages
 }
 
 void VerbsTransport::on_peer_failed(Link& datagrams) noexcept {
-  if (datagrams.context != nullptr) change_.fail(link_of(datagrams), *sink_);
+  if (datagrams.context == nullptr) return;
+  VerbsLink& link = link_of(datagrams);
+  link.failure = datagrams.failure;
+  change_.fail(link, *sink_);
 }
 
 unsigned VerbsTransport::poll(MessageSink& sink, unsigned budget) noexcept {
@@ -242,14 +246,22 @@ void VerbsTransport::check_peers(MessageSink& sink, Link* const* watch, unsigned
   sink_ = nullptr;
 }
 
-std::string VerbsTransport::statistics() const {
-  return text_of(datagrams_->statistics(), "; over queue pairs: messages sent ", sender_.sent(),
-                 ", received ", arrivals_.received(), ", remote accesses ", accesses_.started(),
-                 ", bytes ", accesses_.bytes(), ", exposures ", exposures_.exposed(),
-                 ", registered without being pinned ", memory_.on_demand_count(), ", refused ",
-                 arrivals_.refused() + change_.refused(), ", queue pairs ", change_.connected(),
-                 ", stopped ", channels_.stopped(), ", messages sent again ", sender_.sent_again(),
-                 ", declined ", change_.declined(), ", device events ", requests_.events());
+std::vector<Statistic> VerbsTransport::statistics() const {
+  std::vector<Statistic> all = datagrams_->statistics();
+  const Statistic own[] = {{"queue pair messages sent", sender_.sent()},
+                           {"queue pair messages received", arrivals_.received()},
+                           {"remote accesses", accesses_.started()},
+                           {"remote access bytes", accesses_.bytes()},
+                           {"exposures", exposures_.exposed()},
+                           {"registered without being pinned", memory_.on_demand_count()},
+                           {"refused", arrivals_.refused() + change_.refused()},
+                           {"queue pairs", change_.connected()},
+                           {"queue pairs stopped", channels_.stopped()},
+                           {"messages sent again", sender_.sent_again()},
+                           {"queue pairs declined", change_.declined()},
+                           {"device events", requests_.events()}};
+  all.insert(all.end(), std::begin(own), std::end(own));
+  return all;
 }
 
 std::string VerbsTransport::describe() const {

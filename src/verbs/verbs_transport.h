@@ -76,7 +76,8 @@ class VerbsTransport final : public Transport, private MessageSink {
   [[nodiscard]] NetworkCounters network_counters() const noexcept override {
     return datagrams_->network_counters();
   }
-  [[nodiscard]] std::string statistics() const override;
+  [[nodiscard]] std::vector<Statistic> statistics() const override;
+  [[nodiscard]] std::string device() const override { return datagrams_->device(); }
   [[nodiscard]] std::string describe() const override;
 
  private:

@@ -2,6 +2,7 @@
 #include "wiring/registry.h"
 
 #include <arpa/inet.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,9 +13,11 @@
 #include "portals4.h"
 #include "reliable/over_link.h"
 #include "shm/segment_directory.h"
+#include "shm/segment_layout.h"
 #include "shm/shm_transport.h"
 #include "udp/udp_link.h"
 #include "util/config.h"
+#include "util/text.h"
 #include "wiring/reliability_choice.h"
 
 namespace lintel {
@@ -100,7 +103,14 @@ OpenStatus open_local(const TransportSettings& settings, OpenedTransports& opene
 
 std::string why_not_shm(const TransportSettings&) {
   const std::string& directory = segment_root();
-  return access(directory.c_str(), R_OK | W_OK | X_OK) == 0 ? "" : directory + " cannot be written";
+  if (access(directory.c_str(), R_OK | W_OK | X_OK) != 0) return directory + " cannot be written";
+  struct statvfs state {};
+  if (statvfs(directory.c_str(), &state) != 0) return "";
+  const uint64_t free_bytes = uint64_t{state.f_bavail} * state.f_frsize;
+  return free_bytes >= first_lane_offset
+             ? ""
+             : text_of("no room in ", directory, ": ", free_bytes / 1024, " KiB are left, and the ",
+                       "queues of a process take ", first_lane_offset / 1024, " KiB at least");
 }
 
 std::string why_not_udp(const TransportSettings& settings) {
@@ -161,19 +171,30 @@ const Interface* find_interface(uint32_t number) {
   return nullptr;
 }
 
+size_t usual_rank_of(std::string_view name) {
+  size_t rank = 0;
+  while (name != all_entries[rank]->name) ++rank;
+  return rank;
+}
+
 // Where PTL_TRANSPORT lists it, which is the order in which connect() is tried. A process reaches
 // itself in any case, and first of all.
 constexpr size_t unlisted = SIZE_MAX;
 size_t rank_of(const TransportSettings& settings, std::string_view name) {
   if (name == local_entry.name) return 0;
-  if (settings.allowed.empty()) {
-    for (size_t i = 0; i < std::size(all_entries); ++i)
-      if (all_entries[i]->name == name) return i;
-  }
+  if (settings.allowed.empty()) return usual_rank_of(name);
   const auto found = std::find(settings.allowed.begin(), settings.allowed.end(), name);
   return found == settings.allowed.end()
              ? unlisted
              : 1 + static_cast<size_t>(found - settings.allowed.begin());
+}
+
+// As listed; one that is not listed has its usual place.
+bool comes_before(const TransportSettings& settings, std::string_view first,
+                  std::string_view second) {
+  const size_t rank = rank_of(settings, second);
+  return rank == unlisted ? usual_rank_of(first) < usual_rank_of(second)
+                          : rank_of(settings, first) < rank;
 }
 
 // The first name in PTL_TRANSPORT that means nothing, with those that mean something; or nothing.
@@ -196,6 +217,15 @@ std::string why_not(const TransportSettings& settings, const Entry& entry) {
   return rank_of(settings, entry.name) == unlisted ? not_listed : entry.why_not(settings);
 }
 
+// Whether a transport with this fault should have none: it was asked for by name, or nodes usually
+// have it.
+bool should_be_usable(const TransportSettings& settings, const Interface& interface,
+                      const std::string& why) {
+  if (why == not_listed) return false;
+  const bool is_asked_for = settings.chooses_transports || interface.number != 0;
+  return is_asked_for || (why != no_dpdk_ports && why != no_verbs_devices);
+}
+
 // Pids that PTL_PID_ANY may give: small numbers are left to those who choose their own, and UDP
 // ports from 32768 on are given out by the kernel.
 constexpr uint32_t first_any_pid = 16384;
@@ -207,8 +237,7 @@ OpenStatus open_all(const TransportSettings& settings, const Interface& interfac
   const bool polls_always = std::find(interface.transports.begin(), interface.transports.end(),
                                       &shm_entry) == interface.transports.end() ||
                             !why_not(settings, shm_entry).empty();
-  std::string skipped;
-  opened.degraded = false;
+  opened.unused.clear();
   for (const Entry* entry : interface.transports) {
     std::string why = why_not(settings, *entry);
     if (why.empty()) {
@@ -220,15 +249,21 @@ OpenStatus open_all(const TransportSettings& settings, const Interface& interfac
       }
       why = opened.reason;
     }
-    opened.degraded |= why != not_listed && why != no_dpdk_ports && why != no_verbs_devices;
-    skipped += (skipped.empty() ? "" : "; ") + std::string(entry->name) + ": " + why;
+    opened.unused.push_back({entry->name, why, 0, should_be_usable(settings, interface, why)});
   }
   std::sort(opened.transports.begin(), opened.transports.end(),
             [&](const std::unique_ptr<Transport>& a, const std::unique_ptr<Transport>& b) {
               return rank_of(settings, a->capabilities().name) <
                      rank_of(settings, b->capabilities().name);
             });
-  opened.reason = skipped;
+  for (OpenedTransports::Unused& unused : opened.unused)
+    unused.place = static_cast<size_t>(
+        std::count_if(opened.transports.begin(), opened.transports.end(), [&](const auto& used) {
+          return comes_before(settings, used->capabilities().name, unused.transport);
+        }));
+  opened.reason.clear();
+  for (const OpenedTransports::Unused& unused : opened.unused)
+    opened.reason += (opened.reason.empty() ? "" : "; ") + unused.transport + ": " + unused.reason;
   return opened.transports.empty() ? OpenStatus::failed : OpenStatus::opened;
 }
 
@@ -273,6 +308,7 @@ TransportSettings transport_settings(uint32_t interface_number, uint32_t pid) {
   settings.uid = geteuid();
   settings.job_key = config_string(ConfigKey::job_key);
   settings.allowed = config_list(ConfigKey::transport);
+  settings.chooses_transports = config_origin(ConfigKey::transport) != ConfigOrigin::default_value;
   settings.shm_memory_bytes = config_u64(ConfigKey::shm_memory_kib) * 1024;
   settings.shm_cma = config_bool(ConfigKey::shm_cma);
   settings.shm_cma_threshold_bytes =
@@ -338,7 +374,8 @@ std::vector<TransportChoice> explain_transports(const TransportSettings& setting
     if (usable) why = std::string("reaches ") + entry->reach;
     if (usable && entry == &dpdk_entry) why.append(": ").append(describe_dpdk(settings.dpdk));
     if (usable && entry == &verbs_entry) why.append(": ").append(settings.verbs.port.text);
-    choices.push_back({entry->name, usable, std::move(why)});
+    const bool is_unexpected = !usable && should_be_usable(settings, *interface, why);
+    choices.push_back({entry->name, usable, std::move(why), is_unexpected});
   }
   std::sort(choices.begin(), choices.end(),
             [&](const TransportChoice& a, const TransportChoice& b) {

@@ -24,6 +24,7 @@ struct TransportSettings {
   uint32_t uid = 0;                      // usage id of this process
   std::string job_key;                   // PTL_JOB_KEY
   std::vector<std::string> allowed;      // PTL_TRANSPORT
+  bool chooses_transports = false;       // it is set
   uint64_t shm_memory_bytes = 0;         // PTL_SHM_MEMORY_KIB
   bool shm_cma = true;                   // PTL_SHM_CMA
   uint32_t shm_cma_threshold_bytes = 0;  // PTL_SHM_CMA_THRESHOLD
@@ -53,6 +54,7 @@ struct TransportChoice {
   std::string name;
   bool usable;         // would be opened
   std::string reason;  // what it is good for, or why it would not be opened
+  bool is_unexpected;  // it should be usable, or was asked for by name, and is not
 };
 // What opening the interface would use, found out without taking a pid. Empty: no such interface.
 [[nodiscard]] std::vector<TransportChoice> explain_transports(const TransportSettings& settings);

@@ -40,7 +40,11 @@ VerbsPortWish configured_port(uint32_t nid) {
 
 VerbsChoice configured_verbs(uint32_t nid) {
   VerbsChoice choice;
-  if (!node_has_devices()) return choice;
+  if (!node_has_devices()) {
+    const std::string& wanted = config_string(ConfigKey::verbs_device);
+    if (!wanted.empty()) choice.reason = "PTL_VERBS_DEVICE=" + wanted + ", but " + no_verbs_devices;
+    return choice;
+  }
   VerbsSettings& settings = choice.settings;
   settings.port = configured_port(nid);
   settings.faults = configured_faults();

@@ -141,6 +141,23 @@ def hosts_perf(programs):
 
 
 @case
+def hosts_perf_without_launcher(programs):
+    """`ptl_perf --listen` on one host and `ptl_perf HOST` on another, with nothing set, measure the network between."""
+    several = connected_hosts(programs, 2)
+    listener = start([several.agent, "h1", programs.perf, "--listen"])
+    with deadline_for(listener):
+        check("listening" in listener.stderr.readline(), "it does not listen")
+        output, _ = run([several.agent, "h0", programs.perf, "10.99.7.2", "put", "--verify", "--sizes", "8,5000", "--time",
+                         "0.01", "--json", "-"])
+    document = json.loads(output)
+    check(document["processes"].startswith("2 processes, here and on 10.99.7.2"), document["processes"])
+    check("nid 10.99.7.1 " in document["interface"], document["interface"])
+    path, = document["paths"]
+    check(path["transport"] == "udp" and path["device"] == "eth0" and "shm: it is on another node" in path["reason"], path)
+    check(len(document["results"]) == 4, output)
+
+
+@case
 def hosts_narrow_path(programs):
     """Datagrams that are too long for a part of the way are fragmented, rather than lost for ever."""
     several = connected_hosts(programs, 2)
@@ -179,7 +196,7 @@ def hosts_over_ethernet_ports(programs):
     forward = [word for name in changes for word in ("-x", name)]
     output, error = several.mpirun((2, 2), programs.probe, "map", options=forward, changes=changes)
     check_places(output, 4, "pmix", 2)
-    check(len(re.findall(r"^  dpdk: frames sent [1-9]", error, re.MULTILINE)) == 4, error)
+    check(len(re.findall(r" dpdk: .*frames sent [1-9]", error)) == 4, error)
     check_examples(programs, lambda program: several.mpirun((2, 2), program, options=forward, changes=changes)[0])
 
 
@@ -191,5 +208,5 @@ def hosts_wrong_key(programs):
     output, error = several.mpirun((1, 1, 1), "env", "PTL_STATS=1", "sh", "-c", shell, "sh", programs.probe, "keys")
     check(output.count("refused") == 3, output)
     check("its job key (PTL_JOB_KEY) is another one, or only one side has one" in error, error)
-    counts = [int(count) for count in re.findall(r"connections \d+, failed \d+, refused (\d+)$", error, re.MULTILINE)]
+    counts = [int(count) for count in re.findall(r"connections refused (\d+)$", error, re.MULTILINE)]
     check(len(counts) == 3 and sum(counts) > 0, error)

@@ -2,6 +2,8 @@
 #include "util/config.h"
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -46,6 +48,75 @@ class ConfigTest : public testing::Test {
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+// Files in a directory of their own, in the place of those of the user and of the system.
+class ConfigFilesTest : public ConfigTest {
+ protected:
+  ConfigFilesTest() { config_use_system_file(directory_ / "system.conf"); }
+  ~ConfigFilesTest() override {
+    config_use_system_file("/etc/lintel.conf");
+    std::filesystem::remove_all(directory_);
+  }
+  std::string load(const std::string& user, const std::string& system,
+                   std::map<std::string, std::string> variables = {}) {
+    std::ofstream(directory_ / "lintel.conf") << user;
+    std::ofstream(directory_ / "system.conf") << system;
+    variables["XDG_CONFIG_HOME"] = directory_.string();
+    return ConfigTest::load(variables);
+  }
+  std::string place(const char* file) const { return (directory_ / file).string(); }
+
+ private:
+  static std::filesystem::path make_directory() {
+    std::string name = testing::TempDir() + "lintel-config-XXXXXX";
+    return mkdtemp(name.data());
+  }
+  const std::filesystem::path directory_ = make_directory();
+};
+
+TEST_F(ConfigFilesTest, TheEnvironmentGoesBeforeTheFileOfTheUserAndThatBeforeTheOneOfTheSystem) {
+  const std::string said = load("PTL_SPIN_US = 2\nPTL_NID=\"eth7\"\n",
+                                "# of the system\n\nPTL_SPIN_US=1\n  PTL_NID = eth1\n"
+                                "PTL_PEER_TIMEOUT_MS = 77 \n",
+                                {{"PTL_SPIN_US", "3"}});
+  EXPECT_EQ(said, "");
+  EXPECT_EQ(config_u64(ConfigKey::spin_us), 3u);
+  EXPECT_EQ(config_origin_text(ConfigKey::spin_us), "environment");
+  EXPECT_EQ(config_string(ConfigKey::nid), "eth7");
+  EXPECT_EQ(config_origin_text(ConfigKey::nid), place("lintel.conf") + ":2");
+  EXPECT_EQ(config_u64(ConfigKey::peer_timeout_ms), 77u);
+  EXPECT_EQ(config_origin_text(ConfigKey::peer_timeout_ms), place("system.conf") + ":5");
+  EXPECT_EQ(config_origin_text(ConfigKey::progress), "default");
+}
+
+TEST_F(ConfigFilesTest, WhatIsWrongInAFileIsWarnedOfWithItsLine) {
+  const std::string said = load("PTL_SPIM_US = 2\nnonsense\n", "PTL_SPIN_US = soon\n");
+  EXPECT_TRUE(contains(said, place("lintel.conf") + ":1: PTL_SPIM_US is not a variable")) << said;
+  EXPECT_TRUE(contains(said, "did you mean PTL_SPIN_US?")) << said;
+  EXPECT_TRUE(contains(said, place("lintel.conf") + ":2: ignored")) << said;
+  EXPECT_TRUE(contains(said, place("system.conf") + ":1: PTL_SPIN_US=soon is not usable")) << said;
+  EXPECT_EQ(config_u64(ConfigKey::spin_us), 50u);
+}
+
+TEST_F(ConfigFilesTest, ASecretIsNotTakenFromAFile) {
+  const std::string said = load("PTL_JOB_KEY = tell-nobody\n", "");
+  EXPECT_TRUE(contains(said, "PTL_JOB_KEY is not taken from a file")) << said;
+  EXPECT_FALSE(contains(said, "tell-nobody")) << said;
+  EXPECT_EQ(config_string(ConfigKey::job_key), "");
+}
+
+TEST_F(ConfigFilesTest, OfSeveralLinesWithOneNameTheLastOneCounts) {
+  EXPECT_EQ(load("PTL_SPIN_US = 2\nPTL_SPIN_US = 4\n", ""), "");
+  EXPECT_EQ(config_u64(ConfigKey::spin_us), 4u);
+}
+
+TEST_F(ConfigTest, StatisticsGoToStandardErrorOrToAFile) {
+  load({{"PTL_STATS", "file:/tmp/stats"}});
+  EXPECT_TRUE(config_bool(ConfigKey::stats));
+  EXPECT_EQ(config_string(ConfigKey::stats), "file:/tmp/stats");
+  EXPECT_TRUE(contains(load({{"PTL_STATS", "file:"}}), "allowed: 1, 0 or file:PATH"));
+  EXPECT_FALSE(config_bool(ConfigKey::stats));
 }
 
 TEST_F(ConfigTest, EveryRowIsCompleteAndItsDefaultIsAllowed) {

@@ -156,7 +156,8 @@ TEST(Registry, InterfacesAndTheirTransports) {
   for (const uint32_t number : {PTL_IFACE_DEFAULT, 0u, 1u}) {
     const OpenedTransports opened = open_transports(settings_for(number));
     EXPECT_EQ(opened.status, OpenStatus::opened) << opened.reason;
-    EXPECT_FALSE(opened.degraded) << opened.reason;
+    for (const OpenedTransports::Unused& unused : opened.unused)
+      EXPECT_FALSE(unused.is_unexpected) << unused.transport << ": " << unused.reason;
     EXPECT_EQ(names_of(opened), number == 1 ? both : best);
     EXPECT_LT(opened.id.pid, PTL_PID_MAX);
     const ProcessId id = opened.id;

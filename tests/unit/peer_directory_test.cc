@@ -14,12 +14,14 @@ class PeerDirectoryTest : public ::testing::Test {
  protected:
   PeerDirectoryTest() {
     for (unsigned i = 0; i < 2; ++i) transports_.push_back(std::make_unique<ScriptedTransport>());
-    EXPECT_TRUE(directory_.open(transports_, in_process_sends_));
+    EXPECT_TRUE(directory_.open(transports_, unused_, in_process_sends_));
   }
   ScriptedTransport& transport(unsigned number) {
     return static_cast<ScriptedTransport&>(*transports_[number]);
   }
   std::vector<std::unique_ptr<Transport>> transports_;
+  const std::vector<OpenedTransports::Unused> unused_{{"better", "it has no device", 0, false},
+                                                      {"worse", "it is off", 2, false}};
   PollFlag in_process_sends_;
   PeerDirectory directory_;
 };
@@ -61,6 +63,43 @@ TEST_F(PeerDirectoryTest, AProcessMayConnectByItself) {
   EXPECT_EQ(directory_.find_or_connect({1, 3}), peer);
   EXPECT_EQ(PeerDirectory::peer_of(link), peer);
   EXPECT_EQ(peer->transport, &transport(1));
+}
+
+TEST_F(PeerDirectoryTest, ThePathToAPeerSaysWhyNoneOfTheBetterTransportsServesIt) {
+  PeerPath path = directory_.path_to({1, 2});
+  EXPECT_STREQ(path.transport, "scripted");
+  EXPECT_EQ(path.device, "dev0");
+  EXPECT_EQ(path.reason, "better: it has no device");
+  transport(0).reaches = false;
+  path = directory_.path_to({1, 3});
+  EXPECT_STREQ(path.transport, "scripted");
+  EXPECT_EQ(path.reason, "better: it has no device; scripted: out of reach");
+  transport(1).reaches = false;
+  path = directory_.path_to({1, 4});
+  EXPECT_EQ(path.transport, nullptr);
+  EXPECT_EQ(path.reason,
+            "better: it has no device; scripted: out of reach; scripted: out of reach; "
+            "worse: it is off");
+}
+
+TEST_F(PeerDirectoryTest, ThePathToAPeerThatFailedIsWhyItFailed) {
+  Peer* const peer = directory_.find_or_connect({1, 2});
+  peer->failed_because = "it does not answer";
+  peer->failed = true;
+  const PeerPath path = directory_.path_to({1, 2});
+  EXPECT_EQ(path.transport, nullptr);
+  EXPECT_EQ(path.reason, "it does not answer");
+  EXPECT_EQ(transport(0).connects, 1u);
+}
+
+TEST_F(PeerDirectoryTest, APeerThatNothingReachesIsWarnedOfOnce) {
+  transport(0).reaches = transport(1).reaches = false;
+  testing::internal::CaptureStderr();
+  for (unsigned i = 0; i < 3; ++i) EXPECT_EQ(directory_.find_or_connect({0xc0000202, 7}), nullptr);
+  const std::string text = testing::internal::GetCapturedStderr();
+  const std::string expected = "warn: no transport reaches nid 192.0.2.2 pid 7: better: it has";
+  EXPECT_NE(text.find(expected), std::string::npos) << text;
+  EXPECT_EQ(text.find(expected), text.rfind(expected)) << text;
 }
 
 TEST_F(PeerDirectoryTest, TheLongestPutThatTravelsWithItsHeaderDependsOnTheTransport) {

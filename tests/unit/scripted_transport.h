@@ -64,6 +64,7 @@ class ScriptedTransport final : public Transport {
     checked.assign(watch, watch + count);
     ++checks;
   }
+  [[nodiscard]] std::string device() const override { return "dev0"; }
   [[nodiscard]] std::string describe() const override { return "scripted"; }
 
   Capabilities offers{.name = "scripted",

@@ -13,6 +13,12 @@ TEST(TextTest, NamesConstantsOfEachKind) {
   EXPECT_STREQ(PtlToStr(PTL_EVENT_PUT, PTL_STR_EVENT), "PTL_EVENT_PUT");
   EXPECT_STREQ(PtlToStr(PTL_NI_DROPPED, PTL_STR_FAIL_TYPE), "PTL_NI_DROPPED");
   EXPECT_STREQ(PtlToStr(-1, PTL_STR_ERROR), "unknown");
+  for (int code = PTL_OK; code <= PTL_INTERRUPTED; ++code) {
+    const std::string name = PtlToStr(code, PTL_STR_ERROR);
+    if (name == "unknown") continue;
+    EXPECT_EQ(std::string(PtlLintelStrError(code)).rfind(name + ": ", 0), 0u) << name;
+  }
+  EXPECT_STREQ(PtlLintelStrError(-1), "not a return code of Portals");
   EXPECT_STREQ(PtlToStr(10000, PTL_STR_EVENT), "unknown");
 }
 

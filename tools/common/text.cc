@@ -16,6 +16,11 @@ std::string format_fixed(double value, int decimals) {
   return text.data();
 }
 
+std::string format_nid(std::uint32_t nid) {
+  return std::to_string(nid >> 24) + '.' + std::to_string(nid >> 16 & 0xff) + '.' +
+         std::to_string(nid >> 8 & 0xff) + '.' + std::to_string(nid & 0xff);
+}
+
 std::string format_bytes(std::uint64_t bytes) {
   constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);

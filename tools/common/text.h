@@ -16,6 +16,9 @@ std::string format_bytes(std::uint64_t bytes);
 /** Bytes from "8", "4k", "64KiB", "1M", "2GiB"; nothing if the text is not a size. */
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
+/** A nid as its IPv4 address: "192.0.2.1". */
+std::string format_nid(std::uint32_t nid);
+
 /** A number with `decimals` digits after the point. */
 std::string format_fixed(double value, int decimals);
 

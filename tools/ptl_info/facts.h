@@ -17,7 +17,8 @@ namespace lintel::info {
 struct TransportFacts {
   std::string name;
   bool usable = false;
-  std::string reason;  // what it reaches, or why it would not be used
+  std::string reason;          // what it reaches, or why it would not be used
+  bool is_unexpected = false;  // not usable, although it should be or was asked for
 };
 
 struct InterfaceFacts {
@@ -48,7 +49,8 @@ struct ConfigFacts {
   std::string default_value;
   std::string unit;
   std::string allowed;
-  std::string origin;  // "default" or "environment"
+  std::string origin;  // "default", "environment", or "user file" or "system file"
+  std::string place;   // of its line in a file
   std::string help;
   bool for_tests = false;
 };
@@ -66,17 +68,57 @@ struct NodeFacts {
   bool can_read_other_memory = false;
   bool membarrier_available = false;
   std::string shared_memory;  // state of /dev/shm
+  bool shm_usable = false;
+  std::uint64_t shm_total_bytes = 0;
+  std::uint64_t shm_free_bytes = 0;
+  std::uint64_t shm_needed_bytes = 0;  // for a process with many peers: PTL_SHM_MEMORY_KIB
+  int ptrace_scope = -1;               // of Yama; negative: the kernel has none
+  bool userfaultfd_available = false;
+  bool is_root = false;
+  std::uint64_t receive_buffer_limit_bytes = 0;  // net.core.rmem_max
+  std::uint64_t locked_memory_limit_bytes = 0;   // ulimit -l; UINT64_MAX: none
+};
+
+struct DeviceFacts {
+  std::string kind;   // "network" or "rdma"
+  std::string name;   // "eth0", "mlx5_0:1"
+  std::string layer;  // of an RDMA port: "InfiniBand" or "Ethernet"
+  std::string link;   // "up", "ACTIVE"
+  bool is_up = false;
+  std::string address;           // IPv4 addresses, or GIDs
+  std::uint64_t mtu_bytes = 0;   // 0: not known
+  std::uint64_t speed_mbit = 0;  // 0: not known
+};
+
+struct ModuleFacts {
+  std::string name;
+  bool installed = false;
+};
+
+enum class Severity { problem, note };
+struct Finding {
+  std::string id;  // the same for the same fault, for programs
+  Severity severity;
+  std::string what;
+  std::string advice;
 };
 
 struct Facts {
   std::string library_version;
   NodeFacts node;
+  std::vector<DeviceFacts> devices;
+  std::vector<ModuleFacts> modules;
+  std::vector<std::string> configuration_complaints;
+  std::vector<unsigned> progress_cpus;
+  bool job_key_is_set = false;
+  bool dpdk_is_wanted = false;
   std::vector<InterfaceFacts> interfaces;
   std::optional<OpenedFacts> opened;
   std::string open_problem;  // why `opened` is empty
   std::vector<StatusRegister> registers;
   std::vector<ConfigFacts> configuration;
   NameFacts names;
+  std::vector<Finding> findings;  // problems first
 };
 
 /** Names of the bits of ptl_ni_limits_t::features. */
@@ -100,6 +142,11 @@ Facts gather_facts(ptl_interface_t interface);
 /** The status registers of portals4.h and portals4_lintel.h, without values. */
 std::vector<StatusRegister> known_registers();
 
+std::vector<DeviceFacts> gather_devices();
+std::vector<Finding> find_problems(const Facts& facts);
+const char* severity_name(Severity severity);
+
+void print_screen(const Facts& facts);
 void print_text(const Facts& facts);
 // All: also what only tests and measurements need.
 void print_configuration(const Facts& facts, bool all);

@@ -1,10 +1,12 @@
 // Asks the library about itself. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <portals4_lintel.h>
+
 #include <climits>
 
-#include "common/portals_names.h"
 #include "ptl_info/facts.h"
 #include "util/config.h"
+#include "util/module.h"
 #include "util/node_identity.h"
 #include "wiring/registry.h"
 
@@ -29,21 +31,51 @@ std::vector<InterfaceFacts> gather_interfaces() {
                              ? default_choices
                              : explain_transports(transport_settings(number, PTL_PID_ANY));
     for (const TransportChoice& choice : choices) {
-      facts.transports.push_back({choice.name, choice.usable, choice.reason});
+      facts.transports.push_back({choice.name, choice.usable, choice.reason, choice.is_unexpected});
     }
     interfaces.push_back(std::move(facts));
   }
   return interfaces;
 }
 
+const char* origin_name(ConfigOrigin origin) {
+  switch (origin) {
+    case ConfigOrigin::default_value:
+      return "default";
+    case ConfigOrigin::system_file:
+      return "system file";
+    case ConfigOrigin::user_file:
+      return "user file";
+    case ConfigOrigin::environment:
+      return "environment";
+    case ConfigOrigin::program:
+      return "program";
+  }
+  return "";
+}
+
+std::string place_of(ConfigKey key) {
+  const ConfigOrigin origin = config_origin(key);
+  return origin == ConfigOrigin::user_file || origin == ConfigOrigin::system_file
+             ? config_origin_text(key)
+             : "";
+}
+
+std::vector<ModuleFacts> gather_modules() {
+  std::vector<ModuleFacts> modules;
+  for (const char* name : {"crypto", "verbs", "dpdk", "pmix"}) {
+    modules.push_back({name, module_is_installed(name)});
+  }
+  return modules;
+}
+
 std::vector<ConfigFacts> gather_configuration() {
   std::vector<ConfigFacts> all;
   for (const ConfigVariable& variable : config_table()) {
-    all.push_back(
-        {variable.name, config_display(variable.key), variable.default_value, variable.unit,
-         config_allowed(variable),
-         config_origin(variable.key) == ConfigOrigin::default_value ? "default" : "environment",
-         variable.help, variable.audience == ConfigAudience::tests});
+    all.push_back({variable.name, config_display(variable.key), variable.default_value,
+                   variable.unit, config_allowed(variable),
+                   origin_name(config_origin(variable.key)), place_of(variable.key), variable.help,
+                   variable.audience == ConfigAudience::tests});
   }
   return all;
 }
@@ -76,7 +108,7 @@ std::string with_interface(ptl_interface_t number, unsigned options, const ptl_n
   ptl_ni_limits_t actual{};
   ptl_handle_ni_t handle = PTL_INVALID_HANDLE;
   const int code = PtlNIInit(number, options, PTL_PID_ANY, desired, &actual, &handle);
-  if (code != PTL_OK) return "PtlNIInit returned " + tools::return_code_name(code);
+  if (code != PTL_OK) return std::string("PtlNIInit returned ") + PtlLintelStrError(code);
   use(handle, actual);
   PtlNIFini(handle);
   return {};
@@ -152,16 +184,24 @@ Facts gather_facts(ptl_interface_t interface) {
   const int code = PtlInit();
   if (code != PTL_OK) {
     config_load();
-    facts.open_problem = "PtlInit returned " + tools::return_code_name(code);
+    facts.open_problem = std::string("PtlInit returned ") + PtlLintelStrError(code);
   }
   facts.node.nid_choice = configured_node_identity().reason;
+  facts.node.shm_needed_bytes = config_u64(ConfigKey::shm_memory_kib) * 1024;
+  facts.devices = gather_devices();
+  facts.modules = gather_modules();
+  facts.progress_cpus = config_cpus(ConfigKey::progress_cpus);
+  facts.job_key_is_set = !config_string(ConfigKey::job_key).empty();
+  facts.dpdk_is_wanted = !config_string(ConfigKey::dpdk_ports).empty();
   facts.interfaces = gather_interfaces();
+  facts.configuration_complaints = config_complaints();
   facts.configuration = gather_configuration();
   facts.names = gather_names();
   if (code == PTL_OK) {
     gather_opened(facts, interface);
     PtlFini();
   }
+  facts.findings = find_problems(facts);
   return facts;
 }
 

@@ -19,18 +19,20 @@ constexpr int usage_error = 2;
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Tells what this Portals library is, which interfaces it has on this machine and why it "
-      "would use them, its limits, features, status registers and configuration.",
+      "Tells which transports this Portals library would use on this machine and why, its devices, "
+      "what is wrong and what to do about it.",
       "ptl_info");
   bool as_json = false;
   bool only_configuration = false;
   std::uint32_t number = 0;
   app.add_flag("--json", as_json, "Everything, as JSON");
-  auto* configuration =
-      app.add_flag("--config", only_configuration, "Only the configuration variables");
+  app.add_flag("--config", only_configuration,
+               "The configuration variables: value, where it is from, what is allowed");
   bool all = false;
-  app.add_flag("--all", all, "With --config: also those that only tests and measurements need")
-      ->needs(configuration);
+  app.add_flag(
+      "--all", all,
+      "Also limits, features, status registers, all interfaces and the configuration; with "
+      "--config also the variables that only tests and measurements need");
   auto* interface =
       app.add_option("--interface", number, "Interface to open; default: PTL_IFACE_DEFAULT")
           ->check(CLI::Range(0u, 0xffffu));
@@ -48,8 +50,10 @@ int main(int argc, char** argv) {
       lintel::info::print_json(facts);
     } else if (only_configuration) {
       lintel::info::print_configuration(facts, all);
-    } else {
+    } else if (all) {
       lintel::info::print_text(facts);
+    } else {
+      lintel::info::print_screen(facts);
     }
     if (facts.opened || only_configuration) return 0;
     std::fprintf(stderr, "ptl_info: the interface cannot be opened: %s\n",

@@ -1,6 +1,9 @@
 // What the node permits: reading other processes, membarrier, /dev/shm. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <fcntl.h>
 #include <linux/membarrier.h>
+#include <linux/userfaultfd.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -9,6 +12,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
@@ -91,10 +95,12 @@ std::string first_line_of(const char* file) {
 void describe_reading(NodeFacts& node) {
   const int error = try_reading_sibling();
   node.can_read_other_memory = error == 0;
+  node.is_root = geteuid() == 0;
   node.read_other_memory = error == 0 ? "permitted between processes of this user"
                                       : std::string("refused: ") + std::strerror(error);
   const std::string scope = first_line_of("/proc/sys/kernel/yama/ptrace_scope");
   if (!scope.empty()) {
+    node.ptrace_scope = std::atoi(scope.c_str());
     node.read_other_memory += " (kernel.yama.ptrace_scope = " + scope + ")";
   }
   if (error != 0) {
@@ -107,15 +113,31 @@ bool expedited_membarrier_available() {
   return commands >= 0 && (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0;
 }
 
-std::string describe_shared_memory() {
+bool userfaultfd_available() {
+  const long descriptor = syscall(__NR_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+  if (descriptor >= 0) close(static_cast<int>(descriptor));
+  return descriptor >= 0;
+}
+
+std::uint64_t locked_memory_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return 0;
+  return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+}
+
+void describe_shared_memory(NodeFacts& node) {
   if (access("/dev/shm", R_OK | W_OK | X_OK) != 0) {
-    return std::string("/dev/shm cannot be used: ") + std::strerror(errno);
+    node.shared_memory = std::string("/dev/shm cannot be used: ") + std::strerror(errno);
+    return;
   }
+  node.shm_usable = true;
   struct statvfs state {};
-  if (statvfs("/dev/shm", &state) != 0) return "/dev/shm can be used";
-  const std::uint64_t block = state.f_frsize;
-  return "/dev/shm, " + tools::format_bytes(state.f_bavail * block) + " of " +
-         tools::format_bytes(state.f_blocks * block) + " free";
+  if (statvfs("/dev/shm", &state) == 0) {
+    node.shm_total_bytes = state.f_blocks * state.f_frsize;
+    node.shm_free_bytes = state.f_bavail * state.f_frsize;
+  }
+  node.shared_memory = "/dev/shm, " + tools::format_bytes(node.shm_free_bytes) + " of " +
+                       tools::format_bytes(node.shm_total_bytes) + " free";
 }
 
 }  // namespace
@@ -125,7 +147,11 @@ NodeFacts gather_node_facts() {
   node.machine = tools::describe_machine();
   describe_reading(node);
   node.membarrier_available = expedited_membarrier_available();
-  node.shared_memory = describe_shared_memory();
+  describe_shared_memory(node);
+  node.userfaultfd_available = userfaultfd_available();
+  node.locked_memory_limit_bytes = locked_memory_limit();
+  node.receive_buffer_limit_bytes =
+      std::strtoull(first_line_of("/proc/sys/net/core/rmem_max").c_str(), nullptr, 10);
   return node;
 }
 

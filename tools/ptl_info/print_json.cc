@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/text.h"
 #include "ptl_info/facts.h"
 
 namespace lintel::info {
@@ -23,11 +24,52 @@ Json node_of(const NodeFacts& node) {
           {"cores_online", node.machine.cpus_online},
           {"memory_bytes", node.machine.memory_bytes},
           {"kernel", node.machine.kernel},
-          {"nid", node.nid_choice},
-          {"shared_memory", node.shared_memory},
-          {"process_vm_readv",
-           {{"permitted", node.can_read_other_memory}, {"detail", node.read_other_memory}}},
-          {"membarrier_available", node.membarrier_available}};
+          {"cores_allowed", node.machine.cpus_allowed.size()},
+          {"nid_choice", node.nid_choice},
+          {"shm_usable", node.shm_usable},
+          {"shm_total_bytes", node.shm_total_bytes},
+          {"shm_free_bytes", node.shm_free_bytes},
+          {"shm_needed_bytes", node.shm_needed_bytes},
+          {"process_vm_readv", node.can_read_other_memory},
+          {"ptrace_scope", node.ptrace_scope < 0 ? Json(nullptr) : Json(node.ptrace_scope)},
+          {"membarrier", node.membarrier_available},
+          {"userfaultfd", node.userfaultfd_available},
+          {"receive_buffer_limit_bytes", node.receive_buffer_limit_bytes},
+          {"locked_memory_limit_bytes", node.locked_memory_limit_bytes == UINT64_MAX
+                                            ? Json(nullptr)
+                                            : Json(node.locked_memory_limit_bytes)}};
+}
+
+Json devices_of(const Facts& facts) {
+  Json json = Json::array();
+  for (const DeviceFacts& device : facts.devices) {
+    json.push_back({{"kind", device.kind},
+                    {"name", device.name},
+                    {"layer", device.layer},
+                    {"link", device.link},
+                    {"up", device.is_up},
+                    {"address", device.address},
+                    {"mtu_bytes", device.mtu_bytes},
+                    {"speed_mbit", device.speed_mbit}});
+  }
+  return json;
+}
+
+Json modules_of(const Facts& facts) {
+  Json json = Json::object();
+  for (const ModuleFacts& module : facts.modules) json[module.name] = module.installed;
+  return json;
+}
+
+Json findings_of(const Facts& facts) {
+  Json json = Json::array();
+  for (const Finding& finding : facts.findings) {
+    json.push_back({{"id", finding.id},
+                    {"severity", severity_name(finding.severity)},
+                    {"what", finding.what},
+                    {"advice", finding.advice}});
+  }
+  return json;
 }
 
 Json interfaces_of(const Facts& facts) {
@@ -49,7 +91,7 @@ Json opened_of(const Facts& facts) {
   if (!facts.opened) return {{"problem", facts.open_problem}};
   const OpenedFacts& opened = *facts.opened;
   return {{"interface", opened.requested},
-          {"nid", opened.id.phys.nid},
+          {"nid", tools::format_nid(opened.id.phys.nid)},
           {"pid", opened.id.phys.pid},
           {"uid", opened.uid},
           {"limits_default", limits_of(opened.default_limits)},
@@ -62,10 +104,14 @@ Json opened_of(const Facts& facts) {
 void print_json(const Facts& facts) {
   Json json;
   json["tool"] = "ptl_info";
+  json["version"] = 2;  // of this form: tools/ptl_info/schema.json
   json["library"] = "Lintel " + facts.library_version;
   json["portals_version"] =
       std::to_string(PTL_MAJOR_VERSION) + "." + std::to_string(PTL_MINOR_VERSION);
   json["node"] = node_of(facts.node);
+  json["devices"] = devices_of(facts);
+  json["modules"] = modules_of(facts);
+  json["findings"] = findings_of(facts);
   json["interfaces"] = interfaces_of(facts);
   json["opened"] = opened_of(facts);
   json["status_registers"] = Json::array();
@@ -83,6 +129,7 @@ void print_json(const Facts& facts) {
                                      {"unit", variable.unit},
                                      {"allowed", variable.allowed},
                                      {"origin", variable.origin},
+                                     {"place", variable.place},
                                      {"help", variable.help},
                                      {"for_tests", variable.for_tests}});
   }

@@ -78,7 +78,10 @@ void print_configuration(const Facts& facts, bool all) {
     if (!variable.value.empty()) line += unit;
     line += variable.origin == "default"
                 ? "  (default)"
-                : "  (from the environment; default " + variable.default_value + ")";
+                : "  (from " +
+                      (variable.place.empty() ? "the " + variable.origin : variable.place) +
+                      "; default " +
+                      (variable.default_value.empty() ? "empty" : variable.default_value) + ")";
     std::printf("\n  %s\n      allowed: %s\n%s", line.c_str(), variable.allowed.c_str(),
                 tools::wrap(variable.help, 6).c_str());
   }
@@ -91,7 +94,7 @@ void print_text(const Facts& facts) {
   print_interfaces(facts);
   if (facts.opened) {
     std::printf("\nThis process on interface %s\n", facts.opened->requested.c_str());
-    print_line("nid, pid, uid", std::to_string(facts.opened->id.phys.nid) + ", " +
+    print_line("nid, pid, uid", tools::format_nid(facts.opened->id.phys.nid) + ", " +
                                     std::to_string(facts.opened->id.phys.pid) + ", " +
                                     std::to_string(facts.opened->uid));
     print_limits(*facts.opened);

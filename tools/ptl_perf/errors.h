@@ -5,6 +5,7 @@
 
 #include <portals4.h>
 
+#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -26,6 +27,16 @@ class Failure : public std::runtime_error {
 
  private:
   ExitCode code_;
+};
+
+/** What to add when an operation failed because its target cannot be reached; until the object is
+ *  destroyed. One at a time. */
+class LostPeerExplanation {
+ public:
+  explicit LostPeerExplanation(std::function<std::string()> explain);
+  ~LostPeerExplanation();
+  LostPeerExplanation(const LostPeerExplanation&) = delete;
+  LostPeerExplanation& operator=(const LostPeerExplanation&) = delete;
 };
 
 /** Throws: the Portals function `call` returned `code`. */

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "ptl_perf/errors.h"
+#include "ptl_perf/paths.h"
 
 namespace lintel::perf {
 namespace {
@@ -119,6 +120,9 @@ std::vector<ptl_process_t> JobRendezvous::exchange_identifiers(ptl_interface_t i
       PtlJobGetMap(handle, processes_.size(), processes_.data()) != PTL_OK) {
     throw Failure(ExitCode::usage, PtlJobError());
   }
+  for (unsigned other = 0; other < size(); ++other)
+    if (other != rank() && (rank() == 0 || other == 0))
+      require_path(handle, processes_[other], other);
   mailbox_ = std::make_unique<Mailbox>(handle, rank() == 0 ? size() : 1);
   barrier();
   return processes_;

@@ -7,13 +7,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <map>
 
 #include "common/text.h"
 #include "ptl_perf/context.h"
 #include "ptl_perf/errors.h"
 #include "ptl_perf/fork_rendezvous.h"
+#include "ptl_perf/host_rendezvous.h"
 #include "ptl_perf/job_rendezvous.h"
 #include "ptl_perf/options.h"
+#include "ptl_perf/paths.h"
 #include "ptl_perf/progress_line.h"
 #include "ptl_perf/report.h"
 #include "ptl_perf/supervisor.h"
@@ -30,23 +35,47 @@ struct LocalPlace {
 };
 
 // Before Portals starts threads, so that they share the core with the thread that makes the calls.
-std::string pin_to_own_core(const Settings& settings, const tools::Machine& machine,
-                            LocalPlace place) {
-  const auto& cores = machine.cpus_allowed;
-  if (settings.pinning == Pinning::off) return "not pinned (--no-pin)";
-  if (place.processes > cores.size()) {
-    return "not pinned: " + std::to_string(place.processes) + " processes may use " +
-           std::to_string(cores.size()) + (cores.size() == 1 ? " core" : " cores");
-  }
+// False: `text` says why not.
+bool pin_to_own_core(const Settings& settings, const std::vector<int>& cores, LocalPlace place,
+                     std::string& text) {
+  text = "not pinned (--no-pin)";
+  if (settings.pinning == Pinning::off) return false;
+  text = "not pinned: " + std::to_string(place.processes) + " processes may use " +
+         std::to_string(cores.size()) + (cores.size() == 1 ? " core" : " cores");
+  if (place.processes > cores.size()) return false;
   cpu_set_t own;
   CPU_ZERO(&own);
   CPU_SET(cores[place.rank], &own);
-  if (sched_setaffinity(0, sizeof own, &own) != 0) return "not pinned: the kernel refused";
-  std::string text = "pinned to cores ";
+  text = "not pinned: the kernel refused";
+  if (sched_setaffinity(0, sizeof own, &own) != 0) return false;
+  text = "pinned to cores ";
   for (unsigned i = 0; i < place.processes; ++i) {
     text += (i ? ", " : "") + std::to_string(cores[i]);
   }
-  return text + " with all their threads";
+  text += " with all their threads";
+  return true;
+}
+
+// Collective. How a launcher has bound processes that were not pinned here, if it gave each cores
+// of its own; else an empty text. At rank 0.
+std::string describe_binding(Session& session) {
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  sched_getaffinity(0, sizeof own, &own);
+  const std::vector<cpu_set_t> all = session.rendezvous().gather_value(own);
+  std::map<unsigned, cpu_set_t> used_on_node;
+  std::string text;
+  for (unsigned rank = 0; rank < all.size(); ++rank) {
+    const auto [used, is_first] = used_on_node.try_emplace(session.nodes()[rank], all[rank]);
+    if (!is_first) {
+      cpu_set_t both;
+      CPU_AND(&both, &used->second, &all[rank]);
+      if (CPU_COUNT(&both) != 0) return "";
+      CPU_OR(&used->second, &used->second, &all[rank]);
+    }
+    text += (rank > 0 ? ", " : "") + std::to_string(CPU_COUNT(&all[rank]));
+  }
+  return "bound by the launcher, no two processes to one core (cores of each rank: " + text + ")";
 }
 
 std::vector<std::pair<std::string, std::string>> portals_environment() {
@@ -63,18 +92,25 @@ std::vector<std::pair<std::string, std::string>> portals_environment() {
   return found;
 }
 
-std::string describe_interface(const Settings& settings, Session& session) {
-  const std::string number =
-      settings.interface == PTL_IFACE_DEFAULT ? "default" : std::to_string(settings.interface);
+std::string describe_interface(const Settings& settings, const Session& session) {
   const ptl_process_t own = session.physical_id();
-  bool same_node = true;
-  for (unsigned rank = 0; rank < session.process_count(); ++rank) {
-    same_node = same_node && session.physical_id(rank).phys.nid == own.phys.nid;
-  }
-  return number +
-         (same_node ? ", shared memory (all processes are on this node)"
-                    : ", network (processes are on several nodes)") +
-         ", nid " + std::to_string(own.phys.nid) + " pid " + std::to_string(own.phys.pid);
+  return (settings.interface == PTL_IFACE_DEFAULT ? "default"
+                                                  : std::to_string(settings.interface)) +
+         ", nid " + tools::format_nid(own.phys.nid) + " pid " + std::to_string(own.phys.pid);
+}
+
+std::string date_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  char text[32] = "";
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &parts));
+  return text;
+}
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
 }
 
 // Which ranks are where, if that is not the same for all.
@@ -147,9 +183,16 @@ int take_part(Settings settings, Rendezvous& rendezvous, LocalPlace place) {
     Watchdog watchdog(deadline_s(settings));
     Circumstances facts;
     facts.machine = tools::describe_machine();
-    facts.pinning = pin_to_own_core(settings, facts.machine, place);
+    if (getloadavg(&facts.load, 1) != 1) facts.load = 0;
+    const bool pinned = pin_to_own_core(settings, facts.machine.cpus_allowed, place, facts.pinning);
     static_cast<void>(PtlLintelSetLocalRank(place.rank));
     Session session(rendezvous, settings);
+    const LostPeerExplanation explanation(
+        [&] { return why_unreachable(session, session.endpoint(settings)); });
+    facts.paths = gather_paths(session, session.endpoint(settings));
+    if (const std::string binding = describe_binding(session);
+        !pinned && settings.pinning == Pinning::automatic && !binding.empty())
+      facts.pinning = binding;
     std::unique_ptr<Reporter> reporter;
     Context context{session, settings, watchdog, progress, nullptr};
     if (rendezvous.rank() == 0) {
@@ -158,6 +201,8 @@ int take_part(Settings settings, Rendezvous& rendezvous, LocalPlace place) {
       facts.interface = describe_interface(settings, session);
       facts.processes =
           rendezvous.description() + describe_nodes(session) + describe_pairs(session, settings);
+      facts.host = host_name();
+      facts.date = date_now();
       facts.clock = describe_clock(facts.machine, context.scale);
       facts.environment = portals_environment();
       reporter = std::make_unique<Reporter>(settings, facts);
@@ -178,10 +223,43 @@ int take_part(Settings settings, Rendezvous& rendezvous, LocalPlace place) {
   }
 }
 
+LocalPlace place_of(const HostRendezvous& rendezvous) {
+  return rendezvous.same_host() ? LocalPlace{rendezvous.rank(), 2} : LocalPlace{0, 1};
+}
+
+// In the listening process: the command line comes from the other end. Rank 0 alone writes files.
+int take_part_for_other_host(Socket connection, char* program) {
+  try {
+    std::fprintf(stderr, "ptl_perf: measuring with %s\n", connection.peer_address().c_str());
+    HostRendezvous rendezvous(std::move(connection));
+    std::vector<std::string> words = rendezvous.arguments();
+    std::vector<char*> arguments{program};
+    for (std::string& word : words) arguments.push_back(word.data());
+    const auto parsed = parse_command_line(static_cast<int>(arguments.size()), arguments.data());
+    const auto* const settings = std::get_if<Settings>(&parsed);
+    rendezvous.answer(settings != nullptr && !settings->listen ? "" : "the options are not usable");
+    if (settings == nullptr || settings->listen) return static_cast<int>(ExitCode::usage);
+    return take_part(*settings, rendezvous, place_of(rendezvous));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ptl_perf: %s\n", error.what());
+    return static_cast<int>(ExitCode::failed);
+  }
+}
+
 int run(int argc, char** argv) {
   const auto parsed = parse_command_line(argc, argv);
   if (const auto* exit_now = std::get_if<ExitNow>(&parsed)) return exit_now->code;
   const Settings& settings = std::get<Settings>(parsed);
+  if (settings.listen) {
+    serve_connections(settings.port, [&](Socket connection) {
+      return take_part_for_other_host(std::move(connection), argv[0]);
+    });
+  }
+  if (!settings.host.empty()) {
+    HostRendezvous rendezvous(settings, {argv + 1, argv + argc});
+    rendezvous.await_answer();
+    return take_part(settings, rendezvous, place_of(rendezvous));
+  }
 
   ptl_job_info_t job;
   if (PtlJobInit() != PTL_OK || PtlJobGetInfo(&job) != PTL_OK) {

@@ -4,6 +4,7 @@
 
 #include "common/text.h"
 #include "ptl_perf/errors.h"
+#include "ptl_perf/socket.h"
 #include "ptl_perf/tests.h"
 
 #if !__has_include(<CLI/CLI.hpp>)
@@ -210,6 +211,12 @@ void add_duration_options(CLI::App& app, Settings& settings) {
 
 void add_process_options(CLI::App& app, Settings& settings) {
   auto* group = app.add_option_group("Processes");
+  group->add_flag("--listen", settings.listen,
+                  "Wait for `ptl_perf HOST` at other hosts and take part in what they measure; no "
+                  "launcher is needed");
+  group->add_option("--port", settings.port, "TCP port of --listen, and of HOST")
+      ->check(CLI::Range(1u, 65535u))
+      ->capture_default_str();
   group
       ->add_option("--pairs", settings.pairs,
                    "Pairs of processes to start on this machine, all at work at once")
@@ -309,6 +316,12 @@ void check_together(const Settings& settings) {
   if (settings.sizes_bytes.empty() && settings.min_bytes > settings.max_bytes) {
     throw CLI::ValidationError("--min", "must not be larger than --max");
   }
+  if (settings.listen && (!settings.host.empty() || !settings.tests.empty())) {
+    throw CLI::ValidationError("--listen", "leaves the choice of tests to the other host");
+  }
+  if (!settings.host.empty() && settings.pairs > 1) {
+    throw CLI::ValidationError("--pairs", "does not go with a host: there is one process at each");
+  }
   if (settings.json_file == "-" && settings.csv_file == "-") {
     throw CLI::ValidationError("--csv", "only one of --json and --csv can go to standard output");
   }
@@ -335,10 +348,12 @@ std::variant<Settings, ExitNow> parse_command_line(int argc, char** argv) {
   Settings settings;
   CLI::App app(
       "Measures Portals between two processes that it starts by itself, or between the processes "
-      "of a job that srun or mpirun started or that PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP describe. "
+      "of a job that srun or mpirun started or that PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP describe, or "
+      "with the process that `ptl_perf --listen` waits in at another host. "
       "Without a test it takes about 5 seconds to show latency, message rate and bandwidth.",
       "ptl_perf");
-  std::string test_help = "Any of, or 'all':";
+  std::string test_help =
+      "The host where `ptl_perf --listen` runs, to measure with that; and tests, 'all' or any of:";
   for (const auto& test : all_tests()) {
     test_help += "\n  " + test.name + ": " + test.summary;
   }
@@ -350,10 +365,13 @@ std::variant<Settings, ExitNow> parse_command_line(int argc, char** argv) {
                for (const auto& test : all_tests()) settings.tests.push_back(test.name);
              } else if (find_test(name)) {
                settings.tests.push_back(name);
+             } else if (settings.host.empty() && is_host(name)) {
+               settings.host = name;
              } else {
                std::string known = "all";
                for (const auto& test : all_tests()) known += "|" + test.name;
-               throw CLI::ValidationError("TEST", "'" + name + "' is not one of " + known);
+               throw CLI::ValidationError("TEST",
+                                          "'" + name + "' is neither a host nor one of " + known);
              }
            }
          },

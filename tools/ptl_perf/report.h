@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/machine.h"
+#include "ptl_perf/paths.h"
 #include "ptl_perf/result.h"
 #include "ptl_perf/settings.h"
 
@@ -17,8 +18,12 @@ namespace lintel::perf {
 /** What a reader must know to judge the numbers. */
 struct Circumstances {
   tools::Machine machine;
-  std::string library;    // "Lintel 0.1.0, Portals 4.3"
-  std::string interface;  // "default (...)"
+  std::string library;           // "Lintel 0.1.0, Portals 4.3"
+  std::string interface;         // "default, nid 192.0.2.1 pid 7"
+  std::vector<PathFacts> paths;  // of the pairs
+  std::string host;
+  std::string date;       // "2026-03-01T12:00:00Z"
+  double load = 0;        // of the machine, before the measurement
   std::string processes;  // how many, where from
   std::string pinning;
   std::string clock;

@@ -25,12 +25,14 @@ std::string number(double value) { return tools::format_fixed(value, 3); }
 
 class CsvWriter final : public ReportWriter {
  public:
-  explicit CsvWriter(const Settings& settings) : file_(settings.csv_file) {
+  CsvWriter(const Settings& settings, const Circumstances& facts)
+      : file_(settings.csv_file),
+        path_(',' + transports_of(facts.paths) + ',' + quoted(devices_of(facts.paths))) {
     std::string head =
         "test,metric,configuration,size_bytes,parameter,parameter_value,operations,batch,median_ns,"
         "p99_ns,max_ns,mean_ns,rate_per_s,bandwidth_bytes_per_s";
     for (const char* column : extra_columns) head += std::string(",") + column;
-    file_.write(head + '\n');
+    file_.write(head + ",transport,device\n");
   }
 
   void add(const Result& result) override {
@@ -55,7 +57,7 @@ class CsvWriter final : public ReportWriter {
         if (extra.name == column) row += number(extra.value);
       }
     }
-    file_.write(row + '\n');
+    file_.write(row + path_ + '\n');
     file_.finish();
   }
 
@@ -63,12 +65,14 @@ class CsvWriter final : public ReportWriter {
 
  private:
   OutputFile file_;
+  std::string path_;  // the last columns
 };
 
 }  // namespace
 
-std::unique_ptr<ReportWriter> make_csv_writer(const Settings& settings, const Circumstances&) {
-  return std::make_unique<CsvWriter>(settings);
+std::unique_ptr<ReportWriter> make_csv_writer(const Settings& settings,
+                                              const Circumstances& circumstances) {
+  return std::make_unique<CsvWriter>(settings, circumstances);
 }
 
 }  // namespace lintel::perf

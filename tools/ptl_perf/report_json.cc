@@ -15,14 +15,28 @@ using Json = nlohmann::ordered_json;
 Json head(const Settings& settings, const Circumstances& facts) {
   Json json;
   json["tool"] = "ptl_perf";
+  json["version"] = 2;
+  json["date"] = facts.date;
+  json["host"] = facts.host;
   json["library"] = facts.library;
   json["interface"] = facts.interface;
+  json["transport"] = transports_of(facts.paths);
+  json["device"] = devices_of(facts.paths);
+  json["paths"] = Json::array();
+  for (const PathFacts& path : facts.paths) {
+    json["paths"].push_back({{"from", path.from},
+                             {"to", path.to},
+                             {"transport", path.transport},
+                             {"device", path.device},
+                             {"reason", path.reason}});
+  }
   json["machine"] = {{"cpu", facts.machine.cpu_model},
                      {"virtual", facts.machine.virtual_machine},
                      {"cores_online", facts.machine.cpus_online},
                      {"cores_allowed", facts.machine.cpus_allowed.size()},
                      {"memory_bytes", facts.machine.memory_bytes},
                      {"kernel", facts.machine.kernel}};
+  json["load_before"] = facts.load;
   json["processes"] = facts.processes;
   json["pinning"] = facts.pinning;
   json["clock"] = facts.clock;
@@ -46,7 +60,7 @@ Json head(const Settings& settings, const Circumstances& facts) {
   }
   json["settings"] = used;
   json["terms"] = {
-      {"median_ns, p99_ns, max_ns, min_ns",
+      {"median_ns, lower_quartile_ns, upper_quartile_ns, p99_ns, max_ns, min_ns",
        "over samples, each the average of 'batch' operations in a row"},
       {"mean_ns", "all elapsed time divided by all operations"},
       {"half round trip", "from sending until the answer of the peer is reported, divided by two"}};
@@ -70,7 +84,9 @@ Json line(const Result& result) {
     json["batch"] = result.batch;
     json["samples"] = times.samples;
     json["min_ns"] = times.minimum;
+    json["lower_quartile_ns"] = times.lower_quartile;
     json["median_ns"] = times.median;
+    json["upper_quartile_ns"] = times.upper_quartile;
     json["p99_ns"] = times.p99;
     json["max_ns"] = times.maximum;
     json["mean_ns"] = times.mean;

@@ -19,6 +19,9 @@ struct Column {
   std::string cell;
 };
 
+// Measuring alone brings the load of an idle machine to about 2.
+constexpr double busy_load = 3.0;
+
 std::string in_microseconds(double ns) { return format_fixed(ns / 1000.0, ns < 1e6 ? 3 : 1); }
 
 std::vector<Column> columns_of(const Result& result) {
@@ -108,12 +111,16 @@ class TableWriter final : public ReportWriter {
   static void print_head(const Settings& settings, const Circumstances& facts) {
     print_line("library", facts.library);
     print_line("interface", facts.interface);
+    print_line("transport", describe_paths(facts.paths));
     const tools::Machine& machine = facts.machine;
+    if (facts.load > busy_load)
+      print_line("busy", "load " + format_fixed(facts.load, 1) +
+                             ": other programs share the processors, these numbers say little");
     print_line("machine", machine.cpu_model + (machine.virtual_machine ? " (virtual)" : "") + ", " +
                               std::to_string(machine.cpus_allowed.size()) + " of " +
                               std::to_string(machine.cpus_online) + " cores, " +
                               format_bytes(machine.memory_bytes) + " memory");
-    print_line("kernel", machine.kernel);
+    print_line("kernel", machine.kernel + " on " + facts.host + ", " + facts.date);
     print_line("processes", facts.processes + "; " + facts.pinning);
     print_line("clock", facts.clock);
     std::string per_line = settings.iterations

@@ -51,6 +51,9 @@ struct Settings {
   unsigned deadline_s = 60;
 
   // Processes.
+  std::string host;     // not empty: the other one listens there
+  bool listen = false;  // for others to measure with
+  unsigned port = 18515;
   unsigned pairs = 1;
   bool across_nodes = false;  // pairs of processes on different nodes
   Pinning pinning = Pinning::automatic;

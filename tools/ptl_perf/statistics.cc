@@ -23,7 +23,9 @@ Distribution summarize(std::vector<float> samples, double overall_average) {
   if (samples.empty()) return result;
   std::sort(samples.begin(), samples.end());
   result.minimum = samples.front();
+  result.lower_quartile = percentile(samples, 0.25);
   result.median = percentile(samples, 0.5);
+  result.upper_quartile = percentile(samples, 0.75);
   result.p99 = percentile(samples, 0.99);
   result.maximum = samples.back();
   return result;

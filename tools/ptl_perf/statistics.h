@@ -10,7 +10,9 @@ namespace lintel::perf {
 struct Distribution {
   std::uint64_t samples = 0;
   double minimum = 0;
+  double lower_quartile = 0;
   double median = 0;
+  double upper_quartile = 0;
   double p99 = 0;
   double maximum = 0;
   double mean = 0;  // overall average, not the mean of the samples

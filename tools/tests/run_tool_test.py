@@ -6,6 +6,7 @@ Usage: run_tool_test.py --list
 SPDX-License-Identifier: BSD-3-Clause
 """
 
+import contextlib
 import csv
 import io
 import json
@@ -14,8 +15,10 @@ import pty
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 DEADLINE_S = 50
@@ -23,6 +26,7 @@ TINY = ["--time", "0.005"]
 
 # Exit codes of ptl_perf, as docs/performance.md gives them.
 USAGE, WRONG_DATA, PEER_LOST, DEADLINE = 2, 3, 4, 5
+SKIPPED = 77  # for ctest
 
 CASES = {}
 
@@ -34,7 +38,7 @@ def case(function):
 
 def check(condition, message):
     if not condition:
-        sys.exit("FAILED: " + message)
+        sys.exit(f"FAILED: {message}")
 
 
 class Tools:
@@ -327,6 +331,34 @@ def perf_job_from_environment(tools):
 
 
 @case
+def perf_statistics(tools):
+    """PTL_STATS tells of each transport, with host, process and rank."""
+    base = 5000 + 4 * (os.getpid() % 10000) + 2
+    nid = json.loads(tools.info("--json")[0])["opened"]["nid"]
+    with tempfile.TemporaryDirectory() as directory:
+        for wanted in ("1", f"file:{directory}/stats"):
+            ranks = [subprocess.Popen([tools.perf_program, "put", *TINY, "--sizes", "8"], stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.PIPE, text=True,
+                                      env={**os.environ, "PTL_NIDMAP": f"{nid}:{nid}", "PTL_MY_RID": str(rank),
+                                           "PTL_PIDMAP": f"{base}:{base + 1}", "PTL_STATS": wanted})
+                     for rank in (0, 1)]
+            errors = [process.communicate(timeout=DEADLINE_S)[1] for process in ranks]
+            check([process.returncode for process in ranks] == [0, 0], errors)
+            if wanted == "1":
+                for rank, error in enumerate(errors):
+                    line = rf"^lintel\[\S+:{ranks[rank].pid} rank {rank}\] interface 0 shm: peers 1, messages sent [1-9]"
+                    check(re.search(line, error, re.MULTILINE), error)
+            else:
+                with open(f"{directory}/stats", encoding="utf-8") as file:
+                    lines = [json.loads(line) for line in file]
+                check({(line["rank"], line["process"]) for line in lines}
+                      == {(rank, process.pid) for rank, process in enumerate(ranks)}, lines)
+                for line in lines:
+                    check(line["transports"]["shm"]["messages sent"] > 0 and line["host"] and line["nid"] == nid, line)
+                    check(line["messages"]["put"]["messages received"] > 0, line)
+
+
+@case
 def perf_shows_progress_on_a_terminal(tools):
     terminal, other_end = pty.openpty()
     process = subprocess.Popen([tools.perf_program, "put", "--metric", "latency", "--sizes", "8,64", *TINY],
@@ -348,8 +380,142 @@ def perf_shows_progress_on_a_terminal(tools):
 
 
 @case
-def info_text(tools):
+def perf_says_which_transport_serves(tools):
+    """Not the one that was thought of: what the peer really got, in all forms of the output."""
+    for transport, others in (("udp", "shm: PTL_TRANSPORT does not list it"), ("shm", "")):
+        environment = {"PTL_TRANSPORT": transport}
+        text, _ = tools.perf("put", *TINY, "--sizes", "8", environment=environment)
+        head = re.search(r"^transport +(\S+) \(.+?\)(.*)$", text, re.MULTILINE)
+        check(head and head[1] == transport and others in head[2], text)
+        check(re.search(r"^interface +default, nid \d+\.\d+\.\d+\.\d+ pid \d+$", text, re.MULTILINE), text)
+        document = json.loads(tools.perf("put", *TINY, "--sizes", "8", "--json", "-", environment=environment)[0])
+        path, = document["paths"]
+        check((path["from"], path["to"], path["transport"]) == (0, 1, transport), path)
+        check(document["transport"] == transport and path["device"] and others in path["reason"], document["paths"])
+        row, = csv.DictReader(io.StringIO(tools.perf("put", "--metric", "latency", *TINY, "--sizes", "8", "--csv", "-",
+                                                     environment=environment)[0]))
+        check(row["transport"] == transport and row["device"] == path["device"], row)
+
+
+@case
+def perf_fails_fast_without_a_transport(tools):
+    """A transport that is named but not there is warned of, and the run ends at once with the reason."""
+    if os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"):
+        return
+    start = time.monotonic()
+    _, error = tools.perf("put", *TINY, code=PEER_LOST, environment={"PTL_TRANSPORT": "verbs"})
+    check(time.monotonic() - start < 10, "it took long")
+    check("warn: interface 0 opens without verbs: there is no RDMA device on this node" in error, error)
+    check("rank 1 cannot be reached: " in error and "verbs: there is no RDMA device" in error, error)
+    _, error = tools.perf("put", *TINY, code=1, environment={"PTL_TRANSPORT": "vebrs"})
+    check('PTL_TRANSPORT names "vebrs", which is not a transport; there are local, shm, verbs, dpdk, udp' in error, error)
+
+
+@contextlib.contextmanager
+def listening(tools, *prefix):
+    """`ptl_perf --listen` at a free port, which is yielded."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    process = subprocess.Popen([*prefix, tools.perf_program, "--listen", "--port", str(port)], stderr=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    try:
+        check("listening" in process.stderr.readline(), "it does not listen")
+        yield port
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@case
+def perf_between_hosts(tools):
+    """`ptl_perf --listen` serves one `ptl_perf HOST` after the other."""
+    with listening(tools) as port:
+        for transport in ("udp", "shm"):
+            document = json.loads(tools.perf("127.0.0.1", "put", "get", "--verify", *TINY, "--sizes", "8,5000", "--port",
+                                             str(port), "--json", "-", environment={"PTL_TRANSPORT": transport + ",udp"})[0])
+            check(len(document["results"]) == 8, f"{len(document['results'])} rows")
+            check(document["processes"] == "2 processes started by hand on this machine", document["processes"])
+    _, error = tools.perf("127.0.0.1", "put", "--port", str(port), code=1)
+    check("start `ptl_perf --listen` there" in error, error)
+
+
+@case
+def info_screen(tools):
     text, _ = tools.info()
+    check(len(text.splitlines()) < 60, f"{len(text.splitlines())} lines")
+    for needed in ("Portals 4.3", "PTL_IFACE_DEFAULT", "shm", "nid", "Devices", "ptl_info --all"):
+        check(needed in text, f"'{needed}' is missing")
+
+
+@case
+def info_says_what_is_wrong(tools):
+    environment = {"PTL_PROGRESS_CPUS": "0-4095", "PTL_VERBS_PKEY": "zz", "PTL_UDP_FRAMES": "9000",
+                   "PTL_VERBS_DEVICE": "mlx5_99"}
+    text, _ = tools.info(environment=environment)
+    findings = json.loads(tools.info("--json", environment=environment)[0])["findings"]
+    for identifier, needed in (("progress_cpus", "PTL_PROGRESS_CPUS names processor"),
+                               ("configuration", "PTL_VERBS_PKEY=zz is not usable; allowed: 1 to 65535"),
+                               ("configuration", "PTL_UDP_FRAMES is not a variable of this library; did you mean "
+                                                 "PTL_UDP_FRAME_BYTES?"),
+                               ("transport_unusable", "mlx5_99")):
+        check(any(finding["id"] == identifier and needed in finding["what"] and finding["severity"] == "problem"
+                  for finding in findings), f"{needed}: {findings}")
+    check("What is wrong, and what to do" in text and "mlx5_99" in text, text)
+
+
+@case
+def info_small_shared_memory(tools):
+    """A /dev/shm in which no segment has room is not called used."""
+    script = "mount -t tmpfs -o size=4k tmpfs /dev/shm && exec \"$@\""
+    command = ["unshare", "--mount", "--map-root-user", "sh", "-c", script, "sh", tools.info_program, "--json"]
+    if subprocess.run(command[:-2] + ["true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        return
+    document = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    shm = [transport for transport in document["interfaces"][0]["transports"] if transport["name"] == "shm"][0]
+    check(not shm["used"] and "no room in /dev/shm" in shm["reason"], shm)
+    found = {finding["id"] for finding in document["findings"]}
+    check({"shm_small", "transport_unusable"} <= found, found)
+
+
+@case
+def info_json_schema(tools):
+    """What is written is what tools/ptl_info/schema.json says."""
+    # Debian's packages are not on the path of another interpreter.
+    sys.path.append("/usr/lib/python3/dist-packages")
+    try:
+        import jsonschema
+    except ImportError:
+        print("skipped: it needs python3-jsonschema")
+        sys.exit(SKIPPED)
+    path = os.path.join(os.path.dirname(__file__), "..", "ptl_info", "schema.json")
+    with open(path, encoding="utf-8") as file:
+        schema = json.load(file)
+    for arguments, environment, code in ((["--json"], {"PTL_UDP_FRAMES": "1"}, 0), (["--json", "--interface", "999"], {}, 1)):
+        document = json.loads(tools.info(*arguments, environment=environment, code=code)[0])
+        jsonschema.validate(document, schema)
+    document["version"] = 1
+    try:
+        jsonschema.validate(document, schema)
+    except jsonschema.ValidationError:
+        return
+    check(False, "the schema takes anything")
+
+
+@case
+def info_config_file(tools):
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "lintel.conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("# of this user\nPTL_SPIN_US = 33\nPTL_PEER_TIMEOUT_MS = 77\n")
+        environment = {"XDG_CONFIG_HOME": directory, "PTL_PEER_TIMEOUT_MS": "88"}
+        text, _ = tools.info("--config", environment=environment)
+        check(f"PTL_SPIN_US = 33 us  (from {path}:2; default 50)" in text, text)
+        check("PTL_PEER_TIMEOUT_MS = 88 ms  (from the environment; default 10000)" in text, text)
+
+
+@case
+def info_text(tools):
+    text, _ = tools.info("--all")
     for needed in ("Portals 4.3", "PTL_IFACE_DEFAULT", "shm", "max_entries", "PTL_SR_DROP_COUNT", "process_vm_readv",
                    "membarrier", "nid", "PTL_LOG_LEVEL"):
         check(needed in text, f"'{needed}' is missing")

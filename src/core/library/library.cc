@@ -7,14 +7,16 @@
 #include <mutex>
 #include <new>
 
-#include "core/library/print_statistics.h"
+#include "core/library/report_statistics.h"
 #include "core/operations/triggered_execution.h"
 #include "core/progress/wait.h"
 #include "util/asymmetric_fence.h"
 #include "util/config.h"
 #include "util/guarded_memory.h"
 #include "util/job_key.h"
+#include "util/local_rank.h"
 #include "util/log.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 
@@ -79,8 +81,8 @@ void install_fork_handler() noexcept {
 
 void close_physical(Library& lib, unsigned number) noexcept {
   lib.wakeable[number].store(nullptr, std::memory_order_release);
-  if (config_bool(ConfigKey::stats)) print_statistics(*lib.physical[number]);
   lib.physical[number]->close();
+  if (config_bool(ConfigKey::stats)) report_statistics(*lib.physical[number]);
   lib.physical[number].reset();
 }
 
@@ -116,6 +118,8 @@ int initialize_library() noexcept {
   try {
     config_reload();
     set_log_level(static_cast<LogLevel>(config_choice(ConfigKey::log_level)));
+    const std::optional<uint32_t> rank = find_job_rank();
+    set_log_speaker(host_name().c_str(), rank ? std::to_string(*rank).c_str() : "");
     // Going on without a key that was asked for would open the process to those that it keeps out.
     if (!settle_job_key()) {
       lib.references = 0;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "core/operations/counted_puts.h"
 #include "core/operations/operation.h"
@@ -37,7 +38,9 @@ struct alignas(64) Peer {
   uint32_t free_operations = Arena<Operation>::no_index;  // chain through next_free
   CountedPuts counted_puts;
   TrafficCounters sent;
-  Peer* next_with_queue = nullptr;  // under the lock of SendQueues
+  Peer* next_with_queue = nullptr;          // under the lock of SendQueues
+  const char* failed_because = "";          // constant text
+  const std::string* not_others = nullptr;  // why no transport that is tried before this one
 
   // --- under the poll token
   alignas(64) uint32_t acks[ack_batch_capacity];

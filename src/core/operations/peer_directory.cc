@@ -4,7 +4,9 @@
 #include <atomic>
 #include <string>
 
+#include "util/clock.h"
 #include "util/log.h"
+#include "util/node_identity.h"
 #include "util/without_cancellation.h"
 
 namespace lintel {
@@ -18,8 +20,10 @@ void set_peer(Link& link, Peer* peer) noexcept {
 }
 }  // namespace
 
-bool PeerDirectory::open(Transports transports, PollFlag& in_process_sends) noexcept {
+bool PeerDirectory::open(Transports transports, std::span<const OpenedTransports::Unused> unused,
+                         PollFlag& in_process_sends) noexcept {
   transports_ = transports;
+  reasons_.open(transports, unused);
   in_process_sends_ = &in_process_sends;
   return table_.open() && counted_put_rings_.open(most_counted_put_rings);
 }
@@ -34,34 +38,39 @@ Peer* PeerDirectory::connect(ProcessId id) noexcept {
   Peer* peer = table_.find(id);
   if (peer != nullptr && !peer->failed.load(std::memory_order_relaxed)) return peer;
   try {
-    std::string reasons;
+    std::vector<std::string> answers;
     for (const std::unique_ptr<Transport>& transport : transports_) {
-      std::string reason;
-      Link* link = transport->connect(id, &reason);
-      if (link == nullptr) {
-        reasons += std::string(reasons.empty() ? "" : "; ") + transport->capabilities().name +
-                   ": " + reason;
-        continue;
-      }
+      Link* link = transport->connect(id, &answers.emplace_back());
+      if (link == nullptr) continue;
       if (peer == nullptr) peer = table_.insert(id);
       if (peer == nullptr) return nullptr;
-      attach(*peer, *transport, *link);
+      attach(*peer, *transport, *link, reasons_.of(answers.size() - 1, answers));
       return peer;
     }
-    log_message(LogLevel::info, "no transport reaches nid 0x%08x pid %u: %s", id.nid, id.pid,
-                reasons.c_str());
+    const std::string& why = reasons_.of(transports_.size(), answers);
+    const bool due = said_unreached_.is_due(uint64_t{id.nid} << 32 | id.pid, now_ns());
+    log_message(due ? LogLevel::warn : LogLevel::debug, "no transport reaches %s: %s",
+                ProcessText(id.nid, id.pid).c_str(), why.c_str());
+    unreached_because_ = &why;
   } catch (...) {
-    log_message(LogLevel::error, "no memory to connect to nid 0x%08x pid %u", id.nid, id.pid);
+    log_message(LogLevel::error, "no memory to connect to %s", ProcessText(id.nid, id.pid).c_str());
   }
   return nullptr;
 }
 
 // mutex_ held.
-void PeerDirectory::attach(Peer& peer, Transport& transport, Link& link) noexcept {
+void PeerDirectory::attach(Peer& peer, Transport& transport, Link& link,
+                           const std::string& not_others) noexcept {
+  const Capabilities& capabilities = transport.capabilities();
+  if (log_enabled(LogLevel::info))
+    log_message(LogLevel::info, "%s is reached by %s (%s)%s%s",
+                ProcessText(peer.id.nid, peer.id.pid).c_str(), capabilities.name,
+                transport.device().c_str(), not_others.empty() ? "" : "; not by ",
+                not_others.c_str());
   std::lock_guard guard(peer.send_lock);
   peer.link = &link;
   peer.transport = &transport;
-  const Capabilities& capabilities = transport.capabilities();
+  peer.not_others = &not_others;
   peer.in_process_sends = capabilities.in_process ? in_process_sends_ : nullptr;
   peer.eager_put_bytes.store(
       capabilities.remote_access
@@ -77,12 +86,32 @@ Peer* PeerDirectory::accept(Link& link, Transport& transport) noexcept {
   Peer* peer = table_.find(link.peer);
   if (peer == nullptr) peer = table_.insert(link.peer);
   if (peer == nullptr) {
-    log_message(LogLevel::error, "too many peers: nid 0x%08x pid %u is not heard", link.peer.nid,
-                link.peer.pid);
+    log_message(LogLevel::error, "too many peers: %s is not heard",
+                ProcessText(link.peer.nid, link.peer.pid).c_str());
     return nullptr;
   }
-  attach(*peer, transport, link);
+  size_t index = 0;
+  while (transports_[index].get() != &transport) ++index;
+  try {
+    const std::vector<std::string> answers(index, "the peer connected by another one");
+    attach(*peer, transport, link, reasons_.of(index, answers));
+  } catch (...) {
+    static const std::string unknown = "no memory to say";
+    attach(*peer, transport, link, unknown);
+  }
   return peer;
+}
+
+PeerPath PeerDirectory::path_to(ProcessId id) {
+  std::lock_guard guard(mutex_);
+  const Peer* peer = table_.find(id);
+  if (peer != nullptr && peer->failed.load(std::memory_order_relaxed))
+    return {nullptr, {}, peer->failed_because};
+  unreached_because_ = nullptr;
+  peer = connect(id);
+  if (peer != nullptr)
+    return {peer->transport->capabilities().name, peer->transport->device(), *peer->not_others};
+  return {nullptr, {}, unreached_because_ == nullptr ? "no memory" : *unreached_because_};
 }
 
 uint64_t PeerDirectory::sent(MessageKind kind, bool bytes) const noexcept {

@@ -8,16 +8,27 @@
 #include <span>
 
 #include "core/operations/peer_table.h"
+#include "core/operations/transport_reasons.h"
+#include "util/said_recently.h"
 
 namespace lintel {
+
+// How a process is reached.
+struct PeerPath {
+  const char* transport;  // nullptr: it is not
+  std::string device;
+  std::string reason;  // why none of those that are tried before it; or why it is not reached
+};
 
 class PeerDirectory {
  public:
   using Transports = std::span<const std::unique_ptr<Transport>>;  // in the order of preference
   using Lock = std::unique_lock<std::recursive_mutex>;
 
-  // Set-up path. False: no address space. The transports must outlive the directory.
-  [[nodiscard]] bool open(Transports transports, PollFlag& in_process_sends) noexcept;
+  // Set-up path. False: no address space. The transports and the list of unused ones must outlive
+  // the directory.
+  [[nodiscard]] bool open(Transports transports, std::span<const OpenedTransports::Unused> unused,
+                          PollFlag& in_process_sends) noexcept;
 
   // The peer with that address, connecting to it if this is the first use or it failed earlier.
   // nullptr: no transport reaches it.
@@ -35,6 +46,9 @@ class PeerDirectory {
   [[nodiscard]] Lock lock() noexcept { return Lock(mutex_); }
   // Lock held. A process that is not connected has connected by itself. nullptr: too many peers.
   [[nodiscard]] Peer* accept(Link& link, Transport& transport) noexcept;
+
+  // Connects if that is the first use; a peer that has failed is not connected again.
+  [[nodiscard]] PeerPath path_to(ProcessId id);
 
   // Messages of a kind sent to all peers, or the bytes of their payloads.
   [[nodiscard]] uint64_t sent(MessageKind kind, bool bytes) const noexcept;
@@ -63,7 +77,7 @@ class PeerDirectory {
 
  private:
   [[nodiscard]] Peer* connect(ProcessId id) noexcept;
-  void attach(Peer& peer, Transport& transport, Link& link) noexcept;
+  void attach(Peer& peer, Transport& transport, Link& link, const std::string& not_others) noexcept;
 
   Transports transports_;
   PollFlag* in_process_sends_ = nullptr;
@@ -71,6 +85,10 @@ class PeerDirectory {
   Arena<CountedPuts::Ring> counted_put_rings_;
   // Recursive: what a failing peer's events set off may connect to another.
   std::recursive_mutex mutex_;
+  // --- under it
+  TransportReasons reasons_;
+  SaidRecently said_unreached_;
+  const std::string* unreached_because_ = nullptr;  // the last process that could not be connected
 };
 
 }  // namespace lintel

@@ -8,14 +8,30 @@
 #include "core/operations/target_transfer.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 
 namespace {
 constexpr uint64_t gone_said_again_ns = 10'000'000'000;
+
+// Of process, transport and reason.
+constexpr const char* failure_format(Link::Failure::Kind kind) noexcept {
+  switch (kind) {
+    case Link::Failure::Kind::unanswered:
+      return "nobody answers at %s (%s: %s): operations to it end as PTL_NI_UNDELIVERABLE";
+    case Link::Failure::Kind::refused:
+      return "%s refuses to connect (%s: %s): operations to it end as PTL_NI_UNDELIVERABLE";
+    case Link::Failure::Kind::gone:
+      break;
+  }
+  return "%s is gone (%s: %s): operations to it end as PTL_NI_UNDELIVERABLE";
+}
 }  // namespace
 
 void fail_peer(PhysicalInterface& physical, Peer& peer) noexcept {
+  const char* const reason = peer.link->failure.reason;
+  peer.failed_because = *reason != '\0' ? reason : "another process has taken its place";
   // A peer that closed its interface in order leaves nothing that could fail. An operation may be
   // acknowledged before its sender, which holds the send lock, has counted it as started.
   bool in_order;
@@ -27,15 +43,15 @@ void fail_peer(PhysicalInterface& physical, Peer& peer) noexcept {
     queued = physical.queues().take_all(peer);
   }
   if (in_order) {
-    log_message(LogLevel::debug, "peer nid 0x%08x pid %u has left", peer.id.nid, peer.id.pid);
+    log_message(LogLevel::debug, "%s has left", ProcessText(peer.id.nid, peer.id.pid).c_str());
   } else {
     // A program that waits for a process to start sends to it again and again.
     const uint64_t now = now_ns();
     const bool said = peer.gone_said_ns != 0 && now - peer.gone_said_ns < gone_said_again_ns;
     if (!said) peer.gone_said_ns = now;
-    log_message(said ? LogLevel::debug : LogLevel::warn,
-                "peer nid 0x%08x pid %u is gone: operations to it end as PTL_NI_UNDELIVERABLE",
-                peer.id.nid, peer.id.pid);
+    log_message(said ? LogLevel::debug : LogLevel::warn, failure_format(peer.link->failure.kind),
+                ProcessText(peer.id.nid, peer.id.pid).c_str(), peer.transport->capabilities().name,
+                peer.failed_because);
     physical.peers_failed.increment();
   }
   peer.ack_count = 0;

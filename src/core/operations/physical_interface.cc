@@ -18,6 +18,7 @@
 #include "util/clock.h"
 #include "util/config.h"
 #include "util/log.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 
@@ -55,13 +56,15 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_t
                   opened.reason.c_str());
       return PTL_NO_SPACE;
   }
-  if (!opened.reason.empty())
-    log_message(opened.degraded ? LogLevel::warn : LogLevel::info,
-                "interface %u opens without a transport: %s", number, opened.reason.c_str());
+  for (const OpenedTransports::Unused& unused : opened.unused)
+    log_message(unused.is_unexpected ? LogLevel::warn : LogLevel::info,
+                "interface %u opens without %s: %s", number, unused.transport.c_str(),
+                unused.reason.c_str());
   id_ = opened.id;
   transports_ = std::move(opened.transports);
-  if (!peers_.open(transports_, poller_.transports().in_process_sends()) || !operations_.open() ||
-      !transfers_.open() || !answers_.open()) {
+  unused_ = std::move(opened.unused);
+  if (!peers_.open(transports_, unused_, poller_.transports().in_process_sends()) ||
+      !operations_.open() || !transfers_.open() || !answers_.open()) {
     log_message(LogLevel::error, "interface %u: no address space for its pools (ulimit -v?)",
                 number);
     return PTL_NO_SPACE;
@@ -82,8 +85,9 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_t
   if (!progress_thread_.start(poller_, mode)) return PTL_NO_SPACE;
   if (log_enabled(LogLevel::info)) {
     for (const auto& transport : transports_)
-      log_message(LogLevel::info, "interface %u, nid 0x%08x pid %u: %s: %s", number, id_.nid,
-                  id_.pid, transport->capabilities().name, transport->describe().c_str());
+      log_message(LogLevel::info, "interface %u, %s: %s: %s", number,
+                  ProcessText(id_.nid, id_.pid).c_str(), transport->capabilities().name,
+                  transport->describe().c_str());
   }
   return PTL_OK;
 }

@@ -89,6 +89,7 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   ProcessId id_{};
   uint32_t uid_ = 0;
   std::vector<std::unique_ptr<Transport>> transports_;
+  std::vector<OpenedTransports::Unused> unused_;
   std::atomic<NetworkInterface*> logical_[logical_interfaces] = {};
   Doorbell private_doorbell_;
   Poller poller_{*this, *this};

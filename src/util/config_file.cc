@@ -1,0 +1,57 @@
+#include "util/config_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "util/config_parse.h"
+#include "util/log.h"
+
+namespace lintel {
+
+namespace {
+
+std::string_view without_quotes(std::string_view value) {
+  return value.size() >= 2 && value.front() == '"' && value.back() == '"'
+             ? value.substr(1, value.size() - 2)
+             : value;
+}
+
+}  // namespace
+
+std::vector<ConfigSetting> read_config_file(const std::string& path) {
+  std::vector<ConfigSetting> settings;
+  std::ifstream file(path);
+  if (!file) {
+    if (errno != ENOENT && errno != ENOTDIR)
+      log_message(LogLevel::warn, "%s cannot be read: %s", path.c_str(), std::strerror(errno));
+    return settings;
+  }
+  std::string text;
+  for (unsigned number = 1; std::getline(file, text); ++number) {
+    const std::string_view line = trim(text);
+    if (line.empty() || line.front() == '#') continue;
+    const std::string place = path + ":" + std::to_string(number);
+    const size_t equals = line.find('=');
+    const std::string_view name = trim(line.substr(0, std::min(equals, line.size())));
+    if (equals == std::string_view::npos || name.empty()) {
+      log_message(LogLevel::warn, "%s: ignored, as it is not a line NAME = value", place.c_str());
+      continue;
+    }
+    std::erase_if(settings, [&](const ConfigSetting& setting) { return setting.name == name; });
+    settings.push_back(
+        {std::string(name), std::string(without_quotes(trim(line.substr(equals + 1)))), place});
+  }
+  return settings;
+}
+
+std::string user_config_file() {
+  const char* const directory = secure_getenv("XDG_CONFIG_HOME");
+  if (directory != nullptr && *directory == '/') return std::string(directory) + "/lintel.conf";
+  const char* const home = secure_getenv("HOME");
+  return home != nullptr && *home == '/' ? std::string(home) + "/.config/lintel.conf" : "";
+}
+
+}  // namespace lintel

@@ -1,0 +1,151 @@
+// What is wrong on this node or could be better, and what to do. Set-up path.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
+#include "common/text.h"
+#include "ptl_info/facts.h"
+
+namespace lintel::info {
+namespace {
+
+using tools::format_bytes;
+
+constexpr std::uint64_t wanted_receive_buffer = std::uint64_t{4} << 20;
+constexpr std::uint64_t wanted_locked_memory = std::uint64_t{64} << 20;
+
+bool has_rdma(const Facts& facts) {
+  return std::any_of(facts.devices.begin(), facts.devices.end(),
+                     [](const DeviceFacts& device) { return device.kind == "rdma"; });
+}
+
+class Findings {
+ public:
+  void add(const char* id, Severity severity, std::string what, std::string advice) {
+    all_.push_back({id, severity, std::move(what), std::move(advice)});
+  }
+  std::vector<Finding> take() {
+    std::stable_sort(all_.begin(), all_.end(),
+                     [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+    return std::move(all_);
+  }
+
+ private:
+  std::vector<Finding> all_;
+};
+
+void check_shared_memory(const NodeFacts& node, Findings& findings) {
+  if (!node.shm_usable) {
+    findings.add("shm_unusable", Severity::problem, node.shared_memory,
+                 "processes of a node need a /dev/shm that they may write to; in a container: "
+                 "--ipc=host, or a tmpfs there");
+  } else if (node.shm_free_bytes < node.shm_needed_bytes) {
+    findings.add("shm_small", Severity::problem,
+                 "/dev/shm has " + format_bytes(node.shm_free_bytes) + " left, and each process " +
+                     "takes up to " + format_bytes(node.shm_needed_bytes),
+                 "mount -o remount,size=50% /dev/shm; in a container: --shm-size or --ipc=host");
+  }
+}
+
+void check_kernel(const Facts& facts, Findings& findings) {
+  const NodeFacts& node = facts.node;
+  if (!node.can_read_other_memory)
+    findings.add("process_vm_readv", Severity::note,
+                 "processes may not read each other's memory (" + node.read_other_memory + ")",
+                 node.ptrace_scope > 0
+                     ? "sysctl -w kernel.yama.ptrace_scope=0"
+                     : "permit process_vm_readv in the seccomp profile of the container");
+  if (!node.membarrier_available)
+    findings.add("membarrier", Severity::note,
+                 "the kernel has no expedited membarrier for several processes: every message "
+                 "pays for a full fence",
+                 "Linux 4.16 or later, and a seccomp profile that permits membarrier");
+  if (node.receive_buffer_limit_bytes < wanted_receive_buffer && !node.is_root)
+    findings.add("rmem_max", Severity::note,
+                 "UDP sockets get a receive buffer of " +
+                     format_bytes(node.receive_buffer_limit_bytes) + " at most",
+                 "sysctl -w net.core.rmem_max=4194304 net.core.wmem_max=4194304");
+  if (!has_rdma(facts)) return;
+  if (node.locked_memory_limit_bytes < wanted_locked_memory)
+    findings.add("memlock", Severity::problem,
+                 "this process may lock " + format_bytes(node.locked_memory_limit_bytes) +
+                     " of memory, which RDMA devices need",
+                 "ulimit -l unlimited; for all users: memlock in /etc/security/limits.conf, "
+                 "LimitMEMLOCK=infinity for slurmd");
+  if (!node.userfaultfd_available)
+    findings.add("userfaultfd", Severity::note,
+                 "userfaultfd is not permitted: memory is registered with RDMA devices for each "
+                 "long transfer",
+                 "sysctl -w vm.unprivileged_userfaultfd=1");
+}
+
+void check_devices(const Facts& facts, Findings& findings) {
+  for (const DeviceFacts& device : facts.devices) {
+    if (device.kind != "rdma" || device.is_up) continue;
+    findings.add("rdma_port_down", Severity::note,
+                 "RDMA port " + device.name + " is " + device.link,
+                 "look at the cable and, with InfiniBand, at the subnet manager (ibstat)");
+  }
+}
+
+void check_modules(const Facts& facts, Findings& findings) {
+  for (const ModuleFacts& module : facts.modules) {
+    if (module.installed) continue;
+    const bool is_needed = (module.name == "verbs" && has_rdma(facts)) ||
+                           (module.name == "crypto" && facts.job_key_is_set) ||
+                           (module.name == "dpdk" && facts.dpdk_is_wanted);
+    if (!is_needed) continue;
+    findings.add("module_missing", Severity::problem,
+                 "the module " + module.name + " is not installed",
+                 "install the package of that module, or name its directory in PTL_MODULE_PATH");
+  }
+}
+
+void check_configuration(const Facts& facts, Findings& findings) {
+  for (const std::string& complaint : facts.configuration_complaints)
+    findings.add("configuration", Severity::problem, complaint, "ptl_info --config --all");
+  for (const unsigned cpu : facts.progress_cpus) {
+    const auto& allowed = facts.node.machine.cpus_allowed;
+    if (std::find(allowed.begin(), allowed.end(), static_cast<int>(cpu)) != allowed.end()) continue;
+    findings.add("progress_cpus", Severity::problem,
+                 "PTL_PROGRESS_CPUS names processor " + std::to_string(cpu) +
+                     ", which this process may not use",
+                 "taskset -pc $$ shows the processors that it may use");
+    break;
+  }
+}
+
+// Transports that the default interface should have, and other networks that are asked for.
+void check_transports(const Facts& facts, Findings& findings) {
+  for (const InterfaceFacts& interface : facts.interfaces) {
+    if (!interface.is_default) continue;
+    for (const TransportFacts& transport : interface.transports) {
+      if (transport.usable || !transport.is_unexpected) continue;
+      findings.add("transport_unusable", Severity::problem,
+                   transport.name + " cannot be used: " + transport.reason,
+                   "docs/troubleshooting.md; PTL_TRANSPORT without it ends this message");
+    }
+  }
+  if (!facts.open_problem.empty())
+    findings.add("interface_unusable", Severity::problem,
+                 "the interface cannot be opened: " + facts.open_problem,
+                 "the lines on standard error say why");
+}
+
+}  // namespace
+
+const char* severity_name(Severity severity) {
+  return severity == Severity::problem ? "problem" : "note";
+}
+
+std::vector<Finding> find_problems(const Facts& facts) {
+  Findings findings;
+  check_configuration(facts, findings);
+  check_transports(facts, findings);
+  check_shared_memory(facts.node, findings);
+  check_modules(facts, findings);
+  check_kernel(facts, findings);
+  check_devices(facts, findings);
+  return findings.take();
+}
+
+}  // namespace lintel::info
