@@ -2,6 +2,7 @@
 #include "reliable/congestion.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace lintel {
 
@@ -10,6 +11,13 @@ namespace {
 constexpr double first_frames = 16;
 constexpr double least_frames = 2;
 constexpr double strongest_decrease = 0.5;
+constexpr double share_of_excess = 0.8;
+// Long frames are of links in software, whose processes may run in turns: a frame waits for others.
+constexpr double delay_ns_per_frame_byte = 6;
+// The window, in frames, below which a sender may cause all of the shared delay, and the one from which it may
+// cause none.
+constexpr double small_frames = 0.1;
+constexpr double large_frames = 100;
 // Routes change: the shortest round trip is measured anew.
 constexpr uint64_t base_period_ns = 10'000'000'000;
 
@@ -23,6 +31,18 @@ void Congestion::open(uint64_t most_bytes, uint32_t frame_bytes) noexcept {
   least_ = std::min(least_frames * frame_, most_);
   window_ = std::min(first_frames * frame_, most_);
   threshold_ = most_;
+  allowed_delay_ns_ = std::max(queue_delay_ns, delay_ns_per_frame_byte * frame_);
+}
+
+// What a round trip has beyond the shortest one and the queue that is allowed; at most 0: nothing.
+double Congestion::excess_ns(uint64_t round_trip_ns) const noexcept {
+  const double beyond_ns =
+      static_cast<double>(round_trip_ns) - static_cast<double>(base_ns_) - allowed_delay_ns_;
+  if (beyond_ns <= 0) return beyond_ns;
+  const double least = 1 / std::sqrt(large_frames);
+  const double slope = shared_delay_ns / (1 / std::sqrt(small_frames) - least);
+  const double shared_ns = slope * (std::sqrt(frame_ / window_) - least);
+  return beyond_ns - std::clamp(shared_ns, 0.0, shared_delay_ns);
 }
 
 void Congestion::delivered(uint64_t bytes) noexcept {
@@ -37,6 +57,8 @@ void Congestion::measured(uint64_t round_trip_ns, uint64_t now_ns) noexcept {
   shortest_in_round_ns_ = std::min(shortest_in_round_ns_, round_trip_ns);
   next_base_ns_ = std::min(next_base_ns_, round_trip_ns);
   base_ns_ = std::min(base_ns_, round_trip_ns);
+  // The first queue ends the doubling, before a buffer on the way is full.
+  if (window_ < threshold_ && excess_ns(round_trip_ns) > 0) threshold_ = window_;
   if (now_ns < period_end_ns_) return;
   if (period_end_ns_ != 0) base_ns_ = next_base_ns_;
   next_base_ns_ = UINT64_MAX;
@@ -52,10 +74,10 @@ void Congestion::round_ended() noexcept {
   if (lost_in_round_ != 0) {
     const auto lost = static_cast<double>(lost_in_round_);
     shrink(1 - lost / (lost + static_cast<double>(delivered_in_round_)));
-  } else if (shortest_in_round_ns_ != UINT64_MAX &&
-             shortest_in_round_ns_ > base_ns_ + queue_delay_ns) {
-    const auto excess = static_cast<double>(shortest_in_round_ns_ - base_ns_ - queue_delay_ns);
-    shrink(1 - 0.5 * excess / static_cast<double>(shortest_in_round_ns_));
+  } else if (shortest_in_round_ns_ != UINT64_MAX) {
+    const double excess = excess_ns(shortest_in_round_ns_);
+    if (excess > 0)
+      shrink(1 - share_of_excess * excess / static_cast<double>(shortest_in_round_ns_));
   }
   delivered_in_round_ = 0;
   lost_in_round_ = 0;

@@ -1,8 +1,11 @@
-// How much may be in flight to a peer. Grows while frames arrive; shrinks with the share of frames
-// that are lost and with round trips that grow long (queues). Message path.
+// How much may be on the way to a peer: grows while frames arrive, shrinks with the share of frames that
+// are lost and with round trips that grow long (queues). Message path.
 //
-// Decided once per round trip. A loss of one per cent takes one per cent off the window, so a bad
-// cable costs less than a full switch, which loses much more or shows as delay.
+// Judged once per round trip. A loss of one per cent takes one per cent off the window, so that a bad
+// cable does not cost what a full switch does; a full switch loses much more, or shows as delay. Of a
+// round the shortest trip counts, so that a process that runs late is not taken for a queue. The queue
+// that is allowed depends on the window, as in Swift (Kumar et al., SIGCOMM 2020): senders with small windows
+// keep more, so that many of them share a queue equally.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +14,9 @@ namespace lintel {
 
 class Congestion {
  public:
-  // Round trips this much longer than the shortest mean a queue.
-  static constexpr uint64_t queue_delay_ns = 500'000;
+  // The delay by a queue that any window may cause, and what the smallest windows may cause beyond it.
+  static constexpr double queue_delay_ns = 50'000;
+  static constexpr double shared_delay_ns = 100'000;
 
   // `most_bytes`: what the peer can take at once; `frame_bytes`: the cost of the largest frame.
   void open(uint64_t most_bytes, uint32_t frame_bytes) noexcept;
@@ -28,12 +32,14 @@ class Congestion {
 
  private:
   void shrink(double factor) noexcept;
+  [[nodiscard]] double excess_ns(uint64_t round_trip_ns) const noexcept;
 
   double window_ = 0;
   double threshold_ = 0;  // below it the window doubles in a round, above it grows by a frame
   double most_ = 0;
   double least_ = 0;
   double frame_ = 0;
+  double allowed_delay_ns_ = 0;
   uint64_t delivered_in_round_ = 0;
   uint64_t lost_in_round_ = 0;
   uint64_t shortest_in_round_ns_ = UINT64_MAX;

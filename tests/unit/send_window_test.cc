@@ -201,6 +201,39 @@ TEST(CongestionTest, LongRoundTripsMeanAQueue) {
   EXPECT_EQ(congestion.window_bytes(), 2000u) << "never less than two frames";
 }
 
+TEST(CongestionTest, TheFirstQueueEndsTheDoubling) {
+  Congestion congestion;
+  congestion.open(64 << 20, 1000);
+  congestion.measured(20'000, 0);
+  congestion.delivered(congestion.window_bytes());
+  congestion.round_ended();
+  const uint64_t doubled = congestion.window_bytes();
+  EXPECT_EQ(doubled, 32'000u);
+  congestion.measured(1'000'000, 0);
+  congestion.delivered(doubled);
+  EXPECT_LE(congestion.window_bytes(), doubled + 1000);
+}
+
+// Of two senders that see the same queue, the one with the larger window gives way.
+TEST(CongestionTest, SmallWindowsMayCauseALongerQueue) {
+  Congestion small;
+  Congestion large;
+  small.open(64 << 20, 1000);
+  large.open(64 << 20, 1000);
+  for (unsigned i = 0; i < 3; ++i) large.delivered(large.window_bytes());
+  small.timed_out();
+  const uint64_t small_before = small.window_bytes();
+  const uint64_t large_before = large.window_bytes();
+  for (Congestion* congestion : {&small, &large}) {
+    congestion->measured(20'000, 0);
+    congestion->round_ended();
+    congestion->measured(20'000 + static_cast<uint64_t>(Congestion::queue_delay_ns) + 10'000, 0);
+    congestion->round_ended();
+  }
+  EXPECT_EQ(small.window_bytes(), small_before);
+  EXPECT_LT(large.window_bytes(), large_before);
+}
+
 TEST(ReceiveWindowTest, EarlyFramesWaitInOrder) {
   FramePool pool;
   ASSERT_TRUE(pool.open(mtu, 1 << 20));
