@@ -156,8 +156,8 @@ int run_by_fork(const Options& options) {
   std::string nid_map;
   std::string pid_map;
   for (const unsigned int pid : pids) {
-    nid_map += (nid_map.empty() ? "" : ":") + std::to_string(nid);
-    pid_map += (pid_map.empty() ? "" : ":") + std::to_string(pid);
+    nid_map.append(nid_map.empty() ? "" : ":").append(std::to_string(nid));
+    pid_map.append(pid_map.empty() ? "" : ":").append(std::to_string(pid));
   }
   if (options.verbosity > 0)
     std::fprintf(stderr,

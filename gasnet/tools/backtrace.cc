@@ -112,7 +112,10 @@ void gasnett_backtrace_init(const char* /*argv0*/) {
   s.order.clear();
   const std::vector<Mechanism> all = known();
   std::string every;
-  for (const Mechanism& m : all) every += (every.empty() ? "" : ",") + std::string(m.name);
+  for (const Mechanism& m : all) {
+    if (!every.empty()) every += ',';
+    every += m.name;
+  }
   const std::string asked = gasnett_getenv_withdefault("GASNET_BACKTRACE_TYPE", every.c_str());
   for (size_t start = 0; start <= asked.size();) {
     const size_t end = std::min(asked.find(',', start), asked.size());

@@ -44,12 +44,12 @@ size_t write_set(char* buffer, std::span<const BitName> names, const char* prefi
   for (const BitName& name : names) {
     if (!(mask & name.bit)) continue;
     mask &= ~name.bit;
-    text += (text.empty() ? "" : "|") + std::string(prefix) + name.name;
+    text.append(text.empty() ? "" : "|").append(prefix).append(name.name);
   }
   if (mask != 0 || text.empty()) {
     char rest[16];
     std::snprintf(rest, sizeof rest, "0x%" PRIx32, mask);
-    text += (text.empty() ? "" : "|") + std::string(rest);
+    text.append(text.empty() ? "" : "|").append(rest);
   }
   if (buffer) std::memcpy(buffer, text.c_str(), text.size() + 1);
   return text.size() + 1;
