@@ -14,8 +14,8 @@ constexpr double strongest_decrease = 0.5;
 constexpr double share_of_excess = 0.8;
 // Long frames are of links in software, whose processes may run in turns: a frame waits for others.
 constexpr double delay_ns_per_frame_byte = 6;
-// The window, in frames, below which a sender may cause all of the shared delay, and the one from which it may
-// cause none.
+// The windows, in frames, up to which a sender may cause all of the shared delay, and from which it
+// may cause none.
 constexpr double small_frames = 0.1;
 constexpr double large_frames = 100;
 // Routes change: the shortest round trip is measured anew.

@@ -1,11 +1,11 @@
-// How much may be on the way to a peer: grows while frames arrive, shrinks with the share of frames that
-// are lost and with round trips that grow long (queues). Message path.
+// How much may be on the way to a peer: grows while frames arrive, shrinks with the share of frames
+// that are lost and with round trips that grow long (queues). Message path.
 //
-// Judged once per round trip. A loss of one per cent takes one per cent off the window, so that a bad
-// cable does not cost what a full switch does; a full switch loses much more, or shows as delay. Of a
-// round the shortest trip counts, so that a process that runs late is not taken for a queue. The queue
-// that is allowed depends on the window, as in Swift (Kumar et al., SIGCOMM 2020): senders with small windows
-// keep more, so that many of them share a queue equally.
+// Judged once per round trip. A loss of one per cent takes one per cent off the window: a bad cable
+// costs less than a full switch, which loses much more or shows as delay. Of a round the shortest
+// trip counts, so that a process that runs late is not taken for a queue. The queue that is allowed
+// depends on the window, as in Swift (Kumar et al., SIGCOMM 2020): small windows may cause a longer
+// one, so that many senders share a queue equally.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace lintel {
 
 class Congestion {
  public:
-  // The delay by a queue that any window may cause, and what the smallest windows may cause beyond it.
+  // The delay by a queue that any window may cause, and what the smallest windows may cause beyond.
   static constexpr double queue_delay_ns = 50'000;
   static constexpr double shared_delay_ns = 100'000;
 

@@ -30,7 +30,7 @@ class WaitPolicy {
   // is put on an idle processor if there is one, and who yields stays where it is.
   static constexpr uint64_t placement_interval_ns = 1'000'000;
 
-  explicit WaitPolicy(ProcessorLoad& load) noexcept : load_(load) {}
+  explicit WaitPolicy(ProcessorLoad& load) noexcept : load_(load) { use({}); }
   // Set-up path.
   void use(const WaitSettings& settings) noexcept {
     if (settings.heuristics.uses(WaitHeuristic::late_arrivals) && settings.spin_ns != 0)
