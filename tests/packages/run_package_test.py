@@ -88,8 +88,9 @@ class Suite:
                    *self.packages.glob("l*.deb"))
         if said.strip():
             sys.exit(f"lintian says:\n{said}")
-        said = subprocess.run(["rpmlint", "--rpmlintrc", self.source / "packaging/rpm/rpmlintrc",
-                               *[path for path in self.packages.glob("l*.rpm") if "debuginfo" not in path.name]], stdout=subprocess.PIPE, text=True).stdout
+        rpms = [path for path in self.packages.glob("l*.rpm") if "debuginfo" not in path.name]
+        said = subprocess.run(["rpmlint", "--rpmlintrc", self.source / "packaging/rpm/rpmlintrc", *rpms],
+                              stdout=subprocess.PIPE, text=True).stdout
         found = re.findall(r"^\S+: [EW]: .*$", said, re.MULTILINE)
         if found:
             sys.exit("rpmlint says:\n" + "\n".join(found))
