@@ -226,9 +226,12 @@ complete_words '{self.build}/bin/ptl_info' --js
             root.install_table()
             # Stricter than without options, with the same result, and a compiler cache has the
             # objects.
-            self.build_in(root, "/stranger/b", "/opt/lintel", ["-DLINTEL_WERROR=ON"])
+            options = ["-DLINTEL_WERROR=ON"]
+            if "LINTEL_TEST_LONG" not in os.environ:
+                options.append("-DLINTEL_GASNET=OFF")
+            self.build_in(root, "/stranger/b", "/opt/lintel", options)
             root.run("cmake --build /stranger/b --target uninstall")
-            left = root.run("find /opt/lintel ! -type d")
+            left = root.run("[ ! -e /opt/lintel ] || find /opt/lintel ! -type d")
             if left:
                 sys.exit(f"left by uninstall: {left}")
 
