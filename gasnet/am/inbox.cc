@@ -39,7 +39,7 @@ void Inbox::append(MessageBlock& block) {
       PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE;
   entry.match_id.rank = PTL_RANK_ANY;
   entry.ignore_bits = ~ptl_match_bits_t{0};
-  // Counted first: whoever fills it may be faster than this thread.
+  // Counted first: a message may fill the block before this thread goes on.
   appended_.fetch_add(1, std::memory_order_relaxed);
   network().append(index_, entry, &block);
 }

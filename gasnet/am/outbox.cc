@@ -77,7 +77,7 @@ void Outbox::acknowledged(SendRecord* record, ptl_ni_fail_t result) {
     waiting_.store(refused_.size(), std::memory_order_relaxed);
     return;
   }
-  // Whoever watches the processes of the job ends it when one has died.
+  // The watch over the processes of the job ends it when one has died.
   const bool is_unreachable = result == PTL_NI_UNDELIVERABLE;
   if (result != PTL_NI_OK && !is_unreachable)
     gasnett_fatalerror_nopos(

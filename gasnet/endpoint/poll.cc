@@ -20,7 +20,7 @@ PollFunction g_functions[kMaximum];
 unsigned int g_count = 0;
 std::atomic<int> g_wait_mode{GASNET_WAIT_SPIN};
 
-/** More processes of the job than processors: whoever spins takes time from one that works. */
+/** More processes of the job than processors: a process that spins delays the others. */
 bool is_crowded() {
   static const bool crowded =
       job().joined() && job().ranks_of_host().size() > static_cast<size_t>(gasnett_cpu_count());

@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   gex_Segment_t segment;
   if (gex_Client_Init(&client, &endpoint, &team, "INFO", &argc, &argv, 0) != GASNET_OK) return 1;
   if (gex_Segment_Attach(&segment, team, GASNET_PAGESIZE) != GASNET_OK) gasnet_exit(1);
-  // Whoever calls gasnet_exit first ends the job, so that is rank 0.
+  // The first call of gasnet_exit ends the job: rank 0 makes it.
   while (gex_TM_QueryRank(team) != 0) gasnett_nsleep(1'000'000'000);
   std::printf("GASNet %s, EX specification %d.%d, over Portals 4\n", gasnett_release_version_str(),
               GEX_SPEC_VERSION_MAJOR, GEX_SPEC_VERSION_MINOR);

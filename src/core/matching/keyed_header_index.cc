@@ -62,7 +62,7 @@ uint32_t KeyedHeaderIndex::first(const MatchCriteria& criteria) const noexcept {
   uint32_t leader = bucket_of(hash);
   while (leader != no_unexpected_header) {
     const UnexpectedHeader& header = pool_->header(leader);
-    // Needed by whoever claims the header, and it decides where hashes are equal.
+    // The claim of a header reads it, and it decides where hashes are equal.
     __builtin_prefetch(&header, 1);
     const KeyLinks& links = links_of(leader);
     if (links.hash == hash && criteria.matches(header.match_bits, header.source)) break;
