@@ -54,8 +54,8 @@ class PmixLauncher final : public Launcher {
       return failure("PMIx_Init", status) +
              ": the environment says that a launcher started this process (PMIX_NAMESPACE=" +
              (job != nullptr ? job : "") +
-             "), but its PMIx server does not answer. Start the program again with the launcher, or "
-             "unset the PMIX_ variables to run it alone";
+             "), but its PMIx server does not answer. Start the program again with the launcher, "
+             "or unset the PMIX_ variables to run it alone";
     }
     started_ = true;
     place.name = self_.nspace;
