@@ -250,7 +250,14 @@ bool Groups::adopt_job(ptl_handle_ni_t ni, uint32_t rank, uint32_t size) {
   group.nids_set = true;
   group.pids_set = true;
   group.map_in_library = true;
+  group.is_of_job = true;
   return true;
+}
+
+bool Groups::is_of_job(ptl_handle_ni_t ni) {
+  std::lock_guard guard(table_mutex_);
+  const auto found = of_interface_.find(ni);
+  return found != of_interface_.end() && found->second.is_of_job;
 }
 
 void Groups::prefer_pid(ptl_pid_t pid) {

@@ -22,6 +22,7 @@ struct Group {
   bool nids_set = false;
   bool pids_set = false;
   bool map_in_library = false;
+  bool is_of_job = false;  // from adopt_job()
 };
 
 class Groups {
@@ -39,6 +40,7 @@ class Groups {
 
   // The interface has the ranks of the job as its map. False if it has a group of its own.
   [[nodiscard]] bool adopt_job(ptl_handle_ni_t ni, uint32_t rank, uint32_t size);
+  [[nodiscard]] bool is_of_job(ptl_handle_ni_t ni);
   // The pid of interfaces that ask for none: that of a job by hand.
   void prefer_pid(ptl_pid_t pid);
   // The number that the interface was opened with, as far as it is known.

@@ -25,6 +25,7 @@ class Job {
   int info(ptl_job_info_t* info);
   int node_of(uint32_t rank, uint32_t* node);
   int publish(ptl_handle_ni_t ni);
+  bool is_published(ptl_handle_ni_t ni);
   // The handle is no interface any more; another one may get it.
   void withdraw(ptl_handle_ni_t ni);
   int get_map(ptl_handle_ni_t ni, std::span<ptl_process_t> map);

@@ -29,6 +29,13 @@ bool is_user_key(const char* key) {
          !std::string_view(key).starts_with("lintel.");
 }
 
+// An interface that others have opened, too, stays open and published.
+void close_interface(ptl_handle_ni_t ni) {
+  PtlNIFini(ni);
+  ptl_process_t id;
+  if (PtlGetPhysId(ni, &id) != PTL_OK) job().withdraw(ni);
+}
+
 int open_published(ptl_interface_t iface, unsigned options, const ptl_ni_limits_t* desired,
                    ptl_ni_limits_t* actual, ptl_handle_ni_t* ni) {
   int code = PtlNIInit(iface, options, PTL_PID_ANY, desired, actual, ni);
@@ -36,10 +43,11 @@ int open_published(ptl_interface_t iface, unsigned options, const ptl_ni_limits_
     set_job_error("PtlJobOpen: PtlNIInit returned " + std::to_string(code));
     return code;
   }
-  code = job().publish(*ni);
+  // Another library of the process may have opened it before.
+  code = job().is_published(*ni) ? PTL_OK : job().publish(*ni);
   // All processes have opened the interface when the map is there; without one, after a barrier.
   if (code == PTL_OK) code = (options & PTL_NI_LOGICAL) != 0 ? job().set_map(*ni) : job().barrier();
-  if (code != PTL_OK) PtlNIFini(*ni);
+  if (code != PTL_OK) close_interface(*ni);
   return code;
 }
 
@@ -86,8 +94,9 @@ int PtlJobOpen(ptl_interface_t iface, unsigned int options, const ptl_ni_limits_
 int PtlJobClose(ptl_handle_ni_t ni) noexcept {
   return guarded([&] {
     if (job().size() == 0) return PTL_NO_INIT;
-    if (const int code = PtlNIFini(ni); code != PTL_OK) return code;
-    job().withdraw(ni);
+    ptl_process_t id;
+    if (const int code = PtlGetPhysId(ni, &id); code != PTL_OK) return code;
+    close_interface(ni);
     job().leave();
     PtlFini();
     return PTL_OK;

@@ -114,6 +114,11 @@ int Job::with_map(ptl_handle_ni_t ni, const std::function<int(const ptl_process_
   return with_fetched_map(found->second.number, use);
 }
 
+bool Job::is_published(ptl_handle_ni_t ni) {
+  std::lock_guard guard(mutex_);
+  return publications_.contains(ni);
+}
+
 void Job::withdraw(ptl_handle_ni_t ni) {
   std::lock_guard guard(mutex_);
   publications_.erase(ni);
@@ -134,7 +139,8 @@ int Job::set_map(ptl_handle_ni_t ni) {
   if (references_ == 0) return PTL_NO_INIT;
   ptl_size_t size = 0;
   if (const int code = PtlGetMap(ni, 0, nullptr, &size); code != PTL_OK && code != PTL_IGNORED)
-    return code;  // not logically addressed
+    return code;                              // not logically addressed
+  if (groups().is_of_job(ni)) return PTL_OK;  // it has this map already
   return with_map(ni, [&](const ptl_process_t* map) {
     if (!groups().adopt_job(ni, place_.rank, place_.size))
       return fail("PtlJobSetMap: the interface has a group that PtlSetRank set");

@@ -13,7 +13,7 @@ def alone(programs):
     output, error = run([programs.probe, "map"])
     check_places(output, 1, "none")
     check(error == "", error)
-    for action in ("values", "interfaces", "ptl-abort", "set-up"):
+    for action in ("values", "interfaces", "same-interface", "ptl-abort", "set-up"):
         run([programs.probe, action])
 
 

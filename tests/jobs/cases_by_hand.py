@@ -35,6 +35,7 @@ def by_hand(programs):
 def by_hand_values(programs):
     run_all([programs.probe, "values"], *numbers(programs, 3))
     run_all([programs.probe, "interfaces"], *numbers(programs, 3))
+    run_all([programs.probe, "same-interface"], *numbers(programs, 3))
     run_all([programs.probe, "ptl-abort"], *numbers(programs, 2))
 
 

@@ -49,6 +49,7 @@ def mpirun_values(programs):
     check(output.count("secret of 64 characters") == 4, output)
     for size in (4, 36):  # fetched by each, fetched together
         mpirun(size, programs.probe, "interfaces")
+        mpirun(size, programs.probe, "same-interface")
     mpirun(2, programs.probe, "ptl-abort")
 
 

@@ -240,6 +240,25 @@ void check_interfaces() {
   PtlFini();
 }
 
+// Two libraries of a process open the same interface; one of them closes it, the other goes on.
+void check_same_interface() {
+  const ptl_handle_ni_t of_one = open_job();
+  Mailbox mailbox(of_one);
+  const ptl_handle_ni_t of_other = open_job();
+  expect(of_one == of_other, "it is one interface");
+  must(PtlJobSetMap(of_other), "PtlJobSetMap once more");
+  must(PtlJobClose(of_one), "PtlJobClose");
+  must(PtlJobBarrier(), "PtlJobBarrier");
+  std::vector<ptl_process_t> map(job.size);
+  must(PtlJobGetMap(of_other, job.size, map.data()), "PtlJobGetMap");
+  for (ptl_rank_t rank = 0; rank < job.size; ++rank)
+    expect(mailbox.put(rank, word_of(job.rank, rank)) == PTL_NI_OK, "ranks are reached still");
+  mailbox.await(job.size);
+  must(PtlJobBarrier(), "PtlJobBarrier");
+  must(PtlJobClose(of_other), "PtlJobClose");
+  expect(PtlJobClose(of_other) == PTL_NO_INIT, "the job has been left");
+}
+
 // The last rank is killed; operations to it end, and the others go on.
 void check_death() {
   const ptl_handle_ni_t ni = open_job();
@@ -331,6 +350,7 @@ int main(int argc, char** argv) {
                                                      {"local-map", [] { check_map(true); }},
                                                      {"values", check_values},
                                                      {"interfaces", check_interfaces},
+                                                     {"same-interface", check_same_interface},
                                                      {"death", check_death},
                                                      {"abort", abort_job},
                                                      {"ptl-abort", abort_portals},
