@@ -74,9 +74,9 @@ PTL_API int PtlJobGetNode(ptl_rank_t rank, uint32_t* node) PTL_NOEXCEPT;
 
 /** Sets up an interface from nothing: PtlJobInit, PtlInit, PtlNIInit, PtlJobPublish and, if it is
  * logically addressed, PtlJobSetMap. Collective: all processes of the job call it, with the same
- * iface and options, in the same order as other collective calls. An interface that the process has
- * open already, such as another library, is opened once more (3.6.2). When it returns, all processes
- * have opened their interfaces; what a message needs beyond (portal table entries, maps) is there
+ * iface and options, in the same order as other collective calls. An interface that another
+ * library of the process has open is opened once more (3.6.2). When it returns, all processes have
+ * opened their interfaces; what a message needs beyond (portal table entries, maps) is there
  * after the next PtlJobBarrier.
  * @param iface    PTL_IFACE_DEFAULT, or a number that `ptl_info` lists.
  * @param options  as in PtlNIInit.

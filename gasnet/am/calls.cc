@@ -4,7 +4,7 @@
  */
 #include "am/send.h"
 #include "am/token.h"
-#include "client/thread.h"
+#include "job/thread.h"
 #include "team/team.h"
 
 using namespace lintel::gasnet;

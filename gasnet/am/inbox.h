@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "am/header.h"
-#include "endpoint/network.h"
+#include "network/network.h"
 
 namespace lintel::gasnet {
 

@@ -9,10 +9,10 @@
 #include "am/handlers.h"
 #include "am/token.h"
 #include "client/client.h"
-#include "client/job.h"
-#include "client/thread.h"
 #include "endpoint/endpoint.h"
-#include "endpoint/poll.h"
+#include "job/job.h"
+#include "job/thread.h"
+#include "network/poll.h"
 #include "trace/trace.h"
 
 namespace lintel::gasnet {
@@ -178,6 +178,11 @@ void Messages::post(SendRecord* record, gex_Rank_t target, MessageHeader header,
   outbox_.post(record);
 }
 
+bool Messages::is_quiet() {
+  outbox_.progress();
+  return requests_.are_all_free() && replies_.are_all_free();
+}
+
 void Messages::wait_for(const std::atomic<bool>& source_is_free) {
   while (!source_is_free.load(std::memory_order_acquire)) {
     const unsigned int done = outbox_.progress();
@@ -190,6 +195,7 @@ Messages& messages() { return *g_messages; }
 void start_messages() {
   g_messages = new Messages(MessageSettings::read());
   add_poll_function([] { return g_messages->poll(); });
+  add_quiet_function([] { return g_messages->is_quiet(); });
 }
 
 }  // namespace lintel::gasnet

@@ -44,6 +44,8 @@ class Messages {
   /** Sends; gives credits of `target` back on this occasion. */
   void post(SendRecord* record, gex_Rank_t target, MessageHeader header,
             const gex_AM_Arg_t* arguments);
+  /** Looks at acknowledgements. @return whether there are none to come. */
+  bool is_quiet();
   /** Polls until the data of a posted record have arrived. */
   void wait_for(const std::atomic<bool>& source_is_free);
 

@@ -9,7 +9,7 @@
 
 #include "am/send.h"
 #include "am/token.h"
-#include "client/thread.h"
+#include "job/thread.h"
 #include "team/team.h"
 
 /** A thread has one at most. */

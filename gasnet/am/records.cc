@@ -14,6 +14,7 @@ constexpr uint64_t kChange = uint64_t{1} << 32;
 
 RecordPool::RecordPool(PortalIndex index, uint32_t count)
     : index_(index),
+      count_(count),
       records_(new SendRecord[count]),
       buffers_(new char[size_t{count} * kSlotBytes + kAlignment]) {
   const auto address = reinterpret_cast<uintptr_t>(buffers_.get());
@@ -34,6 +35,16 @@ SendRecord* RecordPool::take() {
     if (free_.compare_exchange_weak(head, next, std::memory_order_acquire)) return &record;
   }
   return nullptr;
+}
+
+bool RecordPool::are_all_free() const {
+  uint32_t found = 0;
+  uint64_t number = free_.load(std::memory_order_acquire) & kNumber;
+  while (number != 0 && found < count_) {
+    ++found;
+    number = records_[number - 1].next_free.load(std::memory_order_relaxed);
+  }
+  return found == count_;
 }
 
 void RecordPool::give_back(SendRecord* record) {

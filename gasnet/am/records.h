@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "am/header.h"
-#include "endpoint/network.h"
+#include "network/network.h"
 
 namespace lintel::gasnet {
 
@@ -43,10 +43,13 @@ class RecordPool {
   PortalIndex index() const { return index_; }
   /** @return NULL if all are in use. */
   SendRecord* take();
+  /** Whether none is in use. Exact if no thread takes any meanwhile. */
+  bool are_all_free() const;
   void give_back(SendRecord* record);
 
  private:
   PortalIndex index_;
+  uint32_t count_;
   std::unique_ptr<SendRecord[]> records_;
   std::unique_ptr<char[]> buffers_;
   /* Number of the first free record, counted from 1; the upper half changes with every exchange, so

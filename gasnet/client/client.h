@@ -10,7 +10,7 @@
 #include <mutex>
 #include <string>
 
-#include "client/exchange.h"
+#include "network/exchange.h"
 #include "tools/headers.h"
 
 /** There is one client. It owns its endpoints; the primordial team and segment are found through
@@ -31,10 +31,7 @@ namespace lintel::gasnet {
 
 /** The client of this process; NULL before gex_Client_Init. */
 gasneti_client* the_client();
-
-/** What a failed call prints, if gex_System_SetVerboseErrors allows it.
- * @return `code`. */
-int report_error(int code, const char* format, ...) __attribute__((format(printf, 2, 3)));
+void set_the_client(gasneti_client* client);
 
 }  // namespace lintel::gasnet
 

@@ -1,28 +1,16 @@
-/* system.cc: queries about the process, and names of codes.
+/* system.cc: queries about the process.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "client/client.h"
-#include "client/job.h"
-#include "client/neighbourhood.h"
-#include "client/thread.h"
+#include "job/errors.h"
+#include "job/job.h"
+#include "job/neighbourhood.h"
+#include "job/thread.h"
 
 using namespace lintel::gasnet;
 
 namespace {
-
-struct Code {
-  int value;
-  const char* name;
-  const char* text;
-};
-constexpr Code kCodes[] = {
-    {GASNET_OK, "GASNET_OK", "No error"},
-    {GASNET_ERR_NOT_INIT, "GASNET_ERR_NOT_INIT", "GASNet is not initialised"},
-    {GASNET_ERR_RESOURCE, "GASNET_ERR_RESOURCE", "A resource is short"},
-    {GASNET_ERR_BAD_ARG, "GASNET_ERR_BAD_ARG", "An argument is not valid"},
-    {GASNET_ERR_NOT_READY, "GASNET_ERR_NOT_READY", "A non-blocking operation is not complete"},
-    {GASNET_ERR_BARRIER_MISMATCH, "GASNET_ERR_BARRIER_MISMATCH", "Barrier identifiers differ"}};
 
 /** The entries of an array of gex_RankInfo_t, which live as long as the process. */
 gex_RankInfo_t* rank_info(const std::vector<gex_Rank_t>& ranks) {
@@ -37,18 +25,6 @@ gex_Rank_t index_of(const std::vector<gex_Rank_t>& ranks, gex_Rank_t rank) {
 }
 
 }  // namespace
-
-const char* gasnet_ErrorName(int errval) {
-  for (const Code& code : kCodes)
-    if (code.value == errval) return code.name;
-  return "*unknown*";
-}
-
-const char* gasnet_ErrorDesc(int errval) {
-  for (const Code& code : kCodes)
-    if (code.value == errval) return code.text;
-  return "no description available";
-}
 
 gex_Rank_t gex_System_QueryJobRank() { return job().rank(); }
 gex_Rank_t gex_System_QueryJobSize() { return job().size(); }

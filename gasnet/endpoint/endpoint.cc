@@ -5,7 +5,8 @@
 #include "endpoint/endpoint.h"
 
 #include "client/client.h"
-#include "client/thread.h"
+#include "job/errors.h"
+#include "job/thread.h"
 
 using namespace lintel::gasnet;
 

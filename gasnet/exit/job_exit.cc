@@ -4,7 +4,6 @@
  */
 #include "exit/job_exit.h"
 
-#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -14,14 +13,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
-#include "client/job.h"
-#include "client/neighbourhood.h"
-#include "endpoint/network.h"
+#include "exit/orderly_end.h"
+#include "job/futex.h"
+#include "job/job.h"
+#include "job/neighbourhood.h"
+#include "network/network.h"
 #include "tools/headers.h"
 #include "trace/trace.h"
 
@@ -38,15 +38,6 @@ int g_exit_code = 0;
 double g_timeout_s = 5;
 bool g_catches_exit = true;
 bool g_syncs_files = false;
-
-void futex_wait(std::atomic<uint32_t>& word, uint32_t expected, long milliseconds) {
-  const timespec timeout{milliseconds / 1000, milliseconds % 1000 * 1'000'000};
-  syscall(SYS_futex, &word, FUTEX_WAIT, expected, &timeout, nullptr, 0);
-}
-
-void futex_wake_all(std::atomic<uint32_t>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
 
 void decide(uint32_t word) {
   ControlBlock& control = neighbourhood().control();
@@ -96,7 +87,7 @@ uint32_t wait_for_decision() {
     if (const uint64_t word = control.remote_exit_word.load(std::memory_order_acquire))
       decide(static_cast<uint32_t>(word));
     else if (deaths.found_dead())
-      decide(kExitDecided | 1);
+      decide(kExitDecided | kExitByFailure | 1);
     else
       futex_wait(control.exit_word, 0, interval_ms);
   }
@@ -175,6 +166,7 @@ void* watch(void* /*argument*/) {
   neighbourhood().control().finished[neighbourhood().index()] = 1;
   set_deadline();
   tell_other_neighbourhoods(word);
+  if (!(word & kExitByFailure)) end_in_order(g_timeout_s / 2);
   g_told_others = true;
   if (g_ends_by_itself) return nullptr;
   const bool asked_here = (word >> 8 & 0xffff) == (job().rank() & 0xffff);
@@ -217,18 +209,7 @@ void start_exit_watch() {
   g_catches_exit = gasnett_getenv_yesno_withdefault("GASNET_CATCH_EXIT", 1) != 0;
   g_syncs_files = gasnett_getenv_yesno_withdefault("GASNET_FS_SYNC", 0) != 0;
   g_process_id = getpid();
-  if (neighbourhood().is_first()) {
-    network().allocate(PortalIndex::kExit, 0, PTL_EQ_NONE);
-    ptl_me_t entry{};
-    entry.start = &neighbourhood().control().remote_exit_word;
-    entry.length = sizeof(uint64_t);
-    entry.ct_handle = PTL_CT_NONE;
-    entry.uid = PTL_UID_ANY;
-    entry.options = PTL_ME_OP_PUT;
-    entry.match_id.rank = PTL_RANK_ANY;
-    entry.ignore_bits = ~ptl_match_bits_t{0};
-    network().append(PortalIndex::kExit, entry, nullptr);
-  }
+  if (neighbourhood().is_first()) expose_end();
   // Signals are for the threads of the client.
   sigset_t all;
   sigset_t previous;
@@ -241,9 +222,10 @@ void start_exit_watch() {
   g_started = true;
 }
 
-bool request_exit(int code) {
+bool request_exit(int code, bool by_failure) {
   if (!g_started) return false;
-  decide(kExitDecided | (job().rank() & 0xffff) << 8 | (static_cast<uint32_t>(code) & 0xff));
+  decide(kExitDecided | (by_failure ? kExitByFailure : 0) | (job().rank() & 0xffff) << 8 |
+         (static_cast<uint32_t>(code) & 0xff));
   return true;
 }
 

@@ -15,8 +15,9 @@ namespace lintel::gasnet {
 void start_exit_watch();
 
 /** Says that the job ends with this code; the first one counts. Async-signal-safe. Returns.
+ * @param by_failure  this process ends at once, and the others must not wait for it.
  * @return false before start_exit_watch(). */
-bool request_exit(int code);
+bool request_exit(int code, bool by_failure = false);
 
 }  // namespace lintel::gasnet
 

@@ -43,7 +43,7 @@ void on_fault(int number) {
           signal_name(number), number);
   gasnett_freezeForDebuggerErr();
   gasnett_print_backtrace_ifenabled(STDERR_FILENO);
-  request_exit(128 + number);
+  request_exit(128 + number, true);
   raise(number);
 }
 

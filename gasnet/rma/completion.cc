@@ -7,8 +7,8 @@
  */
 #include <bit>
 
-#include "client/thread.h"
-#include "endpoint/poll.h"
+#include "job/thread.h"
+#include "network/poll.h"
 #include "rma/event.h"
 
 namespace lintel::gasnet {

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "client/thread.h"
-#include "endpoint/network.h"
-#include "endpoint/poll.h"
+#include "job/thread.h"
+#include "network/network.h"
+#include "network/poll.h"
 
 using namespace lintel::gasnet;
 
@@ -17,6 +17,16 @@ namespace {
 /** A peer that called gasnet_exit can be gone before its code has arrived here. When that arrives,
  * another thread ends this process. */
 constexpr uint64_t kExitArrivesWithinNs = 2'000'000'000;
+
+/* All events, which are never freed. */
+std::atomic<gasneti_event*> g_newest{nullptr};
+
+bool all_are_answered() {
+  for (const gasneti_event* event = g_newest.load(std::memory_order_acquire); event;
+       event = event->made_before)
+    if (!event->is_answered()) return false;
+  return true;
+}
 
 [[noreturn]] void end_after_failures(ptl_size_t failures) {
   gasnett_nsleep(kExitArrivesWithinNs);
@@ -36,6 +46,16 @@ gasneti_event::gasneti_event(EventPool& pool) : owner(&pool), counter_(network()
   md.eq_handle = PTL_EQ_NONE;
   md.ct_handle = counter_;
   memory_ = network().bind(md);
+  made_before = g_newest.load(std::memory_order_relaxed);
+  while (!g_newest.compare_exchange_weak(made_before, this, std::memory_order_release,
+                                         std::memory_order_relaxed)) {
+  }
+}
+
+bool gasneti_event::is_answered() const {
+  ptl_ct_event_t count;
+  check(PtlCTGet(counter_, &count), "PtlCTGet");
+  return count.success + count.failure >= started_.load(std::memory_order_relaxed);
 }
 
 void gasneti_event::put(gex_Rank_t rank, ptl_size_t remote_offset, const void* source,
@@ -47,7 +67,7 @@ void gasneti_event::put(gex_Rank_t rank, ptl_size_t remote_offset, const void* s
     check(PtlPut(memory_, local_offset, part, PTL_CT_ACK_REQ, process_of(rank),
                  number_of(PortalIndex::kSegment), 0, remote_offset, nullptr, 0),
           "PtlPut");
-    ++started_;
+    count_started();
     local_offset += part;
     remote_offset += part;
     bytes -= part;
@@ -63,7 +83,7 @@ void gasneti_event::get(gex_Rank_t rank, ptl_size_t remote_offset, void* destina
     check(PtlGet(memory_, local_offset, part, process_of(rank), number_of(PortalIndex::kSegment), 0,
                  remote_offset, nullptr),
           "PtlGet");
-    ++started_;
+    count_started();
     local_offset += part;
     remote_offset += part;
     bytes -= part;
@@ -74,7 +94,7 @@ bool gasneti_event::is_complete() const {
   ptl_ct_event_t count;
   check(PtlCTGet(counter_, &count), "PtlCTGet");
   if (count.failure != 0) end_after_failures(count.failure);
-  return count.success >= started_;
+  return count.success >= started_.load(std::memory_order_relaxed);
 }
 
 namespace lintel::gasnet {
@@ -122,5 +142,7 @@ ThreadEvents& this_threads_events() {
   static ThreadEvents* const by_place = new ThreadEvents[max_threads()];
   return by_place[this_thread().index];
 }
+
+void start_events() { add_quiet_function(all_are_answered); }
 
 }  // namespace lintel::gasnet

@@ -28,13 +28,21 @@ struct gasneti_event {
   /** Runs no handlers. A failed transfer ends the program. */
   bool is_complete() const;
 
+  /** Whether all that was started has been answered, by success or not. For any thread. */
+  bool is_answered() const;
+
   lintel::gasnet::EventPool* const owner;
-  gasneti_event* next = nullptr; /* in a list of free events */
+  gasneti_event* next = nullptr;        /* in a list of free events */
+  gasneti_event* made_before = nullptr; /* in the list of all events */
 
  private:
+  void count_started() {
+    started_.store(started_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+
   ptl_handle_ct_t counter_;
-  ptl_handle_md_t memory_; /* the whole address space */
-  ptl_size_t started_ = 0;
+  ptl_handle_md_t memory_;             /* the whole address space */
+  std::atomic<ptl_size_t> started_{0}; /* changed by one thread */
 };
 
 namespace lintel::gasnet {
@@ -70,6 +78,9 @@ struct ThreadEvents {
 };
 
 ThreadEvents& this_threads_events();
+
+/** Set-up path. */
+void start_events();
 
 }  // namespace lintel::gasnet
 

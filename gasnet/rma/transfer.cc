@@ -4,8 +4,8 @@
  */
 #include <cstring>
 
-#include "client/thread.h"
-#include "endpoint/network.h"
+#include "job/thread.h"
+#include "network/network.h"
 #include "rma/event.h"
 #include "segment/segment.h"
 #include "team/team.h"

@@ -13,11 +13,12 @@
 #include <cstring>
 
 #include "client/client.h"
-#include "client/job.h"
-#include "client/neighbourhood.h"
-#include "client/thread.h"
 #include "endpoint/endpoint.h"
-#include "endpoint/network.h"
+#include "job/errors.h"
+#include "job/job.h"
+#include "job/neighbourhood.h"
+#include "job/thread.h"
+#include "network/network.h"
 #include "segment/segment.h"
 #include "team/team.h"
 

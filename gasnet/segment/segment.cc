@@ -5,11 +5,12 @@
 #include "segment/segment.h"
 
 #include "client/client.h"
-#include "client/job.h"
-#include "client/neighbourhood.h"
-#include "client/thread.h"
 #include "endpoint/endpoint.h"
 #include "gasnet_mk.h"
+#include "job/errors.h"
+#include "job/job.h"
+#include "job/neighbourhood.h"
+#include "job/thread.h"
 #include "team/team.h"
 
 namespace lintel::gasnet {

@@ -10,7 +10,7 @@
 #include <atomic>
 #include <vector>
 
-#include "segment/shared_memory.h"
+#include "job/shared_memory.h"
 #include "tools/headers.h"
 
 struct gasneti_segment {

@@ -5,8 +5,8 @@
 #include "team/team.h"
 
 #include "client/client.h"
-#include "client/job.h"
-#include "client/neighbourhood.h"
+#include "job/job.h"
+#include "job/neighbourhood.h"
 
 void gasneti_team::cover(gex_Rank_t first, gex_Rank_t last) {
   mapped_offsets.assign(last - first + 1, GASNETI_NOT_MAPPED);

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "client/job.h"
-#include "client/thread.h"
+#include "job/job.h"
+#include "job/thread.h"
 
 unsigned int gasneti_trace_categories = 0;
 unsigned int gasneti_stats_categories = 0;

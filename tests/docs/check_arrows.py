@@ -1,6 +1,8 @@
 """Compares what the sources include with the table of allowed arrows, and looks for cycles.
 
-Usage: check_arrows.py <source directory> [<table>]
+Usage: check_arrows.py <source directory> [<table> [<part>]]
+A part is a folder, such as gasnet, whose sources name their own headers from there. Without it the parts of the
+library are compared.
 """
 import collections
 import pathlib
@@ -9,6 +11,7 @@ import sys
 
 source = pathlib.Path(sys.argv[1]).resolve()
 table = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else pathlib.Path(__file__).with_name("arrows.txt")
+part = sys.argv[3] if len(sys.argv) > 3 else None
 include_line = re.compile(r'\s*#\s*include\s*["<]([^">]+)[">]')
 
 
@@ -26,13 +29,16 @@ def read_table():
 
 
 def files():
-    for top in ("src", "pmix", "tools"):
+    for top in (part,) if part else ("src", "pmix", "tools"):
         yield from (path for path in sorted((source / top).rglob("*")) if path.suffix in (".cc", ".h"))
 
 
 def name_of(path):
-    """Without src/; src/core/events/x.h is core/events/x.h."""
+    """Without src/; src/core/events/x.h is core/events/x.h. In a part, from there; its public headers are include,
+    those of the library ../include."""
     name = path.relative_to(source)
+    if part:
+        return name.relative_to(part) if name.parts[0] == part else pathlib.Path("..") / name
     return name.relative_to("src") if name.parts[0] == "src" else name
 
 
@@ -44,6 +50,8 @@ def includes():
             if not match:
                 continue
             roots = (path.parent, source / "src", source / "include", source / "tools")
+            if part:
+                roots = (path.parent, source / part, source / part / "include", source / "include")
             found = next((root / match[1] for root in roots if (root / match[1]).is_file()), None)
             if found is not None:
                 yield name_of(path), number, name_of(found.resolve())

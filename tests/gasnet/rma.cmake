@@ -12,8 +12,10 @@ function(lintel_add_rma_test name mode ranks arguments)
   add_test(NAME gasnet.Rma.${name}
            COMMAND gasnetrun_portals4 -spawner=fork -n ${ranks} $<TARGET_FILE:gasnet_rma_probe_${mode}>
                    ${arguments})
-  set_tests_properties(gasnet.Rma.${name} PROPERTIES LABELS gasnet TIMEOUT 240 PROCESSORS 2 ENVIRONMENT
-                                                     "${ARGN}")
+  # A job that ends in order leaves nobody behind.
+  set_tests_properties(
+    gasnet.Rma.${name} PROPERTIES LABELS gasnet TIMEOUT 240 PROCESSORS 2 ENVIRONMENT "${ARGN}"
+                                  FAIL_REGULAR_EXPRESSION "its process is gone")
 endfunction()
 
 set(apart GASNET_SUPERNODE_MAXSIZE=1)

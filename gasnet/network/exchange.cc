@@ -2,13 +2,13 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "client/exchange.h"
+#include "network/exchange.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "client/job.h"
-#include "endpoint/network.h"
+#include "job/job.h"
+#include "network/network.h"
 
 namespace lintel::gasnet {
 

@@ -5,8 +5,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LINTEL_GASNET_ENDPOINT_POLL_H
-#define LINTEL_GASNET_ENDPOINT_POLL_H
+#ifndef LINTEL_GASNET_NETWORK_POLL_H
+#define LINTEL_GASNET_NETWORK_POLL_H
 
 namespace lintel::gasnet {
 
@@ -18,7 +18,18 @@ using PollFunction = unsigned int (*)();
 /** Set-up path: before the end of gex_Client_Init. At most eight. */
 void add_poll_function(PollFunction function);
 
-/** Calls all of them. @return how much was done. */
+/** Says whether nothing that a room has sent awaits an answer. By the thread that ends the process,
+ * while others may be in the library. */
+using QuietFunction = bool (*)();
+
+/** Set-up path, as add_poll_function(). */
+void add_quiet_function(QuietFunction function);
+bool is_quiet();
+
+/** Threads that call poll() from now on stay in it: the process ends, and starts nothing more. */
+void stop_threads_that_poll();
+
+/** Calls all poll functions. @return how much was done. */
 unsigned int poll();
 
 /** To be called in a loop that waits for something, after poll().
@@ -27,4 +38,4 @@ void wait_hint(unsigned int done);
 
 }  // namespace lintel::gasnet
 
-#endif  // LINTEL_GASNET_ENDPOINT_POLL_H
+#endif  // LINTEL_GASNET_NETWORK_POLL_H

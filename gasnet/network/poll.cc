@@ -2,14 +2,15 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "endpoint/poll.h"
+#include "network/poll.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 
-#include "client/job.h"
-#include "client/thread.h"
+#include "job/job.h"
+#include "job/thread.h"
 #include "tools/headers.h"
 
 namespace lintel::gasnet {
@@ -18,6 +19,9 @@ namespace {
 constexpr unsigned int kMaximum = 8;
 PollFunction g_functions[kMaximum];
 unsigned int g_count = 0;
+QuietFunction g_quiet_functions[kMaximum];
+unsigned int g_quiet_count = 0;
+std::atomic<bool> g_stopped{false};
 std::atomic<int> g_wait_mode{GASNET_WAIT_SPIN};
 
 /** More processes of the job than processors: a process that spins delays the others. */
@@ -34,7 +38,21 @@ void add_poll_function(PollFunction function) {
   g_functions[g_count++] = function;
 }
 
+void add_quiet_function(QuietFunction function) {
+  if (g_quiet_count == kMaximum) gasnett_fatalerror_nopos("more than %u rooms", kMaximum);
+  g_quiet_functions[g_quiet_count++] = function;
+}
+
+bool is_quiet() {
+  for (unsigned int i = 0; i < g_quiet_count; ++i)
+    if (!g_quiet_functions[i]()) return false;
+  return true;
+}
+
+void stop_threads_that_poll() { g_stopped.store(true, std::memory_order_relaxed); }
+
 unsigned int poll() {
+  while (g_stopped.load(std::memory_order_relaxed)) pause();
   unsigned int done = 0;
   for (unsigned int i = 0; i < g_count; ++i) done += g_functions[i]();
   return done;

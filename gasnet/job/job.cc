@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "client/job.h"
+#include "job/job.h"
 
 #include <cstdio>
 

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LINTEL_GASNET_CLIENT_THREAD_H
-#define LINTEL_GASNET_CLIENT_THREAD_H
+#ifndef LINTEL_GASNET_JOB_THREAD_H
+#define LINTEL_GASNET_JOB_THREAD_H
 
 #include <cstdint>
 
@@ -45,4 +45,4 @@ inline void check_may_reply(const char*) {}
 
 }  // namespace lintel::gasnet
 
-#endif  // LINTEL_GASNET_CLIENT_THREAD_H
+#endif  // LINTEL_GASNET_JOB_THREAD_H

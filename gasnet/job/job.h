@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LINTEL_GASNET_CLIENT_JOB_H
-#define LINTEL_GASNET_CLIENT_JOB_H
+#ifndef LINTEL_GASNET_JOB_JOB_H
+#define LINTEL_GASNET_JOB_JOB_H
 
 #include <portals4_runtime.h>
 
@@ -43,4 +43,4 @@ Job& job();
 
 }  // namespace lintel::gasnet
 
-#endif  // LINTEL_GASNET_CLIENT_JOB_H
+#endif  // LINTEL_GASNET_JOB_JOB_H

@@ -5,17 +5,21 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LINTEL_GASNET_CLIENT_NEIGHBOURHOOD_H
-#define LINTEL_GASNET_CLIENT_NEIGHBOURHOOD_H
+#ifndef LINTEL_GASNET_JOB_NEIGHBOURHOOD_H
+#define LINTEL_GASNET_JOB_NEIGHBOURHOOD_H
 
 #include <atomic>
 #include <cstdint>
 #include <vector>
 
-#include "segment/shared_memory.h"
+#include "job/shared_memory.h"
 #include "tools/headers.h"
 
 namespace lintel::gasnet {
+
+/* Of exit/orderly_end.h. */
+constexpr unsigned int kEndPhases = 2;
+constexpr unsigned int kEndRounds = 32;
 
 /** What the processes of a neighbourhood share. In a segment, so its layout is fixed. */
 struct ControlBlock {
@@ -26,17 +30,23 @@ struct ControlBlock {
   std::atomic<uint32_t> exit_word;
   /* Bytes of the environment of rank 0, which follows at kEnvironmentOffset. */
   std::atomic<uint32_t> environment_bytes;
-  /* What a put of another neighbourhood writes: the same as exit_word. */
+  /* What puts of other neighbourhoods write: the same as exit_word, and arrivals at the end. */
   std::atomic<uint64_t> remote_exit_word;
+  std::atomic<uint64_t> end_arrivals[kEndPhases][kEndRounds];
+  /* By phase of the end: members that have come to it, and whether all processes have. Futexes. */
+  std::atomic<uint32_t> end_members[kEndPhases];
+  std::atomic<uint32_t> end_is_reached[kEndPhases];
   /* Nonzero for members that have ended as they should, by index. */
   std::atomic<uint8_t> finished[4096];
 };
 static_assert(offsetof(ControlBlock, exit_word) == 8);
 static_assert(offsetof(ControlBlock, remote_exit_word) == 16);
+static_assert(offsetof(ControlBlock, end_arrivals) == 24);
 constexpr size_t kEnvironmentOffset = 8192;
 static_assert(sizeof(ControlBlock) <= kEnvironmentOffset);
 constexpr size_t kControlBytes = kEnvironmentOffset + (size_t{16} << 20);
 constexpr uint32_t kExitDecided = 1u << 31;
+constexpr uint32_t kExitByFailure = 1u << 30; /* of a process, which does not take part any more */
 
 class Neighbourhood {
  public:
@@ -77,4 +87,4 @@ Neighbourhood& neighbourhood();
 
 }  // namespace lintel::gasnet
 
-#endif  // LINTEL_GASNET_CLIENT_NEIGHBOURHOOD_H
+#endif  // LINTEL_GASNET_JOB_NEIGHBOURHOOD_H

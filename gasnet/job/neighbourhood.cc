@@ -2,13 +2,13 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "client/neighbourhood.h"
+#include "job/neighbourhood.h"
 
 #include <sched.h>
 
 #include <algorithm>
 
-#include "client/job.h"
+#include "job/job.h"
 
 namespace lintel::gasnet {
 

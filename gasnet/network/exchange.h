@@ -5,8 +5,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LINTEL_GASNET_CLIENT_EXCHANGE_H
-#define LINTEL_GASNET_CLIENT_EXCHANGE_H
+#ifndef LINTEL_GASNET_NETWORK_EXCHANGE_H
+#define LINTEL_GASNET_NETWORK_EXCHANGE_H
 
 #include <portals4.h>
 
@@ -49,4 +49,4 @@ class Exchange {
 
 }  // namespace lintel::gasnet
 
-#endif  // LINTEL_GASNET_CLIENT_EXCHANGE_H
+#endif  // LINTEL_GASNET_NETWORK_EXCHANGE_H

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "endpoint/network.h"
+#include "network/network.h"
 
 #include <portals4_lintel.h>
 

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LINTEL_GASNET_CLIENT_PARTS_H
-#define LINTEL_GASNET_CLIENT_PARTS_H
+#ifndef LINTEL_GASNET_START_PARTS_H
+#define LINTEL_GASNET_START_PARTS_H
 
 namespace lintel::gasnet {
 
@@ -13,4 +13,4 @@ void start_parts();
 
 }  // namespace lintel::gasnet
 
-#endif  // LINTEL_GASNET_CLIENT_PARTS_H
+#endif  // LINTEL_GASNET_START_PARTS_H

@@ -5,8 +5,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LINTEL_GASNET_SEGMENT_SHARED_MEMORY_H
-#define LINTEL_GASNET_SEGMENT_SHARED_MEMORY_H
+#ifndef LINTEL_GASNET_JOB_SHARED_MEMORY_H
+#define LINTEL_GASNET_JOB_SHARED_MEMORY_H
 
 #include <cstddef>
 
@@ -41,4 +41,4 @@ void* map_memory_of(int process_id, int descriptor, size_t bytes);
 
 }  // namespace lintel::gasnet
 
-#endif  // LINTEL_GASNET_SEGMENT_SHARED_MEMORY_H
+#endif  // LINTEL_GASNET_JOB_SHARED_MEMORY_H

@@ -2,12 +2,16 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "client/parts.h"
+#include "start/parts.h"
 
 #include "am/messages.h"
+#include "rma/event.h"
 
 namespace lintel::gasnet {
 
-void start_parts() { start_messages(); }
+void start_parts() {
+  start_messages();
+  start_events();
+}
 
 }  // namespace lintel::gasnet

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LINTEL_GASNET_ENDPOINT_NETWORK_H
-#define LINTEL_GASNET_ENDPOINT_NETWORK_H
+#ifndef LINTEL_GASNET_NETWORK_NETWORK_H
+#define LINTEL_GASNET_NETWORK_NETWORK_H
 
 #include <portals4_runtime.h>
 
@@ -62,4 +62,4 @@ void check(int code, const char* call);
 
 }  // namespace lintel::gasnet
 
-#endif  // LINTEL_GASNET_ENDPOINT_NETWORK_H
+#endif  // LINTEL_GASNET_NETWORK_NETWORK_H

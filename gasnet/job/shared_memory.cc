@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "segment/shared_memory.h"
+#include "job/shared_memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "client/thread.h"
+#include "job/thread.h"
 
 #include <mutex>
 #include <vector>

@@ -1,0 +1,214 @@
+/* client_init.cc: gex_Client_Init, from an unknown process to one of a job. Set-up path.
+ *
+ * Order: open the interface; prepare what others will send to; meet; learn who is a neighbour and
+ * get the environment of rank 0; start the parts; meet again.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "client/client.h"
+#include "endpoint/endpoint.h"
+#include "exit/job_exit.h"
+#include "exit/signals.h"
+#include "job/errors.h"
+#include "job/job.h"
+#include "job/neighbourhood.h"
+#include "job/thread.h"
+#include "network/network.h"
+#include "network/poll.h"
+#include "segment/attach.h"
+#include "segment/limits.h"
+#include "segment/segment.h"
+#include "start/parts.h"
+#include "team/team.h"
+#include "tools/environment.h"
+#include "trace/trace.h"
+
+namespace lintel::gasnet {
+namespace {
+
+/** What processes tell each other first. Crosses the wire. */
+struct StartRecord {
+  uint64_t memory_bytes;      /* of the host */
+  uint64_t environment_bytes; /* serialised */
+  int32_t process_id;
+  int32_t descriptor; /* of the control block */
+  uint32_t neighbourhood_limit;
+  uint32_t flags;
+};
+static_assert(sizeof(StartRecord) == 32);
+
+bool is_client_name(const char* name) {
+  if (!name || !std::isupper(static_cast<unsigned char>(name[0])) || !name[1]) return false;
+  return std::all_of(name + 1, name + std::strlen(name), [](unsigned char c) {
+    return std::isupper(c) || std::isdigit(c) || c == '_';
+  });
+}
+
+/** The first of each neighbourhood reads the environment of rank 0 from its memory. */
+void fetch_environment(uint64_t bytes) {
+  ControlBlock& control = neighbourhood().control();
+  if (bytes > kControlBytes - kEnvironmentOffset)
+    gasnett_fatalerror_nopos("the environment of rank 0 has %llu bytes, at most %zu are possible",
+                             static_cast<unsigned long long>(bytes),
+                             kControlBytes - kEnvironmentOffset);
+  if (neighbourhood().is_first()) {
+    ptl_md_t md{};
+    md.start = neighbourhood().environment_text();
+    md.length = bytes;
+    md.options = PTL_MD_EVENT_CT_REPLY;
+    md.eq_handle = PTL_EQ_NONE;
+    md.ct_handle = network().new_counter();
+    const ptl_handle_md_t target = network().bind(md);
+    check(PtlGet(target, 0, bytes, process_of(0), number_of(PortalIndex::kExchange),
+                 kEnvironmentMatchBits, 0, nullptr),
+          "PtlGet");
+    ptl_ct_event_t count{};
+    check(PtlCTWait(md.ct_handle, 1, &count), "PtlCTWait");
+    if (count.failure != 0) gasnett_fatalerror_nopos("rank 0 cannot be reached");
+    check(PtlMDRelease(target), "PtlMDRelease");
+    PtlCTFree(md.ct_handle);
+    control.environment_bytes.store(static_cast<uint32_t>(bytes), std::memory_order_release);
+  }
+  neighbourhood().barrier();
+  set_job_environment(neighbourhood().environment_text(), bytes);
+}
+
+void expose_environment(std::string& text) {
+  ptl_me_t entry{};
+  entry.start = text.data();
+  entry.length = text.size();
+  entry.ct_handle = PTL_CT_NONE;
+  entry.uid = PTL_UID_ANY;
+  entry.options = PTL_ME_OP_GET;
+  entry.match_id.rank = PTL_RANK_ANY;
+  entry.match_bits = kEnvironmentMatchBits;
+  network().append(PortalIndex::kExchange, entry, nullptr);
+}
+
+/** The limit of each process follows from what all know, so it needs no exchange of its own. */
+void find_segment_limits(const Exchange& start) {
+  const char* text =
+      gasnett_getenv_withdefault("GASNET_MAX_SEGSIZE", GASNETI_MAX_SEGSIZE_CONFIGURE);
+  std::vector<unsigned int> processes(job().host_count());
+  for (gex_Rank_t rank = 0; rank < job().size(); ++rank) ++processes[job().host_of(rank)];
+  SegmentLimits& limits = segment_limits();
+  limits.global = UINTPTR_MAX;
+  for (gex_Rank_t rank = 0; rank < job().size(); ++rank) {
+    const auto* record = static_cast<const StartRecord*>(start.record(rank));
+    const uintptr_t bytes =
+        parse_segment_limit(text, record->memory_bytes, processes[job().host_of(rank)]);
+    if (bytes == 0)
+      gasnett_fatalerror_nopos(
+          "GASNET_MAX_SEGSIZE=%s: give a size such as 512MB or a fraction of "
+          "the memory such as 0.5, with /P (per process) or /H (per host)",
+          text);
+    limits.global = std::min(limits.global, bytes);
+    if (rank == job().rank()) limits.local = bytes;
+  }
+}
+
+void print_verbose_header() {
+  if (!gasnett_verboseenv()) return;
+  std::fprintf(stderr, "ENV parameters of GASNet, from rank 0 (%s)\n", GASNET_CONFIG_STRING);
+}
+
+}  // namespace
+
+}  // namespace lintel::gasnet
+
+using namespace lintel::gasnet;
+
+int gex_Client_Init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* clientName,
+                    int* argc, char*** argv, gex_Flags_t flags) {
+  if (const gasneti_client* existing = the_client())
+    return report_error(GASNET_ERR_RESOURCE,
+                        "gex_Client_Init: a process can have one client, this "
+                        "one has %s",
+                        existing->name.c_str());
+  if (!client_p || !ep_p || !tm_p || !is_client_name(clientName))
+    return report_error(GASNET_ERR_BAD_ARG,
+                        "gex_Client_Init: the name must be like [A-Z][A-Z0-9_]+, here it is %s",
+                        clientName ? clientName : "NULL");
+  if (flags & ~(GEX_FLAG_USES_GASNET1 | GEX_FLAG_DEFER_THREADS))
+    return report_error(GASNET_ERR_BAD_ARG, "gex_Client_Init: unknown flags 0x%x", flags);
+
+  catch_signals();
+  network().open();
+  job().join();
+  // It stays: others read it while this process goes on.
+  static std::string& environment_text = *new std::string(serialise_environment());
+  auto* client = new gasneti_client;
+  client->name = clientName;
+  client->flags = flags;
+
+  SharedMemory& control = *new SharedMemory;
+  if (!control.create("gasnet-control", kControlBytes))
+    gasnett_fatalerror_nopos("no memory that can be shared: memfd_create failed (%s)",
+                             std::strerror(errno));
+  network().allocate(PortalIndex::kExchange, 0, PTL_EQ_NONE);
+  Exchange start(0, sizeof(StartRecord));
+  Exchange end(1, 1);
+  client->attach_exchange = std::make_unique<Exchange>(2, attach_record_bytes());
+  start.prepare();
+  end.prepare();
+  client->attach_exchange->prepare();
+  if (job().rank() == 0) expose_environment(environment_text);
+  if (const int code = PtlJobBarrier(); code != PTL_OK)
+    gasnett_fatalerror_nopos("PtlJobBarrier returned %d: %s", code, PtlJobError());
+
+  const StartRecord mine{
+      memory_of_host(),
+      environment_text.size(),
+      static_cast<int32_t>(getpid()),
+      control.descriptor(),
+      static_cast<uint32_t>(gasnett_getenv_int_withdefault("GASNET_SUPERNODE_MAXSIZE", 0, 0)),
+      flags};
+  start.run(&mine);
+  const auto* of_first = static_cast<const StartRecord*>(start.record(0));
+  neighbourhood().divide(of_first->neighbourhood_limit);
+  std::vector<int> process_ids;
+  std::vector<int> descriptors;
+  for (const gex_Rank_t rank : neighbourhood().ranks()) {
+    const auto* record = static_cast<const StartRecord*>(start.record(rank));
+    process_ids.push_back(record->process_id);
+    descriptors.push_back(record->descriptor);
+  }
+  neighbourhood().map_control(process_ids, descriptors, control);
+  set_environment_reports(job().rank() == 0);
+  fetch_environment(of_first->environment_bytes);
+  control.close_descriptor();
+
+  print_verbose_header();
+  find_segment_limits(start);
+  gasnett_backtrace_init(argc && argv && *argc > 0 ? (*argv)[0] : gasnett_exe_name());
+  open_trace_files();
+  if (gasnett_getenv_yesno_withdefault("GASNET_FREEZE", 0))
+    gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");
+  catch_requested_signals();
+
+  constexpr auto kIndex = gex_EP_Index_t{0};
+  gex_EP_t endpoint = GEX_EP_INVALID;
+  gex_EP_Create(&endpoint, client, GEX_EP_CAPABILITY_ALL, 0);
+  network().allocate(PortalIndex::kSegment, 0, PTL_EQ_NONE);
+  client->team = new_primordial_team(client, client->endpoints[kIndex], 0);
+  set_the_client(client);
+  start_parts();
+  start_exit_watch();
+  const char nothing = 0;
+  end.run(&nothing);
+
+  *client_p = client;
+  *ep_p = client->endpoints[kIndex];
+  *tm_p = client->team;
+  return GASNET_OK;
+}
