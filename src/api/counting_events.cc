@@ -1,4 +1,6 @@
 // Counting events (spec 3.14). Message path, except PtlCTAlloc and PtlCTFree.
+#include <sched.h>
+
 #include "api/deadline.h"
 #include "api/resolve.h"
 #include "api/waiting_threads.h"
@@ -67,6 +69,10 @@ class CounterWait {
   int code_ = PTL_OK;
 };
 
+void await_announced_counts(const CountingEvent& counter) noexcept {
+  while (counter.announced_counts.load(std::memory_order_acquire) != 0) sched_yield();
+}
+
 [[gnu::noinline]] int wait_for_count(PhysicalInterface& physical, ptl_handle_ct_t handle,
                                      ptl_size_t test, ptl_ct_event_t* event) noexcept {
   CounterWait wait(&handle, &test, 1, event);
@@ -101,6 +107,7 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) noexcept {
   cancel_triggered(*found.interface, *found.counter);
   await_waiting_threads(*found.counter, found.interface->physical());
   // A count that is on its way must not reach the next counter in this place.
+  await_announced_counts(*found.counter);
   found.interface->physical().poller().token().finish_round();
   found.interface->counters().release(found.interface->counters().index_of(*found.counter));
   return PTL_OK;

@@ -74,6 +74,24 @@ TEST_F(EndingCallsTest, UnlinkingAnEntryWaitsForCounts) {
   expect_return_after_round([&] { return PtlMEUnlink(entry_); });
 }
 
+// A thread in no round of polling has posted an event and is about to count.
+// spec 3.14.2
+TEST_F(EndingCallsTest, FreeingACounterWaitsForAnnouncedCounts) {
+  ptl_handle_ct_t handle{};
+  must(PtlCTAlloc(ni_, &handle));
+  std::atomic<bool> returned{false};
+  std::thread caller;
+  {
+    const CountAnnouncement announcement(interface().find_counter(handle));
+    caller = std::thread([&] {
+      EXPECT_EQ(PtlCTFree(handle), PTL_OK);
+      returned = true;
+    });
+    EXPECT_FALSE(wait_until([&] { return returned.load(); }, test::quiet_time));
+  }
+  caller.join();
+}
+
 // What is under way ends in time only if somebody polls.
 TEST_F(EndingCallsTest, WhatIsInUseIsRefusedAfterAPoll) {
   MemoryDescriptor& descriptor = *interface().find_descriptor(descriptor_);

@@ -24,7 +24,8 @@ class alignas(128) CountingEvent {
   // Belong to the owner of the pool.
   std::atomic<uint32_t> next_free{0};
   std::atomic<uint32_t> generation{0};
-  std::atomic<uint32_t> waiting_threads{0};  // PtlCTFree waits for them to leave
+  std::atomic<uint32_t> waiting_threads{0};   // PtlCTFree waits for them to leave
+  std::atomic<uint32_t> announced_counts{0};  // and for these to be added
 
   CountingEvent() = default;
   CountingEvent(const CountingEvent&) = delete;
@@ -115,15 +116,15 @@ class alignas(128) CountingEvent {
   void run_batch() noexcept;
   [[nodiscard]] TriggeredOperation* take_all() noexcept;
 
-  std::atomic<uint32_t> sets_{0};  // calls of set(); written under the lock
   std::atomic<uint64_t> success_{0};
   std::atomic<uint64_t> failure_{0};
   // Lowest threshold waiting; never higher than that while the lock is free.
   std::atomic<uint64_t> next_threshold_{TriggerQueue::no_threshold};
   WaitGate* gate_ = nullptr;
   TriggerExecutor* executor_ = nullptr;
-  SpinLock lock_;        // protects everything below
-  bool firing_ = false;  // some thread runs, or is going to run, batch_ and then ready_
+  SpinLock lock_;                  // protects everything below
+  bool firing_ = false;            // some thread runs, or is going to run, batch_ and then ready_
+  std::atomic<uint32_t> sets_{0};  // calls of set(); written under the lock
 
   TriggerQueue queue_;
   Chain ready_;                            // reached while another thread was firing
@@ -131,6 +132,26 @@ class alignas(128) CountingEvent {
   CountingEvent* next_counter_ = nullptr;  // on the list of the firing thread
 };
 static_assert(sizeof(CountingEvent) == 128);
+
+// A count that follows an event. Lasts from before the event is posted until the count was added:
+// whoever takes the event may free the counter at once, and PtlCTFree waits for that. Not needed in
+// a round of polling, for whose end PtlCTFree waits as well.
+class CountAnnouncement {
+ public:
+  // nullptr: nothing will be counted.
+  explicit CountAnnouncement(CountingEvent* counter) noexcept : counter_(counter) {
+    // Posting the event releases this.
+    if (counter_ != nullptr) counter_->announced_counts.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~CountAnnouncement() {
+    if (counter_ != nullptr) counter_->announced_counts.fetch_sub(1, std::memory_order_release);
+  }
+  CountAnnouncement(const CountAnnouncement&) = delete;
+  CountAnnouncement& operator=(const CountAnnouncement&) = delete;
+
+ private:
+  CountingEvent* counter_;
+};
 
 // Counters whose operations this thread has to run, in the order in which they were reached.
 struct TriggerWork {

@@ -44,7 +44,8 @@ bool EventQueue::open(ptl_size_t count, unsigned flow_control_slots, WaitGate* g
     ring->previous = rings_;
     rings_ = ring;
   }
-  gate_ = gate;
+  // A thread that posted to this queue in its last use may be about to wake those who wait.
+  if (gate_ != gate) gate_ = gate;
   ring_.store(ring, std::memory_order_release);
   reset();
   return true;

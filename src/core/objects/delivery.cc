@@ -122,6 +122,7 @@ ptl_event_kind_t overflow_of(ptl_event_kind_t kind) noexcept {
 void report_overflow(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
                      const OverflowListener& listener) noexcept {
   const bool ok = header.fail == PTL_NI_OK;
+  const CountAnnouncement announcement(listener.counter);
   if (portal.event_queue != nullptr && (listener.options & PTL_ME_EVENT_OVER_DISABLE) == 0 &&
       (!ok || (listener.options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0)) {
     portal.event_queue->queue.post(

@@ -286,6 +286,7 @@ int search_unexpected(NetworkInterface& interface, const EntryArguments& argumen
   TriggerHold hold;
   std::lock_guard guard(portal->lock);
   if (!portal->allocated) return PTL_ARG_INVALID;
+  const CountAnnouncement announcement(arguments.counter);
   const bool tells = portal->event_queue != nullptr && (options & PTL_ME_EVENT_COMM_DISABLE) == 0;
   UnexpectedList::Matches matches(portal->unexpected, criteria);
   while (UnexpectedHeader* header = matches.next()) {

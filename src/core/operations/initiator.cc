@@ -315,29 +315,18 @@ bool is_eager_put(const Peer& peer, const Request& request) noexcept {
 
 }  // namespace
 
-// PTL_EVENT_SEND reports a failure that is known locally. No acknowledgement reports it again (spec
-// 3.13.3), unless the descriptor reports acknowledgements only.
 void report_local_failure(NetworkInterface& interface, const Request& request,
                           ptl_ni_fail_t fail) noexcept {
   const MessageHeader& header = request.header;
-  if (MemoryDescriptor* put = request.put.descriptor; put != nullptr) {
-    const OperationView view{header, request.put_offset, request.user_ptr};
-    report_send(interface, *put, view, fail);
-    if (header.asks_for_ack()) {
-      const bool event_told =
-          put->event_queue != nullptr && (put->options & PTL_MD_EVENT_SEND_DISABLE) == 0;
-      const bool count_told = (put->options & PTL_MD_EVENT_CT_SEND) != 0;
-      if (put->event_queue != nullptr && !event_told) {
-        report_ack(interface, *put, view, {0, header.remote_offset, PTL_PRIORITY_LIST, fail});
-      } else if (put->counter != nullptr && !count_told &&
-                 (put->options & PTL_MD_EVENT_CT_ACK) != 0) {
-        put->counter->add_failure(1);
-      }
-    }
-  }
-  if (MemoryDescriptor* get = request.get.descriptor; get != nullptr)
-    report_reply(interface, *get, {header, request.get_offset, request.user_ptr},
-                 {0, header.remote_offset, PTL_PRIORITY_LIST, fail});
+  MemoryDescriptor* const get = request.get.descriptor;
+  // Until its own event it is in use, whatever the other descriptor reports.
+  if (get != nullptr) get->pending.fetch_add(1, std::memory_order_relaxed);
+  if (MemoryDescriptor* const put = request.put.descriptor; put != nullptr)
+    report_unsent_put(interface, *put, {header, request.put_offset, request.user_ptr}, fail);
+  if (get == nullptr) return;
+  get->pending.fetch_sub(1, std::memory_order_release);
+  report_reply(interface, *get, {header, request.get_offset, request.user_ptr},
+               {0, header.remote_offset, PTL_PRIORITY_LIST, fail});
 }
 
 int start_request(NetworkInterface& interface, Request& request) noexcept {

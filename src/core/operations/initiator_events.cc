@@ -70,12 +70,34 @@ void report_send(NetworkInterface& interface, MemoryDescriptor& descriptor,
                  const OperationView& view, ptl_ni_fail_t fail) noexcept {
   const Count count(descriptor, PTL_MD_EVENT_CT_SEND, false);
   const uint64_t length = view.header.length();
-  if (send_event_wanted(descriptor, fail)) {
-    descriptor.event_queue->queue.post(
-        describe(interface, descriptor, view, view.header.kind, PTL_EVENT_SEND, fail,
-                 fail == PTL_NI_OK ? length : 0, view.header.remote_offset, PTL_PRIORITY_LIST));
+  if (!send_event_wanted(descriptor, fail)) {
+    count.apply(fail, length);
+    return;
   }
+  const CountAnnouncement announcement(count.counter);
+  descriptor.event_queue->queue.post(describe(interface, descriptor, view, view.header.kind,
+                                              PTL_EVENT_SEND, fail, fail == PTL_NI_OK ? length : 0,
+                                              view.header.remote_offset, PTL_PRIORITY_LIST));
   count.apply(fail, length);
+}
+
+void report_unsent_put(NetworkInterface& interface, MemoryDescriptor& descriptor,
+                       const OperationView& view, ptl_ni_fail_t fail) noexcept {
+  const MessageHeader& header = view.header;
+  const bool asks_for_ack = header.asks_for_ack();
+  const bool send_told = send_event_wanted(descriptor, fail);
+  const bool ack_told = asks_for_ack && !send_told && descriptor.event_queue != nullptr;
+  const Count send(descriptor, PTL_MD_EVENT_CT_SEND, true);
+  const Count ack(descriptor, PTL_MD_EVENT_CT_ACK, true);
+  const bool counts_ack = asks_for_ack && (ack_told || send.counter == nullptr);
+  const CountAnnouncement announcement(descriptor.counter);
+  // Nothing of the descriptor is read after this.
+  if (send_told || ack_told)
+    descriptor.event_queue->queue.post(describe(interface, descriptor, view, header.kind,
+                                                send_told ? PTL_EVENT_SEND : PTL_EVENT_ACK, fail, 0,
+                                                header.remote_offset, PTL_PRIORITY_LIST));
+  send.apply(fail, 0);
+  if (counts_ack) ack.apply(fail, 0);
 }
 
 void report_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
@@ -107,11 +129,14 @@ bool report_put_and_ack(NetworkInterface& interface, MemoryDescriptor& descripto
 void report_reply(NetworkInterface& interface, MemoryDescriptor& descriptor,
                   const OperationView& view, const AnswerResult& result) noexcept {
   const Count count(descriptor, PTL_MD_EVENT_CT_REPLY, false);
-  if (event_wanted(descriptor, result.fail)) {
-    descriptor.event_queue->queue.post(describe(interface, descriptor, view, view.header.kind,
-                                                PTL_EVENT_REPLY, result.fail, result.mlength,
-                                                result.remote_offset, result.list));
+  if (!event_wanted(descriptor, result.fail)) {
+    count.apply(result.fail, result.mlength);
+    return;
   }
+  const CountAnnouncement announcement(count.counter);
+  descriptor.event_queue->queue.post(describe(interface, descriptor, view, view.header.kind,
+                                              PTL_EVENT_REPLY, result.fail, result.mlength,
+                                              result.remote_offset, result.list));
   count.apply(result.fail, result.mlength);
 }
 

@@ -21,6 +21,12 @@ struct OperationView {
 void report_send(NetworkInterface& interface, MemoryDescriptor& descriptor,
                  const OperationView& view, ptl_ni_fail_t fail) noexcept;
 
+// Of a put or an atomic that ends here without having been sent. PTL_EVENT_SEND reports that. No
+// acknowledgement reports it again (spec 3.13.3), unless the descriptor reports acknowledgements
+// only.
+void report_unsent_put(NetworkInterface& interface, MemoryDescriptor& descriptor,
+                       const OperationView& view, ptl_ni_fail_t fail) noexcept;
+
 // Both full events of a put that was delivered in whole before it was reported as sent. False, and
 // nothing was done: the descriptor reports otherwise.
 [[nodiscard]] bool report_put_and_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
@@ -32,6 +38,7 @@ struct AnswerResult {
   ptl_list_t list;
   ptl_ni_fail_t fail;
 };
+// Only in a round of polling.
 void report_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
                 const OperationView& view, const AnswerResult& result) noexcept;
 void report_reply(NetworkInterface& interface, MemoryDescriptor& descriptor,
