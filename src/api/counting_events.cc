@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include "api/deadline.h"
+#include "api/refusal.h"
 #include "api/resolve.h"
 #include "api/waiting_threads.h"
 #include "core/objects/list_operations.h"
@@ -17,6 +18,15 @@ namespace {
 // only PtlCTGet, in a loop. So it polls every now and then.
 constexpr unsigned gets_per_poll = 32;
 __attribute__((tls_model("initial-exec"))) thread_local unsigned gets_since_poll = 0;
+
+constexpr Call ct_alloc{"PtlCTAlloc", "spec 3.14.2"};
+constexpr Call ct_free{"PtlCTFree", "spec 3.14.3"};
+constexpr Call ct_cancel_triggered{"PtlCTCancelTriggered", "spec 3.14.4"};
+constexpr Call ct_get{"PtlCTGet", "spec 3.14.5"};
+constexpr Call ct_wait{"PtlCTWait", "spec 3.14.6"};
+constexpr Call ct_poll{"PtlCTPoll", "spec 3.14.7"};
+constexpr Call ct_set{"PtlCTSet", "spec 3.14.8"};
+constexpr Call ct_inc{"PtlCTInc", "spec 3.14.9"};
 
 // Triggered operations that will never run go back to their pool.
 void discard(NetworkInterface& interface, TriggeredOperation& operation) noexcept {
@@ -73,12 +83,20 @@ void await_announced_counts(const CountingEvent& counter) noexcept {
   while (counter.announced_counts.load(std::memory_order_acquire) != 0) sched_yield();
 }
 
+// For PtlCTWait: the handle names no counter, or there is no room for the count.
+[[gnu::cold, gnu::noinline]] int refuse_count(ptl_handle_ct_t handle,
+                                              const CountingEvent* counter) noexcept {
+  return counter == nullptr ? refuse_wait(ct_wait, "ct_handle", handle, HandleType::counter)
+                            : refuse_null(ct_wait, "event");
+}
+
 [[gnu::noinline]] int wait_for_count(PhysicalInterface& physical, ptl_handle_ct_t handle,
                                      ptl_size_t test, ptl_ct_event_t* event) noexcept {
   CounterWait wait(&handle, &test, 1, event);
-  return physical.wait_until([&wait] { return wait.look(); }, no_deadline)
-             ? code_of_wait(wait.code())
-             : PTL_ABORTED;
+  if (!physical.wait_until([&wait] { return wait.look(); }, no_deadline)) return PTL_ABORTED;
+  return wait.code() == PTL_ARG_INVALID
+             ? refuse_wait(ct_wait, "ct_handle", handle, HandleType::counter)
+             : wait.code();
 }
 
 }  // namespace
@@ -87,9 +105,14 @@ extern "C" {
 
 int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || ct_handle == nullptr) return code_of_bad_handle();
+  if (interface == nullptr)
+    return refuse_handle(ct_alloc, "ni_handle", ni_handle, HandleType::interface);
+  if (ct_handle == nullptr) return refuse_null(ct_alloc, "ct_handle");
   const uint32_t index = interface->counters().allocate();
-  if (index == Arena<CountingEvent>::no_index) return PTL_NO_SPACE;
+  if (index == Arena<CountingEvent>::no_index)
+    return refuse(PTL_NO_SPACE, ct_alloc, "max_cts",
+                  static_cast<uint64_t>(interface->limits().max_cts),
+                  "that many counting events exist, or there is no memory");
   CountingEvent& counter = interface->counters().at(index);
   counter.open(&interface->physical().poller().gate(), interface->executor());
   counter.generation.fetch_add(1, std::memory_order_release);  // alive
@@ -99,11 +122,12 @@ int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) noexcept {
 
 int PtlCTFree(ptl_handle_ct_t ct_handle) noexcept {
   const CounterOfInterface found = resolve_counter(ct_handle);
-  if (found.counter == nullptr) return code_of_bad_handle();
+  if (found.counter == nullptr)
+    return refuse_handle(ct_free, "ct_handle", ct_handle, HandleType::counter);
   uint32_t generation = found.counter->generation.load(std::memory_order_relaxed);
   if (!generation_is_live(generation) || !found.counter->generation.compare_exchange_strong(
                                              generation, generation + 1, std::memory_order_acq_rel))
-    return PTL_ARG_INVALID;
+    return refuse_handle(ct_free, "ct_handle", ct_handle, HandleType::counter);
   cancel_triggered(*found.interface, *found.counter);
   await_waiting_threads(*found.counter, found.interface->physical());
   // A count that is on its way must not reach the next counter in this place.
@@ -115,7 +139,8 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) noexcept {
 
 int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) noexcept {
   const CounterOfInterface found = resolve_counter(ct_handle);
-  if (found.counter == nullptr) return code_of_bad_handle();
+  if (found.counter == nullptr)
+    return refuse_handle(ct_cancel_triggered, "ct_handle", ct_handle, HandleType::counter);
   cancel_triggered(*found.interface, *found.counter);
   return PTL_OK;
 }
@@ -123,8 +148,8 @@ int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) noexcept {
 int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) noexcept {
   const CounterOfInterface found = resolve_counter(ct_handle);
   if (found.counter == nullptr) [[unlikely]]
-    return code_of_bad_handle();
-  if (event == nullptr) return PTL_ARG_INVALID;
+    return refuse_handle(ct_get, "ct_handle", ct_handle, HandleType::counter);
+  if (event == nullptr) return refuse_null(ct_get, "event");
   if (++gets_since_poll == gets_per_poll) [[unlikely]] {
     gets_since_poll = 0;
     found.interface->physical().passing_polls().poll();
@@ -135,9 +160,8 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) noexcept {
 
 int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event) noexcept {
   const CounterOfInterface found = resolve_counter(ct_handle);
-  if (found.counter == nullptr) [[unlikely]]
-    return code_of_wait(code_of_bad_handle());
-  if (event == nullptr) return PTL_ARG_INVALID;
+  if (found.counter == nullptr || event == nullptr) [[unlikely]]
+    return refuse_count(ct_handle, found.counter);
   if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
   const ptl_ct_event_t value = found.counter->get();
   if (value.success >= test || value.failure != 0) [[likely]] {
@@ -149,17 +173,19 @@ int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event)
 
 int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsigned int size,
               ptl_time_t timeout, ptl_ct_event_t* event, unsigned int* which) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
-  if (ct_handles == nullptr || tests == nullptr || size == 0 || event == nullptr ||
-      which == nullptr)
-    return PTL_ARG_INVALID;
+  if (!library_is_initialized()) return refuse_before_init(ct_poll);
+  if (ct_handles == nullptr) return refuse_null(ct_poll, "ct_handles");
+  if (tests == nullptr) return refuse_null(ct_poll, "tests");
+  if (size == 0) return refuse_size(ct_poll, size);
+  if (event == nullptr) return refuse_null(ct_poll, "event");
+  if (which == nullptr) return refuse_null(ct_poll, "which");
   if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
   PhysicalInterface* physical = nullptr;
   for (unsigned i = 0; i < size; ++i) {
     const CounterOfInterface found = resolve_counter(ct_handles[i]);
     if (found.counter == nullptr ||
         (physical != nullptr && physical != &found.interface->physical()))
-      return PTL_ARG_INVALID;
+      return refuse_handle(ct_poll, "a handle of ct_handles", ct_handles[i], HandleType::counter);
     physical = &found.interface->physical();
   }
   CounterWait wait(ct_handles, tests, size, event);
@@ -172,21 +198,25 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
   }
   if (!over) return PTL_CT_NONE_REACHED;
   *which = wait.which();
-  return code_of_wait(wait.code());
+  return wait.code() == PTL_ARG_INVALID ? refuse_wait(ct_poll, "a handle of ct_handles",
+                                                      ct_handles[wait.which()], HandleType::counter)
+                                        : wait.code();
 }
 
 int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct) noexcept {
   const CounterOfInterface found = resolve_counter(ct_handle);
-  if (found.counter == nullptr) return code_of_bad_handle();
+  if (found.counter == nullptr)
+    return refuse_handle(ct_set, "ct_handle", ct_handle, HandleType::counter);
   found.counter->set(new_ct);
   return PTL_OK;
 }
 
 int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment) noexcept {
   const CounterOfInterface found = resolve_counter(ct_handle);
-  // Only one of the fields may be non-zero (spec 3.14.9).
-  if (found.counter == nullptr || (increment.success != 0 && increment.failure != 0))
-    return code_of_bad_handle();
+  if (found.counter == nullptr) [[unlikely]]
+    return refuse_handle(ct_inc, "ct_handle", ct_handle, HandleType::counter);
+  if (increment.success != 0 && increment.failure != 0) [[unlikely]]
+    return refuse(PTL_ARG_INVALID, ct_inc, "increment.failure", increment.failure, one_field);
   if (increment.failure != 0) {
     found.counter->add_failure(increment.failure);
   } else {

@@ -8,6 +8,13 @@ using namespace lintel::api;
 
 namespace {
 
+constexpr Call ptl_put{"PtlPut", "spec 3.15.2"};
+constexpr Call ptl_get{"PtlGet", "spec 3.15.3"};
+constexpr Call ptl_atomic{"PtlAtomic", "spec 3.15.5"};
+constexpr Call ptl_fetch_atomic{"PtlFetchAtomic", "spec 3.15.6"};
+constexpr Call ptl_swap{"PtlSwap", "spec 3.15.7"};
+constexpr Call ptl_atomic_sync{"PtlAtomicSync", "spec 3.15.8"};
+
 [[gnu::always_inline]] inline int start(const MovementArguments& arguments) noexcept {
   NetworkInterface* interface = nullptr;
   Request request;
@@ -23,7 +30,8 @@ int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length
            ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
            ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
            ptl_hdr_data_t hdr_data) noexcept {
-  return start({.kind = MessageKind::put,
+  return start({.call = ptl_put,
+                .kind = MessageKind::put,
                 .put = {md_handle, local_offset},
                 .length = length,
                 .ack_req = ack_req,
@@ -35,7 +43,8 @@ int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length
 int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
            ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
            ptl_size_t remote_offset, void* user_ptr) noexcept {
-  return start({.kind = MessageKind::get,
+  return start({.call = ptl_get,
+                .kind = MessageKind::get,
                 .get = {md_handle, local_offset},
                 .length = length,
                 .target = {target_id, pt_index, match_bits, remote_offset},
@@ -46,7 +55,8 @@ int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t len
               ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
               ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
               ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype) noexcept {
-  return start({.kind = MessageKind::atomic,
+  return start({.call = ptl_atomic,
+                .kind = MessageKind::atomic,
                 .put = {md_handle, local_offset},
                 .length = length,
                 .ack_req = ack_req,
@@ -62,7 +72,8 @@ int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
                    ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                    ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data,
                    ptl_op_t operation, ptl_datatype_t datatype) noexcept {
-  return start({.kind = MessageKind::fetch_atomic,
+  return start({.call = ptl_fetch_atomic,
+                .kind = MessageKind::fetch_atomic,
                 .put = {put_md_handle, local_put_offset},
                 .get = {get_md_handle, local_get_offset},
                 .length = length,
@@ -78,7 +89,8 @@ int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
             ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
             ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data, const void* operand,
             ptl_op_t operation, ptl_datatype_t datatype) noexcept {
-  return start({.kind = MessageKind::swap,
+  return start({.call = ptl_swap,
+                .kind = MessageKind::swap,
                 .put = {put_md_handle, local_put_offset},
                 .get = {get_md_handle, local_get_offset},
                 .length = length,
@@ -92,7 +104,7 @@ int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
 
 // Atomics are carried out by this process' processors: they are visible at once (spec 3.15.8).
 int PtlAtomicSync(void) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
+  if (!library_is_initialized()) return refuse_before_init(ptl_atomic_sync);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return PTL_OK;
 }

@@ -1,6 +1,7 @@
 // The arguments of data movement calls, plain and triggered (spec 3.15, 3.16). Message path.
 #pragma once
 
+#include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/operations/initiator.h"
 #include "portals4.h"
@@ -21,6 +22,7 @@ struct Target {
 
 // The arguments of the widest call; narrower ones leave the rest as it is.
 struct MovementArguments {
+  const Call& call;
   MessageKind kind = MessageKind::put;
   LocalMemory put{};
   LocalMemory get{};

@@ -22,13 +22,16 @@ namespace movement_detail {
   return target.phys.nid != PTL_NID_ANY && target.phys.pid != PTL_PID_ANY;
 }
 
+[[nodiscard]] constexpr AtomicFunction function_of(MessageKind kind) noexcept {
+  return kind == MessageKind::atomic ? AtomicFunction::atomic
+         : kind == MessageKind::swap ? AtomicFunction::swap
+                                     : AtomicFunction::fetch_atomic;
+}
+
 [[nodiscard]] inline bool atomic_is_valid(const NetworkInterface& interface,
                                           const MovementArguments& a) noexcept {
   const ptl_ni_limits_t& limits = interface.limits();
-  const AtomicFunction function = a.kind == MessageKind::atomic ? AtomicFunction::atomic
-                                  : a.kind == MessageKind::swap ? AtomicFunction::swap
-                                                                : AtomicFunction::fetch_atomic;
-  if (!atomic_allowed(a.operation, a.datatype, function)) return false;
+  if (!atomic_allowed(a.operation, a.datatype, function_of(a.kind))) return false;
   const size_t item = datatype_size(a.datatype);
   const ptl_size_t most =
       a.kind == MessageKind::atomic ? limits.max_atomic_size : limits.max_fetch_atomic_size;
@@ -36,6 +39,22 @@ namespace movement_detail {
   if (is_single_item(a.operation)) return a.length <= item && a.operand != nullptr;
   return true;
 }
+
+// Out of line. Arguments are passed one by one: the address of all would keep them in memory.
+//
+// For a message whose size, acknowledgment request or target is not allowed.
+[[nodiscard, gnu::cold, gnu::noinline]] int refuse_message(const Call& call,
+                                                           const NetworkInterface& interface,
+                                                           ptl_size_t length, ptl_ack_req_t ack_req,
+                                                           ptl_process_t target,
+                                                           ptl_pt_index_t pt_index) noexcept;
+// For an atomic operation that atomic_is_valid() refuses.
+[[nodiscard, gnu::cold, gnu::noinline]] int refuse_atomic(const Call& call, MessageKind kind,
+                                                          ptl_size_t largest, ptl_size_t length,
+                                                          ptl_op_t operation,
+                                                          ptl_datatype_t datatype) noexcept;
+inline constexpr const char* inside_rule =
+    "that offset and the length must lie within the memory descriptor";
 
 }  // namespace movement_detail
 
@@ -47,25 +66,31 @@ namespace movement_detail {
   const bool sends = a.kind != MessageKind::get;
   const bool receives = a.kind == MessageKind::get || a.kind == MessageKind::fetch_atomic ||
                         a.kind == MessageKind::swap;
+  const bool both = sends && receives;
   DescriptorOfInterface put;
   DescriptorOfInterface get;
   unsigned options = 0;
   if (sends) {
     put = resolve_descriptor(a.put.handle);
     if (put.descriptor == nullptr) [[unlikely]]
-      return code_of_bad_handle();
+      return refuse_handle(a.call, both ? "put_md_handle" : "md_handle", a.put.handle,
+                           HandleType::memory_descriptor);
     if (!lies_inside(*put.descriptor, a.put.offset, a.length)) [[unlikely]]
-      return PTL_ARG_INVALID;
+      return refuse(PTL_ARG_INVALID, a.call, both ? "local_put_offset" : "local_offset",
+                    a.put.offset, inside_rule);
     options = put.descriptor->options;
     *interface = put.interface;
   }
   if (receives) {
     get = resolve_descriptor(a.get.handle);
     if (get.descriptor == nullptr) [[unlikely]]
-      return code_of_bad_handle();
+      return refuse_handle(a.call, both ? "get_md_handle" : "md_handle", a.get.handle,
+                           HandleType::memory_descriptor);
     if (!lies_inside(*get.descriptor, a.get.offset, a.length)) [[unlikely]]
-      return PTL_ARG_INVALID;
-    if (sends && get.interface != put.interface) return PTL_ARG_INVALID;
+      return refuse(PTL_ARG_INVALID, a.call, both ? "local_get_offset" : "local_offset",
+                    a.get.offset, inside_rule);
+    if (sends && get.interface != put.interface) [[unlikely]]
+      return refuse_handle(a.call, "get_md_handle", a.get.handle, HandleType::memory_descriptor);
     options |= get.descriptor->options;
     *interface = get.interface;
   }
@@ -73,13 +98,18 @@ namespace movement_detail {
   if (a.target.pt_index > static_cast<ptl_pt_index_t>(largest_pt_index) ||
       a.length > ni.limits().max_msg_size || a.ack_req > PTL_OC_ACK_REQ ||
       !target_is_valid(ni, a.target.id)) [[unlikely]]
-    return PTL_ARG_INVALID;
+    return refuse_message(a.call, ni, a.length, a.ack_req, a.target.id, a.target.pt_index);
   // Only puts without acknowledgement may be unreliable (spec 2.2, 3.10.1).
   if ((options & PTL_MD_UNRELIABLE) != 0 &&
-      (a.kind != MessageKind::put || a.ack_req != PTL_NO_ACK_REQ))
-    return PTL_ARG_INVALID;
+      (a.kind != MessageKind::put || a.ack_req != PTL_NO_ACK_REQ)) [[unlikely]]
+    return refuse_bits(PTL_ARG_INVALID, a.call, "options of the memory descriptor", options,
+                       "PTL_MD_UNRELIABLE is for puts with PTL_NO_ACK_REQ, see 3.10.1");
   if (a.kind != MessageKind::put && a.kind != MessageKind::get && !atomic_is_valid(ni, a))
-    return PTL_ARG_INVALID;
+      [[unlikely]]
+    return refuse_atomic(a.call, a.kind,
+                         a.kind == MessageKind::atomic ? ni.limits().max_atomic_size
+                                                       : ni.limits().max_fetch_atomic_size,
+                         a.length, a.operation, a.datatype);
 
   MessageHeader& header = request->header;
   header.set(a.kind, ni.slot(), a.operation, MessageHeader::modes_of(a.datatype, a.ack_req),

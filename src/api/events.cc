@@ -1,5 +1,6 @@
 // Event queues (spec 3.13). Message path, except PtlEQAlloc and PtlEQFree.
 #include "api/deadline.h"
+#include "api/refusal.h"
 #include "api/resolve.h"
 #include "api/waiting_threads.h"
 #include "core/objects/event_queue_use.h"
@@ -10,6 +11,12 @@ using namespace lintel;
 using namespace lintel::api;
 
 namespace {
+
+constexpr Call eq_alloc{"PtlEQAlloc", "spec 3.13.5"};
+constexpr Call eq_free{"PtlEQFree", "spec 3.13.6"};
+constexpr Call eq_get{"PtlEQGet", "spec 3.13.7"};
+constexpr Call eq_wait{"PtlEQWait", "spec 3.13.8"};
+constexpr Call eq_poll{"PtlEQPoll", "spec 3.13.9"};
 
 int code_of(GetStatus status) noexcept {
   return status == GetStatus::ok        ? PTL_OK
@@ -76,9 +83,27 @@ class QueueWait {
 [[gnu::noinline]] int wait_for_event(PhysicalInterface& physical, ptl_handle_eq_t handle,
                                      ptl_event_t* event) noexcept {
   QueueWait wait(&handle, 1, event);
-  return physical.wait_until([&wait] { return wait.look(); }, no_deadline)
-             ? code_of_wait(wait.code())
-             : PTL_ABORTED;
+  if (!physical.wait_until([&wait] { return wait.look(); }, no_deadline)) return PTL_ABORTED;
+  return wait.code() == PTL_ARG_INVALID
+             ? refuse_wait(eq_wait, "eq_handle", handle, HandleType::event_queue)
+             : wait.code();
+}
+
+[[gnu::cold, gnu::noinline]] int refuse_poll(const ptl_handle_eq_t* handles, unsigned size,
+                                             const ptl_event_t* event,
+                                             const unsigned* which) noexcept {
+  if (handles == nullptr) return refuse_null(eq_poll, "eq_handles");
+  if (event == nullptr) return refuse_null(eq_poll, "event");
+  if (which == nullptr) return refuse_null(eq_poll, "which");
+  return refuse_size(eq_poll, size);
+}
+
+// A handle is bad, or of another physical interface than those before it.
+[[gnu::cold, gnu::noinline]] int refuse_queues(const ptl_handle_eq_t* handles,
+                                               unsigned size) noexcept {
+  unsigned bad = 0;
+  while (bad + 1 < size && resolve_event_queue(handles[bad]).object != nullptr) ++bad;
+  return refuse_wait(eq_poll, "a handle of eq_handles", handles[bad], HandleType::event_queue);
 }
 
 // PtlEQPoll() when all queues are empty; `last` is the last of them.
@@ -94,7 +119,7 @@ class QueueWait {
   const bool over = physical.wait_until([&wait] { return wait.look(); }, deadline_after(timeout));
   if (!over) return portals_aborted.load(std::memory_order_acquire) ? PTL_ABORTED : PTL_EQ_EMPTY;
   *which = wait.which();
-  return code_of_wait(wait.code());
+  return wait.code() == PTL_ARG_INVALID ? refuse_queues(handles, size) : wait.code();
 }
 
 }  // namespace
@@ -103,14 +128,20 @@ extern "C" {
 
 int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_handle) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || eq_handle == nullptr) return code_of_bad_handle();
+  if (interface == nullptr)
+    return refuse_handle(eq_alloc, "ni_handle", ni_handle, HandleType::interface);
+  if (eq_handle == nullptr) return refuse_null(eq_alloc, "eq_handle");
   const uint32_t index = interface->event_queues().allocate();
-  if (index == Arena<EventQueueObject>::no_index) return PTL_NO_SPACE;
+  if (index == Arena<EventQueueObject>::no_index)
+    return refuse(PTL_NO_SPACE, eq_alloc, "max_eqs",
+                  static_cast<uint64_t>(interface->limits().max_eqs),
+                  "that many event queues exist, or there is no memory");
   EventQueueObject& object = interface->event_queues().at(index);
   const unsigned slots = static_cast<unsigned>(interface->limits().max_pt_index) + 1;
   if (!object.queue.open(count, slots, &interface->physical().poller().gate())) {
     interface->event_queues().release(index);
-    return PTL_NO_SPACE;
+    return refuse(PTL_NO_SPACE, eq_alloc, "count", count,
+                  "there is no memory for that many events");
   }
   object.generation.fetch_add(1, std::memory_order_release);  // alive
   *eq_handle = interface->handle_of(HandleType::event_queue, interface->event_queues(), object);
@@ -119,11 +150,12 @@ int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_
 
 int PtlEQFree(ptl_handle_eq_t eq_handle) noexcept {
   const EventQueueOfInterface found = resolve_event_queue(eq_handle);
-  if (found.object == nullptr) return code_of_bad_handle();
+  if (found.object == nullptr)
+    return refuse_handle(eq_free, "eq_handle", eq_handle, HandleType::event_queue);
   uint32_t generation = found.object->generation.load(std::memory_order_relaxed);
   if (!generation_is_live(generation) || !found.object->generation.compare_exchange_strong(
                                              generation, generation + 1, std::memory_order_acq_rel))
-    return PTL_ARG_INVALID;
+    return refuse_handle(eq_free, "eq_handle", eq_handle, HandleType::event_queue);
   await_waiting_threads(*found.object, found.interface->physical());
   found.object->freed.store(true, std::memory_order_release);
   recycle_if_unused(*found.interface, *found.object);
@@ -133,8 +165,8 @@ int PtlEQFree(ptl_handle_eq_t eq_handle) noexcept {
 int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
   const EventQueueOfInterface found = resolve_event_queue(eq_handle);
   if (found.object == nullptr) [[unlikely]]
-    return code_of_bad_handle();
-  if (event == nullptr) return PTL_ARG_INVALID;
+    return refuse_handle(eq_get, "eq_handle", eq_handle, HandleType::event_queue);
+  if (event == nullptr) return refuse_null(eq_get, "event");
   GetStatus status = found.object->queue.get(event);
   if (status == GetStatus::empty &&
       found.interface->physical().passing_polls().poll(found.object->queue.round_seen))
@@ -145,8 +177,8 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
   const EventQueueOfInterface found = resolve_event_queue(eq_handle);
   if (found.object == nullptr) [[unlikely]]
-    return code_of_wait(code_of_bad_handle());
-  if (event == nullptr) return PTL_ARG_INVALID;
+    return refuse_wait(eq_wait, "eq_handle", eq_handle, HandleType::event_queue);
+  if (event == nullptr) return refuse_null(eq_wait, "event");
   if (portals_aborted.load(std::memory_order_acquire)) [[unlikely]]
     return PTL_ABORTED;
   const GetStatus status = found.object->queue.get(event);
@@ -158,13 +190,13 @@ int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
 int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t timeout,
               ptl_event_t* event, unsigned int* which) noexcept {
   if (eq_handles == nullptr || size == 0 || event == nullptr || which == nullptr) [[unlikely]]
-    return code_of_bad_handle();
+    return refuse_poll(eq_handles, size, event, which);
   if (portals_aborted.load(std::memory_order_acquire)) [[unlikely]]
-    return library_is_initialized() ? PTL_ABORTED : PTL_NO_INIT;
+    return library_is_initialized() ? PTL_ABORTED : refuse_before_init(eq_poll);
   EventQueueOfInterface last;
   const int code = take_event(eq_handles, size, event, which, last);
   if (code == PTL_ARG_INVALID) [[unlikely]]
-    return code_of_bad_handle();
+    return refuse_queues(eq_handles, size);
   return code != PTL_EQ_EMPTY ? code
                               : poll_empty_queues(eq_handles, size, timeout, event, which, last);
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/refusal.h"
 #include "api/resolve.h"
 #include "portals4_lintel.h"
 #include "util/config.h"
@@ -13,6 +14,12 @@ using namespace lintel;
 using namespace lintel::api;
 
 namespace {
+constexpr Call set_job_key_call{"PtlLintelSetJobKey", "portals4_lintel.h"};
+constexpr Call get_job_key{"PtlLintelGetJobKey", "portals4_lintel.h"};
+constexpr Call set_hooks{"PtlLintelSetHooks", "portals4_lintel.h"};
+constexpr Call get_map_entry{"PtlLintelGetMapEntry", "portals4_lintel.h"};
+constexpr Call get_path{"PtlLintelGetPath", "portals4_lintel.h"};
+
 template <size_t size>
 void copy_text(char (&to)[size], std::string_view from) noexcept {
   to[from.copy(to, size - 1)] = '\0';
@@ -22,21 +29,28 @@ void copy_text(char (&to)[size], std::string_view from) noexcept {
 extern "C" {
 
 int PtlLintelSetJobKey(const char* key) noexcept {
-  if (key == nullptr) return PTL_ARG_INVALID;
+  if (key == nullptr)
+    return refuse_bits(PTL_ARG_INVALID, set_job_key_call, "key", 0, "must not be NULL");
   try {
-    return set_job_key(key);
+    const int code = set_job_key(key);
+    return code == PTL_OK
+               ? code
+               : refuse_bits(code, set_job_key_call, "key", reinterpret_cast<uintptr_t>(key),
+                             "must be set before the first PtlNIInit");
   } catch (...) {
-    return PTL_NO_SPACE;
+    return refuse(PTL_NO_SPACE, set_job_key_call, "key", 0, "there is no memory for it");
   }
 }
 
 int PtlLintelGetJobKey(char* key, size_t size, size_t* length) noexcept {
-  if (!library_is_initialized()) return PTL_NO_INIT;
-  if (length == nullptr || (key == nullptr && size > 0)) return PTL_ARG_INVALID;
+  if (!library_is_initialized()) return refuse_before_init(get_job_key);
+  if (length == nullptr) return refuse_null(get_job_key, "length");
+  if (key == nullptr && size > 0) return refuse_null(get_job_key, "key");
   const std::string& secret = config_string(ConfigKey::job_key);
   *length = secret.size();
   if (size == 0) return PTL_OK;
-  if (secret.size() >= size) return PTL_NO_SPACE;
+  if (secret.size() >= size)
+    return refuse(PTL_NO_SPACE, get_job_key, "size", size, "must be more than *length");
   std::memcpy(key, secret.c_str(), secret.size() + 1);
   return PTL_OK;
 }
@@ -49,19 +63,27 @@ int PtlLintelSetLocalRank(unsigned int local_rank) noexcept {
 int PtlLintelSetHooks(const ptl_lintel_hooks_t* hooks) noexcept {
   if (hooks == nullptr || hooks->opening == nullptr || hooks->opened == nullptr ||
       hooks->closed == nullptr)
-    return PTL_ARG_INVALID;
+    return refuse_bits(PTL_ARG_INVALID, set_hooks, "hooks", reinterpret_cast<uintptr_t>(hooks),
+                       "must not be NULL and must have all functions");
   const ptl_lintel_hooks_t* before = nullptr;
-  return library_detail::hooks.compare_exchange_strong(before, hooks) || before == hooks
-             ? PTL_OK
-             : PTL_IN_USE;
+  if (!library_detail::hooks.compare_exchange_strong(before, hooks) && before != hooks)
+    return refuse_bits(PTL_IN_USE, set_hooks, "hooks", reinterpret_cast<uintptr_t>(hooks),
+                       "another library has set hooks");
+  return PTL_OK;
 }
 
 int PtlLintelGetMapEntry(ptl_handle_ni_t ni_handle, ptl_rank_t rank, ptl_process_t* id) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || !interface->logical() || id == nullptr) return code_of_bad_handle();
-  if (!interface->map.is_set()) return PTL_IGNORED;
+  if (interface == nullptr)
+    return refuse_handle(get_map_entry, "ni_handle", ni_handle, HandleType::interface);
+  if (!interface->logical())
+    return refuse_bits(PTL_ARG_INVALID, get_map_entry, "ni_handle", ni_handle, logical_only);
+  if (id == nullptr) return refuse_null(get_map_entry, "id");
+  if (!interface->map.is_set())
+    return refuse_bits(PTL_IGNORED, get_map_entry, "ni_handle", ni_handle, map_needed);
   ProcessId process{};
-  if (!interface->map.find(rank, &process)) return PTL_ARG_INVALID;
+  if (!interface->map.find(rank, &process))
+    return refuse(PTL_ARG_INVALID, get_map_entry, "rank", rank, "must be a rank of the map");
   id->phys.nid = process.nid;
   id->phys.pid = process.pid;
   return PTL_OK;
@@ -71,9 +93,13 @@ int PtlLintelGetPath(ptl_handle_ni_t ni_handle, ptl_process_t target,
                      ptl_lintel_path_t* path) noexcept {
   const WithoutCancellation scope;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || path == nullptr) return code_of_bad_handle();
+  if (interface == nullptr)
+    return refuse_handle(get_path, "ni_handle", ni_handle, HandleType::interface);
+  if (path == nullptr) return refuse_null(get_path, "path");
   ProcessId process{target.phys.nid, target.phys.pid};
-  if (interface->logical() && !interface->map.find(target.rank, &process)) return PTL_ARG_INVALID;
+  if (interface->logical() && !interface->map.find(target.rank, &process))
+    return refuse(PTL_ARG_INVALID, get_path, "target.rank", target.rank,
+                  "must be a rank of the map");
   try {
     const PeerPath found = interface->physical().peers().path_to(process);
     copy_text(path->transport, found.transport == nullptr ? "" : found.transport);
@@ -81,7 +107,7 @@ int PtlLintelGetPath(ptl_handle_ni_t ni_handle, ptl_process_t target,
     copy_text(path->reason, found.reason);
     return found.transport == nullptr ? PTL_FAIL : PTL_OK;
   } catch (...) {
-    return PTL_NO_SPACE;
+    return refuse_bits(PTL_NO_SPACE, get_path, "ni_handle", ni_handle, "there is no memory");
   }
 }
 

@@ -3,6 +3,7 @@
 #include <bit>
 #include <mutex>
 
+#include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/library/status_registers.h"
 #include "portals4.h"
@@ -13,6 +14,36 @@ using namespace lintel;
 using namespace lintel::api;
 
 namespace {
+
+constexpr Call ni_init{"PtlNIInit", "spec 3.6.2"};
+constexpr Call ni_fini{"PtlNIFini", "spec 3.6.3"};
+constexpr Call ni_status{"PtlNIStatus", "spec 3.6.4"};
+constexpr Call ni_handle_of{"PtlNIHandle", "spec 3.6.5"};
+constexpr Call set_map{"PtlSetMap", "spec 3.6.6"};
+constexpr Call get_map{"PtlGetMap", "spec 3.6.7"};
+constexpr Call get_uid{"PtlGetUid", "spec 3.8.1"};
+constexpr Call get_id{"PtlGetId", "spec 3.9.2"};
+constexpr Call get_phys_id{"PtlGetPhysId", "spec 3.9.3"};
+constexpr Call start_bundle{"PtlStartBundle", "spec 3.17.1"};
+constexpr Call end_bundle{"PtlEndBundle", "spec 3.17.2"};
+
+// What a refused open_interface() is about.
+int refuse_interface(int code, ptl_interface_t iface, ptl_pid_t pid) noexcept {
+  switch (code) {
+    case PTL_ARG_INVALID:
+      return pid != PTL_PID_ANY && pid >= PTL_PID_MAX
+                 ? refuse(code, ni_init, "pid", pid, "must be PTL_PID_ANY or below PTL_PID_MAX")
+                 : refuse(code, ni_init, "iface", iface, "must name an interface (ptl_info)");
+    case PTL_PID_IN_USE:
+      return refuse(code, ni_init, "pid", pid,
+                    "must be free on this node, and the same for all interfaces over one network");
+    case PTL_NO_INIT:
+      return refuse_before_init(ni_init);
+    default:
+      return refuse(code, ni_init, "iface", iface,
+                    "memory, a device or a thread is missing; a line above may say which");
+  }
+}
 
 bool slot_of(unsigned options, unsigned* slot) noexcept {
   constexpr unsigned matching = PTL_NI_MATCHING | PTL_NI_NO_MATCHING;
@@ -25,28 +56,6 @@ bool slot_of(unsigned options, unsigned* slot) noexcept {
   return true;
 }
 
-// The object behind a handle of any type exists.
-bool object_exists(NetworkInterface& interface, uint64_t handle) noexcept {
-  const HandleFields fields = decode_handle(handle);
-  switch (fields.type) {
-    case HandleType::interface:
-      return fields.index == 0 && fields.generation == 0;
-    case HandleType::memory_descriptor:
-      return interface.find_descriptor(handle) != nullptr;
-    case HandleType::counter:
-      return interface.find_counter(handle) != nullptr;
-    case HandleType::event_queue:
-      return interface.find_event_queue(handle) != nullptr;
-    case HandleType::entry: {
-      const ListEntry* entry = interface.entry_slot(fields.index);
-      return entry != nullptr && generation_is_live(fields.generation) &&
-             (entry->generation.load(std::memory_order_acquire) & handle_generation_mask) ==
-                 fields.generation;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 extern "C" {
@@ -55,9 +64,13 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
               const ptl_ni_limits_t* desired, ptl_ni_limits_t* actual,
               ptl_handle_ni_t* ni_handle) noexcept {
   const WithoutCancellation scope;
-  if (!library_is_initialized()) return PTL_NO_INIT;
+  if (!library_is_initialized()) return refuse_before_init(ni_init);
   unsigned slot = 0;
-  if (ni_handle == nullptr || !slot_of(options, &slot)) return PTL_ARG_INVALID;
+  if (ni_handle == nullptr) return refuse_null(ni_init, "ni_handle");
+  if (!slot_of(options, &slot))
+    return refuse_bits(PTL_ARG_INVALID, ni_init, "options", options,
+                       "must be one of PTL_NI_MATCHING and PTL_NI_NO_MATCHING, with one of "
+                       "PTL_NI_LOGICAL and PTL_NI_PHYSICAL");
   const ptl_lintel_hooks_t* const hooks = interface_hooks();
   if (hooks != nullptr) {
     if (const int code = hooks->opening(iface, options, &pid); code != PTL_OK) return code;
@@ -72,7 +85,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
       code = verdict;
     }
   }
-  if (code != PTL_OK) return code;
+  if (code != PTL_OK) return refuse_interface(code, iface, pid);
   if (actual != nullptr) *actual = interface->limits();
   *ni_handle = interface->handle();
   return PTL_OK;
@@ -80,22 +93,30 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
 
 int PtlNIFini(ptl_handle_ni_t ni_handle) noexcept {
   const WithoutCancellation scope;
-  if (!library_is_initialized()) return PTL_NO_INIT;
-  return close_interface(ni_handle);
+  if (!library_is_initialized()) return refuse_before_init(ni_fini);
+  const int code = close_interface(ni_handle);
+  return code == PTL_OK ? code
+                        : refuse_handle(ni_fini, "ni_handle", ni_handle, HandleType::interface);
 }
 
 int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register,
                 ptl_sr_value_t* status) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || status == nullptr) return code_of_bad_handle();
-  return read_status_register(*interface, status_register, status) ? PTL_OK : PTL_ARG_INVALID;
+  if (interface == nullptr)
+    return refuse_handle(ni_status, "ni_handle", ni_handle, HandleType::interface);
+  if (status == nullptr) return refuse_null(ni_status, "status");
+  if (!read_status_register(*interface, status_register, status))
+    return refuse(PTL_ARG_INVALID, ni_status, "status_register", status_register,
+                  "must be a register of 3.3.7 or portals4_lintel.h");
+  return PTL_OK;
 }
 
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t* ni_handle) noexcept {
   const HandleFields fields = decode_handle(handle);
   NetworkInterface* interface = interface_of(fields);
-  if (interface == nullptr || ni_handle == nullptr || !object_exists(*interface, handle))
-    return code_of_bad_handle();
+  if (interface == nullptr || !object_exists(*interface, handle))
+    return refuse_handle(ni_handle_of, "handle", handle, fields.type);
+  if (ni_handle == nullptr) return refuse_null(ni_handle_of, "ni_handle");
   *ni_handle = interface->handle();
   return PTL_OK;
 }
@@ -104,20 +125,31 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size,
               const ptl_process_t* mapping) noexcept {
   const WithoutCancellation scope;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || !interface->logical() || map_size == 0 || map_size >= PTL_RANK_ANY ||
-      mapping == nullptr)
-    return code_of_bad_handle();
+  if (interface == nullptr)
+    return refuse_handle(set_map, "ni_handle", ni_handle, HandleType::interface);
+  if (!interface->logical())
+    return refuse_bits(PTL_ARG_INVALID, set_map, "ni_handle", ni_handle, logical_only);
+  if (map_size == 0 || map_size >= PTL_RANK_ANY)
+    return refuse(PTL_ARG_INVALID, set_map, "map_size", map_size,
+                  "must be 1 or more, and below PTL_RANK_ANY");
+  if (mapping == nullptr) return refuse_null(set_map, "mapping");
   std::lock_guard guard(interface->setup_mutex);
-  return interface->map.set(mapping, map_size, interface->physical().id()) ? PTL_OK : PTL_NO_SPACE;
+  if (!interface->map.set(mapping, map_size, interface->physical().id()))
+    return refuse(PTL_NO_SPACE, set_map, "map_size", map_size, "there is no memory for the map");
+  return PTL_OK;
 }
 
 int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t* mapping,
               ptl_size_t* actual_map_size) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || !interface->logical() || actual_map_size == nullptr ||
-      (mapping == nullptr && map_size != 0))
-    return code_of_bad_handle();
-  if (!interface->map.is_set()) return PTL_IGNORED;
+  if (interface == nullptr)
+    return refuse_handle(get_map, "ni_handle", ni_handle, HandleType::interface);
+  if (!interface->logical())
+    return refuse_bits(PTL_ARG_INVALID, get_map, "ni_handle", ni_handle, logical_only);
+  if (actual_map_size == nullptr) return refuse_null(get_map, "actual_map_size");
+  if (mapping == nullptr && map_size != 0) return refuse_null(get_map, "mapping");
+  if (!interface->map.is_set())
+    return refuse_bits(PTL_IGNORED, get_map, "ni_handle", ni_handle, map_needed);
   const ptl_size_t size = interface->map.size();
   *actual_map_size = size;
   for (ptl_size_t rank = 0; rank < std::min(map_size, size); ++rank) {
@@ -131,23 +163,30 @@ int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t* map
 
 int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t* uid) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || uid == nullptr) return code_of_bad_handle();
+  if (interface == nullptr)
+    return refuse_handle(get_uid, "ni_handle", ni_handle, HandleType::interface);
+  if (uid == nullptr) return refuse_null(get_uid, "uid");
   *uid = interface->physical().uid();
   return PTL_OK;
 }
 
 int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t* id) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || id == nullptr) return code_of_bad_handle();
+  if (interface == nullptr)
+    return refuse_handle(get_id, "ni_handle", ni_handle, HandleType::interface);
+  if (id == nullptr) return refuse_null(get_id, "id");
   // The rank is not known before the map is (spec 3.6.6).
-  if (interface->logical() && !interface->map.is_set()) return PTL_ARG_INVALID;
+  if (interface->logical() && !interface->map.is_set())
+    return refuse_bits(PTL_ARG_INVALID, get_id, "ni_handle", ni_handle, map_needed);
   *id = interface->own_id();
   return PTL_OK;
 }
 
 int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t* id) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr || id == nullptr) return code_of_bad_handle();
+  if (interface == nullptr)
+    return refuse_handle(get_phys_id, "ni_handle", ni_handle, HandleType::interface);
+  if (id == nullptr) return refuse_null(get_phys_id, "id");
   id->phys.nid = interface->physical().id().nid;
   id->phys.pid = interface->physical().id().pid;
   return PTL_OK;
@@ -157,17 +196,21 @@ int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t* id) noexcept {
 // that a bundle could save (spec 3.17, implementation note 17). The calls are checked and counted.
 int PtlStartBundle(ptl_handle_ni_t ni_handle) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr) return code_of_bad_handle();
+  if (interface == nullptr)
+    return refuse_handle(start_bundle, "ni_handle", ni_handle, HandleType::interface);
   interface->bundles.fetch_add(1, std::memory_order_relaxed);
   return PTL_OK;
 }
 
 int PtlEndBundle(ptl_handle_ni_t ni_handle) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr) return code_of_bad_handle();
+  if (interface == nullptr)
+    return refuse_handle(end_bundle, "ni_handle", ni_handle, HandleType::interface);
   uint32_t open = interface->bundles.load(std::memory_order_relaxed);
   do {
-    if (open == 0) return PTL_ARG_INVALID;  // no bundle was started
+    if (open == 0)
+      return refuse_bits(PTL_ARG_INVALID, end_bundle, "ni_handle", ni_handle,
+                         "PtlStartBundle must have been called before");
   } while (!interface->bundles.compare_exchange_weak(open, open - 1, std::memory_order_relaxed));
   return PTL_OK;
 }

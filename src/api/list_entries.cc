@@ -1,5 +1,6 @@
 // List entries and match list entries (spec 3.11, 3.12). Message path for appends.
 #include "api/in_use.h"
+#include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/objects/list_operations.h"
 #include "portals4.h"
@@ -18,6 +19,16 @@ constexpr unsigned common_options =
 constexpr unsigned matching_options =
     PTL_ME_MANAGE_LOCAL | PTL_ME_NO_TRUNCATE | PTL_ME_MAY_ALIGN | PTL_ME_LOCAL_INC_UH_RLENGTH;
 
+constexpr const char* list_rule = "must be PTL_PRIORITY_LIST or PTL_OVERFLOW_LIST";
+constexpr Call le_append{"PtlLEAppend", "spec 3.11.2"};
+constexpr Call le_unlink{"PtlLEUnlink", "spec 3.11.3"};
+constexpr Call le_search{"PtlLESearch", "spec 3.11.4"};
+constexpr Call me_append{"PtlMEAppend", "spec 3.12.2"};
+constexpr Call me_unlink{"PtlMEUnlink", "spec 3.12.3"};
+constexpr Call me_search{"PtlMESearch", "spec 3.12.4"};
+constexpr Call triggered_me_append{"PtlTriggeredMEAppend", "spec 3.12.2, 3.16"};
+constexpr Call triggered_me_unlink{"PtlTriggeredMEUnlink", "spec 3.12.3, 3.16"};
+
 // The fields that an LE has, as an ME that matches everything.
 ptl_me_t as_match_entry(const ptl_le_t& le) noexcept {
   ptl_me_t me{};
@@ -30,10 +41,13 @@ ptl_me_t as_match_entry(const ptl_le_t& le) noexcept {
   return me;
 }
 
+inline unsigned options_of(const NetworkInterface& interface) noexcept {
+  return common_options | (interface.matching() ? matching_options : 0);
+}
+
 bool arguments_are_valid(const NetworkInterface& interface, const ptl_me_t& entry,
                          ptl_pt_index_t pt_index, CountingEvent** counter) noexcept {
-  const unsigned allowed = common_options | (interface.matching() ? matching_options : 0);
-  if ((entry.options & ~allowed) != 0) return false;
+  if ((entry.options & ~options_of(interface)) != 0) return false;
   if (pt_index > static_cast<ptl_pt_index_t>(interface.limits().max_pt_index)) return false;
   if ((entry.options & PTL_IOVEC) != 0 &&
       entry.length > static_cast<ptl_size_t>(interface.limits().max_iovecs))
@@ -41,23 +55,71 @@ bool arguments_are_valid(const NetworkInterface& interface, const ptl_me_t& entr
   return resolve_optional_counter(interface, entry.ct_handle, counter);
 }
 
-[[gnu::always_inline]] inline int append(NetworkInterface& interface, ptl_pt_index_t pt_index,
-                                         const ptl_me_t& entry, ptl_list_t list, void* user_ptr,
-                                         ptl_handle_any_t* handle) noexcept {
-  CountingEvent* counter = nullptr;
-  if (handle == nullptr || (list != PTL_PRIORITY_LIST && list != PTL_OVERFLOW_LIST) ||
-      !arguments_are_valid(interface, entry, pt_index, &counter))
-    return PTL_ARG_INVALID;
-  return append_entry(interface, {entry, counter, pt_index, user_ptr}, list, handle);
+// For arguments that arguments_are_valid() refuses.
+[[gnu::cold, gnu::noinline]] int refuse_arguments(const Call& call,
+                                                  const NetworkInterface& interface,
+                                                  ptl_pt_index_t pt_index, unsigned options,
+                                                  ptl_size_t length,
+                                                  ptl_handle_ct_t ct_handle) noexcept {
+  if ((options & ~options_of(interface)) != 0)
+    return refuse_bits(PTL_ARG_INVALID, call, "options", options,
+                       interface.matching() ? "must consist of options of entries, see 3.12.1"
+                                            : "must consist of options of entries, see 3.11.1");
+  if (pt_index > static_cast<ptl_pt_index_t>(interface.limits().max_pt_index))
+    return refuse(PTL_ARG_INVALID, call, "pt_index", pt_index,
+                  "must be at most max_pt_index, see 3.6.1");
+  if ((options & PTL_IOVEC) != 0 && length > static_cast<ptl_size_t>(interface.limits().max_iovecs))
+    return refuse(PTL_ARG_INVALID, call, "length", length,
+                  "must be at most max_iovecs with PTL_IOVEC, see 3.6.1");
+  return refuse_handle(call, "ct_handle", ct_handle, HandleType::counter);
 }
 
-int search(NetworkInterface& interface, ptl_pt_index_t pt_index, const ptl_me_t& entry,
-           ptl_search_op_t operation, void* user_ptr) noexcept {
+// What a `code` of the core, which is not PTL_OK, is about.
+[[gnu::cold, gnu::noinline]] int refuse_entry(int code, const Call& call,
+                                              const NetworkInterface& interface,
+                                              ptl_pt_index_t pt_index) noexcept {
+  const ptl_ni_limits_t& limits = interface.limits();
+  switch (code) {
+    case PTL_NO_SPACE:
+      return refuse(code, call, "max_entries", static_cast<uint64_t>(limits.max_entries),
+                    "that many entries exist, or there is no memory");
+    case PTL_LIST_TOO_LONG:
+      return refuse(code, call, "max_list_size", static_cast<uint64_t>(limits.max_list_size),
+                    "that many entries are on the list");
+    default:
+      return refuse(code, call, "pt_index", pt_index,
+                    "must name an allocated portal table entry; with PTL_IOVEC, start must point "
+                    "to readable elements");
+  }
+}
+
+[[gnu::always_inline]] inline int append(const Call& call, NetworkInterface& interface,
+                                         ptl_pt_index_t pt_index, const ptl_me_t& entry,
+                                         ptl_list_t list, void* user_ptr,
+                                         ptl_handle_any_t* handle) noexcept {
   CountingEvent* counter = nullptr;
-  if ((operation != PTL_SEARCH_ONLY && operation != PTL_SEARCH_DELETE) ||
-      !arguments_are_valid(interface, entry, pt_index, &counter))
-    return PTL_ARG_INVALID;
-  return search_unexpected(interface, {entry, counter, pt_index, user_ptr}, operation);
+  if (handle == nullptr) [[unlikely]]
+    return refuse_null(call, interface.matching() ? "me_handle" : "le_handle");
+  if (list != PTL_PRIORITY_LIST && list != PTL_OVERFLOW_LIST) [[unlikely]]
+    return refuse(PTL_ARG_INVALID, call, "ptl_list", list, list_rule);
+  if (!arguments_are_valid(interface, entry, pt_index, &counter)) [[unlikely]]
+    return refuse_arguments(call, interface, pt_index, entry.options, entry.length,
+                            entry.ct_handle);
+  const int code = append_entry(interface, {entry, counter, pt_index, user_ptr}, list, handle);
+  return code == PTL_OK ? code : refuse_entry(code, call, interface, pt_index);
+}
+
+int search(const Call& call, NetworkInterface& interface, ptl_pt_index_t pt_index,
+           const ptl_me_t& entry, ptl_search_op_t operation, void* user_ptr) noexcept {
+  CountingEvent* counter = nullptr;
+  if (operation != PTL_SEARCH_ONLY && operation != PTL_SEARCH_DELETE)
+    return refuse(PTL_ARG_INVALID, call, "ptl_search_op", operation,
+                  "must be PTL_SEARCH_ONLY or PTL_SEARCH_DELETE");
+  if (!arguments_are_valid(interface, entry, pt_index, &counter))
+    return refuse_arguments(call, interface, pt_index, entry.options, entry.length,
+                            entry.ct_handle);
+  const int code = search_unexpected(interface, {entry, counter, pt_index, user_ptr}, operation);
+  return code == PTL_OK ? code : refuse_entry(code, call, interface, pt_index);
 }
 
 // nullptr if the handle is not one of an interface of this kind.
@@ -67,14 +129,34 @@ int search(NetworkInterface& interface, ptl_pt_index_t pt_index, const ptl_me_t&
   return interface != nullptr && interface->matching() == matching ? interface : nullptr;
 }
 
-int unlink(ptl_handle_any_t handle, bool matching) noexcept {
+// For a call whose handle find_interface_of_kind() did not find.
+[[gnu::cold, gnu::noinline]] int refuse_interface(const Call& call, ptl_handle_ni_t handle,
+                                                  bool matching) noexcept {
+  if (find_interface(handle) == nullptr)
+    return refuse_handle(call, "ni_handle", handle, HandleType::interface);
+  return refuse_bits(PTL_ARG_INVALID, call, "ni_handle", handle,
+                     matching ? "must be of an interface with PTL_NI_MATCHING"
+                              : "must be of an interface with PTL_NI_NO_MATCHING");
+}
+
+int refuse_unlink(int code, const Call& call, ptl_handle_any_t handle) noexcept {
+  return code == PTL_IN_USE
+             ? refuse_bits(code, call, "handle", handle,
+                           "the entry must be unused: it has operations or headers, or it has "
+                           "unlinked itself")
+             : refuse_handle(call, "handle", handle, HandleType::entry);
+}
+
+int unlink(const Call& call, ptl_handle_any_t handle, bool matching) noexcept {
   const HandleFields fields = decode_handle(handle);
   NetworkInterface* interface = fields.type == HandleType::entry ? interface_of(fields) : nullptr;
-  if (interface == nullptr || interface->matching() != matching) return code_of_bad_handle();
+  if (interface == nullptr || interface->matching() != matching)
+    return refuse_handle(call, "handle", handle, HandleType::entry);
   const int code = poll_before_refusal(interface->physical(), PTL_IN_USE,
                                        [&] { return unlink_by_handle(*interface, fields); });
   // A message is counted after the lock of the portal table entry has been released.
-  if (code == PTL_OK) interface->physical().poller().token().finish_round();
+  if (code != PTL_OK) return refuse_unlink(code, call, handle);
+  interface->physical().poller().token().finish_round();
   return code;
 }
 
@@ -85,53 +167,66 @@ extern "C" {
 int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t* le,
                 ptl_list_t ptl_list, void* user_ptr, ptl_handle_le_t* le_handle) noexcept {
   NetworkInterface* interface = find_interface_of_kind(ni_handle, false);
-  if (interface == nullptr || le == nullptr) [[unlikely]]
-    return code_of_bad_handle();
-  return append(*interface, pt_index, as_match_entry(*le), ptl_list, user_ptr, le_handle);
+  if (interface == nullptr) [[unlikely]]
+    return refuse_interface(le_append, ni_handle, false);
+  if (le == nullptr) [[unlikely]]
+    return refuse_null(le_append, "le");
+  return append(le_append, *interface, pt_index, as_match_entry(*le), ptl_list, user_ptr,
+                le_handle);
 }
 
-int PtlLEUnlink(ptl_handle_le_t le_handle) noexcept { return unlink(le_handle, false); }
+int PtlLEUnlink(ptl_handle_le_t le_handle) noexcept { return unlink(le_unlink, le_handle, false); }
 
 int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t* le,
                 ptl_search_op_t ptl_search_op, void* user_ptr) noexcept {
   NetworkInterface* interface = find_interface_of_kind(ni_handle, false);
-  if (interface == nullptr || le == nullptr) return code_of_bad_handle();
-  return search(*interface, pt_index, as_match_entry(*le), ptl_search_op, user_ptr);
+  if (interface == nullptr) return refuse_interface(le_search, ni_handle, false);
+  if (le == nullptr) return refuse_null(le_search, "le");
+  return search(le_search, *interface, pt_index, as_match_entry(*le), ptl_search_op, user_ptr);
 }
 
 int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me,
                 ptl_list_t ptl_list, void* user_ptr, ptl_handle_me_t* me_handle) noexcept {
   NetworkInterface* interface = find_interface_of_kind(ni_handle, true);
-  if (interface == nullptr || me == nullptr) [[unlikely]]
-    return code_of_bad_handle();
-  return append(*interface, pt_index, *me, ptl_list, user_ptr, me_handle);
+  if (interface == nullptr) [[unlikely]]
+    return refuse_interface(me_append, ni_handle, true);
+  if (me == nullptr) [[unlikely]]
+    return refuse_null(me_append, "me");
+  return append(me_append, *interface, pt_index, *me, ptl_list, user_ptr, me_handle);
 }
 
-int PtlMEUnlink(ptl_handle_me_t me_handle) noexcept { return unlink(me_handle, true); }
+int PtlMEUnlink(ptl_handle_me_t me_handle) noexcept { return unlink(me_unlink, me_handle, true); }
 
 int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me,
                 ptl_search_op_t ptl_search_op, void* user_ptr) noexcept {
   NetworkInterface* interface = find_interface_of_kind(ni_handle, true);
-  if (interface == nullptr || me == nullptr) return code_of_bad_handle();
-  return search(*interface, pt_index, *me, ptl_search_op, user_ptr);
+  if (interface == nullptr) return refuse_interface(me_search, ni_handle, true);
+  if (me == nullptr) return refuse_null(me_search, "me");
+  return search(me_search, *interface, pt_index, *me, ptl_search_op, user_ptr);
 }
 
 int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl_me_t* me,
                          ptl_list_t ptl_list, void* user_ptr, ptl_handle_me_t* me_handle,
                          ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
+  const Call& call = triggered_me_append;
   NetworkInterface* interface = find_interface_of_kind(ni_handle, true);
-  CountingEvent* counter = nullptr;
+  if (interface == nullptr) return refuse_interface(call, ni_handle, true);
+  if (me == nullptr) return refuse_null(call, "me");
+  if (me_handle == nullptr) return refuse_null(call, "me_handle");
   const CounterOfInterface trigger = resolve_counter(trig_ct_handle);
-  if (interface == nullptr || me == nullptr || me_handle == nullptr || trigger.counter == nullptr ||
-      trigger.interface != interface ||
-      (ptl_list != PTL_PRIORITY_LIST && ptl_list != PTL_OVERFLOW_LIST) ||
-      !arguments_are_valid(*interface, *me, pt_index, &counter))
-    return code_of_bad_handle();
+  if (trigger.counter == nullptr || trigger.interface != interface)
+    return refuse_handle(call, "trig_ct_handle", trig_ct_handle, HandleType::counter);
+  if (ptl_list != PTL_PRIORITY_LIST && ptl_list != PTL_OVERFLOW_LIST)
+    return refuse(PTL_ARG_INVALID, call, "ptl_list", ptl_list, list_rule);
+  CountingEvent* counter = nullptr;
+  if (!arguments_are_valid(*interface, *me, pt_index, &counter))
+    return refuse_arguments(call, *interface, pt_index, me->options, me->length, me->ct_handle);
   const uint32_t index = interface->triggered_operations().allocate();
-  if (index == Arena<TriggeredOperation>::no_index) return PTL_NO_SPACE;
+  if (index == Arena<TriggeredOperation>::no_index)
+    return refuse_triggered(call, interface->limits().max_triggered_ops);
   if (const int code = reserve_entry(*interface, pt_index, me_handle); code != PTL_OK) {
     interface->triggered_operations().release(index);
-    return code;
+    return refuse_entry(code, call, *interface, pt_index);
   }
   TriggeredOperation& operation = interface->triggered_operations().at(index);
   operation.kind = TriggeredKind::me_append;
@@ -146,10 +241,14 @@ int PtlTriggeredMEUnlink(ptl_handle_me_t me_handle, ptl_handle_ct_t trig_ct_hand
   const HandleFields fields = decode_handle(me_handle);
   NetworkInterface* interface = fields.type == HandleType::entry ? interface_of(fields) : nullptr;
   const CounterOfInterface trigger = resolve_counter(trig_ct_handle);
-  if (interface == nullptr || trigger.counter == nullptr || trigger.interface != interface)
-    return code_of_bad_handle();
+  if (interface == nullptr)
+    return refuse_handle(triggered_me_unlink, "me_handle", me_handle, HandleType::entry);
+  if (trigger.counter == nullptr || trigger.interface != interface)
+    return refuse_handle(triggered_me_unlink, "trig_ct_handle", trig_ct_handle,
+                         HandleType::counter);
   const uint32_t index = interface->triggered_operations().allocate();
-  if (index == Arena<TriggeredOperation>::no_index) return PTL_NO_SPACE;
+  if (index == Arena<TriggeredOperation>::no_index)
+    return refuse_triggered(triggered_me_unlink, interface->limits().max_triggered_ops);
   TriggeredOperation& operation = interface->triggered_operations().at(index);
   operation.kind = TriggeredKind::me_unlink;
   operation.threshold = threshold;

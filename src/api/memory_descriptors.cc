@@ -1,5 +1,6 @@
 // Memory descriptors (spec 3.10). Set-up path.
 #include "api/in_use.h"
+#include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/objects/event_queue_use.h"
 #include "portals4.h"
@@ -12,28 +13,42 @@ constexpr unsigned descriptor_options =
     PTL_IOVEC | PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_CT_SEND |
     PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_BYTES | PTL_MD_UNORDERED |
     PTL_MD_VOLATILE | PTL_MD_UNRELIABLE;
-}
+constexpr Call md_bind{"PtlMDBind", "spec 3.10.3"};
+constexpr Call md_release{"PtlMDRelease", "spec 3.10.4"};
+}  // namespace
 
 extern "C" {
 
 int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md_handle) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
+  if (interface == nullptr)
+    return refuse_handle(md_bind, "ni_handle", ni_handle, HandleType::interface);
+  if (md == nullptr) return refuse_null(md_bind, "md");
+  if (md_handle == nullptr) return refuse_null(md_bind, "md_handle");
+  if ((md->options & ~descriptor_options) != 0)
+    return refuse_bits(PTL_ARG_INVALID, md_bind, "md->options", md->options,
+                       "must consist of options of memory descriptors, see 3.10.1");
   EventQueueObject* event_queue = nullptr;
+  if (!resolve_optional_event_queue(*interface, md->eq_handle, &event_queue))
+    return refuse_handle(md_bind, "md->eq_handle", md->eq_handle, HandleType::event_queue);
   CountingEvent* counter = nullptr;
-  if (interface == nullptr || md == nullptr || md_handle == nullptr ||
-      (md->options & ~descriptor_options) != 0 ||
-      !resolve_optional_event_queue(*interface, md->eq_handle, &event_queue) ||
-      !resolve_optional_counter(*interface, md->ct_handle, &counter))
-    return code_of_bad_handle();
+  if (!resolve_optional_counter(*interface, md->ct_handle, &counter))
+    return refuse_handle(md_bind, "md->ct_handle", md->ct_handle, HandleType::counter);
   const bool iovec = (md->options & PTL_IOVEC) != 0;
   if (iovec && md->length > static_cast<ptl_size_t>(interface->limits().max_iovecs))
-    return PTL_ARG_INVALID;
+    return refuse(PTL_ARG_INVALID, md_bind, "md->length", md->length,
+                  "must be at most max_iovecs with PTL_IOVEC, see 3.6.1");
   const uint32_t index = interface->descriptors().allocate();
-  if (index == Arena<MemoryDescriptor>::no_index) return PTL_NO_SPACE;
+  if (index == Arena<MemoryDescriptor>::no_index)
+    return refuse(PTL_NO_SPACE, md_bind, "max_mds",
+                  static_cast<uint64_t>(interface->limits().max_mds),
+                  "that many memory descriptors exist, or there is no memory");
   MemoryDescriptor& descriptor = interface->descriptors().at(index);
   if (!descriptor.region.open(md->start, md->length, iovec, false)) {
     interface->descriptors().release(index);
-    return PTL_ARG_INVALID;
+    return refuse_bits(PTL_ARG_INVALID, md_bind, "md->start",
+                       reinterpret_cast<uintptr_t>(md->start),
+                       "must point to readable memory of that many elements with PTL_IOVEC");
   }
   descriptor.options = md->options;
   descriptor.event_queue = event_queue;
@@ -48,18 +63,22 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
 
 int PtlMDRelease(ptl_handle_md_t md_handle) noexcept {
   const DescriptorOfInterface found = resolve_descriptor(md_handle);
-  if (found.descriptor == nullptr) return code_of_bad_handle();
+  if (found.descriptor == nullptr)
+    return refuse_handle(md_release, "md_handle", md_handle, HandleType::memory_descriptor);
   MemoryDescriptor& descriptor = *found.descriptor;
   NetworkInterface& interface = *found.interface;
   const auto is_in_use = [&] {
     return descriptor.pending.load(std::memory_order_acquire) != 0 ? PTL_IN_USE : PTL_OK;
   };
-  if (poll_before_refusal(interface.physical(), PTL_IN_USE, is_in_use) != PTL_OK) return PTL_IN_USE;
+  if (poll_before_refusal(interface.physical(), PTL_IN_USE, is_in_use) != PTL_OK)
+    return refuse(PTL_IN_USE, md_release, "operations",
+                  descriptor.pending.load(std::memory_order_relaxed),
+                  "the descriptor must have no operations that are not complete");
   // Of several releases of one handle only one may succeed.
   uint32_t generation = descriptor.generation.load(std::memory_order_relaxed);
   if (!generation_is_live(generation) || !descriptor.generation.compare_exchange_strong(
                                              generation, generation + 1, std::memory_order_acq_rel))
-    return PTL_ARG_INVALID;
+    return refuse_handle(md_release, "md_handle", md_handle, HandleType::memory_descriptor);
   interface.physical().poller().token().finish_round();
   descriptor.region.close();
   if (descriptor.event_queue != nullptr) unuse_event_queue(interface, *descriptor.event_queue);

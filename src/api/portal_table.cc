@@ -1,5 +1,6 @@
 // Portal table entries (spec 3.7). Set-up path.
 #include "api/in_use.h"
+#include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/objects/portal_operations.h"
 #include "portals4_lintel.h"
@@ -11,36 +12,75 @@ using namespace lintel::api;
 namespace {
 constexpr unsigned portal_options = PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE | PTL_PT_FLOWCTRL |
                                     PTL_PT_ALLOC_DISABLED | PTL_PT_MATCH_UNORDERED;
+constexpr Call pt_alloc{"PtlPTAlloc", "spec 3.7.1"};
+constexpr Call pt_free{"PtlPTFree", "spec 3.7.2"};
+constexpr Call pt_disable{"PtlPTDisable", "spec 3.7.3"};
+constexpr Call pt_enable{"PtlPTEnable", "spec 3.7.4"};
+
+// For a call that names an entry: what `code`, which is not PTL_OK, is about.
+int refuse_entry(int code, const Call& call, ptl_pt_index_t pt_index) noexcept {
+  switch (code) {
+    case PTL_PT_IN_USE:
+      return refuse(code, call, "pt_index", pt_index,
+                    "the entry must be unused: without list entries, headers and operations");
+    default:
+      return refuse(code, call, "pt_index", pt_index, "must name an allocated entry");
+  }
 }
+
+int refuse_allocation(int code, ptl_pt_index_t requested, const ptl_ni_limits_t& limits) noexcept {
+  switch (code) {
+    case PTL_PT_IN_USE:
+      return refuse(code, pt_alloc, "pt_index_req", requested, "must name an entry that is free");
+    case PTL_PT_FULL:
+      return refuse(code, pt_alloc, "max_pt_index", static_cast<uint64_t>(limits.max_pt_index),
+                    "all entries up to that one are allocated");
+    default:
+      return refuse(code, pt_alloc, "pt_index_req", requested, "there is no memory for the entry");
+  }
+}
+}  // namespace
 
 extern "C" {
 
 int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle,
                ptl_pt_index_t pt_index_req, ptl_pt_index_t* pt_index) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
+  if (interface == nullptr)
+    return refuse_handle(pt_alloc, "ni_handle", ni_handle, HandleType::interface);
+  if (pt_index == nullptr) return refuse_null(pt_alloc, "pt_index");
+  if ((options & ~portal_options) != 0)
+    return refuse_bits(PTL_ARG_INVALID, pt_alloc, "options", options,
+                       "must consist of options of portal table entries");
   EventQueueObject* event_queue = nullptr;
-  if (interface == nullptr || pt_index == nullptr || (options & ~portal_options) != 0 ||
-      !resolve_optional_event_queue(*interface, eq_handle, &event_queue))
-    return code_of_bad_handle();
+  if (!resolve_optional_event_queue(*interface, eq_handle, &event_queue))
+    return refuse_handle(pt_alloc, "eq_handle", eq_handle, HandleType::event_queue);
   if (pt_index_req != PTL_PT_ANY &&
       pt_index_req > static_cast<ptl_pt_index_t>(interface->limits().max_pt_index))
-    return PTL_ARG_INVALID;
-  if ((options & PTL_PT_FLOWCTRL) != 0 && event_queue == nullptr) return PTL_PT_EQ_NEEDED;
-  return allocate_portal(*interface, options, event_queue, pt_index_req, pt_index);
+    return refuse(PTL_ARG_INVALID, pt_alloc, "pt_index_req", pt_index_req,
+                  "must be PTL_PT_ANY or at most max_pt_index, see 3.6.1");
+  if ((options & PTL_PT_FLOWCTRL) != 0 && event_queue == nullptr)
+    return refuse_bits(PTL_PT_EQ_NEEDED, pt_alloc, "options", options,
+                       "PTL_PT_FLOWCTRL must come with an event queue");
+  const int code = allocate_portal(*interface, options, event_queue, pt_index_req, pt_index);
+  return code == PTL_OK ? code : refuse_allocation(code, pt_index_req, interface->limits());
 }
 
 int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr) return code_of_bad_handle();
-  return poll_before_refusal(interface->physical(), PTL_PT_IN_USE,
-                             [&] { return free_portal(*interface, pt_index); });
+  if (interface == nullptr)
+    return refuse_handle(pt_free, "ni_handle", ni_handle, HandleType::interface);
+  const int code = poll_before_refusal(interface->physical(), PTL_PT_IN_USE,
+                                       [&] { return free_portal(*interface, pt_index); });
+  return code == PTL_OK ? code : refuse_entry(code, pt_free, pt_index);
 }
 
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr) return code_of_bad_handle();
+  if (interface == nullptr)
+    return refuse_handle(pt_disable, "ni_handle", ni_handle, HandleType::interface);
   const int code = disable_portal(*interface, pt_index);
-  if (code != PTL_OK) return code;
+  if (code != PTL_OK) return refuse_entry(code, pt_disable, pt_index);
   // PtlAbort ends waits for events, but not this wait: it lasts as long as deliveries in progress
   // (spec 3.7.3).
   const auto quiet = [&] { return portal_is_quiet(*interface, pt_index); };
@@ -52,7 +92,10 @@ int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
 
 int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  return interface == nullptr ? code_of_bad_handle() : enable_portal(*interface, pt_index);
+  if (interface == nullptr)
+    return refuse_handle(pt_enable, "ni_handle", ni_handle, HandleType::interface);
+  const int code = enable_portal(*interface, pt_index);
+  return code == PTL_OK ? code : refuse_entry(code, pt_enable, pt_index);
 }
 
 }  // extern "C"

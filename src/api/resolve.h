@@ -73,4 +73,26 @@ struct EventQueueOfInterface {
   return found.object != nullptr && found.interface == &interface;
 }
 
+// The object behind a handle of any type exists. Not on the message path.
+[[nodiscard]] inline bool object_exists(NetworkInterface& interface, uint64_t handle) noexcept {
+  const HandleFields fields = decode_handle(handle);
+  switch (fields.type) {
+    case HandleType::interface:
+      return fields.index == 0 && fields.generation == 0;
+    case HandleType::memory_descriptor:
+      return interface.find_descriptor(handle) != nullptr;
+    case HandleType::counter:
+      return interface.find_counter(handle) != nullptr;
+    case HandleType::event_queue:
+      return interface.find_event_queue(handle) != nullptr;
+    case HandleType::entry: {
+      const ListEntry* entry = interface.entry_slot(fields.index);
+      return entry != nullptr && generation_is_live(fields.generation) &&
+             (entry->generation.load(std::memory_order_acquire) & handle_generation_mask) ==
+                 fields.generation;
+    }
+  }
+  return false;
+}
+
 }  // namespace lintel::api

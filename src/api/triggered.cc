@@ -10,6 +10,14 @@ using namespace lintel::api;
 
 namespace {
 
+constexpr Call triggered_put{"PtlTriggeredPut", "spec 3.16.1"};
+constexpr Call triggered_get{"PtlTriggeredGet", "spec 3.16.2"};
+constexpr Call triggered_atomic{"PtlTriggeredAtomic", "spec 3.16.3"};
+constexpr Call triggered_fetch_atomic{"PtlTriggeredFetchAtomic", "spec 3.16.4"};
+constexpr Call triggered_swap{"PtlTriggeredSwap", "spec 3.16.5"};
+constexpr Call triggered_ct_inc{"PtlTriggeredCTInc", "spec 3.16.6"};
+constexpr Call triggered_ct_set{"PtlTriggeredCTSet", "spec 3.16.7"};
+
 TriggeredOperation* allocate(NetworkInterface& interface) noexcept {
   const uint32_t index = interface.triggered_operations().allocate();
   return index == Arena<TriggeredOperation>::no_index ? nullptr
@@ -22,9 +30,11 @@ int attach_movement(const MovementArguments& arguments, ptl_handle_ct_t trigger_
   Request request;
   if (const int code = check_movement(arguments, &interface, &request); code != PTL_OK) return code;
   const CounterOfInterface trigger = resolve_counter(trigger_handle);
-  if (trigger.counter == nullptr || trigger.interface != interface) return PTL_ARG_INVALID;
+  if (trigger.counter == nullptr || trigger.interface != interface)
+    return refuse_handle(arguments.call, "trig_ct_handle", trigger_handle, HandleType::counter);
   TriggeredOperation* operation = allocate(*interface);
-  if (operation == nullptr) return PTL_NO_SPACE;
+  if (operation == nullptr)
+    return refuse_triggered(arguments.call, interface->limits().max_triggered_ops);
   operation->kind = TriggeredKind::movement;
   operation->threshold = threshold;
   std::construct_at(&operation->request, request);
@@ -34,15 +44,18 @@ int attach_movement(const MovementArguments& arguments, ptl_handle_ct_t trigger_
 
 int attach_count(TriggeredKind kind, ptl_handle_ct_t target_handle, ptl_ct_event_t value,
                  ptl_handle_ct_t trigger_handle, ptl_size_t threshold) noexcept {
+  const Call& call = kind == TriggeredKind::ct_inc ? triggered_ct_inc : triggered_ct_set;
   const CounterOfInterface target = resolve_counter(target_handle);
   const CounterOfInterface trigger = resolve_counter(trigger_handle);
-  if (target.counter == nullptr || trigger.counter == nullptr ||
-      target.interface != trigger.interface)
-    return code_of_bad_handle();
+  if (target.counter == nullptr)
+    return refuse_handle(call, "ct_handle", target_handle, HandleType::counter);
+  if (trigger.counter == nullptr || target.interface != trigger.interface)
+    return refuse_handle(call, "trig_ct_handle", trigger_handle, HandleType::counter);
   if (kind == TriggeredKind::ct_inc && value.success != 0 && value.failure != 0)
-    return PTL_ARG_INVALID;
+    return refuse(PTL_ARG_INVALID, call, "increment.failure", value.failure, one_field);
   TriggeredOperation* operation = allocate(*trigger.interface);
-  if (operation == nullptr) return PTL_NO_SPACE;
+  if (operation == nullptr)
+    return refuse_triggered(call, trigger.interface->limits().max_triggered_ops);
   operation->kind = kind;
   operation->threshold = threshold;
   operation->target_generation = target.counter->generation.load(std::memory_order_relaxed);
@@ -60,7 +73,8 @@ int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size
                     ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
                     ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle,
                     ptl_size_t threshold) noexcept {
-  return attach_movement({.kind = MessageKind::put,
+  return attach_movement({.call = triggered_put,
+                          .kind = MessageKind::put,
                           .put = {md_handle, local_offset},
                           .length = length,
                           .ack_req = ack_req,
@@ -74,7 +88,8 @@ int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size
                     ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                     ptl_size_t remote_offset, void* user_ptr, ptl_handle_ct_t trig_ct_handle,
                     ptl_size_t threshold) noexcept {
-  return attach_movement({.kind = MessageKind::get,
+  return attach_movement({.call = triggered_get,
+                          .kind = MessageKind::get,
                           .get = {md_handle, local_offset},
                           .length = length,
                           .target = {target_id, pt_index, match_bits, remote_offset},
@@ -87,7 +102,8 @@ int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_s
                        ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
                        ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
                        ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
-  return attach_movement({.kind = MessageKind::atomic,
+  return attach_movement({.call = triggered_atomic,
+                          .kind = MessageKind::atomic,
                           .put = {md_handle, local_offset},
                           .length = length,
                           .ack_req = ack_req,
@@ -105,7 +121,8 @@ int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_
                             ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
                             ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
                             ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
-  return attach_movement({.kind = MessageKind::fetch_atomic,
+  return attach_movement({.call = triggered_fetch_atomic,
+                          .kind = MessageKind::fetch_atomic,
                           .put = {put_md_handle, local_put_offset},
                           .get = {get_md_handle, local_get_offset},
                           .length = length,
@@ -123,7 +140,8 @@ int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
                      ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data,
                      const void* operand, ptl_op_t operation, ptl_datatype_t datatype,
                      ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
-  return attach_movement({.kind = MessageKind::swap,
+  return attach_movement({.call = triggered_swap,
+                          .kind = MessageKind::swap,
                           .put = {put_md_handle, local_put_offset},
                           .get = {get_md_handle, local_get_offset},
                           .length = length,

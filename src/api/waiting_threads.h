@@ -5,17 +5,22 @@
 
 #include <sched.h>
 
+#include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/progress/wait.h"
 #include "util/asymmetric_fence.h"
 
 namespace lintel::api {
 
-// The return code of a call that waits, where `code` is its result. After PtlAbort other threads
-// may free what this one waits for: that is not a bad argument (spec 3.5.3).
-[[nodiscard]] inline int code_of_wait(int code) noexcept {
-  return code == PTL_ARG_INVALID && portals_aborted.load(std::memory_order_acquire) ? PTL_ABORTED
-                                                                                    : code;
+// For a call that waits, where `handle` names nothing, or nothing any more. After PtlAbort other
+// threads may free what this one waits for: that is not a bad argument (spec 3.5.3).
+[[nodiscard, gnu::cold, gnu::noinline]] inline int refuse_wait(const Call& call,
+                                                               const char* argument,
+                                                               ptl_handle_any_t handle,
+                                                               HandleType type) noexcept {
+  return library_is_initialized() && portals_aborted.load(std::memory_order_acquire)
+             ? PTL_ABORTED
+             : refuse_handle(call, argument, handle, type);
 }
 
 // Counts its thread, from the eighth look on until it is destroyed, at the objects that `handles`

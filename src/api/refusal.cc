@@ -1,0 +1,99 @@
+// The lines of refused calls. Fault path.
+#include "api/refusal.h"
+
+#include <cinttypes>
+#include <cstdlib>
+#include <string_view>
+
+#include "util/log.h"
+
+namespace lintel::api {
+
+namespace {
+
+// Before PtlInit the level has not been read.
+bool says_refusals() noexcept {
+  if (!library_is_initialized()) {
+    const char* const word = std::getenv("PTL_LOG_LEVEL");
+    const std::string_view level = word == nullptr ? "" : word;
+    if (level == "debug" || level == "trace") set_log_level(LogLevel::debug);
+  }
+  return log_enabled(LogLevel::debug);
+}
+
+const char* name_of(HandleType type) noexcept {
+  switch (type) {
+    case HandleType::interface:
+      return "a network interface";
+    case HandleType::memory_descriptor:
+      return "a memory descriptor";
+    case HandleType::entry:
+      return "a list entry";
+    case HandleType::event_queue:
+      return "an event queue";
+    case HandleType::counter:
+      return "a counting event";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+int refuse(int code, const Call& call, const char* argument, uint64_t value,
+           const char* rule) noexcept {
+  if (code == PTL_NO_INIT) return refuse_before_init(call);
+  if (says_refusals())
+    log_message(LogLevel::debug, "%s returns %s: %s = %" PRIu64 ": %s (%s)", call.name,
+                PtlToStr(code, PTL_STR_ERROR), argument, value, rule, call.rules);
+  return code;
+}
+
+int refuse_bits(int code, const Call& call, const char* argument, uint64_t value,
+                const char* rule) noexcept {
+  if (says_refusals())
+    log_message(LogLevel::debug, "%s returns %s: %s = 0x%" PRIx64 ": %s (%s)", call.name,
+                PtlToStr(code, PTL_STR_ERROR), argument, value, rule, call.rules);
+  return code;
+}
+
+int refuse_null(const Call& call, const char* argument) noexcept {
+  const int code = code_of_bad_handle();
+  if (code == PTL_NO_INIT) return refuse_before_init(call);
+  if (says_refusals())
+    log_message(LogLevel::debug, "%s returns %s: %s = NULL: must not be NULL (%s)", call.name,
+                PtlToStr(code, PTL_STR_ERROR), argument, call.rules);
+  return code;
+}
+
+int refuse_before_init(const Call& call) noexcept {
+  if (says_refusals())
+    log_message(LogLevel::debug,
+                "%s returns PTL_NO_INIT: PtlInit was not called, or PtlFini was (spec 3.5.1)",
+                call.name);
+  return PTL_NO_INIT;
+}
+
+int refuse_handle(const Call& call, const char* argument, ptl_handle_any_t handle,
+                  HandleType type) noexcept {
+  if (!library_is_initialized()) return refuse_before_init(call);
+  if (!says_refusals()) return PTL_ARG_INVALID;
+  const HandleFields fields = decode_handle(handle);
+  const char* const found = name_of(fields.type);
+  const char* const what = handle == PTL_INVALID_HANDLE      ? "it is PTL_INVALID_HANDLE"
+                           : found == nullptr                ? "it is no handle"
+                           : fields.type != type             ? "it is one of "
+                           : interface_of(fields) == nullptr ? "its interface is not open"
+                           : object_exists(*interface_of(fields), handle)
+                               ? "it belongs to another interface"
+                               : "that object was freed, or never existed";
+  const bool other_type = handle != PTL_INVALID_HANDLE && found != nullptr && fields.type != type;
+  log_message(LogLevel::debug,
+              "%s returns PTL_ARG_INVALID: %s = 0x%" PRIx64
+              ": must be a handle of %s; %s%s "
+              "(%s)",
+              call.name, argument, static_cast<uint64_t>(handle), name_of(type), what,
+              other_type ? found : "", call.rules);
+  return PTL_ARG_INVALID;
+}
+
+}  // namespace lintel::api

@@ -1,0 +1,53 @@
+// Refused calls: with PTL_LOG_LEVEL=debug each writes one line that names the call, the argument,
+// its value and the rule. Fault path, out of line: calls that succeed execute nothing of it.
+//
+// Each function returns the code that it is given or finds, for the call to return in turn.
+#pragma once
+
+#include <cstdint>
+
+#include "api/resolve.h"
+#include "portals4.h"
+
+namespace lintel::api {
+
+struct Call {
+  const char* name;
+  const char* rules;  // where they are written: "spec 3.15.2"
+};
+
+// `rule` says what the argument had to be, as a predicate: "must be ...".
+[[nodiscard, gnu::cold, gnu::noinline]] int refuse(int code, const Call& call, const char* argument,
+                                                   uint64_t value, const char* rule) noexcept;
+// The same; the value consists of bits.
+[[nodiscard, gnu::cold, gnu::noinline]] int refuse_bits(int code, const Call& call,
+                                                        const char* argument, uint64_t value,
+                                                        const char* rule) noexcept;
+// PTL_ARG_INVALID: a pointer that must not be NULL.
+[[nodiscard, gnu::cold, gnu::noinline]] int refuse_null(const Call& call,
+                                                        const char* argument) noexcept;
+// PTL_ARG_INVALID: the size of an array that must not be empty.
+[[nodiscard]] inline int refuse_size(const Call& call, uint64_t size) noexcept {
+  return refuse(code_of_bad_handle(), call, "size", size, "must not be 0");
+}
+// PTL_NO_INIT: the call needs an initialized library.
+[[nodiscard, gnu::cold, gnu::noinline]] int refuse_before_init(const Call& call) noexcept;
+// PTL_NO_INIT or PTL_ARG_INVALID: a handle that names no object of that type, or one of another
+// interface than the call is about.
+[[nodiscard, gnu::cold, gnu::noinline]] int refuse_handle(const Call& call, const char* argument,
+                                                          ptl_handle_any_t handle,
+                                                          HandleType type) noexcept;
+
+// PTL_NO_SPACE: there is no room for another triggered operation.
+[[nodiscard]] inline int refuse_triggered(const Call& call, int max_triggered_ops) noexcept {
+  return refuse(PTL_NO_SPACE, call, "max_triggered_ops", static_cast<uint64_t>(max_triggered_ops),
+                "that many triggered operations wait, or there is no memory");
+}
+
+// Of calls about the map of ranks.
+inline constexpr const char* logical_only = "must be of an interface with PTL_NI_LOGICAL";
+inline constexpr const char* map_needed = "PtlSetMap must have been called for the interface";
+// Of PtlCTInc and PtlTriggeredCTInc.
+inline constexpr const char* one_field = "must be 0 where increment.success is not";
+
+}  // namespace lintel::api

@@ -1,0 +1,373 @@
+// Refused calls: with PTL_LOG_LEVEL=debug each writes one line that names the call, the argument,
+// its value and the rule; otherwise none.
+#include "api/refusal.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "portals4_lintel.h"
+
+namespace lintel {
+namespace {
+
+// What another process writes to standard error while it runs `body`.
+std::string errors_of(const char* level, const std::function<void()>& body) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    setenv("PTL_LOG_LEVEL", level, 1);
+    body();
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  close(ends[1]);
+  std::string text;
+  char part[4096];
+  for (ssize_t got; (got = read(ends[0], part, sizeof part)) > 0;)
+    text.append(part, static_cast<size_t>(got));
+  close(ends[0]);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << text;
+  return text;
+}
+
+// The lines about refused calls, from the name of the call on.
+std::vector<std::string> refusals_in(const std::string& text) {
+  std::vector<std::string> found;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    const size_t start = line.find(" debug: Ptl");
+    if (start != std::string::npos && line.find(" returns ") != std::string::npos)
+      found.push_back(line.substr(start + 8));
+    at = end + 1;
+  }
+  return found;
+}
+
+std::string hexadecimal(uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+// An interface with one object of each kind, and calls about them.
+struct Program {
+  explicit Program(unsigned options = PTL_NI_MATCHING | PTL_NI_PHYSICAL) {
+    EXPECT_EQ(PtlInit(), PTL_OK);
+    EXPECT_EQ(PtlNIInit(PTL_IFACE_DEFAULT, options, PTL_PID_ANY, nullptr, &limits, &interface),
+              PTL_OK);
+    EXPECT_EQ(PtlEQAlloc(interface, 16, &queue), PTL_OK);
+    EXPECT_EQ(PtlCTAlloc(interface, &counter), PTL_OK);
+    EXPECT_EQ(PtlMDBind(interface, &memory, &descriptor), PTL_OK);
+    EXPECT_EQ(PtlPTAlloc(interface, 0, queue, 3, &portal), PTL_OK);
+    EXPECT_EQ(PtlGetPhysId(interface, &self), PTL_OK);
+  }
+  [[nodiscard]] int put(ptl_size_t length, ptl_pt_index_t index = 3) const {
+    return PtlPut(descriptor, 0, length, PTL_ACK_REQ, self, index, 0, 0, nullptr, 0);
+  }
+  [[nodiscard]] int append(const ptl_me_t& entry, ptl_pt_index_t index = 3,
+                           ptl_list_t list = PTL_PRIORITY_LIST) const {
+    ptl_handle_me_t handle;
+    return PtlMEAppend(interface, index, &entry, list, nullptr, &handle);
+  }
+  [[nodiscard]] int bind(ptl_md_t md) const {
+    ptl_handle_md_t handle;
+    return PtlMDBind(interface, &md, &handle);
+  }
+
+  char buffer[64] = {};
+  ptl_md_t memory{buffer, sizeof buffer, 0, PTL_EQ_NONE, PTL_CT_NONE};
+  ptl_ni_limits_t limits{};
+  ptl_handle_ni_t interface = PTL_INVALID_HANDLE;
+  ptl_handle_eq_t queue = PTL_EQ_NONE;
+  ptl_handle_ct_t counter = PTL_CT_NONE;
+  ptl_handle_md_t descriptor = PTL_INVALID_HANDLE;
+  ptl_pt_index_t portal = 0;
+  ptl_process_t self{};
+};
+
+// A call, the code that it returns and the line that it writes.
+struct Case {
+  int code;
+  std::string expected;
+  std::function<int(Program&)> call;
+};
+
+void expect_lines(const std::vector<Case>& cases) {
+  const auto run = [&] {
+    Program program;
+    for (const Case& one : cases) EXPECT_EQ(one.call(program), one.code) << one.expected;
+  };
+  const std::vector<std::string> lines = refusals_in(errors_of("debug", run));
+  ASSERT_EQ(lines.size(), cases.size());
+  for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(lines[i], cases[i].expected);
+  EXPECT_TRUE(refusals_in(errors_of("info", run)).empty());
+}
+
+TEST(RefusalTest, DataMovement) {
+  expect_lines({
+      {PTL_ARG_INVALID,
+       "PtlPut returns PTL_ARG_INVALID: local_offset = 0: that offset and the length must lie "
+       "within the memory descriptor (spec 3.15.2)",
+       [](Program& p) { return p.put(65); }},
+      {PTL_ARG_INVALID,
+       "PtlPut returns PTL_ARG_INVALID: pt_index = 4096: must be at most 4095, the largest "
+       "max_pt_index of an interface, see 3.6.1 (spec 3.15.2)",
+       [](Program& p) { return p.put(8, 4096); }},
+      {PTL_ARG_INVALID,
+       "PtlPut returns PTL_ARG_INVALID: ack_req = 9: must be an acknowledgment request, see 3.15.1 "
+       "(spec 3.15.2)",
+       [](Program& p) {
+         return PtlPut(p.descriptor, 0, 8, static_cast<ptl_ack_req_t>(9), p.self, 3, 0, 0, nullptr,
+                       0);
+       }},
+      {PTL_ARG_INVALID,
+       "PtlGet returns PTL_ARG_INVALID: target_id.phys.pid = " + std::to_string(PTL_PID_ANY) +
+           ": must not be PTL_PID_ANY (spec 3.15.3)",
+       [](Program& p) {
+         ptl_process_t any = p.self;
+         any.phys.pid = PTL_PID_ANY;
+         return PtlGet(p.descriptor, 0, 8, any, 3, 0, 0, nullptr);
+       }},
+      {PTL_ARG_INVALID,
+       "PtlAtomic returns PTL_ARG_INVALID: operation = " + std::to_string(PTL_CSWAP) +
+           ": must be allowed for the call and the datatype, see table 3-4 (spec 3.15.5)",
+       [](Program& p) {
+         return PtlAtomic(p.descriptor, 0, 8, PTL_NO_ACK_REQ, p.self, 3, 0, 0, nullptr, 0,
+                          PTL_CSWAP, PTL_INT64_T);
+       }},
+      {PTL_ARG_INVALID,
+       "PtlAtomic returns PTL_ARG_INVALID: length = 6: must be a multiple of the size of the "
+       "datatype (spec 3.15.5)",
+       [](Program& p) {
+         return PtlAtomic(p.descriptor, 0, 6, PTL_NO_ACK_REQ, p.self, 3, 0, 0, nullptr, 0, PTL_SUM,
+                          PTL_INT32_T);
+       }},
+      {PTL_ARG_INVALID,
+       "PtlSwap returns PTL_ARG_INVALID: operand = NULL: must not be NULL (spec 3.15.7)",
+       [](Program& p) {
+         return PtlSwap(p.descriptor, 0, p.descriptor, 8, 8, p.self, 3, 0, 0, nullptr, 0, nullptr,
+                        PTL_CSWAP, PTL_INT64_T);
+       }},
+      {PTL_ARG_INVALID,
+       "PtlTriggeredPut returns PTL_ARG_INVALID: trig_ct_handle = " +
+           hexadecimal(PTL_INVALID_HANDLE) +
+           ": must be a handle of a counting event; it is PTL_INVALID_HANDLE (spec 3.16.1)",
+       [](Program& p) {
+         return PtlTriggeredPut(p.descriptor, 0, 8, PTL_NO_ACK_REQ, p.self, 3, 0, 0, nullptr, 0,
+                                PTL_INVALID_HANDLE, 1);
+       }},
+  });
+}
+
+TEST(RefusalTest, ListEntries) {
+  static ptl_me_t entry{};
+  entry.ct_handle = PTL_CT_NONE;
+  expect_lines({
+      {PTL_ARG_INVALID,
+       "PtlMEAppend returns PTL_ARG_INVALID: options = 0x80000000: must consist of options of "
+       "entries, see 3.12.1 (spec 3.12.2)",
+       [](Program& p) {
+         ptl_me_t me{};
+         me.options = 0x80000000;
+         return p.append(me);
+       }},
+      {PTL_ARG_INVALID,
+       "PtlMEAppend returns PTL_ARG_INVALID: pt_index = 4: must name an allocated portal table "
+       "entry; with PTL_IOVEC, start must point to readable elements (spec 3.12.2)",
+       [](Program& p) { return p.append(entry, 4); }},
+      {PTL_ARG_INVALID,
+       "PtlMEAppend returns PTL_ARG_INVALID: ptl_list = 7: must be PTL_PRIORITY_LIST or "
+       "PTL_OVERFLOW_LIST (spec 3.12.2)",
+       [](Program& p) { return p.append(entry, 3, static_cast<ptl_list_t>(7)); }},
+      {PTL_ARG_INVALID,
+       "PtlMEAppend returns PTL_ARG_INVALID: me = NULL: must not be NULL (spec 3.12.2)",
+       [](Program& p) {
+         ptl_handle_me_t handle;
+         return PtlMEAppend(p.interface, 3, nullptr, PTL_PRIORITY_LIST, nullptr, &handle);
+       }},
+      {PTL_ARG_INVALID,
+       "PtlMESearch returns PTL_ARG_INVALID: ptl_search_op = 5: must be PTL_SEARCH_ONLY or "
+       "PTL_SEARCH_DELETE (spec 3.12.4)",
+       [](Program& p) {
+         const ptl_me_t me{};
+         return PtlMESearch(p.interface, 3, &me, static_cast<ptl_search_op_t>(5), nullptr);
+       }},
+  });
+}
+
+TEST(RefusalTest, AnInterfaceOfTheOtherKind) {
+  const auto run = [] {
+    Program p;
+    const ptl_le_t le{};
+    ptl_handle_le_t handle;
+    EXPECT_EQ(PtlLEAppend(p.interface, 3, &le, PTL_PRIORITY_LIST, nullptr, &handle),
+              PTL_ARG_INVALID);
+  };
+  const std::vector<std::string> lines = refusals_in(errors_of("trace", run));
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("must be of an interface with PTL_NI_NO_MATCHING (spec 3.11.2)"),
+            std::string::npos)
+      << lines[0];
+}
+
+TEST(RefusalTest, MemoryDescriptors) {
+  expect_lines({
+      {PTL_ARG_INVALID,
+       "PtlMDBind returns PTL_ARG_INVALID: md->options = 0x40000000: must consist of options of "
+       "memory descriptors, see 3.10.1 (spec 3.10.3)",
+       [](Program& p) {
+         return p.bind({p.buffer, 8, 0x40000000, PTL_EQ_NONE, PTL_CT_NONE});
+       }},
+      {PTL_ARG_INVALID,
+       "PtlMDBind returns PTL_ARG_INVALID: md->start = 0x0: must point to readable memory of that "
+       "many elements with PTL_IOVEC (spec 3.10.3)",
+       [](Program& p) {
+         return p.bind({nullptr, 2, PTL_IOVEC, PTL_EQ_NONE, PTL_CT_NONE});
+       }},
+      {PTL_ARG_INVALID,
+       "PtlMDBind returns PTL_ARG_INVALID: md_handle = NULL: must not be NULL (spec 3.10.3)",
+       [](Program& p) { return PtlMDBind(p.interface, &p.memory, nullptr); }},
+  });
+}
+
+TEST(RefusalTest, WaitsAndPolls) {
+  expect_lines({
+      {PTL_ARG_INVALID,
+       "PtlEQWait returns PTL_ARG_INVALID: event = NULL: must not be NULL (spec 3.13.8)",
+       [](Program& p) { return PtlEQWait(p.queue, nullptr); }},
+      {PTL_ARG_INVALID, "PtlEQPoll returns PTL_ARG_INVALID: size = 0: must not be 0 (spec 3.13.9)",
+       [](Program& p) {
+         ptl_event_t event;
+         unsigned which;
+         return PtlEQPoll(&p.queue, 0, 0, &event, &which);
+       }},
+      {PTL_ARG_INVALID,
+       "PtlCTWait returns PTL_ARG_INVALID: event = NULL: must not be NULL (spec 3.14.6)",
+       [](Program& p) { return PtlCTWait(p.counter, 1, nullptr); }},
+      {PTL_ARG_INVALID,
+       "PtlCTInc returns PTL_ARG_INVALID: increment.failure = 2: must be 0 where increment.success "
+       "is not (spec 3.14.9)",
+       [](Program& p) {
+         return PtlCTInc(p.counter, {1, 2});
+       }},
+      {PTL_ARG_INVALID,
+       "PtlCTPoll returns PTL_ARG_INVALID: tests = NULL: must not be NULL (spec 3.14.7)",
+       [](Program& p) {
+         ptl_ct_event_t event;
+         unsigned which;
+         return PtlCTPoll(&p.counter, nullptr, 1, 0, &event, &which);
+       }},
+  });
+}
+
+TEST(RefusalTest, InterfacesAndPortalTables) {
+  expect_lines({
+      {PTL_ARG_INVALID,
+       "PtlNIInit returns PTL_ARG_INVALID: options = 0x3: must be one of PTL_NI_MATCHING and "
+       "PTL_NI_NO_MATCHING, with one of PTL_NI_LOGICAL and PTL_NI_PHYSICAL (spec 3.6.2)",
+       [](Program&) {
+         ptl_handle_ni_t handle;
+         return PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_NO_MATCHING, PTL_PID_ANY,
+                          nullptr, nullptr, &handle);
+       }},
+      {PTL_PID_IN_USE,
+       "PtlNIInit returns PTL_PID_IN_USE: pid = 7: must be free on this node, and the same for all "
+       "interfaces over one network (spec 3.6.2)",
+       [](Program&) {
+         ptl_handle_ni_t handle;
+         return PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, 7, nullptr,
+                          nullptr, &handle);
+       }},
+      {PTL_PT_IN_USE,
+       "PtlPTAlloc returns PTL_PT_IN_USE: pt_index_req = 3: must name an entry that is free (spec "
+       "3.7.1)",
+       [](Program& p) {
+         ptl_pt_index_t index;
+         return PtlPTAlloc(p.interface, 0, p.queue, 3, &index);
+       }},
+      {PTL_PT_EQ_NEEDED,
+       "PtlPTAlloc returns PTL_PT_EQ_NEEDED: options = " + hexadecimal(PTL_PT_FLOWCTRL) +
+           ": PTL_PT_FLOWCTRL must come with an event queue (spec 3.7.1)",
+       [](Program& p) {
+         ptl_pt_index_t index;
+         return PtlPTAlloc(p.interface, PTL_PT_FLOWCTRL, PTL_EQ_NONE, 5, &index);
+       }},
+      {PTL_ARG_INVALID,
+       "PtlPTEnable returns PTL_ARG_INVALID: pt_index = 9: must name an allocated entry (spec 3.7.4)",
+       [](Program& p) { return PtlPTEnable(p.interface, 9); }},
+  });
+}
+
+TEST(RefusalTest, HandlesAreToldByWhatTheyName) {
+  const auto run = [] {
+    Program p;
+    ptl_event_t event;
+    EXPECT_EQ(PtlEQGet(p.counter, &event), PTL_ARG_INVALID);
+    EXPECT_EQ(PtlEQFree(p.queue), PTL_OK);
+    EXPECT_EQ(PtlEQGet(p.queue, &event), PTL_ARG_INVALID);
+    EXPECT_EQ(PtlEQGet(0, &event), PTL_ARG_INVALID);
+    Program other(PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL);
+    ptl_pt_index_t index;
+    EXPECT_EQ(PtlPTAlloc(p.interface, 0, other.queue, 8, &index), PTL_ARG_INVALID);
+    EXPECT_EQ(PtlNIFini(other.interface), PTL_OK);
+    EXPECT_EQ(PtlEQGet(other.queue, &event), PTL_ARG_INVALID);
+  };
+  const std::vector<std::string> lines = refusals_in(errors_of("debug", run));
+  const char* const reasons[] = {"it is one of a counting event", "that object was freed",
+                                 "it is no handle", "it belongs to another interface",
+                                 "its interface is not open"};
+  ASSERT_EQ(lines.size(), std::size(reasons));
+  for (size_t i = 0; i < lines.size(); ++i)
+    EXPECT_NE(lines[i].find(reasons[i]), std::string::npos) << lines[i];
+}
+
+TEST(RefusalTest, CallsBeforePtlInit) {
+  const auto run = [] {
+    ptl_handle_ni_t handle;
+    EXPECT_EQ(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr,
+                        nullptr, &handle),
+              PTL_NO_INIT);
+    EXPECT_EQ(PtlEQWait(PTL_EQ_NONE, nullptr), PTL_NO_INIT);
+  };
+  const std::vector<std::string> lines = refusals_in(errors_of("debug", run));
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0],
+            "PtlNIInit returns PTL_NO_INIT: PtlInit was not called, or PtlFini was (spec 3.5.1)");
+  EXPECT_TRUE(refusals_in(errors_of("warn", run)).empty());
+}
+
+TEST(RefusalTest, LimitsThatAreReached) {
+  const auto run = [] {
+    EXPECT_EQ(PtlInit(), PTL_OK);
+    ptl_ni_limits_t desired{};
+    desired.max_cts = 1;
+    ptl_ni_limits_t granted;
+    ptl_handle_ni_t interface;
+    EXPECT_EQ(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, &desired,
+                        &granted, &interface),
+              PTL_OK);
+    ptl_handle_ct_t counter;
+    for (int i = 0; i < granted.max_cts; ++i) EXPECT_EQ(PtlCTAlloc(interface, &counter), PTL_OK);
+    EXPECT_EQ(PtlCTAlloc(interface, &counter), PTL_NO_SPACE);
+  };
+  const std::vector<std::string> lines = refusals_in(errors_of("debug", run));
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("PtlCTAlloc returns PTL_NO_SPACE: max_cts = "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lintel
