@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "fuzz/kinds.h"
 #include "support/text.h"
 
 namespace lintel::fuzz {
@@ -13,16 +14,6 @@ namespace {
 bool is_arrival(const ptl_event_t& event) {
   return event.type == PTL_EVENT_PUT || event.type == PTL_EVENT_GET ||
          event.type == PTL_EVENT_ATOMIC || event.type == PTL_EVENT_FETCH_ATOMIC;
-}
-
-// Whether the message stores its data in the entry as they are.
-bool stores(const Message& message, const Entry& entry, const Portal& portal) {
-  if (message.kind == Kind::put) return true;
-  return message.kind != Kind::get && !(portal.cells && entry.list == PTL_PRIORITY_LIST);
-}
-
-std::byte data_at(const Message& message, uint64_t index) {
-  return message.kind == Kind::put ? payload_at(message.id, index) : message.item[index];
 }
 
 bool overlap(const Delivery& left, const Delivery& right) {

@@ -59,4 +59,13 @@ namespace lintel::fuzz {
   return all.front();
 }
 
+// Whether the message stores its data in the entry as they are.
+[[nodiscard]] inline bool stores(const Message& message, const Entry& entry, const Portal& portal) {
+  if (message.kind == Kind::put) return true;
+  return message.kind != Kind::get && !(portal.cells && entry.list == PTL_PRIORITY_LIST);
+}
+[[nodiscard]] inline std::byte data_at(const Message& message, uint64_t index) {
+  return message.kind == Kind::put ? payload_at(message.id, index) : message.item[index];
+}
+
 }  // namespace lintel::fuzz

@@ -24,7 +24,7 @@ const Linearization::Effort Linearization::efforts[] = {
 
 Linearization::Linearization(const PortalHistory& history, const Evidence& evidence,
                              const Model& model)
-    : history_(history), evidence_(evidence), model_(model) {
+    : history_(history), evidence_(evidence), model_(model), counts_(history) {
   for (const auto& sequence : history.sequences) {
     std::vector<uint64_t> ends(sequence.size() + 1, never);
     for (std::size_t i = sequence.size(); i-- > 0;)
@@ -108,6 +108,13 @@ bool Linearization::go_on(const State& state) {
   if (left_.attempts-- == 0) {
     gave_up_ = true;
     return false;
+  }
+  // Where all orders end alike, the end tells more.
+  if (!model_.is_decisive()) {
+    if (const std::string impossible = counts_.impossible(state, positions_); !impossible.empty()) {
+      note({{nullptr, impossible}});
+      return false;
+    }
   }
   uint64_t earliest_end = never;
   std::vector<std::size_t> heads;

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "fuzz/count_bounds.h"
 #include "fuzz/model.h"
 
 namespace lintel::fuzz {
@@ -52,6 +53,7 @@ class Linearization {
   const PortalHistory& history_;
   const Evidence& evidence_;
   const Model& model_;
+  const CountBounds counts_;
   std::vector<std::vector<uint64_t>> earliest_end_;  // of what a sequence has from a position on
   std::vector<std::vector<uint64_t>> keys_;          // lower ones are tried first
   std::vector<std::size_t> positions_;

@@ -293,7 +293,7 @@ int run(Options options) {
             << "; of " << checked << " histories of portals " << undecided
             << " were too ambiguous\n";
   // A model that leaves many histories undecided would overlook faults.
-  return checked > 400 && undecided * 50 > checked ? 1 : 0;
+  return checked > 1000 && undecided * 100 > checked ? 1 : 0;
 }
 
 }  // namespace

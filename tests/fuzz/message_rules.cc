@@ -104,6 +104,10 @@ bool MessageRules::arrive(State& state, const Message& m, std::string& why) cons
       }
     }
   }
+  if (memory_.contradicts(m, outcome.entry, outcome.offset, outcome.mlength)) {
+    why = "the memory of the entries shows its data elsewhere";
+    return false;
+  }
   return agrees_with_target(m, outcome, why) && agrees_with_initiator(state, m, outcome, why);
 }
 
@@ -115,6 +119,10 @@ bool MessageRules::arrive_without_room(State& state, const Message& m, std::stri
   // PTL_ME_EVENT_SUCCESS_DISABLE lets the events of failures through, which need room as well.
   if (e->has(PTL_ME_EVENT_COMM_DISABLE) && !(may_unlink && !e->has(PTL_ME_EVENT_UNLINK_DISABLE)))
     return false;
+  if (memory_.shows(m)) {
+    why = "the memory of the entries shows its data";
+    return false;
+  }
   state.enabled = false;
   if (!e->has(PTL_ME_EVENT_FLOWCTRL_DISABLE)) ++state.disabled_events;
   Outcome outcome;

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "fuzz/evidence.h"
+#include "fuzz/memory_evidence.h"
 #include "fuzz/state.h"
 
 namespace lintel::fuzz {
@@ -14,6 +14,7 @@ class MessageRules {
   MessageRules(const PortalHistory& history, const Evidence& evidence)
       : history_(history),
         evidence_(evidence),
+        memory_(history, evidence),
         program_(*history.program),
         portal_(program_.portal(history.endpoint, history.portal)) {}
 
@@ -21,6 +22,10 @@ class MessageRules {
   bool arrive(State& state, const Message& message, std::string& why) const;
   // The same if its events find no room in the queue (spec 2.8).
   bool arrive_without_room(State& state, const Message& message, std::string& why) const;
+  // It may have been lost on the way.
+  [[nodiscard]] bool may_be_lost(const Message& message) const {
+    return evidence_.arrival_of(message.id) == nullptr && !memory_.shows(message);
+  }
 
  private:
   struct Outcome {
@@ -40,6 +45,7 @@ class MessageRules {
 
   const PortalHistory& history_;
   const Evidence& evidence_;
+  const MemoryEvidence memory_;
   const Program& program_;
   const Portal& portal_;
 };

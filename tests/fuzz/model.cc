@@ -42,7 +42,7 @@ std::vector<State> Model::after(const State& state, const Element& element,
         std::string unused;
         add_if(messages_.arrive_without_room(refused, message, unused), refused);
       }
-      if (element.may_vanish && evidence_.arrival_of(element.id) == nullptr) next.push_back(state);
+      if (element.may_vanish && messages_.may_be_lost(message)) next.push_back(state);
       add_if(messages_.arrive(changed, message, why), changed);
       break;
     }
