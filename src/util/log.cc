@@ -24,10 +24,12 @@ namespace {
 constexpr const char* level_names[] = {"error", "warn", "info", "debug", "trace"};
 static_assert(std::size(level_names) == static_cast<size_t>(LogLevel::trace) + 1);
 
-// Never freed: another thread may be writing a line.
+// Never freed: another thread may be writing a line. So one is made for each name, not for each
+// PtlInit, and all stay reachable for leak checkers.
 struct Speaker {
   char host[64];
   char rank[32];
+  const Speaker* previous;
 };
 std::atomic<const Speaker*> speaker{nullptr};
 
@@ -63,11 +65,15 @@ void set_log_level(LogLevel level) noexcept {
 }
 
 void set_log_speaker(const char* host, const char* rank) noexcept {
-  auto* const made = new (std::nothrow) Speaker;
-  if (made == nullptr) return;
-  std::snprintf(made->host, sizeof made->host, "%s:", host);
-  std::snprintf(made->rank, sizeof made->rank, "%s%s", *rank == '\0' ? "" : " rank ", rank);
-  speaker.store(made, std::memory_order_release);
+  Speaker named;
+  std::snprintf(named.host, sizeof named.host, "%s:", host);
+  std::snprintf(named.rank, sizeof named.rank, "%s%s", *rank == '\0' ? "" : " rank ", rank);
+  named.previous = speaker.load(std::memory_order_acquire);
+  if (named.previous != nullptr && std::strcmp(named.host, named.previous->host) == 0 &&
+      std::strcmp(named.rank, named.previous->rank) == 0)
+    return;
+  const auto* const kept = new (std::nothrow) Speaker(named);
+  if (kept != nullptr) speaker.store(kept, std::memory_order_release);
 }
 
 SpeakerText log_speaker() noexcept {
