@@ -6,8 +6,8 @@ import socket
 import subprocess
 import time
 
-from support import (await_condition, case, check, check_examples, check_places, end_with_parent, isolated, need, run,
-                     work_directory)
+from support import (Unfinished, await_condition, case, check, check_examples, check_places, end_with_parent, isolated,
+                     need, run, work_directory)
 
 CONFIGURATION = """
 ClusterName=test
@@ -33,6 +33,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SwitchType=switch/none
 SchedulerType=sched/builtin
+SchedulerParameters=batch_sched_delay=0,sched_interval=1
 ReturnToService=2
 KillWait=2
 InactiveLimit=0
@@ -71,6 +72,14 @@ class Cluster:
 
     def srun(self, nodes, size, *command, options=(), code=0, mpi="pmix", changes=None):
         return run(["srun", f"--mpi={mpi}", "--overcommit", "-N", nodes, "-n", size, *options, *command], changes, code)
+
+    def sbatch(self, *words, changes=None):
+        """A batch job to its end. Says what Slurm knows of a job that does not end."""
+        try:
+            return run(["sbatch", "--wait", "--overcommit", *words], changes)
+        except Unfinished:
+            subprocess.run(["scontrol", "show", "jobs"], check=False)
+            raise
 
 
 def cluster(nodes=4):
@@ -150,9 +159,8 @@ def slurm_batch_script(programs):
     slurm = cluster(2)
     script = pathlib.Path(__file__).resolve().parents[2] / "packaging/slurm/portals.sbatch"
     output = slurm.directory / "output"
-    batch = ["sbatch", "--wait", "--overcommit", "--nodes=2", "--ntasks=4", "--ntasks-per-node=2", f"--output={output}",
-             script]
-    run([*batch, programs.example("hello")])
+    batch = ["--nodes=2", "--ntasks=4", "--ntasks-per-node=2", f"--output={output}", script]
+    slurm.sbatch(*batch, programs.example("hello"))
     check("hello: 4 greetings" in output.read_text(), output.read_text())
-    run(batch, {"PATH": f"{programs.directory}:{os.environ['PATH']}"})
+    slurm.sbatch(*batch, changes={"PATH": f"{programs.directory}:{os.environ['PATH']}"})
     check("pairs across nodes: 0-2, 1-3" in output.read_text(), output.read_text())
