@@ -24,21 +24,28 @@ enum class MessageKind : uint8_t {
   kMedium,
   kLong,       /* the payload has the data */
   kLongPlaced, /* the data are in their place */
-  kCredits     /* no handler: gives credits back */
+  kCredits,    /* no handler: gives credits back */
+  kLongApart   /* the data come by a put of their own, before or after it */
 };
 
 constexpr unsigned int kArgumentsInFields = 4;
 constexpr size_t kAlignment = 16;
-constexpr size_t kLargestHeader = 64; /* address, length, twelve arguments */
+constexpr size_t kLargestHeader = 64; /* address, length and operation, twelve arguments */
 constexpr size_t kLargestData = 8192; /* of a message with its data in the payload */
 constexpr size_t kSlotBytes = kLargestHeader + kLargestData;
 constexpr uint32_t kLargestCredits = 4095; /* that one message gives back */
 
 constexpr size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) & ~(kAlignment - 1); }
 
+/** Whether the data are not in the payload, so that this tells how many they are. */
+constexpr bool has_length(MessageKind kind) {
+  return kind == MessageKind::kLongPlaced || kind == MessageKind::kLongApart;
+}
+constexpr bool is_long(MessageKind kind) { return kind == MessageKind::kLong || has_length(kind); }
+
 /** What precedes the data in the payload. */
 constexpr size_t header_bytes(MessageKind kind, unsigned int arguments) {
-  const size_t fixed = kind == MessageKind::kLong ? 8 : kind == MessageKind::kLongPlaced ? 16 : 0;
+  const size_t fixed = kind == MessageKind::kLong ? 8 : has_length(kind) ? 16 : 0;
   const size_t more = arguments > kArgumentsInFields ? arguments - kArgumentsInFields : 0;
   return aligned(fixed + more * sizeof(gex_AM_Arg_t));
 }
@@ -53,7 +60,10 @@ struct MessageHeader {
   uint32_t credits = 0;    /* given back to the receiver */
   size_t data_bytes = 0;   /* of a Medium or Long */
   void* address = nullptr; /* of a Long: where the data belong */
+  uint64_t operation = 0;  /* of kLongApart: pairs it with its data, for each sender */
 };
+constexpr unsigned int kLengthBits = 24;
+constexpr uint64_t kOperations = uint64_t{1} << (64 - kLengthBits);
 
 /** The fields of a put. */
 struct PutFields {
@@ -74,25 +84,35 @@ inline PutFields encode(const MessageHeader& header, const gex_AM_Arg_t* argumen
   fields.remote_offset = first[2] | uint64_t{first[3]} << 32;
 
   char* end = payload;
-  if (header.kind == MessageKind::kLong || header.kind == MessageKind::kLongPlaced) {
+  if (is_long(header.kind)) {
     std::memcpy(end, &header.address, sizeof header.address);
     end += sizeof header.address;
   }
-  if (header.kind == MessageKind::kLongPlaced) {
-    const uint64_t bytes = header.data_bytes;
-    std::memcpy(end, &bytes, sizeof bytes);
-    end += sizeof bytes;
+  if (has_length(header.kind)) {
+    const uint64_t word = header.data_bytes | header.operation << kLengthBits;
+    std::memcpy(end, &word, sizeof word);
+    end += sizeof word;
   }
   if (header.arguments > kArgumentsInFields)
     std::memcpy(end, arguments + kArgumentsInFields,
                 (header.arguments - kArgumentsInFields) * sizeof(gex_AM_Arg_t));
   const size_t used = header_bytes(header.kind, header.arguments) +
-                      (header.kind == MessageKind::kLongPlaced ? 0 : header.data_bytes);
+                      (has_length(header.kind) ? 0 : header.data_bytes);
   fields.payload_bytes = aligned(used);
   fields.match_bits = header.handler | uint64_t{header.arguments} << 8 |
                       uint64_t{static_cast<uint8_t>(header.kind)} << 13 |
                       uint64_t{fields.payload_bytes - used} << 16 | uint64_t{header.credits} << 20;
   return fields;
+}
+
+inline MessageKind kind_of(const PutFields& fields) {
+  return static_cast<MessageKind>(fields.match_bits >> 13 & 0x7);
+}
+/** Of a message of kind kLongApart. */
+inline uint64_t operation_of(const char* payload) {
+  uint64_t word = 0;
+  std::memcpy(&word, payload + sizeof(void*), sizeof word);
+  return word >> kLengthBits;
 }
 
 /** Reads what encode() wrote.
@@ -102,24 +122,25 @@ inline char* decode(const PutFields& fields, char* payload, MessageHeader* heade
                     gex_AM_Arg_t* arguments) {
   header->handler = static_cast<gex_AM_Index_t>(fields.match_bits & 0xFF);
   header->arguments = static_cast<unsigned int>(fields.match_bits >> 8 & 0x1F);
-  header->kind = static_cast<MessageKind>(fields.match_bits >> 13 & 0x7);
+  header->kind = kind_of(fields);
   header->credits = static_cast<uint32_t>(fields.match_bits >> 20 & kLargestCredits);
   const size_t filled = fields.match_bits >> 16 & 0xF;
   const uint64_t words[] = {fields.hdr_data, fields.remote_offset};
   for (unsigned int i = 0; i < kArgumentsInFields; ++i)
     arguments[i] = static_cast<gex_AM_Arg_t>(static_cast<uint32_t>(words[i / 2] >> (i % 2) * 32));
   const char* next = payload;
-  if (header->kind == MessageKind::kLong || header->kind == MessageKind::kLongPlaced) {
+  if (is_long(header->kind)) {
     std::memcpy(&header->address, next, sizeof header->address);
     next += sizeof header->address;
   }
   const size_t in_front = header_bytes(header->kind, header->arguments);
   header->data_bytes = fields.payload_bytes - filled - in_front;
-  if (header->kind == MessageKind::kLongPlaced) {
-    uint64_t bytes = 0;
-    std::memcpy(&bytes, next, sizeof bytes);
-    header->data_bytes = bytes;
-    next += sizeof bytes;
+  if (has_length(header->kind)) {
+    uint64_t word = 0;
+    std::memcpy(&word, next, sizeof word);
+    header->data_bytes = word & ((uint64_t{1} << kLengthBits) - 1);
+    header->operation = word >> kLengthBits;
+    next += sizeof word;
   }
   if (header->arguments > kArgumentsInFields)
     std::memcpy(arguments + kArgumentsInFields, next,

@@ -11,6 +11,7 @@
 #include "client/client.h"
 #include "endpoint/endpoint.h"
 #include "job/job.h"
+#include "job/neighbourhood.h"
 #include "job/thread.h"
 #include "network/poll.h"
 #include "trace/trace.h"
@@ -20,6 +21,8 @@ namespace {
 
 constexpr unsigned int kPollsBetweenProgress = 16;
 constexpr unsigned int kSpareEvents = 16;
+constexpr unsigned int kNearAtOnce = 16;
+static_assert(sizeof(NearRings) <= kNearBytes);
 
 Messages* g_messages = nullptr;
 
@@ -45,18 +48,19 @@ PutFields fields_of(const ptl_event_t& event) {
 }
 
 /** Runs the handler of a message. @return whether it has replied. */
-bool run_handler(const ptl_event_t& event, bool is_request, uint32_t* credits) {
+bool run_handler(gex_Rank_t source, const PutFields& fields, void* payload, bool is_request,
+                 uint32_t* credits) {
   MessageHeader header;
   gex_AM_Arg_t arguments[GASNETI_AM_MAX_ARGS];
-  char* data = decode(fields_of(event), static_cast<char*>(event.start), &header, arguments);
+  char* data = decode(fields, static_cast<char*>(payload), &header, arguments);
   *credits = header.credits;
   if (header.kind == MessageKind::kCredits) return true;
   gasneti_token token;
-  token.source = event.initiator.rank;
+  token.source = source;
   token.endpoint = the_client()->endpoints[0];
   token.entry = &handler_of(*token.endpoint, header.handler);
   token.is_request = is_request;
-  token.is_long = header.kind == MessageKind::kLong || header.kind == MessageKind::kLongPlaced;
+  token.is_long = is_long(header.kind);
   if (token.is_long) {
     if (header.kind == MessageKind::kLong && header.data_bytes != 0)
       std::memcpy(header.address, data, header.data_bytes);
@@ -98,31 +102,96 @@ Messages::Messages(const MessageSettings& settings)
       credits_(settings.credits),
       returns_(job().size(), std::clamp(settings.credits / 4, 1u, 64u)),
       request_inbox_(PortalIndex::kRequest, settings.request_events, settings.request_blocks,
-                     settings.block_bytes, handle_request),
+                     settings.block_bytes, handle_request_event),
       reply_inbox_(PortalIndex::kReply, settings.credits + kSpareEvents, reply_blocks(settings),
-                   settings.block_bytes, handle_reply) {}
-
-void Messages::handle_request(const ptl_event_t& event) {
-  Messages& self = *g_messages;
-  uint32_t credits = 0;
-  const bool has_replied = run_handler(event, true, &credits);
-  if (credits != 0) self.credits_.give_back(credits);
-  if (!has_replied && self.returns_.add(event.initiator.rank)) self.send_credits();
+                   settings.block_bytes, handle_reply_event),
+      long_data_(settings.request_events),
+      own_rings_(static_cast<NearRings*>(neighbourhood().near_memory(neighbourhood().index()))),
+      near_first_(neighbourhood().ranks().front()),
+      near_rings_(neighbourhood().ranks().back() - near_first_ + 1) {
+  for (gex_Rank_t member = 0; member < neighbourhood().count(); ++member)
+    near_rings_[neighbourhood().ranks()[member] - near_first_] =
+        static_cast<NearRings*>(neighbourhood().near_memory(member));
 }
 
-void Messages::handle_reply(const ptl_event_t& event) {
+void Messages::handle_request_event(const ptl_event_t& event) {
+  g_messages->handle(event.initiator.rank, true, fields_of(event), event.start);
+}
+
+void Messages::handle_reply_event(const ptl_event_t& event) {
+  g_messages->handle(event.initiator.rank, false, fields_of(event), event.start);
+}
+
+void Messages::handle(gex_Rank_t source, bool is_request, const PutFields& fields, void* payload) {
+  if (kind_of(fields) == MessageKind::kLongApart) {
+    const uint64_t operation = operation_of(static_cast<const char*>(payload));
+    if (!long_data_.is_complete(source, operation, is_request, fields, payload)) return;
+  }
+  if (is_request)
+    handle_request(source, fields, payload);
+  else
+    handle_reply(source, fields, payload);
+}
+
+unsigned int Messages::poll_long_data() {
+  return long_data_.poll([this](WaitingMessage& message) {
+    if (message.is_request)
+      handle_request(message.source, message.fields, message.payload);
+    else
+      handle_reply(message.source, message.fields, message.payload);
+  });
+}
+
+void Messages::handle_request(gex_Rank_t source, const PutFields& fields, void* payload) {
   uint32_t credits = 0;
-  run_handler(event, false, &credits);
+  const bool has_replied = run_handler(source, fields, payload, true, &credits);
+  if (credits != 0) credits_.give_back(credits);
+  if (!has_replied && returns_.add(source)) send_credits();
+}
+
+void Messages::handle_reply(gex_Rank_t source, const PutFields& fields, void* payload) {
+  uint32_t credits = 0;
+  run_handler(source, fields, payload, false, &credits);
   // After the handler: its data occupy room until here.
-  g_messages->credits_.give_back(credits);
+  credits_.give_back(credits);
+}
+
+unsigned int Messages::poll_near() {
+  unsigned int done = 0;
+  while (done < kNearAtOnce && own_rings_->replies.pop([this](NearSlot& slot) {
+    handle_reply(slot.source, slot.fields, slot.payload);
+  }))
+    ++done;
+  while (done < kNearAtOnce && own_rings_->requests.pop([this](NearSlot& slot) {
+    handle_request(slot.source, slot.fields, slot.payload);
+  }))
+    ++done;
+  return done;
+}
+
+bool Messages::post_near(SendRecord& record) {
+  const gex_Rank_t index = record.target - near_first_;
+  if (index >= near_rings_.size() || !near_rings_[index]) return false;
+  if (record.data || record.fields.payload_bytes > sizeof NearSlot::payload) return false;
+  const auto write = [&record](NearSlot& slot) {
+    slot.fields = record.fields;
+    slot.source = job().rank();
+    std::memcpy(slot.payload, record.buffer, record.fields.payload_bytes);
+  };
+  NearRings& rings = *near_rings_[index];
+  return record.pool == &requests_ ? rings.requests.push(write) : rings.replies.push(write);
 }
 
 unsigned int Messages::poll() {
-  unsigned int done = reply_inbox_.poll();
-  done += request_inbox_.poll();
   const unsigned int polls = polls_.load(std::memory_order_relaxed) + 1;
   polls_.store(polls, std::memory_order_relaxed);
+  unsigned int done = poll_near();
   if (done != 0 && polls % kPollsBetweenProgress != 0) return done;
+  done += reply_inbox_.poll();
+  done += request_inbox_.poll();
+  const bool is_due = polls % kPollsBetweenProgress == 0;
+  if (is_due || long_data_.is_awaited()) done += poll_long_data();
+  if (done != 0 && !is_due) return done;
   done += outbox_.progress();
   while (!returns_.is_empty() && send_credits()) ++done;
   return done;
@@ -175,7 +244,10 @@ void Messages::post(SendRecord* record, gex_Rank_t target, MessageHeader header,
   header.credits += returns_.take(target, kLargestCredits - header.credits);
   record->target = target;
   record->fields = encode(header, arguments, record->buffer);
-  outbox_.post(record);
+  if (post_near(*record))
+    record->pool->give_back(record);
+  else
+    outbox_.post(record);
 }
 
 bool Messages::is_quiet() {
@@ -196,6 +268,7 @@ void start_messages() {
   g_messages = new Messages(MessageSettings::read());
   add_poll_function([] { return g_messages->poll(); });
   add_quiet_function([] { return g_messages->is_quiet(); });
+  if (neighbourhood().count() > 1) set_quick_look([] { return g_messages->has_near_message(); });
 }
 
 }  // namespace lintel::gasnet

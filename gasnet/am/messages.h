@@ -11,6 +11,8 @@
 
 #include "am/credits.h"
 #include "am/inbox.h"
+#include "am/long_data.h"
+#include "am/near_ring.h"
 #include "am/outbox.h"
 #include "am/records.h"
 
@@ -41,9 +43,17 @@ class Messages {
   /** Gives a record back that is not needed. */
   void cancel(SendRecord* record);
 
+  /** For a Long whose data travel apart. */
+  uint64_t next_operation() {
+    return operations_.fetch_add(1, std::memory_order_relaxed) % kOperations;
+  }
   /** Sends; gives credits of `target` back on this occasion. */
   void post(SendRecord* record, gex_Rank_t target, MessageHeader header,
             const gex_AM_Arg_t* arguments);
+  /** Whether a neighbour has sent something small. Costs two loads. */
+  bool has_near_message() const {
+    return !own_rings_->replies.is_empty() || !own_rings_->requests.is_empty();
+  }
   /** Looks at acknowledgements. @return whether there are none to come. */
   bool is_quiet();
   /** Polls until the data of a posted record have arrived. */
@@ -52,8 +62,14 @@ class Messages {
   uint64_t refusals() const { return outbox_.refusals(); }
 
  private:
-  static void handle_request(const ptl_event_t& event);
-  static void handle_reply(const ptl_event_t& event);
+  static void handle_request_event(const ptl_event_t& event);
+  static void handle_reply_event(const ptl_event_t& event);
+  void handle_request(gex_Rank_t source, const PutFields& fields, void* payload);
+  void handle_reply(gex_Rank_t source, const PutFields& fields, void* payload);
+  unsigned int poll_long_data();
+  void handle(gex_Rank_t source, bool is_request, const PutFields& fields, void* payload);
+  unsigned int poll_near();
+  bool post_near(SendRecord& record);
   bool send_credits();
 
   Outbox outbox_;
@@ -63,7 +79,13 @@ class Messages {
   CreditsToReturn returns_;
   Inbox request_inbox_;
   Inbox reply_inbox_;
+  LongData long_data_;
+  std::atomic<uint64_t> operations_{0};
   std::atomic<unsigned int> polls_{0};
+  NearRings* own_rings_;
+  /* By rank from that of the first neighbour on; NULL for others. */
+  gex_Rank_t near_first_;
+  std::vector<NearRings*> near_rings_;
 };
 
 Messages& messages();

@@ -19,8 +19,8 @@ constexpr unsigned int kLargestShift = 8; /* of the delay: half a millisecond */
 }  // namespace
 
 Outbox::Outbox(uint32_t records) {
-  // Each record has at most one put under way.
-  queue_ = network().new_queue(records + 16);
+  // Each record has at most two puts under way.
+  queue_ = network().new_queue(2 * records + 16);
   ptl_md_t md{};
   md.length = PTL_SIZE_MAX;
   md.options = PTL_MD_EVENT_SEND_DISABLE;
@@ -31,17 +31,20 @@ Outbox::Outbox(uint32_t records) {
 }
 
 void Outbox::post(SendRecord* record) {
-  record->refusals = 0;
-  if (record->data)
-    put_data(record);
-  else
-    put_message(record);
+  const bool has_data = record->data != nullptr;
+  record->message_attempts.refusals = 0;
+  record->data_attempts.refusals = 0;
+  record->puts.store(has_data ? 2 : 1, std::memory_order_relaxed);
+  if (has_data) put_data(record);
+  put_message(record);
 }
 
 void Outbox::put_data(SendRecord* record) {
+  // Bit 0 tells its acknowledgement from that of the message.
+  void* const user_ptr = reinterpret_cast<char*>(record) + 1;
   check(PtlPut(memory_, reinterpret_cast<uintptr_t>(record->data), record->data_bytes, PTL_ACK_REQ,
-               process_of(record->target), number_of(PortalIndex::kSegment), 0, record->data_offset,
-               record, 0),
+               process_of(record->target), number_of(PortalIndex::kLongData), 0,
+               record->data_offset, user_ptr, record->operation),
         "PtlPut");
 }
 
@@ -53,6 +56,13 @@ void Outbox::put_message(SendRecord* record) {
         "PtlPut");
 }
 
+void Outbox::put_again(const Refused& refused) {
+  if (refused.is_data)
+    put_data(refused.record);
+  else
+    put_message(refused.record);
+}
+
 unsigned int Outbox::progress() {
   unsigned int done = 0;
   ptl_event_t event;
@@ -60,38 +70,36 @@ unsigned int Outbox::progress() {
     const int code = PtlEQGet(queue_, &event);
     if (code == PTL_EQ_EMPTY) break;
     check(code, "PtlEQGet");
-    acknowledged(static_cast<SendRecord*>(event.user_ptr), event.ni_fail_type);
+    const auto word = reinterpret_cast<uintptr_t>(event.user_ptr);
+    const bool is_data = (word & 1) != 0;
+    auto* const record = static_cast<char*>(event.user_ptr) - (is_data ? 1 : 0);
+    acknowledged(reinterpret_cast<SendRecord*>(record), is_data, event.ni_fail_type);
     ++done;
   }
   if (waiting_.load(std::memory_order_relaxed) != 0) done += send_refused_again();
   return done;
 }
 
-void Outbox::acknowledged(SendRecord* record, ptl_ni_fail_t result) {
+void Outbox::acknowledged(SendRecord* record, bool is_data, ptl_ni_fail_t result) {
   if (result == PTL_NI_PT_DISABLED) {
     refusals_.fetch_add(1, std::memory_order_relaxed);
-    const unsigned int shift = std::min(record->refusals++, kLargestShift);
-    record->send_again_at = gasnett_ticks_now() + (kFirstDelayNs << shift);
+    const Refused refused{record, is_data};
+    Attempts& attempts = refused.attempts();
+    const unsigned int shift = std::min(attempts.refusals++, kLargestShift);
+    attempts.send_again_at = gasnett_ticks_now() + (kFirstDelayNs << shift);
     const std::lock_guard lock(mutex_);
-    refused_.push_back(record);
+    refused_.push_back(refused);
     waiting_.store(refused_.size(), std::memory_order_relaxed);
     return;
   }
   // The watch over the processes of the job ends it when one has died.
-  const bool is_unreachable = result == PTL_NI_UNDELIVERABLE;
-  if (result != PTL_NI_OK && !is_unreachable)
+  if (result != PTL_NI_OK && result != PTL_NI_UNDELIVERABLE)
     gasnett_fatalerror_nopos(
         "rank %u refuses %s: %s", record->target,
-        record->data ? "the data of a Long: they belong outside its segment" : "a message",
+        is_data ? "the data of a Long: they belong outside its segment" : "a message",
         PtlToStr(result, PTL_STR_FAIL_TYPE));
-  if (record->data) {
-    data_have_arrived(record);
-    if (!is_unreachable) {
-      put_message(record);
-      return;
-    }
-  }
-  record->pool->give_back(record);
+  if (is_data) data_have_arrived(record);
+  if (record->puts.fetch_sub(1, std::memory_order_acq_rel) == 1) record->pool->give_back(record);
 }
 
 void Outbox::data_have_arrived(SendRecord* record) {
@@ -106,11 +114,11 @@ unsigned int Outbox::send_refused_again() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return 0;
   const gasnett_tick_t now = gasnett_ticks_now();
-  const auto due =
-      std::partition(refused_.begin(), refused_.end(),
-                     [now](const SendRecord* record) { return record->send_again_at > now; });
+  const auto due = std::partition(refused_.begin(), refused_.end(), [now](const Refused& refused) {
+    return refused.attempts().send_again_at > now;
+  });
   const auto done = static_cast<unsigned int>(refused_.end() - due);
-  std::for_each(due, refused_.end(), [this](SendRecord* record) { put_message(record); });
+  std::for_each(due, refused_.end(), [this](const Refused& refused) { put_again(refused); });
   refused_.erase(due, refused_.end());
   waiting_.store(refused_.size(), std::memory_order_relaxed);
   return done;

@@ -21,8 +21,8 @@ class Outbox {
   /** @param records  the most that can be under way. */
   explicit Outbox(uint32_t records);
 
-  /** Sends the data of a record, if it has any, and then its message. Never waits. The record
-   * returns to its pool by itself. */
+  /** Sends the data of a record, if it has any, and its message. Never waits. The record returns to
+   * its pool by itself. */
   void post(SendRecord* record);
 
   /** Looks at acknowledgements and sends refused messages again. Runs no handler. Any thread.
@@ -33,9 +33,18 @@ class Outbox {
   uint64_t refusals() const { return refusals_.load(std::memory_order_relaxed); }
 
  private:
+  struct Refused {
+    SendRecord* record;
+    bool is_data;
+    Attempts& attempts() const {
+      return is_data ? record->data_attempts : record->message_attempts;
+    }
+  };
+
   void put_data(SendRecord* record);
   void put_message(SendRecord* record);
-  void acknowledged(SendRecord* record, ptl_ni_fail_t result);
+  void put_again(const Refused& refused);
+  void acknowledged(SendRecord* record, bool is_data, ptl_ni_fail_t result);
   void data_have_arrived(SendRecord* record);
   unsigned int send_refused_again();
 
@@ -44,7 +53,7 @@ class Outbox {
   std::atomic<uint64_t> refusals_{0};
   std::atomic<size_t> waiting_{0}; /* size of refused_, to be read without the lock */
   std::mutex mutex_;
-  std::vector<SendRecord*> refused_;
+  std::vector<Refused> refused_;
 };
 
 }  // namespace lintel::gasnet

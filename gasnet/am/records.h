@@ -17,6 +17,12 @@ namespace lintel::gasnet {
 
 class RecordPool;
 
+/** Of a put that flow control has refused. */
+struct Attempts {
+  unsigned int refusals = 0;
+  gasnett_tick_t send_again_at = 0;
+};
+
 struct SendRecord {
   RecordPool* pool = nullptr;
   std::atomic<uint32_t> next_free{0};
@@ -24,15 +30,17 @@ struct SendRecord {
   gex_Rank_t target = 0;
   PutFields fields;
 
-  /* Data of a Long that are put into the segment of the target before the message is sent. */
+  /* Data of a Long that are put into the segment of the target beside the message. */
   const void* data = nullptr; /* NULL if there are none, or if they have arrived */
   size_t data_bytes = 0;
   ptl_size_t data_offset = 0;
+  uint64_t operation = 0;                      /* tells the target which data are whose */
   void* data_copy = nullptr;                   /* to be freed when they have arrived */
   std::atomic<bool>* source_is_free = nullptr; /* or set then */
 
-  unsigned int refusals = 0;
-  gasnett_tick_t send_again_at = 0;
+  std::atomic<unsigned int> puts{0}; /* that the target has not accepted yet */
+  Attempts message_attempts;
+  Attempts data_attempts;
 };
 
 /** Records for one portal table entry. Any thread, without a lock. */

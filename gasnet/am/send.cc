@@ -24,16 +24,17 @@ MessageHeader header_for(const Message& message, MessageKind kind) {
 
 ptl_size_t offset_in_segment(gex_Rank_t target, const void* address, size_t bytes) {
   ptl_size_t offset = 0;
-  if (!segment_table().is_filled() || !segment_table().offset_of(target, address, bytes, &offset))
+  if (!segment_table().offset_of(target, 0, address, bytes, &offset))
     gasnett_fatalerror_nopos("a Long to rank %u: the %zu bytes at %p are not in its segment",
                              target, bytes, address);
   return offset;
 }
 
 /** Replies must not wait for their data, so they are sent from a copy. */
-void put_data_first(const Message& message, const MessageHeader& header, const void* source,
+void put_data_apart(const Message& message, const MessageHeader& header, const void* source,
                     ptl_size_t offset) {
   SendRecord* const record = message.record;
+  record->operation = header.operation;
   record->data = source;
   record->data_bytes = header.data_bytes;
   record->data_offset = offset;
@@ -94,8 +95,9 @@ void send_long(const Message& message, const void* source, size_t bytes, void* a
     if (source != place) std::memcpy(place, source, bytes);
     messages().post(message.record, message.target, header, message.args);
   } else {
-    header.kind = MessageKind::kLongPlaced;
-    put_data_first(message, header, source, offset);
+    header.kind = MessageKind::kLongApart;
+    header.operation = messages().next_operation();
+    put_data_apart(message, header, source, offset);
   }
 }
 

@@ -26,7 +26,7 @@ struct Message {
 void send_short(const Message& message);
 void send_medium(const Message& message, const void* source, size_t bytes);
 /** Data for neighbours are stored into their segment. Others get them with the message if they fit,
- * and else by a put before it. */
+ * and else by a put beside it. */
 void send_long(const Message& message, const void* source, size_t bytes, void* address);
 
 /** Where the data of a Medium or Long begin in the buffer of a record: who writes them there saves

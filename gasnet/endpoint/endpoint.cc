@@ -68,6 +68,13 @@ int gasneti_endpoint::register_handlers(gex_AM_Entry_t* table, size_t count) {
   return GASNET_OK;
 }
 
+void gasneti_endpoint::set_internal_handler(gex_AM_Index_t handler, gex_AM_Fn_t function,
+                                            const char* name) {
+  handlers[handler] = {
+      handler, function, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQREP,
+      0,       nullptr,  name};
+}
+
 int gex_EP_RegisterHandlers(gex_EP_t ep, gex_AM_Entry_t* table, size_t numentries) {
   check_may_communicate("gex_EP_RegisterHandlers");
   return ep->register_handlers(table, numentries);

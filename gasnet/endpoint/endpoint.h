@@ -23,6 +23,8 @@ struct gasneti_endpoint {
 
   /** Registers entries as gex_EP_RegisterHandlers says. */
   int register_handlers(gex_AM_Entry_t* table, size_t count);
+  /** For the library itself: an index below GEX_AM_INDEX_BASE. */
+  void set_internal_handler(gex_AM_Index_t handler, gex_AM_Fn_t function, const char* name);
 };
 
 namespace lintel::gasnet {

@@ -37,6 +37,10 @@ GASNETT_BEGIN_EXTERNC
 /* ------------------------------------------------------------------------------------------ job */
 
 extern int gasnet_init(int* argc, char*** argv);
+#ifdef GASNET_SEGMENT_EVERYTHING
+extern int gasneti_init_everything(int* argc, char*** argv);
+#define gasnet_init gasneti_init_everything
+#endif
 extern int gasnet_attach(gasnet_handlerentry_t* table, int numentries, uintptr_t segsize,
                          uintptr_t minheapoffset);
 extern void gasnet_QueryGexObjects(gex_Client_t* client_p, gex_EP_t* endpoint_p, gex_TM_t* tm_p,

@@ -62,6 +62,16 @@
 #define GASNET_EXTENDED_VERSION 1.0
 #define GASNET_EXTENDED_VERSION_STR "1.0"
 
+/* A program may define GASNET_SEGMENT_EVERYTHING: then all memory of each process is its segment.
+ * All processes of a job must be alike. */
+#ifdef GASNET_SEGMENT_EVERYTHING
+#undef GASNET_SEGMENT_EVERYTHING
+#define GASNET_SEGMENT_EVERYTHING 1
+#define GASNETI_SEGMENT_STR "EVERYTHING"
+#else
+#define GASNETI_SEGMENT_STR "FAST"
+#endif
+
 #define GASNET_PSHM 1
 #define GASNET_TRACE 1
 #define GASNET_STATS 1
@@ -221,7 +231,8 @@ typedef void* gasnet_threadinfo_t;
       GEX_SPEC_VERSION_MINOR) ",CONDUIT=" GASNET_CONDUIT_NAME_STR "(" GASNET_CORE_NAME_STR                                       \
                               "-" GASNET_CORE_VERSION_STR "/" GASNET_EXTENDED_NAME_STR                                           \
                               "-" GASNET_EXTENDED_VERSION_STR "),THREADMODEL=" GASNETI_MODE_STR                                  \
-                              ",SEGMENT=FAST,PTR=64bit,CACHE_LINE_BYTES=" _STRINGIFY(                                            \
+                              ",SEGMENT=" GASNETI_SEGMENT_STR                                                                    \
+                              ",PTR=64bit,CACHE_LINE_BYTES=" _STRINGIFY(                                                         \
                                   GASNETI_CACHE_LINE_BYTES) ",noalign,pshm," GASNETI_DEBUG_CONFIG_STRING                         \
                                                             ",trace,stats,nodebugmalloc,nosrclines," GASNETI_TOOLS_CONFIG_STRING \
                                                             ",notiopt"
@@ -292,6 +303,12 @@ extern void gasneti_poll_or_wait(void);
 
 extern int gex_Client_Init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p,
                            const char* clientName, int* argc, char*** argv, gex_Flags_t flags);
+#ifdef GASNET_SEGMENT_EVERYTHING
+extern int gasneti_client_init_everything(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p,
+                                          const char* clientName, int* argc, char*** argv,
+                                          gex_Flags_t flags);
+#define gex_Client_Init gasneti_client_init_everything
+#endif
 extern gex_Flags_t gex_Client_QueryFlags(gex_Client_t client);
 extern const char* gex_Client_QueryName(gex_Client_t client);
 extern void gex_Client_SetCData(gex_Client_t client, const void* val);
@@ -334,11 +351,12 @@ extern int gex_Segment_QueryBound(gex_TM_t tm, gex_Rank_t rank, void** owneraddr
 /* ---------------------------------------------------------------------------------------- teams */
 
 extern size_t gex_TM_Split(gex_TM_t* new_tm_p, gex_TM_t parent_tm, int color, int key,
-                           void* scratch_addr, size_t scratch_size, gex_Flags_t flags);
+                           void* scratch_addr, size_t scratch_size,
+                           gex_Flags_t flags) GASNETI_MISSING;
 extern size_t gex_TM_Create(gex_TM_t* new_tms, size_t num_new_tms, gex_TM_t parent_tm,
                             gex_EP_Location_t* args, size_t numargs, gex_Addr_t* scratch_addrs,
-                            size_t scratch_size, gex_Flags_t flags);
-extern int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t* scratch_p, gex_Flags_t flags);
+                            size_t scratch_size, gex_Flags_t flags) GASNETI_MISSING;
+extern int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t* scratch_p, gex_Flags_t flags) GASNETI_MISSING;
 extern gex_Client_t gex_TM_QueryClient(gex_TM_t tm);
 extern gex_EP_t gex_TM_QueryEP(gex_TM_t tm);
 extern gex_Flags_t gex_TM_QueryFlags(gex_TM_t tm);
@@ -471,13 +489,13 @@ extern gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags);
 #define GASNET_BARRIERFLAG_ANONYMOUS 1
 #define GASNET_BARRIERFLAG_MISMATCH 2
 #define GASNET_BARRIERFLAG_UNNAMED 9
-extern void gasnet_barrier_notify(int id, int flags);
-extern int gasnet_barrier_wait(int id, int flags);
-extern int gasnet_barrier_try(int id, int flags);
-extern int gasnet_barrier(int id, int flags);
-extern int gasnet_barrier_result(int* id);
-extern gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags);
-extern void gex_Coll_BarrierBlocking(gex_TM_t tm, gex_Flags_t flags);
+extern void gasnet_barrier_notify(int id, int flags) GASNETI_MISSING;
+extern int gasnet_barrier_wait(int id, int flags) GASNETI_MISSING;
+extern int gasnet_barrier_try(int id, int flags) GASNETI_MISSING;
+extern int gasnet_barrier(int id, int flags) GASNETI_MISSING;
+extern int gasnet_barrier_result(int* id) GASNETI_MISSING;
+extern gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags) GASNETI_MISSING;
+extern void gex_Coll_BarrierBlocking(gex_TM_t tm, gex_Flags_t flags) GASNETI_MISSING;
 
 GASNETT_END_EXTERNC
 

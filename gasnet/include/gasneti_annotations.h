@@ -119,6 +119,10 @@
   } while (0)
 #endif
 
+/* For what programs may test for by its declaration, and this library does not have. */
+#define GASNETI_MISSING \
+  __attribute__((error("this release of GASNet-EX over Portals does not have this call")))
+
 #define GASNETT_CURRENT_FUNCTION __func__
 
 #endif /* GASNETI_ANNOTATIONS_H */

@@ -50,7 +50,8 @@ void Neighbourhood::map_control(const std::vector<int>& process_ids,
         "GASNET_SUPERNODE_MAXSIZE=%zu",
         ranks_.size(), sizeof control_->finished, sizeof control_->finished);
   void* const address =
-      is_first() ? own.address() : map_memory_of(process_ids_[0], descriptors[0], kControlBytes);
+      is_first() ? own.address()
+                 : map_memory_of(process_ids[0], descriptors[0], control_bytes(ranks_.size()));
   if (!address)
     gasnett_fatalerror(
         "the memory of process %d, rank %u, cannot be opened through /proc: if "
@@ -62,6 +63,10 @@ void Neighbourhood::map_control(const std::vector<int>& process_ids,
 
 char* Neighbourhood::environment_text() const {
   return reinterpret_cast<char*>(control_) + kEnvironmentOffset;
+}
+
+void* Neighbourhood::near_memory(gex_Rank_t member) const {
+  return reinterpret_cast<char*>(control_) + control_bytes(member);
 }
 
 void Neighbourhood::barrier() {

@@ -45,8 +45,13 @@ static_assert(offsetof(ControlBlock, end_arrivals) == 24);
 constexpr size_t kEnvironmentOffset = 8192;
 static_assert(sizeof(ControlBlock) <= kEnvironmentOffset);
 constexpr size_t kControlBytes = kEnvironmentOffset + (size_t{16} << 20);
+/* Behind it, for each member, what active messages share. Touched as far as it is used. */
+constexpr size_t kNearBytes = size_t{128} << 10;
 constexpr uint32_t kExitDecided = 1u << 31;
 constexpr uint32_t kExitByFailure = 1u << 30; /* of a process, which does not take part any more */
+
+/** Bytes of the memory that a neighbourhood shares, for so many members. */
+constexpr size_t control_bytes(size_t members) { return kControlBytes + members * kNearBytes; }
 
 class Neighbourhood {
  public:
@@ -71,6 +76,8 @@ class Neighbourhood {
   const std::vector<int>& process_ids() const { return process_ids_; }
   ControlBlock& control() const { return *control_; }
   char* environment_text() const;
+  /** kNearBytes of a member, zeros at first. */
+  void* near_memory(gex_Rank_t member) const;
   /** Waits for all members. They must be at it together: it yields the processor meanwhile. */
   void barrier();
 

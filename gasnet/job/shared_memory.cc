@@ -37,6 +37,13 @@ void SharedMemory::close_descriptor() {
   descriptor_ = -1;
 }
 
+void SharedMemory::unmap() {
+  close_descriptor();
+  if (address_) munmap(address_, bytes_);
+  address_ = nullptr;
+  bytes_ = 0;
+}
+
 void* map_memory_of(int process_id, int descriptor, size_t bytes) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", process_id, descriptor);

@@ -27,6 +27,8 @@ class SharedMemory {
   int descriptor() const { return descriptor_; }
   /** Once all others have mapped it. */
   void close_descriptor();
+  /** Others that have mapped it keep it. */
+  void unmap();
 
  private:
   void* address_ = nullptr;

@@ -17,8 +17,10 @@ namespace lintel::gasnet {
 namespace {
 
 constexpr unsigned int kMaximum = 8;
+constexpr unsigned int kQuickLooks = 16;
 PollFunction g_functions[kMaximum];
 unsigned int g_count = 0;
+QuickLook g_quick_look = nullptr;
 QuietFunction g_quiet_functions[kMaximum];
 unsigned int g_quiet_count = 0;
 std::atomic<bool> g_stopped{false};
@@ -37,6 +39,8 @@ void add_poll_function(PollFunction function) {
   if (g_count == kMaximum) gasnett_fatalerror("more than %u poll functions", kMaximum);
   g_functions[g_count++] = function;
 }
+
+void set_quick_look(QuickLook look) { g_quick_look = look; }
 
 void add_quiet_function(QuietFunction function) {
   if (g_quiet_count == kMaximum) gasnett_fatalerror_nopos("more than %u rooms", kMaximum);
@@ -69,8 +73,11 @@ void wait_hint(unsigned int done) {
   if (++idle > spins) {
     sched_yield();
     if (mode == GASNET_WAIT_BLOCK) gasnett_nsleep(20'000);
-  } else {
+    return;
+  }
+  for (unsigned int i = 0; i < kQuickLooks; ++i) {
     gasnett_spinloop_hint();
+    if (!g_quick_look || g_quick_look()) return;
   }
 }
 

@@ -18,6 +18,13 @@ using PollFunction = unsigned int (*)();
 /** Set-up path: before the end of gex_Client_Init. At most eight. */
 void add_poll_function(PollFunction function);
 
+/** Says by a few loads whether poll() would find something. wait_hint() asks it again and again,
+ * since a whole poll() takes longer than a message between neighbours. */
+using QuickLook = bool (*)();
+
+/** Set-up path, as add_poll_function(). */
+void set_quick_look(QuickLook look);
+
 /** Says whether nothing that a room has sent awaits an answer. By the thread that ends the process,
  * while others may be in the library. */
 using QuietFunction = bool (*)();

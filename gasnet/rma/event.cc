@@ -58,34 +58,32 @@ bool gasneti_event::is_answered() const {
   return count.success + count.failure >= started_.load(std::memory_order_relaxed);
 }
 
-void gasneti_event::put(gex_Rank_t rank, ptl_size_t remote_offset, const void* source,
-                        size_t bytes) {
+void gasneti_event::put(Place place, const void* source, size_t bytes) {
   const size_t largest = network().limits().max_msg_size;
   auto local_offset = reinterpret_cast<ptl_size_t>(source);
   while (bytes != 0) {
     const size_t part = std::min(bytes, largest);
-    check(PtlPut(memory_, local_offset, part, PTL_CT_ACK_REQ, process_of(rank),
-                 number_of(PortalIndex::kSegment), 0, remote_offset, nullptr, 0),
+    check(PtlPut(memory_, local_offset, part, PTL_CT_ACK_REQ, process_of(place.rank),
+                 number_of(PortalIndex::kSegment), place.endpoint, place.offset, nullptr, 0),
           "PtlPut");
     count_started();
     local_offset += part;
-    remote_offset += part;
+    place.offset += part;
     bytes -= part;
   }
 }
 
-void gasneti_event::get(gex_Rank_t rank, ptl_size_t remote_offset, void* destination,
-                        size_t bytes) {
+void gasneti_event::get(Place place, void* destination, size_t bytes) {
   const size_t largest = network().limits().max_msg_size;
   auto local_offset = reinterpret_cast<ptl_size_t>(destination);
   while (bytes != 0) {
     const size_t part = std::min(bytes, largest);
-    check(PtlGet(memory_, local_offset, part, process_of(rank), number_of(PortalIndex::kSegment), 0,
-                 remote_offset, nullptr),
+    check(PtlGet(memory_, local_offset, part, process_of(place.rank),
+                 number_of(PortalIndex::kSegment), place.endpoint, place.offset, nullptr),
           "PtlGet");
     count_started();
     local_offset += part;
-    remote_offset += part;
+    place.offset += part;
     bytes -= part;
   }
 }

@@ -13,8 +13,17 @@
 #include "tools/headers.h"
 
 namespace lintel::gasnet {
+
 class EventPool;
-}
+
+/** Where a transfer goes, or comes from. */
+struct Place {
+  gex_Rank_t rank;
+  gex_EP_Index_t endpoint;
+  ptl_size_t offset; /* in the bound segment of the endpoint */
+};
+
+}  // namespace lintel::gasnet
 
 /** A group of puts and gets that completes as a whole: one counter counts their acknowledgements
  * and replies, and is never set back. A leaf event is the address of its root with bit 0 set, so
@@ -22,9 +31,9 @@ class EventPool;
 struct gasneti_event {
   explicit gasneti_event(lintel::gasnet::EventPool& pool);
 
-  /** Sends, in parts of at most max_msg_size bytes. The range is in the segment of the rank. */
-  void put(gex_Rank_t rank, ptl_size_t remote_offset, const void* source, size_t bytes);
-  void get(gex_Rank_t rank, ptl_size_t remote_offset, void* destination, size_t bytes);
+  /** Sends, in parts of at most max_msg_size bytes. The range is in the segment. */
+  void put(lintel::gasnet::Place place, const void* source, size_t bytes);
+  void get(lintel::gasnet::Place place, void* destination, size_t bytes);
   /** Runs no handlers. A failed transfer ends the program. */
   bool is_complete() const;
 

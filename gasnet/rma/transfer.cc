@@ -15,9 +15,8 @@ namespace {
 
 /** The memory at the other side of a transfer. */
 struct Remote {
-  gex_Rank_t rank;
-  ptl_size_t offset; /* in the segment of the rank */
-  void* local;       /* where it is mapped here; then nothing is sent */
+  Place place;
+  void* local; /* where it is mapped here; then nothing is sent */
 };
 
 /** The inline functions have looked for teams; a pair can name mapped memory, too. */
@@ -36,17 +35,16 @@ Remote remote(const char* call, gex_TM_t tm, gex_Rank_t rank, const void* addres
   check_may_communicate(call);
   if (GASNETI_IS_PAIR(tm)) {
     void* const local = mapped_by_pair(tm, rank, address, bytes);
-    if (local) return {rank, 0, local};
+    if (local) return {{}, local};
   }
   const EndpointName name = endpoint_of(tm, rank);
   ptl_size_t offset = 0;
-  if (name.index != 0 || !segment_table().is_filled() ||
-      !segment_table().offset_of(name.jobrank, address, bytes, &offset))
+  if (!segment_table().offset_of(name.jobrank, name.index, address, bytes, &offset))
     gasnett_fatalerror_nopos(
         "%s: %zu bytes at %p are not in a segment of endpoint %u of rank %u that this process "
         "can reach",
         call, bytes, address, name.index, name.jobrank);
-  return {name.jobrank, offset, nullptr};
+  return {{name.jobrank, name.index, offset}, nullptr};
 }
 
 bool is_copied_at_once(size_t bytes) { return bytes <= network().limits().max_volatile_size; }
@@ -56,6 +54,21 @@ gasneti_event& implicit(ThreadEvents& events, gasneti_event*& kind) {
   gasneti_event*& event = events.region ? events.region : kind;
   if (!event) event = &events.pool.take_always();
   return *event;
+}
+
+/** Starts a transfer with an event of its own. If the client holds so many that there is none, the
+ * transfer is complete on return, and the result NULL. */
+template <typename Start>
+gasneti_event* start_explicit(gasneti_event* ThreadEvents::*kind, Start&& start) {
+  ThreadEvents& events = this_threads_events();
+  if (gasneti_event* const event = events.pool.take()) {
+    start(*event);
+    return event;
+  }
+  gasneti_event& spare = implicit(events, events.*kind);
+  start(spare);
+  wait_for(spare);
+  return nullptr;
 }
 
 const void* bytes_of(const gex_RMA_Value_t& value, size_t nbytes) {
@@ -89,7 +102,7 @@ int gasneti_rma_put_nbi(gex_TM_t tm, gex_Rank_t rank, void* dest, const void* sr
   ThreadEvents& events = this_threads_events();
   const bool is_grouped = lc_opt == GEX_EVENT_GROUP && !is_copied_at_once(nbytes);
   gasneti_event& event = implicit(events, is_grouped ? events.group_puts : events.puts);
-  event.put(to.rank, to.offset, src, nbytes);
+  event.put(to.place, src, nbytes);
   if (lc_opt == GEX_EVENT_NOW && !is_copied_at_once(nbytes)) wait_for(event);
   return 0;
 }
@@ -103,20 +116,12 @@ gex_Event_t gasneti_rma_put_nb(gex_TM_t tm, gex_Rank_t rank, void* dest, const v
     return GEX_EVENT_INVALID;
   }
   if (nbytes == 0) return GEX_EVENT_INVALID;
-  ThreadEvents& events = this_threads_events();
-  gasneti_event* const event = events.pool.take();
-  if (!event) {
-    // The client holds so many events that this put has to be complete when the call returns.
-    gasneti_event& spare = implicit(events, events.puts);
-    spare.put(to.rank, to.offset, src, nbytes);
-    wait_for(spare);
-    return GEX_EVENT_INVALID;
-  }
-  event->put(to.rank, to.offset, src, nbytes);
-  if (is_copied_at_once(nbytes)) return event;
+  gasneti_event* const event =
+      start_explicit(&ThreadEvents::puts, [&](gasneti_event& e) { e.put(to.place, src, nbytes); });
+  if (!event || is_copied_at_once(nbytes)) return event;
   if (lc_opt == GEX_EVENT_NOW) {
     wait_for(*event);
-    EventPool::release(*event, events.pool);
+    EventPool::release(*event, this_threads_events().pool);
     return GEX_EVENT_INVALID;
   }
   if (lc_opt != GEX_EVENT_DEFER) *lc_opt = gex_Event_QueryLeaf(event, GEX_EC_LC);
@@ -137,7 +142,7 @@ int gasneti_rma_get_nbi(gex_TM_t tm, void* dest, gex_Rank_t rank, void* src, siz
     return 0;
   }
   ThreadEvents& events = this_threads_events();
-  implicit(events, events.gets).get(from.rank, from.offset, dest, nbytes);
+  implicit(events, events.gets).get(from.place, dest, nbytes);
   return 0;
 }
 
@@ -149,16 +154,8 @@ gex_Event_t gasneti_rma_get_nb(gex_TM_t tm, void* dest, gex_Rank_t rank, void* s
     return GEX_EVENT_INVALID;
   }
   if (nbytes == 0) return GEX_EVENT_INVALID;
-  ThreadEvents& events = this_threads_events();
-  gasneti_event* const event = events.pool.take();
-  if (!event) {
-    gasneti_event& spare = implicit(events, events.gets);
-    spare.get(from.rank, from.offset, dest, nbytes);
-    wait_for(spare);
-    return GEX_EVENT_INVALID;
-  }
-  event->get(from.rank, from.offset, dest, nbytes);
-  return event;
+  return start_explicit(&ThreadEvents::gets,
+                        [&](gasneti_event& e) { e.get(from.place, dest, nbytes); });
 }
 
 /* Values are at most 8 bytes, which PtlPut copies. */

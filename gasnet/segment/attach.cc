@@ -34,21 +34,20 @@ struct AttachRecord {
 };
 static_assert(sizeof(AttachRecord) == 24);
 
-/** One entry for all puts and gets, without events at this side. */
-void expose(const gasneti_segment& segment) {
-  ptl_me_t entry{};
-  entry.start = segment.address;
-  entry.length = segment.bytes;
-  entry.ct_handle = PTL_CT_NONE;
-  entry.uid = PTL_UID_ANY;
-  entry.options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE |
-                  PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE | PTL_ME_NO_TRUNCATE;
-  entry.match_id.rank = PTL_RANK_ANY;
-  entry.ignore_bits = ~ptl_match_bits_t{0};
-  network().append(PortalIndex::kSegment, entry, nullptr);
-}
-
 }  // namespace
+
+void open_everything() {
+  gasneti_client* const client = the_client();
+  // It belongs to no handle: gex_EP_QuerySegment does not tell it.
+  auto* segment = new gasneti_segment;
+  segment->client = client;
+  segment->bytes = UINTPTR_MAX;
+  bind_segment(*client->endpoints[0], *segment);
+  client->endpoints[0]->segment = GEX_SEGMENT_INVALID;
+  client->team->set_mapped_offset(job().rank(), 0);
+  segment_table().set_everything();
+  segment_limits() = {UINTPTR_MAX, UINTPTR_MAX};
+}
 
 size_t attach_record_bytes() { return sizeof(AttachRecord); }
 
@@ -62,8 +61,19 @@ int gex_Segment_Attach(gex_Segment_t* segment_p, gex_TM_t tm, uintptr_t size) {
   if (!client) return GASNET_ERR_NOT_INIT;
   if (!segment_p || tm != client->team)
     return report_error(GASNET_ERR_BAD_ARG, "gex_Segment_Attach: give the team of gex_Client_Init");
+  if (segment_table().is_everything()) {
+    // All memory is the segment already; the call is a barrier only, and may be left out.
+    const AttachRecord nothing{};
+    if (client->is_attached) return GASNET_OK;
+    client->attach_exchange->run(&nothing);
+    client->is_attached = true;
+    *segment_p = GEX_SEGMENT_INVALID;
+    return GASNET_OK;
+  }
   if (client->is_attached)
     return report_error(GASNET_ERR_RESOURCE, "gex_Segment_Attach: called a second time");
+  if (client->endpoints[0]->segment != GEX_SEGMENT_INVALID)
+    return report_error(GASNET_ERR_RESOURCE, "gex_Segment_Attach: the endpoint has a segment");
   if (size == 0 || size % GASNET_PAGESIZE != 0 || size > segment_limits().local)
     return report_error(
         GASNET_ERR_BAD_ARG,
@@ -82,7 +92,7 @@ int gex_Segment_Attach(gex_Segment_t* segment_p, gex_TM_t tm, uintptr_t size) {
         "raise ulimit -v",
         static_cast<unsigned long long>(size), std::strerror(errno));
   segment->address = segment->memory.address();
-  expose(*segment);
+  bind_segment(*client->endpoints[0], *segment);
 
   const AttachRecord mine{reinterpret_cast<uintptr_t>(segment->address), size,
                           segment->memory.descriptor(), 0};
@@ -90,10 +100,9 @@ int gex_Segment_Attach(gex_Segment_t* segment_p, gex_TM_t tm, uintptr_t size) {
   exchange.run(&mine);
 
   SegmentTable& table = segment_table();
-  table.fill(job().size());
   for (gex_Rank_t rank = 0; rank < job().size(); ++rank) {
     const auto* record = static_cast<const AttachRecord*>(exchange.record(rank));
-    table.set(rank, {record->address, record->bytes});
+    table.set(rank, 0, {record->address, record->bytes});
   }
   for (gex_Rank_t i = 0; i < neighbourhood().count(); ++i) {
     const gex_Rank_t rank = neighbourhood().ranks()[i];
@@ -113,7 +122,6 @@ int gex_Segment_Attach(gex_Segment_t* segment_p, gex_TM_t tm, uintptr_t size) {
   segment->memory.close_descriptor();
   exchange.release();
 
-  client->endpoints[0]->segment = segment;
   client->is_attached = true;
   *segment_p = segment;
   return GASNET_OK;

@@ -12,6 +12,9 @@ namespace lintel::gasnet {
 /** Bytes that each process contributes to the exchange of segments. */
 size_t attach_record_bytes();
 
+/** Makes all memory of this process the segment of its primordial endpoint, without pinning it. */
+void open_everything();
+
 }  // namespace lintel::gasnet
 
 #endif  // LINTEL_GASNET_SEGMENT_ATTACH_H

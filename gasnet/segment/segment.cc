@@ -11,6 +11,8 @@
 #include "job/job.h"
 #include "job/neighbourhood.h"
 #include "job/thread.h"
+#include "network/network.h"
+#include "network/poll.h"
 #include "team/team.h"
 
 namespace lintel::gasnet {
@@ -18,6 +20,34 @@ namespace lintel::gasnet {
 SegmentTable& segment_table() {
   static SegmentTable& instance = *new SegmentTable;
   return instance;
+}
+
+void SegmentTable::set(gex_Rank_t rank, gex_EP_Index_t index, Entry entry) {
+  if (!entries_[index]) entries_[index] = std::make_unique<Entry[]>(job().size());
+  entries_[index][rank] = entry;
+}
+
+void bind_segment(gasneti_endpoint& endpoint, gasneti_segment& segment) {
+  // One entry for all puts and gets, without events at this side.
+  ptl_me_t entry{};
+  entry.start = segment.address;
+  entry.length = segment.bytes;
+  entry.ct_handle = PTL_CT_NONE;
+  entry.uid = PTL_UID_ANY;
+  entry.options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE |
+                  PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE | PTL_ME_NO_TRUNCATE;
+  entry.match_id.rank = PTL_RANK_ANY;
+  entry.match_bits = endpoint.index;
+  Binding binding{&endpoint, {network().append(PortalIndex::kSegment, entry, nullptr)}};
+  if (endpoint.index == 0) {
+    // Active messages end at this endpoint only.
+    entry.options &= ~static_cast<unsigned int>(PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE);
+    binding.entries.push_back(network().append(PortalIndex::kLongData, entry, nullptr));
+  }
+  segment.bindings.push_back(binding);
+  endpoint.segment = &segment;
+  segment_table().set(job().rank(), endpoint.index,
+                      {reinterpret_cast<uintptr_t>(segment.address), segment.bytes});
 }
 
 SegmentLimits& segment_limits() {
@@ -36,8 +66,7 @@ int gasnet_getSegmentInfo(gasnet_seginfo_t* table, int count) {
   if (!table || count < 0)
     return report_error(GASNET_ERR_BAD_ARG, "gasnet_getSegmentInfo: no table");
   for (gex_Rank_t rank = 0; rank < job().size() && rank < static_cast<gex_Rank_t>(count); ++rank) {
-    SegmentTable::Entry entry;
-    if (segment_table().is_filled()) entry = segment_table().of(rank);
+    const SegmentTable::Entry entry = segment_table().of(rank, 0);
     table[rank].addr = reinterpret_cast<void*>(entry.address);
     table[rank].size = entry.bytes;
   }
@@ -83,6 +112,40 @@ int gex_Segment_Create(gex_Segment_t* segment_p, gex_Client_t client, gex_Addr_t
   return GASNET_OK;
 }
 
+void gex_Segment_Destroy(gex_Segment_t segment, gex_Flags_t flags) {
+  check_may_communicate("gex_Segment_Destroy");
+  if (flags != 0) gasnett_fatalerror_nopos("gex_Segment_Destroy: flags 0x%x, must be 0", flags);
+  const gex_Rank_t own = job().rank();
+  for (const Binding& binding : segment->bindings) {
+    for (const ptl_handle_me_t entry : binding.entries) {
+      int code = PTL_OK;
+      while ((code = PtlMEUnlink(entry)) == PTL_IN_USE) wait_hint(poll());
+      check(code, "PtlMEUnlink");
+    }
+    binding.endpoint->segment = GEX_SEGMENT_INVALID;
+    segment_table().set(own, binding.endpoint->index, {});
+    gasneti_team& team = *segment->client->team;
+    if (binding.endpoint->index == 0 && team.mapped_offset_of(own) != GASNETI_NOT_MAPPED)
+      team.set_mapped_offset(own, GASNETI_NOT_MAPPED);
+  }
+  segment->memory.unmap();
+  delete segment;
+}
+
+int gex_EP_BindSegment(gex_EP_t ep, gex_Segment_t segment, gex_Flags_t flags) {
+  check_may_communicate("gex_EP_BindSegment");
+  if (!ep || !segment || flags != 0 || ep->client != segment->client)
+    return report_error(GASNET_ERR_BAD_ARG,
+                        "gex_EP_BindSegment: give an endpoint and a segment of one client, and no "
+                        "flags");
+  const std::lock_guard lock(ep->client->mutex);
+  if (ep->segment != GEX_SEGMENT_INVALID || (ep->index == 0 && segment_table().is_everything()))
+    return report_error(GASNET_ERR_BAD_ARG, "gex_EP_BindSegment: endpoint %u has a segment",
+                        ep->index);
+  bind_segment(*ep, *segment);
+  return GASNET_OK;
+}
+
 gex_Client_t gex_Segment_QueryClient(gex_Segment_t seg) { return seg->client; }
 gex_Flags_t gex_Segment_QueryFlags(gex_Segment_t seg) { return seg->flags; }
 void* gex_Segment_QueryAddr(gex_Segment_t seg) { return seg->address; }
@@ -110,20 +173,13 @@ gex_Event_t gex_EP_QueryBoundSegmentNB(gex_TM_t tm, gex_Rank_t rank, void** owne
                                        void** localaddr_p, uintptr_t* size_p,
                                        gex_Flags_t /*flags*/) {
   const EndpointName name = endpoint_of(tm, rank);
-  SegmentTable::Entry entry;
+  const SegmentTable::Entry entry = segment_table().of(name.jobrank, name.index);
   void* local = nullptr;
-  const gasneti_client* client = the_client();
-  if (name.index == 0) {
-    if (segment_table().is_filled()) entry = segment_table().of(name.jobrank);
-    if (entry.bytes != 0)
-      local = gasneti_mapped_address(client->team, name.jobrank,
-                                     reinterpret_cast<void*>(entry.address));
-  } else if (name.jobrank == job().rank() && name.index < GASNET_MAXEPS &&
-             client->endpoints[name.index] && client->endpoints[name.index]->segment) {
-    const gex_Segment_t segment = client->endpoints[name.index]->segment;
-    entry = {reinterpret_cast<uintptr_t>(segment->address), segment->bytes};
-    local = segment->address;
-  }
+  if (name.jobrank == job().rank())
+    local = reinterpret_cast<void*>(entry.address);
+  else if (name.index == 0 && entry.bytes != 0)
+    local = gasneti_mapped_address(the_client()->team, name.jobrank,
+                                   reinterpret_cast<void*>(entry.address));
   if (owneraddr_p) *owneraddr_p = reinterpret_cast<void*>(entry.address);
   if (localaddr_p) *localaddr_p = local;
   if (size_p) *size_p = entry.bytes;

@@ -8,10 +8,21 @@
 #include <portals4.h>
 
 #include <atomic>
+#include <memory>
 #include <vector>
 
 #include "job/shared_memory.h"
 #include "tools/headers.h"
+
+namespace lintel::gasnet {
+
+/** An endpoint that has the segment, and the entries by which others reach it. */
+struct Binding {
+  gex_EP_t endpoint;
+  std::vector<ptl_handle_me_t> entries;
+};
+
+}  // namespace lintel::gasnet
 
 struct gasneti_segment {
   gex_Client_t client = GEX_CLIENT_INVALID;
@@ -19,15 +30,16 @@ struct gasneti_segment {
   gex_MK_t kind = GEX_MK_HOST;
   void* address = nullptr;
   uintptr_t bytes = 0;
-  bool is_owned = false;               /* by gex_Segment_Attach, not by the client */
+  bool is_owned = false;               /* by the library, not by the client */
   lintel::gasnet::SharedMemory memory; /* if it is owned */
   std::atomic<const void*> client_data{nullptr};
+  std::vector<lintel::gasnet::Binding> bindings;
 };
 
 namespace lintel::gasnet {
 
-/** The bound segments of primordial endpoints, by rank. Filled by gex_Segment_Attach, constant
- * then: read on the message path. */
+/** The bound segments of all endpoints that this process may reach, by endpoint index and rank.
+ * Changed by attaching, binding and publishing only; read on the message path. */
 class SegmentTable {
  public:
   struct Entry {
@@ -35,24 +47,34 @@ class SegmentTable {
     uintptr_t bytes = 0;
   };
 
-  void fill(gex_Rank_t size) { entries_.resize(size); }
-  void set(gex_Rank_t rank, Entry entry) { entries_[rank] = entry; }
-  bool is_filled() const { return !entries_.empty(); }
-  const Entry& of(gex_Rank_t rank) const { return entries_[rank]; }
+  void set(gex_Rank_t rank, gex_EP_Index_t index, Entry entry);
+  /** All memory of all processes is the segment of their primordial endpoints. */
+  void set_everything() { is_everything_ = true; }
+  bool is_everything() const { return is_everything_; }
+  Entry of(gex_Rank_t rank, gex_EP_Index_t index) const {
+    if (is_everything_ && index == 0) return {0, UINTPTR_MAX};
+    if (index >= GASNET_MAXEPS || !entries_[index]) return {};
+    return entries_[index][rank];
+  }
   /** The remote offset of an address for PortalIndex::kSegment.
-   * @return false if the range is not in the segment of the rank. */
-  bool offset_of(gex_Rank_t rank, const void* address, size_t length, ptl_size_t* offset) const {
-    const Entry& entry = entries_[rank];
+   * @return false if the range is not in the segment. */
+  bool offset_of(gex_Rank_t rank, gex_EP_Index_t index, const void* address, size_t length,
+                 ptl_size_t* offset) const {
+    const Entry entry = of(rank, index);
     const uintptr_t distance = reinterpret_cast<uintptr_t>(address) - entry.address;
     *offset = distance;
     return distance <= entry.bytes && length <= entry.bytes - distance;
   }
 
  private:
-  std::vector<Entry> entries_;
+  bool is_everything_ = false;
+  std::unique_ptr<Entry[]> entries_[GASNET_MAXEPS];
 };
 
 SegmentTable& segment_table();
+
+/** Gives an endpoint its segment, which others can reach from now on. */
+void bind_segment(gasneti_endpoint& endpoint, gasneti_segment& segment);
 
 /** What gex_Client_Init finds out: the largest segments. */
 struct SegmentLimits {

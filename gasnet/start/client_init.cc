@@ -43,7 +43,7 @@ struct StartRecord {
   int32_t process_id;
   int32_t descriptor; /* of the control block */
   uint32_t neighbourhood_limit;
-  uint32_t flags;
+  uint32_t is_everything; /* the segment */
 };
 static_assert(sizeof(StartRecord) == 32);
 
@@ -117,6 +117,15 @@ void find_segment_limits(const Exchange& start) {
   }
 }
 
+void check_alike(const Exchange& start) {
+  const auto* first = static_cast<const StartRecord*>(start.record(0));
+  for (gex_Rank_t rank = 1; rank < job().size(); ++rank)
+    if (static_cast<const StartRecord*>(start.record(rank))->is_everything != first->is_everything)
+      gasnett_fatalerror_nopos(
+          "ranks 0 and %u differ: the program of one was compiled with GASNET_SEGMENT_EVERYTHING",
+          rank);
+}
+
 void print_verbose_header() {
   if (!gasnett_verboseenv()) return;
   std::fprintf(stderr, "ENV parameters of GASNet, from rank 0 (%s)\n", GASNET_CONFIG_STRING);
@@ -128,8 +137,10 @@ void print_verbose_header() {
 
 using namespace lintel::gasnet;
 
-int gex_Client_Init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* clientName,
-                    int* argc, char*** argv, gex_Flags_t flags) {
+namespace {
+
+int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* clientName, int* argc,
+         char*** argv, gex_Flags_t flags, bool segment_is_everything) {
   if (const gasneti_client* existing = the_client())
     return report_error(GASNET_ERR_RESOURCE,
                         "gex_Client_Init: a process can have one client, this "
@@ -152,7 +163,7 @@ int gex_Client_Init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, cons
   client->flags = flags;
 
   SharedMemory& control = *new SharedMemory;
-  if (!control.create("gasnet-control", kControlBytes))
+  if (!control.create("gasnet-control", control_bytes(job().ranks_of_host().size())))
     gasnett_fatalerror_nopos("no memory that can be shared: memfd_create failed (%s)",
                              std::strerror(errno));
   network().allocate(PortalIndex::kExchange, 0, PTL_EQ_NONE);
@@ -172,8 +183,9 @@ int gex_Client_Init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, cons
       static_cast<int32_t>(getpid()),
       control.descriptor(),
       static_cast<uint32_t>(gasnett_getenv_int_withdefault("GASNET_SUPERNODE_MAXSIZE", 0, 0)),
-      flags};
+      segment_is_everything};
   start.run(&mine);
+  check_alike(start);
   const auto* of_first = static_cast<const StartRecord*>(start.record(0));
   neighbourhood().divide(of_first->neighbourhood_limit);
   std::vector<int> process_ids;
@@ -203,6 +215,7 @@ int gex_Client_Init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, cons
   client->team = new_primordial_team(client, client->endpoints[kIndex], 0);
   set_the_client(client);
   start_parts();
+  if (segment_is_everything) open_everything();
   start_exit_watch();
   const char nothing = 0;
   end.run(&nothing);
@@ -211,4 +224,18 @@ int gex_Client_Init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, cons
   *ep_p = client->endpoints[kIndex];
   *tm_p = client->team;
   return GASNET_OK;
+}
+
+}  // namespace
+
+int gex_Client_Init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* clientName,
+                    int* argc, char*** argv, gex_Flags_t flags) {
+  return init(client_p, ep_p, tm_p, clientName, argc, argv, flags, false);
+}
+
+/* Programs that define GASNET_SEGMENT_EVERYTHING are the only ones that see the declaration. */
+extern "C" int gasneti_client_init_everything(gex_Client_t* client_p, gex_EP_t* ep_p,
+                                              gex_TM_t* tm_p, const char* clientName, int* argc,
+                                              char*** argv, gex_Flags_t flags) {
+  return init(client_p, ep_p, tm_p, clientName, argc, argv, flags, true);
 }

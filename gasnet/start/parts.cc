@@ -5,6 +5,7 @@
 #include "start/parts.h"
 
 #include "am/messages.h"
+#include "coll/gather.h"
 #include "rma/event.h"
 
 namespace lintel::gasnet {
@@ -12,6 +13,7 @@ namespace lintel::gasnet {
 void start_parts() {
   start_messages();
   start_events();
+  start_gather();
 }
 
 }  // namespace lintel::gasnet

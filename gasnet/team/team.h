@@ -16,6 +16,8 @@ struct gasneti_team {
   gex_Client_t client = GEX_CLIENT_INVALID;
   gex_EP_t endpoint = GEX_EP_INVALID;
   gex_Flags_t flags = 0;
+  uint32_t number = 0;  /* tells the teams of a process apart; the same in all members */
+  uint32_t gathers = 0; /* calls of gather_bytes(), the same in all members */
   std::atomic<const void*> client_data{nullptr};
   std::vector<intptr_t> mapped_offsets; /* what view.mapped_offsets points at */
 

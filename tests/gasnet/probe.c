@@ -112,6 +112,7 @@ static void test_queries(void) {
   CHECK(gex_Client_Init(&client, &endpoint, &team, "OTHER", NULL, NULL, 0) == GASNET_ERR_RESOURCE);
   CHECK(!strcmp(gasnet_ErrorName(GASNET_ERR_NOT_READY), "GASNET_ERR_NOT_READY"));
   CHECK(gasnet_ErrorDesc(4711) != NULL);
+  CHECK(gasnett_run_diagnostics(1000, 1, NULL, team, NULL, 0, NULL, rank + 1) == 0);
   free(nodes);
 }
 

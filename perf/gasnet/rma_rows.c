@@ -1,0 +1,220 @@
+/* rma_rows.c: times of puts and gets between two ranks, each beside its floor, measured in turn.
+ * rows.py runs it.
+ *
+ * Usage: rma_rows near|far|memory|attach
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <gasnetex.h>
+#include <portals4_runtime.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { kArrived = 200, kBig = 1 << 20, kDepth = 16 };
+
+static gex_Client_t client;
+static gex_EP_t endpoint;
+static gex_TM_t team;
+static gex_Segment_t segment;
+static gex_Rank_t me;
+static volatile unsigned int arrivals;
+static char* theirs; /* address of the other segment at its owner */
+static char* mine;
+
+static void arrived(gex_Token_t token) {
+  (void)token;
+  ++arrivals;
+}
+static void meet(void) {
+  static unsigned int round = 0;
+  gex_AM_RequestShort0(team, 1 - me, kArrived, 0);
+  ++round;
+  GASNET_BLOCKUNTIL(arrivals >= round);
+}
+
+static int compare(const void* a, const void* b) {
+  const double x = *(const double*)a, y = *(const double*)b;
+  return (x > y) - (x < y);
+}
+static double median(double* values, unsigned int count) {
+  qsort(values, count, sizeof *values, compare);
+  return values[count / 2];
+}
+
+/* Calls that the compiler does not see through. */
+static void store_word(uint64_t* to, uint64_t value) { *to = value; }
+static uint64_t load_word(const uint64_t* from) { return *from; }
+static void (*volatile store)(uint64_t*, uint64_t) = store_word;
+static uint64_t (*volatile load)(const uint64_t*) = load_word;
+static void put_word(uint64_t* to, uint64_t value) {
+  gex_RMA_PutBlocking(team, 1 - me, to, &value, sizeof value, 0);
+}
+static uint64_t get_word(const uint64_t* from) {
+  uint64_t value;
+  gex_RMA_GetBlocking(team, &value, 1 - me, (void*)(uintptr_t)from, sizeof value, 0);
+  return value;
+}
+static void (*volatile put)(uint64_t*, uint64_t) = put_word;
+static uint64_t (*volatile get)(const uint64_t*) = get_word;
+
+#define BATCHES 401
+#define TIME(values, batch, count, call)                                                  \
+  do {                                                                                    \
+    const gasnett_tick_t start = gasnett_ticks_now();                                     \
+    for (unsigned int i = 0; i < (count); ++i) call;                                      \
+    (values)[batch] = (double)gasnett_ticks_to_ns(gasnett_ticks_now() - start) / (count); \
+  } while (0)
+
+static void measure_near(void) {
+  static double stores[BATCHES], puts[BATCHES], loads[BATCHES], gets[BATCHES];
+  void* local = NULL;
+  gex_Event_Wait(gex_EP_QueryBoundSegmentNB(team, 1 - me, NULL, &local, NULL, 0));
+  uint64_t* const mapped = local;
+  uint64_t* const owner = (uint64_t*)(void*)theirs;
+  uint64_t sum = 0;
+  if (!mapped) gasnet_exit(3);
+  if (me == 0) {
+    for (unsigned int batch = 0; batch < BATCHES; ++batch) {
+      TIME(stores, batch, 2000, store(mapped, i));
+      TIME(puts, batch, 2000, put(owner, i));
+      TIME(loads, batch, 2000, sum += load(mapped));
+      TIME(gets, batch, 2000, sum += get(owner));
+    }
+    printf("put_ns %.3f\nstore_ns %.3f\nget_ns %.3f\nload_ns %.3f\n", median(puts, BATCHES),
+           median(stores, BATCHES), median(gets, BATCHES), median(loads, BATCHES));
+    if (sum == 1) printf("\n"); /* the loads are needed */
+  }
+}
+
+/* A put by Portals alone into the same place, with a counted acknowledgement. */
+struct raw {
+  ptl_handle_md_t memory;
+  ptl_handle_ct_t counter;
+  ptl_size_t count;
+  ptl_pt_index_t index;
+  uint64_t word;
+};
+static void open_raw(struct raw* raw) {
+  ptl_handle_ni_t interface;
+  ptl_md_t md;
+  memset(&md, 0, sizeof md);
+  if (PtlJobOpen(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, NULL, NULL, &interface) !=
+          PTL_OK ||
+      PtlCTAlloc(interface, &raw->counter) != PTL_OK)
+    gasnet_exit(3);
+  md.length = PTL_SIZE_MAX;
+  md.options = PTL_MD_EVENT_CT_ACK | PTL_MD_VOLATILE;
+  md.eq_handle = PTL_EQ_NONE;
+  md.ct_handle = raw->counter;
+  if (PtlMDBind(interface, &md, &raw->memory) != PTL_OK) gasnet_exit(3);
+  raw->count = 0;
+  raw->index = 240; /* where this library has the segment */
+}
+static void start_raw(struct raw* raw, const void* from, ptl_size_t bytes) {
+  ptl_process_t target;
+  target.rank = 1 - me;
+  ++raw->count;
+  if (PtlPut(raw->memory, (ptl_size_t)(uintptr_t)from, bytes, PTL_CT_ACK_REQ, target, raw->index, 0,
+             0, NULL, 0) != PTL_OK)
+    gasnet_exit(3);
+}
+static void wait_raw(struct raw* raw) {
+  ptl_ct_event_t count;
+  do PtlCTGet(raw->counter, &count);
+  while (count.success < raw->count);
+}
+static void put_raw(struct raw* raw) {
+  start_raw(raw, &raw->word, sizeof raw->word);
+  wait_raw(raw);
+}
+
+static void measure_far(void) {
+  static double puts[BATCHES], raws[BATCHES], streams[21], raw_streams[21], gets[41];
+  static struct raw raw;
+  char* const big = malloc((size_t)kDepth * kBig);
+  uint64_t* const owner = (uint64_t*)(void*)theirs;
+  memset(big, 1, (size_t)kDepth * kBig);
+  open_raw(&raw); /* collective */
+  meet();
+  if (me == 0) {
+    for (unsigned int batch = 0; batch < BATCHES; ++batch) {
+      TIME(raws, batch, 20, put_raw(&raw));
+      TIME(puts, batch, 20, put(owner, i));
+    }
+    for (unsigned int batch = 0; batch < 21; ++batch) {
+      gasnett_tick_t start = gasnett_ticks_now();
+      for (int i = 0; i < kDepth; ++i) start_raw(&raw, big + (size_t)i * kBig, kBig);
+      wait_raw(&raw);
+      raw_streams[batch] = (double)gasnett_ticks_to_ns(gasnett_ticks_now() - start) / kDepth;
+      start = gasnett_ticks_now();
+      for (int i = 0; i < kDepth; ++i)
+        gex_RMA_PutNBI(team, 1, theirs, big + (size_t)i * kBig, kBig, GEX_EVENT_DEFER, 0);
+      gex_NBI_Wait(GEX_EC_PUT, 0);
+      streams[batch] = (double)gasnett_ticks_to_ns(gasnett_ticks_now() - start) / kDepth;
+    }
+    printf("put_ns %.1f\nraw_put_ns %.1f\nstream_ns %.1f\nraw_stream_ns %.1f\n",
+           median(puts, BATCHES), median(raws, BATCHES), median(streams, 21),
+           median(raw_streams, 21));
+    fflush(stdout);
+  }
+  meet();
+  /* The target computes until it is told to stop. */
+  volatile uint64_t* const stop = (volatile uint64_t*)(void*)(mine + kBig);
+  if (me == 1) {
+    while (!*stop) gasnett_spinloop_hint();
+  } else {
+    for (unsigned int i = 0; i < 41; ++i) {
+      const gasnett_tick_t start = gasnett_ticks_now();
+      gex_RMA_GetBlocking(team, big, 1, theirs, kBig, 0);
+      gets[i] = (double)gasnett_ticks_to_ns(gasnett_ticks_now() - start);
+    }
+    gex_RMA_PutBlockingVal(team, 1, theirs + kBig, 1, 8, 0);
+    printf("get_from_busy_ns %.1f\n", median(gets, 41));
+    fflush(stdout);
+  }
+  meet();
+}
+
+static long resident_kib(void) {
+  char line[256];
+  long value = -1;
+  FILE* const file = fopen("/proc/self/status", "r");
+  while (file && fgets(line, sizeof line, file))
+    if (!strncmp(line, "VmRSS:", 6)) value = atol(line + 6);
+  if (file) fclose(file);
+  return value;
+}
+
+int main(int argc, char** argv) {
+  gex_AM_Entry_t handlers[] = {{kArrived, (gex_AM_Fn_t)arrived,
+                                GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL, "arrived"}};
+  const char* const what = argc > 1 ? argv[1] : "";
+  struct timespec now;
+  gex_Client_Init(&client, &endpoint, &team, "RMA_ROWS", &argc, &argv, 0);
+  gex_EP_RegisterHandlers(endpoint, handlers, 1);
+  me = gex_TM_QueryRank(team);
+  gex_Segment_Attach(&segment, team, 2 * kBig);
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (!strcmp(what, "attach")) {
+    printf("attached %ld.%09ld\n", (long)now.tv_sec, now.tv_nsec);
+    fflush(stdout);
+    gasnet_exit(0);
+  }
+  if (gex_TM_QuerySize(team) != 2) gasnet_exit(2);
+  gex_Event_Wait(gex_EP_QueryBoundSegmentNB(team, 1 - me, (void**)&theirs, NULL, NULL, 0));
+  mine = gex_Segment_QueryAddr(segment);
+  meet();
+  if (!strcmp(what, "near")) measure_near();
+  if (!strcmp(what, "far")) measure_far();
+  if (!strcmp(what, "memory")) {
+    for (int i = 0; i < 20000; ++i) gex_AM_RequestShort0(team, 1 - me, kArrived, 0);
+    GASNET_BLOCKUNTIL(arrivals >= 20001);
+    arrivals = 1;
+    printf("resident_kib %ld\n", resident_kib());
+    fflush(stdout);
+  }
+  meet();
+  gasnet_exit(0);
+}

@@ -1,0 +1,29 @@
+# Segments of the client's memory, and all memory as the segment. Label: gasnet.
+
+foreach(mode seq par)
+  add_executable(gasnet_segment_probe_${mode} "${CMAKE_CURRENT_LIST_DIR}/segment_probe.c")
+  target_link_libraries(gasnet_segment_probe_${mode} PRIVATE gasnet-portals4-${mode} lintel_options)
+endforeach()
+add_executable(gasnet_everything_probe "${CMAKE_CURRENT_LIST_DIR}/segment_probe.c")
+target_link_libraries(gasnet_everything_probe PRIVATE gasnet-portals4-seq lintel_options)
+target_compile_definitions(gasnet_everything_probe PRIVATE GASNET_SEGMENT_EVERYTHING)
+
+# lintel_add_segment_test(<name> <program> <ranks> <variable=value>...)
+function(lintel_add_segment_test name program ranks)
+  add_test(NAME gasnet.Segments.${name} COMMAND gasnetrun_portals4 -spawner=fork -n ${ranks}
+                                                $<TARGET_FILE:${program}>)
+  set_tests_properties(
+    gasnet.Segments.${name}
+    PROPERTIES LABELS gasnet TIMEOUT 240 PROCESSORS 2 ENVIRONMENT "${ARGN}"
+               PASS_REGULAR_EXPRESSION "are good" FAIL_REGULAR_EXPRESSION "its process is gone")
+endfunction()
+
+set(apart GASNET_SUPERNODE_MAXSIZE=1)
+set(udp PTL_TRANSPORT=udp ${apart})
+lintel_add_segment_test(one gasnet_segment_probe_seq 1)
+lintel_add_segment_test(neighbours gasnet_segment_probe_seq 4)
+lintel_add_segment_test(apart gasnet_segment_probe_par 3 ${apart})
+lintel_add_segment_test(udp gasnet_segment_probe_seq 3 ${udp})
+lintel_add_segment_test(everything gasnet_everything_probe 3)
+lintel_add_segment_test(everything.apart gasnet_everything_probe 2 ${apart})
+lintel_add_segment_test(everything.udp gasnet_everything_probe 3 ${udp})
