@@ -18,7 +18,7 @@ static_assert(std::endian::native == std::endian::little,
 
 // Bumped whenever a layout or a meaning below changes; frames of another version are dropped, and a
 // peer that wants to connect is told so.
-inline constexpr uint8_t frame_version = 2;
+inline constexpr uint8_t frame_version = 3;
 
 enum class FrameType : uint8_t {
   // The handshake, a HandshakeBody each: hello -> challenge -> connect -> accept, or refuse.
@@ -86,6 +86,15 @@ enum class RefuseCause : uint8_t {
   job,      // one has a job key and the other none, or they differ
   user,     // another user
   no_room,  // too many connections
+  closed,   // neither has a job key, and they are not processes of one user on one node
+};
+inline constexpr size_t refuse_causes = 6;
+
+// What a process demands of its peers.
+enum class Admission : uint8_t {
+  nothing = 0,      // all of the same user: they are believed what they claim
+  job_key = 1,      // proof of the job key
+  node_secret = 2,  // proof of the secret that processes of one user on one node share
 };
 
 // The same in all frames of the handshake, so that an answer is never longer than its question.
@@ -100,10 +109,10 @@ struct HandshakeBody {
   uint64_t window_bytes;    // of frames on the way to it
   uint32_t first_sequence;  // of its data frames
   uint16_t message_version;
-  uint8_t authenticates;       // 1: it has a job key
+  Admission admission;         // what it demands, and proves itself
   RefuseCause cause;           // refuse only
   uint64_t cookie;             // challenge: made by the target; connect: the same, given back
-  uint8_t proof[proof_bytes];  // connect, accept: of the job key; zero without
+  uint8_t proof[proof_bytes];  // connect, accept: of the secret; zero without
 };
 static_assert(sizeof(HandshakeBody) == 112 && offsetof(HandshakeBody, cookie) == 72 &&
               offsetof(HandshakeBody, proof) == 80);

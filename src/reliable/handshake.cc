@@ -21,7 +21,11 @@ const char* text_of(RefuseCause cause) noexcept {
       "it refused the connection",
       "it speaks another version of the protocol; use the same library everywhere",
       "its job key (PTL_JOB_KEY) is another one, or only one side has one",
-      "it belongs to another user", "there are too many connections"};
+      "it belongs to another user",
+      "there are too many connections",
+      "there is no job key, and it is no process of this user on this node: set PTL_JOB_KEY to the "
+      "same secret in all processes, or PTL_UDP_OPEN=1 to admit everybody"};
+  static_assert(std::size(texts) == refuse_causes);
   const auto index = static_cast<size_t>(cause);
   return texts[index < std::size(texts) ? index : 0];
 }
@@ -63,7 +67,7 @@ HandshakeBody Handshake::own_body(ProcessId to) const noexcept {
   body.window_bytes = context_.link.receive_capacity_bytes();
   body.first_sequence = context_.settings.first_sequence;
   body.message_version = message_version;
-  body.authenticates = proof_.required() ? 1 : 0;
+  body.admission = proof_.admission();
   return body;
 }
 
@@ -193,14 +197,20 @@ void Handshake::take_hello(const InboundFrame& frame, const HandshakeBody& body,
 
 RefuseCause Handshake::judge(const HandshakeBody& body, bool proven) const noexcept {
   if (body.message_version != message_version) return RefuseCause::version;
-  if (body.authenticates != (proof_.required() ? 1 : 0) || !proven) return RefuseCause::job;
-  return body.uid == context_.settings.uid ? RefuseCause::none : RefuseCause::user;
+  const bool has_key = proof_.admission() == Admission::job_key;
+  const bool is_of_user = body.uid == context_.settings.uid;
+  if (has_key || body.admission == Admission::job_key) {
+    if (body.admission != proof_.admission() || !proven) return RefuseCause::job;
+  } else if (is_of_user && (body.admission != proof_.admission() || !proven)) {
+    return RefuseCause::closed;
+  }
+  return is_of_user ? RefuseCause::none : RefuseCause::user;
 }
 
 void Handshake::refuse(const InboundFrame& frame, const HandshakeBody& body,
                        RefuseCause cause) noexcept {
   context_.counters.handshakes_refused.increment();
-  static std::atomic<bool> said[5];
+  static std::atomic<bool> said[refuse_causes];
   log_once(said[static_cast<unsigned>(cause)], LogLevel::warn, "%s: refused %s, user %u: %s",
            context_.link.name(), ProcessText(body.from_nid, body.from_pid).c_str(), body.uid,
            text_of(cause));

@@ -22,7 +22,7 @@ class Handshake {
 
   // Set-up path. False: the job key cannot be used, `reason` says why.
   [[nodiscard]] bool open(std::string& reason) {
-    return proof_.open(context_.settings.job_key, reason);
+    return proof_.open(context_.settings.job_key, context_.settings.node_secret, reason);
   }
   [[nodiscard]] std::string describe() const { return proof_.describe(); }
 

@@ -8,7 +8,7 @@ namespace lintel {
 std::unique_ptr<Transport> reliable_over_link(std::unique_ptr<PacketLink> link,
                                               const ReliableSettings& settings,
                                               const Faults& faults, std::string& reason) {
-  if (settings.job_key.empty())
+  if (settings.job_key.empty() && settings.node_secret == nullptr)
     log_message(LogLevel::info,
                 "%s: peers are not authenticated; set PTL_JOB_KEY to the same secret in all "
                 "processes of a job",

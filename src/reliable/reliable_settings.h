@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "transport/packet_link.h"
@@ -12,8 +13,11 @@
 namespace lintel {
 
 struct ReliableSettings {
-  uint32_t uid = 0;                           // usage id of this process
-  std::string job_key;                        // empty: peers are not authenticated
+  uint32_t uid = 0;     // usage id of this process
+  std::string job_key;  // empty: there is none
+  // Without a job key: what processes of this user on this node know. Null: every process that
+  // claims to be of this user is admitted.
+  std::shared_ptr<const std::string> node_secret;
   uint64_t memory_bytes = 32 << 20;           // of frames that are kept, of all peers together
   uint64_t peer_timeout_ns = 10'000'000'000;  // of silence, while an answer is due
   uint64_t shortest_timeout_ns = 1'000'000;   // of retransmission

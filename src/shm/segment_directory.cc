@@ -88,6 +88,13 @@ SegmentFile SegmentDirectory::make_file() noexcept {
 }
 
 void SegmentDirectory::for_each(const std::function<bool(const SegmentName&)>& action) const {
+  for_each_name([&](const char* text) {
+    const std::optional<SegmentName> name = SegmentName::parse(text);
+    return !name || action(*name);
+  });
+}
+
+void SegmentDirectory::for_each_name(const std::function<bool(const char*)>& action) const {
   const int copy = openat(directory_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* const stream = copy < 0 ? nullptr : fdopendir(copy);
   if (stream == nullptr) {
@@ -97,8 +104,7 @@ void SegmentDirectory::for_each(const std::function<bool(const SegmentName&)>& a
   for (bool more = true; more;) {
     const dirent* const entry = readdir(stream);
     if (entry == nullptr) break;
-    const std::optional<SegmentName> name = SegmentName::parse(entry->d_name);
-    if (name) more = action(*name);
+    more = action(entry->d_name);
   }
   closedir(stream);
 }

@@ -1,6 +1,6 @@
 // Where the segments of this user are: files <nid>.<pid>.<nonce> in a directory of /dev/shm that
-// only the user can enter, lintel.<uid>. If other users have taken that name: lintel.<uid>.1 and so
-// on. Set-up and connection path.
+// only the user can enter, lintel.<uid>. It also holds the secret of node_secret.h. If other users
+// have taken that name: lintel.<uid>.1 and so on. Set-up and connection path.
 //
 // The owner of a segment shows that it lives by a lock of the open file. The kernel drops it with
 // the owner's mapping, so no descriptor has to stay open.
@@ -54,6 +54,8 @@ class SegmentDirectory {
   }
   // Calls action(name) for each segment until it returns false.
   void for_each(const std::function<bool(const SegmentName&)>& action) const;
+  // The same for all files in it.
+  void for_each_name(const std::function<bool(const char*)>& action) const;
 
   // A process that looks for a free pid and takes it holds this lock until the object is destroyed.
   // False: errno is ENOENT if the directory was removed; or another process held the lock for

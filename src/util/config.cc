@@ -47,6 +47,9 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "Secret that the processes of a job share; processes with another one are refused."},
     {ConfigKey::job_key_file, "PTL_JOB_KEY_FILE", ConfigType::text, "", "", 0, 0, nullptr,
      "File that holds the job key if PTL_JOB_KEY is not set; only its owner may have access to it."},
+    {ConfigKey::udp_open, "PTL_UDP_OPEN", ConfigType::boolean, "", "0", 0, 0, nullptr,
+     "Without a job key, admit on networks every process that claims to be of this user; otherwise "
+     "only those of this user on this node."},
     {ConfigKey::peer_timeout_ms, "PTL_PEER_TIMEOUT_MS", ConfigType::u64, "ms", "10000", 50, 3600000,
      nullptr,
      "Silence after which a process on the network that has to answer counts as dead; within a node "

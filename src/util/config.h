@@ -27,6 +27,7 @@ enum class ConfigKey : uint8_t {
   transport,
   job_key,
   job_key_file,
+  udp_open,
   peer_timeout_ms,
   segv_handler,
   shm_memory_kib,

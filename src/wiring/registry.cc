@@ -12,11 +12,13 @@
 #include "local/local_transport.h"
 #include "portals4.h"
 #include "reliable/over_link.h"
+#include "shm/node_secret.h"
 #include "shm/segment_directory.h"
 #include "shm/segment_layout.h"
 #include "shm/shm_transport.h"
 #include "udp/udp_link.h"
 #include "util/config.h"
+#include "util/log.h"
 #include "util/text.h"
 #include "wiring/reliability_choice.h"
 
@@ -24,11 +26,27 @@ namespace lintel {
 
 namespace {
 
+// Without a job key a network is open to processes of this user on this node only, unless the
+// configuration opens it. False: there are no random numbers.
+bool settle_admission(ReliableSettings& reliable, const TransportSettings& settings,
+                      std::string& reason) {
+  if (!settings.job_key.empty() || settings.opens_networks) return true;
+  reliable.node_secret = share_node_secret(reason);
+  if (reliable.node_secret == nullptr) return false;
+  if (!reason.empty())
+    log_message(LogLevel::info,
+                "%s; without PTL_JOB_KEY and PTL_UDP_OPEN=1 no process is reached over networks",
+                reason.c_str());
+  reason.clear();
+  return true;
+}
+
 // With the reliability layer around it, as the configuration says.
 OpenStatus add_over_link(std::unique_ptr<PacketLink> link, const TransportSettings& settings,
                          bool polls_always, OpenedTransports& opened) {
   ReliableSettings reliable = settings.reliable;
   reliable.polls_always = polls_always;
+  if (!settle_admission(reliable, settings, opened.reason)) return OpenStatus::failed;
   auto transport =
       reliable_over_link(std::move(link), reliable, configured_faults(), opened.reason);
   if (transport == nullptr) return OpenStatus::failed;
@@ -84,9 +102,11 @@ OpenStatus open_dpdk(const TransportSettings& settings, OpenedTransports& opened
 }
 
 OpenStatus open_verbs(const TransportSettings& settings, OpenedTransports& opened, bool) {
+  ReliableSettings reliable = settings.reliable;
+  if (!settle_admission(reliable, settings, opened.reason)) return OpenStatus::failed;
   std::unique_ptr<Transport> transport;
   const OpenStatus status =
-      open_verbs_transport(settings.verbs, opened.id, settings.reliable, transport, opened.reason);
+      open_verbs_transport(settings.verbs, opened.id, reliable, transport, opened.reason);
   if (status == OpenStatus::opened) opened.transports.push_back(std::move(transport));
   return status;
 }
@@ -307,6 +327,7 @@ TransportSettings transport_settings(uint32_t interface_number, uint32_t pid) {
   settings.pid = pid;
   settings.uid = geteuid();
   settings.job_key = config_string(ConfigKey::job_key);
+  settings.opens_networks = config_bool(ConfigKey::udp_open);
   settings.allowed = config_list(ConfigKey::transport);
   settings.chooses_transports = config_origin(ConfigKey::transport) != ConfigOrigin::default_value;
   settings.shm_memory_bytes = config_u64(ConfigKey::shm_memory_kib) * 1024;

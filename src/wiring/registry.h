@@ -23,6 +23,7 @@ struct TransportSettings {
   uint32_t pid = 0;                      // PTL_PID_ANY: one that is free on this node
   uint32_t uid = 0;                      // usage id of this process
   std::string job_key;                   // PTL_JOB_KEY
+  bool opens_networks = false;           // PTL_UDP_OPEN
   std::vector<std::string> allowed;      // PTL_TRANSPORT
   bool chooses_transports = false;       // it is set
   uint64_t shm_memory_bytes = 0;         // PTL_SHM_MEMORY_KIB

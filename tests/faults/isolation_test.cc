@@ -1,6 +1,8 @@
 // Processes of other jobs and other users are refused.
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 
 #include <gtest/gtest.h>
@@ -8,13 +10,25 @@
 #include "support/interface.h"
 #include "support/memory.h"
 #include "support/objects.h"
+#include "support/own_shared_memory.h"
 #include "support/ranks.h"
 #include "support/text.h"
+
+namespace {
+std::atomic<bool> claims_to_be_root{false};
+}
+
+// The library in this program calls this one: so a process can claim to be another user, as a
+// changed library would.
+extern "C" [[gnu::visibility("default")]] uid_t geteuid() noexcept {
+  return claims_to_be_root ? 0 : static_cast<uid_t>(syscall(SYS_geteuid));
+}
 
 namespace lintel::test {
 namespace {
 
 constexpr ptl_pt_index_t pt_index = 4;
+constexpr uid_t nobody = 65534;
 
 // Rank 0 puts to and gets from rank 1, which accepts everybody's; what do the operations report?
 void expect_outcome(const std::function<void(Rank&)>& before, ptl_ni_fail_t outcome) {
@@ -82,13 +96,80 @@ TEST(IsolationTest, AnotherUserIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user for this test";
   expect_outcome(
       [](Rank& rank) {
-        constexpr uid_t nobody = 65534;
         if (rank.index() == 0) {
           ASSERT_EQ(setgid(nobody), 0);
           ASSERT_EQ(setuid(nobody), 0);
         }
       },
       PTL_NI_UNDELIVERABLE);
+}
+
+// Only the kernel vouches for a user, and a datagram does not say who sent it.
+// spec 2.5, 3.8
+TEST(IsolationTest, AnotherUserThatLiesIsRefusedOverTheNetwork) {
+  if (geteuid() != 0 || !can_own_shared_memory()) GTEST_SKIP() << no_own_shared_memory;
+  run_ranks(2, [](Rank& rank) {
+    enter_own_shared_memory(rank, "mode=1777", 2);
+    rank.barrier();
+    setenv("PTL_TRANSPORT", "udp", 1);
+    if (rank.index() == 0) {
+      ASSERT_EQ(setgid(nobody), 0);
+      ASSERT_EQ(setuid(nobody), 0);
+      claims_to_be_root = true;
+    }
+    std::vector<std::byte> memory(64);
+    testing::internal::CaptureStderr();
+    {
+      const Interface interface(rank, matching_physical);
+      const EventQueue events(interface.handle());
+      if (rank.index() == 1) {
+        fill(memory, 3);
+        ptl_pt_index_t index = 0;
+        must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+        ptl_uid_t uid = 0;
+        must(PtlGetUid(interface.handle(), &uid));
+        EXPECT_EQ(uid, 0u);
+        interface.append(pt_index, {.start = memory.data(),
+                                    .length = memory.size(),
+                                    .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE,
+                                    .uid = 0});
+      }
+      rank.barrier();
+      if (rank.index() == 0) {
+        const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
+        must(PtlPut(descriptor.handle(), 0, 64, PTL_ACK_REQ, interface.address(1), pt_index, 0, 0,
+                    nullptr, 0));
+        EXPECT_EQ(fail_name(events.next().ni_fail_type), fail_name(PTL_NI_UNDELIVERABLE));
+      }
+      rank.barrier();
+      if (rank.index() == 1) {
+        events.expect_empty();
+        expect_pattern(memory, 3);
+      }
+    }
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("set PTL_JOB_KEY"), std::string::npos)
+        << "both sides say what to do: " << said;
+  });
+}
+
+// spec 2.5, 3.8
+TEST(IsolationTest, WithoutAKeyProcessesOfTheUserAreAdmittedOverTheNetwork) {
+  expect_outcome([](Rank&) { setenv("PTL_TRANSPORT", "udp", 1); }, PTL_NI_OK);
+}
+
+// Two containers with shared memory of their own are like two nodes.
+// spec 2.5, 3.8
+TEST(IsolationTest, AnotherNodeIsAdmittedOnlyIfTheNetworkIsOpened) {
+  if (!can_own_shared_memory()) GTEST_SKIP() << no_own_shared_memory;
+  for (const bool open : {false, true}) {
+    const auto as_another_node = [open](Rank&) {
+      setenv("PTL_TRANSPORT", "udp", 1);
+      if (open) setenv("PTL_UDP_OPEN", "1", 1);
+      enter_memory_of_its_own("mode=1777");
+    };
+    expect_outcome(as_another_node, open ? PTL_NI_OK : PTL_NI_UNDELIVERABLE);
+  }
 }
 
 }  // namespace

@@ -39,10 +39,14 @@ bool can_own_shared_memory() {
 #endif
 }
 
+void enter_memory_of_its_own(const char* options) {
+  ASSERT_TRUE(enter_own_namespace()) << std::strerror(errno);
+  ASSERT_TRUE(mount_shared_memory(options)) << std::strerror(errno);
+}
+
 void enter_own_shared_memory(Rank& rank, const char* options, int slot) {
   if (rank.index() == 0) {
-    ASSERT_TRUE(enter_own_namespace()) << std::strerror(errno);
-    ASSERT_TRUE(mount_shared_memory(options)) << std::strerror(errno);
+    enter_memory_of_its_own(options);
     rank.publish(slot, getpid());
   }
   rank.barrier();

@@ -20,6 +20,9 @@ inline constexpr const char* no_own_shared_memory =
 // To be called by every rank, before it starts threads.
 void enter_own_shared_memory(Rank& rank, const char* options, int slot = 1);
 
+// Gives this process one of its own.
+void enter_memory_of_its_own(const char* options);
+
 // Changes the options of that file system.
 void remount_shared_memory(const char* options);
 

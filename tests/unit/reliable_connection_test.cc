@@ -204,6 +204,14 @@ ReliableSettings with(const char* key, uint32_t uid = 1000) {
   return settings;
 }
 
+// Without a job key; `secret`: of the user on the node.
+ReliableSettings on_node(const char* secret, uint32_t uid = 1000) {
+  ReliableSettings settings;
+  settings.node_secret = std::make_shared<const std::string>(secret);
+  settings.uid = uid;
+  return settings;
+}
+
 class Refusals : public testing::TestWithParam<Refusal> {};
 
 TEST_P(Refusals, NothingPassesAndTheCallerLearns) {
@@ -221,14 +229,19 @@ TEST_P(Refusals, NothingPassesAndTheCallerLearns) {
   EXPECT_EQ(a.send(link, numbered_put(1)), SendStatus::peer_failed);
 }
 
-INSTANTIATE_TEST_SUITE_P(Causes, Refusals,
-                         testing::Values(Refusal{"another_key", with("alpha"), with("beta")},
-                                         Refusal{"no_key_here", with(""), with("beta")},
-                                         Refusal{"no_key_there", with("alpha"), with("")},
-                                         Refusal{"another_user", with("", 1000), with("", 1001)},
-                                         Refusal{"another_user_with_key", with("k", 1000),
-                                                 with("k", 1001)}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Causes, Refusals,
+    testing::Values(Refusal{"another_key", with("alpha"), with("beta")},
+                    Refusal{"no_key_here", with(""), with("beta")},
+                    Refusal{"no_key_there", with("alpha"), with("")},
+                    Refusal{"another_user", with("", 1000), with("", 1001)},
+                    Refusal{"another_user_with_key", with("k", 1000), with("k", 1001)},
+                    Refusal{"another_node", on_node("0123456789abcdef"),
+                            on_node("0123456789abcdeg")},
+                    Refusal{"open_there", on_node("0123456789abcdef"), with("")},
+                    Refusal{"open_here", with(""), on_node("0123456789abcdef")},
+                    Refusal{"no_key_on_this_node", on_node("0123456789abcdef"), with("alpha")}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 TEST_F(Connections, TheSameJobKeyOpensThem) {
   if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
@@ -236,6 +249,13 @@ TEST_F(Connections, TheSameJobKeyOpensThem) {
   MemoryProcess b(network_, high_id, with("a secret"));
   expect_exchange(a, b);
   EXPECT_NE(a.transport().describe().find("prove the job key"), std::string::npos);
+}
+
+TEST_F(Connections, TheSecretOfTheNodeOpensThem) {
+  MemoryProcess a(network_, low_id, on_node("0123456789abcdef"));
+  MemoryProcess b(network_, high_id, on_node("0123456789abcdef"));
+  expect_exchange(a, b);
+  EXPECT_NE(a.transport().describe().find("on this node"), std::string::npos);
 }
 
 TEST_F(Connections, WithoutAKeyTheyAreSaidNotToBeAuthenticated) {

@@ -56,6 +56,8 @@ void HostRendezvous::greet() {
   other_host_ = other.substr(std::string(greeting).size());
   // The network that leads to the other host is the one to measure, unless another was asked for.
   setenv("PTL_NID", connection_.own_address().c_str(), 0);
+  // Two hosts share no secret, unless the user gave both the same job key.
+  setenv("PTL_UDP_OPEN", "1", 0);
 }
 
 void HostRendezvous::await_answer() {
