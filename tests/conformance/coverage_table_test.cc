@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests_directory.h"
+
 namespace lintel::test {
 namespace {
 
@@ -118,7 +120,7 @@ std::string table_of(const Coverage& coverage) {
 constexpr std::string_view table_begin = "<!-- table of tests: begin -->\n";
 constexpr std::string_view table_end = "<!-- table of tests: end -->\n";
 
-const fs::path tests_directory = fs::path(__FILE__).parent_path().parent_path();
+const fs::path tests_directory = TESTS_DIRECTORY;
 
 // Names the first line of `wanted` that differs, since the whole table is long.
 std::string first_difference(const std::string& found, const std::string& wanted) {
