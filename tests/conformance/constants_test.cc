@@ -2,6 +2,7 @@
 // they must be told apart, usable as labels.
 #include <portals.h>
 #include <portals4.h>
+#include <portals4_ext.h>
 
 #include <cstddef>
 #include <set>
@@ -157,6 +158,23 @@ TEST(ConstantsTest, DeprecatedNamesStillCompile) {
   EXPECT_EQ(PTL_LE_ACK_DISABLE | PTL_LE_OP_PUT, PTL_LE_OP_PUT | PTL_LE_ACK_DISABLE);
   EXPECT_EQ(PTL_ME_ACK_DISABLE | PTL_ME_OP_PUT, PTL_ME_OP_PUT | PTL_ME_ACK_DISABLE);
   EXPECT_NE(PTL_INTERRUPTED, PTL_OK);
+}
+
+// Programs written for other Portals 4 libraries include portals4_ext.h. So do some of a vendor
+// whose header has the same name: PORTALS4_LINTEL_H tells that it was this one.
+// spec 3.3.1
+TEST(ConstantsTest, NamesOfOtherLibrariesCompile) {
+#ifndef PORTALS4_LINTEL_H
+#error "portals4_ext.h does not include portals4_lintel.h"
+#endif
+  static_assert(std::is_same_v<ptl_index_t, ptl_pt_index_t>);
+  constexpr unsigned others =
+      PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE | PTL_PT_FLOWCTRL | PTL_PT_ALLOC_DISABLED;
+  static_assert(PTL_PT_MATCH_UNORDERED != 0 && (PTL_PT_MATCH_UNORDERED & others) == 0);
+  EXPECT_STREQ(PtlToStr(PTL_NO_SPACE, PTL_STR_ERROR), "PTL_NO_SPACE");
+  const ptl_event_t event{};
+  char text[PTL_EV_STR_SIZE];
+  EXPECT_GT(PtlEvToStr(1, &event, text), 0);
 }
 
 }  // namespace

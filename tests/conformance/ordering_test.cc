@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "operations.h"
+#include "portals4_lintel.h"
 
 namespace lintel::test {
 namespace {
@@ -46,6 +47,31 @@ TEST_P(OrderingTest, MessagesOfAllSizesMatchInTheOrderSent) {
         EXPECT_FALSE(seen.at(event.hdr_data));
         seen[event.hdr_data] = true;
       }
+    });
+  });
+}
+
+// The entry may say that its messages need no order, and that its list entries are all used once or
+// may truncate: nothing changes.
+// spec 2.7, 3.7.1
+TEST_P(OrderingTest, HintsOfThePortalChangeNothing) {
+  run_pair(GetParam(), [](Pair& pair) {
+    constexpr std::size_t count = 50;
+    TargetSide target(
+        pair, {.pt_options = PTL_PT_MATCH_UNORDERED | PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE});
+    InitiatorSide initiator(pair);
+    pair.on_target([&] {
+      for (std::size_t i = 0; i < count; ++i)
+        target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE),
+                      PTL_PRIORITY_LIST, tag(i));
+      target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST, tag(count));
+    });
+    pair.on_initiator([&] {
+      for (std::size_t i = 0; i < count + 2; ++i) initiator.put_and_wait({.length = 8});
+    });
+    pair.on_target([&] {
+      for (std::size_t i = 0; i < count + 2; ++i)
+        EXPECT_EQ(tag_of(target.events.expect(PTL_EVENT_PUT).user_ptr), std::min(i, count));
     });
   });
 }

@@ -109,18 +109,23 @@ TEST_P(SearchTest, CountersCountMatchesAndTheEnd) {
     pair.on_target([&] {
       const auto counted = [&](unsigned options, ptl_search_op_t mode) {
         const Counter counter(pair.ni());
-        EntrySpec spec{.options = options | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_OVERFLOW};
+        EntrySpec spec{.options = options};
         spec.counter = counter.handle();
         must(pair.interface().search(default_pt_index, spec, mode, nullptr));
         std::this_thread::sleep_for(quiet_time);  // then nothing more is to be counted
         return counter.value();
       };
-      EXPECT_EQ(counted(PTL_ME_USE_ONCE, PTL_SEARCH_ONLY), (ptl_ct_event_t{1, 0}));
-      EXPECT_EQ(counted(0, PTL_SEARCH_ONLY), (ptl_ct_event_t{3, 1}));
-      EXPECT_EQ(counted(PTL_ME_USE_ONCE, PTL_SEARCH_DELETE), (ptl_ct_event_t{1, 0}));
+      // Whatever the entry says about counting.
+      constexpr unsigned events = PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_OVERFLOW;
+      constexpr unsigned bytes = events | PTL_ME_EVENT_CT_BYTES;
+      for (const unsigned counting : {0u, events, bytes}) {
+        EXPECT_EQ(counted(counting | PTL_ME_USE_ONCE, PTL_SEARCH_ONLY), (ptl_ct_event_t{1, 0}));
+        EXPECT_EQ(counted(counting, PTL_SEARCH_ONLY), (ptl_ct_event_t{3, 1}));
+      }
+      EXPECT_EQ(counted(bytes | PTL_ME_USE_ONCE, PTL_SEARCH_DELETE), (ptl_ct_event_t{1, 0}));
       EXPECT_EQ(counted(0, PTL_SEARCH_DELETE), (ptl_ct_event_t{2, 1}));
-      EXPECT_EQ(counted(PTL_ME_USE_ONCE, PTL_SEARCH_DELETE), (ptl_ct_event_t{0, 1}));
-      EXPECT_EQ(counted(PTL_ME_USE_ONCE, PTL_SEARCH_ONLY), (ptl_ct_event_t{0, 1}));
+      EXPECT_EQ(counted(events | PTL_ME_USE_ONCE, PTL_SEARCH_DELETE), (ptl_ct_event_t{0, 1}));
+      EXPECT_EQ(counted(bytes | PTL_ME_USE_ONCE, PTL_SEARCH_ONLY), (ptl_ct_event_t{0, 1}));
       EXPECT_EQ(counted(0, PTL_SEARCH_ONLY), (ptl_ct_event_t{0, 1}));
     });
   });

@@ -94,10 +94,14 @@ void Endpoint::run_threads(const Phase& phase, EventTaker& events, ListCalls& li
   if (problems_.none()) completion.fence();
 }
 
-// Nothing arrives any more: what is left is taken out, and the portals are given back.
+// Nothing arrives any more: what is left is taken out, and the portals are given back. A long get
+// may have ended at its initiator only: its target awaits acknowledgements of the data.
 void Endpoint::empty_portals(const Phase& phase, EventTaker& events, ListCalls& lists) {
   const int last = shape_.threads;
   for (int i = 0; i < portals; ++i) {
+    problems_.expect_ok(
+        PtlPTDisable(phase.objects.handle(), first_portal + static_cast<ptl_pt_index_t>(i)),
+        "PtlPTDisable");
     events.take_of_portal(i);
     Entry search_all = phase.program.entries[phase.program.last_search(index_, i)];
     search_all.thread = last;

@@ -282,6 +282,23 @@ TEST_F(ArrivingMessagesTest, AnAppendTakesArrivingHeadersAndTellsWhenTheyHaveArr
   EXPECT_EQ(next_events(1), (Names{"PTL_EVENT_PUT 3"}));
 }
 
+// A disabled entry matches nothing more, but the data of what it has matched go on arriving.
+// spec 2.8
+TEST_F(ArrivingMessagesTest, AMessageMatchedBeforeThePortalWasDisabledStillReports) {
+  open_portal(PTL_PT_FLOWCTRL, 64);
+  append(PTL_PRIORITY_LIST, PTL_ME_USE_ONCE, 1);
+  const uint64_t transfer = begin_put();
+  put();
+  EXPECT_EQ(next_events(1), (Names{"PTL_EVENT_PT_DISABLED 0"}));
+  const ptl_handle_me_t unused = append(PTL_PRIORITY_LIST, 0, 2);
+  put();
+  expect_no_event();
+  finish_put(transfer);
+  EXPECT_EQ(next_events(2), (Names{"PTL_EVENT_PUT 1", "PTL_EVENT_AUTO_UNLINK 1"}));
+  expect_unlinked_in_time(unused);
+  expect_no_event();
+}
+
 TEST_F(ArrivingMessagesTest, AMessageThatFindsNoTransferIsAnsweredAndLeavesTheEntryAsItWas) {
   open_portal(0, 64);
   append(PTL_PRIORITY_LIST, PTL_ME_MANAGE_LOCAL, 1);
