@@ -21,7 +21,9 @@
 #include "job/futex.h"
 #include "job/job.h"
 #include "job/neighbourhood.h"
+#include "job/thread.h"
 #include "network/network.h"
+#include "network/poll.h"
 #include "tools/headers.h"
 #include "trace/trace.h"
 
@@ -30,6 +32,7 @@ namespace {
 
 std::atomic<bool> g_started{false};
 std::atomic<bool> g_told_others{false};
+std::atomic<bool> g_is_closing{false};
 /* The process is in exit() already and ends by itself. */
 std::atomic<bool> g_ends_by_itself{false};
 pid_t g_process_id = 0;
@@ -38,6 +41,10 @@ int g_exit_code = 0;
 double g_timeout_s = 5;
 bool g_catches_exit = true;
 bool g_syncs_files = false;
+
+constexpr uint64_t kLookAgainNs = 1'000'000;
+constexpr unsigned int kLooksAtThreads = 20;
+constexpr double kCloseWithinS = 0.5;
 
 void decide(uint32_t word) {
   ControlBlock& control = neighbourhood().control();
@@ -126,7 +133,7 @@ void tell_other_neighbourhoods(uint32_t word) {
 void on_deadline(int /*signal*/) { _exit(g_exit_code); }
 
 /** Whatever hangs from here on (a lock of stdio, the launcher) does not keep the process alive. */
-void set_deadline() {
+void set_deadline(double seconds) {
   struct sigaction action {};
   action.sa_handler = on_deadline;
   sigaction(SIGALRM, &action, nullptr);
@@ -135,19 +142,33 @@ void set_deadline() {
   sigaddset(&alarm, SIGALRM);
   pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);
   itimerval timer{};
-  timer.it_value.tv_sec = static_cast<time_t>(g_timeout_s);
+  timer.it_value.tv_sec = static_cast<time_t>(seconds);
   timer.it_value.tv_usec =
-      static_cast<suseconds_t>((g_timeout_s - static_cast<double>(timer.it_value.tv_sec)) * 1e6);
+      static_cast<suseconds_t>((seconds - static_cast<double>(timer.it_value.tv_sec)) * 1e6);
   setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
-[[noreturn]] void end_process(int code) {
+/** Portals removes its memory in /dev/shm. Only while no thread of the client can be in a call.
+ * @param callers  threads of the client that call this. */
+void close_portals(uint32_t callers) {
+  for (unsigned int i = 0; i < kLooksAtThreads && stopped_threads() + callers < live_threads(); ++i)
+    gasnett_nsleep(kLookAgainNs);
+  if (stopped_threads() + callers < live_threads()) return;
+  g_is_closing = true;
+  PtlNIFini(network().interface());
+  PtlFini();
+}
+
+[[noreturn]] void end_process(int code, uint32_t callers) {
   close_trace_files();
   std::fflush(stdout);
   std::fflush(stderr);
   if (g_syncs_files) sync();
   // A launcher may count a process that ends without it as failed; with another code than 0 it is.
   if (code == 0) PtlJobFini();
+  // A signal handler may have called gasnet_exit in the middle of a call that holds a lock.
+  set_deadline(std::min(g_timeout_s, kCloseWithinS));
+  close_portals(callers);
   _exit(code);
 }
 
@@ -164,14 +185,14 @@ void* watch(void* /*argument*/) {
   const uint32_t word = wait_for_decision();
   g_exit_code = static_cast<int>(word & 0xff);
   neighbourhood().control().finished[neighbourhood().index()] = 1;
-  set_deadline();
+  set_deadline(g_timeout_s);
   tell_other_neighbourhoods(word);
   if (!(word & kExitByFailure)) end_in_order(g_timeout_s / 2);
   g_told_others = true;
   if (g_ends_by_itself) return nullptr;
   const bool asked_here = (word >> 8 & 0xffff) == (job().rank() & 0xffff);
   if (!asked_here) call_quit_handler();
-  end_process(g_exit_code);
+  end_process(g_exit_code, 0);
 }
 
 /** Runs in exit() and at the end of main. */
@@ -189,6 +210,7 @@ void on_process_exit(int status, void* /*argument*/) {
   // The deadline ends the process if this takes too long.
   while (!g_told_others) usleep(100);
   if (status == 0) PtlJobFini();
+  close_portals(1);
 }
 
 double read_timeout() {
@@ -222,6 +244,8 @@ void start_exit_watch() {
   g_started = true;
 }
 
+bool is_closing() { return g_is_closing; }
+
 bool request_exit(int code, bool by_failure) {
   if (!g_started) return false;
   decide(kExitDecided | (by_failure ? kExitByFailure : 0) | (job().rank() & 0xffff) << 8 |
@@ -240,11 +264,11 @@ void gasnet_exit(int exitcode) {
     std::fflush(stderr);
     _exit(exitcode);
   }
-  if (pthread_equal(pthread_self(), g_thread)) end_process(g_exit_code);
+  if (pthread_equal(pthread_self(), g_thread)) end_process(g_exit_code, 0);
   // The thread ends the process. In exit() it waits for this one.
   if (g_ends_by_itself) {
     while (!g_told_others) usleep(100);
-    end_process(exitcode & 0xff);
+    end_process(exitcode & 0xff, 1);
   }
-  for (;;) pause();
+  stop_this_thread();
 }

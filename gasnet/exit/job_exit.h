@@ -14,6 +14,9 @@ namespace lintel::gasnet {
 /** Starts the thread, and catches exit() unless GASNET_CATCH_EXIT says no. */
 void start_exit_watch();
 
+/** Whether Portals is closed or about to be: what a thread meets there now does not matter. */
+bool is_closing();
+
 /** Says that the job ends with this code; the first one counts. Async-signal-safe. Returns.
  * @param by_failure  this process ends at once, and the others must not wait for it.
  * @return false before start_exit_watch(). */

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "exit/job_exit.h"
+#include "network/poll.h"
 #include "tools/fatal.h"
 #include "tools/headers.h"
 
@@ -38,6 +39,7 @@ const char* signal_name(int number) {
 }
 
 void on_fault(int number) {
+  if (is_closing()) stop_this_thread();
   std::signal(number, SIG_DFL);
   dprintf(STDERR_FILENO, "*** %scaught a fatal signal: %s(%d)\n", process_label(),
           signal_name(number), number);

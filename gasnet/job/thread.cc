@@ -32,6 +32,8 @@ ThreadState& this_thread() {
   return state;
 }
 
+uint32_t live_threads() { return 1; }
+
 #else
 
 namespace {
@@ -72,6 +74,12 @@ struct Registered : ThreadState {
 ThreadState& this_thread() {
   static thread_local Registered state;
   return state;
+}
+
+uint32_t live_threads() {
+  Places& p = places();
+  const std::lock_guard lock(p.mutex);
+  return p.used - static_cast<uint32_t>(p.free.size());
 }
 
 #endif

@@ -30,6 +30,9 @@ struct ThreadState {
 /** The state of the calling thread. Its first call takes one of GASNET_MAX_THREADS places. */
 ThreadState& this_thread();
 
+/** How many threads that have called the library are alive. */
+uint32_t live_threads();
+
 /** How many client threads may be alive and have called the library. */
 uint64_t max_threads();
 

@@ -6,6 +6,7 @@
 
 #include <portals4_lintel.h>
 
+#include "network/poll.h"
 #include "tools/headers.h"
 
 namespace lintel::gasnet {
@@ -16,7 +17,9 @@ Network& network() {
 }
 
 void check(int code, const char* call) {
-  if (code != PTL_OK) gasnett_fatalerror("%s returned %s", call, PtlToStr(code, PTL_STR_ERROR));
+  if (code == PTL_OK) return;
+  stop_if_process_ends();
+  gasnett_fatalerror("%s returned %s", call, PtlToStr(code, PTL_STR_ERROR));
 }
 
 void Network::open() {

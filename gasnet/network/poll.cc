@@ -24,6 +24,7 @@ QuickLook g_quick_look = nullptr;
 QuietFunction g_quiet_functions[kMaximum];
 unsigned int g_quiet_count = 0;
 std::atomic<bool> g_stopped{false};
+std::atomic<uint32_t> g_stopped_threads{0};
 std::atomic<int> g_wait_mode{GASNET_WAIT_SPIN};
 
 /** More processes of the job than processors: a process that spins delays the others. */
@@ -55,8 +56,19 @@ bool is_quiet() {
 
 void stop_threads_that_poll() { g_stopped.store(true, std::memory_order_relaxed); }
 
+void stop_this_thread() {
+  g_stopped_threads.fetch_add(1, std::memory_order_release);
+  for (;;) pause();
+}
+
+void stop_if_process_ends() {
+  if (g_stopped.load(std::memory_order_relaxed)) stop_this_thread();
+}
+
+uint32_t stopped_threads() { return g_stopped_threads.load(std::memory_order_acquire); }
+
 unsigned int poll() {
-  while (g_stopped.load(std::memory_order_relaxed)) pause();
+  stop_if_process_ends();
   unsigned int done = 0;
   for (unsigned int i = 0; i < g_count; ++i) done += g_functions[i]();
   return done;

@@ -8,6 +8,8 @@
 #ifndef LINTEL_GASNET_NETWORK_POLL_H
 #define LINTEL_GASNET_NETWORK_POLL_H
 
+#include <cstdint>
+
 namespace lintel::gasnet {
 
 /** Looks once, without waiting, and returns how much it did. Several threads may be in it at once
@@ -35,6 +37,12 @@ bool is_quiet();
 
 /** Threads that call poll() from now on stay in it: the process ends, and starts nothing more. */
 void stop_threads_that_poll();
+/** The calling thread stays here. */
+[[noreturn]] void stop_this_thread();
+/** It does so after stop_threads_that_poll(): what failed does not matter then. */
+void stop_if_process_ends();
+/** How many have been stopped by either. */
+uint32_t stopped_threads();
 
 /** Calls all poll functions. @return how much was done. */
 unsigned int poll();

@@ -153,6 +153,7 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   if (flags & ~(GEX_FLAG_USES_GASNET1 | GEX_FLAG_DEFER_THREADS))
     return report_error(GASNET_ERR_BAD_ARG, "gex_Client_Init: unknown flags 0x%x", flags);
 
+  this_thread();  // takes its place
   catch_signals();
   network().open();
   job().join();

@@ -377,7 +377,8 @@ int main(int argc, char** argv) {
     for (unsigned int i = 0; i < threads; ++i)
       CHECK(board->sums[peer][i] ==
             sum_of((char*)board + BOARD_BYTES + (peer * threads + i) * REGION_BYTES));
-  check_that_tests_run_no_handlers();
+  /* With few descriptors a put may have to wait before it starts. */
+  if (argc == 3) check_that_tests_run_no_handlers();
   barrier();
   gasnet_exit(0);
 }

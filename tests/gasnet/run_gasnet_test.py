@@ -151,25 +151,38 @@ def deaths():
         128 + signal.SIGABRT, r"rank 1 of 2\) in main at .*probe.c:\d+: the reason is 42[^$]*EXECINFO")
 
 
-def deaths_by_hand():
-    """Without a spawner that would end the others: they notice it."""
-    shown = Job([run, "-spawner=fork", "-t", "-n", "3", "true"]).check(0).err
+def by_hand(ranks, *arguments):
+    """Runs the probe without a spawner that would end the others. Returns the exit codes and the Portals pids."""
+    shown = Job([run, "-spawner=fork", "-t", "-n", str(ranks), "true"]).check(0).err
     nids = re.search(r"PTL_NIDMAP=(\S+)", shown)[1]
     # Not those of the spawner, which other tests use meanwhile.
     first = 31000 + os.getpid() % 1000 * 10
-    pids = ":".join(str(first + rank) for rank in range(3))
+    pids = [str(first + rank) for rank in range(ranks)]
+    processes = [subprocess.Popen([probe, *arguments], env={**os.environ, "PTL_MY_RID": str(rank), "PTL_NIDMAP": nids,
+                                                           "PTL_PIDMAP": ":".join(pids)}) for rank in range(ranks)]
+    try:
+        return [process.wait(timeout=30) for process in processes], pids
+    finally:
+        for process in processes:
+            process.kill()
+
+
+def deaths_by_hand():
+    """The others notice it."""
     for what, code in (("killed", -signal.SIGKILL), ("one", 7)):
-        processes = [subprocess.Popen([probe, what, "7"], env={**os.environ, "PTL_MY_RID": str(rank),
-                                                             "PTL_NIDMAP": nids, "PTL_PIDMAP": pids})
-                     for rank in range(3)]
-        try:
-            codes = [process.wait(timeout=30) for process in processes]
-        finally:
-            for process in processes:
-                process.kill()
+        codes, _ = by_hand(3, what, "7")
         others = 1 if what == "killed" else 7
         if codes != [others, others, code]:
             sys.exit(f"{what}: the processes ended with {codes}")
+
+
+def nothing_is_left():
+    """In /dev/shm, where the names of files have nid and pid. All threads are in the library in the end."""
+    for what, code in (("all", 0), ("all", 7), ("return", 0)):
+        codes, pids = by_hand(3, what, str(code))
+        left = [path for pid in pids for path in pathlib.Path(f"/dev/shm/lintel.{os.getuid()}").glob(f"*.{pid}.*")]
+        if codes != [code] * 3 or left:
+            sys.exit(f"{what} {code}: the processes ended with {codes} and left {left}")
 
 
 def trace_files():
@@ -236,8 +249,8 @@ def slurm():
 
 
 every_mode = [queries, segments, exits]
-once = [attach_time, segment_limits, environment, exits_between_neighbourhoods, deaths, deaths_by_hand, trace_files,
-        launcher, killed_launcher, mpirun, slurm]
+once = [attach_time, segment_limits, environment, exits_between_neighbourhoods, deaths, deaths_by_hand,
+        nothing_is_left, trace_files, launcher, killed_launcher, mpirun, slurm]
 cases = {function.__name__: function for function in every_mode + once}
 if sys.argv[1] == "--list":
     print("\n".join([f"{m} {f.__name__}" for m in ("seq", "par", "parsync") for f in every_mode] +
