@@ -320,13 +320,16 @@ TEST_P(UnexpectedMatchingTest, NoTruncateIsNotComparedWithHeaders) {
     pair.on_target([&] {
       target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST);
     });
-    pair.on_initiator([&] { initiator.put_and_wait({.length = 80}); });
-    pair.on_target([&] {
-      EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_NO_TRUNCATE);
-      spec.length = 8;
-      target.append(spec);
-      EXPECT_EQ(target.events.expect(PTL_EVENT_PUT_OVERFLOW).mlength, 80u);
-    });
+    for (const unsigned options : {unsigned{PTL_ME_USE_ONCE}, 0u}) {
+      pair.on_initiator([&] { initiator.put_and_wait({.length = 80}); });
+      pair.on_target([&] {
+        EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_NO_TRUNCATE | options);
+        spec.options |= PTL_ME_EVENT_UNLINK_DISABLE;
+        spec.length = 8;
+        target.append(spec);
+        EXPECT_EQ(target.events.expect(PTL_EVENT_PUT_OVERFLOW).mlength, 80u);
+      });
+    }
   });
 }
 

@@ -24,7 +24,7 @@ inline constexpr uint32_t cookie_index_bits = 24;
 // Objects of a pool that cookies name: with a `generation`, and with a `peer` unless they are free.
 template <typename Object>
 [[nodiscard]] uint32_t cookie_in(const Arena<Object>& pool, const Object& object) noexcept {
-  return make_cookie(pool.index_of(object), object.generation);
+  return make_cookie(pool.index_of(object), object.generation.load(std::memory_order_relaxed));
 }
 // nullptr: the cookie names none that goes on.
 template <typename Object>
@@ -33,7 +33,7 @@ template <typename Object>
   if (!pool.contains(index)) return nullptr;
   Object& object = pool.at(index);
   return object.peer.load(std::memory_order_acquire) != nullptr &&
-                 object.generation == cookie_generation(cookie)
+                 object.generation.load(std::memory_order_relaxed) == cookie_generation(cookie)
              ? &object
              : nullptr;
 }

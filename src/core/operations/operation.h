@@ -43,12 +43,13 @@ struct alignas(64) Operation : QueuedSend, Request {
   std::atomic<Stage> stage{Stage::sending};
   std::atomic<uint32_t> next_free{0};
   std::atomic<Peer*> peer{nullptr};  // nullptr while the object is free
-  uint8_t generation = 0;            // part of the cookie
-  bool send_due = false;             // PTL_EVENT_SEND has not been reported
-  bool answer_due = false;           // an acknowledgement or reply is to be reported
-  bool direct = false;     // the target fetches the payload, or asks for it in data messages
-  bool copied = false;     // the payload waits in a VolatileCopy
-  bool streaming = false;  // data messages are being sent
+  // Part of the cookie. An answer may be looked up while a sender that could not send changes it.
+  std::atomic<uint8_t> generation{0};
+  bool send_due = false;    // PTL_EVENT_SEND has not been reported
+  bool answer_due = false;  // an acknowledgement or reply is to be reported
+  bool direct = false;      // the target fetches the payload, or asks for it in data messages
+  bool copied = false;      // the payload waits in a VolatileCopy
+  bool streaming = false;   // data messages are being sent
   NetworkInterface* interface = nullptr;
   // Data messages asked for by the target of a long put.
   uint64_t stream_position = 0;
@@ -69,7 +70,7 @@ struct VolatileCopy {
 inline constexpr unsigned transfer_remote_pieces = 32;
 struct alignas(64) Transfer : QueuedSend {
   std::atomic<uint32_t> next_free{0};
-  uint8_t generation = 0;
+  std::atomic<uint8_t> generation{0};
   bool writes_peer = false;   // a get: data flow to the initiator
   bool streaming = false;     // in the send queue
   bool ended = false;         // all is moved or has failed; only the reporting is left

@@ -14,7 +14,8 @@ constexpr uint32_t most_operations = 1u << 20;
 void make_free(Operation& operation) noexcept {
   // The uppermost bit of a cookie tells counted puts from operations.
   constexpr uint8_t generation_mask = 0x7f;
-  operation.generation = (operation.generation + 1) & generation_mask;
+  const uint8_t generation = operation.generation.load(std::memory_order_relaxed);
+  operation.generation.store((generation + 1) & generation_mask, std::memory_order_relaxed);
   operation.peer.store(nullptr, std::memory_order_relaxed);
 }
 }  // namespace

@@ -27,7 +27,8 @@ Transfer* TransferTable::allocate() noexcept {
 }
 
 void TransferTable::release(Transfer& transfer) noexcept {
-  ++transfer.generation;
+  const uint8_t generation = transfer.generation.load(std::memory_order_relaxed);
+  transfer.generation.store(generation + 1, std::memory_order_relaxed);
   --transfer.peer.load(std::memory_order_relaxed)->transfers;
   transfer.peer.store(nullptr, std::memory_order_release);
   transfers_.release(transfers_.index_of(transfer));
