@@ -33,6 +33,11 @@ bool LaneProducer::attach(LaneControl* lane, const LaneGeometry& geometry) noexc
   step_ = geometry.cell_after(0, 1);
   steps_ahead_ = geometry.cell_after(0, prefetch_distance);
   free_cells_ = geometry.cells;
+  index_ = cell_ = sent_ = 0;
+  lap_ = 1;
+  acks_sent_ = acks_taken_ = next_ack_ = 0;
+  data_tail_ = data_released_ = 0;
+  room_asked_ = false;
   lane_ = lane;
   return true;
 }

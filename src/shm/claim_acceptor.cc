@@ -9,17 +9,34 @@ namespace lintel {
 void ClaimAcceptor::look(MessageSink& sink) noexcept {
   generation_seen_ = segment_.header().lane_generation.load(std::memory_order_acquire);
   postponed_ = false;
-  for (uint32_t lane = 0; lane < lanes_.count(); ++lane) {
-    const uint64_t owner = segment_.entry(lane).owner.load(std::memory_order_acquire);
-    const auto state = static_cast<LaneState>(owner & lane_state_mask);
-    if (state != LaneState::ready && state != LaneState::closing) continue;
-    if (lanes_.state(lane) == ReceiveLanes::State::unused) accept(sink, lane);
-    if (state != LaneState::closing) continue;
-    if (lanes_.state(lane) == ReceiveLanes::State::active)
+  for (uint32_t lane = 0; lane < lanes_.count(); ++lane) look_at(sink, lane);
+}
+
+void ClaimAcceptor::look_at(MessageSink& sink, uint32_t lane) noexcept {
+  const uint64_t owner = segment_.entry(lane).owner.load(std::memory_order_acquire);
+  const auto state = static_cast<LaneState>(owner & lane_state_mask);
+  const bool in_use = state == LaneState::ready || state == LaneState::recalled;
+  const bool ended = state == LaneState::closing || state == LaneState::returned;
+  if (!in_use && !ended) return;
+  if (lanes_.state(lane) == ReceiveLanes::State::unused) accept(sink, lane);
+  if (!ended) return;
+  if (lanes_.state(lane) == ReceiveLanes::State::refused) {
+    lanes_.free(lane);
+  } else if (lanes_.state(lane) == ReceiveLanes::State::active) {
+    if (state == LaneState::closing)
       failures_.fail(sink, *lanes_.link(lane), LinkFailures::Cause::gone);
-    else if (lanes_.state(lane) == ReceiveLanes::State::refused)
-      lanes_.free(lane);
+    else
+      take_back(sink, lane);
   }
+}
+
+// The link stays; its peer claims another lane for its next message, after this one is free.
+void ClaimAcceptor::take_back(MessageSink& sink, uint32_t number) noexcept {
+  ShmLink& link = *lanes_.link(number);
+  lanes_.drain(sink, number);
+  if (link.receive_lane != number) return;  // a malformed message ended the link
+  link.receive_lane = no_lane;
+  lanes_.free(number);
 }
 
 void ClaimAcceptor::accept(MessageSink& sink, uint32_t number) noexcept {

@@ -1,5 +1,5 @@
 // Accepts peers that connect: finds the lanes that they claimed in this process's segment and
-// checks who they are. Connection path, within poll(); the poll token held.
+// checks who they are. Takes back the lanes that they return. Connection path, within poll(); the poll token held.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class ClaimAcceptor {
                 LinkFailures& failures) noexcept
       : segment_(segment), links_(links), lanes_(lanes), failures_(failures) {}
 
-  // A lane was claimed or closed since the last look.
+  // A lane was claimed, closed, returned or wanted since the last look.
   [[nodiscard]] bool anything_new() const noexcept {
     return segment_.header().lane_generation.load(std::memory_order_acquire) != generation_seen_;
   }
@@ -29,7 +29,9 @@ class ClaimAcceptor {
   [[nodiscard]] uint64_t refused() const noexcept { return refused_; }
 
  private:
+  void look_at(MessageSink& sink, uint32_t lane) noexcept;
   void accept(MessageSink& sink, uint32_t lane) noexcept;
+  void take_back(MessageSink& sink, uint32_t lane) noexcept;
 
   const Segment& segment_;
   ShmLinks& links_;

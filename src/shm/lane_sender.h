@@ -24,9 +24,10 @@ class LaneSender {
     lane_.store(claim.lane, std::memory_order_relaxed);
     return true;
   }
-  // Nobody sends any more.
+  // Nobody sends meanwhile; the poll token held.
   void detach() noexcept {
     producer_.detach();
+    blocked_.store(false, std::memory_order_relaxed);
     lane_.store(no_lane, std::memory_order_relaxed);
   }
   [[nodiscard]] bool attached() const noexcept { return producer_.attached(); }

@@ -51,10 +51,10 @@ bool LivenessChecks::reclaim_lane(uint32_t number) noexcept {
   const bool half_made = reading == ReceiveLanes::State::unused && state == LaneState::claiming;
   if (reading != ReceiveLanes::State::refused && !half_made) return false;
   if (nonce_is_alive(word & ~lane_state_mask)) return true;
-  if (half_made)
-    owner.compare_exchange_strong(word, 0, std::memory_order_release);
-  else
+  if (!half_made)
     lanes_.free(number);
+  else if (owner.compare_exchange_strong(word, 0, std::memory_order_release))
+    segment_.header().lanes_freed.fetch_add(1, std::memory_order_release);
   return true;
 }
 

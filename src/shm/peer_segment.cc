@@ -165,15 +165,39 @@ PeerSegment::ClaimStatus PeerSegment::claim_lane(const Claimer& claimer, Claim& 
     header_->lane_generation.fetch_add(1, std::memory_order_release);
     return ClaimStatus::claimed;
   }
-  reason = path_ + " has no free lane left (see PTL_SHM_MEMORY_KIB)";
-  return ClaimStatus::no_room;
+  want_lane();
+  return ClaimStatus::no_lane;
+}
+
+void PeerSegment::announce_change() noexcept {
+  header_->lane_generation.fetch_add(1, std::memory_order_release);
+  doorbell().ring_if_sleeping();
+}
+
+void PeerSegment::tell_recall() noexcept {
+  header_->lanes_recalled.fetch_add(1, std::memory_order_release);
+  announce_change();
+}
+
+// Of many that want a lane at once, one tells the owner.
+void PeerSegment::want_lane() noexcept {
+  if (header_->lanes_wanted.load(std::memory_order_relaxed) == 0 &&
+      header_->lanes_wanted.exchange(1, std::memory_order_release) == 0)
+    announce_change();
 }
 
 void PeerSegment::close_lane(uint32_t lane, uint64_t nonce) noexcept {
   lane_table(header_)[lane].owner.store(nonce | static_cast<uint64_t>(LaneState::closing),
                                         std::memory_order_release);
-  header_->lane_generation.fetch_add(1, std::memory_order_release);
-  doorbell().ring_if_sleeping();
+  announce_change();
+}
+
+void PeerSegment::return_lane(uint32_t lane, uint64_t nonce) noexcept {
+  uint64_t recalled = nonce | static_cast<uint64_t>(LaneState::recalled);
+  if (lane_table(header_)[lane].owner.compare_exchange_strong(
+          recalled, nonce | static_cast<uint64_t>(LaneState::returned), std::memory_order_release,
+          std::memory_order_relaxed))
+    announce_change();
 }
 
 }  // namespace lintel

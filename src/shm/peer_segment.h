@@ -55,16 +55,41 @@ class PeerSegment {
   };
   enum class ClaimStatus : uint8_t {
     claimed,
-    no_room,  // no lane is free, or there is no memory for one; `reason` says which
+    no_lane,  // none is free; the owner has been asked for one
+    no_room,  // there is no memory for one; `reason` says why
     gone,     // the segment was removed
   };
   // Takes a free lane for messages of this process to the owner and allocates its memory.
   [[nodiscard]] ClaimStatus claim_lane(const Claimer& claimer, Claim& claim, std::string& reason);
-  // Tells the owner that nothing more will be written to `lane`.
+  // Tells the owner that this process has finished and will write nothing more to `lane`.
   void close_lane(uint32_t lane, uint64_t nonce) noexcept;
+
+  // The owner asks for `lane`, which this process has claimed with `nonce`.
+  [[nodiscard]] bool is_recalled(uint32_t lane, uint64_t nonce) const noexcept {
+    return is_in(lane, nonce, LaneState::recalled);
+  }
+  // Nothing more will be written to a recalled lane.
+  void return_lane(uint32_t lane, uint64_t nonce) noexcept;
+  // The owner has not yet emptied a lane that was returned.
+  [[nodiscard]] bool is_returned(uint32_t lane, uint64_t nonce) const noexcept {
+    return is_in(lane, nonce, LaneState::returned);
+  }
+  // This process, to which the owner sends through a lane, has recalled that lane.
+  void tell_recall() noexcept;
+  // Changes when a lane becomes free.
+  [[nodiscard]] uint32_t lanes_freed() const noexcept {
+    return header_->lanes_freed.load(std::memory_order_acquire);
+  }
 
  private:
   PeerSegment() = default;
+  [[nodiscard]] bool is_in(uint32_t lane, uint64_t nonce, LaneState state) const noexcept {
+    return lane_table(header_)[lane].owner.load(std::memory_order_acquire) ==
+           (nonce | static_cast<uint64_t>(state));
+  }
+  // Makes the owner look at its table.
+  void announce_change() noexcept;
+  void want_lane() noexcept;
   Status open_file(const std::string& path, const SegmentName& name, uint32_t job_hash,
                    std::string& reason);
   Status check_and_map(int fd, const SegmentName& name, uint32_t job_hash, std::string& reason);

@@ -83,8 +83,12 @@ inline unsigned ReceiveLanes::take_burst(MessageSink& sink, Lane& lane, unsigned
 }
 
 void ReceiveLanes::drain(MessageSink& sink, uint32_t number) noexcept {
-  unsigned left = segment_.geometry().place(number).geometry.cells;
-  while (const unsigned taken = take_burst(sink, lanes_[number], left)) left -= taken;
+  unsigned left = segment_.geometry().place(number).geometry.cells + lane_ack_places;
+  while (lanes_[number].state == State::active) {
+    const unsigned taken = take_burst(sink, lanes_[number], left);
+    if (taken == 0) return;
+    left -= taken;
+  }
 }
 
 bool ReceiveLanes::arm() noexcept {
@@ -165,7 +169,7 @@ void ReceiveLanes::refuse(uint32_t number) noexcept {
 void ReceiveLanes::free(uint32_t number) noexcept {
   deactivate(number);
   segment_.clear_lane(number);
-  segment_.entry(number).owner.store(0, std::memory_order_release);
+  segment_.free_entry(number);
 }
 
 }  // namespace lintel

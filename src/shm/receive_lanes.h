@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "shm/segment.h"
@@ -36,6 +37,14 @@ class ReceiveLanes {
   void activate(uint32_t lane, ShmLink& link) noexcept;
   void refuse(uint32_t lane) noexcept;
   void free(uint32_t lane) noexcept;
+  // The peer has been asked to return an active lane.
+  void note_recalled(uint32_t lane) noexcept { lanes_[lane].recalled = true; }
+  [[nodiscard]] bool is_recalled(uint32_t lane) const noexcept { return lanes_[lane].recalled; }
+  // Numbers of the active lanes, in no order, and the poll in which a lane last had messages.
+  [[nodiscard]] std::span<const uint32_t> active() const noexcept { return active_; }
+  [[nodiscard]] uint64_t last_message_poll(uint32_t lane) const noexcept {
+    return lanes_[lane].last_message_poll;
+  }
   // Hands up what is in an active lane, not what a living peer goes on writing.
   void drain(MessageSink& sink, uint32_t lane) noexcept;
 
@@ -51,6 +60,7 @@ class ReceiveLanes {
   struct Lane {
     State state = State::unused;
     bool hot = false;
+    bool recalled = false;
     ShmLink* link = nullptr;
     uint64_t last_message_poll = 0;
     LaneConsumer consumer;

@@ -43,21 +43,38 @@ uint64_t make_nonce() noexcept {
   return nonce & ~lane_state_mask;
 }
 
-// The pids of that node and job that living processes have.
-std::vector<uint32_t> pids_taken(const SegmentDirectory& directory, uint32_t nid,
-                                 uint32_t job_hash) {
-  std::vector<uint32_t> taken;
+// The segments of that node, in the order of their pids.
+std::vector<SegmentName> names_of_node(const SegmentDirectory& directory, uint32_t nid) {
+  std::vector<SegmentName> names;
   directory.for_each([&](const SegmentName& name) {
-    if (name.id.nid != nid) return true;
-    const SegmentFile file(directory.path_of(name));
-    SegmentIdentity identity;
-    if (file.fd() < 0 || pread(file.fd(), &identity, sizeof identity, 0) != sizeof identity ||
-        identity.job_hash == job_hash) {
-      taken.push_back(name.id.pid);
-    }
+    if (name.id.nid == nid) names.push_back(name);
     return true;
   });
-  return taken;
+  std::sort(names.begin(), names.end(),
+            [](const SegmentName& a, const SegmentName& b) { return a.id.pid < b.id.pid; });
+  return names;
+}
+
+// Whether a living process of the job has that pid. Opens only the segments that have it: on a large
+// node there are thousands.
+bool is_taken(const SegmentDirectory& directory, const std::vector<SegmentName>& names,
+              uint32_t pid, uint32_t job_hash) {
+  const auto first = std::lower_bound(
+      names.begin(), names.end(), pid,
+      [](const SegmentName& name, uint32_t wanted) { return name.id.pid < wanted; });
+  for (auto name = first; name != names.end() && name->id.pid == pid; ++name) {
+    const SegmentFile file(directory.path_of(*name));
+    SegmentIdentity identity;
+    if (file.fd() < 0) {
+      if (errno != ENOENT) return true;
+      continue;
+    }
+    if (!file.owner_alive()) continue;
+    if (pread(file.fd(), &identity, sizeof identity, 0) != sizeof identity ||
+        identity.job_hash == job_hash)
+      return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -138,7 +155,10 @@ OpenStatus Segment::publish(const Settings& settings, const SegmentFile& file,
     const auto directory = SegmentDirectory::open(true);
     if (directory && directory->lock()) {
       directory->sweep();
-      if (!choose_pid(settings.pid, pids_taken(*directory, id_.nid, settings.job_hash))) {
+      const std::vector<SegmentName> names = names_of_node(*directory, id_.nid);
+      if (!choose_pid(settings.pid, [&](uint32_t pid) {
+            return is_taken(*directory, names, pid, settings.job_hash);
+          })) {
         reason = "a living process has this pid";
         return OpenStatus::pid_in_use;
       }
@@ -158,15 +178,12 @@ OpenStatus Segment::publish(const Settings& settings, const SegmentFile& file,
   return OpenStatus::failed;
 }
 
-bool Segment::choose_pid(uint32_t wanted, const std::vector<uint32_t>& taken) noexcept {
-  const auto free = [&](uint32_t pid) {
-    return std::find(taken.begin(), taken.end(), pid) == taken.end();
-  };
+bool Segment::choose_pid(uint32_t wanted, const std::function<bool(uint32_t)>& taken) {
   const uint32_t start = static_cast<uint32_t>(creator_) % any_pids;
   const bool any = wanted == PTL_PID_ANY;
   for (uint32_t i = 0; i < (any ? any_pids : 1); ++i) {
     const uint32_t pid = any ? first_any_pid + (start + i) % any_pids : wanted;
-    if (!free(pid)) continue;
+    if (taken(pid)) continue;
     id_.pid = header_->identity.pid = pid;
     return true;
   }

@@ -5,9 +5,9 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "shm/own_segments.h"
 #include "shm/segment_directory.h"
@@ -45,6 +45,11 @@ class Segment {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] bool created_by_this_process() const noexcept;
 
+  // Nobody has the lane any more, which was cleared: those that wait for one try to claim it.
+  void free_entry(uint32_t lane) const noexcept {
+    entry(lane).owner.store(0, std::memory_order_release);
+    header_->lanes_freed.fetch_add(1, std::memory_order_release);
+  }
   // Zeroes a lane and returns its memory to the system.
   void clear_lane(uint32_t lane) const noexcept;
 
@@ -53,7 +58,7 @@ class Segment {
   bool prepare(const Settings& settings, const SegmentFile& file, std::string& reason);
   OpenStatus publish(const Settings& settings, const SegmentFile& file, OwnSegments& own_segments,
                      std::string& reason);
-  bool choose_pid(uint32_t wanted, const std::vector<uint32_t>& taken) noexcept;
+  bool choose_pid(uint32_t wanted, const std::function<bool(uint32_t)>& taken);
 
   pid_t creator_ = 0;
   SegmentHeader* header_ = nullptr;

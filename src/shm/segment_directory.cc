@@ -7,9 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 #include "util/clock.h"
 
@@ -18,7 +20,7 @@ namespace lintel {
 namespace {
 
 constexpr unsigned directory_names = 16;
-constexpr uint64_t lock_limit_ns = 10'000'000'000;
+constexpr uint64_t lock_limit_ns = 30'000'000'000;
 
 std::string& root() noexcept {
   static std::string& name = *new std::string("/dev/shm");  // used until the last exit handler
@@ -111,9 +113,13 @@ void SegmentDirectory::for_each_name(const std::function<bool(const char*)>& act
 
 bool SegmentDirectory::lock() const noexcept {
   const uint64_t deadline = now_ns() + lock_limit_ns;
+  // Hundreds of processes that wait must leave the processors to the one that has the lock.
+  constexpr useconds_t longest_pause_us = 10'000;
+  useconds_t pause_us = 100;
   while (flock(directory_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK || now_ns() > deadline) return false;
-    usleep(100);
+    usleep(pause_us);
+    pause_us = std::min(longest_pause_us, pause_us + pause_us / 2);
   }
   struct stat status;
   if (fstat(directory_.get(), &status) == 0 && status.st_nlink != 0) return true;
@@ -122,12 +128,19 @@ bool SegmentDirectory::lock() const noexcept {
 }
 
 unsigned SegmentDirectory::sweep() const {
-  unsigned removed = 0;
-  for_each([&](const SegmentName& name) {
-    const SegmentFile file(path_of(name));
-    if (file.fd() >= 0 && !file.owner_alive() && unlink(path_of(name).c_str()) == 0) ++removed;
+  std::vector<SegmentName> names;
+  for_each([&names](const SegmentName& name) {
+    names.push_back(name);
     return true;
   });
+  const size_t looks = std::min(names.size(), size_t{swept_at_once});
+  const size_t first = names.empty() ? 0 : now_ns() % names.size();
+  unsigned removed = 0;
+  for (size_t i = 0; i < looks; ++i) {
+    const std::string path = path_of(names[(first + i) % names.size()]);
+    const SegmentFile file(path);
+    if (file.fd() >= 0 && !file.owner_alive() && unlink(path.c_str()) == 0) ++removed;
+  }
   return removed;
 }
 

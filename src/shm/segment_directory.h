@@ -61,7 +61,9 @@ class SegmentDirectory {
   // False: errno is ENOENT if the directory was removed; or another process held the lock for
   // seconds.
   [[nodiscard]] bool lock() const noexcept;
-  // With the lock. Removes the segments of the dead; returns how many.
+  // With the lock. Removes the segments of the dead; returns how many. Where there are more than
+  // swept_at_once, it looks at so many of them: thousands of processes may start at once.
+  static constexpr unsigned swept_at_once = 256;
   unsigned sweep() const;
 
  private:

@@ -1,7 +1,8 @@
 // What a shared segment looks like: written by its owner, mapped and checked by its peers.
 //
 // One page of header, the table of lanes, then the lanes in size classes. A lane carries messages
-// from one peer, which claims it in the table, to the owner of the segment.
+// from one peer, which claims it in the table, to the owner of the segment. When all are claimed and
+// another peer wants one, the owner recalls those that were used least recently.
 #pragma once
 
 #include <atomic>
@@ -16,7 +17,7 @@
 namespace lintel {
 
 inline constexpr uint64_t segment_magic = 0x314d48536c65746e;  // "ntelSHM1"
-inline constexpr uint32_t segment_layout_version = 6;
+inline constexpr uint32_t segment_layout_version = 7;
 inline constexpr uint32_t segment_page_bytes = 4096;
 inline constexpr uint32_t segment_max_lanes = 1024;
 inline constexpr uint64_t segment_max_bytes = uint64_t{1} << 32;
@@ -29,7 +30,9 @@ enum class LaneState : uint8_t {
   free = 0,      // may be claimed by anyone
   claiming = 1,  // the claimer fills in the other fields
   ready = 2,     // in use
-  closing = 3,   // the claimer writes no more: take what is left, then free it
+  closing = 3,   // the claimer has finished: take what is left, then free it
+  recalled = 4,  // in use; the owner asks the claimer to return it
+  returned = 5,  // the claimer writes no more here: take what is left, then free it
 };
 inline constexpr uint64_t lane_state_mask = 15;
 
@@ -71,12 +74,16 @@ static_assert(sizeof(SegmentIdentity) == 136 && std::is_trivially_copyable_v<Seg
 struct SegmentHeader {
   SegmentIdentity identity;
   Doorbell doorbell;
-  alignas(64) std::atomic<uint32_t> lane_generation;  // counts claims and closings
-  std::atomic<uint32_t> closed;                       // the owner has finished
+  // Counts what there is to look at: claims, closings, returns, wants, recalls.
+  alignas(64) std::atomic<uint32_t> lane_generation;
+  std::atomic<uint32_t> closed;  // the owner has finished
   // Written by peers that copy from or to memory of the owner: number of the offer in the upper
   // half, number of the peer's lane, plus 1, in the lower half.
   std::atomic<uint64_t> help_wanted;
-  JointCopy joint_copy;  // what the owner copies
+  std::atomic<uint32_t> lanes_wanted;    // 1: a peer found no free lane
+  std::atomic<uint32_t> lanes_freed;     // counts: whoever waits for a lane looks again
+  std::atomic<uint32_t> lanes_recalled;  // counts: peers want lanes back that the owner claimed
+  JointCopy joint_copy;                  // what the owner copies
 };
 static_assert(offsetof(SegmentHeader, doorbell) == 192);
 static_assert(offsetof(SegmentHeader, lane_generation) == 256 &&

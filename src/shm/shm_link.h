@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "shm/lane_sender.h"
+#include "shm/lane_wait.h"
 #include "shm/peer_memory.h"
 #include "shm/peer_segment.h"
 #include "transport/transport.h"
@@ -21,6 +22,7 @@ struct ShmLink final : Link {
 
   std::atomic<bool> failed{false};
   LaneSender sender;
+  LaneWait lane_wait;
 
   // Receiving and remote access: under the poll token.
   PeerMemory memory;

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "util/clock.h"
 #include "util/without_cancellation.h"
 
 namespace lintel {
@@ -74,27 +75,47 @@ ShmLink* ShmLinks::connect(ProcessId peer, std::string& reason) {
   const uint64_t nonce = segment->identity().nonce;
   auto link = make(peer, nonce, std::move(segment));
   // Before the link can be found by others, so that no send lock is needed yet.
-  if (claim_lane(*link, reason) != PeerSegment::ClaimStatus::claimed) return nullptr;
+  const PeerSegment::ClaimStatus claim = claim_lane(*link, reason);
+  if (claim != PeerSegment::ClaimStatus::claimed && claim != PeerSegment::ClaimStatus::no_lane)
+    return nullptr;
   return add(std::move(link));
 }
 
 SendStatus ShmLinks::attach(ShmLink& link) noexcept {
   const WithoutCancellation scope;
   if (link.segment == nullptr) return SendStatus::peer_failed;
-  try {
-    std::string reason;
-    switch (claim_lane(link, reason)) {
-      case PeerSegment::ClaimStatus::claimed:
-        return SendStatus::sent;
-      case PeerSegment::ClaimStatus::no_room:
-        return SendStatus::connecting;
-      case PeerSegment::ClaimStatus::gone:
-        break;
-    }
-    return SendStatus::peer_failed;
-  } catch (const std::bad_alloc&) {
+  if (!link.lane_wait.may_claim(*link.segment, own_.nonce(), now_ns())) {
+    set_waiting(link, true);
     return SendStatus::connecting;
   }
+  PeerSegment::ClaimStatus status = PeerSegment::ClaimStatus::no_room;
+  try {
+    std::string reason;
+    status = claim_lane(link, reason);
+  } catch (const std::bad_alloc&) {  // as without room: later
+  }
+  const bool waits =
+      status == PeerSegment::ClaimStatus::no_lane || status == PeerSegment::ClaimStatus::no_room;
+  set_waiting(link, waits);
+  return status == PeerSegment::ClaimStatus::claimed ? SendStatus::sent
+         : waits                                     ? SendStatus::connecting
+                                                     : SendStatus::peer_failed;
+}
+
+void ShmLinks::set_waiting(ShmLink& link, bool waits) noexcept {
+  if (!link.lane_wait.set_waiting(waits)) return;
+  if (waits)
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+  else
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// The lane may have been cleared and claimed by others as soon as it is returned.
+void ShmLinks::return_lane(ShmLink& link) noexcept {
+  const uint32_t lane = link.sender.lane();
+  link.sender.detach();
+  link.lane_wait.note_returned(lane);
+  link.segment->return_lane(lane, own_.nonce());
 }
 
 ShmLinks::Acceptance ShmLinks::accept(ProcessId peer, uint64_t nonce) noexcept {
@@ -135,7 +156,8 @@ ShmLinks::Acceptance ShmLinks::look_up(ProcessId peer, uint64_t nonce) {
   return {Acceptance::Status::accepted, add(make(peer, nonce, std::move(segment))), known, {}};
 }
 
-void ShmLinks::release(ShmLink& link) const noexcept {
+void ShmLinks::release(ShmLink& link) noexcept {
+  set_waiting(link, false);
   if (link.segment == nullptr) return;
   if (link.sender.lane() != no_lane) link.segment->close_lane(link.sender.lane(), own_.nonce());
   link.sender.detach();

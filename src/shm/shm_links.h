@@ -28,7 +28,8 @@ class ShmLinks {
   ShmLinks(const ShmLinks&) = delete;
   ShmLinks& operator=(const ShmLinks&) = delete;
 
-  // The link to a living process, with a lane to send through; nullptr: `reason` says why not.
+  // The link to a living process; nullptr: `reason` says why not. It has a lane to send through,
+  // unless other senders have them all.
   [[nodiscard]] ShmLink* connect(ProcessId peer, std::string& reason);
 
   struct Acceptance {
@@ -45,10 +46,16 @@ class ShmLinks {
   // The link of the process that claims to be `peer` with `nonce`.
   [[nodiscard]] Acceptance accept(ProcessId peer, uint64_t nonce) noexcept;
 
-  // Before the first message to a peer that made contact: claims a lane. `sent`: it has one.
+  // Before a message to a peer for which there is no lane: claims one. `sent`: it has one.
   [[nodiscard]] SendStatus attach(ShmLink& link) noexcept;
+  // Returns the lane of the link, which the peer recalls. Nobody sends meanwhile; poll token held.
+  void return_lane(ShmLink& link) noexcept;
+  // Messages wait for a lane. Any thread.
+  [[nodiscard]] bool any_waits() const noexcept {
+    return waiting_.load(std::memory_order_relaxed) != 0;
+  }
   // Gives back what a link has that failed, to which nobody sends any more. Poll token held.
-  void release(ShmLink& link) const noexcept;
+  void release(ShmLink& link) noexcept;
   [[nodiscard]] ShmLink* first() const noexcept { return all_.load(std::memory_order_acquire); }
 
  private:
@@ -59,6 +66,7 @@ class ShmLinks {
                                 std::unique_ptr<PeerSegment> segment) const;
   Acceptance look_up(ProcessId peer, uint64_t nonce);
   PeerSegment::ClaimStatus claim_lane(ShmLink& link, std::string& reason) const;
+  void set_waiting(ShmLink& link, bool waits) noexcept;
 
   const Segment& own_;
   const uint32_t job_hash_;
@@ -67,6 +75,7 @@ class ShmLinks {
   std::vector<std::unique_ptr<ShmLink>> owned_;
   std::unordered_map<uint64_t, ShmLink*> current_;  // by address
   std::atomic<ShmLink*> all_{nullptr};
+  std::atomic<uint32_t> waiting_{0};  // links
 };
 
 }  // namespace lintel

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "shm/segment_directory.h"
+#include "util/clock.h"
 
 namespace lintel {
 
@@ -29,6 +30,8 @@ ShmTransport::ShmTransport(std::unique_ptr<Segment> segment, const ShmSettings& 
       offers_(segment_->header()),
       failures_(links_, lanes_, offers_),
       claims_(*segment_, links_, lanes_, failures_),
+      recalls_(*segment_, lanes_),
+      returns_(*segment_, links_),
       help_(*segment_, lanes_),
       room_(links_, segment_->header().doorbell),
       liveness_(*segment_, links_, lanes_, failures_) {}
@@ -52,8 +55,8 @@ SendStatus ShmTransport::send(Link& base, const MessageHeader& header, const Pie
 
 unsigned ShmTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   unsigned helped = 0;
-  if (claims_.anything_new()) [[unlikely]]
-    claims_.look(sink);
+  if (claims_.anything_new() || recalls_.is_pending()) [[unlikely]]
+    look_at_lanes(sink);
   if (help_.wanted()) [[unlikely]]
     helped = help_.help(sink);
   if (offers_.pending() != nullptr && offers_.may_settle()) [[unlikely]]
@@ -61,7 +64,22 @@ unsigned ShmTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   return lanes_.empty() ? helped : helped + lanes_.poll(sink, budget);
 }
 
+void ShmTransport::look_at_lanes(MessageSink& sink) noexcept {
+  if (claims_.anything_new()) {
+    claims_.look(sink);
+    returns_.look(sink);
+  }
+  recalls_.look(now_ns());
+}
+
+// Nobody rings for a lane that became free, nor for one that was not returned.
+int64_t ShmTransport::sleep_limit_ns() noexcept {
+  if (senders_wait_ && links_.any_waits()) return int64_t{LaneWait::retry_ns};
+  return recalls_.is_pending() ? int64_t{LaneRecalls::patience_ns} : -1;
+}
+
 bool ShmTransport::arm(bool blocked_senders) noexcept {
+  senders_wait_ = blocked_senders;
   if (claims_.anything_new() || offers_.may_settle() || !lanes_.arm()) return false;
   return !blocked_senders || room_.arm();
 }
@@ -69,6 +87,7 @@ bool ShmTransport::arm(bool blocked_senders) noexcept {
 void ShmTransport::check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept {
   liveness_.check(sink, watch, count);
   if (claims_.postponed()) claims_.look(sink);
+  if (returns_.postponed()) returns_.look(sink);
 }
 
 std::string ShmTransport::device() const { return segment_root(); }

@@ -15,6 +15,8 @@
 #include "shm/claim_acceptor.h"
 #include "shm/joint_help.h"
 #include "shm/joint_offers.h"
+#include "shm/lane_recalls.h"
+#include "shm/lane_returns.h"
 #include "shm/link_failures.h"
 #include "shm/liveness_checks.h"
 #include "shm/receive_lanes.h"
@@ -39,6 +41,7 @@ struct ShmCounters {
   uint64_t links_refused;  // claims that proved false
   uint64_t malformed;      // messages that no sane peer sends
   uint64_t peers_failed;
+  uint64_t lanes_recalled;  // from peers, for others
 };
 
 class ShmTransport final : public Transport {
@@ -50,7 +53,8 @@ class ShmTransport final : public Transport {
   [[nodiscard]] ProcessId id() const noexcept { return segment_->id(); }
   // Poll token held.
   [[nodiscard]] ShmCounters counters() const noexcept {
-    return {offers_.helped_chunks(), claims_.refused(), lanes_.malformed(), failures_.count()};
+    return {offers_.helped_chunks(), claims_.refused(), lanes_.malformed(), failures_.count(),
+            recalls_.count()};
   }
   [[nodiscard]] const Segment& segment() const noexcept { return *segment_; }
 
@@ -75,19 +79,22 @@ class ShmTransport final : public Transport {
   [[nodiscard]] bool arm(bool blocked_senders) noexcept override;
   void disarm() noexcept override { room_.disarm(); }
   [[nodiscard]] bool all_delivered() noexcept override { return offers_.pending() == nullptr; }
+  [[nodiscard]] int64_t sleep_limit_ns() noexcept override;
   void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept override;
   [[nodiscard]] std::vector<Statistic> statistics() const override {
     const ShmCounters now = counters();
     return {{"helped chunks", now.helped_chunks},
             {"links refused", now.links_refused},
             {"malformed", now.malformed},
-            {"links failed", now.peers_failed}};
+            {"links failed", now.peers_failed},
+            {"lanes recalled", now.lanes_recalled}};
   }
   [[nodiscard]] std::string device() const override;
   [[nodiscard]] std::string describe() const override;
 
  private:
   ShmTransport(std::unique_ptr<Segment> segment, const ShmSettings& settings);
+  void look_at_lanes(MessageSink& sink) noexcept;
 
   std::unique_ptr<Segment> segment_;
   Capabilities capabilities_;
@@ -96,9 +103,12 @@ class ShmTransport final : public Transport {
   JointOffers offers_;
   LinkFailures failures_;
   ClaimAcceptor claims_;
+  LaneRecalls recalls_;
+  LaneReturns returns_;
   JointHelp help_;
   RoomWait room_;
   LivenessChecks liveness_;
+  bool senders_wait_ = false;  // when the poller last went to sleep
 };
 
 }  // namespace lintel

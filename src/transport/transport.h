@@ -117,6 +117,12 @@ class MessageSink {
   // Whether this process has exposed `memory` (with its key) to that peer, to read or to write, for
   // an operation in flight.
   virtual bool may_access(Link& link, const RemoteMemory& memory, bool write) noexcept = 0;
+  // Calls action(link, argument) while no other thread sends to the peer: under its send lock. A
+  // sink that one thread uses has none. False: the sink does not know the link yet; ask later.
+  virtual bool exclude_senders(Link& link, void (*action)(Link&, void*), void* argument) noexcept {
+    action(link, argument);
+    return true;
+  }
 
  protected:
   ~MessageSink() = default;

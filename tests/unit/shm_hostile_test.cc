@@ -305,6 +305,38 @@ TEST(ShmHostile, HalfMadeClaimsOfTheDeadComeBack) {
   of_living.store(0);
 }
 
+// Whatever a peer writes into the table of lanes and into the counters beside it: others are served.
+TEST(ShmHostile, RandomStatesOfLanesAreHarmless) {
+  std::mt19937_64 random(23);
+  for (int round = 0; round < 50 / test::slowdown; ++round) {
+    const auto victim = open_transport();
+    const auto peer = open_transport();
+    const auto honest = open_transport();
+    Rogue rogue(*victim);
+    RecordingSink sink;
+    Link* link = connect_or_fail(*honest, victim->id());
+    victim->poll(sink, 16);
+    const auto claim = rogue.claim(peer->id(), peer->segment().nonce());
+    SegmentHeader& header = rogue.segment().header();
+    for (int i = 0; i < 200; ++i) {
+      const uint64_t nonce =
+          random() % 3 == 0 ? random() & ~lane_state_mask : peer->segment().nonce();
+      victim->segment().entry(claim.lane).owner.store(nonce | (random() & lane_state_mask));
+      header.lanes_wanted.store(static_cast<uint32_t>(random() % 3));
+      header.lanes_recalled.store(static_cast<uint32_t>(random()));
+      header.lane_generation.fetch_add(1);
+      victim->poll(sink, 16);
+      peer->poll(sink, 16);
+      honest->poll(sink, 16);
+    }
+    ASSERT_EQ(send_message(*honest, *link, 5, 100, sink), SendStatus::sent);
+    EXPECT_TRUE(wait_until([&] {
+      victim->poll(sink, 16);
+      return sink.total == 1;
+    }));
+  }
+}
+
 // Genuine claims, garbage in the lanes: the victim survives, refuses that peer and serves the
 // others.
 TEST(ShmHostile, RandomBytesInCellsNeverHarm) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "shm/claim_acceptor.h"
+#include "shm/lane_recalls.h"
+#include "shm/lane_returns.h"
 #include "shm/link_failures.h"
 #include "shm/liveness_checks.h"
 #include "shm/receive_lanes.h"
@@ -196,10 +198,70 @@ TEST_F(ShmParts, AFailingLinkIsDrainedOnce) {
   ShmLink& failing = *lanes_.link(link->sender.lane());
   failures_.fail(sink, failing, LinkFailures::Cause::gone);
   EXPECT_TRUE(sink.failed);
-  EXPECT_LE(sink.total, a_->geometry().place(link->sender.lane()).geometry.cells);
+  EXPECT_LE(sink.total, a_->geometry().place(link->sender.lane()).geometry.cells + lane_ack_places);
   EXPECT_EQ(failing.segment, nullptr);
   failures_.fail(sink, failing, LinkFailures::Cause::gone);
   EXPECT_EQ(failures_.count(), 1u);
+}
+
+// Acknowledgements lie beside the cells of a lane.
+TEST_F(ShmParts, AFullLaneIsDrainedWithItsAcknowledgements) {
+  ShmLink* const link = connect();
+  claims_.look(sink_);
+  MessageHeader ack{};
+  ack.kind = MessageKind::ack_batch;
+  uint64_t sent = 0;
+  for (; sent < lane_ack_places; ++sent)
+    ASSERT_EQ(link->sender.send(ack, nullptr, 0), SendStatus::sent);
+  while (link->sender.send(put_header(sent), nullptr, 0) == SendStatus::sent) ++sent;
+  failures_.fail(sink_, *lanes_.link(link->sender.lane()), LinkFailures::Cause::gone);
+  EXPECT_EQ(sink_.total, sent);
+}
+
+TEST_F(ShmParts, ALaneIsRecalledAndReturnedWithItsMessages) {
+  ShmLink* const link = connect();
+  claims_.look(sink_);
+  const uint32_t lane = link->sender.lane();
+  LaneRecalls recalls(*a_, lanes_);
+  LaneReturns returns(*b_, from_b_);
+  recalls.look(0);
+  EXPECT_FALSE(recalls.is_pending()) << "nobody wants a lane";
+  a_->header().lanes_wanted.store(1);
+  recalls.look(0);
+  ASSERT_TRUE(recalls.is_pending());
+  EXPECT_EQ(link->sender.send(put_header(1), nullptr, 0), SendStatus::sent) << "it is still open";
+  returns.look(sink_);
+  EXPECT_FALSE(link->sender.attached());
+  EXPECT_EQ(from_b_.attach(*link), SendStatus::connecting) << "its messages have not been taken";
+  EXPECT_TRUE(from_b_.any_waits());
+  EXPECT_EQ(sink_.total, 0u);
+  claims_.look(sink_);
+  EXPECT_EQ(sink_.total, 1u);
+  EXPECT_EQ(lanes_.state(lane), ReceiveLanes::State::unused);
+  recalls.look(1);
+  EXPECT_FALSE(recalls.is_pending());
+  EXPECT_EQ(from_b_.attach(*link), SendStatus::sent);
+  EXPECT_FALSE(from_b_.any_waits());
+  claims_.look(sink_);
+  EXPECT_EQ(link->sender.send(put_header(2), nullptr, 0), SendStatus::sent);
+  EXPECT_EQ(lanes_.poll(sink_, 16), 1u);
+  EXPECT_TRUE(sink_.failures.empty());
+  EXPECT_EQ(claims_.refused(), 0u);
+}
+
+// Whoever does not return its lane holds up nothing but that lane.
+TEST_F(ShmParts, ABatchOfRecallsEndsWithoutAnAnswer) {
+  connect();
+  claims_.look(sink_);
+  LaneRecalls recalls(*a_, lanes_);
+  a_->header().lanes_wanted.store(1);
+  recalls.look(0);
+  ASSERT_TRUE(recalls.is_pending());
+  recalls.look(LaneRecalls::patience_ns - 1);
+  EXPECT_TRUE(recalls.is_pending());
+  recalls.look(LaneRecalls::patience_ns);
+  EXPECT_FALSE(recalls.is_pending());
+  EXPECT_EQ(recalls.count(), 1u);
 }
 
 TEST_F(ShmParts, LanesOfFalseClaimsComeBackWhenNobodyOwnsThem) {

@@ -199,6 +199,15 @@ bool PhysicalInterface::may_access(Link& link, const RemoteMemory& memory, bool 
   return lintel::may_access(operations_, PeerDirectory::peer_of(link), memory, write);
 }
 
+bool PhysicalInterface::exclude_senders(Link& link, void (*action)(Link&, void*),
+                                        void* argument) noexcept {
+  Peer* const peer = PeerDirectory::peer_of(link);
+  if (peer == nullptr) return false;
+  const std::lock_guard guard(peer->send_lock);
+  action(link, argument);
+  return true;
+}
+
 unsigned PhysicalInterface::advance() noexcept {
   if (queues_.any()) flush_queues(*this);
   const unsigned advanced = advance_transfers(*this) + end_released_transfers(*this);

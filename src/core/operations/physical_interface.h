@@ -67,6 +67,7 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   void on_peer_failed(Link& link) noexcept override;
   void on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept override;
   bool may_access(Link& link, const RemoteMemory& memory, bool write) noexcept override;
+  bool exclude_senders(Link& link, void (*action)(Link&, void*), void* argument) noexcept override;
 
   TrafficCounters received;
   SharedCounter peers_failed;

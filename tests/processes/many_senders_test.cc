@@ -1,0 +1,117 @@
+// More processes of one node send to one of them than its shared segment has lanes for.
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/interface.h"
+#include "support/objects.h"
+#include "support/ranks.h"
+#include "support/text.h"
+
+namespace lintel::test {
+namespace {
+
+constexpr ptl_pt_index_t pt_index = 4;
+
+// Where processes wait for each other.
+class ProcessBarrier {
+ public:
+  explicit ProcessBarrier(int processes)
+      : barrier_(static_cast<pthread_barrier_t*>(mmap(nullptr, sizeof(pthread_barrier_t),
+                                                      PROT_READ | PROT_WRITE,
+                                                      MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+    pthread_barrierattr_t shared;
+    pthread_barrierattr_init(&shared);
+    pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(barrier_, &shared, static_cast<unsigned>(processes));
+  }
+  ~ProcessBarrier() { munmap(barrier_, sizeof(pthread_barrier_t)); }
+  ProcessBarrier(const ProcessBarrier&) = delete;
+  ProcessBarrier& operator=(const ProcessBarrier&) = delete;
+  void wait() const { pthread_barrier_wait(barrier_); }
+
+ private:
+  pthread_barrier_t* barrier_;
+};
+
+// A process of its own: sends with two threads; all of its puts are acknowledged. All senders have
+// their connections at once.
+void send_puts(ptl_process_t target, ptl_size_t puts, const ProcessBarrier& all_senders) {
+  must(PtlInit());
+  const Interface interface(matching_physical, {});
+  std::vector<std::byte> memory(4096);
+  const Counter acknowledged(interface.handle());
+  const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE,
+                              acknowledged.handle());
+  all_senders.wait();
+  const auto send = [&] {
+    for (ptl_size_t i = 0; i < puts; ++i)
+      must(PtlPut(descriptor.handle(), 0, i % 7 == 0 ? 3000 : 40, PTL_CT_ACK_REQ, target, pt_index,
+                  0, 0, nullptr, 0));
+  };
+  std::thread other(send);
+  send();
+  other.join();
+  acknowledged.expect(2 * puts);
+  all_senders.wait();
+}
+
+void send_to_one(int senders, ptl_size_t puts, const RunOptions& options) {
+  run_ranks(2, options, [&](Rank& rank) {
+    const Interface interface(rank, matching_physical);
+    std::vector<std::byte> memory(4096);
+    const Counter arrived(interface.handle());
+    if (rank.index() == 0) {
+      ptl_pt_index_t index = 0;
+      must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
+      interface.append(pt_index,
+                       {.start = memory.data(),
+                        .length = memory.size(),
+                        .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_CT_COMM,
+                        .counter = arrived.handle()});
+    }
+    rank.barrier();
+    if (rank.index() == 0) {
+      arrived.expect(2 * puts * static_cast<ptl_size_t>(senders));
+    } else {
+      const ProcessBarrier all_senders(senders);
+      std::vector<pid_t> children;
+      for (int i = 0; i < senders; ++i) {
+        children.push_back(fork());
+        if (children.back() != 0) continue;
+        alarm(static_cast<unsigned>(options.deadline.count() / 1000));
+        send_puts(interface.physical_id(0), puts, all_senders);
+        _exit(testing::Test::HasFailure() ? 1 : 0);
+      }
+      for (const pid_t child : children) {
+        int status = 0;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+      }
+    }
+    rank.barrier();
+  });
+}
+
+// 45 lanes. spec 2.9, 3.13.3
+TEST(ManySendersTest, ShareTheLanesOfOneProcess) {
+  send_to_one(64, 300,
+              {.environment = {{"PTL_SHM_MEMORY_KIB", "1024"}, {"PTL_TRANSPORT", "shm"}},
+               .deadline = 2 * test_deadline});
+}
+
+// 582 lanes.
+TEST(ManySendersTest, ShareTheLanesOfTheDefaultSegment) {
+  if (!long_tests()) GTEST_SKIP() << "set LINTEL_TEST_LONG=1";
+  send_to_one(700, 100,
+              {.environment = {{"PTL_TRANSPORT", "shm"}}, .deadline = 15 * test_deadline});
+}
+
+}  // namespace
+}  // namespace lintel::test
