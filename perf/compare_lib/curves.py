@@ -8,6 +8,11 @@ QUICK_SIZES = [8, 512, 4096, 65536, 2**20]
 DEPTHS = [0, 1, 10, 100, 1000, 10_000, 100_000]
 
 
+def plan(quick):
+    """(sweeps, sizes). Each point has quartiles, so it is measured several times in a quick run, too."""
+    return 3, QUICK_SIZES if quick else SIZES
+
+
 def _quartiles(sweeps):
     """[lower quartile, median, upper quartile] of each point over several sweeps (each size -> value)."""
     summaries = {x: Summary.of([sweep[x] for sweep in sweeps]) for x in sweeps[0]}

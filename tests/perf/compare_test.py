@@ -7,7 +7,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "perf"))
 
-from compare_lib import distance, report  # noqa: E402
+from compare_lib import curves, distance, report  # noqa: E402
 from compare_lib.rounds import Schedule  # noqa: E402
 from compare_lib.rows import Row, Target  # noqa: E402
 
@@ -37,6 +37,17 @@ class TurnsTest(unittest.TestCase):
         values = schedule_of(2, [50, 60, 70]).alternate({"a": lambda: 1.0})
         rows = values.tell([Row("a", "ns", Target(1, 1), values["a"])])
         self.assertEqual(rows[0].as_dict()["cache_lines_ns"], [(50, 60), (60, 70)])
+
+
+class CurvesTest(unittest.TestCase):
+    def test_points_have_quartiles_in_a_quick_run_too(self):
+        sweeps, sizes = curves.plan(quick=True)
+        times = iter(range(100, 1000, 100))
+        made = curves.over_size({"Lintel": (lambda: dict.fromkeys(sizes, next(times)), None)}, sizes, sweeps,
+                                lambda text: None, lambda text: None)
+        for lower, median, upper in made["latency_ns"]["Lintel"].values():
+            self.assertLess(lower, median)
+            self.assertLess(median, upper)
 
 
 class VerdictTest(unittest.TestCase):
