@@ -62,40 +62,54 @@ void send_puts(ptl_process_t target, ptl_size_t puts, const ProcessBarrier& all_
   all_senders.wait();
 }
 
+// Returns when all have ended. The caller has no threads: not every sanitizer permits threads in
+// children of a process that has some.
+void run_senders(int senders, ptl_process_t target, ptl_size_t puts, const RunOptions& options) {
+  const ProcessBarrier all_senders(senders);
+  std::vector<pid_t> children;
+  for (int i = 0; i < senders; ++i) {
+    children.push_back(fork());
+    if (children.back() != 0) continue;
+    alarm(static_cast<unsigned>(options.deadline.count() / 1000));
+    send_puts(target, puts, all_senders);
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+}
+
+void receive_puts(Rank& rank, ptl_size_t puts) {
+  must(PtlInit());
+  const Interface interface(matching_physical, {});
+  std::vector<std::byte> memory(4096);
+  const Counter arrived(interface.handle());
+  ptl_pt_index_t index = 0;
+  must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
+  interface.append(pt_index,
+                   {.start = memory.data(),
+                    .length = memory.size(),
+                    .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_CT_COMM,
+                    .counter = arrived.handle()});
+  ptl_process_t own;
+  must(PtlGetPhysId(interface.handle(), &own));
+  rank.publish(1, own);
+  rank.barrier();
+  arrived.expect(puts);
+  rank.barrier();
+}
+
 void send_to_one(int senders, ptl_size_t puts, const RunOptions& options) {
   run_ranks(2, options, [&](Rank& rank) {
-    const Interface interface(rank, matching_physical);
-    std::vector<std::byte> memory(4096);
-    const Counter arrived(interface.handle());
     if (rank.index() == 0) {
-      ptl_pt_index_t index = 0;
-      must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
-      interface.append(pt_index,
-                       {.start = memory.data(),
-                        .length = memory.size(),
-                        .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_CT_COMM,
-                        .counter = arrived.handle()});
-    }
-    rank.barrier();
-    if (rank.index() == 0) {
-      arrived.expect(2 * puts * static_cast<ptl_size_t>(senders));
+      receive_puts(rank, 2 * puts * static_cast<ptl_size_t>(senders));
     } else {
-      const ProcessBarrier all_senders(senders);
-      std::vector<pid_t> children;
-      for (int i = 0; i < senders; ++i) {
-        children.push_back(fork());
-        if (children.back() != 0) continue;
-        alarm(static_cast<unsigned>(options.deadline.count() / 1000));
-        send_puts(interface.physical_id(0), puts, all_senders);
-        _exit(testing::Test::HasFailure() ? 1 : 0);
-      }
-      for (const pid_t child : children) {
-        int status = 0;
-        ASSERT_EQ(waitpid(child, &status, 0), child);
-        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-      }
+      rank.barrier();
+      run_senders(senders, rank.published<ptl_process_t>(0, 1), puts, options);
+      rank.barrier();
     }
-    rank.barrier();
   });
 }
 

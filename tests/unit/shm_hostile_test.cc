@@ -305,7 +305,7 @@ TEST(ShmHostile, HalfMadeClaimsOfTheDeadComeBack) {
   of_living.store(0);
 }
 
-// Whatever a peer writes into the table of lanes and into the counters beside it: others are served.
+// Whatever a peer writes into the table of lanes and the counters beside it: others are served.
 TEST(ShmHostile, RandomStatesOfLanesAreHarmless) {
   std::mt19937_64 random(23);
   for (int round = 0; round < 50 / test::slowdown; ++round) {
