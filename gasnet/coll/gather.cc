@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "client/client.h"
+#include "coll/handlers.h"
 #include "endpoint/endpoint.h"
 #include "network/poll.h"
 #include "team/team.h"
@@ -18,7 +19,6 @@
 namespace lintel::gasnet {
 namespace {
 
-constexpr gex_AM_Index_t kGatherHandler = 1;
 /* An offset fits into an argument. */
 constexpr size_t kOffsetUnit = 4096;
 constexpr size_t kPartBytes = 2 * kOffsetUnit;

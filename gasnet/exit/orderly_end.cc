@@ -121,7 +121,7 @@ void end_in_order(double seconds) {
   if (job().size() == 1) return;
   const Deadline deadline(seconds);
   // It stays: the process ends while puts from it may be under way.
-  EndOfNeighbourhoods* const others =
+  static EndOfNeighbourhoods* const others =
       neighbourhood().is_first() ? new EndOfNeighbourhoods : nullptr;
   stop_threads_that_poll();
   if (!meet(others, 0, deadline)) return;

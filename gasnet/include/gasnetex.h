@@ -351,12 +351,11 @@ extern int gex_Segment_QueryBound(gex_TM_t tm, gex_Rank_t rank, void** owneraddr
 /* ---------------------------------------------------------------------------------------- teams */
 
 extern size_t gex_TM_Split(gex_TM_t* new_tm_p, gex_TM_t parent_tm, int color, int key,
-                           void* scratch_addr, size_t scratch_size,
-                           gex_Flags_t flags) GASNETI_MISSING;
+                           void* scratch_addr, size_t scratch_size, gex_Flags_t flags);
 extern size_t gex_TM_Create(gex_TM_t* new_tms, size_t num_new_tms, gex_TM_t parent_tm,
                             gex_EP_Location_t* args, size_t numargs, gex_Addr_t* scratch_addrs,
-                            size_t scratch_size, gex_Flags_t flags) GASNETI_MISSING;
-extern int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t* scratch_p, gex_Flags_t flags) GASNETI_MISSING;
+                            size_t scratch_size, gex_Flags_t flags);
+extern int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t* scratch_p, gex_Flags_t flags);
 extern gex_Client_t gex_TM_QueryClient(gex_TM_t tm);
 extern gex_EP_t gex_TM_QueryEP(gex_TM_t tm);
 extern gex_Flags_t gex_TM_QueryFlags(gex_TM_t tm);
@@ -489,13 +488,13 @@ extern gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags);
 #define GASNET_BARRIERFLAG_ANONYMOUS 1
 #define GASNET_BARRIERFLAG_MISMATCH 2
 #define GASNET_BARRIERFLAG_UNNAMED 9
-extern void gasnet_barrier_notify(int id, int flags) GASNETI_MISSING;
-extern int gasnet_barrier_wait(int id, int flags) GASNETI_MISSING;
-extern int gasnet_barrier_try(int id, int flags) GASNETI_MISSING;
-extern int gasnet_barrier(int id, int flags) GASNETI_MISSING;
-extern int gasnet_barrier_result(int* id) GASNETI_MISSING;
-extern gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags) GASNETI_MISSING;
-extern void gex_Coll_BarrierBlocking(gex_TM_t tm, gex_Flags_t flags) GASNETI_MISSING;
+extern void gasnet_barrier_notify(int id, int flags);
+extern int gasnet_barrier_wait(int id, int flags);
+extern int gasnet_barrier_try(int id, int flags);
+extern int gasnet_barrier(int id, int flags);
+extern int gasnet_barrier_result(int* id);
+extern gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags);
+extern void gex_Coll_BarrierBlocking(gex_TM_t tm, gex_Flags_t flags);
 
 GASNETT_END_EXTERNC
 

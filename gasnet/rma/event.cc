@@ -5,6 +5,7 @@
 #include "rma/event.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "job/thread.h"
 #include "network/network.h"
@@ -89,6 +90,7 @@ void gasneti_event::get(Place place, void* destination, size_t bytes) {
 }
 
 bool gasneti_event::is_complete() const {
+  if (is_signalled_) return has_signal_.load(std::memory_order_acquire);
   ptl_ct_event_t count;
   check(PtlCTGet(counter_, &count), "PtlCTGet");
   if (count.failure != 0) end_after_failures(count.failure);
@@ -139,6 +141,16 @@ ThreadEvents& this_threads_events() {
   // A place is taken again when its thread has ended; its events stay.
   static ThreadEvents* const by_place = new ThreadEvents[max_threads()];
   return by_place[this_thread().index];
+}
+
+gasneti_event& take_signalled_event() {
+  static EventPool& pool = *new EventPool;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  gasneti_event* event = pool.take_free();
+  if (!event) event = new gasneti_event(pool, gasneti_event::Signalled());
+  event->expect_signal();
+  return *event;
 }
 
 void start_events() { add_quiet_function(all_are_answered); }

@@ -30,10 +30,15 @@ struct Place {
  * that a root can be used again while a leaf of it is still in an array of the client. */
 struct gasneti_event {
   explicit gasneti_event(lintel::gasnet::EventPool& pool);
+  /** One that counts nothing, and is complete when it is signalled. */
+  struct Signalled {};
+  gasneti_event(lintel::gasnet::EventPool& pool, Signalled) : owner(&pool), is_signalled_(true) {}
 
   /** Sends, in parts of at most max_msg_size bytes. The range is in the segment. */
   void put(lintel::gasnet::Place place, const void* source, size_t bytes);
   void get(lintel::gasnet::Place place, void* destination, size_t bytes);
+  void expect_signal() { has_signal_.store(false, std::memory_order_relaxed); }
+  void signal() { has_signal_.store(true, std::memory_order_release); }
   /** Runs no handlers. A failed transfer ends the program. */
   bool is_complete() const;
 
@@ -49,8 +54,10 @@ struct gasneti_event {
     started_.store(started_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
 
-  ptl_handle_ct_t counter_;
-  ptl_handle_md_t memory_;             /* the whole address space */
+  ptl_handle_ct_t counter_{};
+  ptl_handle_md_t memory_{}; /* the whole address space */
+  bool is_signalled_ = false;
+  std::atomic<bool> has_signal_{false};
   std::atomic<ptl_size_t> started_{0}; /* changed by one thread */
 };
 
@@ -69,10 +76,10 @@ class EventPool {
   gasneti_event& take_always();
   /** By the thread whose pool is `caller`. */
   static void release(gasneti_event& event, EventPool& caller);
-
- private:
+  /** @return NULL if there is none. */
   gasneti_event* take_free();
 
+ private:
   gasneti_event* free_ = nullptr;
   std::atomic<gasneti_event*> returned_{nullptr};
 };
@@ -87,6 +94,9 @@ struct ThreadEvents {
 };
 
 ThreadEvents& this_threads_events();
+
+/** An event that expects a signal. Who waits for it gives it back, like all events. */
+gasneti_event& take_signalled_event();
 
 /** Set-up path. */
 void start_events();

@@ -118,6 +118,7 @@ int gex_Segment_Attach(gex_Segment_t* segment_p, gex_TM_t tm, uintptr_t size) {
     client->team->set_mapped_offset(
         rank, static_cast<intptr_t>(reinterpret_cast<uintptr_t>(local) - record->address));
   }
+  map_all_teams(client->team);
   neighbourhood().barrier();
   segment->memory.close_descriptor();
   exchange.release();

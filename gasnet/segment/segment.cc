@@ -127,6 +127,7 @@ void gex_Segment_Destroy(gex_Segment_t segment, gex_Flags_t flags) {
     gasneti_team& team = *segment->client->team;
     if (binding.endpoint->index == 0 && team.mapped_offset_of(own) != GASNETI_NOT_MAPPED)
       team.set_mapped_offset(own, GASNETI_NOT_MAPPED);
+    map_all_teams(&team);
   }
   segment->memory.unmap();
   delete segment;

@@ -163,7 +163,7 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   client->name = clientName;
   client->flags = flags;
 
-  SharedMemory& control = *new SharedMemory;
+  static SharedMemory& control = *new SharedMemory;
   if (!control.create("gasnet-control", control_bytes(job().ranks_of_host().size())))
     gasnett_fatalerror_nopos("no memory that can be shared: memfd_create failed (%s)",
                              std::strerror(errno));

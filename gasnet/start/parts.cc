@@ -5,6 +5,7 @@
 #include "start/parts.h"
 
 #include "am/messages.h"
+#include "coll/barrier.h"
 #include "coll/gather.h"
 #include "rma/event.h"
 
@@ -14,6 +15,7 @@ void start_parts() {
   start_messages();
   start_events();
   start_gather();
+  start_barriers();
 }
 
 }  // namespace lintel::gasnet

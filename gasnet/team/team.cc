@@ -4,6 +4,9 @@
  */
 #include "team/team.h"
 
+#include <algorithm>
+#include <mutex>
+
 #include "client/client.h"
 #include "job/job.h"
 #include "job/neighbourhood.h"
@@ -19,7 +22,80 @@ void gasneti_team::set_mapped_offset(gex_Rank_t rank, intptr_t offset) {
   mapped_offsets[rank - view.mapped_first] = offset;
 }
 
+gex_Rank_t gasneti_team::rank_of(gex_Rank_t jobrank) const {
+  if (members.empty()) return jobrank;
+  const auto found =
+      std::lower_bound(ranks.begin(), ranks.end(), std::pair(jobrank, gex_Rank_t{0}));
+  return found != ranks.end() && found->first == jobrank ? found->second : GEX_RANK_INVALID;
+}
+
+void gasneti_team::map_as(const gasneti_team& primordial) {
+  gex_Rank_t first = GEX_RANK_INVALID;
+  gex_Rank_t last = 0;
+  for (gex_Rank_t rank = 0; rank < view.size; ++rank) {
+    if (primordial.mapped_offset_of(members[rank].gex_rank) == GASNETI_NOT_MAPPED) continue;
+    first = std::min(first, rank);
+    last = rank;
+  }
+  view.mapped_count = 0;
+  if (first == GEX_RANK_INVALID) return;
+  cover(first, last);
+  for (gex_Rank_t rank = first; rank <= last; ++rank)
+    set_mapped_offset(rank, primordial.mapped_offset_of(members[rank].gex_rank));
+}
+
 namespace lintel::gasnet {
+namespace {
+
+struct Teams {
+  std::mutex mutex;
+  std::vector<gex_TM_t> all; /* but the primordial one */
+  uint32_t next_number = 1;
+};
+Teams& teams() {
+  static Teams& instance = *new Teams;
+  return instance;
+}
+
+}  // namespace
+
+gex_TM_t new_team(gex_TM_t primordial, std::vector<gex_EP_Location_t> members, uint32_t number) {
+  auto* team = new gasneti_team;
+  team->view.size = static_cast<gex_Rank_t>(members.size());
+  team->client = primordial->client;
+  team->endpoint = primordial->endpoint;
+  team->number = number;
+  team->members = std::move(members);
+  for (gex_Rank_t rank = 0; rank < team->view.size; ++rank)
+    team->ranks.emplace_back(team->members[rank].gex_rank, rank);
+  std::sort(team->ranks.begin(), team->ranks.end());
+  team->view.rank = team->rank_of(job().rank());
+  team->map_as(*primordial);
+  Teams& t = teams();
+  const std::lock_guard lock(t.mutex);
+  t.all.push_back(team);
+  t.next_number = std::max(t.next_number, number + 1);
+  return team;
+}
+
+void delete_team(gex_TM_t tm) {
+  Teams& t = teams();
+  {
+    const std::lock_guard lock(t.mutex);
+    std::erase(t.all, tm);
+  }
+  delete tm;
+}
+
+uint32_t next_team_number() {
+  const std::lock_guard lock(teams().mutex);
+  return teams().next_number;
+}
+
+void map_all_teams(gex_TM_t primordial) {
+  const std::lock_guard lock(teams().mutex);
+  for (const gex_TM_t team : teams().all) team->map_as(*primordial);
+}
 
 gex_EP_t local_endpoint_of(gex_TM_t tm) {
   if (!GASNETI_IS_PAIR(tm)) return tm->endpoint;
@@ -47,7 +123,9 @@ gex_Flags_t gex_TM_QueryFlags(gex_TM_t tm) { return tm->flags; }
 gex_Rank_t gex_TM_TranslateRankToJobrank(gex_TM_t tm, gex_Rank_t rank) {
   return endpoint_of(tm, rank).jobrank;
 }
-gex_Rank_t gex_TM_TranslateJobrankToRank(gex_TM_t /*tm*/, gex_Rank_t jobrank) { return jobrank; }
+gex_Rank_t gex_TM_TranslateJobrankToRank(gex_TM_t tm, gex_Rank_t jobrank) {
+  return tm->rank_of(jobrank);
+}
 gex_EP_Location_t gex_TM_TranslateRankToEP(gex_TM_t tm, gex_Rank_t rank, gex_Flags_t /*flags*/) {
   const EndpointName name = endpoint_of(tm, rank);
   return {name.jobrank, name.index};

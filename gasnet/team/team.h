@@ -6,6 +6,7 @@
 #define LINTEL_GASNET_TEAM_TEAM_H
 
 #include <atomic>
+#include <utility>
 #include <vector>
 
 #include "tools/headers.h"
@@ -18,9 +19,18 @@ struct gasneti_team {
   gex_Flags_t flags = 0;
   uint32_t number = 0;  /* tells the teams of a process apart; the same in all members */
   uint32_t gathers = 0; /* calls of gather_bytes(), the same in all members */
+  std::atomic<uint32_t> barriers{0}; /* calls of gex_Coll_BarrierNB(), the same in all members */
+  /* Empty in the team of all processes, where ranks are those of the job. */
+  std::vector<gex_EP_Location_t> members;
+  std::vector<std::pair<gex_Rank_t, gex_Rank_t>> ranks; /* by rank of the job, sorted */
+  gex_Memvec_t scratch{}; /* of the client, as long as the team exists */
   std::atomic<const void*> client_data{nullptr};
   std::vector<intptr_t> mapped_offsets; /* what view.mapped_offsets points at */
 
+  /** @return GEX_RANK_INVALID for a process that is no member. */
+  gex_Rank_t rank_of(gex_Rank_t jobrank) const;
+  /** Takes over which members are mapped, and where. */
+  void map_as(const gasneti_team& primordial);
   /** Makes room for the offsets of ranks from the first to the last neighbour, all unmapped. */
   void cover(gex_Rank_t first, gex_Rank_t last);
   void set_mapped_offset(gex_Rank_t rank, intptr_t offset);
@@ -43,11 +53,22 @@ struct EndpointName {
 inline EndpointName endpoint_of(gex_TM_t tm, gex_Rank_t rank) {
   if (GASNETI_IS_PAIR(tm))
     return {rank, static_cast<gex_EP_Index_t>(reinterpret_cast<uintptr_t>(tm) >> 1)};
-  return {rank, 0};
+  if (tm->members.empty()) return {rank, 0};
+  return {tm->members[rank].gex_rank, tm->members[rank].gex_ep_index};
 }
 
 /** The endpoint of this process that a team or pair names. */
 gex_EP_t local_endpoint_of(gex_TM_t tm);
+
+/** Makes a team of primordial endpoints.
+ * @param members  by rank; this process is one of them.
+ * @param number   less than next_team_number() of no member. */
+gex_TM_t new_team(gex_TM_t primordial, std::vector<gex_EP_Location_t> members, uint32_t number);
+void delete_team(gex_TM_t tm);
+/** The least number that no team of this process has had. */
+uint32_t next_team_number();
+/** After neighbours were mapped, or are no more. */
+void map_all_teams(gex_TM_t primordial);
 
 /** Makes the team of all processes. */
 gex_TM_t new_primordial_team(gex_Client_t client, gex_EP_t endpoint, gex_Flags_t flags);

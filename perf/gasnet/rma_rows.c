@@ -1,7 +1,7 @@
 /* rma_rows.c: times of puts and gets between two ranks, each beside its floor, measured in turn.
  * rows.py runs it.
  *
- * Usage: rma_rows near|far|memory|attach
+ * Usage: rma_rows near|far|memory|attach|open
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -192,6 +192,18 @@ int main(int argc, char** argv) {
                                 GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL, "arrived"}};
   const char* const what = argc > 1 ? argv[1] : "";
   struct timespec now;
+  if (!strcmp(what, "open")) {
+    /* Portals alone. */
+    ptl_handle_ni_t interface;
+    if (PtlJobOpen(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, NULL, NULL, &interface) !=
+        PTL_OK)
+      return 1;
+    clock_gettime(CLOCK_REALTIME, &now);
+    printf("opened %ld.%09ld\n", (long)now.tv_sec, now.tv_nsec);
+    PtlJobBarrier();
+    PtlJobClose(interface);
+    return 0;
+  }
   gex_Client_Init(&client, &endpoint, &team, "RMA_ROWS", &argc, &argv, 0);
   gex_EP_RegisterHandlers(endpoint, handlers, 1);
   me = gex_TM_QueryRank(team);

@@ -3,9 +3,9 @@
 Usage: rows.py <directory of perf_gasnet_am, perf_gasnet_rma, ptl_perf and gasnetrun_portals4> [<row>...]
 The rows are am, near, far, attach and memory; without a name, all.
 """
+import csv
 import os
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
@@ -29,9 +29,9 @@ def numbers(output):
     return {name: float(value) for name, value in map(str.split, output.splitlines())}
 
 
-def of_ptl_perf(metric, size, unit, **variables):
-    output = run(programs / "ptl_perf", "put", "--metric", metric, "--sizes", size, **variables)
-    return float(re.search(rf"^ +{size[0]} {unit} +([\d.]+)", output, re.MULTILINE)[1])
+def of_ptl_perf(column, metric, size, **variables):
+    output = run(programs / "ptl_perf", "put", "--metric", metric, "--sizes", size, "--csv", "-", **variables)
+    return float(next(csv.DictReader(output.splitlines()))[column])
 
 
 def show(name, value, unit, floor, floor_name):
@@ -40,7 +40,7 @@ def show(name, value, unit, floor, floor_name):
 
 def am():
     for where, variables in (("neighbours", {}), ("UDP", APART)):
-        half_us = of_ptl_perf("latency", "8", "B", **(UDP if variables else {}))
+        half_us = of_ptl_perf("median_ns", "latency", "8", **(UDP if variables else {})) / 1000
         found = numbers(job(2, programs / "perf_gasnet_am", **variables))
         trip_us = found["round_trip_ns"] / 1000
         if variables:
@@ -61,24 +61,27 @@ def far():
     show("8-byte blocking put, UDP", found["put_ns"] / 1000, "us", found["raw_put_ns"] / 1000, "PtlPut, counted")
     stream = (1 << 20) / found["stream_ns"]
     show("1 MiB puts, UDP", stream, "GB/s", (1 << 20) / found["raw_stream_ns"], "PtlPut, counted")
-    output = run(programs / "ptl_perf", "put", "--metric", "bandwidth", "--sizes", "1MiB", **UDP)
-    rate = re.search(r"^ +1 MiB +([\d.]+) *$|^ +1 MiB +([\d.]+)", output, re.MULTILINE)
-    show("1 MiB puts, UDP", stream, "GB/s", float(rate[1] or rate[2]) / (1 if "GB/s" in output else 1000),
-         "the stream of ptl_perf")
+    show("1 MiB puts, UDP", stream, "GB/s",
+         of_ptl_perf("bandwidth_bytes_per_s", "bandwidth", "1MiB", **UDP) / 1e9, "the stream of ptl_perf")
     print(f"{'1 MiB get, UDP, from a rank that computes':45} {found['get_from_busy_ns'] / 1e6:9.2f} ms")
 
 
 def attach():
-    whole, alone = [], []
+    def seconds(what):
+        start = time.time()
+        output = job(64, programs / "perf_gasnet_rma", what)
+        return max(float(line.split()[1]) for line in output.splitlines()) - start
+
+    whole, opened, alone = [], [], []
     for _ in range(5):
         start = time.time()
         job(64, "true")
         alone.append(time.time() - start)
-        start = time.time()
-        output = job(64, programs / "perf_gasnet_rma", "attach")
-        whole.append(max(float(line.split()[1]) for line in output.splitlines()) - start)
-    show("64 ranks to the end of attach", statistics.median(whole) * 1000, "ms", statistics.median(alone) * 1000,
-         "the launcher alone")
+        opened.append(seconds("open"))
+        whole.append(seconds("attach"))
+    whole_ms = statistics.median(whole) * 1000
+    show("64 ranks to the end of attach", whole_ms, "ms", statistics.median(alone) * 1000, "the launcher alone")
+    show("64 ranks to the end of attach", whole_ms, "ms", statistics.median(opened) * 1000, "to the end of PtlJobOpen")
 
 
 def memory():

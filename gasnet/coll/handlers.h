@@ -1,0 +1,17 @@
+/* handlers.h: indexes of the handlers that the library has for itself, below GEX_AM_INDEX_BASE.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_COLL_HANDLERS_H
+#define LINTEL_GASNET_COLL_HANDLERS_H
+
+#include "tools/headers.h"
+
+namespace lintel::gasnet {
+
+constexpr gex_AM_Index_t kGatherHandler = 1;
+constexpr gex_AM_Index_t kBarrierHandler = 2;
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_COLL_HANDLERS_H

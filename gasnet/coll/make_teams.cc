@@ -1,0 +1,108 @@
+/* make_teams.cc: gex_TM_Split, gex_TM_Create, gex_TM_Destroy. Set-up path.
+ *
+ * Teams need no memory of the client: what it gives as scratch space is given back as it was.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <algorithm>
+#include <tuple>
+
+#include "client/client.h"
+#include "coll/gather.h"
+#include "endpoint/endpoint.h"
+#include "job/thread.h"
+#include "segment/segment.h"
+#include "team/team.h"
+
+using namespace lintel::gasnet;
+
+namespace {
+
+/* What a query recommends; it may not be 0. */
+constexpr size_t kScratchBytes = 64;
+constexpr gex_Flags_t kQueries =
+    GEX_FLAG_TM_SCRATCH_SIZE_MIN | GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED;
+
+/** What a member of the parent says. Crosses the wire. */
+struct SplitRecord {
+  uint32_t next_number;
+  uint32_t takes_part;
+  int32_t color;
+  int32_t key;
+};
+static_assert(sizeof(SplitRecord) == 16);
+
+void set_scratch(gasneti_team& team, const void* address, size_t bytes, gex_Flags_t flags) {
+  if (flags & GEX_FLAG_TM_NO_SCRATCH) return;
+  auto place = reinterpret_cast<uintptr_t>(address);
+  if (flags & GEX_FLAG_SCRATCH_SEG_OFFSET)
+    place += segment_table().of(gex_System_QueryJobRank(), 0).address;
+  team.scratch = {reinterpret_cast<void*>(place), bytes};
+}
+
+const void* own_scratch(const gasneti_team& team, const gex_Addr_t* addresses, gex_Flags_t flags) {
+  if (flags & GEX_FLAG_TM_NO_SCRATCH || !addresses) return nullptr;
+  return addresses[flags & GEX_FLAG_TM_GLOBAL_SCRATCH ? team.view.rank : 0];
+}
+
+}  // namespace
+
+size_t gex_TM_Split(gex_TM_t* new_tm_p, gex_TM_t parent_tm, int color, int key, void* scratch_addr,
+                    size_t scratch_size, gex_Flags_t flags) {
+  check_may_communicate("gex_TM_Split");
+  if (flags & kQueries) return new_tm_p ? kScratchBytes : 0;
+  const SplitRecord mine{next_team_number(), new_tm_p != nullptr, color, key};
+  const std::vector<SplitRecord> records = gather(parent_tm, mine);
+  if (!new_tm_p) return 0;
+  uint32_t number = 0;
+  std::vector<std::tuple<int, gex_Rank_t>> order; /* key and rank in the parent */
+  for (gex_Rank_t rank = 0; rank < records.size(); ++rank) {
+    number = std::max(number, records[rank].next_number);
+    if (records[rank].takes_part && records[rank].color == color)
+      order.emplace_back(records[rank].key, rank);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<gex_EP_Location_t> members;
+  for (const auto& [unused, rank] : order)
+    members.push_back({endpoint_of(parent_tm, rank).jobrank, 0});
+  *new_tm_p = new_team(the_client()->team, std::move(members), number);
+  set_scratch(**new_tm_p, scratch_addr, scratch_size, flags);
+  return 0;
+}
+
+size_t gex_TM_Create(gex_TM_t* new_tms, size_t num_new_tms, gex_TM_t parent_tm,
+                     gex_EP_Location_t* args, size_t numargs, gex_Addr_t* scratch_addrs,
+                     size_t scratch_size, gex_Flags_t flags) {
+  check_may_communicate("gex_TM_Create");
+  if (flags & kQueries) return numargs != 0 ? kScratchBytes : 0;
+  const std::vector<uint32_t> numbers = gather(parent_tm, next_team_number());
+  if (numargs == 0) return 0;
+  std::vector<gex_EP_Location_t> members(args, args + numargs);
+  for (gex_EP_Location_t& member : members) {
+    if (member.gex_ep_index != 0)
+      gasnett_fatalerror_nopos("gex_TM_Create: endpoint %u; teams can have primordial ones only",
+                               member.gex_ep_index);
+    if (!(flags & GEX_FLAG_RANK_IS_JOBRANK))
+      member.gex_rank = endpoint_of(parent_tm, member.gex_rank).jobrank;
+  }
+  if (num_new_tms != 1)
+    gasnett_fatalerror_nopos(
+        "gex_TM_Create: %zu new teams; one endpoint of a process can be in args", num_new_tms);
+  new_tms[0] = new_team(the_client()->team, std::move(members),
+                        *std::max_element(numbers.begin(), numbers.end()));
+  set_scratch(*new_tms[0], own_scratch(*new_tms[0], scratch_addrs, flags), scratch_size, flags);
+  if (flags & GEX_FLAG_TM_LOCAL_SCRATCH) gather(new_tms[0], char{0});
+  return 0;
+}
+
+int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t* scratch_p, gex_Flags_t flags) {
+  check_may_communicate("gex_TM_Destroy");
+  if (tm == the_client()->team)
+    gasnett_fatalerror_nopos("gex_TM_Destroy: the team of gex_Client_Init cannot be destroyed");
+  if (!(flags & GEX_FLAG_GLOBALLY_QUIESCED)) gather(tm, char{0});
+  const gex_Memvec_t scratch = tm->scratch;
+  delete_team(tm);
+  if (!scratch_p || scratch.gex_len == 0) return 0;
+  *scratch_p = scratch;
+  return 1;
+}

@@ -1,0 +1,195 @@
+/* team_probe.c: teams by split and by lists, messages and puts in them, barriers of several teams
+ * at once, and the barriers of GASNet-1.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <gasnet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                           \
+  do {                                                                             \
+    if (!(condition)) {                                                            \
+      fprintf(stderr, "rank %u, line %d: not so: %s\n", me, __LINE__, #condition); \
+      abort();                                                                     \
+    }                                                                              \
+  } while (0)
+
+enum { kMostRanks = 32, kHandler = 200 };
+
+static gex_Client_t client;
+static gex_EP_t endpoint;
+static gex_TM_t team;
+static gex_Segment_t segment;
+static gex_Rank_t me, size;
+static volatile unsigned int handled;
+
+static void handler(gex_Token_t token, gex_AM_Arg_t from) {
+  gex_Token_Info_t info;
+  gex_Token_Info(token, &info, GEX_TI_ALL);
+  CHECK(info.gex_srcrank == (gex_Rank_t)from);
+  ++handled;
+}
+static gex_AM_Entry_t handlers[] = {
+    {kHandler, (gex_AM_Fn_t)handler, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 1, NULL, "handler"}};
+
+static uint64_t* word_of(gex_TM_t tm, gex_Rank_t rank, size_t word) {
+  void* owner = NULL;
+  gex_Event_Wait(gex_EP_QueryBoundSegmentNB(tm, rank, &owner, NULL, NULL, 0));
+  CHECK(owner != NULL);
+  return (uint64_t*)owner + word;
+}
+
+/* Everybody in a team writes to everybody and sends to everybody. */
+static void use(gex_TM_t tm, uint64_t mark) {
+  const gex_Rank_t rank = gex_TM_QueryRank(tm), members = gex_TM_QuerySize(tm);
+  handled = 0;
+  gex_Coll_BarrierBlocking(tm, 0);
+  for (gex_Rank_t peer = 0; peer < members; ++peer) {
+    CHECK(gex_TM_TranslateJobrankToRank(tm, gex_TM_TranslateRankToJobrank(tm, peer)) == peer);
+    CHECK(gex_TM_TranslateRankToEP(tm, peer, 0).gex_ep_index == 0);
+    gex_RMA_PutBlockingVal(tm, peer, word_of(tm, peer, rank), mark + peer, 8, 0);
+    gex_AM_RequestShort1(tm, peer, kHandler, 0, (gex_AM_Arg_t)me);
+  }
+  GASNET_BLOCKUNTIL(handled == members);
+  gex_Coll_BarrierBlocking(tm, 0);
+  for (gex_Rank_t peer = 0; peer < members; ++peer) CHECK(*word_of(tm, rank, peer) == mark + rank);
+  gex_Coll_BarrierBlocking(tm, 0);
+}
+
+static void split(void) {
+  char scratch[64];
+  gex_Memvec_t given;
+  gex_TM_t odd_even = GEX_TM_INVALID, backwards = GEX_TM_INVALID, of_some = GEX_TM_INVALID;
+  CHECK(gex_TM_Split(&odd_even, team, 0, 0, NULL, 0, GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED) != 0);
+  CHECK(gex_TM_Split(NULL, team, 0, 0, NULL, 0, GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED) == 0);
+  gex_TM_Split(&odd_even, team, (int)(me % 2), 0, scratch, sizeof scratch, 0);
+  CHECK(gex_TM_QuerySize(odd_even) == (size + 1 - me % 2) / 2);
+  CHECK(gex_TM_QueryRank(odd_even) == me / 2 && gex_TM_QueryEP(odd_even) == endpoint);
+  CHECK(gex_TM_QueryClient(odd_even) == client && gex_TM_QueryCData(odd_even) == NULL);
+  if (size > 1)
+    CHECK(gex_TM_TranslateJobrankToRank(odd_even, me ^ 1) == GEX_RANK_INVALID || (me ^ 1) >= size);
+  use(odd_even, 1000);
+
+  /* Keys turn the order around; the parent is a team itself. */
+  gex_TM_Split(&backwards, odd_even, 5, -(int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+  CHECK(gex_TM_QueryRank(backwards) ==
+        gex_TM_QuerySize(backwards) - 1 - gex_TM_QueryRank(odd_even));
+  use(backwards, 2000);
+
+  /* Not all take part. */
+  gex_TM_Split(me == 0 ? NULL : &of_some, team, 1, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+  CHECK((of_some == GEX_TM_INVALID) == (me == 0));
+  if (me != 0) {
+    CHECK(gex_TM_QuerySize(of_some) == size - 1 && gex_TM_QueryRank(of_some) == me - 1);
+    use(of_some, 3000);
+    CHECK(gex_TM_Destroy(of_some, &given, 0) == 0);
+  }
+  CHECK(gex_TM_Destroy(backwards, NULL, 0) == 0);
+  gex_Coll_BarrierBlocking(team, 0);
+  CHECK(gex_TM_Destroy(odd_even, &given, GEX_FLAG_GLOBALLY_QUIESCED) == 1);
+  CHECK(given.gex_addr == scratch && given.gex_len == sizeof scratch);
+}
+
+static void create(void) {
+  gex_EP_Location_t members[kMostRanks];
+  gex_TM_t reversed = GEX_TM_INVALID, halves = GEX_TM_INVALID;
+  gex_Addr_t scratch = gex_Segment_QueryAddr(segment);
+  gex_Memvec_t given;
+  const gex_Rank_t half = size / 2;
+  memset(members, 0, sizeof members);
+  for (gex_Rank_t i = 0; i < size; ++i) members[i].gex_rank = size - 1 - i;
+  gex_TM_Create(&reversed, 1, team, members, size, &scratch, 64,
+                GEX_FLAG_RANK_IS_JOBRANK | GEX_FLAG_TM_LOCAL_SCRATCH);
+  CHECK(gex_TM_QueryRank(reversed) == size - 1 - me);
+  use(reversed, 4000);
+  /* Two teams by one call, named by ranks of the parent, whose rank 0 is in none of them. */
+  const gex_Rank_t mine = gex_TM_QueryRank(reversed);
+  if (mine == 0) {
+    gex_TM_Create(NULL, 0, reversed, NULL, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+  } else {
+    const gex_Rank_t first = mine <= half ? 1 : half + 1, last = mine <= half ? half : size - 1;
+    for (gex_Rank_t i = first; i <= last; ++i) members[i - first].gex_rank = i;
+    gex_TM_Create(&halves, 1, reversed, members, last - first + 1, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    CHECK(gex_TM_QueryRank(halves) == mine - first);
+    use(halves, 5000);
+    CHECK(gex_TM_Destroy(halves, &given, 0) == 0);
+  }
+  CHECK(gex_TM_Destroy(reversed, &given, 0) == 1 && given.gex_addr == scratch);
+}
+
+/* Barriers of several teams, several of each in flight. */
+static void barriers(void) {
+  gex_TM_t teams[3];
+  gex_Event_t events[9];
+  teams[0] = team;
+  gex_TM_Split(&teams[1], team, (int)(me % 3), 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+  gex_TM_Split(&teams[2], team, (int)(me / 2), 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+  for (int round = 0; round < 200; ++round) {
+    for (int i = 0; i < 9; ++i) events[i] = gex_Coll_BarrierNB(teams[i % 3], 0);
+    if (round % 2) {
+      gex_Event_WaitAll(events, 9, 0);
+    } else {
+      for (int i = 8; i >= 0; --i) gex_Event_Wait(events[i]);
+    }
+  }
+  /* Nobody leaves before the last has come. */
+  for (gex_Rank_t last = 0; last < size; ++last) {
+    uint64_t* const flag = word_of(team, last, kMostRanks);
+    if (me == last) gex_RMA_PutBlockingVal(team, me, flag, last + 1, 8, 0);
+    gex_Coll_BarrierBlocking(team, 0);
+    CHECK(gex_RMA_GetBlockingVal(team, last, flag, 8, 0) == last + 1);
+    gex_Coll_BarrierBlocking(team, 0);
+  }
+  gex_TM_Destroy(teams[1], NULL, 0);
+  gex_TM_Destroy(teams[2], NULL, 0);
+}
+
+static void named_barriers(void) {
+  const int named = 0, anonymous = GASNET_BARRIERFLAG_ANONYMOUS;
+  const int mismatch = GASNET_BARRIERFLAG_MISMATCH;
+  const int last = me == size - 1;
+  int id = -1;
+  for (int round = 0; round < 50; ++round) {
+    CHECK(gasnet_barrier(round, named) == GASNET_OK);
+    CHECK(gasnet_barrier_result(&id) == 0 && id == round);
+    CHECK(gasnet_barrier(0, GASNET_BARRIERFLAG_UNNAMED) == GASNET_OK);
+    CHECK(gasnet_barrier_result(&id) != 0);
+    gasnet_barrier_notify(7, last ? named : anonymous);
+    CHECK(gasnet_barrier_wait(7, anonymous) == GASNET_OK);
+    CHECK(gasnet_barrier_result(&id) == 0 && id == 7);
+    gasnet_barrier_notify(0, last ? mismatch : anonymous);
+    CHECK(gasnet_barrier_wait(0, anonymous) == GASNET_ERR_BARRIER_MISMATCH);
+    gasnet_barrier_notify(size > 1 && last ? 8 : 9, named);
+    CHECK((gasnet_barrier_wait(size > 1 && last ? 8 : 9, named) == GASNET_OK) == (size == 1));
+    gasnet_barrier_notify(3, named);
+    CHECK(gasnet_barrier_wait(4, named) == GASNET_ERR_BARRIER_MISMATCH);
+    gasnet_barrier_notify(5, anonymous);
+    for (int code = GASNET_ERR_NOT_READY; code != GASNET_OK;) {
+      code = gasnet_barrier_try(5, named);
+      CHECK(code == GASNET_OK || code == GASNET_ERR_NOT_READY);
+    }
+  }
+}
+
+int main(int argc, char** argv) {
+  gex_TM_t before_attach = GEX_TM_INVALID;
+  CHECK(gex_Client_Init(&client, &endpoint, &team, "TEAM_PROBE", &argc, &argv,
+                        GEX_FLAG_USES_GASNET1) == GASNET_OK);
+  me = gex_TM_QueryRank(team);
+  size = gex_TM_QuerySize(team);
+  CHECK(size <= kMostRanks);
+  CHECK(gex_EP_RegisterHandlers(endpoint, handlers, 1) == GASNET_OK);
+  gex_TM_Split(&before_attach, team, 0, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+  CHECK(gex_Segment_Attach(&segment, team, 65536) == GASNET_OK);
+  use(before_attach, 500);
+  split();
+  create();
+  barriers();
+  named_barriers();
+  gex_TM_Destroy(before_attach, NULL, 0);
+  if (me == 0) printf("teams of %u ranks are good\n", size);
+  gex_Coll_BarrierBlocking(team, 0);
+  gasnet_exit(0);
+}
