@@ -1,7 +1,8 @@
 /* barrier.h: barriers of teams, by dissemination. Message path.
  *
  * In round k each member sends to the one that is 2^k above, and waits for the one that is 2^k
- * below. What the members say of the barrier's name travels along, so that all know the same in the end.
+ * below. What the members say of the barrier's name travels along, so that all know the same in
+ * the end.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
