@@ -1,5 +1,6 @@
 // Accepts peers that connect: finds the lanes that they claimed in this process's segment and
-// checks who they are. Takes back the lanes that they return. Connection path, within poll(); the poll token held.
+// checks who they are. Takes back the lanes that they return. Connection path, within poll(); the
+// poll token held.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // Recalls lanes of this process's segment when peers find none free: those that carried no message
 // for longest, a batch at a time. Connection path, within poll(); the poll token held.
 //
-// A peer returns a lane when it polls next. Peers that are stopped, or call nothing, do not. So after
-// some milliseconds a batch counts as answered, and a batch of which most were not returned is
-// followed by one twice as large.
+// A peer returns a lane when it polls next. Peers that are stopped, or call nothing, do not. So
+// after some milliseconds a batch counts as answered, and a batch of which most were not returned
+// is followed by one twice as large.
 #pragma once
 
 #include <cstdint>

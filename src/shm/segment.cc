@@ -55,8 +55,8 @@ std::vector<SegmentName> names_of_node(const SegmentDirectory& directory, uint32
   return names;
 }
 
-// Whether a living process of the job has that pid. Opens only the segments that have it: on a large
-// node there are thousands.
+// Whether a living process of the job has that pid. Opens only the segments that have it: on a
+// large node there are thousands.
 bool is_taken(const SegmentDirectory& directory, const std::vector<SegmentName>& names,
               uint32_t pid, uint32_t job_hash) {
   const auto first = std::lower_bound(

@@ -1,8 +1,8 @@
 // What a shared segment looks like: written by its owner, mapped and checked by its peers.
 //
 // One page of header, the table of lanes, then the lanes in size classes. A lane carries messages
-// from one peer, which claims it in the table, to the owner of the segment. When all are claimed and
-// another peer wants one, the owner recalls those that were used least recently.
+// from one peer, which claims it in the table, to the owner of the segment. When all are claimed
+// and another peer wants one, the owner recalls those that were used least recently.
 #pragma once
 
 #include <atomic>

@@ -8,7 +8,6 @@
 
 #include <cstring>
 #include <functional>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -19,7 +18,21 @@
 
 namespace lintel::test {
 
-using Place = std::source_location;
+// Where a test calls a helper. As std::source_location, which Clang before 16 does not have.
+class Place {
+ public:
+  [[nodiscard]] static constexpr Place current(const char* file = __builtin_FILE(),
+                                               unsigned line = __builtin_LINE()) noexcept {
+    return {file, line};
+  }
+  [[nodiscard]] constexpr const char* file_name() const noexcept { return file_; }
+  [[nodiscard]] constexpr unsigned line() const noexcept { return line_; }
+
+ private:
+  constexpr Place(const char* file, unsigned line) noexcept : file_(file), line_(line) {}
+  const char* file_;
+  unsigned line_;
+};
 
 class Rank {
  public:

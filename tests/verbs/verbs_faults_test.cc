@@ -159,7 +159,11 @@ TEST_F(VerbsFaultsTest, ALostCompletionQueue) {
       SCOPED_TRACE(std::string(busy ? "busy" : "idle").append(" ") + std::to_string(side));
       start();
       ConnectedPair pair;
-      auto& [from, to, stream, numbers] = pair;
+      // Lambdas cannot capture structured bindings everywhere.
+      VerbsProcess& from = pair.from;
+      VerbsProcess& to = pair.to;
+      Stream& stream = pair.stream;
+      const std::vector<uint32_t>& numbers = pair.numbers;
       ASSERT_EQ(numbers.size(), 2u);
       ASSERT_TRUE(run_until({&from}, [&] { return !busy || !stream.send_one(); }));
       fake_verbs::break_completion_queue(numbers[side]);
