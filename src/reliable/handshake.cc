@@ -21,10 +21,10 @@ const char* text_of(RefuseCause cause) noexcept {
       "it refused the connection",
       "it speaks another version of the protocol; use the same library everywhere",
       "its job key (PTL_JOB_KEY) is another one, or only one side has one",
-      "it belongs to another user",
-      "there are too many connections",
-      "there is no job key, and it is no process of this user on this node: set PTL_JOB_KEY to the "
-      "same secret in all processes, or PTL_UDP_OPEN=1 to admit everybody"};
+      "it belongs to another user", "there are too many connections",
+      // In parentheses: Clang takes two literals in a list for a forgotten comma.
+      ("there is no job key, and it is no process of this user on this node: set PTL_JOB_KEY to "
+       "the same secret in all processes, or PTL_UDP_OPEN=1 to admit everybody")};
   static_assert(std::size(texts) == refuse_causes);
   const auto index = static_cast<size_t>(cause);
   return texts[index < std::size(texts) ? index : 0];
