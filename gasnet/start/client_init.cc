@@ -22,6 +22,7 @@
 #include "job/errors.h"
 #include "job/job.h"
 #include "job/neighbourhood.h"
+#include "job/rank_list.h"
 #include "job/thread.h"
 #include "network/network.h"
 #include "network/poll.h"
@@ -204,6 +205,8 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   print_verbose_header();
   find_segment_limits(start);
   gasnett_backtrace_init(argc && argv && *argc > 0 ? (*argv)[0] : gasnett_exe_name());
+  if (!lists_rank(gasnett_getenv_withdefault("GASNET_BACKTRACE_NODES", "*"), job().rank()))
+    gasnett_print_backtrace_ifenabled = [](int /*descriptor*/) { return 1; };
   open_trace_files();
   if (gasnett_getenv_yesno_withdefault("GASNET_FREEZE", 0))
     gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "job/job.h"
+#include "job/rank_list.h"
 #include "job/thread.h"
 
 unsigned int gasneti_trace_categories = 0;
@@ -84,22 +85,6 @@ class Log {
   }
 
  private:
-  /** Whether "0,2-4" or "*" names the rank. */
-  static bool lists_rank(const char* text, gex_Rank_t rank) {
-    for (const char* part = text; *part;) {
-      if (*part == '*') return true;
-      char* end = nullptr;
-      const unsigned long first = std::strtoul(part, &end, 10);
-      unsigned long last = first;
-      if (end == part) return false;
-      if (*end == '-') last = std::strtoul(end + 1, &end, 10);
-      if (rank >= first && rank <= last) return true;
-      part = *end == ',' ? end + 1 : end;
-      if (*end && *end != ',') return false;
-    }
-    return false;
-  }
-
   unsigned int& categories_;
   std::mutex mutex_;
   FILE* file_ = nullptr;

@@ -187,6 +187,20 @@ int main(int argc, char** argv) {
     return 0;
   }
 
+  if (!strcmp(what, "leave")) {
+    /* The last rank leaves, and rank 0 sees that it is gone. */
+    pid_t volatile* own;
+    CHECK(gex_Segment_Attach(&segment, team, GASNET_PAGESIZE) == GASNET_OK);
+    own = (pid_t volatile*)gex_Segment_QueryAddr(segment);
+    if (rank == last) {
+      *(pid_t volatile*)memory_of(0) = getpid();
+      exit(code);
+    }
+    while (*own == 0 || kill(*own, 0) == 0) gasnett_nsleep(1000000);
+    printf("still here\n");
+    gasnet_exit(0);
+  }
+
   /* Ends of the job. The others compute. */
   if (!strcmp(what, "all")) gasnet_exit(code);
   if (!strcmp(what, "return")) return code;
@@ -194,6 +208,10 @@ int main(int argc, char** argv) {
   CHECK(gex_Segment_Attach(&segment, team, GASNET_PAGESIZE) == GASNET_OK);
   if (rank != last) compute();
   if (!strcmp(what, "one")) gasnet_exit(code);
+  if (!strcmp(what, "compute")) {
+    fprintf(stderr, "computing\n");
+    compute();
+  }
   if (!strcmp(what, "plain")) exit(code);
   if (!strcmp(what, "quick")) _exit(code);
   if (!strcmp(what, "atexit")) {

@@ -197,8 +197,57 @@ def trace_files():
             sys.exit(f"files of ranks 0 and 2 were asked for, there are {names}")
         if "(I) rank 2 of 3" not in (directory / "trace.2").read_text():
             sys.exit("the trace does not say whose it is")
+        fork(2, "all", 0, GASNET_TRACEFILE=f"{directory}/masked.%", GASNET_TRACEMASK="^I", GASNET_TRACEFLUSH="1",
+             GASNET_STATSFILE=f"{directory}/statistics.%", GASNET_STATSNODES="1", GASNET_STATSMASK="H").check(0)
+        if "(I)" in (directory / "masked.0").read_text() or (directory / "statistics.0").exists():
+            sys.exit("a category that was masked, or statistics of a rank that was not asked")
+        if not (directory / "statistics.1").exists():
+            sys.exit("there is no file of statistics")
     finally:
         shutil.rmtree(directory)
+
+
+def frozen():
+    """Processes that wait for a debugger, and a backtrace on request."""
+    wanted = "Process frozen for a debugger"
+    for variables, number, text in (({"GASNET_FREEZE": "1"}, None, wanted),
+                                    ({"GASNET_FREEZE_SIGNAL": "SIGUSR1"}, signal.SIGUSR1, wanted),
+                                    ({"GASNET_BACKTRACE_SIGNAL": "usr2", "GASNET_BACKTRACE": "1",
+                                      "GASNET_BACKTRACE_TYPE": "EXECINFO"}, signal.SIGUSR2, "EXECINFO|gasnet_probe")):
+        process = subprocess.Popen([probe, "compute"], env={**os.environ, **variables}, stderr=subprocess.PIPE, text=True)
+        try:
+            for line in process.stderr:
+                if number and line == "computing\n":
+                    process.send_signal(number)
+                elif re.search(text, line):
+                    break
+            else:
+                sys.exit(f"{variables}: the process ended, and nothing said {text!r}")
+        finally:
+            process.kill()
+            process.communicate()
+    process = subprocess.Popen([probe, "fatal"], env={**os.environ, "GASNET_FREEZE_ON_ERROR": "1"},
+                               stderr=subprocess.PIPE, text=True)
+    if not any(wanted in line for line in process.stderr):
+        sys.exit("GASNET_FREEZE_ON_ERROR: the process was not frozen")
+    process.kill()
+    process.communicate()
+
+
+def variables():
+    """What else of the environment has an effect."""
+    fork(2, "leave", 5, GASNET_CATCH_EXIT="0").check(5, "still here")
+    fork(1, "queries", GASNET_EXITTIMEOUT="0").check(134, "GASNET_EXITTIMEOUT=0: give at least")
+    fork(2, "all", 0, GASNET_EXITTIMEOUT_MAX="3", GASNET_EXITTIMEOUT_MIN="1", GASNET_EXITTIMEOUT_FACTOR="0.5",
+         GASNET_FS_SYNC="1", GASNET_VERBOSEENV="1").check(0, "GASNET_EXITTIMEOUT = 2")
+    fork(2, "fatal", GASNET_BACKTRACE="1", GASNET_BACKTRACE_TYPE="EXECINFO", GASNET_BACKTRACE_NODES="1").check(
+        134, "EXECINFO")
+    if "EXECINFO" in fork(2, "fatal", GASNET_BACKTRACE="1", GASNET_BACKTRACE_TYPE="EXECINFO",
+                          GASNET_BACKTRACE_NODES="0,2-5").check(134).err:
+        sys.exit("rank 1 wrote a backtrace that was asked of others")
+    threads = Job([run, "-spawner=fork", "-n", "2", str(programs / "gasnet_rma_probe_par"), "4", "2"],
+                  GASNET_MAX_THREADS="2")
+    threads.check(134, "raise GASNET_MAX_THREADS")
 
 
 def launcher():
@@ -252,7 +301,7 @@ def slurm():
 
 every_mode = [queries, segments, exits]
 once = [attach_time, segment_limits, environment, exits_between_neighbourhoods, deaths, deaths_by_hand,
-        nothing_is_left, trace_files, launcher, killed_launcher, mpirun, slurm]
+        nothing_is_left, trace_files, frozen, variables, launcher, killed_launcher, mpirun, slurm]
 cases = {function.__name__: function for function in every_mode + once}
 if sys.argv[1] == "--list":
     print("\n".join([f"{m} {f.__name__}" for m in ("seq", "par", "parsync") for f in every_mode] +
