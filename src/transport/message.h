@@ -13,7 +13,7 @@ namespace lintel {
 
 // Bumped whenever MessageHeader or the meaning of one of its fields changes; transports exchange it
 // when they connect and refuse peers that speak another version.
-inline constexpr uint16_t message_version = 3;
+inline constexpr uint16_t message_version = 4;
 
 enum class MessageKind : uint8_t {
   none = 0,
@@ -58,18 +58,20 @@ struct MessageHeader {
   uint32_t initiator_rank;  // requests from logical interfaces
   uint32_t cookie;          // names the operation (or transfer) at the receiver of the answer
   uint16_t pt_index;
-  uint16_t length_high;
-  uint32_t length_low;  // 48-bit length in bytes: requested in requests, manipulated in responses
-  uint64_t match_bits;  // data_request, ack of a fragmented put: the peer's transfer cookie
-  uint64_t remote_offset;  // requests: asked for; responses: used
+  uint16_t length_bytes[3];  // requested in requests, manipulated in responses: see length()
+  uint64_t match_bits;       // data_request, ack of a fragmented put: the peer's transfer cookie
+  uint64_t remote_offset;    // requests: asked for; responses: used
   uint64_t hdr_data;
 
-  [[nodiscard]] uint64_t length() const noexcept {
-    return uint64_t{length_high} << 32 | length_low;
+  [[nodiscard]] uint64_t length() const noexcept {  // bytes
+    uint64_t word;
+    std::memcpy(&word, &pt_index, sizeof word);
+    return word >> 16;
   }
-  void set_length(uint64_t bytes) noexcept {
-    length_high = static_cast<uint16_t>(bytes >> 32);
-    length_low = static_cast<uint32_t>(bytes);
+  void set_length(uint64_t bytes) noexcept { set_index_and_length(pt_index, bytes); }
+  void set_index_and_length(unsigned index, uint64_t bytes) noexcept {
+    const uint64_t word = bytes << 16 | index;
+    std::memcpy(&pt_index, &word, sizeof word);
   }
   // The fields of a whole word, all but the cookie, with one store each: a reader that copies the
   // header word by word gets it from the store buffer. Bytes stored one by one would have to reach
@@ -79,10 +81,9 @@ struct MessageHeader {
     const uint64_t first = uint64_t{static_cast<uint8_t>(of)} << 32 | uint64_t{flag_bits} << 40 |
                            uint64_t{op} << 48 | uint64_t{mode_bits} << 56;
     const uint64_t second = rank;
-    const uint64_t third = (bytes << 32) | (bytes >> 32 << 16) | index;
     std::memcpy(this, &first, sizeof first);
     std::memcpy(&initiator_rank, &second, sizeof second);
-    std::memcpy(&pt_index, &third, sizeof third);
+    set_index_and_length(index, bytes);
   }
   [[nodiscard]] unsigned interface_slot() const noexcept { return flags & flag_interface_mask; }
 

@@ -9,9 +9,8 @@
 #include "core/objects/network_interface.h"
 #include "core/operations/initiator_events.h"
 #include "core/operations/initiator_payload.h"
-#include "core/operations/plain_put.h"
+#include "core/operations/put_to_self.h"
 #include "core/progress/wait.h"
-#include "util/guarded_memory.h"
 
 namespace lintel {
 
@@ -20,11 +19,6 @@ namespace {
 // With this much queued for one peer, the caller helps to send before it goes on.
 constexpr uint32_t long_queue = 1024;
 constexpr unsigned help_rounds = 64;
-// The longest put to the own process that PtlPut delivers itself.
-constexpr size_t largest_put_to_self = 64;
-// The two places may overlap. Where a copy does not allow that, the payload is copied twice.
-constexpr bool copies_to_self_twice = largest_overlapping_copy < largest_put_to_self;
-
 void record_operation(NetworkInterface& interface, const Request& request, bool direct,
                       Operation& operation) noexcept {
   static_cast<Request&>(operation) = request;
@@ -75,18 +69,6 @@ void kick_in_process(PhysicalInterface& physical, const Peer& peer) noexcept {
   if (peer.in_process_sends == nullptr) return;
   peer.in_process_sends->set();
   physical.poller().kick();
-}
-
-// The peer to send to; nullptr: none is to be had.
-Peer* find_peer(PhysicalInterface& physical, MemoryDescriptor& descriptor,
-                ProcessId target) noexcept {
-  Peer* peer = descriptor.recent_peer.load(std::memory_order_acquire);
-  if (peer != nullptr && peer->id == target && !peer->failed.load(std::memory_order_acquire))
-      [[likely]]
-    return peer;
-  peer = physical.peers().find_or_connect(target);
-  if (peer != nullptr) descriptor.recent_peer.store(peer, std::memory_order_release);
-  return peer;
 }
 
 // Notes what is to happen when the acknowledgement of an eager put comes (peer.send_lock held).
@@ -150,55 +132,6 @@ void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
   if (reports_send)
     report_send(interface, put, {request.header, request.put_offset, request.user_ptr}, PTL_NI_OK);
   return true;
-}
-
-void report_ack_to_self(NetworkInterface& interface, const Request& request,
-                        const OperationView& view) noexcept {
-  if (MemoryDescriptor* const put = request.put.get(); put != nullptr)
-    report_ack(
-        interface, *put, view,
-        {request.header.length(), request.header.remote_offset, PTL_PRIORITY_LIST, PTL_NI_OK});
-  else
-    interface.status.dropped.increment();  // spec 4.2.2
-}
-
-// A short put of a process to itself, when no earlier message is in flight: delivered and
-// acknowledged at once. False: nothing was done.
-[[gnu::noinline]] bool put_to_self(NetworkInterface& interface, Peer& peer,
-                                   const Request& request) noexcept {
-  PhysicalInterface& physical = interface.physical();
-  MemoryDescriptor& put = *request.put.descriptor;
-  const uint64_t length = request.header.length();
-  Poller& poller = physical.poller();
-  if (length > largest_put_to_self || peer.queue_length.load(std::memory_order_relaxed) != 0 ||
-      peer.failed.load(std::memory_order_relaxed) || !poller.begin_delivery_to_self())
-    return false;
-  const std::byte* payload = put.region.address(request.put_offset);
-  [[maybe_unused]] std::byte copy[largest_put_to_self];
-  if constexpr (copies_to_self_twice) {
-    if (!guarded_copy(copy, payload, length)) {
-      poller.end_delivery_to_self();
-      return false;
-    }
-    payload = copy;
-  }
-  InboundMessage message{request.header, payload, static_cast<uint32_t>(length)};
-  message.header.ask_for_no_ack();
-  // As in start_eager_put().
-  const bool reports_send = put.reports_send();
-  const bool delivered = deliver_plain_put(physical, peer, message);
-  if (delivered) {
-    physical.received.count(MessageKind::put, length);
-    peer.sent.count(MessageKind::put, length);
-    const OperationView view{request.header, request.put_offset, request.user_ptr};
-    const bool asks_for_ack = request.header.asks_for_ack();
-    if (!reports_send || !asks_for_ack || !report_put_and_ack(interface, put, view)) {
-      if (reports_send) report_send(interface, put, view, PTL_NI_OK);
-      if (asks_for_ack) report_ack_to_self(interface, request, view);
-    }
-  }
-  poller.end_delivery_to_self();
-  return delivered;
 }
 
 // All other requests: any kind, payload that does not travel with the header, queueing, failures.
@@ -313,6 +246,42 @@ bool is_eager_put(const Peer& peer, const Request& request) noexcept {
          request.put.descriptor->region.is_contiguous();
 }
 
+[[gnu::noinline]] int start_put(NetworkInterface& interface, Peer& peer,
+                                Request& request) noexcept {
+  if (start_eager_put(interface, peer, request)) [[likely]]
+    kick_in_process(interface.physical(), peer);
+  else
+    start_in_general(interface, peer, request);
+  return PTL_OK;
+}
+
+[[gnu::noinline]] int start_put_to_self(NetworkInterface& interface, Peer& peer,
+                                        Request& request) noexcept {
+  return put_to_self(interface, peer, request) ? PTL_OK : start_put(interface, peer, request);
+}
+
+// The functions that it calls need not come back, so that the common case saves no registers twice.
+int start_to(NetworkInterface& interface, Peer& peer, Request& request) noexcept {
+  if (!is_eager_put(peer, request)) [[unlikely]] {
+    start_in_general(interface, peer, request);
+    return PTL_OK;
+  }
+  return peer.in_process_sends != nullptr ? start_put_to_self(interface, peer, request)
+                                          : start_put(interface, peer, request);
+}
+
+// The descriptor's last operation went to another peer.
+[[gnu::noinline]] int start_to_another(NetworkInterface& interface, MemoryDescriptor& descriptor,
+                                       ProcessId target, Request& request) noexcept {
+  Peer* const peer = interface.physical().peers().find_or_connect(target);
+  if (peer == nullptr) {
+    report_local_failure(interface, request, PTL_NI_UNDELIVERABLE);
+    return PTL_OK;
+  }
+  descriptor.recent_peer.store(peer, std::memory_order_release);
+  return start_to(interface, *peer, request);
+}
+
 }  // namespace
 
 void report_local_failure(NetworkInterface& interface, const Request& request,
@@ -330,7 +299,6 @@ void report_local_failure(NetworkInterface& interface, const Request& request,
 }
 
 int start_request(NetworkInterface& interface, Request& request) noexcept {
-  PhysicalInterface& physical = interface.physical();
   ProcessId target{request.target.phys.nid, request.target.phys.pid};
   if (interface.logical() && !interface.map.find(request.target.rank, &target))
     return PTL_ARG_INVALID;
@@ -338,21 +306,11 @@ int start_request(NetworkInterface& interface, Request& request) noexcept {
       *(request.put.descriptor != nullptr ? request.put : request.get).descriptor;
   // An acknowledgement is sent only if something is to be posted or counted (spec 3.15.2).
   if (!descriptor_listens(descriptor)) request.header.ask_for_no_ack();
-
-  Peer* const peer = find_peer(physical, descriptor, target);
-  if (peer == nullptr) [[unlikely]] {
-    report_local_failure(interface, request, PTL_NI_UNDELIVERABLE);
-    return PTL_OK;
-  }
-  if (is_eager_put(*peer, request)) [[likely]] {
-    if (peer->in_process_sends != nullptr && put_to_self(interface, *peer, request)) return PTL_OK;
-    if (start_eager_put(interface, *peer, request)) [[likely]] {
-      kick_in_process(physical, *peer);
-      return PTL_OK;
-    }
-  }
-  start_in_general(interface, *peer, request);
-  return PTL_OK;
+  Peer* const peer = descriptor.recent_peer.load(std::memory_order_acquire);
+  if (peer == nullptr || peer->id != target || peer->failed.load(std::memory_order_acquire))
+      [[unlikely]]
+    return start_to_another(interface, descriptor, target, request);
+  return start_to(interface, *peer, request);
 }
 
 SendStatus send_operation(PhysicalInterface& interface, Peer& peer, Operation& operation) noexcept {

@@ -3,12 +3,74 @@
 // poll token held.
 #pragma once
 
+#include <mutex>
+
+#include "core/objects/delivery.h"
+#include "core/objects/network_interface.h"
 #include "core/operations/target_request.h"
 
 namespace lintel {
 
-// Matches, delivers, reports and acknowledges (spec 2.5). False: nothing was done, or a part of the
-// payload was written that handle_request() writes again; it finds out what is special.
+// Who sent a message, as the interface names it.
+struct Initiator {
+  ptl_process_t id;
+  uint64_t source;  // for matching
+  ptl_uid_t uid;
+};
+
+// Matches, delivers and reports a put without flags, whose payload has the length that its header
+// says (spec 2.5). The caller acknowledges. False: nothing was done, or a part of the payload was
+// written that handle_request() writes again; it finds out what is special.
+[[nodiscard, gnu::always_inline]] inline bool place_plain_put(NetworkInterface& interface,
+                                                              const MessageHeader& header,
+                                                              const std::byte* payload,
+                                                              uint64_t length,
+                                                              const Initiator& initiator) noexcept {
+  PortalEntry* const portal = interface.portal(header.pt_index);
+  if (portal == nullptr) [[unlikely]]
+    return false;
+  CountingEvent* counter = nullptr;
+  uint64_t amount = 1;
+  {
+    std::lock_guard guard(portal->lock);
+    // A portal table entry that is not allocated is not enabled.
+    if (!portal->enabled) [[unlikely]]
+      return false;
+    auto* const entry = static_cast<ListEntry*>(
+        interface.matching() ? portal->priority.find_any(header.match_bits, initiator.source)
+                             : portal->priority.head());
+    if (entry == nullptr || !entry->takes_plain_puts ||
+        (entry->uid != PTL_UID_ANY && entry->uid != initiator.uid) ||
+        !entry->region.contains(header.remote_offset, length)) [[unlikely]]
+      return false;
+    const bool posts = delivery_event_wanted(*portal, *entry);
+    const bool reserves = posts && portal->flow_controlled();
+    if (reserves && !portal->event_queue->queue.try_reserve()) return false;
+    if (!entry->region.write(header.remote_offset, payload, length)) [[unlikely]] {
+      if (reserves) portal->event_queue->queue.cancel_reservation();
+      return false;
+    }
+    if (posts) {
+      const ptl_event_t event =
+          delivery_event(interface, *entry,
+                         {header, initiator.id, initiator.uid,
+                          entry->region.address(header.remote_offset), length, PTL_NI_OK},
+                         MessageKind::put);
+      // One instruction takes the slot, and the reservation with it.
+      portal->event_queue->queue.post(event, reserves);
+    }
+    if (entry->has(PTL_ME_EVENT_CT_COMM)) counter = entry->counter;
+    if (entry->has(PTL_ME_EVENT_CT_BYTES)) amount = length;
+    if (entry->has(PTL_ME_USE_ONCE)) {
+      portal->priority.remove(*entry);
+      free_entry(interface, *entry, false);
+    }
+  }
+  if (counter != nullptr) counter->add_success(amount);
+  return true;
+}
+
+// The same for a message that has arrived. Acknowledges it.
 [[nodiscard]] bool deliver_plain_put(PhysicalInterface& physical, Peer& peer,
                                      const InboundMessage& message) noexcept;
 

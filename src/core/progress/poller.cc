@@ -9,7 +9,6 @@ namespace lintel {
 namespace {
 // A caller that polls in passing does not stay for long.
 constexpr unsigned rounds_in_passing = 4;
-constexpr uint64_t deliveries_between_polls = 16;
 }  // namespace
 
 void Poller::open(Doorbell& doorbell, bool by_callers, uint64_t peer_check_interval_ns) noexcept {
@@ -57,27 +56,6 @@ void Poller::kick() noexcept {
   const bool more = work_due_.is_set();
   token_.release();
   if (more) doorbell_->ring_if_sleeping();
-}
-
-bool Poller::begin_delivery_to_self() noexcept {
-  if (!by_callers_ || !token_.try_acquire()) return false;
-  if (transports_.in_process_sends().is_set()) {
-    token_.release();
-    return false;
-  }
-  token_.begin_round();
-  return true;
-}
-
-void Poller::end_delivery_to_self() noexcept {
-  token_.end_round();
-  // What the delivery has set off: triggered operations, answers that are no acknowledgement. And a
-  // process that sends to itself all the time still hears others.
-  const bool polls_others = token_.rounds() / 2 % deliveries_between_polls == 0;
-  const bool more = transports_.in_process_sends().is_set() || work_due_.is_set();
-  token_.release();
-  if (more || polls_others) [[unlikely]]
-    kick();
 }
 
 bool Poller::prepare_sleep() noexcept {

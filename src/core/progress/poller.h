@@ -53,8 +53,25 @@ class Poller {
   void kick() noexcept;
   // Lets the caller deliver a message to its own process at once, until end_delivery_to_self().
   // False: another thread polls, or what was sent before has not been delivered yet.
-  [[nodiscard]] bool begin_delivery_to_self() noexcept;
-  void end_delivery_to_self() noexcept;
+  [[nodiscard]] bool begin_delivery_to_self() noexcept {
+    if (!by_callers_ || !token_.try_acquire()) return false;
+    if (transports_.in_process_sends().is_set()) [[unlikely]] {
+      token_.release();
+      return false;
+    }
+    token_.begin_round();
+    return true;
+  }
+  void end_delivery_to_self() noexcept {
+    token_.end_round();
+    // What the delivery has set off: triggered operations, answers that are no acknowledgement. And
+    // a process that sends to itself all the time still hears others.
+    const bool polls_others = token_.rounds() / 2 % deliveries_between_polls == 0;
+    const bool more = transports_.in_process_sends().is_set() || work_due_.is_set();
+    token_.release();
+    if (more || polls_others) [[unlikely]]
+      kick();
+  }
 
   // Token held, in this order: announce_sleep(), then, if prepare_sleep() finds nothing to do,
   // sleep(), which the token is not needed for. Whoever polls next calls wake().
@@ -72,6 +89,7 @@ class Poller {
 
  private:
   static constexpr uint32_t polls_between_clock_looks = 4096;
+  static constexpr uint64_t deliveries_between_polls = 16;
   void check_peers() noexcept;
 
   MessageSink& sink_;
