@@ -115,18 +115,14 @@ int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) noexcept {
                   "that many counting events exist, or there is no memory");
   CountingEvent& counter = interface->counters().at(index);
   counter.open(&interface->physical().poller().gate(), interface->executor());
-  counter.generation.fetch_add(1, std::memory_order_release);  // alive
-  *ct_handle = interface->handle_of(HandleType::counter, interface->counters(), counter);
+  *ct_handle = counter.handle.begin(
+      interface->handle_family(HandleType::counter, interface->counters(), counter));
   return PTL_OK;
 }
 
 int PtlCTFree(ptl_handle_ct_t ct_handle) noexcept {
   const CounterOfInterface found = resolve_counter(ct_handle);
-  if (found.counter == nullptr)
-    return refuse_handle(ct_free, "ct_handle", ct_handle, HandleType::counter);
-  uint32_t generation = found.counter->generation.load(std::memory_order_relaxed);
-  if (!generation_is_live(generation) || !found.counter->generation.compare_exchange_strong(
-                                             generation, generation + 1, std::memory_order_acq_rel))
+  if (found.counter == nullptr || !found.counter->handle.end(ct_handle))
     return refuse_handle(ct_free, "ct_handle", ct_handle, HandleType::counter);
   cancel_triggered(*found.interface, *found.counter);
   await_waiting_threads(*found.counter, found.interface->physical());

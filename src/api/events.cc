@@ -25,35 +25,24 @@ int code_of(GetStatus status) noexcept {
 }
 
 // Takes the oldest event of the first queue that has one.
-// PTL_OK or PTL_EQ_DROPPED: there was one.
-// PTL_EQ_EMPTY: there was none; also returns the physical interface that the queues share.
+// PTL_OK or PTL_EQ_DROPPED: there was one. PTL_EQ_EMPTY: there was none.
 // PTL_ARG_INVALID: a handle is bad, or of another physical interface. Handles behind a queue with
 // an event are not checked.
-[[gnu::always_inline]] inline int take_event(const ptl_handle_eq_t* handles, unsigned size,
-                                             ptl_event_t* event, unsigned* which,
-                                             EventQueueOfInterface& last) noexcept {
-  const NetworkInterface* previous = nullptr;
-  for (unsigned i = 0;;) {
-    last = resolve_event_queue(handles[i]);
-    if (last.object == nullptr) [[unlikely]]
-      return PTL_ARG_INVALID;
-    const GetStatus status = last.object->queue.get(event);
+[[gnu::noinline]] int take_event(const ptl_handle_eq_t* handles, unsigned size, ptl_event_t* event,
+                                 unsigned* which) noexcept {
+  const PhysicalInterface* physical = nullptr;
+  for (unsigned i = 0; i < size; ++i) {
+    const EventQueueOfInterface found = resolve_event_queue(handles[i]);
+    if (found.object == nullptr) return PTL_ARG_INVALID;
+    const GetStatus status = found.object->queue.get(event);
     if (status != GetStatus::empty) {
       *which = i;
       return code_of(status);
     }
-    if (i != 0 && last.interface != previous &&
-        &last.interface->physical() != &previous->physical()) [[unlikely]]
-      return PTL_ARG_INVALID;
-    if (++i == size) return PTL_EQ_EMPTY;
-    previous = last.interface;
+    if (i != 0 && physical != &found.interface->physical()) return PTL_ARG_INVALID;
+    physical = &found.interface->physical();
   }
-}
-
-[[gnu::noinline]] int take_event_again(const ptl_handle_eq_t* handles, unsigned size,
-                                       ptl_event_t* event, unsigned* which) noexcept {
-  EventQueueOfInterface last;
-  return take_event(handles, size, event, which, last);
+  return PTL_EQ_EMPTY;
 }
 
 // The wait of one thread for one queue or several.
@@ -65,7 +54,7 @@ class QueueWait {
   // True when the wait is over; code() and which() tell how.
   bool look() noexcept {
     thread_.note_look();
-    code_ = take_event_again(handles_, size_, event_, &which_);
+    code_ = take_event(handles_, size_, event_, &which_);
     return code_ != PTL_EQ_EMPTY;
   }
   [[nodiscard]] int code() const noexcept { return code_; }
@@ -80,10 +69,12 @@ class QueueWait {
   unsigned which_ = 0;
 };
 
+// PtlEQWait() when the queue is empty or the oldest event is not to be had at once.
 [[gnu::noinline]] int wait_for_event(PhysicalInterface& physical, ptl_handle_eq_t handle,
                                      ptl_event_t* event) noexcept {
   QueueWait wait(&handle, 1, event);
-  if (!physical.wait_until([&wait] { return wait.look(); }, no_deadline)) return PTL_ABORTED;
+  if (!wait.look() && !physical.wait_until([&wait] { return wait.look(); }, no_deadline))
+    return PTL_ABORTED;
   return wait.code() == PTL_ARG_INVALID
              ? refuse_wait(eq_wait, "eq_handle", handle, HandleType::event_queue)
              : wait.code();
@@ -106,20 +97,32 @@ class QueueWait {
   return refuse_wait(eq_poll, "a handle of eq_handles", handles[bad], HandleType::event_queue);
 }
 
-// PtlEQPoll() when all queues are empty; `last` is the last of them.
+// PtlEQPoll() when all queues are empty. `last`: the last of them.
 [[gnu::noinline]] int poll_empty_queues(const ptl_handle_eq_t* handles, unsigned size,
                                         ptl_time_t timeout, ptl_event_t* event, unsigned* which,
-                                        EventQueueOfInterface last) noexcept {
-  PhysicalInterface& physical = last.interface->physical();
+                                        EventQueueObject& last) noexcept {
+  PhysicalInterface& physical = interface_at_index_of(handles[0])->physical();
   if (timeout == 0)
-    return physical.passing_polls().poll(last.object->queue.round_seen)
-               ? take_event_again(handles, size, event, which)
+    return physical.passing_polls().poll(last.queue.round_seen)
+               ? take_event(handles, size, event, which)
                : PTL_EQ_EMPTY;
   QueueWait wait(handles, size, event);
   const bool over = physical.wait_until([&wait] { return wait.look(); }, deadline_after(timeout));
   if (!over) return portals_aborted.load(std::memory_order_acquire) ? PTL_ABORTED : PTL_EQ_EMPTY;
   *which = wait.which();
   return wait.code() == PTL_ARG_INVALID ? refuse_queues(handles, size) : wait.code();
+}
+
+// PtlEQPoll() beside its common case: queues of several logical interfaces, events that were lost
+// or are being taken by another thread, bad handles.
+[[gnu::noinline]] int poll_queues(const ptl_handle_eq_t* handles, unsigned size, ptl_time_t timeout,
+                                  ptl_event_t* event, unsigned* which) noexcept {
+  const int code = take_event(handles, size, event, which);
+  if (code != PTL_EQ_EMPTY) return code == PTL_ARG_INVALID ? refuse_queues(handles, size) : code;
+  const EventQueueOfInterface last = resolve_event_queue(handles[size - 1]);
+  return last.object == nullptr
+             ? refuse_queues(handles, size)
+             : poll_empty_queues(handles, size, timeout, event, which, *last.object);
 }
 
 }  // namespace
@@ -143,18 +146,14 @@ int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_
     return refuse(PTL_NO_SPACE, eq_alloc, "count", count,
                   "there is no memory for that many events");
   }
-  object.generation.fetch_add(1, std::memory_order_release);  // alive
-  *eq_handle = interface->handle_of(HandleType::event_queue, interface->event_queues(), object);
+  *eq_handle = object.handle.begin(
+      interface->handle_family(HandleType::event_queue, interface->event_queues(), object));
   return PTL_OK;
 }
 
 int PtlEQFree(ptl_handle_eq_t eq_handle) noexcept {
   const EventQueueOfInterface found = resolve_event_queue(eq_handle);
-  if (found.object == nullptr)
-    return refuse_handle(eq_free, "eq_handle", eq_handle, HandleType::event_queue);
-  uint32_t generation = found.object->generation.load(std::memory_order_relaxed);
-  if (!generation_is_live(generation) || !found.object->generation.compare_exchange_strong(
-                                             generation, generation + 1, std::memory_order_acq_rel))
+  if (found.object == nullptr || !found.object->handle.end(eq_handle))
     return refuse_handle(eq_free, "eq_handle", eq_handle, HandleType::event_queue);
   await_waiting_threads(*found.object, found.interface->physical());
   found.object->freed.store(true, std::memory_order_release);
@@ -181,10 +180,9 @@ int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
   if (event == nullptr) return refuse_null(eq_wait, "event");
   if (portals_aborted.load(std::memory_order_acquire)) [[unlikely]]
     return PTL_ABORTED;
-  const GetStatus status = found.object->queue.get(event);
-  if (status != GetStatus::empty) [[likely]]
-    return code_of(status);
-  return wait_for_event(found.interface->physical(), eq_handle, event);
+  return found.object->queue.try_get(event) == GetStatus::ok
+             ? PTL_OK
+             : wait_for_event(found.interface->physical(), eq_handle, event);
 }
 
 int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t timeout,
@@ -193,12 +191,23 @@ int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t t
     return refuse_poll(eq_handles, size, event, which);
   if (portals_aborted.load(std::memory_order_acquire)) [[unlikely]]
     return library_is_initialized() ? PTL_ABORTED : refuse_before_init(eq_poll);
-  EventQueueOfInterface last;
-  const int code = take_event(eq_handles, size, event, which, last);
-  if (code == PTL_ARG_INVALID) [[unlikely]]
-    return refuse_queues(eq_handles, size);
-  return code != PTL_EQ_EMPTY ? code
-                              : poll_empty_queues(eq_handles, size, timeout, event, which, last);
+  NetworkInterface* const interface = interface_at_index_of(eq_handles[0]);
+  if (interface == nullptr) [[unlikely]]
+    return refuse_queues(eq_handles, 1);
+  // All calls are the last thing that is done: the common case saves no registers.
+  for (unsigned i = 0;;) {
+    EventQueueObject* const object = interface->find_event_queue(eq_handles[i]);
+    if (object == nullptr) [[unlikely]]
+      return poll_queues(eq_handles, size, timeout, event, which);
+    const GetStatus status = object->queue.try_get(event);
+    if (status == GetStatus::ok) [[likely]] {
+      *which = i;
+      return PTL_OK;
+    }
+    if (status != GetStatus::empty) [[unlikely]]
+      return poll_queues(eq_handles, size, timeout, event, which);
+    if (++i == size) return poll_empty_queues(eq_handles, size, timeout, event, which, *object);
+  }
 }
 
 }  // extern "C"

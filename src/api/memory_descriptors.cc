@@ -55,9 +55,8 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
   descriptor.counter = counter;
   descriptor.recent_peer.store(nullptr, std::memory_order_relaxed);
   if (event_queue != nullptr) use_event_queue(*event_queue);
-  descriptor.generation.fetch_add(1, std::memory_order_release);  // alive
-  *md_handle =
-      interface->handle_of(HandleType::memory_descriptor, interface->descriptors(), descriptor);
+  *md_handle = descriptor.handle.begin(interface->handle_family(
+      HandleType::memory_descriptor, interface->descriptors(), descriptor));
   return PTL_OK;
 }
 
@@ -75,9 +74,7 @@ int PtlMDRelease(ptl_handle_md_t md_handle) noexcept {
                   descriptor.pending.load(std::memory_order_relaxed),
                   "the descriptor must have no operations that are not complete");
   // Of several releases of one handle only one may succeed.
-  uint32_t generation = descriptor.generation.load(std::memory_order_relaxed);
-  if (!generation_is_live(generation) || !descriptor.generation.compare_exchange_strong(
-                                             generation, generation + 1, std::memory_order_acq_rel))
+  if (!descriptor.handle.end(md_handle))
     return refuse_handle(md_release, "md_handle", md_handle, HandleType::memory_descriptor);
   interface.physical().poller().token().finish_round();
   descriptor.region.close();

@@ -58,7 +58,7 @@ int attach_count(TriggeredKind kind, ptl_handle_ct_t target_handle, ptl_ct_event
     return refuse_triggered(call, trigger.interface->limits().max_triggered_ops);
   operation->kind = kind;
   operation->threshold = threshold;
-  operation->target_generation = target.counter->generation.load(std::memory_order_relaxed);
+  operation->target_generation = target.counter->handle.generation();
   operation->count = {target.counter, value.success, value.failure};
   trigger.counter->attach(*operation);
   return PTL_OK;

@@ -16,7 +16,7 @@ class CountedPutsTest : public ::testing::Test {
   CountedPutsTest() {
     EXPECT_TRUE(rings.open(2));
     puts.open(rings);
-    descriptor.generation.store(1, std::memory_order_relaxed);
+    handle = descriptor.handle.begin(0);
   }
 
   Request request(uint64_t length, ptl_ack_req_t ack = PTL_CT_ACK_REQ) {
@@ -39,6 +39,7 @@ class CountedPutsTest : public ::testing::Test {
   Arena<CountedPuts::Ring> rings;
   CountedPuts puts;
   MemoryDescriptor descriptor;
+  uint64_t handle = 0;
 };
 
 TEST_F(CountedPutsTest, EachIsTakenOnce) {
@@ -67,7 +68,7 @@ TEST_F(CountedPutsTest, OneOrTheBytesThatTheTargetTook) {
 
 TEST_F(CountedPutsTest, AReleasedDescriptorIsNotNamedAnyMore) {
   const uint32_t cookie = add(8);
-  descriptor.generation.fetch_add(2);
+  ASSERT_TRUE(descriptor.handle.end(handle));
   const CountedPuts::Put put = puts.take(cookie);
   EXPECT_NE(put.descriptor.descriptor, nullptr);
   EXPECT_EQ(put.descriptor.get(), nullptr);

@@ -70,7 +70,6 @@ TEST(CountingEventThreadsTest, WhatAWaiterSawIsExecutedThoughTheCounterIsFreed) 
   WaitGate gate;
   Notes notes;
   CountingEvent counter;
-  counter.generation.store(1);
   std::atomic<uint64_t> round{0};
   std::thread mover([&] {
     for (uint64_t i = 1; i <= rounds; ++i) {
@@ -82,6 +81,7 @@ TEST(CountingEventThreadsTest, WhatAWaiterSawIsExecutedThoughTheCounterIsFreed) 
   uint64_t discarded = 0;
   for (uint64_t i = 1; i <= rounds; ++i) {
     counter.open(&gate, &notes);
+    const uint64_t handle = counter.handle.begin(0);
     std::vector<TriggeredOperation> operations(3);
     for (TriggeredOperation& operation : operations) {
       operation.threshold = 1;
@@ -90,12 +90,10 @@ TEST(CountingEventThreadsTest, WhatAWaiterSawIsExecutedThoughTheCounterIsFreed) 
     round.store(i);
     while (counter.get().success == 0) {
     }
-    counter.generation.fetch_add(1);
+    EXPECT_TRUE(counter.handle.end(handle));
     counter.cancel_all([&](TriggeredOperation&) { ++discarded; });
     EXPECT_EQ(notes.executed.load(), 3 * i);
     round.store(UINT64_MAX);
-    if (i == rounds) break;
-    counter.generation.fetch_add(1);
   }
   mover.join();
   EXPECT_EQ(discarded, 0);

@@ -135,9 +135,8 @@ bool CountingEvent::fire_locked(Move reached_value, ReleaseBatch& released, Move
   const uint64_t value = reached_value.sets == sets_.load(std::memory_order_relaxed)
                              ? reached_value.value
                              : success_.load(std::memory_order_seq_cst);
-  TriggeredOperation* const first = generation.load(std::memory_order_relaxed) == reached_value.use
-                                        ? queue_.pop_reached(value)
-                                        : nullptr;
+  TriggeredOperation* const first =
+      handle.generation() == reached_value.use ? queue_.pop_reached(value) : nullptr;
   if (first == nullptr) {  // another thread took them, or the counter was freed
     lock_.unlock();
     return false;
@@ -182,7 +181,7 @@ bool CountingEvent::fire_locked(Move reached_value, ReleaseBatch& released, Move
 bool CountingEvent::apply(const TriggeredOperation& operation, Move& move) noexcept {
   const TriggeredCount& count = operation.count;
   CountingEvent& target = *count.target;
-  if (target.generation.load(std::memory_order_acquire) != operation.target_generation) {
+  if (target.handle.generation() != operation.target_generation) {
     move = {};
     return false;
   }
@@ -209,8 +208,7 @@ void CountingEvent::run_batch() noexcept {
         if (goes_on) follow(move, released);
       } else if (operation->kind == TriggeredKind::ct_set) {
         const TriggeredCount& count = operation->count;
-        if (count.target->generation.load(std::memory_order_acquire) ==
-            operation->target_generation)
+        if (count.target->handle.generation() == operation->target_generation)
           count.target->set({count.success, count.failure});
         released.add(executor_, *operation);
       } else {

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/events/live_handle.h"
 #include "core/events/trigger_queue.h"
 #include "core/events/triggered_operation.h"
 #include "core/events/wait_gate.h"
@@ -23,9 +24,9 @@ class alignas(128) CountingEvent {
  public:
   // Belong to the owner of the pool.
   std::atomic<uint32_t> next_free{0};
-  std::atomic<uint32_t> generation{0};
-  std::atomic<uint32_t> waiting_threads{0};   // PtlCTFree waits for them to leave
-  std::atomic<uint32_t> announced_counts{0};  // and for these to be added
+  std::atomic<uint32_t> waiting_threads{0};  // PtlCTFree waits for them to leave
+  LiveHandle handle;
+  std::atomic<uint16_t> announced_counts{0};  // PtlCTFree waits for them to be added
 
   CountingEvent() = default;
   CountingEvent(const CountingEvent&) = delete;
@@ -99,8 +100,7 @@ class alignas(128) CountingEvent {
     uint32_t sets;  // sets_ when it was moved, or before
   };
   [[nodiscard]] Move next_move() noexcept {
-    return {this, 0, generation.load(std::memory_order_relaxed),
-            sets_.load(std::memory_order_acquire)};
+    return {this, 0, handle.generation(), sets_.load(std::memory_order_acquire)};
   }
   class ReleaseBatch;
 
@@ -116,16 +116,15 @@ class alignas(128) CountingEvent {
   void run_batch() noexcept;
   [[nodiscard]] TriggeredOperation* take_all() noexcept;
 
+  SpinLock lock_;                  // protects what follows, except what is atomic
+  bool firing_ = false;            // some thread runs, or is going to run, batch_ and then ready_
+  std::atomic<uint32_t> sets_{0};  // calls of set(); written under the lock
   std::atomic<uint64_t> success_{0};
   std::atomic<uint64_t> failure_{0};
   // Lowest threshold waiting; never higher than that while the lock is free.
   std::atomic<uint64_t> next_threshold_{TriggerQueue::no_threshold};
   WaitGate* gate_ = nullptr;
   TriggerExecutor* executor_ = nullptr;
-  SpinLock lock_;                  // protects everything below
-  bool firing_ = false;            // some thread runs, or is going to run, batch_ and then ready_
-  std::atomic<uint32_t> sets_{0};  // calls of set(); written under the lock
-
   TriggerQueue queue_;
   Chain ready_;                            // reached while another thread was firing
   TriggeredOperation* batch_ = nullptr;    // belongs to the firing thread

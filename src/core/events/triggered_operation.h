@@ -42,11 +42,10 @@ struct alignas(64) TriggeredOperation {
   // Links this operation in whatever list holds it: ascending list, heap siblings, ready list.
   TriggeredOperation* next = nullptr;
   uint64_t threshold = 0;
-  uint64_t posting = 0;                 // order among equal thresholds; set by TriggerQueue::push()
-  std::atomic<uint32_t> next_free{0};   // belongs to the Arena
-  std::atomic<uint32_t> generation{0};  // belongs to the core
+  uint64_t posting = 0;                // order among equal thresholds; set by TriggerQueue::push()
+  std::atomic<uint32_t> next_free{0};  // belongs to the Arena
   TriggeredKind kind = TriggeredKind::movement;
-  // ct_inc, ct_set: CountingEvent::generation of the target when the operation was created. If the
+  // ct_inc, ct_set: the generation of the target when the operation was created. If the
   // target has been freed since, the operation has no effect.
   uint32_t target_generation = 0;
 

@@ -7,15 +7,14 @@
 
 #include <cstdint>
 
+#include "core/events/live_handle.h"
 #include "portals4.h"
 
 namespace lintel {
 
 enum class HandleType : uint8_t { interface = 1, memory_descriptor, entry, event_queue, counter };
 
-inline constexpr uint32_t handle_index_bits = 24;
 inline constexpr uint32_t handle_index_limit = 1u << handle_index_bits;
-inline constexpr uint32_t handle_generation_mask = 0xffffff;
 
 struct HandleFields {
   HandleType type;
@@ -38,15 +37,11 @@ struct HandleFields {
           static_cast<uint32_t>(handle) & (handle_index_limit - 1)};
 }
 
-// What the handles of all live objects of one type and interface have in common: type, interface,
-// incarnation, and the lowest bit of the generation, which is set while an object lives.
-inline constexpr uint64_t live_handle_mask = ~uint64_t{0} << 48 | uint64_t{1} << handle_index_bits;
-
 [[nodiscard]] constexpr unsigned interface_index_of(uint64_t handle) noexcept {
   return static_cast<unsigned>(handle >> 56 & 0x1f);
 }
 
-// Objects count generations upwards: odd while alive, even while free.
+// List entries count generations upwards: odd while alive, even while free.
 [[nodiscard]] constexpr bool generation_is_live(uint32_t generation) noexcept {
   return (generation & 1) != 0;
 }

@@ -15,21 +15,21 @@ namespace lintel {
 
 struct Peer;
 
-struct EventQueueObject {
+struct alignas(64) EventQueueObject {
   std::atomic<uint32_t> next_free{0};
-  std::atomic<uint32_t> generation{0};
   // Memory descriptors and portal table entries that post here; the ring is reused only when the
   // application has freed the queue and none is left.
   std::atomic<uint32_t> users{0};
   std::atomic<uint32_t> waiting_threads{
       0};  // inside PtlEQWait or PtlEQPoll; PtlEQFree waits for them
   std::atomic<bool> freed{false};
+  LiveHandle handle;
   EventQueue queue;
 };
 
 struct alignas(64) MemoryDescriptor {
+  LiveHandle handle;
   std::atomic<uint32_t> next_free{0};
-  std::atomic<uint32_t> generation{0};
   unsigned options = 0;
   // Operations that still need the memory: started, without PTL_EVENT_SEND or PTL_EVENT_REPLY
   // (spec 3.10.4).
@@ -48,15 +48,12 @@ struct alignas(64) MemoryDescriptor {
 };
 
 [[nodiscard]] inline DescriptorReference reference_to(MemoryDescriptor* descriptor) noexcept {
-  return {descriptor,
-          descriptor == nullptr ? 0 : descriptor->generation.load(std::memory_order_relaxed)};
+  return {descriptor, descriptor == nullptr ? 0 : descriptor->handle.generation()};
 }
 
 inline MemoryDescriptor* DescriptorReference::get() const noexcept {
-  return descriptor != nullptr &&
-                 descriptor->generation.load(std::memory_order_acquire) == generation
-             ? descriptor
-             : nullptr;
+  return descriptor != nullptr && descriptor->handle.generation() == generation ? descriptor
+                                                                                : nullptr;
 }
 
 }  // namespace lintel

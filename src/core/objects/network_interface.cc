@@ -12,7 +12,7 @@ NetworkInterface::NetworkInterface(PhysicalInterface& physical, ProcessId own, u
                                    uint8_t index, uint8_t incarnation) noexcept
     : physical_(physical),
       own_(own),
-      live_handles_(encode_handle({HandleType{}, index, incarnation, 1, 0})),
+      entry_handles_(encode_handle({HandleType::entry, index, incarnation, 0, 0})),
       slot_(slot),
       index_(index),
       incarnation_(incarnation) {}

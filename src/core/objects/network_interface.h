@@ -70,28 +70,27 @@ class NetworkInterface {
 
   // --- objects by handle; nullptr if it is stale, of another type or of another interface
   [[nodiscard]] MemoryDescriptor* find_descriptor(uint64_t handle) noexcept {
-    return find<HandleType::memory_descriptor>(descriptors_, handle);
+    return find(descriptors_, handle);
   }
   [[nodiscard]] CountingEvent* find_counter(uint64_t handle) noexcept {
-    return find<HandleType::counter>(counters_, handle);
+    return find(counters_, handle);
   }
   [[nodiscard]] EventQueueObject* find_event_queue(uint64_t handle) noexcept {
-    return find<HandleType::event_queue>(event_queues_, handle);
+    return find(event_queues_, handle);
   }
   [[nodiscard]] ListEntry* entry_slot(uint32_t index) noexcept {
     return entries_.contains(index) ? &entries_.at(index) : nullptr;
   }
 
+  // For LiveHandle::begin().
   template <typename T>
-  [[nodiscard]] uint64_t handle_of(HandleType type, const Arena<T>& pool,
-                                   const T& object) const noexcept {
-    return make_handle(type, object.generation.load(std::memory_order_relaxed),
-                       pool.index_of(object));
+  [[nodiscard]] uint64_t handle_family(HandleType type, const Arena<T>& pool,
+                                       const T& object) const noexcept {
+    return make_handle(type, 0, pool.index_of(object));
   }
-
   [[nodiscard]] uint64_t handle_of_entry(uint32_t generation, uint32_t index) const noexcept {
-    return live_handles_ | encode_handle({HandleType::entry, 0, 0, 0, 0}) |
-           uint64_t{generation & handle_generation_mask} << handle_index_bits | index;
+    return entry_handles_ | uint64_t{generation & handle_generation_mask} << handle_index_bits |
+           index;
   }
 
   [[nodiscard]] PortalEntry* portal(uint32_t pt_index) const noexcept {
@@ -126,23 +125,20 @@ class NetworkInterface {
                                      uint32_t index) const noexcept {
     return encode_handle({type, index_, incarnation_, generation, index});
   }
-  template <HandleType type, typename T>
-  [[nodiscard]] T* find(Arena<T>& pool, uint64_t handle) noexcept {
+  template <typename T>
+  [[nodiscard]] static T* find(Arena<T>& pool, uint64_t handle) noexcept {
     const auto index = static_cast<uint32_t>(handle) & (handle_index_limit - 1);
-    if ((handle & live_handle_mask) != (live_handles_ | encode_handle({type, 0, 0, 0, 0})) ||
-        !pool.contains(index)) [[unlikely]]
+    if (!pool.contains(index)) [[unlikely]]
       return nullptr;
     T* const object = &pool.at(index);
     if (object == nullptr) __builtin_unreachable();  // spares the callers a test
-    const uint32_t generation = object->generation.load(std::memory_order_acquire);
-    const uint32_t named = static_cast<uint32_t>(handle >> handle_index_bits);
-    return ((generation ^ named) & handle_generation_mask) == 0 ? object : nullptr;
+    return object->handle.is(handle) ? object : nullptr;
   }
 
   PhysicalInterface& physical_;
   const ProcessId own_;
   TriggerExecutor* executor_ = nullptr;
-  const uint64_t live_handles_;  // what they share, without the type: see live_handle_mask
+  const uint64_t entry_handles_;  // what the handles of entries share
   const unsigned slot_;
   const uint8_t index_;
   const uint8_t incarnation_;
