@@ -97,15 +97,9 @@ class QueueWait {
   return refuse_wait(eq_poll, "a handle of eq_handles", handles[bad], HandleType::event_queue);
 }
 
-// PtlEQPoll() when all queues are empty. `last`: the last of them.
-[[gnu::noinline]] int poll_empty_queues(const ptl_handle_eq_t* handles, unsigned size,
-                                        ptl_time_t timeout, ptl_event_t* event, unsigned* which,
-                                        EventQueueObject& last) noexcept {
-  PhysicalInterface& physical = interface_at_index_of(handles[0])->physical();
-  if (timeout == 0)
-    return physical.passing_polls().poll(last.queue.round_seen)
-               ? take_event(handles, size, event, which)
-               : PTL_EQ_EMPTY;
+[[gnu::noinline]] int wait_for_events(PhysicalInterface& physical, const ptl_handle_eq_t* handles,
+                                      unsigned size, ptl_time_t timeout, ptl_event_t* event,
+                                      unsigned* which) noexcept {
   QueueWait wait(handles, size, event);
   const bool over = physical.wait_until([&wait] { return wait.look(); }, deadline_after(timeout));
   if (!over) return portals_aborted.load(std::memory_order_acquire) ? PTL_ABORTED : PTL_EQ_EMPTY;
@@ -113,10 +107,33 @@ class QueueWait {
   return wait.code() == PTL_ARG_INVALID ? refuse_queues(handles, size) : wait.code();
 }
 
-// PtlEQPoll() beside its common case: queues of several logical interfaces, events that were lost
-// or are being taken by another thread, bad handles.
+// PtlEQPoll() without timeout when a look needs a poll.
+[[gnu::noinline]] int poll_in_passing(const ptl_handle_eq_t* handles, unsigned size,
+                                      ptl_event_t* event, unsigned* which, PassingPolls& polls,
+                                      EventQueueObject& last) noexcept {
+  return polls.poll(last.queue.round_seen) ? take_event(handles, size, event, which) : PTL_EQ_EMPTY;
+}
+
+// PtlEQPoll() when all queues are empty. `last`: the last of them.
+[[gnu::noinline]] int poll_empty_queues(const ptl_handle_eq_t* handles, unsigned size,
+                                        ptl_time_t timeout, ptl_event_t* event, unsigned* which,
+                                        EventQueueObject& last) noexcept {
+  PhysicalInterface& physical = interface_at_index_of(handles[0])->physical();
+  if (timeout != 0) return wait_for_events(physical, handles, size, timeout, event, which);
+  PassingPolls& polls = physical.passing_polls();
+  if (polls.spares(last.queue.round_seen)) [[likely]]
+    return PTL_EQ_EMPTY;
+  return poll_in_passing(handles, size, event, which, polls, last);
+}
+
+// PtlEQPoll() beside its common case: bad arguments, PtlAbort, queues of several logical
+// interfaces, events that were lost or are being taken by another thread.
 [[gnu::noinline]] int poll_queues(const ptl_handle_eq_t* handles, unsigned size, ptl_time_t timeout,
                                   ptl_event_t* event, unsigned* which) noexcept {
+  if (handles == nullptr || size == 0 || event == nullptr || which == nullptr)
+    return refuse_poll(handles, size, event, which);
+  if (portals_aborted.load(std::memory_order_acquire))
+    return library_is_initialized() ? PTL_ABORTED : refuse_before_init(eq_poll);
   const int code = take_event(handles, size, event, which);
   if (code != PTL_EQ_EMPTY) return code == PTL_ARG_INVALID ? refuse_queues(handles, size) : code;
   const EventQueueOfInterface last = resolve_event_queue(handles[size - 1]);
@@ -187,13 +204,12 @@ int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
 
 int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t timeout,
               ptl_event_t* event, unsigned int* which) noexcept {
-  if (eq_handles == nullptr || size == 0 || event == nullptr || which == nullptr) [[unlikely]]
-    return refuse_poll(eq_handles, size, event, which);
-  if (portals_aborted.load(std::memory_order_acquire)) [[unlikely]]
-    return library_is_initialized() ? PTL_ABORTED : refuse_before_init(eq_poll);
+  if (eq_handles == nullptr || size == 0 || event == nullptr || which == nullptr ||
+      portals_aborted.load(std::memory_order_acquire)) [[unlikely]]
+    return poll_queues(eq_handles, size, timeout, event, which);
   NetworkInterface* const interface = interface_at_index_of(eq_handles[0]);
   if (interface == nullptr) [[unlikely]]
-    return refuse_queues(eq_handles, 1);
+    return poll_queues(eq_handles, size, timeout, event, which);
   // All calls are the last thing that is done: the common case saves no registers.
   for (unsigned i = 0;;) {
     EventQueueObject* const object = interface->find_event_queue(eq_handles[i]);

@@ -2,7 +2,7 @@
 #include "api/in_use.h"
 #include "api/refusal.h"
 #include "api/resolve.h"
-#include "core/objects/list_operations.h"
+#include "core/objects/append_entry.h"
 #include "portals4.h"
 
 using namespace lintel;
@@ -41,18 +41,30 @@ ptl_me_t as_match_entry(const ptl_le_t& le) noexcept {
   return me;
 }
 
-inline unsigned options_of(const NetworkInterface& interface) noexcept {
-  return common_options | (interface.matching() ? matching_options : 0);
+inline unsigned options_of(bool matching) noexcept {
+  return common_options | (matching ? matching_options : 0);
 }
 
-bool arguments_are_valid(const NetworkInterface& interface, const ptl_me_t& entry,
-                         ptl_pt_index_t pt_index, CountingEvent** counter) noexcept {
-  if ((entry.options & ~options_of(interface)) != 0) return false;
-  if (pt_index > static_cast<ptl_pt_index_t>(interface.limits().max_pt_index)) return false;
+// Does not check the portal table index.
+[[gnu::always_inline]] inline bool entry_is_valid(const NetworkInterface& interface, bool matching,
+                                                  const ptl_me_t& entry,
+                                                  CountingEvent** counter) noexcept {
+  if ((entry.options & ~options_of(matching)) != 0) return false;
   if ((entry.options & PTL_IOVEC) != 0 &&
       entry.length > static_cast<ptl_size_t>(interface.limits().max_iovecs))
     return false;
   return resolve_optional_counter(interface, entry.ct_handle, counter);
+}
+
+bool arguments_are_valid(const NetworkInterface& interface, const ptl_me_t& entry,
+                         ptl_pt_index_t pt_index, CountingEvent** counter) noexcept {
+  return pt_index <= static_cast<ptl_pt_index_t>(interface.limits().max_pt_index) &&
+         entry_is_valid(interface, interface.matching(), entry, counter);
+}
+
+int refuse_index(const Call& call, ptl_pt_index_t pt_index) noexcept {
+  return refuse(PTL_ARG_INVALID, call, "pt_index", pt_index,
+                "must be at most max_pt_index, see 3.6.1");
 }
 
 // For arguments that arguments_are_valid() refuses.
@@ -61,13 +73,12 @@ bool arguments_are_valid(const NetworkInterface& interface, const ptl_me_t& entr
                                                   ptl_pt_index_t pt_index, unsigned options,
                                                   ptl_size_t length,
                                                   ptl_handle_ct_t ct_handle) noexcept {
-  if ((options & ~options_of(interface)) != 0)
+  if ((options & ~options_of(interface.matching())) != 0)
     return refuse_bits(PTL_ARG_INVALID, call, "options", options,
                        interface.matching() ? "must consist of options of entries, see 3.12.1"
                                             : "must consist of options of entries, see 3.11.1");
   if (pt_index > static_cast<ptl_pt_index_t>(interface.limits().max_pt_index))
-    return refuse(PTL_ARG_INVALID, call, "pt_index", pt_index,
-                  "must be at most max_pt_index, see 3.6.1");
+    return refuse_index(call, pt_index);
   if ((options & PTL_IOVEC) != 0 && length > static_cast<ptl_size_t>(interface.limits().max_iovecs))
     return refuse(PTL_ARG_INVALID, call, "length", length,
                   "must be at most max_iovecs with PTL_IOVEC, see 3.6.1");
@@ -87,6 +98,8 @@ bool arguments_are_valid(const NetworkInterface& interface, const ptl_me_t& entr
       return refuse(code, call, "max_list_size", static_cast<uint64_t>(limits.max_list_size),
                     "that many entries are on the list");
     default:
+      if (pt_index > static_cast<ptl_pt_index_t>(limits.max_pt_index))
+        return refuse_index(call, pt_index);
       return refuse(code, call, "pt_index", pt_index,
                     "must name an allocated portal table entry; with PTL_IOVEC, start must point "
                     "to readable elements");
@@ -94,18 +107,19 @@ bool arguments_are_valid(const NetworkInterface& interface, const ptl_me_t& entr
 }
 
 [[gnu::always_inline]] inline int append(const Call& call, NetworkInterface& interface,
-                                         ptl_pt_index_t pt_index, const ptl_me_t& entry,
-                                         ptl_list_t list, void* user_ptr,
+                                         bool matching, ptl_pt_index_t pt_index,
+                                         const ptl_me_t& entry, ptl_list_t list, void* user_ptr,
                                          ptl_handle_any_t* handle) noexcept {
   CountingEvent* counter = nullptr;
   if (handle == nullptr) [[unlikely]]
-    return refuse_null(call, interface.matching() ? "me_handle" : "le_handle");
+    return refuse_null(call, matching ? "me_handle" : "le_handle");
   if (list != PTL_PRIORITY_LIST && list != PTL_OVERFLOW_LIST) [[unlikely]]
     return refuse(PTL_ARG_INVALID, call, "ptl_list", list, list_rule);
-  if (!arguments_are_valid(interface, entry, pt_index, &counter)) [[unlikely]]
+  if (!entry_is_valid(interface, matching, entry, &counter)) [[unlikely]]
     return refuse_arguments(call, interface, pt_index, entry.options, entry.length,
                             entry.ct_handle);
-  const int code = append_entry(interface, {entry, counter, pt_index, user_ptr}, list, handle);
+  const int code =
+      append_entry(interface, matching, {entry, counter, pt_index, user_ptr}, list, handle);
   return code == PTL_OK ? code : refuse_entry(code, call, interface, pt_index);
 }
 
@@ -171,7 +185,7 @@ int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le
     return refuse_interface(le_append, ni_handle, false);
   if (le == nullptr) [[unlikely]]
     return refuse_null(le_append, "le");
-  return append(le_append, *interface, pt_index, as_match_entry(*le), ptl_list, user_ptr,
+  return append(le_append, *interface, false, pt_index, as_match_entry(*le), ptl_list, user_ptr,
                 le_handle);
 }
 
@@ -192,7 +206,7 @@ int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me
     return refuse_interface(me_append, ni_handle, true);
   if (me == nullptr) [[unlikely]]
     return refuse_null(me_append, "me");
-  return append(me_append, *interface, pt_index, *me, ptl_list, user_ptr, me_handle);
+  return append(me_append, *interface, true, pt_index, *me, ptl_list, user_ptr, me_handle);
 }
 
 int PtlMEUnlink(ptl_handle_me_t me_handle) noexcept { return unlink(me_unlink, me_handle, true); }

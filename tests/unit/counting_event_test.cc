@@ -73,7 +73,7 @@ class CountingEventTest : public testing::Test {
                                    uint64_t failure = 0) {
     operation.kind = kind;
     operation.threshold = threshold;
-    operation.target_generation = target.generation.load();
+    operation.target_generation = target.handle.generation();
     operation.count = {&target, success, failure};
     return operation;
   }

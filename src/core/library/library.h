@@ -46,10 +46,8 @@ extern std::atomic<const ptl_lintel_hooks_t*> hooks;
       std::memory_order_acquire);
 }
 [[nodiscard]] inline NetworkInterface* find_interface(ptl_handle_any_t handle) noexcept {
-  const HandleFields fields = decode_handle(handle);
-  return fields.type == HandleType::interface && fields.index == 0 && fields.generation == 0
-             ? interface_of(fields)
-             : nullptr;
+  NetworkInterface* const interface = interface_at_index_of(handle);
+  return interface != nullptr && interface->handle() == handle ? interface : nullptr;
 }
 
 // PtlInit, PtlFini (spec 3.5.1, 3.5.2): any thread, any time.

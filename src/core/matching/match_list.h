@@ -54,7 +54,8 @@ class MatchList {
   // The first node in posting order that matches and for which accepts(node) is true. `accepts` is
   // called with matching nodes in posting order, once each, and must not change the list.
   template <typename Accepts>
-  [[nodiscard]] MatchNode* find(uint64_t match_bits, uint64_t source, Accepts&& accepts) noexcept {
+  [[nodiscard, gnu::always_inline]] MatchNode* find(uint64_t match_bits, uint64_t source,
+                                                    Accepts&& accepts) noexcept {
     if (!indexed_) {
       for (MatchNode* node = head_; node != nullptr; node = node->next_in_list) {
         if (node->criteria.matches(match_bits, source) && accepts(*node)) return node;
@@ -72,7 +73,8 @@ class MatchList {
   }
 
   // The first node in posting order that matches.
-  [[nodiscard]] MatchNode* find_any(uint64_t match_bits, uint64_t source) noexcept {
+  [[nodiscard, gnu::always_inline]] MatchNode* find_any(uint64_t match_bits,
+                                                        uint64_t source) noexcept {
     return find(match_bits, source, [](const MatchNode&) { return true; });
   }
 

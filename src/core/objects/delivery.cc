@@ -68,16 +68,6 @@ void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& e
   free_entry(interface, entry, false);
 }
 
-void free_entry(NetworkInterface& interface, ListEntry& entry, bool by_call) noexcept {
-  entry.region.close();
-  entry.state = EntryState::free;
-  entry.unlinked_by_call = by_call;
-  // Nobody else changes the generation of an entry in use.
-  entry.generation.store(entry.generation.load(std::memory_order_relaxed) + 1,
-                         std::memory_order_release);
-  interface.entries().release(interface.entries().index_of(entry));
-}
-
 ptl_event_t describe_unexpected(const NetworkInterface& interface, const PortalEntry& portal,
                                 const UnexpectedHeader& header, ptl_event_kind_t type,
                                 void* user_ptr) noexcept {

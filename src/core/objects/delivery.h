@@ -107,7 +107,16 @@ void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& e
                   bool unlink_reserved) noexcept;
 
 // Returns the slot of an entry that is off its list (or never was on one).
-void free_entry(NetworkInterface& interface, ListEntry& entry, bool by_call) noexcept;
+[[gnu::always_inline]] inline void free_entry(NetworkInterface& interface, ListEntry& entry,
+                                              bool by_call) noexcept {
+  entry.region.close();
+  entry.state = EntryState::free;
+  entry.unlinked_by_call = by_call;
+  // Nobody else changes the generation of an entry in use.
+  entry.generation.store(entry.generation.load(std::memory_order_relaxed) + 1,
+                         std::memory_order_release);
+  interface.entries().release(interface.entries().index_of(entry));
+}
 
 // What an unexpected header is reported to: an entry that was appended, or a search that deletes.
 struct OverflowListener {

@@ -16,10 +16,8 @@ struct EntryArguments {
   void* user_ptr;
 };
 
-// PTL_OK, PTL_ARG_INVALID (no such portal table entry, bad iovec), PTL_NO_SPACE, PTL_LIST_TOO_LONG.
-[[nodiscard]] int append_entry(NetworkInterface& interface, const EntryArguments& arguments,
-                               ptl_list_t list, uint64_t* handle) noexcept;
-// For triggered appends, whose handle exists before the entry is appended.
+// For triggered appends, whose handle exists before the entry is appended. append_entry.h has the
+// others.
 [[nodiscard]] int reserve_entry(NetworkInterface& interface, uint32_t pt_index,
                                 uint64_t* handle) noexcept;
 // PTL_OK also if the append was cancelled. What is refused is told by PTL_EVENT_ERROR as well.

@@ -28,10 +28,11 @@ class MemoryRegion {
   // PTL_SIZE_MAX bytes, or no memory for the index of a long array.
   [[nodiscard]] bool open(const void* start, ptl_size_t length, bool iovec,
                           bool accessible) noexcept {
-    close();
     accessible_ = accessible;
-    if (iovec) [[unlikely]]
-      return open_vector(start, length);
+    if (iovec || elements_ != nullptr) [[unlikely]] {
+      close();
+      if (iovec) return open_vector(start, length);
+    }
     start_ = reinterpret_cast<uintptr_t>(start);
     length_ = length;
     return true;
@@ -61,6 +62,11 @@ class MemoryRegion {
     return vector_address(offset);
   }
 
+  // The same of a contiguous region. Integers, since it may lie anywhere and wrap around.
+  [[nodiscard]] std::byte* contiguous_address(uint64_t offset) const noexcept {
+    return reinterpret_cast<std::byte*>(start_ + static_cast<uintptr_t>(offset));
+  }
+
   // Describes [offset, offset + length), clipped to the region, by at most `max_pieces` ranges in
   // order, none of them empty. Returns their number; `covered`: bytes that they hold.
   unsigned pieces(uint64_t offset, uint64_t length, Piece* out, unsigned max_pieces,
@@ -83,6 +89,11 @@ class MemoryRegion {
       return false;
     if (!is_contiguous()) [[unlikely]]
       return vector_write(offset, source, length);
+    return write_contiguous(offset, source, length);
+  }
+  // The same where the region is contiguous and the range inside.
+  [[nodiscard]] bool write_contiguous(uint64_t offset, const std::byte* source,
+                                      uint64_t length) const noexcept {
     return copy(contiguous_address(offset), source, length);
   }
   [[nodiscard]] bool read(uint64_t offset, std::byte* destination, uint64_t length) const noexcept {
@@ -97,10 +108,6 @@ class MemoryRegion {
   // Arrays up to this length are walked; longer ones get an index of end offsets.
   static constexpr uint64_t walked_elements = 8;
 
-  // Integers, since a region may lie anywhere and wrap around.
-  [[nodiscard]] std::byte* contiguous_address(uint64_t offset) const noexcept {
-    return reinterpret_cast<std::byte*>(start_ + static_cast<uintptr_t>(offset));
-  }
   [[nodiscard]] bool copy(std::byte* to, const std::byte* from, uint64_t length) const noexcept {
     if (!accessible_) return guarded_copy(to, from, length);
     if (length == 8) {  // a constant size becomes one load and one store

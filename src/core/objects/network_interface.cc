@@ -12,6 +12,7 @@ NetworkInterface::NetworkInterface(PhysicalInterface& physical, ProcessId own, u
                                    uint8_t index, uint8_t incarnation) noexcept
     : physical_(physical),
       own_(own),
+      handle_(encode_handle({HandleType::interface, index, incarnation, 0, 0})),
       entry_handles_(encode_handle({HandleType::entry, index, incarnation, 0, 0})),
       slot_(slot),
       index_(index),
@@ -33,6 +34,10 @@ int NetworkInterface::open(const ptl_ni_limits_t* desired) noexcept {
                 limits_.max_entries, limits_.max_unexpected_headers, limits_.max_triggered_ops);
     return PTL_NO_SPACE;
   }
+  // The first object of each kind exists, so that 0 names none.
+  descriptors_.release(descriptors_.allocate());
+  counters_.release(counters_.allocate());
+  event_queues_.release(event_queues_.allocate());
   if (logical()) SharedRanks::remove_leftovers();
   return PTL_OK;
 }

@@ -51,9 +51,7 @@ class NetworkInterface {
   [[nodiscard]] unsigned slot() const noexcept { return slot_; }
   [[nodiscard]] PhysicalInterface& physical() const noexcept { return physical_; }
   [[nodiscard]] const ptl_ni_limits_t& limits() const noexcept { return limits_; }
-  [[nodiscard]] uint64_t handle() const noexcept {
-    return make_handle(HandleType::interface, 0, 0);
-  }
+  [[nodiscard]] uint64_t handle() const noexcept { return handle_; }
   [[nodiscard]] uint8_t incarnation() const noexcept { return incarnation_; }
   // This process as others on the interface name it. The rank is PTL_RANK_ANY without a map or if
   // the map does not hold this process.
@@ -128,8 +126,9 @@ class NetworkInterface {
   template <typename T>
   [[nodiscard]] static T* find(Arena<T>& pool, uint64_t handle) noexcept {
     const auto index = static_cast<uint32_t>(handle) & (handle_index_limit - 1);
-    if (!pool.contains(index)) [[unlikely]]
+    if (index >= pool.capacity()) [[unlikely]]
       return nullptr;
+    // Where no object has been used yet there are zeros: no handle but 0, see open().
     T* const object = &pool.at(index);
     if (object == nullptr) __builtin_unreachable();  // spares the callers a test
     return object->handle.is(handle) ? object : nullptr;
@@ -138,6 +137,7 @@ class NetworkInterface {
   PhysicalInterface& physical_;
   const ProcessId own_;
   TriggerExecutor* executor_ = nullptr;
+  const uint64_t handle_;
   const uint64_t entry_handles_;  // what the handles of entries share
   const unsigned slot_;
   const uint8_t index_;

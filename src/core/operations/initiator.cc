@@ -9,7 +9,6 @@
 #include "core/objects/network_interface.h"
 #include "core/operations/initiator_events.h"
 #include "core/operations/initiator_payload.h"
-#include "core/operations/put_to_self.h"
 #include "core/progress/wait.h"
 
 namespace lintel {
@@ -105,7 +104,7 @@ void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
                                                    Request& request) noexcept {
   MemoryDescriptor& put = *request.put.descriptor;
   const uint64_t length = request.header.length();
-  const Piece piece{put.region.address(request.put_offset), length};
+  const Piece piece{put.region.contiguous_address(request.put_offset), length};
   // Once the message is out, the acknowledgement may come to another thread, which may release a
   // descriptor that reports nothing else.
   const bool reports_send = put.reports_send();
@@ -227,61 +226,6 @@ bool await_operation(PhysicalInterface& physical) noexcept {
   return true;
 }
 
-[[gnu::noinline]] void start_in_general(NetworkInterface& interface, Peer& peer,
-                                        Request& request) noexcept {
-  while (!start_if_possible(interface, peer, request)) {
-    // A triggered operation is started by a thread that may hold the poll token.
-    if (trigger_work.running || !await_operation(interface.physical())) {
-      report_local_failure(interface, request, PTL_NI_UNDELIVERABLE);
-      return;
-    }
-  }
-}
-
-// Whether start_eager_put() may be tried.
-bool is_eager_put(const Peer& peer, const Request& request) noexcept {
-  return request.header.kind == MessageKind::put &&
-         request.header.length() <= peer.eager_put_bytes.load(std::memory_order_relaxed) &&
-         (request.put.descriptor->options & PTL_MD_UNRELIABLE) == 0 &&
-         request.put.descriptor->region.is_contiguous();
-}
-
-[[gnu::noinline]] int start_put(NetworkInterface& interface, Peer& peer,
-                                Request& request) noexcept {
-  if (start_eager_put(interface, peer, request)) [[likely]]
-    kick_in_process(interface.physical(), peer);
-  else
-    start_in_general(interface, peer, request);
-  return PTL_OK;
-}
-
-[[gnu::noinline]] int start_put_to_self(NetworkInterface& interface, Peer& peer,
-                                        Request& request) noexcept {
-  return put_to_self(interface, peer, request) ? PTL_OK : start_put(interface, peer, request);
-}
-
-// The functions that it calls need not come back, so that the common case saves no registers twice.
-int start_to(NetworkInterface& interface, Peer& peer, Request& request) noexcept {
-  if (!is_eager_put(peer, request)) [[unlikely]] {
-    start_in_general(interface, peer, request);
-    return PTL_OK;
-  }
-  return peer.in_process_sends != nullptr ? start_put_to_self(interface, peer, request)
-                                          : start_put(interface, peer, request);
-}
-
-// The descriptor's last operation went to another peer.
-[[gnu::noinline]] int start_to_another(NetworkInterface& interface, MemoryDescriptor& descriptor,
-                                       ProcessId target, Request& request) noexcept {
-  Peer* const peer = interface.physical().peers().find_or_connect(target);
-  if (peer == nullptr) {
-    report_local_failure(interface, request, PTL_NI_UNDELIVERABLE);
-    return PTL_OK;
-  }
-  descriptor.recent_peer.store(peer, std::memory_order_release);
-  return start_to(interface, *peer, request);
-}
-
 }  // namespace
 
 void report_local_failure(NetworkInterface& interface, const Request& request,
@@ -298,18 +242,32 @@ void report_local_failure(NetworkInterface& interface, const Request& request,
                {0, header.remote_offset, PTL_PRIORITY_LIST, fail});
 }
 
-int start_request(NetworkInterface& interface, Request& request) noexcept {
-  ProcessId target{request.target.phys.nid, request.target.phys.pid};
-  if (interface.logical() && !interface.map.find(request.target.rank, &target))
-    return PTL_ARG_INVALID;
-  MemoryDescriptor& descriptor =
-      *(request.put.descriptor != nullptr ? request.put : request.get).descriptor;
-  // An acknowledgement is sent only if something is to be posted or counted (spec 3.15.2).
-  if (!descriptor_listens(descriptor)) request.header.ask_for_no_ack();
-  Peer* const peer = descriptor.recent_peer.load(std::memory_order_acquire);
-  if (peer == nullptr || peer->id != target || peer->failed.load(std::memory_order_acquire))
-      [[unlikely]]
-    return start_to_another(interface, descriptor, target, request);
+int start_put(NetworkInterface& interface, Peer& peer, Request& request) noexcept {
+  if (!start_eager_put(interface, peer, request)) [[unlikely]]
+    return start_in_general(interface, peer, request);
+  kick_in_process(interface.physical(), peer);
+  return PTL_OK;
+}
+
+int start_in_general(NetworkInterface& interface, Peer& peer, Request& request) noexcept {
+  while (!start_if_possible(interface, peer, request)) {
+    // A triggered operation is started by a thread that may hold the poll token.
+    if (trigger_work.running || !await_operation(interface.physical())) {
+      report_local_failure(interface, request, PTL_NI_UNDELIVERABLE);
+      break;
+    }
+  }
+  return PTL_OK;
+}
+
+int start_to_another(NetworkInterface& interface, MemoryDescriptor& descriptor, ProcessId target,
+                     Request& request) noexcept {
+  Peer* const peer = interface.physical().peers().find_or_connect(target);
+  if (peer == nullptr) {
+    report_local_failure(interface, request, PTL_NI_UNDELIVERABLE);
+    return PTL_OK;
+  }
+  descriptor.recent_peer.store(peer, std::memory_order_release);
   return start_to(interface, *peer, request);
 }
 

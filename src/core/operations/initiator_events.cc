@@ -1,38 +1,9 @@
 // Building and counting the initiator's events. Message path.
 #include "core/operations/initiator_events.h"
 
-#include "core/operations/physical_interface.h"
-
 namespace lintel {
 
 namespace {
-
-// Every field whose value is known (table 3-3 demands fewer).
-[[gnu::always_inline]] inline ptl_event_t describe(NetworkInterface& interface,
-                                                   const MemoryDescriptor& descriptor,
-                                                   const OperationView& view, MessageKind kind,
-                                                   ptl_event_kind_t type, ptl_ni_fail_t fail,
-                                                   uint64_t mlength, uint64_t remote_offset,
-                                                   ptl_list_t list) noexcept {
-  const MessageHeader& header = view.header;
-  const bool atomic = kind != MessageKind::put && kind != MessageKind::get;
-  // Every field by name: zeroing the whole first would cost more than filling it.
-  return {.start = descriptor.region.address(view.offset),
-          .user_ptr = view.user_ptr,
-          .hdr_data = header.hdr_data,
-          .match_bits = interface.matching() ? header.match_bits : 0,
-          .rlength = header.length(),
-          .mlength = mlength,
-          .remote_offset = remote_offset,
-          .initiator = interface.own_id(),
-          .uid = interface.physical().uid(),
-          .pt_index = header.pt_index,
-          .type = type,
-          .ptl_list = list,
-          .ni_fail_type = fail,
-          .atomic_operation = atomic ? static_cast<ptl_op_t>(header.operation) : PTL_MIN,
-          .atomic_type = atomic ? header.datatype() : PTL_INT8_T};
-}
 
 // What is to be counted, taken down before an event is posted: whoever sees that may release the
 // descriptor at once.
@@ -55,15 +26,6 @@ struct Count {
   }
 };
 
-bool event_wanted(const MemoryDescriptor& descriptor, ptl_ni_fail_t fail) noexcept {
-  return descriptor.event_queue != nullptr &&
-         (fail != PTL_NI_OK || (descriptor.options & PTL_MD_EVENT_SUCCESS_DISABLE) == 0);
-}
-
-bool send_event_wanted(const MemoryDescriptor& descriptor, ptl_ni_fail_t fail) noexcept {
-  return event_wanted(descriptor, fail) && (descriptor.options & PTL_MD_EVENT_SEND_DISABLE) == 0;
-}
-
 }  // namespace
 
 void report_send(NetworkInterface& interface, MemoryDescriptor& descriptor,
@@ -75,9 +37,9 @@ void report_send(NetworkInterface& interface, MemoryDescriptor& descriptor,
     return;
   }
   const CountAnnouncement announcement(count.counter);
-  descriptor.event_queue->queue.post(describe(interface, descriptor, view, view.header.kind,
-                                              PTL_EVENT_SEND, fail, fail == PTL_NI_OK ? length : 0,
-                                              view.header.remote_offset, PTL_PRIORITY_LIST));
+  descriptor.event_queue->queue.post(describe_operation(
+      interface, descriptor, view, view.header.kind, PTL_EVENT_SEND, fail,
+      fail == PTL_NI_OK ? length : 0, view.header.remote_offset, PTL_PRIORITY_LIST));
   count.apply(fail, length);
 }
 
@@ -93,9 +55,9 @@ void report_unsent_put(NetworkInterface& interface, MemoryDescriptor& descriptor
   const CountAnnouncement announcement(descriptor.counter);
   // Nothing of the descriptor is read after this.
   if (send_told || ack_told)
-    descriptor.event_queue->queue.post(describe(interface, descriptor, view, header.kind,
-                                                send_told ? PTL_EVENT_SEND : PTL_EVENT_ACK, fail, 0,
-                                                header.remote_offset, PTL_PRIORITY_LIST));
+    descriptor.event_queue->queue.post(describe_operation(
+        interface, descriptor, view, header.kind, send_told ? PTL_EVENT_SEND : PTL_EVENT_ACK, fail,
+        0, header.remote_offset, PTL_PRIORITY_LIST));
   send.apply(fail, 0);
   if (counts_ack) ack.apply(fail, 0);
 }
@@ -106,24 +68,11 @@ void report_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
   const auto requested = view.header.requested_ack();
   const Count count(descriptor, PTL_MD_EVENT_CT_ACK, requested == PTL_OC_ACK_REQ);
   if (ack_event_wanted(descriptor, requested, result.fail)) {
-    descriptor.event_queue->queue.post(describe(interface, descriptor, view, view.header.kind,
-                                                PTL_EVENT_ACK, result.fail, result.mlength,
-                                                result.remote_offset, result.list));
+    descriptor.event_queue->queue.post(
+        describe_operation(interface, descriptor, view, view.header.kind, PTL_EVENT_ACK,
+                           result.fail, result.mlength, result.remote_offset, result.list));
   }
   count.apply(result.fail, result.mlength);
-}
-
-bool report_put_and_ack(NetworkInterface& interface, MemoryDescriptor& descriptor,
-                        const OperationView& view) noexcept {
-  if ((descriptor.options & (PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_ACK)) != 0 ||
-      !send_event_wanted(descriptor, PTL_NI_OK) ||
-      !ack_event_wanted(descriptor, view.header.requested_ack(), PTL_NI_OK))
-    return false;
-  descriptor.event_queue->queue.post(
-      describe(interface, descriptor, view, MessageKind::put, PTL_EVENT_SEND, PTL_NI_OK,
-               view.header.length(), view.header.remote_offset, PTL_PRIORITY_LIST),
-      PTL_EVENT_ACK);
-  return true;
 }
 
 void report_reply(NetworkInterface& interface, MemoryDescriptor& descriptor,
@@ -134,9 +83,9 @@ void report_reply(NetworkInterface& interface, MemoryDescriptor& descriptor,
     return;
   }
   const CountAnnouncement announcement(count.counter);
-  descriptor.event_queue->queue.post(describe(interface, descriptor, view, view.header.kind,
-                                              PTL_EVENT_REPLY, result.fail, result.mlength,
-                                              result.remote_offset, result.list));
+  descriptor.event_queue->queue.post(
+      describe_operation(interface, descriptor, view, view.header.kind, PTL_EVENT_REPLY,
+                         result.fail, result.mlength, result.remote_offset, result.list));
   count.apply(result.fail, result.mlength);
 }
 

@@ -43,24 +43,27 @@ struct Initiator {
         (entry->uid != PTL_UID_ANY && entry->uid != initiator.uid) ||
         !entry->region.contains(header.remote_offset, length)) [[unlikely]]
       return false;
+    // Its memory is contiguous.
     const bool posts = delivery_event_wanted(*portal, *entry);
     const bool reserves = posts && portal->flow_controlled();
     if (reserves && !portal->event_queue->queue.try_reserve()) return false;
-    if (!entry->region.write(header.remote_offset, payload, length)) [[unlikely]] {
+    if (!entry->region.write_contiguous(header.remote_offset, payload, length)) [[unlikely]] {
       if (reserves) portal->event_queue->queue.cancel_reservation();
       return false;
     }
     if (posts) {
-      const ptl_event_t event =
-          delivery_event(interface, *entry,
-                         {header, initiator.id, initiator.uid,
-                          entry->region.address(header.remote_offset), length, PTL_NI_OK},
-                         MessageKind::put);
+      const ptl_event_t event = delivery_event(
+          interface, *entry,
+          {header, initiator.id, initiator.uid,
+           entry->region.contiguous_address(header.remote_offset), length, PTL_NI_OK},
+          MessageKind::put);
       // One instruction takes the slot, and the reservation with it.
       portal->event_queue->queue.post(event, reserves);
     }
-    if (entry->has(PTL_ME_EVENT_CT_COMM)) counter = entry->counter;
-    if (entry->has(PTL_ME_EVENT_CT_BYTES)) amount = length;
+    if (entry->has(PTL_ME_EVENT_CT_COMM)) {
+      counter = entry->counter;
+      if (entry->has(PTL_ME_EVENT_CT_BYTES)) amount = length;
+    }
     if (entry->has(PTL_ME_USE_ONCE)) {
       portal->priority.remove(*entry);
       free_entry(interface, *entry, false);

@@ -1,6 +1,7 @@
 #include "core/operations/put_to_self.h"
 
 #include "core/objects/network_interface.h"
+#include "core/operations/initiator.h"
 #include "core/operations/initiator_events.h"
 #include "core/operations/physical_interface.h"
 #include "core/operations/plain_put.h"
@@ -18,13 +19,12 @@ Initiator initiator_is_self(const NetworkInterface& interface, const Peer& self)
   return {id, interface.logical() ? source_of_rank(id.rank) : source_of(self.id), self.link->uid};
 }
 
-// Full events, and counts of what was sent.
-[[gnu::noinline]] void report_all(NetworkInterface& interface, const Request& request,
-                                  bool reports_send) noexcept {
+// Events and counts that are not both full events of a put.
+[[gnu::noinline]] void report_apart(NetworkInterface& interface, const Request& request,
+                                    bool reports_send) noexcept {
   MemoryDescriptor& put = *request.put.descriptor;
   const OperationView view{request.header, request.put_offset, request.user_ptr};
   const bool asks_for_ack = request.header.asks_for_ack();
-  if (reports_send && asks_for_ack && report_put_and_ack(interface, put, view)) return;
   if (reports_send) report_send(interface, put, view, PTL_NI_OK);
   if (asks_for_ack)
     report_ack(
@@ -32,15 +32,8 @@ Initiator initiator_is_self(const NetworkInterface& interface, const Peer& self)
         {request.header.length(), request.header.remote_offset, PTL_PRIORITY_LIST, PTL_NI_OK});
 }
 
-// The poll token is held: the descriptor stays until the end of the round, also if a thread that
-// sees the first event releases it.
-[[gnu::always_inline]] inline void report(NetworkInterface& interface, const Request& request,
-                                          uint64_t length, bool reports_send) noexcept {
+void count_ack(const Request& request, uint64_t length) noexcept {
   const MemoryDescriptor& put = *request.put.descriptor;
-  if (reports_send || put.event_queue != nullptr) {
-    report_all(interface, request, reports_send);
-    return;
-  }
   const ptl_ack_req_t requested = request.header.requested_ack();
   if (requested == PTL_NO_ACK_REQ || put.counter == nullptr ||
       (put.options & PTL_MD_EVENT_CT_ACK) == 0)
@@ -50,17 +43,16 @@ Initiator initiator_is_self(const NetworkInterface& interface, const Peer& self)
   put.counter->add_success(bytes ? length : 1);
 }
 
-}  // namespace
-
-bool put_to_self(NetworkInterface& interface, Peer& peer, const Request& request) noexcept {
+[[gnu::always_inline]] inline bool deliver_to_self(NetworkInterface& interface, Peer& self,
+                                                   const Request& request) noexcept {
   PhysicalInterface& physical = interface.physical();
   Poller& poller = physical.poller();
-  const MemoryDescriptor& put = *request.put.descriptor;
+  MemoryDescriptor& put = *request.put.descriptor;
   const uint64_t length = request.header.length();
-  if (length > largest_put_to_self || peer.queue_length.load(std::memory_order_relaxed) != 0 ||
+  if (length > largest_put_to_self || self.queue_length.load(std::memory_order_relaxed) != 0 ||
       !poller.begin_delivery_to_self()) [[unlikely]]
     return false;
-  const std::byte* payload = put.region.address(request.put_offset);
+  const std::byte* payload = put.region.contiguous_address(request.put_offset);
   [[maybe_unused]] std::byte copy[largest_put_to_self];
   if constexpr (copies_to_self_twice) {
     if (!guarded_copy(copy, payload, length)) {
@@ -71,14 +63,26 @@ bool put_to_self(NetworkInterface& interface, Peer& peer, const Request& request
   }
   const bool reports_send = put.reports_send();
   const bool delivered = place_plain_put(interface, request.header, payload, length,
-                                         initiator_is_self(interface, peer));
+                                         initiator_is_self(interface, self));
   if (delivered) [[likely]] {
     physical.received.count(MessageKind::put, length);
-    peer.sent.count(MessageKind::put, length);
-    report(interface, request, length, reports_send);
+    self.sent.count(MessageKind::put, length);
+    // The descriptor stays until the end of the round, also if a thread that has seen the first
+    // event releases it.
+    if (put.event_queue == nullptr && !reports_send)
+      count_ack(request, length);
+    else if (!report_put_and_ack(interface, put,
+                                 {request.header, request.put_offset, request.user_ptr}))
+      report_apart(interface, request, reports_send);
   }
   poller.end_delivery_to_self();
   return delivered;
+}
+
+}  // namespace
+
+int put_to_self(NetworkInterface& interface, Peer& self, Request& request) noexcept {
+  return deliver_to_self(interface, self, request) ? PTL_OK : start_put(interface, self, request);
 }
 
 }  // namespace lintel

@@ -11,9 +11,8 @@ class NetworkInterface;
 // The longest put to the own process that PtlPut delivers itself.
 inline constexpr size_t largest_put_to_self = 64;
 
-// `request`: an eager put to `peer`, the own process. False: nothing was done. It is too long, or
-// an earlier message is in flight, or another thread polls, or the target does more than usual.
-[[nodiscard]] bool put_to_self(NetworkInterface& interface, Peer& peer,
-                               const Request& request) noexcept;
+// Starts an eager put to `self`, the own process. Sends it as start_put() if it is too long, or an
+// earlier message is in flight, or another thread polls, or the target does more than usual.
+[[nodiscard]] int put_to_self(NetworkInterface& interface, Peer& self, Request& request) noexcept;
 
 }  // namespace lintel

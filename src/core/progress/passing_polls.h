@@ -39,14 +39,18 @@ class PassingPolls {
   // if no thread has polled since the last look at that queue. A poll that brought something counts
   // as another thread's. Of two idle looks in a row one polls.
   bool poll(std::atomic<uint64_t>& round_seen) noexcept {
-    const uint64_t round = poller_.token().rounds();
-    if (round != round_seen.load(std::memory_order_relaxed) && policy_.shares_rounds()) {
-      round_seen.store(round, std::memory_order_relaxed);
-      return false;
-    }
+    if (spares(round_seen)) return false;
     if (poll()) return true;
     round_seen.store(poller_.token().rounds(), std::memory_order_relaxed);
     return false;
+  }
+  // This look at the queue needs no poll.
+  bool spares(std::atomic<uint64_t>& round_seen) noexcept {
+    const uint64_t round = poller_.token().rounds();
+    if (round == round_seen.load(std::memory_order_relaxed) || !policy_.shares_rounds())
+      return false;
+    round_seen.store(round, std::memory_order_relaxed);
+    return true;
   }
 
  private:

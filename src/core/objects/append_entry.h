@@ -1,0 +1,140 @@
+// Appends to the lists of a portal table entry (spec 3.11.2, 3.12.2). Inline: the common case is
+// straight code in PtlMEAppend and PtlLEAppend. Message path; the lock of the portal table entry
+// orders appends with arriving messages.
+#pragma once
+
+#include <mutex>
+
+#include "core/objects/delivery.h"
+#include "core/objects/list_operations.h"
+
+namespace lintel {
+
+[[gnu::always_inline]] inline void set_criteria(const NetworkInterface& interface, bool matching,
+                                                const ptl_me_t& entry,
+                                                MatchCriteria& criteria) noexcept {
+  if (!matching) {
+    criteria = {.ignore_bits = ~uint64_t{0}};
+    return;
+  }
+  // Ignored bits are cleared, so that entries that ask for the same have the same key.
+  criteria.ignore_bits = entry.ignore_bits;
+  criteria.match_bits = entry.match_bits & ~entry.ignore_bits;
+  if (interface.logical()) {
+    const bool any = entry.match_id.rank == PTL_RANK_ANY;
+    criteria.source_mask = any ? source_mask_any : source_mask_exact;
+    criteria.source = any ? 0 : source_of_rank(entry.match_id.rank);
+    return;
+  }
+  const auto [nid, pid] = entry.match_id.phys;
+  criteria.source = source_of({nid, pid});
+  criteria.source_mask = source_mask_exact;
+  if (nid == PTL_NID_ANY || pid == PTL_PID_ANY) [[unlikely]] {
+    criteria.source_mask =
+        (nid != PTL_NID_ANY ? source_mask_nid : 0) | (pid != PTL_PID_ANY ? source_mask_pid : 0);
+    criteria.source &= criteria.source_mask;
+  }
+}
+
+// The entry lives from now on; nullptr: there is no room for one.
+[[gnu::always_inline]] inline ListEntry* allocate_entry(NetworkInterface& interface,
+                                                        uint64_t* handle) noexcept {
+  const uint32_t index = interface.entries().allocate();
+  if (index == Arena<ListEntry>::no_index) [[unlikely]]
+    return nullptr;
+  ListEntry& entry = interface.entries().at(index);
+  // Nobody else changes the generation of an entry that is not in use.
+  const uint32_t generation = entry.generation.load(std::memory_order_relaxed) + 1;
+  entry.generation.store(generation, std::memory_order_relaxed);
+  *handle = interface.handle_of_entry(generation, index);
+  return &entry;
+}
+
+// The end of an append of which nothing remains. Returns `code`.
+[[gnu::noinline, gnu::cold]] inline int drop_entry(NetworkInterface& interface, ListEntry& entry,
+                                                   int code) noexcept {
+  free_entry(interface, entry, true);
+  return code;
+}
+
+// Puts an entry on its list (portal lock held).
+[[gnu::always_inline]] inline int link_entry(NetworkInterface& interface, MatchList& list,
+                                             ListEntry& entry) noexcept {
+  if (list.size() >= static_cast<size_t>(interface.limits().max_list_size)) [[unlikely]]
+    return PTL_LIST_TOO_LONG;
+  if (!list.append(entry)) [[unlikely]]
+    return PTL_NO_SPACE;
+  entry.state = EntryState::linked;
+  return PTL_OK;
+}
+
+// The entry has not disabled it.
+void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept;
+
+// The rest of append_to() on the priority list while there are unexpected headers. Releases the lock
+// of the portal table entry, which is held.
+[[nodiscard]] int append_and_claim(NetworkInterface& interface, PortalEntry& portal,
+                                   ListEntry& entry) noexcept;
+
+// `matching`: what interface.matching() is; known where the call is compiled. `entry`: allocated; it
+// is free again if the append is refused.
+[[nodiscard, gnu::always_inline]] inline int append_to(NetworkInterface& interface, bool matching,
+                                                       PortalEntry& portal, ListEntry& entry,
+                                                       const EntryArguments& arguments,
+                                                       ptl_list_t list) noexcept {
+  const ptl_me_t& given = arguments.entry;
+  const unsigned options = given.options;
+  entry.list = list;
+  entry.options = options;
+  entry.uid = given.uid;
+  entry.operations = 0;
+  entry.unexpected_headers = 0;
+  entry.local_offset = 0;
+  entry.min_free = matching ? given.min_free : 0;
+  entry.user_ptr = arguments.user_ptr;
+  entry.counter = arguments.counter;
+  set_criteria(interface, matching, given, entry.criteria);
+  const bool ends_with_event =
+      (options & (PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE)) == PTL_ME_USE_ONCE;
+  entry.takes_plain_puts =
+      !ends_with_event &&
+      (options & (PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_IOVEC)) == PTL_ME_OP_PUT;
+  if (!entry.region.open(given.start, given.length, (options & PTL_IOVEC) != 0,
+                         (options & PTL_ME_IS_ACCESSIBLE) != 0)) [[unlikely]]
+    return drop_entry(interface, entry, PTL_ARG_INVALID);
+
+  portal.lock.lock();
+  if (list == PTL_PRIORITY_LIST && !portal.unexpected.empty()) [[unlikely]]
+    return append_and_claim(interface, portal, entry);
+  int code = PTL_ARG_INVALID;
+  {
+    const std::lock_guard guard(portal.lock, std::adopt_lock);
+    if (portal.allocated) [[likely]] {
+      code = link_entry(interface, list == PTL_PRIORITY_LIST ? portal.priority : portal.overflow,
+                        entry);
+      if (code == PTL_OK) [[likely]] {
+        if ((options & PTL_ME_EVENT_LINK_DISABLE) == 0) post_link_event(portal, entry);
+        return PTL_OK;
+      }
+    }
+  }
+  return drop_entry(interface, entry, code);
+}
+
+// PTL_OK, PTL_ARG_INVALID (no such portal table entry, bad iovec), PTL_NO_SPACE, PTL_LIST_TOO_LONG.
+[[nodiscard, gnu::always_inline]] inline int append_entry(NetworkInterface& interface,
+                                                          bool matching,
+                                                          const EntryArguments& arguments,
+                                                          ptl_list_t list,
+                                                          uint64_t* handle) noexcept {
+  PortalEntry* const portal = interface.portal(arguments.pt_index);
+  if (portal == nullptr) [[unlikely]]
+    return PTL_ARG_INVALID;
+  ListEntry* const entry = allocate_entry(interface, handle);
+  if (entry == nullptr) [[unlikely]]
+    return PTL_NO_SPACE;
+  entry->pt_index = static_cast<uint16_t>(arguments.pt_index);
+  return append_to(interface, matching, *portal, *entry, arguments, list);
+}
+
+}  // namespace lintel
