@@ -71,13 +71,13 @@ namespace lintel {
 // The entry has not disabled it.
 void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept;
 
-// The rest of append_to() on the priority list while there are unexpected headers. Releases the lock
-// of the portal table entry, which is held.
+// The rest of append_to() on the priority list while there are unexpected headers. The lock of the
+// portal table entry is held; this releases it.
 [[nodiscard]] int append_and_claim(NetworkInterface& interface, PortalEntry& portal,
                                    ListEntry& entry) noexcept;
 
-// `matching`: what interface.matching() is; known where the call is compiled. `entry`: allocated; it
-// is free again if the append is refused.
+// `matching`: what interface.matching() is, known where the call is compiled. `entry`: allocated;
+// it is free again if the append is refused.
 [[nodiscard, gnu::always_inline]] inline int append_to(NetworkInterface& interface, bool matching,
                                                        PortalEntry& portal, ListEntry& entry,
                                                        const EntryArguments& arguments,

@@ -1,5 +1,5 @@
-// Unlinks, searches, appends that find unexpected headers. Message path for appends; the lock of the
-// portal table entry orders them with arriving messages.
+// Unlinks, searches, appends that find unexpected headers. Message path for appends; the lock of
+// the portal table entry orders them with arriving messages.
 #include "core/objects/list_operations.h"
 
 #include <mutex>
