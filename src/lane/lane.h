@@ -281,7 +281,8 @@ class LaneConsumer {
     if (acks_peeked_ != 0) {
       count -= acks_peeked_;
       acks_taken_ += acks_peeked_;
-      next_ack_ = (next_ack_ + acks_peeked_) % lane_ack_places;
+      next_ack_ += acks_peeked_;
+      if (next_ack_ >= lane_ack_places) next_ack_ -= lane_ack_places;
       acks_peeked_ = 0;
       if (acks_taken_ - acks_published_ >= lane_ack_places / 2) {
         acks_published_ = acks_taken_;

@@ -56,6 +56,8 @@ lintel_guarded_small_copy:
   movl $1, %eax
   ret
 5:
+  cmpq $64, %rdx
+  ja 6f
   movdqu (%rsi), %xmm0
   movdqu 16(%rsi), %xmm1
   movdqu -32(%rsi,%rdx), %xmm2
@@ -64,6 +66,21 @@ lintel_guarded_small_copy:
   movdqu %xmm1, 16(%rdi)
   movdqu %xmm2, -32(%rdi,%rdx)
   movdqu %xmm3, -16(%rdi,%rdx)
+  movl $1, %eax
+  ret
+6:
+  movdqu (%rsi), %xmm0
+  movdqu 16(%rsi), %xmm1
+  movdqu 32(%rsi), %xmm2
+  movdqu -48(%rsi,%rdx), %xmm3
+  movdqu -32(%rsi,%rdx), %xmm4
+  movdqu -16(%rsi,%rdx), %xmm5
+  movdqu %xmm0, (%rdi)
+  movdqu %xmm1, 16(%rdi)
+  movdqu %xmm2, 32(%rdi)
+  movdqu %xmm3, -48(%rdi,%rdx)
+  movdqu %xmm4, -32(%rdi,%rdx)
+  movdqu %xmm5, -16(%rdi,%rdx)
   movl $1, %eax
   ret
 lintel_guarded_small_copy_failed:

@@ -12,7 +12,7 @@
 
 namespace lintel {
 
-inline constexpr size_t largest_small_copy = 64;
+inline constexpr size_t largest_small_copy = 96;
 
 // 1 to largest_small_copy bytes. All are read before the first is written.
 extern "C" [[nodiscard, gnu::visibility("default")]] bool lintel_guarded_small_copy(

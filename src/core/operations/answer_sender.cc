@@ -11,18 +11,32 @@ constexpr uint32_t most_answers = 1u << 18;  // address space until used
 
 bool AnswerSender::open() noexcept { return answers_.open(most_answers); }
 
+[[gnu::always_inline]] inline void AnswerSender::send_or_queue(Peer& peer,
+                                                               const MessageHeader& header,
+                                                               const Piece* pieces, unsigned count,
+                                                               uint64_t payload_length) noexcept {
+  std::lock_guard guard(peer.send_lock);
+  if (peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
+    return;
+  peer.sent.count(header.kind, payload_length);
+  if (peer.queue_head == nullptr) [[likely]] {
+    const SendStatus status = peer.transport->send(*peer.link, header, pieces, count);
+    peer.note_in_process_send();
+    if (status == SendStatus::sent || status == SendStatus::peer_failed) [[likely]]
+      return;
+  }
+  queue(peer, header, pieces, count, payload_length);
+}
+
 void AnswerSender::send(Peer& peer, const MessageHeader& header, const Piece* pieces,
                         unsigned count) noexcept {
   uint64_t payload_length = 0;
   for (unsigned i = 0; i < count; ++i) payload_length += pieces[i].length;
-  std::lock_guard guard(peer.send_lock);
-  if (peer.failed.load(std::memory_order_relaxed)) return;
-  peer.sent.count(header.kind, payload_length);
-  if (peer.queue_head == nullptr) {
-    const SendStatus status = peer.transport->send(*peer.link, header, pieces, count);
-    peer.note_in_process_send();
-    if (status == SendStatus::sent || status == SendStatus::peer_failed) return;
-  }
+  send_or_queue(peer, header, pieces, count, payload_length);
+}
+
+void AnswerSender::queue(Peer& peer, const MessageHeader& header, const Piece* pieces,
+                         unsigned count, uint64_t payload_length) noexcept {
   const uint32_t index = answers_.allocate();
   if (index == Arena<Answer>::no_index) {
     // As many answers are queued as operations can be outstanding: the peer does not take them.
@@ -45,7 +59,7 @@ void AnswerSender::send_acknowledgements(Peer& peer) noexcept {
   peer.ack_count = 0;
   if (count == 1) {
     header.cookie = peer.acks[0];
-    send(peer, header, nullptr, 0);
+    send_or_queue(peer, header, nullptr, 0, 0);
     return;
   }
   const uint64_t bytes = count * sizeof(uint32_t);

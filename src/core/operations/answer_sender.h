@@ -33,6 +33,11 @@ class AnswerSender {
 
  private:
   void send_acknowledgements(Peer& peer) noexcept;
+  void send_or_queue(Peer& peer, const MessageHeader& header, const Piece* pieces, unsigned count,
+                     uint64_t payload_length) noexcept;
+  // peer.send_lock held.
+  void queue(Peer& peer, const MessageHeader& header, const Piece* pieces, unsigned count,
+             uint64_t payload_length) noexcept;
 
   SendQueues& queues_;
   SharedCounter& refused_;
