@@ -279,6 +279,23 @@ TEST_P(BadHandlesTest, ConstantsAndNoiseAreRefused) {
   });
 }
 
+// A variable that was never set often holds 0.
+// spec 3.3.2, 3.4
+TEST_P(BadHandlesTest, ZeroNamesNothingWhereNoObjectHasBeenMade) {
+  run_ranks(1, [&](Rank& rank) {
+    const Interface interface(rank, GetParam());
+    ptl_event_t event;
+    ptl_ct_event_t count;
+    EXPECT_EQ(PTL_ARG_INVALID, PtlEQGet(0, &event));
+    EXPECT_EQ(PTL_ARG_INVALID, PtlEQWait(0, &event));
+    EXPECT_EQ(PTL_ARG_INVALID, PtlEQFree(0));
+    EXPECT_EQ(PTL_ARG_INVALID, PtlCTGet(0, &count));
+    EXPECT_EQ(PTL_ARG_INVALID, PtlCTFree(0));
+    EXPECT_EQ(PTL_ARG_INVALID, PtlMDRelease(0));
+    EXPECT_EQ(PTL_ARG_INVALID, interface.unlink(0));
+  });
+}
+
 // spec 3.4, 3.6.3, 3.10.4, 3.13.6, 3.14.3
 TEST_P(BadHandlesTest, ReleasedObjectsAreRefused) {
   run_ranks(1, [&](Rank& rank) {
