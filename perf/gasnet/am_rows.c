@@ -54,6 +54,7 @@ int main(int argc, char** argv) {
   gex_EP_RegisterHandlers(endpoint, handlers, sizeof handlers / sizeof *handlers);
   if (gex_TM_QuerySize(team) != 2) gasnet_exit(2);
   const gex_Rank_t me = gex_TM_QueryRank(team);
+  gasnett_set_affinity((int)me); /* as ptl_perf does */
   meet(team);
   /* Medians of batches: another process on the processor disturbs few of them. */
   static double batches[1000];

@@ -133,9 +133,9 @@ static void put_raw(struct raw* raw) {
 static void measure_far(void) {
   static double puts[BATCHES], raws[BATCHES], streams[21], raw_streams[21], gets[41];
   static struct raw raw;
-  char* const big = malloc((size_t)kDepth * kBig);
+  char* const big = malloc(kBig);
   uint64_t* const owner = (uint64_t*)(void*)theirs;
-  memset(big, 1, (size_t)kDepth * kBig);
+  memset(big, 1, kBig);
   open_raw(&raw); /* collective */
   meet();
   if (me == 0) {
@@ -145,12 +145,12 @@ static void measure_far(void) {
     }
     for (unsigned int batch = 0; batch < 21; ++batch) {
       gasnett_tick_t start = gasnett_ticks_now();
-      for (int i = 0; i < kDepth; ++i) start_raw(&raw, big + (size_t)i * kBig, kBig);
+      for (int i = 0; i < kDepth; ++i) start_raw(&raw, big, kBig);
       wait_raw(&raw);
       raw_streams[batch] = (double)gasnett_ticks_to_ns(gasnett_ticks_now() - start) / kDepth;
       start = gasnett_ticks_now();
       for (int i = 0; i < kDepth; ++i)
-        gex_RMA_PutNBI(team, 1, theirs, big + (size_t)i * kBig, kBig, GEX_EVENT_DEFER, 0);
+        gex_RMA_PutNBI(team, 1, theirs, big, kBig, GEX_EVENT_DEFER, 0);
       gex_NBI_Wait(GEX_EC_PUT, 0);
       streams[batch] = (double)gasnett_ticks_to_ns(gasnett_ticks_now() - start) / kDepth;
     }
@@ -215,6 +215,7 @@ int main(int argc, char** argv) {
     gasnet_exit(0);
   }
   if (gex_TM_QuerySize(team) != 2) gasnet_exit(2);
+  gasnett_set_affinity((int)me); /* as ptl_perf does */
   gex_Event_Wait(gex_EP_QueryBoundSegmentNB(team, 1 - me, (void**)&theirs, NULL, NULL, 0));
   mine = gex_Segment_QueryAddr(segment);
   meet();

@@ -129,7 +129,8 @@ static void run(void) {
   use_memory(in_heap);
   barrier();
   free(in_heap);
-  CHECK(status("VmLck:") == 0 && status("VmPin:") == 0);
+  /* RDMA pins its buffers and what it transfers, never the segment. In KiB. */
+  CHECK(status("VmLck:") < 65536 && status("VmPin:") < 65536);
 }
 
 #else
