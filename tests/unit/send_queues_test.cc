@@ -1,8 +1,15 @@
 #include "core/operations/send_queues.h"
 
+#include <sched.h>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "connected_peer.h"
+#include "util/clock.h"
 
 namespace lintel::test {
 namespace {
@@ -57,6 +64,34 @@ TEST_F(SendQueuesTest, AllListedPeersAreTakenTogether) {
   Peer* const first = queues_.take_listed();
   EXPECT_EQ(first, &other_);
   EXPECT_EQ(first->next_with_queue, &one_);
+}
+
+// The poller looks for listed peers only after it has taken the report of work, and without a lock.
+TEST_F(SendQueuesTest, WhoSeesThatWorkIsDueSeesAListedPeer) {
+  constexpr uint32_t rounds = 200'000;
+  std::atomic<uint32_t> flushed{0};
+  std::thread sender([&] {
+    for (uint32_t round = 1; round <= rounds; ++round) {
+      {
+        std::lock_guard guard(one_.send_lock);
+        queues_.enqueue(one_, answers_[0]);
+      }
+      while (flushed.load(std::memory_order_acquire) != round) sched_yield();
+    }
+  });
+  uint32_t unseen = 0;
+  for (uint32_t round = 1; round <= rounds; ++round) {
+    while (!work_due_.take()) spin_hint();
+    if (!queues_.any()) ++unseen;
+    while (queues_.take_listed() == nullptr) sched_yield();
+    std::lock_guard guard(one_.send_lock);
+    queues_.begin_flush(one_);
+    queues_.remove_first(one_);
+    queues_.end_flush(one_);
+    flushed.store(round, std::memory_order_release);
+  }
+  sender.join();
+  EXPECT_EQ(unseen, 0u);
 }
 
 TEST_F(SendQueuesTest, AFailedPeerGivesUpAllItems) {

@@ -57,9 +57,10 @@ void SendQueues::list(Peer& peer) noexcept {
   if (peer.queue_listed) return;
   peer.queue_listed = true;
   std::lock_guard guard(lock_);
-  work_due_.set();
   peer.next_with_queue = listed_.load(std::memory_order_relaxed);
   listed_.store(&peer, std::memory_order_release);
+  // Last: the poller takes this report before it looks for listed peers without the lock.
+  work_due_.set();
 }
 
 Peer* SendQueues::take_listed() noexcept {
