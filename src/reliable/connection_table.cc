@@ -59,9 +59,11 @@ void ConnectionTable::note_end(Connection& connection) noexcept {
 }
 
 // Its lock is held. Gives it another number, which frames to this process must contain: the place
-// in the arena, and random bits.
+// in the arena, and 44 random bits, which are not all zero.
 void ConnectionTable::make_idle(Connection& connection) noexcept {
-  connection.number = (random_u64() | 1) << number_index_bits | arena_.index_of(connection);
+  uint64_t random = 0;
+  while (random == 0) random = random_u64() << number_index_bits;
+  connection.number = random | arena_.index_of(connection);
   connection.announced = false;
   connection.reported = false;
   connection.silence = {};
