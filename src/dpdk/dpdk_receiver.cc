@@ -34,8 +34,8 @@ unsigned DpdkReceiver::receive(InboundFrame* frames, unsigned max) noexcept {
   uint64_t bytes = 0;
   for (unsigned i = 0; i < count_; ++i) {
     const rte_mbuf& buffer = *received_[i];
-    const EthernetFrame frame = parse_ethernet_frame(rte_pktmbuf_mtod(&buffer, const std::byte*),
-                                                     buffer.data_len, port_.mac());
+    auto* const data = rte_pktmbuf_mtod(&buffer, std::byte*);
+    const EthernetFrame frame = parse_ethernet_frame(data, buffer.data_len, port_.mac());
     // A frame in several buffers is longer than any of ours.
     if (!frame.valid || buffer.nb_segs != 1) {
       counters_.frames_malformed.fetch_add(1, std::memory_order_relaxed);
@@ -46,7 +46,7 @@ unsigned DpdkReceiver::receive(InboundFrame* frames, unsigned max) noexcept {
       continue;
     }
     from_[count] = link_address_of(frame.from);
-    frames[count] = {&from_[count], frame.body, frame.length};
+    frames[count] = {&from_[count], data + sizeof(EthernetHeader), frame.length};
     bytes += frame.length;
     ++count;
   }

@@ -11,12 +11,14 @@
 #include <memory>
 
 #include "reliable/frame.h"
+#include "reliable/frame_seal.h"
 #include "reliable/peer_silence.h"
 #include "reliable/pending_acknowledgement.h"
 #include "reliable/reassembly.h"
 #include "reliable/receive_window.h"
 #include "reliable/reply_habit.h"
 #include "reliable/send_window.h"
+#include "reliable/session_keys.h"
 #include "transport/packet_link.h"
 #include "transport/transport.h"
 #include "util/spin_lock.h"
@@ -32,6 +34,11 @@ struct Opening {
   bool challenged = false;
   bool routed = false;       // the link knows where the peer is
   bool unreachable = false;  // the link says that it will never be
+  // An answer that says no but proves nothing: somebody else may have sent it. A good answer that
+  // comes soon goes before it.
+  RefuseCause refusal = RefuseCause::none;
+  uint64_t refused_ns = 0;
+  SessionKeys keys;
   unsigned attempts = 0;
   uint64_t started_ns = 0;
   uint64_t next_attempt_ns = 0;
@@ -69,6 +76,11 @@ struct Connection : Link {
   uint64_t cookie = 0;       // with which that was opened, if the peer called
   uint32_t send_seed = 0;    // of checks
   uint32_t receive_seed = 0;
+
+  // Null: frames are not sealed. Made before it is established, and released when it has failed.
+  std::unique_ptr<SecureChannel> secure;
+  uint32_t seal_bytes = 0;  // of a tag behind each frame
+  bool encrypts = false;
 
   SendWindow send;
   ReceiveWindow receive;

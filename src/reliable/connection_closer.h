@@ -66,6 +66,7 @@ class ConnectionCloser {
       sent_.release_chain(connection.send.take_all());
       early_.release_chain(connection.receive.take_all());
       connection.opening.reset();
+      connection.secure.reset();
     }
     reassembly_.drop(connection.half);
     context_.counters.connections_failed.increment();

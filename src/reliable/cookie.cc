@@ -65,7 +65,7 @@ uint64_t CookieMaker::make_for_period(const LinkAddress& from, const HandshakeBo
     uint64_t predecessor;
     HandshakeBody body;
   } input{};
-  static_assert(sizeof input == 32 + 16 + 112);
+  static_assert(sizeof input == 32 + 16 + sizeof body);
   input.from = from;
   input.period = period;
   input.predecessor = predecessor;

@@ -18,7 +18,7 @@ static_assert(std::endian::native == std::endian::little,
 
 // Bumped whenever a layout or a meaning below changes; frames of another version are dropped, and a
 // peer that wants to connect is told so.
-inline constexpr uint8_t frame_version = 3;
+inline constexpr uint8_t frame_version = 4;
 
 enum class FrameType : uint8_t {
   // The handshake, a HandshakeBody each: hello -> challenge -> connect -> accept, or refuse.
@@ -46,7 +46,9 @@ inline constexpr uint8_t frame_wants_ack = 0x04;  // do not delay the acknowledg
 inline constexpr uint8_t frame_flags_known = 0x07;
 
 struct FrameHeader {
-  uint32_t check;  // CRC-32C of the body, then of the rest of this header; seeded per connection
+  // CRC-32C of the body, then of the rest of this header, seeded per connection. Where frames are
+  // sealed: the low half of their counter, see frame_seal.h.
+  uint32_t check;
   uint8_t version;
   FrameType type;
   uint8_t flags;
@@ -79,16 +81,20 @@ inline constexpr uint32_t selective_reach = 64 * (1 + most_selective_words);  //
 
 inline constexpr size_t nonce_bytes = 16;
 inline constexpr size_t proof_bytes = 32;  // HMAC-SHA-256
+inline constexpr size_t share_bytes = 32;  // X25519
 
 enum class RefuseCause : uint8_t {
   none = 0,
-  version,  // another version of frames or messages
-  job,      // one has a job key and the other none, or they differ
-  user,     // another user
-  no_room,  // too many connections
-  closed,   // neither has a job key, and they are not processes of one user on one node
+  version,   // another version of frames or messages
+  job,       // one has a job key and the other none, or they differ
+  user,      // another user
+  no_room,   // too many connections
+  closed,    // neither has a job key, and they are not processes of one user on one node
+  security,  // they do not agree on what protects frames
 };
-inline constexpr size_t refuse_causes = 6;
+inline constexpr size_t refuse_causes = 7;
+
+enum class NetworkSecurity : uint8_t { off, authenticated, encrypted };
 
 // What a process demands of its peers.
 enum class Admission : uint8_t {
@@ -112,16 +118,20 @@ struct HandshakeBody {
   Admission admission;         // what it demands, and proves itself
   RefuseCause cause;           // refuse only
   uint64_t cookie;             // challenge: made by the target; connect: the same, given back
+  NetworkSecurity security;    // what protects the frames of the connection
+  uint8_t reserved[7];         // zero
+  uint8_t share[share_bytes];  // hello, connect, accept: for the keys of frames; zero without
   uint8_t proof[proof_bytes];  // connect, accept: of the secret; zero without
 };
-static_assert(sizeof(HandshakeBody) == 112 && offsetof(HandshakeBody, cookie) == 72 &&
-              offsetof(HandshakeBody, proof) == 80);
+static_assert(sizeof(HandshakeBody) == 152 && offsetof(HandshakeBody, cookie) == 72 &&
+              offsetof(HandshakeBody, share) == 88 && offsetof(HandshakeBody, proof) == 120);
 
 struct ResetBody {
-  uint64_t number;    // as it stood in the frame that nobody knew
-  uint32_t nid, pid;  // of the process that does not know it
+  uint64_t number;             // as it stood in the frame that nobody knew
+  uint32_t nid, pid;           // of the process that does not know it
+  uint8_t proof[proof_bytes];  // of the secret; zero without
 };
-static_assert(sizeof(ResetBody) == 16);
+static_assert(sizeof(ResetBody) == 48);
 
 // For frames that do not belong to a connection yet.
 inline constexpr uint32_t handshake_seed = 0x4c4e544cu;

@@ -20,14 +20,15 @@ struct alignas(16) FrameBuffer {
   uint32_t length = 0;                 // of the frame, with its header
   uint32_t held_bytes = 0;             // of it in data(); the others lie at `payload`
   const std::byte* payload = nullptr;  // memory of the application
-  uint32_t body_check = 0;             // see frame.h
-  uint8_t flags = 0;                   // FrameHeader::flags
+  uint32_t body_check = 0;  // see frame.h; of an encrypted body: the low half of its counter
+  uint8_t flags = 0;        // FrameHeader::flags
   uint8_t size_class = 0;
   uint8_t messages = 0;       // whole ones in the frame; 0: a fragment
   bool acknowledged = false;  // selectively
   bool lost = false;          // to be sent again
   bool repeated = false;      // sent more than once: no measure of round trips
   bool handed_up = false;     // arrived early: what it carried went up, this says that it came
+  bool encrypted = false;     // the body, see frame_seal.h
   alignas(16) std::byte link_header[PacketLink::headroom];  // the link's own, in front of the frame
 
   [[nodiscard]] std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "util/log.h"
 #include "util/node_identity.h"
@@ -14,6 +15,9 @@ namespace {
 
 constexpr uint64_t first_attempt_gap_ns = 2'000'000;
 constexpr unsigned most_doublings = 6;
+// So long a good answer is waited for after a refusal that proves nothing: this share of the time
+// after which a peer counts as dead.
+constexpr uint64_t share_for_refusals = 16;
 
 // Of the peer: why it is refused, or why it refuses.
 const char* text_of(RefuseCause cause) noexcept {
@@ -24,7 +28,8 @@ const char* text_of(RefuseCause cause) noexcept {
       "it belongs to another user", "there are too many connections",
       // In parentheses: Clang takes two literals in a list for a forgotten comma.
       ("there is no job key, and it is no process of this user on this node: set PTL_JOB_KEY to "
-       "the same secret in all processes, or PTL_UDP_OPEN=1 to admit everybody")};
+       "the same secret in all processes, or PTL_UDP_OPEN=1 to admit everybody"),
+      "PTL_NETWORK_SECURITY is not the same in all processes"};
   static_assert(std::size(texts) == refuse_causes);
   const auto index = static_cast<size_t>(cause);
   return texts[index < std::size(texts) ? index : 0];
@@ -68,6 +73,7 @@ HandshakeBody Handshake::own_body(ProcessId to) const noexcept {
   body.first_sequence = context_.settings.first_sequence;
   body.message_version = message_version;
   body.admission = proof_.admission();
+  body.security = context_.settings.security;
   return body;
 }
 
@@ -83,6 +89,10 @@ void Handshake::start(Connection& connection, uint64_t now_ns) noexcept {
   connection.opening.reset(new (std::nothrow) Opening);
   if (connection.opening == nullptr) return;  // the caller tries again
   fill_random(connection.opening->nonce, nonce_bytes);
+  if (seals() && !connection.opening->keys.make_share(*proof_.crypto())) {
+    connection.opening.reset();
+    return;
+  }
   connection.opening->started_ns = now_ns;
   connection.state.store(ConnectionState::opening, std::memory_order_release);
   attempt(connection, now_ns);
@@ -102,6 +112,7 @@ void Handshake::attempt(Connection& connection, uint64_t now_ns) noexcept {
   HandshakeBody body = own_body(connection.peer);
   body.number = connection.number;
   std::memcpy(body.nonce, opening.nonce, nonce_bytes);
+  std::memcpy(body.share, opening.keys.share(), share_bytes);
   if (opening.challenged) {
     body.cookie = opening.cookie;
     proof_.prove(ProofRole::connect, body, body.nonce, body.number);
@@ -111,12 +122,16 @@ void Handshake::attempt(Connection& connection, uint64_t now_ns) noexcept {
 }
 
 uint64_t Handshake::go_on(Connection& connection, bool unreachable, uint64_t now_ns,
-                          const char*& failure) noexcept {
+                          Link::Failure& failure) noexcept {
   const Opening& opening = *connection.opening;
-  if (opening.unreachable || unreachable)
-    failure = "no such process there";
-  else if (elapsed_ns(opening.started_ns, now_ns) > context_.settings.peer_timeout_ns)
-    failure = "it does not answer";
+  const uint64_t timeout_ns = context_.settings.peer_timeout_ns;
+  if (opening.refusal != RefuseCause::none &&
+      elapsed_ns(opening.refused_ns, now_ns) > timeout_ns / share_for_refusals)
+    failure = {Link::Failure::Kind::refused, text_of(opening.refusal)};
+  else if (opening.unreachable || unreachable)
+    failure = {Link::Failure::Kind::gone, "no such process there"};
+  else if (elapsed_ns(opening.started_ns, now_ns) > timeout_ns)
+    failure = {Link::Failure::Kind::gone, "it does not answer"};
   else if (now_ns >= opening.next_attempt_ns)
     attempt(connection, now_ns);
   return opening.next_attempt_ns;
@@ -140,11 +155,21 @@ void Handshake::take(const InboundFrame& frame, const FrameHeader& header,
   } else if (header.type == FrameType::accept) {
     const RefuseCause cause = take_accept(*connection, body, now_ns);
     if (cause == RefuseCause::none) return;
-    context_.counters.handshakes_refused.increment();
-    closer_.refused(*connection, text_of(cause));
+    take_refusal(*connection, cause, now_ns);
   } else {
-    closer_.refused(*connection, text_of(body.cause));
+    take_refusal(*connection, body.cause, now_ns);
   }
+}
+
+// Where frames are sealed, somebody who can only send, and not hold back what others send, cannot
+// keep two processes from connecting.
+void Handshake::take_refusal(Connection& connection, RefuseCause cause, uint64_t now_ns) noexcept {
+  if (!seals()) return closer_.refused(connection, text_of(cause));
+  const std::lock_guard guard(connection.lock);
+  Opening& opening = *connection.opening;
+  if (opening.refusal != RefuseCause::none) return;
+  opening.refusal = cause == RefuseCause::none ? RefuseCause::job : cause;
+  opening.refused_ns = now_ns;
 }
 
 // The connection that a frame answers, if it is one that waits for an answer from there.
@@ -181,10 +206,54 @@ RefuseCause Handshake::take_accept(Connection& connection, const HandshakeBody& 
     context_.counters.malformed.increment();
     return RefuseCause::none;
   }
-  const RefuseCause cause = judge(
-      body, proof_.check(ProofRole::accept, body, connection.opening->nonce, connection.number));
-  if (cause == RefuseCause::none) establish(connection, body, now_ns);
-  return cause;
+  Opening& opening = *connection.opening;
+  const RefuseCause cause =
+      judge(body, proof_.check(ProofRole::accept, body, opening.nonce, connection.number));
+  if (cause != RefuseCause::none) {
+    if (opening.refusal == RefuseCause::none) context_.counters.handshakes_refused.increment();
+    return cause;
+  }
+  std::unique_ptr<SecureChannel> secure;
+  if (seals()) {
+    HandshakeBody own = own_body(connection.peer);
+    own.number = connection.number;
+    std::memcpy(own.nonce, opening.nonce, nonce_bytes);
+    std::memcpy(own.share, opening.keys.share(), share_bytes);
+    secure = make_channel(opening.keys, own, body, true);
+    if (secure == nullptr) return RefuseCause::none;  // no memory: the peer answers again
+  }
+  establish(connection, body, std::move(secure), now_ns);
+  return RefuseCause::none;
+}
+
+// From the bodies of `connect` and `accept`, of which one is that of this process. nullptr: no
+// memory, or a share that is none.
+std::unique_ptr<SecureChannel> Handshake::make_channel(SessionKeys& keys,
+                                                       const HandshakeBody& opener,
+                                                       const HandshakeBody& called,
+                                                       bool is_opener) noexcept {
+  SessionTranscript transcript{};
+  std::memcpy(transcript.share_of_opener, opener.share, share_bytes);
+  std::memcpy(transcript.share_of_called, called.share, share_bytes);
+  std::memcpy(transcript.nonce, opener.nonce, nonce_bytes);
+  transcript.number_of_opener = opener.number;
+  transcript.number_of_called = called.number;
+  transcript.opener_nid = opener.from_nid;
+  transcript.opener_pid = opener.from_pid;
+  transcript.called_nid = called.from_nid;
+  transcript.called_pid = called.from_pid;
+  transcript.security = static_cast<uint64_t>(context_.settings.security);
+  const CryptoModule& crypto = *proof_.crypto();
+  const SealSettings seal{context_.settings.security == NetworkSecurity::encrypted,
+                          context_.settings.key_epoch_bits, context_.settings.first_counter};
+  std::unique_ptr<SecureChannel> channel(new (std::nothrow) SecureChannel);
+  if (channel == nullptr ||
+      !keys.derive(crypto, proof_.secret(), is_opener ? called.share : opener.share, transcript) ||
+      !channel->send.open(crypto, is_opener ? keys.to_called() : keys.to_opener(), seal) ||
+      !channel->receive.open(crypto, is_opener ? keys.to_opener() : keys.to_called(), seal))
+    return nullptr;
+  std::memcpy(channel->own_share, keys.share(), share_bytes);
+  return channel;
 }
 
 void Handshake::take_hello(const InboundFrame& frame, const HandshakeBody& body,
@@ -202,9 +271,12 @@ RefuseCause Handshake::judge(const HandshakeBody& body, bool proven) const noexc
   if (has_key || body.admission == Admission::job_key) {
     if (body.admission != proof_.admission() || !proven) return RefuseCause::job;
   } else if (is_of_user && (body.admission != proof_.admission() || !proven)) {
-    return RefuseCause::closed;
+    // What protects frames also decides how the secret of a node is proven.
+    return body.security == context_.settings.security ? RefuseCause::closed
+                                                       : RefuseCause::security;
   }
-  return is_of_user ? RefuseCause::none : RefuseCause::user;
+  if (!is_of_user) return RefuseCause::user;
+  return body.security == context_.settings.security ? RefuseCause::none : RefuseCause::security;
 }
 
 void Handshake::refuse(const InboundFrame& frame, const HandshakeBody& body,
@@ -254,9 +326,19 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
     // Both called at once: the call of the process with the higher address goes through.
     if (connection->is(ConnectionState::opening) && key_of(context_.link.id()) > key_of(peer))
       return;
+    std::unique_ptr<SecureChannel> secure;
+    if (seals()) {
+      SessionKeys keys;
+      HandshakeBody own = own_body(peer);
+      own.number = connection->number;
+      if (!keys.make_share(*proof_.crypto())) return;
+      std::memcpy(own.share, keys.share(), share_bytes);
+      secure = make_channel(keys, body, own, false);
+      if (secure == nullptr) return;  // the caller tries again
+    }
     connection->route = route;
     connection->cookie = body.cookie;
-    establish(*connection, body, now_ns);
+    establish(*connection, body, std::move(secure), now_ns);
   }
   send_accept(*connection, body);
 }
@@ -288,19 +370,25 @@ Connection* Handshake::place_for(ProcessId peer, uint64_t now_ns) noexcept {
 void Handshake::send_accept(const Connection& connection, const HandshakeBody& body) noexcept {
   HandshakeBody answer = own_body(connection.peer);
   answer.number = connection.number;
+  if (connection.secure != nullptr)
+    std::memcpy(answer.share, connection.secure->own_share, share_bytes);
   proof_.prove(ProofRole::accept, answer, body.nonce, body.number);
   send(FrameType::accept, connection.route.address, body.number, answer);
 }
 
 // Lock held. Both sides have proven what they had to.
 void Handshake::establish(Connection& connection, const HandshakeBody& body,
-                          uint64_t now_ns) noexcept {
+                          std::unique_ptr<SecureChannel> secure, uint64_t now_ns) noexcept {
   connection.opening.reset();
+  connection.secure = std::move(secure);
   connection.peer_number = body.number;
   connection.send_seed = connection_seed(body.number, connection.number);
   connection.receive_seed = connection_seed(connection.number, body.number);
   connection.uid = body.uid;
   connection.frame_bytes = std::min({connection.route.mtu, body.mtu, context_.link.mtu()});
+  connection.seal_bytes = connection.secure == nullptr ? 0 : tag_bytes;
+  connection.encrypts = connection.secure != nullptr && connection.secure->send.encrypts();
+  connection.frame_bytes -= connection.seal_bytes;
   connection.max_data_bytes = (connection.frame_bytes - message_frame_overhead) & ~7u;
   connection.send.open(context_.settings.first_sequence, body.window_bytes, connection.frame_bytes,
                        context_.settings.shortest_timeout_ns);
@@ -317,9 +405,17 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
               connection.frame_bytes);
 }
 
+std::string Handshake::describe() const {
+  static constexpr const char* protection[] = {"frames are not protected",
+                                               "frames are authenticated (AES-128-GMAC)",
+                                               "frames are encrypted (AES-128-GCM)"};
+  return proof_.describe() + ", " + protection[static_cast<size_t>(context_.settings.security)];
+}
+
 void Handshake::send_reset(const InboundFrame& frame, const FrameHeader& header) noexcept {
-  const ResetBody body{header.connection, context_.link.id().nid, context_.link.id().pid};
+  ResetBody body{header.connection, context_.link.id().nid, context_.link.id().pid, {}};
   if (frame.length < sizeof header + sizeof body) return;
+  proof_.prove(body);
   FrameHeader answer{};
   answer.type = FrameType::reset;
   send_frame(context_.link, answer, body, *frame.from);
@@ -331,7 +427,8 @@ void Handshake::take_reset(const InboundFrame& frame) noexcept {
   if (!read_frame(frame, body, context_.counters)) return;
   Connection* const connection = table_.find({body.nid, body.pid});
   if (connection == nullptr || !connection->is_established() ||
-      connection->peer_number != body.number || !(connection->route.address == *frame.from)) {
+      connection->peer_number != body.number || !(connection->route.address == *frame.from) ||
+      !proof_.check(body)) {
     context_.counters.strangers.increment();
     return;
   }

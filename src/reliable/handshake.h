@@ -21,17 +21,15 @@ class Handshake {
       : context_(context), table_(table), timers_(timers), closer_(closer) {}
 
   // Set-up path. False: the job key cannot be used, `reason` says why.
-  [[nodiscard]] bool open(std::string& reason) {
-    return proof_.open(context_.settings.job_key, context_.settings.node_secret, reason);
-  }
-  [[nodiscard]] std::string describe() const { return proof_.describe(); }
+  [[nodiscard]] bool open(std::string& reason) { return proof_.open(context_.settings, reason); }
+  [[nodiscard]] std::string describe() const;
 
   // Any thread; the lock of the connection, which is idle, is held.
   void start(Connection& connection, uint64_t now_ns) noexcept;
   // Called when the timer of an opening connection is due; its lock is held. Returns the time of
   // the next attempt, or sets `failure` to the reason why there is none.
   uint64_t go_on(Connection& connection, bool unreachable, uint64_t now_ns,
-                 const char*& failure) noexcept;
+                 Link::Failure& failure) noexcept;
 
   // Frames that arrived: with a HandshakeBody, and resets.
   void take(const InboundFrame& frame, const FrameHeader& header, uint64_t now_ns) noexcept;
@@ -50,6 +48,7 @@ class Handshake {
   void take_challenge(Connection& connection, const HandshakeBody& body, uint64_t now_ns) noexcept;
   RefuseCause take_accept(Connection& connection, const HandshakeBody& body,
                           uint64_t now_ns) noexcept;
+  void take_refusal(Connection& connection, RefuseCause cause, uint64_t now_ns) noexcept;
   void take_hello(const InboundFrame& frame, const HandshakeBody& body, uint64_t now_ns) noexcept;
   void take_connect(const InboundFrame& frame, const HandshakeBody& body, uint64_t now_ns) noexcept;
   RefuseCause judge(const HandshakeBody& body, bool proven) const noexcept;
@@ -57,7 +56,13 @@ class Handshake {
   uint64_t last_number_of(ProcessId peer) const;
   Connection* place_for(ProcessId peer, uint64_t now_ns) noexcept;
   void send_accept(const Connection& connection, const HandshakeBody& body) noexcept;
-  void establish(Connection& connection, const HandshakeBody& body, uint64_t now_ns) noexcept;
+  void establish(Connection& connection, const HandshakeBody& body,
+                 std::unique_ptr<SecureChannel> secure, uint64_t now_ns) noexcept;
+  [[nodiscard]] bool seals() const noexcept {
+    return context_.settings.security != NetworkSecurity::off;
+  }
+  std::unique_ptr<SecureChannel> make_channel(SessionKeys& keys, const HandshakeBody& opener,
+                                              const HandshakeBody& called, bool is_opener) noexcept;
 
   const ReliableContext context_;
   ConnectionTable& table_;

@@ -1,9 +1,10 @@
 // Keyed hashes over the frames of a handshake: HMAC-SHA-256 of the crypto module with the job key,
-// SipHash with the random secret of the node, which then needs no module. Connection path.
+// SipHash with the random secret of the node, which needs no module. Connection path.
 #include "reliable/job_proof.h"
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "crypto/crypto_module.h"
 #include "reliable/cookie.h"
@@ -22,20 +23,52 @@ bool equal(const uint8_t* a, const uint8_t* b, size_t bytes) noexcept {
 
 }  // namespace
 
-bool JobProof::open(const std::string& job_key,
-                    const std::shared_ptr<const std::string>& node_secret, std::string& reason) {
-  if (job_key.empty()) {
-    if (node_secret == nullptr) return true;
+bool JobProof::open(const ReliableSettings& settings, std::string& reason) {
+  const bool has_key = !settings.job_key.empty();
+  const bool seals = settings.security != NetworkSecurity::off;
+  if (has_key) {
+    admission_ = Admission::job_key;
+    secret_ = settings.job_key;
+  } else if (settings.node_secret != nullptr) {
     admission_ = Admission::node_secret;
-    std::memcpy(node_key_, node_secret->data(), std::min(node_secret->size(), sizeof node_key_));
-    return true;
+    secret_ = *settings.node_secret;
+    std::memcpy(node_key_, secret_.data(), std::min(secret_.size(), sizeof node_key_));
+  } else if (seals) {
+    reason = "PTL_NETWORK_SECURITY needs a job key (PTL_JOB_KEY)";
+    return false;
   }
-  admission_ = Admission::job_key;
-  key_ = job_key;
+  if (!has_key && !seals) return true;
   std::string why;
   crypto_ = static_cast<const CryptoModule*>(load_module("crypto", why));
-  if (crypto_ == nullptr) reason = "PTL_JOB_KEY is set, but " + why;
-  return crypto_ != nullptr;
+  if (crypto_ == nullptr)
+    reason = (has_key ? "PTL_JOB_KEY is set, but " : "PTL_NETWORK_SECURITY is set, but ") + why;
+  return crypto_ != nullptr && (!has_key || stretch(reason));
+}
+
+// A process that is called learns proofs of the caller, and can try keys against them. Keys that
+// people think of are short; each try has to take long.
+bool JobProof::stretch(std::string& reason) {
+  constexpr size_t long_key = 32;  // bytes: those of launchers and of `openssl rand` are longer
+  if (secret_.size() >= long_key) return true;
+  std::string stretched(CryptoModule::hash_bytes, '\0');
+  if (!crypto_->stretch(secret_.data(), secret_.size(),
+                        reinterpret_cast<uint8_t*>(stretched.data()))) {
+    reason = "the job key cannot be stretched (scrypt of libcrypto, 16 MiB)";
+    return false;
+  }
+  secret_ = std::move(stretched);
+  return true;
+}
+
+bool JobProof::authenticate(const void* data, size_t bytes,
+                            uint8_t (&out)[proof_bytes]) const noexcept {
+  if (crypto_ != nullptr)
+    return crypto_->hmac_sha256(secret_.data(), secret_.size(), data, bytes, out);
+  // Guesses can be tried only by handshakes: 64 bits are plenty.
+  const uint64_t hash = siphash(node_key_, data, bytes);
+  std::memset(out, 0, sizeof out);
+  std::memcpy(out, &hash, sizeof hash);
+  return true;
 }
 
 bool JobProof::compute(ProofRole role, const HandshakeBody& body,
@@ -47,19 +80,25 @@ bool JobProof::compute(ProofRole role, const HandshakeBody& body,
     uint64_t number;
     HandshakeBody body;
   } input{};
-  static_assert(sizeof input == 16 + 16 + 8 + 112);
+  static_assert(sizeof input == 16 + 16 + 8 + sizeof body);
   std::strcpy(input.role, role == ProofRole::connect ? "lintel connect" : "lintel accept");
   std::memcpy(input.nonce, nonce, sizeof input.nonce);
   input.number = number;
   input.body = body;
   std::memset(input.body.proof, 0, sizeof input.body.proof);
-  if (crypto_ != nullptr)
-    return crypto_->hmac_sha256(key_.data(), key_.size(), &input, sizeof input, out);
-  // Guesses can be tried only by handshakes: 64 bits are plenty.
-  const uint64_t hash = siphash(node_key_, &input, sizeof input);
-  std::memset(out, 0, sizeof out);
-  std::memcpy(out, &hash, sizeof hash);
-  return true;
+  return authenticate(&input, sizeof input, out);
+}
+
+bool JobProof::compute(const ResetBody& body, uint8_t (&out)[proof_bytes]) const noexcept {
+  struct {
+    char role[16];
+    ResetBody body;
+  } input{};
+  static_assert(sizeof input == 16 + sizeof body);
+  std::strcpy(input.role, "lintel reset");
+  input.body = body;
+  std::memset(input.body.proof, 0, sizeof input.body.proof);
+  return authenticate(&input, sizeof input, out);
 }
 
 void JobProof::prove(ProofRole role, HandshakeBody& body, const uint8_t (&nonce)[nonce_bytes],
@@ -73,6 +112,17 @@ bool JobProof::check(ProofRole role, const HandshakeBody& body, const uint8_t (&
   uint8_t expected[proof_bytes];
   return admission_ == Admission::nothing ||
          (compute(role, body, nonce, number, expected) && equal(expected, body.proof, proof_bytes));
+}
+
+void JobProof::prove(ResetBody& body) const noexcept {
+  if (admission_ != Admission::nothing && !compute(body, body.proof))
+    std::memset(body.proof, 0, sizeof body.proof);
+}
+
+bool JobProof::check(const ResetBody& body) const noexcept {
+  uint8_t expected[proof_bytes];
+  return admission_ == Admission::nothing ||
+         (compute(body, expected) && equal(expected, body.proof, proof_bytes));
 }
 
 std::string JobProof::describe() const {

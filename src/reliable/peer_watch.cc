@@ -32,26 +32,29 @@ void PeerWatch::take_hints(uint64_t now_ns) noexcept {
 
 uint64_t PeerWatch::look(Connection& connection, uint64_t now_ns) noexcept {
   data_.take_kept(connection, now_ns);
-  const char* failure = nullptr;
+  Link::Failure failure{Link::Failure::Kind::gone, nullptr};
   {
     const std::lock_guard guard(connection.lock);
     const uint64_t next_ns = look_locked(connection, now_ns, failure);
-    if (failure == nullptr) {
+    if (failure.reason == nullptr) {
       if (next_ns == never) ConnectionTimers::done(connection);
       return next_ns;
     }
   }
-  closer_.fail(connection, failure);
+  if (failure.kind == Link::Failure::Kind::refused)
+    closer_.refused(connection, failure.reason);
+  else
+    closer_.fail(connection, failure.reason);
   return now_ns;  // without timers at the next look
 }
 
 uint64_t PeerWatch::look_locked(Connection& connection, uint64_t now_ns,
-                                const char*& failure) noexcept {
+                                Link::Failure& failure) noexcept {
   const bool established = connection.is_established();
   if (established) received_.catch_up(connection);
   const bool unreachable =
       connection.silence.is_unreachable(connection.peer.nid == context_.link.id().nid, now_ns);
-  if (established) return look_at_established(connection, unreachable, now_ns, failure);
+  if (established) return look_at_established(connection, unreachable, now_ns, failure.reason);
   if (!connection.is(ConnectionState::opening)) return never;
   return handshake_.go_on(connection, unreachable, now_ns, failure);
 }

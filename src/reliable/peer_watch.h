@@ -28,7 +28,7 @@ class PeerWatch {
  private:
   void take_hints(uint64_t now_ns) noexcept;
   uint64_t look(Connection& connection, uint64_t now_ns) noexcept;
-  uint64_t look_locked(Connection& connection, uint64_t now_ns, const char*& failure) noexcept;
+  uint64_t look_locked(Connection& connection, uint64_t now_ns, Link::Failure& failure) noexcept;
   uint64_t look_at_established(Connection& connection, bool unreachable, uint64_t now_ns,
                                const char*& failure) noexcept;
   uint64_t look_at_unfinished(Connection& connection, bool unreachable, uint64_t now_ns,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "reliable/frame.h"
 #include "transport/packet_link.h"
 #include "util/counter.h"
 #include "util/quick_clock.h"
@@ -18,6 +19,9 @@ struct ReliableSettings {
   // Without a job key: what processes of this user on this node know. Null: every process that
   // claims to be of this user is admitted.
   std::shared_ptr<const std::string> node_secret;
+  NetworkSecurity security = NetworkSecurity::off;  // needs a job key or a secret of the node
+  unsigned key_epoch_bits = 22;                     // SealSettings
+  uint64_t first_counter = 1;
   uint64_t memory_bytes = 32 << 20;           // of frames that are kept, of all peers together
   uint64_t peer_timeout_ns = 10'000'000'000;  // of silence, while an answer is due
   uint64_t shortest_timeout_ns = 1'000'000;   // of retransmission
@@ -51,7 +55,8 @@ struct ReliableCounters {
   SharedCounter duplicates;        // frames that had come already
   SharedCounter early;             // frames that came before others sent earlier
   SharedCounter dropped_for_room;  // frames that found no buffer
-  SharedCounter damaged;           // the check was wrong
+  SharedCounter damaged;           // the check or the tag was wrong
+  SharedCounter replayed;          // sealed frames that had come already, or are very old
   SharedCounter malformed;         // too short, of another version, contradictory
   SharedCounter strangers;         // frames that belong to no connection
   SharedCounter resets_received;

@@ -143,7 +143,7 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
 }
 
 // Each frame is checked before anything in it is believed.
-inline void ReliableTransport::take(const InboundFrame& frame, uint64_t now_ns) noexcept {
+inline void ReliableTransport::take(InboundFrame& frame, uint64_t now_ns) noexcept {
   FrameHeader header;
   if (frame.length < sizeof header) {
     counters_.malformed.increment();
@@ -181,7 +181,7 @@ inline void ReliableTransport::take(const InboundFrame& frame, uint64_t now_ns) 
 }
 
 // The established connection of a good frame; nullptr: there is none, which was counted.
-Connection* ReliableTransport::connection_of(const InboundFrame& frame,
+Connection* ReliableTransport::connection_of(InboundFrame& frame,
                                              const FrameHeader& header) noexcept {
   Connection* const connection = table_.by_number(header.connection);
   if (connection == nullptr || !connection->is_established() ||
@@ -197,11 +197,28 @@ Connection* ReliableTransport::connection_of(const InboundFrame& frame,
     counters_.strangers.increment();
     return nullptr;
   }
+  if (connection->secure != nullptr)
+    return open_sealed(*connection, frame, header) ? connection : nullptr;
   if (!check_frame(connection->receive_seed, frame.data, frame.length)) {
     counters_.damaged.increment();
     return nullptr;
   }
   return connection;
+}
+
+// Decrypts it and takes off the tag. False: it is not of the peer, or has come before.
+bool ReliableTransport::open_sealed(Connection& connection, InboundFrame& frame,
+                                    const FrameHeader& header) noexcept {
+  if (frame.length < sizeof header + tag_bytes) {
+    counters_.malformed.increment();
+    return false;
+  }
+  const FrameOpener::Result result =
+      connection.secure->receive.open_frame(header, frame.data, frame.length);
+  if (result == FrameOpener::Result::replayed) counters_.replayed.increment();
+  if (result == FrameOpener::Result::damaged) counters_.damaged.increment();
+  frame.length -= tag_bytes;
+  return result == FrameOpener::Result::good;
 }
 
 void ReliableTransport::take_unnumbered(Connection& connection, const InboundFrame& frame,
@@ -263,7 +280,7 @@ void ReliableTransport::check_peers(MessageSink& sink, Link* const* watch,
 
 NetworkCounters ReliableTransport::network_counters() const noexcept {
   return {counters_.retransmissions,
-          counters_.damaged + counters_.malformed + counters_.strangers +
+          counters_.damaged + counters_.replayed + counters_.malformed + counters_.strangers +
               link_->counters().frames_malformed,
           counters_.datagrams_sent, counters_.handshakes_refused};
 }
@@ -279,6 +296,7 @@ std::vector<Statistic> ReliableTransport::statistics() const {
           {"early", counters_.early},
           {"without room", counters_.dropped_for_room},
           {"damaged", counters_.damaged},
+          {"replayed", counters_.replayed},
           {"malformed", counters_.malformed},
           {"of no connection", counters_.strangers},
           {"unreliable sent", counters_.datagrams_sent},
@@ -290,7 +308,9 @@ std::vector<Statistic> ReliableTransport::statistics() const {
 }
 
 std::string ReliableTransport::describe() const {
-  return link_->describe() + ", " + crc32c_method() + "; " + handshake_.describe();
+  const bool checks = settings_.security == NetworkSecurity::off;
+  return link_->describe() + (checks ? std::string(", ") + crc32c_method() : "") + "; " +
+         handshake_.describe();
 }
 
 }  // namespace lintel

@@ -56,7 +56,12 @@ class ReliableTransport final : public Transport {
   void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept override;
   [[nodiscard]] NetworkCounters network_counters() const noexcept override;
   [[nodiscard]] std::vector<Statistic> statistics() const override;
-  [[nodiscard]] std::string device() const override { return link_->properties().device; }
+  // With what protects frames.
+  [[nodiscard]] std::string device() const override {
+    static constexpr const char* protection[] = {"", ", frames authenticated",
+                                                 ", frames encrypted"};
+    return link_->properties().device + protection[static_cast<size_t>(settings_.security)];
+  }
   [[nodiscard]] std::string describe() const override;
 
  private:
@@ -64,8 +69,9 @@ class ReliableTransport final : public Transport {
   ReliableContext context() noexcept { return {*link_, settings_, counters_}; }
   bool open_pools();
   bool acknowledge_everything() noexcept;
-  void take(const InboundFrame& frame, uint64_t now_ns) noexcept;
-  Connection* connection_of(const InboundFrame& frame, const FrameHeader& header) noexcept;
+  void take(InboundFrame& frame, uint64_t now_ns) noexcept;
+  Connection* connection_of(InboundFrame& frame, const FrameHeader& header) noexcept;
+  bool open_sealed(Connection& connection, InboundFrame& frame, const FrameHeader& header) noexcept;
   void take_unnumbered(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
                        uint64_t now_ns) noexcept;
 

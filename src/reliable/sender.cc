@@ -61,6 +61,15 @@ class PieceReader {
   uint64_t offset_ = 0;
 };
 
+// Whether it can be read now. What is sealed is read when it is sent.
+bool is_readable(const std::byte* memory, uint32_t bytes) noexcept {
+  constexpr uint32_t page_bytes = 4096;
+  std::byte read{};
+  for (uint32_t at = 0; at < bytes; at += page_bytes)
+    if (!guarded_copy(&read, memory + at, 1)) return false;
+  return bytes == 0 || guarded_copy(&read, memory + bytes - 1, 1);
+}
+
 // With the length of the payload as its link word. Written as words, as the check reads it.
 void write_header(std::byte* to, const MessageHeader& header, uint32_t length) noexcept {
   static_assert(offsetof(MessageHeader, link_word) == 0);
@@ -126,11 +135,12 @@ bool Sender::join_last(Connection& connection, const MessageHeader& header, cons
                        unsigned count, uint32_t length, SendStatus& status) noexcept {
   FrameBuffer* const frame = connection.send.last_unsent();
   if (frame == nullptr || frame->messages == 0 || frame->messages == most_bundled ||
-      frame->payload != nullptr)
+      frame->payload != nullptr || frame->encrypted)
     return false;
   const uint32_t start = bundle_aligned(frame->length);
   const uint64_t end = uint64_t{start} + sizeof header + length;
-  if (end > std::min(sent_.capacity_of(*frame), connection.frame_bytes)) return false;
+  if (end > std::min(sent_.capacity_of(*frame) - connection.seal_bytes, connection.frame_bytes))
+    return false;
   std::byte* const to = frame->data() + start;
   status = SendStatus::inaccessible;
   if (!PieceReader(pieces, count).read(to + sizeof header, length)) return true;
@@ -139,7 +149,8 @@ bool Sender::join_last(Connection& connection, const MessageHeader& header, cons
   const auto grown = static_cast<uint32_t>(end) - frame->length;
   std::memset(grown_from, 0, start - frame->length);
   write_header(to, header, length);
-  frame->body_check = body_check(frame->body_check, grown_from, grown);
+  if (connection.seal_bytes == 0)
+    frame->body_check = body_check(frame->body_check, grown_from, grown);
   frame->length += grown;
   frame->held_bytes += grown;
   ++frame->messages;
@@ -159,8 +170,10 @@ SendStatus Sender::cut(const Connection& connection, const MessageHeader& header
   do {
     const uint32_t overhead = first == nullptr ? message_frame_overhead : sizeof(FrameHeader);
     const uint32_t part = std::min(left, connection.frame_bytes - overhead);
-    FrameBuffer* const frame = sent_.acquire(in_place ? overhead : overhead + part);
+    const uint32_t held_bytes = in_place ? overhead : overhead + part;
+    FrameBuffer* const frame = sent_.acquire(held_bytes + connection.seal_bytes);
     if (frame == nullptr) return SendStatus::queue_full;
+    frame->length = frame->held_bytes = held_bytes;
     if (first == nullptr) {
       frame->flags = frame_first;
       write_header(frame->data() + sizeof(FrameHeader), header, length);
@@ -173,7 +186,9 @@ SendStatus Sender::cut(const Connection& connection, const MessageHeader& header
     } else if (part != 0 && !payload.read(frame->data() + overhead, part)) {
       return SendStatus::inaccessible;
     }
-    if (!frame->compute_body_check(connection.send_seed)) return SendStatus::inaccessible;
+    if (connection.seal_bytes == 0 ? !frame->compute_body_check(connection.send_seed)
+                                   : in_place && !is_readable(frame->payload, part))
+      return SendStatus::inaccessible;
     left -= part;
     if (left == 0) frame->flags |= frame_last;
   } while (left != 0);
@@ -185,7 +200,8 @@ inline SendStatus Sender::append(Connection& connection, const MessageHeader& he
   SendStatus status;
   if (join_last(connection, header, pieces, count, length, status)) return status;
   const bool in_place = context_.link.sends_from_anywhere() && count == 1 &&
-                        length >= in_place_min_bytes && payload_stays(header);
+                        length >= in_place_min_bytes && payload_stays(header) &&
+                        !connection.encrypts;
   FrameBuffer* first = nullptr;
   status = cut(connection, header, pieces, count, length, in_place, first);
   if (status != SendStatus::sent) {

@@ -7,6 +7,8 @@ namespace lintel {
 namespace {
 // When the link takes no more; its queue drains by itself.
 constexpr uint64_t link_full_retry_ns = 50'000;
+// Takes the place of a payload whose memory is gone.
+const std::byte nothing[PacketLink::largest_mtu]{};
 }  // namespace
 
 FrameHeader Transmitter::header_of(const Connection& connection, FrameType type,
@@ -30,14 +32,57 @@ FrameHeader Transmitter::header_of(const Connection& connection, FrameType type,
 // If the memory is gone, no operation waits for the payload, but the frames behind it do.
 void Transmitter::check_again(const Connection& connection, FrameBuffer& frame) noexcept {
   if (frame.compute_body_check(connection.send_seed)) return;
-  static const std::byte nothing[PacketLink::largest_mtu]{};
   frame.payload = nothing;
   static_cast<void>(frame.compute_body_check(connection.send_seed));
 }
 
+// A frame with its header, ready for the link. Returns the number of its pieces.
+inline unsigned Transmitter::finish(Connection& connection, FrameBuffer& frame, FrameHeader& header,
+                                    Piece (&pieces)[most_pieces]) noexcept {
+  if (connection.secure != nullptr) [[unlikely]]
+    return finish_sealed(connection.secure->send, frame, header, pieces);
+  if (frame.payload != nullptr && frame.transmission != 0) check_again(connection, frame);
+  header.check = finish_check(frame.body_check, header);
+  std::memcpy(frame.data(), &header, sizeof header);
+  pieces[0] = {frame.data(), frame.held_bytes};
+  if (frame.payload == nullptr) return 1;
+  pieces[1] = {const_cast<std::byte*>(frame.payload), frame.length - frame.held_bytes};
+  return 2;
+}
+
+unsigned Transmitter::finish_sealed(FrameSealer& sealer, FrameBuffer& frame,
+                                    const FrameHeader& header,
+                                    Piece (&pieces)[most_pieces]) noexcept {
+  seal(sealer, frame, header);
+  pieces[0] = {frame.data(), frame.held_bytes};
+  if (frame.payload == nullptr) {
+    pieces[0].length += tag_bytes;
+    return 1;
+  }
+  pieces[1] = {const_cast<std::byte*>(frame.payload), frame.length - frame.held_bytes};
+  pieces[2] = {frame.data() + frame.held_bytes, tag_bytes};
+  return 3;
+}
+
+// Each transmission has its own counter. The tag lies behind what the frame holds.
+void Transmitter::seal(FrameSealer& sealer, FrameBuffer& frame,
+                       const FrameHeader& header) noexcept {
+  UnsealedFrame unsealed{frame.data(), frame.held_bytes, frame.payload,
+                         frame.length - frame.held_bytes};
+  if (frame.encrypted) sealer.undo(frame.body_check, frame.data(), frame.held_bytes);
+  uint64_t counter = sealer.seal(header, unsealed);
+  if (counter == 0) {
+    // Like check_again(): the frames behind it wait for this one.
+    unsealed.payload = frame.payload = nothing;
+    counter = sealer.seal(header, unsealed);
+  }
+  frame.encrypted = sealer.encrypts();
+  frame.body_check = static_cast<uint32_t>(counter);
+}
+
 void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
   FrameBuffer* frames[burst];
-  Piece pieces[burst][2];
+  Piece pieces[burst][most_pieces];
   OutboundFrame outbound[burst];
   for (bool exhausted = false; !exhausted;) {
     const unsigned count = connection.send.collect(frames, burst, exhausted);
@@ -45,15 +90,11 @@ void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
     FrameHeader header = header_of(connection, FrameType::data, now_ns);
     for (unsigned i = 0; i < count; ++i) {
       FrameBuffer& frame = *frames[i];
-      if (frame.payload != nullptr && frame.transmission != 0) check_again(connection, frame);
       header.sequence = frame.sequence;
       header.flags = frame.flags;
       if (exhausted && i + 1 == count) header.flags |= frame_wants_ack;
-      header.check = finish_check(frame.body_check, header);
-      std::memcpy(frame.data(), &header, sizeof header);
-      pieces[i][0] = {frame.data(), frame.held_bytes};
-      pieces[i][1] = {const_cast<std::byte*>(frame.payload), frame.length - frame.held_bytes};
-      outbound[i] = {&connection.route.address, pieces[i], frame.payload == nullptr ? 1u : 2u};
+      const unsigned count_of_pieces = finish(connection, frame, header, pieces[i]);
+      outbound[i] = {&connection.route.address, pieces[i], count_of_pieces};
     }
     const unsigned taken = context_.link.send(outbound, count);
     uint64_t repeated = 0;
@@ -75,10 +116,9 @@ void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
 void Transmitter::send_datagram(Connection& connection, FrameBuffer& frame,
                                 uint64_t now_ns) noexcept {
   FrameHeader header = header_of(connection, FrameType::datagram, now_ns);
-  header.check = finish_check(frame.body_check, header);
-  std::memcpy(frame.data(), &header, sizeof header);
-  const Piece piece{frame.data(), frame.length};
-  const OutboundFrame outbound{&connection.route.address, &piece, 1};
+  Piece pieces[most_pieces];
+  const unsigned count = finish(connection, frame, header, pieces);
+  const OutboundFrame outbound{&connection.route.address, pieces, count};
   if (context_.link.send(&outbound, 1) == 1) connection.pending.went();
   context_.counters.datagrams_sent.increment();
 }
@@ -87,11 +127,20 @@ bool Transmitter::send_control(const Connection& connection, FrameType type, con
                                size_t words, uint64_t now_ns) noexcept {
   FrameHeader header = header_of(connection, type, now_ns);
   const size_t bytes = words * sizeof *body;
-  header.check = finish_check(body_check(connection.send_seed, body, bytes), header);
-  const Piece pieces[2] = {
-      {reinterpret_cast<std::byte*>(&header), sizeof header},
-      {const_cast<std::byte*>(reinterpret_cast<const std::byte*>(body)), bytes}};
-  const OutboundFrame frame{&connection.route.address, pieces, words != 0 ? 2u : 1u};
+  std::byte sealed[sizeof header + most_selective_words * sizeof *body + tag_bytes];
+  Piece pieces[2] = {{reinterpret_cast<std::byte*>(&header), sizeof header},
+                     {const_cast<std::byte*>(reinterpret_cast<const std::byte*>(body)), bytes}};
+  unsigned count = words != 0 ? 2 : 1;
+  if (connection.secure == nullptr) {
+    header.check = finish_check(body_check(connection.send_seed, body, bytes), header);
+  } else {
+    const auto held_bytes = static_cast<uint32_t>(sizeof header + bytes);
+    if (bytes != 0) std::memcpy(sealed + sizeof header, body, bytes);
+    static_cast<void>(connection.secure->send.seal(header, {sealed, held_bytes}));
+    pieces[0] = {sealed, held_bytes + tag_bytes};
+    count = 1;
+  }
+  const OutboundFrame frame{&connection.route.address, pieces, count};
   return context_.link.send(&frame, 1) == 1;
 }
 

@@ -32,6 +32,12 @@ class Transmitter {
 
   static FrameHeader header_of(const Connection& connection, FrameType type,
                                uint64_t now_ns) noexcept;
+  static constexpr unsigned most_pieces = 3;
+  static unsigned finish(Connection& connection, FrameBuffer& frame, FrameHeader& header,
+                         Piece (&pieces)[most_pieces]) noexcept;
+  static unsigned finish_sealed(FrameSealer& sealer, FrameBuffer& frame, const FrameHeader& header,
+                                Piece (&pieces)[most_pieces]) noexcept;
+  static void seal(FrameSealer& sealer, FrameBuffer& frame, const FrameHeader& header) noexcept;
   static void check_again(const Connection& connection, FrameBuffer& frame) noexcept;
   bool send_control(const Connection& connection, FrameType type, const uint64_t* body,
                     size_t words, uint64_t now_ns) noexcept;

@@ -52,10 +52,11 @@ struct OutboundFrame {
   unsigned count;  // at least 1, at most PacketLink::most_pieces
 };
 
-// A frame that arrived. The link may have damaged it; the layer above checks everything.
+// A frame that arrived. The link may have damaged it; the layer above checks everything, and may
+// decrypt it in its place.
 struct InboundFrame {
   const LinkAddress* from;
-  const std::byte* data;  // aligned to 8 bytes where the link can do so
+  std::byte* data;  // aligned to 8 bytes where the link can do so
   uint32_t length;
 };
 

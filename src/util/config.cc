@@ -50,6 +50,10 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::udp_open, "PTL_UDP_OPEN", ConfigType::boolean, "", "0", 0, 0, nullptr,
      "Without a job key, admit on networks every process that claims to be of this user; otherwise "
      "only those of this user on this node."},
+    {ConfigKey::network_security, "PTL_NETWORK_SECURITY", ConfigType::choice, "", "auto", 0, 0,
+     "auto|off|authenticated|encrypted",
+     "What protects frames on networks, the same in all processes; auto is authenticated with a job "
+     "key, else off."},
     {ConfigKey::peer_timeout_ms, "PTL_PEER_TIMEOUT_MS", ConfigType::u64, "ms", "10000", 50, 3600000,
      nullptr,
      "Silence after which a process on the network that has to answer counts as dead; within a node "

@@ -28,6 +28,7 @@ enum class ConfigKey : uint8_t {
   job_key,
   job_key_file,
   udp_open,
+  network_security,
   peer_timeout_ms,
   segv_handler,
   shm_memory_kib,

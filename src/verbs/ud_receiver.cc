@@ -78,7 +78,7 @@ unsigned UdReceiver::take(const ibv_wc* completions, unsigned count,
       queue_pair_.note_broken();
       continue;
     }
-    const std::byte* const buffer = slot(index);
+    std::byte* const buffer = slot(index);
     if (!source_of(completion, buffer, from_[taken])) [[unlikely]] {
       counters_.frames_malformed.fetch_add(1, std::memory_order_relaxed);
       continue;

@@ -152,17 +152,18 @@ struct Entry {
   // `polls_always`: the interface polls nothing that costs less.
   OpenStatus (*open)(const TransportSettings&, OpenedTransports&, bool polls_always);
   std::string (*why_not)(const TransportSettings&);  // empty: usable here
+  bool is_network = false;
 };
 
 constexpr Entry shm_entry{"shm", "processes of this user on this node", open_shm, why_not_shm};
 constexpr Entry udp_entry{"udp", "processes of this user on nodes of the IP network", open_udp,
-                          why_not_udp};
+                          why_not_udp, true};
 constexpr Entry local_entry{"local", "this process itself", open_local, always_usable};
 
 constexpr Entry dpdk_entry{"dpdk", "processes of this user on nodes of the same Ethernet",
-                           open_dpdk, why_not_dpdk};
+                           open_dpdk, why_not_dpdk, true};
 constexpr Entry verbs_entry{"verbs", "processes of this user on nodes of the same RDMA network",
-                            open_verbs, why_not_verbs};
+                            open_verbs, why_not_verbs, true};
 constexpr const Entry* all_entries[] = {&local_entry, &shm_entry, &verbs_entry, &dpdk_entry,
                                         &udp_entry};
 
@@ -182,6 +183,16 @@ const std::vector<Interface>& interfaces() {
       {5, {&verbs_entry, &local_entry}},
   };
   return table;
+}
+
+// What is true of all networks, as a part of a sentence.
+std::string protection_of(const TransportSettings& settings) {
+  if (settings.reliable.security == NetworkSecurity::encrypted) return "; frames are encrypted";
+  if (settings.reliable.security == NetworkSecurity::authenticated)
+    return "; frames are authenticated";
+  return settings.job_key.empty() && !settings.opens_networks
+             ? "; without PTL_JOB_KEY only those on this node"
+             : "; frames are not protected";
 }
 
 const Interface* find_interface(uint32_t number) {
@@ -393,6 +404,7 @@ std::vector<TransportChoice> explain_transports(const TransportSettings& setting
     std::string why = why_not(settings, *entry);
     const bool usable = why.empty();
     if (usable) why = std::string("reaches ") + entry->reach;
+    if (usable && entry->is_network) why += protection_of(settings);
     if (usable && entry == &dpdk_entry) why.append(": ").append(describe_dpdk(settings.dpdk));
     if (usable && entry == &verbs_entry) why.append(": ").append(settings.verbs.port.text);
     const bool is_unexpected = !usable && should_be_usable(settings, *interface, why);

@@ -11,6 +11,11 @@ ReliableSettings configured_reliability(uint32_t uid, const std::string& job_key
   reliable.job_key = job_key;
   reliable.memory_bytes = config_u64(ConfigKey::network_memory_kib) * 1024;
   reliable.peer_timeout_ns = config_u64(ConfigKey::peer_timeout_ms) * 1'000'000;
+  const std::string& security = config_string(ConfigKey::network_security);
+  if (security == "encrypted")
+    reliable.security = NetworkSecurity::encrypted;
+  else if (security == "authenticated" || (security == "auto" && !job_key.empty()))
+    reliable.security = NetworkSecurity::authenticated;
   // Without a progress thread nobody would send them when the application stops calling.
   reliable.holds_acknowledgements = config_string(ConfigKey::progress) != "caller";
   reliable.shortest_timeout_ns = config_u64(ConfigKey::retransmit_min_us) * 1000;

@@ -5,6 +5,7 @@
 
 #include "registration/process_cache.h"
 #include "util/config.h"
+#include "util/log.h"
 #include "util/module.h"
 #include "wiring/reliability_choice.h"
 
@@ -65,6 +66,12 @@ OpenStatus open_verbs_transport(const VerbsChoice& choice, ProcessId id,
   VerbsSettings verbs = choice.settings;
   verbs.id = id;
   verbs.reliable = reliable;
+  if (reliable.security == NetworkSecurity::encrypted) {
+    verbs.max_rc = 0;
+    log_message(LogLevel::info,
+                "verbs: no connected queue pairs and no RDMA, which cannot be encrypted "
+                "(PTL_NETWORK_SECURITY)");
+  }
   verbs.registration_cache = &process_registration_cache();
   return module->open(verbs, transport, reason);
 }

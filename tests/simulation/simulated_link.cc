@@ -81,7 +81,7 @@ unsigned SimulatedLink::receive(InboundFrame* frames, unsigned max) noexcept {
     waiting_.pop_front();
   }
   unsigned count = 0;
-  for (const Waiting& frame : handed_out_)
+  for (Waiting& frame : handed_out_)
     frames[count++] = {&frame.from, frame.bytes.data(), static_cast<uint32_t>(frame.bytes.size())};
   counters_.frames_received.fetch_add(count, std::memory_order_relaxed);
   return count;

@@ -241,7 +241,7 @@ TEST_F(Nonsense, ShorterThanItsHeader) {
 }
 
 TEST_F(HostileFrames, ResetsMustNameTheConnection) {
-  ResetBody body{12345, fake_id.nid, fake_id.pid};
+  ResetBody body{12345, fake_id.nid, fake_id.pid, {}};
   FrameHeader header{};
   header.type = FrameType::reset;
   fake_.inject(FakePeer::frame_of(header, body, handshake_seed));

@@ -81,7 +81,7 @@ class ReliablePart : public testing::Test {
     std::memcpy(frame.data() + sizeof header, &message, sizeof message);
     return frame;
   }
-  void receive(const Frame& frame) {
+  void receive(Frame frame) {
     const LinkAddress from = address_of(peer_id);
     data_.take(connection_, {&from, frame.data(), static_cast<uint32_t>(frame.size())},
                header_of(frame), virtual_now_ns);
@@ -303,6 +303,20 @@ TEST_F(DataReceiverTest, APeerThatSendsNonsenseFails) {
   EXPECT_EQ(sink_.failed.size(), 1u);
 }
 
+TEST_F(ReliablePart, NumbersOfConnectionsHaveFortyFourRandomBits) {
+  constexpr uint64_t all = (uint64_t{1} << 44) - 1;
+  uint64_t set = 0;
+  uint64_t clear = 0;
+  for (int i = 0; i < 100; ++i) {
+    Connection& connection = *table_.find_or_make(peer_id);
+    set |= connection.number >> 20;
+    clear |= ~connection.number >> 20;
+    connection.state.store(ConnectionState::failed);
+  }
+  EXPECT_EQ(set, all);
+  EXPECT_EQ(clear & all, all);
+}
+
 class HandshakeTest : public ReliablePart {
  protected:
   Handshake handshake_{context_, table_, timers_, closer_};
@@ -312,15 +326,15 @@ TEST_F(HandshakeTest, SaysHelloUntilItIsAnsweredAndGivesUp) {
   Connection& connection = *table_.find_or_make(peer_id);
   const uint64_t start_ns = virtual_now_ns;
   handshake_.start(connection, start_ns);
-  const char* failure = nullptr;
+  Link::Failure failure{Link::Failure::Kind::gone, nullptr};
   uint64_t hellos = taken_frames().size();
   EXPECT_EQ(hellos, 1u);
-  while (failure == nullptr && virtual_now_ns < start_ns + 2 * settings_.peer_timeout_ns) {
+  while (failure.reason == nullptr && virtual_now_ns < start_ns + 2 * settings_.peer_timeout_ns) {
     const uint64_t next_ns = handshake_.go_on(connection, false, virtual_now_ns, failure);
     hellos += taken_frames().size();
     virtual_now_ns = std::max(virtual_now_ns + 1, next_ns);
   }
-  EXPECT_STREQ(failure, "it does not answer");
+  EXPECT_STREQ(failure.reason, "it does not answer");
   EXPECT_GT(hellos, 50u);
   EXPECT_LT(hellos, 200u);
 }
@@ -329,7 +343,7 @@ TEST_F(HandshakeTest, AConnectionThatNobodyKnowsIsReset) {
   FrameHeader header{};
   header.connection = 4711;
   const LinkAddress from = address_of(peer_id);
-  const std::vector<std::byte> body(sizeof(FrameHeader) + sizeof(ResetBody));
+  std::vector<std::byte> body(sizeof(FrameHeader) + sizeof(ResetBody));
   handshake_.send_reset({&from, body.data(), static_cast<uint32_t>(body.size())}, header);
   handshake_.send_reset({&from, body.data(), static_cast<uint32_t>(body.size() - 1)}, header);
   const std::vector<FrameHeader> frames = taken_frames();

@@ -1,0 +1,113 @@
+// Sealing and opening frames.
+#include "reliable/frame_seal.h"
+
+#include <cstring>
+
+#include "util/guarded_memory.h"
+
+namespace lintel {
+
+namespace {
+
+struct Nonce {
+  uint8_t bytes[CryptoModule::cipher_nonce_bytes] = {};
+  explicit Nonce(uint64_t counter) noexcept {
+    std::memcpy(bytes + sizeof bytes - sizeof counter, &counter, sizeof counter);
+  }
+};
+
+struct Sealing {
+  const CryptoModule* crypto;
+  FrameCipher* cipher;
+  const uint8_t* nonce;
+  const CipherPart* parts;
+  unsigned count;
+  uint8_t* tag;
+};
+
+void run_sealing(void* argument) {
+  const auto& sealing = *static_cast<const Sealing*>(argument);
+  static_cast<void>(sealing.crypto->seal(sealing.cipher, sealing.nonce, sealing.parts,
+                                         sealing.count, sealing.tag));
+}
+
+}  // namespace
+
+bool FrameSealer::open(const CryptoModule& crypto,
+                       const uint8_t (&key)[CryptoModule::cipher_key_bytes],
+                       const SealSettings& settings) noexcept {
+  crypto_ = &crypto;
+  settings_ = settings;
+  next_ = settings.first_counter;
+  return ciphers_.open(crypto, true, key, next_ >> settings.epoch_bits);
+}
+
+uint64_t FrameSealer::seal(FrameHeader header, const UnsealedFrame& frame) noexcept {
+  const uint64_t counter = next_++;
+  if (counter >> settings_.epoch_bits != ciphers_.newest()) static_cast<void>(ciphers_.advance());
+  header.check = static_cast<uint32_t>(counter);
+  std::memcpy(frame.held, &header, sizeof header);
+  const Nonce nonce(counter);
+  CipherPart parts[2] = {{frame.held, nullptr, frame.held_bytes},
+                         {frame.payload, nullptr, frame.payload_bytes}};
+  unsigned count = frame.payload != nullptr ? 2 : 1;
+  if (encrypts() && frame.held_bytes != sizeof header) {
+    std::byte* const body = frame.held + sizeof header;
+    parts[0].bytes = sizeof header;
+    parts[1] = {body, body, frame.held_bytes - sizeof header};
+    count = 2;
+  }
+  Sealing sealing{crypto_,     ciphers_.find(counter >> settings_.epoch_bits),
+                  nonce.bytes, parts,
+                  count,       reinterpret_cast<uint8_t*>(frame.held + frame.held_bytes)};
+  if (frame.payload != nullptr) return guarded_call(run_sealing, &sealing) ? counter : 0;
+  run_sealing(&sealing);
+  return counter;
+}
+
+void FrameSealer::undo(uint32_t low, std::byte* frame, uint32_t bytes) noexcept {
+  const uint64_t counter = next_ - (static_cast<uint32_t>(next_) - low);
+  FrameCipher* const cipher = ciphers_.find(counter >> settings_.epoch_bits);
+  if (cipher == nullptr) return;
+  const Nonce nonce(counter);
+  std::byte* const body = frame + sizeof(FrameHeader);
+  const CipherPart part{body, body, bytes - sizeof(FrameHeader)};
+  uint8_t tag[CryptoModule::tag_bytes];
+  // GCM encrypts by exclusive or with what depends on key and nonce alone.
+  static_cast<void>(crypto_->seal(cipher, nonce.bytes, &part, 1, tag));
+}
+
+bool FrameOpener::open(const CryptoModule& crypto,
+                       const uint8_t (&key)[CryptoModule::cipher_key_bytes],
+                       const SealSettings& settings) noexcept {
+  crypto_ = &crypto;
+  settings_ = settings;
+  window_ = ReplayWindow(settings.first_counter);
+  return ciphers_.open(crypto, false, key, settings.first_counter >> settings.epoch_bits) &&
+         ciphers_.advance();
+}
+
+FrameOpener::Result FrameOpener::open_frame(const FrameHeader& header, std::byte* frame,
+                                            uint32_t bytes) noexcept {
+  const uint64_t counter = window_.whole(header.check);
+  if (!window_.may_be_new(counter)) return Result::replayed;
+  const uint64_t epoch = counter >> settings_.epoch_bits;
+  FrameCipher* const cipher = ciphers_.find(epoch);
+  if (cipher == nullptr) return Result::damaged;
+  const Nonce nonce(counter);
+  const uint32_t held_bytes = bytes - tag_bytes;
+  const bool decrypts = settings_.encrypts && held_bytes != sizeof header;
+  std::byte* const body = frame + sizeof header;
+  const CipherPart parts[2] = {{frame, nullptr, decrypts ? sizeof header : held_bytes},
+                               {body, body, held_bytes - sizeof header}};
+  if (!crypto_->open(cipher, nonce.bytes, parts, decrypts ? 2 : 1,
+                     reinterpret_cast<const uint8_t*>(frame + held_bytes)))
+    return Result::damaged;
+  window_.mark(counter);
+  // In the middle of the newest epoch nothing of the one before it is under way any more.
+  const uint64_t half = uint64_t{1} << (settings_.epoch_bits - 1);
+  if (epoch == ciphers_.newest() && (counter & half) != 0) static_cast<void>(ciphers_.advance());
+  return Result::good;
+}
+
+}  // namespace lintel

@@ -1,0 +1,82 @@
+// Frames that nobody but the two ends of a connection can make, and, if encrypted, read:
+// AES-128-GCM with a key for each direction. The header and, unless encrypted, the body are
+// authenticated. A tag behind the frame takes the place of the check, and FrameHeader::check holds
+// the low half of the counter that every transmission of a frame has. Message path, except open().
+#pragma once
+
+#include <cstdint>
+
+#include "crypto/crypto_module.h"
+#include "reliable/epoch_ciphers.h"
+#include "reliable/frame.h"
+#include "reliable/replay_window.h"
+
+namespace lintel {
+
+// Behind each frame.
+inline constexpr uint32_t tag_bytes = CryptoModule::tag_bytes;
+
+struct SealSettings {
+  bool encrypts = false;
+  unsigned epoch_bits = 22;  // so many frames, to the power of two, have one key
+  uint64_t first_counter = 1;
+};
+
+// A frame to be sealed: what it holds, with room for a tag behind it, and after that, unless it is
+// encrypted, a payload elsewhere.
+struct UnsealedFrame {
+  std::byte* held;
+  uint32_t held_bytes;  // with the header
+  const std::byte* payload = nullptr;
+  uint32_t payload_bytes = 0;
+};
+
+// The sending end of a direction. The lock of the connection is held.
+class FrameSealer {
+ public:
+  [[nodiscard]] bool open(const CryptoModule& crypto,
+                          const uint8_t (&key)[CryptoModule::cipher_key_bytes],
+                          const SealSettings& settings) noexcept;
+  [[nodiscard]] bool encrypts() const noexcept { return settings_.encrypts; }
+
+  // Writes the header, with its `check`, and the tag; encrypts the body in place if that was asked
+  // for. Returns the counter; 0: the payload is not readable memory, and there is no tag.
+  [[nodiscard]] uint64_t seal(FrameHeader header, const UnsealedFrame& frame) noexcept;
+  // Makes the plain body again of one that was encrypted with the counter of that low half.
+  void undo(uint32_t low, std::byte* frame, uint32_t bytes) noexcept;
+
+ private:
+  const CryptoModule* crypto_ = nullptr;
+  SealSettings settings_;
+  EpochCiphers ciphers_;
+  uint64_t next_ = 1;
+};
+
+// The receiving end. The poller.
+class FrameOpener {
+ public:
+  enum class Result : uint8_t { good, replayed, damaged };
+
+  [[nodiscard]] bool open(const CryptoModule& crypto,
+                          const uint8_t (&key)[CryptoModule::cipher_key_bytes],
+                          const SealSettings& settings) noexcept;
+  // A frame of `bytes` bytes with its tag, at least a header and a tag. If good, the body is
+  // decrypted in place.
+  [[nodiscard]] Result open_frame(const FrameHeader& header, std::byte* frame,
+                                  uint32_t bytes) noexcept;
+
+ private:
+  const CryptoModule* crypto_ = nullptr;
+  SealSettings settings_;
+  EpochCiphers ciphers_;
+  ReplayWindow window_;
+};
+
+// Both directions, as one end sees them.
+struct SecureChannel {
+  FrameSealer send;
+  FrameOpener receive;
+  uint8_t own_share[CryptoModule::share_bytes] = {};  // for an accept that is repeated
+};
+
+}  // namespace lintel

@@ -1,0 +1,197 @@
+// Frames under keys: what is changed, repeated or made by others is refused.
+#include "reliable/frame_seal.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "reliable/session_keys.h"
+#include "support/modules.h"
+#include "util/guarded_memory.h"
+#include "util/module.h"
+
+namespace lintel {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+const CryptoModule* crypto() {
+  std::string reason;
+  return test::use_built_modules() ? static_cast<const CryptoModule*>(load_module("crypto", reason))
+                                   : nullptr;
+}
+
+constexpr uint8_t key[CryptoModule::cipher_key_bytes] = {1, 2, 3};
+
+class FrameSealTest : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (crypto() == nullptr) GTEST_SKIP() << test::no_crypto_module;
+    open({GetParam()});
+  }
+  void open(const SealSettings& settings) {
+    ASSERT_TRUE(sealer_.emplace().open(*crypto(), key, settings));
+    ASSERT_TRUE(opener_.emplace().open(*crypto(), key, settings));
+  }
+  // A whole frame of that body.
+  Bytes sealed(const Bytes& body) {
+    FrameHeader header{};
+    header.connection = 77;
+    Bytes frame(sizeof header + body.size() + tag_bytes);
+    std::copy(body.begin(), body.end(), frame.begin() + sizeof header);
+    last_counter_ =
+        sealer_->seal(header, {frame.data(), static_cast<uint32_t>(frame.size()) - tag_bytes});
+    return frame;
+  }
+  FrameOpener::Result opened(Bytes& frame) {
+    FrameHeader header;
+    std::memcpy(&header, frame.data(), sizeof header);
+    return opener_->open_frame(header, frame.data(), static_cast<uint32_t>(frame.size()));
+  }
+  static Bytes body_of(const Bytes& frame) {
+    return {frame.begin() + sizeof(FrameHeader), frame.end() - tag_bytes};
+  }
+
+  std::optional<FrameSealer> sealer_;
+  std::optional<FrameOpener> opener_;
+  uint64_t last_counter_ = 0;
+};
+
+TEST_P(FrameSealTest, WhatIsSealedOpensAsItWas) {
+  for (const size_t length : {0u, 1u, 8u, 100u, 1400u, 32'000u}) {
+    const Bytes body(length, std::byte{0x5a});
+    Bytes frame = sealed(body);
+    if (length >= 8) {
+      EXPECT_EQ(body_of(frame) != body, GetParam()) << "encrypted";
+    }
+    EXPECT_EQ(opened(frame), FrameOpener::Result::good);
+    EXPECT_EQ(body_of(frame), body);
+  }
+}
+
+TEST_P(FrameSealTest, EveryChangedByteIsRefused) {
+  const Bytes good = sealed(Bytes(40, std::byte{3}));
+  for (size_t i = 0; i < good.size(); ++i) {
+    Bytes frame = good;
+    frame[i] ^= std::byte{0x10};
+    EXPECT_NE(opened(frame), FrameOpener::Result::good) << "byte " << i;
+  }
+  Bytes frame = good;
+  frame.erase(frame.begin() + 40);
+  EXPECT_NE(opened(frame), FrameOpener::Result::good);
+  frame = good;
+  EXPECT_EQ(opened(frame), FrameOpener::Result::good);
+}
+
+TEST_P(FrameSealTest, ARepeatedFrameIsRefused) {
+  const Bytes first = sealed(Bytes(8));
+  const Bytes second = sealed(Bytes(8));
+  EXPECT_NE(first, second) << "no two transmissions are the same";
+  for (const Bytes& frame : {second, first}) {
+    Bytes copy = frame;
+    EXPECT_EQ(opened(copy), FrameOpener::Result::good) << "in any order";
+    copy = frame;
+    EXPECT_EQ(opened(copy), FrameOpener::Result::replayed);
+  }
+}
+
+TEST_P(FrameSealTest, AnotherKeyDoesNotOpen) {
+  Bytes frame = sealed(Bytes(8));
+  constexpr uint8_t other[CryptoModule::cipher_key_bytes] = {1, 2, 4};
+  ASSERT_TRUE(opener_.emplace().open(*crypto(), other, {GetParam()}));
+  EXPECT_EQ(opened(frame), FrameOpener::Result::damaged);
+}
+
+TEST_P(FrameSealTest, TheBodyOfASentFrameCanBeHadAgain) {
+  const Bytes body(100, std::byte{9});
+  Bytes frame = sealed(body);
+  if (GetParam())
+    sealer_->undo(static_cast<uint32_t>(last_counter_), frame.data(), sizeof(FrameHeader) + 100);
+  EXPECT_EQ(body_of(frame), body);
+}
+
+// Keys change long before counters wrap; frames that come late from the last epoch still open.
+TEST_P(FrameSealTest, KeysChangeWhileFramesAreUnderWay) {
+  open({GetParam(), 4, (uint64_t{1} << 32) - 40});
+  std::vector<Bytes> late;
+  for (int i = 0; i < 400; ++i) {
+    Bytes frame = sealed(Bytes(20, static_cast<std::byte>(i)));
+    if (i % 7 == 3) {
+      late.push_back(frame);
+      continue;
+    }
+    EXPECT_EQ(opened(frame), FrameOpener::Result::good) << i;
+    EXPECT_EQ(body_of(frame), Bytes(20, static_cast<std::byte>(i)));
+    if (i % 7 == 5) {
+      EXPECT_EQ(opened(late.back()), FrameOpener::Result::good) << "two frames late, " << i;
+    }
+  }
+}
+
+TEST_P(FrameSealTest, PayloadThatIsGoneIsReported) {
+  open({false});  // encrypted frames hold their payload
+  Bytes held(sizeof(FrameHeader) + tag_bytes);
+  const auto* const nowhere = reinterpret_cast<const std::byte*>(uintptr_t{4096});
+  install_fault_handler();
+  EXPECT_EQ(sealer_->seal({}, {held.data(), sizeof(FrameHeader), nowhere, 100}), 0u);
+  Bytes frame = sealed(Bytes(8));
+  EXPECT_EQ(opened(frame), FrameOpener::Result::good) << "the next one is as good as ever";
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, FrameSealTest, testing::Bool(), [](const auto& info) {
+  return std::string(info.param ? "encrypted" : "authenticated");
+});
+
+class SessionKeysTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (crypto() == nullptr) GTEST_SKIP() << test::no_crypto_module;
+    ASSERT_TRUE(opener_.make_share(*crypto()));
+    ASSERT_TRUE(called_.make_share(*crypto()));
+    std::memcpy(transcript_.share_of_opener, opener_.share(), sizeof opener_.share());
+    std::memcpy(transcript_.share_of_called, called_.share(), sizeof called_.share());
+    transcript_.number_of_opener = 1;
+  }
+  static bool derive(SessionKeys& keys, const SessionKeys& peer, const std::string& secret,
+                     const SessionTranscript& transcript) {
+    return keys.derive(*crypto(), {reinterpret_cast<const uint8_t*>(secret.data()), secret.size()},
+                       peer.share(), transcript);
+  }
+  static std::string text(const SessionKeys::Key& of) {
+    return {reinterpret_cast<const char*>(of), sizeof of};
+  }
+
+  SessionKeys opener_, called_;
+  SessionTranscript transcript_{};
+};
+
+TEST_F(SessionKeysTest, BothSidesHaveTheSameKeysOnePerDirection) {
+  ASSERT_TRUE(derive(opener_, called_, "secret", transcript_));
+  ASSERT_TRUE(derive(called_, opener_, "secret", transcript_));
+  EXPECT_EQ(text(opener_.to_called()), text(called_.to_called()));
+  EXPECT_EQ(text(opener_.to_opener()), text(called_.to_opener()));
+  EXPECT_NE(text(opener_.to_called()), text(opener_.to_opener()));
+}
+
+TEST_F(SessionKeysTest, DependOnTheSecretAndOnEverythingThatWasSaid) {
+  ASSERT_TRUE(derive(opener_, called_, "secret", transcript_));
+  const std::string keys = text(opener_.to_called());
+  ASSERT_TRUE(derive(opener_, called_, "secreT", transcript_));
+  EXPECT_NE(text(opener_.to_called()), keys);
+  transcript_.security = 1;
+  ASSERT_TRUE(derive(opener_, called_, "secret", transcript_));
+  EXPECT_NE(text(opener_.to_called()), keys);
+}
+
+// A share of zeros would make what both sides agree on zero, which everybody knows.
+TEST_F(SessionKeysTest, RefuseAShareThatIsNone) {
+  const uint8_t none[CryptoModule::share_bytes] = {};
+  EXPECT_FALSE(opener_.derive(*crypto(), {}, none, transcript_));
+}
+
+}  // namespace
+}  // namespace lintel
