@@ -198,7 +198,7 @@ TEST(ShmManySenders, FullLanesAreReturnedWithTheirMessages) {
   const uint32_t lanes = lanes_of(*hub);
   for (uint32_t i = 0; i < 2 * lanes; ++i) senders.push_back(std::make_unique<Sender>(hub->id()));
   // The hub looks rarely, so all lanes are full whenever it asks for one.
-  constexpr uint64_t count = 400;
+  constexpr uint64_t count = 100;
   ASSERT_TRUE(wait_until([&] {
     bool all = true;
     for (int round = 0; round < 3; ++round) {
