@@ -113,7 +113,8 @@ void send_to_one(int senders, ptl_size_t puts, const RunOptions& options) {
   });
 }
 
-// 45 lanes. spec 2.9, 3.13.3
+// 45 lanes.
+// spec 2.9, 3.13.3
 TEST(ManySendersTest, ShareTheLanesOfOneProcess) {
   send_to_one(64, 300,
               {.environment = {{"PTL_SHM_MEMORY_KIB", "1024"}, {"PTL_TRANSPORT", "shm"}},
@@ -121,6 +122,7 @@ TEST(ManySendersTest, ShareTheLanesOfOneProcess) {
 }
 
 // 582 lanes.
+// spec 2.9, 3.13.3
 TEST(ManySendersTest, ShareTheLanesOfTheDefaultSegment) {
   if (!long_tests()) GTEST_SKIP() << "set LINTEL_TEST_LONG=1";
   send_to_one(700, 100,
