@@ -67,7 +67,7 @@ void attach_and_fire(benchmark::State& state) {
       operation.kind = TriggeredKind::ct_inc;
       operation.threshold = descending ? length - i : i + 1;
       operation.count = {&target, 1, 0};
-      operation.target_generation = target.generation;
+      operation.target_generation = target.handle.generation();
       counter.attach(operation);
     }
     for (uint64_t i = 0; i < length; ++i) counter.add_success(1);
@@ -92,7 +92,7 @@ void chain(benchmark::State& state) {
       operation.kind = TriggeredKind::ct_inc;
       operation.threshold = link / ring_size + 1;
       operation.count = {&target, 1, 0};
-      operation.target_generation = target.generation;
+      operation.target_generation = target.handle.generation();
       ring[link % ring_size].attach(operation);
     }
     state.ResumeTiming();
