@@ -112,6 +112,16 @@ Source::Source(Endpoint& endpoint, const Region& region, Completion completion, 
   descriptor_ = bind_memory(endpoint.interface, descriptor);
 }
 
+Source::Source(Endpoint& endpoint, const Region& region, const Exposure& answers) {
+  ptl_md_t descriptor{};
+  descriptor.start = region.start();
+  descriptor.length = region.length_bytes();
+  descriptor.options = PTL_MD_EVENT_SUCCESS_DISABLE;
+  descriptor.eq_handle = answers.has_queue() ? answers.queue() : PTL_EQ_NONE;
+  descriptor.ct_handle = PTL_CT_NONE;
+  descriptor_ = bind_memory(endpoint.interface, descriptor);
+}
+
 Destination peer_of(Session& session, const Endpoint& endpoint, ptl_pt_index_t index) {
   return {endpoint.addresses[session.peer_rank()], index, data_match_bits};
 }

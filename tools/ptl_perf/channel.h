@@ -55,6 +55,7 @@ class Exposure {
   }
 
   ptl_handle_ct_t counter() const { return counter_.get(); }
+  bool has_queue() const { return static_cast<bool>(queue_); }
   ptl_handle_eq_t queue() const { return queue_.get(); }
 
  private:
@@ -81,6 +82,10 @@ class Source {
    *  `event_capacity` events are kept if it is full. */
   Source(Endpoint& endpoint, const Region& region, Completion completion, unsigned counted,
          std::uint64_t event_capacity);
+
+  /** For operations that only their answers complete: one that cannot be delivered is an event in
+   *  the queue in which the answer is awaited, if there is one. */
+  Source(Endpoint& endpoint, const Region& region, const Exposure& answers);
 
   ptl_handle_md_t descriptor() const { return descriptor_.get(); }
 

@@ -25,9 +25,13 @@ std::optional<Result> measure_ping_pong(Context& context, const Point& point, Ex
         } else {
           answer(operation, waiter, check, pass);
         }
+        operation.ack = PTL_NO_ACK_REQ;
         return 0;
       });
     };
+    // The first pass, which is not timed, notices a peer that cannot be reached: the failure is an
+    // event of `operation` among the arrivals. Later ones need no acknowledgement.
+    operation.ack = context.settings.iterations ? PTL_NO_ACK_REQ : PTL_ACK_REQ;
     if (verifier) return with_check(ArrivalCheck{*verifier});
     return with_check(NoCheck{});
   });

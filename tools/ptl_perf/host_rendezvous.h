@@ -40,6 +40,7 @@ class HostRendezvous final : public Rendezvous {
   Bytes broadcast(std::span<const std::byte> from_rank_0) override;
   void barrier() override { exchange({}); }
   void leave() override { barrier(); }
+  int connection() const override { return connection_.descriptor(); }
 
  private:
   void greet();

@@ -180,7 +180,7 @@ int take_part(Settings settings, Rendezvous& rendezvous, LocalPlace place) {
   try {
     if (settings.short_run())
       settings.seconds_per_point = std::min(settings.seconds_per_point, 0.3);
-    Watchdog watchdog(deadline_s(settings));
+    Watchdog watchdog(deadline_s(settings), rendezvous.connection());
     Circumstances facts;
     facts.machine = tools::describe_machine();
     if (getloadavg(&facts.load, 1) != 1) facts.load = 0;
@@ -209,6 +209,7 @@ int take_part(Settings settings, Rendezvous& rendezvous, LocalPlace place) {
       context.reporter = reporter.get();
     }
     run_tests(context);
+    watchdog.ignore_connection();
     progress.clear();
     if (reporter) reporter->finish();
     return static_cast<int>(ExitCode::success);

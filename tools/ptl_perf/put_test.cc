@@ -30,7 +30,7 @@ void latency(Context& context, std::uint64_t size_bytes) {
   Region received(size_bytes, layout.slots, layout.guard_bytes, layout.huge_pages);
   Exposure arrivals(endpoint, context.settings.events, 64);
   arrivals.expose(received, endpoint.addresses[session.peer_rank()]);
-  Source source(endpoint, sent, Completion::nothing, 0, 0);
+  Source source(endpoint, sent, arrivals);
   std::unique_ptr<Verifier> verifier;
   if (context.settings.verify) {
     verifier = std::make_unique<PutVerifier>(sent, received, session.rank(), session.peer_rank());

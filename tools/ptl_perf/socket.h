@@ -34,6 +34,7 @@ class Socket {
   /** The address by which the other end reaches this process, without a port. */
   std::string own_address() const;
   std::string peer_address() const;
+  int descriptor() const { return descriptor_; }
 
  private:
   int descriptor_ = -1;

@@ -412,12 +412,12 @@ def perf_fails_fast_without_a_transport(tools):
 
 
 @contextlib.contextmanager
-def listening(tools, *prefix):
+def listening(tools, *prefix, environment=None):
     """`ptl_perf --listen` at a free port, which is yielded."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     process = subprocess.Popen([*prefix, tools.perf_program, "--listen", "--port", str(port)], stderr=subprocess.PIPE,
-                               stdout=subprocess.PIPE, text=True)
+                               stdout=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})})
     try:
         check("listening" in process.stderr.readline(), "it does not listen")
         yield port
@@ -437,6 +437,19 @@ def perf_between_hosts(tools):
             check(document["processes"] == "2 processes started by hand on this machine", document["processes"])
     _, error = tools.perf("127.0.0.1", "put", "--port", str(port), code=1)
     check("start `ptl_perf --listen` there" in error, error)
+
+
+@case
+def perf_fails_fast_with_another_key(tools):
+    """The peer refuses the first put, which asks for no acknowledgement."""
+    def environment(key):
+        return {"PTL_TRANSPORT": "udp", "PTL_JOB_KEY": key * 40}
+
+    with listening(tools, environment=environment("a")) as port:
+        start = time.monotonic()
+        _, error = tools.perf("127.0.0.1", "put", *TINY, "--port", str(port), code=PEER_LOST, environment=environment("b"))
+    check(time.monotonic() - start < 10, "it took long")
+    check("rank 1 cannot be reached: " in error and "job key" in error, error)
 
 
 @case
