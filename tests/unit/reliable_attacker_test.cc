@@ -140,9 +140,9 @@ TEST_P(AttackerTest, GetsNothingButDelay) {
   if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
   constexpr uint64_t messages = 1'500;
   MemoryNetwork network;
+  Attacker attacker(network, GetParam().seed);
   MemoryProcess a(network, low_id, settings(), 1472, 256 * 1024, true);
   MemoryProcess b(network, high_id, settings(), 1472, 256 * 1024, true);
-  Attacker attacker(network, GetParam().seed);
   network.script = [&](const LinkAddress& from, const LinkAddress& to, const Frame& frame) {
     return attacker.meddle(from, to, frame);
   };
