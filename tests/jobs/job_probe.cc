@@ -302,6 +302,8 @@ void abort_job() {
 void abort_portals() {
   const ptl_handle_ni_t ni = open_job();
   Mailbox mailbox(ni);
+  // By hand, others read values of this process until they have opened the job.
+  must(PtlJobBarrier(), "PtlJobBarrier");
   std::thread waiting([&] {
     ptl_ct_event_t count;
     expect(PtlCTWait(mailbox.arrived, 1000000, &count) == PTL_ABORTED, "PtlAbort ends the wait");
