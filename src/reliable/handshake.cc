@@ -161,8 +161,8 @@ void Handshake::take(const InboundFrame& frame, const FrameHeader& header,
   }
 }
 
-// Where frames are sealed, somebody who can only send, and not hold back what others send, cannot
-// keep two processes from connecting.
+// Where frames are sealed, a refusal without proof does not end the attempt at once. So an attacker
+// who can send frames, but not stop those of others, cannot prevent a connection.
 void Handshake::take_refusal(Connection& connection, RefuseCause cause, uint64_t now_ns) noexcept {
   if (!seals()) return closer_.refused(connection, text_of(cause));
   const std::lock_guard guard(connection.lock);

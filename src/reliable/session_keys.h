@@ -1,6 +1,6 @@
-// The keys of one connection: X25519 of two ephemeral key pairs, with the secret that both sides
-// have proven mixed in (HKDF-SHA-256). Whoever learns the secret later cannot open what was
-// recorded. Connection path.
+// The keys of one connection, by HKDF-SHA-256 from two inputs: the X25519 result of two ephemeral
+// key pairs, and the secret that both sides have proven. A secret that leaks later does not decrypt
+// recorded frames. Connection path.
 #pragma once
 
 #include <cstdint>

@@ -12,13 +12,13 @@ namespace lintel {
 
 class LaneWait {
  public:
-  // Whoever waits and sleeps looks again after this time.
+  // A sleeping sender without a lane tries again after this time.
   static constexpr uint64_t retry_ns = 1'000'000;
 
   void note_returned(uint32_t lane) noexcept { returned_ = lane; }
 
-  // Whether to try to claim a lane now. Whoever waits tries again when a lane became free, and
-  // every retry_ns, since the processes that were asked for one may be stopped.
+  // Whether to try to claim a lane now. A waiting sender tries again when a lane became free, and
+  // every retry_ns, since the processes that were asked for a lane may be stopped.
   [[nodiscard]] bool may_claim(const PeerSegment& segment, uint64_t nonce, uint64_t now) noexcept {
     if (returned_ != no_lane) {
       if (segment.is_returned(returned_, nonce)) return false;

@@ -61,7 +61,7 @@ class NodeSecret {
 
   // False: errno says why.
   [[nodiscard]] bool open() {
-    // Whoever finishes last removes the directory, perhaps just before its name is used here.
+    // The last process to finish removes the directory, perhaps just before its name is used here.
     constexpr unsigned attempts = 1000;
     for (unsigned attempt = 0; attempt < attempts; ++attempt) {
       const auto directory = SegmentDirectory::open(true);

@@ -149,7 +149,8 @@ bool Segment::prepare(const Settings& settings, const SegmentFile& file, std::st
 OpenStatus Segment::publish(const Settings& settings, const SegmentFile& file,
                             OwnSegments& own_segments, std::string& reason) {
   const std::string nameless = "/proc/self/fd/" + std::to_string(file.fd());
-  // Whoever finishes last removes the directory, perhaps just before this process enters its name.
+  // The last process to finish removes the directory, perhaps just before this process enters its
+  // name.
   constexpr unsigned attempts = 1000;
   for (unsigned attempt = 0; attempt < attempts; ++attempt) {
     const auto directory = SegmentDirectory::open(true);

@@ -81,7 +81,7 @@ struct SegmentHeader {
   // half, number of the peer's lane, plus 1, in the lower half.
   std::atomic<uint64_t> help_wanted;
   std::atomic<uint32_t> lanes_wanted;    // 1: a peer found no free lane
-  std::atomic<uint32_t> lanes_freed;     // counts: whoever waits for a lane looks again
+  std::atomic<uint32_t> lanes_freed;     // counts: senders that wait for a lane try again
   std::atomic<uint32_t> lanes_recalled;  // counts: peers want lanes back that the owner claimed
   JointCopy joint_copy;                  // what the owner copies
 };

@@ -132,9 +132,9 @@ class alignas(128) CountingEvent {
 };
 static_assert(sizeof(CountingEvent) == 128);
 
-// A count that follows an event. Lasts from before the event is posted until the count was added:
-// whoever takes the event may free the counter at once, and PtlCTFree waits for that. Not needed in
-// a round of polling, for whose end PtlCTFree waits as well.
+// A count that follows an event. It is announced before the event is posted, until the count was
+// added. A thread that takes the event may call PtlCTFree at once, which waits for such counts.
+// A round of polling needs no announcement: PtlCTFree waits for the end of the round, too.
 class CountAnnouncement {
  public:
   // nullptr: nothing will be counted.
