@@ -115,7 +115,20 @@ inline uint64_t operation_of(const char* payload) {
   return word >> kLengthBits;
 }
 
-/** Reads what encode() wrote.
+/** Whether the fields of a message that has arrived agree, so that decode() stays inside of what is
+ * there. */
+inline bool is_sound(const PutFields& fields) {
+  const MessageKind kind = kind_of(fields);
+  const auto arguments = static_cast<unsigned int>(fields.match_bits >> 8 & 0x1F);
+  if (kind > MessageKind::kLongApart || arguments > GASNETI_AM_MAX_ARGS) return false;
+  const size_t in_front = header_bytes(kind, arguments);
+  const size_t filled = fields.match_bits >> 16 & 0xF;
+  if (kind == MessageKind::kMedium || kind == MessageKind::kLong)
+    return fields.payload_bytes % kAlignment == 0 && fields.payload_bytes >= in_front + filled;
+  return fields.payload_bytes == in_front && filled == 0;
+}
+
+/** Reads what encode() wrote. The message is sound.
  * @param arguments  room for GASNETI_AM_MAX_ARGS.
  * @return where the data begin in the payload. */
 inline char* decode(const PutFields& fields, char* payload, MessageHeader* header,

@@ -14,6 +14,7 @@
 #include "job/neighbourhood.h"
 #include "job/thread.h"
 #include "network/poll.h"
+#include "segment/segment.h"
 #include "trace/trace.h"
 
 namespace lintel::gasnet {
@@ -47,6 +48,32 @@ PutFields fields_of(const ptl_event_t& event) {
   return {event.match_bits, event.hdr_data, event.remote_offset, event.mlength};
 }
 
+/** Ends the program if this library cannot have written the message. */
+void check_arrival(gex_Rank_t source, const PutFields& fields) {
+  if (source < job().size() && is_sound(fields)) return;
+  gasnett_fatalerror_nopos(
+      "rank %u has sent a message that cannot be read (header 0x%llx, %zu bytes)", source,
+      static_cast<unsigned long long>(fields.match_bits), fields.payload_bytes);
+}
+
+void check_near(gex_Rank_t source, const PutFields& fields) {
+  check_arrival(source, fields);
+  if (fields.payload_bytes > sizeof NearSlot::payload || kind_of(fields) == MessageKind::kLongApart)
+    gasnett_fatalerror_nopos("rank %u has sent %zu bytes through shared memory", source,
+                             fields.payload_bytes);
+}
+
+/** The same if the data of a Long do not belong into the segment. */
+void check_place(gex_Rank_t source, const MessageHeader& header) {
+  ptl_size_t offset = 0;
+  if (header.data_bytes == 0 ||
+      segment_table().offset_of(job().rank(), 0, header.address, header.data_bytes, &offset))
+    return;
+  gasnett_fatalerror_nopos(
+      "rank %u has sent a Long of %zu bytes to %p, which is not in the segment", source,
+      header.data_bytes, header.address);
+}
+
 /** Runs the handler of a message. @return whether it has replied. */
 bool run_handler(gex_Rank_t source, const PutFields& fields, void* payload, bool is_request,
                  uint32_t* credits) {
@@ -62,6 +89,7 @@ bool run_handler(gex_Rank_t source, const PutFields& fields, void* payload, bool
   token.is_request = is_request;
   token.is_long = is_long(header.kind);
   if (token.is_long) {
+    check_place(source, header);
     if (header.kind == MessageKind::kLong && header.data_bytes != 0)
       std::memcpy(header.address, data, header.data_bytes);
     data = static_cast<char*>(header.address);
@@ -123,6 +151,7 @@ void Messages::handle_reply_event(const ptl_event_t& event) {
 }
 
 void Messages::handle(gex_Rank_t source, bool is_request, const PutFields& fields, void* payload) {
+  check_arrival(source, fields);
   if (kind_of(fields) == MessageKind::kLongApart) {
     const uint64_t operation = operation_of(static_cast<const char*>(payload));
     if (!long_data_.is_complete(source, operation, is_request, fields, payload)) return;
@@ -158,14 +187,21 @@ void Messages::handle_reply(gex_Rank_t source, const PutFields& fields, void* pa
 
 unsigned int Messages::poll_near() {
   unsigned int done = 0;
-  while (done < kNearAtOnce && own_rings_->replies.pop([this](NearSlot& slot) {
-    handle_reply(slot.source, slot.fields, slot.payload);
-  }))
-    ++done;
-  while (done < kNearAtOnce && own_rings_->requests.pop([this](NearSlot& slot) {
-    handle_request(slot.source, slot.fields, slot.payload);
-  }))
-    ++done;
+  const auto poll_ring = [&](auto& ring, bool is_request) {
+    const auto handle_slot = [&](NearSlot& slot) {
+      // The sender could change the slot meanwhile, so its fields are read once.
+      const gex_Rank_t source = slot.source;
+      const PutFields fields = slot.fields;
+      check_near(source, fields);
+      if (is_request)
+        handle_request(source, fields, slot.payload);
+      else
+        handle_reply(source, fields, slot.payload);
+    };
+    while (done < kNearAtOnce && ring.pop(handle_slot)) ++done;
+  };
+  poll_ring(own_rings_->replies, false);
+  poll_ring(own_rings_->requests, true);
   return done;
 }
 

@@ -169,7 +169,8 @@ void close_portals(uint32_t callers) {
   // A signal handler may have called gasnet_exit in the middle of a call that holds a lock.
   set_deadline(std::min(g_timeout_s, kCloseWithinS));
   close_portals(callers);
-  _exit(code);
+  // While a thread computes Portals stays open, and removes its names in /dev/shm now.
+  std::quick_exit(code);
 }
 
 /** A client may have a handler of SIGQUIT for its own clean-up. */

@@ -30,8 +30,8 @@ constexpr unsigned int kBlock = 8;
 volatile sig_atomic_t g_asked_to_end = 0;
 void on_end(int signal) { g_asked_to_end = signal; }
 
-/** The nid of this host. @return false if the interface does not open. */
-bool find_nid(ptl_nid_t& nid) {
+/** Opens an interface and closes it: a process can do so once. @return whether it has opened. */
+bool open_once(ptl_nid_t& nid) {
   ptl_handle_ni_t interface;
   ptl_process_t id;
   if (PtlInit() != PTL_OK) return false;
@@ -43,6 +43,24 @@ bool find_nid(ptl_nid_t& nid) {
     PtlNIFini(interface);
   }
   PtlFini();
+  return found;
+}
+
+/** The nid of this host, from a process that opens an interface. That also removes what processes
+ * that were killed have left in /dev/shm. @return false if it does not open. */
+bool find_nid(ptl_nid_t& nid) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool found = open_once(nid) && write(ends[1], &nid, sizeof nid) == sizeof nid;
+    std::exit(found ? 0 : 1);
+  }
+  close(ends[1]);
+  const bool found = child > 0 && read(ends[0], &nid, sizeof nid) == sizeof nid;
+  close(ends[0]);
+  while (child > 0 && waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
   return found;
 }
 
@@ -182,7 +200,9 @@ int run_by_fork(const Options& options) {
     wait_for(children);
     return 1;
   }
-  return wait_for(children);
+  const int result = wait_for(children);
+  if (result != 0) find_nid(nid);
+  return result;
 }
 
 }  // namespace lintel::gasnet

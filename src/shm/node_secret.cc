@@ -140,6 +140,7 @@ void unlock_after_fork();
 Shared& shared() {
   static Shared* const instance = [] {
     std::atexit(release_at_exit);
+    std::at_quick_exit(release_at_exit);
     pthread_atfork(lock_before_fork, unlock_after_fork, unlock_after_fork);
     return new Shared;
   }();

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "portals4.h"
-#include "shm/own_segments.h"
 #include "util/asymmetric_fence.h"
+#include "util/own_names.h"
 
 namespace lintel {
 
@@ -81,7 +81,7 @@ bool is_taken(const SegmentDirectory& directory, const std::vector<SegmentName>&
 
 OpenStatus Segment::create(const Settings& settings, std::unique_ptr<Segment>& result,
                            std::string& reason) {
-  OwnSegments own_segments;
+  OwnNames own_names;
   const SegmentFile file = SegmentDirectory::make_file();
   if (file.fd() < 0) {
     reason = because("cannot create a file in /dev/shm");
@@ -89,7 +89,7 @@ OpenStatus Segment::create(const Settings& settings, std::unique_ptr<Segment>& r
   }
   std::unique_ptr<Segment> segment(new Segment);
   if (!segment->prepare(settings, file, reason)) return OpenStatus::failed;
-  const OpenStatus status = segment->publish(settings, file, own_segments, reason);
+  const OpenStatus status = segment->publish(settings, file, own_names, reason);
   if (status == OpenStatus::opened) result = std::move(segment);
   return status;
 }
@@ -146,8 +146,8 @@ bool Segment::prepare(const Settings& settings, const SegmentFile& file, std::st
   return true;
 }
 
-OpenStatus Segment::publish(const Settings& settings, const SegmentFile& file,
-                            OwnSegments& own_segments, std::string& reason) {
+OpenStatus Segment::publish(const Settings& settings, const SegmentFile& file, OwnNames& own_names,
+                            std::string& reason) {
   const std::string nameless = "/proc/self/fd/" + std::to_string(file.fd());
   // The last process to finish removes the directory, perhaps just before this process enters its
   // name.
@@ -164,11 +164,11 @@ OpenStatus Segment::publish(const Settings& settings, const SegmentFile& file,
         return OpenStatus::pid_in_use;
       }
       path_ = directory->path_of({id_, nonce_});
-      own_segments.remember(path_);
+      own_names.remember(path_, directory->path());
       if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0)
         return OpenStatus::opened;
       const int error = errno;
-      own_segments.remove(path_);
+      own_names.remove(path_);
       path_.clear();
       errno = error;
     }
@@ -195,7 +195,7 @@ bool Segment::choose_pid(uint32_t wanted, const std::function<bool(uint32_t)>& t
 Segment::~Segment() {
   if (header_ == nullptr || !created_by_this_process()) return;
   header_->closed.store(1, std::memory_order_release);
-  if (!path_.empty()) OwnSegments().remove(path_);
+  if (!path_.empty()) OwnNames().remove(path_);
   munmap(static_cast<void*>(header_), geometry_.segment_bytes);
 }
 

@@ -9,11 +9,11 @@
 #include <memory>
 #include <string>
 
-#include "shm/own_segments.h"
 #include "shm/segment_directory.h"
 #include "shm/segment_layout.h"
 #include "transport/message.h"
 #include "transport/open_status.h"
+#include "util/own_names.h"
 
 namespace lintel {
 
@@ -56,7 +56,7 @@ class Segment {
  private:
   Segment() = default;
   bool prepare(const Settings& settings, const SegmentFile& file, std::string& reason);
-  OpenStatus publish(const Settings& settings, const SegmentFile& file, OwnSegments& own_segments,
+  OpenStatus publish(const Settings& settings, const SegmentFile& file, OwnNames& own_names,
                      std::string& reason);
   bool choose_pid(uint32_t wanted, const std::function<bool(uint32_t)>& taken);
 

@@ -8,7 +8,7 @@ endif()
 
 foreach(mode seq par)
   add_executable(gasnet_am_probe_${mode} "${CMAKE_CURRENT_LIST_DIR}/am_probe.c")
-  target_link_libraries(gasnet_am_probe_${mode} PRIVATE gasnet-portals4-${mode} portals lintel_options)
+  target_link_libraries(gasnet_am_probe_${mode} PRIVATE gasnet-portals4-${mode} portals_runtime portals lintel_options)
 endforeach()
 
 # lintel_add_am_test(<name> <mode> <case> <ranks> <variable=value>...)
@@ -35,5 +35,19 @@ lintel_add_am_test(apart.threads par threads 3 ${apart} ${tiny})
 lintel_add_am_test(udp.arity seq arity 2 ${udp})
 lintel_add_am_test(udp.negotiated seq negotiated 2 ${udp})
 lintel_add_am_test(udp.flood seq flood 3 ${udp} ${tiny})
+# Many ranks on few processors.
+lintel_add_am_test(neighbours.storm seq flood 16 AM_PROBE_FLOOD=250 ${tiny})
+lintel_add_am_test(apart.storm par flood 12 AM_PROBE_FLOOD=250 ${apart} ${tiny})
+lintel_add_am_test(udp.storm seq flood 9 AM_PROBE_FLOOD=250 ${udp} ${tiny})
+# Header and data of a Long are lost, doubled and overtake each other.
+lintel_add_am_test(
+  udp.faults seq flood 3 AM_PROBE_FLOOD=400 ${udp} PTL_FAULTS=drop=0.02,dup=0.02,reorder=0.05,corrupt=0.002,seed=7)
 lintel_add_am_test(immediate seq immediate 2 GASNET_AM_CREDITS=8)
 lintel_add_am_test(udp.immediate par immediate 2 ${udp} GASNET_AM_CREDITS=8)
+
+# The target reads nothing that is not there.
+add_test(NAME gasnet.Messages.hostile COMMAND gasnetrun_portals4 -spawner=fork -n 2
+                                              $<TARGET_FILE:gasnet_am_probe_seq> hostile)
+set_tests_properties(
+  gasnet.Messages.hostile PROPERTIES LABELS gasnet TIMEOUT 60 PROCESSORS 2 PASS_REGULAR_EXPRESSION
+                                     "rank 1 has sent a message that cannot be read")

@@ -1,28 +1,18 @@
 /* am_probe.c: active messages between the ranks of a job. Started by run_am_test.py.
  *
- * Usage: am_probe nid | arity | negotiated | immediate | flood | threads
+ * Usage: am_probe nid | arity | negotiated | immediate | flood | threads | hostile
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <gasnetex.h>
-#include <portals4.h>
+#include <portals4_runtime.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #ifdef GASNET_PAR
 #include <pthread.h>
 #endif
 
 #include "am_arities.h"
-
-#define CHECK(condition)                                                           \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      fprintf(stderr, "rank %u, line %d: not so: %s\n", me, __LINE__, #condition); \
-      abort();                                                                     \
-    }                                                                              \
-  } while (0)
+#include "checks.h"
 
 enum {
   kRequest = 0,
@@ -35,8 +25,7 @@ enum {
   kLongRequest = 196,
   kLongReply = 213,
   /* Others. */
-  kArrived = 230,
-  kCounted,
+  kCounted = 230,
   kExpect,
   kFloodShort,
   kFloodMedium,
@@ -51,16 +40,13 @@ enum {
 };
 
 #define LARGEST ((size_t)1 << 20)
-#define SEGMENT_BYTES (4 * LARGEST)
-#define REPLY_OFFSET (2 * LARGEST)
+/* Requests store their Longs into the first half of the segments, replies into the second. */
+enum { kSlots = 32, kSlotSize = 16384, kFloodRanks = 16, kFloodThreads = 3 };
+#define REPLY_OFFSET ((size_t)kFloodRanks * kSlots * kSlotSize)
+#define SEGMENT_BYTES (2 * REPLY_OFFSET)
 
-static gex_Client_t client;
-static gex_EP_t endpoint;
-static gex_TM_t team;
-static gex_Segment_t segment;
-static gex_Rank_t me, size;
 static char** segments; /* by rank */
-static atomic_uint arrivals, counted, expected, announcements, replies, reply_bytes;
+static atomic_uint counted, expected, announcements, replies, reply_bytes;
 
 static gex_AM_Arg_t argument(unsigned int count, int direction, unsigned int index) {
   return (gex_AM_Arg_t)(0x9E3779B9u * (index + 1) + 0x85EBCA6Bu * count +
@@ -203,20 +189,6 @@ static void await_reply(size_t bytes) {
     }                                                                                             \
   }
 FOR_EACH_ARITY(EXCHANGE)
-
-/* ----------------------------------------------------------------------------- all ranks meet */
-
-static void arrived(gex_Token_t token) {
-  (void)token;
-  atomic_fetch_add(&arrivals, 1);
-}
-
-static void barrier(void) {
-  static unsigned int round = 0;
-  ++round;
-  for (gex_Rank_t rank = 0; rank < size; ++rank) gex_AM_RequestShort0(team, rank, kArrived, 0);
-  GASNET_BLOCKUNTIL(atomic_load(&arrivals) >= round * size);
-}
 
 static void arity(void) {
   char* const buffer = malloc(LARGEST);
@@ -374,9 +346,11 @@ static void immediate(void) {
 
 /* -------------------------------------------------------------------------------------- flood */
 
-enum { kSlots = 32, kSlotSize = 16384, kFloodRanks = 4 };
+/* Every rank has places of its own in the segments of all, each thread a part of them. A place is
+ * used again when the reply has come. */
+static atomic_uchar is_in_use[kFloodRanks][kSlots];
+enum { kUsesPlace = 1 << 8 }; /* in an argument, beside the number of the slot */
 
-/* Every rank has places of its own in the segments of all; a place has the same data every time. */
 static char* place(gex_Rank_t owner, gex_Rank_t sender, unsigned int slot) {
   return segments[owner] + ((size_t)sender * kSlots + slot) * kSlotSize;
 }
@@ -388,11 +362,11 @@ static size_t medium_bytes_of(unsigned int slot) {
   return bytes < 8192 ? bytes : 8192;
 }
 
-static void answer(gex_Token_t token, unsigned int slot, unsigned int kind) {
+static void answer(gex_Token_t token, gex_AM_Arg_t number, gex_AM_Arg_t kind) {
   char buffer[16384];
   gex_Token_Info_t info;
   gex_Token_Info(token, &info, GEX_TI_SRCRANK);
-  const gex_AM_Arg_t number = (gex_AM_Arg_t)slot;
+  const unsigned int slot = (unsigned)number % kUsesPlace;
   fill(buffer, bytes_of(slot), slot);
   if (kind == 1) gex_AM_ReplyShort1(token, kFloodReplyShort, 0, number);
   if (kind == 2)
@@ -402,46 +376,59 @@ static void answer(gex_Token_t token, unsigned int slot, unsigned int kind) {
     gex_AM_ReplyLong1(token, kFloodReplyLong, buffer, bytes_of(slot),
                       place(info.gex_srcrank, me, slot) + REPLY_OFFSET, GEX_EVENT_NOW, 0, number);
 }
-static void flood_short(gex_Token_t token, gex_AM_Arg_t slot, gex_AM_Arg_t reply) {
-  answer(token, (unsigned)slot, (unsigned)reply);
+static void flood_short(gex_Token_t token, gex_AM_Arg_t number, gex_AM_Arg_t reply) {
+  answer(token, number, reply);
   atomic_fetch_add(&counted, 1);
 }
-static void flood_data(gex_Token_t token, void* data, size_t bytes, gex_AM_Arg_t slot,
+static void flood_data(gex_Token_t token, void* data, size_t bytes, gex_AM_Arg_t number,
                        gex_AM_Arg_t reply) {
-  check_bytes(data, bytes, (unsigned)slot);
-  answer(token, (unsigned)slot, (unsigned)reply);
+  check_bytes(data, bytes, (unsigned)number % kUsesPlace);
+  answer(token, number, reply);
   atomic_fetch_add(&counted, 1);
 }
-static void flood_reply_short(gex_Token_t token, gex_AM_Arg_t slot) {
-  (void)token;
-  CHECK(slot >= 0 && slot < kSlots);
+static void flood_reply_short(gex_Token_t token, gex_AM_Arg_t number) {
+  gex_Token_Info_t info;
+  gex_Token_Info(token, &info, GEX_TI_SRCRANK);
+  CHECK(number % kUsesPlace < kSlots);
+  if (number & kUsesPlace) {
+    CHECK(atomic_exchange(&is_in_use[info.gex_srcrank][number % kUsesPlace], 0) == 1);
+  }
   atomic_fetch_add(&replies, 1);
 }
-static void flood_reply_data(gex_Token_t token, void* data, size_t bytes, gex_AM_Arg_t slot) {
-  (void)token;
-  CHECK(bytes == bytes_of((unsigned)slot) || bytes == medium_bytes_of((unsigned)slot));
-  check_bytes(data, bytes, (unsigned)slot);
-  atomic_fetch_add(&replies, 1);
+static void flood_reply_data(gex_Token_t token, void* data, size_t bytes, gex_AM_Arg_t number) {
+  const unsigned int slot = (unsigned)number % kUsesPlace;
+  CHECK(bytes == bytes_of(slot) || bytes == medium_bytes_of(slot));
+  check_bytes(data, bytes, slot);
+  flood_reply_short(token, number);
 }
 
 static atomic_uint flood_sent[kFloodRanks], flood_asked;
 
-static void flood_from(unsigned int seed, unsigned int count) {
+/* Sends from `slots` slots, of which `first` is the first. */
+static void flood_from(unsigned int seed, unsigned int count, unsigned int first,
+                       unsigned int slots) {
   char* const buffer = malloc(kSlotSize);
   for (unsigned int i = 0; i < count; ++i) {
     seed = seed * 1664525u + 1013904223u;
     const gex_Rank_t peer = (seed >> 8) % size;
-    const unsigned int kind = (seed >> 16) % 3, reply = (seed >> 20) % 4,
-                       slot = (seed >> 24) % kSlots;
-    const gex_AM_Arg_t number = (gex_AM_Arg_t)slot, wish = (gex_AM_Arg_t)reply;
+    const unsigned int kind = (seed >> 16) % 3, slot = first + (seed >> 24) % slots;
+    /* The end of a Long shows in a reply only. */
+    const gex_AM_Arg_t wish = (gex_AM_Arg_t)((seed >> 20) % 4);
+    const gex_AM_Arg_t reply = kind == 2 && wish == 0 ? 1 : wish;
+    const int uses_place = kind == 2 || reply == 3;
+    const gex_AM_Arg_t number = (gex_AM_Arg_t)(slot | (uses_place ? kUsesPlace : 0));
+    if (uses_place) {
+      GASNET_BLOCKUNTIL(!atomic_load(&is_in_use[peer][slot]));
+      atomic_store(&is_in_use[peer][slot], 1);
+    }
     if (kind != 0) fill(buffer, bytes_of(slot), slot);
-    if (kind == 0) gex_AM_RequestShort2(team, peer, kFloodShort, 0, number, wish);
+    if (kind == 0) gex_AM_RequestShort2(team, peer, kFloodShort, 0, number, reply);
     if (kind == 1)
       gex_AM_RequestMedium2(team, peer, kFloodMedium, buffer, medium_bytes_of(slot), GEX_EVENT_NOW,
-                            0, number, wish);
+                            0, number, reply);
     if (kind == 2)
       gex_AM_RequestLong2(team, peer, kFloodLong, buffer, bytes_of(slot), place(peer, me, slot),
-                          GEX_EVENT_NOW, 0, number, wish);
+                          GEX_EVENT_NOW, 0, number, reply);
     atomic_fetch_add(&flood_sent[peer], 1);
     if (reply != 0) atomic_fetch_add(&flood_asked, 1);
   }
@@ -456,25 +443,48 @@ static void finish_flood(void) {
 }
 
 static void flood(void) {
+  const char* const count = getenv("AM_PROBE_FLOOD");
   CHECK(size <= kFloodRanks);
-  flood_from(me + 1, 3000);
+  flood_from(me + 1, count ? (unsigned)atoi(count) : 3000, 0, kSlots);
   finish_flood();
 }
 
 #ifdef GASNET_PAR
-static void* flood_thread(void* seed) {
-  flood_from((unsigned)(uintptr_t)seed, 1000);
+static void* flood_thread(void* argument) {
+  const unsigned int thread = (unsigned)(uintptr_t)argument, slots = kSlots / kFloodThreads;
+  flood_from(me * kFloodThreads + thread + 1, 1000, thread * slots, slots);
   return NULL;
 }
 #endif
 static void threads(void) {
 #ifdef GASNET_PAR
-  pthread_t started[3];
-  for (unsigned int i = 0; i < 3; ++i)
-    pthread_create(&started[i], NULL, flood_thread, (void*)(uintptr_t)(me * 3 + i + 1));
-  for (unsigned int i = 0; i < 3; ++i) pthread_join(started[i], NULL);
+  pthread_t started[kFloodThreads];
+  for (unsigned int i = 0; i < kFloodThreads; ++i)
+    pthread_create(&started[i], NULL, flood_thread, (void*)(uintptr_t)i);
+  for (unsigned int i = 0; i < kFloodThreads; ++i) pthread_join(started[i], NULL);
 #endif
   finish_flood();
+}
+
+/* ------------------------------------------------------------------------------------ hostile */
+
+/* Rank 1 sends by Portals alone what no message looks like: 31 arguments without a payload. */
+static void hostile(void) {
+  ptl_handle_ni_t interface;
+  ptl_handle_md_t memory;
+  ptl_process_t target;
+  ptl_md_t md;
+  memset(&md, 0, sizeof md);
+  md.eq_handle = PTL_EQ_NONE;
+  md.ct_handle = PTL_CT_NONE;
+  target.rank = 0;
+  if (me == 1) {
+    CHECK(PtlJobOpen(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, NULL, NULL, &interface) ==
+          PTL_OK);
+    CHECK(PtlMDBind(interface, &md, &memory) == PTL_OK);
+    CHECK(PtlPut(memory, 0, 0, PTL_NO_ACK_REQ, target, 238, 31 << 8, 0, NULL, 0) == PTL_OK);
+  }
+  GASNET_BLOCKUNTIL(0);
 }
 
 /* -------------------------------------------------------------------------------------- start */
@@ -490,9 +500,8 @@ static void threads(void) {
       {kLongReply + M, (gex_AM_Fn_t)long_reply##M, REPLY_FLAGS(LONG), M, NULL, "long"},
 
 static gex_AM_Entry_t handlers[] = {
-    FOR_EACH_ARITY(ENTRIES){kArrived, (gex_AM_Fn_t)arrived, REQUEST_FLAGS(SHORT), 0, NULL,
-                            "arrived"},
-    {kCounted, (gex_AM_Fn_t)counted_request, REQUEST_FLAGS(SHORT), 0, NULL, "counted"},
+    FOR_EACH_ARITY(ENTRIES){kCounted, (gex_AM_Fn_t)counted_request, REQUEST_FLAGS(SHORT), 0, NULL,
+                            "counted"},
     {kExpect, (gex_AM_Fn_t)expect_request, REQUEST_FLAGS(SHORT), 1, NULL, "expect"},
     {kFloodShort, (gex_AM_Fn_t)flood_short, REQUEST_FLAGS(SHORT), 2, NULL, "flood"},
     {kFloodMedium, (gex_AM_Fn_t)flood_data, REQUEST_FLAGS(MEDIUM), 2, NULL, "flood"},
@@ -527,27 +536,18 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)(void);
-  } cases[] = {{"arity", arity},
-               {"negotiated", negotiated},
-               {"immediate", immediate},
-               {"flood", flood},
-               {"threads", threads}};
-  CHECK(gex_Client_Init(&client, &endpoint, &team, "AM_PROBE", &argc, &argv, 0) == GASNET_OK);
-  me = gex_TM_QueryRank(team);
-  size = gex_TM_QuerySize(team);
-  CHECK(gex_EP_RegisterHandlers(endpoint, handlers, sizeof handlers / sizeof *handlers) ==
-        GASNET_OK);
+  } cases[] = {{"arity", arity}, {"negotiated", negotiated}, {"immediate", immediate},
+               {"flood", flood}, {"threads", threads},       {"hostile", hostile}};
+  start_client("AM_PROBE", &argc, &argv, handlers, sizeof handlers / sizeof *handlers, 0);
   CHECK(gex_Segment_Attach(&segment, team, SEGMENT_BYTES) == GASNET_OK);
   segments = malloc(size * sizeof *segments);
-  for (gex_Rank_t rank = 0; rank < size; ++rank)
-    CHECK(gex_Segment_QueryBound(team, rank, (void**)&segments[rank], NULL, NULL) == 0);
+  for (gex_Rank_t rank = 0; rank < size; ++rank) segments[rank] = segment_of(team, rank);
   int found = 0;
   for (unsigned int i = 0; i < sizeof cases / sizeof *cases; ++i) {
     if (strcmp(name, cases[i].name) != 0) continue;
     cases[i].run();
     found = 1;
   }
-  /* The first to call gasnet_exit ends the others. */
   if (found && me == 0) printf("%s: done\n", name);
   fflush(stdout);
   barrier();

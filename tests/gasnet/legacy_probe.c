@@ -4,30 +4,17 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <gasnet.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define CHECK(condition)                                                           \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      fprintf(stderr, "rank %u, line %d: not so: %s\n", me, __LINE__, #condition); \
-      abort();                                                                     \
-    }                                                                              \
-  } while (0)
+#include "checks.h"
 
-enum { kBytes = 20000, kPlaces = 16, kArrived = 201 };
+enum { kBytes = 20000, kPlaces = 16 };
 
-static gasnet_node_t me, size, peer;
-static volatile unsigned int arrivals[2], shorts, mediums, longs;
+static gasnet_node_t peer;
+static volatile unsigned int shorts, mediums, longs;
 static unsigned char* mine;
 static unsigned char* theirs;
 static gasnet_handler_t request_index, reply_index;
 
-static void arrived(gasnet_token_t token, gasnet_handlerarg_t parity) {
-  (void)token;
-  ++arrivals[parity];
-}
 static void request(gasnet_token_t token, void* data, size_t bytes, gasnet_handlerarg_t kind) {
   gasnet_node_t from;
   CHECK(gasnet_AMGetMsgSource(token, &from) == GASNET_OK);
@@ -51,14 +38,6 @@ static void long_request(gasnet_token_t token, void* data, size_t bytes) {
   (void)token;
   CHECK(bytes == kBytes && data == mine && mine[kBytes - 1] == 'l');
   ++longs;
-}
-
-static void barrier(void) {
-  static unsigned int calls = 0;
-  const int parity = (int)(calls++ % 2);
-  for (gasnet_node_t node = 0; node < size; ++node) gasnet_AMRequestShort1(node, kArrived, parity);
-  GASNET_BLOCKUNTIL(arrivals[parity] == size);
-  arrivals[parity] = 0;
 }
 
 static void transfers(void) {
@@ -149,25 +128,20 @@ static void messages(void) {
 }
 
 int main(int argc, char** argv) {
-  gasnet_handlerentry_t table[] = {{kArrived, (gex_AM_Fn_t)arrived},
-                                   {0, (gex_AM_Fn_t)request},
+  gasnet_handlerentry_t table[] = {{0, (gex_AM_Fn_t)request},
                                    {203, (gex_AM_Fn_t)short_reply},
                                    {0, (gex_AM_Fn_t)reply},
                                    {204, (gex_AM_Fn_t)long_request}};
   gasnet_seginfo_t* segments;
-  gex_Client_t client = GEX_CLIENT_INVALID;
-  gex_EP_t endpoint = GEX_EP_INVALID;
-  gex_TM_t team = GEX_TM_INVALID;
-  gex_Segment_t segment = GEX_SEGMENT_INVALID;
   CHECK(gasnet_attach(table, 0, 0, 0) == GASNET_ERR_NOT_INIT);
   CHECK(gasnet_init(&argc, &argv) == GASNET_OK);
   me = gasnet_mynode();
   size = gasnet_nodes();
   peer = (me + 1) % size;
   CHECK(gasnet_getenv("PATH") != NULL);
-  CHECK(gasnet_attach(table, 5, 16 * GASNET_PAGESIZE, 0) == GASNET_OK);
-  request_index = table[1].index;
-  reply_index = table[3].index;
+  CHECK(gasnet_attach(table, 4, 16 * GASNET_PAGESIZE, 0) == GASNET_OK);
+  request_index = table[0].index;
+  reply_index = table[2].index;
   CHECK(request_index == 255 && reply_index == 254);
   segments = malloc(size * sizeof *segments);
   CHECK(gasnet_getSegmentInfo(segments, (int)size) == GASNET_OK);

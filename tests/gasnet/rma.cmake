@@ -28,6 +28,11 @@ lintel_add_rma_test(apart.parsync parsync 2 "1 400" ${apart})
 lintel_add_rma_test(apart.threads par 2 "4 200" ${apart})
 lintel_add_rma_test(udp seq 3 "1 200" ${udp})
 lintel_add_rma_test(udp.threads par 2 "4 100" ${udp})
+# Many ranks and threads on few processors.
+lintel_add_rma_test(neighbours.16 seq 16 "1 60")
+lintel_add_rma_test(mixed.12.threads par 12 "4 15" GASNET_SUPERNODE_MAXSIZE=5)
+lintel_add_rma_test(apart.16.threads par 16 "2 15" ${apart})
+lintel_add_rma_test(udp.9.threads par 9 "3 15" ${udp})
 # Transfers in parts, and more operations in flight than there are events.
 lintel_add_rma_test(limits seq 3 "1 200 3000 24" ${apart})
 lintel_add_rma_test(udp.limits par 2 "4 50 3000 64" ${udp})

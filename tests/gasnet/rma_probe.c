@@ -12,42 +12,27 @@
  */
 #include <gasnetex.h>
 #include <portals4_runtime.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "checks.h"
 #ifdef GASNET_PAR
 #include <pthread.h>
 #endif
 
-#define CHECK(condition)                                                           \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      fprintf(stderr, "rank %u, line %d: not so: %s\n", me, __LINE__, #condition); \
-      abort();                                                                     \
-    }                                                                              \
-  } while (0)
-
-enum { kMostRanks = 8, kMostThreads = 4, kMostSlices = 48, kHandler = 200 };
-#define REGION_BYTES ((size_t)1 << 19)
+enum { kMostRanks = 16, kMostThreads = 4, kMostSlices = 48, kHandler = 200 };
 
 /* The beginning of a segment. */
 struct board {
-  uint64_t epochs[kMostRanks];
   uint64_t sums[kMostRanks][kMostThreads];
   uint64_t go;
   uint64_t sent[kMostRanks];
 };
 #define BOARD_BYTES ((size_t)4096)
 
-static gex_Client_t client;
-static gex_EP_t endpoint;
-static gex_TM_t team;
-static gex_Segment_t segment;
-static gex_Rank_t me, size;
 static unsigned int threads, rounds;
 static char* segments[kMostRanks]; /* addresses at the owners */
 static struct board* board;
 static unsigned int handled;
+static size_t region_bytes; /* less in large jobs */
 
 static void count_message(gex_Token_t token) {
   (void)token;
@@ -56,18 +41,6 @@ static void count_message(gex_Token_t token) {
 static gex_AM_Entry_t handlers[] = {{kHandler, (gex_AM_Fn_t)count_message,
                                      GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL,
                                      "count_message"}};
-
-static void barrier(void) {
-  static uint64_t epoch = 0;
-  ++epoch;
-  for (gex_Rank_t peer = 0; peer < size; ++peer)
-    gex_RMA_PutBlockingVal(team, peer, &((struct board*)segments[peer])->epochs[me], epoch, 8, 0);
-  for (gex_Rank_t peer = 0; peer < size; ++peer)
-    while (__atomic_load_n(&board->epochs[peer], __ATOMIC_ACQUIRE) < epoch) {
-      gasnet_AMPoll();
-      gasnett_sched_yield();
-    }
-}
 
 struct worker {
   unsigned int thread;
@@ -97,7 +70,7 @@ static size_t random_size(struct worker* worker) {
   }
 }
 static char* remote_region(const struct worker* worker, gex_Rank_t peer) {
-  return segments[peer] + BOARD_BYTES + (me * threads + worker->thread) * REGION_BYTES;
+  return segments[peer] + BOARD_BYTES + (me * threads + worker->thread) * region_bytes;
 }
 
 struct slice {
@@ -240,7 +213,7 @@ static void run_round(struct worker* worker) {
     slice->start = cursor + below(worker, 20);
     slice->bytes = random_size(worker);
     cursor = slice->start + slice->bytes;
-    if (cursor > REGION_BYTES) break;
+    if (cursor > region_bytes) break;
     slice->is_get = below(worker, 3) == 0;
     slice->event = slice->is_get ? start_get(worker, peer, slice->start, slice->bytes, in_region)
                                  : start_put(worker, peer, slice->start, slice->bytes, in_region);
@@ -285,15 +258,15 @@ static void run_round(struct worker* worker) {
 
 static uint64_t sum_of(const char* bytes) {
   uint64_t sum = 14695981039346656037u;
-  for (size_t i = 0; i < REGION_BYTES; ++i) sum = (sum ^ (unsigned char)bytes[i]) * 1099511628211u;
+  for (size_t i = 0; i < region_bytes; ++i) sum = (sum ^ (unsigned char)bytes[i]) * 1099511628211u;
   return sum;
 }
 
 static void* work(void* argument) {
   struct worker* const worker = argument;
   worker->random = 88172645463325252u + 7919u * (me * threads + worker->thread);
-  worker->source = malloc(REGION_BYTES);
-  for (gex_Rank_t peer = 0; peer < size; ++peer) worker->model[peer] = calloc(REGION_BYTES, 1);
+  worker->source = malloc(region_bytes);
+  for (gex_Rank_t peer = 0; peer < size; ++peer) worker->model[peer] = calloc(region_bytes, 1);
   for (unsigned int round = 0; round < rounds; ++round) run_round(worker);
   for (gex_Rank_t peer = 0; peer < size; ++peer) {
     gex_RMA_PutBlockingVal(team, peer, &((struct board*)segments[peer])->sums[me][worker->thread],
@@ -344,15 +317,13 @@ static void limit(ptl_size_t message_bytes, int descriptors) {
 int main(int argc, char** argv) {
   struct worker workers[kMostThreads];
   if (argc == 5) limit((ptl_size_t)atol(argv[3]), atoi(argv[4]));
-  CHECK(gex_Client_Init(&client, &endpoint, &team, "RMA_PROBE", &argc, &argv, 0) == GASNET_OK);
-  me = gex_TM_QueryRank(team);
-  size = gex_TM_QuerySize(team);
+  start_client("RMA_PROBE", &argc, &argv, handlers, 1, 0);
   CHECK((argc == 3 || argc == 5) && size <= kMostRanks);
   threads = (unsigned int)atoi(argv[1]);
   rounds = (unsigned int)atoi(argv[2]);
   CHECK(threads <= kMostThreads);
-  CHECK(gex_EP_RegisterHandlers(endpoint, handlers, 1) == GASNET_OK);
-  CHECK(gex_Segment_Attach(&segment, team, BOARD_BYTES + size * threads * REGION_BYTES) ==
+  region_bytes = (size_t)1 << (size * threads <= 8 ? 19 : 16);
+  CHECK(gex_Segment_Attach(&segment, team, BOARD_BYTES + size * threads * region_bytes) ==
         GASNET_OK);
   board = gex_Segment_QueryAddr(segment);
   for (gex_Rank_t peer = 0; peer < size; ++peer)
@@ -376,7 +347,7 @@ int main(int argc, char** argv) {
   for (gex_Rank_t peer = 0; peer < size; ++peer)
     for (unsigned int i = 0; i < threads; ++i)
       CHECK(board->sums[peer][i] ==
-            sum_of((char*)board + BOARD_BYTES + (peer * threads + i) * REGION_BYTES));
+            sum_of((char*)board + BOARD_BYTES + (peer * threads + i) * region_bytes));
   /* With few descriptors a put may have to wait before it starts. */
   if (argc == 3) check_that_tests_run_no_handlers();
   barrier();

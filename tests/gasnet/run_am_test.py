@@ -18,7 +18,7 @@ def main():
     environment = {**os.environ, **given}
     nid = subprocess.run([program, "nid"], env=environment, stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
     # Far from what PTL_PID_ANY gives, and different in tests that run side by side.
-    first = 20000 + os.getpid() % 1000 * 10
+    first = 41000 + os.getpid() % 1000 * 20
     environment["PTL_NIDMAP"] = ":".join([nid] * int(count))
     environment["PTL_PIDMAP"] = ":".join(str(first + rank) for rank in range(int(count)))
     ranks = [subprocess.Popen([program, case], env={**environment, "PTL_MY_RID": str(rank)}, text=True,

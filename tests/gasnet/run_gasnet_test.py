@@ -72,8 +72,8 @@ if sys.argv[1] != "--list":
     run = str(programs / "gasnetrun_portals4")
 
 
-def fork(ranks, *arguments, **variables):
-    return Job([run, "-spawner=fork", "-n", str(ranks), str(probe), *map(str, arguments)], **variables)
+def fork(ranks, *arguments, options=(), **variables):
+    return Job([run, "-spawner=fork", *options, "-n", str(ranks), str(probe), *map(str, arguments)], **variables)
 
 
 def mpi(ranks, *arguments, **variables):
@@ -178,13 +178,24 @@ def deaths_by_hand():
             sys.exit(f"{what}: the processes ended with {codes}")
 
 
+def left_in_shared_memory(pids):
+    """Files whose names have nid and Portals pid, and links to memory of processes that have ended."""
+    files = [path for pid in pids for path in pathlib.Path(f"/dev/shm/lintel.{os.getuid()}").glob(f"*.{pid}.*")]
+    links = pathlib.Path("/dev/shm").glob(f"lintel-map.{os.getuid()}.*")
+    return files + [link for link in links if not os.path.lexists(os.path.dirname(os.path.dirname(os.readlink(link))))]
+
+
 def nothing_is_left():
-    """In /dev/shm, where the names of files have nid and pid. All threads are in the library in the end."""
-    for what, code in (("all", 0), ("all", 7), ("return", 0)):
+    """In /dev/shm, whether threads are in the library in the end ("all", "return") or compute ("one")."""
+    for what, code in (("all", 0), ("all", 7), ("return", 0), ("one", 7), ("one", 0)):
         codes, pids = by_hand(3, what, str(code))
-        left = [path for pid in pids for path in pathlib.Path(f"/dev/shm/lintel.{os.getuid()}").glob(f"*.{pid}.*")]
+        left = left_in_shared_memory(pids)
         if codes != [code] * 3 or left:
             sys.exit(f"{what} {code}: the processes ended with {codes} and left {left}")
+    # What a killed process leaves, the spawner removes.
+    killed = fork(3, "killed", options=["-v"]).check(128 + signal.SIGKILL)
+    if left := left_in_shared_memory(re.search(r"PTL_PIDMAP=(\S+)", killed.err)[1].split(":")):
+        sys.exit(f"after a killed process there is {left}")
 
 
 def trace_files():

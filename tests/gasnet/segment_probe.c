@@ -5,32 +5,14 @@
  */
 #include <gasnet_mk.h>
 #include <gasnetex.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define CHECK(condition)                                                           \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      fprintf(stderr, "rank %u, line %d: not so: %s\n", me, __LINE__, #condition); \
-      abort();                                                                     \
-    }                                                                              \
-  } while (0)
+#include "checks.h"
 
-enum { kMostRanks = 16, kArrived = 200, kHere, kLong, kWords = 4096 };
+enum { kMostRanks = 16, kHere = 200, kLong, kWords = 4096 };
 
-static gex_Client_t client;
-static gex_EP_t endpoint;
-static gex_TM_t team;
-static gex_Rank_t me, size;
-static volatile unsigned int arrivals[2];
 static void* volatile places[kMostRanks];
 static volatile unsigned int told, longs;
 
-static void arrived(gex_Token_t token, gex_AM_Arg_t parity) {
-  (void)token;
-  ++arrivals[parity];
-}
 /* A rank tells where its memory is. */
 static void here(gex_Token_t token, gex_AM_Arg_t low, gex_AM_Arg_t high) {
   gex_Token_Info_t info;
@@ -43,18 +25,8 @@ static void on_long(gex_Token_t token, void* data, size_t bytes, gex_AM_Arg_t fi
   if (bytes >= 4 && *(uint32_t*)data == (uint32_t)first) ++longs;
 }
 static gex_AM_Entry_t handlers[] = {
-    {kArrived, (gex_AM_Fn_t)arrived, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 1, NULL, "arrived"},
     {kHere, (gex_AM_Fn_t)here, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 2, NULL, "here"},
     {kLong, (gex_AM_Fn_t)on_long, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_LONG, 1, NULL, "long"}};
-
-static void barrier(void) {
-  static unsigned int calls = 0;
-  const int parity = (int)(calls++ % 2);
-  for (gex_Rank_t peer = 0; peer < size; ++peer)
-    gex_AM_RequestShort1(team, peer, kArrived, 0, parity);
-  GASNET_BLOCKUNTIL(arrivals[parity] == size);
-  arrivals[parity] = 0;
-}
 
 static uint64_t pattern(gex_Rank_t from, gex_Rank_t to, size_t word) {
   return (uint64_t)from << 48 | (uint64_t)to << 32 | word;
@@ -111,7 +83,7 @@ static void run(void) {
   void *owner = &owner, *local = &local;
   uintptr_t bytes = 0;
   gasnet_seginfo_t table[kMostRanks];
-  gex_Segment_t segment = (gex_Segment_t)&owner;
+  segment = (gex_Segment_t)&owner;
   uint64_t on_stack[kMostRanks][kWords];
   CHECK(gex_Client_QueryFlags(client) == 0);
   CHECK(gex_EP_QuerySegment(endpoint) == GEX_SEGMENT_INVALID);
@@ -160,7 +132,7 @@ static void use_endpoint(gex_EP_t from, gex_EP_Index_t index, const uint64_t* mi
 }
 
 static void run(void) {
-  gex_Segment_t primordial, of_client, of_library, again;
+  gex_Segment_t of_client, of_library, again;
   gex_EP_t endpoints[3];
   gex_MK_Create_args_t device;
   gex_MK_t kind = GEX_MK_INVALID;
@@ -205,8 +177,8 @@ static void run(void) {
   CHECK(gex_EP_PublishBoundSegment(team, endpoints, 2, 0) == GASNET_OK);
   use_endpoint(endpoints[0], 1, memory);
   use_endpoint(endpoints[1], 1, memory);
-  CHECK(gex_Segment_Attach(&primordial, team, kWords * sizeof *memory) == GASNET_OK);
-  use_endpoint(endpoints[1], 0, gex_Segment_QueryAddr(primordial));
+  CHECK(gex_Segment_Attach(&segment, team, kWords * sizeof *memory) == GASNET_OK);
+  use_endpoint(endpoints[1], 0, gex_Segment_QueryAddr(segment));
 
   /* Some ranks publish nothing. */
   CHECK(gex_EP_BindSegment(endpoints[2], of_library, 0) == GASNET_OK);
@@ -226,7 +198,7 @@ static void run(void) {
   use_endpoint(endpoints[2], 1, other);
   gex_Segment_Destroy(again, 0);
   gex_Segment_Destroy(of_library, 0);
-  gex_Segment_Destroy(primordial, 0);
+  gex_Segment_Destroy(segment, 0);
   CHECK(gex_EP_QuerySegment(endpoint) == GEX_SEGMENT_INVALID);
   barrier();
   free(other);
@@ -236,15 +208,11 @@ static void run(void) {
 #endif
 
 int main(int argc, char** argv) {
-  CHECK(gex_Client_Init(&client, &endpoint, &team, "SEGMENT_PROBE", &argc, &argv, 0) == GASNET_OK);
-  CHECK(gex_EP_RegisterHandlers(endpoint, handlers, sizeof handlers / sizeof *handlers) ==
-        GASNET_OK);
-  me = gex_TM_QueryRank(team);
-  size = gex_TM_QuerySize(team);
+  start_client("SEGMENT_PROBE", &argc, &argv, handlers, sizeof handlers / sizeof *handlers, 0);
   CHECK(size <= kMostRanks);
   CHECK(gex_EP_PublishBoundSegment(team, NULL, 0, 0) == GASNET_OK); /* a barrier here */
   run();
   if (me == 0) printf("segments of %u ranks are good\n", size);
-  barrier(); /* the first rank to exit ends the others */
+  barrier();
   gasnet_exit(0);
 }

@@ -4,25 +4,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <gasnet.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define CHECK(condition)                                                           \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      fprintf(stderr, "rank %u, line %d: not so: %s\n", me, __LINE__, #condition); \
-      abort();                                                                     \
-    }                                                                              \
-  } while (0)
+#include "checks.h"
 
 enum { kMostRanks = 32, kHandler = 200 };
 
-static gex_Client_t client;
-static gex_EP_t endpoint;
-static gex_TM_t team;
-static gex_Segment_t segment;
-static gex_Rank_t me, size;
 static volatile unsigned int handled;
 
 static void handler(gex_Token_t token, gex_AM_Arg_t from) {
@@ -35,10 +21,7 @@ static gex_AM_Entry_t handlers[] = {
     {kHandler, (gex_AM_Fn_t)handler, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 1, NULL, "handler"}};
 
 static uint64_t* word_of(gex_TM_t tm, gex_Rank_t rank, size_t word) {
-  void* owner = NULL;
-  gex_Event_Wait(gex_EP_QueryBoundSegmentNB(tm, rank, &owner, NULL, NULL, 0));
-  CHECK(owner != NULL);
-  return (uint64_t*)owner + word;
+  return (uint64_t*)segment_of(tm, rank) + word;
 }
 
 /* Everybody in a team writes to everybody and sends to everybody. */
@@ -175,12 +158,8 @@ static void named_barriers(void) {
 
 int main(int argc, char** argv) {
   gex_TM_t before_attach = GEX_TM_INVALID;
-  CHECK(gex_Client_Init(&client, &endpoint, &team, "TEAM_PROBE", &argc, &argv,
-                        GEX_FLAG_USES_GASNET1) == GASNET_OK);
-  me = gex_TM_QueryRank(team);
-  size = gex_TM_QuerySize(team);
+  start_client("TEAM_PROBE", &argc, &argv, handlers, 1, GEX_FLAG_USES_GASNET1);
   CHECK(size <= kMostRanks);
-  CHECK(gex_EP_RegisterHandlers(endpoint, handlers, 1) == GASNET_OK);
   gex_TM_Split(&before_attach, team, 0, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
   CHECK(gex_Segment_Attach(&segment, team, 65536) == GASNET_OK);
   use(before_attach, 500);
@@ -190,6 +169,6 @@ int main(int argc, char** argv) {
   named_barriers();
   gex_TM_Destroy(before_attach, NULL, 0);
   if (me == 0) printf("teams of %u ranks are good\n", size);
-  gex_Coll_BarrierBlocking(team, 0);
+  barrier();
   gasnet_exit(0);
 }

@@ -38,7 +38,7 @@ int NetworkInterface::open(const ptl_ni_limits_t* desired) noexcept {
   descriptors_.release(descriptors_.allocate());
   counters_.release(counters_.allocate());
   event_queues_.release(event_queues_.allocate());
-  if (logical()) SharedRanks::remove_leftovers();
+  SharedRanks::remove_leftovers();
   return PTL_OK;
 }
 

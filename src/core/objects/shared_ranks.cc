@@ -15,6 +15,8 @@
 #include <cstring>
 #include <utility>
 
+#include "util/own_names.h"
+
 namespace lintel {
 
 namespace {
@@ -140,6 +142,7 @@ bool SharedRanks::create(const std::string& link, const ptl_process_t* mapping, 
     return false;
   }
   link_ = link;
+  OwnNames().remember(link);
   published_ = std::move(memory);  // from here on the destructor takes care of the link
   const int fd = published_.get();
   const Header header{header_magic, count, hash, 0};
@@ -195,7 +198,11 @@ SharedRanks::~SharedRanks() {
   if (published_.is_open()) {
     const std::string target =
         "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(published_.get());
-    if (read_link(link_) == target) static_cast<void>(unlink(link_.c_str()));
+    OwnNames names;
+    if (read_link(link_) == target)
+      names.remove(link_);
+    else
+      names.forget(link_);
   }
   if (memory_ != nullptr) munmap(memory_, mapped_bytes_);
 }
