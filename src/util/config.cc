@@ -25,9 +25,8 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "Least important messages that are still written to standard error."},
     {ConfigKey::progress, "PTL_PROGRESS", ConfigType::choice, "", "auto", 0, 0,
      "auto|thread|caller",
-     "Who handles arriving messages: waiting threads first and a progress thread when there are "
-     "none (auto), a progress thread that always polls (thread), or only threads that call Portals "
-     "(caller)."},
+     "Who handles arriving messages: waiting threads, else a progress thread (auto), a progress thread "
+     "that always polls (thread), or only threads that call Portals (caller)."},
     {ConfigKey::progress_cpus, "PTL_PROGRESS_CPUS", ConfigType::cpu_list, "", "", 0, 0, nullptr,
      "Processors that progress threads may run on; empty means wherever the process may run."},
     {ConfigKey::progress_tick_us, "PTL_PROGRESS_TICK_US", ConfigType::u64, "us", "50", 10, 100000,
@@ -56,11 +55,10 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "key, else off."},
     {ConfigKey::peer_timeout_ms, "PTL_PEER_TIMEOUT_MS", ConfigType::u64, "ms", "10000", 50, 3600000,
      nullptr,
-     "Silence after which a process on the network that has to answer counts as dead; within a node "
-     "dead processes are noticed after this time or 2 s, if that is less."},
+     "Silence after which a process that has to answer counts as dead; within a node at most 2 s."},
     {ConfigKey::segv_handler, "PTL_SEGV_HANDLER", ConfigType::boolean, "", "1", 0, 0, nullptr,
-     "Catch faults of the library's own copies to and from memory that is not there, and report "
-     "them as PTL_NI_SEGV; without it such a fault ends the process."},
+     "Report faults of the library's own copies to and from memory that is not there as PTL_NI_SEGV; "
+     "without it such a fault ends the process."},
     {ConfigKey::shm_memory_kib, "PTL_SHM_MEMORY_KIB", ConfigType::u64, "KiB", "16384", 1024, 16384,
      nullptr,
      "Shared memory that a process sets aside for its queues, whatever the number of peers."},
@@ -73,8 +71,7 @@ constexpr std::array<ConfigVariable, key_count> table{{
      ConfigAudience::tests},
     {ConfigKey::network_memory_kib, "PTL_NETWORK_MEMORY_KIB", ConfigType::u64, "KiB", "32768", 2048,
      uint64_t{1} << 22, nullptr,
-     "Memory for frames that wait for acknowledgement or for others before them, of all peers "
-     "together; used as needed."},
+     "Memory for frames that wait for acknowledgement or for earlier ones, of all peers together."},
     {ConfigKey::retransmit_min_us, "PTL_RETRANSMIT_MIN_US", ConfigType::u64, "us", "1000", 50,
      1000000, nullptr, "Shortest time after which an unacknowledged frame is sent again.",
      ConfigAudience::tests},
@@ -82,10 +79,9 @@ constexpr std::array<ConfigVariable, key_count> table{{
      nullptr, "Largest UDP payload that is sent; 0 means what the route to the peer takes whole.",
      ConfigAudience::tests},
     {ConfigKey::nid, "PTL_NID", ConfigType::text, "", "", 0, 0, nullptr,
-     "Network interface by name, or one of its IPv4 or IPv6 addresses: its address is the node "
-     "identifier, and UDP uses it. Or a node identifier written like an IPv4 address that is none of "
-     "the node. Empty means the address of the RDMA port that is used, else of the interface with "
-     "the default route, else of the first one that is up."},
+     "Network interface by name or by one of its IPv4 or IPv6 addresses: its address is the node "
+     "identifier, and UDP uses it. Or a node identifier written like an IPv4 address. Empty means the "
+     "address of the RDMA port, else of the default route, else of the first interface that is up."},
     {ConfigKey::local_rank, "PTL_LOCAL_RANK", ConfigType::optional, "", "", 0, 0xffffffff, nullptr,
      "Position of the process among those of its job on this node, from 0; empty means what the "
      "launcher says."},
@@ -93,8 +89,7 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "Ethernet ports for DPDK, separated by semicolons, each a PCI address (0000:3b:02.1) or a device "
      "with its arguments (net_af_packet0,iface=eth1); the processes of a node take them in turn."},
     {ConfigKey::dpdk_mtu, "PTL_DPDK_MTU", ConfigType::u64, "bytes", "0", 0, 16000, nullptr,
-     "Largest payload of an Ethernet frame on the port, 9000 for jumbo frames; 0 means what the port "
-     "is set up for."},
+     "Largest payload of an Ethernet frame, 9000 for jumbo frames; 0 means what the port is set up for."},
     {ConfigKey::dpdk_ring, "PTL_DPDK_RING", ConfigType::u64, "frames", "1024", 64, 16384, nullptr,
      "Frames that may wait in the port to be received, and as many to be sent, as far as the device "
      "goes along.",
@@ -133,8 +128,7 @@ constexpr std::array<ConfigVariable, key_count> table{{
      nullptr,
      "Traffic class of everything that is sent through an RDMA port: over Ethernet the byte with the DSCP."},
     {ConfigKey::verbs_max_rc, "PTL_VERBS_MAX_RC", ConfigType::u64, "peers", "1024", 0, 65536,
-     nullptr,
-     "Peers at most that have a connected queue pair; others are served by datagrams, as all are with 0."},
+     nullptr, "Peers at most that have a connected queue pair; others are served by datagrams."},
     {ConfigKey::verbs_receive_buffers, "PTL_VERBS_RECEIVE_BUFFERS", ConfigType::u64, "buffers",
      "512", 64, 16384, nullptr,
      "Buffers for messages that arrive, and as many for datagrams, as far as the device goes along.",
