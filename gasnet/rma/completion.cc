@@ -82,6 +82,7 @@ bool implicit_completed(gex_EC_t mask) {
     gasnett_fatalerror_nopos("gex_NBI_Test or gex_NBI_Wait was called in an access region");
   return (!(mask & GEX_EC_GET) || is_complete(events.gets)) &&
          (!(mask & GEX_EC_PUT) || is_complete(events.puts)) &&
+         (!(mask & GEX_EC_RMW) || is_complete(events.updates)) &&
          (!(mask & (GEX_EC_PUT | GEX_EC_LC)) || is_complete(events.group_puts));
 }
 

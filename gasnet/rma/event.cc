@@ -89,6 +89,28 @@ void gasneti_event::get(Place place, void* destination, size_t bytes) {
   }
 }
 
+void gasneti_event::update(const Place& place, const Atomic& atomic, void* result) {
+  const ptl_process_t target = process_of(place.rank);
+  const ptl_pt_index_t index = number_of(PortalIndex::kSegment);
+  const auto data = reinterpret_cast<ptl_size_t>(atomic.data);
+  if (atomic.operand) {
+    const auto previous = reinterpret_cast<ptl_size_t>(result ? result : &unused_result_);
+    check(PtlSwap(memory_, previous, memory_, data, atomic.bytes, target, index, place.endpoint,
+                  place.offset, nullptr, 0, atomic.operand, atomic.operation, atomic.datatype),
+          "PtlSwap");
+  } else if (result) {
+    check(PtlFetchAtomic(memory_, reinterpret_cast<ptl_size_t>(result), memory_, data, atomic.bytes,
+                         target, index, place.endpoint, place.offset, nullptr, 0, atomic.operation,
+                         atomic.datatype),
+          "PtlFetchAtomic");
+  } else {
+    check(PtlAtomic(memory_, data, atomic.bytes, PTL_CT_ACK_REQ, target, index, place.endpoint,
+                    place.offset, nullptr, 0, atomic.operation, atomic.datatype),
+          "PtlAtomic");
+  }
+  count_started();
+}
+
 bool gasneti_event::is_complete() const {
   if (is_signalled_) return has_signal_.load(std::memory_order_acquire);
   ptl_ct_event_t count;

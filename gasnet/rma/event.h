@@ -23,6 +23,15 @@ struct Place {
   ptl_size_t offset; /* in the bound segment of the endpoint */
 };
 
+/** What an atomic does to one value. */
+struct Atomic {
+  ptl_op_t operation;
+  ptl_datatype_t datatype;
+  size_t bytes;
+  const void* data;    /* at most 8 bytes; free when the operation has started */
+  const void* operand; /* of PTL_SWAP and PTL_CSWAP; NULL for others */
+};
+
 }  // namespace lintel::gasnet
 
 /** A group of puts and gets that completes as a whole: one counter counts their acknowledgements
@@ -37,6 +46,9 @@ struct gasneti_event {
   /** Sends, in parts of at most max_msg_size bytes. The range is in the segment. */
   void put(lintel::gasnet::Place place, const void* source, size_t bytes);
   void get(lintel::gasnet::Place place, void* destination, size_t bytes);
+  /** @param result  gets what was there before; or NULL. */
+  void update(const lintel::gasnet::Place& place, const lintel::gasnet::Atomic& atomic,
+              void* result);
   void expect_signal() { has_signal_.store(false, std::memory_order_relaxed); }
   void signal() { has_signal_.store(true, std::memory_order_release); }
   /** Runs no handlers. A failed transfer ends the program. */
@@ -55,7 +67,8 @@ struct gasneti_event {
   }
 
   ptl_handle_ct_t counter_{};
-  ptl_handle_md_t memory_{}; /* the whole address space */
+  ptl_handle_md_t memory_{};   /* the whole address space */
+  uint64_t unused_result_ = 0; /* of swaps that do not fetch */
   bool is_signalled_ = false;
   std::atomic<bool> has_signal_{false};
   std::atomic<ptl_size_t> started_{0}; /* changed by one thread */
@@ -89,6 +102,7 @@ struct ThreadEvents {
   EventPool pool;
   gasneti_event* gets = nullptr;
   gasneti_event* puts = nullptr;
+  gasneti_event* updates = nullptr;    /* atomics, for GEX_EC_RMW */
   gasneti_event* group_puts = nullptr; /* with GEX_EVENT_GROUP: GEX_EC_LC asks for them */
   gasneti_event* region = nullptr;     /* between begin and end of an access region */
 };

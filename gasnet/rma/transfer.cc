@@ -5,9 +5,8 @@
 #include <cstring>
 
 #include "job/thread.h"
-#include "network/network.h"
 #include "rma/event.h"
-#include "segment/segment.h"
+#include "rma/remote.h"
 #include "team/team.h"
 
 namespace lintel::gasnet {
@@ -20,55 +19,13 @@ struct Remote {
 };
 
 /** The inline functions have looked for teams; a pair can name mapped memory, too. */
-void* mapped_by_pair(gex_TM_t tm, gex_Rank_t rank, const void* address, size_t bytes) {
-  void* owner = nullptr;
-  void* local = nullptr;
-  uintptr_t size = 0;
-  gex_EP_QueryBoundSegmentNB(tm, rank, &owner, &local, &size, 0);
-  const uintptr_t distance =
-      reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(owner);
-  if (!local || distance > size || bytes > size - distance) return nullptr;
-  return static_cast<char*>(local) + distance;
-}
-
-Remote remote(const char* call, gex_TM_t tm, gex_Rank_t rank, const void* address, size_t bytes) {
+Remote remote(const char* call, gex_TM_t tm, gex_Rank_t rank, void* address, size_t bytes) {
   check_may_communicate(call);
   if (GASNETI_IS_PAIR(tm)) {
-    void* const local = mapped_by_pair(tm, rank, address, bytes);
+    void* const local = mapped_range(tm, rank, address, bytes);
     if (local) return {{}, local};
   }
-  const EndpointName name = endpoint_of(tm, rank);
-  ptl_size_t offset = 0;
-  if (!segment_table().offset_of(name.jobrank, name.index, address, bytes, &offset))
-    gasnett_fatalerror_nopos(
-        "%s: %zu bytes at %p are not in a segment of endpoint %u of rank %u that this process "
-        "can reach",
-        call, bytes, address, name.index, name.jobrank);
-  return {{name.jobrank, name.index, offset}, nullptr};
-}
-
-bool is_copied_at_once(size_t bytes) { return bytes <= network().limits().max_volatile_size; }
-
-/** The event that counts an implicit operation. */
-gasneti_event& implicit(ThreadEvents& events, gasneti_event*& kind) {
-  gasneti_event*& event = events.region ? events.region : kind;
-  if (!event) event = &events.pool.take_always();
-  return *event;
-}
-
-/** Starts a transfer with an event of its own. If the client holds so many that there is none, the
- * transfer is complete on return, and the result NULL. */
-template <typename Start>
-gasneti_event* start_explicit(gasneti_event* ThreadEvents::*kind, Start&& start) {
-  ThreadEvents& events = this_threads_events();
-  if (gasneti_event* const event = events.pool.take()) {
-    start(*event);
-    return event;
-  }
-  gasneti_event& spare = implicit(events, events.*kind);
-  start(spare);
-  wait_for(spare);
-  return nullptr;
+  return {place_in_segment(call, endpoint_of(tm, rank), address, bytes), nullptr};
 }
 
 const void* bytes_of(const gex_RMA_Value_t& value, size_t nbytes) {

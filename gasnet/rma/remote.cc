@@ -1,0 +1,34 @@
+/* remote.cc: finding the memory at the other side. Message path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "rma/remote.h"
+
+#include "segment/segment.h"
+
+namespace lintel::gasnet {
+
+Place place_in_segment(const char* call, const EndpointName& name, const void* address,
+                       size_t bytes) {
+  ptl_size_t offset = 0;
+  if (!segment_table().offset_of(name.jobrank, name.index, address, bytes, &offset))
+    gasnett_fatalerror_nopos(
+        "%s: %zu bytes at %p are not in a segment of endpoint %u of rank %u that this process "
+        "can reach",
+        call, bytes, address, name.index, name.jobrank);
+  return {name.jobrank, name.index, offset};
+}
+
+void* mapped_range(gex_TM_t tm, gex_Rank_t rank, void* address, size_t bytes) {
+  if (!GASNETI_IS_PAIR(tm)) return gasneti_mapped_address(tm, rank, address);
+  void* owner = nullptr;
+  void* local = nullptr;
+  uintptr_t size = 0;
+  gex_EP_QueryBoundSegmentNB(tm, rank, &owner, &local, &size, 0);
+  const uintptr_t distance =
+      reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(owner);
+  if (!local || distance > size || bytes > size - distance) return nullptr;
+  return static_cast<char*>(local) + distance;
+}
+
+}  // namespace lintel::gasnet
