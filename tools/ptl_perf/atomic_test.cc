@@ -37,8 +37,9 @@ void measure_size(Context& context, const std::string& metric, std::uint64_t siz
   Exposure target(endpoint, settings.events, capacity);
   target.expose(changed, endpoint.addresses[session.peer_rank()]);
   const ptl_ack_req_t ack = ping_pong ? PTL_NO_ACK_REQ : ack_request(settings.ack);
-  Source source(endpoint, sent, ping_pong ? Completion::nothing : completion_of(settings.ack),
-                PTL_MD_EVENT_CT_ACK, capacity);
+  Source source = ping_pong ? Source(endpoint, sent, target)
+                            : Source(endpoint, sent, completion_of(settings.ack),
+                                     PTL_MD_EVENT_CT_ACK, capacity);
   EndMarker marker(endpoint, peer_of(session, endpoint));
   std::unique_ptr<Verifier> verifier;
   if (settings.verify) {

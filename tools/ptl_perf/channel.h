@@ -83,8 +83,9 @@ class Source {
   Source(Endpoint& endpoint, const Region& region, Completion completion, unsigned counted,
          std::uint64_t event_capacity);
 
-  /** For operations that only their answers complete: one that cannot be delivered is an event in
-   *  the queue in which the answer is awaited, if there is one. */
+  /** For operations that only their answers complete. If an acknowledgment is asked for, one that
+   *  cannot be delivered is an event or a failure where the answer is awaited; of the others, a counter
+   *  counts the acknowledgment. */
   Source(Endpoint& endpoint, const Region& region, const Exposure& answers);
 
   ptl_handle_md_t descriptor() const { return descriptor_.get(); }

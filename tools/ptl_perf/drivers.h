@@ -12,26 +12,38 @@
 
 namespace lintel::perf {
 
+/** Before the first pass of a ping-pong, which needs no acknowledgments: one operation of each side,
+ *  of no length and with an acknowledgment. A peer that cannot be reached is then a failure among
+ *  the arrivals, and not a wait without end. */
+template <class Operation, class Waiter>
+void meet(Operation operation, Waiter& arrivals, bool initiator) {
+  operation.length_bytes = 0;
+  operation.ack = PTL_ACK_REQ;
+  if (!initiator) arrivals.next();
+  operation.issue();
+  arrivals.acknowledged();
+  if (initiator) arrivals.next();
+}
+
 /** Both ends of a pair in turn: `operation` here is awaited by `arrivals` there. */
 template <class Operation>
 std::optional<Result> measure_ping_pong(Context& context, const Point& point, Exposure& arrivals,
                                         Operation operation, Verifier* verifier) {
   const bool initiator = context.session.initiator();
   return arrivals.with_waiter(context.settings.wait, [&](auto waiter) {
+    bool met = false;
     const auto with_check = [&](auto check) {
       return measure(context, point, [&](const Pass& pass) -> std::uint64_t {
+        if (!met) meet(operation, waiter, initiator);
+        met = true;
         if (initiator) {
           one_by_one(operation, waiter, check, pass);
         } else {
           answer(operation, waiter, check, pass);
         }
-        operation.ack = PTL_NO_ACK_REQ;
         return 0;
       });
     };
-    // The first pass, which is not timed, notices a peer that cannot be reached: the failure is an
-    // event of `operation` among the arrivals. Later ones need no acknowledgement.
-    operation.ack = context.settings.iterations ? PTL_NO_ACK_REQ : PTL_ACK_REQ;
     if (verifier) return with_check(ArrivalCheck{*verifier});
     return with_check(NoCheck{});
   });

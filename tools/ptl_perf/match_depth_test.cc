@@ -40,7 +40,7 @@ void measure_depth(Context& context, std::uint64_t size_bytes, std::uint64_t dep
   Exposure arrivals(endpoint, settings.events, 64);
   post_others(arrivals, peer, settings.shapes, depth);
   arrivals.expose(received, peer);
-  Source source(endpoint, sent, Completion::nothing, 0, 0);
+  Source source(endpoint, sent, arrivals);
   std::unique_ptr<Verifier> verifier;
   if (settings.verify) {
     verifier = std::make_unique<PutVerifier>(sent, received, session.rank(), session.peer_rank());

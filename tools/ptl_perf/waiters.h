@@ -30,6 +30,10 @@ class EventWaiter {
     }
   }
 
+  /** The acknowledgment of a successful operation with which a Source of this process answers: gives
+   *  no event. */
+  void acknowledged() {}
+
   /** `count` more operations. */
   void advance(std::uint64_t count) {
     for (; count != 0; --count) next();
@@ -83,6 +87,9 @@ class CountWaiter {
   explicit CountWaiter(ptl_handle_ct_t counter) : counter_(counter) {}
 
   void next() { advance(1); }
+
+  /** It is counted among the arrivals. */
+  void acknowledged() { advance(1); }
 
   void advance(std::uint64_t count) {
     expected_ += count;
