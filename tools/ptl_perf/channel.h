@@ -83,9 +83,9 @@ class Source {
   Source(Endpoint& endpoint, const Region& region, Completion completion, unsigned counted,
          std::uint64_t event_capacity);
 
-  /** For operations that only their answers complete. If an acknowledgment is asked for, one that
-   *  cannot be delivered is an event or a failure where the answer is awaited; of the others, a counter
-   *  counts the acknowledgment. */
+  /** For operations that only their answers complete. With an acknowledgment, one that cannot be
+   *  delivered is an event or a failure where the answer is awaited. A counter that the answers
+   *  have also counts each acknowledgment. */
   Source(Endpoint& endpoint, const Region& region, const Exposure& answers);
 
   ptl_handle_md_t descriptor() const { return descriptor_.get(); }

@@ -12,9 +12,9 @@
 
 namespace lintel::perf {
 
-/** Before the first pass of a ping-pong, which needs no acknowledgments: one operation of each side,
- *  of no length and with an acknowledgment. A peer that cannot be reached is then a failure among
- *  the arrivals, and not a wait without end. */
+/** Before the first pass of a ping-pong, which needs no acknowledgments: one operation of each
+ *  side, of no length and with an acknowledgment. A peer that cannot be reached is then a failure
+ *  among the arrivals, and not a wait without end. */
 template <class Operation, class Waiter>
 void meet(Operation operation, Waiter& arrivals, bool initiator) {
   operation.length_bytes = 0;

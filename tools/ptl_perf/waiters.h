@@ -30,8 +30,7 @@ class EventWaiter {
     }
   }
 
-  /** The acknowledgment of a successful operation with which a Source of this process answers: gives
-   *  no event. */
+  /** The acknowledgment of a successful operation from a Source of this process: no event. */
   void acknowledged() {}
 
   /** `count` more operations. */
