@@ -111,6 +111,8 @@ void gasneti_event::update(const Place& place, const Atomic& atomic, void* resul
   count_started();
 }
 
+void gasneti_event::count_answer() { check(PtlCTInc(counter_, {1, 0}), "PtlCTInc"); }
+
 bool gasneti_event::is_complete() const {
   if (is_signalled_) return has_signal_.load(std::memory_order_acquire);
   ptl_ct_event_t count;

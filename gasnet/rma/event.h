@@ -49,6 +49,12 @@ struct gasneti_event {
   /** @param result  gets what was there before; or NULL. */
   void update(const lintel::gasnet::Place& place, const lintel::gasnet::Atomic& atomic,
               void* result);
+  /** For what is answered by a message: counts as a put does. By the thread that starts it. */
+  void count_started() {
+    started_.store(started_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  /** For any thread. */
+  void count_answer();
   void expect_signal() { has_signal_.store(false, std::memory_order_relaxed); }
   void signal() { has_signal_.store(true, std::memory_order_release); }
   /** Runs no handlers. A failed transfer ends the program. */
@@ -62,10 +68,6 @@ struct gasneti_event {
   gasneti_event* made_before = nullptr; /* in the list of all events */
 
  private:
-  void count_started() {
-    started_.store(started_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  }
-
   ptl_handle_ct_t counter_{};
   ptl_handle_md_t memory_{};   /* the whole address space */
   uint64_t unused_result_ = 0; /* of swaps that do not fetch */

@@ -8,6 +8,7 @@
 #include "coll/barrier.h"
 #include "coll/gather.h"
 #include "rma/event.h"
+#include "vis/packed.h"
 
 namespace lintel::gasnet {
 
@@ -16,6 +17,7 @@ void start_parts() {
   start_events();
   start_gather();
   start_barriers();
+  start_vis();
 }
 
 }  // namespace lintel::gasnet

@@ -1,7 +1,7 @@
 """Prints times of GASNet between two processes, each beside its floor, from one run.
 
-Usage: rows.py <directory of perf_gasnet_am, perf_gasnet_rma, ptl_perf and gasnetrun_portals4> [<row>...]
-The rows are am, near, far, attach and memory; without a name, all.
+Usage: rows.py <directory of perf_gasnet_am, perf_gasnet_rma, perf_gasnet_atomic_vis, ptl_perf and gasnetrun_portals4> [<row>...]
+The rows are am, near, far, atomics, strided, attach and memory; without a name, all.
 """
 import csv
 import os
@@ -66,6 +66,24 @@ def far():
     print(f"{'1 MiB get, UDP, from a rank that computes':45} {found['get_from_busy_ns'] / 1e6:9.2f} ms")
 
 
+def atomics():
+    found = numbers(job(2, programs / "perf_gasnet_atomic_vis", "near"))
+    show("fetch-and-add, neighbours", found["fetch_add_ns"], "ns", found["instruction_ns"], "an instruction through a call")
+    found = numbers(job(2, programs / "perf_gasnet_atomic_vis", "far", **APART))
+    show("fetch-and-add, UDP", found["fetch_add_ns"] / 1000, "us", found["raw_ns"] / 1000, "PtlFetchAtomic")
+
+
+def strided():
+    for where, variables in (("neighbours", {}), ("UDP", APART)):
+        for pieces, size in ((512, 256), (512, 8), (64, 4096)):
+            found = numbers(job(2, programs / "perf_gasnet_atomic_vis", "strided", pieces, size, **variables))
+            name = f"strided put, {pieces} x {size} B, {where}"
+            put_us = found["strided_put_ns"] / 1000
+            show(name, put_us, "us", found["blocking_puts_ns"] / 1000, "blocking puts")
+            show(name, put_us, "us", found["put_loop_ns"] / 1000, "puts in a loop")
+            show(name.replace("put", "get"), found["strided_get_ns"] / 1000, "us", found["put_loop_ns"] / 1000, "puts in a loop")
+
+
 def attach():
     def seconds(what):
         start = time.time()
@@ -91,6 +109,6 @@ def memory():
         print(f"{'memory of a rank, ' + where:45} {most / 1024:9.1f} MiB")
 
 
-rows = {row.__name__: row for row in (am, near, far, attach, memory)}
+rows = {row.__name__: row for row in (am, near, far, atomics, strided, attach, memory)}
 for name in sys.argv[2:] or rows:
     rows[name]()

@@ -1,0 +1,197 @@
+/* transfer.cc: how rows travel: copied, one by one, or packed. Message path.
+ *
+ * Pieces of neighbours are copied. To others go large pieces as puts and gets of their own, all
+ * counted by one event, and small ones packed into active messages.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "vis/transfer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "job/thread.h"
+#include "rma/remote.h"
+#include "segment/segment.h"
+#include "team/team.h"
+#include "vis/copy.h"
+#include "vis/packed.h"
+
+namespace lintel::gasnet {
+namespace {
+
+/* Fewer pieces go alone: those need no attention of the target. */
+constexpr size_t kLeastPacked = 4;
+/* Larger pieces are faster alone, measured over UDP. */
+constexpr size_t kLargestPackedPiece = 1024;
+
+/** What the environment says about packing. */
+struct Settings {
+  bool packs = gasnett_getenv_yesno_withdefault("GASNET_VIS_AMPIPE", 1) != 0;
+  size_t put_bytes = message_bytes("GASNET_VIS_PUT_MAXCHUNK");
+  size_t get_bytes = message_bytes("GASNET_VIS_GET_MAXCHUNK");
+
+ private:
+  static size_t message_bytes(const char* name) {
+    const int64_t both = gasnett_getenv_int_withdefault("GASNET_VIS_MAXCHUNK", kLargestData, 1);
+    const int64_t bytes = gasnett_getenv_int_withdefault(name, both, 1);
+    return static_cast<size_t>(std::clamp<int64_t>(bytes, 256, kLargestData));
+  }
+};
+
+const Settings& settings() {
+  static const Settings instance;
+  return instance;
+}
+
+/** What gex_VIS_SetPeerCompletionHandler has said in this thread. */
+struct PeerCompletion {
+  gex_AM_Index_t handler = 0; /* 0: nothing */
+  const void* source = nullptr;
+  size_t bytes = 0;
+};
+
+PeerCompletion& peer_completion() {
+  static PeerCompletion* const by_place = new PeerCompletion[max_threads()];
+  return by_place[this_thread().index];
+}
+
+/** The memory of the peer. */
+class Peer {
+ public:
+  explicit Peer(const Transfer& transfer)
+      : name_(endpoint_of(transfer.tm, transfer.rank)),
+        segment_(segment_table().of(name_.jobrank, name_.index)) {}
+  gex_Rank_t jobrank() const { return name_.jobrank; }
+  bool has_messages() const { return name_.index == 0; }
+  void check_range(const Run& run) const {
+    if (!run.is_inside(segment_.address, segment_.bytes))
+      gasnett_fatalerror_nopos(
+          "gex_VIS: %zu times %zu bytes from %p on are not in a segment of endpoint %u of rank %u "
+          "that this process can reach",
+          run.count, run.bytes, static_cast<void*>(run.address), name_.index, name_.jobrank);
+  }
+  Place place_of(const char* address) const {
+    return {name_.jobrank, name_.index, reinterpret_cast<uintptr_t>(address) - segment_.address};
+  }
+
+ private:
+  EndpointName name_;
+  SegmentTable::Entry segment_;
+};
+
+void start_alone(gasneti_event& event, const Peer& peer, bool is_put, const Row& row) {
+  for (size_t i = 0; i < row.far.count; ++i) {
+    if (is_put)
+      event.put(peer.place_of(row.far.piece(i)), row.near.piece(i), row.far.bytes);
+    else
+      event.get(peer.place_of(row.far.piece(i)), row.near.piece(i), row.far.bytes);
+  }
+}
+
+/** @param row  the first one, which was taken already. */
+template <typename Packed>
+void start_rows(gasneti_event& event, const Transfer& transfer, Row row, Rows& rows,
+                size_t message_bytes) {
+  const Peer peer(transfer);
+  const bool packs = settings().packs && peer.has_messages() && rows.pieces() >= kLeastPacked;
+  const size_t largest_packed = packs ? std::min(kLargestPackedPiece, message_bytes / 2) : 0;
+  Packed packed(event, peer.jobrank(), message_bytes);
+  do {
+    peer.check_range(row.far);
+    if (row.far.bytes <= largest_packed)
+      packed.add(row);
+    else
+      start_alone(event, peer, transfer.is_put, row);
+  } while (rows.next(&row));
+  packed.flush();
+}
+
+void start(gasneti_event& event, const Transfer& transfer, const Row& first, Rows& rows) {
+  if (transfer.is_put)
+    start_rows<PackedPuts>(event, transfer, first, rows, settings().put_bytes);
+  else
+    start_rows<PackedGets>(event, transfer, first, rows, settings().get_bytes);
+}
+
+void copy_rows(bool is_put, Row row, Rows& rows, ptrdiff_t distance) {
+  do {
+    row.far.address += distance;
+    if (is_put)
+      copy_run(row.far, row.near);
+    else
+      copy_run(row.near, row.far);
+  } while (rows.next(&row));
+}
+
+/** Copies if the memory of the peer is mapped here. Else gives the first row.
+ * @return whether the call is complete. */
+bool is_complete_at_once(const Transfer& transfer, Rows& rows, Row* first) {
+  check_may_communicate("gex_VIS");
+  if (rows.pieces() == 0 || !rows.next(first)) return true;
+  void* const mapped = mapped_range(transfer.tm, transfer.rank, first->far.address, 1);
+  if (!mapped) return false;
+  copy_rows(transfer.is_put, *first, rows, static_cast<char*>(mapped) - first->far.address);
+  return true;
+}
+
+gasneti_event* ThreadEvents::*category_of(const Transfer& transfer) {
+  if (!transfer.is_put) return &ThreadEvents::gets;
+  return transfer.flags & GEX_FLAG_ENABLE_LEAF_LC ? &ThreadEvents::group_puts : &ThreadEvents::puts;
+}
+
+gex_Event_t start_nb(const Transfer& transfer, Rows& rows) {
+  Row first;
+  if (is_complete_at_once(transfer, rows, &first)) return GEX_EVENT_INVALID;
+  return start_explicit(category_of(transfer),
+                        [&](gasneti_event& event) { start(event, transfer, first, rows); });
+}
+
+/** A put that tells the peer that it is complete. It waits for that. */
+void put_and_tell(const Transfer& transfer, Rows& rows) {
+  const PeerCompletion told = std::exchange(peer_completion(), {});
+  gex_Event_Wait(start_nb(transfer, rows));
+  send_peer_completion(endpoint_of(transfer.tm, transfer.rank).jobrank, told.handler, told.source,
+                       told.bytes);
+}
+
+bool tells_peer(const Transfer& transfer) {
+  return transfer.is_put && peer_completion().handler != 0;
+}
+
+}  // namespace
+
+gex_Event_t transfer_nb(const Transfer& transfer, Rows& rows) {
+  if (!tells_peer(transfer)) return start_nb(transfer, rows);
+  put_and_tell(transfer, rows);
+  return GEX_EVENT_INVALID;
+}
+
+int transfer_nbi(const Transfer& transfer, Rows& rows) {
+  if (tells_peer(transfer)) {
+    put_and_tell(transfer, rows);
+    return 0;
+  }
+  Row first;
+  if (is_complete_at_once(transfer, rows, &first)) return 0;
+  ThreadEvents& events = this_threads_events();
+  start(implicit(events, events.*category_of(transfer)), transfer, first, rows);
+  return 0;
+}
+
+int transfer_blocking(const Transfer& transfer, Rows& rows) {
+  gex_Event_Wait(transfer_nb(transfer, rows));
+  return 0;
+}
+
+}  // namespace lintel::gasnet
+
+using namespace lintel::gasnet;
+
+void gex_VIS_SetPeerCompletionHandler(gex_AM_Index_t handler, const void* source_addr,
+                                      size_t nbytes, gex_Flags_t /*flags*/) {
+  if (nbytes > GEX_VIS_MAX_PEERCOMPLETION)
+    gasnett_fatalerror_nopos("gex_VIS_SetPeerCompletionHandler: %zu bytes, at most %zu", nbytes,
+                             GEX_VIS_MAX_PEERCOMPLETION);
+  peer_completion() = {handler, source_addr, handler == 0 ? 0 : nbytes};
+}
