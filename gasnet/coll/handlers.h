@@ -10,7 +10,7 @@
 namespace lintel::gasnet {
 
 constexpr gex_AM_Index_t kGatherHandler = 1;
-constexpr gex_AM_Index_t kBarrierHandler = 2;
+constexpr gex_AM_Index_t kTreeHandler = 2;
 
 }  // namespace lintel::gasnet
 

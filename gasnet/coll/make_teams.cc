@@ -9,6 +9,7 @@
 
 #include "client/client.h"
 #include "coll/gather.h"
+#include "coll/team_collectives.h"
 #include "endpoint/endpoint.h"
 #include "job/thread.h"
 #include "segment/segment.h"
@@ -62,11 +63,11 @@ size_t gex_TM_Split(gex_TM_t* new_tm_p, gex_TM_t parent_tm, int color, int key, 
       order.emplace_back(records[rank].key, rank);
   }
   std::sort(order.begin(), order.end());
-  std::vector<gex_EP_Location_t> members;
-  for (const auto& [unused, rank] : order)
-    members.push_back({endpoint_of(parent_tm, rank).jobrank, 0});
+  std::vector<gex_Rank_t> members;
+  for (const auto& [unused, rank] : order) members.push_back(endpoint_of(parent_tm, rank).jobrank);
   *new_tm_p = new_team(the_client()->team, std::move(members), number);
   set_scratch(**new_tm_p, scratch_addr, scratch_size, flags);
+  set_up_collectives(**new_tm_p);
   return 0;
 }
 
@@ -77,13 +78,14 @@ size_t gex_TM_Create(gex_TM_t* new_tms, size_t num_new_tms, gex_TM_t parent_tm,
   if (flags & kQueries) return numargs != 0 ? kScratchBytes : 0;
   const std::vector<uint32_t> numbers = gather(parent_tm, next_team_number());
   if (numargs == 0) return 0;
-  std::vector<gex_EP_Location_t> members(args, args + numargs);
-  for (gex_EP_Location_t& member : members) {
-    if (member.gex_ep_index != 0)
+  std::vector<gex_Rank_t> members;
+  for (size_t i = 0; i < numargs; ++i) {
+    if (args[i].gex_ep_index != 0)
       gasnett_fatalerror_nopos("gex_TM_Create: endpoint %u; teams can have primordial ones only",
-                               member.gex_ep_index);
-    if (!(flags & GEX_FLAG_RANK_IS_JOBRANK))
-      member.gex_rank = endpoint_of(parent_tm, member.gex_rank).jobrank;
+                               args[i].gex_ep_index);
+    members.push_back(flags & GEX_FLAG_RANK_IS_JOBRANK
+                          ? args[i].gex_rank
+                          : endpoint_of(parent_tm, args[i].gex_rank).jobrank);
   }
   if (num_new_tms != 1)
     gasnett_fatalerror_nopos(
@@ -91,7 +93,7 @@ size_t gex_TM_Create(gex_TM_t* new_tms, size_t num_new_tms, gex_TM_t parent_tm,
   new_tms[0] = new_team(the_client()->team, std::move(members),
                         *std::max_element(numbers.begin(), numbers.end()));
   set_scratch(*new_tms[0], own_scratch(*new_tms[0], scratch_addrs, flags), scratch_size, flags);
-  if (flags & GEX_FLAG_TM_LOCAL_SCRATCH) gather(new_tms[0], char{0});
+  set_up_collectives(*new_tms[0]);
   return 0;
 }
 
@@ -101,6 +103,7 @@ int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t* scratch_p, gex_Flags_t flags) {
     gasnett_fatalerror_nopos("gex_TM_Destroy: the team of gex_Client_Init cannot be destroyed");
   if (!(flags & GEX_FLAG_GLOBALLY_QUIESCED)) gather(tm, char{0});
   const gex_Memvec_t scratch = tm->scratch;
+  end_collectives(*tm);
   delete_team(tm);
   if (!scratch_p || scratch.gex_len == 0) return 0;
   *scratch_p = scratch;

@@ -13,15 +13,15 @@ typedef void (*gex_Coll_ReduceFn_t)(const void* arg1, void* arg2_and_out, size_t
                                     const void* cdata);
 
 extern gex_Event_t gex_Coll_BroadcastNB(gex_TM_t tm, gex_Rank_t root, void* dst, const void* src,
-                                        size_t nbytes, gex_Flags_t flags) GASNETI_MISSING;
+                                        size_t nbytes, gex_Flags_t flags);
 extern gex_Event_t gex_Coll_ReduceToOneNB(gex_TM_t tm, gex_Rank_t root, void* dst, const void* src,
                                           gex_DT_t dt, size_t dt_sz, size_t dt_cnt, gex_OP_t op,
                                           gex_Coll_ReduceFn_t user_op, void* user_cdata,
-                                          gex_Flags_t flags) GASNETI_MISSING;
+                                          gex_Flags_t flags);
 extern gex_Event_t gex_Coll_ReduceToAllNB(gex_TM_t tm, void* dst, const void* src, gex_DT_t dt,
                                           size_t dt_sz, size_t dt_cnt, gex_OP_t op,
                                           gex_Coll_ReduceFn_t user_op, void* user_cdata,
-                                          gex_Flags_t flags) GASNETI_MISSING;
+                                          gex_Flags_t flags);
 
 /* ---------------------------------------------------------- names that are not in the
  * specification */

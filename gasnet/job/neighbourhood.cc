@@ -66,7 +66,11 @@ char* Neighbourhood::environment_text() const {
 }
 
 void* Neighbourhood::near_memory(gex_Rank_t member) const {
-  return reinterpret_cast<char*>(control_) + control_bytes(member);
+  return reinterpret_cast<char*>(control_) + kControlBytes + member * kNearBytes;
+}
+
+void* Neighbourhood::collective_memory(gex_Rank_t member) const {
+  return static_cast<char*>(near_memory(count())) + member * collective_bytes(count());
 }
 
 void Neighbourhood::barrier() {

@@ -50,8 +50,16 @@ constexpr size_t kNearBytes = size_t{128} << 10;
 constexpr uint32_t kExitDecided = 1u << 31;
 constexpr uint32_t kExitByFailure = 1u << 30; /* of a process, which does not take part any more */
 
+/** Behind all of those, for each member: what collectives share, for so many members. Grows with
+ * them to some extent. Touched as far as it is used. */
+constexpr size_t collective_bytes(size_t members) {
+  return (size_t{64} << 10) + (members < 64 ? members : 64) * (size_t{16} << 10);
+}
+
 /** Bytes of the memory that a neighbourhood shares, for so many members. */
-constexpr size_t control_bytes(size_t members) { return kControlBytes + members * kNearBytes; }
+constexpr size_t control_bytes(size_t members) {
+  return kControlBytes + members * (kNearBytes + collective_bytes(members));
+}
 
 class Neighbourhood {
  public:
@@ -78,6 +86,8 @@ class Neighbourhood {
   char* environment_text() const;
   /** kNearBytes of a member, zeros at first. */
   void* near_memory(gex_Rank_t member) const;
+  /** collective_bytes() of a member, zeros at first. */
+  void* collective_memory(gex_Rank_t member) const;
   /** Waits for all members. They must be at it together: it yields the processor meanwhile. */
   void barrier();
 

@@ -27,11 +27,11 @@ void Network::open() {
                               &limits_, &interface_);
   if (code != PTL_OK)
     gasnett_fatalerror("PtlJobOpen returned %s: %s", PtlToStr(code, PTL_STR_ERROR), PtlJobError());
-  if (limits_.max_pt_index < static_cast<int>(PortalIndex::kLongData))
+  if (limits_.max_pt_index < static_cast<int>(PortalIndex::kCollectives))
     gasnett_fatalerror(
         "the Portals interface has entries up to %d only, %u are needed: another "
         "library opened it first with such a limit",
-        limits_.max_pt_index, number_of(PortalIndex::kLongData));
+        limits_.max_pt_index, number_of(PortalIndex::kCollectives));
   is_open_ = true;
 }
 

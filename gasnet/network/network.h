@@ -13,12 +13,13 @@ namespace lintel::gasnet {
 /* Fixed, the same in all processes, and high: another library, such as MPI, may use the same
  * interface. The run-time library has 247 and 248. */
 enum class PortalIndex : ptl_pt_index_t {
-  kExchange = 236, /* start-up and attach */
-  kExit = 237,     /* the exit code of the job */
-  kRequest = 238,  /* active message requests */
-  kReply = 239,    /* active message replies */
-  kSegment = 240,  /* bound segments, without a queue; match bits: index of the endpoint */
-  kLongData = 241  /* the primordial segment again, with events: data of large Longs */
+  kExchange = 236,   /* start-up and attach */
+  kExit = 237,       /* the exit code of the job */
+  kRequest = 238,    /* active message requests */
+  kReply = 239,      /* active message replies */
+  kSegment = 240,    /* bound segments, without a queue; match bits: index of the endpoint */
+  kLongData = 241,   /* the primordial segment again, with events: data of large Longs */
+  kCollectives = 242 /* steps of collectives, with counters */
 };
 
 /** One matching, logically addressed interface. */

@@ -100,6 +100,10 @@ void gex_Event_Wait(gex_Event_t event) {
   if (event == GEX_EVENT_INVALID) return;
   check_may_communicate("gex_Event_Wait");
   EventPool& pool = this_threads_events().pool;
+  for (unsigned int looks = root_of(event)->looks_before_poll(); looks != 0; --looks) {
+    if (finish(event, pool)) return;
+    gasnett_spinloop_hint();
+  }
   while (!finish(event, pool)) wait_hint(poll());
 }
 

@@ -114,7 +114,10 @@ void gasneti_event::update(const Place& place, const Atomic& atomic, void* resul
 void gasneti_event::count_answer() { check(PtlCTInc(counter_, {1, 0}), "PtlCTInc"); }
 
 bool gasneti_event::is_complete() const {
-  if (is_signalled_) return has_signal_.load(std::memory_order_acquire);
+  if (is_signalled_) {
+    if (has_signal_.load(std::memory_order_acquire)) return true;
+    return look_ && look_(context_) && has_signal_.load(std::memory_order_acquire);
+  }
   ptl_ct_event_t count;
   check(PtlCTGet(counter_, &count), "PtlCTGet");
   if (count.failure != 0) end_after_failures(count.failure);

@@ -55,7 +55,19 @@ struct gasneti_event {
   }
   /** For any thread. */
   void count_answer();
-  void expect_signal() { has_signal_.store(false, std::memory_order_relaxed); }
+  void expect_signal() {
+    has_signal_.store(false, std::memory_order_relaxed);
+    look_ = nullptr;
+    looks_before_poll_ = 0;
+  }
+  /** Called by tests until there is a signal; may give it. Runs no handlers.
+   * @param looks_before_poll  how often a wait looks first: what it waits for needs no poll. */
+  void set_look(bool (*look)(void* context), void* context, unsigned int looks_before_poll) {
+    look_ = look;
+    context_ = context;
+    looks_before_poll_ = looks_before_poll;
+  }
+  unsigned int looks_before_poll() const { return looks_before_poll_; }
   void signal() { has_signal_.store(true, std::memory_order_release); }
   /** Runs no handlers. A failed transfer ends the program. */
   bool is_complete() const;
@@ -73,6 +85,9 @@ struct gasneti_event {
   uint64_t unused_result_ = 0; /* of swaps that do not fetch */
   bool is_signalled_ = false;
   std::atomic<bool> has_signal_{false};
+  bool (*look_)(void*) = nullptr;
+  void* context_ = nullptr;
+  unsigned int looks_before_poll_ = 0;
   std::atomic<ptl_size_t> started_{0}; /* changed by one thread */
 };
 

@@ -218,11 +218,14 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   network().allocate(PortalIndex::kSegment, 0, PTL_EQ_NONE);
   client->team = new_primordial_team(client, client->endpoints[kIndex], 0);
   set_the_client(client);
-  start_parts();
+  const char can = start_parts();
   if (segment_is_everything) open_everything();
   start_exit_watch();
-  const char nothing = 0;
-  end.run(&nothing);
+  end.run(&can);
+  bool all_can = true;
+  for (gex_Rank_t rank = 0; rank < job().size(); ++rank)
+    all_can = all_can && *static_cast<const char*>(end.record(rank)) != 0;
+  all_parts_started(all_can);
 
   *client_p = client;
   *ep_p = client->endpoints[kIndex];

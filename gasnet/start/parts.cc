@@ -5,19 +5,23 @@
 #include "start/parts.h"
 
 #include "am/messages.h"
-#include "coll/barrier.h"
 #include "coll/gather.h"
+#include "coll/message_tree.h"
+#include "coll/team_collectives.h"
 #include "rma/event.h"
 #include "vis/packed.h"
 
 namespace lintel::gasnet {
 
-void start_parts() {
+bool start_parts() {
   start_messages();
   start_events();
   start_gather();
-  start_barriers();
+  start_message_trees();
   start_vis();
+  return start_team_collectives();
 }
+
+void all_parts_started(bool all_can) { keep_team_collectives(all_can); }
 
 }  // namespace lintel::gasnet

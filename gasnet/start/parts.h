@@ -8,8 +8,11 @@
 namespace lintel::gasnet {
 
 /** Calls the start function of each room. Job, neighbourhood, environment, endpoint and team exist;
- * other processes send nothing before all have returned from it. */
-void start_parts();
+ * other processes send nothing before all have returned from it.
+ * @return whether this process can run the collectives of coll/team_collectives.h. */
+bool start_parts();
+/** Whether all can. */
+void all_parts_started(bool all_can);
 
 }  // namespace lintel::gasnet
 

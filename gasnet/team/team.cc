@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 
 #include "client/client.h"
 #include "job/job.h"
@@ -24,16 +25,17 @@ void gasneti_team::set_mapped_offset(gex_Rank_t rank, intptr_t offset) {
 
 gex_Rank_t gasneti_team::rank_of(gex_Rank_t jobrank) const {
   if (members.empty()) return jobrank;
-  const auto found =
-      std::lower_bound(ranks.begin(), ranks.end(), std::pair(jobrank, gex_Rank_t{0}));
-  return found != ranks.end() && found->first == jobrank ? found->second : GEX_RANK_INVALID;
+  const auto found = std::lower_bound(
+      ranks.begin(), ranks.end(), jobrank,
+      [this](gex_Rank_t rank, gex_Rank_t wanted) { return members[rank] < wanted; });
+  return found != ranks.end() && members[*found] == jobrank ? *found : GEX_RANK_INVALID;
 }
 
 void gasneti_team::map_as(const gasneti_team& primordial) {
   gex_Rank_t first = GEX_RANK_INVALID;
   gex_Rank_t last = 0;
   for (gex_Rank_t rank = 0; rank < view.size; ++rank) {
-    if (primordial.mapped_offset_of(members[rank].gex_rank) == GASNETI_NOT_MAPPED) continue;
+    if (primordial.mapped_offset_of(members[rank]) == GASNETI_NOT_MAPPED) continue;
     first = std::min(first, rank);
     last = rank;
   }
@@ -41,7 +43,7 @@ void gasneti_team::map_as(const gasneti_team& primordial) {
   if (first == GEX_RANK_INVALID) return;
   cover(first, last);
   for (gex_Rank_t rank = first; rank <= last; ++rank)
-    set_mapped_offset(rank, primordial.mapped_offset_of(members[rank].gex_rank));
+    set_mapped_offset(rank, primordial.mapped_offset_of(members[rank]));
 }
 
 namespace lintel::gasnet {
@@ -59,16 +61,17 @@ Teams& teams() {
 
 }  // namespace
 
-gex_TM_t new_team(gex_TM_t primordial, std::vector<gex_EP_Location_t> members, uint32_t number) {
+gex_TM_t new_team(gex_TM_t primordial, std::vector<gex_Rank_t> members, uint32_t number) {
   auto* team = new gasneti_team;
   team->view.size = static_cast<gex_Rank_t>(members.size());
   team->client = primordial->client;
   team->endpoint = primordial->endpoint;
   team->number = number;
   team->members = std::move(members);
-  for (gex_Rank_t rank = 0; rank < team->view.size; ++rank)
-    team->ranks.emplace_back(team->members[rank].gex_rank, rank);
-  std::sort(team->ranks.begin(), team->ranks.end());
+  team->ranks.resize(team->view.size);
+  std::iota(team->ranks.begin(), team->ranks.end(), 0);
+  std::sort(team->ranks.begin(), team->ranks.end(),
+            [&](gex_Rank_t a, gex_Rank_t b) { return team->members[a] < team->members[b]; });
   team->view.rank = team->rank_of(job().rank());
   team->map_as(*primordial);
   Teams& t = teams();

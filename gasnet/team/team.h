@@ -6,10 +6,13 @@
 #define LINTEL_GASNET_TEAM_TEAM_H
 
 #include <atomic>
-#include <utility>
 #include <vector>
 
 #include "tools/headers.h"
+
+namespace lintel::gasnet {
+class TeamCollectives;
+}
 
 /** `view` comes first: inline functions of the public headers read it. */
 struct gasneti_team {
@@ -17,12 +20,14 @@ struct gasneti_team {
   gex_Client_t client = GEX_CLIENT_INVALID;
   gex_EP_t endpoint = GEX_EP_INVALID;
   gex_Flags_t flags = 0;
-  uint32_t number = 0;  /* tells the teams of a process apart; the same in all members */
-  uint32_t gathers = 0; /* calls of gather_bytes(), the same in all members */
-  std::atomic<uint32_t> barriers{0}; /* calls of gex_Coll_BarrierNB(), the same in all members */
-  /* Empty in the team of all processes, where ranks are those of the job. */
-  std::vector<gex_EP_Location_t> members;
-  std::vector<std::pair<gex_Rank_t, gex_Rank_t>> ranks; /* by rank of the job, sorted */
+  uint32_t number = 0;            /* tells the teams of a process apart; the same in all members */
+  uint32_t gathers = 0;           /* calls of gather_bytes(), the same in all members */
+  std::atomic<uint32_t> trees{0}; /* calls of message_trees(), the same in all members */
+  lintel::gasnet::TeamCollectives* collectives = nullptr; /* of coll; NULL if there are none */
+  /* Ranks of the job, by rank; and ranks, sorted by rank of the job. That is 8 bytes a member: all
+   * are primordial endpoints. Empty in the team of all processes, where both are the same. */
+  std::vector<gex_Rank_t> members;
+  std::vector<gex_Rank_t> ranks;
   gex_Memvec_t scratch{}; /* of the client, as long as the team exists */
   std::atomic<const void*> client_data{nullptr};
   std::vector<intptr_t> mapped_offsets; /* what view.mapped_offsets points at */
@@ -54,16 +59,16 @@ inline EndpointName endpoint_of(gex_TM_t tm, gex_Rank_t rank) {
   if (GASNETI_IS_PAIR(tm))
     return {rank, static_cast<gex_EP_Index_t>(reinterpret_cast<uintptr_t>(tm) >> 1)};
   if (tm->members.empty()) return {rank, 0};
-  return {tm->members[rank].gex_rank, tm->members[rank].gex_ep_index};
+  return {tm->members[rank], 0};
 }
 
 /** The endpoint of this process that a team or pair names. */
 gex_EP_t local_endpoint_of(gex_TM_t tm);
 
 /** Makes a team of primordial endpoints.
- * @param members  by rank; this process is one of them.
+ * @param members  ranks of the job; this process is one of them.
  * @param number   less than next_team_number() of no member. */
-gex_TM_t new_team(gex_TM_t primordial, std::vector<gex_EP_Location_t> members, uint32_t number);
+gex_TM_t new_team(gex_TM_t primordial, std::vector<gex_Rank_t> members, uint32_t number);
 void delete_team(gex_TM_t tm);
 /** The least number that no team of this process has had. */
 uint32_t next_team_number();

@@ -1,0 +1,221 @@
+/* message_tree.cc: segments on their way up and down the tree. Message path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "coll/message_tree.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "client/client.h"
+#include "coll/handlers.h"
+#include "endpoint/endpoint.h"
+#include "network/poll.h"
+
+namespace lintel::gasnet {
+namespace {
+
+constexpr size_t kPartBytes = 8192;
+constexpr size_t kSegmentBytes = size_t{64} << 10;
+constexpr unsigned int kLevelShift = 24;
+constexpr uint32_t kMostSegments = uint32_t{1} << kLevelShift;
+
+void on_part(gex_Token_t, void* part, size_t length, gex_AM_Arg_t team, gex_AM_Arg_t call,
+             gex_AM_Arg_t segment, gex_AM_Arg_t offset) {
+  const auto word = static_cast<uint32_t>(segment);
+  message_trees().arrived(static_cast<uint32_t>(team), static_cast<uint32_t>(call),
+                          word % kMostSegments, word >> kLevelShift, static_cast<uint32_t>(offset),
+                          part, length);
+}
+
+/** The rank that is `steps` above in the order that begins at the root of the tree. */
+gex_Rank_t above(const gasneti_team& team, gex_Rank_t base, uint64_t steps) {
+  return static_cast<gex_Rank_t>((base + steps) % team.view.size);
+}
+
+uint64_t place_in_tree(const gasneti_team& team, gex_Rank_t base) {
+  return (team.view.rank + uint64_t{team.view.size} - base) % team.view.size;
+}
+
+}  // namespace
+
+void ArrivedVector::add(size_t offset, const void* part, size_t length) {
+  if (offset + length > capacity) {
+    const size_t larger = std::max(offset + length, 2 * capacity);
+    std::unique_ptr<char[]> grown(new char[larger]);
+    if (bytes) std::memcpy(grown.get(), bytes.get(), capacity);
+    bytes = std::move(grown);
+    capacity = larger;
+  }
+  if (length != 0) std::memcpy(bytes.get() + offset, part, length);
+  received += length;
+  ++messages;
+}
+
+void MessageTrees::start(gasneti_team& team, uint32_t call, const CollectiveRequest& request,
+                         gasneti_event& event) {
+  const Reduction& reduction = request.reduction;
+  // Segments have whole items.
+  const size_t items_at_once = std::max<size_t>(1, kSegmentBytes / reduction.item_bytes);
+  const size_t count = std::max<size_t>(1, (reduction.count + items_at_once - 1) / items_at_once);
+  if (count > kMostSegments || items_at_once * reduction.item_bytes > UINT32_MAX)
+    gasnett_fatalerror_nopos("a collective call of %zu items of %zu bytes is too large",
+                             reduction.count, reduction.item_bytes);
+  const bool has_value = request.kind != CollectiveKind::kBroadcast;
+  auto whole = std::make_shared<Whole>(Whole{&event, static_cast<uint32_t>(count)});
+  const std::lock_guard lock(mutex_);
+  for (uint32_t number = 0; number < count; ++number) {
+    const Key key{team.number, call, number};
+    Segment& segment = segments_[key];
+    segment.team = &team;
+    segment.whole = whole;
+    segment.request = request;
+    const size_t offset = number * items_at_once * reduction.item_bytes;
+    if (request.source) segment.request.source = static_cast<const char*>(request.source) + offset;
+    if (request.destination)
+      segment.request.destination = static_cast<char*>(request.destination) + offset;
+    Reduction& part = segment.request.reduction;
+    part.count = std::min(items_at_once, reduction.count - number * items_at_once);
+    // What does not commute is combined in the order of ranks.
+    const bool is_rooted = request.kind != CollectiveKind::kReduceToAll;
+    segment.base = is_rooted && reduction.is_commutative() ? request.root : 0;
+    segment.is_up = !has_value;
+    if (has_value && part.count != 0) {
+      segment.value.reset(new char[part.bytes()]);
+      std::memcpy(segment.value.get(), segment.request.source, part.bytes());
+    }
+    started_.fetch_add(1, std::memory_order_relaxed);
+    if (advance(key, segment)) segments_.erase(key);
+  }
+}
+
+void MessageTrees::arrived(uint32_t team, uint32_t call, uint32_t segment, uint32_t level,
+                           size_t offset, const void* part, size_t length) {
+  const std::lock_guard lock(mutex_);
+  Segment& into = segments_[{team, call, segment}];
+  ArrivedVector& vector = level == kFromParent ? into.from_parent : into.from_children[level];
+  vector.add(offset, part, length);
+}
+
+/** @return whether all is sent. */
+bool MessageTrees::send(const Key& key, Segment& segment) {
+  const size_t bytes = segment.request.reduction.bytes();
+  const char* const value =
+      segment.value ? segment.value.get() : static_cast<const char*>(segment.request.source);
+  for (Sending& sending : segment.sendings) {
+    while (!sending.is_done) {
+      const size_t length = std::min(kPartBytes, bytes - sending.sent);
+      if (gex_AM_RequestMedium4(
+              segment.team, sending.rank, kTreeHandler, value + sending.sent, length, GEX_EVENT_NOW,
+              GEX_FLAG_IMMEDIATE, static_cast<gex_AM_Arg_t>(key.team),
+              static_cast<gex_AM_Arg_t>(key.call),
+              static_cast<gex_AM_Arg_t>(key.segment | sending.level << kLevelShift),
+              static_cast<gex_AM_Arg_t>(sending.sent)) != 0)
+        return false;
+      sending.sent += length;
+      sending.is_done = sending.sent == bytes;
+    }
+  }
+  segment.sendings.clear();
+  return true;
+}
+
+/** @return false if a child has not sent all. */
+bool MessageTrees::combine_children(Segment& segment) {
+  const gasneti_team& team = *segment.team;
+  const Reduction& reduction = segment.request.reduction;
+  const uint64_t place = place_in_tree(team, segment.base);
+  for (;; ++segment.level) {
+    const uint64_t distance = uint64_t{1} << segment.level;
+    if (distance >= team.view.size) break;
+    if (place & distance) {
+      segment.sendings.push_back({above(team, segment.base, place - distance), segment.level});
+      break;
+    }
+    if (place + distance >= team.view.size) continue;
+    const auto child = segment.from_children.find(segment.level);
+    if (child == segment.from_children.end() || !child->second.has(reduction.bytes())) return false;
+    if (reduction.count != 0) {
+      reduction.combine(segment.value.get(), child->second.bytes.get(), reduction.count);
+      segment.value = std::move(child->second.bytes);
+    }
+    segment.from_children.erase(child);
+  }
+  segment.is_up = true;
+  return true;
+}
+
+/** @return false if the result is not here. */
+bool MessageTrees::turn_downwards(Segment& segment) {
+  const gasneti_team& team = *segment.team;
+  const CollectiveRequest& request = segment.request;
+  const size_t bytes = request.reduction.bytes();
+  const uint64_t place = place_in_tree(team, segment.base);
+  const bool is_for_one = request.kind == CollectiveKind::kReduceToOne;
+  const bool is_receiver = !is_for_one || team.view.rank == request.root;
+  if (is_receiver && place != 0) {
+    if (!segment.from_parent.has(bytes)) return false;
+    segment.value = std::move(segment.from_parent.bytes);
+  }
+  if (is_receiver && bytes != 0) {
+    const void* const value = segment.value ? segment.value.get() : request.source;
+    if (value != request.destination) std::memcpy(request.destination, value, bytes);
+  }
+  if (is_for_one) {
+    if (place == 0 && !is_receiver) segment.sendings.push_back({request.root, kFromParent});
+  } else {
+    const unsigned int below = place == 0 ? std::bit_width(team.view.size - 1)
+                                          : static_cast<unsigned int>(std::countr_zero(place));
+    for (unsigned int k = below; k-- > 0;)
+      if (place + (uint64_t{1} << k) < team.view.size)
+        segment.sendings.push_back(
+            {above(team, segment.base, place + (uint64_t{1} << k)), kFromParent});
+  }
+  segment.is_down = true;
+  return true;
+}
+
+/** @return whether the segment is done. */
+bool MessageTrees::advance(const Key& key, Segment& segment) {
+  for (;;) {
+    if (!segment.sendings.empty() && !send(key, segment)) return false;
+    if (!segment.is_up) {
+      if (!combine_children(segment)) return false;
+    } else if (!segment.is_down) {
+      if (!turn_downwards(segment)) return false;
+    } else {
+      if (--segment.whole->segments_left == 0) segment.whole->event->signal();
+      started_.fetch_sub(1, std::memory_order_relaxed);
+      return true;
+    }
+  }
+}
+
+unsigned int MessageTrees::advance() {
+  if (started_.load(std::memory_order_relaxed) == 0) return 0;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return 0;
+  unsigned int done = 0;
+  for (auto next = segments_.begin(); next != segments_.end();) {
+    const auto here = next++;
+    if (here->second.team && advance(here->first, here->second)) {
+      segments_.erase(here);
+      ++done;
+    }
+  }
+  return done;
+}
+
+MessageTrees& message_trees() {
+  static MessageTrees& instance = *new MessageTrees;
+  return instance;
+}
+
+void start_message_trees() {
+  the_client()->endpoints[0]->set_internal_handler(kTreeHandler,
+                                                   reinterpret_cast<gex_AM_Fn_t>(on_part), "tree");
+  add_poll_function([] { return message_trees().advance(); });
+}
+
+}  // namespace lintel::gasnet

@@ -1,0 +1,112 @@
+/* message_tree.h: broadcasts and reductions by active messages, in a binomial tree. Message path.
+ *
+ * For vectors of any length, and for functions of the client, which only a processor can run.
+ * Vectors are cut into segments that move through the tree one behind the other. They go on in
+ * polls only. The order of a reduction is fixed: a node has combined the ranks from its own on,
+ * and combines on the right those that follow.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_COLL_MESSAGE_TREE_H
+#define LINTEL_GASNET_COLL_MESSAGE_TREE_H
+
+#include <compare>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "coll/reduction.h"
+#include "rma/event.h"
+#include "team/team.h"
+
+namespace lintel::gasnet {
+
+enum class CollectiveKind : uint8_t { kBroadcast, kReduceToOne, kReduceToAll };
+
+/** What the client asked for. */
+struct CollectiveRequest {
+  CollectiveKind kind = CollectiveKind::kReduceToAll;
+  gex_Rank_t root = 0;
+  void* destination = nullptr;
+  const void* source = nullptr;
+  Reduction reduction; /* of a broadcast: its bytes are items */
+};
+
+/** What has arrived of a vector. */
+struct ArrivedVector {
+  std::unique_ptr<char[]> bytes;
+  size_t capacity = 0;
+  size_t received = 0;
+  unsigned int messages = 0;
+
+  void add(size_t offset, const void* part, size_t length);
+  bool has(size_t whole) const { return messages != 0 && received >= whole; }
+};
+
+class MessageTrees {
+ public:
+  /** @param call   counted in the team, the same in all members.
+   * @param event  signalled when the part of this process is done. */
+  void start(gasneti_team& team, uint32_t call, const CollectiveRequest& request,
+             gasneti_event& event);
+  /** A message of a member. In a handler.
+   * @param level  of the child in the tree that sent it, or kFromParent. */
+  void arrived(uint32_t team, uint32_t call, uint32_t segment, uint32_t level, size_t offset,
+               const void* part, size_t length);
+  /** Does what can be done. Never waits. @return how much was done. */
+  unsigned int advance();
+
+  static constexpr uint32_t kFromParent = 255;
+
+ private:
+  struct Key {
+    uint32_t team;
+    uint32_t call;
+    uint32_t segment;
+    auto operator<=>(const Key&) const = default;
+  };
+  /** Counts the segments of a call that are not done. */
+  struct Whole {
+    gasneti_event* event;
+    uint32_t segments_left;
+  };
+  struct Sending {
+    gex_Rank_t rank;
+    uint32_t level;
+    size_t sent = 0;
+    bool is_done = false;
+  };
+  struct Segment {
+    std::map<uint32_t, ArrivedVector> from_children; /* by level */
+    ArrivedVector from_parent;
+    /* Once this process takes part. */
+    gasneti_team* team = nullptr;
+    CollectiveRequest request; /* of this segment alone */
+    std::shared_ptr<Whole> whole;
+    gex_Rank_t base = 0; /* the root of the tree */
+    uint32_t level = 0;  /* children below it have been combined */
+    bool is_up = false;  /* the reduction is over for this process */
+    bool is_down = false;
+    std::unique_ptr<char[]> value;
+    std::vector<Sending> sendings;
+  };
+
+  bool send(const Key& key, Segment& segment);
+  bool combine_children(Segment& segment);
+  bool turn_downwards(Segment& segment);
+  bool advance(const Key& key, Segment& segment);
+
+  std::mutex mutex_;
+  std::map<Key, Segment> segments_;
+  std::atomic<size_t> started_{0}; /* to be read without the lock */
+};
+
+MessageTrees& message_trees();
+
+/** Set-up path. */
+void start_message_trees();
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_COLL_MESSAGE_TREE_H

@@ -1,0 +1,95 @@
+/* node_stage.h: what the members of a team that are neighbours share for its small collectives.
+ * Message path.
+ *
+ * A slot serves one call at a time. The member that comes last combines the contributions of all,
+ * in the order of ranks. A slot is used again when all members are done with it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_COLL_NODE_STAGE_H
+#define LINTEL_GASNET_COLL_NODE_STAGE_H
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace lintel::gasnet {
+
+constexpr unsigned int kSlots = 16;
+constexpr size_t kSmallBytes = 256; /* of a vector that slots have room for */
+
+/** In shared memory that begins as zeros; contributions follow. */
+struct NodeSlot {
+  alignas(64) std::atomic<uint32_t> arrived;  /* members, in this use */
+  alignas(64) std::atomic<uint32_t> released; /* the last use whose result is there */
+  alignas(64) std::atomic<uint32_t> done;     /* members, in all uses */
+  alignas(64) char result[kSmallBytes];
+};
+static_assert(sizeof(NodeSlot) == 3 * 64 + kSmallBytes);
+
+class NodeStage {
+ public:
+  static constexpr size_t bytes(uint32_t members) {
+    return kSlots * (sizeof(NodeSlot) + members * kSmallBytes);
+  }
+
+  NodeStage(void* memory, uint32_t members, uint32_t index)
+      : memory_(static_cast<char*>(memory)), members_(members), index_(index) {}
+
+  uint32_t members() const { return members_; }
+  bool is_leader() const { return index_ == 0; }
+  NodeSlot& slot(unsigned int number) const {
+    return *reinterpret_cast<NodeSlot*>(memory_ + number * bytes(members_) / kSlots);
+  }
+  char* contribution(unsigned int number, uint32_t member) const {
+    return reinterpret_cast<char*>(&slot(number)) + sizeof(NodeSlot) + member * kSmallBytes;
+  }
+  char* own_contribution(unsigned int number) const { return contribution(number, index_); }
+
+  /** Whether all are done with earlier uses than `use`, which counts from 1. */
+  bool is_free(unsigned int number, uint32_t use) const {
+    const uint32_t wanted = (use - 1) * members_;
+    // Others may be done with this use already.
+    return static_cast<int32_t>(slot(number).done.load(std::memory_order_acquire) - wanted) >= 0;
+  }
+  /** @return whether this member is the last. */
+  bool arrive(unsigned int number) const {
+    NodeSlot& s = slot(number);
+    if (s.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 != members_) return false;
+    s.arrived.store(0, std::memory_order_relaxed);
+    return true;
+  }
+  void release(unsigned int number, uint32_t use) const {
+    slot(number).released.store(use, std::memory_order_release);
+  }
+  bool is_released(unsigned int number, uint32_t use) const {
+    return slot(number).released.load(std::memory_order_acquire) == use;
+  }
+  void finish(unsigned int number) const {
+    slot(number).done.fetch_add(1, std::memory_order_release);
+  }
+
+ private:
+  char* memory_;
+  uint32_t members_;
+  uint32_t index_;
+};
+
+/** Parts of the memory that this process shares with its neighbours for collectives. */
+class NodeMemory {
+ public:
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  /** Whether there is room for a team of all, with so many members in the largest neighbourhood.
+   * The same in all processes. */
+  static bool is_enough_for(uint32_t members);
+  /** Zeros. @return the offset, or kNone if there is no room. */
+  static uint32_t take(size_t bytes);
+  static void give_back(uint32_t offset);
+  /** Where the memory of a member of the neighbourhood is. */
+  static void* at(uint32_t member, uint32_t offset);
+};
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_COLL_NODE_STAGE_H

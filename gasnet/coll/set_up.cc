@@ -1,0 +1,135 @@
+/* set_up.cc: what a team needs for small collectives, and polling it. Set-up path, but for the
+ * polls.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <algorithm>
+
+#include "client/client.h"
+#include "coll/gather.h"
+#include "coll/team_collectives.h"
+#include "job/neighbourhood.h"
+#include "network/poll.h"
+
+namespace lintel::gasnet {
+namespace {
+
+/** All that exist, for polls. */
+struct Registry {
+  std::mutex mutex;
+  std::vector<TeamCollectives*> all;
+};
+Registry& registry() {
+  static Registry& instance = *new Registry;
+  return instance;
+}
+
+bool g_can_use_network = false;
+
+unsigned int advance_all() {
+  if (!TeamCollectives::are_calls_open()) return 0;
+  Registry& r = registry();
+  const std::unique_lock lock(r.mutex, std::try_to_lock);
+  if (!lock) return 0;
+  unsigned int done = 0;
+  for (TeamCollectives* const collectives : r.all)
+    if (collectives->has_calls()) done += collectives->advance();
+  return done;
+}
+
+void keep(gasneti_team& team, std::unique_ptr<TeamCollectives> collectives) {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  r.all.push_back(collectives.get());
+  team.collectives = collectives.release();
+}
+
+/** Index of a process in the neighbourhood. */
+uint32_t member_of(ptl_rank_t process) {
+  const std::vector<gex_Rank_t>& ranks = neighbourhood().ranks();
+  return static_cast<uint32_t>(std::lower_bound(ranks.begin(), ranks.end(), process) -
+                               ranks.begin());
+}
+
+uint32_t take_memory(const TeamPlaces& places) {
+  if (places.members() == 1 || !places.is_leader()) return 0;
+  return NodeMemory::take(NodeStage::bytes(places.members()));
+}
+
+std::unique_ptr<TeamCollectives> make(gasneti_team& team, const TeamPlaces& places,
+                                      uint32_t offset) {
+  void* const memory = places.members() == 1
+                           ? nullptr
+                           : NodeMemory::at(member_of(places.process_at(places.own())), offset);
+  auto collectives = std::make_unique<TeamCollectives>(team, places, memory);
+  return collectives->prepare() ? std::move(collectives) : nullptr;
+}
+
+/** What a member says. Crosses the wire. */
+struct Offer {
+  uint32_t offset; /* of the memory that a leader has taken */
+  uint32_t can_use_network;
+};
+static_assert(sizeof(Offer) == 8);
+
+std::unique_ptr<TeamCollectives>& primordial() {
+  static std::unique_ptr<TeamCollectives> instance;
+  return instance;
+}
+
+}  // namespace
+
+void set_up_collectives(gasneti_team& team) {
+  TeamPlaces places(team);
+  places.group();
+  const uint32_t offset = take_memory(places);
+  const std::vector<Offer> offers = gather(&team, Offer{offset, g_can_use_network});
+  const bool has_memory = std::none_of(offers.begin(), offers.end(), [](const Offer& offer) {
+    return offer.offset == NodeMemory::kNone;
+  });
+  if (!has_memory && offset != NodeMemory::kNone && places.members() > 1 && places.is_leader())
+    NodeMemory::give_back(offset);
+  if (!has_memory) places.make_flat();
+  if (places.count() == 1)
+    return keep(team, make(team, places, offers[places.leader_of(0)].offset));
+  if (std::any_of(offers.begin(), offers.end(),
+                  [](const Offer& offer) { return !offer.can_use_network; }))
+    return;
+  std::unique_ptr<TeamCollectives> made =
+      make(team, places, offers[places.leader_of(places.own())].offset);
+  const std::vector<char> answers = gather(&team, static_cast<char>(made != nullptr));
+  if (std::find(answers.begin(), answers.end(), 0) == answers.end()) keep(team, std::move(made));
+}
+
+void end_collectives(gasneti_team& team) {
+  if (!team.collectives) return;
+  Registry& r = registry();
+  {
+    const std::lock_guard lock(r.mutex);
+    std::erase(r.all, team.collectives);
+  }
+  delete team.collectives;
+  team.collectives = nullptr;
+}
+
+bool start_team_collectives() {
+  add_poll_function(advance_all);
+  g_can_use_network = NetworkStage::open();
+  gasneti_team& team = *the_client()->team;
+  TeamPlaces places(team);
+  places.group();
+  if (!NodeMemory::is_enough_for(places.most_members())) places.make_flat();
+  // The first to take memory gets offset 0.
+  take_memory(places);
+  if (places.count() == 1 || g_can_use_network) primordial() = make(team, places, 0);
+  return primordial() != nullptr;
+}
+
+void keep_team_collectives(bool all_can) {
+  if (all_can)
+    keep(*the_client()->team, std::move(primordial()));
+  else
+    primordial().reset();
+}
+
+}  // namespace lintel::gasnet

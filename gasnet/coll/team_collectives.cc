@@ -1,0 +1,248 @@
+/* team_collectives.cc: starting and finishing calls. Message path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "coll/team_collectives.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "job/job.h"
+#include "job/neighbourhood.h"
+
+namespace lintel::gasnet {
+namespace {
+
+constexpr uint32_t kHalf = kSlots / 2;
+constexpr unsigned int kLooksBeforePoll = 32;
+
+/* Of all teams. */
+std::atomic<size_t> g_open_calls{0};
+
+bool is_barrier_of_leaders(uint32_t number) { return number % kHalf == kHalf - 1; }
+
+Schedule schedule_of(const CollectiveRequest& request, uint32_t place, uint32_t places,
+                     uint32_t root_place) {
+  switch (request.kind) {
+    case CollectiveKind::kBroadcast:
+      return from_root(place, places, root_place);
+    case CollectiveKind::kReduceToOne:
+      return to_root(place, places, root_place);
+    default:
+      return request.reduction.is_idempotent() ? dissemination(place, places)
+                                               : exchange_of_pairs(place, places);
+  }
+}
+
+}  // namespace
+
+TeamCollectives::TeamCollectives(gasneti_team& team, TeamPlaces places, void* memory)
+    : team_(team),
+      places_(std::move(places)),
+      own_memory_(memory ? nullptr : new char[NodeStage::bytes(1) + 64]()),
+      node_(memory ? memory
+                   : own_memory_.get() + (64 - reinterpret_cast<uintptr_t>(own_memory_.get()) % 64),
+            places_.members(), places_.index()) {}
+
+bool TeamCollectives::prepare() {
+  if (places_.count() == 1 || !places_.is_leader()) return true;
+  network_ = std::make_unique<NetworkStage>(team_.number, places_);
+  return network_->prepare() && (places_.members() == 1 || network_->prepare_release(node_));
+}
+
+bool TeamCollectives::accepts(const CollectiveRequest& request) const {
+  const Reduction& reduction = request.reduction;
+  if (reduction.count > kSmallBytes || reduction.item_bytes > kSmallBytes ||
+      reduction.bytes() > kSmallBytes)
+    return false;
+  // The network cannot run functions of the client.
+  return request.kind == CollectiveKind::kBroadcast || !reduction.is_of_client() ||
+         places_.count() == 1;
+}
+
+bool TeamCollectives::look(void* self) {
+  auto* const collectives = static_cast<TeamCollectives*>(self);
+  const std::lock_guard lock(collectives->mutex_);
+  return collectives->advance_locked() != 0;
+}
+
+void TeamCollectives::start(const CollectiveRequest& request, gasneti_event& event) {
+  event.set_look(look, this, places_.members() > 1 ? kLooksBeforePoll : 0);
+  const std::lock_guard lock(mutex_);
+  add_call(request, &event);
+  advance_locked();
+}
+
+void TeamCollectives::add_call(const CollectiveRequest& request, gasneti_event* event) {
+  Call& call = calls_.emplace_back();
+  call.number = next_number_++;
+  call.request = request;
+  call.event = event;
+  if (places_.count() > 1 && is_barrier_of_leaders(next_number_)) {
+    // The others only count it.
+    if (places_.is_leader())
+      add_call({}, nullptr);
+    else
+      ++next_number_;
+  }
+}
+
+void TeamCollectives::count_calls() {
+  const size_t before = calls_count_.exchange(calls_.size(), std::memory_order_relaxed);
+  g_open_calls.fetch_add(calls_.size() - before, std::memory_order_relaxed);
+}
+
+bool TeamCollectives::are_calls_open() { return g_open_calls.load(std::memory_order_relaxed) != 0; }
+
+bool TeamCollectives::can_start(const Call& call) const {
+  if (!call.event && &call != &calls_.front()) return false;
+  const uint32_t half = call.number / kHalf;
+  if (places_.count() > 1 && places_.is_leader() && half >= 2 && halves_over_ < half - 1)
+    return false;
+  return !call.event || node_.is_free(slot_of(call), use_of(call));
+}
+
+unsigned int TeamCollectives::advance() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock ? advance_locked() : 0;
+}
+
+unsigned int TeamCollectives::advance_locked() {
+  unsigned int done = 0;
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    Call& call = calls_[i];
+    if (call.is_done) continue;
+    if (!call.is_started) {
+      if (!can_start(call)) {
+        // The barrier of the leaders does not hold up what follows.
+        if (call.event) break;
+        continue;
+      }
+      start_call(call);
+    }
+    if (!is_over(call)) continue;
+    finish(call);
+    ++done;
+    while (!calls_.empty() && calls_.front().is_done) {
+      calls_.pop_front();
+      // The loop goes on with the one that follows.
+      i = i == 0 ? SIZE_MAX : i - 1;
+    }
+  }
+  if (calls_.size() != calls_count_.load(std::memory_order_relaxed)) count_calls();
+  return done;
+}
+
+bool TeamCollectives::is_over(Call& call) {
+  if (call.awaits_release) return node_.is_released(slot_of(call), use_of(call));
+  return !call.awaited || NetworkStage::is_reached(*call.awaited);
+}
+
+void TeamCollectives::finish(Call& call) {
+  call.is_done = true;
+  if (!call.event) {
+    ++halves_over_;
+    return;
+  }
+  if (call.result && call.request.destination != call.result)
+    std::memcpy(call.request.destination, call.result, call.request.reduction.bytes());
+  node_.finish(slot_of(call));
+  call.event->signal();
+}
+
+void TeamCollectives::await_release(Call& call, bool wants_result) {
+  call.awaits_release = true;
+  if (wants_result) call.result = node_.slot(slot_of(call)).result;
+}
+
+void TeamCollectives::start_call(Call& call) {
+  call.is_started = true;
+  if (!call.event) {
+    const Schedule schedule = dissemination(places_.own(), places_.count());
+    call.awaited = network_->post(slot_of(call), schedule, call.request.reduction, {});
+  } else if (call.request.kind == CollectiveKind::kBroadcast) {
+    start_broadcast(call);
+  } else {
+    start_reduction(call);
+  }
+}
+
+/** Of the leader: the chain, and what follows it in this node. */
+void TeamCollectives::start_between_nodes(Call& call, const Schedule& schedule, Awaited own) {
+  const CollectiveRequest& request = call.request;
+  const unsigned int slot = slot_of(call);
+  const Awaited result = network_->post(slot, schedule, request.reduction, own);
+  const bool is_for_one = request.kind == CollectiveKind::kReduceToOne;
+  const bool is_here = !is_for_one || places_.place_of(request.root) == places_.own();
+  if (is_here && places_.members() > 1 && !(is_for_one && request.root == team_.view.rank))
+    network_->post_release(slot, use_of(call), result, request.reduction.bytes());
+  call.awaited = network_->post_end(slot, result);
+  if (!is_for_one || request.root == team_.view.rank) call.result = result.value;
+}
+
+void TeamCollectives::start_broadcast(Call& call) {
+  const CollectiveRequest& request = call.request;
+  const unsigned int slot = slot_of(call);
+  const size_t bytes = request.reduction.bytes();
+  const bool is_root = request.root == team_.view.rank;
+  if (is_root && bytes != 0 && request.source != request.destination)
+    std::memcpy(request.destination, request.source, bytes);
+  if (places_.count() == 1) {
+    if (!is_root) return await_release(call, true);
+    if (bytes != 0) std::memcpy(node_.slot(slot).result, request.source, bytes);
+    return node_.release(slot, use_of(call));
+  }
+  if (!places_.is_leader()) {
+    if (!is_root) return await_release(call, true);
+    NetworkStage::send_to_leader(places_.process_at(places_.own()), team_.number, slot,
+                                 request.source, bytes);
+    return;
+  }
+  const uint32_t root_place = places_.place_of(request.root);
+  const bool starts_at_neighbour = root_place == places_.own() && !is_root;
+  const Awaited own =
+      starts_at_neighbour ? network_->value_of_neighbour(slot) : network_->own_value(slot);
+  if (is_root && bytes != 0) std::memcpy(own.value, request.source, bytes);
+  start_between_nodes(call, from_root(places_.own(), places_.count(), root_place), own);
+}
+
+void TeamCollectives::start_reduction(Call& call) {
+  const CollectiveRequest& request = call.request;
+  const Reduction& reduction = request.reduction;
+  const unsigned int slot = slot_of(call);
+  const size_t bytes = reduction.bytes();
+  const bool is_for_one = request.kind == CollectiveKind::kReduceToOne;
+  const bool is_receiver = !is_for_one || request.root == team_.view.rank;
+  char* const own = node_.own_contribution(slot);
+  if (bytes != 0) std::memcpy(own, request.source, bytes);
+  const bool is_last = node_.arrive(slot);
+  // The result is in the contribution of the last rank.
+  const char* const combined = node_.contribution(slot, places_.members() - 1);
+  if (is_last)
+    for (uint32_t member = 1; member < places_.members(); ++member)
+      reduction.combine(node_.contribution(slot, member - 1), node_.contribution(slot, member),
+                        reduction.count);
+  if (places_.count() == 1) {
+    if (!is_last) {
+      if (is_receiver) await_release(call, bytes != 0);
+      return;
+    }
+    if (is_receiver && bytes != 0) call.result = combined;
+    if (places_.members() == 1) return;
+    if (bytes != 0) std::memcpy(node_.slot(slot).result, combined, bytes);
+    return node_.release(slot, use_of(call));
+  }
+  if (places_.is_leader()) {
+    const Awaited value = is_last ? network_->own_value(slot) : network_->value_of_neighbour(slot);
+    if (is_last && bytes != 0) std::memcpy(value.value, combined, bytes);
+    const uint32_t root_place = is_for_one ? places_.place_of(request.root) : 0;
+    return start_between_nodes(
+        call, schedule_of(request, places_.own(), places_.count(), root_place), value);
+  }
+  if (is_last)
+    NetworkStage::send_to_leader(places_.process_at(places_.own()), team_.number, slot, combined,
+                                 bytes);
+  if (is_receiver) await_release(call, bytes != 0);
+}
+
+}  // namespace lintel::gasnet

@@ -1,0 +1,100 @@
+/* team_collectives.h: small collectives of a team, in the order of their calls. Message path.
+ *
+ * Neighbours first come together in shared memory (node_stage.h). The first of them, the leader,
+ * takes part for all in the chain between the nodes (network_stage.h), whose last operations put
+ * the result into the shared memory. Whoever comes last in a node starts its chain, so a chain
+ * needs no process to wait.
+ *
+ * Call n has slot n modulo kSlots. The last call of each half of the slots is a barrier of the
+ * leaders: a slot is used again when the barrier of its half is over, since all leaders are done
+ * with it then. Calls beyond wait here, and are started by polls and tests.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LINTEL_GASNET_COLL_TEAM_COLLECTIVES_H
+#define LINTEL_GASNET_COLL_TEAM_COLLECTIVES_H
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "coll/message_tree.h"
+#include "coll/network_stage.h"
+#include "coll/node_stage.h"
+#include "coll/places.h"
+#include "team/team.h"
+
+namespace lintel::gasnet {
+
+class TeamCollectives {
+ public:
+  /** @param memory  what the leader of the place has taken for its members; NULL if it is alone. */
+  TeamCollectives(gasneti_team& team, TeamPlaces places, void* memory);
+  /** @return false if Portals has not enough counters or entries. */
+  bool prepare();
+
+  /** Whether calls of this kind run here. The same in all members. */
+  bool accepts(const CollectiveRequest& request) const;
+  /** @param event  signalled when the part of this process is done. */
+  void start(const CollectiveRequest& request, gasneti_event& event);
+  /** Never waits. @return how many calls are done. */
+  unsigned int advance();
+  bool has_calls() const { return calls_count_.load(std::memory_order_relaxed) != 0; }
+  /** Whether any team has calls. */
+  static bool are_calls_open();
+
+ private:
+  struct Call {
+    uint32_t number = 0;
+    CollectiveRequest request;
+    gasneti_event* event = nullptr; /* NULL: the barrier of the leaders */
+    bool is_started = false;
+    bool is_done = false;
+    /* What it waits for. */
+    bool awaits_release = false;
+    std::optional<Awaited> awaited;
+    const char* result = nullptr; /* copied to the destination, unless NULL */
+  };
+
+  static bool look(void* self);
+  unsigned int advance_locked();
+  void count_calls();
+  void add_call(const CollectiveRequest& request, gasneti_event* event);
+  bool can_start(const Call& call) const;
+  void start_call(Call& call);
+  void start_broadcast(Call& call);
+  void start_reduction(Call& call);
+  void start_between_nodes(Call& call, const Schedule& schedule, Awaited own);
+  void await_release(Call& call, bool wants_result);
+  bool is_over(Call& call);
+  void finish(Call& call);
+  static unsigned int slot_of(const Call& call) { return call.number % kSlots; }
+  static uint32_t use_of(const Call& call) { return call.number / kSlots + 1; }
+
+  gasneti_team& team_;
+  TeamPlaces places_;
+  std::unique_ptr<char[]> own_memory_;
+  NodeStage node_;
+  std::unique_ptr<NetworkStage> network_;
+  std::mutex mutex_;
+  std::deque<Call> calls_;
+  std::atomic<size_t> calls_count_{0};
+  uint32_t next_number_ = 0;
+  uint32_t halves_over_ = 0;
+};
+
+/** Gives a team what it needs for small collectives, if all members can have it. Collective. */
+void set_up_collectives(gasneti_team& team);
+/** Before the team is deleted. */
+void end_collectives(gasneti_team& team);
+
+/** Set-up path. For the team of all processes, which meet afterwards.
+ * @return whether this process can take part. */
+bool start_team_collectives();
+/** What all have said. */
+void keep_team_collectives(bool all_can);
+
+}  // namespace lintel::gasnet
+
+#endif  // LINTEL_GASNET_COLL_TEAM_COLLECTIVES_H

@@ -1,0 +1,40 @@
+# Broadcasts, reductions and barriers against a model: neighbours, nodes over shared memory and UDP.
+# Label: gasnet.
+
+foreach(mode seq par)
+  add_executable(gasnet_coll_probe_${mode} "${CMAKE_CURRENT_LIST_DIR}/coll_probe.c")
+  target_link_libraries(gasnet_coll_probe_${mode} PRIVATE gasnet-portals4-${mode} lintel_options)
+endforeach()
+
+# lintel_add_coll_test(<name> <mode> <ranks> <arguments> <what it prints> <variable=value>...)
+function(lintel_add_coll_test name mode ranks arguments prints)
+  separate_arguments(arguments)
+  add_test(NAME gasnet.Coll.${name}
+           COMMAND gasnetrun_portals4 -spawner=fork -n ${ranks} $<TARGET_FILE:gasnet_coll_probe_${mode}>
+                   ${arguments})
+  set_tests_properties(
+    gasnet.Coll.${name}
+    PROPERTIES LABELS gasnet TIMEOUT 240 PROCESSORS 2 ENVIRONMENT "${ARGN}" PASS_REGULAR_EXPRESSION
+               "${prints}" FAIL_REGULAR_EXPRESSION "its process is gone;not so")
+endfunction()
+
+set(apart GASNET_SUPERNODE_MAXSIZE=1)
+set(udp PTL_TRANSPORT=udp ${apart})
+set(good "collectives of [0-9]+ ranks are good")
+lintel_add_coll_test(one seq 1 "random 400 1" ${good})
+lintel_add_coll_test(neighbours seq 5 "random 400 2" ${good})
+lintel_add_coll_test(mixed seq 7 "random 300 3" ${good} GASNET_SUPERNODE_MAXSIZE=2)
+lintel_add_coll_test(mixed.udp par 6 "random 200 4" ${good} PTL_TRANSPORT=udp GASNET_SUPERNODE_MAXSIZE=3)
+lintel_add_coll_test(apart seq 8 "random 200 5" ${good} ${apart})
+lintel_add_coll_test(udp seq 3 "random 200 6" ${good} ${udp})
+lintel_add_coll_test(many seq 16 "random 60 7" ${good} ${apart})
+# Without the thread of Portals only the program carries on what it has started, so the last stops.
+set(all "4 of 4 completed while")
+lintel_add_coll_test(compute seq 4 compute ${all} ${apart})
+lintel_add_coll_test(compute.nodes seq 5 compute ${all} GASNET_SUPERNODE_MAXSIZE=2)
+lintel_add_coll_test(compute.udp seq 4 compute ${all} ${udp})
+lintel_add_coll_test(compute.alone seq 4 compute "[0-3] of 4 completed while" ${udp} PTL_PROGRESS=caller
+                     GASNET_EXITTIMEOUT=1)
+# Bits of sums that depend on the order of additions.
+lintel_add_coll_test(sums seq 6 sums "sums f2c9a6f24f18966a" GASNET_SUPERNODE_MAXSIZE=3)
+lintel_add_coll_test(sums.udp seq 6 sums "sums fe9654ceecff44ff" ${udp})

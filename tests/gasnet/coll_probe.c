@@ -1,0 +1,376 @@
+/* coll_probe.c: collectives of several teams, in flight together, compared with a model.
+ *
+ * coll_probe random <calls> <seed>   every type and operation, random lengths, roots and orders
+ * coll_probe compute                 reductions and barriers complete while all ranks compute
+ * coll_probe sums                    prints a floating-point sum, which is the same in every run
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <gasnet.h>
+#include <gasnet_coll.h>
+
+#include "checks.h"
+
+enum { kTeams = 4, kMostInFlight = 40, kMostItems = 30000, kMostRanks = 64 };
+
+static uint64_t mixed(uint64_t x) {
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+/* The same in all ranks, as long as they draw equally often; and one of this rank. */
+static uint64_t common_state, own_state;
+static uint64_t common(uint64_t below) { return mixed(common_state++) % below; }
+static uint64_t own(uint64_t below) { return mixed(own_state++) % below; }
+
+/* ------------------------------------------------------------------------- operations of clients
+ */
+
+/* x -> a * x + b; composing two of them does not commute. */
+struct Map {
+  uint32_t a, b, filler;
+};
+
+static void compose(const void* left, void* right, size_t count, const void* cdata) {
+  const struct Map* const f = left;
+  struct Map* const g = right;
+  CHECK(cdata == (void*)&me);
+  for (size_t i = 0; i < count; ++i) {
+    g[i].b = f[i].a * g[i].b + f[i].b;
+    g[i].a *= f[i].a;
+  }
+}
+
+static void add_numbers(const void* left, void* right, size_t count, const void* cdata) {
+  const int64_t* const x = left;
+  int64_t* const y = right;
+  CHECK(cdata == (void*)&me);
+  for (size_t i = 0; i < count; ++i) y[i] += x[i];
+}
+
+/* ------------------------------------------------------------------------------------ the model */
+
+enum { kBroadcast, kToOne, kToAll, kBarrier, kKinds };
+
+struct Call {
+  int kind, team;
+  uint64_t number;
+  gex_Rank_t root;
+  gex_DT_t type;
+  gex_OP_t operation;
+  gex_Coll_ReduceFn_t function;
+  size_t item_bytes, count;
+  int in_place;
+  char *source, *destination;
+  gex_Event_t event;
+};
+
+static gex_TM_t teams[kTeams];
+
+/* Item `index` of what a rank (of the job) gives to a call. Small whole numbers, so that the order
+ * of floating-point operations does not matter. */
+static void make_item(const struct Call* call, gex_Rank_t rank, size_t index, void* item) {
+  const uint64_t random = mixed(call->number * 1000003 + rank * 7919 + index);
+  const int is_product = call->operation == GEX_OP_MULT;
+  const int is_float = (call->type & (GEX_DT_FLT | GEX_DT_DBL)) != 0;
+  const int64_t small =
+      is_product && is_float ? (random % 2 ? -1 : 2) : (int64_t)(random % 1000) - 500;
+  const uint64_t whole = is_float ? (uint64_t)small : random;
+  if (call->type == GEX_DT_I32 || call->type == GEX_DT_U32) {
+    const uint32_t value = (uint32_t)whole;
+    memcpy(item, &value, sizeof value);
+  } else if (call->type == GEX_DT_FLT) {
+    const float value = (float)small;
+    memcpy(item, &value, sizeof value);
+  } else if (call->type == GEX_DT_DBL) {
+    const double value = (double)small;
+    memcpy(item, &value, sizeof value);
+  } else if (call->type == GEX_DT_USER) {
+    const struct Map value = {(uint32_t)random | 1, (uint32_t)(random >> 32), 17};
+    memcpy(item, &value, sizeof value);
+  } else if (call->item_bytes == 1) {
+    *(char*)item = (char)random;
+  } else {
+    memcpy(item, &whole, sizeof whole);
+  }
+}
+
+#define COMBINE(TYPE, BITS)                    \
+  {                                            \
+    TYPE x, y;                                 \
+    memcpy(&x, left, sizeof x);                \
+    memcpy(&y, right, sizeof y);               \
+    switch (call->operation) {                 \
+      case GEX_OP_ADD:                         \
+        y = (TYPE)((BITS)x + (BITS)y);         \
+        break;                                 \
+      case GEX_OP_MULT:                        \
+        y = (TYPE)((BITS)x * (BITS)y);         \
+        break;                                 \
+      case GEX_OP_MIN:                         \
+        y = x < y ? x : y;                     \
+        break;                                 \
+      case GEX_OP_MAX:                         \
+        y = x > y ? x : y;                     \
+        break;                                 \
+      case GEX_OP_AND:                         \
+        y = (TYPE)((uint64_t)x & (uint64_t)y); \
+        break;                                 \
+      case GEX_OP_OR:                          \
+        y = (TYPE)((uint64_t)x | (uint64_t)y); \
+        break;                                 \
+      default:                                 \
+        y = (TYPE)((uint64_t)x ^ (uint64_t)y); \
+        break;                                 \
+    }                                          \
+    memcpy(right, &y, sizeof y);               \
+  }
+
+static void combine_item(const struct Call* call, const void* left, void* right) {
+  if (call->operation == GEX_OP_USER_NC) {
+    compose(left, right, 1, &me);
+  } else if (call->operation == GEX_OP_USER) {
+    add_numbers(left, right, 1, &me);
+  } else {
+    switch (call->type) {
+      case GEX_DT_I32:
+        COMBINE(int32_t, uint32_t) break;
+      case GEX_DT_U32:
+        COMBINE(uint32_t, uint32_t) break;
+      case GEX_DT_I64:
+        COMBINE(int64_t, uint64_t) break;
+      case GEX_DT_U64:
+        COMBINE(uint64_t, uint64_t) break;
+      case GEX_DT_FLT:
+        COMBINE(float, float) break;
+      default:
+        COMBINE(double, double) break;
+    }
+  }
+}
+
+static void expect(const struct Call* call) {
+  const gex_TM_t tm = teams[call->team];
+  if (call->kind == kToOne && gex_TM_QueryRank(tm) != call->root) return;
+  for (size_t i = 0; i < call->count; ++i) {
+    struct Map wanted, next; /* the largest item, and aligned */
+    if (call->kind == kBroadcast) {
+      make_item(call, gex_TM_TranslateRankToJobrank(tm, call->root), i, &wanted);
+    } else {
+      make_item(call, gex_TM_TranslateRankToJobrank(tm, 0), i, &wanted);
+      for (gex_Rank_t rank = 1; rank < gex_TM_QuerySize(tm); ++rank) {
+        make_item(call, gex_TM_TranslateRankToJobrank(tm, rank), i, &next);
+        combine_item(call, &wanted, &next);
+        wanted = next;
+      }
+    }
+    if (memcmp(call->destination + i * call->item_bytes, &wanted, call->item_bytes) != 0) {
+      fprintf(stderr,
+              "rank %u: call %llu, kind %d, team %d, type 0x%x, operation 0x%x, item %zu of %zu\n",
+              me, (unsigned long long)call->number, call->kind, call->team, call->type,
+              call->operation, i, call->count);
+      abort();
+    }
+  }
+}
+
+/* ------------------------------------------------------------------------------------ the calls */
+
+static void draw_operation(struct Call* call) {
+  static const gex_DT_t types[] = {GEX_DT_I32, GEX_DT_U32, GEX_DT_I64,
+                                   GEX_DT_U64, GEX_DT_FLT, GEX_DT_DBL};
+  static const size_t bytes[] = {4, 4, 8, 8, 4, 8};
+  static const gex_OP_t operations[] = {GEX_OP_ADD, GEX_OP_MULT, GEX_OP_MIN, GEX_OP_MAX,
+                                        GEX_OP_AND, GEX_OP_OR,   GEX_OP_XOR};
+  call->function = NULL;
+  if (common(5) == 0) {
+    const int composes = (int)common(2);
+    call->type = composes ? GEX_DT_USER : GEX_DT_I64;
+    call->item_bytes = composes ? sizeof(struct Map) : 8;
+    call->operation = composes ? GEX_OP_USER_NC : GEX_OP_USER;
+    call->function = composes ? compose : add_numbers;
+    return;
+  }
+  const uint64_t type = common(6);
+  call->type = types[type];
+  call->item_bytes = bytes[type];
+  call->operation = operations[common(type < 4 ? 7 : 4)];
+}
+
+static void start(struct Call* call, uint64_t number) {
+  memset(call, 0, sizeof *call);
+  call->number = number;
+  call->kind = (int)common(kKinds);
+  call->team = (int)common(kTeams);
+  const gex_TM_t tm = teams[call->team];
+  /* Members draw the same, though their teams have different sizes. */
+  const uint64_t random = common(1u << 30);
+  call->root = (gex_Rank_t)(random % gex_TM_QuerySize(tm));
+  call->type = GEX_DT_U64;
+  call->item_bytes = 1;
+  if (call->kind == kToOne || call->kind == kToAll) draw_operation(call);
+  const uint64_t how_long = common(10);
+  call->count = how_long < 7   ? 1 + common(20)
+                : how_long < 9 ? 1 + common(1000)
+                               : 1 + common(kMostItems);
+  call->in_place = (int)common(2);
+  if (call->kind == kBarrier) {
+    call->event = gex_Coll_BarrierNB(tm, 0);
+    return;
+  }
+  if (call->kind == kBroadcast && common(20) == 0) call->count = 0;
+  const size_t length = call->count * call->item_bytes;
+  call->source = malloc(length + 1);
+  call->destination = call->in_place ? call->source : malloc(length + 1);
+  for (size_t i = 0; i < call->count; ++i)
+    make_item(call, me, i, call->source + i * call->item_bytes);
+  switch (call->kind) {
+    case kBroadcast:
+      call->event =
+          gex_Coll_BroadcastNB(tm, call->root, call->destination, call->source, length, 0);
+      break;
+    case kToOne:
+      call->event = gex_Coll_ReduceToOneNB(tm, call->root, call->destination, call->source,
+                                           call->type, call->item_bytes, call->count,
+                                           call->operation, call->function, &me, 0);
+      break;
+    default:
+      call->event =
+          gex_Coll_ReduceToAllNB(tm, call->destination, call->source, call->type, call->item_bytes,
+                                 call->count, call->operation, call->function, &me, 0);
+  }
+}
+
+static void finish(struct Call* call) {
+  if (call->kind == kBarrier) return;
+  expect(call);
+  if (!call->in_place) free(call->source);
+  free(call->destination);
+}
+
+static void run_random(uint64_t calls, uint64_t seed) {
+  static struct Call in_flight[kMostInFlight];
+  size_t count = 0;
+  common_state = seed * 1000000007u;
+  own_state = common_state + 977 * (me + 1);
+  for (uint64_t number = 0; number < calls || count != 0;) {
+    if (count < kMostInFlight && number < calls && (count == 0 || own(3) != 0)) {
+      start(&in_flight[count++], number++);
+      continue;
+    }
+    /* Any of them, in an order of this rank; sometimes all. */
+    if (own(8) == 0) {
+      gex_Event_t events[kMostInFlight];
+      for (size_t i = 0; i < count; ++i) events[i] = in_flight[i].event;
+      gex_Event_WaitAll(events, count, 0);
+      for (size_t i = 0; i < count; ++i) finish(&in_flight[i]);
+      count = 0;
+      continue;
+    }
+    const size_t one = own(count);
+    if (own(2))
+      gex_Event_Wait(in_flight[one].event);
+    else if (gex_Event_Test(in_flight[one].event) != GASNET_OK) {
+      gasnet_AMPoll();
+      continue;
+    }
+    finish(&in_flight[one]);
+    in_flight[one] = in_flight[--count];
+  }
+}
+
+/* ----------------------------------------------------------------------------------- other runs */
+
+static void compute_ms(unsigned int milliseconds) {
+  const gasnett_tick_t begin = gasnett_ticks_now();
+  while (gasnett_ticks_to_ns(gasnett_ticks_now() - begin) < milliseconds * UINT64_C(1000000)) {
+  }
+}
+
+/* Tests run no handlers, and these are fewer than after which one polls Portals. */
+static int completes_while_computing(gex_Event_t event) {
+  for (int i = 0; i < 25; ++i) {
+    compute_ms(40);
+    if (gex_Event_Test(event) == GASNET_OK) return 1;
+  }
+  gex_Event_Wait(event);
+  return 0;
+}
+
+static void run_compute(void) {
+  int64_t number = me, sum = 0, at_root = 0;
+  double real = me, largest = 0;
+  const int64_t wanted = (int64_t)size * (size - 1) / 2;
+  gex_Event_t events[4];
+  barrier();
+  events[0] =
+      gex_Coll_ReduceToAllNB(team, &sum, &number, GEX_DT_I64, 8, 1, GEX_OP_ADD, NULL, NULL, 0);
+  events[1] =
+      gex_Coll_ReduceToAllNB(team, &largest, &real, GEX_DT_DBL, 8, 1, GEX_OP_MAX, NULL, NULL, 0);
+  events[2] = gex_Coll_BarrierNB(team, 0);
+  events[3] = gex_Coll_ReduceToOneNB(team, 0, &at_root, &number, GEX_DT_I64, 8, 1, GEX_OP_ADD, NULL,
+                                     NULL, 0);
+  int completed = 0;
+  for (int i = 0; i < 4; ++i) completed += completes_while_computing(events[i]);
+  CHECK(sum == wanted && largest == size - 1 && (me != 0 || at_root == wanted));
+  int64_t own_completed = completed, least = 0;
+  gex_Event_Wait(gex_Coll_ReduceToAllNB(team, &least, &own_completed, GEX_DT_I64, 8, 1, GEX_OP_MIN,
+                                        NULL, NULL, 0));
+  if (me == 0) printf("%d of 4 completed while %u ranks computed\n", (int)least, size);
+}
+
+/* The same numbers again and again, with others in flight; their sum depends on the order. */
+static void run_sums(void) {
+  enum { kItems = 8, kRounds = 60 };
+  double numbers[kItems], sums[kRounds][kItems];
+  gex_Event_t events[kRounds];
+  for (int i = 0; i < kItems; ++i) {
+    const uint64_t random = mixed(me * 100 + (unsigned int)i);
+    numbers[i] = (random % 2 ? -1.0 : 1.0) * (double)(random >> 11) / (double)(1 << random % 23);
+  }
+  for (int round = 0; round < kRounds; ++round) {
+    if (own(2)) compute_ms((unsigned int)own(2));
+    events[round] = gex_Coll_ReduceToAllNB(team, sums[round], numbers, GEX_DT_DBL, 8, kItems,
+                                           GEX_OP_ADD, NULL, NULL, 0);
+  }
+  gex_Event_WaitAll(events, kRounds, 0);
+  for (int round = 1; round < kRounds; ++round)
+    CHECK(memcmp(sums[round], sums[0], sizeof sums[0]) == 0);
+  uint64_t hash = 0, bits;
+  for (int i = 0; i < kItems; ++i) {
+    memcpy(&bits, &sums[0][i], sizeof bits);
+    hash = mixed(hash ^ bits);
+  }
+  uint64_t all_and = 0, all_or = 0;
+  gex_Event_Wait(
+      gex_Coll_ReduceToAllNB(team, &all_and, &hash, GEX_DT_U64, 8, 1, GEX_OP_AND, NULL, NULL, 0));
+  gex_Event_Wait(
+      gex_Coll_ReduceToAllNB(team, &all_or, &hash, GEX_DT_U64, 8, 1, GEX_OP_OR, NULL, NULL, 0));
+  CHECK(all_and == hash && all_or == hash);
+  if (me == 0) printf("sums %016llx\n", (unsigned long long)hash);
+}
+
+int main(int argc, char** argv) {
+  start_client("COLL_PROBE", &argc, &argv, NULL, 0, 0);
+  CHECK(gex_Segment_Attach(&segment, team, 65536) == GASNET_OK);
+  CHECK(size <= kMostRanks && argc >= 2);
+  if (strcmp(argv[1], "random") == 0) {
+    teams[0] = team;
+    gex_TM_Split(&teams[1], team, (int)(me % 2), 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    gex_TM_Split(&teams[2], team, 0, -(int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    gex_TM_Split(&teams[3], team, (int)(me / 3), 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    run_random(strtoull(argv[2], NULL, 0), strtoull(argv[3], NULL, 0));
+    for (int i = 1; i < kTeams; ++i) gex_TM_Destroy(teams[i], NULL, 0);
+    barrier();
+    if (me == 0) printf("collectives of %u ranks are good\n", size);
+  } else if (strcmp(argv[1], "compute") == 0) {
+    run_compute();
+  } else {
+    own_state = me;
+    run_sums();
+  }
+  fflush(stdout);
+  barrier();
+  gasnet_exit(0);
+}
