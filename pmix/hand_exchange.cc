@@ -1,8 +1,6 @@
 // Barrier, storing and fetching over Portals. Set-up path.
 #include "hand_exchange.h"
 
-#include <atomic>
-#include <cstring>
 #include <thread>
 
 namespace lintel {
@@ -12,7 +10,7 @@ namespace {
 constexpr ptl_pt_index_t signal_index = 247;  // every interface has entries up to 249 (3.6.1)
 constexpr ptl_pt_index_t stored_index = 248;
 constexpr size_t stored_bytes = size_t{64} << 10;
-constexpr size_t counter_bytes = 8;
+constexpr size_t counter_bytes = StoredValues::counter_bytes;
 constexpr auto retry_pause = std::chrono::milliseconds(20);
 constexpr ptl_time_t look_after_ms = 1000;  // while waiting for a signal
 
@@ -90,7 +88,7 @@ std::string HandExchange::open(ptl_interface_t iface) {
     return std::string();
   };
   // The values first: a process that can signal this one may then read them.
-  std::string why = expose(stored_index, PTL_EQ_NONE, stored_, PTL_LE_OP_GET);
+  std::string why = expose(stored_index, PTL_EQ_NONE, stored_.memory(), PTL_LE_OP_GET);
   if (why.empty()) why = expose(signal_index, arrivals_, {}, PTL_LE_OP_PUT);
   return why;
 }
@@ -137,7 +135,7 @@ std::string HandExchange::until_reached(uint32_t peer, Start&& start) {
 
 std::string HandExchange::signal(uint32_t to, uint64_t data) {
   return until_reached(to, [&](void* attempt) {
-    return PtlPut(memory_, reinterpret_cast<ptl_size_t>(stored_.data()), 0, PTL_ACK_REQ,
+    return PtlPut(memory_, reinterpret_cast<ptl_size_t>(stored_.memory().data()), 0, PTL_ACK_REQ,
                   processes_[to], signal_index, 0, 0, attempt, data);
   });
 }
@@ -183,22 +181,9 @@ std::string HandExchange::barrier() {
   return "";
 }
 
-// A stored value: length of the key and of the value (4 bytes each), key, value. The counter
-// changes last, so that readers see whole values.
 std::string HandExchange::store(const std::string& key, std::span<const std::byte> value) {
-  uint64_t used = 0;
-  std::memcpy(&used, stored_.data(), sizeof used);
-  const uint32_t lengths[2] = {static_cast<uint32_t>(key.size()),
-                               static_cast<uint32_t>(value.size())};
-  if (counter_bytes + used + sizeof lengths + key.size() + value.size() > stored_.size())
+  if (!stored_.add(key, value))
     return "no room for " + key + ": keys and values of a process share 64 KiB";
-  std::byte* next = stored_.data() + counter_bytes + used;
-  std::memcpy(next, lengths, sizeof lengths);
-  std::memcpy(next + sizeof lengths, key.data(), key.size());
-  if (!value.empty()) std::memcpy(next + sizeof lengths + key.size(), value.data(), value.size());
-  used += sizeof lengths + key.size() + value.size();
-  std::atomic_thread_fence(std::memory_order_release);
-  std::memcpy(stored_.data(), &used, sizeof used);
   return "";
 }
 
@@ -213,18 +198,11 @@ std::string HandExchange::fetch(uint32_t rank, const std::string& key,
     std::vector<std::byte> all(used);
     if (used > 0)
       if (std::string why = read(rank, counter_bytes, all); !why.empty()) return why;
-    uint32_t lengths[2];
-    for (size_t at = 0; at + sizeof lengths <= used;) {
-      std::memcpy(lengths, all.data() + at, sizeof lengths);
-      const uint64_t end = uint64_t{at} + sizeof lengths + lengths[0] + lengths[1];
-      if (end > used) return describe(rank) + " stores nonsense";
-      const auto* name = reinterpret_cast<const char*>(all.data() + at + sizeof lengths);
-      if (key == std::string_view(name, lengths[0])) {
-        value.assign(all.begin() + static_cast<long>(end - lengths[1]),
-                     all.begin() + static_cast<long>(end));
-        return "";
-      }
-      at = end;
+    const FoundValue found = find_value(all, key);
+    if (found.status == FoundValue::Status::nonsense) return describe(rank) + " stores nonsense";
+    if (found.status == FoundValue::Status::found) {
+      value.assign(found.value.begin(), found.value.end());
+      return "";
     }
     if (Clock::now() > deadline)
       return describe(rank) + " has stored no " + key + within_the_wait();

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "job_values.h"
+
 namespace lintel {
 
 class HandExchange {
@@ -53,10 +55,10 @@ class HandExchange {
   ptl_handle_md_t memory_ = PTL_INVALID_HANDLE;  // all of the process's own memory
   std::vector<ptl_handle_le_t> entries_;
   std::vector<ptl_pt_index_t> portals_;
-  std::vector<std::byte> stored_;  // readable by others: bytes in use (8), then the values
-  std::vector<bool> reached_;      // by rank: has answered once
-  std::set<uint64_t> arrived_;     // signals that came early
-  uint64_t generation_ = 0;        // barriers begun
+  StoredValues stored_;         // readable by others
+  std::vector<bool> reached_;   // by rank: has answered once
+  std::set<uint64_t> arrived_;  // signals that came early
+  uint64_t generation_ = 0;     // barriers begun
   uintptr_t attempts_ = 0;
 };
 

@@ -14,6 +14,7 @@
 
 #include "choose_launcher.h"
 #include "groups.h"
+#include "job_values.h"
 #include "util/log.h"
 #include "util/peer_order.h"
 
@@ -131,6 +132,7 @@ int Job::join() {
   launcher_ = choose_launcher(why);
   if (launcher_ == nullptr) return fail(why);
   why = launcher_->start(place_);
+  if (why.empty()) why = settle_place(place_);
   if (!why.empty()) return fail(why);
   why = settle_secret();
   if (!why.empty()) why = "no job secret: " + why;

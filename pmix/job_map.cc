@@ -4,20 +4,12 @@
 
 #include "groups.h"
 #include "job.h"
+#include "job_values.h"
 #include "util/node_identity.h"
 
 namespace lintel {
 
 namespace {
-
-// What a process publishes for an interface. Crosses nodes.
-struct Identifiers {
-  uint32_t version;
-  uint32_t nid;
-  uint32_t pid;
-};
-constexpr uint32_t identifiers_version = 1;
-static_assert(sizeof(Identifiers) == 12);
 
 // In smaller jobs each process fetches the few values itself.
 constexpr uint32_t fewest_fetched_together = 32;
@@ -68,14 +60,9 @@ bool Job::fetches_together() const noexcept {
 std::string Job::fetch_one(uint32_t rank, const std::string& key, ptl_process_t& id) {
   std::vector<std::byte> bytes;
   if (std::string why = launcher_->get(rank, key, bytes); !why.empty()) return why;
-  Identifiers identifiers{};
-  if (bytes.size() == sizeof identifiers)
-    std::memcpy(&identifiers, bytes.data(), sizeof identifiers);
-  if (identifiers.version != identifiers_version)
+  if (!read_identifiers(bytes, id))
     return "rank " + std::to_string(rank) +
            " published its identifiers in another form: it runs another version of Lintel";
-  id.phys.nid = identifiers.nid;
-  id.phys.pid = identifiers.pid;
   return "";
 }
 

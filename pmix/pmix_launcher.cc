@@ -65,9 +65,6 @@ class PmixLauncher final : public Launcher {
     uint64_t size = 0;
     // Not PMIX_UNIV_SIZE, which counts slots.
     std::string why = number(job, PMIX_JOB_SIZE, size);
-    if (why.empty() && (size == 0 || size >= PTL_RANK_ANY || place.rank >= size))
-      why = "PMIX_JOB_SIZE is " + std::to_string(size) + ", but this is rank " +
-            std::to_string(place.rank);
     if (!why.empty()) return why;
     place.size = static_cast<uint32_t>(size);
     uint64_t local = 0;

@@ -1,0 +1,61 @@
+// How a job reads what other processes and launchers say: nothing in it is believed that cannot be.
+// Set-up path.
+#pragma once
+
+#include <portals4.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher.h"
+
+namespace lintel {
+
+// What a process publishes for an interface. Crosses nodes.
+struct Identifiers {
+  uint32_t version;
+  uint32_t nid;
+  uint32_t pid;
+};
+inline constexpr uint32_t identifiers_version = 1;
+static_assert(sizeof(Identifiers) == 12);
+
+// False: another version published them.
+[[nodiscard]] bool read_identifiers(std::span<const std::byte> bytes, ptl_process_t& id) noexcept;
+
+// Values that a process of a job by hand stores for others, in memory that they read: the number of
+// bytes in use (8 bytes), then for each value the lengths of key and value (4 bytes each), key,
+// value.
+class StoredValues {
+ public:
+  static constexpr size_t counter_bytes = 8;
+
+  explicit StoredValues(size_t bytes) : memory_(bytes) {}
+  [[nodiscard]] std::span<std::byte> memory() noexcept { return memory_; }
+  // False: no room. Readers see whole values.
+  [[nodiscard]] bool add(std::string_view key, std::span<const std::byte> value) noexcept;
+  // The bytes in use, without their number.
+  [[nodiscard]] std::span<const std::byte> values() const noexcept;
+
+ private:
+  std::vector<std::byte> memory_;
+};
+
+struct FoundValue {
+  enum class Status : uint8_t { found, absent, nonsense };
+  Status status = Status::absent;
+  std::span<const std::byte> value{};  // part of what was searched
+};
+// In the bytes in use of another process.
+[[nodiscard]] FoundValue find_value(std::span<const std::byte> values,
+                                    std::string_view key) noexcept;
+
+// What a launcher says of the place of this process on its node is replaced where it cannot be.
+// Gives what is wrong with its place in the job, or an empty text.
+[[nodiscard]] std::string settle_place(JobPlace& place);
+
+}  // namespace lintel
