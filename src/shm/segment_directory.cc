@@ -20,7 +20,6 @@ namespace lintel {
 namespace {
 
 constexpr unsigned directory_names = 16;
-constexpr uint64_t lock_limit_ns = 30'000'000'000;
 
 std::string& root() noexcept {
   static std::string& name = *new std::string("/dev/shm");  // used until the last exit handler
@@ -111,17 +110,27 @@ void SegmentDirectory::for_each_name(const std::function<bool(const char*)>& act
   closedir(stream);
 }
 
-bool SegmentDirectory::lock() const noexcept {
-  const uint64_t deadline = now_ns() + lock_limit_ns;
-  // Hundreds of processes that wait must leave the processors to the one that has the lock.
-  constexpr useconds_t longest_pause_us = 10'000;
+bool SegmentDirectory::lock(uint64_t limit_ns) const noexcept {
+  struct stat status {};
+  timespec last_change{};
+  uint64_t deadline = 0;
+  // Thousands of processes that wait must leave the processors to the one that has the lock.
+  constexpr useconds_t longest_pause_us = 250'000;
   useconds_t pause_us = 100;
   while (flock(directory_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK || now_ns() > deadline) return false;
+    if (errno != EWOULDBLOCK || fstat(directory_.get(), &status) != 0) return false;
+    const timespec change = status.st_mtim;
+    if (deadline == 0 || change.tv_sec != last_change.tv_sec ||
+        change.tv_nsec != last_change.tv_nsec) {
+      last_change = change;
+      deadline = now_ns() + limit_ns;
+    } else if (now_ns() > deadline) {
+      errno = EWOULDBLOCK;
+      return false;
+    }
     usleep(pause_us);
     pause_us = std::min(longest_pause_us, pause_us + pause_us / 2);
   }
-  struct stat status;
   if (fstat(directory_.get(), &status) == 0 && status.st_nlink != 0) return true;
   errno = ENOENT;
   return false;

@@ -58,9 +58,9 @@ class SegmentDirectory {
   void for_each_name(const std::function<bool(const char*)>& action) const;
 
   // A process that looks for a free pid and takes it holds this lock until the object is destroyed.
-  // False: errno is ENOENT if the directory was removed; or another process held the lock for
-  // seconds.
-  [[nodiscard]] bool lock() const noexcept;
+  // False: errno is ENOENT if the directory was removed; or other processes held the lock, and no
+  // file came or went for `limit_ns`. Thousands of processes that start at once may take minutes.
+  [[nodiscard]] bool lock(uint64_t limit_ns = 30'000'000'000) const noexcept;
   // With the lock. Removes the segments of the dead; returns how many. Where there are more than
   // swept_at_once, it looks at so many of them: thousands of processes may start at once.
   static constexpr unsigned swept_at_once = 256;

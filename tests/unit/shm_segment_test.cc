@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -193,6 +195,28 @@ TEST(ShmSegment, NobodyElseCanLookIntoTheDirectory) {
   EXPECT_EQ(status.st_mode & 07777, 0700u);
   transport.reset();
   EXPECT_NE(stat(directory.c_str(), &status), 0) << "nothing is left";
+}
+
+// Of thousands of processes that start at once the last may wait for minutes.
+TEST(ShmSegment, TheLockIsAwaitedWhileOthersComeAndGo) {
+  using std::chrono::steady_clock;
+  const auto first = open_transport();
+  const auto waiting = SegmentDirectory::open(false);
+  auto busy = SegmentDirectory::open(false);
+  ASSERT_TRUE(waiting && busy && busy->lock());
+  constexpr std::chrono::milliseconds limit{500};
+  constexpr uint64_t limit_ns = std::chrono::nanoseconds(limit).count();
+  EXPECT_FALSE(waiting->lock(limit_ns)) << "no process comes or goes";
+  std::thread others([&, end = steady_clock::now() + 3 * limit] {
+    const std::string name = busy->path() + "/another";
+    while (steady_clock::now() < end) {
+      close(open(name.c_str(), O_CREAT | O_CLOEXEC, 0600));
+      unlink(name.c_str());
+    }
+    busy.reset();
+  });
+  EXPECT_TRUE(waiting->lock(limit_ns));
+  others.join();
 }
 
 TEST(ShmSegment, NamesSayNothingOfTheKey) {
