@@ -33,5 +33,8 @@ if(LINTEL_TOOLS)
     endif()
   endforeach()
   lintel_add_tool(ptl_info lintel_internals)
+  # It also checks the variables of jobs by hand.
+  target_sources(ptl_info PRIVATE "${PROJECT_SOURCE_DIR}/pmix/hand_environment.cc")
+  target_include_directories(ptl_info PRIVATE "${PROJECT_SOURCE_DIR}/pmix")
   lintel_add_tool(ptl_perf portals_runtime)
 endif()

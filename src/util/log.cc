@@ -11,6 +11,7 @@
 #include <iterator>
 #include <new>
 
+#include "util/log_listener.h"
 #include "util/without_cancellation.h"
 
 namespace lintel {
@@ -32,6 +33,7 @@ struct Speaker {
   const Speaker* previous;
 };
 std::atomic<const Speaker*> speaker{nullptr};
+std::atomic<LogListener> listener{nullptr};
 
 void write_line(LogLevel level, const char* format, va_list arguments) noexcept {
   const int saved_errno = errno;
@@ -42,6 +44,7 @@ void write_line(LogLevel level, const char* format, va_list arguments) noexcept 
   size_t length =
       static_cast<size_t>(std::snprintf(line, usable, "lintel[%s] %s: ", log_speaker().text,
                                         level_names[static_cast<size_t>(level)]));
+  const char* const without_head = line + length;
   const int text = std::vsnprintf(line + length, usable - length, format, arguments);
   if (text >= 0 && length + static_cast<size_t>(text) < usable) {
     length += static_cast<size_t>(text);
@@ -51,6 +54,9 @@ void write_line(LogLevel level, const char* format, va_list arguments) noexcept 
   }
   std::replace_if(
       line, line + length, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  line[length] = '\0';
+  if (const LogListener listens = listener.load(std::memory_order_acquire))
+    listens(level, without_head);
   line[length++] = '\n';
 
   // Failures are ignored: standard error is closed or full.
@@ -62,6 +68,10 @@ void write_line(LogLevel level, const char* format, va_list arguments) noexcept 
 
 void set_log_level(LogLevel level) noexcept {
   log_detail::threshold.store(level, std::memory_order_relaxed);
+}
+
+void set_log_listener(LogListener listens) noexcept {
+  listener.store(listens, std::memory_order_release);
 }
 
 void set_log_speaker(const char* host, const char* rank) noexcept {

@@ -49,7 +49,7 @@ def includes():
             match = include_line.match(line)
             if not match:
                 continue
-            roots = (path.parent, source / "src", source / "include", source / "tools")
+            roots = (path.parent, source / "src", source / "include", source / "tools", source / "pmix")
             if part:
                 roots = (path.parent, source / part, source / part / "include", source / "include")
             found = next((root / match[1] for root in roots if (root / match[1]).is_file()), None)

@@ -109,6 +109,8 @@ struct Facts {
   std::vector<DeviceFacts> devices;
   std::vector<ModuleFacts> modules;
   std::vector<std::string> configuration_complaints;
+  std::vector<std::string> log_lines;  // errors and warnings that were written, each once
+  std::vector<std::string> missing_module_directories;
   std::vector<unsigned> progress_cpus;
   bool job_key_is_set = false;
   bool dpdk_is_wanted = false;

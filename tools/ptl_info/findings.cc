@@ -23,6 +23,11 @@ class Findings {
   void add(const char* id, Severity severity, std::string what, std::string advice) {
     all_.push_back({id, severity, std::move(what), std::move(advice)});
   }
+  bool mention(const std::string& text) const {
+    return std::any_of(all_.begin(), all_.end(), [&](const Finding& finding) {
+      return finding.what.find(text) != std::string::npos;
+    });
+  }
   std::vector<Finding> take() {
     std::stable_sort(all_.begin(), all_.end(),
                      [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
@@ -103,6 +108,10 @@ void check_modules(const Facts& facts, Findings& findings) {
 void check_configuration(const Facts& facts, Findings& findings) {
   for (const std::string& complaint : facts.configuration_complaints)
     findings.add("configuration", Severity::problem, complaint, "ptl_info --config --all");
+  for (const std::string& directory : facts.missing_module_directories)
+    findings.add("configuration", Severity::problem,
+                 "PTL_MODULE_PATH names " + directory + ", which is no directory",
+                 "name the directories that hold modules such as verbs.so");
   for (const unsigned cpu : facts.progress_cpus) {
     const auto& allowed = facts.node.machine.cpus_allowed;
     if (std::find(allowed.begin(), allowed.end(), static_cast<int>(cpu)) != allowed.end()) continue;
@@ -128,7 +137,17 @@ void check_transports(const Facts& facts, Findings& findings) {
   if (!facts.open_problem.empty())
     findings.add("interface_unusable", Severity::problem,
                  "the interface cannot be opened: " + facts.open_problem,
-                 "the lines on standard error say why");
+                 "the lines of the log say why");
+}
+
+// What the library wrote about anything else.
+void check_log(const Facts& facts, Findings& findings) {
+  for (const std::string& line : facts.log_lines) {
+    const std::size_t reason = line.find(" opens without ");
+    const std::size_t colon = reason == std::string::npos ? reason : line.find(": ", reason);
+    if (findings.mention(colon == std::string::npos ? line : line.substr(colon + 2))) continue;
+    findings.add("log", Severity::problem, line, "docs/troubleshooting.md has the line");
+  }
 }
 
 }  // namespace
@@ -145,6 +164,7 @@ std::vector<Finding> find_problems(const Facts& facts) {
   check_modules(facts, findings);
   check_kernel(facts, findings);
   check_devices(facts, findings);
+  check_log(facts, findings);
   return findings.take();
 }
 

@@ -2,10 +2,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <portals4_lintel.h>
 
+#include <algorithm>
 #include <climits>
+#include <filesystem>
+#include <mutex>
+#include <sstream>
 
+#include "hand_environment.h"
 #include "ptl_info/facts.h"
 #include "util/config.h"
+#include "util/log_listener.h"
 #include "util/module.h"
 #include "util/node_identity.h"
 #include "wiring/registry.h"
@@ -59,6 +65,44 @@ std::string place_of(ConfigKey key) {
   return origin == ConfigOrigin::user_file || origin == ConfigOrigin::system_file
              ? config_origin_text(key)
              : "";
+}
+
+// Threads of the library write, too.
+std::mutex log_mutex;
+std::vector<std::string>& heard() {
+  static std::vector<std::string> lines;
+  return lines;
+}
+
+void hear(LogLevel level, const char* text) noexcept {
+  if (level > LogLevel::warn) return;
+  const std::lock_guard guard(log_mutex);
+  if (std::find(heard().begin(), heard().end(), text) == heard().end()) heard().emplace_back(text);
+}
+
+std::vector<std::string> gather_missing_module_directories() {
+  std::vector<std::string> missing;
+  std::istringstream path(config_string(ConfigKey::module_path));
+  for (std::string directory; std::getline(path, directory, ':');)
+    if (!directory.empty() && !std::filesystem::is_directory(directory))
+      missing.push_back(directory);
+  return missing;
+}
+
+// A transport that could not be opened, although nothing spoke against it before.
+void correct_transports(Facts& facts) {
+  for (InterfaceFacts& interface : facts.interfaces) {
+    for (TransportFacts& transport : interface.transports) {
+      const std::string sentence = "interface " + std::to_string(interface.number) +
+                                   " opens without " + transport.name + ": ";
+      for (const std::string& line : facts.log_lines) {
+        if (!transport.usable || !line.starts_with(sentence)) continue;
+        transport.usable = false;
+        transport.is_unexpected = true;
+        transport.reason = line.substr(sentence.size());
+      }
+    }
+  }
 }
 
 std::vector<ModuleFacts> gather_modules() {
@@ -179,6 +223,7 @@ const std::vector<LimitField>& limit_fields() {
 Facts gather_facts(ptl_interface_t interface) {
   Facts facts;
   facts.library_version = LINTEL_VERSION;
+  set_log_listener(hear);
   facts.node = gather_node_facts();
   facts.registers = known_registers();
   const int code = PtlInit();
@@ -194,13 +239,20 @@ Facts gather_facts(ptl_interface_t interface) {
   facts.job_key_is_set = !config_string(ConfigKey::job_key).empty();
   facts.dpdk_is_wanted = !config_string(ConfigKey::dpdk_ports).empty();
   facts.interfaces = gather_interfaces();
-  facts.configuration_complaints = config_complaints();
+  facts.missing_module_directories = gather_missing_module_directories();
   facts.configuration = gather_configuration();
   facts.names = gather_names();
   if (code == PTL_OK) {
     gather_opened(facts, interface);
     PtlFini();
   }
+  set_log_listener(nullptr);
+  facts.log_lines = heard();
+  correct_transports(facts);
+  facts.configuration_complaints = config_complaints();
+  HandEnvironment by_hand;
+  const std::string complaint = read_hand_environment(by_hand);
+  if (!complaint.empty()) facts.configuration_complaints.push_back(complaint);
   facts.findings = find_problems(facts);
   return facts;
 }

@@ -479,6 +479,26 @@ def info_says_what_is_wrong(tools):
 
 
 @case
+def info_checks_every_variable(tools):
+    """A value that cannot be meant is a finding that names the variable or the value, for each variable."""
+    document = json.loads(tools.info("--json")[0])
+    bad = {variable["name"]: "zz?" for variable in document["configuration"]} | dict.fromkeys(document["runtime_names"], "zz?")
+    # Any text can be a key, and arguments of DPDK are read only with a port.
+    for name in ("PTL_JOB_KEY", "PTL_DPDK_EAL"):
+        del bad[name]
+    bad |= {"PTL_STATS": "file:/nowhere/zz?", "PTL_JOB_KEY_FILE": "/nowhere/zz?", "PTL_MODULE_PATH": "/nowhere/zz?"}
+    modules = {name for name, installed in document["modules"].items() if installed}
+    for name, value in bad.items():
+        if name.startswith(("PTL_DPDK_PORTS", "PTL_VERBS_DEVICE")) and name.split("_")[1].lower() not in modules:
+            continue
+        environment = {name: value}
+        output = subprocess.run([tools.info_program, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env={**os.environ, **environment}, check=False).stdout
+        found = [finding["what"] for finding in json.loads(output)["findings"] if finding["severity"] == "problem"]
+        check(any(name in what or value in what for what in found), f"{name}={value}: {found}")
+
+
+@case
 def info_small_shared_memory(tools):
     """A /dev/shm in which no segment has room is not called used."""
     script = "mount -t tmpfs -o size=4k tmpfs /dev/shm && exec \"$@\""

@@ -1,0 +1,14 @@
+// What tools that explain a process, such as ptl_info, hear of the log. Set-up path.
+#pragma once
+
+#include "util/log.h"
+
+#pragma GCC visibility push(default)
+namespace lintel {
+
+// Called with the text of each line that is written, by the thread that writes it.
+using LogListener = void (*)(LogLevel level, const char* text) noexcept;
+void set_log_listener(LogListener listener) noexcept;
+
+}  // namespace lintel
+#pragma GCC visibility pop
