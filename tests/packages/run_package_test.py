@@ -7,6 +7,7 @@ The cases stranger_* run in a root directory of their own, which debootstrap mak
 package archive that apt is configured with.
 """
 import functools
+import json
 import os
 import pathlib
 import re
@@ -16,6 +17,7 @@ import sys
 import tempfile
 
 import roots
+from containerfile import read_stages
 from spack_stub import read_recipe
 
 HELLO = r'^"hello from process \d+": \d+ bytes, sent by nid'
@@ -236,24 +238,72 @@ complete_words '{self.build}/bin/ptl_info' --js
                 sys.exit(f"left by uninstall: {left}")
 
     def case_stranger_spack(self):
-        """What the Spack recipe says; in the long form also its steps, and hello."""
+        """What the Spack recipe says, and its first step; in the long form all steps in a clean root, and hello."""
         recipe = read_recipe(self.source / "packaging/spack/lintel/package.py")
         for wanted in ("cmake", "cxx", "python", "pmix", "rdma-core", "openssl"):
             if wanted not in recipe.dependencies:
                 sys.exit(f"the recipe does not depend on {wanted}")
+        directory = self.work / "spack"
+        shutil.rmtree(directory, ignore_errors=True)
+        (_, configure), *_ = recipe.phases(self.source, directory, "/opt/spack/lintel")
+        said = run("sh", "-c", configure)
+        if "not used by the project" in said:
+            sys.exit(f"CMake does not know an option of the recipe:\n{said}")
         if "LINTEL_TEST_LONG" not in os.environ:
             return
         with self.base.open(layer="table") as root:
             root.install_table()
-            self.build_in(root, "/stranger/s", "/opt/spack/lintel", [*recipe.arguments, "-DLINTEL_WERROR=ON"])
+            for name, command in recipe.phases(self.source, "/stranger/s", "/opt/spack/lintel"):
+                print("Spack's step", name, flush=True)
+                root.run(command)
+            self.use_in(root, "/opt/spack/lintel")
             if "dpdk" in root.run("ls /opt/spack/lintel/lib*/lintel"):
                 sys.exit("the recipe built a module that its default leaves out")
+
+    def case_stranger_container(self):
+        """The steps of the Containerfile, in roots in place of images. Only in the long form: nothing that it compiles
+        is in a compiler cache."""
+        stages = read_stages(self.source / "packaging/container/Containerfile")
+        if "LINTEL_TEST_LONG" not in os.environ:
+            print("skipped: set LINTEL_TEST_LONG=1")
+            sys.exit(77)
+        ignore = shutil.ignore_patterns(*(self.source / ".dockerignore").read_text().split())
+
+        def ignore_at_top(directory, names):
+            return ignore(directory, names) if pathlib.Path(directory) == self.source else set()
+
+        copies = self.work / "container"
+        for stage in stages:
+            with self.base.open() as root:
+                for instruction, rest in stage:
+                    print(instruction, rest, flush=True)
+                    if instruction == "RUN":
+                        root.run(rest)
+                    elif instruction == "CMD":
+                        root.run(" ".join(json.loads(rest)) + " > /dev/null")
+                    elif rest.startswith("--from="):
+                        shutil.copytree(copies, root.path / rest.split()[-1].strip("/"))
+                    elif instruction == "COPY":
+                        shutil.copytree(self.source, root.path / rest.split()[-1].strip("/"), symlinks=True,
+                                        ignore=ignore_at_top)
+                shutil.rmtree(copies, ignore_errors=True)
+                copies.mkdir()
+                for package in root.path.glob("build/packages/*.deb"):
+                    shutil.copy(package, copies)
+                if stage is stages[-1]:
+                    root.run("ptl_perf put --sizes 8 --time 0.01")
+                    root.write("/stranger/hello.c", (self.source / "examples/hello.c").read_text())
+                    expect_hello(root.run("cd /stranger && cc hello.c -o hello $(pkg-config --cflags --libs portals4) && "
+                                          "./hello"), "the container")
 
     def build_in(self, root, directory, prefix, options):
         words = " ".join(f"'{option}'" for option in options)
         root.run(f"cmake -S {self.source} -B {directory} -DCMAKE_INSTALL_PREFIX={prefix} {words}")
         root.run(f"cmake --build {directory} -j $(nproc)")
         root.run(f"cmake --install {directory}")
+        self.use_in(root, prefix)
+
+    def use_in(self, root, prefix):
         self.hello_in(root, prefix)
         root.run(f"{prefix}/bin/ptl_perf put --sizes 8 --time 0.01")
         modulefile = root.run(f"cat {prefix}/share/lintel/modulefiles/lintel")
