@@ -21,7 +21,7 @@ bool begin_request(Message* message, gex_TM_t tm, gex_Rank_t rank, gex_Flags_t f
 }
 
 bool begin_reply(Message* message, gex_Token_t token, gex_Flags_t flags, const char* call) {
-  check_may_reply(call);
+  check_may_reply(call, token->has_replied);
   message->record = messages().reply_record(flags);
   if (!message->record) return false;
   message->target = token->source;

@@ -105,6 +105,7 @@ bool run_handler(gex_Rank_t source, const PutFields& fields, void* payload, bool
     call_with_data(token.entry->gex_fnptr, &token, data, header.data_bytes, arguments,
                    header.arguments);
   (is_request ? thread.in_request : thread.in_reply) = false;
+  check_end_of_handler(header.handler);
   return token.has_replied;
 }
 

@@ -61,7 +61,7 @@ gex_AM_SrcDesc_t prepare_request(gex_TM_t tm, gex_Rank_t rank, bool is_long, con
 gex_AM_SrcDesc_t prepare_reply(gex_Token_t token, bool is_long, const void* client_buf,
                                size_t least, size_t most, gex_Event_t* lc_opt, gex_Flags_t flags,
                                unsigned int numargs) {
-  check_may_reply("gex_AM_PrepareReply");
+  check_may_reply("gex_AM_PrepareReply", token->has_replied);
   return prepare(messages().reply_record(flags), token->source, token, is_long, client_buf, least,
                  most, lc_opt, numargs);
 }

@@ -40,10 +40,12 @@ extern void gasneti_stats_dump(int reset);
 GASNETT_END_EXTERNC
 
 #define GASNETI_CATEGORY_BIT(c) (1u << ((c) - 'A'))
-#define GASNETI_TRACE_ON(c) \
-  GASNETT_PREDICT_FALSE((gasneti_trace_categories & GASNETI_CATEGORY_BIT(c)) != 0)
-#define GASNETI_STATS_ON(c) \
-  GASNETT_PREDICT_FALSE((gasneti_stats_categories & GASNETI_CATEGORY_BIT(c)) != 0)
+#define GASNETI_TRACE_ON(c)                                                             \
+  GASNETT_PREDICT_FALSE((__atomic_load_n(&gasneti_trace_categories, __ATOMIC_RELAXED) & \
+                         GASNETI_CATEGORY_BIT(c)) != 0)
+#define GASNETI_STATS_ON(c)                                                             \
+  GASNETT_PREDICT_FALSE((__atomic_load_n(&gasneti_stats_categories, __ATOMIC_RELAXED) & \
+                         GASNETI_CATEGORY_BIT(c)) != 0)
 
 #define GASNETT_TRACE_ENABLED (GASNETI_TRACE_ON('H') ? 1 : 0)
 #define GASNETT_TRACE_PRINTF(...) \

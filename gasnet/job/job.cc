@@ -5,6 +5,7 @@
 #include "job/job.h"
 
 #include <cstdio>
+#include <map>
 
 #include "tools/fatal.h"
 
@@ -30,13 +31,27 @@ void Job::join() {
       gasnett_fatalerror("PtlJobGetNode(%u) returned %d: %s", rank, code, PtlJobError());
     hosts_[rank] = host;
   }
-  for (gex_Rank_t rank = 0; rank < size_; ++rank)
-    if (hosts_[rank] == hosts_[rank_]) ranks_of_host_.push_back(rank);
+  find_ranks_of_host();
   joined_ = true;
 
   static char label[64];
   std::snprintf(label, sizeof label, "(rank %u of %u) ", rank_, size_);
   set_process_label(label);
+}
+
+void Job::set_hosts(const std::vector<uint64_t>& keys) {
+  std::map<uint64_t, gex_Rank_t> numbers;
+  for (gex_Rank_t rank = 0; rank < size_; ++rank)
+    hosts_[rank] =
+        numbers.emplace(keys[rank], static_cast<gex_Rank_t>(numbers.size())).first->second;
+  host_count_ = static_cast<gex_Rank_t>(numbers.size());
+  find_ranks_of_host();
+}
+
+void Job::find_ranks_of_host() {
+  ranks_of_host_.clear();
+  for (gex_Rank_t rank = 0; rank < size_; ++rank)
+    if (hosts_[rank] == hosts_[rank_]) ranks_of_host_.push_back(rank);
 }
 
 }  // namespace lintel::gasnet

@@ -13,11 +13,14 @@
 
 namespace lintel::gasnet {
 
-/** Rank, size and hosts. Constant from join() on. */
+/** Rank, size and hosts. Constant from gex_Client_Init on. */
 class Job {
  public:
   /** Reads the place of this process, once PtlJobOpen has joined the job. */
   void join();
+  /** Takes processes with the same key to be on one host, whatever the launcher says.
+   * @param keys  by rank. */
+  void set_hosts(const std::vector<uint64_t>& keys);
 
   bool joined() const { return joined_; }
   gex_Rank_t rank() const { return rank_; }
@@ -31,6 +34,8 @@ class Job {
   const std::vector<gex_Rank_t>& ranks_of_host() const { return ranks_of_host_; }
 
  private:
+  void find_ranks_of_host();
+
   bool joined_ = false;
   gex_Rank_t rank_ = 0;
   gex_Rank_t size_ = 1;

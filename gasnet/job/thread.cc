@@ -95,12 +95,19 @@ void check_may_communicate(const char* call) {
   if (context) gasnett_fatalerror_nopos("%s was called %s, where it is not allowed", call, context);
 }
 
-void check_may_reply(const char* call) {
+void check_may_reply(const char* call, bool has_replied) {
   const ThreadState& state = this_thread();
   const char* context = !state.in_request      ? "outside the handler of a request"
                         : state.held_locks > 0 ? "while a handler-safe lock is held"
+                        : state.is_prepared    ? "between prepare and commit"
+                        : has_replied          ? "a second time in one handler"
                                                : nullptr;
   if (context) gasnett_fatalerror_nopos("%s was called %s, where it is not allowed", call, context);
+}
+
+void check_end_of_handler(unsigned int handler) {
+  if (this_thread().held_locks > 0)
+    gasnett_fatalerror_nopos("handler %u has returned while it holds a handler-safe lock", handler);
 }
 
 #endif
@@ -109,4 +116,5 @@ void check_may_reply(const char* call) {
 
 #ifdef GASNET_DEBUG
 void gasneti_hsl_counted(int change) { lintel::gasnet::this_thread().held_locks += change; }
+void gasneti_rma_check() { lintel::gasnet::check_may_communicate("A put or get"); }
 #endif

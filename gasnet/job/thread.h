@@ -40,10 +40,13 @@ uint64_t max_threads();
 #ifdef GASNET_DEBUG
 void check_may_communicate(const char* call);
 /** The same for a reply. */
-void check_may_reply(const char* call);
+void check_may_reply(const char* call, bool has_replied);
+/** The same if a handler keeps a lock. */
+void check_end_of_handler(unsigned int handler);
 #else
 inline void check_may_communicate(const char*) {}
-inline void check_may_reply(const char*) {}
+inline void check_may_reply(const char*, bool) {}
+inline void check_end_of_handler(unsigned int) {}
 #endif
 
 }  // namespace lintel::gasnet

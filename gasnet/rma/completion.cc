@@ -92,6 +92,7 @@ bool implicit_completed(gex_EC_t mask) {
 using namespace lintel::gasnet;
 
 int gex_Event_Test(gex_Event_t event) {
+  check_may_communicate("gex_Event_Test");
   if (event == GEX_EVENT_INVALID || finish(event, this_threads_events().pool)) return GASNET_OK;
   return GASNET_ERR_NOT_READY;
 }
@@ -108,6 +109,7 @@ void gex_Event_Wait(gex_Event_t event) {
 }
 
 int gex_Event_TestSome(gex_Event_t* pevent, size_t numevents, gex_Flags_t /*flags*/) {
+  check_may_communicate("gex_Event_TestSome");
   return some_completed(pevent, numevents) ? GASNET_OK : GASNET_ERR_NOT_READY;
 }
 
@@ -117,6 +119,7 @@ void gex_Event_WaitSome(gex_Event_t* pevent, size_t numevents, gex_Flags_t /*fla
 }
 
 int gex_Event_TestAll(gex_Event_t* pevent, size_t numevents, gex_Flags_t /*flags*/) {
+  check_may_communicate("gex_Event_TestAll");
   return all_completed(pevent, numevents) ? GASNET_OK : GASNET_ERR_NOT_READY;
 }
 
@@ -131,6 +134,7 @@ gex_Event_t gex_Event_QueryLeaf(gex_Event_t root, gex_EC_t /*event_category*/) {
 }
 
 int gex_NBI_Test(gex_EC_t event_mask, gex_Flags_t /*flags*/) {
+  check_may_communicate("gex_NBI_Test");
   return implicit_completed(event_mask) ? GASNET_OK : GASNET_ERR_NOT_READY;
 }
 
@@ -140,12 +144,14 @@ void gex_NBI_Wait(gex_EC_t event_mask, gex_Flags_t /*flags*/) {
 }
 
 void gex_NBI_BeginAccessRegion(gex_Flags_t /*flags*/) {
+  check_may_communicate("gex_NBI_BeginAccessRegion");
   ThreadEvents& events = this_threads_events();
   if (events.region) gasnett_fatalerror_nopos("gex_NBI_BeginAccessRegion: regions do not nest");
   events.region = &events.pool.take_always();
 }
 
 gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t /*flags*/) {
+  check_may_communicate("gex_NBI_EndAccessRegion");
   ThreadEvents& events = this_threads_events();
   if (!events.region) gasnett_fatalerror_nopos("gex_NBI_EndAccessRegion: there is no region");
   const gex_Event_t event = events.region;

@@ -4,43 +4,14 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <gasnetex.h>
+#include <portals4_lintel.h>
+#include <portals4_runtime.h>
 
 #include <cstdio>
 
-namespace {
+#include "tools/variables.h"
 
-struct Variable {
-  const char* name;
-  const char* default_value;
-  const char* help;
-};
-constexpr Variable kVariables[] = {
-    {"GASNET_BACKTRACE", "0", "write a backtrace on fatal errors"},
-    {"GASNET_BACKTRACE_MT", "1", "of all threads"},
-    {"GASNET_BACKTRACE_SIGNAL", "", "a signal that writes a backtrace"},
-    {"GASNET_BACKTRACE_TYPE", "GDB,GSTACK,PSTACK,EXECINFO", "mechanisms, in their order"},
-    {"GASNET_CATCH_EXIT", "1", "exit() ends the job"},
-    {"GASNET_EXITTIMEOUT", "", "seconds that a process may take to end"},
-    {"GASNET_EXITTIMEOUT_FACTOR", "0.01", "seconds for each process of the job"},
-    {"GASNET_EXITTIMEOUT_MAX", "5", "the most they are"},
-    {"GASNET_EXITTIMEOUT_MIN", "2", "what they begin with"},
-    {"GASNET_FREEZE", "0", "wait for a debugger at the start"},
-    {"GASNET_FREEZE_ON_ERROR", "0", "wait for a debugger on fatal errors"},
-    {"GASNET_FREEZE_SIGNAL", "", "a signal that waits for a debugger"},
-    {"GASNET_FS_SYNC", "0", "sync() at the end"},
-    {"GASNET_MAX_SEGSIZE", GASNETI_MAX_SEGSIZE_CONFIGURE, "largest segment; /P process, /H host"},
-    {"GASNET_MAX_THREADS", "", "client threads that may be alive"},
-    {"GASNET_NO_CATCH_SIGNAL", "", "signals left alone"},
-    {"GASNET_STATSFILE", "", "statistics; % is the rank"},
-    {"GASNET_STATSMASK", "all", "their categories"},
-    {"GASNET_STATSNODES", "*", "ranks that write them"},
-    {"GASNET_SUPERNODE_MAXSIZE", "0", "processes in a neighbourhood; 0 for all of a host"},
-    {"GASNET_TRACEFILE", "", "trace; % is the rank"},
-    {"GASNET_TRACEFLUSH", "0", "flush after each line"},
-    {"GASNET_TRACELOCAL", "1", "trace local puts and gets"},
-    {"GASNET_TRACEMASK", "all", "its categories"},
-    {"GASNET_TRACENODES", "*", "ranks that write it"},
-    {"GASNET_VERBOSEENV", "0", "print settings"}};
+namespace {
 
 void print_job(gex_TM_t team) {
   gex_Rank_t neighbours = 0;
@@ -62,28 +33,60 @@ void print_job(gex_TM_t team) {
               static_cast<unsigned long long>(gex_System_QueryMaxThreads()));
 }
 
-/** Which way transfers from rank 0 take. */
-void print_paths(gex_TM_t team) {
+void print_limits(gex_TM_t team, const ptl_ni_limits_t& limits) {
+  const gex_Rank_t last = gex_TM_QuerySize(team) - 1;
+  std::printf("\nlimits\n  arguments of a message     %u\n", gex_AM_MaxArgs());
+  std::printf("  Medium                     %zu bytes\n",
+              gex_AM_MaxRequestMedium(team, last, GEX_EVENT_NOW, 0, 16));
+  std::printf("  Long                       %zu bytes\n",
+              gex_AM_MaxRequestLong(team, last, GEX_EVENT_NOW, 0, 16));
+  std::printf("  endpoints of a process     %d\n", GASNET_MAXEPS);
+  std::printf("  message of Portals         %llu bytes; longer transfers are cut\n",
+              static_cast<unsigned long long>(limits.max_msg_size));
+  std::printf("  put copied at once         %llu bytes\n",
+              static_cast<unsigned long long>(limits.max_volatile_size));
+  std::printf("  memory descriptors         %d, of which events take half at most\n",
+              limits.max_mds);
+}
+
+/** Why the segment of a rank is not mapped here. */
+const char* reason_not_mapped(gex_Rank_t rank) {
+  gex_RankInfo_t* host = nullptr;
+  gex_Rank_t count = 0;
+  gex_System_QueryHostInfo(&host, &count, nullptr);
+  for (gex_Rank_t i = 0; i < count; ++i)
+    if (host[i].gex_jobrank == rank)
+      return "another neighbourhood of this host (GASNET_SUPERNODE_MAXSIZE)";
+  return "another host";
+}
+
+/** Which way transfers and messages from rank 0 take. */
+void print_paths(gex_TM_t team, ptl_handle_ni_t interface) {
   std::printf("\npaths from rank 0\n");
   constexpr gex_Rank_t kMost = 32;
   for (gex_Rank_t rank = 0; rank < gex_TM_QuerySize(team) && rank < kMost; ++rank) {
     void* local = nullptr;
     gex_EP_QueryBoundSegmentNB(team, rank, nullptr, &local, nullptr, 0);
-    std::printf("  rank %-5u %s\n", rank,
-                local ? "loads and stores: its segment is mapped here"
-                      : "Portals: it is on another host, or in another neighbourhood");
+    ptl_process_t process{};
+    process.rank = rank;
+    ptl_lintel_path_t path{};
+    PtlLintelGetPath(interface, process, &path);
+    std::printf("  rank %-5u puts and gets: %s\n", rank,
+                local ? "loads and stores, its segment is mapped here" : "Portals");
+    if (!local) std::printf("             because it is in %s\n", reason_not_mapped(rank));
+    std::printf("             messages: %sPortals over %s %s\n",
+                local ? "small ones by a ring in shared memory, others by " : "",
+                *path.transport ? path.transport : "nothing", path.device);
+    if (*path.reason) std::printf("             %s\n", path.reason);
   }
   if (gex_TM_QuerySize(team) > kMost) std::printf("  and so on\n");
 }
 
 void print_environment() {
   std::printf("\nenvironment of the job\n");
-  for (const Variable& variable : kVariables) {
+  for (const auto& variable : lintel::gasnet::kVariables) {
     const char* value = gasnett_getenv(variable.name);
-    std::printf("  %-26s %-28s %-8s %s\n", variable.name,
-                value                     ? value
-                : *variable.default_value ? variable.default_value
-                                          : "-",
+    std::printf("  %-26s %-28s %-8s %s\n", variable.name, value ? value : variable.default_value,
                 value ? "rank 0" : "default", variable.help);
   }
 }
@@ -103,7 +106,12 @@ int main(int argc, char** argv) {
               GEX_SPEC_VERSION_MAJOR, GEX_SPEC_VERSION_MINOR);
   std::printf("  %s\n", GASNET_CONFIG_STRING);
   print_job(team);
-  print_paths(team);
+  // The interface that the library has opened.
+  ptl_handle_ni_t interface = PTL_INVALID_HANDLE;
+  ptl_ni_limits_t limits{};
+  PtlJobOpen(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, nullptr, &limits, &interface);
+  print_limits(team, limits);
+  print_paths(team, interface);
   print_environment();
   gasnet_exit(0);
 }

@@ -29,6 +29,7 @@
 #include "segment/attach.h"
 #include "segment/limits.h"
 #include "segment/segment.h"
+#include "start/choices.h"
 #include "start/parts.h"
 #include "team/team.h"
 #include "tools/environment.h"
@@ -45,8 +46,14 @@ struct StartRecord {
   int32_t descriptor; /* of the control block */
   uint32_t neighbourhood_limit;
   uint32_t is_everything; /* the segment */
+  uint64_t host_key;      /* of the host */
+  uint64_t host_detection;
 };
-static_assert(sizeof(StartRecord) == 32);
+static_assert(sizeof(StartRecord) == 48);
+
+const StartRecord& record_of(const Exchange& start, gex_Rank_t rank) {
+  return *static_cast<const StartRecord*>(start.record(rank));
+}
 
 bool is_client_name(const char* name) {
   if (!name || !std::isupper(static_cast<unsigned char>(name[0])) || !name[1]) return false;
@@ -105,9 +112,8 @@ void find_segment_limits(const Exchange& start) {
   SegmentLimits& limits = segment_limits();
   limits.global = UINTPTR_MAX;
   for (gex_Rank_t rank = 0; rank < job().size(); ++rank) {
-    const auto* record = static_cast<const StartRecord*>(start.record(rank));
-    const uintptr_t bytes =
-        parse_segment_limit(text, record->memory_bytes, processes[job().host_of(rank)]);
+    const uintptr_t bytes = parse_segment_limit(text, record_of(start, rank).memory_bytes,
+                                                processes[job().host_of(rank)]);
     if (bytes == 0)
       gasnett_fatalerror_nopos(
           "GASNET_MAX_SEGSIZE=%s: give a size such as 512MB or a fraction of "
@@ -119,12 +125,23 @@ void find_segment_limits(const Exchange& start) {
 }
 
 void check_alike(const Exchange& start) {
-  const auto* first = static_cast<const StartRecord*>(start.record(0));
-  for (gex_Rank_t rank = 1; rank < job().size(); ++rank)
-    if (static_cast<const StartRecord*>(start.record(rank))->is_everything != first->is_everything)
+  const StartRecord& first = record_of(start, 0);
+  for (gex_Rank_t rank = 1; rank < job().size(); ++rank) {
+    if (record_of(start, rank).is_everything != first.is_everything)
       gasnett_fatalerror_nopos(
           "ranks 0 and %u differ: the program of one was compiled with GASNET_SEGMENT_EVERYTHING",
           rank);
+    if (record_of(start, rank).host_detection != first.host_detection)
+      gasnett_fatalerror_nopos("ranks 0 and %u differ: set GASNET_HOST_DETECT for all", rank);
+  }
+}
+
+void find_hosts(const Exchange& start) {
+  if (record_of(start, 0).host_detection == 0) return;
+  std::vector<uint64_t> keys;
+  for (gex_Rank_t rank = 0; rank < job().size(); ++rank)
+    keys.push_back(record_of(start, rank).host_key);
+  job().set_hosts(keys);
 }
 
 void print_verbose_header() {
@@ -154,7 +171,8 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   if (flags & ~(GEX_FLAG_USES_GASNET1 | GEX_FLAG_DEFER_THREADS))
     return report_error(GASNET_ERR_BAD_ARG, "gex_Client_Init: unknown flags 0x%x", flags);
 
-  this_thread();  // takes its place
+  set_environment_reports(false);  // until it is known which rank this is
+  this_thread();                   // takes its place
   catch_signals();
   network().open();
   job().join();
@@ -165,7 +183,12 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   client->flags = flags;
 
   static SharedMemory& control = *new SharedMemory;
-  if (!control.create("gasnet-control", control_bytes(job().ranks_of_host().size())))
+  const uint32_t detection = host_detection();
+  // Otherwise the members are not known yet.
+  const size_t members = detection == 0
+                             ? job().ranks_of_host().size()
+                             : std::min<size_t>(job().size(), sizeof ControlBlock::finished);
+  if (!control.create("gasnet-control", control_bytes(members)))
     gasnett_fatalerror_nopos("no memory that can be shared: memfd_create failed (%s)",
                              std::strerror(errno));
   network().allocate(PortalIndex::kExchange, 0, PTL_EQ_NONE);
@@ -185,21 +208,22 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
       static_cast<int32_t>(getpid()),
       control.descriptor(),
       static_cast<uint32_t>(gasnett_getenv_int_withdefault("GASNET_SUPERNODE_MAXSIZE", 0, 0)),
-      segment_is_everything};
+      segment_is_everything,
+      host_key(detection),
+      detection};
   start.run(&mine);
   check_alike(start);
-  const auto* of_first = static_cast<const StartRecord*>(start.record(0));
-  neighbourhood().divide(of_first->neighbourhood_limit);
+  find_hosts(start);
+  neighbourhood().divide(record_of(start, 0).neighbourhood_limit);
   std::vector<int> process_ids;
   std::vector<int> descriptors;
   for (const gex_Rank_t rank : neighbourhood().ranks()) {
-    const auto* record = static_cast<const StartRecord*>(start.record(rank));
-    process_ids.push_back(record->process_id);
-    descriptors.push_back(record->descriptor);
+    process_ids.push_back(record_of(start, rank).process_id);
+    descriptors.push_back(record_of(start, rank).descriptor);
   }
   neighbourhood().map_control(process_ids, descriptors, control);
   set_environment_reports(job().rank() == 0);
-  fetch_environment(of_first->environment_bytes);
+  fetch_environment(record_of(start, 0).environment_bytes);
   control.close_descriptor();
 
   print_verbose_header();
@@ -211,6 +235,7 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   if (gasnett_getenv_yesno_withdefault("GASNET_FREEZE", 0))
     gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");
   catch_requested_signals();
+  check_choices();
 
   constexpr auto kIndex = gex_EP_Index_t{0};
   gex_EP_t endpoint = GEX_EP_INVALID;
@@ -226,6 +251,7 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   for (gex_Rank_t rank = 0; rank < job().size(); ++rank)
     all_can = all_can && *static_cast<const char*>(end.record(rank)) != 0;
   all_parts_started(all_can);
+  report_other_variables();
 
   *client_p = client;
   *ep_p = client->endpoints[kIndex];

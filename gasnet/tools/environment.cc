@@ -16,6 +16,7 @@
 #include <set>
 
 #include "tools/headers.h"
+#include "tools/variables.h"
 
 extern "C" char** environ;
 
@@ -66,13 +67,15 @@ bool verbose() {
 
 void report(const char* key, const char* value, bool is_default) {
   if (!verbose()) return;
+  const char* origin = "(default)";
   {
     Environment& e = environment();
     const std::lock_guard lock(e.mutex);
     if (!e.reported.insert(key).second) return;
+    if (!is_default)
+      origin = e.changed.count(key) != 0 ? "(program)" : e.has_job ? "(rank 0)" : "(environment)";
   }
-  std::fprintf(stderr, "ENV parameter: %s = %s%*s\n", key, value, 20,
-               is_default ? "(default)" : "");
+  std::fprintf(stderr, "ENV parameter: %s = %s   %s\n", key, value, origin);
 }
 
 std::optional<double> parse_fraction(const char* text) {
@@ -108,6 +111,20 @@ void set_job_environment(const char* text, size_t bytes) {
 }
 
 void set_environment_reports(bool enabled) { environment().reports = enabled; }
+
+void report_other_variables() {
+  if (!verbose()) return;
+  std::set<std::string> known;
+  for (const Variable& variable : kVariables) {
+    known.insert(variable.name);
+    const char* const value = look_up(variable.name);
+    report(variable.name, value ? value : variable.default_value, !value);
+  }
+  for (const auto& [name, value] : environment().of_job)
+    if (name.rfind("GASNET_", 0) == 0 && known.count(name) == 0)
+      std::fprintf(stderr, "ENV parameter: %s = %s   (rank 0; this library does not read it)\n",
+                   name.c_str(), value.c_str());
+}
 
 }  // namespace lintel::gasnet
 

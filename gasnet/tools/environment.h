@@ -22,6 +22,8 @@ void set_job_environment(const char* text, size_t bytes);
 
 /** Lets settings be reported (GASNET_VERBOSEENV) on one process of the job only. */
 void set_environment_reports(bool enabled);
+/** Reports the variables of variables.h that have not been, and those that are unknown. */
+void report_other_variables();
 
 }  // namespace lintel::gasnet
 

@@ -58,7 +58,7 @@ class Log {
     if (mask_.find('U') == std::string::npos) mask_ += 'U';  // it cannot be suppressed
     unsigned int bits = 0;
     for (const char letter : mask_) bits |= GASNETI_CATEGORY_BIT(letter);
-    categories_ = file_ ? bits : 0;
+    set_categories(file_ ? bits : 0);
   }
   const char* mask() const { return file_ ? mask_.c_str() : ""; }
 
@@ -78,13 +78,16 @@ class Log {
   void set_flushes(bool flushes) { flushes_ = flushes; }
   void close() {
     const std::lock_guard lock(mutex_);
-    categories_ = 0;
+    set_categories(0);
     if (file_) std::fflush(file_);
     if (file_ && file_ != stdout && file_ != stderr) std::fclose(file_);
     file_ = nullptr;
   }
 
  private:
+  /** Other threads look at them meanwhile. */
+  void set_categories(unsigned int bits) { __atomic_store_n(&categories_, bits, __ATOMIC_RELAXED); }
+
   unsigned int& categories_;
   std::mutex mutex_;
   FILE* file_ = nullptr;

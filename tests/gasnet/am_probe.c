@@ -81,59 +81,109 @@ static gex_Rank_t source_of(gex_Token_t token, int is_request, int is_long, gex_
 
 /* ---------------------------------------------------------------- every number of arguments */
 
-#define HANDLERS(M)                                                                              \
-  static void short_request##M(gex_Token_t token PARAMETERS##M) {                                \
-    const gex_AM_Arg_t given[] = {GIVEN##M};                                                     \
-    check_arguments(M, kRequest, given + 1);                                                     \
-    source_of(token, 1, 0, kShortRequest + M);                                                   \
-    gex_AM_ReplyShort##M(token, kShortReply + M, 0 VALUES##M(M, kReply));                        \
-  }                                                                                              \
-  static void short_reply##M(gex_Token_t token PARAMETERS##M) {                                  \
-    const gex_AM_Arg_t given[] = {GIVEN##M};                                                     \
-    check_arguments(M, kReply, given + 1);                                                       \
-    source_of(token, 0, 0, kShortReply + M);                                                     \
-    atomic_fetch_add(&replies, 1);                                                               \
-  }                                                                                              \
-  static void medium_request##M(gex_Token_t token, void* data, size_t bytes PARAMETERS##M) {     \
-    const gex_AM_Arg_t given[] = {GIVEN##M};                                                     \
-    check_arguments(M, kRequest, given + 1);                                                     \
-    source_of(token, 1, 0, kMediumRequest + M);                                                  \
-    CHECK((uintptr_t)data % 16 == 0);                                                            \
-    check_bytes(data, bytes, M);                                                                 \
-    gex_AM_ReplyMedium##M(token, kMediumReply + M, data, bytes, GEX_EVENT_NOW,                   \
-                          0 VALUES##M(M, kReply));                                               \
-  }                                                                                              \
-  static void medium_reply##M(gex_Token_t token, void* data, size_t bytes PARAMETERS##M) {       \
-    const gex_AM_Arg_t given[] = {GIVEN##M};                                                     \
-    check_arguments(M, kReply, given + 1);                                                       \
-    source_of(token, 0, 0, kMediumReply + M);                                                    \
-    check_bytes(data, bytes, M);                                                                 \
-    atomic_store(&reply_bytes, (unsigned)bytes);                                                 \
-    atomic_fetch_add(&replies, 1);                                                               \
-  }                                                                                              \
-  static void long_request##M(gex_Token_t token, void* data, size_t bytes PARAMETERS##M) {       \
-    const gex_AM_Arg_t given[] = {GIVEN##M};                                                     \
-    check_arguments(M, kRequest, given + 1);                                                     \
-    const gex_Rank_t source = source_of(token, 1, 1, kLongRequest + M);                          \
-    CHECK(data == segments[me] + M);                                                             \
-    check_bytes(data, bytes, M);                                                                 \
-    /* The source may be changed as soon as the call returns. */                                 \
-    char* const copy = memcpy(malloc(bytes + 1), data, bytes);                                   \
-    gex_Event_t event = GEX_EVENT_NO_OP;                                                         \
-    gex_AM_ReplyLong##M(token, kLongReply + M, copy, bytes, segments[source] + REPLY_OFFSET + M, \
-                        &event, 0 VALUES##M(M, kReply));                                         \
-    CHECK(event == GEX_EVENT_INVALID);                                                           \
-    memset(copy, 0xFF, bytes);                                                                   \
-    free(copy);                                                                                  \
-  }                                                                                              \
-  static void long_reply##M(gex_Token_t token, void* data, size_t bytes PARAMETERS##M) {         \
-    const gex_AM_Arg_t given[] = {GIVEN##M};                                                     \
-    check_arguments(M, kReply, given + 1);                                                       \
-    source_of(token, 0, 1, kLongReply + M);                                                      \
-    CHECK(data == segments[me] + REPLY_OFFSET + M);                                              \
-    check_bytes(data, bytes, M);                                                                 \
-    atomic_store(&reply_bytes, (unsigned)bytes);                                                 \
-    atomic_fetch_add(&replies, 1);                                                               \
+/* Replies take the forms in turn: fixed, variadic, negotiated with either buffer. */
+static unsigned int next_form;
+
+#define HANDLERS(M)                                                                               \
+  static void short_request##M(gex_Token_t token PARAMETERS##M) {                                 \
+    const gex_AM_Arg_t given[] = {GIVEN##M};                                                      \
+    check_arguments(M, kRequest, given + 1);                                                      \
+    source_of(token, 1, 0, kShortRequest + M);                                                    \
+    if (next_form++ % 2)                                                                          \
+      gex_AM_ReplyShort##M(token, kShortReply + M, 0 VALUES##M(M, kReply));                       \
+    else                                                                                          \
+      gex_AM_ReplyShort(token, kShortReply + M, 0 VALUES##M(M, kReply));                          \
+  }                                                                                               \
+  static void short_reply##M(gex_Token_t token PARAMETERS##M) {                                   \
+    const gex_AM_Arg_t given[] = {GIVEN##M};                                                      \
+    check_arguments(M, kReply, given + 1);                                                        \
+    source_of(token, 0, 0, kShortReply + M);                                                      \
+    atomic_fetch_add(&replies, 1);                                                                \
+  }                                                                                               \
+  static void medium_request##M(gex_Token_t token, void* data, size_t bytes PARAMETERS##M) {      \
+    const gex_AM_Arg_t given[] = {GIVEN##M};                                                      \
+    check_arguments(M, kRequest, given + 1);                                                      \
+    source_of(token, 1, 0, kMediumRequest + M);                                                   \
+    CHECK((uintptr_t)data % 16 == 0);                                                             \
+    check_bytes(data, bytes, M);                                                                  \
+    gex_Event_t event = GEX_EVENT_NO_OP;                                                          \
+    gex_AM_SrcDesc_t sd;                                                                          \
+    switch (next_form++ % 4) {                                                                    \
+      case 0:                                                                                     \
+        gex_AM_ReplyMedium##M(token, kMediumReply + M, data, bytes, GEX_EVENT_NOW,                \
+                              0 VALUES##M(M, kReply));                                            \
+        return;                                                                                   \
+      case 1:                                                                                     \
+        gex_AM_ReplyMedium(token, kMediumReply + M, data, bytes, &event, 0 VALUES##M(M, kReply)); \
+        break;                                                                                    \
+      case 2:                                                                                     \
+        sd = gex_AM_PrepareReplyMedium(token, data, bytes, bytes, &event, 0, M);                  \
+        gex_AM_CommitReplyMedium##M(sd, kMediumReply + M, bytes VALUES##M(M, kReply));            \
+        break;                                                                                    \
+      default:                                                                                    \
+        sd = gex_AM_PrepareReplyMedium(token, NULL, bytes, bytes, NULL, 0, M);                    \
+        memcpy(gex_AM_SrcDescAddr(sd), data, bytes);                                              \
+        gex_AM_CommitReplyMedium(sd, kMediumReply + M, bytes VALUES##M(M, kReply));               \
+        return;                                                                                   \
+    }                                                                                             \
+    CHECK(event == GEX_EVENT_INVALID);                                                            \
+  }                                                                                               \
+  static void medium_reply##M(gex_Token_t token, void* data, size_t bytes PARAMETERS##M) {        \
+    const gex_AM_Arg_t given[] = {GIVEN##M};                                                      \
+    check_arguments(M, kReply, given + 1);                                                        \
+    source_of(token, 0, 0, kMediumReply + M);                                                     \
+    check_bytes(data, bytes, M);                                                                  \
+    atomic_store(&reply_bytes, (unsigned)bytes);                                                  \
+    atomic_fetch_add(&replies, 1);                                                                \
+  }                                                                                               \
+  static void long_request##M(gex_Token_t token, void* data, size_t bytes PARAMETERS##M) {        \
+    const gex_AM_Arg_t given[] = {GIVEN##M};                                                      \
+    check_arguments(M, kRequest, given + 1);                                                      \
+    const gex_Rank_t source = source_of(token, 1, 1, kLongRequest + M);                           \
+    CHECK(data == segments[me] + M);                                                              \
+    check_bytes(data, bytes, M);                                                                  \
+    /* The source may be changed as soon as the call returns. */                                  \
+    char* const copy = memcpy(malloc(bytes + 1), data, bytes);                                    \
+    gex_Event_t event = GEX_EVENT_NO_OP;                                                          \
+    char* const target = segments[source] + REPLY_OFFSET + M;                                     \
+    const int in_library = bytes <= gex_AM_LUBReplyMedium();                                      \
+    gex_AM_SrcDesc_t sd;                                                                          \
+    switch (next_form++ % 4) {                                                                    \
+      case 0:                                                                                     \
+        gex_AM_ReplyLong##M(token, kLongReply + M, copy, bytes, target, &event,                   \
+                            0 VALUES##M(M, kReply));                                              \
+        break;                                                                                    \
+      case 1:                                                                                     \
+        gex_AM_ReplyLong(token, kLongReply + M, copy, bytes, target, GEX_EVENT_NOW,               \
+                         0 VALUES##M(M, kReply));                                                 \
+        event = GEX_EVENT_INVALID;                                                                \
+        break;                                                                                    \
+      case 2:                                                                                     \
+        sd = gex_AM_PrepareReplyLong(token, copy, bytes, bytes, target, &event, 0, M);            \
+        gex_AM_CommitReplyLong##M(sd, kLongReply + M, bytes, target VALUES##M(M, kReply));        \
+        break;                                                                                    \
+      default:                                                                                    \
+        sd = gex_AM_PrepareReplyLong(token, in_library ? NULL : copy, bytes, bytes, NULL,         \
+                                     in_library ? NULL : &event, 0, M);                           \
+        if (in_library) {                                                                         \
+          memcpy(gex_AM_SrcDescAddr(sd), copy, bytes);                                            \
+          event = GEX_EVENT_INVALID;                                                              \
+        }                                                                                         \
+        gex_AM_CommitReplyLong(sd, kLongReply + M, bytes, target VALUES##M(M, kReply));           \
+        break;                                                                                    \
+    }                                                                                             \
+    CHECK(event == GEX_EVENT_INVALID);                                                            \
+    memset(copy, 0xFF, bytes);                                                                    \
+    free(copy);                                                                                   \
+  }                                                                                               \
+  static void long_reply##M(gex_Token_t token, void* data, size_t bytes PARAMETERS##M) {          \
+    const gex_AM_Arg_t given[] = {GIVEN##M};                                                      \
+    check_arguments(M, kReply, given + 1);                                                        \
+    source_of(token, 0, 1, kLongReply + M);                                                       \
+    CHECK(data == segments[me] + REPLY_OFFSET + M);                                               \
+    check_bytes(data, bytes, M);                                                                  \
+    atomic_store(&reply_bytes, (unsigned)bytes);                                                  \
+    atomic_fetch_add(&replies, 1);                                                                \
   }
 FOR_EACH_ARITY(HANDLERS)
 
@@ -144,11 +194,12 @@ static void await_reply(size_t bytes) {
   atomic_store(&reply_bytes, 0);
 }
 
-/* Each call in the form with the number in its name, then in the form that counts. */
+/* Each call in the form with the number in its name, in the form that counts, and negotiated. */
 #define EXCHANGE(M)                                                                               \
   static void exchange##M(gex_Rank_t peer, char* buffer, const size_t* sizes,                     \
                           unsigned int count) {                                                   \
     gex_Event_t event;                                                                            \
+    gex_AM_SrcDesc_t sd;                                                                          \
     CHECK(gex_AM_RequestShort##M(team, peer, kShortRequest + M, 0 VALUES##M(M, kRequest)) == 0);  \
     await_reply(0);                                                                               \
     gex_AM_RequestShort(team, peer, kShortRequest + M, 0 VALUES##M(M, kRequest));                 \
@@ -171,6 +222,15 @@ static void await_reply(size_t bytes) {
         gex_AM_RequestMedium##M(team, peer, kMediumRequest + M, buffer, bytes, GEX_EVENT_GROUP,   \
                                 0 VALUES##M(M, kRequest));                                        \
         await_reply(bytes);                                                                       \
+        event = GEX_EVENT_NO_OP;                                                                  \
+        sd = gex_AM_PrepareRequestMedium(team, peer, buffer, bytes, bytes, &event, 0, M);         \
+        gex_AM_CommitRequestMedium##M(sd, kMediumRequest + M, bytes VALUES##M(M, kRequest));      \
+        CHECK(event == GEX_EVENT_INVALID);                                                        \
+        await_reply(bytes);                                                                       \
+        sd = gex_AM_PrepareRequestMedium(team, peer, NULL, bytes, bytes, NULL, 0, M);             \
+        memcpy(gex_AM_SrcDescAddr(sd), buffer, bytes);                                            \
+        gex_AM_CommitRequestMedium(sd, kMediumRequest + M, bytes VALUES##M(M, kRequest));         \
+        await_reply(bytes);                                                                       \
       }                                                                                           \
       fill(buffer, bytes, M);                                                                     \
       gex_AM_RequestLong##M(team, peer, kLongRequest + M, buffer, bytes, target, GEX_EVENT_NOW,   \
@@ -185,6 +245,16 @@ static void await_reply(size_t bytes) {
       await_reply(bytes);                                                                         \
       gex_AM_RequestLong##M(team, peer, kLongRequest + M, buffer, bytes, target, GEX_EVENT_GROUP, \
                             0 VALUES##M(M, kRequest));                                            \
+      await_reply(bytes);                                                                         \
+      event = GEX_EVENT_NO_OP;                                                                    \
+      sd = gex_AM_PrepareRequestLong(team, peer, buffer, bytes, bytes, target, &event, 0, M);     \
+      gex_AM_CommitRequestLong##M(sd, kLongRequest + M, bytes, target VALUES##M(M, kRequest));    \
+      CHECK(event == GEX_EVENT_INVALID);                                                          \
+      await_reply(bytes);                                                                         \
+      if (bytes > gex_AM_LUBRequestMedium()) continue;                                            \
+      sd = gex_AM_PrepareRequestLong(team, peer, NULL, bytes, bytes, NULL, NULL, 0, M);           \
+      memcpy(gex_AM_SrcDescAddr(sd), buffer, bytes);                                              \
+      gex_AM_CommitRequestLong(sd, kLongRequest + M, bytes, target VALUES##M(M, kRequest));       \
       await_reply(bytes);                                                                         \
     }                                                                                             \
   }
@@ -323,8 +393,9 @@ static void immediate(void) {
   const unsigned int credits = (unsigned)atoi(getenv("GASNET_AM_CREDITS"));
   const gex_Rank_t peer = (me + 1) % size;
   atomic_uint* const sent = calloc(size, sizeof *sent);
-  gex_Event_t event;
   char byte = 0;
+  const gex_Event_t untouched = (gex_Event_t)(void*)&byte;
+  gex_Event_t event = untouched;
   barrier();
   while (atomic_load(&sent[peer]) < 4 * credits) {
     unsigned int accepted = 0;
@@ -338,6 +409,7 @@ static void immediate(void) {
           GEX_AM_SRCDESC_NO_OP);
     CHECK(gex_AM_PrepareRequestLong(team, peer, NULL, 1, 1, NULL, NULL, GEX_FLAG_IMMEDIATE, 0) ==
           GEX_AM_SRCDESC_NO_OP);
+    CHECK(event == untouched);
     gasnet_AMPoll();
   }
   check_counts(sent);

@@ -145,6 +145,7 @@ int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
   gex_Rank_t last;
   if (!strcmp(what, "early")) gasnet_exit(14);
+  if (!strcmp(what, "setenv")) gasnett_setenv("GASNET_FS_SYNC", "1");
   if (gex_Client_Init(&client, &endpoint, &team, "PROBE", &argc, &argv, 0) != GASNET_OK) return 98;
   rank = gex_TM_QueryRank(team);
   size = gex_TM_QuerySize(team);
@@ -202,7 +203,7 @@ int main(int argc, char** argv) {
   }
 
   /* Ends of the job. The others compute. */
-  if (!strcmp(what, "all")) gasnet_exit(code);
+  if (!strcmp(what, "all") || !strcmp(what, "setenv")) gasnet_exit(code);
   if (!strcmp(what, "return")) return code;
   if (!strcmp(what, "no-attach") && rank == last) gasnet_exit(code);
   CHECK(gex_Segment_Attach(&segment, team, GASNET_PAGESIZE) == GASNET_OK);

@@ -262,8 +262,17 @@ static uint64_t sum_of(const char* bytes) {
   return sum;
 }
 
+#ifdef GASNET_PAR
+static pthread_barrier_t all_are_known;
+#endif
+
 static void* work(void* argument) {
   struct worker* const worker = argument;
+#ifdef GASNET_PAR
+  /* All are alive at once, and have called the library. */
+  gex_NBI_Wait(GEX_EC_ALL, 0);
+  pthread_barrier_wait(&all_are_known);
+#endif
   worker->random = 88172645463325252u + 7919u * (me * threads + worker->thread);
   worker->source = malloc(region_bytes);
   for (gex_Rank_t peer = 0; peer < size; ++peer) worker->model[peer] = calloc(region_bytes, 1);
@@ -336,6 +345,7 @@ int main(int argc, char** argv) {
   for (unsigned int i = 0; i < threads; ++i) workers[i].thread = i;
 #ifdef GASNET_PAR
   pthread_t started[kMostThreads];
+  CHECK(pthread_barrier_init(&all_are_known, NULL, threads) == 0);
   for (unsigned int i = 0; i < threads; ++i)
     CHECK(pthread_create(&started[i], NULL, work, &workers[i]) == 0);
   for (unsigned int i = 0; i < threads; ++i) pthread_join(started[i], NULL);

@@ -261,6 +261,84 @@ def variables():
     threads.check(134, "raise GASNET_MAX_THREADS")
 
 
+def misuse():
+    """What debug builds diagnose."""
+    in_handler = "in a handler of an active message, where it is not allowed"
+    locked, prepared = "while a handler-safe lock is held", "between prepare and commit"
+    cases = {"request-in-request": f"gex_AM_RequestShort was called {in_handler}",
+             "prepare-in-request": f"gex_AM_PrepareRequest was called {in_handler}",
+             "poll-in-request": f"gasnet_AMPoll was called {in_handler}",
+             "put-in-request": f"put or get was called {in_handler}",
+             "get-in-request": f"put or get was called {in_handler}",
+             "test-in-request": f"gex_Event_Test was called {in_handler}",
+             "test-all-in-request": f"gex_NBI_Test was called {in_handler}",
+             "region-in-request": f"gex_NBI_BeginAccessRegion was called {in_handler}",
+             "barrier-in-request": f"gex_Coll_BarrierNB was called {in_handler}",
+             "register-in-request": f"gex_EP_RegisterHandlers was called {in_handler}",
+             "locked-reply": f"gex_AM_ReplyShort was called {locked}",
+             "kept-lock": "handler 200 has returned while it holds",
+             "prepared-reply": f"gex_AM_ReplyShort was called {prepared}",
+             "second-reply": "gex_AM_ReplyShort was called a second time",
+             "reply-in-reply": "gex_AM_ReplyShort was called outside the handler of a request",
+             "request-in-reply": f"gex_AM_RequestShort was called {in_handler}",
+             "wait-in-reply": f"gex_Event_WaitAll was called {in_handler}",
+             "block-in-reply": f"GASNET_BLOCKUNTIL was called {in_handler}",
+             "locked-request": f"gex_AM_RequestShort was called {locked}",
+             "locked-poll": f"gasnet_AMPoll was called {locked}",
+             "locked-put": f"put or get was called {locked}",
+             "prepared-request": f"gex_AM_RequestShort was called {prepared}",
+             "prepared-poll": f"gasnet_AMPoll was called {prepared}"}
+    program = programs / "gasnet_misuse_probe"
+    if subprocess.run([program]).returncode == 77:
+        print("not a debug build")
+        sys.exit(77)
+    command = [run, "-spawner=fork", "-n", "2", str(program)]
+    Job([*command, "correct"]).check(0)
+    for name, text in cases.items():
+        Job([*command, name]).check(128 + signal.SIGABRT, text)
+    Job([*command, "put-in-request"], GASNET_SUPERNODE_MAXSIZE="1").check(134, cases["put-in-request"])
+
+
+def info():
+    program = str(programs / "gasnet_info")
+    Job([program]).check(0, "GASNET_MAX_SEGSIZE +0.85/H +default")
+    command = [run, "-spawner=fork", "-n", "3", program]
+    shown = Job(command, GASNET_AM_CREDITS="99").check(0, r"processes +3\n").out
+    for text in (r"rank 2 +puts and gets: loads and stores", r"small ones by a ring in shared memory, others by Portals over shm",
+                 r"Medium +8192 bytes", r"put copied at once +[1-9]", r"GASNET_AM_CREDITS +99 +rank 0"):
+        if not re.search(text, shown):
+            sys.exit(f"{text!r} is not in {shown}")
+    Job(command, GASNET_SUPERNODE_MAXSIZE="2", PTL_TRANSPORT="udp").check(
+        0, r"rank 2 +puts and gets: Portals\n +because it is in another neighbourhood of this host.*\n +messages: Portals over udp")
+
+
+def reports():
+    """GASNET_VERBOSEENV lists every variable once, with where its value comes from."""
+    shown = fork(3, "setenv", GASNET_VERBOSEENV="1", GASNET_TRACEFLUSH="y", GASNET_UNKNOWN="7", GASNET_PSHM_NODES="4").check(0).err
+    header = (pathlib.Path(__file__).parents[2] / "gasnet" / "tools" / "variables.h").read_text()
+    names = re.findall(r'\{"(GASNET_\w+)", ', header)
+    lines = [line for line in shown.splitlines() if line.startswith("ENV parameter: ")]
+    for name in names:
+        found = [line for line in lines if line.startswith(f"ENV parameter: {name} = ")]
+        if len(found) != 1 or not re.search(r"\((default|rank 0|program)\)$", found[0]):
+            sys.exit(f"{name}: {found}")
+    for text in (r"GASNET_TRACEFLUSH = YES +\(rank 0\)", r"GASNET_UNKNOWN = 7 +\(rank 0; this library does not read it\)",
+                 r"GASNET_PSHM_NODES = 4 +\(rank 0\)", r"GASNET_FS_SYNC = YES +\(program\)", r"GASNET_BARRIER = DISSEM +\(default\)"):
+        if not re.search(text, shown):
+            sys.exit(f"{text!r} is not in {shown}")
+
+
+def choices():
+    fork(2, "queries", GASNET_BARRIER="carousel").check(134, "GASNET_BARRIER=carousel: give one of DISSEM, AMDISSEM")
+    fork(2, "queries", GASNET_BARRIER="amdissem", GASNET_COLL_SCRATCH_SIZE="2MB").check(0)
+    fork(2, "queries", GASNET_HOST_DETECT="oracle").check(134, "GASNET_HOST_DETECT=oracle: give one of conduit, gethostid, hostname")
+    for way in ("conduit", "gethostid", "hostname"):
+        fork(3, "segments", "64KB", GASNET_HOST_DETECT=way).check(0, "segments of 3 ranks")
+    script = 'test "$PTL_MY_RID" = 0 || export GASNET_HOST_DETECT=hostname; exec "$@"'
+    Job([run, "-spawner=fork", "-n", "3", "sh", "-c", script, "sh", str(probe), "queries"]).check(
+        134, "set GASNET_HOST_DETECT for all")
+
+
 def launcher():
     Job([run, "-n", "2", "-spawner=fork", "-t", "true"]).check(0, "2 processes of this host")
     Job([run, "-n", "4", "-N", "2", "-c", "3", "-E", "HOME,USER", "-spawner=mpi", "-t", "p", "-x"],
@@ -272,7 +350,6 @@ def launcher():
     Job([run, "-n", "2", "-spawner=ssh", "p"]).check(2, "spawner ssh: there are")
     Job([run, "-n", "2", "-spawner=fork", "/no/such/program"]).check(127, "cannot be started")
     Job([run, "-n", "3", "-spawner=fork", "sh", "-c", "test $PTL_MY_RID != 1 || exit 4"]).check(4)
-    Job([run, "-spawner=fork", "-n", "2", str(programs / "gasnet_info")]).check(0, "processes +2")
 
 
 def killed_launcher():
@@ -312,7 +389,7 @@ def slurm():
 
 every_mode = [queries, segments, exits]
 once = [attach_time, segment_limits, environment, exits_between_neighbourhoods, deaths, deaths_by_hand,
-        nothing_is_left, trace_files, frozen, variables, launcher, killed_launcher, mpirun, slurm]
+        nothing_is_left, trace_files, frozen, variables, reports, choices, misuse, info, launcher, killed_launcher, mpirun, slurm]
 cases = {function.__name__: function for function in every_mode + once}
 if sys.argv[1] == "--list":
     print("\n".join([f"{m} {f.__name__}" for m in ("seq", "par", "parsync") for f in every_mode] +

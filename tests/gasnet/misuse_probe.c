@@ -1,0 +1,69 @@
+/* misuse_probe.c: calls where they are not allowed, which debug builds find. In each case rank 0
+ * sends to rank 1, and one of them makes the call.
+ *
+ * Usage: misuse_probe [<case>]. Exits with 77 in other builds.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <gasnetex.h>
+
+#include "checks.h"
+
+enum { kRequest = 200, kReply };
+
+static const char* what;
+static gex_HSL_t lock = GEX_HSL_INITIALIZER;
+static int is(const char* name) { return strcmp(what, name) == 0; }
+
+static void request(gex_Token_t token) {
+  uint64_t word = 0;
+  if (is("request-in-request")) gex_AM_RequestShort0(team, 0, kRequest, 0);
+  if (is("prepare-in-request")) gex_AM_PrepareRequestMedium(team, 0, NULL, 1, 1, NULL, 0, 0);
+  if (is("poll-in-request")) gasnet_AMPoll();
+  if (is("put-in-request")) gex_RMA_PutBlocking(team, 0, segment_of(team, 0), &word, 8, 0);
+  if (is("get-in-request")) gex_RMA_GetNBI(team, &word, 0, segment_of(team, 0), 8, 0);
+  if (is("test-in-request")) gex_Event_Test(GEX_EVENT_INVALID);
+  if (is("test-all-in-request")) gex_NBI_Test(GEX_EC_ALL, 0);
+  if (is("region-in-request")) gex_NBI_BeginAccessRegion(0);
+  if (is("barrier-in-request")) gex_Coll_BarrierNB(team, 0);
+  if (is("register-in-request")) gex_EP_RegisterHandlers(endpoint, NULL, 0);
+  if (is("locked-reply")) gex_HSL_Lock(&lock);
+  if (is("prepared-reply")) gex_AM_PrepareReplyMedium(token, NULL, 1, 1, NULL, 0, 0);
+  gex_AM_ReplyShort0(token, kReply, 0);
+  if (is("second-reply")) gex_AM_ReplyShort0(token, kReply, 0);
+  if (is("kept-lock")) gex_HSL_Lock(&lock);
+}
+static void reply(gex_Token_t token) {
+  gex_Event_t none = GEX_EVENT_INVALID;
+  if (is("reply-in-reply")) gex_AM_ReplyShort0(token, kReply, 0);
+  if (is("request-in-reply")) gex_AM_RequestShort0(team, 0, kRequest, 0);
+  if (is("wait-in-reply")) gex_Event_WaitAll(&none, 0, 0);
+  if (is("block-in-reply")) GASNET_BLOCKUNTIL(0);
+}
+static gex_AM_Entry_t handlers[] = {
+    {kRequest, (gex_AM_Fn_t)request, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL, "request"},
+    {kReply, (gex_AM_Fn_t)reply, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_SHORT, 0, NULL, "reply"}};
+
+int main(int argc, char** argv) {
+  what = argc > 1 ? argv[1] : "";
+#ifndef GASNET_DEBUG
+  return 77;
+#endif
+  start_client("MISUSE_PROBE", &argc, &argv, handlers, sizeof handlers / sizeof *handlers, 0);
+  CHECK(gex_Segment_Attach(&segment, team, GASNET_PAGESIZE) == GASNET_OK);
+  barrier();
+  if (me == 0 && size > 1) {
+    if (is("locked-request") || is("locked-poll") || is("locked-put")) gex_HSL_Lock(&lock);
+    if (is("locked-poll")) gasnet_AMPoll();
+    if (is("locked-put")) gex_RMA_PutBlockingVal(team, 1, segment_of(team, 1), 1, 8, 0);
+    if (is("prepared-request") || is("prepared-poll"))
+      gex_AM_PrepareRequestMedium(team, 1, NULL, 1, 1, NULL, 0, 0);
+    if (is("prepared-poll")) gasnet_AMPoll();
+    gex_AM_RequestShort0(team, 1, kRequest, 0);
+  }
+  if (is("correct") || is("")) {
+    barrier();
+    gasnet_exit(0);
+  }
+  GASNET_BLOCKUNTIL(0);
+}
