@@ -18,6 +18,8 @@ namespace {
 
 constexpr unsigned int kMaximum = 8;
 constexpr unsigned int kQuickLooks = 16;
+constexpr unsigned int kSpinsIfCrowded = 16;
+constexpr unsigned int kSpinsBetweenYields = 16384;
 PollFunction g_functions[kMaximum];
 unsigned int g_count = 0;
 QuickLook g_quick_look = nullptr;
@@ -81,12 +83,14 @@ void wait_hint(unsigned int done) {
     return;
   }
   const int mode = g_wait_mode.load(std::memory_order_relaxed);
-  const unsigned int spins = mode == GASNET_WAIT_BLOCK ? 0 : is_crowded() ? 16 : 4096;
-  if (++idle > spins) {
+  ++idle;
+  if (mode == GASNET_WAIT_BLOCK || (is_crowded() && idle > kSpinsIfCrowded)) {
     sched_yield();
     if (mode == GASNET_WAIT_BLOCK) gasnett_nsleep(20'000);
     return;
   }
+  // Where each process has a processor, one that yields to another program loses a time slice.
+  if (idle % kSpinsBetweenYields == 0) sched_yield();
   for (unsigned int i = 0; i < kQuickLooks; ++i) {
     gasnett_spinloop_hint();
     if (!g_quick_look || g_quick_look()) return;

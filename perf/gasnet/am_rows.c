@@ -3,12 +3,12 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <gasnet.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-enum { kPing = 200, kPong, kFlood, kArrived };
+#include "rows.h"
 
-static volatile unsigned int pongs, floods, arrivals;
+enum { kPing = 200, kPong, kFlood };
+
+static volatile unsigned int pongs, floods;
 
 static void ping(gex_Token_t token) { gex_AM_ReplyShort0(token, kPong, 0); }
 static void pong(gex_Token_t token) {
@@ -19,43 +19,15 @@ static void flood(gex_Token_t token) {
   (void)token;
   ++floods;
 }
-static void arrived(gex_Token_t token) {
-  (void)token;
-  ++arrivals;
-}
-
-static void meet(gex_TM_t team) {
-  static unsigned int round = 0;
-  gex_AM_RequestShort0(team, 1 - gex_TM_QueryRank(team), kArrived, 0);
-  ++round;
-  GASNET_BLOCKUNTIL(arrivals >= round);
-}
-
-static int compare(const void* a, const void* b) {
-  const double x = *(const double*)a, y = *(const double*)b;
-  return (x > y) - (x < y);
-}
-static double median(double* values, unsigned int count) {
-  qsort(values, count, sizeof *values, compare);
-  return values[count / 2];
-}
-
 int main(int argc, char** argv) {
-  gex_Client_t client;
-  gex_EP_t endpoint;
-  gex_TM_t team;
   gex_AM_Entry_t handlers[] = {
       {kPing, (gex_AM_Fn_t)ping, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL, "ping"},
       {kPong, (gex_AM_Fn_t)pong, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_SHORT, 0, NULL, "pong"},
-      {kFlood, (gex_AM_Fn_t)flood, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL, "flood"},
-      {kArrived, (gex_AM_Fn_t)arrived, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL,
-       "arrived"}};
-  gex_Client_Init(&client, &endpoint, &team, "AM_ROWS", &argc, &argv, 0);
+      {kFlood, (gex_AM_Fn_t)flood, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL, "flood"}};
+  start_client("AM_ROWS", &argc, &argv);
   gex_EP_RegisterHandlers(endpoint, handlers, sizeof handlers / sizeof *handlers);
-  if (gex_TM_QuerySize(team) != 2) gasnet_exit(2);
-  const gex_Rank_t me = gex_TM_QueryRank(team);
-  gasnett_set_affinity((int)me); /* as ptl_perf does */
-  meet(team);
+  begin_pair();
+  meet();
   /* Medians of batches: another process on the processor disturbs few of them. */
   static double batches[1000];
   const unsigned int trips = 16, messages = 4096, floods_timed = 21;
@@ -68,7 +40,7 @@ int main(int argc, char** argv) {
     }
     batches[batch] = (double)gasnett_ticks_to_ns(gasnett_ticks_now() - start) / trips;
   }
-  meet(team);
+  meet();
   if (me == 0) printf("round_trip_ns %.1f\n", median(batches, 1000));
   for (unsigned int batch = 0; batch < floods_timed; ++batch) {
     const gasnett_tick_t start = gasnett_ticks_now();
@@ -76,11 +48,11 @@ int main(int argc, char** argv) {
       for (unsigned int i = 0; i < messages; ++i) gex_AM_RequestShort0(team, 1, kFlood, 0);
     else
       GASNET_BLOCKUNTIL(floods == (batch + 1) * messages);
-    meet(team);
+    meet();
     batches[batch] = (double)gasnett_ticks_to_ns(gasnett_ticks_now() - start) / messages;
   }
   if (me == 0) printf("flood_ns %.1f\n", median(batches, floods_timed));
   fflush(stdout);
-  meet(team);
+  meet();
   gasnet_exit(0);
 }

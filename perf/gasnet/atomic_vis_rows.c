@@ -8,38 +8,14 @@
 #include <gasnet_ratomic.h>
 #include <gasnet_vis.h>
 #include <portals4_runtime.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "rows.h"
 
 #define SEGMENT_BYTES ((size_t)16 << 20)
 
-static gex_Client_t client;
-static gex_EP_t endpoint;
-static gex_TM_t team;
 static gex_Segment_t segment;
 static gex_AD_t ad;
-static gex_Rank_t me;
 static char* theirs; /* address of the other segment at its owner */
-
-static void meet(void) { gex_Event_Wait(gex_Coll_BarrierNB(team, 0)); }
-
-static int compare(const void* a, const void* b) {
-  const double x = *(const double*)a, y = *(const double*)b;
-  return (x > y) - (x < y);
-}
-static double median(double* values, unsigned int count) {
-  qsort(values, count, sizeof *values, compare);
-  return values[count / 2];
-}
-
-#define BATCHES 401
-#define TIME(values, batch, count, call)                                                  \
-  do {                                                                                    \
-    const gasnett_tick_t start = gasnett_ticks_now();                                     \
-    for (unsigned int i = 0; i < (count); ++i) call;                                      \
-    (values)[batch] = (double)gasnett_ticks_to_ns(gasnett_ticks_now() - start) / (count); \
-  } while (0)
 
 /* Calls that the compiler does not see through. */
 static uint64_t add_by_processor(uint64_t* to, uint64_t value) {
@@ -154,11 +130,9 @@ static void measure_strided(size_t pieces, size_t bytes) {
 
 int main(int argc, char** argv) {
   const char* const what = argc > 1 ? argv[1] : "";
-  gex_Client_Init(&client, &endpoint, &team, "ATOMIC_VIS_ROWS", &argc, &argv, 0);
-  me = gex_TM_QueryRank(team);
-  if (gex_TM_QuerySize(team) != 2) gasnet_exit(2);
+  start_client("ATOMIC_VIS_ROWS", &argc, &argv);
   gex_Segment_Attach(&segment, team, SEGMENT_BYTES);
-  gasnett_set_affinity((int)me); /* as ptl_perf does */
+  begin_pair();
   gex_Event_Wait(gex_EP_QueryBoundSegmentNB(team, 1 - me, (void**)&theirs, NULL, NULL, 0));
   gex_AD_Create(&ad, team, GEX_DT_U64, GEX_OP_FADD, 0);
   meet();

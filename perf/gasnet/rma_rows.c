@@ -7,18 +7,13 @@
  */
 #include <gasnetex.h>
 #include <portals4_runtime.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
+
+#include "rows.h"
 
 enum { kArrived = 200, kBig = 1 << 20, kDepth = 16 };
 
-static gex_Client_t client;
-static gex_EP_t endpoint;
-static gex_TM_t team;
 static gex_Segment_t segment;
-static gex_Rank_t me;
 static volatile unsigned int arrivals;
 static char* theirs; /* address of the other segment at its owner */
 static char* mine;
@@ -26,21 +21,6 @@ static char* mine;
 static void arrived(gex_Token_t token) {
   (void)token;
   ++arrivals;
-}
-static void meet(void) {
-  static unsigned int round = 0;
-  gex_AM_RequestShort0(team, 1 - me, kArrived, 0);
-  ++round;
-  GASNET_BLOCKUNTIL(arrivals >= round);
-}
-
-static int compare(const void* a, const void* b) {
-  const double x = *(const double*)a, y = *(const double*)b;
-  return (x > y) - (x < y);
-}
-static double median(double* values, unsigned int count) {
-  qsort(values, count, sizeof *values, compare);
-  return values[count / 2];
 }
 
 /* Calls that the compiler does not see through. */
@@ -58,14 +38,6 @@ static uint64_t get_word(const uint64_t* from) {
 }
 static void (*volatile put)(uint64_t*, uint64_t) = put_word;
 static uint64_t (*volatile get)(const uint64_t*) = get_word;
-
-#define BATCHES 401
-#define TIME(values, batch, count, call)                                                  \
-  do {                                                                                    \
-    const gasnett_tick_t start = gasnett_ticks_now();                                     \
-    for (unsigned int i = 0; i < (count); ++i) call;                                      \
-    (values)[batch] = (double)gasnett_ticks_to_ns(gasnett_ticks_now() - start) / (count); \
-  } while (0)
 
 static void measure_near(void) {
   static double stores[BATCHES], puts[BATCHES], loads[BATCHES], gets[BATCHES];
@@ -204,9 +176,8 @@ int main(int argc, char** argv) {
     PtlJobClose(interface);
     return 0;
   }
-  gex_Client_Init(&client, &endpoint, &team, "RMA_ROWS", &argc, &argv, 0);
+  start_client("RMA_ROWS", &argc, &argv);
   gex_EP_RegisterHandlers(endpoint, handlers, 1);
-  me = gex_TM_QueryRank(team);
   gex_Segment_Attach(&segment, team, 2 * kBig);
   clock_gettime(CLOCK_REALTIME, &now);
   if (!strcmp(what, "attach")) {
@@ -214,8 +185,7 @@ int main(int argc, char** argv) {
     fflush(stdout);
     gasnet_exit(0);
   }
-  if (gex_TM_QuerySize(team) != 2) gasnet_exit(2);
-  gasnett_set_affinity((int)me); /* as ptl_perf does */
+  begin_pair();
   gex_Event_Wait(gex_EP_QueryBoundSegmentNB(team, 1 - me, (void**)&theirs, NULL, NULL, 0));
   mine = gex_Segment_QueryAddr(segment);
   meet();
@@ -223,8 +193,7 @@ int main(int argc, char** argv) {
   if (!strcmp(what, "far")) measure_far();
   if (!strcmp(what, "memory")) {
     for (int i = 0; i < 20000; ++i) gex_AM_RequestShort0(team, 1 - me, kArrived, 0);
-    GASNET_BLOCKUNTIL(arrivals >= 20001);
-    arrivals = 1;
+    GASNET_BLOCKUNTIL(arrivals >= 20000);
     printf("resident_kib %ld\n", resident_kib());
     fflush(stdout);
   }

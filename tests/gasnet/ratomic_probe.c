@@ -12,28 +12,15 @@
  */
 #include <gasnet_ratomic.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "checks.h"
 #ifdef GASNET_PAR
 #include <pthread.h>
 #endif
 
-#define CHECK(condition)                                                           \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      fprintf(stderr, "rank %u, line %d: not so: %s\n", me, __LINE__, #condition); \
-      abort();                                                                     \
-    }                                                                              \
-  } while (0)
-
 enum { kMostRanks = 16, kMostThreads = 4, kTypes = 6, kOps = 25 };
 
-static gex_Client_t client;
-static gex_EP_t endpoint;
-static gex_TM_t team, backwards; /* the same members in reverse order */
-static gex_Segment_t segment;
-static gex_Rank_t me, size;
+static gex_TM_t backwards; /* the same members in reverse order */
 static unsigned int threads, rounds;
 static char* segments[kMostRanks];
 
@@ -395,8 +382,6 @@ static void run(void* (*body)(void*), struct worker* workers) {
 #endif
 }
 
-static void barrier(void) { gex_Event_Wait(gex_Coll_BarrierNB(team, 0)); }
-
 /* Tells rank 0 what this one did; there all of it must be in the words. */
 static void check_words(void) {
   struct totals* const at_zero = (struct totals*)(void*)(segments[0] + 2048);
@@ -505,9 +490,7 @@ static void misuse(const char* how) {
 
 int main(int argc, char** argv) {
   struct worker workers[kMostThreads];
-  CHECK(gex_Client_Init(&client, &endpoint, &team, "RATOMIC_PROBE", &argc, &argv, 0) == GASNET_OK);
-  me = gex_TM_QueryRank(team);
-  size = gex_TM_QuerySize(team);
+  start_client("RATOMIC_PROBE", &argc, &argv, NULL, 0, 0);
   CHECK(argc >= 2 && size <= kMostRanks);
   CHECK(gex_Segment_Attach(&segment, team, (uintptr_t)1 << 16) == GASNET_OK);
   for (gex_Rank_t peer = 0; peer < size; ++peer)

@@ -12,20 +12,11 @@
  */
 #include <gasnet.h>
 #include <gasnet_vis.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "checks.h"
 #ifdef GASNET_PAR
 #include <pthread.h>
 #endif
-
-#define CHECK(condition)                                                           \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      fprintf(stderr, "rank %u, line %d: not so: %s\n", me, __LINE__, #condition); \
-      abort();                                                                     \
-    }                                                                              \
-  } while (0)
 
 enum { kMostRanks = 16, kMostThreads = 4, kMostPieces = 600, kMostLevels = 5, kDone = 200 };
 #define REGION_BYTES ((size_t)1 << 17)
@@ -34,11 +25,6 @@ enum { kMostRanks = 16, kMostThreads = 4, kMostPieces = 600, kMostLevels = 5, kD
 #define TOLD_PLACES ((size_t)512)
 #define WHOLE_BYTES (REGION_BYTES + TOLD_PLACES * TOLD_BYTES)
 
-static gex_Client_t client;
-static gex_EP_t endpoint;
-static gex_TM_t team;
-static gex_Segment_t segment;
-static gex_Rank_t me, size;
 static unsigned int threads, rounds;
 static char* segments[kMostRanks];
 
@@ -446,8 +432,6 @@ static void* work(void* argument) {
   return NULL;
 }
 
-static void barrier(void) { gex_Event_Wait(gex_Coll_BarrierNB(team, 0)); }
-
 static void misuse(const char* how) {
   const gex_Rank_t peer = size - 1;
   char bytes[64];
@@ -466,14 +450,10 @@ static void misuse(const char* how) {
 int main(int argc, char** argv) {
   struct worker workers[kMostThreads];
   uint32_t expected = 0;
-  CHECK(gex_Client_Init(&client, &endpoint, &team, "VIS_PROBE", &argc, &argv,
-                        GEX_FLAG_USES_GASNET1) == GASNET_OK);
-  me = gex_TM_QueryRank(team);
-  size = gex_TM_QuerySize(team);
+  start_client("VIS_PROBE", &argc, &argv, handlers, 1, GEX_FLAG_USES_GASNET1);
   CHECK(argc >= 2 && size <= kMostRanks);
   threads = argc > 2 ? (unsigned int)atoi(argv[1]) : 1;
   CHECK(threads >= 1 && threads <= kMostThreads);
-  CHECK(gex_EP_RegisterHandlers(endpoint, handlers, 1) == GASNET_OK);
   CHECK(gex_Segment_Attach(&segment, team, size * threads * WHOLE_BYTES) == GASNET_OK);
   for (gex_Rank_t peer = 0; peer < size; ++peer)
     CHECK(gex_Segment_QueryBound(team, peer, (void**)&segments[peer], NULL, NULL) == 0);
