@@ -131,12 +131,10 @@ void start(gasneti_event& event, const Place& place, gex_DT_t type, void* result
                (op & GASNETI_OP_FETCHING_MASK) != 0 ? result : nullptr);
 }
 
-template <typename T>
-using Apply = void (*)(void*, T*, gex_OP_t, T, T, gex_Flags_t);
-
-template <typename T>
-void apply(Apply<T> function, void* target, void* result, gex_OP_t op, const void* a, const void* b,
-           gex_Flags_t flags) {
+/** @param function  the inline function of the type T. */
+template <typename T, typename Function>
+void apply(Function&& function, void* target, void* result, gex_OP_t op, const void* a,
+           const void* b, gex_Flags_t flags) {
   T first, second;
   std::memcpy(&first, a, sizeof first);
   std::memcpy(&second, b, sizeof second);
@@ -152,17 +150,23 @@ void gasneti_ad_near(gex_DT_t dt, void* target, void* result, gex_OP_t op, const
                      const void* b, gex_Flags_t flags) {
   switch (dt) {
     case GEX_DT_I32:
-      return apply<int32_t>(gasneti_ad_apply_I32, target, result, op, a, b, flags);
+      return apply<int32_t>([](auto... values) { gasneti_ad_apply_I32(values...); }, target, result,
+                            op, a, b, flags);
     case GEX_DT_U32:
-      return apply<uint32_t>(gasneti_ad_apply_U32, target, result, op, a, b, flags);
+      return apply<uint32_t>([](auto... values) { gasneti_ad_apply_U32(values...); }, target,
+                             result, op, a, b, flags);
     case GEX_DT_I64:
-      return apply<int64_t>(gasneti_ad_apply_I64, target, result, op, a, b, flags);
+      return apply<int64_t>([](auto... values) { gasneti_ad_apply_I64(values...); }, target, result,
+                            op, a, b, flags);
     case GEX_DT_U64:
-      return apply<uint64_t>(gasneti_ad_apply_U64, target, result, op, a, b, flags);
+      return apply<uint64_t>([](auto... values) { gasneti_ad_apply_U64(values...); }, target,
+                             result, op, a, b, flags);
     case GEX_DT_FLT:
-      return apply<float>(gasneti_ad_apply_FLT, target, result, op, a, b, flags);
+      return apply<float>([](auto... values) { gasneti_ad_apply_FLT(values...); }, target, result,
+                          op, a, b, flags);
     default:
-      return apply<double>(gasneti_ad_apply_DBL, target, result, op, a, b, flags);
+      return apply<double>([](auto... values) { gasneti_ad_apply_DBL(values...); }, target, result,
+                           op, a, b, flags);
   }
 }
 

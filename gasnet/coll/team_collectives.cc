@@ -144,8 +144,9 @@ void TeamCollectives::finish(Call& call) {
     ++halves_over_;
     return;
   }
-  if (call.result && call.request.destination != call.result)
-    std::memcpy(call.request.destination, call.result, call.request.reduction.bytes());
+  const size_t bytes = call.request.reduction.bytes();
+  if (bytes != 0 && call.result && call.request.destination != call.result)
+    std::memcpy(call.request.destination, call.result, bytes);
   node_.finish(slot_of(call));
   call.event->signal();
 }

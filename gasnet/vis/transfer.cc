@@ -114,10 +114,16 @@ void start(gasneti_event& event, const Transfer& transfer, const Row& first, Row
     start_rows<PackedGets>(event, transfer, first, rows, settings().get_bytes);
 }
 
-void copy_rows(bool is_put, Row row, Rows& rows, ptrdiff_t distance) {
+void copy_rows(const Transfer& transfer, Row row, Rows& rows, ptrdiff_t distance) {
+#ifdef GASNET_DEBUG
+  const Peer peer(transfer);
+#endif
   do {
+#ifdef GASNET_DEBUG
+    peer.check_range(row.far);
+#endif
     row.far.address += distance;
-    if (is_put)
+    if (transfer.is_put)
       copy_run(row.far, row.near);
     else
       copy_run(row.near, row.far);
@@ -131,7 +137,7 @@ bool is_complete_at_once(const Transfer& transfer, Rows& rows, Row* first) {
   if (rows.pieces() == 0 || !rows.next(first)) return true;
   void* const mapped = mapped_range(transfer.tm, transfer.rank, first->far.address, 1);
   if (!mapped) return false;
-  copy_rows(transfer.is_put, *first, rows, static_cast<char*>(mapped) - first->far.address);
+  copy_rows(transfer, *first, rows, static_cast<char*>(mapped) - first->far.address);
   return true;
 }
 

@@ -314,6 +314,8 @@ static void contend(struct worker* worker, gex_Rank_t target, struct sums* sums)
   }
 }
 
+static void barrier(void) { gex_Event_Wait(gex_Coll_BarrierNB(team, 0)); }
+
 /* Many operations one after the other, where they take nanoseconds. */
 static uint64_t storm(gex_Rank_t target) {
   struct shared* const shared = shared_of(target);
@@ -479,6 +481,7 @@ static void misuse(const char* how) {
   if (!strcmp(how, "illegal")) gex_AD_Create(&ad, team, GEX_DT_DBL, GEX_OP_ADD | GEX_OP_XOR, 0);
   if (!strcmp(how, "pair")) gex_AD_Create(&ad, gex_TM_Pair(endpoint, 0), GEX_DT_U64, GEX_OP_ADD, 0);
   gex_AD_Create(&ad, team, GEX_DT_U64, GEX_OP_ADD, 0);
+  if (me == size - 1) barrier(); /* until another one ends the job */
   if (!strcmp(how, "operation")) {
     volatile gex_OP_t op = GEX_OP_USER;
     gex_Event_Wait(gex_AD_OpNB_U64(ad, NULL, size - 1, segments[size - 1], op, 1, 0, 0));

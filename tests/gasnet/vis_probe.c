@@ -442,6 +442,7 @@ static void misuse(const char* how) {
   near.gex_len = 64;
   far.gex_addr = segments[peer];
   far.gex_len = 32;
+  if (me == peer) barrier(); /* until the other one ends the job */
   if (!strcmp(how, "lengths")) gex_VIS_VectorPutBlocking(team, peer, 1, &far, 1, &near, 0);
   gex_VIS_StridedPutBlocking(team, peer, segments[peer], &stride, bytes, &stride, 8, &count, 1, 0);
   gasnet_exit(0);
