@@ -4,7 +4,8 @@
  * active messages, puts and gets, strided puts, remote atomics, a team of the even and one of the
  * odd ranks, a barrier, a broadcast, reductions.
  *
- *   cc $(pkg-config --cflags gasnet-portals4-seq) tour.c -o tour $(pkg-config --libs gasnet-portals4-seq)
+ *   cc $(pkg-config --cflags gasnet-portals4-seq) tour.c -o tour \
+ *     $(pkg-config --libs gasnet-portals4-seq)
  *   gasnetrun_portals4 -n 4 ./tour
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -95,7 +96,7 @@ static void puts_and_gets(void) {
   EXPECT(value == rank);
 }
 
-/* The first column of a matrix here becomes the last one at the right; the whole row 3 comes back. */
+/* The first column of a matrix here becomes the last one at the right; row 3 comes back. */
 static void strides(void) {
   const ptrdiff_t row = sizeof mine->matrix[0];
   const size_t count = kRows;
