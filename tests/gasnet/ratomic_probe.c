@@ -314,8 +314,6 @@ static void contend(struct worker* worker, gex_Rank_t target, struct sums* sums)
   }
 }
 
-static void barrier(void) { gex_Event_Wait(gex_Coll_BarrierNB(team, 0)); }
-
 /* Many operations one after the other, where they take nanoseconds. */
 static uint64_t storm(gex_Rank_t target) {
   struct shared* const shared = shared_of(target);
