@@ -19,7 +19,8 @@ namespace {
 constexpr unsigned int kMaximum = 8;
 constexpr unsigned int kQuickLooks = 16;
 constexpr unsigned int kSpinsIfCrowded = 16;
-constexpr unsigned int kSpinsBetweenYields = 16384;
+constexpr unsigned int kSpinsBeforeYield = 4096;
+constexpr unsigned int kSpinsBetweenYields = 1024;
 PollFunction g_functions[kMaximum];
 unsigned int g_count = 0;
 QuickLook g_quick_look = nullptr;
@@ -90,7 +91,7 @@ void wait_hint(unsigned int done) {
     return;
   }
   // Where each process has a processor, one that yields to another program loses a time slice.
-  if (idle % kSpinsBetweenYields == 0) sched_yield();
+  if (idle >= kSpinsBeforeYield && idle % kSpinsBetweenYields == 0) sched_yield();
   for (unsigned int i = 0; i < kQuickLooks; ++i) {
     gasnett_spinloop_hint();
     if (!g_quick_look || g_quick_look()) return;

@@ -24,7 +24,7 @@ set(tiny refusals=1 GASNET_AM_CREDITS=64 GASNET_AM_REQUEST_EVENTS=4 GASNET_AM_RE
          GASNET_AM_BLOCK_SIZE=16512)
 set(apart GASNET_SUPERNODE_MAXSIZE=1)
 set(udp PTL_TRANSPORT=udp ${apart})
-lintel_add_am_test(neighbours.arity seq arity 3)
+lintel_add_am_test(neighbours.arity seq arity 2)
 lintel_add_am_test(neighbours.negotiated seq negotiated 2)
 lintel_add_am_test(neighbours.flood seq flood 4 ${tiny})
 lintel_add_am_test(apart.arity par arity 2 ${apart})
@@ -51,3 +51,10 @@ add_test(NAME gasnet.Messages.hostile COMMAND gasnetrun_portals4 -spawner=fork -
 set_tests_properties(
   gasnet.Messages.hostile PROPERTIES LABELS gasnet TIMEOUT 60 PROCESSORS 2 PASS_REGULAR_EXPRESSION
                                      "rank 1 has sent a message that cannot be read")
+
+# A short form of all for the sanitizers.
+set_property(
+  TEST gasnet.Messages.neighbours.negotiated gasnet.Messages.apart.threads gasnet.Messages.udp.flood
+       gasnet.Messages.immediate gasnet.Messages.hostile
+  APPEND
+  PROPERTY LABELS sanitized)

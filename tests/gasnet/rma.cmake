@@ -39,3 +39,9 @@ lintel_add_rma_test(udp.limits par 2 "4 50 3000 64" ${udp})
 lintel_add_rma_test(outside seq 2 "0 0" ${apart})
 set_tests_properties(gasnet.Rma.outside PROPERTIES PASS_REGULAR_EXPRESSION
                                                    "gex_RMA_Put: 8 bytes at .* are not in a segment of endpoint 0")
+
+# A short form of all for the sanitizers.
+set_property(
+  TEST gasnet.Rma.neighbours.threads gasnet.Rma.mixed gasnet.Rma.udp.limits
+  APPEND
+  PROPERTY LABELS sanitized)
