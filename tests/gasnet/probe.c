@@ -141,6 +141,27 @@ static void* in_thread(void* argument) {
   return NULL;
 }
 
+/* The end comes from the handler of a request or of a reply, while the others poll. */
+static void exit_or_reply(gex_Token_t token, gex_AM_Arg_t replies) {
+  if (replies)
+    gex_AM_ReplyShort0(token, 202, 0);
+  else
+    gasnet_exit(code);
+}
+static void exit_in_reply(gex_Token_t token) {
+  (void)token;
+  gasnet_exit(code);
+}
+static void exit_from_handler(int replies) {
+  gex_AM_Entry_t table[] = {
+      {201, (gex_AM_Fn_t)exit_or_reply, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 1, NULL, "first"},
+      {202, (gex_AM_Fn_t)exit_in_reply, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, "second"}};
+  CHECK(gex_EP_RegisterHandlers(endpoint, table, 2) == GASNET_OK);
+  gex_Coll_BarrierBlocking(team, 0);
+  if (rank == size - 1) gex_AM_RequestShort1(team, 0, 201, 0, replies);
+  GASNET_BLOCKUNTIL(0);
+}
+
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
   gex_Rank_t last;
@@ -207,6 +228,8 @@ int main(int argc, char** argv) {
   if (!strcmp(what, "return")) return code;
   if (!strcmp(what, "no-attach") && rank == last) gasnet_exit(code);
   CHECK(gex_Segment_Attach(&segment, team, GASNET_PAGESIZE) == GASNET_OK);
+  if (!strcmp(what, "handler")) exit_from_handler(0);
+  if (!strcmp(what, "reply")) exit_from_handler(1);
   if (rank != last) compute();
   if (!strcmp(what, "one")) gasnet_exit(code);
   if (!strcmp(what, "compute")) {

@@ -127,8 +127,10 @@ def environment():
 
 def exits():
     for ranks in (1, 2, 4):
-        for what in ("one", "all", "plain", "signal", "atexit", "no-attach", "return", "quick"):
+        for what in ("one", "all", "plain", "signal", "atexit", "no-attach", "return", "quick", "handler", "reply"):
             fork(ranks, what, 7).check(7)
+    fork(16, "one", 7).check(7)
+    fork(16, "all", 7).check(7)
     fork(4, "one", 0).check(0)
     fork(4, "all", 0).check(0)
     fork(3, "return", 0).check(0)
@@ -138,7 +140,7 @@ def exits():
 
 
 def exits_between_neighbourhoods():
-    for what in ("one", "all", "plain", "signal"):
+    for what in ("one", "all", "plain", "signal", "handler", "reply"):
         fork(5, what, 7, GASNET_SUPERNODE_MAXSIZE="2").check(7)
     fork(3, "one", 8, GASNET_SUPERNODE_MAXSIZE="1").check(8)
 
