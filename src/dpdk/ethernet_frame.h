@@ -94,7 +94,7 @@ struct EthernetFrame {
   return address;
 }
 [[nodiscard]] inline MacAddress mac_of(const LinkAddress& address) noexcept {
-  MacAddress mac;
+  MacAddress mac{};  // else GCC 11 warns
   std::memcpy(mac.data(), address.bytes.data(), mac.size());
   return mac;
 }
