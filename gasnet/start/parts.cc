@@ -10,6 +10,7 @@
 #include "coll/team_collectives.h"
 #include "rma/event.h"
 #include "vis/packed.h"
+#include "vis/transfer.h"
 
 namespace lintel::gasnet {
 
@@ -19,6 +20,7 @@ bool start_parts() {
   start_gather();
   start_message_trees();
   start_vis();
+  start_transfers();
   return start_team_collectives();
 }
 

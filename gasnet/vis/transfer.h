@@ -21,6 +21,9 @@ gex_Event_t transfer_nb(const Transfer& transfer, Rows& rows);
 int transfer_nbi(const Transfer& transfer, Rows& rows);
 int transfer_blocking(const Transfer& transfer, Rows& rows);
 
+/** Reads the variables of the environment. Set-up path. */
+void start_transfers();
+
 }  // namespace lintel::gasnet
 
 #endif  // LINTEL_GASNET_VIS_TRANSFER_H
