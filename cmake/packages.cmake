@@ -89,6 +89,7 @@ endfunction()
 lintel_package(
   library libportals4 libs "" "Portals 4.3 network programming interface: libraries"
   "What programs need at run time: shared memory within a node, UDP\nbetween nodes.")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS "libipsec-mb1") # loaded by the module crypto if it is there
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS "lintel-tools, lintel-verbs, lintel-dpdk, lintel-pmix")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA
     "${PROJECT_BINARY_DIR}/package/shlibs;${PROJECT_BINARY_DIR}/package/triggers;${PROJECT_BINARY_DIR}/package/symbols")

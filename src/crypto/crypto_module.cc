@@ -1,5 +1,5 @@
-// HMAC, scrypt, X25519 and AES-GCM by libcrypto (OpenSSL). Connection path; set_key(), seal() and
-// open() are message path.
+// HMAC, scrypt, X25519 and AES-GCM by libcrypto (OpenSSL), AES-GCM by IPsec Multi-Buffer where that
+// is. Connection path; set_key(), seal() and open() are message path.
 #include "crypto/crypto_module.h"
 
 #include <climits>
@@ -11,6 +11,7 @@
 #include <openssl/hmac.h>
 #include <openssl/params.h>
 
+#include "crypto/ipsec_mb.h"
 #include "util/module.h"
 
 namespace lintel {
@@ -134,16 +135,20 @@ bool open(FrameCipher* cipher, const uint8_t* nonce, const CipherPart* parts, un
          EVP_CipherFinal_ex(context, nothing, &length) == 1;
 }
 
-const CryptoModule offer{OpenSSL_version(OPENSSL_VERSION),
-                         hmac_sha256,
-                         stretch,
-                         make_share,
-                         agree,
-                         make_cipher,
-                         delete_cipher,
-                         set_key,
-                         seal,
-                         open};
+const CryptoModule offer = [] {
+  CryptoModule made{OpenSSL_version(OPENSSL_VERSION),
+                    hmac_sha256,
+                    stretch,
+                    make_share,
+                    agree,
+                    make_cipher,
+                    delete_cipher,
+                    set_key,
+                    seal,
+                    open};
+  use_ipsec_mb(made);
+  return made;
+}();
 
 }  // namespace
 }  // namespace lintel

@@ -40,7 +40,8 @@ struct CryptoModule {
 
   // --- message path: no allocation
   bool (*set_key)(FrameCipher* cipher, const uint8_t* key);
-  // Parts that are only authenticated come first. Writes the tag.
+  // Parts that are only authenticated come first; before encrypted ones there is at most one of
+  // them. Writes the tag.
   bool (*seal)(FrameCipher* cipher, const uint8_t* nonce, const CipherPart* parts, unsigned count,
                uint8_t* tag);
   // Compares the tag. False: what was decrypted is not to be used.

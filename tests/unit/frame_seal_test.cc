@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -145,6 +146,68 @@ TEST_P(FrameSealTest, PayloadThatIsGoneIsReported) {
 INSTANTIATE_TEST_SUITE_P(Both, FrameSealTest, testing::Bool(), [](const auto& info) {
   return std::string(info.param ? "encrypted" : "authenticated");
 });
+
+// What every implementation must make of it (The Galois/Counter Mode of Operation, test case 4, and
+// the same bytes as other parts).
+struct KnownSeal {
+  std::vector<std::pair<size_t, size_t>> known;  // parts of the message: from, to
+  size_t text;                                   // where the encrypted part begins
+  const char* tag;
+};
+
+std::vector<uint8_t> bytes_of(const std::string& hex) {
+  std::vector<uint8_t> bytes;
+  for (size_t i = 0; i < hex.size(); i += 2)
+    bytes.push_back(static_cast<uint8_t>(std::stoul(hex.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+class AesGcmTest : public testing::TestWithParam<KnownSeal> {};
+
+TEST_P(AesGcmTest, SealsAsTheStandardSays) {
+  if (crypto() == nullptr) GTEST_SKIP() << test::no_crypto_module;
+  const auto key_bytes = bytes_of("feffe9928665731c6d6a8f9467308308");
+  const auto nonce = bytes_of("cafebabefacedbaddecaf888");
+  const auto message = bytes_of(
+      "feedfacedeadbeeffeedfacedeadbeefabaddad2"
+      "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72"
+      "1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39");
+  const auto encrypted = bytes_of(
+      "42831ec2217774244b7221b784d0d49ce3aa212f2c02a4e035c17e2329aca12e"
+      "21d514b25466931c7d8f6a5aac84aa051ba30b396a0aac973d58e091");
+  const KnownSeal& expected = GetParam();
+  std::vector<uint8_t> text(message.begin() + static_cast<ptrdiff_t>(expected.text), message.end());
+  const std::vector<uint8_t> plain = text;
+  std::vector<CipherPart> parts;
+  for (const auto& [from, to] : expected.known)
+    parts.push_back({message.data() + from, nullptr, to - from});
+  if (!text.empty()) parts.push_back({text.data(), text.data(), text.size()});
+  const auto count = static_cast<unsigned>(parts.size());
+
+  FrameCipher* const sealer = crypto()->make_cipher(true);
+  FrameCipher* const opener = crypto()->make_cipher(false);
+  ASSERT_TRUE(crypto()->set_key(sealer, key_bytes.data()));
+  ASSERT_TRUE(crypto()->set_key(opener, key_bytes.data()));
+  std::vector<uint8_t> tag(CryptoModule::tag_bytes);
+  EXPECT_TRUE(crypto()->seal(sealer, nonce.data(), parts.data(), count, tag.data()));
+  EXPECT_EQ(tag, bytes_of(expected.tag));
+  if (!text.empty()) {
+    EXPECT_EQ(text, encrypted);
+  }
+  EXPECT_TRUE(crypto()->open(opener, nonce.data(), parts.data(), count, tag.data()));
+  EXPECT_EQ(text, plain);
+  tag[15] ^= 1;
+  EXPECT_FALSE(crypto()->open(opener, nonce.data(), parts.data(), count, tag.data()));
+  crypto()->delete_cipher(sealer);
+  crypto()->delete_cipher(opener);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Known, AesGcmTest,
+    testing::Values(KnownSeal{{{0, 20}}, 20, "5bc94fbc3221a5db94fae95ae7121a47"},
+                    KnownSeal{{}, 20, "cc15abcc191161501aabab46b8fbac85"},
+                    KnownSeal{{{0, 80}}, 80, "4b28357f198fc8344618fa46306b827f"},
+                    KnownSeal{{{0, 33}, {33, 80}}, 80, "4b28357f198fc8344618fa46306b827f"}));
 
 class SessionKeysTest : public testing::Test {
  protected:
