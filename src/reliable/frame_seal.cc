@@ -48,27 +48,30 @@ uint64_t FrameSealer::seal(FrameHeader header, const UnsealedFrame& frame) noexc
   header.check = static_cast<uint32_t>(counter);
   std::memcpy(frame.held, &header, sizeof header);
   const Nonce nonce(counter);
-  CipherPart parts[2] = {{frame.held, nullptr, frame.held_bytes},
-                         {frame.payload, nullptr, frame.payload_bytes}};
-  unsigned count = frame.payload != nullptr ? 2 : 1;
-  if (encrypts() && frame.held_bytes != sizeof header) {
-    std::byte* const body = frame.held + sizeof header;
-    parts[0].bytes = sizeof header;
-    parts[1] = {body, body, frame.held_bytes - sizeof header};
-    count = 2;
-  }
+  std::byte* const end = frame.held + frame.held_bytes;
+  std::byte* const body = encrypts() ? frame.held + sizeof header : end;
+  CipherPart parts[3] = {{frame.held, nullptr, static_cast<size_t>(body - frame.held)}};
+  unsigned count = 1;
+  if (body != end) parts[count++] = {body, body, static_cast<size_t>(end - body)};
+  if (frame.payload != nullptr)
+    parts[count++] = {frame.payload, encrypts() ? end : nullptr, frame.payload_bytes};
+  std::byte* const tag = frame.payload != nullptr && encrypts() ? end + frame.payload_bytes : end;
   Sealing sealing{crypto_,     ciphers_.find(counter >> settings_.epoch_bits),
                   nonce.bytes, parts,
-                  count,       reinterpret_cast<uint8_t*>(frame.held + frame.held_bytes)};
-  if (frame.payload != nullptr) return guarded_call(run_sealing, &sealing) ? counter : 0;
-  run_sealing(&sealing);
+                  count,       reinterpret_cast<uint8_t*>(tag)};
+  if (frame.payload == nullptr) {
+    run_sealing(&sealing);
+  } else if (!guarded_call(run_sealing, &sealing)) {
+    if (encrypts()) undo(header.check, frame.held, frame.held_bytes);
+    return 0;
+  }
   return counter;
 }
 
 void FrameSealer::undo(uint32_t low, std::byte* frame, uint32_t bytes) noexcept {
   const uint64_t counter = next_ - (static_cast<uint32_t>(next_) - low);
   FrameCipher* const cipher = ciphers_.find(counter >> settings_.epoch_bits);
-  if (cipher == nullptr) return;
+  if (cipher == nullptr || bytes == sizeof(FrameHeader)) return;
   const Nonce nonce(counter);
   std::byte* const body = frame + sizeof(FrameHeader);
   const CipherPart part{body, body, bytes - sizeof(FrameHeader)};

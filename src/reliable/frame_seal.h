@@ -22,8 +22,8 @@ struct SealSettings {
   uint64_t first_counter = 1;
 };
 
-// A frame to be sealed: what it holds, with room for a tag behind it, and after that, unless it is
-// encrypted, a payload elsewhere.
+// A frame to be sealed: what it holds, with room for a tag behind it, and a payload elsewhere. A
+// payload is encrypted to behind what the frame holds, where there is room for it, too.
 struct UnsealedFrame {
   std::byte* held;
   uint32_t held_bytes;  // with the header
@@ -39,10 +39,12 @@ class FrameSealer {
                           const SealSettings& settings) noexcept;
   [[nodiscard]] bool encrypts() const noexcept { return settings_.encrypts; }
 
-  // Writes the header, with its `check`, and the tag; encrypts the body in place if that was asked
-  // for. Returns the counter; 0: the payload is not readable memory, and there is no tag.
+  // Writes the header, with its `check`, and the tag; encrypts what the frame holds in place if
+  // that was asked for. Returns the counter; 0: the payload is not readable memory, and there is no
+  // tag.
   [[nodiscard]] uint64_t seal(FrameHeader header, const UnsealedFrame& frame) noexcept;
-  // Makes the plain body again of one that was encrypted with the counter of that low half.
+  // Makes plain again what a frame of `bytes` bytes held when it was encrypted with the counter of
+  // that low half.
   void undo(uint32_t low, std::byte* frame, uint32_t bytes) noexcept;
 
  private:

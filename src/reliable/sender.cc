@@ -171,7 +171,8 @@ SendStatus Sender::cut(const Connection& connection, const MessageHeader& header
     const uint32_t overhead = first == nullptr ? message_frame_overhead : sizeof(FrameHeader);
     const uint32_t part = std::min(left, connection.frame_bytes - overhead);
     const uint32_t held_bytes = in_place ? overhead : overhead + part;
-    FrameBuffer* const frame = sent_.acquire(held_bytes + connection.seal_bytes);
+    const uint32_t sent_from_here = connection.encrypts ? overhead + part : held_bytes;
+    FrameBuffer* const frame = sent_.acquire(sent_from_here + connection.seal_bytes);
     if (frame == nullptr) return SendStatus::queue_full;
     frame->length = frame->held_bytes = held_bytes;
     if (first == nullptr) {
@@ -199,9 +200,8 @@ inline SendStatus Sender::append(Connection& connection, const MessageHeader& he
                                  const Piece* pieces, unsigned count, uint32_t length) noexcept {
   SendStatus status;
   if (join_last(connection, header, pieces, count, length, status)) return status;
-  const bool in_place = context_.link.sends_from_anywhere() && count == 1 &&
-                        length >= in_place_min_bytes && payload_stays(header) &&
-                        !connection.encrypts;
+  const bool in_place = (connection.encrypts || context_.link.sends_from_anywhere()) &&
+                        count == 1 && length >= in_place_min_bytes && payload_stays(header);
   FrameBuffer* first = nullptr;
   status = cut(connection, header, pieces, count, length, in_place, first);
   if (status != SendStatus::sent) {

@@ -55,8 +55,8 @@ unsigned Transmitter::finish_sealed(FrameSealer& sealer, FrameBuffer& frame,
                                     Piece (&pieces)[most_pieces]) noexcept {
   seal(sealer, frame, header);
   pieces[0] = {frame.data(), frame.held_bytes};
-  if (frame.payload == nullptr) {
-    pieces[0].length += tag_bytes;
+  if (frame.payload == nullptr || frame.encrypted) {
+    pieces[0].length = frame.length + tag_bytes;
     return 1;
   }
   pieces[1] = {const_cast<std::byte*>(frame.payload), frame.length - frame.held_bytes};

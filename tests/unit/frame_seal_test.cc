@@ -133,12 +133,43 @@ TEST_P(FrameSealTest, KeysChangeWhileFramesAreUnderWay) {
   }
 }
 
+// A frame that holds a body and has a payload elsewhere, as it is sent.
+TEST_P(FrameSealTest, PayloadElsewhereIsSealedWithIt) {
+  const Bytes body(24, std::byte{1});
+  const Bytes payload(5001, std::byte{2});
+  Bytes whole = body;
+  whole.insert(whole.end(), payload.begin(), payload.end());
+  Bytes frame(sizeof(FrameHeader) + whole.size() + tag_bytes);
+  const auto held_bytes = static_cast<uint32_t>(sizeof(FrameHeader) + body.size());
+  std::copy(body.begin(), body.end(), frame.begin() + sizeof(FrameHeader));
+  const uint64_t counter = sealer_->seal(
+      {}, {frame.data(), held_bytes, payload.data(), static_cast<uint32_t>(payload.size())});
+  EXPECT_NE(counter, 0u);
+  EXPECT_EQ(payload, Bytes(payload.size(), std::byte{2}));
+  if (!GetParam()) {
+    std::copy_n(frame.begin() + held_bytes, tag_bytes, frame.end() - tag_bytes);
+    std::copy(payload.begin(), payload.end(), frame.begin() + held_bytes);
+  }
+  Bytes copy = frame;
+  EXPECT_EQ(opened(copy), FrameOpener::Result::good);
+  EXPECT_EQ(body_of(copy), whole);
+  if (!GetParam()) return;
+  EXPECT_NE(body_of(frame), whole);
+  sealer_->undo(static_cast<uint32_t>(counter), frame.data(), held_bytes);
+  frame.resize(held_bytes + tag_bytes);
+  EXPECT_EQ(body_of(frame), body);
+}
+
 TEST_P(FrameSealTest, PayloadThatIsGoneIsReported) {
-  open({false});  // encrypted frames hold their payload
-  Bytes held(sizeof(FrameHeader) + tag_bytes);
+  const Bytes body(8, std::byte{7});
+  const auto held_bytes = static_cast<uint32_t>(sizeof(FrameHeader) + body.size());
+  Bytes held(held_bytes + 100 + tag_bytes);
+  std::copy(body.begin(), body.end(), held.begin() + sizeof(FrameHeader));
   const auto* const nowhere = reinterpret_cast<const std::byte*>(uintptr_t{4096});
   install_fault_handler();
-  EXPECT_EQ(sealer_->seal({}, {held.data(), sizeof(FrameHeader), nowhere, 100}), 0u);
+  EXPECT_EQ(sealer_->seal({}, {held.data(), held_bytes, nowhere, 100}), 0u);
+  held.resize(held_bytes + tag_bytes);
+  EXPECT_EQ(body_of(held), body) << "what the frame holds is as it was";
   Bytes frame = sealed(Bytes(8));
   EXPECT_EQ(opened(frame), FrameOpener::Result::good) << "the next one is as good as ever";
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "reliable_test_support.h"
+#include "support/modules.h"
 #include "util/guarded_memory.h"
 
 namespace lintel::test {
@@ -20,18 +21,29 @@ MessageHeader data_header(uint8_t modes = 0) {
   return header;
 }
 
-// Two connected processes, and pages that stand for memory of the application.
-class ReliableInPlace : public ConnectedPair {
+// Two connected processes, and pages that stand for memory of the application. The parameter:
+// frames are encrypted.
+class ReliableInPlace : public ConnectedPair, public testing::WithParamInterface<bool> {
  protected:
-  ReliableInPlace() : ConnectedPair(true) {}
+  ReliableInPlace() : ConnectedPair(true, settings()) {}
+  static ReliableSettings settings() {
+    ReliableSettings settings;
+    if (!GetParam() || !use_built_modules()) return settings;
+    settings.job_key = "a secret that is long enough not to be stretched";
+    settings.security = NetworkSecurity::encrypted;
+    return settings;
+  }
   void SetUp() override {
+    if (GetParam() && !use_built_modules()) GTEST_SKIP() << no_crypto_module;
     install_fault_handler();
     memory_ = static_cast<std::byte*>(
         mmap(nullptr, payload_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     std::fill_n(memory_, payload_bytes, std::byte{1});
     ConnectedPair::SetUp();
   }
-  void TearDown() override { munmap(memory_, payload_bytes); }
+  void TearDown() override {
+    if (memory_ != nullptr) munmap(memory_, payload_bytes);
+  }
 
   SendStatus send(const MessageHeader& header) {
     const Piece piece{memory_, payload_bytes};
@@ -42,6 +54,12 @@ class ReliableInPlace : public ConnectedPair {
       return std::vector<MemoryNetwork::Copy>{};
     };
   }
+  // An encrypted frame has room for what its payload becomes.
+  void expect_no_copy() {
+    if (!GetParam()) {
+      EXPECT_LT(first_.transport().frame_memory_used(), payload_bytes / 4);
+    }
+  }
   void expect_arrival_of(std::byte value) {
     network_.script = nullptr;
     ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 1; }));
@@ -51,17 +69,17 @@ class ReliableInPlace : public ConnectedPair {
   std::byte* memory_ = nullptr;
 };
 
-TEST_F(ReliableInPlace, ThePayloadIsNotCopied) {
+TEST_P(ReliableInPlace, ThePayloadIsNotCopied) {
   lose_everything();
   ASSERT_EQ(send(data_header()), SendStatus::sent);
-  EXPECT_LT(first_.transport().frame_memory_used(), payload_bytes / 4);
+  expect_no_copy();
   expect_arrival_of(std::byte{1});
   run_for(all_, 5'000'000);
   EXPECT_EQ(first_.transport().frame_memory_used(), 0u);
 }
 
 // The data of a get, and of everything that is not data.
-TEST_F(ReliableInPlace, WhatMayChangeIsCopied) {
+TEST_P(ReliableInPlace, WhatMayChangeIsCopied) {
   lose_everything();
   ASSERT_EQ(send(data_header(data_for_reply)), SendStatus::sent);
   EXPECT_GE(first_.transport().frame_memory_used(), payload_bytes);
@@ -70,7 +88,7 @@ TEST_F(ReliableInPlace, WhatMayChangeIsCopied) {
 }
 
 // An error of the application; the messages behind it are not to suffer.
-TEST_F(ReliableInPlace, AChangedPayloadIsRepeatedAsItIsNow) {
+TEST_P(ReliableInPlace, AChangedPayloadIsRepeatedAsItIsNow) {
   lose_everything();
   ASSERT_EQ(send(data_header()), SendStatus::sent);
   std::fill_n(memory_, payload_bytes, std::byte{2});
@@ -78,7 +96,7 @@ TEST_F(ReliableInPlace, AChangedPayloadIsRepeatedAsItIsNow) {
   EXPECT_TRUE(first_.failed.empty());
 }
 
-TEST_F(ReliableInPlace, APayloadThatIsGoneDoesNotStopTheOthers) {
+TEST_P(ReliableInPlace, APayloadThatIsGoneDoesNotStopTheOthers) {
   lose_everything();
   ASSERT_EQ(send(data_header()), SendStatus::sent);
   ASSERT_EQ(mprotect(memory_, payload_bytes, PROT_NONE), 0);
@@ -91,7 +109,7 @@ TEST_F(ReliableInPlace, APayloadThatIsGoneDoesNotStopTheOthers) {
 }
 
 // The data of a long get, and what ends them.
-TEST_F(ReliableInPlace, MemoryThatStaysForAWhileIsReleasedWhenItHasArrived) {
+TEST_P(ReliableInPlace, MemoryThatStaysForAWhileIsReleasedWhenItHasArrived) {
   for (const bool lost : {true, false}) {
     if (lost) lose_everything();
     MessageHeader data = data_header(data_for_reply | data_stays);
@@ -101,7 +119,7 @@ TEST_F(ReliableInPlace, MemoryThatStaysForAWhileIsReleasedWhenItHasArrived) {
     reply.kind = MessageKind::reply;
     ASSERT_EQ(first_.send(link_, reply), SendStatus::sent);
     const uint32_t mark = first_.transport().payload_mark(*link_);
-    EXPECT_LT(first_.transport().frame_memory_used(), payload_bytes / 4);
+    expect_no_copy();
     EXPECT_FALSE(first_.transport().payloads_released(*link_, mark));
     const uint64_t before = virtual_now_ns;
     if (lost) {
@@ -118,7 +136,7 @@ TEST_F(ReliableInPlace, MemoryThatStaysForAWhileIsReleasedWhenItHasArrived) {
 }
 
 // Checked when it was queued, gone when the link takes frames again.
-TEST_F(ReliableInPlace, APayloadThatGoesWhileItWaitsDoesNotStopTheOthers) {
+TEST_P(ReliableInPlace, APayloadThatGoesWhileItWaitsDoesNotStopTheOthers) {
   first_.link().full = true;
   ASSERT_EQ(send(data_header()), SendStatus::sent);
   ASSERT_EQ(mprotect(memory_, payload_bytes, PROT_NONE), 0);
@@ -127,11 +145,15 @@ TEST_F(ReliableInPlace, APayloadThatGoesWhileItWaitsDoesNotStopTheOthers) {
   EXPECT_TRUE(first_.failed.empty());
 }
 
-TEST_F(ReliableInPlace, APayloadThatIsNotThereIsTold) {
+TEST_P(ReliableInPlace, APayloadThatIsNotThereIsTold) {
   ASSERT_EQ(mprotect(memory_, payload_bytes, PROT_NONE), 0);
   EXPECT_EQ(send(data_header()), SendStatus::inaccessible);
   EXPECT_EQ(first_.transport().frame_memory_used(), 0u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Links, ReliableInPlace, testing::Bool(), [](const auto& info) {
+  return std::string(info.param ? "encrypted" : "plain");
+});
 
 }  // namespace
 }  // namespace lintel::test

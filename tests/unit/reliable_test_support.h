@@ -380,9 +380,9 @@ class ConnectedPair : public testing::Test {
   static constexpr uint64_t capacity_bytes = 256 * 1024;
 
   // `from_anywhere`: PacketLink::sends_from_anywhere() of both.
-  explicit ConnectedPair(bool from_anywhere)
-      : first_(network_, first_id, {}, frame_bytes, capacity_bytes, from_anywhere),
-        second_(network_, second_id, {}, frame_bytes, capacity_bytes, from_anywhere) {}
+  explicit ConnectedPair(bool from_anywhere, const ReliableSettings& settings = {})
+      : first_(network_, first_id, settings, frame_bytes, capacity_bytes, from_anywhere),
+        second_(network_, second_id, settings, frame_bytes, capacity_bytes, from_anywhere) {}
   void SetUp() override {
     link_ = first_.connect(second_id);
     const MessageHeader hello = numbered_put(0);
