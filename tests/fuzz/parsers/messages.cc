@@ -39,11 +39,12 @@ class MadeUpTransport final : public Transport {
   [[nodiscard]] SendStatus send(Link&, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override {
     if (fails) return SendStatus::peer_failed;
+    // A peer may guess the cookie of a message that waits.
+    if (cookies.size() < 256) cookies.push_back(header.cookie);
     if (refuses) return input->flag() ? SendStatus::queue_full : SendStatus::connecting;
     uint64_t bytes = 0;
     for (unsigned i = 0; i < count; ++i) bytes += pieces[i].length;
     FUZZ_CHECK(bytes <= offers_.max_eager_bytes);
-    if (cookies.size() < 256) cookies.push_back(header.cookie);
     if (header.kind == MessageKind::data_request && cookies.size() < 256)
       cookies.push_back(static_cast<uint32_t>(header.match_bits));
     return SendStatus::sent;
