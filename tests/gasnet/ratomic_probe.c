@@ -212,7 +212,7 @@ DEFINE_FLOAT_MODEL(DBL, double)
       void* const word = own_word(worker, owner, TYPE);                                            \
       gex_Event_t event = GEX_EVENT_INVALID;                                                       \
       if (!(op & (OPS))) continue;                                                                 \
-      tried[TYPE][number] = 1;                                                                     \
+      __atomic_store_n(&tried[TYPE][number], 1, __ATOMIC_RELAXED);                                 \
       if (below(worker, 2)) a = old;                                                               \
       if (below(worker, 3) == 0)                                                                   \
         flags |= GEX_FLAG_RANK_IS_JOBRANK;                                                         \
