@@ -88,23 +88,29 @@ bool NamedBarrier::Name::is_agreed() const {
   return bound[0] != kMismatch && (bound[0] == kAnonymous || bound[0] == -bound[1]);
 }
 
-namespace {
+NamedBarrier& named_barrier_of(gasneti_team& team) {
+  if (!team.named_barrier) team.named_barrier = new NamedBarrier;
+  return *team.named_barrier;
+}
 
-NamedBarrier g_barrier; /* of the team of all processes */
-
-}  // namespace
 }  // namespace lintel::gasnet
 
+namespace {
+
+NamedBarrier& own_barrier() { return named_barrier_of(*the_client()->team); }
+
+}  // namespace
+
 void gasnet_barrier_notify(int id, int flags) {
-  g_barrier.notify("gasnet_barrier_notify", *the_client()->team, id, flags);
+  own_barrier().notify("gasnet_barrier_notify", *the_client()->team, id, flags);
 }
 
 int gasnet_barrier_wait(int id, int flags) {
-  return g_barrier.wait("gasnet_barrier_wait", id, flags);
+  return own_barrier().wait("gasnet_barrier_wait", id, flags);
 }
 
 int gasnet_barrier_try(int id, int flags) {
-  return g_barrier.try_wait("gasnet_barrier_try", id, flags);
+  return own_barrier().try_wait("gasnet_barrier_try", id, flags);
 }
 
 int gasnet_barrier(int id, int flags) {
@@ -112,4 +118,4 @@ int gasnet_barrier(int id, int flags) {
   return gasnet_barrier_wait(id, flags);
 }
 
-int gasnet_barrier_result(int* id) { return g_barrier.result(id); }
+int gasnet_barrier_result(int* id) { return own_barrier().result(id); }

@@ -39,6 +39,9 @@ class NamedBarrier {
   Name result_{};
 };
 
+/** That of a team, made when it is first used. One thread of a process uses it. */
+NamedBarrier& named_barrier_of(gasneti_team& team);
+
 }  // namespace lintel::gasnet
 
 #endif  // LINTEL_GASNET_COLL_COLLECTIVE_H

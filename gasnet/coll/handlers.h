@@ -11,6 +11,7 @@ namespace lintel::gasnet {
 
 constexpr gex_AM_Index_t kGatherHandler = 1;
 constexpr gex_AM_Index_t kTreeHandler = 2;
+constexpr gex_AM_Index_t kPieceHandler = 3;
 
 }  // namespace lintel::gasnet
 

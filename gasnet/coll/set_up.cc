@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "client/client.h"
+#include "coll/collective.h"
 #include "coll/gather.h"
 #include "coll/team_collectives.h"
 #include "job/neighbourhood.h"
@@ -102,6 +103,8 @@ void set_up_collectives(gasneti_team& team) {
 }
 
 void end_collectives(gasneti_team& team) {
+  delete team.named_barrier;
+  team.named_barrier = nullptr;
   if (!team.collectives) return;
   Registry& r = registry();
   {

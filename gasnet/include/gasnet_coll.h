@@ -30,7 +30,7 @@ typedef gex_Event_t gasnet_coll_handle_t;
 #define GASNET_COLL_INVALID_HANDLE GEX_EVENT_INVALID
 typedef uint32_t gasnet_image_t;
 typedef gex_TM_t gasnet_team_handle_t;
-extern gasnet_team_handle_t gasneti_team_all(void) GASNETI_MISSING;
+extern gasnet_team_handle_t gasneti_team_all(void);
 #define GASNET_TEAM_ALL (gasneti_team_all())
 
 #define GASNET_COLL_IN_NOSYNC 0x1
@@ -45,44 +45,41 @@ extern gasnet_team_handle_t gasneti_team_all(void) GASNETI_MISSING;
 #define GASNET_COLL_SRC_IN_SEGMENT 0x800
 
 extern void gasnet_coll_broadcast(gasnet_team_handle_t team, void* dst, gasnet_image_t root,
-                                  void* src, size_t nbytes, int flags) GASNETI_MISSING;
+                                  void* src, size_t nbytes, int flags);
 extern void gasnet_coll_scatter(gasnet_team_handle_t team, void* dst, gasnet_image_t root,
-                                void* src, size_t nbytes, int flags) GASNETI_MISSING;
+                                void* src, size_t nbytes, int flags);
 extern void gasnet_coll_gather(gasnet_team_handle_t team, gasnet_image_t root, void* dst, void* src,
-                               size_t nbytes, int flags) GASNETI_MISSING;
+                               size_t nbytes, int flags);
 extern void gasnet_coll_gather_all(gasnet_team_handle_t team, void* dst, void* src, size_t nbytes,
-                                   int flags) GASNETI_MISSING;
+                                   int flags);
 extern void gasnet_coll_exchange(gasnet_team_handle_t team, void* dst, void* src, size_t nbytes,
-                                 int flags) GASNETI_MISSING;
+                                 int flags);
 extern gasnet_coll_handle_t gasnet_coll_broadcast_nb(gasnet_team_handle_t team, void* dst,
                                                      gasnet_image_t root, void* src, size_t nbytes,
-                                                     int flags) GASNETI_MISSING;
+                                                     int flags);
 extern gasnet_coll_handle_t gasnet_coll_scatter_nb(gasnet_team_handle_t team, void* dst,
                                                    gasnet_image_t root, void* src, size_t nbytes,
-                                                   int flags) GASNETI_MISSING;
+                                                   int flags);
 extern gasnet_coll_handle_t gasnet_coll_gather_nb(gasnet_team_handle_t team, gasnet_image_t root,
-                                                  void* dst, void* src, size_t nbytes,
-                                                  int flags) GASNETI_MISSING;
+                                                  void* dst, void* src, size_t nbytes, int flags);
 extern gasnet_coll_handle_t gasnet_coll_gather_all_nb(gasnet_team_handle_t team, void* dst,
-                                                      void* src, size_t nbytes,
-                                                      int flags) GASNETI_MISSING;
+                                                      void* src, size_t nbytes, int flags);
 extern gasnet_coll_handle_t gasnet_coll_exchange_nb(gasnet_team_handle_t team, void* dst, void* src,
-                                                    size_t nbytes, int flags) GASNETI_MISSING;
-extern void gasnet_coll_wait_sync(gasnet_coll_handle_t handle) GASNETI_MISSING;
-extern void gasnet_coll_wait_sync_some(gasnet_coll_handle_t* phandle, size_t count) GASNETI_MISSING;
-extern void gasnet_coll_wait_sync_all(gasnet_coll_handle_t* phandle, size_t count) GASNETI_MISSING;
-extern int gasnet_coll_try_sync(gasnet_coll_handle_t handle) GASNETI_MISSING;
-extern int gasnet_coll_try_sync_some(gasnet_coll_handle_t* phandle, size_t count) GASNETI_MISSING;
-extern int gasnet_coll_try_sync_all(gasnet_coll_handle_t* phandle, size_t count) GASNETI_MISSING;
-extern void gasnet_coll_barrier_notify(gasnet_team_handle_t team, int id,
-                                       int flags) GASNETI_MISSING;
-extern int gasnet_coll_barrier_wait(gasnet_team_handle_t team, int id, int flags) GASNETI_MISSING;
-extern int gasnet_coll_barrier_try(gasnet_team_handle_t team, int id, int flags) GASNETI_MISSING;
-extern int gasnet_coll_barrier(gasnet_team_handle_t team, int id, int flags) GASNETI_MISSING;
-extern int gasnet_coll_barrier_result(gasnet_team_handle_t team, int* id) GASNETI_MISSING;
-extern void gasnet_coll_dumpProfile(char* file, gasnet_team_handle_t team) GASNETI_MISSING;
-extern void gasnet_coll_dumpTuningState(char* file, gasnet_team_handle_t team) GASNETI_MISSING;
-extern void gasnet_coll_loadTuningState(char* file, gasnet_team_handle_t team) GASNETI_MISSING;
+                                                    size_t nbytes, int flags);
+extern void gasnet_coll_wait_sync(gasnet_coll_handle_t handle);
+extern void gasnet_coll_wait_sync_some(gasnet_coll_handle_t* phandle, size_t count);
+extern void gasnet_coll_wait_sync_all(gasnet_coll_handle_t* phandle, size_t count);
+extern int gasnet_coll_try_sync(gasnet_coll_handle_t handle);
+extern int gasnet_coll_try_sync_some(gasnet_coll_handle_t* phandle, size_t count);
+extern int gasnet_coll_try_sync_all(gasnet_coll_handle_t* phandle, size_t count);
+extern void gasnet_coll_barrier_notify(gasnet_team_handle_t team, int id, int flags);
+extern int gasnet_coll_barrier_wait(gasnet_team_handle_t team, int id, int flags);
+extern int gasnet_coll_barrier_try(gasnet_team_handle_t team, int id, int flags);
+extern int gasnet_coll_barrier(gasnet_team_handle_t team, int id, int flags);
+extern int gasnet_coll_barrier_result(gasnet_team_handle_t team, int* id);
+extern void gasnet_coll_dumpProfile(char* file, gasnet_team_handle_t team);
+extern void gasnet_coll_dumpTuningState(char* file, gasnet_team_handle_t team);
+extern void gasnet_coll_loadTuningState(char* file, gasnet_team_handle_t team);
 
 GASNETT_END_EXTERNC
 

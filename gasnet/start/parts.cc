@@ -7,6 +7,7 @@
 #include "am/messages.h"
 #include "coll/gather.h"
 #include "coll/message_tree.h"
+#include "coll/pieces.h"
 #include "coll/team_collectives.h"
 #include "rma/event.h"
 #include "vis/packed.h"
@@ -19,6 +20,7 @@ bool start_parts() {
   start_events();
   start_gather();
   start_message_trees();
+  start_pieces();
   start_vis();
   start_transfers();
   return start_team_collectives();

@@ -11,8 +11,9 @@
 #include "tools/headers.h"
 
 namespace lintel::gasnet {
+class NamedBarrier;
 class TeamCollectives;
-}
+}  // namespace lintel::gasnet
 
 /** `view` comes first: inline functions of the public headers read it. */
 struct gasneti_team {
@@ -20,10 +21,13 @@ struct gasneti_team {
   gex_Client_t client = GEX_CLIENT_INVALID;
   gex_EP_t endpoint = GEX_EP_INVALID;
   gex_Flags_t flags = 0;
-  uint32_t number = 0;            /* tells the teams of a process apart; the same in all members */
-  uint32_t gathers = 0;           /* calls of gather_bytes(), the same in all members */
-  std::atomic<uint32_t> trees{0}; /* calls of message_trees(), the same in all members */
-  lintel::gasnet::TeamCollectives* collectives = nullptr; /* of coll; NULL if there are none */
+  uint32_t number = 0;             /* tells the teams of a process apart; the same in all members */
+  uint32_t gathers = 0;            /* calls of gather_bytes(), the same in all members */
+  std::atomic<uint32_t> trees{0};  /* calls of message_trees(), the same in all members */
+  std::atomic<uint32_t> pieces{0}; /* calls of piece_calls() */
+  /* Of coll; NULL if there are none. */
+  lintel::gasnet::TeamCollectives* collectives = nullptr;
+  lintel::gasnet::NamedBarrier* named_barrier = nullptr;
   /* Ranks of the job, by rank; and ranks, sorted by rank of the job. That is 8 bytes a member: all
    * are primordial endpoints. Empty in the team of all processes, where both are the same. */
   std::vector<gex_Rank_t> members;

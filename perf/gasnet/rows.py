@@ -1,7 +1,7 @@
 """Prints times of GASNet between two processes, each beside its floor, from one run.
 
-Usage: rows.py <directory of perf_gasnet_am, perf_gasnet_rma, perf_gasnet_atomic_vis, ptl_perf and gasnetrun_portals4> [<row>...]
-The rows are am, near, far, atomics, strided, attach and memory; without a name, all.
+Usage: rows.py <directory of perf_gasnet_am, perf_gasnet_rma, perf_gasnet_atomic_vis, perf_gasnet_coll, ptl_perf and gasnetrun_portals4> [<row>...]
+The rows are am, near, far, atomics, strided, collectives, attach and memory; without a name, all.
 """
 import csv
 import os
@@ -85,6 +85,17 @@ def strided():
             show(name.replace("put", "get"), found["strided_get_ns"] / 1000, "us", found["put_loop_ns"] / 1000, "puts in a loop")
 
 
+def collectives():
+    found = numbers(job(2, programs / "perf_gasnet_coll"))
+    trip_us = numbers(job(2, programs / "perf_gasnet_am"))["round_trip_ns"] / 1000
+    show("barrier of 2, neighbours", found["barrier_ns"] / 1000, "us", trip_us, "a Short and its reply")
+    show("sum of 8 bytes of 2, neighbours", found["sum_ns"] / 1000, "us", found["barrier_ns"] / 1000, "the barrier")
+    found = numbers(job(4, programs / "perf_gasnet_coll", **APART))
+    half_us = of_ptl_perf("median_ns", "latency", "8", **UDP) / 1000
+    show("barrier of 4, UDP", found["barrier_ns"] / 1000, "us", 2 * half_us, "2 half round trips of ptl_perf")
+    show("sum of 8 bytes of 4, UDP", found["sum_ns"] / 1000, "us", found["barrier_ns"] / 1000, "the barrier")
+
+
 def attach():
     def seconds(what):
         start = time.time()
@@ -110,6 +121,6 @@ def memory():
         print(f"{'memory of a rank, ' + where:45} {most / 1024:9.1f} MiB")
 
 
-rows = {row.__name__: row for row in (am, near, far, atomics, strided, attach, memory)}
+rows = {row.__name__: row for row in (am, near, far, atomics, strided, collectives, attach, memory)}
 for name in sys.argv[2:] or rows:
     rows[name]()

@@ -38,3 +38,12 @@ lintel_add_coll_test(compute.alone seq 4 compute "[0-3] of 4 completed while" ${
 # Bits of sums that depend on the order of additions.
 lintel_add_coll_test(sums seq 6 sums "sums f2c9a6f24f18966a" GASNET_SUPERNODE_MAXSIZE=3)
 lintel_add_coll_test(sums.udp seq 6 sums "sums fe9654ceecff44ff" ${udp})
+
+# What calls cost with more places than can be started.
+add_executable(gasnet_coll_scale "${CMAKE_CURRENT_LIST_DIR}/coll_scale.cc" "${PROJECT_SOURCE_DIR}/gasnet/coll/schedule.cc")
+target_include_directories(gasnet_coll_scale PRIVATE "${PROJECT_SOURCE_DIR}/gasnet")
+target_link_libraries(gasnet_coll_scale PRIVATE lintel_options)
+add_test(NAME gasnet.Coll.scale COMMAND gasnet_coll_scale)
+set_tests_properties(gasnet.Coll.scale PROPERTIES LABELS gasnet TIMEOUT 120)
+lintel_add_coll_test(pieces seq 5 "pieces" "pieces of 5 ranks are good")
+lintel_add_coll_test(pieces.udp par 4 "pieces" "pieces of 4 ranks are good" ${udp})

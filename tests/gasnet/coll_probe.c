@@ -2,6 +2,7 @@
  *
  * coll_probe random <calls> <seed>   every type and operation, random lengths, roots and orders
  * coll_probe compute                 reductions and barriers complete while all ranks compute
+ * coll_probe pieces                  the calls of gasnet_coll.h that are not in the specification
  * coll_probe sums                    prints a floating-point sum, which is the same in every run
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -351,6 +352,99 @@ static void run_sums(void) {
   if (me == 0) printf("sums %016llx\n", (unsigned long long)hash);
 }
 
+/* ------------------------------------------------------------- names beside the specification */
+
+enum { kAhead = 6, kMostBytes = 40000 };
+
+static char byte_of(int call, gex_Rank_t from, gex_Rank_t to, size_t index) {
+  return (char)mixed((uint64_t)call * 1000003 + from * 7919 + to * 104729 + index);
+}
+static void fill(char* piece, int call, gex_Rank_t from, gex_Rank_t to, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i) piece[i] = byte_of(call, from, to, i);
+}
+static void check_piece(const char* piece, int call, gex_Rank_t from, gex_Rank_t to, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i) CHECK(piece[i] == byte_of(call, from, to, i));
+}
+
+/* One after the other with every pair of flags, then several at once. */
+static void run_pieces(void) {
+  static const int in[] = {GASNET_COLL_IN_NOSYNC, GASNET_COLL_IN_MYSYNC, GASNET_COLL_IN_ALLSYNC};
+  static const int out[] = {GASNET_COLL_OUT_NOSYNC, GASNET_COLL_OUT_MYSYNC,
+                            GASNET_COLL_OUT_ALLSYNC};
+  char *source[kAhead], *destination[kAhead];
+  gasnet_coll_handle_t handles[kAhead];
+  for (int i = 0; i < kAhead; ++i) {
+    source[i] = malloc((size_t)size * kMostBytes);
+    destination[i] = malloc((size_t)size * kMostBytes);
+  }
+  CHECK(GASNET_TEAM_ALL == team);
+  for (int round = 0; round < 40; ++round) {
+    const int flags = round < 18 ? in[round / 2 % 3] | out[round / 6]
+                                 : GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC;
+    const size_t bytes = round % 4 == 0 ? common(kMostBytes) : common(300);
+    const gex_Rank_t root = (gex_Rank_t)common(size);
+    barrier();
+    for (int i = 0; i < kAhead; ++i) {
+      const int call = round * kAhead + i;
+      char *const s = source[i], *const d = destination[i];
+      switch (call % 5) {
+        case 0:
+          fill(s, call, root, 0, bytes);
+          handles[i] = gasnet_coll_broadcast_nb(team, d, root, s, bytes, flags);
+          break;
+        case 1:
+          for (gex_Rank_t to = 0; to < size; ++to) fill(s + to * bytes, call, root, to, bytes);
+          handles[i] = gasnet_coll_scatter_nb(team, d, root, s, bytes, flags);
+          break;
+        case 2:
+          fill(s, call, me, root, bytes);
+          handles[i] = gasnet_coll_gather_nb(team, root, d, s, bytes, flags);
+          break;
+        case 3:
+          fill(s, call, me, 0, bytes);
+          handles[i] = gasnet_coll_gather_all_nb(team, d, s, bytes, flags);
+          break;
+        default:
+          for (gex_Rank_t to = 0; to < size; ++to) fill(s + to * bytes, call, me, to, bytes);
+          handles[i] = gasnet_coll_exchange_nb(team, d, s, bytes, flags);
+      }
+      if (round < 18) gasnet_coll_wait_sync(handles[i]);
+    }
+    if (round >= 18) {
+      if (own(2))
+        gasnet_coll_wait_sync_all(handles, kAhead);
+      else
+        while (gasnet_coll_try_sync_all(handles, kAhead) != GASNET_OK) continue;
+    }
+    for (int i = 0; i < kAhead; ++i) {
+      const int call = round * kAhead + i;
+      const char* const d = destination[i];
+      if (call % 5 == 0) check_piece(d, call, root, 0, bytes);
+      if (call % 5 == 1) check_piece(d, call, root, me, bytes);
+      for (gex_Rank_t from = 0; from < size; ++from) {
+        if (call % 5 == 2 && me == root) check_piece(d + from * bytes, call, from, root, bytes);
+        if (call % 5 == 3) check_piece(d + from * bytes, call, from, 0, bytes);
+        if (call % 5 == 4) check_piece(d + from * bytes, call, from, me, bytes);
+      }
+    }
+  }
+  /* Barriers with names, of a team of some. */
+  gex_TM_t half;
+  int id = 0;
+  gex_TM_Split(&half, team, (int)(me % 2), 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+  const gex_Rank_t members = gex_TM_QuerySize(half), rank = gex_TM_QueryRank(half);
+  CHECK(gasnet_coll_barrier(half, 3, 0) == GASNET_OK);
+  CHECK(gasnet_coll_barrier_result(half, &id) == 0 && id == 3);
+  gasnet_coll_barrier_notify(half, (int)rank, 0);
+  CHECK((gasnet_coll_barrier_wait(half, (int)rank, 0) == GASNET_OK) == (members == 1));
+  gasnet_coll_barrier_notify(half, 0, GASNET_BARRIERFLAG_UNNAMED);
+  while (gasnet_coll_barrier_try(half, 0, GASNET_BARRIERFLAG_UNNAMED) != GASNET_OK) continue;
+  CHECK(gasnet_coll_barrier_result(half, &id) != 0);
+  gex_TM_Destroy(half, NULL, 0);
+  barrier();
+  if (me == 0) printf("pieces of %u ranks are good\n", size);
+}
+
 int main(int argc, char** argv) {
   start_client("COLL_PROBE", &argc, &argv, NULL, 0, 0);
   CHECK(gex_Segment_Attach(&segment, team, 65536) == GASNET_OK);
@@ -366,6 +460,9 @@ int main(int argc, char** argv) {
     if (me == 0) printf("collectives of %u ranks are good\n", size);
   } else if (strcmp(argv[1], "compute") == 0) {
     run_compute();
+  } else if (strcmp(argv[1], "pieces") == 0) {
+    own_state = me;
+    run_pieces();
   } else {
     own_state = me;
     run_sums();
