@@ -128,7 +128,7 @@ void ReceiveLanes::make_cold(Lane& lane) noexcept {
 void ReceiveLanes::wake_sleeping_producer(Lane& lane) noexcept {
   Doorbell* const doorbell = lane.link->peer_doorbell();
   if (doorbell == nullptr) return;
-  doorbell->fences.light();
+  doorbell->order_before_look();
   if (lane.consumer.producer_sleeps()) doorbell->ring();
 }
 

@@ -3,13 +3,13 @@
 #pragma once
 
 #include "shm/shm_links.h"
-#include "util/doorbell.h"
+#include "util/asymmetric_fence.h"
 
 namespace lintel {
 
 class RoomWait {
  public:
-  RoomWait(const ShmLinks& links, Doorbell& own) noexcept : links_(links), own_(own) {}
+  explicit RoomWait(const ShmLinks& links) noexcept : links_(links) {}
 
   // False: room has appeared already.
   [[nodiscard]] bool arm() noexcept {
@@ -18,7 +18,7 @@ class RoomWait {
       armed_ = true;
     });
     if (!armed_) return true;  // the senders wait for something else
-    own_.fences.heavy();
+    heavy_fence();
     bool still_full = true;
     for_each_blocked([&](LaneSender& sender) { still_full &= !sender.room_appeared(); });
     return still_full;
@@ -38,7 +38,6 @@ class RoomWait {
   }
 
   const ShmLinks& links_;
-  Doorbell& own_;
   bool armed_ = false;
 };
 

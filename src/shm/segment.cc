@@ -137,7 +137,7 @@ bool Segment::prepare(const Settings& settings, const SegmentFile& file, std::st
   identity.nonce = nonce_;
   identity.nonce_address = reinterpret_cast<uint64_t>(&nonce_);
   std::memcpy(identity.classes, geometry_.classes, sizeof identity.classes);
-  header_->doorbell.fences.full.store(asymmetric_fence_available() ? 0 : 1);
+  header_->doorbell.full_fences.store(asymmetric_fence_available() ? 0 : 1);
   // In a child the segment would look as if its owner lived.
   if (madvise(memory, geometry_.segment_bytes, MADV_DONTFORK) != 0 || !file.lock()) {
     reason = because("cannot lock the shared segment");

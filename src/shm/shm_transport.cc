@@ -33,7 +33,7 @@ ShmTransport::ShmTransport(std::unique_ptr<Segment> segment, const ShmSettings& 
       recalls_(*segment_, lanes_),
       returns_(*segment_, links_),
       help_(*segment_, lanes_),
-      room_(links_, segment_->header().doorbell),
+      room_(links_),
       liveness_(*segment_, links_, lanes_, failures_) {}
 
 Link* ShmTransport::connect(ProcessId peer, std::string* reason) {

@@ -5,20 +5,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "util/clock.h"
-#include "util/fence_cost.h"
-
 namespace lintel {
 
-namespace fence_detail {
-std::atomic<bool> registered{false};
-std::atomic<bool> dear{false};
-}  // namespace fence_detail
+std::atomic<bool> fence_detail::registered{false};
 
 namespace {
-std::atomic<bool> cost_is_watched{true};
-FenceCost cost;
-
 bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0) == 0; }
 }  // namespace
 
@@ -35,28 +26,7 @@ bool register_asymmetric_fence() noexcept {
 
 void heavy_fence() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!asymmetric_fence_available()) return;
-  const uint64_t before = now_ns();
-  membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
-  if (cost.note(now_ns() - before) && cost_is_watched.load(std::memory_order_relaxed))
-    fence_detail::dear.store(true, std::memory_order_relaxed);
-}
-
-void watch_fence_cost(bool watched) noexcept {
-  cost_is_watched.store(watched, std::memory_order_relaxed);
-}
-
-// A thread that loads `full` after that membarrier sees 1. What threads stored that had loaded it
-// before is visible when the membarrier returns. So no further membarrier is needed.
-void FencePair::heavy() noexcept {
-  if (settled.load(std::memory_order_relaxed) != 0) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    return;
-  }
-  const bool dear = asymmetric_fence_is_dear();
-  if (dear) full.store(1, std::memory_order_relaxed);
-  heavy_fence();
-  if (dear) settled.store(1, std::memory_order_relaxed);
+  if (asymmetric_fence_available()) membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
 
 }  // namespace lintel

@@ -15,14 +15,18 @@ struct alignas(64) Doorbell {
   // 1 while a thread sleeps here or is about to. Only ring() clears it: a thread that wakes cannot
   // know whether another one has gone to sleep meanwhile, and a stale 1 costs one needless ring.
   std::atomic<uint32_t> sleeping{0};
-  std::atomic<uint32_t> rings{0};  // the futex word
-  FencePair fences;                // full: the owner cannot or will not use asymmetric fences
+  std::atomic<uint32_t> rings{0};        // the futex word
+  std::atomic<uint32_t> full_fences{0};  // 1: the owner has no membarrier, see light_fence()
 
   // Sender, after publishing a message. Never blocks.
   void ring_if_sleeping() noexcept {
-    fences.light();
+    order_before_look();
     if (sleeping.load(std::memory_order_relaxed) != 0) [[unlikely]]
       ring();
+  }
+  // Between a store and the look whether the owner sleeps.
+  void order_before_look() const noexcept {
+    light_fence(full_fences.load(std::memory_order_relaxed) == 0);
   }
   // Wakes the poller unconditionally. Async-signal-safe.
   void ring() noexcept {
@@ -36,7 +40,7 @@ struct alignas(64) Doorbell {
   [[nodiscard]] uint32_t announce_sleep() noexcept {
     const uint32_t seen = rings.load(std::memory_order_acquire);
     sleeping.store(1, std::memory_order_relaxed);
-    fences.heavy();
+    heavy_fence();
     return seen;
   }
   void sleep(uint32_t seen, int64_t timeout_ns) noexcept { futex_wait(rings, seen, timeout_ns); }

@@ -115,7 +115,7 @@ TEST_F(ShmParts, OnlyWhoIsWhoItSaysIsAccepted) {
 
 TEST_F(ShmParts, ASenderKnowsThatItsLaneIsFull) {
   ShmLink* const link = connect();
-  RoomWait room(from_b_, b_->header().doorbell);
+  RoomWait room(from_b_);
   EXPECT_TRUE(room.arm()) << "nobody waits";
   room.disarm();
   uint64_t sent = 0;

@@ -18,7 +18,7 @@ class WaitGate {
 
   // After an event or a count became visible.
   [[gnu::always_inline]] void notify() noexcept {
-    fences_.light();
+    light_fence();
     if (sleepers_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       wake_all();
   }
@@ -34,23 +34,18 @@ class WaitGate {
   [[nodiscard]] uint32_t prepare() noexcept {
     announce();
     const uint32_t seen = word_.load(std::memory_order_acquire);
-    fences_.heavy();
+    heavy_fence();
     return seen;
   }
-  // For a thread that sleeps on the doorbell: announce(), Doorbell::announce_sleep(),
-  // fence_after_doorbell().
+  // For a thread that sleeps on the doorbell: Doorbell::announce_sleep(), which follows, makes the
+  // fence.
   void announce() noexcept { sleepers_.fetch_add(1, std::memory_order_seq_cst); }
-  // The doorbell's membarrier does for both; it has made none if its other side uses full fences.
-  void fence_after_doorbell() noexcept {
-    if (doorbell_->fences.settled.load(std::memory_order_relaxed) != 0) fences_.heavy();
-  }
   void sleep(uint32_t seen, int64_t timeout_ns) noexcept { futex_wait(word_, seen, timeout_ns); }
   void finish() noexcept { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:
   alignas(64) std::atomic<uint32_t> sleepers_{0};
   std::atomic<uint32_t> word_{0};
-  FencePair fences_;
   Doorbell* doorbell_ = nullptr;
 };
 

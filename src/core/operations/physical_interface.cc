@@ -99,7 +99,6 @@ void PhysicalInterface::set_up_waiting() {
     settings.least_spin_ns =
         std::max(settings.least_spin_ns, transport->capabilities().least_spin_ns);
   processor_load().use(heuristics);
-  watch_fence_cost(heuristics.uses(WaitHeuristic::costly_fences));
   wait_policy_.use(settings);
   passing_polls_.use(heuristics);
 }

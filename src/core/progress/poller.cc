@@ -15,7 +15,7 @@ void Poller::open(Doorbell& doorbell, bool by_callers, uint64_t peer_check_inter
   doorbell_ = &doorbell;
   by_callers_ = by_callers;
   peer_check_interval_ns_ = peer_check_interval_ns;
-  doorbell.fences.full.store(asymmetric_fence_available() ? 0 : 1, std::memory_order_relaxed);
+  doorbell.full_fences.store(asymmetric_fence_available() ? 0 : 1, std::memory_order_relaxed);
   gate_.set_doorbell(&doorbell);
 }
 

@@ -80,7 +80,6 @@ void Waiter::sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept {
   WaitGate& gate = poller_.gate();
   gate.announce();
   const uint32_t announced = poller_.announce_sleep();
-  gate.fence_after_doorbell();
   token_.set_asleep(true);
   // Even if it does not sleep after all: the progress thread may have seen the flag, and sleeps
   // until it is told that the poller has left.

@@ -21,14 +21,13 @@ enum class WaitHeuristic : uint8_t {
   shared_rounds,
   rests,
   tick_backoff,
-  costly_fences,
   count,  // not a heuristic
 };
 
 inline constexpr std::array<std::string_view, static_cast<size_t>(WaitHeuristic::count)>
     wait_heuristic_names{"crowding",          "long_turns",   "late_arrivals", "placement",
                          "rounds_in_passing", "spared_polls", "shared_rounds", "rests",
-                         "tick_backoff",      "costly_fences"};
+                         "tick_backoff"};
 
 class WaitHeuristics {
  public:
