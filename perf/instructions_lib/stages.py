@@ -59,7 +59,6 @@ TABLE = (
     ("src/reliable/quiet_link*", "", "poll"),
     ("src/reliable/send_window*", "::acknowledge(", "acknowledge"),
     ("src/reliable/congestion*", "", "acknowledge"),
-    ("src/reliable/round_trip.h", "", "acknowledge"),
     ("src/reliable/*", "", CALLER),
     ("src/*", "Transport::send(", CALLER),
     ("src/lane/*", "", CALLER),

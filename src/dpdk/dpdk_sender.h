@@ -8,7 +8,7 @@
 
 #include "dpdk/discovery.h"
 #include "dpdk/port.h"
-#include "transport/frame_bytes.h"
+#include "transport/packet_link.h"
 #include "util/spin_lock.h"
 
 namespace lintel {

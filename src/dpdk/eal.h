@@ -4,7 +4,22 @@
 
 #include <string>
 
+#include "util/log.h"
+
 namespace lintel {
+
+// Takes over DPDK's log, whose lines become lines of this library's. Its errors appear at the level
+// info (the caller of the function says what failed), the rest at debug.
+void redirect_eal_log() noexcept;
+
+// While an object lives, DPDK's complaints are kept but not shown: something is being tried that
+// may well fail.
+class QuietEalLog {
+ public:
+  QuietEalLog() noexcept;
+  QuietEalLog(const QuietEalLog&) = delete;
+  ~QuietEalLog();
+};
 
 struct EalSettings {
   std::string port;       // that will be opened: only this one of the PCI devices is touched

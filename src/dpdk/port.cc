@@ -12,7 +12,6 @@
 #include <cerrno>
 
 #include "dpdk/eal.h"
-#include "dpdk/eal_log.h"
 #include "util/text.h"
 
 namespace lintel {

@@ -2,10 +2,14 @@
 // rest: set-up path.
 #include "registration/watched_cache.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <new>
 #include <string>
 
+#include "util/config.h"
 #include "util/log.h"
 
 namespace lintel {
@@ -96,6 +100,37 @@ void WatchedCache::after_fork_in_child() noexcept {
   parts_.watch.close();
   parts_.changes.close_in_child();
   new (&parts_) Parts(settings_);
+}
+
+namespace {
+
+uint64_t half_of_memory() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) / 2 *
+         static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+WatchedCache::Settings configured() {
+  WatchedCache::Settings settings;
+  settings.most_regions = static_cast<uint32_t>(config_u64(ConfigKey::registration_regions));
+  settings.most_bytes = config_u64(ConfigKey::registration_bytes);
+  if (settings.most_bytes == 0) settings.most_bytes = half_of_memory();
+  settings.check = config_bool(ConfigKey::registration_check);
+  return settings;
+}
+
+WatchedCache* the_cache = nullptr;
+
+WatchedCache* make_cache() {
+  the_cache = new WatchedCache(configured());
+  pthread_atfork(nullptr, nullptr, [] { the_cache->after_fork_in_child(); });
+  return the_cache;
+}
+
+}  // namespace
+
+RegistrationCache& process_registration_cache() {
+  static WatchedCache* const cache = make_cache();
+  return *cache;
 }
 
 }  // namespace lintel

@@ -33,6 +33,7 @@
 
 #include "registration/memory_change_reader.h"
 #include "registration/region_maker.h"
+#include "registration/registration.h"
 
 namespace lintel {
 
@@ -81,5 +82,10 @@ class WatchedCache final : public RegistrationCache {
   std::atomic<uint32_t> generation_{0};  // of forks
   Parts parts_;
 };
+
+// The registration cache of this process, set up as the configuration says. Set-up path.
+
+// Lives until the process ends. Watches over memory only while something is attached.
+[[nodiscard]] RegistrationCache& process_registration_cache();
 
 }  // namespace lintel

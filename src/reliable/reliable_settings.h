@@ -8,8 +8,8 @@
 
 #include "reliable/frame.h"
 #include "transport/packet_link.h"
+#include "util/clock.h"
 #include "util/counter.h"
-#include "util/quick_clock.h"
 
 namespace lintel {
 

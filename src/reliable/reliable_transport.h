@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "reliable/faulty_link.h"
 #include "reliable/peer_watch.h"
 #include "reliable/quiet_link.h"
 #include "reliable/sender.h"
@@ -97,5 +98,10 @@ class ReliableTransport final : public Transport {
   Handshake handshake_;
   PeerWatch watch_;
 };
+
+// The same with `faults` around the link. nullptr: `reason` says why not.
+[[nodiscard, gnu::visibility("default")]] std::unique_ptr<Transport> reliable_over_link(
+    std::unique_ptr<PacketLink> link, const ReliableSettings& settings, const Faults& faults,
+    std::string& reason);
 
 }  // namespace lintel

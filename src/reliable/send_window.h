@@ -9,7 +9,6 @@
 #include "reliable/congestion.h"
 #include "reliable/frame.h"
 #include "reliable/frame_pool.h"
-#include "reliable/round_trip.h"
 
 namespace lintel {
 

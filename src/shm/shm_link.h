@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "shm/lane_sender.h"
-#include "shm/lane_wait.h"
 #include "shm/peer_memory.h"
 #include "shm/peer_segment.h"
 #include "transport/transport.h"

@@ -209,4 +209,11 @@ class PacketLink {
   LinkProperties properties_;  // filled in before the link is open
 };
 
+// The length of a frame to send. Message path.
+[[nodiscard]] inline uint64_t frame_bytes(const OutboundFrame& frame) noexcept {
+  uint64_t sum = 0;
+  for (unsigned i = 0; i < frame.count; ++i) sum += frame.pieces[i].length;
+  return sum;
+}
+
 }  // namespace lintel

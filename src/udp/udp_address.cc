@@ -9,7 +9,6 @@
 #include <memory>
 
 #include "util/node_identity.h"
-#include "util/pid_port.h"
 
 namespace lintel {
 

@@ -2,7 +2,7 @@
 // and pid. Set-up and connection path.
 //
 // IPv4: the nid is the address. IPv6: the nid is the last 32 bits of the address, and all nodes of
-// a job have the other 96 in common. The port: util/pid_port.h.
+// a job have the other 96 in common. The port: util/node_identity.h.
 #pragma once
 
 #include <netinet/in.h>

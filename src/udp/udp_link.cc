@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "portals4.h"
-#include "util/pid_port.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 

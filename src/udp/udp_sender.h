@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "transport/frame_bytes.h"
+#include "transport/packet_link.h"
 #include "udp/udp_socket.h"
 
 namespace lintel {

@@ -2,11 +2,13 @@
 // log_enabled() is cheap enough for the message path; log_message() writes and is not.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
 // For modules and programs of this version, see cmake/portals.map.in.
 #pragma GCC visibility push(default)
+
 namespace lintel {
 
 // In the order of the words that PTL_LOG_LEVEL takes. A level includes those before it.
@@ -49,5 +51,33 @@ void log_message(LogLevel level, const char* format, ...) noexcept
 void log_once(std::atomic<bool>& said, LogLevel level, const char* format, ...) noexcept
     __attribute__((format(printf, 3, 4)));
 
+// Which of several faults the log has told lately, so that one that repeats does not fill it. Fault
+// path; the caller's lock held.
+class SaidRecently {
+ public:
+  static constexpr uint64_t again_ns = 10'000'000'000;
+
+  // True: the fault named by `key` (not 0) is to be told. Of many at once some are not.
+  [[nodiscard]] bool is_due(uint64_t key, uint64_t now_ns) noexcept {
+    Entry* free = nullptr;
+    for (Entry& entry : entries_) {
+      const bool expired = entry.key == 0 || now_ns - entry.said_ns >= again_ns;
+      if (entry.key == key && !expired) return false;
+      if (expired && (free == nullptr || entry.key == key)) free = &entry;
+    }
+    if (free == nullptr) return false;
+    *free = {key, now_ns};
+    return true;
+  }
+
+ private:
+  struct Entry {
+    uint64_t key = 0;
+    uint64_t said_ns = 0;
+  };
+  std::array<Entry, 64> entries_;
+};
+
 }  // namespace lintel
+
 #pragma GCC visibility pop

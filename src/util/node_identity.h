@@ -1,5 +1,8 @@
-// The nid of this node: an IPv4 address by which others reach it (spec 2.3, 3.3.5). Set-up path.
+// The nid of this node: an IPv4 address by which others reach it (spec 2.3, 3.3.5); and the address
+// of a process on an IP network. Set-up path.
 #pragma once
+
+#include <netinet/in.h>
 
 #include <cstdint>
 #include <string>
@@ -31,5 +34,27 @@ class [[gnu::visibility("default")]] ProcessText {
  private:
   char text_[40];
 };
+
+// The pid + 1024, as far as that goes; the last 1023 pids have the ports 1 to 1023, which need
+// privileges.
+[[nodiscard]] constexpr uint16_t port_of_pid(uint32_t pid) noexcept {
+  constexpr uint32_t unprivileged_port = 1024;
+  constexpr uint32_t unprivileged_pids = 65536 - unprivileged_port;
+  return static_cast<uint16_t>(pid < unprivileged_pids ? pid + unprivileged_port
+                                                       : pid - unprivileged_pids + 1);
+}
+
+[[nodiscard]] inline sockaddr_in ipv4_address_of(uint32_t nid, uint32_t pid) noexcept {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port_of_pid(pid));
+  address.sin_addr.s_addr = htonl(nid);
+  return address;
+}
+
+// Not the address of nobody or of several.
+[[nodiscard]] constexpr bool is_ipv4_host(uint32_t nid) noexcept {
+  return nid != INADDR_ANY && !IN_MULTICAST(nid) && !IN_BADCLASS(nid);
+}
 
 }  // namespace lintel

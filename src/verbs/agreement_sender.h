@@ -6,7 +6,7 @@
 
 #include "verbs/agreement.h"
 #include "verbs/channel.h"
-#include "verbs/unfinished_links.h"
+#include "verbs/verbs_link.h"
 
 namespace lintel {
 

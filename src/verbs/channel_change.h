@@ -9,8 +9,8 @@
 
 #include "util/counter.h"
 #include "verbs/agreement_sender.h"
+#include "verbs/channels.h"
 #include "verbs/completions.h"
-#include "verbs/idle_channels.h"
 
 namespace lintel {
 

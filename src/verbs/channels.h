@@ -9,7 +9,7 @@
 #include "verbs/channel.h"
 #include "verbs/completion_queue.h"
 #include "verbs/receive_buffers.h"
-#include "verbs/unfinished_links.h"
+#include "verbs/verbs_link.h"
 
 namespace lintel {
 
@@ -69,6 +69,24 @@ class Channels {
   uint32_t count_ = 0;
   bool closed_ = false;
   SharedCounter stopped_;
+};
+
+// Stops queue pairs that are not used: after a time, or when another peer needs one. The poller.
+class IdleChannels {
+ public:
+  // After `idle_ns` without use; 0: never.
+  IdleChannels(Channels& channels, uint64_t idle_ns) noexcept
+      : channels_(channels), idle_ns_(idle_ns) {}
+
+  // Every so often, also without messages.
+  void look() noexcept;
+  // For another peer, while there are as many as there may be. False: all are in use.
+  [[nodiscard]] bool stop_longest_idle() noexcept;
+
+ private:
+  Channels& channels_;
+  const uint64_t idle_ns_;
+  uint64_t next_look_ns_ = 0;
 };
 
 }  // namespace lintel

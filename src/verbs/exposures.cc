@@ -3,7 +3,7 @@
 #include <mutex>
 #include <utility>
 
-#include "verbs/memory_key.h"
+#include "verbs/channel.h"
 
 namespace lintel {
 

@@ -3,14 +3,75 @@
 // driver may make its own), no allocation. The lock of the link is held, except as said.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
+#include <infiniband/verbs.h>
+
+#include "util/arena.h"
 #include "util/counter.h"
 #include "verbs/channel.h"
-#include "verbs/send_slots.h"
+#include "verbs/device_memory.h"
 
 namespace lintel {
+
+// Memory in which messages wait until the device has sent them and the peer has them: when a queue
+// pair fails, they are sent again from there. Slots have one of two sizes. Message path; set-up
+// path for open().
+class SendSlots {
+ public:
+  static constexpr uint32_t none = UINT32_MAX;
+
+  // Registers both pools with `pd`. False: `reason` says why not.
+  [[nodiscard]] bool open(ibv_pd* pd, uint32_t small_bytes, uint32_t large_bytes,
+                          std::string& reason);
+
+  // Of small slots, rounded up to cache lines.
+  [[nodiscard]] uint32_t small_bytes() const noexcept { return small_.slot_bytes; }
+  [[nodiscard]] static bool is_large(uint32_t slot) noexcept { return (slot & large_bit) != 0; }
+  // Any thread; none: all are in use, or none is so large.
+  [[nodiscard]] uint32_t acquire(uint64_t bytes) noexcept;
+  void release(uint32_t slot) noexcept { pool(slot).states.release(slot & ~large_bit); }
+
+  // Of the thread that holds the slot.
+  [[nodiscard]] std::byte* data(uint32_t slot) const noexcept {
+    return pool(slot).memory.data() + size_t{slot & ~large_bit} * pool(slot).slot_bytes;
+  }
+  [[nodiscard]] uint32_t lkey(uint32_t slot) const noexcept {
+    return pool(slot).memory.local_key();
+  }
+  [[nodiscard]] uint32_t& length(uint32_t slot) noexcept { return state(slot).length; }
+  // The next slot of a list.
+  [[nodiscard]] uint32_t& next(uint32_t slot) noexcept { return state(slot).next; }
+
+ private:
+  static constexpr uint32_t large_bit = 1u << 31;  // in the number of a slot
+
+  struct State {
+    std::atomic<uint32_t> next_free{0};
+    uint32_t length = 0;
+    uint32_t next = none;
+  };
+  struct Pool {
+    Arena<State> states;
+    RegisteredBuffer memory;
+    uint32_t slot_bytes = 0;
+
+    bool open(ibv_pd* pd, uint32_t count, uint32_t bytes, std::string& reason);
+  };
+  [[nodiscard]] Pool& pool(uint32_t slot) noexcept { return is_large(slot) ? large_ : small_; }
+  [[nodiscard]] const Pool& pool(uint32_t slot) const noexcept {
+    return is_large(slot) ? large_ : small_;
+  }
+  [[nodiscard]] State& state(uint32_t slot) noexcept {
+    return pool(slot).states.at(slot & ~large_bit);
+  }
+
+  Pool small_;
+  Pool large_;
+};
 
 class MessageSender {
  public:

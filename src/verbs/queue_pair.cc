@@ -1,11 +1,10 @@
 // Transitions of a queue pair. Connection path.
 #include "verbs/queue_pair.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <cstring>
 
+#include "util/random.h"
 #include "util/text.h"
 
 namespace lintel {
@@ -53,9 +52,7 @@ std::unique_ptr<QueuePair> QueuePair::create(VerbsDevice& device, ibv_cq* comple
     return nullptr;
   }
   result->sizes_ = {sizes.send_requests, wanted.cap.max_inline_data, sizes.pieces};
-  if (getrandom(&result->first_packet_, sizeof result->first_packet_, GRND_NONBLOCK) < 0)
-    result->first_packet_ = result->pair_->qp_num;
-  result->first_packet_ &= packet_number_mask;
+  result->first_packet_ = static_cast<uint32_t>(random_u64()) & packet_number_mask;
 
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;

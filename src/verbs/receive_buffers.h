@@ -10,7 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include "verbs/device.h"
-#include "verbs/registered_buffer.h"
+#include "verbs/device_memory.h"
 
 namespace lintel {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "verbs/memory_key.h"
+#include "verbs/channel.h"
 
 namespace lintel {
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "util/counter.h"
 #include "verbs/async_events.h"
 #include "verbs/device.h"
 #include "verbs/resolver.h"
@@ -12,10 +13,30 @@
 #include "verbs/ud_memory.h"
 #include "verbs/ud_queue_pair.h"
 #include "verbs/ud_receiver.h"
-#include "verbs/ud_repair.h"
 #include "verbs/ud_sender.h"
 
 namespace lintel {
+
+// Starts a queue pair that has failed again in place: same number, same Q_Key, so that peers need
+// not know. Frames that were on the way are lost like others. Connection path, the poller.
+class UdRepair {
+ public:
+  UdRepair(UdQueuePair& queue_pair, UdSender& sender, UdReceiver& receiver) noexcept
+      : queue_pair_(queue_pair), sender_(sender), receiver_(receiver) {}
+
+  // Goes on with the repair, as long as the queue pair is broken. Never waits.
+  void step() noexcept;
+  [[nodiscard]] uint64_t count() const noexcept { return count_.get(); }
+
+ private:
+  UdQueuePair& queue_pair_;
+  UdSender& sender_;
+  UdReceiver& receiver_;
+  bool flushing_ = false;
+  uint64_t flushing_since_ns_ = 0;
+  uint64_t repaired_ns_ = 0;
+  SharedCounter count_;
+};
 
 struct UdSettings {
   ProcessId id;  // of this process; its nid is an address of this node

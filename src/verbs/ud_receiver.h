@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "transport/packet_link.h"
-#include "verbs/registered_buffer.h"
+#include "verbs/device_memory.h"
 #include "verbs/ud_hosts.h"
 #include "verbs/ud_queue_pair.h"
 

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <string>
 
-#include "transport/frame_bytes.h"
+#include "transport/packet_link.h"
 #include "util/spin_lock.h"
-#include "verbs/registered_buffer.h"
+#include "verbs/device_memory.h"
 #include "verbs/resolver.h"
 #include "verbs/ud_hosts.h"
 #include "verbs/ud_memory.h"

@@ -1,9 +1,16 @@
-// What this process knows of one peer, and how messages to it travel.
+// What this process knows of each peer, and how messages to it travel.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
 
 #include "transport/transport.h"
+#include "util/log.h"
+#include "util/node_identity.h"
 #include "util/spin_lock.h"
 
 namespace lintel {
@@ -46,6 +53,71 @@ struct VerbsLink final : Link {
   uint32_t denied_number = 0;  // that the peer takes for ours
   uint32_t denied_peer_number = 0;
   uint32_t failures = 0;  // of queue pairs to this peer
+};
+
+// The links to all peers, found by process. Connection path; any thread. Links last as long as this
+// object.
+class VerbsLinks {
+ public:
+  explicit VerbsLinks(uint32_t max_data_bytes) noexcept : max_data_bytes_(max_data_bytes) {}
+
+  // Made if there is none. Throws when there is no memory.
+  [[nodiscard]] VerbsLink& find(ProcessId peer) {
+    const std::lock_guard guard(mutex_);
+    std::unique_ptr<VerbsLink>& place = links_[uint64_t{peer.nid} << 32 | peer.pid];
+    if (place == nullptr) {
+      place = std::make_unique<VerbsLink>();
+      place->peer = peer;
+      place->max_data_bytes = max_data_bytes_;
+    }
+    return *place;
+  }
+
+  template <typename Visit>
+  void for_each(const Visit& visit) noexcept {
+    const std::lock_guard guard(mutex_);
+    for (const auto& [key, link] : links_) visit(*link);
+  }
+
+ private:
+  const uint32_t max_data_bytes_;
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, std::unique_ptr<VerbsLink>> links_;
+};
+
+// Links about whose queue pairs something is left to do in the next rounds. The poller.
+class UnfinishedLinks {
+ public:
+  [[nodiscard]] bool is_empty() const noexcept { return links_.empty(); }
+
+  void add(VerbsLink& link) noexcept {
+    if (link.listed) return;
+    try {
+      links_.push_back(&link);
+      link.listed = true;
+    } catch (...) {
+      log_message(LogLevel::error, "verbs: no memory to go on with %s",
+                  ProcessText(link.peer.nid, link.peer.pid).c_str());
+    }
+  }
+
+  // Calls serve() with each; those for which it is true are finished.
+  template <typename Serve>
+  void serve(const Serve& serve) noexcept {
+    for (size_t i = 0; i < links_.size();) {
+      VerbsLink& link = *links_[i];
+      if (serve(link)) {
+        link.listed = false;
+        links_[i] = links_.back();
+        links_.pop_back();
+      } else {
+        ++i;
+      }
+    }
+  }
+
+ private:
+  std::vector<VerbsLink*> links_;
 };
 
 }  // namespace lintel

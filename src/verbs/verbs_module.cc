@@ -1,7 +1,7 @@
 // The entry point of the module. Set-up path.
 #include "verbs/verbs_module.h"
 
-#include "reliable/over_link.h"
+#include "reliable/reliable_transport.h"
 #include "util/module.h"
 #include "verbs/device.h"
 #include "verbs/ud_link.h"

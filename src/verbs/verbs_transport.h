@@ -12,7 +12,7 @@
 #include "registration/registration.h"
 #include "transport/transport.h"
 #include "verbs/channel_change.h"
-#include "verbs/verbs_links.h"
+#include "verbs/verbs_link.h"
 
 namespace lintel {
 

@@ -11,7 +11,7 @@
 
 #include "local/local_transport.h"
 #include "portals4.h"
-#include "reliable/over_link.h"
+#include "reliable/reliable_transport.h"
 #include "shm/node_secret.h"
 #include "shm/segment_directory.h"
 #include "shm/segment_layout.h"
@@ -20,11 +20,37 @@
 #include "util/config.h"
 #include "util/log.h"
 #include "util/text.h"
-#include "wiring/reliability_choice.h"
 
 namespace lintel {
 
 namespace {
+
+ReliableSettings configured_reliability(uint32_t uid, const std::string& job_key) {
+  ReliableSettings reliable;
+  reliable.uid = uid;
+  reliable.job_key = job_key;
+  reliable.memory_bytes = config_u64(ConfigKey::network_memory_kib) * 1024;
+  reliable.peer_timeout_ns = config_u64(ConfigKey::peer_timeout_ms) * 1'000'000;
+  const std::string& security = config_string(ConfigKey::network_security);
+  if (security == "encrypted")
+    reliable.security = NetworkSecurity::encrypted;
+  else if (security == "authenticated" || (security == "auto" && !job_key.empty()))
+    reliable.security = NetworkSecurity::authenticated;
+  // Without a progress thread nobody would send them when the application stops calling.
+  reliable.holds_acknowledgements = config_string(ConfigKey::progress) != "caller";
+  reliable.shortest_timeout_ns = config_u64(ConfigKey::retransmit_min_us) * 1000;
+  return reliable;
+}
+
+Faults configured_faults() {
+  Faults faults;
+  std::string reason;
+  if (Faults::parse(config_string(ConfigKey::faults), faults, reason)) return faults;
+  config_refuse(ConfigKey::faults,
+                "drop, dup, reorder and corrupt with probabilities from 0 to 1, and seed, as in "
+                "drop=0.01,seed=7");
+  return {};
+}
 
 // Without a job key a network is open to processes of this user on this node only, unless the
 // configuration opens it. False: there are no random numbers.
@@ -105,8 +131,8 @@ OpenStatus open_verbs(const TransportSettings& settings, OpenedTransports& opene
   ReliableSettings reliable = settings.reliable;
   if (!settle_admission(reliable, settings, opened.reason)) return OpenStatus::failed;
   std::unique_ptr<Transport> transport;
-  const OpenStatus status =
-      open_verbs_transport(settings.verbs, opened.id, reliable, transport, opened.reason);
+  const OpenStatus status = open_verbs_transport(settings.verbs, opened.id, reliable,
+                                                 configured_faults(), transport, opened.reason);
   if (status == OpenStatus::opened) opened.transports.push_back(std::move(transport));
   return status;
 }

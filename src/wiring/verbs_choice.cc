@@ -3,11 +3,10 @@
 
 #include <filesystem>
 
-#include "registration/process_cache.h"
+#include "registration/watched_cache.h"
 #include "util/config.h"
 #include "util/log.h"
 #include "util/module.h"
-#include "wiring/reliability_choice.h"
 
 namespace lintel {
 
@@ -48,7 +47,6 @@ VerbsChoice configured_verbs(uint32_t nid) {
   }
   VerbsSettings& settings = choice.settings;
   settings.port = configured_port(nid);
-  settings.faults = configured_faults();
   settings.max_rc = static_cast<uint32_t>(config_u64(ConfigKey::verbs_max_rc));
   settings.receive_buffers = static_cast<uint32_t>(config_u64(ConfigKey::verbs_receive_buffers));
   settings.eager_bytes = static_cast<uint32_t>(config_u64(ConfigKey::verbs_eager_bytes));
@@ -59,13 +57,14 @@ VerbsChoice configured_verbs(uint32_t nid) {
 }
 
 OpenStatus open_verbs_transport(const VerbsChoice& choice, ProcessId id,
-                                const ReliableSettings& reliable,
+                                const ReliableSettings& reliable, const Faults& faults,
                                 std::unique_ptr<Transport>& transport, std::string& reason) {
   const VerbsModule* const module = verbs_module(reason);
   if (module == nullptr) return OpenStatus::failed;
   VerbsSettings verbs = choice.settings;
   verbs.id = id;
   verbs.reliable = reliable;
+  verbs.faults = faults;
   if (reliable.security == NetworkSecurity::encrypted) {
     verbs.max_rc = 0;
     log_message(LogLevel::info,

@@ -17,7 +17,7 @@ struct VerbsChoice {
   bool usable = false;                    // as far as one can tell without opening it
   VerbsPort port;                         // which one, if usable
   std::string reason = no_verbs_devices;  // why not usable
-  VerbsSettings settings;  // all but those of the process and of the reliability layer
+  VerbsSettings settings;  // all but those of the process, of the reliability layer, and faults
 };
 
 // From the configuration and the node. `nid`: an address that was asked for, or 0: the port that
@@ -26,6 +26,7 @@ struct VerbsChoice {
 
 [[nodiscard]] OpenStatus open_verbs_transport(const VerbsChoice& choice, ProcessId id,
                                               const ReliableSettings& reliable,
+                                              const Faults& faults,
                                               std::unique_ptr<Transport>& transport,
                                               std::string& reason);
 

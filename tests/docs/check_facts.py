@@ -39,7 +39,7 @@ def constant(file, pattern):
 
 first = constant("src/wiring/registry.cc", r"first_any_pid = (\d+);")
 last = first + constant("src/wiring/registry.cc", r"any_pids = (\d+);") - 1
-offset = constant("src/util/pid_port.h", r"unprivileged_port = (\d+);")
+offset = constant("src/util/node_identity.h", r"unprivileged_port = (\d+);")
 for name in ("reference.md", "cluster.md"):
     says(name, f"`PTL_PID_ANY` gives {'a pid' if name == 'cluster.md' else 'pids'} from {first} to {last}.")
 says("cluster.md", f"pid + {offset}")

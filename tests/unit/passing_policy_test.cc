@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/progress/watch_ticks.h"
+#include "core/progress/progress_thread.h"
 #include "unit/simulated_machine.h"
 
 namespace lintel::test {

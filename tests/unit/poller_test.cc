@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/progress/passing_polls.h"
+#include "core/progress/passing_policy.h"
 #include "core/progress/wait.h"
 #include "scripted_transport.h"
 

@@ -1,5 +1,4 @@
 // The clock that is read once per message.
-#include "util/quick_clock.h"
 
 #include <gtest/gtest.h>
 

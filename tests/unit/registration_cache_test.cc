@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "registration/process_cache.h"
+#include "registration/watched_cache.h"
 #include "registration_test_support.h"
 
 namespace lintel {

@@ -7,7 +7,7 @@
 
 #include <csignal>
 
-#include "registration/process_cache.h"
+#include "registration/watched_cache.h"
 #include "registration_test_support.h"
 
 namespace lintel {

@@ -18,7 +18,7 @@
 #include "reliable/faulty_link.h"
 #include "shm_test_support.h"
 #include "util/descriptor_watch.h"
-#include "util/pid_port.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 namespace {

@@ -1,7 +1,6 @@
 // The queue pairs of a process, and links about which something is left to do.
 #include "verbs/channels.h"
 
-#include "verbs/idle_channels.h"
 #include "verbs_test_support.h"
 
 namespace lintel {

@@ -3,7 +3,7 @@
 
 #include "channel_test_support.h"
 #include "fake_datagrams.h"
-#include "verbs/memory_key.h"
+#include "verbs/channel.h"
 
 namespace lintel {
 namespace {

@@ -2,7 +2,7 @@
 #include "verbs/remote_accesses.h"
 
 #include "channel_test_support.h"
-#include "verbs/memory_key.h"
+#include "verbs/channel.h"
 
 namespace lintel {
 namespace {

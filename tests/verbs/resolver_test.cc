@@ -15,7 +15,7 @@
 
 #include "loopback_test_support.h"
 #include "util/clock.h"
-#include "util/pid_port.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 namespace {

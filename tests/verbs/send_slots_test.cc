@@ -1,6 +1,5 @@
 // Memory of messages that are sent.
-#include "verbs/send_slots.h"
-
+#include "verbs/message_sender.h"
 #include "verbs_test_support.h"
 
 namespace lintel {

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <new>
 
-#include "core/library/report_statistics.h"
+#include "core/library/status_registers.h"
 #include "core/operations/triggered_execution.h"
 #include "core/progress/wait.h"
 #include "util/asymmetric_fence.h"

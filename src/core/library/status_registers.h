@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/objects/network_interface.h"
+#include "core/operations/physical_interface.h"
 #include "portals4.h"
 
 namespace lintel {
@@ -10,5 +11,10 @@ namespace lintel {
 // False: there is no such register.
 [[nodiscard]] bool read_status_register(const NetworkInterface& interface, ptl_sr_index_t index,
                                         ptl_sr_value_t* value) noexcept;
+
+// What PTL_STATS writes when an interface closes: lines for people, or a line of JSON in a file.
+// Set-up path.
+
+void report_statistics(const PhysicalInterface& physical) noexcept;
 
 }  // namespace lintel

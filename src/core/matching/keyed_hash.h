@@ -4,11 +4,16 @@
 
 #include <cstdint>
 
+#include "util/random.h"
+
 namespace lintel {
 
 // Differs between processes, so that no peer can choose match bits which all fall into one bucket.
 // Set-up path; the structures keep a copy.
-[[nodiscard]] uint64_t keyed_hash_seed() noexcept;
+[[nodiscard]] inline uint64_t keyed_hash_seed() noexcept {
+  static const uint64_t seed = random_u64();
+  return seed;
+}
 
 inline constexpr uint64_t keyed_hash_bits_salt = 0x9e3779b97f4a7c15;
 inline constexpr uint64_t keyed_hash_source_salt = 0xd6e8feb86659fd93;

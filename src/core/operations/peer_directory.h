@@ -9,7 +9,7 @@
 
 #include "core/operations/peer_table.h"
 #include "core/operations/transport_reasons.h"
-#include "util/said_recently.h"
+#include "util/log.h"
 
 namespace lintel {
 

@@ -15,7 +15,7 @@
 #include "core/operations/peer_directory.h"
 #include "core/operations/send_queues.h"
 #include "core/operations/transfer_table.h"
-#include "core/progress/passing_polls.h"
+#include "core/progress/passing_policy.h"
 #include "core/progress/progress_thread.h"
 #include "core/progress/wait.h"
 #include "transport/opened_transports.h"

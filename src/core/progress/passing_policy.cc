@@ -1,6 +1,10 @@
 // The rare parts of looks that do not wait. Message path.
 #include "core/progress/passing_policy.h"
 
+#include <sched.h>
+
+#include "util/clock.h"
+
 namespace lintel {
 
 void PassingPolicy::use(WaitHeuristics heuristics) noexcept {
@@ -28,6 +32,13 @@ bool PassingPolicy::wants_yield(uint32_t idle_looks, uint64_t now_ns) noexcept {
   return load_.is_crowded() ||
          (idle_looks % looks_between_yields == 0 &&
           now_ns - idle_since_ns_.load(std::memory_order_relaxed) >= WaitPolicy::yield_after_ns);
+}
+
+void PassingPolls::rest(uint32_t idle_looks) noexcept {
+  const uint64_t before = now_ns();
+  if (!policy_.wants_yield(idle_looks, before)) return;
+  sched_yield();
+  policy_.note_yield(before, now_ns());
 }
 
 }  // namespace lintel

@@ -3,14 +3,50 @@
 // is nothing to do.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
 #include "core/progress/poller.h"
-#include "core/progress/watch_ticks.h"
 #include "util/service_thread.h"
 
 namespace lintel {
+
+// The times of the progress thread: how long it waits between two checks whether application
+// threads poll, and how long it polls without a message before it sleeps. Used by that thread only.
+class WatchTicks {
+ public:
+  // While the application polls, the thread checks more and more rarely: at the rarest once in so
+  // many of the shortest ticks.
+  static constexpr uint64_t longest_factor = 16;
+  static constexpr uint64_t idle_spin_ns = 5'000;
+
+  // Set-up path. Without backoff all ticks are the shortest.
+  void use(uint64_t shortest_ns, bool backoff) noexcept {
+    shortest_ns_ = next_ns_ = shortest_ns;
+    longest_ns_ = backoff ? shortest_ns * longest_factor : shortest_ns;
+  }
+  // The application polled: so long until the next look.
+  [[nodiscard]] uint64_t next_ns() noexcept {
+    const uint64_t tick_ns = next_ns_;
+    next_ns_ = std::min(tick_ns * 2, longest_ns_);
+    return tick_ns;
+  }
+  // The application polls no longer.
+  void restart() noexcept { next_ns_ = shortest_ns_; }
+
+  // The thread polls: whether it is time to sleep.
+  void note_work(uint64_t now_ns) noexcept { idle_since_ns_ = now_ns; }
+  [[nodiscard]] bool is_idle(uint64_t now_ns) const noexcept {
+    return now_ns - idle_since_ns_ > idle_spin_ns;
+  }
+
+ private:
+  uint64_t shortest_ns_ = 0;
+  uint64_t longest_ns_ = 0;
+  uint64_t next_ns_ = 0;
+  uint64_t idle_since_ns_ = 0;
+};
 
 enum class ProgressMode : uint8_t {
   automatic,  // waiting threads poll; the thread steps in when none does

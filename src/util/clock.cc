@@ -1,6 +1,4 @@
 // The time-stamp counter as a clock. Set-up path; ticks_as_ns() is for the message path.
-#include "util/quick_clock.h"
-
 #include "util/clock.h"
 
 #if defined(__x86_64__)
