@@ -72,9 +72,6 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::network_memory_kib, "PTL_NETWORK_MEMORY_KIB", ConfigType::u64, "KiB", "32768", 2048,
      uint64_t{1} << 22, nullptr,
      "Memory for frames that wait for acknowledgement or for earlier ones, of all peers together."},
-    {ConfigKey::retransmit_min_us, "PTL_RETRANSMIT_MIN_US", ConfigType::u64, "us", "1000", 50,
-     1000000, nullptr, "Shortest time after which an unacknowledged frame is sent again.",
-     ConfigAudience::tests},
     {ConfigKey::udp_frame_bytes, "PTL_UDP_FRAME_BYTES", ConfigType::u64, "bytes", "0", 0, 65507,
      nullptr, "Largest UDP payload that is sent; 0 means what the route to the peer takes whole.",
      ConfigAudience::tests},
@@ -96,11 +93,6 @@ constexpr std::array<ConfigVariable, key_count> table{{
      ConfigAudience::tests},
     {ConfigKey::dpdk_eal, "PTL_DPDK_EAL", ConfigType::text, "", "", 0, 0, nullptr,
      "Further arguments for the start of DPDK, separated by blanks, such as --iova-mode=va."},
-    {ConfigKey::dpdk_pause_us, "PTL_DPDK_PAUSE_US", ConfigType::u64, "us", "1000", 50, 1000000,
-     nullptr,
-     "How long a sleeping process leaves a port alone that has no receive interrupts, at most; shorter "
-     "while frames came recently.",
-     ConfigAudience::tests},
     {ConfigKey::registration_regions, "PTL_REGISTRATION_REGIONS", ConfigType::u64, "regions",
      "4096", 0, 65536, nullptr,
      "Regions of memory that stay registered with devices after use; 0 registers anew for each transfer.",
@@ -137,10 +129,6 @@ constexpr std::array<ConfigVariable, key_count> table{{
      8192, nullptr,
      "Payloads of up to this size travel with their message over connected queue pairs; larger ones are "
      "read from the memory of the peer.",
-     ConfigAudience::tests},
-    {ConfigKey::verbs_rc_idle_ms, "PTL_VERBS_RC_IDLE_MS", ConfigType::u64, "ms", "10000", 10,
-     3600000, nullptr,
-     "Time without a message after which a connected queue pair may be given up for another peer.",
      ConfigAudience::tests},
     {ConfigKey::faults, "PTL_FAULTS", ConfigType::text, "", "", 0, 0, nullptr,
      "Faults to inject into the frames of networks, for tests: drop, dup, reorder and corrupt with "

@@ -35,7 +35,6 @@ enum class ConfigKey : uint8_t {
   shm_cma,
   shm_cma_threshold,
   network_memory_kib,
-  retransmit_min_us,
   udp_frame_bytes,
   nid,
   local_rank,
@@ -43,7 +42,6 @@ enum class ConfigKey : uint8_t {
   dpdk_mtu,
   dpdk_ring,
   dpdk_eal,
-  dpdk_pause_us,
   registration_regions,
   registration_bytes,
   registration_check,
@@ -55,7 +53,6 @@ enum class ConfigKey : uint8_t {
   verbs_max_rc,
   verbs_receive_buffers,
   verbs_eager_bytes,
-  verbs_rc_idle_ms,
   faults,
   module_path,
   count,  // not a variable

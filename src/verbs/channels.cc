@@ -103,7 +103,7 @@ void IdleChannels::look() noexcept {
       channel.messages_at_last_look = messages;
       channel.idle_since_ns = now;
     } else if (idle_ns_ != 0 && elapsed_ns(channel.idle_since_ns, now) > idle_ns_) {
-      channels_.stop(link, "nobody used it for PTL_VERBS_RC_IDLE_MS");
+      channels_.stop(link, "it was not used for a while");
     }
   });
 }

@@ -40,7 +40,6 @@ DpdkChoice configured_dpdk() {
   choice.settings.eal_arguments = config_string(ConfigKey::dpdk_eal);
   choice.settings.mtu = static_cast<uint32_t>(config_u64(ConfigKey::dpdk_mtu));
   choice.settings.ring = static_cast<uint32_t>(config_u64(ConfigKey::dpdk_ring));
-  choice.settings.pause_ns = config_u64(ConfigKey::dpdk_pause_us) * 1000;
   return choice;
 }
 

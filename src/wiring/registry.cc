@@ -38,7 +38,6 @@ ReliableSettings configured_reliability(uint32_t uid, const std::string& job_key
     reliable.security = NetworkSecurity::authenticated;
   // Without a progress thread nobody would send them when the application stops calling.
   reliable.holds_acknowledgements = config_string(ConfigKey::progress) != "caller";
-  reliable.shortest_timeout_ns = config_u64(ConfigKey::retransmit_min_us) * 1000;
   return reliable;
 }
 

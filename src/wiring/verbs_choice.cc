@@ -50,7 +50,6 @@ VerbsChoice configured_verbs(uint32_t nid) {
   settings.max_rc = static_cast<uint32_t>(config_u64(ConfigKey::verbs_max_rc));
   settings.receive_buffers = static_cast<uint32_t>(config_u64(ConfigKey::verbs_receive_buffers));
   settings.eager_bytes = static_cast<uint32_t>(config_u64(ConfigKey::verbs_eager_bytes));
-  settings.rc_idle_ns = config_u64(ConfigKey::verbs_rc_idle_ms) * 1'000'000;
   const VerbsModule* const module = verbs_module(choice.reason);
   choice.usable = module != nullptr && module->examine(settings.port, choice.port, choice.reason);
   return choice;
