@@ -36,7 +36,7 @@ using Thread = std::vector<Step>;
 Step store(Variable variable, uint8_t value = 1) { return {Kind::store, variable, value}; }
 Step load(Variable variable, uint8_t place) { return {Kind::load, variable, 0, place}; }
 const Step fence{Kind::fence};
-// What the load of FencePair::full went to decides.
+// What the load of Doorbell::full_fences went to decides.
 Step light(uint8_t place) { return {Kind::light, 0, 0, place}; }
 
 enum class Model : uint8_t { strong, weak };
@@ -198,22 +198,6 @@ TEST_P(FenceModelTest, FullFencesAtBothSidesNeedNoMembarrier) {
   EXPECT_FALSE(loses_wakeup(joined({announces, {fence}, looks}), sender));
 }
 
-// FencePair::heavy() where a membarrier is slow: the last one comes after `full` was set, and full
-// fences follow.
-TEST_P(FenceModelTest, TheChangeToFullFencesLosesNoWakeup) {
-  const Thread changes{store(full)};
-  EXPECT_FALSE(loses_wakeup(joined({changes, heavy(1), announces, {fence}, looks}),
-                            publisher(message, sleeping, 1)));
-  EXPECT_FALSE(
-      loses_wakeup(joined({announces, changes, heavy(1), looks}), publisher(message, sleeping, 1)));
-}
-
-TEST_P(FenceModelTest, WithoutTheLastMembarrierTheChangeLosesAWakeup) {
-  const Thread changes{store(full), fence};
-  EXPECT_TRUE(
-      loses_wakeup(joined({changes, announces, {fence}, looks}), publisher(message, sleeping, 1)));
-}
-
 // A thread that sleeps on the doorbell and waits for an event as well: one membarrier for both,
 // with a sender and a thread that posts events.
 TEST_P(FenceModelTest, OneMembarrierServesTheDoorbellAndTheGate) {
@@ -229,7 +213,7 @@ TEST_P(FenceModelTest, OneMembarrierServesTheDoorbellAndTheGate) {
     });
   };
   EXPECT_FALSE(loses(heavy(2)));
-  // WaitGate::fence_after_doorbell() exists because of this.
+  // Doorbell::announce_sleep() makes it after WaitGate::announce() because of this.
   EXPECT_TRUE(loses({fence}));
 }
 
