@@ -44,8 +44,9 @@ static void compose(const void* left, void* right, size_t count, const void* cda
 }
 
 static void add_numbers(const void* left, void* right, size_t count, const void* cdata) {
-  const int64_t* const x = left;
-  int64_t* const y = right;
+  /* Without a sign: sums wrap. */
+  const uint64_t* const x = left;
+  uint64_t* const y = right;
   CHECK(cdata == (void*)&me);
   for (size_t i = 0; i < count; ++i) y[i] += x[i];
 }
