@@ -11,15 +11,17 @@ function(lintel_add_module name pattern)
   if(NOT BUILD_SHARED_LIBS)
     add_library(portals-${name} OBJECT ${sources})
     target_link_libraries(portals-${name} PRIVATE lintel_options ${ARGN})
-    target_include_directories(portals-${name} PRIVATE "${PROJECT_SOURCE_DIR}/include"
-                                                       "${PROJECT_SOURCE_DIR}/src")
-    target_compile_definitions(portals-${name} PRIVATE LINTEL_VERSION="${PROJECT_VERSION}"
-                                                       lintel_module=lintel_module_${name})
+    add_dependencies(portals-${name} lintel_module_version)
+    target_include_directories(
+      portals-${name} PRIVATE "${LINTEL_GENERATED}" "${PROJECT_SOURCE_DIR}/include"
+                              "${PROJECT_SOURCE_DIR}/src")
+    target_compile_definitions(portals-${name} PRIVATE lintel_module=lintel_module_${name})
     return()
   endif()
   add_library(portals-${name} MODULE ${sources})
   target_link_libraries(portals-${name} PRIVATE lintel_internals lintel_options ${ARGN})
-  target_compile_definitions(portals-${name} PRIVATE LINTEL_VERSION="${PROJECT_VERSION}")
+  add_dependencies(portals-${name} lintel_module_version)
+  target_include_directories(portals-${name} PRIVATE "${LINTEL_GENERATED}")
   set_target_properties(
     portals-${name}
     PROPERTIES PREFIX ""

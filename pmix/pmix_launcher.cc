@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "launcher.h"
+#include "module_version.h"
 #include "util/module.h"
 
 namespace lintel {
@@ -216,4 +217,4 @@ constexpr LauncherModule offer{launcher};
 
 }  // namespace lintel
 
-const lintel::Module lintel_module{LINTEL_VERSION, &lintel::offer};
+const lintel::Module lintel_module{LINTEL_MODULE_VERSION, &lintel::offer};

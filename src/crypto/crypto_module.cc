@@ -12,6 +12,7 @@
 #include <openssl/params.h>
 
 #include "crypto/ipsec_mb.h"
+#include "module_version.h"
 #include "util/module.h"
 
 namespace lintel {
@@ -153,4 +154,4 @@ const CryptoModule offer = [] {
 }  // namespace
 }  // namespace lintel
 
-const lintel::Module lintel_module{LINTEL_VERSION, &lintel::offer};
+const lintel::Module lintel_module{LINTEL_MODULE_VERSION, &lintel::offer};

@@ -9,6 +9,7 @@
 #include "dpdk/device_limits.h"
 #include "dpdk/dpdk_link.h"
 #include "dpdk/eal.h"
+#include "module_version.h"
 #include "util/module.h"
 
 namespace lintel {
@@ -63,4 +64,4 @@ const DpdkModule offer{rte_version, examine, open};
 
 }  // namespace lintel
 
-const lintel::Module lintel_module{LINTEL_VERSION, &lintel::offer};
+const lintel::Module lintel_module{LINTEL_MODULE_VERSION, &lintel::offer};

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "module_version.h"
 #include "util/config_parse.h"
 
 // A static library contains its modules. The build lists them: MODULE(verbs) and so on, or nothing.
@@ -53,9 +54,9 @@ const void* offer_of(void* object, const std::string& path, std::string& reason)
     reason = path + " is not a module of this library: it has no lintel_module";
     return nullptr;
   }
-  if (std::string_view(module->version) != LINTEL_VERSION) {
-    reason =
-        path + " is of version " + module->version + " of this library, which is " LINTEL_VERSION;
+  if (std::string_view(module->version) != LINTEL_MODULE_VERSION) {
+    reason = path + " is of version " + module->version +
+             " of this library, which is " LINTEL_MODULE_VERSION;
     return nullptr;
   }
   if (module->offer == nullptr) reason = path + " cannot be used here";
@@ -82,9 +83,11 @@ const void* load_module(const std::string& name, std::string& reason) {
     if (object == nullptr) {
       // A module that uses the library needs its private symbols of the same version.
       const std::string why = dlerror();
-      reason = why.find("LINTEL_PRIVATE") == std::string::npos
-                   ? "cannot load the module: " + why
-                   : path + " is not of version " LINTEL_VERSION ", which this library is: " + why;
+      reason =
+          why.find("LINTEL_PRIVATE") == std::string::npos
+              ? "cannot load the module: " + why
+              : path +
+                    " is not of version " LINTEL_MODULE_VERSION ", which this library is: " + why;
       return nullptr;
     }
     const void* const offer = offer_of(object, path, reason);

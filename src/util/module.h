@@ -14,8 +14,10 @@
 namespace lintel {
 
 struct Module {
-  const char* version;  // LINTEL_VERSION: a module of another version of the library is not used
-  const void* offer;    // what it offers, such as a DpdkModule; nullptr: nothing here
+  // LINTEL_MODULE_VERSION (module_version.h, which the build makes): version and internal headers.
+  // A module that was built with others is not used.
+  const char* version;
+  const void* offer;  // what it offers, such as a DpdkModule; nullptr: nothing here
 };
 
 // The offer of the module. nullptr: `reason` says where it was looked for and what was wrong.

@@ -1,6 +1,7 @@
 // The entry point of the module. Set-up path.
 #include "verbs/verbs_module.h"
 
+#include "module_version.h"
 #include "reliable/reliable_transport.h"
 #include "util/module.h"
 #include "verbs/device.h"
@@ -51,4 +52,4 @@ const VerbsModule offer{examine, open};
 
 }  // namespace lintel
 
-const lintel::Module lintel_module{LINTEL_VERSION, &lintel::offer};
+const lintel::Module lintel_module{LINTEL_MODULE_VERSION, &lintel::offer};

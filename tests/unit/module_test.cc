@@ -38,6 +38,12 @@ TEST_F(ModuleTest, OneOfAnotherVersionIsRefused) {
               HasSubstr("is of version 0.0.0 of this library, which is " LINTEL_VERSION));
 }
 
+TEST_F(ModuleTest, OneOfAnotherBuildIsRefused) {
+  const std::string reason = refusal("other_build");
+  EXPECT_THAT(reason, HasSubstr("is of version " LINTEL_VERSION
+                                " build 0 of this library, which is " LINTEL_VERSION " build "));
+}
+
 TEST_F(ModuleTest, OneWithoutAnEntryIsRefused) {
   EXPECT_THAT(refusal("no_entry"), HasSubstr("it has no lintel_module"));
 }

@@ -1,0 +1,4 @@
+// A module of this version, built with other headers.
+#include "util/module.h"
+
+const lintel::Module lintel_module{LINTEL_VERSION " build 0", "an offer"};
