@@ -1,7 +1,11 @@
 // Barrier, storing and fetching over Portals. Set-up path.
 #include "hand_exchange.h"
 
+#include <algorithm>
 #include <thread>
+
+#include "util/awaited_process.h"
+#include "util/log.h"
 
 namespace lintel {
 
@@ -11,8 +15,11 @@ constexpr ptl_pt_index_t signal_index = 247;  // every interface has entries up 
 constexpr ptl_pt_index_t stored_index = 248;
 constexpr size_t stored_bytes = size_t{64} << 10;
 constexpr size_t counter_bytes = StoredValues::counter_bytes;
-constexpr auto retry_pause = std::chrono::milliseconds(20);
+constexpr auto longest_pause = std::chrono::milliseconds(20);
+constexpr uint32_t fan_out = 8;             // of the tree of a barrier
 constexpr ptl_time_t look_after_ms = 1000;  // while waiting for a signal
+constexpr unsigned looks = 10;              // for the end of an operation
+constexpr auto told_after = std::chrono::seconds(1);
 
 std::string call_failed(const char* call, int code) {
   return std::string(call) + " returned " + std::to_string(code);
@@ -93,13 +100,38 @@ std::string HandExchange::open(ptl_interface_t iface) {
   return why;
 }
 
-HandExchange::Outcome HandExchange::await_end(int code, uintptr_t attempt) {
+// For a process that may not have started yet. The library does not complain of it meanwhile.
+struct HandExchange::Wait {
+  Wait(uint32_t of, const ptl_process_t& process, bool expects_silence) : peer(of) {
+    if (expects_silence) awaited_process.store(awaited_key(process.phys.nid, process.phys.pid));
+  }
+  ~Wait() { awaited_process.store(0); }
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
+
+  const uint32_t peer;
+  const Clock::time_point began = Clock::now();
+  bool told = false;
+};
+
+void HandExchange::tell_of(Wait& wait) const {
+  if (wait.told || Clock::now() - wait.began < told_after) return;
+  wait.told = true;
+  log_message(LogLevel::warn, "rank %u waits for %s, for %lld s at most (PTL_WAIT_S)", rank_,
+              describe(wait.peer).c_str(), static_cast<long long>(wait_.count()));
+}
+
+HandExchange::Outcome HandExchange::await_end(int code, uintptr_t attempt, Wait& wait) {
   if (code != PTL_OK) return Outcome::failed;
-  for (;;) {
+  for (unsigned look = 0;;) {
     ptl_event_t event;
     unsigned which = 0;
-    code = PtlEQPoll(&ends_, 1, 10000, &event, &which);
-    if (code == PTL_EQ_EMPTY) return Outcome::not_there_yet;
+    code = PtlEQPoll(&ends_, 1, look_after_ms, &event, &which);
+    tell_of(wait);
+    if (code == PTL_EQ_EMPTY) {
+      if (++look == looks) return Outcome::not_there_yet;
+      continue;
+    }
     if (code != PTL_OK && code != PTL_EQ_DROPPED) return Outcome::failed;
     if (reinterpret_cast<uintptr_t>(event.user_ptr) != attempt) continue;  // of one given up
     if (event.ni_fail_type == PTL_NI_OK) return Outcome::done;
@@ -111,10 +143,11 @@ HandExchange::Outcome HandExchange::await_end(int code, uintptr_t attempt) {
 // Repeats an operation until the peer has answered; it may not have started yet.
 template <typename Start>
 std::string HandExchange::until_reached(uint32_t peer, Start&& start) {
-  const Clock::time_point deadline = Clock::now() + wait_;
+  Wait wait(peer, processes_[peer], !reached_[peer]);
+  auto pause = std::chrono::milliseconds(2);
   for (;;) {
     const uintptr_t attempt = ++attempts_;
-    switch (await_end(start(reinterpret_cast<void*>(attempt)), attempt)) {
+    switch (await_end(start(reinterpret_cast<void*>(attempt)), attempt, wait)) {
       case Outcome::done:
         reached_[peer] = true;
         return "";
@@ -126,10 +159,11 @@ std::string HandExchange::until_reached(uint32_t peer, Start&& start) {
       case Outcome::not_there_yet:
         break;
     }
-    if (Clock::now() > deadline)
+    if (Clock::now() > wait.began + wait_)
       return describe(peer) + " cannot be reached: it was not started" + within_the_wait() +
              ", with these numbers and with the same PTL_JOB_KEY";
-    std::this_thread::sleep_for(retry_pause);
+    std::this_thread::sleep_for(pause);
+    pause = std::min(longest_pause, pause * 2);
   }
 }
 
@@ -166,19 +200,23 @@ std::string HandExchange::await(uint32_t from, uint64_t data) {
   return "";
 }
 
-// Dissemination: after round r each process knows that 2^(r+1) processes have arrived.
+// A tree, from the leaves to rank 0 and back: connections are what takes the time, and each process
+// needs few. Lower ranks often start first, so that parents are there when their children call.
 std::string HandExchange::barrier() {
-  ++generation_;
-  const uint64_t size = processes_.size();
-  uint64_t round = 0;
-  for (uint64_t distance = 1; distance < size; distance *= 2, ++round) {
-    const uint64_t data = generation_ << 8 | round;
-    const auto to = static_cast<uint32_t>((rank_ + distance) % size);
-    const auto from = static_cast<uint32_t>((rank_ + size - distance) % size);
-    if (std::string why = signal(to, data); !why.empty()) return why;
-    if (std::string why = await(from, data); !why.empty()) return why;
+  const uint64_t go_on = ++generation_ << 8;
+  const uint64_t first_child = uint64_t{rank_} * fan_out + 1;
+  const uint64_t end = std::min<uint64_t>(first_child + fan_out, processes_.size());
+  std::string why;
+  for (uint64_t child = first_child; child < end && why.empty(); ++child)
+    why = await(static_cast<uint32_t>(child), go_on | (child - first_child + 1));
+  if (why.empty() && rank_ != 0) {
+    const uint32_t parent = (rank_ - 1) / fan_out;
+    why = signal(parent, go_on | ((rank_ - 1) % fan_out + 1));
+    if (why.empty()) why = await(parent, go_on);
   }
-  return "";
+  for (uint64_t child = first_child; child < end && why.empty(); ++child)
+    why = signal(static_cast<uint32_t>(child), go_on);
+  return why;
 }
 
 std::string HandExchange::store(const std::string& key, std::span<const std::byte> value) {
@@ -206,7 +244,7 @@ std::string HandExchange::fetch(uint32_t rank, const std::string& key,
     }
     if (Clock::now() > deadline)
       return describe(rank) + " has stored no " + key + within_the_wait();
-    std::this_thread::sleep_for(retry_pause);
+    std::this_thread::sleep_for(longest_pause);
   }
 }
 

@@ -42,7 +42,9 @@ class HandExchange {
   [[nodiscard]] std::string read(uint32_t from, size_t offset, std::span<std::byte> into);
   template <typename Start>
   [[nodiscard]] std::string until_reached(uint32_t peer, Start&& start);
-  [[nodiscard]] Outcome await_end(int code, uintptr_t attempt);
+  struct Wait;
+  [[nodiscard]] Outcome await_end(int code, uintptr_t attempt, Wait& wait);
+  void tell_of(Wait& wait) const;
   [[nodiscard]] std::string describe(uint32_t rank) const;
   [[nodiscard]] std::string within_the_wait() const;
 

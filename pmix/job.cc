@@ -163,6 +163,7 @@ int Job::leave() {
   joined = false;
   ended_ = true;
   publications_.clear();
+  fetched_.clear();
   return PTL_OK;
 }
 

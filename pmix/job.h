@@ -59,8 +59,9 @@ class Job {
   bool ended_ = false;
   std::map<ptl_handle_ni_t, Publication> publications_;
   uint32_t published_ = 0;
-  std::map<uint32_t, std::unique_ptr<SharedFetch>> to_fetch_;  // by number, at the leader of a node
-  std::string secret_;                                         // if the job itself has one
+  // By number: the leader of a node has made it, others have found it. Kept for PtlJobGetMap.
+  std::map<uint32_t, std::unique_ptr<SharedFetch>> fetched_;
+  std::string secret_;  // if the job itself has one
   std::vector<uint32_t> node_of_rank_;
 };
 

@@ -46,7 +46,7 @@ int Job::publish(ptl_handle_ni_t ni) {
       if (const std::string failed = launcher_->put(fetch_key_of(published_), announcement);
           !failed.empty())
         return fail(failed);
-      to_fetch_[published_] = std::move(shared);
+      fetched_[published_] = std::move(shared);
     }
   }
   publications_[ni] = {published_++, false};
@@ -69,17 +69,12 @@ std::string Job::fetch_one(uint32_t rank, const std::string& key, ptl_process_t&
 int Job::with_fetched_map(uint32_t number, const std::function<int(const ptl_process_t*)>& use) {
   const std::string key = key_of(number);
   const auto fetch = [&](uint32_t rank, ptl_process_t& id) { return fetch_one(rank, key, id); };
-  std::unique_ptr<SharedFetch> shared;
+  std::unique_ptr<SharedFetch>& shared = fetched_[number];
   std::string why;
-  if (fetches_together()) {
-    if (place_.rank == place_.local_leader) {
-      shared = std::move(to_fetch_[number]);
-      to_fetch_.erase(number);
-    } else {
-      std::vector<std::byte> announcement;
-      why = launcher_->get(place_.local_leader, fetch_key_of(number), announcement);
-      if (why.empty()) shared = SharedFetch::attach(announcement, number, place_.size);
-    }
+  if (fetches_together() && shared == nullptr && place_.rank != place_.local_leader) {
+    std::vector<std::byte> announcement;
+    why = launcher_->get(place_.local_leader, fetch_key_of(number), announcement);
+    if (why.empty()) shared = SharedFetch::attach(announcement, number, place_.size);
   }
   if (!why.empty()) return fail("the map of the job: " + why);
   if (shared != nullptr) {
@@ -108,7 +103,10 @@ bool Job::is_published(ptl_handle_ni_t ni) {
 
 void Job::withdraw(ptl_handle_ni_t ni) {
   std::lock_guard guard(mutex_);
-  publications_.erase(ni);
+  const auto found = publications_.find(ni);
+  if (found == publications_.end()) return;
+  fetched_.erase(found->second.number);
+  publications_.erase(found);
 }
 
 int Job::get_map(ptl_handle_ni_t ni, std::span<ptl_process_t> map) {

@@ -128,6 +128,7 @@ std::string SharedFetch::fetch_part(uint32_t part, uint32_t parts, const Fetch& 
 }
 
 std::string SharedFetch::run(uint32_t part, uint32_t parts, const Fetch& fetch) {
+  if (complete_) return "";
   if (parts > most_parts || part >= parts) return fetch_part(0, 1, fetch);
   if (std::string why = fetch_part(part, parts, fetch); !why.empty()) return why;
   Header& shared = header();
@@ -147,6 +148,7 @@ std::string SharedFetch::run(uint32_t part, uint32_t parts, const Fetch& fetch) 
   for (uint32_t other = 0; other < parts; ++other)
     if (shared.done[other].load(std::memory_order_acquire) == 0)
       if (std::string why = fetch_part(other, parts, fetch); !why.empty()) return why;
+  complete_ = true;
   return "";
 }
 

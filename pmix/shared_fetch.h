@@ -33,7 +33,7 @@ class SharedFetch {
 
   // Fetches the part of this process, one of `parts`, by `fetch(rank, id)`, and waits until all are
   // there. What the others do not fetch in time this process fetches itself. Gives what went wrong,
-  // or an empty text.
+  // or an empty text. Does nothing after it has succeeded.
   using Fetch = std::function<std::string(uint32_t rank, ptl_process_t& id)>;
   [[nodiscard]] std::string run(uint32_t part, uint32_t parts, const Fetch& fetch);
 
@@ -51,6 +51,7 @@ class SharedFetch {
   void* memory_ = nullptr;
   size_t bytes_ = 0;
   uint32_t ranks_ = 0;
+  bool complete_ = false;
   int fd_ = -1;  // the leader's
 };
 

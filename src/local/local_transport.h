@@ -28,6 +28,9 @@ class LocalTransport final : public Transport {
 
   [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
   [[nodiscard]] Link* connect(ProcessId peer, std::string* reason) override;
+  [[nodiscard]] uint64_t incarnation(Link&) const noexcept override {
+    return 1;
+  }  // there is no other
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
   [[nodiscard]] RemoteResult remote_read(Link&, const Piece* local, unsigned local_count,

@@ -160,6 +160,7 @@ struct Connection : Link {
   Route route;
   uint64_t number = 0;       // ours: in frames to us
   uint64_t peer_number = 0;  // the peer's, or that of its last connection: in frames to it
+  uint64_t incarnation = 0;  // of the peer; the poller's. 0: not connected yet
   uint64_t cookie = 0;       // with which that was opened, if the peer called
   uint32_t send_seed = 0;    // of checks
   uint32_t receive_seed = 0;

@@ -64,6 +64,7 @@ void ConnectionTable::make_idle(Connection& connection) noexcept {
   uint64_t random = 0;
   while (random == 0) random = random_u64() << number_index_bits;
   connection.number = random | arena_.index_of(connection);
+  connection.incarnation = 0;
   connection.announced = false;
   connection.reported = false;
   connection.silence = {};

@@ -16,9 +16,11 @@ namespace lintel {
 static_assert(std::endian::native == std::endian::little,
               "frames are written as they lie in memory");
 
-// Bumped whenever a layout or a meaning below changes; frames of another version are dropped, and a
-// peer that wants to connect is told so.
-inline constexpr uint8_t frame_version = 4;
+// Bumped whenever a layout or a meaning below changes. Frames of another version are dropped; hello
+// and connect are answered by the header of a refuse. For this all versions have in common: the
+// size of FrameHeader, the check of the handshake, the places of version, type and connection, the
+// numbers of hello, connect and refuse, and that a HandshakeBody begins with the number.
+inline constexpr uint8_t frame_version = 5;
 
 enum class FrameType : uint8_t {
   // The handshake, a HandshakeBody each: hello -> challenge -> connect -> accept, or refuse.
@@ -58,7 +60,8 @@ struct FrameHeader {
   uint32_t acknowledged;  // every data frame before this number has arrived
   uint64_t selective;     // bit i: so has the data frame `acknowledged` + 1 + i
 };
-static_assert(sizeof(FrameHeader) == 32 && offsetof(FrameHeader, connection) == 8 &&
+static_assert(sizeof(FrameHeader) == 32 && offsetof(FrameHeader, version) == 4 &&
+              offsetof(FrameHeader, type) == 5 && offsetof(FrameHeader, connection) == 8 &&
               offsetof(FrameHeader, selective) == 24);
 
 // Largest number of messages in a data frame that is both first and last. Each begins at a multiple
@@ -106,7 +109,7 @@ enum class Admission : uint8_t {
 // The same in all frames of the handshake, so that an answer is never longer than its question.
 struct HandshakeBody {
   uint64_t number;       // by which the sender wants to be called; challenge, refuse: 0
-  uint64_t incarnation;  // of the sending process
+  uint64_t incarnation;  // of the sending process, the same over all transports; not 0
   uint8_t nonce[nonce_bytes];
   uint32_t from_nid, from_pid;
   uint32_t to_nid, to_pid;
@@ -123,8 +126,9 @@ struct HandshakeBody {
   uint8_t share[share_bytes];  // hello, connect, accept: for the keys of frames; zero without
   uint8_t proof[proof_bytes];  // connect, accept: of the secret; zero without
 };
-static_assert(sizeof(HandshakeBody) == 152 && offsetof(HandshakeBody, cookie) == 72 &&
-              offsetof(HandshakeBody, share) == 88 && offsetof(HandshakeBody, proof) == 120);
+static_assert(sizeof(HandshakeBody) == 152 && offsetof(HandshakeBody, number) == 0 &&
+              offsetof(HandshakeBody, cookie) == 72 && offsetof(HandshakeBody, share) == 88 &&
+              offsetof(HandshakeBody, proof) == 120);
 
 struct ResetBody {
   uint64_t number;             // as it stood in the frame that nobody knew

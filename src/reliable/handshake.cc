@@ -36,13 +36,13 @@ const char* text_of(RefuseCause cause) noexcept {
 }
 
 // One that is lost here is repeated like one that is lost on the way.
-template <typename Body>
-void send_frame(PacketLink& link, FrameHeader header, Body body, const LinkAddress& to) noexcept {
+void send_frame(PacketLink& link, FrameHeader header, const void* body, size_t bytes,
+                const LinkAddress& to) noexcept {
   header.version = frame_version;
-  header.check = finish_check(body_check(handshake_seed, &body, sizeof body), header);
+  header.check = finish_check(body_check(handshake_seed, body, bytes), header);
   const Piece pieces[2] = {{reinterpret_cast<std::byte*>(&header), sizeof header},
-                           {reinterpret_cast<std::byte*>(&body), sizeof body}};
-  const OutboundFrame frame{&to, pieces, 2};
+                           {static_cast<std::byte*>(const_cast<void*>(body)), bytes}};
+  const OutboundFrame frame{&to, pieces, bytes != 0 ? 2u : 1u};
   static_cast<void>(link.send(&frame, 1));
 }
 
@@ -82,7 +82,7 @@ void Handshake::send(FrameType type, const LinkAddress& to, uint64_t receiver_nu
   FrameHeader header{};
   header.type = type;
   header.connection = receiver_number;
-  send_frame(context_.link, header, body, to);
+  send_frame(context_.link, header, &body, sizeof body, to);
 }
 
 void Handshake::start(Connection& connection, uint64_t now_ns) noexcept {
@@ -147,8 +147,8 @@ void Handshake::take(const InboundFrame& frame, const FrameHeader& header,
   }
   if (header.type == FrameType::hello) return take_hello(frame, body, now_ns);
   if (header.type == FrameType::connect) return take_connect(frame, body, now_ns);
-  Connection* const connection = awaiting(frame, header, body);
-  if (connection == nullptr) {
+  Connection* const connection = awaiting(frame, header);
+  if (connection == nullptr || !(connection->peer == ProcessId{body.from_nid, body.from_pid})) {
     context_.counters.strangers.increment();
   } else if (header.type == FrameType::challenge) {
     take_challenge(*connection, body, now_ns);
@@ -159,6 +159,33 @@ void Handshake::take(const InboundFrame& frame, const FrameHeader& header,
   } else {
     take_refusal(*connection, body.cause, now_ns);
   }
+}
+
+// Of another version of the protocol nothing is read but what all have in common: see frame.h.
+void Handshake::take_of_other_version(const InboundFrame& frame, const FrameHeader& header,
+                                      uint64_t now_ns) noexcept {
+  context_.counters.malformed.increment();
+  const bool opens = header.type == FrameType::hello || header.type == FrameType::connect;
+  uint64_t number = 0;
+  if (!check_frame(handshake_seed, frame.data, frame.length) ||
+      (opens ? frame.length < sizeof header + sizeof number : header.type != FrameType::refuse))
+    return;
+  Connection* const connection = opens ? nullptr : awaiting(frame, header);
+  if (!opens && connection == nullptr) return;
+  const bool due = said_versions_.is_due(uint64_t{1} << 8 | header.version, now_ns);
+  log_message(due ? LogLevel::warn : LogLevel::debug,
+              "%s: %s speaks version %u of the protocol, this process version %u; use the same "
+              "library everywhere",
+              context_.link.name(),
+              opens ? "a process that connects"
+                    : ProcessText(connection->peer.nid, connection->peer.pid).c_str(),
+              header.version, frame_version);
+  if (!opens) return take_refusal(*connection, RefuseCause::version, now_ns);
+  std::memcpy(&number, frame.data + sizeof header, sizeof number);
+  FrameHeader answer{};
+  answer.type = FrameType::refuse;
+  answer.connection = number;
+  send_frame(context_.link, answer, nullptr, 0, *frame.from);
 }
 
 // Where frames are sealed, a refusal without proof does not end the attempt at once. So an attacker
@@ -173,15 +200,14 @@ void Handshake::take_refusal(Connection& connection, RefuseCause cause, uint64_t
 }
 
 // The connection that a frame answers, if it is one that waits for an answer from there.
-Connection* Handshake::awaiting(const InboundFrame& frame, const FrameHeader& header,
-                                const HandshakeBody& body) const noexcept {
+Connection* Handshake::awaiting(const InboundFrame& frame,
+                                const FrameHeader& header) const noexcept {
   Connection* const connection = table_.by_number(header.connection);
   if (connection == nullptr) return nullptr;
   const std::lock_guard guard(connection->lock);
   const bool fits = connection->is(ConnectionState::opening) &&
                     connection->number == header.connection && connection->opening->routed &&
-                    connection->route.address == *frame.from &&
-                    connection->peer == ProcessId{body.from_nid, body.from_pid};
+                    connection->route.address == *frame.from;
   return fits ? connection : nullptr;
 }
 
@@ -199,9 +225,10 @@ void Handshake::take_challenge(Connection& connection, const HandshakeBody& body
 // Why the connection has to fail.
 RefuseCause Handshake::take_accept(Connection& connection, const HandshakeBody& body,
                                    uint64_t now_ns) noexcept {
-  const std::lock_guard guard(connection.lock);
+  // What takes so long that senders would wait for the lock is done before it is taken. While it
+  // opens, only this thread changes the connection.
   if (!connection.opening->challenged) return RefuseCause::none;
-  if (body.number == 0 || body.mtu < PacketLink::least_mtu ||
+  if (body.number == 0 || body.incarnation == 0 || body.mtu < PacketLink::least_mtu ||
       body.message_version != message_version) {
     context_.counters.malformed.increment();
     return RefuseCause::none;
@@ -222,6 +249,7 @@ RefuseCause Handshake::take_accept(Connection& connection, const HandshakeBody& 
     secure = make_channel(opening.keys, own, body, true);
     if (secure == nullptr) return RefuseCause::none;  // no memory: the peer answers again
   }
+  const std::lock_guard guard(connection.lock);
   establish(connection, body, std::move(secure), now_ns);
   return RefuseCause::none;
 }
@@ -297,7 +325,8 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
   Connection* const known = table_.find(peer);
   const bool again =
       known != nullptr && known->is_established() && known->peer_number == body.number;
-  if (peer == context_.link.id() || body.number == 0 || body.mtu < PacketLink::least_mtu ||
+  if (peer == context_.link.id() || body.number == 0 || body.incarnation == 0 ||
+      body.mtu < PacketLink::least_mtu ||
       !cookies_.is_good(body.cookie, *frame.from, body, last_number_of(peer), now_ns)) {
     if (again && known->cookie == body.cookie) return send_accept(*known, body);  // ours was lost
     context_.counters.strangers.increment();
@@ -321,21 +350,22 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
   if (again) return send_accept(*known, body);
   Connection* const connection = place_for(peer, now_ns);
   if (connection == nullptr) return refuse(frame, body, RefuseCause::no_room);
+  // As in take_accept(): a thread that sends may start to open it, but its number stays.
+  std::unique_ptr<SecureChannel> secure;
+  if (seals()) {
+    SessionKeys keys;
+    HandshakeBody own = own_body(peer);
+    own.number = connection->number;
+    if (!keys.make_share(*proof_.crypto())) return;
+    std::memcpy(own.share, keys.share(), share_bytes);
+    secure = make_channel(keys, body, own, false);
+    if (secure == nullptr) return;  // the caller tries again
+  }
   {
     const std::lock_guard guard(connection->lock);
     // Both called at once: the call of the process with the higher address goes through.
     if (connection->is(ConnectionState::opening) && key_of(context_.link.id()) > key_of(peer))
       return;
-    std::unique_ptr<SecureChannel> secure;
-    if (seals()) {
-      SessionKeys keys;
-      HandshakeBody own = own_body(peer);
-      own.number = connection->number;
-      if (!keys.make_share(*proof_.crypto())) return;
-      std::memcpy(own.share, keys.share(), share_bytes);
-      secure = make_channel(keys, body, own, false);
-      if (secure == nullptr) return;  // the caller tries again
-    }
     connection->route = route;
     connection->cookie = body.cookie;
     establish(*connection, body, std::move(secure), now_ns);
@@ -382,6 +412,7 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
   connection.opening.reset();
   connection.secure = std::move(secure);
   connection.peer_number = body.number;
+  connection.incarnation = body.incarnation;
   connection.send_seed = connection_seed(body.number, connection.number);
   connection.receive_seed = connection_seed(connection.number, body.number);
   connection.uid = body.uid;
@@ -418,7 +449,7 @@ void Handshake::send_reset(const InboundFrame& frame, const FrameHeader& header)
   proof_.prove(body);
   FrameHeader answer{};
   answer.type = FrameType::reset;
-  send_frame(context_.link, answer, body, *frame.from);
+  send_frame(context_.link, answer, &body, sizeof body, *frame.from);
 }
 
 // The peer does not know the connection any more: another process has its address now.

@@ -10,7 +10,8 @@
 #include "reliable/connection_timers.h"
 #include "reliable/cookie.h"
 #include "reliable/job_proof.h"
-#include "util/random.h"
+#include "transport/incarnation.h"
+#include "util/log.h"
 
 namespace lintel {
 
@@ -18,7 +19,12 @@ class Handshake {
  public:
   Handshake(const ReliableContext& context, ConnectionTable& table, ConnectionTimers& timers,
             ConnectionCloser& closer) noexcept
-      : context_(context), table_(table), timers_(timers), closer_(closer) {}
+      : context_(context),
+        incarnation_(context.settings.incarnation != 0 ? context.settings.incarnation
+                                                       : new_incarnation()),
+        table_(table),
+        timers_(timers),
+        closer_(closer) {}
 
   // Set-up path. False: the job key cannot be used, `reason` says why.
   [[nodiscard]] bool open(std::string& reason) { return proof_.open(context_.settings, reason); }
@@ -34,6 +40,8 @@ class Handshake {
   // Frames that arrived: with a HandshakeBody, and resets.
   void take(const InboundFrame& frame, const FrameHeader& header, uint64_t now_ns) noexcept;
   void take_reset(const InboundFrame& frame) noexcept;
+  void take_of_other_version(const InboundFrame& frame, const FrameHeader& header,
+                             uint64_t now_ns) noexcept;
   // Tells a peer of an earlier process with this address that it is gone. Not longer than what it
   // answers.
   void send_reset(const InboundFrame& frame, const FrameHeader& header) noexcept;
@@ -43,8 +51,7 @@ class Handshake {
   void send(FrameType type, const LinkAddress& to, uint64_t receiver_number,
             const HandshakeBody& body) noexcept;
   void attempt(Connection& connection, uint64_t now_ns) noexcept;
-  Connection* awaiting(const InboundFrame& frame, const FrameHeader& header,
-                       const HandshakeBody& body) const noexcept;
+  Connection* awaiting(const InboundFrame& frame, const FrameHeader& header) const noexcept;
   void take_challenge(Connection& connection, const HandshakeBody& body, uint64_t now_ns) noexcept;
   RefuseCause take_accept(Connection& connection, const HandshakeBody& body,
                           uint64_t now_ns) noexcept;
@@ -65,11 +72,12 @@ class Handshake {
                                               const HandshakeBody& called, bool is_opener) noexcept;
 
   const ReliableContext context_;
+  const uint64_t incarnation_;
   ConnectionTable& table_;
   ConnectionTimers& timers_;
   ConnectionCloser& closer_;
-  const uint64_t incarnation_ = random_u64();
   CookieMaker cookies_;
+  SaidRecently said_versions_;
   JobProof proof_;
 };
 

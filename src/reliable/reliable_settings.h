@@ -32,6 +32,7 @@ struct ReliableSettings {
   uint32_t most_connections = 1u << 18;
   bool reuses_places = true;  // of connections that ended or are silent, when all are taken
   uint32_t first_sequence = 1;
+  uint64_t incarnation = 0;  // of this process; 0: a new one
   Clock clock = quick_clock();
 
   // A peer that was not heard for this time is asked for an answer.

@@ -98,6 +98,12 @@ Link* ReliableTransport::connect(ProcessId peer, std::string* reason) {
   return connection;
 }
 
+uint64_t ReliableTransport::incarnation(Link& link) const noexcept {
+  auto& connection = static_cast<Connection&>(link);
+  const std::lock_guard guard(connection.lock);
+  return connection.incarnation;
+}
+
 SendStatus ReliableTransport::send(Link& link, const MessageHeader& header, const Piece* pieces,
                                    unsigned count) noexcept {
   auto& connection = static_cast<Connection&>(link);
@@ -150,7 +156,9 @@ inline void ReliableTransport::take(InboundFrame& frame, uint64_t now_ns) noexce
     return;
   }
   std::memcpy(&header, frame.data, sizeof header);
-  if (header.version != frame_version || (header.flags & ~frame_flags_known) != 0) {
+  if (header.version != frame_version) [[unlikely]]
+    return handshake_.take_of_other_version(frame, header, now_ns);
+  if ((header.flags & ~frame_flags_known) != 0) {
     counters_.malformed.increment();
     return;
   }

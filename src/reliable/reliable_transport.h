@@ -35,6 +35,7 @@ class ReliableTransport final : public Transport {
 
   [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
   [[nodiscard]] Link* connect(ProcessId peer, std::string* reason) override;
+  [[nodiscard]] uint64_t incarnation(Link& link) const noexcept override;
   [[nodiscard]] uint32_t payload_mark(Link& link) noexcept override;
   [[nodiscard]] bool payloads_released(Link& link, uint32_t mark) noexcept override;
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "portals4.h"
+#include "transport/incarnation.h"
 #include "util/asymmetric_fence.h"
 #include "util/own_names.h"
 
@@ -34,13 +34,6 @@ std::string because(const std::string& what) {
 uint64_t file_size_limit() noexcept {
   rlimit limit;
   return getrlimit(RLIMIT_FSIZE, &limit) == 0 ? limit.rlim_cur : UINT64_MAX;
-}
-
-uint64_t make_nonce() noexcept {
-  uint64_t nonce = 0;
-  while ((nonce & ~lane_state_mask) == 0)
-    if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) return 0;
-  return nonce & ~lane_state_mask;
 }
 
 // The segments of that node, in the order of their pids.
@@ -104,7 +97,7 @@ bool Segment::prepare(const Settings& settings, const SegmentFile& file, std::st
         "single lane";
     return false;
   }
-  nonce_ = make_nonce();
+  nonce_ = settings.incarnation != 0 ? settings.incarnation : new_incarnation();
   if (nonce_ == 0) {
     reason = because("no random numbers");
     return false;
@@ -153,9 +146,8 @@ OpenStatus Segment::publish(const Settings& settings, const SegmentFile& file, O
   // name.
   constexpr unsigned attempts = 1000;
   for (unsigned attempt = 0; attempt < attempts; ++attempt) {
-    const auto directory = SegmentDirectory::open(true);
+    auto directory = SegmentDirectory::open(true);
     if (directory && directory->lock()) {
-      directory->sweep();
       const std::vector<SegmentName> names = names_of_node(*directory, id_.nid);
       if (!choose_pid(settings.pid, [&](uint32_t pid) {
             return is_taken(*directory, names, pid, settings.job_hash);
@@ -165,8 +157,12 @@ OpenStatus Segment::publish(const Settings& settings, const SegmentFile& file, O
       }
       path_ = directory->path_of({id_, nonce_});
       own_names.remember(path_, directory->path());
-      if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0)
+      if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+        // Without the lock: of many processes that start at once each would wait for all.
+        directory = SegmentDirectory::open(false);
+        if (directory) directory->sweep();
         return OpenStatus::opened;
+      }
       const int error = errno;
       own_names.remove(path_);
       path_.clear();

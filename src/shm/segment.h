@@ -24,6 +24,7 @@ class Segment {
     uint32_t pid = 0;  // PTL_PID_ANY: one that is free
     uint32_t job_hash = 0;
     uint64_t memory_bytes = 0;  // at most this much for the whole segment
+    uint64_t incarnation = 0;   // of this process: the nonce. 0: a new one
   };
 
   // The segment appears under its name complete and with its owner's lock held, or not at all.

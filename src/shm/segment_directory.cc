@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -60,11 +62,19 @@ std::string SegmentName::text() const {
 
 std::optional<SegmentName> SegmentName::parse(const char* text) noexcept {
   SegmentName name;
-  unsigned long long nonce = 0;
-  if (std::sscanf(text, "%8x.%u.%16llx", &name.id.nid, &name.id.pid, &nonce) != 3) return {};
-  name.nonce = nonce;
-  if (name.text() != text) return {};
-  return name;
+  const char* const end = text + std::strlen(text);
+  // As text() writes it: of that many digits, or without zeros in front.
+  const auto read = [&](auto& number, int base, ptrdiff_t digits) {
+    const char* const first = text;
+    const auto [rest, error] = std::from_chars(text, end, number, base);
+    text = rest;
+    return error == std::errc() &&
+           (digits == 0 ? *first != '0' || rest - first == 1 : rest - first == digits);
+  };
+  const bool is_name = std::none_of(text, end, [](char c) { return c >= 'A' && c <= 'F'; }) &&
+                       read(name.id.nid, 16, 8) && *text++ == '.' && read(name.id.pid, 10, 0) &&
+                       *text++ == '.' && read(name.nonce, 16, 16) && text == end;
+  return is_name ? std::optional(name) : std::nullopt;
 }
 
 std::optional<SegmentDirectory> SegmentDirectory::open(bool make) {

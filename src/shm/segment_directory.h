@@ -61,7 +61,7 @@ class SegmentDirectory {
   // False: errno is ENOENT if the directory was removed; or other processes held the lock, and no
   // file came or went for `limit_ns`. Thousands of processes that start at once may take minutes.
   [[nodiscard]] bool lock(uint64_t limit_ns = 30'000'000'000) const noexcept;
-  // With the lock. Removes the segments of the dead; returns how many. Where there are more than
+  // Removes the segments of the dead; returns how many. Where there are more than
   // swept_at_once, it looks at so many of them: thousands of processes may start at once.
   static constexpr unsigned swept_at_once = 256;
   unsigned sweep() const;

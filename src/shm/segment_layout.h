@@ -12,12 +12,13 @@
 
 #include "lane/lane.h"
 #include "shm/joint_copy.h"
+#include "transport/incarnation.h"
 #include "util/doorbell.h"
 
 namespace lintel {
 
 inline constexpr uint64_t segment_magic = 0x314d48536c65746e;  // "ntelSHM1"
-inline constexpr uint32_t segment_layout_version = 7;
+inline constexpr uint32_t segment_layout_version = 8;
 inline constexpr uint32_t segment_page_bytes = 4096;
 inline constexpr uint32_t segment_max_lanes = 1024;
 inline constexpr uint64_t segment_max_bytes = uint64_t{1} << 32;
@@ -34,7 +35,7 @@ enum class LaneState : uint8_t {
   recalled = 4,  // in use; the owner asks the claimer to return it
   returned = 5,  // the claimer writes no more here: take what is left, then free it
 };
-inline constexpr uint64_t lane_state_mask = 15;
+inline constexpr uint64_t lane_state_mask = incarnation_spare_bits;
 
 struct alignas(64) LaneEntry {
   std::atomic<uint64_t> owner;
@@ -65,7 +66,7 @@ struct SegmentIdentity {
   uint32_t pid;
   uint32_t uid;
   int32_t os_pid;
-  uint64_t nonce;          // random; names this incarnation of the process
+  uint64_t nonce;          // the incarnation of the process
   uint64_t nonce_address;  // where in the owner's private memory the same value lies
   LaneClass classes[lane_classes];
 };

@@ -11,9 +11,10 @@ namespace lintel {
 OpenStatus ShmTransport::open(const ShmSettings& settings, std::unique_ptr<ShmTransport>& result,
                               std::string& reason) {
   std::unique_ptr<Segment> segment;
-  const OpenStatus status = Segment::create(
-      {settings.nid, settings.pid, job_hash_of(settings.job_key), settings.memory_bytes}, segment,
-      reason);
+  const OpenStatus status =
+      Segment::create({settings.nid, settings.pid, job_hash_of(settings.job_key),
+                       settings.memory_bytes, settings.incarnation},
+                      segment, reason);
   if (status == OpenStatus::opened) result.reset(new ShmTransport(std::move(segment), settings));
   return status;
 }

@@ -34,6 +34,7 @@ struct ShmSettings {
   uint64_t memory_bytes = 0;  // for the segment of this process
   bool cma = true;            // use process_vm_readv and process_vm_writev
   uint32_t cma_threshold_bytes = 0;
+  uint64_t incarnation = 0;  // of this process; 0: a new one
 };
 
 struct ShmCounters {
@@ -60,6 +61,9 @@ class ShmTransport final : public Transport {
 
   [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
   [[nodiscard]] Link* connect(ProcessId peer, std::string* reason) override;
+  [[nodiscard]] uint64_t incarnation(Link& link) const noexcept override {
+    return static_cast<const ShmLink&>(link).nonce;
+  }
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
   [[nodiscard]] RemoteResult remote_read(Link& link, const Piece* local, unsigned local_count,

@@ -150,6 +150,11 @@ class Transport {
   // null) receives one clause that says why, for the log.
   [[nodiscard]] virtual Link* connect(ProcessId peer, std::string* reason) = 0;
 
+  // Connection path; the poller. Names the process behind the link (incarnation.h). 0: the
+  // link is not connected yet, and nothing was taken over by send(). A failed link keeps its own
+  // until it is connected again.
+  [[nodiscard]] virtual uint64_t incarnation(Link& link) const noexcept = 0;
+
   // Message path; the caller holds the peer's send lock. Sends the header and the payload made of
   // `count` pieces (total at most max_eager_bytes, or max_data_bytes of the link for kind data).
   // All or nothing; never waits. After a message of kind data without flag_last the caller sends

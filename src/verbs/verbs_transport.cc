@@ -115,6 +115,12 @@ SendStatus VerbsTransport::send(Link& base, const MessageHeader& header, const P
   return SendStatus::connecting;
 }
 
+uint64_t VerbsTransport::incarnation(Link& base) const noexcept {
+  auto& link = static_cast<VerbsLink&>(base);
+  const std::lock_guard guard(link.lock);
+  return datagrams_->incarnation(*link.datagrams);
+}
+
 void VerbsTransport::forgo(Link& base, const RemoteMemory* remote, unsigned count) noexcept {
   auto& link = static_cast<VerbsLink&>(base);
   if (!memory_.has_windows()) return;

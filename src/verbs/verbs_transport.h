@@ -35,6 +35,7 @@ class VerbsTransport final : public Transport, private MessageSink {
 
   [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
   [[nodiscard]] Link* connect(ProcessId peer, std::string* reason) override;
+  [[nodiscard]] uint64_t incarnation(Link& link) const noexcept override;
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
   void hold(Link& link) noexcept override { lintel::hold(static_cast<VerbsLink&>(link)); }

@@ -16,6 +16,7 @@
 #include "shm/segment_directory.h"
 #include "shm/segment_layout.h"
 #include "shm/shm_transport.h"
+#include "transport/incarnation.h"
 #include "udp/udp_link.h"
 #include "util/config.h"
 #include "util/log.h"
@@ -86,7 +87,8 @@ OpenStatus open_shm(const TransportSettings& settings, OpenedTransports& opened,
                         .job_key = settings.job_key,
                         .memory_bytes = settings.shm_memory_bytes,
                         .cma = settings.shm_cma,
-                        .cma_threshold_bytes = settings.shm_cma_threshold_bytes};
+                        .cma_threshold_bytes = settings.shm_cma_threshold_bytes,
+                        .incarnation = settings.reliable.incarnation};
   std::unique_ptr<ShmTransport> transport;
   const OpenStatus status = ShmTransport::open(shm, transport, opened.reason);
   if (status == OpenStatus::opened) opened.transports.push_back(std::move(transport));
@@ -383,7 +385,9 @@ NodeIdentity configured_node_identity() {
   return settle_nid(settings);
 }
 
-OpenedTransports open_transports(const TransportSettings& settings) {
+OpenedTransports open_transports(const TransportSettings& wanted) {
+  TransportSettings settings = wanted;
+  settings.reliable.incarnation = new_incarnation();
   OpenedTransports opened;
   opened.id.nid = settings.nid;
   const Interface* const interface = find_interface(settings.interface_number);

@@ -2,7 +2,7 @@
 import os
 import signal
 
-from support import case, check, check_examples, check_places, finish, run, start
+from support import case, check, check_examples, check_places, deadline_for, finish, run, start
 
 
 def numbers(programs, count):
@@ -47,11 +47,18 @@ def by_hand_examples(programs):
 
 @case
 def by_hand_late(programs):
-    """The others wait for a process that starts later."""
+    """The others say that they wait for a process that starts later, and complain of nothing."""
     nids, pids = numbers(programs, 3)
     early = launch([programs.probe, "map"], nids, pids, ranks=[2, 0])
-    late = launch([programs.probe, "map"], nids, pids, ranks=[1])
-    check_places("".join(finish(process)[0] for process in early + late), 3, "environment")
+    with deadline_for(early[1]):
+        said = early[1].stderr.readline()
+        check(f"warn: rank 0 waits for rank 1 (nid {nids[1]}, pid {pids[1]}), for 60 s at most (PTL_WAIT_S)" in said,
+              said)
+        late = launch([programs.probe, "map"], nids, pids, ranks=[1])
+        ended = [finish(process) for process in early + late]
+    check_places("".join(output for output, _ in ended), 3, "environment")
+    for _, error in ended:
+        check(error == "" or " waits for rank " in error and error.count("\n") == 1, error)
 
 
 @case

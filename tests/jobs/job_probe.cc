@@ -110,6 +110,12 @@ void check_map(bool only_local) {
   ptl_size_t size = 0;
   must(PtlGetMap(ni, map.size(), map.data(), &size), "PtlGetMap");
   expect(size == job.size, "the map has the size of the job");
+  for (int i = 0; i < 2; ++i) {
+    std::vector<ptl_process_t> again(job.size);
+    must(PtlJobGetMap(ni, job.size, again.data()), "PtlJobGetMap");
+    expect(std::memcmp(again.data(), map.data(), size * sizeof map[0]) == 0,
+           "the job has the same map each time");
+  }
   ptl_process_t own;
   must(PtlGetPhysId(ni, &own), "PtlGetPhysId");
   expect(map[job.rank].phys.nid == own.phys.nid && map[job.rank].phys.pid == own.phys.pid,

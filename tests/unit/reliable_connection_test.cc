@@ -297,6 +297,65 @@ TEST_F(Connections, AForgedAcceptIsRefused) {
   EXPECT_EQ(a.transport().counters().handshakes_refused, 1u);
 }
 
+// Of another version nothing but the number of its connection is read, and the answer is short.
+TEST_F(Connections, ACallerOfAnotherVersionIsAnswered) {
+  MemoryProcess b(network_, high_id);
+  FakePeer caller(network_, low_id, high_id);
+  testing::internal::CaptureStderr();
+  for (unsigned i = 0; i < 2; ++i) {
+    caller.call(FrameType::hello, caller.body(), frame_version + 1);
+    b.poll();
+    virtual_now_ns += network_.latency_ns;
+    const auto answers = network_.take(address_of(low_id));
+    ASSERT_EQ(answers.size(), 1u);
+    const Frame& answer = answers.front().second;
+    ASSERT_EQ(answer.size(), sizeof(FrameHeader));
+    EXPECT_TRUE(check_frame(handshake_seed, answer.data(), answer.size()));
+    EXPECT_EQ(header_of(answer).version, frame_version);
+    EXPECT_EQ(header_of(answer).type, FrameType::refuse);
+    EXPECT_EQ(header_of(answer).connection, caller.body().number);
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string expected = "speaks version " + std::to_string(frame_version + 1) +
+                               " of the protocol, this process version " +
+                               std::to_string(frame_version);
+  EXPECT_NE(said.find(expected), std::string::npos) << said;
+  EXPECT_EQ(said.find(expected), said.rfind(expected)) << said;
+  // Only calls are answered, or two of different versions would go on for ever.
+  caller.call(FrameType::refuse, caller.body(), frame_version + 1);
+  caller.call(FrameType::accept, caller.body(), frame_version + 1);
+  b.poll();
+  virtual_now_ns += network_.latency_ns;
+  EXPECT_TRUE(network_.take(address_of(low_id)).empty());
+}
+
+TEST_F(Connections, ATargetOfAnotherVersionRefuses) {
+  MemoryProcess a(network_, low_id);
+  FakePeer target(network_, high_id, low_id);
+  Link* const link = a.connect(high_id);
+  EXPECT_EQ(a.send(link, numbered_put(1)), SendStatus::connecting);
+  virtual_now_ns += network_.latency_ns;
+  const auto calls = network_.take(address_of(high_id));
+  ASSERT_EQ(calls.size(), 1u);
+  HandshakeBody call;
+  std::memcpy(&call, calls.front().second.data() + sizeof(FrameHeader), sizeof call);
+  struct NoBody {};
+  const auto refuse = [&](uint64_t number) {
+    FrameHeader header{};
+    header.type = FrameType::refuse;
+    header.connection = number;
+    target.inject(FakePeer::frame_of(header, NoBody(), handshake_seed, frame_version + 1));
+    virtual_now_ns += network_.latency_ns;
+    a.poll();
+  };
+  refuse(call.number + 1);
+  EXPECT_TRUE(a.failed.empty()) << "somebody else may have sent it";
+  refuse(call.number);
+  ASSERT_EQ(a.failed.size(), 1u);
+  EXPECT_EQ(link->failure.kind, Link::Failure::Kind::refused);
+  EXPECT_NE(std::string(link->failure.reason).find("another version"), std::string::npos);
+}
+
 // Hellos with invented sources cost the called side nothing, and answers are not longer than
 // questions.
 TEST_F(Connections, HellosLeaveNoState) {

@@ -251,12 +251,14 @@ class FakePeer {
       : network_(network), id_(id), target_(target), number_(number) {}
 
   template <typename Body>
-  static Frame frame_of(FrameHeader header, const Body& body, uint32_t seed) {
-    header.version = frame_version;
-    header.check = finish_check(body_check(seed, &body, sizeof body), header);
-    Frame frame(sizeof header + sizeof body);
+  static Frame frame_of(FrameHeader header, const Body& body, uint32_t seed,
+                        uint8_t version = frame_version) {
+    constexpr size_t bytes = std::is_empty_v<Body> ? 0 : sizeof body;
+    header.version = version;
+    header.check = finish_check(body_check(seed, &body, bytes), header);
+    Frame frame(sizeof header + bytes);
     std::memcpy(frame.data(), &header, sizeof header);
-    std::memcpy(frame.data() + sizeof header, &body, sizeof body);
+    std::memcpy(frame.data() + sizeof header, &body, bytes);
     return frame;
   }
   HandshakeBody body() const {
@@ -277,10 +279,10 @@ class FakePeer {
   void inject(Frame frame) {
     network_.inject(address_of(id_), address_of(target_), std::move(frame));
   }
-  void call(FrameType type, const HandshakeBody& body) {
+  void call(FrameType type, const HandshakeBody& body, uint8_t version = frame_version) {
     FrameHeader header{};
     header.type = type;
-    inject(frame_of(header, body, handshake_seed));
+    inject(frame_of(header, body, handshake_seed, version));
   }
   // What the target sent us last, if it is a frame of the handshake of that type.
   bool take_answer(FrameType type, HandshakeBody& body) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -29,6 +30,7 @@ class ScriptedTransport final : public Transport {
     link.peer = peer;
     return &link;
   }
+  [[nodiscard]] uint64_t incarnation(Link&) const noexcept override { return process; }
   [[nodiscard]] SendStatus send(Link&, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override {
     if (status != SendStatus::sent) return status;
@@ -49,8 +51,9 @@ class ScriptedTransport final : public Transport {
                                           unsigned, uint32_t) noexcept override {
     return {RemoteStatus::unsupported, 0};
   }
-  unsigned poll(MessageSink&, unsigned) noexcept override {
+  unsigned poll(MessageSink& sink, unsigned) noexcept override {
     ++polls;
+    if (hand_up) std::exchange(hand_up, nullptr)(sink);
     return std::exchange(arrived, 0);
   }
   [[nodiscard]] Doorbell* doorbell() noexcept override { return nullptr; }
@@ -73,9 +76,11 @@ class ScriptedTransport final : public Transport {
                       .remote_asynchronous = false,
                       .remote_threshold_bytes = 0};
   bool reaches = true;
+  uint64_t process = 0;  // incarnation of all peers
   SendStatus status = SendStatus::sent;
   uint32_t released_mark = 0;
-  unsigned arrived = 0;  // messages that the next poll() pretends to hand up
+  unsigned arrived = 0;                       // messages that the next poll() pretends to hand up
+  std::function<void(MessageSink&)> hand_up;  // once, in the next poll()
   bool arms = true;
   int64_t limit_ns = -1;
 

@@ -17,6 +17,7 @@ class FakeDatagrams final : public Transport {
 
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   Link* connect(ProcessId, std::string*) override { return &link; }
+  uint64_t incarnation(Link&) const noexcept override { return 1; }
   SendStatus send(Link&, const MessageHeader& header, const Piece* pieces,
                   unsigned count) noexcept override {
     if (status != SendStatus::sent) return status;

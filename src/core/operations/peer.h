@@ -26,7 +26,7 @@ struct alignas(64) Peer {
   SpinLock send_lock;
   bool queue_listed = false;       // see SendQueues
   std::atomic<bool> failed{true};  // or not connected yet; written under send_lock
-  Link* link = nullptr;
+  Link* link = nullptr;            // by which messages travel to it
   Transport* transport = nullptr;
   // For the own process: set after a send, so that the poller polls for it. nullptr for others.
   PollFlag* in_process_sends = nullptr;
@@ -60,6 +60,10 @@ struct alignas(64) Peer {
   std::atomic<uint32_t> operations_started{0};  // written under send_lock
   std::atomic<uint32_t> operations_ended{0};    // written under the poll token
 
+  // Any thread.
+  [[nodiscard]] bool sends_by(const Link& of) noexcept {
+    return std::atomic_ref<Link*>(link).load(std::memory_order_relaxed) == &of;
+  }
   void note_in_process_send() const noexcept {
     if (in_process_sends != nullptr) in_process_sends->set();
   }

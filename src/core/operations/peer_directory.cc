@@ -4,6 +4,7 @@
 #include <atomic>
 #include <string>
 
+#include "util/awaited_process.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/node_identity.h"
@@ -13,11 +14,6 @@ namespace lintel {
 
 namespace {
 constexpr uint32_t most_counted_put_rings = 1u << 12;  // peers with counted puts
-
-// The poller may see a link before the thread that connected has finished with it.
-void set_peer(Link& link, Peer* peer) noexcept {
-  std::atomic_ref<void*>(link.context).store(peer, std::memory_order_release);
-}
 }  // namespace
 
 bool PeerDirectory::open(Transports transports, std::span<const OpenedTransports::Unused> unused,
@@ -30,6 +26,11 @@ bool PeerDirectory::open(Transports transports, std::span<const OpenedTransports
 
 Peer* PeerDirectory::peer_of(Link& link) noexcept {
   return static_cast<Peer*>(std::atomic_ref<void*>(link.context).load(std::memory_order_acquire));
+}
+
+// The poller may see a link before the thread that connected has finished with it.
+void PeerDirectory::set_peer(Link& link, Peer* peer) noexcept {
+  std::atomic_ref<void*>(link.context).store(peer, std::memory_order_release);
 }
 
 Peer* PeerDirectory::connect(ProcessId id) noexcept {
@@ -48,7 +49,8 @@ Peer* PeerDirectory::connect(ProcessId id) noexcept {
       return peer;
     }
     const std::string& why = reasons_.of(transports_.size(), answers);
-    const bool due = said_unreached_.is_due(uint64_t{id.nid} << 32 | id.pid, now_ns());
+    const bool due = !is_awaited(id.nid, id.pid) &&
+                     said_unreached_.is_due(uint64_t{id.nid} << 32 | id.pid, now_ns());
     log_message(due ? LogLevel::warn : LogLevel::debug, "no transport reaches %s: %s",
                 ProcessText(id.nid, id.pid).c_str(), why.c_str());
     unreached_because_ = &why;
@@ -68,7 +70,7 @@ void PeerDirectory::attach(Peer& peer, Transport& transport, Link& link,
                 transport.device().c_str(), not_others.empty() ? "" : "; not by ",
                 not_others.c_str());
   std::lock_guard guard(peer.send_lock);
-  peer.link = &link;
+  std::atomic_ref<Link*>(peer.link).store(&link, std::memory_order_relaxed);
   peer.transport = &transport;
   peer.not_others = &not_others;
   peer.in_process_sends = capabilities.in_process ? in_process_sends_ : nullptr;

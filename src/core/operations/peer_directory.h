@@ -41,6 +41,7 @@ class PeerDirectory {
   [[nodiscard]] Peer* find(ProcessId id) const noexcept { return table_.find(id); }
   // The peer behind a link; nullptr: the link is new.
   [[nodiscard]] static Peer* peer_of(Link& link) noexcept;
+  static void set_peer(Link& link, Peer* peer) noexcept;
 
   // Held while peers connect or fail.
   [[nodiscard]] Lock lock() noexcept { return Lock(mutex_); }

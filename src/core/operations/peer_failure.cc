@@ -6,6 +6,7 @@
 #include "core/operations/initiator_answers.h"
 #include "core/operations/physical_interface.h"
 #include "core/operations/target_transfer.h"
+#include "util/awaited_process.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/node_identity.h"
@@ -29,9 +30,8 @@ constexpr const char* failure_format(Link::Failure::Kind kind) noexcept {
 }
 }  // namespace
 
-void fail_peer(PhysicalInterface& physical, Peer& peer) noexcept {
-  const char* const reason = peer.link->failure.reason;
-  peer.failed_because = *reason != '\0' ? reason : "another process has taken its place";
+void fail_peer(PhysicalInterface& physical, Peer& peer, const Link::Failure& failure) noexcept {
+  peer.failed_because = failure.reason;
   // A peer that closed its interface in order leaves nothing that could fail. An operation may be
   // acknowledged before its sender, which holds the send lock, has counted it as started.
   bool in_order;
@@ -48,8 +48,10 @@ void fail_peer(PhysicalInterface& physical, Peer& peer) noexcept {
     // A program that waits for a process to start sends to it again and again.
     const uint64_t now = now_ns();
     const bool said = peer.gone_said_ns != 0 && now - peer.gone_said_ns < gone_said_again_ns;
-    if (!said) peer.gone_said_ns = now;
-    log_message(said ? LogLevel::debug : LogLevel::warn, failure_format(peer.link->failure.kind),
+    const bool awaited =
+        failure.kind == Link::Failure::Kind::unanswered && is_awaited(peer.id.nid, peer.id.pid);
+    if (!said && !awaited) peer.gone_said_ns = now;
+    log_message(said || awaited ? LogLevel::debug : LogLevel::warn, failure_format(failure.kind),
                 ProcessText(peer.id.nid, peer.id.pid).c_str(), peer.transport->capabilities().name,
                 peer.failed_because);
     physical.peers_failed.increment();

@@ -9,6 +9,6 @@ class PhysicalInterface;
 
 // Ends every operation with the peer, as PTL_NI_UNDELIVERABLE (spec 3.13.3). The lock of the
 // PeerDirectory is held.
-void fail_peer(PhysicalInterface& physical, Peer& peer) noexcept;
+void fail_peer(PhysicalInterface& physical, Peer& peer, const Link::Failure& failure) noexcept;
 
 }  // namespace lintel

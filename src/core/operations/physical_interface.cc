@@ -174,20 +174,35 @@ void PhysicalInterface::forget_logical(NetworkInterface& interface) noexcept {
 
 void* PhysicalInterface::on_new_link(Link& link) noexcept {
   const PeerDirectory::Lock lock = peers_.lock();
+  Transport& transport = poller_.transports().current();
   Peer* const peer = peers_.find(link.peer);
-  if (peer != nullptr && !peer->failed.load(std::memory_order_relaxed)) {
-    if (peer->link == &link) return peer;
-    fail_peer(*this, *peer);
+  if (peer == nullptr || peer->failed.load(std::memory_order_relaxed))
+    return peers_.accept(link, transport);
+  switch (relation_of(*peer, transport, link)) {
+    case LinkRelation::sends:
+    case LinkRelation::receives:
+      PeerDirectory::set_peer(link, peer);
+      return peer;
+    case LinkRelation::replaces:
+      break;
+    case LinkRelation::of_another_process:
+      fail_peer(*this, *peer, {Link::Failure::Kind::gone, "another process has taken its place"});
+      break;
   }
-  return peers_.accept(link, poller_.transports().current());
+  return peers_.accept(link, transport);
 }
 
 void PhysicalInterface::on_peer_failed(Link& link) noexcept {
   const PeerDirectory::Lock lock = peers_.lock();
   Peer* const peer = PeerDirectory::peer_of(link);
-  if (peer == nullptr) return;
+  if (peer == nullptr || peer->failed.load(std::memory_order_relaxed)) return;
+  if (peer->link == &link) return fail_peer(*this, *peer, link.failure);
   // An earlier incarnation may be reported after its successor has connected.
-  if (peer->link == &link && !peer->failed.load(std::memory_order_relaxed)) fail_peer(*this, *peer);
+  if (relation_of(*peer, poller_.transports().current(), link) != LinkRelation::receives) return;
+  // What the peer sent by it may be lost, answers among that. The other link may live on: its next
+  // message connects anew.
+  fail_peer(*this, *peer, link.failure);
+  PeerDirectory::set_peer(*peer->link, nullptr);
 }
 
 void PhysicalInterface::on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept {
@@ -226,11 +241,40 @@ void PhysicalInterface::check_peers() noexcept {
 
 void PhysicalInterface::on_messages(Link& link, const InboundMessage* messages,
                                     unsigned count) noexcept {
-  auto* peer = PeerDirectory::peer_of(link);
-  if (peer == nullptr) [[unlikely]] {
+  Peer* const peer = PeerDirectory::peer_of(link);
+  if (peer != nullptr && peer->sends_by(link)) [[likely]]
+    return take_messages(*peer, messages, count);
+  take_from_other_link(link, messages, count);
+}
+
+// The link is new, or the peer receives by another one. Then it cannot reach the memory that the
+// messages describe, so the data follow in messages.
+void PhysicalInterface::take_from_other_link(Link& link, const InboundMessage* messages,
+                                             unsigned count) noexcept {
+  const PeerDirectory::Lock lock = peers_.lock();
+  Transport& transport = poller_.transports().current();
+  Peer* peer = PeerDirectory::peer_of(link);
+  if (peer == nullptr || peer->failed.load(std::memory_order_relaxed) ||
+      relation_of(*peer, transport, link) == LinkRelation::replaces) {
     peer = static_cast<Peer*>(on_new_link(link));
     if (peer == nullptr) return;
   }
+  const LinkRelation relation = relation_of(*peer, transport, link);
+  if (relation == LinkRelation::sends) return take_messages(*peer, messages, count);
+  // The process had the address before.
+  if (relation == LinkRelation::of_another_process) return messages_refused.add(count);
+  for (unsigned i = 0; i < count; ++i) {
+    InboundMessage message = messages[i];
+    const MessageKind kind = message.header.kind;
+    const bool describes = (message.header.flags & flag_remote_memory) != 0 &&
+                           (kind == MessageKind::put || kind == MessageKind::get);
+    if (describes) message.payload_length = 0;
+    take_messages(*peer, &message, 1);
+  }
+}
+
+void PhysicalInterface::take_messages(Peer& peer, const InboundMessage* messages,
+                                      unsigned count) noexcept {
   for (unsigned i = 0; i < count; ++i) {
     const InboundMessage& message = messages[i];
     received.count(message.header.kind, message.payload_length);
@@ -239,32 +283,32 @@ void PhysicalInterface::on_messages(Link& link, const InboundMessage* messages,
     if (transfers_.batch().count != 0 && !may_join) fetch_batch(*this);
     switch (message.header.kind) {
       case MessageKind::put:
-        if (deliver_plain_put(*this, *peer, message)) [[likely]]
+        if (deliver_plain_put(*this, peer, message)) [[likely]]
           break;
         [[fallthrough]];
       case MessageKind::get:
       case MessageKind::atomic:
       case MessageKind::fetch_atomic:
       case MessageKind::swap:
-        handle_request(*this, *peer, message);
+        handle_request(*this, peer, message);
         break;
       case MessageKind::ack:
-        handle_ack(*this, *peer, message.header);
+        handle_ack(*this, peer, message.header);
         break;
       case MessageKind::ack_batch:
-        handle_ack_batch(*this, *peer, message);
+        handle_ack_batch(*this, peer, message);
         break;
       case MessageKind::reply:
-        handle_reply(*this, *peer, message);
+        handle_reply(*this, peer, message);
         break;
       case MessageKind::data_request:
-        handle_data_request(*this, *peer, message.header);
+        handle_data_request(*this, peer, message.header);
         break;
       case MessageKind::data:
         if ((message.header.modes & data_for_reply) != 0) {
-          handle_reply_data(*this, *peer, message);
+          handle_reply_data(*this, peer, message);
         } else {
-          handle_transfer_data(*this, *peer, message);
+          handle_transfer_data(*this, peer, message);
         }
         break;
       case MessageKind::connection:
@@ -274,8 +318,8 @@ void PhysicalInterface::on_messages(Link& link, const InboundMessage* messages,
     }
   }
   if (transfers_.batch().count != 0) fetch_batch(*this);
-  answers_.flush_acknowledgements(*peer);
-  operations_.return_ended(*peer);
+  answers_.flush_acknowledgements(peer);
+  operations_.return_ended(peer);
 }
 
 }  // namespace lintel

@@ -11,6 +11,7 @@
 
 #include "core/objects/network_interface.h"
 #include "core/operations/answer_sender.h"
+#include "core/operations/link_relation.h"
 #include "core/operations/operation_table.h"
 #include "core/operations/peer_directory.h"
 #include "core/operations/send_queues.h"
@@ -81,6 +82,8 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   [[nodiscard]] bool awaits_peers() const noexcept override { return peers_.awaits_any(); }
   void check_peers() noexcept override;
 
+  void take_messages(Peer& peer, const InboundMessage* messages, unsigned count) noexcept;
+  void take_from_other_link(Link& link, const InboundMessage* messages, unsigned count) noexcept;
   void set_up_waiting();
   [[nodiscard]] bool all_delivered() noexcept;
   void finish_remote_accesses(const NetworkInterface& interface) noexcept;

@@ -36,6 +36,7 @@ class MadeUpTransport final : public Transport {
     link.failure = {};
     return &link;
   }
+  [[nodiscard]] uint64_t incarnation(Link&) const noexcept override { return 1; }
   [[nodiscard]] SendStatus send(Link&, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override {
     if (fails) return SendStatus::peer_failed;

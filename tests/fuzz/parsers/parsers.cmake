@@ -52,6 +52,5 @@ target_sources(fuzz_jobs PRIVATE "${PROJECT_SOURCE_DIR}/pmix/job_values.cc"
                                  "${PROJECT_SOURCE_DIR}/pmix/shared_fetch.cc")
 if(TARGET fuzz_rdma)
   target_sources(fuzz_rdma PRIVATE ${verbs_sources})
-  target_compile_definitions(fuzz_rdma PRIVATE LINTEL_VERSION="${PROJECT_VERSION}")
-  target_include_directories(fuzz_rdma PRIVATE ${LIBIBVERBS_INCLUDE_DIRS})
+  target_include_directories(fuzz_rdma PRIVATE ${LIBIBVERBS_INCLUDE_DIRS} "${LINTEL_GENERATED}")
 endif()

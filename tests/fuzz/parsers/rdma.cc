@@ -34,6 +34,7 @@ class Datagrams final : public Transport {
 
   [[nodiscard]] const Capabilities& capabilities() const noexcept override { return offers_; }
   [[nodiscard]] Link* connect(ProcessId, std::string*) override { return &link_; }
+  [[nodiscard]] uint64_t incarnation(Link&) const noexcept override { return 1; }
   [[nodiscard]] SendStatus send(Link&, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override {
     if (other_ == nullptr) return SendStatus::peer_failed;
