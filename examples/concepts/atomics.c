@@ -50,7 +50,7 @@ int main(void) {
                   PTL_CSWAP, PTL_INT64_T),
           "PtlSwap");
     await_count(memory.ct_handle, (ptl_size_t)(2 + attempt));
-    printf("attempt %d: %s\n", (int)attempt, before == 0 ? "locked" : "somebody has it");
+    printf("attempt %d: %s\n", (int)attempt, before == 0 ? "locked" : "another process has it");
     expect(before == attempt, "only the first attempt gets the lock");
   }
   PtlFini();

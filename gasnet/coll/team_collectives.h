@@ -2,8 +2,8 @@
  *
  * Neighbours first come together in shared memory (node_stage.h). The first of them, the leader,
  * takes part for all in the chain between the nodes (network_stage.h), whose last operations put
- * the result into the shared memory. Whoever comes last in a node starts its chain, so a chain
- * needs no process to wait.
+ * the result into the shared memory. The last process of a node to arrive starts its chain, so no
+ * process waits for a chain.
  *
  * Call n has slot n modulo kSlots. The last call of each half of the slots is a barrier of the
  * leaders: a slot is used again when the barrier of its half is over, since all leaders are done

@@ -121,7 +121,7 @@ struct Opening {
   bool challenged = false;
   bool routed = false;       // the link knows where the peer is
   bool unreachable = false;  // the link says that it will never be
-  // An answer that says no but proves nothing: somebody else may have sent it. A good answer that
+  // An answer that says no but proves nothing: another process may have sent it. A good answer that
   // comes soon goes before it.
   RefuseCause refusal = RefuseCause::none;
   uint64_t refused_ns = 0;

@@ -29,7 +29,7 @@ class ConnectionTable {
   // Idle, if it had failed, or has never been: then it may take the place of one that has failed.
   // nullptr: too many. Throws when there is no memory.
   [[nodiscard]] Connection* find_or_make(ProcessId peer);
-  // The poller. It has failed, and its link is not used any more until somebody connects.
+  // The poller. It has failed, and its link is not used any more until one side connects.
   void note_end(Connection& connection) noexcept;
   // The poller. One for which fits(connection), its lock held; looks at a few, each time at others.
   template <typename Fits>

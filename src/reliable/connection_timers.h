@@ -23,7 +23,7 @@ class PollerWakeup {
       disturbed_.store(true, std::memory_order_release);
     if (doorbell_ != nullptr) doorbell_->ring_if_sleeping();
   }
-  // The poller. Whoever calls wake() from here on is noticed.
+  // The poller. A call of wake() from here on is noticed.
   void reset() noexcept { disturbed_.store(false, std::memory_order_seq_cst); }
   [[nodiscard]] bool is_set() const noexcept { return disturbed_.load(std::memory_order_seq_cst); }
   // For DescriptorWatch, which rings the doorbell itself.
@@ -64,7 +64,7 @@ class ConnectionTimers {
   // `never`: it has called done(), and is left out until set() is called again.
   template <typename Look>
   void run(const Look& look) noexcept {
-    // Whoever sets a timer from here on lowers this again.
+    // A thread that sets a timer from here on lowers this again.
     earliest_ns_.exchange(never, std::memory_order_seq_cst);
     adopt_new();
     uint64_t earliest = never;

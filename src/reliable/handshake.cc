@@ -342,7 +342,7 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
     context_.counters.strangers.increment();
     static std::atomic<bool> said{false};
     log_once(said, LogLevel::warn,
-             "%s: somebody claims to be %s, but frames of that process would come "
+             "%s: a process claims to be %s, but frames of that process would come "
              "from elsewhere; not connected",
              context_.link.name(), ProcessText(peer.nid, peer.pid).c_str());
     return;

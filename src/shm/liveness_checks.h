@@ -17,7 +17,7 @@ class LivenessChecks {
                  LinkFailures& failures) noexcept
       : segment_(segment), links_(links), lanes_(lanes), failures_(failures) {}
 
-  // `watch`: links that somebody waits for. Of all others a few in turn.
+  // `watch`: links on which a thread waits. Of all others a few in turn.
   void check(MessageSink& sink, Link* const* watch, unsigned count) noexcept;
 
  private:

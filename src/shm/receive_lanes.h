@@ -19,7 +19,7 @@ class ReceiveLanes {
   enum class State : uint8_t {
     unused,
     active,
-    refused,  // not read any more; freed when whoever claimed it is dead
+    refused,  // not read any more; freed when the process that claimed it is dead
   };
   // Called for the link of a message that makes no sense; it refuses or frees the lane.
   using Malformed = std::function<void(MessageSink&, ShmLink&)>;

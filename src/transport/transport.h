@@ -50,7 +50,7 @@ struct Capabilities {
   uint32_t remote_threshold_bytes;  // beyond this size remote access beats eager messages
   bool refers_to_payloads =
       false;  // send() does not copy all payloads that stay: see payload_mark()
-  bool polls_by_system_call = false;  // poll() in vain costs as much as many calls of Portals
+  bool polls_by_system_call = false;  // an idle poll costs as much as many calls of Portals
   // Not 0: arrivals ring no doorbell (sleep_limit_ns() ends every sleep), so a peer that sleeps
   // answers late. A thread that waits for an answer polls for this time before it sleeps. Otherwise
   // both sides could sleep in each round trip.
@@ -83,13 +83,13 @@ struct RemoteResult {
   uint64_t bytes;  // moved before the status arose
 };
 
-// What expose() answers: peers may be told of the memory until conceal().
+// What expose() answers: peers may be told of the memory until withdraw().
 struct Exposure {
   static constexpr uint32_t none = 0;
   SendStatus status;  // sent: as said by `count`; or why to try again later, or never
   unsigned count =
       0;  // descriptions made; 0: this memory cannot be reached, data travel in messages
-  uint32_t number = none;  // for conceal(); none: nothing to conceal
+  uint32_t number = none;  // for withdraw(); none: nothing to withdraw
 };
 
 // A message as handed up. `payload` stays valid until the callback returns and may be changed by a
@@ -177,7 +177,7 @@ class Transport {
 
   // Message path; the caller holds the peer's send lock. Describes `count` pieces of this process's
   // memory in `out`, for the peer to read or (`write`) to write for the operation that `cookie`
-  // names. The descriptions go out with the next message to the peer, or are concealed.
+  // names. The descriptions go out with the next message to the peer, or are withdrawn.
   [[nodiscard]] virtual Exposure expose(Link&, const Piece* pieces, unsigned count, bool /*write*/,
                                         uint32_t cookie, RemoteMemory* out) noexcept {
     for (unsigned i = 0; i < count; ++i)
@@ -187,7 +187,7 @@ class Transport {
   // Message path; any thread. Ends the peer's access to that memory. `peer_may_access`: the peer
   // got the description and has not answered, so it may be accessing the memory; expensive where
   // access takes place.
-  virtual void conceal(Link&, uint32_t /*exposure*/, bool /*peer_may_access*/) noexcept {}
+  virtual void withdraw(Link&, uint32_t /*exposure*/, bool /*peer_may_access*/) noexcept {}
 
   // Message path; poll token held. Copies between local pieces and the peer's memory; the totals
   // of both sides agree. Synchronous ones are cut into slices by the core. `token` is for
@@ -209,7 +209,7 @@ class Transport {
   virtual unsigned poll(MessageSink& sink, unsigned budget) noexcept = 0;
 
   // The doorbell in memory that this transport's peers can reach; nullptr if its peers never ring
-  // (then whoever sends wakes the poller through the doorbell of the interface).
+  // (then the sender wakes the poller through the doorbell of the interface).
   [[nodiscard]] virtual Doorbell* doorbell() noexcept = 0;
   // Set-up path, before anything else: the doorbell that the poller sleeps on. A transport without
   // one that peers can reach rings it itself when something arrives for a poller that sleeps.

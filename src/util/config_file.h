@@ -20,7 +20,7 @@ struct ConfigSetting {
 [[nodiscard]] std::vector<ConfigSetting> read_config_file(const std::string& path);
 
 // The file of the user: $XDG_CONFIG_HOME/lintel.conf, ~/.config/lintel.conf without that variable;
-// empty where neither is known, or for programs that run with the rights of somebody else.
+// empty where neither is known, or for programs that run with the rights of another user.
 [[nodiscard]] std::string user_config_file();
 // The file of the system.
 inline constexpr const char* system_config_file = "/etc/lintel.conf";

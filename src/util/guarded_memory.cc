@@ -101,7 +101,7 @@ void restore_default(int signal_number) noexcept {
   sigaction(signal_number, &action, nullptr);
 }
 
-// A fault that is not ours, or a signal that somebody sent.
+// A fault that is not ours, or a signal that a process sent.
 void pass_on(int signal_number, siginfo_t* info, void* context) noexcept {
   const struct sigaction& action = previous_handler(signal_number).action;
   const bool sent = info->si_code <= 0;

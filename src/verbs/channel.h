@@ -85,7 +85,7 @@ struct Channel {
   uint32_t accesses_posted = 0;  // work requests
   // Of Exposures.
   ExposedMemory* exposures = nullptr;
-  uint32_t exposures_to_conceal = 0;
+  uint32_t exposures_to_withdraw = 0;
 
   // Accesses to memory are under way, by either end: they may take longer than anything may be
   // idle.

@@ -52,7 +52,7 @@ void Completions::take_send(const ibv_wc& completion) noexcept {
     retire(link, success);
     if (success && !channel.stopping) {
       if (channel.waiting != nullptr) accesses_.post_waiting(link);
-      if (channel.exposures_to_conceal != 0) exposures_.post_waiting(link);
+      if (channel.exposures_to_withdraw != 0) exposures_.post_waiting(link);
     }
   }
   if (!success) channels_.stop(link, ibv_wc_status_str(completion.status));
@@ -70,7 +70,7 @@ void Completions::retire(VerbsLink& link, bool success) noexcept {
       break;
     case RequestKind::bind:
       break;
-    case RequestKind::conceal:
+    case RequestKind::withdraw:
       exposures_.retire(record.index);
       break;
   }

@@ -126,16 +126,16 @@ bool Exposures::bind(Channel& channel, ExposedMemory& exposed, const Piece* piec
 
 // A window that is invalidated by both ends breaks the queue pair. So if the peer has not answered,
 // the queue pair is stopped, and the windows end with it.
-void Exposures::conceal(VerbsLink& link, uint32_t number, bool peer_may_access) noexcept {
+void Exposures::withdraw(VerbsLink& link, uint32_t number, bool peer_may_access) noexcept {
   ExposedMemory& exposed = exposures_.at(number - 1);
   bool windows = false;
   {
     const std::lock_guard guard(link.lock);
     for (unsigned i = 0; i < exposed.count; ++i) windows |= exposed.is_bound(i);
     if (exposed.channel_number != 0 && windows) {
-      exposed.state = ExposedMemory::State::to_conceal;
+      exposed.state = ExposedMemory::State::to_withdraw;
       if (!peer_may_access || link.path == Path::stopping) {
-        post_conceal(link, exposed);
+        post_withdraw(link, exposed);
       } else {
         link.channel->queue_pair->stop();
         requests_.ask_to_stop(link, "an operation was abandoned whose memory the peer may access");
@@ -161,20 +161,20 @@ void Exposures::note_invalidated(VerbsLink& link, uint32_t index, uint32_t windo
 
 // Windows that the peer has not invalidated and will not. The regions stay registered until the
 // device has done it.
-void Exposures::post_conceal(VerbsLink& link, ExposedMemory& exposed) noexcept {
+void Exposures::post_withdraw(VerbsLink& link, ExposedMemory& exposed) noexcept {
   Channel& channel = *link.channel;
   if (link.path != Path::queue_pair || channel.queue.room() < exposed.count + 1) {
-    ++channel.exposures_to_conceal;
+    ++channel.exposures_to_withdraw;
     return;
   }
-  exposed.state = ExposedMemory::State::concealing;
+  exposed.state = ExposedMemory::State::withdrawing;
   for (unsigned i = 0; i < exposed.count; ++i) {
     if (!exposed.is_bound(i)) continue;
     ibv_send_wr request{};
     request.opcode = IBV_WR_LOCAL_INV;
     request.invalidate_rkey = windows_.at(exposed.windows[i]).key;
     // A refusal stops the queue pair, which ends the exposure.
-    if (!channel.queue.post(request, {RequestKind::conceal, exposures_.index_of(exposed)}, false))
+    if (!channel.queue.post(request, {RequestKind::withdraw, exposures_.index_of(exposed)}, false))
       break;
     ++exposed.outstanding;
   }
@@ -182,9 +182,9 @@ void Exposures::post_conceal(VerbsLink& link, ExposedMemory& exposed) noexcept {
 
 void Exposures::post_waiting(VerbsLink& link) noexcept {
   Channel& channel = *link.channel;
-  channel.exposures_to_conceal = 0;
+  channel.exposures_to_withdraw = 0;
   for (ExposedMemory* exposed = channel.exposures; exposed != nullptr; exposed = exposed->next)
-    if (exposed->state == ExposedMemory::State::to_conceal) post_conceal(link, *exposed);
+    if (exposed->state == ExposedMemory::State::to_withdraw) post_withdraw(link, *exposed);
 }
 
 void Exposures::unlink(ExposedMemory& exposed) noexcept {
@@ -216,7 +216,7 @@ void Exposures::release_ended() noexcept {
 
 void Exposures::retire(uint32_t index) noexcept {
   ExposedMemory& exposed = exposures_.at(index);
-  if (--exposed.outstanding != 0 || exposed.state != ExposedMemory::State::concealing) return;
+  if (--exposed.outstanding != 0 || exposed.state != ExposedMemory::State::withdrawing) return;
   exposed.state = ExposedMemory::State::ended;
   unlink(exposed);
   exposed.next = ended_;
@@ -231,13 +231,13 @@ void Exposures::abandon(Channel& channel) noexcept {
       if (window.window != nullptr) ibv_dealloc_mw(std::exchange(window.window, nullptr));
       if (window.registration != nullptr) ibv_dereg_mr(std::exchange(window.registration, nullptr));
     }
-    const bool concealed = exposed->state != ExposedMemory::State::exposed;
+    const bool withdrawn = exposed->state != ExposedMemory::State::exposed;
     exposed->state = ExposedMemory::State::ended;
-    if (!concealed) continue;
+    if (!withdrawn) continue;
     exposed->next = ended_;
     ended_ = exposed;
   }
-  channel.exposures_to_conceal = 0;
+  channel.exposures_to_withdraw = 0;
 }
 
 }  // namespace lintel

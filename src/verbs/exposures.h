@@ -16,7 +16,7 @@ namespace lintel {
 
 struct ExposedMemory {
   static constexpr unsigned most_pieces = 16;
-  enum class State : uint8_t { exposed, to_conceal, concealing, ended };
+  enum class State : uint8_t { exposed, to_withdraw, withdrawing, ended };
   std::atomic<uint32_t> next_free{0};
   ExposedMemory* next = nullptr;  // of the channel's list, or of those that ended
   ExposedMemory** previous = nullptr;
@@ -43,10 +43,10 @@ class Exposures {
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept;
 
-  // As Transport::expose() and conceal().
+  // As Transport::expose() and withdraw().
   [[nodiscard]] Exposure expose(VerbsLink& link, const Piece* pieces, unsigned count, bool write,
                                 RemoteMemory* out) noexcept;
-  void conceal(VerbsLink& link, uint32_t number, bool peer_may_access) noexcept;
+  void withdraw(VerbsLink& link, uint32_t number, bool peer_may_access) noexcept;
 
   // The poller. The peer has accessed what it wanted, and invalidated the window with the same
   // message.
@@ -56,7 +56,7 @@ class Exposures {
   // With the lock of the link: an invalidation has ended.
   void retire(uint32_t index) noexcept;
   // With the lock of the link: the queue pair goes, and its windows with it. What operations still
-  // refer to ends with conceal().
+  // refer to ends with withdraw().
   void abandon(Channel& channel) noexcept;
   // The poller, without any lock: gives back the memory of those that have ended.
   void release_ended() noexcept;
@@ -73,7 +73,7 @@ class Exposures {
 
   bool prepare(ExposedMemory& exposed, const Piece* pieces, unsigned count, bool write) noexcept;
   bool bind(Channel& channel, ExposedMemory& exposed, const Piece* pieces, bool write) noexcept;
-  void post_conceal(VerbsLink& link, ExposedMemory& exposed) noexcept;
+  void post_withdraw(VerbsLink& link, ExposedMemory& exposed) noexcept;
   static void unlink(ExposedMemory& exposed) noexcept;
   void end(ExposedMemory& exposed) noexcept;
   void release_memory(ExposedMemory& exposed) noexcept;

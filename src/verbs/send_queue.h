@@ -15,8 +15,8 @@ namespace lintel {
 enum class RequestKind : uint8_t {
   message,
   remote_access,
-  bind,     // of a memory window
-  conceal,  // a memory window is invalidated by its owner
+  bind,      // of a memory window
+  withdraw,  // a memory window is invalidated by its owner
 };
 
 struct PostedRequest {

@@ -44,8 +44,8 @@ class VerbsTransport final : public Transport, private MessageSink {
                                 uint32_t, RemoteMemory* out) noexcept override {
     return exposures_.expose(static_cast<VerbsLink&>(link), pieces, count, write, out);
   }
-  void conceal(Link& link, uint32_t exposure, bool peer_may_access) noexcept override {
-    exposures_.conceal(static_cast<VerbsLink&>(link), exposure, peer_may_access);
+  void withdraw(Link& link, uint32_t exposure, bool peer_may_access) noexcept override {
+    exposures_.withdraw(static_cast<VerbsLink&>(link), exposure, peer_may_access);
   }
   void forgo(Link& link, const RemoteMemory* remote, unsigned count) noexcept override;
   [[nodiscard]] RemoteResult remote_read(Link& link, const Piece* local, unsigned local_count,

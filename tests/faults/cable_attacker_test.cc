@@ -1,5 +1,5 @@
-// Somebody on the cable between two hosts, network namespaces here. He passes packets on, and sends
-// what he can make of all that he saw: repeated, changed, spliced, in floods. Needs root.
+// An attacker on the cable between two hosts, network namespaces here. He passes packets on, and
+// sends what he can make of all that he saw: repeated, changed, spliced, in floods. Needs root.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/if_ether.h>
@@ -90,7 +90,7 @@ class Attacker {
   }
 
   void send(Packet& packet, int to) {
-    // None: whoever sent it may have left that to the device.
+    // None: the sender may have left that to the device.
     if (is_udp(packet)) packet[udp_at + 6] = packet[udp_at + 7] = 0;
     static_cast<void>(::send(sockets_[to], packet.data(), packet.size(), MSG_DONTWAIT));
   }

@@ -226,7 +226,7 @@ TEST_P(DeadPeerTest, ASuccessorUnderTheSamePidTakesItsPlace) {
     must(PtlGetPhysId(interface.handle(), &id));
     rank.publish(2, id);
     rank.raise(opened);
-    // Rank 0 of the map is the sender, rank 1 is whoever has the pid.
+    // Rank 0 of the map is the sender, rank 1 is the process that has the pid.
     const auto set_map = [&](int peer) {
       if (!GetParam().logical) return;
       const ptl_process_t map[] = {rank.published<ptl_process_t>(0, 2),

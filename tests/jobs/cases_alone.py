@@ -51,7 +51,7 @@ def broken_launch_server_gone(programs):
 
 @case
 def broken_launch_without_pmix(programs):
-    """Started several times by somebody who offers no PMIx."""
+    """Started several times by a launcher without PMIx."""
     for left, text in (({"SLURM_STEP_NUM_TASKS": 4}, "srun --mpi=pmix"), ({"PMI_SIZE": 2}, "offers no PMIx"),
                        ({"OMPI_COMM_WORLD_SIZE": 2}, "offers no PMIx")):
         _, error = run([programs.probe, "map"], left, code=9)

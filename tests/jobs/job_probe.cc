@@ -282,7 +282,7 @@ void check_death() {
   for (ptl_rank_t rank = 0; rank < victim; ++rank)
     expect(mailbox.put(rank, word_of(job.rank, rank)) == PTL_NI_OK, "survivors reach each other");
   mailbox.await(victim);
-  // All have heard from all; whoever tells the others so may find those gone that knew it before.
+  // All have heard from all; one that tells the others so may find that some have ended.
   for (ptl_rank_t rank = 0; rank < victim; ++rank) static_cast<void>(mailbox.put(rank, 3));
   mailbox.await(2 * victim);
   std::printf("rank %u survived\n", job.rank);

@@ -1,5 +1,5 @@
-// Somebody between two processes who sees every frame, holds frames back, and sends whatever he can
-// make of what he saw. He gets nothing but delay.
+// An attacker between two processes who sees every frame, holds frames back, and sends whatever he
+// can make of what he saw. He gets nothing but delay.
 #include <random>
 
 #include "reliable_test_support.h"

@@ -129,7 +129,7 @@ TEST_F(ReliableBundle, WithoutAnAnswerTheAcknowledgementGoesSoon) {
   EXPECT_EQ(network_.frames_carried, 2u);
 }
 
-TEST_F(ReliableBundle, WhoeverGoesToSleepSendsItBefore) {
+TEST_F(ReliableBundle, AThreadThatGoesToSleepSendsItBefore) {
   learn();
   acknowledged_message(100);
   EXPECT_EQ(network_.frames_carried, 1u);

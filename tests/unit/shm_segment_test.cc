@@ -186,7 +186,7 @@ TEST(ShmSegment, ManyStartersGetOnePidOnce) {
   }
 }
 
-// The directory is made by whoever comes first, and the last removes it.
+// The directory is made by the first process, and the last removes it.
 TEST(ShmSegment, NobodyElseCanLookIntoTheDirectory) {
   auto transport = open_transport();
   const std::string directory = segment_root() + "/lintel." + std::to_string(geteuid());

@@ -44,7 +44,7 @@ class ExposuresTest : public test::ChannelTest {
     bool any = false;
     while (!channels_[0].queue.is_empty()) {
       const PostedRequest request = channels_[0].queue.retire();
-      if (request.kind != RequestKind::conceal) continue;
+      if (request.kind != RequestKind::withdraw) continue;
       any = true;
       exposures_->retire(request.index);
     }
@@ -75,7 +75,7 @@ TEST_F(ExposuresTest, EachPieceGetsAWindowWithAKeyOfThisQueuePair) {
 TEST_F(ExposuresTest, WindowsThatThePeerInvalidatedAreNotInvalidatedAgain) {
   const Exposure exposure = expose(false);
   for (const RemoteMemory& window : told_) invalidate(window);
-  exposures_->conceal(links_[0], exposure.number, false);
+  exposures_->withdraw(links_[0], exposure.number, false);
   EXPECT_EQ(fake_verbs::done(IBV_WR_LOCAL_INV), 0u);
   EXPECT_FALSE(channels_[0].has_memory_in_use());
 }
@@ -83,7 +83,7 @@ TEST_F(ExposuresTest, WindowsThatThePeerInvalidatedAreNotInvalidatedAgain) {
 TEST_F(ExposuresTest, OthersAreInvalidatedByTheirOwner) {
   const Exposure exposure = expose(true);
   invalidate(told_[0]);
-  exposures_->conceal(links_[0], exposure.number, false);
+  exposures_->withdraw(links_[0], exposure.number, false);
   EXPECT_EQ(fake_verbs::done(IBV_WR_LOCAL_INV), 1u);
   EXPECT_TRUE(channels_[0].has_memory_in_use());
   EXPECT_TRUE(finish());
@@ -100,8 +100,8 @@ TEST_F(ExposuresTest, AnInvalidationWaitsForRoom) {
   };
   fake_verbs::hold();
   while (channels_[0].queue.room() != 0) ASSERT_TRUE(fill());
-  exposures_->conceal(links_[0], exposure.number, false);
-  EXPECT_EQ(channels_[0].exposures_to_conceal, 1u);
+  exposures_->withdraw(links_[0], exposure.number, false);
+  EXPECT_EQ(channels_[0].exposures_to_withdraw, 1u);
   fake_verbs::release();
   EXPECT_FALSE(finish());
   exposures_->post_waiting(links_[0]);
@@ -111,7 +111,7 @@ TEST_F(ExposuresTest, AnInvalidationWaitsForRoom) {
 
 TEST_F(ExposuresTest, MemoryThatThePeerMayStillAccessEndsWithTheQueuePair) {
   const Exposure exposure = expose(true);
-  exposures_->conceal(links_[0], exposure.number, true);
+  exposures_->withdraw(links_[0], exposure.number, true);
   EXPECT_NE(links_[0].stop_because, nullptr);
   EXPECT_EQ(fake_verbs::state_of(channels_[0].number), IBV_QPS_ERR);
   EXPECT_EQ(fake_verbs::done(IBV_WR_LOCAL_INV), 0u);
@@ -128,7 +128,7 @@ TEST_F(ExposuresTest, AnOperationMayOutliveTheQueuePair) {
   links_[0].channel = nullptr;
   links_[0].path = Path::datagrams;
   exposures_->release_ended();
-  exposures_->conceal(links_[0], exposure.number, false);
+  exposures_->withdraw(links_[0], exposure.number, false);
 }
 
 TEST_F(ExposuresTest, WithoutAQueuePairOneIsWishedForAndTheCallerTriesAgain) {

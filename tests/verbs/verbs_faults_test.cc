@@ -360,7 +360,7 @@ TEST_F(VerbsFaultsTest, APeerThatDiesWhileItsMemoryIsAccessed) {
 }
 
 // A peer whose last words are lost is missed at the port of its pid, long before it has been silent
-// for too long; also if somebody else has that number by then.
+// for too long; also if another connection has that number by then.
 TEST_F(VerbsFaultsTest, ADeadPeerIsMissedAtItsPort) {
   const auto patient = [](VerbsSettings& settings) {
     settings.reliable.peer_timeout_ns = 600'000'000'000;
@@ -437,7 +437,7 @@ TEST_F(VerbsFaultsTest, AFailedAccessEnds) {
     EXPECT_EQ(to.ended[0].result.status, RemoteStatus::unsupported);
     EXPECT_EQ(to.ended[0].result.bytes, 0u);
     ASSERT_TRUE(stream.pass(300));
-    from.transport->conceal(stream.link(), exposure.number, true);
+    from.transport->withdraw(stream.link(), exposure.number, true);
     EXPECT_EQ(to.ended.size(), 1u);
   }
 }
@@ -476,7 +476,7 @@ TEST_F(VerbsFaultsTest, AbandonedWhileThePeerInvalidates) {
       ASSERT_TRUE(run_until({&to}, [&] { return !to.ended.empty(); }));
     }
     if (peer == Peer::has_invalidated) forgo();
-    from.transport->conceal(stream.link(), exposure.number, true);
+    from.transport->withdraw(stream.link(), exposure.number, true);
     exposed.assign(exposed.size(), std::byte{0});
     if (peer == Peer::reads) fake_verbs::release();
     if (peer == Peer::has_read) forgo();

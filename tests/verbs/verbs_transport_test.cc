@@ -86,7 +86,7 @@ class VerbsTransportTest : public test::VerbsTest {
     ASSERT_TRUE(
         run_until({&initiator, &target}, [&] { return initiator.arrived.size() > arrived; }));
     initiator.arrived.pop_back();
-    initiator.transport->conceal(link, exposure.number, false);
+    initiator.transport->withdraw(link, exposure.number, false);
     EXPECT_EQ(fake_verbs::done(IBV_WR_LOCAL_INV), by_owner);
   }
 };
@@ -158,7 +158,7 @@ TEST_F(VerbsTransportTest, RemoteMemory) {
   ASSERT_TRUE(stream.pass(200));
 }
 
-// What was concealed cannot be accessed any more, nor what was never exposed.
+// What was withdrawn cannot be accessed any more, nor what was never exposed.
 TEST_F(VerbsTransportTest, RemoteMemoryEndsWithItsOperation) {
   VerbsProcess from, to;
   Stream stream(from, to);
@@ -169,7 +169,7 @@ TEST_F(VerbsTransportTest, RemoteMemoryEndsWithItsOperation) {
   RemoteMemory told{};
   const Exposure exposure = test::tell_of(from, to, stream.link(), &part, 1, true, &told);
   ASSERT_EQ(exposure.count, 1u);
-  from.transport->conceal(stream.link(), exposure.number, false);
+  from.transport->withdraw(stream.link(), exposure.number, false);
   ASSERT_TRUE(stream.pass(100));
   const Piece local{own.data(), 4096};
   ASSERT_EQ(to.transport->remote_write(*to.last_link, &local, 1, &told, 1, 1).status,
@@ -310,7 +310,7 @@ TEST_F(VerbsTransportTest, AQueuePairIsNotIdleWhileMemoryIsRead) {
   ASSERT_TRUE(run_until({&from, &to, &another}, [&] { return !to.ended.empty(); }));
   EXPECT_EQ(to.ended[0].result.status, RemoteStatus::done);
   EXPECT_EQ(own, exposed);
-  from.transport->conceal(stream.link(), exposure.number, false);
+  from.transport->withdraw(stream.link(), exposure.number, false);
   // Afterwards it is given up.
   EXPECT_TRUE(run_until({&from, &to, &another}, [&] {
     to.transport->check_peers(to, nullptr, 0);

@@ -36,7 +36,7 @@ class alignas(128) CountingEvent {
   // counter. To be called before each use of a pooled object; cancel_all() ends the use.
   void open(WaitGate* gate, TriggerExecutor* executor) noexcept;
 
-  // PtlCTGet. Whoever sees a count sees the memory of the operations counted.
+  // PtlCTGet. A thread that sees a count sees the memory of the operations counted.
   [[nodiscard]] ptl_ct_event_t get() const noexcept {
     return {success_.load(std::memory_order_acquire), failure_.load(std::memory_order_acquire)};
   }

@@ -126,7 +126,7 @@ bool SharedRanks::map_file(int fd, uint64_t count) {
 bool SharedRanks::create(const std::string& link, const ptl_process_t* mapping, uint64_t count,
                          uint64_t hash, bool replace) {
   Descriptor memory(memfd_create(memory_name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  // Whoever finds the link before the memory is filled waits for this lock.
+  // A process that finds the link before the memory is filled waits for this lock.
   if (!memory.is_open() || flock(memory.get(), LOCK_EX) != 0) return false;
   const std::string target =
       "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(memory.get());

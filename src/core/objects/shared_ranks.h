@@ -4,8 +4,8 @@
 // The entries lie in sealed anonymous memory (memfd_create), which nobody can change any more and
 // which is gone with the last process that uses it, however that ends. Others find it through a
 // symbolic link in /dev/shm, lintel-map.<uid>.<hash>, to the descriptor in /proc of the process
-// that made it; whoever follows it compares every entry. A link whose process was killed leads
-// nowhere; the next interface that the user opens removes it.
+// that made it; a process that follows it compares every entry. A link whose process was killed
+// leads nowhere; the next interface that the user opens removes it.
 #pragma once
 
 #include <cstdint>

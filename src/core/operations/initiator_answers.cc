@@ -134,7 +134,7 @@ void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& h
   }
   Operation* operation = acknowledged_operation(interface, peer, header.cookie);
   if (operation == nullptr) return;
-  conceal_memory(*operation, true);
+  withdraw_memory(*operation, true);
   const auto fail = static_cast<ptl_ni_fail_t>(header.operation);
   const bool own_memory_failed = (header.modes & answer_source_fault) != 0;
   MemoryDescriptor* put = operation->put.get();
@@ -178,7 +178,7 @@ void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
     }
     Operation* operation = acknowledged_operation(interface, peer, cookie);
     if (operation == nullptr) continue;
-    conceal_memory(*operation, true);
+    withdraw_memory(*operation, true);
     MemoryDescriptor* put = operation->put.get();
     if (put == nullptr) {
       operation->interface->status.dropped.increment();
@@ -216,7 +216,7 @@ void handle_reply(PhysicalInterface& interface, Peer& peer,
     interface.messages_refused.increment();
     return;
   }
-  conceal_memory(*operation, true);
+  withdraw_memory(*operation, true);
   auto fail = static_cast<ptl_ni_fail_t>(header.operation);
   if (carries_data && fail == PTL_NI_OK &&
       !get->region.write(operation->get_offset, message.payload, mlength))
@@ -305,7 +305,7 @@ bool send_request_data(Peer& peer, Operation& operation) noexcept {
 }
 
 void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept {
-  conceal_memory(operation, false);
+  withdraw_memory(operation, false);
   MemoryDescriptor* put = operation.put.get();
   if (operation.send_due) {
     // Reported once, unless only acknowledgements are reported (spec 3.13.3).

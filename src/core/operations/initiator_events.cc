@@ -5,8 +5,8 @@ namespace lintel {
 
 namespace {
 
-// What is to be counted, taken down before an event is posted: whoever sees that may release the
-// descriptor at once.
+// What is to be counted, taken down before an event is posted: a thread that sees it may release
+// the descriptor at once.
 struct Count {
   CountingEvent* counter;
   bool bytes;

@@ -35,20 +35,20 @@ SendStatus send_description(Peer& peer, const MessageHeader& header, const Memor
       peer.transport->send(*peer.link, header, &piece, exposure.count != 0 ? 1 : 0);
   if (status != SendStatus::sent && exposure.number != Exposure::none) {
     operation.exposure.store(Exposure::none, std::memory_order_relaxed);
-    peer.transport->conceal(*peer.link, exposure.number, false);
+    peer.transport->withdraw(*peer.link, exposure.number, false);
   }
   return status;
 }
 
 }  // namespace
 
-void conceal_memory(Operation& operation, bool answered) noexcept {
+void withdraw_memory(Operation& operation, bool answered) noexcept {
   const uint32_t number = operation.exposure.load(std::memory_order_relaxed);
   if (number == Exposure::none) [[likely]]
     return;
   operation.exposure.store(Exposure::none, std::memory_order_relaxed);
   Peer& peer = *operation.peer.load(std::memory_order_relaxed);
-  peer.transport->conceal(*peer.link, number, !answered);
+  peer.transport->withdraw(*peer.link, number, !answered);
 }
 
 SendStatus send_payload(Peer& peer, const Request& request, Operation* operation,

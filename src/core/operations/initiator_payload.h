@@ -36,6 +36,6 @@ namespace lintel {
 
 // Ends the target's access to the operation's memory. Called before the end of the operation, or of
 // its sending, is reported. `answered`: the target has said that it is done.
-void conceal_memory(Operation& operation, bool answered) noexcept;
+void withdraw_memory(Operation& operation, bool answered) noexcept;
 
 }  // namespace lintel

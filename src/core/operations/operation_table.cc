@@ -63,7 +63,7 @@ void OperationTable::discard(Operation& operation) noexcept {
 }
 
 void OperationTable::end(Operation& operation) noexcept {
-  conceal_memory(operation, false);
+  withdraw_memory(operation, false);
   Peer& peer = *operation.peer.load(std::memory_order_relaxed);
   const uint32_t index = operations_.index_of(operation);
   make_free(operation);

@@ -79,7 +79,7 @@ struct alignas(64) Peer {
     return operations_started.load(std::memory_order_relaxed) !=
            operations_ended.load(std::memory_order_relaxed);
   }
-  // Somebody waits for this peer: it is to be looked after. Token held.
+  // A thread waits for this peer: check that it lives. Token held.
   [[nodiscard]] bool is_awaited() const noexcept {
     return !failed.load(std::memory_order_acquire) &&
            (has_outstanding() || queue_length.load(std::memory_order_relaxed) != 0 ||

@@ -27,7 +27,7 @@ class PollToken {
    private:
     PollToken& token_;
   };
-  // Whoever polls is to give the token back.
+  // The thread that polls is to give the token back.
   [[nodiscard]] bool exclusively_wanted() const noexcept {
     return exclusive_requests_.load(std::memory_order_acquire) != 0;
   }

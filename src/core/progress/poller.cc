@@ -46,7 +46,7 @@ void Poller::check_peers() noexcept {
 
 void Poller::kick() noexcept {
   if (!by_callers_ || !token_.try_acquire()) {
-    // Whoever holds the token polls, unless it sleeps.
+    // The holder of the token polls, unless it sleeps.
     doorbell_->ring_if_sleeping();
     return;
   }

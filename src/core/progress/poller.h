@@ -1,4 +1,4 @@
-// Polls the transports of a physical interface, one thread at a time: whoever holds the poll token.
+// Polls the transports of a physical interface, one thread at a time: the holder of the poll token.
 // Message path.
 #pragma once
 
@@ -21,7 +21,7 @@ class PolledWork {
   [[nodiscard]] virtual bool is_ready() const noexcept = 0;
   // Sends wait until a transport has room.
   [[nodiscard]] virtual bool sends_wait() const noexcept = 0;
-  // Peers whose death somebody would have to be told of.
+  // Peers with operations that fail if they die.
   [[nodiscard]] virtual bool awaits_peers() const noexcept = 0;
   virtual void check_peers() noexcept = 0;
 
@@ -49,7 +49,7 @@ class Poller {
 
   // Token held: one round over the transports and the work. Returns how much was done.
   unsigned poll_once() noexcept;
-  // Any thread: polls a little if nobody else does; otherwise makes sure that somebody will.
+  // Any thread: polls a little if no thread does; otherwise makes sure that one will.
   void kick() noexcept;
   // Lets the caller deliver a message to its own process at once, until end_delivery_to_self().
   // False: another thread polls, or what was sent before has not been delivered yet.
@@ -74,7 +74,7 @@ class Poller {
   }
 
   // Token held, in this order: announce_sleep(), then, if prepare_sleep() finds nothing to do,
-  // sleep(), which the token is not needed for. Whoever polls next calls wake().
+  // sleep(), which the token is not needed for. The next thread that polls calls wake().
   [[nodiscard]] uint32_t announce_sleep() noexcept { return doorbell_->announce_sleep(); }
   [[nodiscard]] bool prepare_sleep() noexcept;
   [[nodiscard]] int64_t sleep_limit_ns() const noexcept;  // negative: none

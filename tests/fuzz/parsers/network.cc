@@ -1,4 +1,4 @@
-// Two transports, and somebody between them who sees every frame and loses, delays, repeats,
+// Two transports, and an attacker between them who sees every frame and loses, delays, repeats,
 // damages and splices as the input says. Without seals he can make checks right, and nothing must
 // break. With seals he gets nothing but delay: what arrives is what was sent, once and in order.
 #include <array>

@@ -194,7 +194,7 @@ void access(Process& by, Process& other) {
     other.poll();
   }
   if (exposure.number != Exposure::none)
-    other.transport->conceal(*other.link, exposure.number, true);
+    other.transport->withdraw(*other.link, exposure.number, true);
 }
 
 void read_record_of_input() {

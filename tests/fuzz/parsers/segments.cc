@@ -41,7 +41,7 @@ class CountingSink final : public MessageSink {
   bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return true; }
 };
 
-// What somebody else says about his segment.
+// What another process says about its segment.
 void open_forged(Input& input, const ShmTransport& genuine) {
   SegmentIdentity identity = genuine.segment().header().identity;
   identity.pid = forged_pid;

@@ -253,7 +253,7 @@ int ibv_destroy_qp(ibv_qp* base) {
   if (pair->srq != nullptr) --static_cast<SharedQueue*>(pair->srq)->users;
   --all.in_use.queue_pairs;
   delete pair;
-  work();  // whoever waited for it waits in vain
+  work();  // its waiter would wait for ever
   return 0;
 }
 
