@@ -149,7 +149,8 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
 }
 
 // Each frame is checked before anything in it is believed.
-inline void ReliableTransport::take(InboundFrame& frame, uint64_t now_ns) noexcept {
+[[gnu::always_inline]] inline void ReliableTransport::take(InboundFrame& frame,
+                                                           uint64_t now_ns) noexcept {
   FrameHeader header;
   if (frame.length < sizeof header) {
     counters_.malformed.increment();
