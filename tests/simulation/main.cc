@@ -1,6 +1,7 @@
-// The reliability layer under a virtual clock and a simulated network, many processes in one,
-// without threads. `seeds`: a seed decides a whole run, faults included, and each failure is a
-// fault of the library. `scale`: what traffic costs as the number of processes grows.
+// The reliability layer, or the core above it, under a virtual clock and a simulated network, many
+// processes in one, without threads. `seeds`, `core`: a seed decides a whole run, faults included,
+// and each failure is a fault of the library. `scale`: what traffic costs as the number of
+// processes grows.
 #include <fstream>
 #include <iomanip>
 #include <iostream>
@@ -53,7 +54,7 @@ void describe(const Scenario& scenario, const Outcome& outcome) {
   for (const std::string& problem : outcome.problems) std::cout << "  PROBLEM " << problem << "\n";
 }
 
-int run_seeds(const SeedOptions& options) {
+int run_seeds(const SeedOptions& options, Level level) {
   uint64_t runs = 0;
   uint64_t failed = 0;
   uint64_t messages = 0;
@@ -61,7 +62,7 @@ int run_seeds(const SeedOptions& options) {
   uint64_t repeated = 0;
   for (; runs < options.count && failed < options.most_failures; ++runs) {
     const uint64_t seed = options.first + runs;
-    const Scenario scenario = make_scenario(seed);
+    const Scenario scenario = make_scenario(seed, level);
     Outcome outcome = Simulation(scenario).run();
     if (seed % options.twice_every == 0 && Simulation(scenario).run().trace != outcome.trace)
       outcome.problems.push_back("a second run differs: the seed does not decide everything");
@@ -71,8 +72,8 @@ int run_seeds(const SeedOptions& options) {
     if (!outcome.problems.empty() || options.verbose) describe(scenario, outcome);
     if (outcome.problems.empty()) continue;
     ++failed;
-    std::cout << "  to repeat it: simulation_tests seeds --verbose --count 1 --first " << seed
-              << "\n";
+    std::cout << "  to repeat it: simulation_tests " << (level == Level::core ? "core" : "seeds")
+              << " --verbose --count 1 --first " << seed << "\n";
   }
   std::cout << runs << " runs with " << messages << " messages in " << frames
             << " frames, of which " << repeated << " were sent again; " << failed << " failed\n";
@@ -141,17 +142,22 @@ int main(int argc, char** argv) {
   CLI::App app("The reliability layer in a simulated network under a virtual clock.");
   app.require_subcommand(1);
   SeedOptions seeds;
-  CLI::App* const with_seeds = app.add_subcommand("seeds", "random faults against the checks");
-  with_seeds->add_option("--first", seeds.first, "the first seed")->capture_default_str();
-  with_seeds->add_option("--count", seeds.count, "seeds to run")->capture_default_str();
-  with_seeds
-      ->add_option("--twice-every", seeds.twice_every,
-                   "of so many seeds, one runs twice and must not differ")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  with_seeds->add_option("--failures", seeds.most_failures, "stops after so many")
-      ->capture_default_str();
-  with_seeds->add_flag("--verbose", seeds.verbose, "says what happens in each run");
+  CLI::App* const with_seeds =
+      app.add_subcommand("seeds", "random faults against the checks of the reliability layer");
+  CLI::App* const with_core =
+      app.add_subcommand("core", "random faults against the checks of Portals above it");
+  for (CLI::App* const command : {with_seeds, with_core}) {
+    command->add_option("--first", seeds.first, "the first seed")->capture_default_str();
+    command->add_option("--count", seeds.count, "seeds to run")->capture_default_str();
+    command
+        ->add_option("--twice-every", seeds.twice_every,
+                     "of so many seeds, one runs twice and must not differ")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    command->add_option("--failures", seeds.most_failures, "stops after so many")
+        ->capture_default_str();
+    command->add_flag("--verbose", seeds.verbose, "says what happens in each run");
+  }
   ScaleOptions scale;
   CLI::App* const with_scale =
       app.add_subcommand("scale", "many processes, no faults but full buffers");
@@ -174,5 +180,6 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   with_scale->add_option("--json", scale.json, "also writes the results to this file");
   CLI11_PARSE(app, argc, argv);
-  return with_seeds->parsed() ? run_seeds(seeds) : run_scale(scale);
+  if (with_seeds->parsed()) return run_seeds(seeds, Level::transport);
+  return with_core->parsed() ? run_seeds(seeds, Level::core) : run_scale(scale);
 }

@@ -17,16 +17,19 @@ bool may_overtake(const MessageHeader& header) noexcept {
 
 }  // namespace
 
-const std::byte* payload_of(uint64_t stream, uint64_t number) {
-  constexpr size_t bytes = 1 << 20;
+const std::byte* all_payloads() {
   static const std::vector<std::byte> pattern = [] {
-    std::vector<std::byte> random(bytes);
+    std::vector<std::byte> random(all_payload_bytes);
     Dice dice(1);
     for (std::byte& byte : random) byte = static_cast<std::byte>(dice.roll());
     return random;
   }();
+  return pattern.data();
+}
+
+const std::byte* payload_of(uint64_t stream, uint64_t number) {
   Dice dice(stream << 32 ^ number);
-  return pattern.data() + dice.below(bytes - longest_payload);
+  return all_payloads() + dice.below(all_payload_bytes - longest_payload);
 }
 
 void Record::add_problem(const std::string& text) {

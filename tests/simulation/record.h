@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "transport/message.h"
@@ -39,6 +40,19 @@ class Record {
   void note_failure(uint32_t at, uint32_t peer);
   // From here on connections of that process may fail.
   void note_severe_incident(uint32_t process) { severe_.at(process) = 1; }
+  // Its application takes nothing more of what has arrived.
+  void note_end(uint32_t process) {
+    for (Stream& stream : streams_)
+      if (stream.to == process) stream.failed = true;
+  }
+  [[nodiscard]] bool had_severe_incident(uint32_t process) const {
+    return severe_.at(process) != 0;
+  }
+  // A peer has fetched this from the counter of that process and added to it. False: another has
+  // fetched the same.
+  [[nodiscard]] bool note_fetch(uint32_t from, uint64_t value) {
+    return fetched_.emplace(from, value).second;
+  }
   // At the end: what was sent has arrived, or its sender knows better.
   void check_streams(const std::vector<char>& is_dead);
 
@@ -60,6 +74,7 @@ class Record {
  private:
   std::vector<Stream> streams_;
   std::vector<char> severe_;
+  std::set<std::pair<uint32_t, uint64_t>> fetched_;
   std::vector<std::string> problems_;
   std::vector<uint64_t> latencies_ns_;
   uint64_t messages_ = 0;
@@ -67,6 +82,9 @@ class Record {
   uint64_t trace_ = 0;
 };
 
+// All payloads are parts of these bytes.
+inline constexpr size_t all_payload_bytes = 1 << 20;
+[[nodiscard]] const std::byte* all_payloads();
 // The payload of a message: part of a fixed sequence of random bytes, so that it may be sent from
 // its place.
 [[nodiscard]] const std::byte* payload_of(uint64_t stream, uint64_t number);

@@ -44,8 +44,15 @@ struct PairTrouble {
   Trouble trouble;
 };
 
+// What runs over the simulated network.
+enum class Level : uint8_t {
+  transport,  // the reliability layer
+  core,       // and Portals above it
+};
+
 struct Scenario {
   uint64_t seed = 0;
+  Level level = Level::transport;
   NetworkShape network;
   std::vector<ProcessShape> processes;
   std::vector<PairTrouble> trouble;
@@ -57,6 +64,6 @@ struct Scenario {
   [[nodiscard]] bool is_severe(const Incident& incident) const noexcept;
 };
 
-[[nodiscard]] Scenario make_scenario(uint64_t seed);
+[[nodiscard]] Scenario make_scenario(uint64_t seed, Level level);
 
 }  // namespace lintel::simulation

@@ -1,13 +1,9 @@
-// A simulated process: a reliable transport over a simulated link, and an application that sends
-// messages through it, answers those that ask for it, and connects again when a peer has failed.
+// A simulated process, as the scheduler sees it: something that runs over a reliable transport, and
+// the end of the cable.
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <memory>
-#include <set>
-#include <vector>
 
 #include "reliable/reliable_transport.h"
 #include "simulation/record.h"
@@ -32,22 +28,21 @@ struct OutgoingMessage {
   bool wants_answer = false;
 };
 
-class SimulatedProcess final : public MessageSink {
+class SimulatedProcess {
  public:
-  SimulatedProcess(Network& network, Record& record, uint32_t number, const ProcessShape& shape);
-  ~SimulatedProcess();
+  virtual ~SimulatedProcess() = default;
 
-  void add(uint32_t to, const OutgoingMessage& message);
+  virtual void add(uint32_t to, const OutgoingMessage& message) = 0;
   // Its application sends no more to a process that has ended for good.
-  void give_up(uint32_t peer);
+  virtual void give_up(uint32_t peer) = 0;
 
-  void start();
+  virtual void start() = 0;
   // `politely`: it closes its interface and its peers are told. Otherwise the process is killed.
-  void end(bool politely);
+  virtual void end(bool politely) = 0;
   [[nodiscard]] bool is_running() const noexcept { return transport_ != nullptr; }
 
   // Polls once and sends what can be sent. Returns when it has to run again at the latest.
-  uint64_t run();
+  virtual uint64_t run() = 0;
   // A frame came. False: it was lost for lack of room.
   bool take(TravellingFrame frame) { return link_->queue(std::move(frame)); }
   void set_full(bool full) noexcept { link_->set_full(full); }
@@ -55,43 +50,35 @@ class SimulatedProcess final : public MessageSink {
   void set_poll_ns(uint64_t poll_ns) noexcept { shape_.poll_ns = poll_ns; }
 
   // Whether its application has nothing to send and waits for nothing, nor its transport.
-  [[nodiscard]] bool is_done();
+  [[nodiscard]] virtual bool is_done() = 0;
+  // Why it is not done.
+  [[nodiscard]] virtual std::string describe_rest() { return {}; }
+  // At the end: its application has released everything, and nothing is left below.
+  virtual void check_rest() {}
   [[nodiscard]] ReliableTransport& transport() noexcept { return *transport_; }
   // Also of transports that have ended.
-  [[nodiscard]] uint64_t retransmissions() const noexcept;
+  [[nodiscard]] uint64_t retransmissions() const noexcept {
+    return retransmissions_ + (is_running() ? uint64_t{transport_->counters().retransmissions} : 0);
+  }
   [[nodiscard]] uint64_t most_frame_memory() const noexcept { return most_frame_memory_; }
 
-  void* on_new_link(Link& link) noexcept override;
-  void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept override;
-  void on_peer_failed(Link& link) noexcept override;
-  void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
-  bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return true; }
+ protected:
+  SimulatedProcess(Network& network, Record& record, uint32_t number, const ProcessShape& shape)
+      : network_(network), record_(record), number_(number), shape_(shape) {}
 
- private:
-  struct Peer {
-    std::deque<OutgoingMessage> waiting;
-    Link* link = nullptr;
-    uint64_t stream = 0;
-    uint64_t stream_from = 0;  // the newest stream of which a message came
-    uint64_t retry_ns = 0;
-    uint64_t answers_awaited = 0;
-  };
-
-  bool send_waiting();
-  SendStatus send(uint32_t to, Peer& peer, const OutgoingMessage& message);
-  void look_after_peers();
+  // The next one, until close_transport() is called, which is before it is destroyed.
+  [[nodiscard]] std::unique_ptr<ReliableTransport> open_transport();
+  void close_transport(bool politely) noexcept;
+  void note_frame_memory() noexcept;
 
   Network& network_;
   Record& record_;
   const uint32_t number_;
   ProcessShape shape_;
   SimulatedLink* link_ = nullptr;
-  std::unique_ptr<ReliableTransport> transport_;
-  std::map<uint32_t, Peer> peers_;
-  std::set<uint32_t> with_waiting_;  // peers
-  std::set<uint32_t> with_awaited_;
-  bool armed_ = false;
-  uint64_t next_check_ns_ = 0;
+  ReliableTransport* transport_ = nullptr;
+
+ private:
   uint64_t retransmissions_ = 0;
   uint64_t most_frame_memory_ = 0;
 };

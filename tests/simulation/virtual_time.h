@@ -16,4 +16,16 @@ inline uint64_t virtual_now_ns = start_ns;
 // For ReliableSettings::clock.
 inline uint64_t virtual_clock() noexcept { return virtual_now_ns; }
 
+// While an interface closes, it looks at the clock until it has sent everything or its time is
+// over. For as long as one of these exists, each look finds the clock of the core further ahead.
+class ClosingTime {
+ public:
+  ClosingTime() noexcept { closes = true; }
+  ClosingTime(const ClosingTime&) = delete;
+  ClosingTime& operator=(const ClosingTime&) = delete;
+  ~ClosingTime() { closes = false; }
+
+  static inline bool closes = false;
+};
+
 }  // namespace lintel::simulation

@@ -1,0 +1,116 @@
+// A simulated process with the core: its application calls Portals. It puts, gets and adds to a
+// counter of its peers. Every operation has to end with its events, messages match in the order
+// sent, and at the end everything can be released.
+#pragma once
+
+#include <portals4.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/objects/network_interface.h"
+#include "simulation/dice.h"
+#include "simulation/simulated_process.h"
+
+namespace lintel::simulation {
+
+class CoreProcess final : public SimulatedProcess {
+ public:
+  // As many interfaces as one process can have.
+  static constexpr uint32_t most_processes = 8;
+
+  // Before the first one.
+  static void set_up();
+
+  CoreProcess(Network& network, Record& record, uint32_t number, const ProcessShape& shape);
+  ~CoreProcess() override;
+
+  void add(uint32_t to, const OutgoingMessage& message) override;
+  void give_up(uint32_t peer) override;
+  void start() override;
+  void end(bool politely) override;
+  uint64_t run() override;
+  [[nodiscard]] bool is_done() override;
+  [[nodiscard]] std::string describe_rest() override;
+  void check_rest() override;
+
+ private:
+  enum class Kind : uint8_t { put, get, fetch };
+  struct Operation {
+    Kind kind = Kind::put;
+    uint32_t to = 0;
+    uint32_t bytes = 0;
+    uint64_t from = 0;  // offset in the memory of the target
+    bool awaits_send = false;
+    bool awaits_ack = false;
+    bool awaits_reply = false;
+    [[nodiscard]] bool has_ended() const noexcept {
+      return !awaits_send && !awaits_ack && !awaits_reply;
+    }
+  };
+  struct Peer {
+    std::deque<OutgoingMessage> waiting;
+    uint64_t stream = 0;  // of puts; 0: the next one begins another
+    uint64_t stream_from = 0;
+    std::map<uint64_t, uint64_t> entries;  // of stream_from: which entry took which message
+    uint64_t retry_ns = 0;
+    unsigned outstanding = 0;
+    // Of puts that only count.
+    ptl_handle_ct_t counter = PTL_CT_NONE;
+    ptl_handle_md_t counting = PTL_INVALID_HANDLE;
+    uint64_t counted = 0;  // started
+    ptl_ct_event_t seen{};
+    uint64_t last_fetched = 0;
+  };
+  struct Entry {
+    ptl_handle_me_t handle = PTL_INVALID_HANDLE;
+    std::unique_ptr<std::byte[]> memory;
+  };
+
+  [[nodiscard]] ptl_handle_ni_t handle() const noexcept { return interface_->handle(); }
+  [[nodiscard]] PhysicalInterface& physical() noexcept { return interface_->physical(); }
+  void require(int code, const char* what);
+  void make_objects();
+  void append_expected();
+  void append_overflow();
+  Entry append(ptl_pt_index_t portal, ptl_list_t list, void* memory, uint64_t length,
+               unsigned options, uint64_t min_free, uint64_t name);
+
+  bool send_waiting();
+  void start_operation(uint32_t to, Peer& peer, const OutgoingMessage& message);
+  void put(uint32_t to, Peer& peer, uint32_t bytes);
+  uint64_t begin(Kind kind, uint32_t to, uint32_t bytes);
+  bool take_events();
+  void take(const ptl_event_t& event);
+  void take_own(const ptl_event_t& event);
+  void check_result(const ptl_event_t& event, const Operation& operation, uint64_t slot,
+                    const std::string& text);
+  void take_message(const ptl_event_t& event);
+  void take_counts(uint32_t to, Peer& peer);
+  void fail(uint32_t to);
+
+  Dice dice_;
+  NetworkInterface* interface_ = nullptr;
+  uint32_t starts_ = 0;
+  bool armed_ = false;
+  std::map<uint32_t, Peer> peers_;
+  std::map<uint64_t, Operation> operations_;  // that have not ended
+  uint64_t operations_begun_ = 0;
+  ptl_handle_eq_t events_ = PTL_EQ_NONE;
+  ptl_handle_md_t source_ = PTL_INVALID_HANDLE;
+  ptl_handle_md_t sink_ = PTL_INVALID_HANDLE;
+  std::vector<std::byte> into_;  // of gets and fetches, a slot for each
+  std::vector<uint64_t> free_slots_;
+  std::map<uint64_t, Entry> expected_;  // by their numbers
+  uint64_t entries_appended_ = 0;
+  std::map<uint64_t, Entry> overflow_;
+  Entry exposed_;
+  Entry counted_;
+  uint64_t counter_ = 0;  // peers add to it
+};
+
+}  // namespace lintel::simulation
