@@ -2,9 +2,8 @@
 #include "api/refusal.h"
 
 #include <cinttypes>
-#include <cstdlib>
-#include <string_view>
 
+#include "util/config.h"
 #include "util/log.h"
 
 namespace lintel::api {
@@ -13,11 +12,7 @@ namespace {
 
 // Before PtlInit the level has not been read.
 bool says_refusals() noexcept {
-  if (!library_is_initialized()) {
-    const char* const word = std::getenv("PTL_LOG_LEVEL");
-    const std::string_view level = word == nullptr ? "" : word;
-    if (level == "debug" || level == "trace") set_log_level(LogLevel::debug);
-  }
+  if (!library_is_initialized()) config_find_log_level();
   return log_enabled(LogLevel::debug);
 }
 

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <set>
 
 #include "util/config_file.h"
@@ -324,6 +326,14 @@ void warn_unknown_names(State& current) {
   }
 }
 
+std::vector<File> read_files() {
+  return {{ConfigOrigin::user_file, read_config_file(user_config_file())},
+          {ConfigOrigin::system_file, read_config_file(system_file())}};
+}
+
+// config_find_log_level() has read the files.
+std::atomic<bool> files_searched{false};
+
 }  // namespace
 
 std::span<const ConfigVariable> config_table() noexcept { return table; }
@@ -337,8 +347,7 @@ void config_load() {
 void config_reload() {
   State& current = state();
   current.complaints.clear();
-  current.files = {{ConfigOrigin::user_file, read_config_file(user_config_file())},
-                   {ConfigOrigin::system_file, read_config_file(system_file())}};
+  current.files = read_files();
   // The level comes first, so that it already applies to warnings about the others.
   read_variable(current, row(ConfigKey::log_level));
   set_log_level(static_cast<LogLevel>(config_choice(ConfigKey::log_level)));
@@ -346,6 +355,22 @@ void config_reload() {
     if (variable.key != ConfigKey::log_level) read_variable(current, variable);
   warn_unknown_names(current);
   current.loaded = true;
+}
+
+void config_find_log_level() noexcept {
+  try {
+    const ConfigVariable& variable = row(ConfigKey::log_level);
+    State searched;
+    if (text_of(variable.name) == nullptr) {
+      if (files_searched.exchange(true, std::memory_order_relaxed)) return;
+      searched.files = read_files();
+    }
+    const Found found = find_name(searched, variable.name);
+    if (found.text == nullptr) return;
+    if (const std::optional<uint64_t> number = parse_value(variable, found.text))
+      set_log_level(static_cast<LogLevel>(*number));
+  } catch (const std::exception&) {  // out of memory: the level stays
+  }
 }
 
 uint64_t config_u64(ConfigKey key) noexcept { return value(key).number; }
@@ -372,7 +397,10 @@ std::string config_origin_text(ConfigKey key) {
   return {};
 }
 
-void config_use_system_file(std::string path) { system_file() = std::move(path); }
+void config_use_system_file(std::string path) {
+  system_file() = std::move(path);
+  files_searched = false;
+}
 
 std::vector<std::string> config_list(ConfigKey key) { return split_words(value(key).text, ','); }
 

@@ -110,6 +110,9 @@ struct FormerName {
 void config_load();
 // Reads them again: for a forked child that starts afresh, and for tests.
 void config_reload();
+// Before PtlInit: sets the log level as config_load() will, from the environment, or from the files
+// (read once). Changes no value; any thread may call it.
+void config_find_log_level() noexcept;
 
 // The value of a number (in the unit of the table).
 [[nodiscard]] uint64_t config_u64(ConfigKey key) noexcept;

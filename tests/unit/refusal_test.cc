@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "portals4_lintel.h"
+#include "util/config.h"
 
 namespace lintel {
 namespace {
@@ -348,6 +349,24 @@ TEST(RefusalTest, CallsBeforePtlInit) {
   EXPECT_EQ(lines[0],
             "PtlNIInit returns PTL_NO_INIT: PtlInit was not called, or PtlFini was (spec 3.5.1)");
   EXPECT_TRUE(refusals_in(errors_of("warn", run)).empty());
+}
+
+TEST(RefusalTest, BeforePtlInitTheLevelComesFromAFileToo) {
+  char path[] = "/tmp/lintel.conf.XXXXXX";
+  const int file = mkstemp(path);
+  ASSERT_GE(file, 0);
+  const std::string text = "PTL_LOG_LEVEL = debug\n";
+  ASSERT_EQ(write(file, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  close(file);
+  const auto run = [&] {
+    setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+    config_use_system_file(path);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(PtlNIFini(PTL_INVALID_HANDLE), PTL_NO_INIT);
+  };
+  EXPECT_EQ(refusals_in(errors_of("", run)).size(), 2u);
+  EXPECT_TRUE(refusals_in(errors_of("warn", run)).empty())
+      << "the environment goes before the file";
+  unlink(path);
 }
 
 TEST(RefusalTest, LimitsThatAreReached) {
