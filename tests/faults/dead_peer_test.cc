@@ -287,6 +287,7 @@ TEST_P(DeadPeerTest, AProcessThatNeverExistedIsUndeliverable) {
     const Descriptor descriptor(interface.handle(), memory,
                                 PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY, events.handle(),
                                 counter.handle());
+    testing::internal::CaptureStderr();
     const auto start = Clock::now();
     must(PtlPut(descriptor.handle(), 0, 8, PTL_ACK_REQ, target, pt_index, 0, 0, tag(1), 0));
     must(PtlGet(descriptor.handle(), 0, 8, target, pt_index, 0, 0, tag(2)));
@@ -301,6 +302,12 @@ TEST_P(DeadPeerTest, AProcessThatNeverExistedIsUndeliverable) {
     rank.await_condition("waiting for failures to be counted",
                          [&] { return counter.value().failure >= 2; });
     EXPECT_EQ(counter.value().success, 0u);
+    // One that was never heard is not called gone.
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(said.find("no transport reaches") != std::string::npos ||
+                said.find("nobody answers at") != std::string::npos)
+        << said;
+    EXPECT_EQ(said.find("is gone"), std::string::npos) << said;
   });
 }
 

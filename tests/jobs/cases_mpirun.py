@@ -126,6 +126,7 @@ def mpirun_perf(programs):
     check(pairs == [(a, b) for a in range(6) for b in range(a + 1, 6)], pairs)
     output, _ = mpirun(2, programs.perf, "put", "--sizes", "8", "--time", "0.005")
     check(output.count("put latency:") == 1, "one table: " + output)
+    check("processes may use 1 core" not in output, "mpirun gave each process a core: " + output)
     _, error = mpirun(3, programs.perf, "put", code=None)
     check("the job has an odd number of processes, 3" in error, error)
     _, error = mpirun(2, programs.perf, "put", "--across-nodes", code=None)

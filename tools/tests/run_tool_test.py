@@ -395,6 +395,9 @@ def perf_says_which_transport_serves(tools):
         row, = csv.DictReader(io.StringIO(tools.perf("put", "--metric", "latency", *TINY, "--sizes", "8", "--csv", "-",
                                                      environment=environment)[0]))
         check(row["transport"] == transport and row["device"] == path["device"], row)
+        _, said = tools.perf("put", *TINY, "--sizes", "8", environment=environment | {"PTL_LOG_LEVEL": "info"})
+        line = rf"^lintel\[\S+:\d+\] info: nid \d+\.\d+\.\d+\.\d+ pid \d+ is reached by {transport} \(.+\).*{others}"
+        check(re.search(line, said, re.MULTILINE), said)
 
 
 @case
