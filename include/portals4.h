@@ -130,8 +130,8 @@ PTL_API int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) PTL_NO
  * @return PTL_OK, PTL_NO_INIT, PTL_ARG_INVALID. */
 PTL_API int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) PTL_NOEXCEPT;
 
-/** Accepts messages to a portal table entry again, whoever disabled it (3.7.4). Blocks until that
- * is in force.
+/** Accepts messages to a portal table entry again, whether PtlPTDisable or flow control disabled it
+ * (3.7.4). Blocks until that is in force.
  * @return PTL_OK, PTL_NO_INIT, PTL_ARG_INVALID. */
 PTL_API int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) PTL_NOEXCEPT;
 

@@ -17,7 +17,7 @@ namespace lintel {
 
 namespace {
 
-constexpr int wait_s = 60;  // for a value that somebody has still to store
+constexpr int wait_s = 60;  // for a value that another process has not stored yet
 constexpr auto retry_pause = std::chrono::milliseconds(5);
 
 std::string failure(const std::string& what, pmix_status_t status) {

@@ -2,7 +2,7 @@
  *
  * No deadlock is possible: a request needs a credit, and for each credit there is room for a reply
  * at its sender. A reply therefore waits at most until earlier ones are acknowledged, which needs
- * no handler of anybody; so replying looks at acknowledgements only.
+ * no handler; so a reply only polls for acknowledgements.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -3,7 +3,7 @@
 //
 // An answer is believed if it gives back the number of a question that is still open. Whether the
 // one who answers belongs to the job is proven by the handshake that follows. A process that starts
-// asks for its own nid and pid first: if anybody answers, they are taken.
+// asks for its own nid and pid first: an answer means that they are taken.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ enum class FrameType : uint8_t {
   data,      // messages, or a fragment of one; numbered, repeated until acknowledged
   datagram,  // a message that may be lost; not numbered
   ack,       // acknowledges only; may carry more words of `selective`
-  probe,     // asks for an ack: is anybody there?
+  probe,     // asks for an ack, to learn whether the peer lives
   goodbye,   // the sender closes its end
   // To a frame whose connection is not known here: a ResetBody.
   reset,

@@ -13,7 +13,7 @@ namespace lintel::fuzz {
 // C.5); nothing after the call that ends it (spec 3.7.3, 3.11.3).
 void check_order_of_events(const PortalHistory& history, std::vector<std::string>& problems);
 
-// PTL_EVENT_AUTO_FREE after all events of messages in the entry, whoever claimed them (spec 3.11).
+// PTL_EVENT_AUTO_FREE after all events of messages in the entry, from all processes (spec 3.11).
 void check_releases(const PortalHistory& history, const Evidence& evidence, const State& last,
                     std::vector<std::string>& problems);
 

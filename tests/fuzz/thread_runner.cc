@@ -88,8 +88,8 @@ void ThreadRunner::count(const Step& step) {
   }
 }
 
-// A counter that others have moved is set back. What is posted then waits for what is counted then,
-// whoever still looks at the value of before (spec 3.14.8, 3.16).
+// A counter that others have moved is set back. Operations posted then wait for what is counted
+// then, even if other threads still read the value of before (spec 3.14.8, 3.16).
 void ThreadRunner::reuse_counter(const Step& step) {
   InterfaceObjects& mine = phase_.objects;
   const CountingDescriptor& reused = mine.reused(thread_);

@@ -181,7 +181,7 @@ int main(int argc, char** argv) {
   if (!strcmp(what, "segments")) {
     const int64_t bytes = gasnett_parse_int(argv[2], 1);
     test_segments((uintptr_t)bytes);
-    /* Whoever leaves first ends the job. */
+    /* The first rank that exits ends the job. */
     while (rank != 0) gasnett_nsleep(1000000000);
     printf("segments of %u ranks\n", size);
     gasnet_exit(0);

@@ -116,7 +116,7 @@ TEST_P(FloodTest, FlowControlRefusesAndNothingIsLostInTheEnd) {
 // spec 2.5, 2.7.4, 3.6.1
 TEST_P(FloodTest, AHundredThousandUnexpectedMessagesAreClaimedInOrder) {
   run_ranks(3, [&](Rank& rank) {
-    // Fewer where that many take longer than anybody waits.
+    // Fewer on slow machines, where that many take too long.
     const uint64_t messages = 50'000 / static_cast<uint64_t>(machine_slowdown());
     const Interface interface(rank, GetParam());
     if (rank.index() == 0) {

@@ -79,7 +79,7 @@ TEST_F(DiscoveryTest, AnAnswerWithoutItsQuestionIsNotBelieved) {
   DiscoveryMessage question;
   EXPECT_EQ(resolve(question), ResolveStatus::pending);
   const DiscoveryMessage answer = pass(question, our_mac, there_);
-  // Somebody else answers a question that somebody else has asked.
+  // Another process answers a question that a third one has asked.
   Discovery liar(peer, other_mac, 5);
   liar.settle();
   DiscoveryMessage own_question;

@@ -92,7 +92,7 @@ TEST_F(EndingCallsTest, FreeingACounterWaitsForAnnouncedCounts) {
   caller.join();
 }
 
-// What is under way ends in time only if somebody polls.
+// An operation under way ends in time only if a thread polls.
 TEST_F(EndingCallsTest, WhatIsInUseIsRefusedAfterAPoll) {
   MemoryDescriptor& descriptor = *interface().find_descriptor(descriptor_);
   descriptor.pending.fetch_add(1);

@@ -88,17 +88,17 @@ TEST(DeviceLimits, OnlyWhatCopiesSendsFromAnywhere) {
 
 TEST(DpdkChoice, PortsAreDealtOutByLocalRank) {
   const std::string list = " 0000:3b:02.1 ; net_memif0,role=client;";
-  EXPECT_EQ(choose_dpdk_port(list, 0, "somebody").settings.port, "0000:3b:02.1");
-  const DpdkChoice second = choose_dpdk_port(list, 1, "somebody");
+  EXPECT_EQ(choose_dpdk_port(list, 0, "PMIx").settings.port, "0000:3b:02.1");
+  const DpdkChoice second = choose_dpdk_port(list, 1, "PMIx");
   EXPECT_EQ(second.settings.port, "net_memif0,role=client");
-  EXPECT_EQ(second.reason, "the port of process 1 of its node (somebody)");
-  const DpdkChoice third = choose_dpdk_port(list, 2, "somebody");
+  EXPECT_EQ(second.reason, "the port of process 1 of its node (PMIx)");
+  const DpdkChoice third = choose_dpdk_port(list, 2, "PMIx");
   EXPECT_EQ(third.settings.port, "");
   EXPECT_EQ(
       third.reason,
-      "PTL_DPDK_PORTS lists 2 ports, counted from 0, and this is process 2 of its node (somebody)");
+      "PTL_DPDK_PORTS lists 2 ports, counted from 0, and this is process 2 of its node (PMIx)");
   EXPECT_EQ(why_not_dpdk(third), third.reason);
-  EXPECT_EQ(why_not_dpdk(choose_dpdk_port(" ; ", 0, "somebody")), no_dpdk_ports);
+  EXPECT_EQ(why_not_dpdk(choose_dpdk_port(" ; ", 0, "PMIx")), no_dpdk_ports);
 }
 
 }  // namespace

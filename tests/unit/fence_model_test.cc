@@ -148,7 +148,7 @@ Thread joined(std::initializer_list<Thread> parts) {
   return all;
 }
 
-// Publishes, then looks whether anybody sleeps: Doorbell::ring_if_sleeping(), WaitGate::notify().
+// Publishes, then tests whether a thread sleeps: Doorbell::ring_if_sleeping(), WaitGate::notify().
 // `number`: of its registers; the one before the last says what it saw.
 Thread publisher(Variable published, Variable flag, uint8_t number) {
   return {store(published), load(full, static_cast<uint8_t>(2 * number + 1)),

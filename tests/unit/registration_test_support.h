@@ -38,7 +38,7 @@ class Mapping {
     base_ = static_cast<std::byte*>(space) + page;
     map(0, pages, flags);
   }
-  // What was unmapped may be somebody else's by now.
+  // Pages that were unmapped may belong to another mapping by now.
   ~Mapping() {
     for (size_t i = 0; i < own_.size(); ++i)
       if (own_[i]) munmap(base_ - page + i * page, page);

@@ -120,7 +120,7 @@ TEST_F(RegistrationWatchTest, TheEndOfTheHeap) {
   std::byte* const before = static_cast<std::byte*>(sbrk(bytes));
   ASSERT_NE(before, reinterpret_cast<std::byte*>(-1));
   if (static_cast<std::byte*>(sbrk(0)) != before + bytes)
-    GTEST_SKIP() << "somebody else grows the heap";
+    GTEST_SKIP() << "another part of the process grows the heap";
   std::byte* const at = before + (page - reinterpret_cast<uintptr_t>(before) % page) % page;
   expect_invalidated(at, 8 * page, [&] {
     sbrk(-bytes);
@@ -259,8 +259,8 @@ TEST_F(RegistrationWatchTest, MemoryThatOthersWatch) {
   EXPECT_EQ(cached_.use(mapping.at(0), page), cached_.use(mapping.at(0), page));
 }
 
-// Whoever unmaps memory that the cache has given up is not held up: nobody reads the events of this
-// watch, whose thread therefore would never come back.
+// A thread that unmaps memory which the cache has given up is not blocked. No thread reads the
+// events of this watch, so a thread that it blocks would never return.
 TEST_F(RegistrationWatchTest, GivenUpMemoryIsNotWatched) {
   Mapping mapping(16);
   const auto is_watched = [&](size_t number) {

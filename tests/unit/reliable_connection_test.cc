@@ -285,7 +285,7 @@ TEST_F(Connections, AForgedAcceptIsRefused) {
   network_.script = [&](const LinkAddress&, const LinkAddress&,
                         const Frame& frame) -> std::vector<MemoryNetwork::Copy> {
     if (header_of(frame).type != FrameType::accept) return {{frame, 0}};
-    // The same, from somebody who can compute checks but not proofs.
+    // The same, from a sender that can compute checks but not proofs.
     HandshakeBody body;
     std::memcpy(&body, frame.data() + sizeof(FrameHeader), sizeof body);
     body.number += 1 << 20;
@@ -349,7 +349,7 @@ TEST_F(Connections, ATargetOfAnotherVersionRefuses) {
     a.poll();
   };
   refuse(call.number + 1);
-  EXPECT_TRUE(a.failed.empty()) << "somebody else may have sent it";
+  EXPECT_TRUE(a.failed.empty()) << "another sender may have sent it";
   refuse(call.number);
   ASSERT_EQ(a.failed.size(), 1u);
   EXPECT_EQ(link->failure.kind, Link::Failure::Kind::refused);

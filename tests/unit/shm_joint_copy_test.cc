@@ -1,4 +1,4 @@
-// Long copies that both processes take part in: every byte, whoever copied it; refusals, faults,
+// Long copies that both processes take part in: every byte, copied by either; refusals, faults,
 // and helpers that die.
 #include <sched.h>
 #include <sys/mman.h>

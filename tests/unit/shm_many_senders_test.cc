@@ -120,7 +120,7 @@ TEST(ShmManySenders, FourThousandShareTheDefaultSegment) {
   expect_all_in_order(sink, count, 20);
 }
 
-// Whoever holds a lane and does nothing does not keep others from the lanes that come back.
+// A sender that holds a lane and does nothing does not keep others from the lanes that come back.
 TEST(ShmManySenders, StoppedSendersKeepOnlyTheirOwnLanes) {
   const auto hub = open_small_hub(302);
   const uint32_t lanes = lanes_of(*hub);

@@ -249,7 +249,7 @@ TEST_F(ShmParts, ALaneIsRecalledAndReturnedWithItsMessages) {
   EXPECT_EQ(claims_.refused(), 0u);
 }
 
-// Whoever does not return its lane holds up nothing but that lane.
+// A sender that does not return its lane blocks that lane only.
 TEST_F(ShmParts, ABatchOfRecallsEndsWithoutAnAnswer) {
   connect();
   claims_.look(sink_);

@@ -62,8 +62,7 @@ class Rendezvous {
   /** Collective: no process returns before all have called. */
   virtual void barrier() = 0;
 
-  /** A socket that is closed when the only other process ends; -1 where somebody else sees to that.
-   */
+  /** A socket that is closed when the only other process ends; -1 if another part ends the test. */
   virtual int connection() const { return -1; }
 
   /** Collective, last of all: releases what exchange_identifiers() opened. */

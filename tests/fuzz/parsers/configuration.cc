@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lintel;
   static const int file = [] {
     set_log_level(LogLevel::error);
-    // Files of whoever runs this stay out of it.
+    // The files of the user who runs this are not read.
     setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
     const int made = memfd_create("lintel.conf", MFD_CLOEXEC);
     config_use_system_file("/proc/self/fd/" + std::to_string(made));
