@@ -102,7 +102,18 @@ SendStatus LaneProducer::push_far(const MessageHeader& header, const Piece* piec
   std::memcpy(cell.payload, &offset, sizeof offset);
   data_tail_ = position + rounded;
   publish(cell, header, static_cast<uint32_t>(length));
+  prefetch_data_ahead(rounded);
   return SendStatus::sent;
+}
+
+// The next payload is probably as long. The consumer read its cache lines a lap ago: stores would
+// get them back one after the other, and the next locked instruction would wait for all of them.
+void LaneProducer::prefetch_data_ahead(uint32_t bytes) const noexcept {
+  if (data_tail_ + bytes - data_released_ > geometry_.data_bytes) return;
+  const std::byte* line = data_ + data_tail_ % geometry_.data_bytes;
+  const std::byte* const end = data_ + geometry_.data_bytes;
+  for (uint32_t done = 0; done < bytes && line < end; done += 64, line += 64)
+    prefetch_for_write(line);
 }
 
 void LaneConsumer::attach(LaneControl* lane, const LaneGeometry& geometry) noexcept {

@@ -187,6 +187,7 @@ class LaneProducer {
                              unsigned count) noexcept;
   SendStatus push_far(const MessageHeader& header, const Piece* pieces, unsigned count,
                       uint64_t length) noexcept;
+  void prefetch_data_ahead(uint32_t bytes) const noexcept;
   // Cache lines that the consumer read a lap ago come back before they are needed.
   void prefetch_ahead(uint32_t length) noexcept {
     const uint32_t streak = streak_.load(std::memory_order_relaxed) + 1;
