@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,76 +55,62 @@ uint64_t sum_over_transports(const PhysicalInterface& physical,
   return sum;
 }
 
+// nullopt: there is no such register.
+std::optional<uint64_t> value_of(const NetworkInterface& interface, ptl_sr_index_t index) noexcept {
+  const PhysicalInterface& physical = interface.physical();
+  const InterfaceStatus& status = interface.status;
+  if (index >= PTL_SR_LINTEL_MESSAGES_SENT && index < PTL_SR_LINTEL_SENDS_QUEUED) {
+    const unsigned at = index - PTL_SR_LINTEL_MESSAGES_SENT;
+    const unsigned table = at / PTL_SR_LINTEL_KINDS;
+    return sum_over_kinds(physical, at % PTL_SR_LINTEL_KINDS, table % 2 == 0, table >= 2);
+  }
+  switch (index) {
+    case PTL_SR_DROP_COUNT:
+      return status.dropped.get();
+    case PTL_SR_PERMISSION_VIOLATIONS:
+      return status.permission_violations.get();
+    case PTL_SR_OPERATION_VIOLATIONS:
+      return status.operation_violations.get();
+    case PTL_SR_LINTEL_SENDS_QUEUED:
+      return physical.queues().queued.get();
+    case PTL_SR_LINTEL_LANE_FULL_RETRIES:
+      return physical.queues().retries.get();
+    case PTL_SR_LINTEL_UNEXPECTED_DEPTH:
+      return status.unexpected_depth.load(std::memory_order_relaxed);
+    case PTL_SR_LINTEL_UNEXPECTED_PEAK:
+      return status.unexpected_peak.load(std::memory_order_relaxed);
+    case PTL_SR_LINTEL_POLLS:
+      return physical.poller().counters.polls.get();
+    case PTL_SR_LINTEL_POLLS_WITH_WORK:
+      return physical.poller().counters.polls_with_work.get();
+    case PTL_SR_LINTEL_SLEEPS:
+      return physical.poller().counters.sleeps.get();
+    case PTL_SR_LINTEL_WAKEUPS:
+      return physical.poller().counters.wakeups.get();
+    case PTL_SR_LINTEL_FRAMES_REFUSED:
+      return physical.messages_refused.get();
+    case PTL_SR_LINTEL_PEERS_FAILED:
+      return physical.peers_failed.get();
+    case PTL_SR_LINTEL_RETRANSMISSIONS:
+      return sum_over_transports(physical, &NetworkCounters::retransmissions);
+    case PTL_SR_LINTEL_FRAMES_DROPPED:
+      return sum_over_transports(physical, &NetworkCounters::frames_dropped);
+    case PTL_SR_LINTEL_UNRELIABLE_SENT:
+      return sum_over_transports(physical, &NetworkCounters::unreliable_sent);
+    case PTL_SR_LINTEL_CONNECTIONS_REFUSED:
+      return sum_over_transports(physical, &NetworkCounters::connections_refused);
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 bool read_status_register(const NetworkInterface& interface, ptl_sr_index_t index,
                           ptl_sr_value_t* value) noexcept {
-  const PhysicalInterface& physical = interface.physical();
-  const InterfaceStatus& status = interface.status;
-  uint64_t read = 0;
-  if (index >= PTL_SR_LINTEL_MESSAGES_SENT && index < PTL_SR_LINTEL_SENDS_QUEUED) {
-    const unsigned at = index - PTL_SR_LINTEL_MESSAGES_SENT;
-    const unsigned table = at / PTL_SR_LINTEL_KINDS;
-    read = sum_over_kinds(physical, at % PTL_SR_LINTEL_KINDS, table % 2 == 0, table >= 2);
-  } else {
-    switch (index) {
-      case PTL_SR_DROP_COUNT:
-        read = status.dropped.get();
-        break;
-      case PTL_SR_PERMISSION_VIOLATIONS:
-        read = status.permission_violations.get();
-        break;
-      case PTL_SR_OPERATION_VIOLATIONS:
-        read = status.operation_violations.get();
-        break;
-      case PTL_SR_LINTEL_SENDS_QUEUED:
-        read = physical.queues().queued.get();
-        break;
-      case PTL_SR_LINTEL_LANE_FULL_RETRIES:
-        read = physical.queues().retries.get();
-        break;
-      case PTL_SR_LINTEL_UNEXPECTED_DEPTH:
-        read = status.unexpected_depth.load(std::memory_order_relaxed);
-        break;
-      case PTL_SR_LINTEL_UNEXPECTED_PEAK:
-        read = status.unexpected_peak.load(std::memory_order_relaxed);
-        break;
-      case PTL_SR_LINTEL_POLLS:
-        read = physical.poller().counters.polls.get();
-        break;
-      case PTL_SR_LINTEL_POLLS_WITH_WORK:
-        read = physical.poller().counters.polls_with_work.get();
-        break;
-      case PTL_SR_LINTEL_SLEEPS:
-        read = physical.poller().counters.sleeps.get();
-        break;
-      case PTL_SR_LINTEL_WAKEUPS:
-        read = physical.poller().counters.wakeups.get();
-        break;
-      case PTL_SR_LINTEL_FRAMES_REFUSED:
-        read = physical.messages_refused.get();
-        break;
-      case PTL_SR_LINTEL_PEERS_FAILED:
-        read = physical.peers_failed.get();
-        break;
-      case PTL_SR_LINTEL_RETRANSMISSIONS:
-        read = sum_over_transports(physical, &NetworkCounters::retransmissions);
-        break;
-      case PTL_SR_LINTEL_FRAMES_DROPPED:
-        read = sum_over_transports(physical, &NetworkCounters::frames_dropped);
-        break;
-      case PTL_SR_LINTEL_UNRELIABLE_SENT:
-        read = sum_over_transports(physical, &NetworkCounters::unreliable_sent);
-        break;
-      case PTL_SR_LINTEL_CONNECTIONS_REFUSED:
-        read = sum_over_transports(physical, &NetworkCounters::connections_refused);
-        break;
-      default:
-        return false;
-    }
-  }
-  *value = static_cast<ptl_sr_value_t>(read);
-  return true;
+  const std::optional<uint64_t> found = value_of(interface, index);
+  if (found) *value = static_cast<ptl_sr_value_t>(*found);
+  return found.has_value();
 }
 
 namespace {
