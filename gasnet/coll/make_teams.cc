@@ -24,6 +24,37 @@ constexpr size_t kScratchBytes = 64;
 constexpr gex_Flags_t kQueries =
     GEX_FLAG_TM_SCRATCH_SIZE_MIN | GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED;
 
+/** What a member of the parent says of a number. Crosses the wire. */
+struct NumberRecord {
+  uint32_t next_number;
+  uint32_t has_claimed;
+};
+static_assert(sizeof(NumberRecord) == 8);
+
+/** Another thread may make a team of the same processes meanwhile, from another parent, and would
+ * find the same number. So members claim the number, and try another one unless all could.
+ * Collective over the parent.
+ * @param number      the highest that any member would take.
+ * @param takes_part  whether this process becomes a member of a new team.
+ * @return the number, claimed in all that take part. */
+uint32_t agreed_number(gex_TM_t parent, uint32_t number, bool takes_part) {
+  for (uint32_t attempt = 1;; ++attempt) {
+    const bool is_claimed = takes_part && claim_team_number(number);
+    // Those of different parents differ, so attempts do not meet again and again.
+    const NumberRecord mine{next_team_number() + parent->number % 61 * attempt,
+                            is_claimed || !takes_part};
+    uint32_t next = 0;
+    bool have_all = true;
+    for (const NumberRecord& record : gather(parent, mine)) {
+      next = std::max(next, record.next_number);
+      have_all = have_all && record.has_claimed != 0;
+    }
+    if (have_all) return number;
+    if (is_claimed) give_up_team_number(number);
+    number = next;
+  }
+}
+
 /** What a member of the parent says. Crosses the wire. */
 struct SplitRecord {
   uint32_t next_number;
@@ -54,14 +85,14 @@ size_t gex_TM_Split(gex_TM_t* new_tm_p, gex_TM_t parent_tm, int color, int key, 
   if (flags & kQueries) return new_tm_p ? kScratchBytes : 0;
   const SplitRecord mine{next_team_number(), new_tm_p != nullptr, color, key};
   const std::vector<SplitRecord> records = gather(parent_tm, mine);
+  uint32_t highest = 0;
+  for (const SplitRecord& record : records) highest = std::max(highest, record.next_number);
+  const uint32_t number = agreed_number(parent_tm, highest, new_tm_p != nullptr);
   if (!new_tm_p) return 0;
-  uint32_t number = 0;
   std::vector<std::tuple<int, gex_Rank_t>> order; /* key and rank in the parent */
-  for (gex_Rank_t rank = 0; rank < records.size(); ++rank) {
-    number = std::max(number, records[rank].next_number);
+  for (gex_Rank_t rank = 0; rank < records.size(); ++rank)
     if (records[rank].takes_part && records[rank].color == color)
       order.emplace_back(records[rank].key, rank);
-  }
   std::sort(order.begin(), order.end());
   std::vector<gex_Rank_t> members;
   for (const auto& [unused, rank] : order) members.push_back(endpoint_of(parent_tm, rank).jobrank);
@@ -77,6 +108,8 @@ size_t gex_TM_Create(gex_TM_t* new_tms, size_t num_new_tms, gex_TM_t parent_tm,
   check_may_communicate("gex_TM_Create");
   if (flags & kQueries) return numargs != 0 ? kScratchBytes : 0;
   const std::vector<uint32_t> numbers = gather(parent_tm, next_team_number());
+  const uint32_t number =
+      agreed_number(parent_tm, *std::max_element(numbers.begin(), numbers.end()), numargs != 0);
   if (numargs == 0) return 0;
   std::vector<gex_Rank_t> members;
   for (size_t i = 0; i < numargs; ++i) {
@@ -90,8 +123,7 @@ size_t gex_TM_Create(gex_TM_t* new_tms, size_t num_new_tms, gex_TM_t parent_tm,
   if (num_new_tms != 1)
     gasnett_fatalerror_nopos(
         "gex_TM_Create: %zu new teams; one endpoint of a process can be in args", num_new_tms);
-  new_tms[0] = new_team(the_client()->team, std::move(members),
-                        *std::max_element(numbers.begin(), numbers.end()));
+  new_tms[0] = new_team(the_client()->team, std::move(members), number);
   set_scratch(*new_tms[0], own_scratch(*new_tms[0], scratch_addrs, flags), scratch_size, flags);
   set_up_collectives(*new_tms[0]);
   return 0;

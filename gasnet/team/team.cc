@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <mutex>
 #include <numeric>
+#include <set>
 
 #include "client/client.h"
 #include "job/job.h"
@@ -52,7 +53,9 @@ namespace {
 struct Teams {
   std::mutex mutex;
   std::vector<gex_TM_t> all; /* but the primordial one */
+  std::set<uint32_t> numbers;
   uint32_t next_number = 1;
+  uint32_t highest_deleted = 0;
 };
 Teams& teams() {
   static Teams& instance = *new Teams;
@@ -77,7 +80,6 @@ gex_TM_t new_team(gex_TM_t primordial, std::vector<gex_Rank_t> members, uint32_t
   Teams& t = teams();
   const std::lock_guard lock(t.mutex);
   t.all.push_back(team);
-  t.next_number = std::max(t.next_number, number + 1);
   return team;
 }
 
@@ -86,6 +88,8 @@ void delete_team(gex_TM_t tm) {
   {
     const std::lock_guard lock(t.mutex);
     std::erase(t.all, tm);
+    t.numbers.erase(tm->number);
+    t.highest_deleted = std::max(t.highest_deleted, tm->number);
   }
   delete tm;
 }
@@ -93,6 +97,18 @@ void delete_team(gex_TM_t tm) {
 uint32_t next_team_number() {
   const std::lock_guard lock(teams().mutex);
   return teams().next_number;
+}
+
+bool claim_team_number(uint32_t number) {
+  Teams& t = teams();
+  const std::lock_guard lock(t.mutex);
+  t.next_number = std::max(t.next_number, number + 1);
+  return number > t.highest_deleted && t.numbers.insert(number).second;
+}
+
+void give_up_team_number(uint32_t number) {
+  const std::lock_guard lock(teams().mutex);
+  teams().numbers.erase(number);
 }
 
 void map_all_teams(gex_TM_t primordial) {

@@ -71,11 +71,16 @@ gex_EP_t local_endpoint_of(gex_TM_t tm);
 
 /** Makes a team of primordial endpoints.
  * @param members  ranks of the job; this process is one of them.
- * @param number   less than next_team_number() of no member. */
+ * @param number   claimed by all members. */
 gex_TM_t new_team(gex_TM_t primordial, std::vector<gex_Rank_t> members, uint32_t number);
 void delete_team(gex_TM_t tm);
-/** The least number that no team of this process has had. */
+/** The least number that is higher than all that were claimed in this process. */
 uint32_t next_team_number();
+/** Takes a number for a team, until delete_team(). Any thread.
+ * @return false if another team has it, or may have had it. */
+bool claim_team_number(uint32_t number);
+/** Of a number that no team was made with. */
+void give_up_team_number(uint32_t number);
 /** After neighbours were mapped, or are no more. */
 void map_all_teams(gex_TM_t primordial);
 

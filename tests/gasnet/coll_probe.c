@@ -4,6 +4,7 @@
  * coll_probe compute                 reductions and barriers complete while all ranks compute
  * coll_probe pieces                  the calls of gasnet_coll.h that are not in the specification
  * coll_probe sums                    prints a floating-point sum, which is the same in every run
+ * coll_probe threads <rounds>        threads with a team each make teams and use them (PAR only)
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -446,6 +447,78 @@ static void run_pieces(void) {
   if (me == 0) printf("pieces of %u ranks are good\n", size);
 }
 
+/* ---------------------------------------------------------------------------- several threads */
+
+#ifdef GASNET_PAR
+#include <pthread.h>
+
+enum { kThreads = 3, kLongItems = 700 };
+
+struct Worker {
+  gex_TM_t parent;
+  unsigned int number, rounds;
+};
+
+static uint64_t given(const struct Worker* worker, unsigned int round, gex_Rank_t jobrank) {
+  return mixed(worker->number * 1000003u + round * 7919u + jobrank);
+}
+
+/* Sums and broadcasts, short and long, several in flight. */
+static void use_team(gex_TM_t tm, const struct Worker* worker, unsigned int round) {
+  uint64_t mine[kLongItems], sums[kLongItems], sum = 0, by_function = 0, wanted = 0;
+  const gex_Rank_t members = gex_TM_QuerySize(tm), root = round % members;
+  uint64_t from_root[2] = {0, 0};
+  for (int i = 0; i < kLongItems; ++i) mine[i] = given(worker, round, me) + (uint64_t)i;
+  const uint64_t sent[2] = {mine[0], worker->number};
+  gex_Event_t events[] = {
+      gex_Coll_ReduceToAllNB(tm, &sum, mine, GEX_DT_U64, 8, 1, GEX_OP_ADD, NULL, NULL, 0),
+      gex_Coll_ReduceToAllNB(tm, sums, mine, GEX_DT_U64, 8, kLongItems, GEX_OP_ADD, NULL, NULL, 0),
+      gex_Coll_BroadcastNB(tm, root, from_root, sent, sizeof sent, 0),
+      gex_Coll_ReduceToAllNB(tm, &by_function, mine, GEX_DT_I64, 8, 1, GEX_OP_USER, add_numbers,
+                             &me, 0),
+      gex_Coll_BarrierNB(tm, 0)};
+  if (round % 2)
+    gex_Event_WaitAll(events, 5, 0);
+  else
+    for (int i = 4; i >= 0; --i) gex_Event_Wait(events[i]);
+  for (gex_Rank_t rank = 0; rank < members; ++rank)
+    wanted += given(worker, round, gex_TM_TranslateRankToJobrank(tm, rank));
+  CHECK(sum == wanted && by_function == wanted);
+  for (int i = 0; i < kLongItems; ++i) CHECK(sums[i] == wanted + (uint64_t)i * members);
+  CHECK(from_root[0] == given(worker, round, gex_TM_TranslateRankToJobrank(tm, root)));
+  CHECK(from_root[1] == worker->number);
+}
+
+/* Teams of different parents are made at once, so that their members must tell them apart. */
+static void* work(void* argument) {
+  const struct Worker* const worker = argument;
+  for (unsigned int round = 0; round < worker->rounds; ++round) {
+    gex_TM_t child;
+    const int color = (int)((me + worker->number + round) % 2);
+    gex_TM_Split(&child, worker->parent, color, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    for (unsigned int i = 0; i < 3; ++i) use_team(child, worker, round + i);
+    use_team(worker->parent, worker, round);
+    gex_TM_Destroy(child, NULL, 0);
+  }
+  return NULL;
+}
+
+static void run_threads(unsigned int rounds) {
+  pthread_t threads[kThreads];
+  struct Worker workers[kThreads];
+  for (unsigned int i = 0; i < kThreads; ++i) {
+    workers[i] = (struct Worker){GEX_TM_INVALID, i, rounds};
+    gex_TM_Split(&workers[i].parent, team, 0, (int)(i % 2 ? me : size - me), NULL, 0,
+                 GEX_FLAG_TM_NO_SCRATCH);
+  }
+  for (unsigned int i = 0; i < kThreads; ++i)
+    CHECK(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
+  for (unsigned int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
+  for (unsigned int i = 0; i < kThreads; ++i) gex_TM_Destroy(workers[i].parent, NULL, 0);
+  if (me == 0) printf("threads of %u ranks are good\n", size);
+}
+#endif
+
 int main(int argc, char** argv) {
   start_client("COLL_PROBE", &argc, &argv, NULL, 0, 0);
   CHECK(gex_Segment_Attach(&segment, team, 65536) == GASNET_OK);
@@ -464,6 +537,10 @@ int main(int argc, char** argv) {
   } else if (strcmp(argv[1], "pieces") == 0) {
     own_state = me;
     run_pieces();
+#ifdef GASNET_PAR
+  } else if (strcmp(argv[1], "threads") == 0) {
+    run_threads((unsigned int)strtoul(argv[2], NULL, 0));
+#endif
   } else {
     own_state = me;
     run_sums();
