@@ -136,7 +136,7 @@ TEST(ManySendersTest, ShareTheLanesOfOneProcess) {
                .deadline = 2 * test_deadline});
 }
 
-// 582 lanes.
+// 574 lanes.
 // spec 2.9, 3.13.3
 TEST(ManySendersTest, ShareTheLanesOfTheDefaultSegment) {
   if (!long_tests()) GTEST_SKIP() << "set LINTEL_TEST_LONG=1";
