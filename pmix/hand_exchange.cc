@@ -16,13 +16,21 @@ constexpr ptl_pt_index_t stored_index = 248;
 constexpr size_t stored_bytes = size_t{64} << 10;
 constexpr size_t counter_bytes = StoredValues::counter_bytes;
 constexpr auto longest_pause = std::chrono::milliseconds(20);
-constexpr uint32_t fan_out = 8;             // of the tree of a barrier
+constexpr uint64_t tree_base = 8;           // of the tree of a barrier
 constexpr ptl_time_t look_after_ms = 1000;  // while waiting for a signal
 constexpr unsigned looks = 10;              // for the end of an operation
 constexpr auto told_after = std::chrono::seconds(1);
 
 std::string call_failed(const char* call, int code) {
   return std::string(call) + " returned " + std::to_string(code);
+}
+
+// Tells the children of one process in the tree apart.
+uint64_t child_number(uint32_t rank) {
+  uint64_t number = 0;
+  uint64_t digits = rank;
+  for (; digits % tree_base == 0; digits /= tree_base) number += tree_base;
+  return number + digits % tree_base;
 }
 
 }  // namespace
@@ -201,21 +209,27 @@ std::string HandExchange::await(uint32_t from, uint64_t data) {
 }
 
 // A tree, from the leaves to rank 0 and back: connections are what takes the time, and each process
-// needs few. Lower ranks often start first, so that parents are there when their children call.
+// needs few. The parent of a rank has a 0 in the place of its last digit, to the base 8, that is
+// not 0. Lower ranks often start first, so that parents are there when their children call.
 std::string HandExchange::barrier() {
   const uint64_t go_on = ++generation_ << 8;
-  const uint64_t first_child = uint64_t{rank_} * fan_out + 1;
-  const uint64_t end = std::min<uint64_t>(first_child + fan_out, processes_.size());
+  const uint64_t size = processes_.size();
+  uint64_t step = 1;
+  std::vector<uint32_t> children;
+  for (; step < size && rank_ % (step * tree_base) == 0; step *= tree_base)
+    for (uint64_t child = rank_ + step; child < std::min(size, rank_ + step * tree_base);
+         child += step)
+      children.push_back(static_cast<uint32_t>(child));
   std::string why;
-  for (uint64_t child = first_child; child < end && why.empty(); ++child)
-    why = await(static_cast<uint32_t>(child), go_on | (child - first_child + 1));
+  for (const uint32_t child : children)
+    if (why.empty()) why = await(child, go_on | (child_number(child) + 1));
   if (why.empty() && rank_ != 0) {
-    const uint32_t parent = (rank_ - 1) / fan_out;
-    why = signal(parent, go_on | ((rank_ - 1) % fan_out + 1));
+    const auto parent = static_cast<uint32_t>(rank_ - rank_ % (step * tree_base));
+    why = signal(parent, go_on | (child_number(rank_) + 1));
     if (why.empty()) why = await(parent, go_on);
   }
-  for (uint64_t child = first_child; child < end && why.empty(); ++child)
-    why = signal(static_cast<uint32_t>(child), go_on);
+  for (const uint32_t child : children)
+    if (why.empty()) why = signal(child, go_on);
   return why;
 }
 

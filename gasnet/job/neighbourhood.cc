@@ -4,10 +4,11 @@
  */
 #include "job/neighbourhood.h"
 
-#include <sched.h>
-
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
+#include "job/futex.h"
 #include "job/job.h"
 
 namespace lintel::gasnet {
@@ -41,17 +42,25 @@ void Neighbourhood::divide(gex_Rank_t largest) {
                                    ranks_.begin());
 }
 
-void Neighbourhood::map_control(const std::vector<int>& process_ids,
-                                const std::vector<int>& descriptors, const SharedMemory& own) {
+int Neighbourhood::provide_control(size_t members) {
+  if (!memory_.create("gasnet", control_bytes(std::min<size_t>(members, kMostNeighbours))))
+    gasnett_fatalerror_nopos("no memory that can be shared: memfd_create failed (%s)",
+                             std::strerror(errno));
+  return memory_.descriptor();
+}
+
+void Neighbourhood::map_control(const std::vector<int>& process_ids, int descriptor) {
   process_ids_ = process_ids;
-  if (ranks_.size() > sizeof control_->finished)
+  descriptor_ = descriptor;
+  if (count() > kMostNeighbours)
     gasnett_fatalerror(
-        "%zu processes are on this host, %zu can be neighbours: set "
-        "GASNET_SUPERNODE_MAXSIZE=%zu",
-        ranks_.size(), sizeof control_->finished, sizeof control_->finished);
-  void* const address =
-      is_first() ? own.address()
-                 : map_memory_of(process_ids[0], descriptors[0], control_bytes(ranks_.size()));
+        "%u processes are on this host, %u can be neighbours: set GASNET_SUPERNODE_MAXSIZE=%u",
+        count(), kMostNeighbours, kMostNeighbours);
+  void* address = memory_.address();
+  if (!is_first()) {
+    memory_.unmap();
+    address = map_memory_of(process_ids_[0], descriptor_, 0, control_bytes(count()));
+  }
   if (!address)
     gasnett_fatalerror(
         "the memory of process %d, rank %u, cannot be opened through /proc: if "
@@ -59,6 +68,27 @@ void Neighbourhood::map_control(const std::vector<int>& process_ids,
         "users, set GASNET_SUPERNODE_MAXSIZE=1",
         process_ids_[0], ranks_[0]);
   control_ = static_cast<ControlBlock*>(address);
+}
+
+bool Neighbourhood::map_segments(uintptr_t bytes, std::vector<char*>& addresses) {
+  // Each begins where a huge page can begin.
+  constexpr size_t kAlignment = size_t{2} << 20;
+  const auto aligned = [](size_t value) { return (value + kAlignment - 1) & ~(kAlignment - 1); };
+  control_->segment_bytes[index_].store(bytes, std::memory_order_relaxed);
+  barrier();
+  std::vector<size_t> offsets;
+  size_t total = 0;
+  for (gex_Rank_t member = 0; member < count(); ++member) {
+    offsets.push_back(total);
+    total += aligned(control_->segment_bytes[member].load(std::memory_order_relaxed));
+  }
+  const size_t behind = aligned(control_bytes(count()));
+  if (is_first() && !memory_.grow(behind + total)) return false;
+  auto* const start =
+      static_cast<char*>(map_memory_of(process_ids_[0], descriptor_, behind, total));
+  if (!start) return false;
+  for (const size_t offset : offsets) addresses.push_back(start + offset);
+  return true;
 }
 
 char* Neighbourhood::environment_text() const {
@@ -78,9 +108,12 @@ void Neighbourhood::barrier() {
   if (control_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == count()) {
     control_->arrived.store(0, std::memory_order_relaxed);
     control_->generation.store(generation + 1, std::memory_order_release);
+    futex_wake_all(control_->generation);
     return;
   }
-  while (control_->generation.load(std::memory_order_acquire) == generation) sched_yield();
+  // Many ranks may share few processors: those that wait leave them to the others.
+  while (control_->generation.load(std::memory_order_acquire) == generation)
+    futex_wait(control_->generation, generation, 1000);
 }
 
 }  // namespace lintel::gasnet

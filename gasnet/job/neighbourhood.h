@@ -1,7 +1,7 @@
 /* neighbourhood.h: the processes that map each other's memory. Set-up path.
  *
- * Those of a host in the order of ranks, cut into groups of GASNET_SUPERNODE_MAXSIZE. They share a
- * control block, which the first of them provides.
+ * Those of a host in the order of ranks, cut into groups of GASNET_SUPERNODE_MAXSIZE. They share
+ * the memory that the first of them provides: a control block, and the segments that they attach.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,9 +21,11 @@ namespace lintel::gasnet {
 constexpr unsigned int kEndPhases = 2;
 constexpr unsigned int kEndRounds = 32;
 
+constexpr gex_Rank_t kMostNeighbours = 4096;
+
 /** What the processes of a neighbourhood share. In a segment, so its layout is fixed. */
 struct ControlBlock {
-  /* Counts arrivals at the barrier; the upper bits are its generation. */
+  /* Arrivals at the barrier, and how often all have passed it: a futex. */
   std::atomic<uint32_t> arrived;
   std::atomic<uint32_t> generation;
   /* The exit code of the job with kExitDecided, or 0. A futex. */
@@ -37,12 +39,14 @@ struct ControlBlock {
   std::atomic<uint32_t> end_members[kEndPhases];
   std::atomic<uint32_t> end_is_reached[kEndPhases];
   /* Nonzero for members that have ended as they should, by index. */
-  std::atomic<uint8_t> finished[4096];
+  std::atomic<uint8_t> finished[kMostNeighbours];
+  /* Of the segments that members attach, by index. */
+  std::atomic<uint64_t> segment_bytes[kMostNeighbours];
 };
 static_assert(offsetof(ControlBlock, exit_word) == 8);
 static_assert(offsetof(ControlBlock, remote_exit_word) == 16);
 static_assert(offsetof(ControlBlock, end_arrivals) == 24);
-constexpr size_t kEnvironmentOffset = 8192;
+constexpr size_t kEnvironmentOffset = 40960;
 static_assert(sizeof(ControlBlock) <= kEnvironmentOffset);
 constexpr size_t kControlBytes = kEnvironmentOffset + (size_t{16} << 20);
 /* Behind it, for each member, what active messages share. Touched as far as it is used. */
@@ -66,10 +70,23 @@ class Neighbourhood {
   /** Computes the groups of all hosts.
    * @param largest  processes in a group, 0 for any number. */
   void divide(gex_Rank_t largest);
+  /** Makes memory for a control block, in case that this process becomes the first member.
+   * @param members  at most.
+   * @return its descriptor, which others need for map_control(). */
+  int provide_control(size_t members);
   /** Maps the control block of the first member.
-   * @param process_ids, descriptors  by index of member. */
-  void map_control(const std::vector<int>& process_ids, const std::vector<int>& descriptors,
-                   const SharedMemory& own);
+   * @param process_ids  by index of member.
+   * @param descriptor   of the first member. */
+  void map_control(const std::vector<int>& process_ids, int descriptor);
+  /** Maps memory for the segments of all members, in one piece behind the control block: a process
+   * of many neighbours makes one mapping. Collective. Before others have come back, too, nobody may
+   * touch it.
+   * @param bytes      for this process.
+   * @param addresses  gets where the segment of each member is in this process.
+   * @return false if there is no address space; errno says why. */
+  bool map_segments(uintptr_t bytes, std::vector<char*>& addresses);
+  /** Once all members have come back from map_segments(). */
+  void close_segments() { memory_.close_descriptor(); }
 
   const std::vector<gex_Rank_t>& ranks() const { return ranks_; }
   gex_Rank_t count() const { return static_cast<gex_Rank_t>(ranks_.size()); }
@@ -88,7 +105,7 @@ class Neighbourhood {
   void* near_memory(gex_Rank_t member) const;
   /** collective_bytes() of a member, zeros at first. */
   void* collective_memory(gex_Rank_t member) const;
-  /** Waits for all members. They must be at it together: it yields the processor meanwhile. */
+  /** Waits for all members. Sleeps meanwhile. */
   void barrier();
 
  private:
@@ -97,6 +114,8 @@ class Neighbourhood {
   std::vector<gex_Rank_t> numbers_;
   std::vector<gex_Rank_t> firsts_;
   std::vector<int> process_ids_;
+  SharedMemory memory_; /* of the first member only, once it is known */
+  int descriptor_ = -1; /* of that memory, in the first member */
   ControlBlock* control_ = nullptr;
 };
 

@@ -32,6 +32,10 @@ bool SharedMemory::create(const char* name, size_t bytes) {
   return true;
 }
 
+bool SharedMemory::grow(size_t bytes) {
+  return ftruncate(descriptor_, static_cast<off_t>(bytes)) == 0;
+}
+
 void SharedMemory::close_descriptor() {
   if (descriptor_ >= 0) close(descriptor_);
   descriptor_ = -1;
@@ -44,12 +48,13 @@ void SharedMemory::unmap() {
   bytes_ = 0;
 }
 
-void* map_memory_of(int process_id, int descriptor, size_t bytes) {
+void* map_memory_of(int process_id, int descriptor, size_t offset, size_t bytes) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", process_id, descriptor);
   const int opened = open(path, O_RDWR | O_CLOEXEC);
   if (opened < 0) return nullptr;
-  void* const address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, opened, 0);
+  void* const address =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, opened, static_cast<off_t>(offset));
   const int error = errno;
   close(opened);
   errno = error;

@@ -25,6 +25,9 @@ class SharedMemory {
   size_t bytes() const { return bytes_; }
   /** Valid until close_descriptor(). */
   int descriptor() const { return descriptor_; }
+  /** Makes it longer for those that map it from now on; address() has what it had.
+   * @return false if the kernel refuses; errno says why. */
+  bool grow(size_t bytes);
   /** Once all others have mapped it. */
   void close_descriptor();
   /** Others that have mapped it keep it. */
@@ -38,8 +41,9 @@ class SharedMemory {
 
 /** Maps memory of another process.
  * @param descriptor  its number there.
+ * @param offset      where in it the mapping begins, a multiple of the page size.
  * @return NULL if it cannot be opened; errno says why. */
-void* map_memory_of(int process_id, int descriptor, size_t bytes);
+void* map_memory_of(int process_id, int descriptor, size_t offset, size_t bytes);
 
 }  // namespace lintel::gasnet
 

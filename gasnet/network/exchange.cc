@@ -1,4 +1,8 @@
-/* exchange.cc: Bruck's all-gather over puts. Set-up path.
+/* exchange.cc: an all-gather by puts along a tree. Set-up path.
+ *
+ * Write the ranks with digits to the base 8. The parent of a rank has a 0 in the place of its last
+ * digit that is not 0. So a process and those below it have consecutive ranks, whose records travel
+ * in one put.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,68 +15,103 @@
 #include "network/network.h"
 
 namespace lintel::gasnet {
+namespace {
+
+constexpr uint64_t kBase = 8;
+
+/** How many ranks, this one first, send their records through this one. */
+uint64_t ranks_below(gex_Rank_t rank, gex_Rank_t size) {
+  uint64_t below = 1;
+  while (below < size && rank % (below * kBase) == 0) below *= kBase;
+  return std::min<uint64_t>(below, size - rank);
+}
+
+std::vector<gex_Rank_t> children_of(gex_Rank_t rank, gex_Rank_t size) {
+  std::vector<gex_Rank_t> children;
+  const uint64_t below = ranks_below(rank, size);
+  for (uint64_t step = 1; step < below; step *= kBase)
+    for (uint64_t digit = 1; digit < kBase && digit * step < below; ++digit)
+      children.push_back(static_cast<gex_Rank_t>(rank + digit * step));
+  return children;
+}
+
+gex_Rank_t parent_of(gex_Rank_t rank) {
+  uint64_t step = kBase;
+  while (rank % step == 0) step *= kBase;
+  return static_cast<gex_Rank_t>(rank - rank % step);
+}
+
+ptl_match_bits_t match_bits_of(unsigned int number, unsigned int direction) {
+  return ptl_match_bits_t{number} << 8 | direction;
+}
+
+}  // namespace
 
 Exchange::Exchange(unsigned int number, size_t record_bytes)
     : number_(number), record_bytes_(record_bytes) {}
 
 void Exchange::prepare() {
-  const gex_Rank_t size = job().size();
-  blocks_.resize(size * record_bytes_);
-  for (size_t have = 1, step = 0; have < size; have *= 2, ++step) {
-    arrived_.push_back(network().new_counter());
+  records_.resize(job().size() * record_bytes_);
+  for (const Direction direction : {kUp, kDown}) {
+    arrived_[direction] = network().new_counter();
     ptl_me_t entry{};
-    entry.start = blocks_.data() + have * record_bytes_;
-    entry.length = std::min(have, size - have) * record_bytes_;
-    entry.ct_handle = arrived_.back();
+    entry.start = records_.data();
+    entry.length = records_.size();
+    entry.ct_handle = arrived_[direction];
     entry.uid = PTL_UID_ANY;
     entry.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM;
     entry.match_id.rank = PTL_RANK_ANY;
-    entry.match_bits = (uint64_t{number_} << 8) | step;
-    entries_.push_back(network().append(PortalIndex::kExchange, entry, nullptr));
+    entry.match_bits = match_bits_of(number_, direction);
+    entries_[direction] = network().append(PortalIndex::kExchange, entry, nullptr);
   }
+}
+
+void Exchange::await(Direction direction, ptl_size_t messages) const {
+  ptl_ct_event_t count{};
+  check(PtlCTWait(arrived_[direction], messages, &count), "PtlCTWait");
+  if (count.failure != 0) gasnett_fatalerror("a process of the job cannot be reached");
 }
 
 void Exchange::run(const void* mine) {
   const gex_Rank_t rank = job().rank();
   const gex_Rank_t size = job().size();
-  std::memcpy(blocks_.data(), mine, record_bytes_);
-  if (size == 1) return;
+  std::memcpy(records_.data() + rank * record_bytes_, mine, record_bytes_);
 
   ptl_md_t md{};
-  md.start = blocks_.data();
-  md.length = blocks_.size();
+  md.start = records_.data();
+  md.length = records_.size();
   md.options = PTL_MD_EVENT_CT_SEND;
   md.eq_handle = PTL_EQ_NONE;
   md.ct_handle = network().new_counter();
   const ptl_handle_md_t source = network().bind(md);
-
-  ptl_ct_event_t count{};
   ptl_size_t sent = 0;
-  for (size_t have = 1, step = 0; have < size; have *= 2, ++step) {
-    const auto below = static_cast<gex_Rank_t>((rank + size - have % size) % size);
-    const size_t bytes = std::min(have, size - have) * record_bytes_;
-    check(PtlPut(source, 0, bytes, PTL_NO_ACK_REQ, process_of(below),
-                 number_of(PortalIndex::kExchange), (uint64_t{number_} << 8) | step, 0, nullptr, 0),
+  const auto send = [&](gex_Rank_t target, Direction direction, gex_Rank_t first, uint64_t ranks) {
+    check(PtlPut(source, first * record_bytes_, ranks * record_bytes_, PTL_NO_ACK_REQ,
+                 process_of(target), number_of(PortalIndex::kExchange),
+                 match_bits_of(number_, direction), first * record_bytes_, nullptr, 0),
           "PtlPut");
     ++sent;
-    check(PtlCTWait(arrived_[step], 1, &count), "PtlCTWait");
-    if (count.failure != 0) gasnett_fatalerror("a process of the job cannot be reached");
+  };
+
+  const std::vector<gex_Rank_t> children = children_of(rank, size);
+  await(kUp, children.size());
+  if (rank != 0) {
+    send(parent_of(rank), kUp, rank, ranks_below(rank, size));
+    await(kDown, 1);
   }
+  for (const gex_Rank_t child : children) send(child, kDown, 0, size);
+
+  ptl_ct_event_t count{};
   check(PtlCTWait(md.ct_handle, sent, &count), "PtlCTWait");
   if (count.failure != 0) gasnett_fatalerror("a process of the job cannot be reached");
   check(PtlMDRelease(source), "PtlMDRelease");
   PtlCTFree(md.ct_handle);
-  for (const ptl_handle_me_t entry : entries_) PtlMEUnlink(entry);
-  for (const ptl_handle_ct_t counter : arrived_) PtlCTFree(counter);
-  entries_.clear();
-  arrived_.clear();
+  for (const Direction direction : {kUp, kDown}) {
+    PtlMEUnlink(entries_[direction]);
+    PtlCTFree(arrived_[direction]);
+  }
 }
 
-const void* Exchange::record(gex_Rank_t rank) const {
-  const gex_Rank_t size = job().size();
-  return blocks_.data() + (rank + size - job().rank()) % size * record_bytes_;
-}
-
-void Exchange::release() { std::vector<char>().swap(blocks_); }
+void Exchange::release() { std::vector<char>().swap(records_); }
 
 }  // namespace lintel::gasnet

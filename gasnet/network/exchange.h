@@ -1,7 +1,8 @@
 /* exchange.h: every process gets a record of every other. Set-up path.
  *
- * Step k: blocks go to the rank that is 2^k below, so that after log2(size) steps all have all.
- * Nobody is done before all have begun, which makes it a barrier as well.
+ * Records are gathered along a tree to rank 0, and all of them go back along it. A process talks to
+ * few others, since each new connection costs more than the messages. Nobody is done before all
+ * have begun, which makes it a barrier as well.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,17 +35,20 @@ class Exchange {
   /** Collective. @param mine  the record of this process. */
   void run(const void* mine);
   /** The record of a rank, after run(). */
-  const void* record(gex_Rank_t rank) const;
+  const void* record(gex_Rank_t rank) const { return records_.data() + rank * record_bytes_; }
   /** Frees the memory; records are gone. */
   void release();
 
  private:
+  /* Towards rank 0, and back. */
+  enum Direction : unsigned int { kUp, kDown };
+  void await(Direction direction, ptl_size_t messages) const;
+
   unsigned int number_;
   size_t record_bytes_;
-  // Block i is that of rank (own + i) modulo size.
-  std::vector<char> blocks_;
-  std::vector<ptl_handle_ct_t> arrived_;
-  std::vector<ptl_handle_me_t> entries_;
+  std::vector<char> records_;
+  ptl_handle_ct_t arrived_[2]{};
+  ptl_handle_me_t entries_[2]{};
 };
 
 }  // namespace lintel::gasnet

@@ -1,7 +1,7 @@
 /* attach.cc: gex_Segment_Attach. Set-up path.
  *
- * The segment is made, exposed to everybody by one portal table entry, and mapped by the
- * neighbours. Its pages are not touched and not pinned.
+ * The segments of a neighbourhood lie in memory that all its members map at once. Each member
+ * exposes its own to everybody by one portal table entry. No page is touched or pinned.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -29,10 +29,8 @@ namespace {
 struct AttachRecord {
   uint64_t address;
   uint64_t bytes;
-  int32_t descriptor;
-  int32_t unused;
 };
-static_assert(sizeof(AttachRecord) == 24);
+static_assert(sizeof(AttachRecord) == 16);
 
 }  // namespace
 
@@ -86,18 +84,19 @@ int gex_Segment_Attach(gex_Segment_t* segment_p, gex_TM_t tm, uintptr_t size) {
   segment->client = client;
   segment->bytes = size;
   segment->is_owned = true;
-  if (!segment->memory.create("gasnet-segment", size))
+  std::vector<char*> addresses;
+  if (!neighbourhood().map_segments(size, addresses))
     gasnett_fatalerror_nopos(
-        "no address space for a segment of %llu bytes (%s): lower the size, or "
-        "raise ulimit -v",
-        static_cast<unsigned long long>(size), std::strerror(errno));
-  segment->address = segment->memory.address();
+        "no address space for the segments of %u neighbours, %llu bytes here (%s): lower the "
+        "size, raise ulimit -v, or set GASNET_SUPERNODE_MAXSIZE=1",
+        neighbourhood().count(), static_cast<unsigned long long>(size), std::strerror(errno));
+  segment->address = addresses[neighbourhood().index()];
   bind_segment(*client->endpoints[0], *segment);
 
-  const AttachRecord mine{reinterpret_cast<uintptr_t>(segment->address), size,
-                          segment->memory.descriptor(), 0};
+  const AttachRecord mine{reinterpret_cast<uintptr_t>(segment->address), size};
   Exchange& exchange = *client->attach_exchange;
   exchange.run(&mine);
+  neighbourhood().close_segments();
 
   SegmentTable& table = segment_table();
   for (gex_Rank_t rank = 0; rank < job().size(); ++rank) {
@@ -106,21 +105,11 @@ int gex_Segment_Attach(gex_Segment_t* segment_p, gex_TM_t tm, uintptr_t size) {
   }
   for (gex_Rank_t i = 0; i < neighbourhood().count(); ++i) {
     const gex_Rank_t rank = neighbourhood().ranks()[i];
-    const auto* record = static_cast<const AttachRecord*>(exchange.record(rank));
-    const void* local = segment->address;
-    if (rank != job().rank())
-      local = map_memory_of(neighbourhood().process_ids()[i], record->descriptor, record->bytes);
-    if (!local)
-      gasnett_fatalerror_nopos(
-          "the segment of rank %u (%llu bytes) cannot be mapped: %s; raise "
-          "ulimit -v, or set GASNET_SUPERNODE_MAXSIZE=1",
-          rank, static_cast<unsigned long long>(record->bytes), std::strerror(errno));
     client->team->set_mapped_offset(
-        rank, static_cast<intptr_t>(reinterpret_cast<uintptr_t>(local) - record->address));
+        rank, static_cast<intptr_t>(reinterpret_cast<uintptr_t>(addresses[i]) -
+                                    table.of(rank, 0).address));
   }
   map_all_teams(client->team);
-  neighbourhood().barrier();
-  segment->memory.close_descriptor();
   exchange.release();
 
   client->is_attached = true;

@@ -182,15 +182,10 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   client->name = clientName;
   client->flags = flags;
 
-  static SharedMemory& control = *new SharedMemory;
+  // With another detection the members are not known yet.
   const uint32_t detection = host_detection();
-  // Otherwise the members are not known yet.
-  const size_t members = detection == 0
-                             ? job().ranks_of_host().size()
-                             : std::min<size_t>(job().size(), sizeof ControlBlock::finished);
-  if (!control.create("gasnet-control", control_bytes(members)))
-    gasnett_fatalerror_nopos("no memory that can be shared: memfd_create failed (%s)",
-                             std::strerror(errno));
+  const int descriptor =
+      neighbourhood().provide_control(detection == 0 ? job().ranks_of_host().size() : job().size());
   network().allocate(PortalIndex::kExchange, 0, PTL_EQ_NONE);
   Exchange start(0, sizeof(StartRecord));
   Exchange end(1, 1);
@@ -206,7 +201,7 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
       memory_of_host(),
       environment_text.size(),
       static_cast<int32_t>(getpid()),
-      control.descriptor(),
+      descriptor,
       static_cast<uint32_t>(gasnett_getenv_int_withdefault("GASNET_SUPERNODE_MAXSIZE", 0, 0)),
       segment_is_everything,
       host_key(detection),
@@ -216,15 +211,11 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   find_hosts(start);
   neighbourhood().divide(record_of(start, 0).neighbourhood_limit);
   std::vector<int> process_ids;
-  std::vector<int> descriptors;
-  for (const gex_Rank_t rank : neighbourhood().ranks()) {
+  for (const gex_Rank_t rank : neighbourhood().ranks())
     process_ids.push_back(record_of(start, rank).process_id);
-    descriptors.push_back(record_of(start, rank).descriptor);
-  }
-  neighbourhood().map_control(process_ids, descriptors, control);
+  neighbourhood().map_control(process_ids, record_of(start, neighbourhood().ranks()[0]).descriptor);
   set_environment_reports(job().rank() == 0);
   fetch_environment(record_of(start, 0).environment_bytes);
-  control.close_descriptor();
 
   print_verbose_header();
   find_segment_limits(start);

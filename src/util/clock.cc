@@ -65,11 +65,13 @@ Reading read_both() noexcept {
   return best;
 }
 
+// When the library is loaded: until a clock is needed, enough time has often passed.
+const Reading start = read_both();
+
 Clock choose() noexcept {
   constexpr uint64_t measured_ns = 200'000;
   if (!has_steady_counter() || !kernel_trusts_counter()) return now_ns;
-  const Reading start = read_both();
-  Reading end = start;
+  Reading end = read_both();
   while (end.ns - start.ns < measured_ns) end = read_both();
   if (end.ticks <= start.ticks) return now_ns;
   ns_per_tick = ((end.ns - start.ns) << fraction_bits) / (end.ticks - start.ticks);

@@ -35,10 +35,29 @@ static void* memory_of(gex_Rank_t peer) {
 }
 
 /* Each rank writes into the memory of each neighbour; two rounds, so that nobody leaves early. */
-static void test_segments(uintptr_t bytes) {
+/* Mappings of memory that neighbours share. */
+static unsigned int shared_mappings(void) {
+  char line[512];
+  unsigned int found = 0;
+  FILE* const maps = fopen("/proc/self/maps", "r");
+  CHECK(maps != NULL);
+  while (fgets(line, sizeof line, maps)) found += strstr(line, "memfd:gasnet") != NULL;
+  fclose(maps);
+  return found;
+}
+
+/* Segments of different sizes. */
+static uintptr_t bytes_of(gex_Rank_t owner, uintptr_t least) {
+  return least + owner % 3 * GASNET_PAGESIZE;
+}
+
+static void test_segments(uintptr_t least) {
+  enum { kMark = 1000, kWords = GASNET_PAGESIZE / 4 }; /* of each page, of the owner alone */
+  const uintptr_t bytes = bytes_of(rank, least);
   gex_RankInfo_t* neighbours;
   gex_Rank_t count, index, i;
   int round;
+  uintptr_t page;
   uint32_t volatile* own;
   CHECK(gex_Segment_Attach(&segment, team, bytes) == GASNET_OK);
   CHECK(gex_Segment_QuerySize(segment) == bytes && gex_EP_QuerySegment(endpoint) == segment);
@@ -47,6 +66,12 @@ static void test_segments(uintptr_t bytes) {
   CHECK(neighbours[index].gex_jobrank == rank);
   own = (uint32_t volatile*)gex_Segment_QueryAddr(segment);
   CHECK(memory_of(rank) == (void*)(uintptr_t)own);
+  /* One for the segments of all neighbours, however many they are. */
+  CHECK(shared_mappings() == 2);
+  for (page = 0; page < bytes / GASNET_PAGESIZE && page < 64; ++page) {
+    CHECK(own[page * kWords + kMark] == 0);
+    own[page * kWords + kMark] = rank + 1;
+  }
   for (round = 0; round < 2; ++round) {
     for (i = 0; i < count; ++i) {
       const gex_Rank_t peer = neighbours[i].gex_jobrank;
@@ -55,10 +80,11 @@ static void test_segments(uintptr_t bytes) {
       uintptr_t length;
       CHECK(there != NULL);
       gex_Event_t none = gex_EP_QueryBoundSegmentNB(team, peer, &owner, NULL, &length, 0);
-      CHECK(none == GEX_EVENT_INVALID && length == bytes);
+      CHECK(none == GEX_EVENT_INVALID && length == bytes_of(peer, least));
       CHECK(gasneti_mapped_address(team, peer, owner) == (void*)there);
       /* Also the last page. */
-      __atomic_store_n(there + bytes / 4 - 1024 + index, rank + 1, __ATOMIC_RELEASE);
+      __atomic_store_n(there + bytes_of(peer, least) / 4 - 1024 + index, rank + 1,
+                       __ATOMIC_RELEASE);
       __atomic_store_n(there + round * 256 + index, rank + 1, __ATOMIC_RELEASE);
     }
     for (i = 0; i < count; ++i)
@@ -67,6 +93,8 @@ static void test_segments(uintptr_t bytes) {
         gasnett_sched_yield();
   }
   for (i = 0; i < count; ++i) CHECK(own[bytes / 4 - 1024 + i] == neighbours[i].gex_jobrank + 1);
+  for (page = 0; page < bytes / GASNET_PAGESIZE && page < 64; ++page)
+    CHECK(own[page * kWords + kMark] == rank + 1);
   for (i = 0; i < size; ++i) {
     gex_Rank_t n = 0;
     while (n < count && neighbours[n].gex_jobrank != i) ++n;
