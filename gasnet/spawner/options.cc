@@ -14,11 +14,11 @@ const char* const kUsage =
     "usage: gasnetrun_portals4 -n PROCESSES [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
     "  -n N             processes\n"
     "  -N N             nodes\n"
-    "  -c N             processors of each process\n"
+    "  -c N             processors of each process (spawners pmix and mpi)\n"
     "  -E VAR[,VAR...]  variables of the environment that the launcher shall hand on\n"
     "  -v               print the command that starts the processes\n"
     "  -t               print it only\n"
-    "  -k               keep temporary files (there are none; accepted for compatibility)\n"
+    "  -k               keep temporary files (there are none), and -v\n"
     "  -spawner=NAME    pmix (srun), mpi (mpirun) or fork (this host); default: the variable\n"
     "                   GASNET_PORTALS4_SPAWNER, else pmix within a Slurm allocation, else fork\n"
     "  -h               this text\n";

@@ -97,6 +97,8 @@ def segments():
     alone("segments", "64KB").check(0, "segments of 1 ranks")
     fork(5, "segments", "1GB").check(0, "segments of 5 ranks")
     fork(5, "segments", "64KB", GASNET_SUPERNODE_MAXSIZE="2").check(0, "segments of 5 ranks")
+    if mode == "seq":
+        fork(70, "segments", "64KB").check(0, "segments of 70 ranks")
 
 
 def attach_time():
@@ -347,6 +349,24 @@ def launcher():
         GASNET_SOMETHING="1").check(0, r"mpirun -n 4 .*ppr:2:node:pe=3 -x HOME -x USER .*-x GASNET_SOMETHING.* p -x")
     Job([run, "-n", "4", "-N", "2", "-c", "3", "-t", "--", "p"], GASNET_PORTALS4_SPAWNER="PMIX").check(
         0, "srun --mpi=pmix -n 4 -N 2 -c 3 p")
+    # -k prints the command, as -v does, and starts the job; without them nothing is printed.
+    command = [run, "-spawner=fork", "-n", "2"]
+    for option in ("-k", "-v"):
+        Job([*command, option, "echo", "started"]).check(0, "started\nstarted\n[^$]*2 processes of this host, PTL_NIDMAP=")
+    if (said := Job([*command, "-c", "2", "echo", "started"]).check(0)).err or said.out != "started\nstarted\n":
+        sys.exit(f"without -v it says {said.err!r} and {said.out!r}")
+    if "started" in Job([*command, "-t", "echo", "started"]).check(0, "2 processes of this host").out:
+        sys.exit("-t has started the job")
+    if "srun" not in Job([run, "-n", "2", "-t", "p"], SLURM_JOB_ID="1").check(0).err:
+        sys.exit("in a Slurm allocation pmix is not the default")
+    Job([run, "-np", "2", "-spawner=FORK", "--", "sh", "-c", 'test "$1" = -v', "sh", "-v"]).check(0)
+    Job([run, "-h"]).check(0, "usage: gasnetrun_portals4 -n")
+    for options, text in ((["-n"], "-n needs a value"), (["-n", "0"], "-n 0: give a number from 1 on"),
+                          (["-n", "2x"], "-n 2x: give a number"), (["-n", "2", "-c", "-1"], "-c -1: give a number"),
+                          (["-n", "2", "-N", "3", "p"], "-N is larger than -n"), (["-n", "2"], "give a program"),
+                          (["-n", "2", "-N", "2", "-spawner=fork", "p"], "-N 2: the spawner fork starts processes on this host only")):
+        Job([run, *options]).check(2, text)
+    Job([run, "-n", "2000", "-spawner=fork", "p"]).check(1, r"Portals pids for \d+ processes left; use -spawner=mpi")
     Job([run, "-z", "p"]).check(2, "-z: unknown option")
     Job([run, "p"]).check(2, "number of processes")
     Job([run, "-n", "2", "-spawner=ssh", "p"]).check(2, "spawner ssh: there are")
