@@ -151,8 +151,7 @@ LINTEL_CRC_TARGET uint32_t crc32c_by_instruction(uint32_t seed, const void* data
 
 bool has_instruction() noexcept {
 #if defined(__x86_64__)
-  static const bool has = __builtin_cpu_supports("sse4.2");
-  return has;
+  return __builtin_cpu_supports("sse4.2");
 #elif defined(__ARM_FEATURE_CRC32)
   return true;
 #else
