@@ -56,7 +56,16 @@ set(CPACK_RPM_PACKAGE_GROUP "System Environment/Libraries")
 set(CPACK_RPM_PACKAGE_RELEASE 1)
 set(CPACK_RPM_INSTALL_WITH_EXEC ON) # else libraries are not stripped
 set(CPACK_RPM_DEBUGINFO_PACKAGE ON)
-set(CPACK_RPM_BUILD_SOURCE_DIRS_PREFIX /usr/src) # not longer than the path of the sources
+# CPack puts the new path of a source over the old one, which must not be shorter.
+set(CPACK_RPM_BUILD_SOURCE_DIRS_PREFIX /usr/src)
+foreach(directory IN ITEMS "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}")
+  string(LENGTH "${directory}" length)
+  if(length LESS 14) # /usr/src/src_0
+    set(CPACK_RPM_DEBUGINFO_PACKAGE OFF)
+    message(STATUS "The path ${directory} is shorter than 14 characters: rpm packages have no debug information")
+  endif()
+endforeach()
+set(CPACK_RPM_SPEC_MORE_DEFINE "%define __brp_strip '${PROJECT_SOURCE_DIR}/packaging/rpm/strip'")
 # Directories that the system owns.
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
     /usr/share/man /usr/share/man/man1 /usr/share/man/man3 /usr/share/man/man5 /usr/share/man/man7

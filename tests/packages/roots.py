@@ -29,6 +29,15 @@ def call(*command):
     return result.stdout
 
 
+def table_of_packages(source):
+    """What docs/install.md names for Debian 12."""
+    table = (source / "docs/install.md").read_text().split("### Packages that the build needs")[1]
+    rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines() if line.startswith("|")]
+    if not rows or not rows[0][2].startswith("Debian 12"):
+        sys.exit("docs/install.md has no table of packages whose second column is Debian 12")
+    return [name for row in rows[2:] for name in re.split(r",\s*", row[2]) if name]
+
+
 class Root:
     def __init__(self, path, source):
         self.path, self.source = path, source
@@ -54,12 +63,7 @@ class Root:
 
     def install_table(self):
         """The packages that docs/install.md names for Debian 12, and a compiler cache."""
-        table = (self.source / "docs/install.md").read_text().split("### Packages that the build needs")[1]
-        rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines() if line.startswith("|")]
-        if not rows or not rows[0][2].startswith("Debian 12"):
-            sys.exit("docs/install.md has no table of packages whose second column is Debian 12")
-        packages = [name for row in rows[2:] for name in re.split(r",\s*", row[2]) if name]
-        self.install(*packages, "ccache")
+        self.install(*table_of_packages(self.source), "ccache")
 
     def files(self):
         return set(self.run("find / -xdev").splitlines())

@@ -97,6 +97,28 @@ class Suite:
         if found:
             sys.exit("rpmlint says:\n" + "\n".join(found))
 
+    def case_strip(self):
+        """rpm packages have no symbol tables, even if CPack makes no debuginfo package of a component."""
+        with tempfile.TemporaryDirectory() as root:
+            for file in (self.build / "lib/lintel/crypto.so", self.build / "bin/ptl_info", self.source / "LICENSE"):
+                shutil.copy(file, root)
+            before = run("file", *pathlib.Path(root).iterdir()).count("not stripped")
+            run(self.source / "packaging/rpm/strip", env=dict(os.environ, RPM_BUILD_ROOT=root))
+            after = run("file", *pathlib.Path(root).iterdir()).count("not stripped")
+        if (before, after) != (2, 0):
+            sys.exit(f"{before} files had symbol tables before, {after} after")
+
+    def case_short_path(self):
+        """Sources at a path too short for CPack's renaming of sources: rpm packages without debug information."""
+        roots.call("mount", "-t", "tmpfs", "tmpfs", "/mnt")
+        for path, wanted in (("/mnt/l", "OFF"), ("/mnt/lintel-0.1.0", "ON")):
+            pathlib.Path(path).mkdir()
+            roots.call("mount", "--bind", self.source, path)
+            said = run("cmake", "-G", "Ninja", "-S", path, "-B", path + "-built", f"-DCMAKE_CXX_COMPILER={self.compiler}")
+            settings = pathlib.Path(path + "-built/CPackConfig.cmake").read_text()
+            if f'set(CPACK_RPM_DEBUGINFO_PACKAGE "{wanted}")' not in settings or ("shorter" in said) != (wanted == "OFF"):
+                sys.exit(f"{path}: CPACK_RPM_DEBUGINFO_PACKAGE is not {wanted}, or nothing was said:\n{said}")
+
     def case_manual(self):
         """Each public function has a page; the pages and the reference are free of errors."""
         need("mandoc")
@@ -260,6 +282,18 @@ complete_words '{self.build}/bin/ptl_info' --js
             if "dpdk" in root.run("ls /opt/spack/lintel/lib*/lintel"):
                 sys.exit("the recipe built a module that its default leaves out")
 
+    def case_containerfile(self):
+        """The Containerfile installs the packages of docs/install.md, what cpack needs, and what cpack writes."""
+        build, image = read_stages(self.source / "packaging/container/Containerfile")
+        installed = [set(re.search(r"--no-install-recommends ([^&]+)", rest)[1].split())
+                     for instruction, rest in (build[0], image[1]) if instruction == "RUN"]
+        # The one is for x86 only, the other for Ethernet ports that a container does not have.
+        wanted = set(roots.table_of_packages(self.source)) - {"libipsec-mb-dev", "libdpdk-dev"} | {"dpkg-dev", "file"}
+        if installed[0] != wanted:
+            sys.exit(f"the Containerfile and docs/install.md differ: {sorted(installed[0] ^ wanted)}")
+        if "/packages/*.deb" not in installed[1] or ("CMD", '["ptl_info"]') not in image:
+            sys.exit(f"the image does not install the packages, or has another command: {image}")
+
     def case_stranger_container(self):
         """The steps of the Containerfile, in roots in place of images. Only in the long form: nothing that it compiles
         is in a compiler cache."""
@@ -275,6 +309,7 @@ complete_words '{self.build}/bin/ptl_info' --js
         copies = self.work / "container"
         for stage in stages:
             with self.base.open() as root:
+                root.install("ccache")
                 for instruction, rest in stage:
                     print(instruction, rest, flush=True)
                     if instruction == "RUN":
@@ -317,7 +352,7 @@ def main():
         print(*cases, sep="\n")
         return
     source, build, compiler, case = sys.argv[1:]
-    if case.startswith("stranger_") or case == "root":
+    if case.startswith("stranger_") or case in ("root", "short_path"):
         roots.need_root()
     getattr(Suite(source, build, compiler), f"case_{case}")()
 
