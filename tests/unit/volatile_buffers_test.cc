@@ -17,7 +17,7 @@ class VolatileBuffersTest : public test::BareTargetTest {};
 
 TEST_F(VolatileBuffersTest, EveryPutThatWaitsHasItsCopy) {
   // Beside other programs a call that helps a long queue along takes long.
-  const uint64_t puts = test::long_tests() ? 70'000 : 5'000;
+  const uint64_t puts = test::long_tests() ? 70'000 : 2'500;
   uint64_t memory = 0;
   const ptl_md_t description{&memory, sizeof memory, PTL_MD_VOLATILE, PTL_EQ_NONE, PTL_CT_NONE};
   ptl_handle_md_t md{};
