@@ -183,6 +183,8 @@ int main(int argc, char** argv) {
   gex_Segment_Attach(&segment, team, 2 * kBig);
   clock_gettime(CLOCK_REALTIME, &now);
   if (!strcmp(what, "attach")) {
+    /* The end of a rank must not take the processors from those that are not there yet. */
+    meet();
     printf("attached %ld.%09ld\n", (long)now.tv_sec, now.tv_nsec);
     fflush(stdout);
     gasnet_exit(0);
