@@ -46,6 +46,19 @@ static unsigned int shared_mappings(void) {
   return found;
 }
 
+/* A line of /proc/self/status, such as "VmLck:". */
+static long status_kib(const char* name) {
+  char line[256];
+  long value = -1;
+  FILE* const status = fopen("/proc/self/status", "r");
+  CHECK(status != NULL);
+  while (fgets(line, sizeof line, status))
+    if (!strncmp(line, name, strlen(name))) value = atol(line + strlen(name));
+  fclose(status);
+  CHECK(value >= 0);
+  return value;
+}
+
 /* Segments of different sizes. */
 static uintptr_t bytes_of(gex_Rank_t owner, uintptr_t least) {
   return least + owner % 3 * GASNET_PAGESIZE;
@@ -217,8 +230,12 @@ int main(int argc, char** argv) {
   if (!strcmp(what, "attach-time")) {
     const gasnett_tick_t start = gasnett_ticks_now();
     CHECK(gex_Segment_Attach(&segment, team, (uintptr_t)8 << 30) == GASNET_OK);
+    const uint64_t microseconds = gasnett_ticks_to_us(gasnett_ticks_now() - start);
+    /* Nothing is pinned or touched. */
+    CHECK(status_kib("VmLck:") == 0 && status_kib("VmPin:") == 0);
+    CHECK(status_kib("RssShmem:") < 8192);
     while (rank != 0) gasnett_nsleep(1000000000);
-    printf("attach_us=%lu\n", (unsigned long)gasnett_ticks_to_us(gasnett_ticks_now() - start));
+    printf("attach_us=%lu\n", (unsigned long)microseconds);
     gasnet_exit(0);
   }
   if (!strcmp(what, "limits")) {
