@@ -43,6 +43,20 @@ TEST_F(OperationTableTest, ACookieOfThePastDoesNotNameTheNextUserOfItsSlot) {
   EXPECT_EQ(table_.find(table_.cookie_of(operation)), &operation);
 }
 
+TEST_F(OperationTableTest, GenerationsStartAgainAfterTheLast) {
+  Operation& operation = start(one_.peer);
+  operation.generation = 0x7f;
+  const uint32_t last = table_.cookie_of(operation);
+  EXPECT_EQ(last & counted_put_cookie, 0u);
+  EXPECT_EQ(table_.find(last), &operation);
+  table_.end(operation);
+  table_.return_ended(one_.peer);
+  EXPECT_EQ(&start(one_.peer), &operation);
+  EXPECT_EQ(operation.generation, 0);
+  EXPECT_EQ(table_.find(last), nullptr);
+  EXPECT_EQ(table_.find(table_.cookie_of(operation)), &operation);
+}
+
 TEST_F(OperationTableTest, ACookieOfAnIndexThatWasNeverUsedNamesNothing) {
   EXPECT_EQ(table_.find(0), nullptr);
   EXPECT_EQ(table_.find(UINT32_MAX), nullptr);

@@ -68,7 +68,7 @@ TEST_F(SendQueuesTest, AllListedPeersAreTakenTogether) {
 }
 
 // The poller looks for listed peers only after it has taken the report of work, and without a lock.
-TEST_F(SendQueuesTest, WhoSeesThatWorkIsDueSeesAListedPeer) {
+TEST_F(SendQueuesTest, APollerThatSeesWorkDueSeesAListedPeer) {
   // On a busy machine a round may take two time slices: fewer rounds then.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   std::atomic<uint32_t> last{200'000};

@@ -386,6 +386,60 @@ TEST(ShmHostile, RandomBytesInCellsNeverHarm) {
   EXPECT_GT(delivered, 200u / test::slowdown);
 }
 
+// Processes of one user may do to each other what ptrace permits: one that truncates its segment
+// ends those that use it, by SIGBUS, and no others.
+TEST(ShmHostile, ATruncatedSegmentEndsItsUsersAndNoOthers) {
+  const auto bystander = open_transport(test_settings(920));
+  Shared<std::atomic<int>> stage;
+  ChildProcess owner([&]() -> int {
+    const auto own = open_transport(test_settings(921));
+    RecordingSink sink;
+    stage->store(1);
+    if (!wait_until([&] {
+          own->poll(sink, 16);
+          return sink.total > 0;
+        }))
+      return 2;
+    const auto directory = SegmentDirectory::open(false);
+    if (!directory) return 3;
+    const std::string path = directory->path_of({{test::test_nid, 921}, own->segment().nonce()});
+    stage->store(2);
+    if (truncate(path.c_str(), 0) != 0) return 4;
+    stage->store(3);
+    pause();
+    return 0;
+  });
+  ASSERT_TRUE(wait_until([&] { return stage->load() == 1; }));
+  ChildProcess user([&]() -> int {
+    const auto own = open_transport(test_settings(922));
+    // A sanitizer would report it and exit.
+    if (test::slowdown != 1) signal(SIGBUS, SIG_DFL);
+    Link* const link = own->connect({test::test_nid, 921}, nullptr);
+    if (link == nullptr) return 2;
+    const bool ended = wait_until([&] {
+      const MessageHeader header = put_header(1);
+      static_cast<void>(own->send(*link, header, nullptr, 0));
+      return false;
+    });
+    return ended ? 3 : 4;
+  });
+  EXPECT_EQ(user.wait(), 1000 + SIGBUS);
+  EXPECT_EQ(stage->load(), 3);
+  const auto peer = open_transport(test_settings(923));
+  Link* const link = connect_or_fail(*peer, bystander->id());
+  ASSERT_NE(link, nullptr);
+  EXPECT_EQ(peer->send(*link, put_header(1), nullptr, 0), SendStatus::sent);
+  RecordingSink sink;
+  EXPECT_TRUE(wait_until([&] {
+    bystander->poll(sink, 16);
+    return sink.total == 1;
+  }));
+  owner.kill_and_wait();
+  const auto directory = SegmentDirectory::open(false);
+  ASSERT_TRUE(directory && directory->lock());
+  EXPECT_GE(directory->sweep(), 1u);
+}
+
 // A peer that changes its lane while it is read.
 TEST(ShmHostile, LanesThatChangeWhileTheyAreReadAreHarmless) {
   static_cast<void>(test_settings());
