@@ -295,8 +295,8 @@ complete_words '{self.build}/bin/ptl_info' --js
             sys.exit(f"the image does not install the packages, or has another command: {image}")
 
     def case_stranger_container(self):
-        """The steps of the Containerfile, in roots in place of images. Only in the long form: nothing that it compiles
-        is in a compiler cache."""
+        """The steps of the Containerfile, in roots in place of images. Only in the long form: it takes long unless a
+        compiler cache has the objects."""
         stages = read_stages(self.source / "packaging/container/Containerfile")
         if "LINTEL_TEST_LONG" not in os.environ:
             print("skipped: set LINTEL_TEST_LONG=1")
