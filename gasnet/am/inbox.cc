@@ -4,6 +4,8 @@
  */
 #include "am/inbox.h"
 
+#include "network/poll.h"
+
 namespace lintel::gasnet {
 namespace {
 
@@ -17,9 +19,11 @@ Inbox::Inbox(PortalIndex index, ptl_size_t events, unsigned int blocks, size_t b
       handle_(handle),
       block_bytes_(aligned(block_bytes)),
       queue_(network().new_queue(events)),
+      arrivals_(network().new_counter()),
       blocks_(new MessageBlock[blocks]),
       memory_(new char[blocks * block_bytes_ + kAlignment]) {
   network().allocate(index, PTL_PT_FLOWCTRL, queue_);
+  add_arrival_counter(arrivals_);
   const auto address = reinterpret_cast<uintptr_t>(memory_.get());
   char* const first = memory_.get() + (aligned(address) - address);
   for (unsigned int i = 0; i < blocks; ++i) {
@@ -33,10 +37,10 @@ void Inbox::append(MessageBlock& block) {
   entry.start = block.start;
   entry.length = block_bytes_;
   entry.min_free = kSlotBytes;
-  entry.ct_handle = PTL_CT_NONE;
+  entry.ct_handle = arrivals_;
   entry.uid = PTL_UID_ANY;
-  entry.options =
-      PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE;
+  entry.options = PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_LINK_DISABLE |
+                  PTL_ME_EVENT_UNLINK_DISABLE | PTL_ME_EVENT_CT_COMM;
   entry.match_id.rank = PTL_RANK_ANY;
   entry.ignore_bits = ~ptl_match_bits_t{0};
   // Counted first: a message may fill the block before this thread goes on.

@@ -43,6 +43,7 @@ class Inbox {
   Handle handle_;
   size_t block_bytes_;
   ptl_handle_eq_t queue_;
+  ptl_handle_ct_t arrivals_; /* counts messages, for threads that sleep */
   std::unique_ptr<MessageBlock[]> blocks_;
   std::unique_ptr<char[]> memory_;
   std::atomic<int> appended_{0}; /* blocks that can take a message */

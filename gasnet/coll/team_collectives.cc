@@ -66,8 +66,21 @@ bool TeamCollectives::look(void* self) {
   return collectives->advance_locked() != 0;
 }
 
+std::optional<AwaitedCount> TeamCollectives::awaited(void* self, const gasneti_event& event) {
+  auto* const collectives = static_cast<TeamCollectives*>(self);
+  const std::lock_guard lock(collectives->mutex_);
+  for (const Call& call : collectives->calls_) {
+    if (call.event != &event) continue;
+    // One that has not started waits for those before it.
+    const Call& first = call.is_started ? call : collectives->calls_.front();
+    if (!first.awaited || first.awaited->threshold == 0) break;
+    return AwaitedCount{first.awaited->counter, first.awaited->threshold};
+  }
+  return std::nullopt;
+}
+
 void TeamCollectives::start(const CollectiveRequest& request, gasneti_event& event) {
-  event.set_look(look, this, places_.members() > 1 ? kLooksBeforePoll : 0);
+  event.set_look(look, awaited, this, places_.members() > 1 ? kLooksBeforePoll : 0);
   const std::lock_guard lock(mutex_);
   add_call(request, &event);
   advance_locked();

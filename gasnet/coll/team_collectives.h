@@ -58,6 +58,7 @@ class TeamCollectives {
   };
 
   static bool look(void* self);
+  static std::optional<AwaitedCount> awaited(void* self, const gasneti_event& event);
   unsigned int advance_locked();
   void count_calls();
   void add_call(const CollectiveRequest& request, gasneti_event* event);

@@ -10,15 +10,21 @@
 #include <atomic>
 
 #include "job/job.h"
+#include "job/neighbourhood.h"
 #include "job/thread.h"
+#include "network/network.h"
 #include "tools/headers.h"
 
 namespace lintel::gasnet {
 namespace {
 
 constexpr unsigned int kMaximum = 8;
+constexpr unsigned int kMostArrivalCounters = 4;
+constexpr ptl_time_t kLongestSleepMs = 1;
 constexpr unsigned int kQuickLooks = 16;
 constexpr unsigned int kSpinsIfCrowded = 16;
+/* A neighbour that shares the processor can answer only once it runs. */
+constexpr unsigned int kSpinsIfNeighboursCrowd = 1;
 constexpr unsigned int kSpinsBeforeYield = 4096;
 constexpr unsigned int kSpinsBetweenYields = 1024;
 PollFunction g_functions[kMaximum];
@@ -26,6 +32,8 @@ unsigned int g_count = 0;
 QuickLook g_quick_look = nullptr;
 QuietFunction g_quiet_functions[kMaximum];
 unsigned int g_quiet_count = 0;
+ptl_handle_ct_t g_arrival_counters[kMostArrivalCounters];
+unsigned int g_arrival_count = 0;
 std::atomic<bool> g_stopped{false};
 std::atomic<uint32_t> g_stopped_threads{0};
 std::atomic<int> g_wait_mode{GASNET_WAIT_SPIN};
@@ -35,6 +43,10 @@ bool is_crowded() {
   static const bool crowded =
       job().joined() && job().ranks_of_host().size() > static_cast<size_t>(gasnett_cpu_count());
   return crowded;
+}
+
+unsigned int spins_if_crowded() {
+  return neighbourhood().count() == 1 ? kSpinsIfCrowded : kSpinsIfNeighboursCrowd;
 }
 
 }  // namespace
@@ -85,7 +97,7 @@ void wait_hint(unsigned int done) {
   }
   const int mode = g_wait_mode.load(std::memory_order_relaxed);
   ++idle;
-  if (mode == GASNET_WAIT_BLOCK || (is_crowded() && idle > kSpinsIfCrowded)) {
+  if (mode == GASNET_WAIT_BLOCK || (is_crowded() && idle > spins_if_crowded())) {
     sched_yield();
     if (mode == GASNET_WAIT_BLOCK) gasnett_nsleep(20'000);
     return;
@@ -95,6 +107,36 @@ void wait_hint(unsigned int done) {
   for (unsigned int i = 0; i < kQuickLooks; ++i) {
     gasnett_spinloop_hint();
     if (!g_quick_look || g_quick_look()) return;
+  }
+}
+
+void add_arrival_counter(ptl_handle_ct_t counter) {
+  if (g_arrival_count == kMostArrivalCounters)
+    gasnett_fatalerror_nopos("more than %u counters of messages", kMostArrivalCounters);
+  g_arrival_counters[g_arrival_count++] = counter;
+}
+
+bool sleeps_while_waiting() { return is_crowded() && neighbourhood().count() == 1; }
+
+void sleep_until(const AwaitedCount& awaited) {
+  // Read before the last poll: what has come since is not handled yet, and ends the wait at once.
+  static LINTEL_GASNET_PER_THREAD ptl_size_t seen[kMostArrivalCounters];
+  ptl_handle_ct_t counters[kMostArrivalCounters + 1];
+  ptl_size_t thresholds[kMostArrivalCounters + 1];
+  const unsigned int arrivals = g_arrival_count;
+  for (unsigned int i = 0; i < arrivals; ++i) {
+    counters[i] = g_arrival_counters[i];
+    thresholds[i] = seen[i] + 1;
+  }
+  counters[arrivals] = awaited.counter;
+  thresholds[arrivals] = awaited.threshold;
+  ptl_ct_event_t count;
+  unsigned int which = 0;
+  const int code = PtlCTPoll(counters, thresholds, arrivals + 1, kLongestSleepMs, &count, &which);
+  if (code != PTL_CT_NONE_REACHED) check(code, "PtlCTPoll");
+  for (unsigned int i = 0; i < arrivals; ++i) {
+    check(PtlCTGet(counters[i], &count), "PtlCTGet");
+    seen[i] = count.success;
   }
 }
 

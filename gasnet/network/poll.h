@@ -8,6 +8,8 @@
 #ifndef LINTEL_GASNET_NETWORK_POLL_H
 #define LINTEL_GASNET_NETWORK_POLL_H
 
+#include <portals4.h>
+
 #include <cstdint>
 
 namespace lintel::gasnet {
@@ -50,6 +52,23 @@ unsigned int poll();
 /** To be called in a loop that waits for something, after poll().
  * @param done  what poll() returned; after many calls without work the processor is yielded. */
 void wait_hint(unsigned int done);
+
+/** Set-up path. A counter of messages that only poll() handles. At most four. */
+void add_arrival_counter(ptl_handle_ct_t counter);
+
+/** A count that ends a wait. */
+struct AwaitedCount {
+  ptl_handle_ct_t counter;
+  ptl_size_t threshold;
+};
+
+/** Whether more processes than processors share the host, and all messages come through Portals. A
+ * thread that waits for a count sleeps then: one that yields would run again and again. */
+bool sleeps_while_waiting();
+
+/** In the place of wait_hint() where sleeps_while_waiting(), and after a poll() without work: waits
+ * in Portals for a message or for the count, and for a millisecond at most. */
+void sleep_until(const AwaitedCount& awaited);
 
 }  // namespace lintel::gasnet
 

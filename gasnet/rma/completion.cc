@@ -105,7 +105,8 @@ void gex_Event_Wait(gex_Event_t event) {
     if (finish(event, pool)) return;
     gasnett_spinloop_hint();
   }
-  while (!finish(event, pool)) wait_hint(poll());
+  gasnett_tick_t idle_since = 0;
+  while (!finish(event, pool)) poll_and_wait(*root_of(event), idle_since);
 }
 
 int gex_Event_TestSome(gex_Event_t* pevent, size_t numevents, gex_Flags_t /*flags*/) {

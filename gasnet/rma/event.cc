@@ -19,6 +19,8 @@ namespace {
  * another thread ends this process. */
 constexpr uint64_t kExitArrivesWithinNs = 2'000'000'000;
 
+constexpr uint64_t kYieldsForNs = 500'000;
+
 /* All events, which are never freed. */
 std::atomic<gasneti_event*> g_newest{nullptr};
 
@@ -124,10 +126,29 @@ bool gasneti_event::is_complete() const {
   return count.success >= started_.load(std::memory_order_relaxed);
 }
 
+std::optional<AwaitedCount> gasneti_event::awaited() const {
+  if (!is_signalled_) return AwaitedCount{counter_, started_.load(std::memory_order_relaxed)};
+  return awaited_ ? awaited_(context_, *this) : std::nullopt;
+}
+
 namespace lintel::gasnet {
 
+void poll_and_wait(const gasneti_event& event, gasnett_tick_t& idle_since) {
+  const unsigned int done = poll();
+  if (!sleeps_while_waiting()) return wait_hint(done);
+  const gasnett_tick_t now = gasnett_ticks_now();
+  if (done != 0 || idle_since == 0) idle_since = now;
+  // A short wait is over sooner with yields than with a sleep.
+  if (gasnett_ticks_to_ns(now - idle_since) > kYieldsForNs) {
+    const std::optional<AwaitedCount> awaited = event.awaited();
+    if (awaited) return sleep_until(*awaited);
+  }
+  wait_hint(done);
+}
+
 void wait_for(const gasneti_event& event) {
-  while (!event.is_complete()) wait_hint(poll());
+  gasnett_tick_t idle_since = 0;
+  while (!event.is_complete()) poll_and_wait(event, idle_since);
 }
 
 gasneti_event* EventPool::take_free() {

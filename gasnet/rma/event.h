@@ -9,7 +9,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
+#include "network/poll.h"
 #include "tools/headers.h"
 
 namespace lintel::gasnet {
@@ -58,12 +60,18 @@ struct gasneti_event {
   void expect_signal() {
     has_signal_.store(false, std::memory_order_relaxed);
     look_ = nullptr;
+    awaited_ = nullptr;
     looks_before_poll_ = 0;
   }
-  /** Called by tests until there is a signal; may give it. Runs no handlers.
+  using Look = bool (*)(void* context);
+  using AwaitedBy = std::optional<lintel::gasnet::AwaitedCount> (*)(void* context,
+                                                                    const gasneti_event& event);
+  /** @param look     called by tests until there is a signal; may give it. Runs no handlers.
+   * @param awaited  says which count `look` finds too low, if it is one.
    * @param looks_before_poll  how often a wait looks first: what it waits for needs no poll. */
-  void set_look(bool (*look)(void* context), void* context, unsigned int looks_before_poll) {
+  void set_look(Look look, AwaitedBy awaited, void* context, unsigned int looks_before_poll) {
     look_ = look;
+    awaited_ = awaited;
     context_ = context;
     looks_before_poll_ = looks_before_poll;
   }
@@ -71,6 +79,8 @@ struct gasneti_event {
   void signal() { has_signal_.store(true, std::memory_order_release); }
   /** Runs no handlers. A failed transfer ends the program. */
   bool is_complete() const;
+  /** @return the count that makes an incomplete event complete, if it is one. */
+  std::optional<lintel::gasnet::AwaitedCount> awaited() const;
 
   /** Whether all that was started has been answered, by success or not. For any thread. */
   bool is_answered() const;
@@ -85,7 +95,8 @@ struct gasneti_event {
   uint64_t unused_result_ = 0; /* of swaps that do not fetch */
   bool is_signalled_ = false;
   std::atomic<bool> has_signal_{false};
-  bool (*look_)(void*) = nullptr;
+  Look look_ = nullptr;
+  AwaitedBy awaited_ = nullptr;
   void* context_ = nullptr;
   unsigned int looks_before_poll_ = 0;
   std::atomic<ptl_size_t> started_{0}; /* changed by one thread */
@@ -93,6 +104,9 @@ struct gasneti_event {
 
 namespace lintel::gasnet {
 
+/** Polls once, then waits a moment unless that did something.
+ * @param idle_since  0 where the wait begins. */
+void poll_and_wait(const gasneti_event& event, gasnett_tick_t& idle_since);
 /** Runs handlers until the event is complete. */
 void wait_for(const gasneti_event& event);
 

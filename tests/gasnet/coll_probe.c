@@ -4,12 +4,14 @@
  * coll_probe compute                 reductions and barriers complete while all ranks compute
  * coll_probe pieces                  the calls of gasnet_coll.h that are not in the specification
  * coll_probe sums                    prints a floating-point sum, which is the same in every run
+ * coll_probe idle                    waiting ranks sleep while another computes
  * coll_probe threads <rounds>        threads with a team each make teams and use them (PAR only)
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <gasnet.h>
 #include <gasnet_coll.h>
+#include <sys/resource.h>
 
 #include "checks.h"
 
@@ -323,6 +325,20 @@ static void run_compute(void) {
   if (me == 0) printf("%d of 4 completed while %u ranks computed\n", (int)least, size);
 }
 
+/* With more ranks than processors: sleeping gives up the processor voluntarily, yielding does not
+ * count as that. */
+static void run_idle(void) {
+  struct rusage before, after;
+  barrier();
+  getrusage(RUSAGE_THREAD, &before);
+  if (me == 0) compute_ms(600);
+  barrier();
+  getrusage(RUSAGE_THREAD, &after);
+  CHECK(me == 0 || after.ru_nvcsw - before.ru_nvcsw >= 3);
+  barrier();
+  if (me == 0) printf("ranks have slept\n");
+}
+
 /* The same numbers again and again, with others in flight; their sum depends on the order. */
 static void run_sums(void) {
   enum { kItems = 8, kRounds = 60 };
@@ -534,6 +550,8 @@ int main(int argc, char** argv) {
     if (me == 0) printf("collectives of %u ranks are good\n", size);
   } else if (strcmp(argv[1], "compute") == 0) {
     run_compute();
+  } else if (strcmp(argv[1], "idle") == 0) {
+    run_idle();
   } else if (strcmp(argv[1], "pieces") == 0) {
     own_state = me;
     run_pieces();
