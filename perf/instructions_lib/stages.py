@@ -57,6 +57,7 @@ TABLE = (
     ("src/reliable/quiet_link*", "", "poll"),
     ("src/reliable/send_window*", "::acknowledge(", "acknowledge"),
     ("src/reliable/congestion*", "", "acknowledge"),
+    ("src/reliable/round_trip*", "", "acknowledge"),
     ("src/reliable/*", "", CALLER),
     ("src/*", "Transport::send(", CALLER),
     ("src/lane/*", "", CALLER),

@@ -9,6 +9,7 @@
 #include "reliable/congestion.h"
 #include "reliable/frame.h"
 #include "reliable/frame_pool.h"
+#include "reliable/round_trip.h"
 
 namespace lintel {
 
