@@ -48,11 +48,11 @@ Scenario scenario_of(const ScaleShape& shape) {
   scenario.network = shape.network;
   Dice dice(scenario.seed);
   const std::vector<std::vector<uint32_t>> peers = peers_of(shape, dice);
-  std::vector<std::set<uint32_t>> connected(shape.processes);
+  std::vector<std::vector<uint32_t>> connected(shape.processes);
   for (uint32_t from = 0; from < shape.processes; ++from) {
     for (size_t i = 0; i < peers[from].size(); ++i) {
-      connected[from].insert(peers[from][i]);
-      connected[peers[from][i]].insert(from);
+      connected[from].push_back(peers[from][i]);
+      connected[peers[from][i]].push_back(from);
       const auto count = static_cast<uint32_t>(shape.messages / peers[from].size() +
                                                (i < shape.messages % peers[from].size() ? 1 : 0));
       if (count != 0)
@@ -64,7 +64,10 @@ Scenario scenario_of(const ScaleShape& shape) {
     ProcessShape process;
     process.link.mtu = 4096;
     process.link.capacity_bytes = 4 << 20;
-    process.most_connections = static_cast<uint32_t>(connected[i].size()) + 1;
+    // Two that send to each other share a connection.
+    std::sort(connected[i].begin(), connected[i].end());
+    const auto end = std::unique(connected[i].begin(), connected[i].end());
+    process.most_connections = static_cast<uint32_t>(end - connected[i].begin()) + 1;
     process.poll_ns = 200;
     process.link.longest_pause_ns = static_cast<int64_t>(10 * second);
     scenario.processes.push_back(process);
