@@ -1,6 +1,8 @@
 // The time-stamp counter as a clock. Set-up path; ticks_as_ns() is for the message path.
 #include "util/clock.h"
 
+#include "util/clock_rate.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <fcntl.h>
@@ -16,15 +18,14 @@ namespace lintel {
 
 namespace {
 
-constexpr unsigned fraction_bits = 32;
 uint64_t start_ticks;
 uint64_t start_ns;
-uint64_t ns_per_tick;  // with so many bits behind the point
+uint64_t ns_per_tick;  // with clock_fraction_bits behind the point
 
 uint64_t ticks_as_ns() noexcept {
   __extension__ using Wide = unsigned __int128;
   const uint64_t ticks = __rdtsc() - start_ticks;
-  return start_ns + static_cast<uint64_t>(Wide{ticks} * ns_per_tick >> fraction_bits);
+  return start_ns + static_cast<uint64_t>(Wide{ticks} * ns_per_tick >> clock_fraction_bits);
 }
 
 bool has_steady_counter() noexcept {
@@ -45,14 +46,9 @@ bool kernel_trusts_counter() noexcept {
   return trusts;
 }
 
-struct Reading {
-  uint64_t ticks;
-  uint64_t ns;
-};
-
 // Both clocks at one moment: of several attempts the one in which least time passed between them.
-Reading read_both() noexcept {
-  Reading best{};
+ClockReading read_both() noexcept {
+  ClockReading best{};
   uint64_t least = UINT64_MAX;
   for (int attempt = 0; attempt < 8; ++attempt) {
     const uint64_t before = __rdtsc();
@@ -66,15 +62,15 @@ Reading read_both() noexcept {
 }
 
 // When the library is loaded: until a clock is needed, enough time has often passed.
-const Reading start = read_both();
+const ClockReading loaded = read_both();
 
 Clock choose() noexcept {
-  constexpr uint64_t measured_ns = 200'000;
   if (!has_steady_counter() || !kernel_trusts_counter()) return now_ns;
-  Reading end = read_both();
-  while (end.ns - start.ns < measured_ns) end = read_both();
-  if (end.ticks <= start.ticks) return now_ns;
-  ns_per_tick = ((end.ns - start.ns) << fraction_bits) / (end.ticks - start.ticks);
+  ClockReading end = read_both();
+  const ClockReading start = rate_start(loaded, end);
+  while (end.ns - start.ns < shortest_rate_ns) end = read_both();
+  ns_per_tick = clock_rate(start, end);
+  if (ns_per_tick == 0) return now_ns;
   start_ticks = start.ticks;
   start_ns = start.ns;
   return ticks_as_ns;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "util/clock.h"
+#include "util/clock_rate.h"
 
 namespace lintel {
 namespace {
@@ -17,6 +18,18 @@ TEST(QuickClock, NeverGoesBack) {
     ASSERT_GE(now, last);
     last = now;
   }
+}
+
+// Programs may open an interface long after the library was loaded, and after a suspension.
+TEST(QuickClock, AnOldReadingIsNotUsed) {
+  constexpr ClockReading loaded{1000, 5000};
+  constexpr ClockReading soon{1000 + 900'000, 5000 + 300'000};
+  EXPECT_EQ(rate_start(loaded, soon).ns, loaded.ns);
+  EXPECT_EQ(clock_rate(loaded, soon), (uint64_t{1} << clock_fraction_bits) / 3);
+  constexpr uint64_t minute_ns = 60'000'000'000;
+  constexpr ClockReading late{1000 + 3 * minute_ns, 5000 + minute_ns};
+  EXPECT_EQ(rate_start(loaded, late).ns, late.ns);
+  EXPECT_EQ(clock_rate(loaded, late), 0u);
 }
 
 // Read in between two readings of the other clock, before and after a stretch of time.
