@@ -47,8 +47,7 @@ double Congestion::excess_ns(uint64_t round_trip_ns) const noexcept {
 
 void Congestion::delivered(uint64_t bytes) noexcept {
   delivered_in_round_ += bytes;
-  // A round with losses has filled a buffer: what still arrives is no reason to send more.
-  if (window_ >= most_ || lost_in_round_ != 0) return;
+  if (window_ >= most_) return;
   const auto amount = static_cast<double>(bytes);
   window_ += window_ < threshold_ ? amount : frame_ * amount / window_;
   window_ = std::min(window_, most_);

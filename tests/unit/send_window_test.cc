@@ -182,20 +182,6 @@ TEST(CongestionTest, LossesCostTheirShare) {
               static_cast<double>(grown_by_a_frame) * 0.99, 100);
 }
 
-// A full buffer on the way: what got through it is no reason to send more.
-TEST(CongestionTest, ARoundWithLossesDoesNotGrow) {
-  Congestion congestion;
-  congestion.open(64 << 20, 1000);
-  congestion.delivered(congestion.window_bytes());
-  congestion.round_ended();
-  const uint64_t doubled = congestion.window_bytes();
-  congestion.lost(1000);
-  congestion.delivered(doubled - 1000);
-  EXPECT_EQ(congestion.window_bytes(), doubled);
-  congestion.round_ended();
-  EXPECT_EQ(congestion.window_bytes(), doubled - 1000);
-}
-
 TEST(CongestionTest, LongRoundTripsMeanAQueue) {
   Congestion congestion;
   congestion.open(1 << 20, 1000);
