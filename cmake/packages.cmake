@@ -62,7 +62,7 @@ foreach(directory IN ITEMS "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}")
   string(LENGTH "${directory}" length)
   if(length LESS 14) # /usr/src/src_0
     set(CPACK_RPM_DEBUGINFO_PACKAGE OFF)
-    message(STATUS "The path ${directory} is shorter than 14 characters: rpm packages have no debug information")
+    message(STATUS "The path ${directory} is shorter than 14 characters: rpm packages have no debug information; build at a longer path to have it")
   endif()
 endforeach()
 set(CPACK_RPM_SPEC_MORE_DEFINE "%define __brp_strip '${PROJECT_SOURCE_DIR}/packaging/rpm/strip'")

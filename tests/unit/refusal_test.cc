@@ -352,8 +352,8 @@ TEST(RefusalTest, CallsBeforePtlInit) {
 }
 
 TEST(RefusalTest, BeforePtlInitTheLevelComesFromAFileToo) {
-  char path[] = "/tmp/lintel.conf.XXXXXX";
-  const int file = mkstemp(path);
+  std::string path = testing::TempDir() + "lintel.conf.XXXXXX";
+  const int file = mkstemp(path.data());
   ASSERT_GE(file, 0);
   const std::string text = "PTL_LOG_LEVEL = debug\n";
   ASSERT_EQ(write(file, text.data(), text.size()), static_cast<ssize_t>(text.size()));
@@ -366,7 +366,7 @@ TEST(RefusalTest, BeforePtlInitTheLevelComesFromAFileToo) {
   EXPECT_EQ(refusals_in(errors_of("", run)).size(), 2u);
   EXPECT_TRUE(refusals_in(errors_of("warn", run)).empty())
       << "the environment goes before the file";
-  unlink(path);
+  unlink(path.c_str());
 }
 
 TEST(RefusalTest, LimitsThatAreReached) {
