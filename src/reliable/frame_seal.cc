@@ -69,9 +69,9 @@ uint64_t FrameSealer::seal(FrameHeader header, const UnsealedFrame& frame) noexc
 }
 
 void FrameSealer::undo(uint32_t low, std::byte* frame, uint32_t bytes) noexcept {
-  const uint64_t counter = next_ - (static_cast<uint32_t>(next_) - low);
+  if (bytes == sizeof(FrameHeader)) return;
+  const uint64_t counter = counter_of(low);
   FrameCipher* const cipher = ciphers_.find(counter >> settings_.epoch_bits);
-  if (cipher == nullptr || bytes == sizeof(FrameHeader)) return;
   const Nonce nonce(counter);
   std::byte* const body = frame + sizeof(FrameHeader);
   const CipherPart part{body, body, bytes - sizeof(FrameHeader)};

@@ -74,7 +74,8 @@ inline constexpr uint32_t tag_bytes = CryptoModule::tag_bytes;
 
 struct SealSettings {
   bool encrypts = false;
-  unsigned epoch_bits = 22;  // so many frames, to the power of two, have one key
+  // So many frames, to the power of two, have one key: at least a burst.
+  unsigned epoch_bits = 22;
   uint64_t first_counter = 1;
 };
 
@@ -100,10 +101,21 @@ class FrameSealer {
   // tag.
   [[nodiscard]] uint64_t seal(FrameHeader header, const UnsealedFrame& frame) noexcept;
   // Makes plain again what a frame of `bytes` bytes held when it was encrypted with the counter of
-  // that low half.
+  // that low half, whose key must be at hand.
   void undo(uint32_t low, std::byte* frame, uint32_t bytes) noexcept;
+  // Whether the next seal() forgets a key; whether it is the key of that counter.
+  [[nodiscard]] bool forgets_key_next() const noexcept {
+    return next_ >> settings_.epoch_bits != ciphers_.newest();
+  }
+  [[nodiscard]] bool has_oldest_key(uint32_t low) const noexcept {
+    return counter_of(low) >> settings_.epoch_bits != ciphers_.newest();
+  }
 
  private:
+  [[nodiscard]] uint64_t counter_of(uint32_t low) const noexcept {
+    return next_ - (static_cast<uint32_t>(next_) - low);
+  }
+
   const CryptoModule* crypto_ = nullptr;
   SealSettings settings_;
   EpochCiphers ciphers_;

@@ -61,6 +61,8 @@ class SendWindow {
   // At the deadline: everything on the way counts as lost.
   void time_out(uint64_t now_ns) noexcept;
 
+  // The first of the queued frames.
+  [[nodiscard]] FrameBuffer* oldest() const noexcept { return head_; }
   [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
   [[nodiscard]] uint32_t queued_frames() const noexcept { return queued_frames_; }
   [[nodiscard]] uint32_t unsent_frames() const noexcept { return unsent_frames_; }

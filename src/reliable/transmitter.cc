@@ -40,7 +40,7 @@ void Transmitter::check_again(const Connection& connection, FrameBuffer& frame) 
 inline unsigned Transmitter::finish(Connection& connection, FrameBuffer& frame, FrameHeader& header,
                                     Piece (&pieces)[most_pieces]) noexcept {
   if (connection.secure != nullptr) [[unlikely]]
-    return finish_sealed(connection.secure->send, frame, header, pieces);
+    return finish_sealed(connection, frame, header, pieces);
   if (frame.payload != nullptr && frame.transmission != 0) check_again(connection, frame);
   header.check = finish_check(frame.body_check, header);
   std::memcpy(frame.data(), &header, sizeof header);
@@ -50,10 +50,10 @@ inline unsigned Transmitter::finish(Connection& connection, FrameBuffer& frame, 
   return 2;
 }
 
-unsigned Transmitter::finish_sealed(FrameSealer& sealer, FrameBuffer& frame,
+unsigned Transmitter::finish_sealed(Connection& connection, FrameBuffer& frame,
                                     const FrameHeader& header,
                                     Piece (&pieces)[most_pieces]) noexcept {
-  seal(sealer, frame, header);
+  seal(connection, frame, header);
   pieces[0] = {frame.data(), frame.held_bytes};
   if (frame.payload == nullptr || frame.encrypted) {
     pieces[0].length = frame.length + tag_bytes;
@@ -65,19 +65,34 @@ unsigned Transmitter::finish_sealed(FrameSealer& sealer, FrameBuffer& frame,
 }
 
 // Each transmission has its own counter. The tag lies behind what the frame holds.
-void Transmitter::seal(FrameSealer& sealer, FrameBuffer& frame,
+void Transmitter::seal(const Connection& connection, FrameBuffer& frame,
                        const FrameHeader& header) noexcept {
   UnsealedFrame unsealed{frame.data(), frame.held_bytes, frame.payload,
                          frame.length - frame.held_bytes};
+  FrameSealer& sealer = connection.secure->send;
   if (frame.encrypted) sealer.undo(frame.body_check, frame.data(), frame.held_bytes);
-  uint64_t counter = sealer.seal(header, unsealed);
+  frame.encrypted = false;
+  uint64_t counter = seal(connection, header, unsealed);
   if (counter == 0) {
     // Like check_again(): the frames behind it wait for this one.
     unsealed.payload = frame.payload = nothing;
-    counter = sealer.seal(header, unsealed);
+    counter = seal(connection, header, unsealed);
   }
   frame.encrypted = sealer.encrypts();
   frame.body_check = static_cast<uint32_t>(counter);
+}
+
+// Frames that may be sent again become plain before the key that encrypted them is forgotten.
+uint64_t Transmitter::seal(const Connection& connection, const FrameHeader& header,
+                           const UnsealedFrame& frame) noexcept {
+  FrameSealer& sealer = connection.secure->send;
+  if (sealer.forgets_key_next()) [[unlikely]]
+    for (FrameBuffer* sent = connection.send.oldest(); sent != nullptr; sent = sent->next)
+      if (sent->encrypted && sealer.has_oldest_key(sent->body_check)) {
+        sealer.undo(sent->body_check, sent->data(), sent->held_bytes);
+        sent->encrypted = false;
+      }
+  return sealer.seal(header, frame);
 }
 
 void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
@@ -136,7 +151,7 @@ bool Transmitter::send_control(const Connection& connection, FrameType type, con
   } else {
     const auto held_bytes = static_cast<uint32_t>(sizeof header + bytes);
     if (bytes != 0) std::memcpy(sealed + sizeof header, body, bytes);
-    static_cast<void>(connection.secure->send.seal(header, {sealed, held_bytes}));
+    static_cast<void>(seal(connection, header, {sealed, held_bytes}));
     pieces[0] = {sealed, held_bytes + tag_bytes};
     count = 1;
   }

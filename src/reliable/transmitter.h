@@ -35,9 +35,12 @@ class Transmitter {
   static constexpr unsigned most_pieces = 3;
   static unsigned finish(Connection& connection, FrameBuffer& frame, FrameHeader& header,
                          Piece (&pieces)[most_pieces]) noexcept;
-  static unsigned finish_sealed(FrameSealer& sealer, FrameBuffer& frame, const FrameHeader& header,
-                                Piece (&pieces)[most_pieces]) noexcept;
-  static void seal(FrameSealer& sealer, FrameBuffer& frame, const FrameHeader& header) noexcept;
+  static unsigned finish_sealed(Connection& connection, FrameBuffer& frame,
+                                const FrameHeader& header, Piece (&pieces)[most_pieces]) noexcept;
+  static void seal(const Connection& connection, FrameBuffer& frame,
+                   const FrameHeader& header) noexcept;
+  static uint64_t seal(const Connection& connection, const FrameHeader& header,
+                       const UnsealedFrame& frame) noexcept;
   static void check_again(const Connection& connection, FrameBuffer& frame) noexcept;
   bool send_control(const Connection& connection, FrameType type, const uint64_t* body,
                     size_t words, uint64_t now_ns) noexcept;

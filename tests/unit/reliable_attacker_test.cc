@@ -199,6 +199,50 @@ TEST(EncryptionTest, HidesWhatIsSent) {
   }
 }
 
+// A frame that is sent again after the key of its last transmission was forgotten.
+TEST(EncryptionTest, RepeatsAFrameAfterTwoChangesOfTheKey) {
+  if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
+  constexpr unsigned epoch_bits = 6;
+  ReliableSettings settings;
+  settings.job_key = job_key;
+  settings.security = NetworkSecurity::encrypted;
+  settings.key_epoch_bits = epoch_bits;
+  MemoryNetwork network;
+  MemoryProcess a(network, low_id, settings);
+  MemoryProcess b(network, high_id, settings);
+  Link* const to_b = a.connect(high_id);
+  send_surely(a, to_b, {&a, &b}, numbered_put(0), numbered_bytes(0, 100));
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return b.messages.size() == 1; }));
+  // The next frame arrives only if it was last sent two epochs ago.
+  uint32_t victim = 0;
+  unsigned sent_since = 0;
+  bool arrived = false;
+  network.script = [&](const LinkAddress& from, const LinkAddress&, const Frame& frame) {
+    std::vector<MemoryNetwork::Copy> copies{{frame, 0}};
+    if (!(from == address_of(low_id))) return copies;
+    const FrameHeader header = header_of(frame);
+    if (header.type == FrameType::data && victim == 0) victim = header.sequence;
+    const bool is_victim = header.type == FrameType::data && header.sequence == victim;
+    arrived |= is_victim && sent_since > 2u << epoch_bits;
+    sent_since = is_victim ? 0 : sent_since + 1;
+    if (is_victim && !arrived) copies.clear();
+    return copies;
+  };
+  uint64_t sent = 1;
+  Link* const to_a = b.connect(low_id);
+  EXPECT_TRUE(run_until({&a, &b}, [&] {
+    if (sent < 10 &&
+        a.send(to_b, numbered_put(sent), numbered_bytes(sent, 100)) == SendStatus::sent)
+      ++sent;
+    static_cast<void>(b.send(to_a, numbered_put(0)));  // its acknowledgements change the key
+    return arrived && b.messages.size() > 1;
+  }));
+  EXPECT_TRUE(run_until({&a, &b}, [&] { return b.messages.size() == sent; }));
+  for (uint64_t number = 0; number < b.messages.size(); ++number)
+    ASSERT_EQ(b.messages[number].payload, numbered_bytes(number, 100)) << number;
+  EXPECT_TRUE(a.failed.empty());
+}
+
 std::vector<Attacked> attacked() {
   std::vector<Attacked> all;
   for (const auto security : {NetworkSecurity::authenticated, NetworkSecurity::encrypted})

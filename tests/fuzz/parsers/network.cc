@@ -134,7 +134,7 @@ class Fuzzed {
     if (sealed >= 2) {
       settings.job_key = "a secret that is long enough not to be stretched";
       settings.security = sealed == 2 ? NetworkSecurity::authenticated : NetworkSecurity::encrypted;
-      settings.key_epoch_bits = 4 + input.below(4);
+      settings.key_epoch_bits = 6 + input.below(2);
     }
     return settings;
   }
