@@ -326,9 +326,9 @@ void warn_unknown_names(State& current) {
   }
 }
 
-std::vector<File> read_files() {
-  return {{ConfigOrigin::user_file, read_config_file(user_config_file())},
-          {ConfigOrigin::system_file, read_config_file(system_file())}};
+std::vector<File> read_files(std::vector<std::string>& complaints) {
+  return {{ConfigOrigin::user_file, read_config_file(user_config_file(), complaints)},
+          {ConfigOrigin::system_file, read_config_file(system_file(), complaints)}};
 }
 
 // config_find_log_level() has read the files.
@@ -347,10 +347,12 @@ void config_load() {
 void config_reload() {
   State& current = state();
   current.complaints.clear();
-  current.files = read_files();
+  std::vector<std::string> about_files;
+  current.files = read_files(about_files);
   // The level comes first, so that it already applies to warnings about the others.
   read_variable(current, row(ConfigKey::log_level));
   set_log_level(static_cast<LogLevel>(config_choice(ConfigKey::log_level)));
+  for (std::string& text : about_files) complain(std::move(text));
   for (const ConfigVariable& variable : table)
     if (variable.key != ConfigKey::log_level) read_variable(current, variable);
   warn_unknown_names(current);
@@ -363,7 +365,7 @@ void config_find_log_level() noexcept {
     State searched;
     if (text_of(variable.name) == nullptr) {
       if (files_searched.exchange(true, std::memory_order_relaxed)) return;
-      searched.files = read_files();
+      searched.files = read_files(searched.complaints);  // PtlInit says them
     }
     const Found found = find_name(searched, variable.name);
     if (found.text == nullptr) return;

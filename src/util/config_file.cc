@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "util/config_parse.h"
-#include "util/log.h"
 
 namespace lintel {
 
@@ -21,12 +20,13 @@ std::string_view without_quotes(std::string_view value) {
 
 }  // namespace
 
-std::vector<ConfigSetting> read_config_file(const std::string& path) {
+std::vector<ConfigSetting> read_config_file(const std::string& path,
+                                            std::vector<std::string>& complaints) {
   std::vector<ConfigSetting> settings;
   std::ifstream file(path);
   if (!file) {
     if (errno != ENOENT && errno != ENOTDIR)
-      log_message(LogLevel::warn, "%s cannot be read: %s", path.c_str(), std::strerror(errno));
+      complaints.push_back(path + " cannot be read: " + std::strerror(errno));
     return settings;
   }
   std::string text;
@@ -37,7 +37,7 @@ std::vector<ConfigSetting> read_config_file(const std::string& path) {
     const size_t equals = line.find('=');
     const std::string_view name = trim(line.substr(0, std::min(equals, line.size())));
     if (equals == std::string_view::npos || name.empty()) {
-      log_message(LogLevel::warn, "%s: ignored, as it is not a line NAME = value", place.c_str());
+      complaints.push_back(place + ": ignored, as it is not a line NAME = value");
       continue;
     }
     std::erase_if(settings, [&](const ConfigSetting& setting) { return setting.name == name; });

@@ -199,6 +199,44 @@ complete_words '{self.build}/bin/ptl_info' --js
         run("cmake", "--build", work / "built")
         expect_hello(run(work / "built/hello"), "CMake")
 
+    def quickstart_says(self, *absent):
+        """What scripts/common does for the packages of quickstart, as a user without sudo on a system that lacks the
+        packages `absent`; (exit code, output)."""
+        with tempfile.TemporaryDirectory() as directory:
+            top = pathlib.Path(directory)
+            (top / "scripts").mkdir()
+            (top / "bin").mkdir()
+            shutil.copy(self.source / "scripts/common", top / "scripts")
+            for name in ("dirname", "readlink", "nproc"):
+                (top / "bin" / name).symlink_to(shutil.which(name))
+            programs = {"dpkg-query": f"case ' {' '.join(absent)} ' in *\" $3 \"*) exit 1 ;; esac\n"
+                                      "printf 'install ok installed'",
+                        "apt-get": "echo 'apt-get was called'; exit 100"}
+            for name, text in programs.items():
+                (top / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+                (top / "bin" / name).chmod(0o755)
+            top.chmod(0o755)
+            script = f". {top}/scripts/common; need_packages ${{build_packages[@]}}; echo it builds"
+            command = [shutil.which("bash"), "-c", script, "quickstart"]
+            if os.geteuid() == 0:
+                command = [shutil.which("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups", *command]
+            done = subprocess.run(command, env={"PATH": str(top / "bin")}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  text=True)
+            return done.returncode, done.stdout
+
+    def case_quickstart(self):
+        """Without sudo: a needed package that is missing ends it with the command for root; an optional one does not."""
+        without = "Building without libpmix-dev libdpdk-dev (docs/install.md says what each is for)"
+        for absent, code, wanted in (
+                ((), 0, ["it builds"]),
+                (("libpmix-dev", "libdpdk-dev"), 0, [without, "it builds"]),
+                (("g++", "cmake", "libpmix-dev"), 1,
+                 ["cannot install what is missing; as root: apt-get install cmake g++\n"])):
+            result, said = self.quickstart_says(*absent)
+            if result != code or not all(text in said for text in wanted) or "apt-get was called" in said \
+                    or (code and "it builds" in said):
+                sys.exit(f"without {absent}, exit code {result}:\n{said}")
+
     # ------------------------------------------------------------------------------------ strangers
 
     @functools.cached_property
@@ -258,6 +296,22 @@ complete_words '{self.build}/bin/ptl_info' --js
             left = root.run("[ ! -e /opt/lintel ] || find /opt/lintel ! -type d")
             if left:
                 sys.exit(f"left by uninstall: {left}")
+
+    def case_stranger_quickstart(self):
+        """scripts/quickstart of a fresh copy, as a user without sudo, where no optional package is installed. Only in the
+        long form, as case_stranger_container()."""
+        if "LINTEL_TEST_LONG" not in os.environ:
+            print("skipped: set LINTEL_TEST_LONG=1")
+            sys.exit(77)
+        with self.base.open() as root:
+            root.install("cmake", "ninja-build", "g++", "pkg-config", "libcli11-dev", "nlohmann-json3-dev")
+            root.run(f"mkdir /stranger/home && cd {self.source} && tar -c --exclude='./build*' --exclude=./.git . | "
+                     "tar -x -C /stranger/home && chown -R nobody: /stranger/home")
+            said = root.run("cd /stranger/home && setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME=/stranger/home "
+                            "scripts/quickstart put --sizes 8 2>&1")
+            for wanted in ("Building without ccache", "libibverbs-dev", "transport  shm", "put latency", "What next"):
+                if wanted not in said:
+                    sys.exit(f"quickstart does not say '{wanted}':\n{said}")
 
     def case_stranger_spack(self):
         """What the Spack recipe says, and its first step; in the long form all steps in a clean root, and hello."""

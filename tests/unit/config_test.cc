@@ -99,6 +99,16 @@ TEST_F(ConfigFilesTest, WhatIsWrongInAFileIsWarnedOfWithItsLine) {
   EXPECT_EQ(config_u64(ConfigKey::spin_us), 50u);
 }
 
+TEST_F(ConfigFilesTest, BadLinesAreWarnedOfByPtlInitAloneAndNotByACallThatIsRefusedBeforeIt) {
+  EXPECT_TRUE(contains(load("nonsense\n", ""), ":1: ignored"));
+  EXPECT_EQ(config_complaints(),
+            std::vector{place("lintel.conf") + ":1: ignored, as it is not a line NAME = value"});
+  config_use_system_file(place("system.conf"));
+  testing::internal::CaptureStderr();
+  config_find_log_level();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST_F(ConfigFilesTest, ASecretIsNotTakenFromAFile) {
   const std::string said = load("PTL_JOB_KEY = tell-nobody\n", "");
   EXPECT_TRUE(contains(said, "PTL_JOB_KEY is not taken from a file")) << said;
