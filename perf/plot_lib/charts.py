@@ -122,7 +122,8 @@ def _from_compare(document, label):
             ("rate_per_s", "Message rate", "million messages a second", 1e6, True),
             ("bandwidth_gib_per_s", "Bandwidth, one buffer reused", "GiB/s", 1, False)):
         for transport, curves in _by_transport(document.get("over_size", {})).items():
-            drawn = Chart(f"{transport}-{key.split('_')[0]}", f"{title}, {transport}", "message size", y_label, logarithmic)
+            drawn = Chart(f"{transport}-{key.split('_')[0]}".replace(" ", "-"), f"{title}, {transport}", "message size", y_label,
+                          logarithmic)
             for name, curve in curves.get(key, {}).items():
                 for size, value in curve.items():
                     drawn.add(name, float(size), _scaled(_point(value), divisor))

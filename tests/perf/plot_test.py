@@ -1,5 +1,7 @@
 """perf/plot: from results to charts, drawings and the page."""
 
+import importlib.machinery
+import importlib.util
 import json
 import subprocess
 import sys
@@ -7,11 +9,15 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "perf"))
 
+from compare_lib import curves, verbs  # noqa: E402
+from compare_lib.rows import Row, Target  # noqa: E402
 from plot_lib import charts, gnuplot  # noqa: E402
 
 
@@ -74,6 +80,91 @@ class ChartsTest(unittest.TestCase):
     def test_other_files_are_refused(self):
         with self.assertRaises(charts.FormatError):
             charts.read({"tool": "other"}, "a.json")
+
+
+class FakeProgram:
+    """Measures times that name the environment: the more variables, the longer."""
+
+    def __init__(self, slowness=1):
+        self.slowness = slowness
+
+    def with_environment(self, environment):
+        return FakeProgram(self.slowness + len(environment))
+
+    def put_latencies_ns(self, sizes):
+        return {size: self.slowness * (1000.0 + size) for size in sizes}
+
+    def put_streams(self, sizes):
+        return {size: (1e9 / (self.slowness * (100.0 + size)), 1.0) for size in sizes}
+
+    def latency_ns(self, size):
+        return 900.0 + size
+
+    def stream(self, size):
+        return 1e9 / (90.0 + size), 1.0
+
+    def depth_latencies_ns(self, depths, shapes="exact"):
+        return {depth: 100.0 + len(shapes) for depth in depths}
+
+    def appends_ns(self, depths):
+        return {depth: 50.0 for depth in depths}
+
+
+class CompareTest(unittest.TestCase):
+    """What `perf/compare --quick` draws: curves over each transport, and rows beside peers."""
+
+    def setUp(self):
+        loader = importlib.machinery.SourceFileLoader("compare", str(ROOT / "perf/compare"))
+        self.compare = importlib.util.module_from_spec(importlib.util.spec_from_loader("compare", loader))
+        loader.exec_module(self.compare)
+
+    def results(self, port, rows):
+        programs = {"lintel": FakeProgram(), "ucx": FakeProgram(), "ucx_tcp": FakeProgram(), "dpdk_floor": object(),
+                    "libfabric": None, "mpi": None}
+        repetitions, sizes = curves.plan(quick=True)
+
+        def quiet(text):
+            del text
+
+        with mock.patch.object(verbs, "active_port", lambda: port):
+            over = self.compare.over_transports(programs, SimpleNamespace())
+        document = compare_document()
+        document["rows"] = rows
+        document["over_size"] = {name: curves.over_size(peers, sizes, repetitions, quiet, quiet)
+                                 for name, peers in curves.peers_by_transport(programs, sizes, over).items()}
+        document["over_depth"] = curves.over_depth(programs["lintel"], 1, quiet, quiet)
+        return document
+
+    def rows(self):
+        """Of all stages; those of verbs as a guest hands them over, those of UDP from a busy time."""
+        made = {name: [Row(name, "x", Target(1.5, 1.1), [1.0, 1.2, 1.3])] for name in ("UDP", "Ethernet ports", "verbs")}
+        guest = made["verbs"][0].as_dict() | {"name": "verbs (guest)"}
+        return (self.compare.marked_if_busy(made["UDP"], 7.5) + self.compare.marked_if_busy(made["Ethernet ports"], 0.5)
+                + self.compare.marked_if_busy([guest], 0.5))
+
+    def test_udp_ports_and_devices_have_plots(self):
+        said = []
+        with tempfile.TemporaryDirectory() as directory:
+            files = self.compare.draw(Path(directory), self.results(("rxe0", "1", "10.0.0.1"), self.rows()), said.append)
+            self.assertEqual([], said)
+            self.assertEqual({"index.html", "depth.svg", "ratios.svg"}
+                             | {f"{transport}-{kind}.svg" for transport in ("shm", "udp", "dpdk-net_memif", "verbs")
+                                for kind in ("latency", "rate", "bandwidth")}, set(files))
+            for name in files:
+                self.assertGreater((Path(directory) / name).stat().st_size, 1000)
+            udp = (Path(directory) / "udp-latency.svg").read_text()
+            self.assertIn("Half round trip, udp", udp)
+            self.assertIn("UCX, udp", udp)
+            page = (Path(directory) / "index.html").read_text()
+            self.assertIn("<td>UDP</td><td>1.2</td><td>1.1 to 1.25</td><td>busy machine: not judged</td>", page)
+            for row in ("Ethernet ports", "verbs (guest)"):
+                self.assertIn(f"<td>{row}</td><td>1.2</td><td>1.1 to 1.25</td><td>reached</td>", page)
+
+    def test_without_a_device_the_rows_of_the_guest_are_drawn(self):
+        _, drawn = charts.read(self.results(None, self.rows()), "a.json")
+        self.assertFalse([chart.name for chart in drawn if chart.name.startswith("verbs-")])
+        ratios, = [chart for chart in drawn if isinstance(chart, charts.Rows)]
+        self.assertEqual(["busy", "reached", "reached"], [row[4] for row in ratios.rows])
 
 
 class ProgramTest(unittest.TestCase):
