@@ -21,8 +21,12 @@ OpenStatus ShmTransport::open(const ShmSettings& settings, std::unique_ptr<ShmTr
 
 ShmTransport::ShmTransport(std::unique_ptr<Segment> segment, const ShmSettings& settings)
     : segment_(std::move(segment)),
-      capabilities_{"shm", lane_max_payload_bytes, settings.cma, false,
-                    settings.cma_threshold_bytes},
+      capabilities_{.name = "shm",
+                    .max_eager_bytes = lane_max_payload_bytes,
+                    .remote_access = settings.cma,
+                    .remote_asynchronous = false,
+                    .remote_threshold_bytes = settings.cma_threshold_bytes,
+                    .finds_at_once = true},
       links_(*segment_, job_hash_of(settings.job_key), settings.cma),
       lanes_(*segment_,
              [this](MessageSink& sink, ShmLink& link) {

@@ -57,6 +57,8 @@ struct Capabilities {
   uint64_t least_spin_ns = 0;
   // All its peers are in this process: it is polled only after a send, and hands up all there is.
   bool in_process = false;
+  // A link that connect() returns leads to a process that runs.
+  bool finds_at_once = false;
 };
 
 enum class SendStatus : uint8_t {

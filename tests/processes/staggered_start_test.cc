@@ -1,6 +1,7 @@
 // A process that another one connects to while it opens its interface, and that connects to it at
 // once. Each side may have found another transport.
 #include <fcntl.h>
+#include <portals4_lintel.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -159,6 +160,9 @@ TEST_P(StaggeredStartTest, NothingIsLostOrReordered) {
     exchange.get(peer);
     exchange.expect_ends();
     exchange.expect_arrivals();
+    ptl_lintel_path_t path{};
+    must(PtlLintelGetPath(interface.handle(), peer, &path));
+    EXPECT_STREQ(path.transport, "shm") << path.reason;
     rank.raise(done);
     while (rank.flag(1 - rank.index(), done) == 0) {
       rank.at("waiting for the other process", Place::current());

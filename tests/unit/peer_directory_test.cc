@@ -65,6 +65,53 @@ TEST_F(PeerDirectoryTest, AProcessMayConnectByItself) {
   EXPECT_EQ(peer->transport, &transport(1));
 }
 
+TEST_F(PeerDirectoryTest, AProcessThatConnectsByTheWorseTransportIsSentToByTheBetterOne) {
+  transport(0).offers.finds_at_once = true;
+  transport(0).process = transport(1).process = 7;
+  Link link;
+  link.peer = {1, 3};
+  const PeerDirectory::Lock lock = directory_.lock();
+  Peer* const peer = directory_.accept(link, transport(1));
+  ASSERT_NE(peer, nullptr);
+  EXPECT_EQ(PeerDirectory::peer_of(link), peer);
+  EXPECT_EQ(peer->transport, &transport(0));
+  EXPECT_EQ(peer->link, &transport(0).links[3]);
+}
+
+TEST_F(PeerDirectoryTest, TheBetterTransportMayLeadToAnEarlierProcess) {
+  transport(0).offers.finds_at_once = true;
+  transport(0).process = 6;
+  transport(1).process = 7;
+  Link link;
+  link.peer = {1, 3};
+  const PeerDirectory::Lock lock = directory_.lock();
+  EXPECT_EQ(directory_.accept(link, transport(1))->transport, &transport(1));
+}
+
+TEST_F(PeerDirectoryTest, BetterTransportsAreTriedAgainWhenTheProcessRuns) {
+  transport(0).offers.finds_at_once = true;
+  transport(0).reaches = false;
+  Peer* const peer = directory_.find_or_connect({1, 3});
+  ASSERT_EQ(peer->transport, &transport(1));
+  transport(0).reaches = true;
+  directory_.reconsider(*peer);
+  EXPECT_EQ(peer->transport, &transport(1)) << "nothing says that its process runs";
+  EXPECT_EQ(transport(0).connects, 1u);
+  transport(0).process = transport(1).process = 7;
+  directory_.reconsider(*peer);
+  EXPECT_EQ(peer->transport, &transport(0));
+}
+
+TEST_F(PeerDirectoryTest, BetterTransportsAreTriedAgainOnce) {
+  transport(0).offers.finds_at_once = true;
+  transport(0).reaches = false;
+  Peer* const peer = directory_.find_or_connect({1, 3});
+  transport(1).process = 7;
+  for (unsigned i = 0; i < 3; ++i) directory_.reconsider(*peer);
+  EXPECT_EQ(peer->transport, &transport(1));
+  EXPECT_EQ(transport(0).connects, 2u);
+}
+
 TEST_F(PeerDirectoryTest, ThePathToAPeerSaysWhyNoneOfTheBetterTransportsServesIt) {
   PeerPath path = directory_.path_to({1, 2});
   EXPECT_STREQ(path.transport, "scripted");

@@ -44,6 +44,7 @@ bool send_queued(PhysicalInterface& physical, Peer& peer, QueuedSend& item) noex
 }
 
 void flush_queue(PhysicalInterface& physical, Peer& peer) noexcept {
+  physical.peers().reconsider(peer);
   SendQueues& queues = physical.queues();
   SentChain sent;  // their events must not be posted under the send lock
   {

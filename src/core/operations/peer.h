@@ -24,9 +24,10 @@ struct alignas(64) Peer {
 
   // --- under send_lock
   SpinLock send_lock;
-  bool queue_listed = false;       // see SendQueues
-  std::atomic<bool> failed{true};  // or not connected yet; written under send_lock
-  Link* link = nullptr;            // by which messages travel to it
+  bool queue_listed = false;                // see SendQueues
+  std::atomic<bool> failed{true};           // or not connected yet; written under send_lock
+  std::atomic<bool> awaits_process{false};  // its link has not found one; written under send_lock
+  Link* link = nullptr;                     // by which messages travel to it
   Transport* transport = nullptr;
   // For the own process: set after a send, so that the poller polls for it. nullptr for others.
   PollFlag* in_process_sends = nullptr;

@@ -72,6 +72,8 @@ void PeerDirectory::attach(Peer& peer, Transport& transport, Link& link,
   std::lock_guard guard(peer.send_lock);
   std::atomic_ref<Link*>(peer.link).store(&link, std::memory_order_relaxed);
   peer.transport = &transport;
+  peer.awaits_process.store(!capabilities.finds_at_once && transport.incarnation(link) == 0,
+                            std::memory_order_relaxed);
   peer.not_others = &not_others;
   peer.in_process_sends = capabilities.in_process ? in_process_sends_ : nullptr;
   peer.eager_put_bytes.store(
@@ -92,6 +94,11 @@ Peer* PeerDirectory::accept(Link& link, Transport& transport) noexcept {
                 ProcessText(link.peer.nid, link.peer.pid).c_str());
     return nullptr;
   }
+  // It may have connected before there was a better way to this process.
+  if (attach_by_better(*peer, transport, transport.incarnation(link))) {
+    set_peer(link, peer);
+    return peer;
+  }
   size_t index = 0;
   while (transports_[index].get() != &transport) ++index;
   try {
@@ -102,6 +109,38 @@ Peer* PeerDirectory::accept(Link& link, Transport& transport) noexcept {
     attach(*peer, transport, link, unknown);
   }
   return peer;
+}
+
+void PeerDirectory::try_better(Peer& peer) noexcept {
+  const Lock guard = lock();
+  const uint64_t found = peer.transport->incarnation(*peer.link);
+  if (found == 0 || peer.failed.load(std::memory_order_relaxed)) return;
+  peer.awaits_process.store(false, std::memory_order_relaxed);
+  static_cast<void>(attach_by_better(peer, *peer.transport, found));
+}
+
+// mutex_ held. By a transport that is tried before that one and leads to the same process.
+bool PeerDirectory::attach_by_better(Peer& peer, const Transport& than,
+                                     uint64_t incarnation) noexcept {
+  const WithoutCancellation scope;
+  try {
+    std::vector<std::string> answers;
+    for (const std::unique_ptr<Transport>& transport : transports_) {
+      if (transport.get() == &than) break;
+      std::string& answer = answers.emplace_back();
+      const Capabilities& offers = transport->capabilities();
+      // Payloads that wait were measured for the other one.
+      if (!offers.finds_at_once || offers.max_eager_bytes < than.capabilities().max_eager_bytes)
+        continue;
+      Link* const link = transport->connect(peer.id, &answer);
+      if (link == nullptr || transport->incarnation(*link) != incarnation) continue;
+      attach(peer, *transport, *link, reasons_.of(answers.size() - 1, answers));
+      return true;
+    }
+  } catch (...) {
+    // No memory to look: what is connected serves.
+  }
+  return false;
 }
 
 PeerPath PeerDirectory::path_to(ProcessId id) {

@@ -47,6 +47,12 @@ class PeerDirectory {
   [[nodiscard]] Lock lock() noexcept { return Lock(mutex_); }
   // Lock held. A process that is not connected has connected by itself. nullptr: too many peers.
   [[nodiscard]] Peer* accept(Link& link, Transport& transport) noexcept;
+  // The peer may have been connected before its process ran, when only a worse transport would do.
+  // Before the first message goes to it, the better ones are tried once more. The poller.
+  void reconsider(Peer& peer) noexcept {
+    if (peer.awaits_process.load(std::memory_order_relaxed)) [[unlikely]]
+      try_better(peer);
+  }
 
   // Connects if that is the first use; a peer that has failed is not connected again.
   [[nodiscard]] PeerPath path_to(ProcessId id);
@@ -78,6 +84,9 @@ class PeerDirectory {
 
  private:
   [[nodiscard]] Peer* connect(ProcessId id) noexcept;
+  void try_better(Peer& peer) noexcept;
+  [[nodiscard]] bool attach_by_better(Peer& peer, const Transport& than,
+                                      uint64_t incarnation) noexcept;
   void attach(Peer& peer, Transport& transport, Link& link, const std::string& not_others) noexcept;
 
   Transports transports_;
