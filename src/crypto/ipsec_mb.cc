@@ -5,6 +5,7 @@
 #if __has_include(<intel-ipsec-mb.h>)
 #include <dlfcn.h>
 
+#include <cstdio>
 #include <new>
 
 #include <intel-ipsec-mb.h>
@@ -94,16 +95,29 @@ bool find(void* library, const char* name, Function*& function) {
 // Objects have the size that this version gave them.
 bool is_known_version(unsigned version) { return version >> 8 == IMB_VERSION_NUM >> 8; }
 
-// False: there is no such library, or the processor has no instructions for AES.
-bool find_functions() {
+// False: there is no such library, or the processor has no instructions for AES. `description` says
+// what the library has to do with frames.
+bool find_functions(const char*& description) {
+  static char text[160];
   void* const library = dlopen("libIPSec_MB.so.1", RTLD_NOW | RTLD_LOCAL);
   decltype(imb_get_version)* version = nullptr;
+  decltype(imb_get_version_str)* version_text = nullptr;
   decltype(alloc_mb_mgr)* make = nullptr;
   decltype(init_mb_mgr_auto)* choose = nullptr;
   decltype(free_mb_mgr)* forget = nullptr;
   if (library == nullptr || !find(library, "imb_get_version", version) ||
-      !is_known_version(version()) || !find(library, "alloc_mb_mgr", make) ||
-      !find(library, "init_mb_mgr_auto", choose) || !find(library, "free_mb_mgr", forget))
+      !find(library, "imb_get_version_str", version_text))
+    return false;
+  const auto describe = [&](bool used, const char* reason) {
+    std::snprintf(text, sizeof text, "%s; IPsec Multi-Buffer %s%s", description, version_text(),
+                  used ? "" : reason);
+    description = text;
+    return used;
+  };
+  if (!is_known_version(version()))
+    return describe(false, " is not used: this was built for " IMB_VERSION_STR);
+  if (!find(library, "alloc_mb_mgr", make) || !find(library, "init_mb_mgr_auto", choose) ||
+      !find(library, "free_mb_mgr", forget))
     return false;
   IMB_MGR* const all = make(0);
   if (all == nullptr) return false;
@@ -118,13 +132,13 @@ bool find_functions() {
                {all->gcm128_dec_update, all->gcm128_dec_finalize}};
   const bool is_fast = chosen > IMB_ARCH_NOAESNI;
   forget(all);
-  return is_fast;
+  return describe(is_fast, " is not used: the processor has no instructions for AES");
 }
 
 }  // namespace
 
 void use_ipsec_mb(CryptoModule& offer) {
-  if (!find_functions()) return;
+  if (!find_functions(offer.description)) return;
   offer.make_cipher = make_cipher;
   offer.delete_cipher = delete_cipher;
   offer.set_key = set_key;
