@@ -42,6 +42,9 @@ lintel_add_am_test(udp.storm seq flood 9 AM_PROBE_FLOOD=250 ${udp} ${tiny})
 # Header and data of a Long are lost, doubled and overtake each other.
 lintel_add_am_test(
   udp.faults seq flood 3 AM_PROBE_FLOOD=400 ${udp} PTL_FAULTS=drop=0.02,dup=0.02,reorder=0.05,corrupt=0.002,seed=7)
+foreach(where neighbours apart udp)
+  lintel_add_am_test(${where}.stopped seq stopped 2 ${${where}} GASNET_AM_CREDITS=600)
+endforeach()
 lintel_add_am_test(immediate seq immediate 2 GASNET_AM_CREDITS=8)
 lintel_add_am_test(udp.immediate par immediate 2 ${udp} GASNET_AM_CREDITS=8)
 

@@ -6,6 +6,7 @@
  */
 #include <gasnetex.h>
 #include <portals4_runtime.h>
+#include <signal.h>
 #include <stdatomic.h>
 #ifdef GASNET_PAR
 #include <pthread.h>
@@ -435,9 +436,14 @@ static size_t medium_bytes_of(unsigned int slot) {
   return bytes < 8192 ? bytes : 8192;
 }
 
+/* A reply waits for room, but takes no other request meanwhile. */
+static __thread int is_replying;
+
 static void answer(gex_Token_t token, gex_AM_Arg_t number, gex_AM_Arg_t kind) {
   char buffer[16384];
   gex_Token_Info_t info;
+  CHECK(!is_replying);
+  is_replying = 1;
   gex_Token_Info(token, &info, GEX_TI_SRCRANK);
   const unsigned int slot = (unsigned)number % kUsesPlace;
   fill(buffer, bytes_of(slot), slot);
@@ -448,6 +454,7 @@ static void answer(gex_Token_t token, gex_AM_Arg_t number, gex_AM_Arg_t kind) {
   if (kind == 3)
     gex_AM_ReplyLong1(token, kFloodReplyLong, buffer, bytes_of(slot),
                       place(info.gex_srcrank, me, slot) + REPLY_OFFSET, GEX_EVENT_NOW, 0, number);
+  is_replying = 0;
 }
 static void flood_short(gex_Token_t token, gex_AM_Arg_t number, gex_AM_Arg_t reply) {
   answer(token, number, reply);
@@ -520,6 +527,40 @@ static void flood(void) {
   CHECK(size <= kFloodRanks);
   flood_from(me + 1, count ? (unsigned)atoi(count) : 3000, 0, kSlots);
   finish_flood();
+}
+
+/* Rank 0 sends to a process that is stopped: it takes nothing, so a call that waited for it would
+ * not come back. */
+static void stopped(void) {
+  enum { kSlot = 6, kPuts = 64, kPutBytes = 4096 };
+  char* const buffer = calloc(kPuts, kPutBytes);
+  gex_Event_t puts[kPuts];
+  barrier();
+  if (me == 1) gex_RMA_PutBlockingVal(team, 0, segments[0], (gex_RMA_Value_t)getpid(), 8, 0);
+  barrier();
+  if (me == 0) {
+    const pid_t process = (pid_t) * (volatile uint64_t*)(void*)segments[0];
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)process);
+    CHECK(kill(process, SIGSTOP) == 0);
+    while (state != 'T') {
+      FILE* const file = fopen(path, "r");
+      CHECK(file && fscanf(file, "%*d %*s %c", &state) == 1);
+      fclose(file);
+    }
+    fill(buffer, bytes_of(kSlot), kSlot);
+    while (gex_AM_RequestMedium2(team, 1, kFloodMedium, buffer, bytes_of(kSlot), GEX_EVENT_NOW,
+                                 GEX_FLAG_IMMEDIATE, kSlot, 0) == 0)
+      atomic_fetch_add(&flood_sent[1], 1);
+    for (int i = 0; i < kPuts; ++i)
+      puts[i] = gex_RMA_PutNB(team, 1, segments[1] + i * kPutBytes, buffer + i * kPutBytes,
+                              kPutBytes, GEX_EVENT_DEFER, 0);
+    CHECK(kill(process, SIGCONT) == 0);
+    gex_Event_WaitAll(puts, kPuts, 0);
+    CHECK(atomic_load(&flood_sent[1]) >= (unsigned)atoi(getenv("GASNET_AM_CREDITS")));
+  }
+  check_counts(flood_sent);
+  free(buffer);
 }
 
 #ifdef GASNET_PAR
@@ -609,8 +650,9 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)(void);
-  } cases[] = {{"arity", arity}, {"negotiated", negotiated}, {"immediate", immediate},
-               {"flood", flood}, {"threads", threads},       {"hostile", hostile}};
+  } cases[] = {{"arity", arity},    {"negotiated", negotiated}, {"immediate", immediate},
+               {"flood", flood},    {"threads", threads},       {"hostile", hostile},
+               {"stopped", stopped}};
   start_client("AM_PROBE", &argc, &argv, handlers, sizeof handlers / sizeof *handlers, 0);
   CHECK(gex_Segment_Attach(&segment, team, SEGMENT_BYTES) == GASNET_OK);
   segments = malloc(size * sizeof *segments);

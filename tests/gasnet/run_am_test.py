@@ -30,6 +30,7 @@ def main():
         except subprocess.TimeoutExpired:
             hung = True
             rank.send_signal(signal.SIGABRT)
+            rank.send_signal(signal.SIGCONT)
             output += rank.communicate()[0]
     print(output)
     if hung or any(rank.returncode for rank in ranks) or f"{case}: done" not in output:
