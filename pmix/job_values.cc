@@ -21,22 +21,22 @@ bool StoredValues::add(std::string_view key, std::span<const std::byte> value) n
   const uint32_t lengths[2] = {static_cast<uint32_t>(key.size()),
                                static_cast<uint32_t>(value.size())};
   const uint64_t more = sizeof lengths + key.size() + value.size();
-  if (counter_bytes + used + more > memory_.size()) return false;
-  std::byte* const next = memory_.data() + counter_bytes + used;
+  if (counter_bytes + used + more > bytes_) return false;
+  std::byte* const next = memory_.get() + counter_bytes + used;
   std::memcpy(next, lengths, sizeof lengths);
   std::memcpy(next + sizeof lengths, key.data(), key.size());
   if (!value.empty()) std::memcpy(next + sizeof lengths + key.size(), value.data(), value.size());
   used += more;
   // The counter changes last.
   std::atomic_thread_fence(std::memory_order_release);
-  std::memcpy(memory_.data(), &used, sizeof used);
+  std::memcpy(memory_.get(), &used, sizeof used);
   return true;
 }
 
 std::span<const std::byte> StoredValues::values() const noexcept {
   uint64_t used = 0;
-  std::memcpy(&used, memory_.data(), sizeof used);
-  return {memory_.data() + counter_bytes, used};
+  std::memcpy(&used, memory_.get(), sizeof used);
+  return {memory_.get() + counter_bytes, used};
 }
 
 FoundValue find_value(std::span<const std::byte> values, std::string_view key) noexcept {

@@ -6,6 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,15 +37,20 @@ class StoredValues {
  public:
   static constexpr size_t counter_bytes = 8;
 
-  explicit StoredValues(size_t bytes) : memory_(bytes) {}
-  [[nodiscard]] std::span<std::byte> memory() noexcept { return memory_; }
+  explicit StoredValues(size_t bytes) : bytes_(bytes) {
+    if (memory_ == nullptr) throw std::bad_alloc();
+  }
+  [[nodiscard]] std::span<std::byte> memory() noexcept { return {memory_.get(), bytes_}; }
   // False: no room. Readers see whole values.
   [[nodiscard]] bool add(std::string_view key, std::span<const std::byte> value) noexcept;
   // The bytes in use, without their number.
   [[nodiscard]] std::span<const std::byte> values() const noexcept;
 
  private:
-  std::vector<std::byte> memory_;
+  const size_t bytes_;
+  // Zeros that no page is needed for.
+  std::unique_ptr<std::byte, decltype(&std::free)> memory_{
+      static_cast<std::byte*>(std::calloc(bytes_, 1)), &std::free};
 };
 
 struct FoundValue {

@@ -4,6 +4,8 @@
  */
 #include "am/records.h"
 
+#include <new>
+
 namespace lintel::gasnet {
 namespace {
 
@@ -15,26 +17,26 @@ constexpr uint64_t kChange = uint64_t{1} << 32;
 RecordPool::RecordPool(PortalIndex index, uint32_t count)
     : index_(index),
       count_(count),
-      records_(new SendRecord[count]),
-      buffers_(new char[size_t{count} * kSlotBytes + kAlignment]) {
-  const auto address = reinterpret_cast<uintptr_t>(buffers_.get());
-  char* const first = buffers_.get() + (aligned(address) - address);
-  for (uint32_t i = count; i-- > 0;) {
-    records_[i].pool = this;
-    records_[i].buffer = first + size_t{i} * kSlotBytes;
-    give_back(&records_[i]);
-  }
-}
+      records_(new std::byte[count * sizeof(SendRecord)]),
+      buffers_(new char[size_t{count} * kSlotBytes + kAlignment]) {}
 
 SendRecord* RecordPool::take() {
   uint64_t head = free_.load(std::memory_order_acquire);
   while ((head & kNumber) != 0) {
-    SendRecord& record = records_[(head & kNumber) - 1];
+    SendRecord& found = record((head & kNumber) - 1);
     const uint64_t next =
-        ((head & ~kNumber) + kChange) | record.next_free.load(std::memory_order_relaxed);
-    if (free_.compare_exchange_weak(head, next, std::memory_order_acquire)) return &record;
+        ((head & ~kNumber) + kChange) | found.next_free.load(std::memory_order_relaxed);
+    if (free_.compare_exchange_weak(head, next, std::memory_order_acquire)) return &found;
   }
-  return nullptr;
+  uint32_t number = made_.load(std::memory_order_relaxed);
+  do {
+    if (number == count_) return nullptr;
+  } while (!made_.compare_exchange_weak(number, number + 1, std::memory_order_relaxed));
+  auto* const made = new (&record(number)) SendRecord;
+  const auto address = reinterpret_cast<uintptr_t>(buffers_.get());
+  made->pool = this;
+  made->buffer = buffers_.get() + (aligned(address) - address) + size_t{number} * kSlotBytes;
+  return made;
 }
 
 bool RecordPool::are_all_free() const {
@@ -42,13 +44,13 @@ bool RecordPool::are_all_free() const {
   uint64_t number = free_.load(std::memory_order_acquire) & kNumber;
   while (number != 0 && found < count_) {
     ++found;
-    number = records_[number - 1].next_free.load(std::memory_order_relaxed);
+    number = record(number - 1).next_free.load(std::memory_order_relaxed);
   }
-  return found == count_;
+  return found == made_.load(std::memory_order_relaxed);
 }
 
 void RecordPool::give_back(SendRecord* record) {
-  const auto number = static_cast<uint64_t>(record - records_.get()) + 1;
+  const auto number = static_cast<uint64_t>(record - &this->record(0)) + 1;
   uint64_t head = free_.load(std::memory_order_relaxed);
   do {
     record->next_free.store(static_cast<uint32_t>(head & kNumber), std::memory_order_relaxed);

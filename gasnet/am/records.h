@@ -8,7 +8,9 @@
 #define LINTEL_GASNET_AM_RECORDS_H
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
+#include <type_traits>
 
 #include "am/header.h"
 #include "network/network.h"
@@ -43,6 +45,8 @@ struct SendRecord {
   Attempts data_attempts;
 };
 
+static_assert(std::is_trivially_destructible_v<SendRecord>);
+
 /** Records for one portal table entry. Any thread, without a lock. */
 class RecordPool {
  public:
@@ -56,10 +60,16 @@ class RecordPool {
   void give_back(SendRecord* record);
 
  private:
+  SendRecord& record(uint64_t number) const {
+    return reinterpret_cast<SendRecord*>(records_.get())[number];
+  }
+
   PortalIndex index_;
   uint32_t count_;
-  std::unique_ptr<SendRecord[]> records_;
+  /* Memory of records, which are made when they are first taken: no page is touched before. */
+  std::unique_ptr<std::byte[]> records_;
   std::unique_ptr<char[]> buffers_;
+  std::atomic<uint32_t> made_{0};
   /* Number of the first free record, counted from 1; the upper half changes with every exchange, so
    * that a record that was taken and given back meanwhile is noticed. */
   std::atomic<uint64_t> free_{0};

@@ -116,4 +116,12 @@ void Neighbourhood::barrier() {
     futex_wait(control_->generation, generation, 1000);
 }
 
+void Neighbourhood::gather(unsigned int number, const void* mine, size_t bytes, char* records) {
+  auto& gathered = control_->records[number];
+  std::memcpy(gathered[index_], mine, bytes);
+  barrier();
+  for (gex_Rank_t member = 0; member < count(); ++member)
+    std::memcpy(records + member * bytes, gathered[member], bytes);
+}
+
 }  // namespace lintel::gasnet

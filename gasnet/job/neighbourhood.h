@@ -22,6 +22,8 @@ constexpr unsigned int kEndPhases = 2;
 constexpr unsigned int kEndRounds = 32;
 
 constexpr gex_Rank_t kMostNeighbours = 4096;
+constexpr unsigned int kGathers = 2;
+constexpr size_t kRecordBytes = 16;
 
 /** What the processes of a neighbourhood share. In a segment, so its layout is fixed. */
 struct ControlBlock {
@@ -42,11 +44,13 @@ struct ControlBlock {
   std::atomic<uint8_t> finished[kMostNeighbours];
   /* Of the segments that members attach, by index. */
   std::atomic<uint64_t> segment_bytes[kMostNeighbours];
+  /* What gather() collects, by number and by index. */
+  char records[kGathers][kMostNeighbours][kRecordBytes];
 };
 static_assert(offsetof(ControlBlock, exit_word) == 8);
 static_assert(offsetof(ControlBlock, remote_exit_word) == 16);
 static_assert(offsetof(ControlBlock, end_arrivals) == 24);
-constexpr size_t kEnvironmentOffset = 40960;
+constexpr size_t kEnvironmentOffset = 172032;
 static_assert(sizeof(ControlBlock) <= kEnvironmentOffset);
 constexpr size_t kControlBytes = kEnvironmentOffset + (size_t{16} << 20);
 /* Behind it, for each member, what active messages share. Touched as far as it is used. */
@@ -107,6 +111,13 @@ class Neighbourhood {
   void* collective_memory(gex_Rank_t member) const;
   /** Waits for all members. Sleeps meanwhile. */
   void barrier();
+  /** Whether all processes of the job are members, and the control block is mapped. */
+  bool is_whole_job() const { return control_ && firsts_.size() == 1; }
+  /** Every member gets a record of every other. Collective, once for each number.
+   * @param number   below kGathers.
+   * @param bytes    of a record, kRecordBytes at most.
+   * @param records  gets them in the order of members. */
+  void gather(unsigned int number, const void* mine, size_t bytes, char* records);
 
  private:
   std::vector<gex_Rank_t> ranks_;

@@ -1,4 +1,5 @@
-/* exchange.cc: an all-gather by puts along a tree. Set-up path.
+/* exchange.cc: an all-gather, through shared memory where all processes have it, else by puts along
+ * a tree. Set-up path.
  *
  * Write the ranks with digits to the base 8. The parent of a rank has a 0 in the place of its last
  * digit that is not 0. So a process and those below it have consecutive ranks, whose records travel
@@ -12,6 +13,7 @@
 #include <cstring>
 
 #include "job/job.h"
+#include "job/neighbourhood.h"
 #include "network/network.h"
 
 namespace lintel::gasnet {
@@ -73,6 +75,17 @@ void Exchange::await(Direction direction, ptl_size_t messages) const {
 }
 
 void Exchange::run(const void* mine) {
+  if (neighbourhood().is_whole_job())
+    neighbourhood().gather(number_ - 1, mine, record_bytes_, records_.data());
+  else
+    run_along_tree(mine);
+  for (const Direction direction : {kUp, kDown}) {
+    PtlMEUnlink(entries_[direction]);
+    PtlCTFree(arrived_[direction]);
+  }
+}
+
+void Exchange::run_along_tree(const void* mine) {
   const gex_Rank_t rank = job().rank();
   const gex_Rank_t size = job().size();
   std::memcpy(records_.data() + rank * record_bytes_, mine, record_bytes_);
@@ -106,10 +119,6 @@ void Exchange::run(const void* mine) {
   if (count.failure != 0) gasnett_fatalerror("a process of the job cannot be reached");
   check(PtlMDRelease(source), "PtlMDRelease");
   PtlCTFree(md.ct_handle);
-  for (const Direction direction : {kUp, kDown}) {
-    PtlMEUnlink(entries_[direction]);
-    PtlCTFree(arrived_[direction]);
-  }
 }
 
 void Exchange::release() { std::vector<char>().swap(records_); }

@@ -21,10 +21,11 @@ namespace lintel::gasnet {
 /** What rank 0 offers its environment under, beside the exchanges. */
 constexpr ptl_match_bits_t kEnvironmentMatchBits = 1u << 16;
 
-/** Runs once: all processes prepare() theirs, a PtlJobBarrier follows, then run(). */
+/** Runs once: all processes prepare() theirs, Network::meet() follows, then run(). */
 class Exchange {
  public:
-  /** @param number        tells exchanges apart; the same in all processes.
+  /** @param number        tells exchanges apart; the same in all processes. 0 is the one before
+   *                      neighbours share memory.
    * @param record_bytes  of each process. */
   Exchange(unsigned int number, size_t record_bytes);
   Exchange(const Exchange&) = delete;
@@ -43,6 +44,7 @@ class Exchange {
   /* Towards rank 0, and back. */
   enum Direction : unsigned int { kUp, kDown };
   void await(Direction direction, ptl_size_t messages) const;
+  void run_along_tree(const void* mine);
 
   unsigned int number_;
   size_t record_bytes_;

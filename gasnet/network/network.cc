@@ -10,6 +10,15 @@
 #include "tools/headers.h"
 
 namespace lintel::gasnet {
+namespace {
+
+void check_job(int code, const char* call) {
+  if (code != PTL_OK)
+    gasnett_fatalerror_nopos("%s returned %s: %s", call, PtlToStr(code, PTL_STR_ERROR),
+                             PtlJobError());
+}
+
+}  // namespace
 
 Network& network() {
   static Network& instance = *new Network;
@@ -23,16 +32,27 @@ void check(int code, const char* call) {
 }
 
 void Network::open() {
-  const int code = PtlJobOpen(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, nullptr,
-                              &limits_, &interface_);
-  if (code != PTL_OK)
-    gasnett_fatalerror("PtlJobOpen returned %s: %s", PtlToStr(code, PTL_STR_ERROR), PtlJobError());
+  check_job(PtlJobInit(), "PtlJobInit");
+  check_job(PtlInit(), "PtlInit");
+  check_job(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, nullptr,
+                      &limits_, &interface_),
+            "PtlNIInit");
+  const int code = PtlJobPublish(interface_);
+  has_map_ = code == PTL_ARG_INVALID;  // another library of this process has opened it before
+  if (!has_map_) check_job(code, "PtlJobPublish");
   if (limits_.max_pt_index < static_cast<int>(PortalIndex::kCollectives))
     gasnett_fatalerror(
         "the Portals interface has entries up to %d only, %u are needed: another "
         "library opened it first with such a limit",
         limits_.max_pt_index, number_of(PortalIndex::kCollectives));
   is_open_ = true;
+}
+
+void Network::meet() {
+  if (has_map_)
+    check_job(PtlJobBarrier(), "PtlJobBarrier");
+  else
+    check_job(PtlJobSetMap(interface_), "PtlJobSetMap");
 }
 
 void Network::allocate(PortalIndex index, unsigned int options, ptl_handle_eq_t queue) {

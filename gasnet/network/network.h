@@ -25,8 +25,11 @@ enum class PortalIndex : ptl_pt_index_t {
 /** One matching, logically addressed interface. */
 class Network {
  public:
-  /** Joins the job and opens the interface. Collective. */
+  /** Joins the job and opens the interface. */
   void open();
+  /** Collective, once what others may send to is there: a barrier, after which ranks are known. As
+   * PtlJobOpen would have had a barrier of its own, the steps of it are done one by one. */
+  void meet();
   bool is_open() const { return is_open_; }
 
   ptl_handle_ni_t interface() const { return interface_; }
@@ -43,6 +46,7 @@ class Network {
 
  private:
   bool is_open_ = false;
+  bool has_map_ = false;
   ptl_handle_ni_t interface_ = PTL_INVALID_HANDLE;
   ptl_ni_limits_t limits_{};
 };

@@ -194,8 +194,7 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   end.prepare();
   client->attach_exchange->prepare();
   if (job().rank() == 0) expose_environment(environment_text);
-  if (const int code = PtlJobBarrier(); code != PTL_OK)
-    gasnett_fatalerror_nopos("PtlJobBarrier returned %d: %s", code, PtlJobError());
+  network().meet();
 
   const StartRecord mine{
       memory_of_host(),

@@ -7,14 +7,17 @@
 #include "util/log.h"
 #include "util/node_identity.h"
 #include "util/peer_order.h"
+#include "util/prefault.h"
 
 namespace lintel {
 
 ReceiveLanes::ReceiveLanes(const Segment& segment, Malformed on_malformed)
-    : segment_(segment),
-      on_malformed_(std::move(on_malformed)),
-      lanes_(segment.geometry().lane_count) {
-  active_.reserve(lanes_.size());
+    : segment_(segment), on_malformed_(std::move(on_malformed)) {
+  const size_t count = segment.geometry().lane_count;
+  lanes_.reserve(count);
+  prefault(lanes_.data(), count * sizeof(Lane));
+  lanes_.resize(count);
+  active_.reserve(count);
 }
 
 unsigned ReceiveLanes::poll(MessageSink& sink, unsigned budget) noexcept {

@@ -15,7 +15,9 @@
 #include "portals4.h"
 #include "transport/incarnation.h"
 #include "util/asymmetric_fence.h"
+#include "util/local_rank.h"
 #include "util/own_names.h"
+#include "util/prefault.h"
 
 namespace lintel {
 
@@ -114,6 +116,7 @@ bool Segment::prepare(const Settings& settings, const SegmentFile& file, std::st
     reason = because("cannot map the shared segment");
     return false;
   }
+  prefault(memory, first_lane_offset);
   creator_ = getpid();
   id_.nid = settings.nid;
   header_ = new (memory) SegmentHeader{};
@@ -160,7 +163,10 @@ OpenStatus Segment::publish(const Settings& settings, const SegmentFile& file, O
       if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) {
         // Without the lock: of many processes that start at once each would wait for all.
         directory = SegmentDirectory::open(false);
-        if (directory) directory->sweep();
+        // The first process of a job on this node has looked at all of them.
+        constexpr unsigned few = 8;
+        if (directory)
+          directory->sweep(find_local_rank().rank == 0 ? SegmentDirectory::most_living : few);
         return OpenStatus::opened;
       }
       const int error = errno;

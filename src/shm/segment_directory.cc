@@ -146,19 +146,23 @@ bool SegmentDirectory::lock(uint64_t limit_ns) const noexcept {
   return false;
 }
 
-unsigned SegmentDirectory::sweep() const {
+unsigned SegmentDirectory::sweep(unsigned living_limit) const {
   std::vector<SegmentName> names;
   for_each([&names](const SegmentName& name) {
     names.push_back(name);
     return true;
   });
-  const size_t looks = std::min(names.size(), size_t{swept_at_once});
   const size_t first = names.empty() ? 0 : now_ns() % names.size();
   unsigned removed = 0;
-  for (size_t i = 0; i < looks; ++i) {
+  unsigned living = 0;
+  for (size_t i = 0; i < names.size() && living < living_limit; ++i) {
     const std::string path = path_of(names[(first + i) % names.size()]);
     const SegmentFile file(path);
-    if (file.fd() >= 0 && !file.owner_alive() && unlink(path.c_str()) == 0) ++removed;
+    if (file.fd() < 0) continue;
+    if (file.owner_alive())
+      ++living;
+    else if (unlink(path.c_str()) == 0)
+      ++removed;
   }
   return removed;
 }

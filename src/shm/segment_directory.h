@@ -61,10 +61,10 @@ class SegmentDirectory {
   // False: errno is ENOENT if the directory was removed; or other processes held the lock, and no
   // file came or went for `limit_ns`. Thousands of processes that start at once may take minutes.
   [[nodiscard]] bool lock(uint64_t limit_ns = 30'000'000'000) const noexcept;
-  // Removes the segments of the dead; returns how many. Where there are more than
-  // swept_at_once, it looks at so many of them: thousands of processes may start at once.
-  static constexpr unsigned swept_at_once = 256;
-  unsigned sweep() const;
+  // Removes the segments of the dead; returns how many. Begins somewhere and ends after so many of
+  // the living: thousands of processes may start at once.
+  static constexpr unsigned most_living = 256;
+  unsigned sweep(unsigned living_limit = most_living) const;
 
  private:
   SegmentDirectory(std::string path, Descriptor directory) noexcept

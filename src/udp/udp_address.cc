@@ -74,15 +74,16 @@ int preference(const ifaddrs& entry, const std::string& wanted) {
 
 }  // namespace
 
+UdpHost udp_host_of(const NodeIdentity& node) {
+  const sockaddr_in address = ipv4_address_of(node.nid, 0);
+  UdpHost host = host_of(reinterpret_cast<const sockaddr&>(address));
+  host.device = node.interface;
+  host.reason = node.reason;
+  return host;
+}
+
 UdpHost find_udp_host(const std::string& wanted) {
-  if (wanted.empty()) {
-    const NodeIdentity node = find_node_identity();
-    const sockaddr_in address = ipv4_address_of(node.nid, 0);
-    UdpHost host = host_of(reinterpret_cast<const sockaddr&>(address));
-    host.device = node.interface;
-    host.reason = node.reason;
-    return host;
-  }
+  if (wanted.empty()) return udp_host_of(find_node_identity());
   const InterfaceList list = list_interfaces();
   const ifaddrs* best = nullptr;
   for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next)

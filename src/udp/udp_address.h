@@ -13,6 +13,7 @@
 
 #include "transport/message.h"
 #include "transport/packet_link.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 
@@ -30,6 +31,8 @@ struct UdpHost {
 // `wanted` (PTL_NID) is the name of a network interface, an address of the node, or empty; then it
 // is the address that is the nid of the node.
 [[nodiscard]] UdpHost find_udp_host(const std::string& wanted);
+// The address that is the nid of the node, where that is known already.
+[[nodiscard]] UdpHost udp_host_of(const NodeIdentity& node);
 
 // The socket address of a process, in the network of `host`.
 [[nodiscard]] LinkAddress udp_address_of(const UdpHost& host, ProcessId process) noexcept;

@@ -102,7 +102,8 @@ UdpHost udp_host(const TransportSettings& settings) {
     host.reason = settings.verbs_address + ", the address of RDMA port " + settings.verbs.port.name;
     return host;
   }
-  return find_udp_host(settings.udp_interface);
+  return settings.node.reason.empty() ? find_udp_host(settings.udp_interface)
+                                      : udp_host_of(settings.node);
 }
 
 OpenStatus open_udp(const TransportSettings& settings, OpenedTransports& opened,
@@ -351,7 +352,8 @@ NodeIdentity settle_nid(TransportSettings& settings) {
   if (rank_of(settings, verbs_entry.name) != unlisted)
     settings.verbs = configured_verbs(requested.nid);
   if (!requested.reason.empty()) return requested;
-  if (!settings.verbs.usable || settings.verbs.port.nid == 0) return find_node_identity();
+  if (!settings.verbs.usable || settings.verbs.port.nid == 0)
+    return settings.node = find_node_identity();
   settings.verbs_address = nid_text(settings.verbs.port.nid);
   return {settings.verbs.port.nid,
           settings.verbs_address + ", the address of RDMA port " + settings.verbs.port.name};

@@ -20,9 +20,10 @@ namespace lintel {
 struct TransportSettings {
   uint32_t interface_number = 0;  // PTL_IFACE_DEFAULT, or one of interface_numbers()
   uint32_t nid = 0;
-  uint32_t pid = 0;                      // PTL_PID_ANY: one that is free on this node
-  uint32_t uid = 0;                      // usage id of this process
-  std::string job_key;                   // PTL_JOB_KEY
+  NodeIdentity node;    // where the nid is from, if neither PTL_NID nor an RDMA port says it
+  uint32_t pid = 0;     // PTL_PID_ANY: one that is free on this node
+  uint32_t uid = 0;     // usage id of this process
+  std::string job_key;  // PTL_JOB_KEY
   bool opens_networks = false;           // PTL_UDP_OPEN
   std::vector<std::string> allowed;      // PTL_TRANSPORT
   bool chooses_transports = false;       // it is set

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -17,6 +18,7 @@
 #include "util/local_rank.h"
 #include "util/log.h"
 #include "util/node_identity.h"
+#include "util/prefault.h"
 
 namespace lintel {
 
@@ -37,6 +39,14 @@ struct Logical {
   Logical(PhysicalInterface& physical, unsigned slot, unsigned index, uint8_t incarnation) noexcept
       : interface(physical, physical.id(), slot, static_cast<uint8_t>(index), incarnation) {
     interface.set_executor(triggers);
+  }
+  static void* operator new(size_t bytes, std::align_val_t alignment) {
+    void* const memory = ::operator new(bytes, alignment);
+    prefault(memory, bytes);
+    return memory;
+  }
+  static void operator delete(void* memory, std::align_val_t alignment) noexcept {
+    ::operator delete(memory, alignment);
   }
   NetworkInterface interface;
   TriggeredExecution triggers{interface};
@@ -77,6 +87,14 @@ void abandon_in_child() noexcept {
 void install_fork_handler() noexcept {
   static std::once_flag once;
   std::call_once(once, [] { pthread_atfork(nullptr, nullptr, &abandon_in_child); });
+}
+
+// Opening an interface takes about so much of the heap.
+void prefault_heap() noexcept {
+  constexpr size_t bytes = size_t{100} << 10;
+  void* const memory = std::malloc(bytes);
+  if (memory != nullptr) prefault(memory, bytes);
+  std::free(memory);
 }
 
 void close_physical(Library& lib, unsigned number) noexcept {
@@ -185,6 +203,7 @@ int open_interface(uint32_t number, unsigned slot, uint32_t pid, const ptl_ni_li
   if (pid != PTL_PID_ANY && pid >= PTL_PID_MAX) return PTL_ARG_INVALID;
   try {
     if (lib.physical[number] == nullptr) {
+      prefault_heap();
       auto physical = std::make_unique<PhysicalInterface>();
       if (const int code = physical->open(number, pid, open_transports); code != PTL_OK)
         return code;
