@@ -14,6 +14,7 @@
 #include "rma/remote.h"
 #include "segment/segment.h"
 #include "team/team.h"
+#include "trace/trace.h"
 
 namespace lintel::gasnet {
 namespace {
@@ -112,8 +113,10 @@ Atomic atomic_for(gex_DT_t data_type, gex_OP_t op, const void* a, const void* b)
   }
 }
 
-Place place_of(gex_AD_t ad, gex_Rank_t rank, const void* address, gex_Flags_t flags) {
+Place place_of(gex_AD_t ad, gex_Rank_t rank, const void* address, gex_OP_t op, gex_Flags_t flags) {
   check_may_communicate("gex_AD_Op");
+  LINTEL_GASNET_TRACE('O', "operation 0x%x, type 0x%x, rank %u, address %p", op, ad->type, rank,
+                      address);
   const EndpointName name =
       flags & GEX_FLAG_RANK_IS_JOBRANK ? EndpointName{rank, 0} : endpoint_of(ad->team, rank);
   return place_in_segment("gex_AD_Op", name, address, type_of(ad->type).bytes);
@@ -172,7 +175,7 @@ void gasneti_ad_near(gex_DT_t dt, void* target, void* result, gex_OP_t op, const
 
 gex_Event_t gasneti_ad_far_nb(gex_AD_t ad, void* result, gex_Rank_t rank, void* address,
                               gex_OP_t op, const void* a, const void* b, gex_Flags_t flags) {
-  const Place place = place_of(ad, rank, address, flags);
+  const Place place = place_of(ad, rank, address, op, flags);
   return start_explicit(category_of(op), [&](gasneti_event& event) {
     start(event, place, ad->type, result, op, a, b);
   });
@@ -180,7 +183,7 @@ gex_Event_t gasneti_ad_far_nb(gex_AD_t ad, void* result, gex_Rank_t rank, void* 
 
 int gasneti_ad_far_nbi(gex_AD_t ad, void* result, gex_Rank_t rank, void* address, gex_OP_t op,
                        const void* a, const void* b, gex_Flags_t flags) {
-  const Place place = place_of(ad, rank, address, flags);
+  const Place place = place_of(ad, rank, address, op, flags);
   ThreadEvents& events = this_threads_events();
   start(implicit(events, events.*category_of(op)), place, ad->type, result, op, a, b);
   return 0;

@@ -6,9 +6,21 @@
 
 #include "coll/team_collectives.h"
 #include "job/thread.h"
+#include "trace/trace.h"
 
 namespace lintel::gasnet {
 namespace {
+
+const char* name_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kBroadcast:
+      return "broadcast";
+    case CollectiveKind::kReduceToOne:
+      return "reduction to one";
+    default:
+      return "reduction to all";
+  }
+}
 
 void check_call(const char* call, gex_TM_t tm, gex_Rank_t root, gex_Flags_t flags) {
   check_may_communicate(call);
@@ -22,10 +34,15 @@ void check_call(const char* call, gex_TM_t tm, gex_Rank_t root, gex_Flags_t flag
 
 gasneti_event& start_collective(gasneti_team& team, const CollectiveRequest& request) {
   gasneti_event& event = take_signalled_event();
-  if (team.collectives && team.collectives->accepts(request))
+  const bool is_small = team.collectives && team.collectives->accepts(request);
+  LINTEL_GASNET_TRACE(request.reduction.bytes() == 0 ? 'B' : 'X',
+                      "%s of %zu bytes, team %u, rank %u of %u, root %u, by %s",
+                      name_of(request.kind), request.reduction.bytes(), team.number, team.view.rank,
+                      team.view.size, request.root, is_small ? "counters" : "messages");
+  if (is_small)
     team.collectives->start(request, event);
   else
-    message_trees().start(team, team.trees.fetch_add(1, std::memory_order_relaxed), request, event);
+    message_trees().start(team, request, event);
   return event;
 }
 

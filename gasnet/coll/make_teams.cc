@@ -14,6 +14,7 @@
 #include "job/thread.h"
 #include "segment/segment.h"
 #include "team/team.h"
+#include "trace/trace.h"
 
 using namespace lintel::gasnet;
 
@@ -23,6 +24,12 @@ namespace {
 constexpr size_t kScratchBytes = 64;
 constexpr gex_Flags_t kQueries =
     GEX_FLAG_TM_SCRATCH_SIZE_MIN | GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED;
+
+void trace_new(const gasneti_team& team, const char* call) {
+  LINTEL_GASNET_TRACE('I', "%s: team %u, rank %u of %u, collectives of up to %zu bytes by %s", call,
+                      team.number, team.view.rank, team.view.size, kSmallBytes,
+                      team.collectives ? "counters" : "messages");
+}
 
 /** What a member of the parent says of a number. Crosses the wire. */
 struct NumberRecord {
@@ -64,11 +71,12 @@ struct SplitRecord {
 };
 static_assert(sizeof(SplitRecord) == 16);
 
+uintptr_t own_segment_address() { return segment_table().of(gex_System_QueryJobRank(), 0).address; }
+
 void set_scratch(gasneti_team& team, const void* address, size_t bytes, gex_Flags_t flags) {
   if (flags & GEX_FLAG_TM_NO_SCRATCH) return;
   auto place = reinterpret_cast<uintptr_t>(address);
-  if (flags & GEX_FLAG_SCRATCH_SEG_OFFSET)
-    place += segment_table().of(gex_System_QueryJobRank(), 0).address;
+  if (flags & GEX_FLAG_SCRATCH_SEG_OFFSET) place += own_segment_address();
   team.scratch = {reinterpret_cast<void*>(place), bytes};
 }
 
@@ -99,6 +107,7 @@ size_t gex_TM_Split(gex_TM_t* new_tm_p, gex_TM_t parent_tm, int color, int key, 
   *new_tm_p = new_team(the_client()->team, std::move(members), number);
   set_scratch(**new_tm_p, scratch_addr, scratch_size, flags);
   set_up_collectives(**new_tm_p);
+  trace_new(**new_tm_p, "gex_TM_Split");
   return 0;
 }
 
@@ -126,6 +135,7 @@ size_t gex_TM_Create(gex_TM_t* new_tms, size_t num_new_tms, gex_TM_t parent_tm,
   new_tms[0] = new_team(the_client()->team, std::move(members), number);
   set_scratch(*new_tms[0], own_scratch(*new_tms[0], scratch_addrs, flags), scratch_size, flags);
   set_up_collectives(*new_tms[0]);
+  trace_new(*new_tms[0], "gex_TM_Create");
   return 0;
 }
 
@@ -134,7 +144,11 @@ int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t* scratch_p, gex_Flags_t flags) {
   if (tm == the_client()->team)
     gasnett_fatalerror_nopos("gex_TM_Destroy: the team of gex_Client_Init cannot be destroyed");
   if (!(flags & GEX_FLAG_GLOBALLY_QUIESCED)) gather(tm, char{0});
-  const gex_Memvec_t scratch = tm->scratch;
+  LINTEL_GASNET_TRACE('I', "gex_TM_Destroy: team %u", tm->number);
+  gex_Memvec_t scratch = tm->scratch;
+  if (flags & GEX_FLAG_SCRATCH_SEG_OFFSET)
+    scratch.gex_addr = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(scratch.gex_addr) -
+                                               own_segment_address());
   end_collectives(*tm);
   delete_team(tm);
   if (!scratch_p || scratch.gex_len == 0) return 0;

@@ -20,6 +20,12 @@ constexpr size_t kPartBytes = 8192;
 constexpr size_t kSegmentBytes = size_t{64} << 10;
 constexpr unsigned int kLevelShift = 24;
 constexpr uint32_t kMostSegments = uint32_t{1} << kLevelShift;
+constexpr size_t kWindowBytes = size_t{1} << 20;
+/* What a call costs beside its vector. */
+constexpr size_t kCallBytes = 1024;
+
+/* Segments of all teams that this process takes part in. */
+std::atomic<size_t> g_started{0};
 
 void on_part(gex_Token_t, void* part, size_t length, gex_AM_Arg_t team, gex_AM_Arg_t call,
              gex_AM_Arg_t segment, gex_AM_Arg_t offset) {
@@ -53,8 +59,20 @@ void ArrivedVector::add(size_t offset, const void* part, size_t length) {
   ++messages;
 }
 
-void MessageTrees::start(gasneti_team& team, uint32_t call, const CollectiveRequest& request,
-                         gasneti_event& event) {
+void TeamTrees::start(gasneti_team& team, const CollectiveRequest& request, gasneti_event& event) {
+  const size_t bytes = request.reduction.bytes() + kCallBytes;
+  const std::lock_guard lock(mutex_);
+  if (window_bytes_ + bytes > kWindowBytes && team.view.size != 1) {
+    ++window_;
+    window_bytes_ = 0;
+    add(team, {}, {nullptr, window_, 0, 0});
+  }
+  window_bytes_ += bytes;
+  const bool is_long = bytes > kWindowBytes;
+  add(team, request, {&event, window_, window_ - (is_long || window_ == 0 ? 0 : 1), 0});
+}
+
+void TeamTrees::add(gasneti_team& team, const CollectiveRequest& request, Whole counts) {
   const Reduction& reduction = request.reduction;
   // Segments have whole items.
   const size_t items_at_once = std::max<size_t>(1, kSegmentBytes / reduction.item_bytes);
@@ -63,10 +81,11 @@ void MessageTrees::start(gasneti_team& team, uint32_t call, const CollectiveRequ
     gasnett_fatalerror_nopos("a collective call of %zu items of %zu bytes is too large",
                              reduction.count, reduction.item_bytes);
   const bool has_value = request.kind != CollectiveKind::kBroadcast;
-  auto whole = std::make_shared<Whole>(Whole{&event, static_cast<uint32_t>(count)});
-  const std::lock_guard lock(mutex_);
+  counts.segments_left = static_cast<uint32_t>(count);
+  auto whole = std::make_shared<Whole>(counts);
+  const uint32_t call = next_call_++;
   for (uint32_t number = 0; number < count; ++number) {
-    const Key key{team.number, call, number};
+    const Key key{call, number};
     Segment& segment = segments_[key];
     segment.team = &team;
     segment.whole = whole;
@@ -85,21 +104,21 @@ void MessageTrees::start(gasneti_team& team, uint32_t call, const CollectiveRequ
       segment.value.reset(new char[part.bytes()]);
       std::memcpy(segment.value.get(), segment.request.source, part.bytes());
     }
-    started_.fetch_add(1, std::memory_order_relaxed);
+    g_started.fetch_add(1, std::memory_order_relaxed);
     if (advance(key, segment)) segments_.erase(key);
   }
 }
 
-void MessageTrees::arrived(uint32_t team, uint32_t call, uint32_t segment, uint32_t level,
-                           size_t offset, const void* part, size_t length) {
+void TeamTrees::arrived(uint32_t call, uint32_t segment, uint32_t level, size_t offset,
+                        const void* part, size_t length) {
   const std::lock_guard lock(mutex_);
-  Segment& into = segments_[{team, call, segment}];
+  Segment& into = segments_[{call, segment}];
   ArrivedVector& vector = level == kFromParent ? into.from_parent : into.from_children[level];
   vector.add(offset, part, length);
 }
 
 /** @return whether all is sent. */
-bool MessageTrees::send(const Key& key, Segment& segment) {
+bool TeamTrees::send(const Key& key, Segment& segment) {
   const size_t bytes = segment.request.reduction.bytes();
   const char* const value =
       segment.value ? segment.value.get() : static_cast<const char*>(segment.request.source);
@@ -108,7 +127,7 @@ bool MessageTrees::send(const Key& key, Segment& segment) {
       const size_t length = std::min(kPartBytes, bytes - sending.sent);
       if (gex_AM_RequestMedium4(
               segment.team, sending.rank, kTreeHandler, value + sending.sent, length, GEX_EVENT_NOW,
-              GEX_FLAG_IMMEDIATE, static_cast<gex_AM_Arg_t>(key.team),
+              GEX_FLAG_IMMEDIATE, static_cast<gex_AM_Arg_t>(segment.team->number),
               static_cast<gex_AM_Arg_t>(key.call),
               static_cast<gex_AM_Arg_t>(key.segment | sending.level << kLevelShift),
               static_cast<gex_AM_Arg_t>(sending.sent)) != 0)
@@ -122,7 +141,7 @@ bool MessageTrees::send(const Key& key, Segment& segment) {
 }
 
 /** @return false if a child has not sent all. */
-bool MessageTrees::combine_children(Segment& segment) {
+bool TeamTrees::combine_children(Segment& segment) {
   const gasneti_team& team = *segment.team;
   const Reduction& reduction = segment.request.reduction;
   const uint64_t place = place_in_tree(team, segment.base);
@@ -147,7 +166,7 @@ bool MessageTrees::combine_children(Segment& segment) {
 }
 
 /** @return false if the result is not here. */
-bool MessageTrees::turn_downwards(Segment& segment) {
+bool TeamTrees::turn_downwards(Segment& segment) {
   const gasneti_team& team = *segment.team;
   const CollectiveRequest& request = segment.request;
   const size_t bytes = request.reduction.bytes();
@@ -177,7 +196,8 @@ bool MessageTrees::turn_downwards(Segment& segment) {
 }
 
 /** @return whether the segment is done. */
-bool MessageTrees::advance(const Key& key, Segment& segment) {
+bool TeamTrees::advance(const Key& key, Segment& segment) {
+  if (segment.whole->meetings > meetings_over_) return false;
   for (;;) {
     if (!segment.sendings.empty() && !send(key, segment)) return false;
     if (!segment.is_up) {
@@ -185,15 +205,21 @@ bool MessageTrees::advance(const Key& key, Segment& segment) {
     } else if (!segment.is_down) {
       if (!turn_downwards(segment)) return false;
     } else {
-      if (--segment.whole->segments_left == 0) segment.whole->event->signal();
-      started_.fetch_sub(1, std::memory_order_relaxed);
+      if (--segment.whole->segments_left == 0) finish(*segment.whole);
+      g_started.fetch_sub(1, std::memory_order_relaxed);
       return true;
     }
   }
 }
 
-unsigned int MessageTrees::advance() {
-  if (started_.load(std::memory_order_relaxed) == 0) return 0;
+void TeamTrees::finish(const Whole& whole) {
+  if (whole.event)
+    whole.event->signal();
+  else
+    meetings_over_ = std::max(meetings_over_, whole.window);
+}
+
+unsigned int TeamTrees::advance() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return 0;
   unsigned int done = 0;
@@ -205,6 +231,40 @@ unsigned int MessageTrees::advance() {
     }
   }
   return done;
+}
+
+TeamTrees& MessageTrees::of(uint32_t team) {
+  {
+    const std::shared_lock lock(mutex_);
+    const auto found = teams_.find(team);
+    if (found != teams_.end()) return found->second;
+  }
+  const std::lock_guard lock(mutex_);
+  return teams_[team];
+}
+
+void MessageTrees::start(gasneti_team& team, const CollectiveRequest& request,
+                         gasneti_event& event) {
+  of(team.number).start(team, request, event);
+}
+
+void MessageTrees::arrived(uint32_t team, uint32_t call, uint32_t segment, uint32_t level,
+                           size_t offset, const void* part, size_t length) {
+  of(team).arrived(call, segment, level, offset, part, length);
+}
+
+unsigned int MessageTrees::advance() {
+  if (g_started.load(std::memory_order_relaxed) == 0) return 0;
+  const std::shared_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return 0;
+  unsigned int done = 0;
+  for (auto& [number, team] : teams_) done += team.advance();
+  return done;
+}
+
+void MessageTrees::end(const gasneti_team& team) {
+  const std::lock_guard lock(mutex_);
+  teams_.erase(team.number);
 }
 
 MessageTrees& message_trees() {

@@ -5,6 +5,11 @@
  * polls only. The order of a reduction is fixed: a node has combined the ranks from its own on,
  * and combines on the right those that follow.
  *
+ * What arrives before this process takes part in the call is kept, so its size has a limit. Calls
+ * that follow each other are a window as long as their vectors are short together. With the first
+ * call of a window a process enters a meeting of all. Its calls move when the meeting of the window
+ * before is over; one that is longer than a window, when its own is.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef LINTEL_GASNET_COLL_MESSAGE_TREE_H
@@ -14,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <vector>
 
 #include "coll/reduction.h"
@@ -44,16 +50,15 @@ struct ArrivedVector {
   bool has(size_t whole) const { return messages != 0 && received >= whole; }
 };
 
-class MessageTrees {
+/** The calls of one team. */
+class TeamTrees {
  public:
-  /** @param call   counted in the team, the same in all members.
-   * @param event  signalled when the part of this process is done. */
-  void start(gasneti_team& team, uint32_t call, const CollectiveRequest& request,
-             gasneti_event& event);
+  /** @param event  signalled when the part of this process is done. */
+  void start(gasneti_team& team, const CollectiveRequest& request, gasneti_event& event);
   /** A message of a member. In a handler.
    * @param level  of the child in the tree that sent it, or kFromParent. */
-  void arrived(uint32_t team, uint32_t call, uint32_t segment, uint32_t level, size_t offset,
-               const void* part, size_t length);
+  void arrived(uint32_t call, uint32_t segment, uint32_t level, size_t offset, const void* part,
+               size_t length);
   /** Does what can be done. Never waits. @return how much was done. */
   unsigned int advance();
 
@@ -61,14 +66,15 @@ class MessageTrees {
 
  private:
   struct Key {
-    uint32_t team;
-    uint32_t call;
+    uint32_t call; /* counted, the same in all members */
     uint32_t segment;
     auto operator<=>(const Key&) const = default;
   };
   /** Counts the segments of a call that are not done. */
   struct Whole {
-    gasneti_event* event;
+    gasneti_event* event; /* NULL: a meeting */
+    uint32_t window;
+    uint32_t meetings; /* that are over before it moves */
     uint32_t segments_left;
   };
   struct Sending {
@@ -92,14 +98,37 @@ class MessageTrees {
     std::vector<Sending> sendings;
   };
 
+  void add(gasneti_team& team, const CollectiveRequest& request, Whole whole);
   bool send(const Key& key, Segment& segment);
   bool combine_children(Segment& segment);
   bool turn_downwards(Segment& segment);
   bool advance(const Key& key, Segment& segment);
+  void finish(const Whole& whole);
 
   std::mutex mutex_;
   std::map<Key, Segment> segments_;
-  std::atomic<size_t> started_{0}; /* to be read without the lock */
+  uint32_t next_call_ = 0;
+  uint32_t window_ = 0; /* of the newest call */
+  size_t window_bytes_ = 0;
+  uint32_t meetings_over_ = 0; /* those of the windows up to this one */
+};
+
+/** Those of all teams. */
+class MessageTrees {
+ public:
+  void start(gasneti_team& team, const CollectiveRequest& request, gasneti_event& event);
+  void arrived(uint32_t team, uint32_t call, uint32_t segment, uint32_t level, size_t offset,
+               const void* part, size_t length);
+  unsigned int advance();
+  /** Before the team is deleted. */
+  void end(const gasneti_team& team);
+
+ private:
+  TeamTrees& of(uint32_t team);
+
+  /* Held by readers while they use a team. */
+  std::shared_mutex mutex_;
+  std::map<uint32_t, TeamTrees> teams_; /* messages may come before the team is made here */
 };
 
 MessageTrees& message_trees();

@@ -56,6 +56,12 @@ Schedule exchange_of_pairs(uint32_t place, uint32_t places) {
   return schedule;
 }
 
+Schedule for_all(uint32_t place, uint32_t places, bool is_idempotent) {
+  // Between pairs, acknowledgements travel with the answers; others are messages by themselves.
+  return is_idempotent && !std::has_single_bit(places) ? dissemination(place, places)
+                                                       : exchange_of_pairs(place, places);
+}
+
 Schedule to_root(uint32_t place, uint32_t places, uint32_t root) {
   Schedule schedule;
   const uint32_t virtual_place = shifted(place, places - root, places);

@@ -36,6 +36,9 @@ Schedule dissemination(uint32_t place, uint32_t places);
 /** In each step pairs of places exchange. The places above the largest power of two give their
  * values to others first, and get the result last. */
 Schedule exchange_of_pairs(uint32_t place, uint32_t places);
+/** For all to have the result, with the fewest messages.
+ * @param is_idempotent  the operation may see a contribution twice. */
+Schedule for_all(uint32_t place, uint32_t places, bool is_idempotent);
 /** A binomial tree, from the leaves to the root. */
 Schedule to_root(uint32_t place, uint32_t places, uint32_t root);
 /** The same tree, from the root to the leaves. */

@@ -105,6 +105,7 @@ void set_up_collectives(gasneti_team& team) {
 void end_collectives(gasneti_team& team) {
   delete team.named_barrier;
   team.named_barrier = nullptr;
+  message_trees().end(team);
   if (!team.collectives) return;
   Registry& r = registry();
   {

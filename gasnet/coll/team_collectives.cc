@@ -29,8 +29,7 @@ Schedule schedule_of(const CollectiveRequest& request, uint32_t place, uint32_t 
     case CollectiveKind::kReduceToOne:
       return to_root(place, places, root_place);
     default:
-      return request.reduction.is_idempotent() ? dissemination(place, places)
-                                               : exchange_of_pairs(place, places);
+      return for_all(place, places, request.reduction.is_idempotent());
   }
 }
 
@@ -172,7 +171,7 @@ void TeamCollectives::await_release(Call& call, bool wants_result) {
 void TeamCollectives::start_call(Call& call) {
   call.is_started = true;
   if (!call.event) {
-    const Schedule schedule = dissemination(places_.own(), places_.count());
+    const Schedule schedule = for_all(places_.own(), places_.count(), true);
     call.awaited = network_->post(slot_of(call), schedule, call.request.reduction, {});
   } else if (call.request.kind == CollectiveKind::kBroadcast) {
     start_broadcast(call);

@@ -22,9 +22,8 @@ constexpr unsigned int kMaximum = 8;
 constexpr unsigned int kMostArrivalCounters = 4;
 constexpr ptl_time_t kLongestSleepMs = 1;
 constexpr unsigned int kQuickLooks = 16;
-constexpr unsigned int kSpinsIfCrowded = 16;
-/* A neighbour that shares the processor can answer only once it runs. */
-constexpr unsigned int kSpinsIfNeighboursCrowd = 1;
+/* A rank that shares the processor can answer only once it runs. */
+constexpr unsigned int kSpinsIfCrowded = 1;
 constexpr unsigned int kSpinsBeforeYield = 4096;
 constexpr unsigned int kSpinsBetweenYields = 1024;
 PollFunction g_functions[kMaximum];
@@ -43,10 +42,6 @@ bool is_crowded() {
   static const bool crowded =
       job().joined() && job().ranks_of_host().size() > static_cast<size_t>(gasnett_cpu_count());
   return crowded;
-}
-
-unsigned int spins_if_crowded() {
-  return neighbourhood().count() == 1 ? kSpinsIfCrowded : kSpinsIfNeighboursCrowd;
 }
 
 }  // namespace
@@ -97,7 +92,7 @@ void wait_hint(unsigned int done) {
   }
   const int mode = g_wait_mode.load(std::memory_order_relaxed);
   ++idle;
-  if (mode == GASNET_WAIT_BLOCK || (is_crowded() && idle > spins_if_crowded())) {
+  if (mode == GASNET_WAIT_BLOCK || (is_crowded() && idle > kSpinsIfCrowded)) {
     sched_yield();
     if (mode == GASNET_WAIT_BLOCK) gasnett_nsleep(20'000);
     return;
@@ -118,21 +113,24 @@ void add_arrival_counter(ptl_handle_ct_t counter) {
 
 bool sleeps_while_waiting() { return is_crowded() && neighbourhood().count() == 1; }
 
-void sleep_until(const AwaitedCount& awaited) {
+void sleep_until_one(const AwaitedCount* awaited, unsigned int size) {
   // Read before the last poll: what has come since is not handled yet, and ends the wait at once.
   static LINTEL_GASNET_PER_THREAD ptl_size_t seen[kMostArrivalCounters];
-  ptl_handle_ct_t counters[kMostArrivalCounters + 1];
-  ptl_size_t thresholds[kMostArrivalCounters + 1];
+  ptl_handle_ct_t counters[kMostArrivalCounters + kMostAwaited];
+  ptl_size_t thresholds[kMostArrivalCounters + kMostAwaited];
   const unsigned int arrivals = g_arrival_count;
   for (unsigned int i = 0; i < arrivals; ++i) {
     counters[i] = g_arrival_counters[i];
     thresholds[i] = seen[i] + 1;
   }
-  counters[arrivals] = awaited.counter;
-  thresholds[arrivals] = awaited.threshold;
+  for (unsigned int i = 0; i < size; ++i) {
+    counters[arrivals + i] = awaited[i].counter;
+    thresholds[arrivals + i] = awaited[i].threshold;
+  }
   ptl_ct_event_t count;
   unsigned int which = 0;
-  const int code = PtlCTPoll(counters, thresholds, arrivals + 1, kLongestSleepMs, &count, &which);
+  const int code =
+      PtlCTPoll(counters, thresholds, arrivals + size, kLongestSleepMs, &count, &which);
   if (code != PTL_CT_NONE_REACHED) check(code, "PtlCTPoll");
   for (unsigned int i = 0; i < arrivals; ++i) {
     check(PtlCTGet(counters[i], &count), "PtlCTGet");

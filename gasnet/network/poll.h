@@ -61,14 +61,16 @@ struct AwaitedCount {
   ptl_handle_ct_t counter;
   ptl_size_t threshold;
 };
+constexpr unsigned int kMostAwaited = 8;
 
 /** Whether more processes than processors share the host, and all messages come through Portals. A
  * thread that waits for a count sleeps then: one that yields would run again and again. */
 bool sleeps_while_waiting();
 
 /** In the place of wait_hint() where sleeps_while_waiting(), and after a poll() without work: waits
- * in Portals for a message or for the count, and for a millisecond at most. */
-void sleep_until(const AwaitedCount& awaited);
+ * in Portals for a message or for one of the counts, and for a millisecond at most.
+ * @param size  at most kMostAwaited. */
+void sleep_until_one(const AwaitedCount* awaited, unsigned int size);
 
 }  // namespace lintel::gasnet
 

@@ -74,6 +74,18 @@ bool all_completed(gex_Event_t* events, size_t count) {
   return finish_each(events, count).pending == 0;
 }
 
+/** Waits until `is_over`, a look at an array of events. */
+template <typename IsOver>
+void wait_for_each(const gex_Event_t* events, size_t count, IsOver is_over) {
+  Wait wait;
+  while (!is_over()) {
+    if (!wait.poll()) continue;
+    for (size_t i = 0; i < count; ++i)
+      if (events[i] != GEX_EVENT_INVALID) wait.add(*root_of(events[i]));
+    wait.sleep();
+  }
+}
+
 bool is_complete(const gasneti_event* event) { return !event || event->is_complete(); }
 
 bool implicit_completed(gex_EC_t mask) {
@@ -105,8 +117,7 @@ void gex_Event_Wait(gex_Event_t event) {
     if (finish(event, pool)) return;
     gasnett_spinloop_hint();
   }
-  gasnett_tick_t idle_since = 0;
-  while (!finish(event, pool)) poll_and_wait(*root_of(event), idle_since);
+  wait_for_each(&event, 1, [&] { return finish(event, pool); });
 }
 
 int gex_Event_TestSome(gex_Event_t* pevent, size_t numevents, gex_Flags_t /*flags*/) {
@@ -116,7 +127,7 @@ int gex_Event_TestSome(gex_Event_t* pevent, size_t numevents, gex_Flags_t /*flag
 
 void gex_Event_WaitSome(gex_Event_t* pevent, size_t numevents, gex_Flags_t /*flags*/) {
   check_may_communicate("gex_Event_WaitSome");
-  while (!some_completed(pevent, numevents)) wait_hint(poll());
+  wait_for_each(pevent, numevents, [=] { return some_completed(pevent, numevents); });
 }
 
 int gex_Event_TestAll(gex_Event_t* pevent, size_t numevents, gex_Flags_t /*flags*/) {
@@ -126,7 +137,7 @@ int gex_Event_TestAll(gex_Event_t* pevent, size_t numevents, gex_Flags_t /*flags
 
 void gex_Event_WaitAll(gex_Event_t* pevent, size_t numevents, gex_Flags_t /*flags*/) {
   check_may_communicate("gex_Event_WaitAll");
-  while (!all_completed(pevent, numevents)) wait_hint(poll());
+  wait_for_each(pevent, numevents, [=] { return all_completed(pevent, numevents); });
 }
 
 gex_Event_t gex_Event_QueryLeaf(gex_Event_t root, gex_EC_t /*event_category*/) {
@@ -141,7 +152,15 @@ int gex_NBI_Test(gex_EC_t event_mask, gex_Flags_t /*flags*/) {
 
 void gex_NBI_Wait(gex_EC_t event_mask, gex_Flags_t /*flags*/) {
   check_may_communicate("gex_NBI_Wait");
-  while (!implicit_completed(event_mask)) wait_hint(poll());
+  const ThreadEvents& events = this_threads_events();
+  Wait wait;
+  while (!implicit_completed(event_mask)) {
+    if (!wait.poll()) continue;
+    for (const gasneti_event* const event :
+         {events.gets, events.puts, events.updates, events.group_puts})
+      if (!is_complete(event)) wait.add(*event);
+    wait.sleep();
+  }
 }
 
 void gex_NBI_BeginAccessRegion(gex_Flags_t /*flags*/) {

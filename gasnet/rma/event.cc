@@ -133,22 +133,40 @@ std::optional<AwaitedCount> gasneti_event::awaited() const {
 
 namespace lintel::gasnet {
 
-void poll_and_wait(const gasneti_event& event, gasnett_tick_t& idle_since) {
-  const unsigned int done = poll();
-  if (!sleeps_while_waiting()) return wait_hint(done);
-  const gasnett_tick_t now = gasnett_ticks_now();
-  if (done != 0 || idle_since == 0) idle_since = now;
-  // A short wait is over sooner with yields than with a sleep.
-  if (gasnett_ticks_to_ns(now - idle_since) > kYieldsForNs) {
-    const std::optional<AwaitedCount> awaited = event.awaited();
-    if (awaited) return sleep_until(*awaited);
+bool Wait::poll() {
+  const unsigned int done = gasnet::poll();
+  if (sleeps_while_waiting()) {
+    const gasnett_tick_t now = gasnett_ticks_now();
+    if (done != 0 || idle_since_ == 0) idle_since_ = now;
+    // A short wait is over sooner with yields than with a sleep.
+    if (gasnett_ticks_to_ns(now - idle_since_) > kYieldsForNs) return true;
   }
   wait_hint(done);
+  return false;
+}
+
+void Wait::add(const gasneti_event& event) {
+  const std::optional<AwaitedCount> awaited = event.awaited();
+  can_sleep_ = can_sleep_ && awaited && size_ < kMostAwaited;
+  if (can_sleep_) awaited_[size_++] = *awaited;
+}
+
+void Wait::sleep() {
+  if (can_sleep_ && size_ != 0)
+    sleep_until_one(awaited_, size_);
+  else
+    wait_hint(0);
+  size_ = 0;
+  can_sleep_ = true;
 }
 
 void wait_for(const gasneti_event& event) {
-  gasnett_tick_t idle_since = 0;
-  while (!event.is_complete()) poll_and_wait(event, idle_since);
+  Wait wait;
+  while (!event.is_complete()) {
+    if (!wait.poll()) continue;
+    wait.add(event);
+    wait.sleep();
+  }
 }
 
 gasneti_event* EventPool::take_free() {

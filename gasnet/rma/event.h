@@ -104,9 +104,21 @@ struct gasneti_event {
 
 namespace lintel::gasnet {
 
-/** Polls once, then waits a moment unless that did something.
- * @param idle_since  0 where the wait begins. */
-void poll_and_wait(const gasneti_event& event, gasnett_tick_t& idle_since);
+/** A wait for one of several events, in a loop that looks at them and polls. */
+class Wait {
+ public:
+  /** Polls, then waits a moment unless that did something. @return whether it is time to sleep
+   * instead: then add() what is awaited, and sleep(). */
+  bool poll();
+  void add(const gasneti_event& event);
+  void sleep();
+
+ private:
+  gasnett_tick_t idle_since_ = 0;
+  AwaitedCount awaited_[kMostAwaited];
+  unsigned int size_ = 0;
+  bool can_sleep_ = true; /* each event has a count */
+};
 /** Runs handlers until the event is complete. */
 void wait_for(const gasneti_event& event);
 

@@ -23,7 +23,6 @@ struct gasneti_team {
   gex_Flags_t flags = 0;
   uint32_t number = 0;             /* tells the teams of a process apart; the same in all members */
   uint32_t gathers = 0;            /* calls of gather_bytes(), the same in all members */
-  std::atomic<uint32_t> trees{0};  /* calls of message_trees(), the same in all members */
   std::atomic<uint32_t> pieces{0}; /* calls of piece_calls() */
   /* Of coll; NULL if there are none. */
   lintel::gasnet::TeamCollectives* collectives = nullptr;

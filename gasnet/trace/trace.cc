@@ -5,6 +5,7 @@
  */
 #include "trace/trace.h"
 
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -118,6 +119,28 @@ void print_statistics_line(const char* format, ...) {
   va_end(arguments);
 }
 
+const char* name_of(char category) {
+  switch (category) {
+    case 'P':
+      return "puts";
+    case 'G':
+      return "gets";
+    case 'A':
+      return "active messages handled";
+    case 'B':
+      return "barriers";
+    case 'X':
+      return "collectives";
+    case 'O':
+      return "atomics";
+    default:
+      return "lines";
+  }
+}
+
+/* By category, since the last dump that set them back. */
+std::atomic<unsigned long long> g_counts['Z' - 'A' + 1];
+
 int g_traces_local = 1;
 
 struct SourceLine {
@@ -131,6 +154,10 @@ SourceLine& source_line() {
 }
 
 }  // namespace
+
+void count_for_statistics(char category) {
+  g_counts[category - 'A'].fetch_add(1, std::memory_order_relaxed);
+}
 
 void open_trace_files() {
   trace().open("GASNET_TRACEFILE", "GASNET_TRACEMASK", "GASNET_TRACENODES");
@@ -189,7 +216,13 @@ int gasneti_stats_init(void (*callback)(void (*print)(const char* format, ...)))
   return gasneti_stats_categories != 0;
 }
 
-void gasneti_stats_dump(int /*reset*/) {
+void gasneti_stats_dump(int reset) {
   if (gasneti_stats_categories == 0) return;
+  for (const char* letter = kAllLetters; *letter; ++letter) {
+    std::atomic<unsigned long long>& count = g_counts[*letter - 'A'];
+    if (const unsigned long long calls = count.load(std::memory_order_relaxed); calls != 0)
+      gasneti_stats_printf(*letter, "%llu %s", calls, name_of(*letter));
+    if (reset) count.store(0, std::memory_order_relaxed);
+  }
   for (const StatisticsCallback callback : callbacks()) callback(print_statistics_line);
 }

@@ -16,10 +16,20 @@ void close_trace_files();
 
 }  // namespace lintel::gasnet
 
-/* A line of the trace in a category: P puts, G gets, A active messages, B barriers, X collectives,
- * O atomics, S waits, C locks, D everything of requests, I information. The arguments are evaluated
- * only if the category is on. */
-#define LINTEL_GASNET_TRACE(category, ...) \
-  (GASNETI_TRACE_ON(category) ? gasneti_trace_printf(category, __VA_ARGS__) : (void)0)
+namespace lintel::gasnet {
+
+/** Any thread. */
+void count_for_statistics(char category);
+
+}  // namespace lintel::gasnet
+
+/* A line of the trace in a category, and a count of the statistics: P puts, G gets, A active
+ * messages, B barriers, X collectives, O atomics, S waits, C locks, D everything of requests, I
+ * information. The arguments are evaluated only if the category is on. */
+#define LINTEL_GASNET_TRACE(category, ...)                                          \
+  do {                                                                              \
+    if (GASNETI_TRACE_ON(category)) gasneti_trace_printf(category, __VA_ARGS__);    \
+    if (GASNETI_STATS_ON(category)) lintel::gasnet::count_for_statistics(category); \
+  } while (false)
 
 #endif  // LINTEL_GASNET_TRACE_TRACE_H

@@ -14,6 +14,7 @@
 #include "rma/remote.h"
 #include "segment/segment.h"
 #include "team/team.h"
+#include "trace/trace.h"
 #include "vis/copy.h"
 #include "vis/packed.h"
 
@@ -134,6 +135,8 @@ void copy_rows(const Transfer& transfer, Row row, Rows& rows, ptrdiff_t distance
  * @return whether the call is complete. */
 bool is_complete_at_once(const Transfer& transfer, Rows& rows, Row* first) {
   check_may_communicate("gex_VIS");
+  LINTEL_GASNET_TRACE(transfer.is_put ? 'P' : 'G', "about %zu pieces, rank %u", rows.pieces(),
+                      transfer.rank);
   if (rows.pieces() == 0 || !rows.next(first)) return true;
   void* const mapped = mapped_range(transfer.tm, transfer.rank, first->far.address, 1);
   if (!mapped) return false;

@@ -1,6 +1,6 @@
 """Prints times of GASNet between two processes, each beside its floor, from one run.
 
-Usage: rows.py <directory of perf_gasnet_am, perf_gasnet_rma, perf_gasnet_atomic_vis, perf_gasnet_coll, ptl_perf and gasnetrun_portals4> [<row>...]
+Usage: rows.py <directory of perf_gasnet_am, perf_gasnet_rma, perf_gasnet_atomic_vis, perf_gasnet_coll, perf_gasnet_udp_floor, ptl_perf and gasnetrun_portals4> [<row>...]
 The rows are am, near, far, atomics, strided, collectives, attach and memory; without a name, all.
 """
 import csv
@@ -93,6 +93,10 @@ def collectives():
     found = numbers(job(4, programs / "perf_gasnet_coll", **APART))
     half_us = of_ptl_perf("median_ns", "latency", "8", **UDP) / 1000
     show("barrier of 4, UDP", found["barrier_ns"] / 1000, "us", 2 * half_us, "2 half round trips of ptl_perf")
+    # On fewer processors than ranks each message waits for its receiver to run.
+    for name, floor_ns in numbers(run(programs / "perf_gasnet_udp_floor", 4)).items():
+        pattern, waiting = name.removesuffix("_ns").split("_")
+        show("barrier of 4, UDP", found["barrier_ns"] / 1000, "us", floor_ns / 1000, f"a {pattern} over bare sockets that {waiting}")
     show("sum of 8 bytes of 4, UDP", found["sum_ns"] / 1000, "us", found["barrier_ns"] / 1000, "the barrier")
 
 

@@ -53,6 +53,9 @@ lintel_add_coll_test(threads.neighbours par 3 "threads 15" ${threads})
 lintel_add_coll_test(threads.mixed par 4 "threads 12" ${threads} GASNET_SUPERNODE_MAXSIZE=2)
 lintel_add_coll_test(threads.apart par 3 "threads 12" ${threads} ${apart})
 lintel_add_coll_test(threads.udp par 3 "threads 8" ${threads} ${udp})
+# A root that is ahead of the others.
+lintel_add_coll_test(ahead.neighbours seq 3 ahead "nobody of 3 ranks was overrun")
+lintel_add_coll_test(ahead.udp par 3 ahead "nobody of 3 ranks was overrun" ${udp})
 # With more ranks than processors, waiting ranks sleep.
 cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
 if(processors LESS_EQUAL 8)

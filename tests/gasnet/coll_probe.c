@@ -5,12 +5,14 @@
  * coll_probe pieces                  the calls of gasnet_coll.h that are not in the specification
  * coll_probe sums                    prints a floating-point sum, which is the same in every run
  * coll_probe idle                    waiting ranks sleep while another computes
+ * coll_probe ahead                   a root cannot send what others have not asked for
  * coll_probe threads <rounds>        threads with a team each make teams and use them (PAR only)
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <gasnet.h>
 #include <gasnet_coll.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include "checks.h"
@@ -329,14 +331,58 @@ static void run_compute(void) {
  * count as that. */
 static void run_idle(void) {
   struct rusage before, after;
-  barrier();
-  getrusage(RUSAGE_THREAD, &before);
-  if (me == 0) compute_ms(600);
-  barrier();
-  getrusage(RUSAGE_THREAD, &after);
-  CHECK(me == 0 || after.ru_nvcsw - before.ru_nvcsw >= 3);
+  uint64_t* const word = segment_of(team, (me + 1) % size);
+  for (int way = 0; way < 4; ++way) {
+    barrier();
+    getrusage(RUSAGE_THREAD, &before);
+    if (me == 0) compute_ms(300);
+    gex_Event_t events[2] = {gex_Coll_BarrierNB(team, 0), GEX_EVENT_INVALID};
+    if (way == 1) gex_Event_WaitSome(events, 2, 0);
+    if (way == 2) gex_Event_WaitAll(events, 2, 0);
+    if (way == 3) {
+      gex_RMA_PutNBI(team, (me + 1) % size, word, &way, sizeof way, GEX_EVENT_DEFER, 0);
+      gex_NBI_Wait(GEX_EC_ALL, 0);
+    }
+    gex_Event_Wait(events[0]);
+    getrusage(RUSAGE_THREAD, &after);
+    CHECK(me == 0 || after.ru_nvcsw - before.ru_nvcsw >= 3);
+  }
   barrier();
   if (me == 0) printf("ranks have slept\n");
+}
+
+/* Broadcasts of vectors that only messages carry. All but the root handle messages and take part
+ * late. What has come by then has a limit, and the root cannot be done. */
+static void run_ahead(void) {
+  enum { kCalls = 64, kBytes = 256 << 10, kMost = 16 << 20, kPatienceMs = 300 };
+  unsigned char* const vectors = malloc((size_t)kCalls * kBytes);
+  gex_Event_t events[kCalls];
+  for (size_t i = 0; i < (size_t)kCalls * kBytes; ++i)
+    vectors[i] = (unsigned char)(me == 0 ? mixed(i) : 0);
+  for (int is_one_call = 0; is_one_call < 2; ++is_one_call) {
+    const int calls = is_one_call ? 1 : kCalls;
+    const size_t bytes = (size_t)kCalls * kBytes / (size_t)calls;
+    barrier();
+    const struct mallinfo2 before = mallinfo2();
+    if (me != 0) {
+      const gasnett_tick_t begin = gasnett_ticks_now();
+      while (gasnett_ticks_to_ns(gasnett_ticks_now() - begin) < kPatienceMs * UINT64_C(1000000)) {
+        gasnet_AMPoll();
+        const struct mallinfo2 now = mallinfo2();
+        CHECK(now.uordblks + now.hblkhd < before.uordblks + before.hblkhd + kMost / 2);
+        gasnett_sched_yield();
+      }
+    }
+    for (int i = 0; i < calls; ++i)
+      events[i] = gex_Coll_BroadcastNB(team, 0, vectors + (size_t)i * bytes,
+                                       vectors + (size_t)i * bytes, bytes, 0);
+    gex_Event_WaitAll(events, (size_t)calls, 0);
+    for (size_t i = 0; i < (size_t)kCalls * kBytes; ++i)
+      CHECK(vectors[i] == (unsigned char)mixed(i));
+    if (me != 0) memset(vectors, 0, (size_t)kCalls * kBytes);
+  }
+  free(vectors);
+  if (me == 0) printf("nobody of %u ranks was overrun\n", size);
 }
 
 /* The same numbers again and again, with others in flight; their sum depends on the order. */
@@ -552,6 +598,8 @@ int main(int argc, char** argv) {
     run_compute();
   } else if (strcmp(argv[1], "idle") == 0) {
     run_idle();
+  } else if (strcmp(argv[1], "ahead") == 0) {
+    run_ahead();
   } else if (strcmp(argv[1], "pieces") == 0) {
     own_state = me;
     run_pieces();

@@ -218,6 +218,22 @@ def trace_files():
             sys.exit("a category that was masked, or statistics of a rank that was not asked")
         if not (directory / "statistics.1").exists():
             sys.exit("there is no file of statistics")
+        # Each kind of call leaves lines, and is counted unless it is masked.
+        names = {"A": "active messages handled", "B": "barriers", "X": "collectives", "O": "atomics", "P": "puts", "G": "gets"}
+        for program, letters in (("coll_probe_seq random 20 1", "ABX"), ("vis_probe_seq 1 20", "PG"),
+                                 ("ratomic_probe_seq 1 20", "O")):
+            name, *arguments = program.split()
+            Job([run, "-spawner=fork", "-n", "2", str(programs / f"gasnet_{name}"), *arguments], GASNET_SUPERNODE_MAXSIZE="1",
+                GASNET_TRACEFILE=f"{directory}/calls.%", GASNET_STATSFILE=f"{directory}/counts.%",
+                GASNET_STATSMASK="^G").check(0)
+            lines, counts = ((directory / f"{file}.1").read_text() for file in ("calls", "counts"))
+            for letter in letters:
+                if f"> ({letter}) " not in lines:
+                    sys.exit(f"the trace of {program} has no line of category {letter}")
+                if bool(re.search(rf"\({letter}\) \d+ {names[letter]}", counts)) != (letter != "G"):
+                    sys.exit(f"of {program}, {names[letter]} should be counted, unless they are masked:\n{counts}")
+            if "X" in letters and "gex_TM_Split: team" not in lines:
+                sys.exit("the trace does not say which teams were made")
     finally:
         shutil.rmtree(directory)
 

@@ -102,6 +102,66 @@ static void create(void) {
   CHECK(gex_TM_Destroy(reversed, &given, 0) == 1 && given.gex_addr == scratch);
 }
 
+/* Scratch space named by offsets in segments, in each of the three forms; given back as an address
+ * or as an offset, whichever is asked for. */
+static void offsets(void) {
+  enum { kBytes = 64 };
+  char* const start = (char*)gex_Segment_QueryAddr(segment);
+  gex_EP_Location_t members[kMostRanks];
+  gex_Addr_t places[kMostRanks];
+  gex_Memvec_t given;
+  gex_TM_t tm;
+  const gex_Flags_t forms[] = {GEX_FLAG_TM_LOCAL_SCRATCH, GEX_FLAG_TM_SYMMETRIC_SCRATCH,
+                               GEX_FLAG_TM_GLOBAL_SCRATCH};
+  memset(members, 0, sizeof members);
+  for (gex_Rank_t i = 0; i < size; ++i) members[i].gex_rank = i;
+  for (unsigned int form = 0; form < 4; ++form) {
+    for (gex_Rank_t i = 0; i < size; ++i) places[i] = (gex_Addr_t)(uintptr_t)(128 + 64 * i);
+    uintptr_t own = 128;
+    if (form == 3) {
+      gex_TM_Split(&tm, team, 0, 0, places[0], kBytes, GEX_FLAG_SCRATCH_SEG_OFFSET);
+    } else {
+      if (forms[form] == GEX_FLAG_TM_GLOBAL_SCRATCH) own += 64 * me;
+      gex_TM_Create(&tm, 1, team, members, size, places, kBytes,
+                    forms[form] | GEX_FLAG_SCRATCH_SEG_OFFSET);
+    }
+    gex_Coll_BarrierBlocking(tm, 0);
+    const int wants_offset = (form + me) % 2;
+    CHECK(gex_TM_Destroy(tm, &given, wants_offset ? GEX_FLAG_SCRATCH_SEG_OFFSET : 0) != 0);
+    CHECK(given.gex_len == kBytes);
+    CHECK((uintptr_t)given.gex_addr == (wants_offset ? own : (uintptr_t)start + own));
+  }
+}
+
+/* The sets of a team's ranks agree with those of the job, whatever order it has. */
+static void host_sets(void) {
+  gex_RankInfo_t *hosts, *neighbours;
+  gex_Rank_t on_host, near, index, own_set, sets, host, own_host;
+  gex_TM_t backwards;
+  gex_TM_Split(&backwards, team, 0, -(int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+  gex_System_QueryHostInfo(&hosts, &on_host, &index);
+  CHECK(hosts[index].gex_jobrank == me);
+  gex_System_QueryNbrhdInfo(&neighbours, &near, &index);
+  CHECK(neighbours[index].gex_jobrank == me);
+  gex_System_QueryMyPosition(&sets, &own_set, &host, &own_host);
+  CHECK(own_set < sets && own_host < host && host <= sets);
+  /* These run on one host, in neighbourhoods that the environment cuts up. */
+  CHECK(on_host == size && host == 1);
+  const char* const most = gasnett_getenv("GASNET_SUPERNODE_MAXSIZE");
+  const gex_Rank_t largest = most && atoi(most) > 0 ? (gex_Rank_t)atoi(most) : size;
+  CHECK(sets == (size + largest - 1) / largest && near <= largest && own_set == me / largest);
+  for (gex_Rank_t i = 0; i < on_host; ++i) {
+    const gex_Rank_t rank = gex_TM_TranslateJobrankToRank(backwards, hosts[i].gex_jobrank);
+    CHECK(hosts[i].gex_jobrank == i && rank == size - 1 - i);
+  }
+  for (gex_Rank_t i = 0; i < near; ++i) {
+    const gex_Rank_t rank = gex_TM_TranslateJobrankToRank(backwards, neighbours[i].gex_jobrank);
+    CHECK(neighbours[i].gex_jobrank == own_set * largest + i);
+    CHECK(gasneti_mapped_address(backwards, rank, segment_of(backwards, rank)) != NULL);
+  }
+  gex_TM_Destroy(backwards, NULL, 0);
+}
+
 /* Barriers of several teams, several of each in flight. */
 static void barriers(void) {
   gex_TM_t teams[3];
@@ -165,6 +225,8 @@ int main(int argc, char** argv) {
   use(before_attach, 500);
   split();
   create();
+  offsets();
+  host_sets();
   barriers();
   named_barriers();
   gex_TM_Destroy(before_attach, NULL, 0);
