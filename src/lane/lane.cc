@@ -33,9 +33,10 @@ bool LaneProducer::attach(LaneControl* lane, const LaneGeometry& geometry) noexc
   step_ = geometry.cell_after(0, 1);
   steps_ahead_ = geometry.cell_after(0, prefetch_distance);
   free_cells_ = geometry.cells;
-  index_ = cell_ = sent_ = 0;
+  index_ = cell_ = next_ack_ = 0;
   lap_ = 1;
-  acks_sent_ = acks_taken_ = next_ack_ = 0;
+  sent_ = lane->released.load(std::memory_order_relaxed);
+  acks_sent_ = acks_taken_ = lane->acks_taken.load(std::memory_order_relaxed);
   data_tail_ = data_released_ = 0;
   room_asked_ = false;
   lane_ = lane;
@@ -121,12 +122,12 @@ void LaneConsumer::attach(LaneControl* lane, const LaneGeometry& geometry) noexc
   geometry_ = geometry;
   cells_ = cells_of(lane);
   data_ = data_of(lane, geometry);
-  index_ = 0;
-  cell_ = 0;
+  index_ = cell_ = 0;
   step_ = geometry.cell_after(0, 1);
   lap_ = 1;
-  taken_ = published_ = far_bytes_ = 0;
-  acks_taken_ = acks_published_ = acks_peeked_ = next_ack_ = 0;
+  taken_ = published_ = lane->released.load(std::memory_order_relaxed);
+  acks_taken_ = acks_published_ = lane->acks_taken.load(std::memory_order_relaxed);
+  far_bytes_ = acks_peeked_ = next_ack_ = 0;
 }
 
 // The payload lies in the byte ring. False: nothing that a sane peer writes.

@@ -126,8 +126,8 @@ inline void publish_header(MessageHeader& to, const MessageHeader& from,
 // The sending end. Not thread-safe: the caller serialises. `lane` must stay mapped.
 class LaneProducer {
  public:
-  // Connection path. The lane must be zeroed and not have been used since; the producer may have
-  // had another one before. False: no memory.
+  // Connection path. The lane must be zeroed, except that its counters may start elsewhere, and not
+  // have been used since; the producer may have had another one before. False: no memory.
   [[nodiscard]] bool attach(LaneControl* lane, const LaneGeometry& geometry) noexcept;
   [[nodiscard]] bool attached() const noexcept { return lane_ != nullptr; }
   // Nothing is sent any more.

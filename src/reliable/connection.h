@@ -155,6 +155,7 @@ struct Connection : Link {
   bool reported = false;             // its failure: nobody refers to it, its place may be taken
   bool held_back = false;  // an acknowledgement of a message waits for a message to travel with
   bool release_awaited = false;  // payloads were referred to whose owner waits for their release
+  uint32_t probe_of_peer = 0;    // the last one, for acknowledgements
   uint32_t frame_bytes = 0;      // of the largest frame that both sides and the route take
 
   Route route;

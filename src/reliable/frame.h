@@ -33,7 +33,7 @@ enum class FrameType : uint8_t {
   data,      // messages, or a fragment of one; numbered, repeated until acknowledged
   datagram,  // a message that may be lost; not numbered
   ack,       // acknowledges only; may carry more words of `selective`
-  probe,     // asks for an ack, to learn whether the peer lives
+  probe,     // asks for an ack, to learn whether the peer lives and what has arrived
   goodbye,   // the sender closes its end
   // To a frame whose connection is not known here: a ResetBody.
   reset,
@@ -56,7 +56,7 @@ struct FrameHeader {
   uint8_t flags;
   uint8_t ack_delay;      // how long ago the newest acknowledged frame came, in units of 4 us
   uint64_t connection;    // the receiver's number of the connection; hello, connect: 0
-  uint32_t sequence;      // data: the number of this frame
+  uint32_t sequence;      // data: the number of this frame; probe: of it; ack: of the last probe
   uint32_t acknowledged;  // every data frame before this number has arrived
   uint64_t selective;     // bit i: so has the data frame `acknowledged` + 1 + i
 };

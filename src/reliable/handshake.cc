@@ -426,6 +426,7 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
   connection.receive.open(body.first_sequence);
   connection.pending = {};
   connection.deferred = {};
+  connection.probe_of_peer = 0;
   connection.acknowledge_at_once = false;
   connection.retry_ns = UINT64_MAX;
   connection.silence.heard(now_ns);

@@ -75,9 +75,12 @@ uint64_t PeerWatch::look_at_established(Connection& connection, bool unreachable
     else if (unreachable || is_gone(connection, awaited_ns))
       failure = gone;
     if (failure != nullptr) return never;
-    context_.counters.timeouts.increment();
-    window.time_out(now_ns);
-    transmitter_.transmit(connection, now_ns);
+    if (window.time_out(now_ns)) {
+      context_.counters.timeouts.increment();
+      transmitter_.transmit(connection, now_ns);
+    } else {
+      transmitter_.probe(connection, now_ns);
+    }
   } else if (now_ns >= connection.retry_ns) {
     connection.retry_ns = never;
     if (window.can_send()) transmitter_.transmit(connection, now_ns);

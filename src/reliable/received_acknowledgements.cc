@@ -25,12 +25,14 @@ bool ReceivedAcknowledgements::take(Connection& connection, const InboundFrame& 
   uint64_t words[1 + most_selective_words];
   words[0] = header.selective;
   size_t count = 1;
+  if (header.type == FrameType::probe) connection.probe_of_peer = header.sequence;
   if (header.type == FrameType::ack) {
     const size_t bytes = frame.length - sizeof header;
     if (bytes > most_selective_words * sizeof(uint64_t) || bytes % sizeof(uint64_t) != 0)
       return false;
     std::memcpy(words + 1, frame.data + sizeof header, bytes);
     count += bytes / sizeof(uint64_t);
+    connection.send.take_answer(header.sequence);
   }
   return acknowledge(connection, header.acknowledged, header.ack_delay, {words, count}, now_ns);
 }

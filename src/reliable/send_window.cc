@@ -1,6 +1,8 @@
 // Sending, acknowledgements, losses. Message path.
 #include "reliable/send_window.h"
 
+#include <algorithm>
+
 #include "reliable/frame.h"
 
 namespace lintel {
@@ -175,11 +177,14 @@ SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
     if (any) mark_selective(acknowledged, selective, result, newest_selective);
     if (newest_selective != nullptr) sample_ns = since(*newest_selective);
     // Repeated frames may have been overtaken too, though nothing is acknowledged selectively now.
-    if (result.progress && (any || selectively_acknowledged_ != 0 || timeouts_in_a_row_ != 0))
+    if (answered_ ||
+        (result.progress && (any || selectively_acknowledged_ != 0 || timeouts_in_a_row_ != 0)))
       find_losses(result);
   }
+  answered_ = false;
   if (!result.progress) return result;
   timer_start_ns_ = now_ns;
+  probes_ = 0;
   if (sample_ns != 0) {
     // Only then: if the timeout is shorter than the round trip, an acknowledgement of a repeated
     // frame may be for its first copy.
@@ -197,10 +202,16 @@ SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
 
 uint64_t SendWindow::deadline_ns() const noexcept {
   if (in_flight_ == 0) return UINT64_MAX;
-  return timer_start_ns_ + round_trip_.timeout_ns(timeouts_in_a_row_);
+  return timer_start_ns_ +
+         std::min(round_trip_.probe_delay_ns(probes_), round_trip_.timeout_ns(timeouts_in_a_row_));
 }
 
-void SendWindow::time_out(uint64_t now_ns) noexcept {
+bool SendWindow::time_out(uint64_t now_ns) noexcept {
+  if (now_ns < timer_start_ns_ + round_trip_.timeout_ns(timeouts_in_a_row_)) {
+    ++probes_;
+    probe_ = ++transmissions_;
+    return false;
+  }
   for (FrameBuffer* frame = head_; frame != nullptr && frame != unsent_; frame = frame->next) {
     if (frame->acknowledged || frame->lost) continue;
     frame->lost = true;
@@ -210,6 +221,14 @@ void SendWindow::time_out(uint64_t now_ns) noexcept {
   ++timeouts_in_a_row_;
   timer_start_ns_ = now_ns;
   congestion_.timed_out();
+  return true;
+}
+
+void SendWindow::take_answer(uint32_t probe_number) noexcept {
+  if (probe_ == 0 || probe_number != static_cast<uint32_t>(probe_)) return;
+  newest_delivered_ = std::max(newest_delivered_, probe_ + reordering_frames);
+  probe_ = 0;
+  answered_ = true;
 }
 
 }  // namespace lintel

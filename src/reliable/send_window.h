@@ -58,8 +58,13 @@ class SendWindow {
 
   // When something must be done if no acknowledgement comes; UINT64_MAX: never.
   [[nodiscard]] uint64_t deadline_ns() const noexcept;
-  // At the deadline: everything on the way counts as lost.
-  void time_out(uint64_t now_ns) noexcept;
+  // At the deadline. False: a probe must go, whose answer tells what is lost. True: everything on
+  // the way counts as lost.
+  [[nodiscard]] bool time_out(uint64_t now_ns) noexcept;
+  [[nodiscard]] uint32_t probe_number() const noexcept { return static_cast<uint32_t>(probe_); }
+  // The acknowledgement that follows answers that probe, which arrived behind all frames sent
+  // before it.
+  void take_answer(uint32_t probe_number) noexcept;
 
   // The first of the queued frames.
   [[nodiscard]] FrameBuffer* oldest() const noexcept { return head_; }
@@ -112,6 +117,9 @@ class SendWindow {
   uint32_t round_end_ = 0;                 // when this is acknowledged, a round trip has passed
   uint32_t selectively_acknowledged_ = 0;  // frames in the window that are
   unsigned timeouts_in_a_row_ = 0;
+  unsigned probes_ = 0;  // since the last progress
+  bool answered_ = false;
+  uint64_t probe_ = 0;  // the number of its sending; 0: none is on the way
   RoundTrip round_trip_;
   Congestion congestion_;
 };

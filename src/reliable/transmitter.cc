@@ -141,6 +141,8 @@ void Transmitter::send_datagram(Connection& connection, FrameBuffer& frame,
 bool Transmitter::send_control(const Connection& connection, FrameType type, const uint64_t* body,
                                size_t words, uint64_t now_ns) noexcept {
   FrameHeader header = header_of(connection, type, now_ns);
+  header.sequence =
+      type == FrameType::probe ? connection.send.probe_number() : connection.probe_of_peer;
   const size_t bytes = words * sizeof *body;
   std::byte sealed[sizeof header + most_selective_words * sizeof *body + tag_bytes];
   Piece pieces[2] = {{reinterpret_cast<std::byte*>(&header), sizeof header},

@@ -1,6 +1,7 @@
 // Records of puts whose acknowledgement is only counted.
 #include "core/operations/counted_puts.h"
 
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -83,6 +84,31 @@ TEST_F(CountedPutsTest, AFullRingRefusesUntilTheOldestIsTaken) {
   EXPECT_FALSE(puts.add(request(8), cookie)) << "records are used in order";
   EXPECT_NE(puts.take(cookies[0]).descriptor.descriptor, nullptr);
   EXPECT_TRUE(puts.add(request(8), cookie));
+}
+
+// A cookie holds 31 bits of the number, which has 32.
+TEST_F(CountedPutsTest, NumbersWrap) {
+  for (const uint32_t end : {counted_put_cookie, 0u}) {
+    puts.open(rings, end - 2 * CountedPuts::capacity);
+    std::deque<uint32_t> cookies;
+    for (uint32_t i = 0; i < 4 * CountedPuts::capacity; ++i) {
+      if (cookies.size() == CountedPuts::capacity) {
+        uint32_t cookie = 0;
+        ASSERT_FALSE(puts.add(request(8), cookie));
+        ASSERT_EQ(puts.take(cookies.front()).descriptor.get(), &descriptor);
+        cookies.pop_front();
+      }
+      const uint32_t cookie = add(8);
+      ASSERT_NE(cookie & counted_put_cookie, 0u) << "it would name an operation";
+      ASSERT_TRUE(puts.take_back(cookie));
+      ASSERT_EQ(add(8), cookie);
+      cookies.push_back(cookie);
+    }
+    for (const uint32_t cookie : cookies) {
+      EXPECT_EQ(puts.take(cookie).descriptor.get(), &descriptor);
+      EXPECT_EQ(puts.take(cookie).descriptor.descriptor, nullptr);
+    }
+  }
 }
 
 TEST_F(CountedPutsTest, TheLastOneCanBeTakenBack) {

@@ -103,6 +103,8 @@ class LaneTest : public ::testing::Test {
   }
 
   bool empty() { return !consumer_.ready(); }
+  void exchange_at_random();
+  void exchange_acknowledgements();
 
   LaneMemory memory_;
   LaneProducer producer_;
@@ -225,7 +227,7 @@ TEST_F(LaneTest, ByteRingFullBeforeTheCells) {
 }
 
 // Against a model: any mix of sizes, batches and moments of publishing, through many laps.
-TEST_F(LaneTest, RandomTrafficAgainstAModel) {
+void LaneTest::exchange_at_random() {
   std::mt19937 random(4711);
   std::deque<std::pair<uint64_t, size_t>> waiting;
   uint64_t number = 0;
@@ -256,6 +258,25 @@ TEST_F(LaneTest, RandomTrafficAgainstAModel) {
   }
   EXPECT_TRUE(full_seen);
   EXPECT_GT(number, 40 * small_lane.cells);
+}
+
+TEST_F(LaneTest, RandomTrafficAgainstAModel) { exchange_at_random(); }
+
+// The counters of a lane go round after 2^32 messages.
+TEST_F(LaneTest, CountersWrap) {
+  for (const uint32_t before_wrap : {1u, 7u, small_lane.cells, 3000u}) {
+    const LaneMemory memory(small_lane);
+    LaneControl& control = *memory.control();
+    for (std::atomic<uint32_t>* counter :
+         {&control.released, &control.acks_taken, &control.acks.sent})
+      counter->store(0 - before_wrap);
+    ASSERT_TRUE(producer_.attach(&control, small_lane));
+    consumer_.attach(&control, small_lane);
+    exchange_acknowledgements();
+    exchange_at_random();
+    if (HasFatalFailure()) return;
+    EXPECT_LT(control.released.load(), 0u - before_wrap);
+  }
 }
 
 TEST_F(LaneTest, LapCounterWraps) {
@@ -385,7 +406,7 @@ MessageHeader ack_of(uint32_t cookie) {
   return header;
 }
 
-TEST_F(LaneTest, SingleAcknowledgementsNeedNoCell) {
+void LaneTest::exchange_acknowledgements() {
   uint32_t next = 0;
   for (int round = 0; round < 40; ++round) {
     const uint32_t burst = 1 + static_cast<uint32_t>(round) % (lane_ack_places / 2);
@@ -404,6 +425,10 @@ TEST_F(LaneTest, SingleAcknowledgementsNeedNoCell) {
     }
     EXPECT_FALSE(consumer_.ready());
   }
+}
+
+TEST_F(LaneTest, SingleAcknowledgementsNeedNoCell) {
+  exchange_acknowledgements();
   EXPECT_EQ(memory_.control()->released.load(), 0U);
 }
 

@@ -154,6 +154,30 @@ TEST(Reliable, EachSideHasItsOwnLengthOfFrames) {
   EXPECT_TRUE(second.failed.empty());
 }
 
+// No later frame shows the loss of the last ones: a probe does, long before the timeout.
+TEST(Reliable, LostLastFramesComeAgainAfterAFewRoundTrips) {
+  MemoryNetwork network;
+  MemoryProcess first(network, first_id);
+  MemoryProcess second(network, second_id);
+  const std::vector<MemoryProcess*> all{&first, &second};
+  Link* const link = first.connect(second_id);
+  send_surely(first, link, all, numbered_put(0), {});
+  run_for(all, 5'000'000);
+  uint64_t lost = 0;
+  network.script = [&](const LinkAddress&, const LinkAddress&, const Frame& frame) {
+    const bool loses = lost < 3 && header_of(frame).type == FrameType::data;
+    lost += loses;
+    return loses ? std::vector<MemoryNetwork::Copy>{}
+                 : std::vector<MemoryNetwork::Copy>{{frame, 0}};
+  };
+  EXPECT_EQ(first.send(link, numbered_put(1), numbered_bytes(1, 4000)), SendStatus::sent);
+  EXPECT_TRUE(run_until(
+      all, [&] { return second.messages.size() == 2; }, 900'000));
+  EXPECT_EQ(lost, 3u);
+  EXPECT_EQ(first.transport().counters().timeouts, 0u);
+  EXPECT_EQ(first.transport().counters().retransmissions, 3u);
+}
+
 // Bulk data are collected: fewer, larger bursts, and everything that was collected goes out.
 TEST(Reliable, DataMessagesFillFramesAndFlow) {
   uint64_t data_frames = 0;

@@ -91,13 +91,13 @@ TEST_F(SendWindowTest, AFrameThatThreeLaterOnesOvertookIsLostAndGoesAgainFirst) 
 TEST_F(SendWindowTest, AtTheTimeoutEverythingOnTheWayIsLost) {
   queue(4);
   send(0);
-  EXPECT_EQ(window_.deadline_ns(), RoundTrip::first_timeout_ns);
-  window_.time_out(5 * ms);
+  EXPECT_FALSE(window_.time_out(RoundTrip::first_timeout_ns - 1)) << "a probe";
+  EXPECT_TRUE(window_.time_out(5 * ms));
   EXPECT_EQ(window_.in_flight_bytes(), 0u);
   // Two frames are the least that a window holds.
   EXPECT_EQ(send(5 * ms), (Numbers{100, 101}));
   EXPECT_TRUE(exhausted_);
-  EXPECT_EQ(window_.deadline_ns(), 5 * ms + 2 * RoundTrip::first_timeout_ns) << "doubled";
+  EXPECT_FALSE(window_.time_out(5 * ms + 2 * RoundTrip::first_timeout_ns - 1)) << "doubled";
   acknowledge(102, {0}, 6 * ms);
   EXPECT_EQ(send(6 * ms), (Numbers{102, 103}));
   // A late acknowledgement of the first sending is no measure of a round trip.
@@ -109,19 +109,57 @@ TEST_F(SendWindowTest, AtTheTimeoutEverythingOnTheWayIsLost) {
 TEST_F(SendWindowTest, AnAcknowledgementOfARepeatedFrameDoesNotShortenTheTimeout) {
   queue(1);
   send(0);
-  const uint64_t first_timeout = window_.deadline_ns();
-  window_.time_out(first_timeout);
+  constexpr uint64_t first_timeout = RoundTrip::first_timeout_ns;
+  EXPECT_TRUE(window_.time_out(first_timeout));
   send(first_timeout);
-  EXPECT_EQ(window_.deadline_ns(), first_timeout + 2 * first_timeout);
   EXPECT_TRUE(acknowledge(101, {0}, first_timeout + 1).progress);
   queue(1);
   send(10 * first_timeout);
-  EXPECT_EQ(window_.deadline_ns(), 10 * first_timeout + 2 * first_timeout)
-      << "nothing was measured";
+  EXPECT_FALSE(window_.time_out(12 * first_timeout - 1)) << "nothing was measured";
   EXPECT_TRUE(acknowledge(102, {0}, 10 * first_timeout + ms).progress);
   queue(1);
   send(20 * first_timeout);
-  EXPECT_EQ(window_.deadline_ns(), 20 * first_timeout + 3 * ms) << "of the round trip";
+  EXPECT_FALSE(window_.time_out(20 * first_timeout + 3 * ms - 1)) << "of the round trip";
+  EXPECT_TRUE(window_.time_out(20 * first_timeout + 3 * ms));
+}
+
+// Nothing sent later tells that the last frames of a message were lost.
+TEST_F(SendWindowTest, AProbeTellsWhichOfTheLastFramesAreLost) {
+  queue(1);
+  send(0);
+  acknowledge(101, {0}, 100'000);
+  queue(4);
+  send(ms, 4);
+  const uint64_t probe_ns = window_.deadline_ns();
+  EXPECT_LE(probe_ns, ms + 300'000) << "about two round trips";
+  EXPECT_FALSE(window_.time_out(probe_ns)) << "nothing counts as lost";
+  const uint32_t probe = window_.probe_number();
+  queue(1);
+  EXPECT_EQ(send(probe_ns + 1), (Numbers{105}));
+  EXPECT_GT(window_.deadline_ns(), probe_ns) << "not again at once";
+  window_.take_answer(probe);
+  EXPECT_EQ(acknowledge(102, {0b1}, probe_ns + 100'000).newly_lost, 2u) << "102 and 104, not 105";
+  EXPECT_EQ(send(probe_ns + 100'000), (Numbers{102, 104}));
+  window_.take_answer(probe);
+  EXPECT_EQ(acknowledge(102, {0b1}, probe_ns + 100'001).newly_lost, 0u) << "an answer counts once";
+}
+
+TEST_F(SendWindowTest, ProbesBecomeRareWithoutProgress) {
+  queue(1);
+  send(0);
+  acknowledge(101, {0}, 10'000);
+  queue(4);
+  send(ms, 4);
+  unsigned probes = 0;
+  unsigned timeouts = 0;
+  for (uint64_t now = ms; now < 1000 * ms; now = window_.deadline_ns()) {
+    if (now < window_.deadline_ns()) continue;
+    ++(window_.time_out(now) ? timeouts : probes);
+    send(now);
+  }
+  EXPECT_GT(probes, 0u);
+  EXPECT_LE(probes, 12u);
+  EXPECT_GE(timeouts, 8u) << "the timeout is not put off";
 }
 
 TEST_F(SendWindowTest, TheTimeoutFollowsTheRoundTripsWithinItsBounds) {

@@ -1,5 +1,7 @@
 #include "core/operations/transfer_table.h"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "connected_peer.h"
@@ -38,6 +40,22 @@ TEST_F(TransferTableTest, ACookieNamesItsTransferUntilThatIsReleased) {
   EXPECT_EQ(one_.peer.transfers, 0u);
   EXPECT_EQ(&start(one_), &transfer);
   EXPECT_EQ(table_.find(cookie), nullptr);
+}
+
+// A place is used again under each of its 256 generations before a cookie comes again.
+TEST_F(TransferTableTest, GenerationsWrap) {
+  std::vector<uint32_t> cookies;
+  for (unsigned i = 0; i < 3 * 256; ++i) {
+    Transfer& transfer = start(one_);
+    const uint32_t cookie = table_.cookie_of(transfer);
+    for (const uint32_t old : cookies) ASSERT_NE(table_.find(old), &transfer) << i;
+    ASSERT_EQ(table_.find(cookie), &transfer) << i;
+    cookies.push_back(cookie);
+    if (cookies.size() == 256) cookies.erase(cookies.begin());
+    table_.release(transfer);
+  }
+  Transfer& other = start(other_);
+  EXPECT_EQ(table_.find(table_.cookie_of(other)), &other);
 }
 
 TEST_F(TransferTableTest, ActiveOnesAreTakenAtOnce) {

@@ -37,8 +37,12 @@ class CountedPuts {
     }
   };
 
-  // Rings come from `rings` at the first put and stay with the peer. Set-up path.
-  void open(Arena<Ring>& rings) noexcept { rings_ = &rings; }
+  // Rings come from `rings` at the first put and stay with the peer. `first`: the number of that
+  // put. Set-up path.
+  void open(Arena<Ring>& rings, uint32_t first = 0) noexcept {
+    rings_ = &rings;
+    next_ = first;
+  }
 
   // False: no record is free.
   [[nodiscard]] bool add(const Request& request, uint32_t& cookie) noexcept {
