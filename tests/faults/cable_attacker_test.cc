@@ -1,5 +1,6 @@
 // An attacker on the cable between two hosts, network namespaces here. He passes packets on, and
-// sends what he can make of all that he saw: repeated, changed, spliced, in floods. Needs root.
+// sends what he can make of all that he saw: repeated, changed, spliced, in floods, and with checks
+// that are right. Needs root.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/if_ether.h>
@@ -15,13 +16,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
+#include <functional>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
+#include "reliable/frame.h"
 #include "support/ethernet.h"
 #include "support/hosts_exchange.h"
 #include "support/ranks.h"
@@ -43,9 +48,12 @@ void enter(const std::string& name) {
   close(fd);
 }
 
+// What he does: only replace what is written, which is what a user would notice last, or all.
+enum class Attacks { forgery, all };
+
 class Attacker {
  public:
-  explicit Attacker(const std::string& host) {
+  Attacker(const std::string& host, Attacks attacks) : attacks_(attacks) {
     enter(host);
     sockets_[0] = listen_on("left");
     sockets_[1] = listen_on("right");
@@ -96,6 +104,9 @@ class Attacker {
   }
   void pass(Packet packet, int to) {
     if (!is_udp(packet)) return send(packet, to);
+    note_number(packet, to);
+    if (random_() % (attacks_ == Attacks::forgery ? 4 : 16) == 0) forge(packet, to);
+    if (attacks_ == Attacks::forgery) return send(packet, to);
     if (seen_.size() < most_kept) seen_.push_back({packet, to});
     if (random_() % 64 == 0) {  // overtaken by the next one
       std::swap(held_, packet);
@@ -107,6 +118,33 @@ class Attacker {
     // A flood now and then.
     if (random_() % 1024 == 0)
       for (int i = 0; i < 500; ++i) attack();
+  }
+  // By which each side calls the connection: he reads it off the handshake.
+  void note_number(const Packet& packet, int to) {
+    if (packet.size() < payload_at + sizeof(FrameHeader) + sizeof(HandshakeBody)) return;
+    const FrameHeader header = header_of(packet);
+    if (header.type == FrameType::connect || header.type == FrameType::accept)
+      std::memcpy(&numbers_[1 - to], packet.data() + payload_at + sizeof header,
+                  sizeof numbers_[0]);
+  }
+  // Long data with another last byte and the check of a frame that is not sealed, in front of the
+  // genuine one.
+  void forge(Packet packet, int to) {
+    if (packet.size() < payload_at + message_frame_overhead + 512) return;
+    FrameHeader header = header_of(packet);
+    if (header.type != FrameType::data) return;
+    packet.back() ^= 1;
+    const size_t body_at = payload_at + sizeof header;
+    const uint32_t seed = connection_seed(numbers_[to], numbers_[1 - to]);
+    header.check =
+        finish_check(body_check(seed, packet.data() + body_at, packet.size() - body_at), header);
+    std::memcpy(packet.data() + payload_at, &header, sizeof header);
+    send(packet, to);
+  }
+  static FrameHeader header_of(const Packet& packet) {
+    FrameHeader header;
+    std::memcpy(&header, packet.data() + payload_at, sizeof header);
+    return header;
   }
   void attack() {
     const Seen& seen = seen_[random_() % seen_.size()];
@@ -132,7 +170,9 @@ class Attacker {
     send(packet, seen.to);
   }
 
+  const Attacks attacks_;
   int sockets_[2] = {-1, -1};
+  uint64_t numbers_[2] = {};
   std::mt19937_64 random_{7};
   std::vector<Seen> seen_;
   Packet held_;
@@ -142,7 +182,7 @@ class Attacker {
 // Two hosts and the one in the middle of the cable; gone with this object.
 class AttackedHosts {
  public:
-  AttackedHosts() {
+  explicit AttackedHosts(Attacks attacks) {
     ready_ = true;
     for (const char* which : {"a", "b", "m"})
       ready_ = ready_ && run_command("ip netns add " + name(which));
@@ -151,7 +191,7 @@ class AttackedHosts {
     attacker_ = fork();
     if (attacker_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      Attacker(name("m")).work();
+      Attacker(name("m"), attacks).work();
     }
   }
   AttackedHosts(const AttackedHosts&) = delete;
@@ -186,30 +226,58 @@ class AttackedHosts {
   bool ready_ = false;
 };
 
-class CableAttackerTest : public testing::TestWithParam<const char*> {};
+class CableAttackerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "network namespaces need root";
+    if (!run_command("ip -V")) GTEST_SKIP() << "the command ip (iproute2) is not installed";
+  }
+  static void run(Attacks attacks, const std::string& security,
+                  const std::function<void(Rank&)>& body) {
+    const AttackedHosts hosts(attacks);
+    if (!hosts.ready())
+      GTEST_SKIP() << "this kernel or container does not permit namespaces with veth";
+    const RunOptions options{
+        .environment = {{"PTL_JOB_KEY", "a secret that is long enough not to be stretched"},
+                        {"PTL_NETWORK_SECURITY", security}},
+        .deadline = 2 * test_deadline};
+    run_ranks(2, options, [&](Rank& rank) {
+      hosts.enter_host(rank.index());
+      body(rank);
+    });
+  }
+  static void exchange(Rank& rank) { put_all_to_all(rank, 0x0a4e0001, 0x0a4e0002); }
+};
 
-INSTANTIATE_TEST_SUITE_P(Security, CableAttackerTest, testing::Values("authenticated", "encrypted"),
+class SealedCableAttackerTest : public CableAttackerTest,
+                                public testing::WithParamInterface<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Security, SealedCableAttackerTest,
+                         testing::Values("authenticated", "encrypted"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 // spec 3.15.2
-TEST_P(CableAttackerTest, GetsNothingButDelay) {
-  if (geteuid() != 0) GTEST_SKIP() << "network namespaces need root";
-  if (!run_command("ip -V")) GTEST_SKIP() << "the command ip (iproute2) is not installed";
-  const AttackedHosts hosts;
-  if (!hosts.ready())
-    GTEST_SKIP() << "this kernel or container does not permit namespaces with veth";
-  const RunOptions options{
-      .environment = {{"PTL_JOB_KEY", "a secret that is long enough not to be stretched"},
-                      {"PTL_NETWORK_SECURITY", GetParam()}},
-      .deadline = 2 * test_deadline};
-  run_ranks(2, options, [&](Rank& rank) {
-    hosts.enter_host(rank.index());
+TEST_P(SealedCableAttackerTest, GetsNothingButDelay) {
+  run(Attacks::all, GetParam(), [](Rank& rank) {
     // For its counters: it lasts longer than the one that messages go through.
     const Interface observer(rank, nonmatching_physical);
-    put_all_to_all(rank, 0x0a4e0001, 0x0a4e0002);
+    exchange(rank);
     EXPECT_GT(observer.status(PTL_SR_LINTEL_FRAMES_DROPPED), 50) << "there was no attack";
     EXPECT_EQ(observer.status(PTL_SR_LINTEL_PEERS_FAILED), 0);
     rank.barrier();
+  });
+}
+
+// The test above would notice an attacker who succeeds.
+TEST_F(CableAttackerTest, HeWritesIntoFramesThatAreNotSealed) {
+  run(Attacks::forgery, "off", [](Rank& rank) {
+    testing::TestPartResultArray failures;
+    {
+      const testing::ScopedFakeTestPartResultReporter reporter(
+          testing::ScopedFakeTestPartResultReporter::INTERCEPT_ALL_THREADS, &failures);
+      exchange(rank);
+    }
+    EXPECT_GT(failures.size(), 0) << "he was not noticed";
   });
 }
 
