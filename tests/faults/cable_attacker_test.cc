@@ -269,6 +269,7 @@ TEST_P(SealedCableAttackerTest, GetsNothingButDelay) {
 }
 
 // The test above would notice an attacker who succeeds.
+// spec 3.15.2
 TEST_F(CableAttackerTest, HeWritesIntoFramesThatAreNotSealed) {
   run(Attacks::forgery, "off", [](Rank& rank) {
     testing::TestPartResultArray failures;

@@ -31,7 +31,7 @@ long forward(long number, long a, long b, long c, long d, long e, long f) noexce
 
 // These stand in front of the C library's. No system call has more than six arguments.
 extern "C" [[gnu::visibility("default")]] long syscall(long number, ...) noexcept {
-  if (number == SYS_recvfrom || number == SYS_recvmsg) ++receives;
+  if (number == SYS_recvfrom || number == SYS_recvmmsg) ++receives;
   va_list list;
   va_start(list, number);
   long arguments[6];
