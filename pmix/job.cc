@@ -1,10 +1,11 @@
-// Joining and leaving the job, its secret, barrier, stored values. Set-up path.
+// Joining and leaving the job, its secret, its maps, barrier, stored values. Set-up path.
 #include "job.h"
 
 #include <portals4_lintel.h>
 #include <pthread.h>
 #include <sys/random.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -147,6 +148,7 @@ int Job::join() {
   }
   if (const std::vector<ptl_process_t>* known = launcher_->known_processes(); known != nullptr)
     groups().prefer_pid((*known)[place_.rank].phys.pid);
+  map_.open(*launcher_, place_);
   joined = true;
   launcher_to_abort = launcher_;
   references_ = 1;
@@ -162,8 +164,7 @@ int Job::leave() {
   groups().prefer_pid(PTL_PID_ANY);
   joined = false;
   ended_ = true;
-  publications_.clear();
-  fetched_.clear();
+  map_.clear();
   return PTL_OK;
 }
 
@@ -203,8 +204,7 @@ std::string Job::fence() {
   note_sending();
   std::string why = launcher_->fence();
   note_received();
-  if (why.empty())
-    for (auto& [ni, publication] : publications_) publication.exchanged = true;
+  if (why.empty()) map_.note_fence();
   return why;
 }
 
@@ -213,6 +213,58 @@ int Job::barrier() {
   if (references_ == 0) return PTL_NO_INIT;
   const std::string why = fence();
   return why.empty() ? PTL_OK : fail("barrier: " + why);
+}
+
+int Job::publish(ptl_handle_ni_t ni) {
+  std::lock_guard guard(mutex_);
+  if (references_ == 0) return PTL_NO_INIT;
+  ptl_process_t own;
+  if (const int code = PtlGetPhysId(ni, &own); code != PTL_OK) return code;
+  if (map_.contains(ni)) return PTL_ARG_INVALID;
+  const std::string why = map_.publish(ni, own);
+  return why.empty() ? PTL_OK : fail(why);
+}
+
+bool Job::is_published(ptl_handle_ni_t ni) {
+  std::lock_guard guard(mutex_);
+  return map_.contains(ni);
+}
+
+void Job::withdraw(ptl_handle_ni_t ni) {
+  std::lock_guard guard(mutex_);
+  map_.withdraw(ni);
+}
+
+int Job::with_map(ptl_handle_ni_t ni, const std::function<int(const ptl_process_t*)>& use) {
+  if (!map_.contains(ni)) return PTL_ARG_INVALID;
+  int code = PTL_OK;
+  std::string why = map_.is_exchanged(ni) ? "" : fence();
+  if (why.empty()) why = map_.find(ni, [&](const ptl_process_t* map) { code = use(map); });
+  return why.empty() ? code : fail("the map of the job: " + why);
+}
+
+int Job::get_map(ptl_handle_ni_t ni, std::span<ptl_process_t> map) {
+  std::lock_guard guard(mutex_);
+  if (references_ == 0) return PTL_NO_INIT;
+  if (map.size() != place_.size) return PTL_ARG_INVALID;
+  return with_map(ni, [&](const ptl_process_t* found) {
+    std::copy_n(found, map.size(), map.begin());
+    return PTL_OK;
+  });
+}
+
+int Job::set_map(ptl_handle_ni_t ni) {
+  std::lock_guard guard(mutex_);
+  if (references_ == 0) return PTL_NO_INIT;
+  ptl_size_t size = 0;
+  if (const int code = PtlGetMap(ni, 0, nullptr, &size); code != PTL_OK && code != PTL_IGNORED)
+    return code;                              // not logically addressed
+  if (groups().is_of_job(ni)) return PTL_OK;  // it has this map already
+  return with_map(ni, [&](const ptl_process_t* map) {
+    if (!groups().adopt_job(ni, place_.rank, place_.size))
+      return fail("PtlJobSetMap: the interface has a group that PtlSetRank set");
+    return PtlSetMap(ni, place_.size, map);
+  });
 }
 
 int Job::put(const std::string& key, std::span<const std::byte> value) {

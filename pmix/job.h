@@ -5,15 +5,13 @@
 
 #include <cstddef>
 #include <functional>
-#include <map>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "job_map.h"
 #include "launcher.h"
-#include "shared_fetch.h"
 
 namespace lintel {
 
@@ -39,28 +37,18 @@ class Job {
   void abort(int code, const char* text);
 
  private:
-  struct Publication {
-    uint32_t number;
-    bool exchanged;
-  };
   int fail(const std::string& why, int code = PTL_FAIL);
   std::string settle_secret();
   std::string fence();
-  [[nodiscard]] bool fetches_together() const noexcept;
-  std::string fetch_one(uint32_t rank, const std::string& key, ptl_process_t& id);
   // Calls `use` with the map of the job for a published interface.
   int with_map(ptl_handle_ni_t ni, const std::function<int(const ptl_process_t*)>& use);
-  int with_fetched_map(uint32_t number, const std::function<int(const ptl_process_t*)>& use);
 
   std::mutex mutex_;
   Launcher* launcher_ = nullptr;
   JobPlace place_;
   unsigned references_ = 0;
   bool ended_ = false;
-  std::map<ptl_handle_ni_t, Publication> publications_;
-  uint32_t published_ = 0;
-  // By number: the leader of a node has made it, others have found it. Kept for PtlJobGetMap.
-  std::map<uint32_t, std::unique_ptr<SharedFetch>> fetched_;
+  JobMap map_;
   std::string secret_;  // if the job itself has one
   std::vector<uint32_t> node_of_rank_;
 };
