@@ -45,8 +45,9 @@ find_program(LINTEL_CCACHE ccache)
 mark_as_advanced(LINTEL_CCACHE)
 if(LINTEL_CCACHE)
   # It keeps what uses a precompiled header, as the tests do, and finds in it what another build
-  # directory made.
-  set(launcher "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_NOHASHDIR=1 "${LINTEL_CCACHE}")
+  # directory or another clone made.
+  set(launcher "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_NOHASHDIR=1
+      "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" "${LINTEL_CCACHE}")
   foreach(language C CXX)
     if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
       set(CMAKE_${language}_COMPILER_LAUNCHER "${launcher}")
