@@ -16,6 +16,8 @@ function(lintel_add_module name pattern)
       portals-${name} PRIVATE "${LINTEL_GENERATED}" "${PROJECT_SOURCE_DIR}/include"
                               "${PROJECT_SOURCE_DIR}/src")
     target_compile_definitions(portals-${name} PRIVATE lintel_module=lintel_module_${name})
+    # A shared library may contain them, as it may lintel_objects.
+    set_target_properties(portals-${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     return()
   endif()
   add_library(portals-${name} MODULE ${sources})

@@ -53,22 +53,24 @@ class Suite:
         self.source, self.build, self.compiler = pathlib.Path(source), pathlib.Path(build), compiler
         self.work = self.build / "packages-test"
         self.work.mkdir(exist_ok=True)
-        self.packages = self.work / "packages/packages"
+        self.packages = self.variant("package") / "packages"
 
-    # Configures and builds in a directory of its own, with the flags of the build under test, so
-    # that a compiler cache has the objects already.
-    def build_variant(self, name, *options, target="all"):
-        directory = self.work / name
+    # Beside the build under test: a compiler cache knows objects by relative paths of sources.
+    def variant(self, name):
+        return self.build.with_name(f"{self.build.name}-{name}")
+
+    def build_variant(self, name, *options):
+        directory = self.variant(name)
         run("cmake", "-G", "Ninja", "-S", self.source, "-B", directory, "-DLINTEL_WERROR=ON",
             f"-DCMAKE_CXX_COMPILER={self.compiler}", *options)
-        run("cmake", "--build", directory, "--target", target)
+        run("cmake", "--build", directory)
         return directory
 
     def case_build(self):
-        """deb and rpm are made."""
+        """deb and rpm are made, as by the preset `package`."""
         shutil.rmtree(self.packages, ignore_errors=True)
-        self.build_variant("packages", "-DCMAKE_INSTALL_PREFIX=/usr", "-DCMAKE_SKIP_INSTALL_RPATH=ON")
-        run("cmake", "--build", self.work / "packages", "--target", "package")
+        directory = self.build_variant("package", "-DCMAKE_INSTALL_PREFIX=/usr", "-DCMAKE_SKIP_INSTALL_RPATH=ON")
+        run("cmake", "--build", directory, "--target", "package")
         for suffix in ("deb", "rpm"):
             names = sorted(path.name.split("-0")[0].split("_")[0]
                            for path in self.packages.glob(f"*.{suffix}"))
@@ -170,12 +172,15 @@ complete_words '{self.build}/bin/ptl_info' --js
                          f"{result.stdout}")
 
     def case_static(self):
-        """Static libraries: hello by pkg-config and by CMake; uninstall leaves nothing."""
-        directory = self.build_variant("static", "-DBUILD_SHARED_LIBS=OFF")
+        """Static libraries: hello by pkg-config and by CMake; a shared library of them; uninstall leaves nothing. The build
+        type is Release, where the compiler warns of other things."""
+        directory = self.build_variant("static", "-DBUILD_SHARED_LIBS=OFF", "-DCMAKE_BUILD_TYPE=Release")
         prefix = self.work / "static-prefix"
         shutil.rmtree(prefix, ignore_errors=True)
         run("cmake", "--install", directory, "--prefix", prefix)
         self.try_hello(prefix)
+        archive = next(prefix.rglob("libportals.a"))
+        run("cc", "-shared", "-o", self.work / "hello/whole.so", "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive")
         output = run(prefix / "bin/ptl_perf", "put", "--sizes", "8", "--time", "0.01")
         if "put latency" not in output:
             sys.exit(f"ptl_perf printed: {output}")
@@ -288,11 +293,13 @@ complete_words '{self.build}/bin/ptl_info' --js
             root.install_table()
             # Stricter than without options, with the same result, and a compiler cache has the
             # objects.
-            options = ["-DLINTEL_WERROR=ON"]
+            options = "-DLINTEL_WERROR=ON"
             if "LINTEL_TEST_LONG" not in os.environ:
-                options.append("-DLINTEL_GASNET=OFF")
-            self.build_in(root, "/stranger/b", "/opt/lintel", options)
-            root.run("cmake --build /stranger/b --target uninstall")
+                options += " -DLINTEL_GASNET=OFF"
+            root.run(f"cd {self.source} && cmake -S . -B b {options} && cmake --build b -j $(nproc) && "
+                     "cmake --install b --prefix /opt/lintel")
+            self.use_in(root, "/opt/lintel")
+            root.run(f"cmake --build {self.source}/b --target uninstall")
             left = root.run("[ ! -e /opt/lintel ] || find /opt/lintel ! -type d")
             if left:
                 sys.exit(f"left by uninstall: {left}")
@@ -329,8 +336,8 @@ complete_words '{self.build}/bin/ptl_info' --js
             return
         with self.base.open(layer="table") as root:
             root.install_table()
-            for name, command in recipe.phases(self.source, "/stranger/s", "/opt/spack/lintel"):
-                print("Spack's step", name, flush=True)
+            for name, command in recipe.phases(self.source, self.source / "b", "/opt/spack/lintel"):
+                print(f"Spack's step {name}: {command}", flush=True)
                 root.run(command)
             self.use_in(root, "/opt/spack/lintel")
             if "dpdk" in root.run("ls /opt/spack/lintel/lib*/lintel"):
@@ -384,13 +391,6 @@ complete_words '{self.build}/bin/ptl_info' --js
                     root.write("/stranger/hello.c", (self.source / "examples/hello.c").read_text())
                     expect_hello(root.run("cd /stranger && cc hello.c -o hello $(pkg-config --cflags --libs portals4) && "
                                           "./hello"), "the container")
-
-    def build_in(self, root, directory, prefix, options):
-        words = " ".join(f"'{option}'" for option in options)
-        root.run(f"cmake -S {self.source} -B {directory} -DCMAKE_INSTALL_PREFIX={prefix} {words}")
-        root.run(f"cmake --build {directory} -j $(nproc)")
-        root.run(f"cmake --install {directory}")
-        self.use_in(root, prefix)
 
     def use_in(self, root, prefix):
         self.hello_in(root, prefix)
