@@ -51,6 +51,6 @@ target_sources(fuzz_jobs PRIVATE "${PROJECT_SOURCE_DIR}/pmix/job_values.cc"
                                  "${PROJECT_SOURCE_DIR}/pmix/hand_environment.cc"
                                  "${PROJECT_SOURCE_DIR}/pmix/shared_fetch.cc")
 if(TARGET fuzz_rdma)
-  target_sources(fuzz_rdma PRIVATE ${verbs_sources})
+  target_sources(fuzz_rdma PRIVATE $<TARGET_OBJECTS:verbs_with_stand_in>)
   target_include_directories(fuzz_rdma PRIVATE ${LIBIBVERBS_INCLUDE_DIRS} "${LINTEL_GENERATED}")
 endif()
