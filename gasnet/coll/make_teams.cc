@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <algorithm>
+#include <cstdio>
 #include <tuple>
 
 #include "client/client.h"
@@ -29,6 +30,19 @@ void trace_new(const gasneti_team& team, const char* call) {
   LINTEL_GASNET_TRACE('I', "%s: team %u, rank %u of %u, collectives of up to %zu bytes by %s", call,
                       team.number, team.view.rank, team.view.size, kSmallBytes,
                       team.collectives ? "counters" : "messages");
+}
+
+void check_parent(const char* call, gex_TM_t tm) {
+  if (!tm || GASNETI_IS_PAIR(tm)) gasnett_fatalerror_nopos("%s: give a team, and no pair", call);
+}
+
+size_t recommended_scratch(const char* call, bool takes_part, gex_Flags_t flags) {
+  if (flags & GEX_FLAG_TM_SCRATCH_SIZE_MIN)
+    std::fprintf(stderr,
+                 "GASNet: %s: GEX_FLAG_TM_SCRATCH_SIZE_MIN is deprecated, use "
+                 "GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED\n",
+                 call);
+  return takes_part ? kScratchBytes : 0;
 }
 
 /** What a member of the parent says of a number. Crosses the wire. */
@@ -90,7 +104,8 @@ const void* own_scratch(const gasneti_team& team, const gex_Addr_t* addresses, g
 size_t gex_TM_Split(gex_TM_t* new_tm_p, gex_TM_t parent_tm, int color, int key, void* scratch_addr,
                     size_t scratch_size, gex_Flags_t flags) {
   check_may_communicate("gex_TM_Split");
-  if (flags & kQueries) return new_tm_p ? kScratchBytes : 0;
+  check_parent("gex_TM_Split", parent_tm);
+  if (flags & kQueries) return recommended_scratch("gex_TM_Split", new_tm_p != nullptr, flags);
   const SplitRecord mine{next_team_number(), new_tm_p != nullptr, color, key};
   const std::vector<SplitRecord> records = gather(parent_tm, mine);
   uint32_t highest = 0;
@@ -104,7 +119,7 @@ size_t gex_TM_Split(gex_TM_t* new_tm_p, gex_TM_t parent_tm, int color, int key, 
   std::sort(order.begin(), order.end());
   std::vector<gex_Rank_t> members;
   for (const auto& [unused, rank] : order) members.push_back(endpoint_of(parent_tm, rank).jobrank);
-  *new_tm_p = new_team(the_client()->team, std::move(members), number);
+  *new_tm_p = new_team(the_client()->team, std::move(members), number, flags);
   set_scratch(**new_tm_p, scratch_addr, scratch_size, flags);
   set_up_collectives(**new_tm_p);
   trace_new(**new_tm_p, "gex_TM_Split");
@@ -115,11 +130,8 @@ size_t gex_TM_Create(gex_TM_t* new_tms, size_t num_new_tms, gex_TM_t parent_tm,
                      gex_EP_Location_t* args, size_t numargs, gex_Addr_t* scratch_addrs,
                      size_t scratch_size, gex_Flags_t flags) {
   check_may_communicate("gex_TM_Create");
-  if (flags & kQueries) return numargs != 0 ? kScratchBytes : 0;
-  const std::vector<uint32_t> numbers = gather(parent_tm, next_team_number());
-  const uint32_t number =
-      agreed_number(parent_tm, *std::max_element(numbers.begin(), numbers.end()), numargs != 0);
-  if (numargs == 0) return 0;
+  check_parent("gex_TM_Create", parent_tm);
+  if (flags & kQueries) return recommended_scratch("gex_TM_Create", numargs != 0, flags);
   std::vector<gex_Rank_t> members;
   for (size_t i = 0; i < numargs; ++i) {
     if (args[i].gex_ep_index != 0)
@@ -129,10 +141,18 @@ size_t gex_TM_Create(gex_TM_t* new_tms, size_t num_new_tms, gex_TM_t parent_tm,
                           ? args[i].gex_rank
                           : endpoint_of(parent_tm, args[i].gex_rank).jobrank);
   }
-  if (num_new_tms != 1)
+  // A caller may name a team that it is no member of.
+  const auto of_caller =
+      static_cast<size_t>(std::count(members.begin(), members.end(), gex_System_QueryJobRank()));
+  if (numargs != 0 && num_new_tms != of_caller)
     gasnett_fatalerror_nopos(
-        "gex_TM_Create: %zu new teams; one endpoint of a process can be in args", num_new_tms);
-  new_tms[0] = new_team(the_client()->team, std::move(members), number);
+        "gex_TM_Create: %zu new teams; %zu endpoints of this process are in args", num_new_tms,
+        of_caller);
+  const std::vector<uint32_t> numbers = gather(parent_tm, next_team_number());
+  const uint32_t number =
+      agreed_number(parent_tm, *std::max_element(numbers.begin(), numbers.end()), of_caller != 0);
+  if (of_caller == 0) return 0;
+  new_tms[0] = new_team(the_client()->team, std::move(members), number, flags);
   set_scratch(*new_tms[0], own_scratch(*new_tms[0], scratch_addrs, flags), scratch_size, flags);
   set_up_collectives(*new_tms[0]);
   trace_new(*new_tms[0], "gex_TM_Create");
@@ -141,6 +161,7 @@ size_t gex_TM_Create(gex_TM_t* new_tms, size_t num_new_tms, gex_TM_t parent_tm,
 
 int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t* scratch_p, gex_Flags_t flags) {
   check_may_communicate("gex_TM_Destroy");
+  check_parent("gex_TM_Destroy", tm);
   if (tm == the_client()->team)
     gasnett_fatalerror_nopos("gex_TM_Destroy: the team of gex_Client_Init cannot be destroyed");
   if (!(flags & GEX_FLAG_GLOBALLY_QUIESCED)) gather(tm, char{0});

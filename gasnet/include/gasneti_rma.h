@@ -35,19 +35,20 @@ extern gex_Event_t gasneti_rma_put_value_nb(gex_TM_t tm, gex_Rank_t rank, void* 
                                             gex_RMA_Value_t value, size_t nbytes,
                                             gex_Flags_t flags);
 
-/* Debug builds look whether the caller may communicate. */
+/* Debug builds look whether the caller may communicate, and whether GEX_FLAG_PEER_NEVER_... are
+ * true. */
 #ifdef GASNET_DEBUG
-extern void gasneti_rma_check(void);
-#define GASNETI_RMA_CHECK() gasneti_rma_check()
+extern void gasneti_rma_check(gex_TM_t tm, gex_Rank_t rank, gex_Flags_t flags);
+#define GASNETI_RMA_CHECK(tm, rank, flags) gasneti_rma_check(tm, rank, flags)
 #else
-#define GASNETI_RMA_CHECK() ((void)0)
+#define GASNETI_RMA_CHECK(tm, rank, flags) ((void)0)
 #endif
 
 /** The address at which a neighbour's memory is mapped, or NULL for others and if the caller
  * promises that the peer is none. */
 GASNETT_INLINE(gasneti_rma_mapped)
 void* gasneti_rma_mapped(gex_TM_t tm, gex_Rank_t rank, void* address, gex_Flags_t flags) {
-  GASNETI_RMA_CHECK();
+  GASNETI_RMA_CHECK(tm, rank, flags);
   if (__builtin_constant_p(flags & GEX_FLAG_PEER_NEVER_NBRHD) &&
       (flags & GEX_FLAG_PEER_NEVER_NBRHD) != 0)
     return (void*)0;

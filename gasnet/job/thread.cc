@@ -116,5 +116,4 @@ void check_end_of_handler(unsigned int handler) {
 
 #ifdef GASNET_DEBUG
 void gasneti_hsl_counted(int change) { lintel::gasnet::this_thread().held_locks += change; }
-void gasneti_rma_check() { lintel::gasnet::check_may_communicate("A put or get"); }
 #endif

@@ -4,6 +4,9 @@
 file(GLOB gasnet_headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/include/*.h")
 install(FILES ${gasnet_headers} "${gasnet_generated}/gasnet_config.h"
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(
+  FILES README.md docs/clients.md docs/tuning.md examples/tour.c
+  DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/GASNet")
 configure_file(packaging/install_fragments.cmake.in
                "${CMAKE_CURRENT_BINARY_DIR}/install_fragments.cmake" @ONLY)
 install(SCRIPT "${CMAKE_CURRENT_BINARY_DIR}/install_fragments.cmake")

@@ -24,7 +24,7 @@ void* mapped_range(gex_TM_t tm, gex_Rank_t rank, void* address, size_t bytes) {
   void* owner = nullptr;
   void* local = nullptr;
   uintptr_t size = 0;
-  gex_EP_QueryBoundSegmentNB(tm, rank, &owner, &local, &size, 0);
+  gex_EP_QueryBoundSegmentNB(tm, rank, &owner, &local, &size, GEX_FLAG_IMMEDIATE);
   const uintptr_t distance =
       reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(owner);
   if (!local || distance > size || bytes > size - distance) return nullptr;

@@ -4,6 +4,7 @@
  */
 #include <cstring>
 
+#include "job/neighbourhood.h"
 #include "job/thread.h"
 #include "rma/event.h"
 #include "rma/remote.h"
@@ -44,6 +45,21 @@ const void* bytes_of(const gex_RMA_Value_t& value, size_t nbytes) {
 }  // namespace lintel::gasnet
 
 using namespace lintel::gasnet;
+
+#ifdef GASNET_DEBUG
+void gasneti_rma_check(gex_TM_t tm, gex_Rank_t rank, gex_Flags_t flags) {
+  check_may_communicate("A put or get");
+  if (!(flags & (GEX_FLAG_PEER_NEVER_SELF | GEX_FLAG_PEER_NEVER_NBRHD))) return;
+  const gex_Rank_t peer = endpoint_of(tm, rank).jobrank;
+  const Neighbourhood& near = neighbourhood();
+  if (peer == gex_System_QueryJobRank())
+    gasnett_fatalerror_nopos("A put or get to this process has a flag GEX_FLAG_PEER_NEVER_...");
+  if ((flags & GEX_FLAG_PEER_NEVER_NBRHD) &&
+      near.number_of(peer) == near.number_of(gex_System_QueryJobRank()))
+    gasnett_fatalerror_nopos("A put or get to rank %u, a neighbour, has GEX_FLAG_PEER_NEVER_NBRHD",
+                             peer);
+}
+#endif
 
 int gasneti_rma_put_blocking(gex_TM_t tm, gex_Rank_t rank, void* dest, const void* src,
                              size_t nbytes, gex_Flags_t flags) {

@@ -158,6 +158,7 @@ void* gex_Segment_QueryCData(gex_Segment_t seg) {
 
 int gex_MK_Create(gex_MK_t* memkind_p, gex_Client_t client, const gex_MK_Create_args_t* args,
                   gex_Flags_t flags) {
+  check_may_communicate("gex_MK_Create");
   if (!memkind_p || !client || !args || flags != 0 || args->gex_flags != 0)
     return report_error(GASNET_ERR_BAD_ARG, "gex_MK_Create: flags must be 0");
   if (args->gex_class != GEX_MK_CLASS_HOST)
@@ -171,8 +172,8 @@ int gex_MK_Create(gex_MK_t* memkind_p, gex_Client_t client, const gex_MK_Create_
 void gex_MK_Destroy(gex_MK_t /*memkind*/, gex_Flags_t /*flags*/) {}
 
 gex_Event_t gex_EP_QueryBoundSegmentNB(gex_TM_t tm, gex_Rank_t rank, void** owneraddr_p,
-                                       void** localaddr_p, uintptr_t* size_p,
-                                       gex_Flags_t /*flags*/) {
+                                       void** localaddr_p, uintptr_t* size_p, gex_Flags_t flags) {
+  if (!(flags & GEX_FLAG_IMMEDIATE)) check_may_communicate("gex_EP_QueryBoundSegmentNB");
   const EndpointName name = endpoint_of(tm, rank);
   const SegmentTable::Entry entry = segment_table().of(name.jobrank, name.index);
   void* local = nullptr;
@@ -192,7 +193,8 @@ int gex_Segment_QueryBound(gex_TM_t tm, gex_Rank_t rank, void** owneraddr_p, voi
   void* owner = nullptr;
   void* local = nullptr;
   uintptr_t bytes = 0;
-  gex_EP_QueryBoundSegmentNB(tm, rank, &owner, &local, &bytes, 0);
+  check_may_communicate("gex_Segment_QueryBound");
+  gex_EP_QueryBoundSegmentNB(tm, rank, &owner, &local, &bytes, GEX_FLAG_IMMEDIATE);
   if (bytes == 0) return 1;
   if (owneraddr_p) *owneraddr_p = owner;
   if (localaddr_p) *localaddr_p = local;

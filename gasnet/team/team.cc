@@ -12,6 +12,7 @@
 #include "client/client.h"
 #include "job/job.h"
 #include "job/neighbourhood.h"
+#include "job/thread.h"
 
 void gasneti_team::cover(gex_Rank_t first, gex_Rank_t last) {
   mapped_offsets.assign(last - first + 1, GASNETI_NOT_MAPPED);
@@ -64,12 +65,14 @@ Teams& teams() {
 
 }  // namespace
 
-gex_TM_t new_team(gex_TM_t primordial, std::vector<gex_Rank_t> members, uint32_t number) {
+gex_TM_t new_team(gex_TM_t primordial, std::vector<gex_Rank_t> members, uint32_t number,
+                  gex_Flags_t flags) {
   auto* team = new gasneti_team;
   team->view.size = static_cast<gex_Rank_t>(members.size());
   team->client = primordial->client;
   team->endpoint = primordial->endpoint;
   team->number = number;
+  team->flags = flags;
   team->members = std::move(members);
   team->ranks.resize(team->view.size);
   std::iota(team->ranks.begin(), team->ranks.end(), 0);
@@ -140,12 +143,15 @@ gex_Client_t gex_TM_QueryClient(gex_TM_t tm) { return tm->client; }
 gex_EP_t gex_TM_QueryEP(gex_TM_t tm) { return tm->endpoint; }
 gex_Flags_t gex_TM_QueryFlags(gex_TM_t tm) { return tm->flags; }
 gex_Rank_t gex_TM_TranslateRankToJobrank(gex_TM_t tm, gex_Rank_t rank) {
+  check_may_communicate("gex_TM_TranslateRankToJobrank");
   return endpoint_of(tm, rank).jobrank;
 }
 gex_Rank_t gex_TM_TranslateJobrankToRank(gex_TM_t tm, gex_Rank_t jobrank) {
+  check_may_communicate("gex_TM_TranslateJobrankToRank");
   return tm->rank_of(jobrank);
 }
 gex_EP_Location_t gex_TM_TranslateRankToEP(gex_TM_t tm, gex_Rank_t rank, gex_Flags_t /*flags*/) {
+  check_may_communicate("gex_TM_TranslateRankToEP");
   const EndpointName name = endpoint_of(tm, rank);
   return {name.jobrank, name.index};
 }

@@ -70,8 +70,10 @@ gex_EP_t local_endpoint_of(gex_TM_t tm);
 
 /** Makes a team of primordial endpoints.
  * @param members  ranks of the job; this process is one of them.
- * @param number   claimed by all members. */
-gex_TM_t new_team(gex_TM_t primordial, std::vector<gex_Rank_t> members, uint32_t number);
+ * @param number   claimed by all members.
+ * @param flags    what gex_TM_QueryFlags gives. */
+gex_TM_t new_team(gex_TM_t primordial, std::vector<gex_Rank_t> members, uint32_t number,
+                  gex_Flags_t flags);
 void delete_team(gex_TM_t tm);
 /** The least number that is higher than all that were claimed in this process. */
 uint32_t next_team_number();

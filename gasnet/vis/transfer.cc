@@ -201,6 +201,7 @@ using namespace lintel::gasnet;
 
 void gex_VIS_SetPeerCompletionHandler(gex_AM_Index_t handler, const void* source_addr,
                                       size_t nbytes, gex_Flags_t /*flags*/) {
+  check_may_communicate("gex_VIS_SetPeerCompletionHandler");
   if (nbytes > GEX_VIS_MAX_PEERCOMPLETION)
     gasnett_fatalerror_nopos("gex_VIS_SetPeerCompletionHandler: %zu bytes, at most %zu", nbytes,
                              GEX_VIS_MAX_PEERCOMPLETION);

@@ -12,6 +12,7 @@
 enum { kRequest = 200, kReply };
 
 static const char* what;
+static void* place[2]; /* in the segments of both */
 static gex_HSL_t lock = GEX_HSL_INITIALIZER;
 static int is(const char* name) { return strcmp(what, name) == 0; }
 
@@ -20,13 +21,18 @@ static void request(gex_Token_t token) {
   if (is("request-in-request")) gex_AM_RequestShort0(team, 0, kRequest, 0);
   if (is("prepare-in-request")) gex_AM_PrepareRequestMedium(team, 0, NULL, 1, 1, NULL, 0, 0);
   if (is("poll-in-request")) gasnet_AMPoll();
-  if (is("put-in-request")) gex_RMA_PutBlocking(team, 0, segment_of(team, 0), &word, 8, 0);
-  if (is("get-in-request")) gex_RMA_GetNBI(team, &word, 0, segment_of(team, 0), 8, 0);
+  if (is("put-in-request")) gex_RMA_PutBlocking(team, 0, place[0], &word, 8, 0);
+  if (is("get-in-request")) gex_RMA_GetNBI(team, &word, 0, place[0], 8, 0);
   if (is("test-in-request")) gex_Event_Test(GEX_EVENT_INVALID);
   if (is("test-all-in-request")) gex_NBI_Test(GEX_EC_ALL, 0);
   if (is("region-in-request")) gex_NBI_BeginAccessRegion(0);
   if (is("barrier-in-request")) gex_Coll_BarrierNB(team, 0);
   if (is("register-in-request")) gex_EP_RegisterHandlers(endpoint, NULL, 0);
+  if (is("rank-in-request")) gex_TM_TranslateJobrankToRank(team, 0);
+  if (is("bound-in-request")) gex_EP_QueryBoundSegmentNB(team, 0, NULL, NULL, NULL, 0);
+  /* These are allowed. */
+  gex_EP_QueryBoundSegmentNB(team, 0, NULL, NULL, NULL, GEX_FLAG_IMMEDIATE);
+  gex_AM_MaxReplyMedium(team, 0, GEX_EVENT_NOW, 0, 0);
   if (is("locked-reply")) gex_HSL_Lock(&lock);
   if (is("prepared-reply")) gex_AM_PrepareReplyMedium(token, NULL, 1, 1, NULL, 0, 0);
   gex_AM_ReplyShort0(token, kReply, 0);
@@ -45,17 +51,21 @@ static gex_AM_Entry_t handlers[] = {
     {kReply, (gex_AM_Fn_t)reply, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_SHORT, 0, NULL, "reply"}};
 
 int main(int argc, char** argv) {
+  const gex_Flags_t never_self = GEX_FLAG_PEER_NEVER_SELF, never_near = GEX_FLAG_PEER_NEVER_NBRHD;
   what = argc > 1 ? argv[1] : "";
 #ifndef GASNET_DEBUG
   return 77;
 #endif
   start_client("MISUSE_PROBE", &argc, &argv, handlers, sizeof handlers / sizeof *handlers, 0);
   CHECK(gex_Segment_Attach(&segment, team, GASNET_PAGESIZE) == GASNET_OK);
+  for (gex_Rank_t peer = 0; peer < size; ++peer) place[peer] = segment_of(team, peer);
   barrier();
+  if (is("never-self")) gex_RMA_PutBlockingVal(team, me, place[me], 1, 8, never_self);
+  if (is("never-near")) gex_RMA_PutBlockingVal(team, 0, place[0], 1, 8, never_near);
   if (me == 0 && size > 1) {
     if (is("locked-request") || is("locked-poll") || is("locked-put")) gex_HSL_Lock(&lock);
     if (is("locked-poll")) gasnet_AMPoll();
-    if (is("locked-put")) gex_RMA_PutBlockingVal(team, 1, segment_of(team, 1), 1, 8, 0);
+    if (is("locked-put")) gex_RMA_PutBlockingVal(team, 1, place[1], 1, 8, 0);
     if (is("prepared-request") || is("prepared-poll"))
       gex_AM_PrepareRequestMedium(team, 1, NULL, 1, 1, NULL, 0, 0);
     if (is("prepared-poll")) gasnet_AMPoll();

@@ -182,6 +182,19 @@ static void* in_thread(void* argument) {
   return NULL;
 }
 
+/* Threads of all ranks end the job at the same time, while one of each polls. */
+static void* poll_forever(void* argument) {
+  GASNET_BLOCKUNTIL(0);
+  return argument;
+}
+static void exit_together(void) {
+  pthread_t threads[3];
+  pthread_create(&threads[0], NULL, poll_forever, NULL);
+  gex_Coll_BarrierBlocking(team, 0);
+  for (int i = 1; i < 3; ++i) pthread_create(&threads[i], NULL, in_thread, NULL);
+  gasnet_exit(code);
+}
+
 /* The end comes from the handler of a request or of a reply, while the others poll. */
 static void exit_or_reply(gex_Token_t token, gex_AM_Arg_t replies) {
   if (replies)
@@ -275,6 +288,7 @@ int main(int argc, char** argv) {
   CHECK(gex_Segment_Attach(&segment, team, GASNET_PAGESIZE) == GASNET_OK);
   if (!strcmp(what, "handler")) exit_from_handler(0);
   if (!strcmp(what, "reply")) exit_from_handler(1);
+  if (!strcmp(what, "together")) exit_together();
   if (rank != last) compute();
   if (!strcmp(what, "one")) gasnet_exit(code);
   if (!strcmp(what, "compute")) {

@@ -47,10 +47,12 @@ static void split(void) {
   gex_TM_t odd_even = GEX_TM_INVALID, backwards = GEX_TM_INVALID, of_some = GEX_TM_INVALID;
   CHECK(gex_TM_Split(&odd_even, team, 0, 0, NULL, 0, GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED) != 0);
   CHECK(gex_TM_Split(NULL, team, 0, 0, NULL, 0, GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED) == 0);
+  CHECK(gex_TM_Split(&odd_even, team, 0, 0, NULL, 0, GEX_FLAG_TM_SCRATCH_SIZE_MIN) != 0);
   gex_TM_Split(&odd_even, team, (int)(me % 2), 0, scratch, sizeof scratch, 0);
   CHECK(gex_TM_QuerySize(odd_even) == (size + 1 - me % 2) / 2);
   CHECK(gex_TM_QueryRank(odd_even) == me / 2 && gex_TM_QueryEP(odd_even) == endpoint);
   CHECK(gex_TM_QueryClient(odd_even) == client && gex_TM_QueryCData(odd_even) == NULL);
+  CHECK(gex_TM_QueryFlags(odd_even) == 0);
   if (size > 1)
     CHECK(gex_TM_TranslateJobrankToRank(odd_even, me ^ 1) == GEX_RANK_INVALID || (me ^ 1) >= size);
   use(odd_even, 1000);
@@ -59,6 +61,7 @@ static void split(void) {
   gex_TM_Split(&backwards, odd_even, 5, -(int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
   CHECK(gex_TM_QueryRank(backwards) ==
         gex_TM_QuerySize(backwards) - 1 - gex_TM_QueryRank(odd_even));
+  CHECK(gex_TM_QueryFlags(backwards) == GEX_FLAG_TM_NO_SCRATCH);
   use(backwards, 2000);
 
   /* Not all take part. */
@@ -86,11 +89,14 @@ static void create(void) {
   gex_TM_Create(&reversed, 1, team, members, size, &scratch, 64,
                 GEX_FLAG_RANK_IS_JOBRANK | GEX_FLAG_TM_LOCAL_SCRATCH);
   CHECK(gex_TM_QueryRank(reversed) == size - 1 - me);
+  CHECK(gex_TM_QueryFlags(reversed) == (GEX_FLAG_RANK_IS_JOBRANK | GEX_FLAG_TM_LOCAL_SCRATCH));
   use(reversed, 4000);
-  /* Two teams by one call, named by ranks of the parent, whose rank 0 is in none of them. */
+  /* Two teams by one call, named by ranks of the parent, whose rank 0 is in none of them: it names
+   * none, or one of the two. */
   const gex_Rank_t mine = gex_TM_QueryRank(reversed);
   if (mine == 0) {
-    gex_TM_Create(NULL, 0, reversed, NULL, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    for (gex_Rank_t i = 0; i < half; ++i) members[i].gex_rank = i + 1;
+    gex_TM_Create(NULL, 0, reversed, members, size % 2 ? half : 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
   } else {
     const gex_Rank_t first = mine <= half ? 1 : half + 1, last = mine <= half ? half : size - 1;
     for (gex_Rank_t i = first; i <= last; ++i) members[i - first].gex_rank = i;
