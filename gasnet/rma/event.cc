@@ -24,6 +24,9 @@ constexpr uint64_t kYieldsForNs = 500'000;
 /* All events, which are never freed. */
 std::atomic<gasneti_event*> g_newest{nullptr};
 
+/* Lists of pieces of all events. */
+std::atomic<int> g_lists{0};
+
 bool all_are_answered() {
   for (const gasneti_event* event = g_newest.load(std::memory_order_acquire); event;
        event = event->made_before)
@@ -91,6 +94,60 @@ void gasneti_event::get(Place place, void* destination, size_t bytes) {
   }
 }
 
+gasneti_event::Pieces* gasneti_event::bind_pieces(std::unique_ptr<ptl_iovec_t[]> list, size_t count,
+                                                  size_t bytes) {
+  const ptl_ni_limits_t& limits = network().limits();
+  if (bytes > limits.max_msg_size || count > static_cast<size_t>(limits.max_iovecs)) return nullptr;
+  if (g_lists.fetch_add(1, std::memory_order_relaxed) >= limits.max_mds / 4) {
+    g_lists.fetch_sub(1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  ptl_md_t md{};
+  md.start = list.get();
+  md.length = count;
+  md.options = PTL_IOVEC | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY;
+  md.eq_handle = PTL_EQ_NONE;
+  md.ct_handle = counter_;
+  auto* const pieces =
+      new Pieces{network().bind(md), std::move(list), pieces_.load(std::memory_order_relaxed)};
+  pieces_.store(pieces, std::memory_order_release);
+  return pieces;
+}
+
+void gasneti_event::release_pieces() const {
+  // A leaf of this event may be tested by another thread.
+  Pieces* pieces = pieces_.exchange(nullptr, std::memory_order_acquire);
+  while (pieces) {
+    check(PtlMDRelease(pieces->memory), "PtlMDRelease");
+    Pieces* const next = pieces->next;
+    delete pieces;
+    pieces = next;
+    g_lists.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+bool gasneti_event::put_pieces(Place place, std::unique_ptr<ptl_iovec_t[]> list, size_t count,
+                               size_t bytes) {
+  const Pieces* const pieces = bind_pieces(std::move(list), count, bytes);
+  if (!pieces) return false;
+  check(PtlPut(pieces->memory, 0, bytes, PTL_CT_ACK_REQ, process_of(place.rank),
+               number_of(PortalIndex::kSegment), place.endpoint, place.offset, nullptr, 0),
+        "PtlPut");
+  count_started();
+  return true;
+}
+
+bool gasneti_event::get_pieces(Place place, std::unique_ptr<ptl_iovec_t[]> list, size_t count,
+                               size_t bytes) {
+  const Pieces* const pieces = bind_pieces(std::move(list), count, bytes);
+  if (!pieces) return false;
+  check(PtlGet(pieces->memory, 0, bytes, process_of(place.rank), number_of(PortalIndex::kSegment),
+               place.endpoint, place.offset, nullptr),
+        "PtlGet");
+  count_started();
+  return true;
+}
+
 void gasneti_event::update(const Place& place, const Atomic& atomic, void* result) {
   const ptl_process_t target = process_of(place.rank);
   const ptl_pt_index_t index = number_of(PortalIndex::kSegment);
@@ -123,7 +180,9 @@ bool gasneti_event::is_complete() const {
   ptl_ct_event_t count;
   check(PtlCTGet(counter_, &count), "PtlCTGet");
   if (count.failure != 0) end_after_failures(count.failure);
-  return count.success >= started_.load(std::memory_order_relaxed);
+  if (count.success < started_.load(std::memory_order_relaxed)) return false;
+  if (pieces_.load(std::memory_order_relaxed)) release_pieces();
+  return true;
 }
 
 std::optional<AwaitedCount> gasneti_event::awaited() const {

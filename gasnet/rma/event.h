@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "network/poll.h"
@@ -48,6 +49,12 @@ struct gasneti_event {
   /** Sends, in parts of at most max_msg_size bytes. The range is in the segment. */
   void put(lintel::gasnet::Place place, const void* source, size_t bytes);
   void get(lintel::gasnet::Place place, void* destination, size_t bytes);
+  /** One transfer between pieces of this process and a range of the peer. @return false if that is
+   * beyond what Portals has room for. */
+  bool put_pieces(lintel::gasnet::Place place, std::unique_ptr<ptl_iovec_t[]> pieces, size_t count,
+                  size_t bytes);
+  bool get_pieces(lintel::gasnet::Place place, std::unique_ptr<ptl_iovec_t[]> pieces, size_t count,
+                  size_t bytes);
   /** @param result  gets what was there before; or NULL. */
   void update(const lintel::gasnet::Place& place, const lintel::gasnet::Atomic& atomic,
               void* result);
@@ -90,9 +97,21 @@ struct gasneti_event {
   gasneti_event* made_before = nullptr; /* in the list of all events */
 
  private:
+  /** A list of pieces, which Portals reads until the transfer is over. */
+  struct Pieces {
+    ptl_handle_md_t memory;
+    std::unique_ptr<ptl_iovec_t[]> list;
+    Pieces* next;
+  };
+  /** @return NULL if Portals has no room. */
+  Pieces* bind_pieces(std::unique_ptr<ptl_iovec_t[]> list, size_t count, size_t bytes);
+  /** Nothing is under way. */
+  void release_pieces() const;
+
   ptl_handle_ct_t counter_{};
   ptl_handle_md_t memory_{};   /* the whole address space */
   uint64_t unused_result_ = 0; /* of swaps that do not fetch */
+  mutable std::atomic<Pieces*> pieces_{nullptr};
   bool is_signalled_ = false;
   std::atomic<bool> has_signal_{false};
   Look look_ = nullptr;

@@ -1,7 +1,8 @@
 /* transfer.cc: how rows travel: copied, one by one, or packed. Message path.
  *
- * Pieces of neighbours are copied. To others go large pieces as puts and gets of their own, all
- * counted by one event, and small ones packed into active messages.
+ * Pieces of neighbours are copied. To others go pieces that are one range there by one put or get,
+ * large ones by puts and gets of their own, all counted by one event, and small ones packed into
+ * active messages.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,6 +17,7 @@
 #include "team/team.h"
 #include "trace/trace.h"
 #include "vis/copy.h"
+#include "vis/gathered.h"
 #include "vis/packed.h"
 
 namespace lintel::gasnet {
@@ -98,13 +100,28 @@ void start_rows(gasneti_event& event, const Transfer& transfer, Row row, Rows& r
   const bool packs = settings().packs && peer.has_messages() && rows.pieces() >= kLeastPacked;
   const size_t largest_packed = packs ? std::min(kLargestPackedPiece, message_bytes / 2) : 0;
   Packed packed(event, peer.jobrank(), message_bytes);
+  const auto start_row = [&](const Row& one) {
+    if (one.far.bytes <= largest_packed)
+      packed.add(one);
+    else
+      start_alone(event, peer, transfer.is_put, one);
+  };
+  GatheredRows gathered;
+  const auto start_gathered = [&] {
+    if (!gathered.is_empty() &&
+        !gathered.start(event, peer.place_of(gathered.begin()), transfer.is_put))
+      gathered.for_each(start_row);
+    gathered.clear();
+  };
   do {
     peer.check_range(row.far);
-    if (row.far.bytes <= largest_packed)
-      packed.add(row);
+    if (!gathered.is_continued_by(row)) start_gathered();
+    if (GatheredRows::is_one_range(row))
+      gathered.add(row);
     else
-      start_alone(event, peer, transfer.is_put, row);
+      start_row(row);
   } while (rows.next(&row));
+  start_gathered();
   packed.flush();
 }
 

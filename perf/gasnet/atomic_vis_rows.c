@@ -98,7 +98,8 @@ static void measure_far(void) {
 static void measure_strided(size_t pieces, size_t bytes) {
   enum { kTimes = 31 };
   static double strided[kTimes], gets[kTimes], blocking[kTimes], one_by_one[kTimes];
-  const ptrdiff_t stride = (ptrdiff_t)(2 * bytes);
+  static double gathered[kTimes];
+  const ptrdiff_t stride = (ptrdiff_t)(2 * bytes), dense = (ptrdiff_t)bytes;
   char* const mine = malloc(2 * bytes * pieces);
   memset(mine, 1, 2 * bytes * pieces);
   if (2 * bytes * pieces > SEGMENT_BYTES) gasnet_exit(3);
@@ -110,6 +111,9 @@ static void measure_strided(size_t pieces, size_t bytes) {
       TIME(gets, batch, 1,
            gex_VIS_StridedGetBlocking(team, mine, &stride, 1, theirs, &stride, bytes, &pieces, 1,
                                       0));
+      TIME(
+          gathered, batch, 1,
+          gex_VIS_StridedPutBlocking(team, 1, theirs, &dense, mine, &stride, bytes, &pieces, 1, 0));
       TIME(one_by_one, batch, 1, {
         for (size_t k = 0; k < pieces; ++k)
           gex_RMA_PutNBI(team, 1, theirs + k * 2 * bytes, mine + k * 2 * bytes, bytes,
@@ -121,9 +125,10 @@ static void measure_strided(size_t pieces, size_t bytes) {
           gex_RMA_PutBlocking(team, 1, theirs + k * 2 * bytes, mine + k * 2 * bytes, bytes, 0);
       });
     }
-    printf("strided_put_ns %.1f\nstrided_get_ns %.1f\nput_loop_ns %.1f\nblocking_puts_ns %.1f\n",
-           median(strided, kTimes), median(gets, kTimes), median(one_by_one, kTimes),
-           median(blocking, kTimes));
+    printf("strided_put_ns %.1f\nstrided_get_ns %.1f\n", median(strided, kTimes),
+           median(gets, kTimes));
+    printf("gathered_put_ns %.1f\nput_loop_ns %.1f\nblocking_puts_ns %.1f\n",
+           median(gathered, kTimes), median(one_by_one, kTimes), median(blocking, kTimes));
   }
   free(mine);
 }

@@ -82,6 +82,7 @@ def strided():
             put_us = found["strided_put_ns"] / 1000
             show(name, put_us, "us", found["blocking_puts_ns"] / 1000, "blocking puts")
             show(name, put_us, "us", found["put_loop_ns"] / 1000, "puts in a loop")
+            show(name.replace("strided", "gathered"), found["gathered_put_ns"] / 1000, "us", found["put_loop_ns"] / 1000, "puts in a loop")
             show(name.replace("put", "get"), found["strided_get_ns"] / 1000, "us", found["put_loop_ns"] / 1000, "puts in a loop")
 
 

@@ -28,6 +28,8 @@ lintel_add_vis_test(apart.credits par 2 "2 50" ${apart} GASNET_AM_CREDITS=2 GASN
 lintel_add_vis_test(apart.alone seq 2 "1 100" ${apart} GASNET_VIS_AMPIPE=0)
 lintel_add_vis_test(udp seq 3 "1 150" ${udp})
 lintel_add_vis_test(udp.threads par 2 "2 100" ${udp} GASNET_VIS_GET_MAXCHUNK=1000)
+lintel_add_vis_test(range seq 2 range ${apart})
+lintel_add_vis_test(udp.range seq 2 range ${udp})
 lintel_add_vis_test(outside seq 2 outside ${apart})
 lintel_add_vis_test(lengths seq 2 lengths ${apart})
 set(text_outside "4000 times 8 bytes from .* on are not in a segment of endpoint 0 of rank 1")
