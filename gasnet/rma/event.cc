@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "job/thread.h"
+#include "network/long_yields.h"
 #include "network/network.h"
 #include "network/poll.h"
 
@@ -23,6 +24,8 @@ constexpr uint64_t kYieldsForNs = 500'000;
 
 /* All events, which are never freed. */
 std::atomic<gasneti_event*> g_newest{nullptr};
+
+LongYields g_long_yields;
 
 /* Lists of pieces of all events. */
 std::atomic<int> g_lists{0};
@@ -195,10 +198,14 @@ namespace lintel::gasnet {
 bool Wait::poll() {
   const unsigned int done = gasnet::poll();
   if (sleeps_while_waiting()) {
-    const gasnett_tick_t now = gasnett_ticks_now();
-    if (done != 0 || idle_since_ == 0) idle_since_ = now;
-    // A short wait is over sooner with yields than with a sleep.
-    if (gasnett_ticks_to_ns(now - idle_since_) > kYieldsForNs) return true;
+    const uint64_t now_ns = gasnett_ticks_to_ns(gasnett_ticks_now());
+    if (done != 0 || idle_since_ns_ == 0) idle_since_ns_ = now_ns;
+    // A short wait is over sooner with yields than with a sleep, unless others compute.
+    if (done == 0 && (now_ns - idle_since_ns_ > kYieldsForNs || g_long_yields.are_expected(now_ns)))
+      return true;
+    wait_hint(done);
+    g_long_yields.note(now_ns, gasnett_ticks_to_ns(gasnett_ticks_now()));
+    return false;
   }
   wait_hint(done);
   return false;

@@ -133,7 +133,7 @@ class Wait {
   void sleep();
 
  private:
-  gasnett_tick_t idle_since_ = 0;
+  uint64_t idle_since_ns_ = 0;
   AwaitedCount awaited_[kMostAwaited];
   unsigned int size_ = 0;
   bool can_sleep_ = true; /* each event has a count */

@@ -45,6 +45,11 @@ target_include_directories(gasnet_coll_scale PRIVATE "${PROJECT_SOURCE_DIR}/gasn
 target_link_libraries(gasnet_coll_scale PRIVATE lintel_options)
 add_test(NAME gasnet.Coll.scale COMMAND gasnet_coll_scale)
 set_tests_properties(gasnet.Coll.scale PROPERTIES LABELS gasnet TIMEOUT 120)
+add_executable(gasnet_long_yields_test "${CMAKE_CURRENT_LIST_DIR}/long_yields_test.cc")
+target_include_directories(gasnet_long_yields_test PRIVATE "${PROJECT_SOURCE_DIR}/gasnet")
+target_link_libraries(gasnet_long_yields_test PRIVATE lintel_options)
+add_test(NAME gasnet.LongYields COMMAND gasnet_long_yields_test)
+set_tests_properties(gasnet.LongYields PROPERTIES LABELS gasnet TIMEOUT 60)
 lintel_add_coll_test(pieces seq 5 "pieces" "pieces of 5 ranks are good")
 lintel_add_coll_test(pieces.udp par 4 "pieces" "pieces of 4 ranks are good" ${udp})
 # Threads that make and use teams at the same time.

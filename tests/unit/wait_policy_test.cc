@@ -61,6 +61,23 @@ TEST(WaitPolicyTest, AWaitWithoutSpinningSleepsAtTheFirstDecision) {
   EXPECT_EQ(policy.next(idle_since_ns, ms), WaitPolicy::Step::sleep);
 }
 
+TEST(WaitPolicyTest, OnACrowdedProcessorPollsByASystemCallAreFew) {
+  const auto polls_after = [](bool by_system_call, uint64_t yield_ns) {
+    ProcessorLoad load;
+    WaitPolicy policy(load);
+    policy.use({.polls_by_system_call = by_system_call});
+    for (int i = 0; i < 3; ++i) policy.note_yield(ms, ms + yield_ns);
+    uint64_t idle_since_ns = 0;
+    static_cast<void>(policy.next(idle_since_ns, ms + yield_ns));
+    return policy.polls();
+  };
+  EXPECT_EQ(polls_after(true, us), 64u);
+  EXPECT_EQ(polls_after(false, 10 * us), 64u);
+  EXPECT_EQ(polls_after(true, 10 * us), 4u);
+  // A thread that computes had the processor for its time slice.
+  EXPECT_EQ(polls_after(true, 3 * ms), 4u);
+}
+
 TEST(WaitPolicyTest, CrowdingTwoProcessesOnOneProcessorYieldSooner) {
   const auto trip_us = [](const WaitSettings& settings) {
     return run_pair(settings, 200, {}, 0).trip_us;

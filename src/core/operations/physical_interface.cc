@@ -95,9 +95,11 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_t
 void PhysicalInterface::set_up_waiting() {
   const WaitHeuristics heuristics = configured_wait_heuristics();
   WaitSettings settings{.spin_ns = config_u64(ConfigKey::spin_us) * 1000, .heuristics = heuristics};
-  for (const auto& transport : transports_)
-    settings.least_spin_ns =
-        std::max(settings.least_spin_ns, transport->capabilities().least_spin_ns);
+  for (const auto& transport : transports_) {
+    const Capabilities& capabilities = transport->capabilities();
+    settings.least_spin_ns = std::max(settings.least_spin_ns, capabilities.least_spin_ns);
+    settings.polls_by_system_call |= capabilities.polls_by_system_call;
+  }
   processor_load().use(heuristics);
   wait_policy_.use(settings);
   passing_polls_.use(heuristics);

@@ -37,8 +37,8 @@ class Waiter {
   }
 
   enum class Pause : uint8_t { go_on, give_up };
-  // Called every few dozen steps: yields or sleeps when it is time. `ready` tells whether the wait
-  // is over; it is asked again just before sleeping.
+  // Called after WaitPolicy::polls() steps: yields or sleeps when it is time. `ready` tells whether
+  // the wait is over; it is asked again just before sleeping.
   struct Condition {
     bool (*holds)(void*);
     void* argument;
@@ -64,7 +64,6 @@ class Waiter {
   bool slept_as_poller_ = false;
 };
 
-inline constexpr unsigned steps_between_pauses = 64;
 inline constexpr unsigned steps_between_looks = 8;
 
 // Waits until ready() is true; ready() is called often and may consume. False: the deadline
@@ -83,8 +82,9 @@ bool wait_until(Poller& poller, WaitPolicy& policy, Ready&& ready, uint64_t dead
                                     },
                                     &context};
   for (;;) {
-    for (unsigned i = 1; i <= steps_between_pauses; ++i) {
-      if ((waiter.step() || i % steps_between_looks == 0) && ready()) return true;
+    const unsigned steps = policy.polls();
+    for (unsigned i = 1; i <= steps; ++i) {
+      if ((waiter.step() || i % steps_between_looks == 0 || i == steps) && ready()) return true;
     }
     const Waiter::Pause verdict = waiter.pause(condition);
     if (context.fulfilled) return true;

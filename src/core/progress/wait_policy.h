@@ -13,8 +13,9 @@
 namespace lintel {
 
 struct WaitSettings {
-  uint64_t spin_ns = 50'000;   // how long a thread polls before it sleeps
-  uint64_t least_spin_ns = 0;  // Capabilities::least_spin_ns, the largest of all transports
+  uint64_t spin_ns = 50'000;          // how long a thread polls before it sleeps
+  uint64_t least_spin_ns = 0;         // Capabilities::least_spin_ns, the largest of all transports
+  bool polls_by_system_call = false;  // Capabilities::polls_by_system_call, of any transport
   WaitHeuristics heuristics{};
 };
 
@@ -37,15 +38,17 @@ class WaitPolicy {
       least_spin_ns_ = settings.least_spin_ns;
     spin_ns_ = std::max(settings.spin_ns, least_spin_ns_);
     crowded_spin_ns_ = std::max(std::min(settings.spin_ns, short_spin_ns), least_spin_ns_);
+    few_polls_ = settings.polls_by_system_call ? few_costly_polls : many_polls;
     places_ = settings.heuristics.uses(WaitHeuristic::placement) && least_spin_ns_ == 0;
   }
 
-  // After a few dozen polls. `idle_since_ns` belongs to the wait, and is 0 at first.
+  // After polls(). `idle_since_ns` belongs to the wait, and is 0 at first.
   [[nodiscard]] Step next(uint64_t& idle_since_ns, uint64_t now_ns) noexcept {
     if (idle_since_ns == 0) idle_since_ns = now_ns;
     const uint64_t waited_ns = now_ns - idle_since_ns;
     const bool crowded = load_.is_crowded();
     const bool avoids_yields = load_.avoids_yields(now_ns);
+    polls_.store(crowded || avoids_yields ? few_polls_ : many_polls, std::memory_order_relaxed);
     if (waited_ns >= (crowded || avoids_yields ? crowded_spin_ns_ : spin_ns_) ||
         (crowded && wants_placement(now_ns))) {
       last_sleep_ns_.store(now_ns, std::memory_order_relaxed);
@@ -55,6 +58,8 @@ class WaitPolicy {
     const bool yields = !avoids_yields && (crowded || waited_ns >= yield_after_ns);
     return yields ? Step::yield : Step::poll;
   }
+  // Any thread: how many polls follow before it is time to ask next().
+  [[nodiscard]] unsigned polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
   void note_yield(uint64_t before_ns, uint64_t after_ns) noexcept {
     load_.note_yield(before_ns, after_ns);
   }
@@ -65,7 +70,13 @@ class WaitPolicy {
            now_ns - last_sleep_ns_.load(std::memory_order_relaxed) >= placement_interval_ns;
   }
 
+  // A thread whose processor others want makes few polls that are system calls.
+  static constexpr unsigned many_polls = 64;
+  static constexpr unsigned few_costly_polls = 4;
+
   ProcessorLoad& load_;
+  std::atomic<unsigned> polls_{many_polls};
+  unsigned few_polls_ = many_polls;
   uint64_t spin_ns_ = 0;
   uint64_t crowded_spin_ns_ = 0;
   uint64_t least_spin_ns_ = 0;
