@@ -37,7 +37,7 @@ class ReplayWindow {
   }
 
  private:
-  static constexpr size_t word_of(uint64_t counter) noexcept {
+  static constexpr uint64_t word_of(uint64_t counter) noexcept {
     return counter / 64 % (frames / 64);
   }
   [[nodiscard]] bool is_marked(uint64_t counter) const noexcept {

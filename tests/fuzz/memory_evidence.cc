@@ -16,9 +16,7 @@ constexpr uint64_t compared_bytes = 32;
 }  // namespace
 
 MemoryEvidence::MemoryEvidence(const PortalHistory& history, const Evidence& evidence)
-    : history_(history),
-      program_(*history.program),
-      portal_(program_.portal(history.endpoint, history.portal)) {
+    : program_(*history.program), portal_(program_.portal(history.endpoint, history.portal)) {
   if (evidence.is_decisive()) return;
   for (const Entry& e : program_.entries) {
     if (e.endpoint != history.endpoint || e.portal != history.portal || e.is_search) continue;

@@ -30,7 +30,6 @@ class MemoryEvidence {
   // Whether the entry has bytes of the message that others have not overwritten.
   [[nodiscard]] bool has_part(const Entry& entry, const Message& message, uint64_t offset) const;
 
-  const PortalHistory& history_;
   const Program& program_;
   const Portal& portal_;
   std::map<uint32_t, std::vector<std::byte>> contents_;  // of entries, in the order of offsets
