@@ -124,8 +124,25 @@ foreach(module verbs dpdk pmix)
   endif()
 endforeach()
 if(TARGET gasnet-portals4-seq)
-  lintel_package(gasnet gasnet-portals4 libdevel libportals4 "GASNet-EX over Portals 4.3"
-                 "The communication layer of PGAS languages, over the Portals library.")
+  set(what "The communication layer of PGAS languages, over the Portals library")
+  lintel_package(gasnet gasnet-portals4 libs libportals4 "GASNet-EX over Portals 4.3: libraries"
+                 "${what}:\nlibraries and the programs that start jobs and tell what is there.")
+  lintel_package(
+    gasnet_development gasnet-portals4-dev libdevel gasnet-portals4
+    "GASNet-EX over Portals 4.3: headers" "${what}:\nheaders, static libraries, pkg-config modules and fragments of makefiles.")
+  # Programs link what the libraries need, too.
+  string(APPEND CPACK_DEBIAN_GASNET_DEVELOPMENT_PACKAGE_DEPENDS
+         ", libportals-dev (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}), libstdc++-12-dev | libstdc++-dev")
+  string(APPEND CPACK_RPM_GASNET_DEVELOPMENT_PACKAGE_REQUIRES
+         ", libportals-devel = ${PROJECT_VERSION}-${CPACK_RPM_PACKAGE_RELEASE}, libstdc++-devel")
+  set(shlibs "${PROJECT_BINARY_DIR}/package/gasnet/shlibs")
+  file(WRITE "${shlibs}" "")
+  foreach(library gasnet-portals4-seq gasnet-portals4-par gasnet-portals4-parsync gasnet_tools-seq gasnet_tools-par)
+    file(APPEND "${shlibs}" "lib${library} 0 gasnet-portals4 (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})\n")
+  endforeach()
+  set(CPACK_DEBIAN_GASNET_PACKAGE_CONTROL_EXTRA "${shlibs};${PROJECT_BINARY_DIR}/package/triggers")
+  set(CPACK_RPM_GASNET_POST_INSTALL_SCRIPT_FILE "${PROJECT_SOURCE_DIR}/packaging/rpm/ldconfig")
+  set(CPACK_RPM_GASNET_POST_UNINSTALL_SCRIPT_FILE "${PROJECT_SOURCE_DIR}/packaging/rpm/ldconfig")
 endif()
 
 # The libraries are replaced by packages of the same name only.

@@ -10,6 +10,11 @@ execute_process(COMMAND "${gzip}" -9nf ${pages} COMMAND_ERROR_IS_FATAL ANY)
 if(CPACK_GENERATOR STREQUAL "RPM")
   return()
 endif()
+# CPack strips programs and shared libraries only.
+file(GLOB_RECURSE archives "${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*/usr/lib/*.a")
+if(archives)
+  execute_process(COMMAND strip --strip-debug ${archives} COMMAND_ERROR_IS_FATAL ANY)
+endif()
 
 foreach(component IN LISTS CPACK_COMPONENTS_ALL)
   string(TOUPPER ${component} upper)

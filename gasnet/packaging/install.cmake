@@ -3,10 +3,10 @@
 
 file(GLOB gasnet_headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/include/*.h")
 install(FILES ${gasnet_headers} "${gasnet_generated}/gasnet_config.h"
-        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT gasnet_development)
 install(
   FILES README.md docs/clients.md docs/tuning.md examples/tour.c
-  DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/GASNet")
+  DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/GASNet" COMPONENT gasnet_development)
 configure_file(packaging/install_fragments.cmake.in
                "${CMAKE_CURRENT_BINARY_DIR}/install_fragments.cmake" @ONLY)
-install(SCRIPT "${CMAKE_CURRENT_BINARY_DIR}/install_fragments.cmake")
+install(SCRIPT "${CMAKE_CURRENT_BINARY_DIR}/install_fragments.cmake" COMPONENT gasnet_development)

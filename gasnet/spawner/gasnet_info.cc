@@ -8,6 +8,7 @@
 #include <portals4_runtime.h>
 
 #include <cstdio>
+#include <cstring>
 
 #include "tools/variables.h"
 
@@ -94,6 +95,12 @@ void print_environment() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && (!std::strcmp(argv[1], "-h") || !std::strcmp(argv[1], "--help"))) {
+    std::puts(
+        "Shows where the processes of a GASNet job are, limits, paths, and variables.\n"
+        "Usage: gasnet_info, or gasnetrun_portals4 -n PROCESSES gasnet_info");
+    return 0;
+  }
   gex_Client_t client;
   gex_EP_t endpoint;
   gex_TM_t team;

@@ -11,7 +11,8 @@
 namespace lintel::gasnet {
 
 const char* const kUsage =
-    "usage: gasnetrun_portals4 -n PROCESSES [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
+    "Starts the processes of a GASNet program.\n"
+    "Usage: gasnetrun_portals4 -n PROCESSES [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
     "  -n N             processes\n"
     "  -N N             nodes\n"
     "  -c N             processors of each process (spawners pmix and mpi)\n"

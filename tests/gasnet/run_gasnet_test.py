@@ -393,7 +393,7 @@ def launcher():
     if "srun" not in Job([run, "-n", "2", "-t", "p"], SLURM_JOB_ID="1").check(0).err:
         sys.exit("in a Slurm allocation pmix is not the default")
     Job([run, "-np", "2", "-spawner=FORK", "--", "sh", "-c", 'test "$1" = -v', "sh", "-v"]).check(0)
-    Job([run, "-h"]).check(0, "usage: gasnetrun_portals4 -n")
+    Job([run, "-h"]).check(0, "Usage: gasnetrun_portals4 -n")
     for options, text in ((["-n"], "-n needs a value"), (["-n", "0"], "-n 0: give a number from 1 on"),
                           (["-n", "2x"], "-n 2x: give a number"), (["-n", "2", "-c", "-1"], "-c -1: give a number"),
                           (["-n", "2", "-N", "3", "p"], "-N is larger than -n"), (["-n", "2"], "give a program"),
