@@ -595,6 +595,21 @@ def info_config(tools):
 
 
 @case
+def info_says_that_a_cipher_library_does_not_fit(tools):
+    if subprocess.run(["cc", "-fsyntax-only", "-include", "intel-ipsec-mb.h", "-x", "c", "/dev/null"],
+                      stderr=subprocess.DEVNULL).returncode != 0:
+        print("skipped: there is no intel-ipsec-mb.h, so IPsec Multi-Buffer is not used")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", f"{directory}/libIPSec_MB.so.1"], check=True, text=True,
+                       input="unsigned imb_get_version(void) { return 0x70100; }"
+                             "const char* imb_get_version_str(void) { return \"7.1.0\"; }")
+        _, log = tools.info(environment={"LD_LIBRARY_PATH": directory, "PTL_TRANSPORT": "udp", "PTL_JOB_KEY": "k" * 40,
+                                         "PTL_LOG_LEVEL": "info"})
+    check(re.search(r"IPsec Multi-Buffer 7\.1\.0 is not used: this was built for \d+\.\d+\.\d+\)", log), log)
+
+
+@case
 def info_bad_options(tools):
     tools.info("--no-such-option", code=USAGE)
     _, error = tools.info("--interface", "999", code=1)
