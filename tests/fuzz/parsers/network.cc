@@ -1,7 +1,9 @@
 // Two transports, and an attacker between them who sees every frame and loses, delays, repeats,
 // damages and splices as the input says. Without seals he can make checks right, and nothing must
 // break. With seals he gets nothing but delay: what arrives is what was sent, once and in order.
+// Datagrams may be lost or late. Only the window against replays keeps them from arriving twice.
 #include <array>
+#include <set>
 
 #include "fuzz/parsers/input.h"
 #include "simulation/repeatable_random.h"
@@ -17,6 +19,7 @@ using test::MemoryNetwork;
 
 constexpr ProcessId ids[2] = {{0x0a000001, 10}, {0x0a000002, 20}};
 constexpr unsigned most_steps = 200;
+constexpr size_t datagram_bytes = 100;
 
 class Meddler {
  public:
@@ -110,7 +113,10 @@ class Fuzzed {
     };
     for (unsigned step = 0; step < most_steps && !input_.is_empty(); ++step) {
       const unsigned side = input_.below(2);
-      if (input_.below(4) != 0) send(side);
+      if (const unsigned what = input_.below(4); what == 3)
+        send_datagram(side);
+      else if (what != 0)
+        send(side);
       test::virtual_now_ns += uint64_t{1} << input_.below(28);
       poll();
     }
@@ -153,13 +159,25 @@ class Fuzzed {
   }
   static size_t length_of(uint64_t number) noexcept { return number * 977 % 3000; }
 
+  void send_datagram(unsigned side) {
+    Stream& stream = streams_[side];
+    if (stream.link == nullptr) return;
+    const uint64_t number = stream.datagrams;
+    MessageHeader header = test::numbered_put(number);
+    header.flags = flag_unreliable;
+    if (processes_[side].send(stream.link, header, test::numbered_bytes(number, datagram_bytes)) ==
+        SendStatus::sent)
+      ++stream.datagrams;
+  }
+
   void poll() {
     for (unsigned side = 0; side < 2; ++side) {
       test::MemoryProcess& process = processes_[side];
       process.poll();
       if (sealed_ >= 2)
         for (const test::MemoryProcess::Message& message : process.messages)
-          check(streams_[1 - side], message);
+          ((message.header.flags & flag_unreliable) != 0 ? check_datagram : check)(
+              streams_[1 - side], message);
       process.messages.clear();
       if (!process.failed.empty()) {
         // Also if the peer has connected again at once.
@@ -177,7 +195,15 @@ class Fuzzed {
     uint64_t sent = 0;
     uint64_t arriving = 0;  // the connection whose messages arrive
     uint64_t received = 0;
+    uint64_t datagrams = 0;
+    std::set<uint64_t> datagrams_received;
   };
+  static void check_datagram(Stream& stream, const test::MemoryProcess::Message& message) {
+    const uint64_t number = message.header.match_bits;
+    FUZZ_CHECK(number < stream.datagrams);
+    FUZZ_CHECK(stream.datagrams_received.insert(number).second);
+    FUZZ_CHECK(message.payload == test::numbered_bytes(number, datagram_bytes));
+  }
   static void check(Stream& stream, const test::MemoryProcess::Message& message) {
     const uint64_t number = message.header.match_bits;
     if (message.header.hdr_data != stream.arriving) {
