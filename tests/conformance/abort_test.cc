@@ -3,6 +3,7 @@
 #include <sys/time.h>
 
 #include <atomic>
+#include <deque>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include "support/objects.h"
 #include "support/ranks.h"
 #include "support/text.h"
+#include "support/waiting_thread.h"
 
 namespace lintel::test {
 namespace {
@@ -48,13 +50,12 @@ TEST(AbortTest, EndsEveryWaitOfOtherThreads) {
   run_ranks(1, [](Rank& rank) {
     const Interface interface(rank, matching_physical);
     const Waiting waiting(interface);
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 8; ++i) {
-      threads.push_back(start_thread([&, i] { EXPECT_EQ(PTL_ABORTED, waiting.wait_with(i % 4)); }));
-    }
-    std::this_thread::sleep_for(Milliseconds(30));
+    std::deque<WaitingThread> threads;
+    for (int i = 0; i < 8; ++i)
+      threads.emplace_back([&, i] { EXPECT_EQ(PTL_ABORTED, waiting.wait_with(i % 4)); });
+    for (const WaitingThread& thread : threads) thread.await_sleep();
     PtlAbort();
-    for (std::thread& thread : threads) thread.join();
+    for (WaitingThread& thread : threads) thread.join();
   });
 }
 

@@ -4,10 +4,8 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <fstream>
 #include <functional>
 #include <span>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -18,6 +16,7 @@
 #include "support/objects.h"
 #include "support/ranks.h"
 #include "support/text.h"
+#include "support/waiting_thread.h"
 
 namespace lintel::test {
 namespace {
@@ -32,15 +31,6 @@ void use_one_processor() {
   CPU_ZERO(&one);
   CPU_SET(sched_getcpu(), &one);
   must(sched_setaffinity(0, sizeof one, &one));
-}
-
-bool is_asleep(pid_t thread) {
-  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
-  std::string number;
-  std::string name;
-  std::string state;
-  file >> number >> name >> state;
-  return state == "S";
 }
 
 void set(std::atomic<int>& variable, int value) {

@@ -7,6 +7,7 @@
 #include "support/objects.h"
 #include "support/ranks.h"
 #include "support/text.h"
+#include "support/waiting_thread.h"
 
 namespace lintel::test {
 namespace {
@@ -74,12 +75,12 @@ TEST(CounterTest, WaitReturnsWhenAFailureIsCounted) {
     must(PtlCTWait(counter.handle(), 1000, &value));
     EXPECT_EQ(value, (ptl_ct_event_t{1, 1}));
     counter.set(0, 0);
-    std::thread waiter = start_thread([&] {
+    WaitingThread waiter([&] {
       ptl_ct_event_t seen{};
       must(PtlCTWait(counter.handle(), 1000, &seen));
       EXPECT_EQ(seen.failure, 4u);
     });
-    std::this_thread::sleep_for(Milliseconds(20));
+    waiter.await_sleep();
     must(PtlCTInc(counter.handle(), {0, 4}));
     waiter.join();
   });

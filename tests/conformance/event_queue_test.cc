@@ -1,11 +1,13 @@
 // Event queues: getting, waiting, overflow, sharing among threads.
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "operations.h"
+#include "support/waiting_thread.h"
 
 namespace lintel::test {
 namespace {
@@ -53,22 +55,22 @@ TEST_P(EventQueueTest, WaitBlocksUntilAnEventComes) {
     TargetSide target(pair);
     InitiatorSide initiator(pair);
     pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
-    std::thread waiter;
+    std::optional<WaitingThread> waiter;
     std::atomic<bool> returned = false;
     if (pair.is_target()) {
-      waiter = start_thread([&] {
+      waiter.emplace([&] {
         ptl_event_t event{};
         EXPECT_EQ(PTL_OK, PtlEQWait(target.events.handle(), &event));
         returned = true;
         EXPECT_EQ(event.type, PTL_EVENT_PUT);
         EXPECT_EQ(event.hdr_data, 4u);
       });
-      std::this_thread::sleep_for(Milliseconds(30));
+      waiter->await_sleep();
       EXPECT_FALSE(returned);
     }
     pair.barrier();
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8, .hdr_data = 4}); });
-    if (waiter.joinable()) waiter.join();
+    if (waiter) waiter->join();
   });
 }
 

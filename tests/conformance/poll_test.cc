@@ -1,10 +1,12 @@
 // PtlEQPoll and PtlCTPoll: timeouts, order, several queues and counters.
+#include <atomic>
 #include <chrono>
-#include <thread>
+#include <optional>
 
 #include <gtest/gtest.h>
 
 #include "operations.h"
+#include "support/waiting_thread.h"
 
 namespace lintel::test {
 namespace {
@@ -167,25 +169,30 @@ TEST_P(PollTest, WakesForAnEventThatComesWhileItWaits) {
       target.append(target.entry(PTL_ME_OP_PUT));
       second.append(second.entry(PTL_ME_OP_PUT));
     });
-    std::thread waiter;
+    std::optional<WaitingThread> waiter;
+    std::atomic<int> returned = 0;
     if (pair.is_target()) {
-      waiter = start_thread([&] {
+      waiter.emplace([&] {
         const ptl_handle_eq_t queues[] = {target.events.handle(), second.events.handle()};
         for (const unsigned expected : {1u, 0u}) {
           ptl_event_t event{};
           unsigned which = 77;
           EXPECT_EQ(PTL_OK, PtlEQPoll(queues, 2, PTL_TIME_FOREVER, &event, &which));
           EXPECT_EQ(which, expected);
+          ++returned;
         }
       });
     }
-    pair.on_initiator([&] {
-      std::this_thread::sleep_for(Milliseconds(20));
-      initiator.put_and_wait({.length = 8, .pt_index = 6});
-      std::this_thread::sleep_for(Milliseconds(20));
-      initiator.put_and_wait({.length = 8});
-    });
-    if (waiter.joinable()) waiter.join();
+    for (int round = 0; round < 2; ++round) {
+      pair.on_target([&] {
+        pair.rank().await_condition("waiting for the event before",
+                                    [&] { return returned == round; });
+        waiter->await_sleep();
+      });
+      pair.on_initiator(
+          [&] { initiator.put_and_wait({.length = 8, .pt_index = round == 0 ? 6u : 5u}); });
+    }
+    if (waiter) waiter->join();
   });
 }
 
@@ -199,9 +206,9 @@ TEST_P(PollTest, CounterPollWakesForAMessage) {
       spec.counter = target.counter.handle();
       target.append(spec);
     });
-    std::thread waiter;
+    std::optional<WaitingThread> waiter;
     if (pair.is_target()) {
-      waiter = start_thread([&] {
+      waiter.emplace([&] {
         const Counter idle(pair.ni());
         const ptl_handle_ct_t counters[] = {idle.handle(), target.counter.handle()};
         const ptl_size_t tests[] = {1, 3};
@@ -212,13 +219,11 @@ TEST_P(PollTest, CounterPollWakesForAMessage) {
         EXPECT_EQ(value, (ptl_ct_event_t{3, 0}));
       });
     }
-    pair.on_initiator([&] {
-      for (int i = 0; i < 3; ++i) {
-        std::this_thread::sleep_for(Milliseconds(10));
-        initiator.put_and_wait({.length = 8});
-      }
-    });
-    if (waiter.joinable()) waiter.join();
+    for (int i = 0; i < 3; ++i) {
+      pair.on_target([&] { waiter->await_sleep(); });
+      pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
+    }
+    if (waiter) waiter->join();
   });
 }
 

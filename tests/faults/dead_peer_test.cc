@@ -16,6 +16,7 @@
 #include "support/ranks.h"
 #include "support/rdma.h"
 #include "support/text.h"
+#include "support/waiting_thread.h"
 
 namespace lintel::test {
 namespace {
@@ -162,11 +163,10 @@ TEST_P(DeadPeerTest, ItsMessagesStopAndItsMemoryIsNoLongerTouched) {
       seen.insert(event.type);
     }
     EXPECT_EQ(seen, (std::set<ptl_event_kind_t>{PTL_EVENT_GET, PTL_EVENT_REPLY}));
-    rank.await_condition("waiting for silence", [&] {
-      const std::size_t left = events.drain();
-      std::this_thread::sleep_for(Milliseconds(30));
-      return left == 0;
-    });
+    ptl_event_t last{};
+    unsigned which = 0;
+    const ptl_handle_eq_t queue = events.handle();
+    while (PtlEQPoll(&queue, 1, 30, &last, &which) == PTL_OK) continue;
   });
 }
 
@@ -198,8 +198,9 @@ TEST_P(DeadPeerTest, AWaitingProcessLearnsOfItWithoutSendingAnything) {
     rank.await_condition("waiting until the other rank has stopped",
                          [&] { return is_stopped(other); });
     const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
-    std::thread killer = start_thread([&] {
-      std::this_thread::sleep_for(Milliseconds(100));
+    std::thread killer = start_thread([&rank, waiting = gettid()] {
+      rank.await_condition("waiting until the other thread sleeps",
+                           [&] { return is_asleep(waiting); });
       rank.kill(1);
     });
     must(PtlGet(descriptor.handle(), 0, 8, interface.address(1), pt_index, 0, 0, nullptr));

@@ -1,0 +1,31 @@
+// A thread of a rank that is about to wait: others go on when it sleeps. Set-up path.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "support/rank.h"
+
+namespace lintel::test {
+
+// Whether a thread of this process sleeps in the kernel (proc(5)).
+[[nodiscard]] bool is_asleep(pid_t thread);
+
+class WaitingThread {
+ public:
+  explicit WaitingThread(std::function<void()> body);
+  WaitingThread(const WaitingThread&) = delete;
+  WaitingThread& operator=(const WaitingThread&) = delete;
+
+  void await_sleep(Place place = Place::current()) const;
+  void join() { thread_.join(); }
+
+ private:
+  std::atomic<pid_t> id_{0};
+  std::thread thread_;
+};
+
+}  // namespace lintel::test
