@@ -227,5 +227,18 @@ TEST_F(TwoLinksTest, TheOtherLinkServesAfterTheFirstHasFailed) {
   EXPECT_EQ(near_transport->sent.size(), 1u);
 }
 
+// As a lane that its owner recalls.
+TEST_F(TwoLinksTest, ALinkThatNobodySendsByCanBeTakenFromSenders) {
+  put();
+  connect_near();
+  bool taken = false;
+  const auto take = [](Link&, void* flag) { *static_cast<bool*>(flag) = true; };
+  round(*near_transport, [&](MessageSink& sink) {
+    sink.on_peer_failed(near_link_);
+    EXPECT_TRUE(sink.exclude_senders(far_transport->links[peer_id.pid], take, &taken));
+  });
+  EXPECT_TRUE(taken);
+}
+
 }  // namespace
 }  // namespace lintel::test

@@ -217,9 +217,15 @@ bool PhysicalInterface::may_access(Link& link, const RemoteMemory& memory, bool 
 
 bool PhysicalInterface::exclude_senders(Link& link, void (*action)(Link&, void*),
                                         void* argument) noexcept {
-  Peer* const peer = PeerDirectory::peer_of(link);
-  if (peer == nullptr) return false;
-  const std::lock_guard guard(peer->send_lock);
+  if (Peer* const peer = PeerDirectory::peer_of(link); peer != nullptr) {
+    const std::lock_guard guard(peer->send_lock);
+    action(link, argument);
+    return true;
+  }
+  // Nobody sends by a link without a peer, as one whose peer failed by another link. It would get
+  // one under this lock.
+  const PeerDirectory::Lock lock = peers_.lock();
+  if (PeerDirectory::peer_of(link) != nullptr) return false;
   action(link, argument);
   return true;
 }
