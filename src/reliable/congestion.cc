@@ -8,10 +8,13 @@ namespace lintel {
 
 namespace {
 
-constexpr double first_frames = 16;
+// Also the first window: where all processes begin to send to all others, more would fill the
+// buffers of switches before anything is measured.
 constexpr double least_frames = 2;
 constexpr double strongest_decrease = 0.5;
 constexpr double share_of_excess = 0.8;
+// The doubling ends before that of many senders fills a queue: at this share of the allowed delay.
+constexpr double share_for_doubling = 0.2;
 // Long frames are of links in software, whose processes may run in turns: a frame waits for others.
 constexpr double delay_ns_per_frame_byte = 6;
 // The windows, in frames, up to which a sender may cause all of the shared delay, and from which it
@@ -29,7 +32,7 @@ void Congestion::open(uint64_t most_bytes, uint32_t frame_bytes) noexcept {
   // A peer that can take less than a frame still gets one at a time.
   most_ = std::max(static_cast<double>(most_bytes), frame_);
   least_ = std::min(least_frames * frame_, most_);
-  window_ = std::min(first_frames * frame_, most_);
+  window_ = least_;
   threshold_ = most_;
   allowed_delay_ns_ = std::max(queue_delay_ns, delay_ns_per_frame_byte * frame_);
 }
@@ -57,8 +60,9 @@ void Congestion::measured(uint64_t round_trip_ns, uint64_t now_ns) noexcept {
   shortest_in_round_ns_ = std::min(shortest_in_round_ns_, round_trip_ns);
   next_base_ns_ = std::min(next_base_ns_, round_trip_ns);
   base_ns_ = std::min(base_ns_, round_trip_ns);
-  // The first queue ends the doubling, before a buffer on the way is full.
-  if (window_ < threshold_ && excess_ns(round_trip_ns) > 0) threshold_ = window_;
+  const auto queued_ns = static_cast<double>(round_trip_ns - base_ns_);
+  if (queued_ns > share_for_doubling * allowed_delay_ns_)
+    threshold_ = std::min(threshold_, window_);
   if (now_ns < period_end_ns_) return;
   if (period_end_ns_ != 0) base_ns_ = next_base_ns_;
   next_base_ns_ = UINT64_MAX;

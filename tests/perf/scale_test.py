@@ -20,10 +20,12 @@ class ScaleTest(unittest.TestCase):
     def setUpClass(cls):
         with tempfile.TemporaryDirectory() as name:
             done = subprocess.run([sys.executable, "-B", ROOT / "perf/scale", "--programs", PROGRAMS, "--processes",
-                                   "65,130", "--messages", "32", "--output", name], capture_output=True, text=True,
-                                  check=False)
+                                   "65,130", "--messages", "32", "--lasting", "64", "--output", name],
+                                  capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
-            cls.results = json.loads(Path(name, "scale.json").read_text())
+            written = json.loads(Path(name, "scale.json").read_text())
+            cls.results = written["curves"]
+            cls.compared = written["compared"]
             cls.text = Path(name, "scale.md").read_text()
             cls.charts = {path.name: path.read_text() for path in Path(name).glob("*.svg")}
 
@@ -32,7 +34,12 @@ class ScaleTest(unittest.TestCase):
             found = {(result["pattern"], result["processes"]) for result in self.results[window]}
             self.assertEqual(found, {(pattern, processes) for pattern in ("neighbours", "random", "incast", "all-to-all")
                                      for processes in (65, 130)})
-        self.assertEqual(self.text.count("| ours |"), 8)
+        self.assertEqual(self.text.count("| ours |"), 8 + 24)
+
+    def test_both_windows_are_compared_with_losses(self):
+        for window in ("ours", "Swift"):
+            self.assertEqual({result["loss"] for result in self.compared[window]}, {0, 0.01, 0.1})
+            self.assertEqual(len(self.compared[window]), 24)
 
     def test_the_windows_differ(self):
         values = [[result["p99_us"] for result in self.results[window] if result["pattern"] == "incast"]

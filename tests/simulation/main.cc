@@ -33,6 +33,8 @@ struct ScaleOptions {
   double latency_us = 2;
   uint64_t buffer_kib = 1024;
   double loss = 0;
+  double least_goodput = 0;
+  double most_repeated = 1;
   std::string json;
 };
 
@@ -115,7 +117,7 @@ int run_scale(const ScaleOptions& options) {
         options.patterns.end())
       continue;
     for (const uint32_t processes : options.processes) {
-      const ScaleResult result =
+      ScaleResult result =
           measure({pattern, processes, options.messages, options.bytes, options.loss, network});
       std::cout << std::left << std::setw(10) << name_of(pattern) << std::right << std::fixed
                 << std::setw(11) << processes << std::setprecision(2) << std::setw(9)
@@ -125,6 +127,10 @@ int run_scale(const ScaleOptions& options) {
                 << std::setprecision(2) << std::setw(10) << result.fairness << std::setw(12)
                 << (result.frame_memory_bytes >> 10) << std::setw(17)
                 << (result.connection_bytes >> 10) << std::endl;
+      if (result.goodput_share < options.least_goodput)
+        result.problems.push_back("too little goodput");
+      if (result.repeated_share > options.most_repeated)
+        result.problems.push_back("too many frames were sent again");
       for (const std::string& problem : result.problems) std::cout << "PROBLEM " << problem << "\n";
       good &= result.problems.empty();
       all.push_back(to_json(result));
@@ -177,6 +183,10 @@ int main(int argc, char** argv) {
       ->add_option("--buffer-kib", scale.buffer_kib, "of the switch, in front of each process")
       ->capture_default_str();
   with_scale->add_option("--loss", scale.loss, "probability per frame; up to 256 processes")
+      ->capture_default_str();
+  with_scale->add_option("--least-goodput", scale.least_goodput, "less is a problem")
+      ->capture_default_str();
+  with_scale->add_option("--most-repeated", scale.most_repeated, "a larger share is a problem")
       ->capture_default_str();
   with_scale->add_option("--json", scale.json, "also writes the results to this file");
   CLI11_PARSE(app, argc, argv);

@@ -162,7 +162,7 @@ TEST(Reliable, LostLastFramesComeAgainAfterAFewRoundTrips) {
   const std::vector<MemoryProcess*> all{&first, &second};
   Link* const link = first.connect(second_id);
   send_surely(first, link, all, numbered_put(0), {});
-  run_for(all, 5'000'000);
+  widen_window(first, second, link, all);
   uint64_t lost = 0;
   network.script = [&](const LinkAddress&, const LinkAddress&, const Frame& frame) {
     const bool loses = lost < 3 && header_of(frame).type == FrameType::data;
@@ -217,7 +217,7 @@ TEST(Reliable, TheReceiverIsNeverSentMoreThanItSaysItTakes) {
   MemoryProcess second(network, second_id, {}, 1472, capacity);
   Link* const link = first.connect(second_id);
   send_surely(first, link, {&first, &second}, numbered_put(0), {});
-  run_for({&first, &second}, 1'000'000);
+  widen_window(first, second, link, {&first, &second});
   uint64_t carried = 0;
   network.script = [&](const LinkAddress& from, const LinkAddress&,
                        const Frame& frame) -> std::vector<MemoryNetwork::Copy> {
@@ -319,7 +319,7 @@ TEST(Reliable, UnreliablePutsOvertake) {
   const std::vector<MemoryProcess*> all{&first, &second};
   Link* const link = first.connect(second_id);
   send_surely(first, link, all, numbered_put(0), {});
-  run_for(all, 5'000'000);
+  widen_window(first, second, link, all);
   unsigned frames = 0;
   network.script = [&](const LinkAddress&, const LinkAddress&,
                        const Frame& frame) -> std::vector<MemoryNetwork::Copy> {

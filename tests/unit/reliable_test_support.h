@@ -373,6 +373,17 @@ inline void send_surely(MemoryProcess& from, Link* link, const std::vector<Memor
   EXPECT_EQ(status, SendStatus::sent);
 }
 
+// Sends until some frames may be on the way at once. `to` forgets these messages.
+inline void widen_window(MemoryProcess& from, MemoryProcess& to, Link* link,
+                         const std::vector<MemoryProcess*>& all) {
+  run_for(all, 5'000'000);
+  const auto known = static_cast<std::ptrdiff_t>(to.messages.size());
+  for (unsigned i = 0; i < 16; ++i)
+    send_surely(from, link, all, numbered_put(0), numbered_bytes(0, 1400));
+  run_for(all, 5'000'000);
+  to.messages.erase(to.messages.begin() + known, to.messages.end());
+}
+
 // Two processes of which one has heard of the other, with frames of 9000 bytes.
 class ConnectedPair : public testing::Test {
  protected:
@@ -390,7 +401,7 @@ class ConnectedPair : public testing::Test {
     const MessageHeader hello = numbered_put(0);
     ASSERT_TRUE(run_until(all_, [&] { return first_.send(link_, hello) == SendStatus::sent; }));
     ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 1; }));
-    run_for(all_, 5'000'000);
+    widen_window(first_, second_, link_, all_);
     second_.messages.clear();
   }
 

@@ -37,7 +37,7 @@ class Congestion {
   void timed_out() noexcept { window_ = std::max(frame_, window_ * (1 - most_decrease)); }
 
  private:
-  static constexpr double first_frames = 16;
+  static constexpr double first_frames = 2;  // as ours
   static constexpr double beta = 0.8;
   static constexpr double most_decrease = 0.5;
   static constexpr double base_target_ns = 25'000;
