@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "transport/process_key.h"
 #include "util/crc32c.h"
 
 namespace lintel {

@@ -83,9 +83,6 @@ class Discovery {
     uint64_t answered_ns = 0;
   };
 
-  static uint64_t key_of(ProcessId process) noexcept {
-    return uint64_t{process.nid} << 32 | process.pid;
-  }
   [[nodiscard]] uint64_t random() noexcept;
   Entry* entry_for(ProcessId peer, uint64_t now_ns) noexcept;
   void ask(Entry& entry, ProcessId peer, uint64_t now_ns, DiscoveryMessage& message) noexcept;

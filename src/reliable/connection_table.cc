@@ -1,5 +1,6 @@
 #include "reliable/connection_table.h"
 
+#include "transport/process_key.h"
 #include "util/random.h"
 
 namespace lintel {

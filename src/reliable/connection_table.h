@@ -11,11 +11,6 @@
 
 namespace lintel {
 
-// Processes in an order that is the same for all.
-[[nodiscard]] inline uint64_t key_of(ProcessId process) noexcept {
-  return uint64_t{process.nid} << 32 | process.pid;
-}
-
 class ConnectionTable {
  public:
   // Set-up path. `reuses_places`: those of connections that have ended. False: the system refuses

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "transport/process_key.h"
 #include "util/log.h"
 #include "util/node_identity.h"
 

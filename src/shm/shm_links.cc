@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "transport/process_key.h"
 #include "util/clock.h"
 #include "util/without_cancellation.h"
 

@@ -59,7 +59,6 @@ class ShmLinks {
   [[nodiscard]] ShmLink* first() const noexcept { return all_.load(std::memory_order_acquire); }
 
  private:
-  static uint64_t key_of(ProcessId peer) noexcept { return uint64_t{peer.nid} << 32 | peer.pid; }
   ShmLink* find(ProcessId peer) const noexcept;  // mutex_ held, as for add(); never one that failed
   ShmLink* add(std::unique_ptr<ShmLink> link);
   std::unique_ptr<ShmLink> make(ProcessId peer, uint64_t nonce,

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "transport/process_key.h"
 #include "transport/transport.h"
 #include "util/log.h"
 #include "util/node_identity.h"
@@ -64,7 +65,7 @@ class VerbsLinks {
   // Made if there is none. Throws when there is no memory.
   [[nodiscard]] VerbsLink& find(ProcessId peer) {
     const std::lock_guard guard(mutex_);
-    std::unique_ptr<VerbsLink>& place = links_[uint64_t{peer.nid} << 32 | peer.pid];
+    std::unique_ptr<VerbsLink>& place = links_[key_of(peer)];
     if (place == nullptr) {
       place = std::make_unique<VerbsLink>();
       place->peer = peer;
