@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <fstream>
 #include <set>
 #include <string>
 #include <thread>
@@ -168,15 +167,6 @@ TEST_P(DeadPeerTest, ItsMessagesStopAndItsMemoryIsNoLongerTouched) {
     const ptl_handle_eq_t queue = events.handle();
     while (PtlEQPoll(&queue, 1, 30, &last, &which) == PTL_OK) continue;
   });
-}
-
-// Whether all of the process has stopped: the state behind its name in /proc (proc(5)).
-bool is_stopped(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  const auto name_end = text.rfind(')');
-  return name_end != std::string::npos && text.compare(name_end, 3, ") T") == 0;
 }
 
 // spec 3.13.3, 4.1

@@ -1,4 +1,4 @@
-// Threads that sleep, by what the kernel says of them. Set-up path.
+// Threads that sleep and processes that have stopped, by what the kernel says of them. Set-up path.
 #include "support/waiting_thread.h"
 
 #include <unistd.h>
@@ -9,12 +9,25 @@
 
 namespace lintel::test {
 
-bool is_asleep(pid_t thread) {
-  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+namespace {
+
+// Whether a stat file of /proc names that state behind the name of the program (proc(5)).
+bool has_state(const std::string& file, char state) {
+  std::ifstream lines(file);
   std::string text;
-  std::getline(file, text);
+  std::getline(lines, text);
   const auto name_end = text.rfind(')');
-  return name_end != std::string::npos && text.compare(name_end, 3, ") S") == 0;
+  return name_end != std::string::npos && text.compare(name_end, 3, std::string(") ") + state) == 0;
+}
+
+}  // namespace
+
+bool is_asleep(pid_t thread) {
+  return has_state("/proc/self/task/" + std::to_string(thread) + "/stat", 'S');
+}
+
+bool is_stopped(pid_t process) {
+  return has_state("/proc/" + std::to_string(process) + "/stat", 'T');
 }
 
 WaitingThread::WaitingThread(std::function<void()> body)

@@ -11,8 +11,9 @@
 
 namespace lintel::test {
 
-// Whether a thread of this process sleeps in the kernel (proc(5)).
+// Whether a thread of this process sleeps in the kernel; whether all of a process has stopped.
 [[nodiscard]] bool is_asleep(pid_t thread);
+[[nodiscard]] bool is_stopped(pid_t process);
 
 class WaitingThread {
  public:
