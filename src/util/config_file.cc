@@ -23,10 +23,12 @@ std::string_view without_quotes(std::string_view value) {
 std::vector<ConfigSetting> read_config_file(const std::string& path,
                                             std::vector<std::string>& complaints) {
   std::vector<ConfigSetting> settings;
+  const auto complain = [&] {
+    complaints.push_back(path + " cannot be read: " + std::strerror(errno));
+  };
   std::ifstream file(path);
   if (!file) {
-    if (errno != ENOENT && errno != ENOTDIR)
-      complaints.push_back(path + " cannot be read: " + std::strerror(errno));
+    if (errno != ENOENT && errno != ENOTDIR) complain();
     return settings;
   }
   std::string text;
@@ -44,6 +46,7 @@ std::vector<ConfigSetting> read_config_file(const std::string& path,
     settings.push_back(
         {std::string(name), std::string(without_quotes(trim(line.substr(equals + 1)))), place});
   }
+  if (file.bad()) complain();  // as of a directory
   return settings;
 }
 

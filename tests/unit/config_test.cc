@@ -99,6 +99,13 @@ TEST_F(ConfigFilesTest, WhatIsWrongInAFileIsWarnedOfWithItsLine) {
   EXPECT_EQ(config_u64(ConfigKey::spin_us), 50u);
 }
 
+TEST_F(ConfigFilesTest, AFileThatCannotBeReadIsWarnedOf) {
+  std::filesystem::create_directory(place("system.conf"));
+  const std::string said = load("PTL_SPIN_US = 2\n", "");
+  EXPECT_TRUE(contains(said, place("system.conf") + " cannot be read: Is a directory")) << said;
+  EXPECT_EQ(config_u64(ConfigKey::spin_us), 2u);
+}
+
 TEST_F(ConfigFilesTest, BadLinesAreWarnedOfByPtlInitAloneAndNotByACallThatIsRefusedBeforeIt) {
   EXPECT_TRUE(contains(load("nonsense\n", ""), ":1: ignored"));
   EXPECT_EQ(config_complaints(),
