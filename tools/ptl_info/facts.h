@@ -1,4 +1,4 @@
-// What ptl_info tells, gathered before it is printed in one form or another. Set-up path.
+// What ptl_info shows, gathered before it is printed in one form or another. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -63,6 +63,7 @@ struct NameFacts {
 
 struct NodeFacts {
   tools::Machine machine;
+  std::uint32_t nid = 0;
   std::string nid_choice;         // "192.0.2.1, the address of eth0, ..."
   std::string read_other_memory;  // whether process_vm_readv between own processes is permitted
   bool can_read_other_memory = false;
@@ -114,6 +115,7 @@ struct Facts {
   std::vector<unsigned> progress_cpus;
   bool job_key_is_set = false;
   bool dpdk_is_wanted = false;
+  bool is_launched_by_pmix = false;
   std::vector<InterfaceFacts> interfaces;
   std::optional<OpenedFacts> opened;
   std::string open_problem;  // why `opened` is empty

@@ -97,7 +97,8 @@ void check_modules(const Facts& facts, Findings& findings) {
     if (module.installed) continue;
     const bool is_needed = (module.name == "verbs" && has_rdma(facts)) ||
                            (module.name == "crypto" && facts.job_key_is_set) ||
-                           (module.name == "dpdk" && facts.dpdk_is_wanted);
+                           (module.name == "dpdk" && facts.dpdk_is_wanted) ||
+                           (module.name == "pmix" && facts.is_launched_by_pmix);
     if (!is_needed) continue;
     findings.add("module_missing", Severity::problem,
                  "the module " + module.name + " is not installed",

@@ -1,9 +1,10 @@
-// Asks the library about itself. Set-up path.
+// The facts of the library and of an interface that is opened for that. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <portals4_lintel.h>
 
 #include <algorithm>
 #include <climits>
+#include <cstdlib>
 #include <filesystem>
 #include <mutex>
 #include <sstream>
@@ -69,15 +70,16 @@ std::string place_of(ConfigKey key) {
 
 // Threads of the library write, too.
 std::mutex log_mutex;
-std::vector<std::string>& heard() {
+std::vector<std::string>& warnings() {
   static std::vector<std::string> lines;
   return lines;
 }
 
-void hear(LogLevel level, const char* text) noexcept {
+void keep_warning(LogLevel level, const char* text) noexcept {
   if (level > LogLevel::warn) return;
   const std::lock_guard guard(log_mutex);
-  if (std::find(heard().begin(), heard().end(), text) == heard().end()) heard().emplace_back(text);
+  std::vector<std::string>& lines = warnings();
+  if (std::find(lines.begin(), lines.end(), text) == lines.end()) lines.emplace_back(text);
 }
 
 std::vector<std::string> gather_missing_module_directories() {
@@ -223,7 +225,7 @@ const std::vector<LimitField>& limit_fields() {
 Facts gather_facts(ptl_interface_t interface) {
   Facts facts;
   facts.library_version = LINTEL_VERSION;
-  set_log_listener(hear);
+  set_log_listener(keep_warning);
   facts.node = gather_node_facts();
   facts.registers = known_registers();
   const int code = PtlInit();
@@ -231,13 +233,16 @@ Facts gather_facts(ptl_interface_t interface) {
     config_load();
     facts.open_problem = std::string("PtlInit returned ") + PtlLintelStrError(code);
   }
-  facts.node.nid_choice = configured_node_identity().reason;
+  const NodeIdentity node = configured_node_identity();
+  facts.node.nid = node.nid;
+  facts.node.nid_choice = node.reason;
   facts.node.shm_needed_bytes = config_u64(ConfigKey::shm_memory_kib) * 1024;
   facts.devices = gather_devices();
   facts.modules = gather_modules();
   facts.progress_cpus = config_cpus(ConfigKey::progress_cpus);
   facts.job_key_is_set = !config_string(ConfigKey::job_key).empty();
   facts.dpdk_is_wanted = !config_string(ConfigKey::dpdk_ports).empty();
+  facts.is_launched_by_pmix = std::getenv("PMIX_NAMESPACE") != nullptr;
   facts.interfaces = gather_interfaces();
   facts.missing_module_directories = gather_missing_module_directories();
   facts.configuration = gather_configuration();
@@ -247,7 +252,7 @@ Facts gather_facts(ptl_interface_t interface) {
     PtlFini();
   }
   set_log_listener(nullptr);
-  facts.log_lines = heard();
+  facts.log_lines = warnings();
   correct_transports(facts);
   facts.configuration_complaints = config_complaints();
   HandEnvironment by_hand;

@@ -19,7 +19,7 @@ constexpr int usage_error = 2;
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Tells which transports this Portals library would use on this machine and why, its devices, "
+      "Shows which transports this Portals library would use on this machine and why, its devices, "
       "what is wrong and what to do about it.",
       "ptl_info");
   bool as_json = false;

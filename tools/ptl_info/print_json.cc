@@ -25,6 +25,7 @@ Json node_of(const NodeFacts& node) {
           {"memory_bytes", node.machine.memory_bytes},
           {"kernel", node.machine.kernel},
           {"cores_allowed", node.machine.cpus_allowed.size()},
+          {"nid", tools::format_nid(node.nid)},
           {"nid_choice", node.nid_choice},
           {"shm_usable", node.shm_usable},
           {"shm_total_bytes", node.shm_total_bytes},

@@ -207,7 +207,8 @@ def modules(doctor):
     directory = os.path.dirname(os.path.realpath(re.search(r"libportals\.so\.4 => (\S+)", libraries)[1])) + "/lintel"
     empty = f"mount -t tmpfs modules '{directory}'\n"
     for name, script, environment in (("verbs", SYSFS + RDMA_PORT, {}), ("crypto", "", {"PTL_JOB_KEY": "k" * 40}),
-                                      ("dpdk", "", {"PTL_DPDK_PORTS": "0000:3b:02.1"})):
+                                      ("dpdk", "", {"PTL_DPDK_PORTS": "0000:3b:02.1"}),
+                                      ("pmix", "", {"PMIX_NAMESPACE": "job.1"})):
         doctor.expect("module_missing", "problem", f"the module {name} is not installed",
                       "install the package of that module, or name its directory in PTL_MODULE_PATH",
                       script=empty + script, environment=environment)

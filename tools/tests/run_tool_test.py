@@ -563,6 +563,7 @@ def info_text(tools):
 def info_json(tools):
     document = json.loads(tools.info("--json")[0])
     opened = document["opened"]
+    check(document["node"]["nid"] == opened["nid"], f"nid of the node and of the interface: {document['node']}")
     check(opened["limits_default"]["max_pt_index"] >= 249, "max_pt_index (spec 3.6.1)")
     check(opened["limits_default"]["max_waw_ordered_size"] >= 64, "max_waw_ordered_size (spec 3.6.1)")
     for name, value in opened["limits_largest"].items():
