@@ -269,7 +269,7 @@ complete_words '{self.build}/bin/ptl_info' --js
                               "cmake --build built >> log && built/hello"), "CMake")
 
     def case_stranger_packages(self):
-        """apt install ./*.deb; hello; the tools; all gone after apt purge."""
+        """apt install ./*.deb; hello; the tools; all gone after apt purge. Then the same with rpm."""
         with self.base.open() as root:
             root.install("gcc", "libc6-dev", "make", "cmake", "pkg-config")
             before = root.files()
@@ -292,6 +292,24 @@ complete_words '{self.build}/bin/ptl_info' --js
             left = (root.files() - before) & ours
             if len(names) < 6 or not ours or left:
                 sys.exit(f"packages {names}; left after their removal: {sorted(left)}")
+            self.use_rpms(root)
+
+    def use_rpms(self, root):
+        """Without the dependencies, which have the names of other distributions; the libraries are still there."""
+        def rpm(*arguments):
+            return run("rpm", "--root", root.path, "--force-debian", *arguments)
+
+        need("rpm")
+        before = root.files()
+        rpm("--install", "--nodeps", *(path for path in self.packages.glob("*.rpm") if "debuginfo" not in path.name))
+        self.hello_in(root)
+        root.run("ptl_info > /dev/null; ptl_perf put --sizes 8 --time 0.01 > /dev/null")
+        names = rpm("--query", "--all").split()
+        ours = set(rpm("--query", "--list", *names).split())
+        rpm("--erase", "--nodeps", *names)
+        left = (root.files() - before) & ours
+        if len(names) < 6 or not ours or left:
+            sys.exit(f"rpm packages {names}; left after their removal: {sorted(left)}")
 
     def case_stranger_source(self):
         """cmake -S . -B b && cmake --build b, with the packages of docs/install.md; hello; uninstall."""
