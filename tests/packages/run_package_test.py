@@ -123,6 +123,23 @@ class Suite:
             if f'set(CPACK_RPM_DEBUGINFO_PACKAGE "{wanted}")' not in settings or ("shorter" in said) != (wanted == "OFF"):
                 sys.exit(f"{path}: CPACK_RPM_DEBUGINFO_PACKAGE is not {wanted}, or nothing was said:\n{said}")
 
+    def case_modulefile(self):
+        """It finds the installation, hides no manual page of the system, and leaves nothing."""
+        init = pathlib.Path("/usr/share/modules/init/bash")
+        if not init.exists():
+            print("skipped: there is no environment-modules")
+            sys.exit(77)
+        with tempfile.TemporaryDirectory() as prefix:
+            for component in ("cluster", "library", "development"):
+                run("cmake", "--install", self.build, "--component", component, "--prefix", prefix)
+            show = "echo $(pkg-config --variable=prefix portals4 2> /dev/null) ${LD_LIBRARY_PATH:-none} ${MANPATH:-none}"
+            said = run("bash", "-c", f"source {init}; unset MANPATH LD_LIBRARY_PATH PKG_CONFIG_PATH; "
+                       f"module use {prefix}/share/lintel/modulefiles; module load lintel; {show}; module unload lintel; {show}")
+            libraries = next(pathlib.Path(prefix).rglob("libportals.so.4")).parent
+            wanted = f"{prefix} {libraries} {prefix}/share/man:\nnone none\n"
+        if re.sub(r"/lib[^ ]*/pkgconfig/[./]*(?= )", "", said) != wanted:
+            sys.exit(f"expected:\n{wanted}got:\n{said}")
+
     def case_manual(self):
         """Each public function has a page; the pages and the reference are free of errors."""
         need("mandoc")
