@@ -1,4 +1,4 @@
-// Reading the traces that launchers leave in the environment, and loading what speaks to them.
+// Recognizes launchers by their variables in the environment, and loads the client for them.
 // Set-up path.
 #include "choose_launcher.h"
 

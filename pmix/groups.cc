@@ -113,7 +113,7 @@ template <typename Change>
 int Groups::change(ptl_handle_ni_t ni, Change&& change_group) {
   if (!library_is_ready()) return PTL_NO_INIT;
   if (const int code = install_hooks(); code != PTL_OK)
-    return complain(PTL_FAIL, "another run-time library has taken hold of PtlNIInit");
+    return complain(PTL_FAIL, "another run-time library has set the hooks of PtlNIInit");
   try {
     if (ni == PTL_INVALID_HANDLE) {
       std::lock_guard pending_guard(pending_mutex_);

@@ -67,7 +67,8 @@ std::string HandExchange::open(ptl_interface_t iface) {
                        nullptr, nullptr, &ni_);
   if (code != PTL_OK) {
     ni_ = PTL_INVALID_HANDLE;
-    return call_failed("the processes of a job by hand talk through Portals, but PtlNIInit", code);
+    return call_failed(
+        "the processes of a job by hand use Portals to find each other, but PtlNIInit", code);
   }
   if ((code = PtlEQAlloc(ni_, 1024, &arrivals_)) != PTL_OK) return call_failed("PtlEQAlloc", code);
   if ((code = PtlEQAlloc(ni_, 64, &ends_)) != PTL_OK) return call_failed("PtlEQAlloc", code);
@@ -195,7 +196,7 @@ std::string HandExchange::await(uint32_t from, uint64_t data) {
     unsigned which = 0;
     const int code = PtlEQPoll(&arrivals_, 1, look_after_ms, &event, &which);
     if (code == PTL_EQ_EMPTY) {
-      // It may take its time, but it must be alive.
+      // It may take long, but its process must run.
       std::byte counter[counter_bytes];
       if (std::string why = read(from, 0, counter); !why.empty()) return why;
       continue;
@@ -246,12 +247,13 @@ std::string HandExchange::fetch(uint32_t rank, const std::string& key,
     uint64_t used = 0;
     if (std::string why = read(rank, 0, std::as_writable_bytes(std::span(&used, 1))); !why.empty())
       return why;
-    if (used > stored_bytes - counter_bytes) return describe(rank) + " stores nonsense";
+    if (used > stored_bytes - counter_bytes) return describe(rank) + " stores malformed values";
     std::vector<std::byte> all(used);
     if (used > 0)
       if (std::string why = read(rank, counter_bytes, all); !why.empty()) return why;
     const FoundValue found = find_value(all, key);
-    if (found.status == FoundValue::Status::nonsense) return describe(rank) + " stores nonsense";
+    if (found.status == FoundValue::Status::nonsense)
+      return describe(rank) + " stores malformed values";
     if (found.status == FoundValue::Status::found) {
       value.assign(found.value.begin(), found.value.end());
       return "";

@@ -36,7 +36,7 @@ Job*& instance() noexcept {
   return job;
 }
 
-// The child has neither threads nor connections of its parent, whose locks may be held for good:
+// The child has neither threads nor connections of its parent, and locks may be held for good:
 // the parent's objects stay as they are.
 void start_afresh_in_child() {
   is_child_of_member = is_child_of_member || joined.exchange(false);
@@ -128,7 +128,7 @@ int Job::join() {
   if (ended_)
     return fail("PtlJobInit after the last PtlJobFini: a process can join a job only once");
   if (Groups::install_hooks() != PTL_OK)
-    return fail("another run-time library has taken hold of PtlNIInit");
+    return fail("another run-time library has set the hooks of PtlNIInit");
   std::string why;
   launcher_ = choose_launcher(why);
   if (launcher_ == nullptr) return fail(why);

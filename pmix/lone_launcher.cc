@@ -18,8 +18,7 @@ std::string LoneLauncher::put(const std::string& key, std::span<const std::byte>
 
 std::string LoneLauncher::get(uint32_t, const std::string& key, std::vector<std::byte>& value) {
   const auto found = stored_.find(key);
-  if (found == stored_.end())
-    return "nobody but this process could store " + key + ", and it did not";
+  if (found == stored_.end()) return "this process, the only one of the job, has not stored " + key;
   value = found->second;
   return "";
 }

@@ -1,5 +1,5 @@
-// The module that speaks PMIx: loaded only into processes that a PMIx launcher started, so that
-// machines without libpmix need none. Set-up path.
+// The PMIx client: a module, loaded only into processes that a PMIx launcher started, so that
+// other machines need no libpmix. Set-up path.
 #include <pmix.h>
 
 #include <charconv>

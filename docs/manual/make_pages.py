@@ -179,6 +179,8 @@ def make_tool(directory, version, program):
         is_item = text.startswith("-") or re.match(r"  \S", line)
         if group:
             body += f".SS \"{escape(group[1])}\"\n"
+        elif text == "Exit codes:":
+            body += ".SH \"EXIT STATUS\"\n"
         elif not text or re.fullmatch(r"[A-Z][\w ]*:", text):
             continue
         elif is_item:

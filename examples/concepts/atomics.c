@@ -43,7 +43,7 @@ int main(void) {
   printf("was %d, is %d\n", (int)before, (int)shared[0]);
   expect(before == 41 && shared[0] == 42, "each adds one");
 
-  /* Sets the lock to 1 if it is 0. Who reads 0 has got it. */
+  /* Sets the lock to 1 if it is 0. A process that reads 0 has it. */
   const int64_t free_lock = 0;
   for (int64_t attempt = 0; attempt < 2; ++attempt) {
     check(PtlSwap(get, 0, put, 0, 8, self, counters_index, 0, sizeof shared[0], NULL, 0, &free_lock,

@@ -29,7 +29,7 @@ int main(void) {
   ptl_pt_index_t index;
   check(PtlPTAlloc(ni, 0, arrivals, receives, &index), "PtlPTAlloc");
 
-  /* Takes whatever nobody expects. MANAGE_LOCAL: messages lie one behind the other. */
+  /* Takes messages without an entry, one behind the other (PTL_ME_MANAGE_LOCAL). */
   static char overflow[4096];
   append(ni, PTL_OVERFLOW_LIST, overflow, sizeof overflow, 0, ~(ptl_match_bits_t)0,
          PTL_ME_MANAGE_LOCAL);
@@ -43,7 +43,7 @@ int main(void) {
   check(PtlPut(md, 0, sizeof text, PTL_ACK_REQ, self, receives, early, 0, NULL, 0), "PtlPut");
   await_event(sent, PTL_EVENT_ACK);
 
-  /* The append finds the header and says where the data are: they have not moved. */
+  /* The append finds the header. Its event has the place of the data, which have not moved. */
   static char inbox[64];
   printf("its receive\n");
   append(ni, PTL_PRIORITY_LIST, inbox, sizeof inbox, early, 0, PTL_ME_USE_ONCE);

@@ -67,7 +67,7 @@ int main(void) {
     }
     printf("hello: %u greetings\n", job.size);
   }
-  check(PtlJobBarrier(), "PtlJobBarrier"); /* nobody leaves while others still need it */
+  check(PtlJobBarrier(), "PtlJobBarrier"); /* no process closes while others need it */
   check(PtlJobClose(ni), "PtlJobClose");
   free(lines);
   return 0;

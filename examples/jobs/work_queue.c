@@ -10,7 +10,7 @@ enum { tasks = 2000, queue = 9 };
 
 /* At rank 0. */
 static struct board {
-  uint64_t next;        /* first task that nobody has taken */
+  uint64_t next;        /* first task that no rank has taken */
   uint64_t total;       /* of the results */
   uint64_t done[tasks]; /* how often each task was done */
 } board;

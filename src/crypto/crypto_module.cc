@@ -62,7 +62,7 @@ bool agree(const uint8_t* secret, const uint8_t* share_of_peer, uint8_t* out) {
   if (own == nullptr || peer == nullptr) return false;
   const KeyContext context(EVP_PKEY_CTX_new(own.get(), nullptr));
   size_t bytes = CryptoModule::share_bytes;
-  // Fails for shares that give a result which everybody knows.
+  // Fails for shares of small order, whose result is the same for every key.
   return context != nullptr && EVP_PKEY_derive_init(context.get()) == 1 &&
          EVP_PKEY_derive_set_peer(context.get(), peer.get()) == 1 &&
          EVP_PKEY_derive(context.get(), out, &bytes) == 1 && bytes == CryptoModule::share_bytes;
@@ -83,7 +83,7 @@ const EVP_CIPHER* aes_gcm() {
 FrameCipher* make_cipher(bool seals) {
   EVP_CIPHER_CTX* const context = EVP_CIPHER_CTX_new();
   if (context == nullptr) return nullptr;
-  // The nonce has 12 bytes, unless one says otherwise.
+  // The nonce has 12 bytes by default.
   if (aes_gcm() != nullptr &&
       EVP_CipherInit_ex(context, aes_gcm(), nullptr, nullptr, nullptr, seals ? 1 : 0) == 1)
     return reinterpret_cast<FrameCipher*>(context);

@@ -29,8 +29,8 @@ DiscoveryBody make_body(DiscoveryType type, ProcessId process, uint64_t number) 
 
 }  // namespace
 
-// SplitMix64 (Steele, Lea, Flood) from an unpredictable start: who did not see a question cannot
-// answer it. A node that sees them all can answer them anyway.
+// SplitMix64 (Steele, Lea, Flood) from an unpredictable start: a node that did not get a question
+// cannot answer it.
 uint64_t Discovery::random() noexcept {
   uint64_t z = random_state_ += 0x9e3779b97f4a7c15u;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;

@@ -22,9 +22,9 @@ using State = DpdkSender::State;
 // How often the gate lets the interrupt thread of a port run once. The end of the other side is
 // noticed that much later.
 constexpr uint64_t between_rests_ns = 100'000'000;
-// A memif whose other side is not there is started again, and so is one that was let in but does
-// not come up, though not soon: the driver at the other side cannot cope with a client that leaves
-// before it is let in.
+// A memif whose other side is not there is started again, and so is one that was accepted but does
+// not come up, though not soon: the driver at the other side fails if a client disconnects
+// before it was accepted.
 constexpr uint64_t between_starts_ns = 20'000'000;
 constexpr uint64_t until_up_ns = 2'000'000'000;
 
@@ -99,7 +99,7 @@ void DpdkLinkState::start_again(uint64_t now) noexcept {
 
 namespace {
 
-// A port of hardware needs this long at most until its partner, a switch perhaps, talks to it.
+// A port of hardware needs this long at most until its link is up.
 constexpr uint64_t link_up_ns = 5'000'000'000;
 constexpr unsigned claims = 3;
 constexpr uint64_t claim_gap_ns = 3'000'000;
@@ -234,7 +234,7 @@ std::string DpdkLink::describe() const {
       descriptor() == no_descriptor ? text_of(", no receive interrupts: polled every ",
                                               longest_pause_ns() / 1000, " us at least")
                                     : "",
-      state_.reaches_network() ? "" : ", nobody at the other end yet", "; ", rte_version());
+      state_.reaches_network() ? "" : ", the other end is not open yet", "; ", rte_version());
 }
 
 }  // namespace lintel

@@ -128,7 +128,7 @@ bool can_use_huge_pages() {
   return true;
 }
 
-// The processors that the caller may use, as EAL wants them.
+// The processors that the caller may use, in the form of EAL's options.
 std::string own_processors() {
   cpu_set_t set;
   CPU_ZERO(&set);

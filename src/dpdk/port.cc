@@ -53,7 +53,7 @@ void remove_stale_socket(const std::string& device) {
 
 std::string device_name(const std::string& device) {
   const std::string name = device.substr(0, device.find(','));
-  // DPDK knows PCI devices with their domain.
+  // DPDK names PCI devices with their domain.
   return is_bus_device(name) && std::count(name.begin(), name.end(), ':') == 1 &&
                  name.compare(0, 10, "auxiliary:") != 0
              ? std::string("0000:").append(name)
@@ -91,7 +91,7 @@ bool Port::probe(const std::string& device, std::string& reason) {
   rte_eth_dev_info info{};
   rte_ether_addr mac{};
   if (const int error = rte_eth_dev_info_get(id_, &info); error != 0) {
-    reason = error_text("the port " + name_ + " tells nothing about itself", error);
+    reason = error_text("the limits of the port " + name_ + " cannot be read", error);
     return false;
   }
   device_ = info.device;
@@ -138,7 +138,7 @@ bool Port::settle_sizes(const PortSettings& settings, std::string& reason) {
 }
 
 bool Port::make_pools(std::string& reason) {
-  // Some devices want whole KiB.
+  // Some devices take whole KiB only.
   const uint32_t room = RTE_PKTMBUF_HEADROOM + std::max(2048u, (buffer_bytes_ + 1023) & ~1023u);
   const unsigned count = ring_frames_ + buffers_beyond_ring;
   const auto make = [&](const char* kind) {

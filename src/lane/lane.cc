@@ -130,7 +130,7 @@ void LaneConsumer::attach(LaneControl* lane, const LaneGeometry& geometry) noexc
   far_bytes_ = acks_peeked_ = next_ack_ = 0;
 }
 
-// The payload lies in the byte ring. False: nothing that a sane peer writes.
+// The payload lies in the byte ring. False: no correct peer writes that.
 bool LaneConsumer::accept_far(const LaneCell& cell, uint32_t length,
                               InboundMessage& message) noexcept {
   uint32_t offset;

@@ -110,10 +110,10 @@ SendStatus LocalTransport::send(Link&, const MessageHeader& header, const Piece*
 
 unsigned LocalTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   unsigned total = 0;
-  // All that is there: the core asks again only after another send.
+  // All that is there: the core polls again only after another send.
   while (total < budget && consumer_.ready()) {
     InboundMessage messages[burst];
-    bool malformed = false;  // cannot be: nobody else writes this lane
+    bool malformed = false;  // cannot be: no other process writes this lane
     const unsigned count = consumer_.peek(messages, std::min(burst, budget - total), malformed);
     if (count == 0) [[unlikely]]
       break;

@@ -33,7 +33,7 @@ Descriptor open_descriptor() {
   return Descriptor(static_cast<int>(syscall(SYS_userfaultfd, flags)));  // before Linux 5.11
 }
 
-// The features that the kernel offers; 0 with errno: it speaks another version.
+// The features that the kernel offers; 0 with errno: it has another version.
 uint64_t agree(const Descriptor& descriptor, uint64_t features) {
   uffdio_api api{};
   api.api = UFFD_API;

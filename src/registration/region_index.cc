@@ -1,4 +1,4 @@
-// The index of regions: what changes it, and who lies beside whom. Connection path.
+// The index of regions: changes, and the search for neighbours. Connection path.
 #include "registration/region_index.h"
 
 #include <algorithm>

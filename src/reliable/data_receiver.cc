@@ -212,7 +212,7 @@ void DataReceiver::go_on_after(Connection& connection, Taken taken, FrameBuffer*
   if (taken == Taken::malformed) {
     if (early != nullptr) early_.release(early);
     context_.counters.malformed.increment();
-    closer_.fail(connection, "it sent a message that makes no sense");
+    closer_.fail(connection, "it sent a malformed message");
     return;
   }
   context_.counters.dropped_for_room.increment();
@@ -228,7 +228,7 @@ void DataReceiver::go_on_after(Connection& connection, Taken taken, FrameBuffer*
 void DataReceiver::keep(Connection& connection, const InboundFrame& frame,
                         const FrameHeader& header, uint64_t now_ns) noexcept {
   context_.counters.early.increment();
-  acknowledger_.acknowledge_soon(connection);  // tells the sender that something is missing
+  acknowledger_.acknowledge_soon(connection);  // shows the sender that something is missing
   const std::byte* const body = frame.data + sizeof header;
   MessageHeader part;
   const bool is_part = assembler_.is_part(header.flags, body, frame.length - sizeof header, part);

@@ -386,7 +386,7 @@ uint64_t Handshake::last_number_of(ProcessId peer) const {
 // gave it up, it fails first.
 Connection* Handshake::place_for(ProcessId peer, uint64_t now_ns) noexcept {
   Connection* const known = table_.find(peer);
-  if (known != nullptr && known->is_established()) closer_.fail(*known, "it has started anew");
+  if (known != nullptr && known->is_established()) closer_.fail(*known, "it was started again");
   try {
     Connection* const connection = table_.find_or_make(peer);
     if (connection != nullptr || !context_.settings.reuses_places ||

@@ -6,7 +6,7 @@
 namespace lintel {
 
 namespace {
-// A peer that is silent for this long while it should answer is asked for where links can do so.
+// After this time without an expected answer, links that can test whether the process exists do so.
 constexpr uint64_t ask_for_silent_ns = 200'000'000;
 constexpr uint64_t never = ConnectionTimers::never;
 

@@ -11,7 +11,7 @@ void QuietLink::watch(Doorbell& doorbell) noexcept {
   if (link_.descriptor() == PacketLink::no_descriptor || watch_.running()) return;
   std::string reason;
   if (!watch_.start(link_.descriptor(), wakeup_.flag(), doorbell, reason))
-    log_message(LogLevel::warn, "%s: %s; the processor will not rest", link_.name(),
+    log_message(LogLevel::warn, "%s: %s; idle processes keep a processor busy", link_.name(),
                 reason.c_str());
 }
 
@@ -29,7 +29,7 @@ void QuietLink::go_quiet(uint64_t now_ns) noexcept {
   if (timers_.is_empty()) quiet_ = start_watching();
 }
 
-// What ended the quiet has rung the doorbell of a sleeping poller.
+// The frame or timer that ended it has rung the doorbell of a sleeping poller.
 void QuietLink::leave() noexcept {
   quiet_ = false;
   last_frame_ns_ = settings_.clock();

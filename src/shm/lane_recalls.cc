@@ -51,7 +51,7 @@ void LaneRecalls::recall_least_recent(uint32_t most) noexcept {
     if (recall(*lane)) batch_.push_back(*lane);
 }
 
-// The state changes before the peer is told to look.
+// The state changes before the peer is notified.
 bool LaneRecalls::recall(uint32_t lane) noexcept {
   PeerSegment* const peer = lanes_.link(lane)->segment.get();
   std::atomic<uint64_t>& owner = segment_.entry(lane).owner;

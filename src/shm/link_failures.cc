@@ -13,7 +13,7 @@ void LinkFailures::fail(MessageSink& sink, ShmLink& link, Cause cause) noexcept 
   // A malformed message among the last ones ends the draining, since the link has failed already.
   if (cause == Cause::gone && number != no_lane) lanes_.drain(sink, number);
   link.failure.reason = cause == Cause::gone ? "its process is gone or has closed its interface"
-                                             : "it sent a message that makes no sense";
+                                             : "it sent a malformed message";
   link.failed.store(true, std::memory_order_release);
   if (offers_.pending() == &link) offers_.give_up(sink);
   if (number != no_lane) {
@@ -24,7 +24,7 @@ void LinkFailures::fail(MessageSink& sink, ShmLink& link, Cause cause) noexcept 
       lanes_.refuse(number);
   }
   ++count_;
-  // The core takes the send lock of the peer there: afterwards nobody sends.
+  // The core takes the send lock of the peer there: afterwards no thread sends.
   sink.on_peer_failed(link);
   links_.release(link);
 }

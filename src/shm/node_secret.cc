@@ -77,7 +77,7 @@ class NodeSecret {
     if (secret) value_ = *secret;
     return secret.has_value();
   }
-  // The child of a fork has no lock.
+  // A forked child does not hold the lock.
   [[nodiscard]] bool is_of_this_process() const noexcept { return owner_ == getpid(); }
   [[nodiscard]] const std::string& value() const noexcept { return value_; }
 
@@ -114,7 +114,7 @@ class NodeSecret {
     return madvise(memory, page_bytes, MADV_DONTFORK) == 0;
   }
 
-  // A process that may open no more files does not know, and leaves it to others.
+  // A process that may open no more files cannot find out: it keeps the file.
   static bool is_used(const std::string& path) noexcept {
     const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     struct flock lock = lock_of(F_WRLCK);

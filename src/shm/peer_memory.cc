@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned pieces_per_call = 32;
 constexpr uint64_t bytes_per_call = uint64_t{1} << 30;  // the kernel moves less than 2 GiB at once
-// A dead peer's process number is not given to another process as fast as this.
+// The kernel does not give the number of a process that ended to another one as fast as this.
 constexpr uint64_t recheck_ns = 100'000'000;
 
 // A position in a list of pieces.

@@ -15,7 +15,7 @@
 
 namespace lintel {
 
-// Of several with that address the one whose owner lives: others are of the dead, or of other jobs.
+// Of several with that address the one whose owner runs and is of this job.
 PeerSegment::Status PeerSegment::open(ProcessId peer, uint32_t job_hash,
                                       std::unique_ptr<PeerSegment>& result, std::string& reason) {
   Status found = Status::absent;
@@ -87,7 +87,7 @@ PeerSegment::Status PeerSegment::check_and_map(int fd, const SegmentName& name, 
       identity_.lane_count != geometry_.lane_count || identity_.nid != name.id.nid ||
       identity_.pid != name.id.pid || identity_.nonce != name.nonce ||
       (identity_.nonce & lane_state_mask) != 0) {
-    reason = "contradicts itself";
+    reason = "has an inconsistent header";
     return Status::refused;
   }
   if (identity_.job_hash != job_hash) return Status::absent;
@@ -129,7 +129,7 @@ PeerSegment::ClaimStatus PeerSegment::allocate(const SegmentGeometry::Place& pla
     log_once(
         said, LogLevel::warn,
         "shared memory cannot grow by %llu KiB for a queue: %s: %s; processes of this node do not "
-        "reach each other through it. Remove what fills its file system, or mount that larger",
+        "reach each other through it. Remove files from its file system, or enlarge it",
         static_cast<unsigned long long>(place.length_bytes / 1024), path_.c_str(), error);
     return ClaimStatus::no_room;
   }
@@ -179,7 +179,7 @@ void PeerSegment::tell_recall() noexcept {
   announce_change();
 }
 
-// Of many that want a lane at once, one tells the owner.
+// Of many that need a lane at once, one notifies the owner.
 void PeerSegment::want_lane() noexcept {
   if (header_->lanes_wanted.load(std::memory_order_relaxed) == 0 &&
       header_->lanes_wanted.exchange(1, std::memory_order_release) == 0)

@@ -138,8 +138,7 @@ void ReceiveLanes::wake_sleeping_producer(Lane& lane) noexcept {
 void ReceiveLanes::report_malformed(MessageSink& sink, Lane& lane) noexcept {
   ++malformed_;
   static std::atomic<bool> said{false};
-  log_once(said, LogLevel::error,
-           "shm: %s sent a message that makes no sense; the connection is closed",
+  log_once(said, LogLevel::error, "shm: %s sent a malformed message; the connection is closed",
            ProcessText(lane.link->peer.nid, lane.link->peer.pid).c_str());
   on_malformed_(sink, *lane.link);
 }

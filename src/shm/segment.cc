@@ -50,7 +50,7 @@ std::vector<SegmentName> names_of_node(const SegmentDirectory& directory, uint32
   return names;
 }
 
-// Whether a living process of the job has that pid. Opens only the segments that have it: on a
+// Whether a running process of the job has that pid. Opens only the segments that have it: on a
 // large node there are thousands.
 bool is_taken(const SegmentDirectory& directory, const std::vector<SegmentName>& names,
               uint32_t pid, uint32_t job_hash) {
@@ -89,8 +89,8 @@ OpenStatus Segment::create(const Settings& settings, std::unique_ptr<Segment>& r
   return status;
 }
 
-// The file has no name yet, so nobody sees it half made and nothing stays if we are killed here. No
-// descriptor stays open: a program that closes all it does not know does no harm.
+// The file has no name yet: no process sees it half made, nothing stays if we are killed here. No
+// descriptor stays open, so a program that closes all descriptors does no harm.
 bool Segment::prepare(const Settings& settings, const SegmentFile& file, std::string& reason) {
   geometry_ = SegmentGeometry::plan(std::min(settings.memory_bytes, file_size_limit()));
   if (geometry_.lane_count == 0) {
@@ -134,7 +134,7 @@ bool Segment::prepare(const Settings& settings, const SegmentFile& file, std::st
   identity.nonce_address = reinterpret_cast<uint64_t>(&nonce_);
   std::memcpy(identity.classes, geometry_.classes, sizeof identity.classes);
   header_->doorbell.full_fences.store(asymmetric_fence_available() ? 0 : 1);
-  // In a child the segment would look as if its owner lived.
+  // In a child the segment would look as if its owner still ran.
   if (madvise(memory, geometry_.segment_bytes, MADV_DONTFORK) != 0 || !file.lock()) {
     reason = because("cannot lock the shared segment");
     return false;
@@ -155,7 +155,7 @@ OpenStatus Segment::publish(const Settings& settings, const SegmentFile& file, O
       if (!choose_pid(settings.pid, [&](uint32_t pid) {
             return is_taken(*directory, names, pid, settings.job_hash);
           })) {
-        reason = "a living process has this pid";
+        reason = "a running process has this pid";
         return OpenStatus::pid_in_use;
       }
       path_ = directory->path_of({id_, nonce_});

@@ -124,7 +124,7 @@ bool SegmentDirectory::lock(uint64_t limit_ns) const noexcept {
   struct stat status {};
   timespec last_change{};
   uint64_t deadline = 0;
-  // Thousands of processes that wait must leave the processors to the one that has the lock.
+  // Thousands of processes that wait must not keep the one that has the lock from its processor.
   constexpr useconds_t longest_pause_us = 250'000;
   useconds_t pause_us = 100;
   while (flock(directory_.get(), LOCK_EX | LOCK_NB) != 0) {

@@ -13,7 +13,7 @@
 namespace lintel {
 
 ShmLinks::~ShmLinks() {
-  // A forked child leaves the connections of its parent alone.
+  // A forked child does not close the connections of its parent.
   if (!own_.created_by_this_process()) return;
   for (const auto& link : owned_)
     if (link->sender.lane() != no_lane && !link->failed.load(std::memory_order_relaxed))

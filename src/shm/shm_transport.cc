@@ -77,7 +77,7 @@ void ShmTransport::look_at_lanes(MessageSink& sink) noexcept {
   recalls_.look(now_ns());
 }
 
-// Nobody rings for a lane that became free, nor for one that was not returned.
+// A lane that became free rings no doorbell, nor does one that was not returned.
 int64_t ShmTransport::sleep_limit_ns() noexcept {
   if (senders_wait_ && links_.any_waits()) return int64_t{LaneWait::retry_ns};
   return recalls_.is_pending() ? int64_t{LaneRecalls::patience_ns} : -1;

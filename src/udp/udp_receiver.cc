@@ -70,7 +70,7 @@ void UdpReceiver::read() noexcept {
   while (next_ < received_ && datagrams_[next_].length == 0) ++next_;
 }
 
-// The cheapest call for one datagram, which cannot say that datagrams were joined. Not a
+// The cheapest call for one datagram, which does not report that datagrams were joined. Not a
 // cancellation point: see UdpSender::send_one().
 int UdpReceiver::read_one() noexcept {
   Datagram& datagram = datagrams_[0];

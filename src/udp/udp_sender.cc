@@ -30,7 +30,7 @@ struct UdpSender::Batch {
   unsigned count = 0;
 };
 
-// The option with 0 asks for nothing, and fails where the kernel does not know it.
+// The option with 0 changes nothing, and fails where the kernel does not have it.
 void UdpSender::open() noexcept {
   segments_.store(socket_.set_option(SOL_UDP, UDP_SEGMENT, 0), std::memory_order_relaxed);
 }
@@ -147,7 +147,7 @@ unsigned UdpSender::transmit(Batch& batch) noexcept {
         return done;
       case EINTR:
         continue;
-      case ECONNREFUSED:  // about an earlier frame, to an address where nobody listens
+      case ECONNREFUSED:  // of an earlier frame, to an address without a socket
         socket_.note_error();
         continue;
       case EMSGSIZE:  // the route has become narrower

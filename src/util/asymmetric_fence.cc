@@ -15,7 +15,7 @@ bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 
 
 bool register_asymmetric_fence() noexcept {
 #if defined(__SANITIZE_THREAD__)
-  // The thread sanitizer knows no membarrier; give it fences that it can see.
+  // The thread sanitizer does not model membarrier: real fences.
   const bool available = false;
 #else
   const bool available = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);

@@ -35,7 +35,7 @@ bool has_steady_counter() noexcept {
   return __get_cpuid(power_leaf, &a, &b, &c, &d) != 0 && (d & invariant) != 0;
 }
 
-// The kernel compares the counters of all processors, and leaves them when they disagree.
+// The kernel compares the counters of all processors, and uses another clock when they differ.
 bool kernel_trusts_counter() noexcept {
   const int file = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
                         O_RDONLY | O_CLOEXEC);

@@ -90,8 +90,8 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::dpdk_mtu, "PTL_DPDK_MTU", ConfigType::u64, "bytes", "0", 0, 16000, nullptr,
      "Largest payload of an Ethernet frame, 9000 for jumbo frames; 0 means what the port is set up for."},
     {ConfigKey::dpdk_ring, "PTL_DPDK_RING", ConfigType::u64, "frames", "1024", 64, 16384, nullptr,
-     "Frames that may wait in the port to be received, and as many to be sent, as far as the device "
-     "goes along.",
+     "Frames that may wait in the port to be received, and as many to be sent, up to the limit of the "
+     "device.",
      ConfigAudience::tests},
     {ConfigKey::dpdk_eal, "PTL_DPDK_EAL", ConfigType::text, "", "", 0, 0, nullptr,
      "Further arguments for the start of DPDK, separated by blanks, such as --iova-mode=va."},
@@ -125,7 +125,7 @@ constexpr std::array<ConfigVariable, key_count> table{{
      nullptr, "Peers at most that have a connected queue pair; others are served by datagrams."},
     {ConfigKey::verbs_receive_buffers, "PTL_VERBS_RECEIVE_BUFFERS", ConfigType::u64, "buffers",
      "512", 64, 16384, nullptr,
-     "Buffers for messages that arrive, and as many for datagrams, as far as the device goes along.",
+     "Buffers for messages that arrive, and as many for datagrams, up to the limit of the device.",
      ConfigAudience::tests},
     {ConfigKey::verbs_eager_bytes, "PTL_VERBS_EAGER_BYTES", ConfigType::u64, "bytes", "4096", 256,
      8192, nullptr,
@@ -134,7 +134,7 @@ constexpr std::array<ConfigVariable, key_count> table{{
      ConfigAudience::tests},
     {ConfigKey::faults, "PTL_FAULTS", ConfigType::text, "", "", 0, 0, nullptr,
      "Faults to inject into the frames of networks, for tests: drop, dup, reorder and corrupt with "
-     "their probabilities, and the seed of the dice, as in drop=0.01,dup=0.01,seed=7.",
+     "their probabilities, and the seed of the random numbers, as in drop=0.01,dup=0.01,seed=7.",
      ConfigAudience::tests},
     {ConfigKey::module_path, "PTL_MODULE_PATH", ConfigType::text, "", "", 0, 0, nullptr,
      "Directories, separated by colons, in which modules of the library are looked for before "

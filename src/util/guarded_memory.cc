@@ -149,7 +149,7 @@ void on_fault(int signal_number, siginfo_t* info, void* context) noexcept {
 }
 
 #if defined(__SANITIZE_THREAD__)
-// An interceptor that is left by a fault would leave the sanitizer's state behind.
+// A fault inside an interceptor would leave the state of the sanitizer wrong.
 __attribute__((no_sanitize("thread"))) void copy_bytes(void* destination, const void* source,
                                                        size_t bytes) noexcept {
   volatile char* to = static_cast<char*>(destination);
@@ -161,7 +161,7 @@ __attribute__((no_sanitize("thread"))) void copy_bytes(void* destination, const 
 // of vector moves (glibc bug 30994). So longer copies are made in parts of equal length.
 constexpr size_t longest_vector_copy = 2048;
 
-// Null is an address like any other here, whatever the undefined-behaviour sanitizer thinks of it.
+// Null is an address like any other here. The undefined-behaviour sanitizer would report it.
 template <typename Word>
 __attribute__((no_sanitize("undefined"))) inline void copy_both_ends(char* to, const char* from,
                                                                      size_t bytes) noexcept {

@@ -17,7 +17,7 @@ namespace lintel {
 
 namespace {
 
-constexpr size_t longest_key = 4096;  // bytes; nobody types more, and a wrong path may be anything
+constexpr size_t longest_key = 4096;  // bytes; a file that is longer is not a key file
 
 std::optional<std::string>& chosen_key() {
   static std::optional<std::string>& key = *new std::optional<std::string>;

@@ -1,4 +1,4 @@
-// Asking those who may know. Set-up path.
+// The variables of launchers that hold the local rank. Set-up path.
 #include "util/local_rank.h"
 
 #include <atomic>

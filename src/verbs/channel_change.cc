@@ -41,7 +41,7 @@ void ChannelChange::stop_broken(const ChannelRequests::Broken& broken) noexcept 
   if (broken.shared_queue) parts_.channels.close();
   parts_.channels.for_each([&](VerbsLink& link, Channel& channel) {
     if (channel.number == broken.queue_pair)
-      parts_.channels.stop(link, "the device says that it is broken");
+      parts_.channels.stop(link, "the device reports that it has failed");
     if (broken.shared_queue) parts_.channels.stop(link, "a queue that all share is lost");
   });
 }
@@ -84,7 +84,7 @@ void ChannelChange::handle(VerbsLink& link, const InboundMessage& message,
   }
   if (kind == Agreement::loss) {
     log_message(LogLevel::error,
-                "verbs: %s says that messages were lost in a queue pair that failed",
+                "verbs: %s reports that messages were lost in a queue pair that failed",
                 ProcessText(link.peer.nid, link.peer.pid).c_str());
     fail(link, sink);
     return;
@@ -194,7 +194,7 @@ bool ChannelChange::continue_stopping(VerbsLink& link, MessageSink& sink) noexce
   if (!parts_.agreements.send_pending(link) || !channel.peer_resumes) return false;
   if (channel.peer_received < channel.messages_retired) {
     log_message(LogLevel::error,
-                "verbs: %s has %llu messages of %llu that the device called delivered",
+                "verbs: %s has %llu messages of %llu that the device reported as delivered",
                 ProcessText(link.peer.nid, link.peer.pid).c_str(),
                 static_cast<unsigned long long>(channel.peer_received),
                 static_cast<unsigned long long>(channel.messages_retired));

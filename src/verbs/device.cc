@@ -93,7 +93,7 @@ void describe_device(ibv_context* context, const std::string& name, PortList& li
   if (const int error = ibv_query_device(context, &attributes); error != 0) {
     PortDescription port;
     port.device = name;
-    port.fault = text_of("device ", name, " does not tell its limits (", strerror(error), ")");
+    port.fault = text_of("device ", name, ": its limits cannot be read (", strerror(error), ")");
     list.ports.push_back(port);
     list.contexts.push_back(owner);
     return;
@@ -108,7 +108,7 @@ void describe_device(ibv_context* context, const std::string& name, PortList& li
     ibv_port_attr state{};
     if (const int error = ibv_query_port(context, port.port, &state); error != 0)
       port.fault =
-          text_of(port_name(name, number), " does not tell its state (", strerror(error), ")");
+          text_of(port_name(name, number), ": its state cannot be read (", strerror(error), ")");
     port.state = state.state;
     port.is_ethernet = state.link_layer == IBV_LINK_LAYER_ETHERNET;
     for (const ibv_gid_entry& row : rows)

@@ -41,7 +41,7 @@ constexpr MessageHeader make_nothing() noexcept {
   header.kind = MessageKind::connection;
   return header;
 }
-// Means nothing itself: carries an invalidation, or asks for a completion.
+// Has no meaning itself: carries an invalidation, or requests a completion.
 constexpr MessageHeader nothing = make_nothing();
 
 }  // namespace
@@ -108,7 +108,7 @@ SendStatus MessageSender::send(VerbsLink& link, const MessageHeader& header, con
   return SendStatus::sent;
 }
 
-// The device of the peer invalidates the windows when messages arrive that say so; the peer need
+// The device of the peer invalidates the windows when messages arrive that name them; the peer need
 // not wait for that, as it would for an invalidation of its own. The next message, at the latest
 // the answer to the operation, invalidates one; further windows need messages of their own. Those
 // for which there is no room are invalidated by the peer after the answer.

@@ -12,8 +12,8 @@ namespace lintel {
 namespace {
 
 constexpr uint8_t most_reads = 16;  // RDMA reads at once
-// 0.54 s, seven times: after that the reliability layer goes on, which knows how long a peer may be
-// silent (PTL_PEER_TIMEOUT_MS). Shorter ones repeat what only took long: a software device, or an
+// 0.54 s, seven times: after that the reliability layer goes on, until the peer was silent for
+// PTL_PEER_TIMEOUT_MS. Shorter ones repeat what only took long: a software device, or an
 // emulated one, may need 100 ms for what is queued.
 constexpr uint8_t ack_timeout = 17;
 constexpr uint8_t retries = 7;

@@ -63,7 +63,7 @@ namespace {
 
 constexpr uint64_t first_retry_ns = 2'000'000;
 constexpr uint64_t longest_retry_ns = 50'000'000;
-// How long refusals are ignored: a process may be about to listen. On this node the kernel knows.
+// How long refusals are ignored: a process may be about to listen. On this node the kernel answers.
 constexpr uint64_t believe_refused_ns = 1'000'000'000;
 constexpr uint64_t believe_own_node_ns = 10'000'000;
 
@@ -147,7 +147,7 @@ void ResolverInquiries::try_again(Inquiry& inquiry, int error, uint64_t now) noe
                                : refused             ? std::min(believe_refused_ns, timeout_ns_)
                                                      : 0;
   if (now - inquiry.started_ns >= patience_ns) {
-    give_up(inquiry, refused ? "nobody listens there" : strerror(error), refused);
+    give_up(inquiry, refused ? "no process listens there" : strerror(error), refused);
     return;
   }
   inquiry.next_ns = now + inquiry.retry_ns;

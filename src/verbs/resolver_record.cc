@@ -50,7 +50,7 @@ const char* read_record(const ResolverRecord& record, ProcessId id, bool is_roce
   if (record.queue_pair < first_queue_pair || record.queue_pair >> queue_pair_bits != 0 ||
       (record.q_key & privileged_q_key) != 0 || record.mtu < PacketLink::least_mtu ||
       record.mtu > PacketLink::largest_mtu)
-    return "its answer makes no sense";
+    return "its answer is malformed";
   UdDestination read;
   std::memcpy(read.gid.raw, record.gid, sizeof record.gid);
   static constexpr ibv_gid nothing{};

@@ -1,8 +1,8 @@
 // Numbering ports and making their address handles. Connection path.
 //
-// A handle stays until the link is closed: the device may still look at it for datagrams that are
-// queued, and there are as many as nodes that this process talks to. Of nodes that only sent
-// something, and that nobody connected with, a bounded number is remembered.
+// A handle stays until the link is closed: the device may still read it for datagrams that are
+// queued, and there are as many as nodes with connected peers. Of nodes that only sent something,
+// without a connection, a bounded number is kept.
 #include "verbs/ud_hosts.h"
 
 #include <cerrno>
@@ -117,7 +117,7 @@ void UdHosts::make_wanted() noexcept {
     if (make_handle(host) == nullptr)
       log_message(LogLevel::debug, "verbs: no address handle for a sender of datagrams (%s)",
                   strerror(errno));
-    // The next datagram from there asks again.
+    // The next datagram from there tries again.
     host.wanted.store(false, std::memory_order_release);
   }
 }

@@ -31,7 +31,7 @@ OpenStatus open(const VerbsSettings& settings, std::unique_ptr<Transport>& trans
   if (status != OpenStatus::opened) return status;
   ReliableSettings reliable = settings.reliable;
   reliable.polls_always = true;  // it costs no system call
-  // A peer whose datagrams are silent may use its queue pair, and its link keeps the one below it.
+  // A peer that sends no datagrams may use its queue pair, and its link keeps the one below it.
   reliable.reuses_places = false;
   auto datagrams = reliable_over_link(std::move(link), reliable, settings.faults, reason);
   if (datagrams == nullptr) return OpenStatus::failed;

@@ -128,13 +128,13 @@ void VerbsTransport::forgo(Link& base, const RemoteMemory* remote, unsigned coun
   sender_.forgo(link, remote, count);
 }
 
-// The peer has proven who it is.
+// The handshake of the peer is complete.
 void* VerbsTransport::on_new_link(Link& datagrams) noexcept {
   VerbsLink* link = nullptr;
   try {
     link = &links_.find(datagrams.peer);
   } catch (...) {
-    log_message(LogLevel::error, "verbs: no memory for %s",
+    log_message(LogLevel::error, "verbs: no memory to connect to %s",
                 ProcessText(datagrams.peer.nid, datagrams.peer.pid).c_str());
     return nullptr;
   }

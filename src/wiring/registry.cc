@@ -37,7 +37,7 @@ ReliableSettings configured_reliability(uint32_t uid, const std::string& job_key
     reliable.security = NetworkSecurity::encrypted;
   else if (security == "authenticated" || (security == "auto" && !job_key.empty()))
     reliable.security = NetworkSecurity::authenticated;
-  // Without a progress thread nobody would send them when the application stops calling.
+  // Without a progress thread they would not be sent when the application stops calling.
   reliable.holds_acknowledgements = config_string(ConfigKey::progress) != "caller";
   return reliable;
 }

@@ -1,5 +1,6 @@
 """Compares statements of the pages with the code and with what programs do: pids and ports, senders through shared
-memory, the return code for a misspelt transport, the duration of ptl_perf, address space by limit.
+memory, the return code for a misspelt transport, socket buffers, build options, the duration of ptl_perf, address space by
+limit.
 
 Usage: check_facts.py <source directory> <print_limits> <ptl_perf> <example_footprint>
 """
@@ -65,6 +66,16 @@ else:
     where = [section.split("\n")[0] for section in sections if "is not a transport" in section]
     if where != [f"PtlNIInit returns `{name}`"]:
         problems.append(f"docs/troubleshooting.md: a misspelt transport gives {name}, not {where}")
+
+buffers = constant("src/udp/udp_socket.cc", r"wanted_buffer_bytes = (\d+) << 20;") << 20
+says("cluster.md", f"sysctl -w net.core.rmem_max={buffers} net.core.wmem_max={buffers}")
+
+# Options of the build; the last one is for tests.
+options = re.findall(r"^option\((\w+) ", (source / "cmake/options.cmake").read_text(), re.MULTILINE)
+for option in set(options) - {"LINTEL_FUZZ"}:
+    says("install.md", f"`{option}`")
+if "LINTEL_FUZZ" not in options:
+    problems.append("cmake/options.cmake has no options, or not in the form that this test reads")
 
 _, text = output(ptl_perf, "--help")
 seconds = re.search(r"takes about (\d+) seconds", text)[1]

@@ -1,5 +1,6 @@
 """Looks for what the documentation names: paths, files, links, functions, types,
-constants, messages. Whatever does not exist (any more) is reported.
+constants, messages. Whatever does not exist (any more) is reported. So is an error or a warning of the library that
+docs/troubleshooting.md does not have.
 
 Usage: check_references.py <source directory>
 """
@@ -42,6 +43,23 @@ def check_messages(page, text):
                 problems.append(f"{page}: no message says {part.strip()!r}")
 
 
+def check_troubleshooting():
+    """A part of each text between its directives is on the page. Texts that are made elsewhere are not looked for."""
+    page = (source / "docs/troubleshooting.md").read_text()
+    found = 0
+    for path in [*(source / "src").rglob("*.cc"), *(source / "pmix").glob("*.cc")]:
+        text = re.sub(r'"\s*"', "", path.read_text())
+        for said in re.findall(r'log_(?:message|once)\([^;"]*LogLevel::(?:error|warn)[^;"]*"((?:[^"\\]|\\.)*)"', text):
+            parts = [part.strip(" :;,.()") for part in re.split(r"%[a-z]*[sdu]", said)]
+            parts = [part for part in parts if len(part) >= 12]
+            found += 1
+            if parts and not any(shown in page for part in parts for shown in (part, *re.split(r"[:;,] ", part))
+                                 if len(shown) >= 12):
+                problems.append(f"docs/troubleshooting.md does not have {said!r} of {path.relative_to(source)}")
+    if found < 20:
+        problems.append(f"only {found} errors and warnings were found in the sources: has log_message() another form?")
+
+
 def check_paths(page, text):
     for path in set(path_pattern.findall(text)):
         if not any(source.glob(path.rstrip("/"))):
@@ -81,6 +99,7 @@ for path in pages:
         for span in set(re.findall(r"`([^`\n]+)`", prose)):
             check_span(page, span)
 
+check_troubleshooting()
 if problems:
     print(*sorted(problems), sep="\n")
     sys.exit(1)

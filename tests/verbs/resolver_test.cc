@@ -209,7 +209,7 @@ TEST(ResolverTest, NobodyThereIsReportedAndAskedAgainLater) {
     late.id = brief.id;
   }
   EXPECT_EQ(asker.ask(late.id), ResolveStatus::unreachable);
-  EXPECT_NE(asker.reason.find("nobody listens there"), std::string::npos) << asker.reason;
+  EXPECT_NE(asker.reason.find("no process listens there"), std::string::npos) << asker.reason;
   EXPECT_NE(asker.reason.find("127.0.0.1"), std::string::npos) << asker.reason;
   ASSERT_EQ(late.claim(late.id), OpenStatus::opened) << late.reason;
   late.start();

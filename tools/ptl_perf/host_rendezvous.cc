@@ -79,7 +79,8 @@ Bytes HostRendezvous::exchange(std::span<const std::byte> own) {
 std::vector<ptl_process_t> HostRendezvous::exchange_identifiers(ptl_interface_t,
                                                                 const ptl_process_t& own) {
   const Bytes bytes = exchange(std::as_bytes(std::span(&own, 1)));
-  if (bytes.size() != sizeof own) throw Failure(ExitCode::failed, "the other process is confused");
+  if (bytes.size() != sizeof own)
+    throw Failure(ExitCode::failed, "the other process sent an address of another size");
   std::vector<ptl_process_t> all{own, own};
   std::memcpy(&all[rank_ ^ 1u], bytes.data(), bytes.size());
   return all;

@@ -155,7 +155,7 @@ bool JobRendezvous::send(unsigned to, std::span<const std::byte> bytes, unsigned
     unsigned which = 0;
     const ptl_handle_eq_t queue = mailbox_->acknowledgments.get();
     const int code = PtlEQPoll(&queue, 1, timeout_ms, &event, &which);
-    if (code == PTL_EQ_EMPTY) return false;  // nobody there who answers (spec 3.13.3)
+    if (code == PTL_EQ_EMPTY) return false;  // no process answers there (spec 3.13.3)
     require(code, "PtlEQPoll");
     if (reinterpret_cast<std::uintptr_t>(event.user_ptr) != attempt) continue;
     return event.ni_fail_type == PTL_NI_OK;
@@ -189,7 +189,7 @@ std::vector<Bytes> JobRendezvous::gather(std::span<const std::byte> own) {
     throw Failure(ExitCode::failed, "the processes tried to exchange too much at once");
   }
   std::vector<Bytes> all = collect(own);
-  distribute({});  // nobody overwrites a slot that rank 0 still reads
+  distribute({});  // no process overwrites a slot that rank 0 still reads
   return all;
 }
 

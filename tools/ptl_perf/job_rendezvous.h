@@ -1,5 +1,5 @@
 // Rendezvous of processes that someone else started: srun, mpirun, or a user by hand. The run-time
-// library says who they are; then they talk through Portals itself. Set-up path.
+// library gives their addresses; then they use Portals itself. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 

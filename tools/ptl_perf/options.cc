@@ -263,7 +263,8 @@ void add_special_options(CLI::App& app, Settings& settings) {
                    "overlap: milliseconds for which the target computes")
       ->check(CLI::Range(1, 60'000))
       ->capture_default_str();
-  group->add_option("--idle-seconds", settings.idle_seconds, "idle: how long to look on")
+  group
+      ->add_option("--idle-seconds", settings.idle_seconds, "idle: how long each state is measured")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
 }
@@ -352,6 +353,14 @@ std::variant<Settings, ExitNow> parse_command_line(int argc, char** argv) {
       "with the process that `ptl_perf --listen` waits in at another host. "
       "Without a test it takes about 5 seconds to show latency, message rate and bandwidth.",
       "ptl_perf");
+  app.footer(
+      "Exit codes:\n"
+      "  0  success\n"
+      "  1  a Portals call failed, or the machine lacks something\n"
+      "  2  wrong option\n"
+      "  3  wrong data\n"
+      "  4  another process ended\n"
+      "  5  nothing finished within --deadline seconds");
   std::string test_help =
       "The host where `ptl_perf --listen` runs, to measure with that; and tests, 'all' or any of:";
   for (const auto& test : all_tests()) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* meaning =
     "time of one get, from the call of PtlGet until its reply has been reported, begun 5 ms after "
-    "the target began to compute; 'in time' tells how many ended before it stopped";
+    "the target began to compute; 'in time': the share that ended before it stopped";
 
 constexpr auto head_start = std::chrono::milliseconds(5);
 

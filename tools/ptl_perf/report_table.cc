@@ -114,8 +114,9 @@ class TableWriter final : public ReportWriter {
     print_line("transport", describe_paths(facts.paths));
     const tools::Machine& machine = facts.machine;
     if (facts.load > busy_load)
-      print_line("busy", "load " + format_fixed(facts.load, 1) +
-                             ": other programs share the processors, these numbers say little");
+      print_line("busy",
+                 "load " + format_fixed(facts.load, 1) +
+                     ": other programs share the processors, these numbers are not reliable");
     print_line("machine", machine.cpu_model + (machine.virtual_machine ? " (virtual)" : "") + ", " +
                               std::to_string(machine.cpus_allowed.size()) + " of " +
                               std::to_string(machine.cpus_online) + " cores, " +
@@ -131,7 +132,7 @@ class TableWriter final : public ReportWriter {
     } else {
       per_line += ", one buffer reused";
     }
-    per_line += settings.huge_pages ? ", huge pages wished for" : "";
+    per_line += settings.huge_pages ? ", huge pages requested" : "";
     print_line("each line", per_line);
     if (settings.verify) print_line("verify", "every byte is checked; the times include that");
     for (const auto& [name, value] : facts.environment) {

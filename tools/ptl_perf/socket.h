@@ -22,7 +22,7 @@ class Socket {
     return *this;
   }
 
-  /** Throws if nobody listens there. */
+  /** Throws if no process listens there. */
   static Socket connect(const std::string& host, unsigned port);
 
   void send(std::span<const std::byte> bytes);
@@ -40,7 +40,7 @@ class Socket {
   int descriptor_ = -1;
 };
 
-/** Whether the name service knows `name`, or it is an address. */
+/** Whether `name` is an address, or the name service has one for it. */
 bool is_host(const std::string& name);
 
 /** Waits for connections at all addresses of this node, and calls `serve` for each in a

@@ -33,7 +33,7 @@ struct Layout {
 /** `in_flight`: operations that may be under way at once; with --verify each has its own slot. */
 Layout layout_of(const Settings& settings, std::uint64_t in_flight);
 
-/** Runs `measure_size` for each metric that the user wants and each of its sizes. */
+/** Runs `measure_size` for each metric that was asked for and each of its sizes. */
 void measure_metrics(Context& context, const std::vector<std::uint64_t>& sizes,
                      const std::vector<std::uint64_t>& rate_sizes,
                      void (*measure_size)(Context& context, const std::string& metric,

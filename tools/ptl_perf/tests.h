@@ -1,4 +1,4 @@
-// The tests that ptl_perf knows. Set-up path.
+// The tests of ptl_perf. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 

@@ -22,6 +22,7 @@ class Lintel(CMakePackage):
             values=("Debug", "Release", "RelWithDebInfo"))
     variant("shared", default=True, description="Build shared libraries; modules need them")
     variant("tools", default=True, description="Build ptl_info and ptl_perf")
+    variant("gasnet", default=True, description="Build GASNet-EX; needs shared libraries")
     variant("crypto", default=True, description="Job keys on networks")
     variant("verbs", default=True, description="InfiniBand and RoCE")
     variant("pmix", default=True, description="Jobs started by srun and mpirun")
@@ -46,6 +47,7 @@ class Lintel(CMakePackage):
         return [
             self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
             self.define_from_variant("LINTEL_TOOLS", "tools"),
+            self.define_from_variant("LINTEL_GASNET", "gasnet"),
             self.define_from_variant("LINTEL_CRYPTO", "crypto"),
             self.define_from_variant("LINTEL_VERBS", "verbs"),
             self.define_from_variant("LINTEL_PMIX", "pmix"),
