@@ -107,8 +107,12 @@ void check_modules(const Facts& facts, Findings& findings) {
 }
 
 void check_configuration(const Facts& facts, Findings& findings) {
-  for (const std::string& complaint : facts.configuration_complaints)
-    findings.add("configuration", Severity::problem, complaint, "ptl_info --config --all");
+  for (const std::string& complaint : facts.configuration_complaints) {
+    const bool is_unreadable = complaint.find(" cannot be read: ") != std::string::npos;
+    findings.add("configuration", Severity::problem, complaint,
+                 is_unreadable ? "make it a file that this user may read, or remove it"
+                               : "ptl_info --config --all lists what is allowed");
+  }
   for (const std::string& directory : facts.missing_module_directories)
     findings.add("configuration", Severity::problem,
                  "PTL_MODULE_PATH names " + directory + ", which is no directory",

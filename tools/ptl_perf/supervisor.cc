@@ -63,8 +63,10 @@ int run_processes(unsigned process_count, const std::function<int(unsigned rank)
     if (result != 0) continue;  // already ending the others
 
     if (WIFSIGNALED(status)) {
-      std::fprintf(stderr, "ptl_perf: the process of rank %u was killed by signal %d (%s)\n", rank,
-                   WTERMSIG(status), strsignal(WTERMSIG(status)));
+      // SIGPIPE: the reader of the output needs no more, as in `ptl_perf | head`.
+      if (WTERMSIG(status) != SIGPIPE)
+        std::fprintf(stderr, "ptl_perf: the process of rank %u was killed by signal %d (%s)\n",
+                     rank, WTERMSIG(status), strsignal(WTERMSIG(status)));
       result = static_cast<int>(ExitCode::peer_lost);
     } else {
       result = WEXITSTATUS(status);

@@ -228,10 +228,14 @@ def interface(doctor):
 
 @case
 def configuration_files(doctor):
-    """Each line that is none is said once."""
+    """Each line that is none is said once, and a file that cannot be read."""
     script = "mkdir /dev/shm/conf; echo nonsense > /dev/shm/conf/lintel.conf"
     doctor.expect("configuration", "problem", r"/dev/shm/conf/lintel\.conf:1: ignored, as it is not a line NAME = value",
-                  "ptl_info --config --all", script=script, environment={"XDG_CONFIG_HOME": "/dev/shm/conf"})
+                  "ptl_info --config --all lists what is allowed", script=script,
+                  environment={"XDG_CONFIG_HOME": "/dev/shm/conf"})
+    doctor.expect("configuration", "problem", r"/dev/shm/lintel\.conf cannot be read: Is a directory",
+                  "make it a file that this user may read, or remove it", script="mkdir /dev/shm/lintel.conf",
+                  environment={"XDG_CONFIG_HOME": "/dev/shm"})
 
 
 def main():

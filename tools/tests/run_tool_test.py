@@ -298,6 +298,18 @@ def perf_notices_killed_process(tools):
 
 
 @case
+def perf_ends_with_the_reader_of_its_output(tools):
+    """Without a complaint, as in `ptl_perf | head`."""
+    process = subprocess.Popen([tools.perf_program, "put", "--metric", "latency", "--time", "1", "--sizes", "8,64,512"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while "size" not in process.stdout.readline():
+        pass
+    process.stdout.close()
+    error = process.stderr.read()
+    check(process.wait(DEADLINE_S) != 0 and not error, error)
+
+
+@case
 def perf_keeps_deadline(tools):
     process, children = start_long(tools, "--time", "1", "--deadline", "1")
     os.kill(children[1], signal.SIGSTOP)
