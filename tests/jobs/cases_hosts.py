@@ -176,14 +176,16 @@ def hosts_narrow_path(programs):
 def hosts_dying_rank(programs):
     """The survivors go on. Over several hosts, mpirun itself does not end after a process was killed."""
     several = connected_hosts(programs, 2)
-    process = start(several.command((2, 2), programs.probe, "death", options=["--enable-recovery"]))
-    survivors = set()
+    process = start(several.command((2, 2), programs.probe, "death", options=["--enable-recovery", "-x", "PTL_LOG_LEVEL"]),
+                    {"PTL_LOG_LEVEL": "info"}, stderr=subprocess.STDOUT)
+    printed, survivors = "", set()
     with deadline_for(process):
         for line in process.stdout:
+            printed += line
             survivors.update(re.findall(r"rank (\d+) survived", line))
             if len(survivors) == 3:
                 break
-    check(survivors == {"0", "1", "2"}, f"survivors: {survivors}")
+    check(survivors == {"0", "1", "2"}, f"survivors: {survivors}; printed:\n{printed}")
 
 
 @case

@@ -63,8 +63,8 @@ class Unfinished(SystemExit):
     said = ""
 
 
-def start(command, changes=None, **options):
-    return subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+def start(command, changes=None, stderr=subprocess.PIPE, **options):
+    return subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=stderr, text=True,
                             env=environment(changes), preexec_fn=end_with_parent, **options)
 
 

@@ -62,10 +62,11 @@ TEST(WaitPolicyTest, AWaitWithoutSpinningSleepsAtTheFirstDecision) {
 }
 
 TEST(WaitPolicyTest, OnACrowdedProcessorPollsByASystemCallAreFew) {
-  const auto polls_after = [](bool by_system_call, uint64_t yield_ns) {
+  const auto polls_after = [](bool by_system_call, uint64_t yield_ns, WaitSettings settings = {}) {
     ProcessorLoad load;
     WaitPolicy policy(load);
-    policy.use({.polls_by_system_call = by_system_call});
+    settings.polls_by_system_call = by_system_call;
+    policy.use(settings);
     for (int i = 0; i < 3; ++i) policy.note_yield(ms, ms + yield_ns);
     uint64_t idle_since_ns = 0;
     static_cast<void>(policy.next(idle_since_ns, ms + yield_ns));
@@ -76,6 +77,7 @@ TEST(WaitPolicyTest, OnACrowdedProcessorPollsByASystemCallAreFew) {
   EXPECT_EQ(polls_after(true, 10 * us), 4u);
   // A thread that computes had the processor for its time slice.
   EXPECT_EQ(polls_after(true, 3 * ms), 4u);
+  EXPECT_EQ(polls_after(true, 10 * us, without(WaitHeuristic::few_polls)), 64u);
 }
 
 TEST(WaitPolicyTest, CrowdingTwoProcessesOnOneProcessorYieldSooner) {

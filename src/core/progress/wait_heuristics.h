@@ -14,6 +14,7 @@ namespace lintel {
 enum class WaitHeuristic : uint8_t {
   crowding,
   long_turns,
+  few_polls,
   late_arrivals,
   placement,
   rounds_in_passing,
@@ -25,9 +26,9 @@ enum class WaitHeuristic : uint8_t {
 };
 
 inline constexpr std::array<std::string_view, static_cast<size_t>(WaitHeuristic::count)>
-    wait_heuristic_names{"crowding",          "long_turns",   "late_arrivals", "placement",
-                         "rounds_in_passing", "spared_polls", "shared_rounds", "rests",
-                         "tick_backoff"};
+    wait_heuristic_names{"crowding",  "long_turns",        "few_polls",    "late_arrivals",
+                         "placement", "rounds_in_passing", "spared_polls", "shared_rounds",
+                         "rests",     "tick_backoff"};
 
 class WaitHeuristics {
  public:

@@ -38,7 +38,9 @@ class WaitPolicy {
       least_spin_ns_ = settings.least_spin_ns;
     spin_ns_ = std::max(settings.spin_ns, least_spin_ns_);
     crowded_spin_ns_ = std::max(std::min(settings.spin_ns, short_spin_ns), least_spin_ns_);
-    few_polls_ = settings.polls_by_system_call ? few_costly_polls : many_polls;
+    const bool polls_less =
+        settings.polls_by_system_call && settings.heuristics.uses(WaitHeuristic::few_polls);
+    few_polls_ = polls_less ? few_costly_polls : many_polls;
     places_ = settings.heuristics.uses(WaitHeuristic::placement) && least_spin_ns_ == 0;
   }
 
