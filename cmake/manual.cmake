@@ -46,7 +46,7 @@ elseif(LINTEL_MANUAL)
               FILES_MATCHING PATTERN "ptl_*")
     endif()
     if(TARGET gasnet_info)
-      foreach(program gasnet_info gasnetrun_portals4)
+      foreach(program gasnet_info gasnet_trace gasnetrun_portals4)
         lintel_add_pages(${program} tool INPUTS $<TARGET_FILE:${program}> DEPENDS ${program})
       endforeach()
       install(DIRECTORY "${pages}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT gasnet

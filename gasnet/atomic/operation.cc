@@ -115,10 +115,11 @@ Atomic atomic_for(gex_DT_t data_type, gex_OP_t op, const void* a, const void* b)
 
 Place place_of(gex_AD_t ad, gex_Rank_t rank, const void* address, gex_OP_t op, gex_Flags_t flags) {
   check_may_communicate("gex_AD_Op");
-  LINTEL_GASNET_TRACE('O', "operation 0x%x, type 0x%x, rank %u, address %p", op, ad->type, rank,
-                      address);
   const EndpointName name =
       flags & GEX_FLAG_RANK_IS_JOBRANK ? EndpointName{rank, 0} : endpoint_of(ad->team, rank);
+  LINTEL_GASNET_TRACE_TRANSFER('O', name.jobrank,
+                               "operation 0x%x, type 0x%x, rank %u, address %p, %zu bytes", op,
+                               ad->type, rank, address, type_of(ad->type).bytes);
   return place_in_segment("gex_AD_Op", name, address, type_of(ad->type).bytes);
 }
 

@@ -103,6 +103,11 @@
 #define GASNET_SUPPORTS_TI_IS_LONG 1
 #define GASNET_SUPPORTS_AM_COMMIT_V2 20240906L
 #define GASNET_SUPPORTS_AM_CANCEL 20240418L
+/* The library's buffers are those that messages are sent from. */
+#define GASNET_NATIVE_NP_ALLOC_REQ_MEDIUM 1
+#define GASNET_NATIVE_NP_ALLOC_REP_MEDIUM 1
+#define GASNET_NATIVE_NP_ALLOC_REQ_LONG 1
+#define GASNET_NATIVE_NP_ALLOC_REP_LONG 1
 #define GASNET_HAVE_MK_CLASS_HOST 1
 
 #include <gasnet_fwd.h>
@@ -408,6 +413,19 @@ void* gasneti_mapped_address(gex_TM_t tm, gex_Rank_t rank, void* address) {
   offset = view->mapped_offsets[index];
   return offset == GASNETI_NOT_MAPPED ? (void*)0 : (void*)((uintptr_t)address + (uintptr_t)offset);
 }
+
+/* Bits as in gasneti_trace_categories, of the trace and of the statistics together: while it is not
+ * 0, the inline functions tell the library what they do to the memory of neighbours. */
+extern unsigned int gasneti_transfer_categories;
+extern void gasneti_trace_near(char category, gex_TM_t tm, gex_Rank_t rank, const void* address,
+                               size_t nbytes);
+#define GASNETI_TRACES_TRANSFERS \
+  GASNETT_PREDICT_FALSE(__atomic_load_n(&gasneti_transfer_categories, __ATOMIC_RELAXED) != 0)
+#define GASNETI_TRACE_NEAR(category, mapped, tm, rank, address, nbytes) \
+  do {                                                                  \
+    if (GASNETI_TRACES_TRANSFERS && (mapped))                           \
+      gasneti_trace_near(category, tm, rank, address, nbytes);          \
+  } while (0)
 
 /* --------------------------------------------------------------------------- handler-safe locks */
 

@@ -41,10 +41,14 @@ extern void gasneti_ad_check(gex_AD_t ad, gex_DT_t dt, gex_OP_t op, const void* 
 
 /** Where the target is mapped here, or NULL. */
 GASNETT_INLINE(gasneti_ad_mapped)
-void* gasneti_ad_mapped(gex_AD_t ad, gex_Rank_t rank, void* address, gex_Flags_t flags) {
+void* gasneti_ad_mapped(gex_AD_t ad, gex_Rank_t rank, void* address, size_t nbytes,
+                        gex_Flags_t flags) {
   const struct gasneti_ad_view* const view = (const struct gasneti_ad_view*)(const void*)ad;
-  return gasneti_mapped_address(
-      (flags & GEX_FLAG_RANK_IS_JOBRANK) ? view->near_jobranks : view->near_ranks, rank, address);
+  const gex_TM_t near_ranks =
+      (flags & GEX_FLAG_RANK_IS_JOBRANK) ? view->near_jobranks : view->near_ranks;
+  void* const mapped = gasneti_mapped_address(near_ranks, rank, address);
+  GASNETI_TRACE_NEAR('O', mapped, near_ranks, rank, address, nbytes);
+  return mapped;
 }
 
 /* One type T whose bits are the word W. Sums and products are made by way of the type A. All words
@@ -146,7 +150,7 @@ void* gasneti_ad_mapped(gex_AD_t ad, gex_Rank_t rank, void* address, gex_Flags_t
   GASNETT_INLINE(gasneti_ad_done_##S)                                                             \
   int gasneti_ad_done_##S(gex_AD_t ad, T* result, gex_Rank_t rank, void* address, gex_OP_t op,    \
                           T a, T b, gex_Flags_t flags) {                                          \
-    void* const target = gasneti_ad_mapped(ad, rank, address, flags);                             \
+    void* const target = gasneti_ad_mapped(ad, rank, address, sizeof(T), flags);                  \
     GASNETI_AD_CHECK(ad, GEX_DT_##S, op, address);                                                \
     if (!target) return 0;                                                                        \
     if (__builtin_constant_p(op))                                                                 \

@@ -47,12 +47,16 @@ extern void gasneti_rma_check(gex_TM_t tm, gex_Rank_t rank, gex_Flags_t flags);
 /** The address at which a neighbour's memory is mapped, or NULL for others and if the caller
  * promises that the peer is none. */
 GASNETT_INLINE(gasneti_rma_mapped)
-void* gasneti_rma_mapped(gex_TM_t tm, gex_Rank_t rank, void* address, gex_Flags_t flags) {
+void* gasneti_rma_mapped(char category, gex_TM_t tm, gex_Rank_t rank, void* address, size_t nbytes,
+                         gex_Flags_t flags) {
+  void* mapped;
   GASNETI_RMA_CHECK(tm, rank, flags);
   if (__builtin_constant_p(flags & GEX_FLAG_PEER_NEVER_NBRHD) &&
       (flags & GEX_FLAG_PEER_NEVER_NBRHD) != 0)
     return (void*)0;
-  return gasneti_mapped_address(tm, rank, address);
+  mapped = gasneti_mapped_address(tm, rank, address);
+  GASNETI_TRACE_NEAR(category, mapped, tm, rank, address, nbytes);
+  return mapped;
 }
 /** Copies; one load and store where the length is a constant or a power of two up to 8. */
 GASNETT_INLINE(gasneti_rma_copy) void gasneti_rma_copy(void* to, const void* from, size_t nbytes) {
@@ -101,7 +105,7 @@ gex_RMA_Value_t gasneti_rma_load_value(const void* from, size_t nbytes) {
 GASNETT_INLINE(gex_RMA_PutBlocking)
 int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void* dest, const void* src, size_t nbytes,
                         gex_Flags_t flags) {
-  void* const mapped = gasneti_rma_mapped(tm, rank, dest, flags);
+  void* const mapped = gasneti_rma_mapped('P', tm, rank, dest, nbytes, flags);
   if (!mapped) return gasneti_rma_put_blocking(tm, rank, dest, src, nbytes, flags);
   gasneti_rma_copy(mapped, src, nbytes);
   return 0;
@@ -109,7 +113,7 @@ int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void* dest, const void* sr
 GASNETT_INLINE(gex_RMA_PutNBI)
 int gex_RMA_PutNBI(gex_TM_t tm, gex_Rank_t rank, void* dest, const void* src, size_t nbytes,
                    gex_Event_t* lc_opt, gex_Flags_t flags) {
-  void* const mapped = gasneti_rma_mapped(tm, rank, dest, flags);
+  void* const mapped = gasneti_rma_mapped('P', tm, rank, dest, nbytes, flags);
   if (!mapped) return gasneti_rma_put_nbi(tm, rank, dest, src, nbytes, lc_opt, flags);
   gasneti_rma_copy(mapped, src, nbytes);
   return 0;
@@ -117,7 +121,7 @@ int gex_RMA_PutNBI(gex_TM_t tm, gex_Rank_t rank, void* dest, const void* src, si
 GASNETT_INLINE(gex_RMA_PutNB)
 gex_Event_t gex_RMA_PutNB(gex_TM_t tm, gex_Rank_t rank, void* dest, const void* src, size_t nbytes,
                           gex_Event_t* lc_opt, gex_Flags_t flags) {
-  void* const mapped = gasneti_rma_mapped(tm, rank, dest, flags);
+  void* const mapped = gasneti_rma_mapped('P', tm, rank, dest, nbytes, flags);
   if (!mapped) return gasneti_rma_put_nb(tm, rank, dest, src, nbytes, lc_opt, flags);
   gasneti_rma_copy(mapped, src, nbytes);
   gasneti_rma_leaf_done(lc_opt);
@@ -126,7 +130,7 @@ gex_Event_t gex_RMA_PutNB(gex_TM_t tm, gex_Rank_t rank, void* dest, const void* 
 GASNETT_INLINE(gex_RMA_GetBlocking)
 int gex_RMA_GetBlocking(gex_TM_t tm, void* dest, gex_Rank_t rank, void* src, size_t nbytes,
                         gex_Flags_t flags) {
-  const void* const mapped = gasneti_rma_mapped(tm, rank, src, flags);
+  const void* const mapped = gasneti_rma_mapped('G', tm, rank, src, nbytes, flags);
   if (!mapped) return gasneti_rma_get_blocking(tm, dest, rank, src, nbytes, flags);
   gasneti_rma_copy(dest, mapped, nbytes);
   return 0;
@@ -134,7 +138,7 @@ int gex_RMA_GetBlocking(gex_TM_t tm, void* dest, gex_Rank_t rank, void* src, siz
 GASNETT_INLINE(gex_RMA_GetNBI)
 int gex_RMA_GetNBI(gex_TM_t tm, void* dest, gex_Rank_t rank, void* src, size_t nbytes,
                    gex_Flags_t flags) {
-  const void* const mapped = gasneti_rma_mapped(tm, rank, src, flags);
+  const void* const mapped = gasneti_rma_mapped('G', tm, rank, src, nbytes, flags);
   if (!mapped) return gasneti_rma_get_nbi(tm, dest, rank, src, nbytes, flags);
   gasneti_rma_copy(dest, mapped, nbytes);
   return 0;
@@ -142,7 +146,7 @@ int gex_RMA_GetNBI(gex_TM_t tm, void* dest, gex_Rank_t rank, void* src, size_t n
 GASNETT_INLINE(gex_RMA_GetNB)
 gex_Event_t gex_RMA_GetNB(gex_TM_t tm, void* dest, gex_Rank_t rank, void* src, size_t nbytes,
                           gex_Flags_t flags) {
-  const void* const mapped = gasneti_rma_mapped(tm, rank, src, flags);
+  const void* const mapped = gasneti_rma_mapped('G', tm, rank, src, nbytes, flags);
   if (!mapped) return gasneti_rma_get_nb(tm, dest, rank, src, nbytes, flags);
   gasneti_rma_copy(dest, mapped, nbytes);
   return GEX_EVENT_INVALID;
@@ -150,14 +154,14 @@ gex_Event_t gex_RMA_GetNB(gex_TM_t tm, void* dest, gex_Rank_t rank, void* src, s
 GASNETT_INLINE(gex_RMA_GetBlockingVal)
 gex_RMA_Value_t gex_RMA_GetBlockingVal(gex_TM_t tm, gex_Rank_t rank, void* src, size_t nbytes,
                                        gex_Flags_t flags) {
-  const void* const mapped = gasneti_rma_mapped(tm, rank, src, flags);
+  const void* const mapped = gasneti_rma_mapped('G', tm, rank, src, nbytes, flags);
   if (!mapped) return gasneti_rma_get_value(tm, rank, src, nbytes, flags);
   return gasneti_rma_load_value(mapped, nbytes);
 }
 GASNETT_INLINE(gex_RMA_PutBlockingVal)
 int gex_RMA_PutBlockingVal(gex_TM_t tm, gex_Rank_t rank, void* dest, gex_RMA_Value_t value,
                            size_t nbytes, gex_Flags_t flags) {
-  void* const mapped = gasneti_rma_mapped(tm, rank, dest, flags);
+  void* const mapped = gasneti_rma_mapped('P', tm, rank, dest, nbytes, flags);
   if (!mapped) return gasneti_rma_put_value_blocking(tm, rank, dest, value, nbytes, flags);
   gasneti_rma_store_value(mapped, value, nbytes);
   return 0;
@@ -165,7 +169,7 @@ int gex_RMA_PutBlockingVal(gex_TM_t tm, gex_Rank_t rank, void* dest, gex_RMA_Val
 GASNETT_INLINE(gex_RMA_PutNBIVal)
 int gex_RMA_PutNBIVal(gex_TM_t tm, gex_Rank_t rank, void* dest, gex_RMA_Value_t value,
                       size_t nbytes, gex_Flags_t flags) {
-  void* const mapped = gasneti_rma_mapped(tm, rank, dest, flags);
+  void* const mapped = gasneti_rma_mapped('P', tm, rank, dest, nbytes, flags);
   if (!mapped) return gasneti_rma_put_value_nbi(tm, rank, dest, value, nbytes, flags);
   gasneti_rma_store_value(mapped, value, nbytes);
   return 0;
@@ -173,7 +177,7 @@ int gex_RMA_PutNBIVal(gex_TM_t tm, gex_Rank_t rank, void* dest, gex_RMA_Value_t 
 GASNETT_INLINE(gex_RMA_PutNBVal)
 gex_Event_t gex_RMA_PutNBVal(gex_TM_t tm, gex_Rank_t rank, void* dest, gex_RMA_Value_t value,
                              size_t nbytes, gex_Flags_t flags) {
-  void* const mapped = gasneti_rma_mapped(tm, rank, dest, flags);
+  void* const mapped = gasneti_rma_mapped('P', tm, rank, dest, nbytes, flags);
   if (!mapped) return gasneti_rma_put_value_nb(tm, rank, dest, value, nbytes, flags);
   gasneti_rma_store_value(mapped, value, nbytes);
   return GEX_EVENT_INVALID;

@@ -120,33 +120,98 @@ GASNETT_INLINE(gasnett_cond_wait) void gasnett_cond_wait(gasnett_cond_t* c, gasn
   GASNETI_MUTEX_TAKEN(m);
 }
 
+#ifdef GASNET_DEBUG
+/* The writer is known, and how many threads read. */
+typedef struct {
+  pthread_rwlock_t gasneti_rwlock;
+  pthread_t gasneti_writer;
+  int gasneti_written;
+  int gasneti_readers;
+} gasnett_rwlock_t;
+#define GASNETT_RWLOCK_INITIALIZER \
+  { PTHREAD_RWLOCK_INITIALIZER, 0, 0, 0 }
+#define GASNETI_RWLOCK_IS_WRITTEN(l)                           \
+  (__atomic_load_n(&(l)->gasneti_written, __ATOMIC_RELAXED) && \
+   pthread_equal(__atomic_load_n(&(l)->gasneti_writer, __ATOMIC_RELAXED), pthread_self()))
+#define GASNETI_RWLOCK_IS_READ(l) (__atomic_load_n(&(l)->gasneti_readers, __ATOMIC_RELAXED) > 0)
+#define GASNETI_RWLOCK_READS(l, change) \
+  ((void)__atomic_fetch_add(&(l)->gasneti_readers, change, __ATOMIC_RELAXED))
+#define GASNETI_RWLOCK_WRITES(l)                                              \
+  do {                                                                        \
+    __atomic_store_n(&(l)->gasneti_writer, pthread_self(), __ATOMIC_RELAXED); \
+    __atomic_store_n(&(l)->gasneti_written, 1, __ATOMIC_RELAXED);             \
+  } while (0)
+#define GASNETI_RWLOCK_FREED(l)                                     \
+  do {                                                              \
+    if (GASNETI_RWLOCK_IS_WRITTEN(l)) {                             \
+      __atomic_store_n(&(l)->gasneti_written, 0, __ATOMIC_RELAXED); \
+    } else {                                                        \
+      gasneti_assert(GASNETI_RWLOCK_IS_READ(l));                    \
+      GASNETI_RWLOCK_READS(l, -1);                                  \
+    }                                                               \
+  } while (0)
+#else
 typedef struct {
   pthread_rwlock_t gasneti_rwlock;
 } gasnett_rwlock_t;
 #define GASNETT_RWLOCK_INITIALIZER \
   { PTHREAD_RWLOCK_INITIALIZER }
+#define GASNETI_RWLOCK_READS(l, change) ((void)(l))
+#define GASNETI_RWLOCK_WRITES(l) ((void)(l))
+#define GASNETI_RWLOCK_FREED(l) ((void)(l))
+#endif
 GASNETT_INLINE(gasnett_rwlock_init) void gasnett_rwlock_init(gasnett_rwlock_t* l) {
   GASNETI_LOCK_CHECK(pthread_rwlock_init(&l->gasneti_rwlock, (const pthread_rwlockattr_t*)0));
+#ifdef GASNET_DEBUG
+  l->gasneti_written = l->gasneti_readers = 0;
+#endif
 }
 GASNETT_INLINE(gasnett_rwlock_destroy) void gasnett_rwlock_destroy(gasnett_rwlock_t* l) {
   GASNETI_LOCK_CHECK(pthread_rwlock_destroy(&l->gasneti_rwlock));
 }
 GASNETT_INLINE(gasnett_rwlock_rdlock) void gasnett_rwlock_rdlock(gasnett_rwlock_t* l) {
   GASNETI_LOCK_CHECK(pthread_rwlock_rdlock(&l->gasneti_rwlock));
+  GASNETI_RWLOCK_READS(l, 1);
 }
 GASNETT_INLINE(gasnett_rwlock_wrlock) void gasnett_rwlock_wrlock(gasnett_rwlock_t* l) {
   GASNETI_LOCK_CHECK(pthread_rwlock_wrlock(&l->gasneti_rwlock));
+  GASNETI_RWLOCK_WRITES(l);
 }
+/** Returns 0, EBUSY or EAGAIN. */
 GASNETT_INLINE(gasnett_rwlock_tryrdlock) int gasnett_rwlock_tryrdlock(gasnett_rwlock_t* l) {
-  return pthread_rwlock_tryrdlock(&l->gasneti_rwlock);
+  const int code = pthread_rwlock_tryrdlock(&l->gasneti_rwlock);
+  if (code == 0) GASNETI_RWLOCK_READS(l, 1);
+  return code;
 }
 GASNETT_INLINE(gasnett_rwlock_trywrlock) int gasnett_rwlock_trywrlock(gasnett_rwlock_t* l) {
-  return pthread_rwlock_trywrlock(&l->gasneti_rwlock);
+  const int code = pthread_rwlock_trywrlock(&l->gasneti_rwlock);
+  if (code == 0) GASNETI_RWLOCK_WRITES(l);
+  return code;
 }
 GASNETT_INLINE(gasnett_rwlock_unlock) void gasnett_rwlock_unlock(gasnett_rwlock_t* l) {
+  GASNETI_RWLOCK_FREED(l);
   GASNETI_LOCK_CHECK(pthread_rwlock_unlock(&l->gasneti_rwlock));
 }
-#define GASNETI_RWLOCK_NO_CHECK(l) ((void)(l))
+/* Debug builds only. Which threads read is not known, so any reader will do. */
+GASNETT_INLINE(gasnett_rwlock_assertlocked) void gasnett_rwlock_assertlocked(gasnett_rwlock_t* l) {
+  gasneti_assert(GASNETI_RWLOCK_IS_WRITTEN(l) || GASNETI_RWLOCK_IS_READ(l));
+  (void)l;
+}
+GASNETT_INLINE(gasnett_rwlock_assertrdlocked)
+void gasnett_rwlock_assertrdlocked(gasnett_rwlock_t* l) {
+  gasneti_assert(GASNETI_RWLOCK_IS_READ(l));
+  (void)l;
+}
+GASNETT_INLINE(gasnett_rwlock_assertwrlocked)
+void gasnett_rwlock_assertwrlocked(gasnett_rwlock_t* l) {
+  gasneti_assert(GASNETI_RWLOCK_IS_WRITTEN(l));
+  (void)l;
+}
+GASNETT_INLINE(gasnett_rwlock_assertunlocked)
+void gasnett_rwlock_assertunlocked(gasnett_rwlock_t* l) {
+  gasneti_assert(!GASNETI_RWLOCK_IS_WRITTEN(l));
+  (void)l;
+}
 
 #else /* without threads */
 
@@ -182,14 +247,12 @@ typedef gasnett_mutex_t gasnett_rwlock_t;
 #define gasnett_rwlock_tryrdlock(l) ((void)(l), 0)
 #define gasnett_rwlock_trywrlock(l) ((void)(l), 0)
 #define gasnett_rwlock_unlock(l) ((void)(l))
-#define GASNETI_RWLOCK_NO_CHECK(l) ((void)(l))
+#define gasnett_rwlock_assertlocked(l) ((void)(l))
+#define gasnett_rwlock_assertrdlocked(l) ((void)(l))
+#define gasnett_rwlock_assertwrlocked(l) ((void)(l))
+#define gasnett_rwlock_assertunlocked(l) ((void)(l))
 
 #endif
-
-#define gasnett_rwlock_assertlocked(l) GASNETI_RWLOCK_NO_CHECK(l)
-#define gasnett_rwlock_assertrdlocked(l) GASNETI_RWLOCK_NO_CHECK(l)
-#define gasnett_rwlock_assertwrlocked(l) GASNETI_RWLOCK_NO_CHECK(l)
-#define gasnett_rwlock_assertunlocked(l) GASNETI_RWLOCK_NO_CHECK(l)
 
 /* ---------------------------------------------------------------------------------- thread keys */
 

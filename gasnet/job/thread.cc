@@ -106,8 +106,11 @@ void check_may_reply(const char* call, bool has_replied) {
 }
 
 void check_end_of_handler(unsigned int handler) {
-  if (this_thread().held_locks > 0)
+  const ThreadState& state = this_thread();
+  if (state.held_locks > 0)
     gasnett_fatalerror_nopos("handler %u has returned while it holds a handler-safe lock", handler);
+  if (state.is_prepared)
+    gasnett_fatalerror_nopos("handler %u has returned between prepare and commit", handler);
 }
 
 #endif
@@ -115,5 +118,10 @@ void check_end_of_handler(unsigned int handler) {
 }  // namespace lintel::gasnet
 
 #ifdef GASNET_DEBUG
-void gasneti_hsl_counted(int change) { lintel::gasnet::this_thread().held_locks += change; }
+void gasneti_hsl_counted(int change) {
+  int& held = lintel::gasnet::this_thread().held_locks;
+  held += change;
+  if (held < 0)
+    gasnett_fatalerror_nopos("a handler-safe lock is unlocked by a thread that holds none");
+}
 #endif

@@ -41,7 +41,7 @@ uint64_t max_threads();
 void check_may_communicate(const char* call);
 /** The same for a reply. */
 void check_may_reply(const char* call, bool has_replied);
-/** The same if a handler keeps a lock. */
+/** The same if a handler keeps a lock or a prepared message. */
 void check_end_of_handler(unsigned int handler);
 #else
 inline void check_may_communicate(const char*) {}

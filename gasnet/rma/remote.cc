@@ -5,6 +5,7 @@
 #include "rma/remote.h"
 
 #include "segment/segment.h"
+#include "trace/trace.h"
 
 namespace lintel::gasnet {
 
@@ -32,3 +33,11 @@ void* mapped_range(gex_TM_t tm, gex_Rank_t rank, void* address, size_t bytes) {
 }
 
 }  // namespace lintel::gasnet
+
+using namespace lintel::gasnet;
+
+void gasneti_trace_near(char category, gex_TM_t tm, gex_Rank_t rank, const void* address,
+                        size_t nbytes) {
+  LINTEL_GASNET_TRACE_TRANSFER(category, endpoint_of(tm, rank).jobrank,
+                               "%zu bytes at %p, rank %u, a neighbour", nbytes, address, rank);
+}

@@ -23,8 +23,8 @@ struct Remote {
 /** The inline functions have looked for teams; a pair can name mapped memory, too. */
 Remote remote(const char* call, gex_TM_t tm, gex_Rank_t rank, void* address, size_t bytes) {
   check_may_communicate(call);
-  LINTEL_GASNET_TRACE(call[sizeof "gex_RMA_" - 1], "%s: %zu bytes at %p, rank %u", call, bytes,
-                      address, rank);
+  LINTEL_GASNET_TRACE_TRANSFER(call[sizeof "gex_RMA_" - 1], endpoint_of(tm, rank).jobrank,
+                               "%s: %zu bytes at %p, rank %u", call, bytes, address, rank);
   if (GASNETI_IS_PAIR(tm)) {
     void* const local = mapped_range(tm, rank, address, bytes);
     if (local) return {{}, local};

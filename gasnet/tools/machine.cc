@@ -101,6 +101,14 @@ uint64_t gasnett_release_version() {
 
 const char* gasnett_release_version_str() { return _STRINGIFY(GASNETI_RELEASE_VERSION); }
 
+// The program ident finds them.
+#ifdef GASNETI_TOOLS_ALONE
+GASNETT_IDENT(gasneti_ident_configuration, "$GASNetToolsConfig: " GASNETT_CONFIG_STRING " $");
+#else
+GASNETT_IDENT(gasneti_ident_configuration, "$GASNetConfig: " GASNET_CONFIG_STRING " $");
+#endif
+GASNETT_IDENT(gasneti_ident_build, "$GASNetBuild: " GASNETI_BUILD_ID " " GASNETI_SYSTEM_TUPLE " $");
+
 // Defined in the form of this library only: GASNETI_TOOLS_LINK_NAME.
 extern "C" {
 #ifdef GASNETI_TOOLS_ALONE

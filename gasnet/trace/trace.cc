@@ -16,14 +16,29 @@
 #include "job/job.h"
 #include "job/rank_list.h"
 #include "job/thread.h"
+#include "tools/categories.h"
 
 unsigned int gasneti_trace_categories = 0;
 unsigned int gasneti_stats_categories = 0;
+unsigned int gasneti_transfer_categories = 0;
 
 namespace lintel::gasnet {
 namespace {
 
 constexpr const char* kAllLetters = "GPRSWBLAXIODCNHU";
+constexpr unsigned int kOfTransfers =
+    GASNETI_CATEGORY_BIT('P') | GASNETI_CATEGORY_BIT('G') | GASNETI_CATEGORY_BIT('O');
+
+/* What GASNETT_TRACE_SETSOURCELINE has said in this thread. */
+struct SourceLine {
+  const char* file = "";
+  unsigned int line = 0;
+  int frozen = 0;
+};
+SourceLine& source_line() {
+  static LINTEL_GASNET_PER_THREAD SourceLine line;
+  return line;
+}
 
 /** One of the two files. */
 class Log {
@@ -68,9 +83,12 @@ class Log {
     std::vsnprintf(text, sizeof text, format, arguments);
     const double seconds =
         static_cast<double>(gasnett_ticks_to_ns(gasnett_ticks_now() - start_)) / 1e9;
+    const SourceLine& line = source_line();
+    char place[256] = "";
+    if (*line.file) std::snprintf(place, sizeof place, "[%s:%u] ", line.file, line.line);
     const std::lock_guard lock(mutex_);
     if (!file_) return;
-    std::fprintf(file_, "%u %.9fs> (%c) %s", job().rank(), seconds, category, text);
+    std::fprintf(file_, "%u %.9fs> %s(%c) %s", job().rank(), seconds, place, category, text);
     if (const size_t length = std::strlen(text); length == 0 || text[length - 1] != '\n')
       std::fputc('\n', file_);
     if (flushes_) std::fflush(file_);
@@ -87,7 +105,12 @@ class Log {
 
  private:
   /** Other threads look at them meanwhile. */
-  void set_categories(unsigned int bits) { __atomic_store_n(&categories_, bits, __ATOMIC_RELAXED); }
+  void set_categories(unsigned int bits) {
+    __atomic_store_n(&categories_, bits, __ATOMIC_RELAXED);
+    const unsigned int of_both = __atomic_load_n(&gasneti_trace_categories, __ATOMIC_RELAXED) |
+                                 __atomic_load_n(&gasneti_stats_categories, __ATOMIC_RELAXED);
+    __atomic_store_n(&gasneti_transfer_categories, of_both & kOfTransfers, __ATOMIC_RELAXED);
+  }
 
   unsigned int& categories_;
   std::mutex mutex_;
@@ -119,41 +142,16 @@ void print_statistics_line(const char* format, ...) {
   va_end(arguments);
 }
 
-const char* name_of(char category) {
-  switch (category) {
-    case 'P':
-      return "puts";
-    case 'G':
-      return "gets";
-    case 'A':
-      return "active messages handled";
-    case 'B':
-      return "barriers";
-    case 'X':
-      return "collectives";
-    case 'O':
-      return "atomics";
-    default:
-      return "lines";
-  }
-}
-
 /* By category, since the last dump that set them back. */
 std::atomic<unsigned long long> g_counts['Z' - 'A' + 1];
 
 int g_traces_local = 1;
 
-struct SourceLine {
-  const char* file = "";
-  unsigned int line = 0;
-  int frozen = 0;
-};
-SourceLine& source_line() {
-  static LINTEL_GASNET_PER_THREAD SourceLine line;
-  return line;
-}
-
 }  // namespace
+
+bool is_traced(gex_Rank_t jobrank) {
+  return jobrank != job().rank() || __atomic_load_n(&g_traces_local, __ATOMIC_RELAXED) != 0;
+}
 
 void count_for_statistics(char category) {
   g_counts[category - 'A'].fetch_add(1, std::memory_order_relaxed);
@@ -196,7 +194,9 @@ const char* gasneti_stats_get_mask() { return statistics().mask(); }
 void gasneti_trace_set_mask(const char* letters) { trace().set_mask(letters); }
 void gasneti_stats_set_mask(const char* letters) { statistics().set_mask(letters); }
 int gasneti_trace_get_local() { return g_traces_local; }
-void gasneti_trace_set_local(int enabled) { g_traces_local = enabled; }
+void gasneti_trace_set_local(int enabled) {
+  __atomic_store_n(&g_traces_local, enabled, __ATOMIC_RELAXED);
+}
 
 void gasneti_trace_set_source_line(const char* file, unsigned int line) {
   SourceLine& s = source_line();
@@ -221,7 +221,7 @@ void gasneti_stats_dump(int reset) {
   for (const char* letter = kAllLetters; *letter; ++letter) {
     std::atomic<unsigned long long>& count = g_counts[*letter - 'A'];
     if (const unsigned long long calls = count.load(std::memory_order_relaxed); calls != 0)
-      gasneti_stats_printf(*letter, "%llu %s", calls, name_of(*letter));
+      gasneti_stats_printf(*letter, "%llu %s", calls, name_of_category(*letter));
     if (reset) count.store(0, std::memory_order_relaxed);
   }
   for (const StatisticsCallback callback : callbacks()) callback(print_statistics_line);

@@ -20,6 +20,9 @@ namespace lintel::gasnet {
 
 /** Any thread. */
 void count_for_statistics(char category);
+/** Whether puts, gets and atomics with a rank are traced and counted: GASNET_TRACELOCAL=0 leaves
+ * out those of a process with itself. */
+bool is_traced(gex_Rank_t jobrank);
 
 }  // namespace lintel::gasnet
 
@@ -30,6 +33,13 @@ void count_for_statistics(char category);
   do {                                                                              \
     if (GASNETI_TRACE_ON(category)) gasneti_trace_printf(category, __VA_ARGS__);    \
     if (GASNETI_STATS_ON(category)) lintel::gasnet::count_for_statistics(category); \
+  } while (false)
+
+/* The same for a put, get or atomic. The rank, too, is evaluated only then. */
+#define LINTEL_GASNET_TRACE_TRANSFER(category, jobrank, ...)            \
+  do {                                                                  \
+    if (GASNETI_TRACES_TRANSFERS && lintel::gasnet::is_traced(jobrank)) \
+      LINTEL_GASNET_TRACE(category, __VA_ARGS__);                       \
   } while (false)
 
 #endif  // LINTEL_GASNET_TRACE_TRACE_H

@@ -38,6 +38,8 @@ class Rows {
   virtual bool next(Row* row) = 0;
   /** About how many pieces there are; 0 if there is nothing to do. */
   virtual size_t pieces() const = 0;
+  /** Whether the call names a peer. A strided one without pieces need not. */
+  virtual bool has_peer() const { return true; }
 };
 
 /** Two lists of pieces that are cut where either has an end. */
@@ -123,6 +125,7 @@ class StridedRows final : public Rows {
               size_t bytes, const size_t* count, size_t levels);
   bool next(Row* row) override;
   size_t pieces() const override { return pieces_; }
+  bool has_peer() const override { return pieces_ != 0; }
 
  private:
   struct Level {

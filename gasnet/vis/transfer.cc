@@ -152,9 +152,10 @@ void copy_rows(const Transfer& transfer, Row row, Rows& rows, ptrdiff_t distance
  * @return whether the call is complete. */
 bool is_complete_at_once(const Transfer& transfer, Rows& rows, Row* first) {
   check_may_communicate("gex_VIS");
-  LINTEL_GASNET_TRACE(transfer.is_put ? 'P' : 'G', "about %zu pieces, rank %u", rows.pieces(),
-                      transfer.rank);
   if (rows.pieces() == 0 || !rows.next(first)) return true;
+  LINTEL_GASNET_TRACE_TRANSFER(transfer.is_put ? 'P' : 'G',
+                               endpoint_of(transfer.tm, transfer.rank).jobrank,
+                               "about %zu pieces, rank %u", rows.pieces(), transfer.rank);
   void* const mapped = mapped_range(transfer.tm, transfer.rank, first->far.address, 1);
   if (!mapped) return false;
   copy_rows(transfer, *first, rows, static_cast<char*>(mapped) - first->far.address);
@@ -177,6 +178,7 @@ gex_Event_t start_nb(const Transfer& transfer, Rows& rows) {
 void put_and_tell(const Transfer& transfer, Rows& rows) {
   const PeerCompletion told = std::exchange(peer_completion(), {});
   gex_Event_Wait(start_nb(transfer, rows));
+  if (!rows.has_peer()) return;
   send_peer_completion(endpoint_of(transfer.tm, transfer.rank).jobrank, told.handler, told.source,
                        told.bytes);
 }

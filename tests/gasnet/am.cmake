@@ -48,6 +48,18 @@ endforeach()
 lintel_add_am_test(immediate seq immediate 2 GASNET_AM_CREDITS=8)
 lintel_add_am_test(udp.immediate par immediate 2 ${udp} GASNET_AM_CREDITS=8)
 
+# What the queries promise, and messages by teams and pairs.
+foreach(mode seq par)
+  add_executable(gasnet_am_limits_probe_${mode} "${CMAKE_CURRENT_LIST_DIR}/am_limits_probe.c")
+  target_link_libraries(gasnet_am_limits_probe_${mode} PRIVATE gasnet-portals4-${mode} lintel_options)
+  add_test(NAME gasnet.Messages.limits.${mode} COMMAND gasnetrun_portals4 -spawner=fork -n 3
+                                                       $<TARGET_FILE:gasnet_am_limits_probe_${mode}>)
+  set_tests_properties(
+    gasnet.Messages.limits.${mode} PROPERTIES LABELS gasnet TIMEOUT 60 PROCESSORS 2 PASS_REGULAR_EXPRESSION
+                                              "are good" FAIL_REGULAR_EXPRESSION "not so")
+endforeach()
+set_property(TEST gasnet.Messages.limits.par PROPERTY ENVIRONMENT GASNET_SUPERNODE_MAXSIZE=1)
+
 # The target reads nothing that is not there.
 add_test(NAME gasnet.Messages.hostile COMMAND gasnetrun_portals4 -spawner=fork -n 2
                                               $<TARGET_FILE:gasnet_am_probe_seq> hostile)

@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <gasnetex.h>
+/* behind it */
+#include <gasnet_tools.h>
 
 #include "checks.h"
 
@@ -14,7 +16,34 @@ enum { kRequest = 200, kReply };
 static const char* what;
 static void* place[2]; /* in the segments of both */
 static gex_HSL_t lock = GEX_HSL_INITIALIZER;
+static gasnett_mutex_t mutex = GASNETT_MUTEX_INITIALIZER;
+static gasnett_rwlock_t rwlock = GASNETT_RWLOCK_INITIALIZER;
 static int is(const char* name) { return strcmp(what, name) == 0; }
+
+static void misuse_locks(void) {
+  /* These are allowed. */
+  gasnett_rwlock_rdlock(&rwlock);
+  gasnett_rwlock_assertlocked(&rwlock);
+  gasnett_rwlock_assertrdlocked(&rwlock);
+  gasnett_rwlock_unlock(&rwlock);
+  gasnett_rwlock_assertunlocked(&rwlock);
+  CHECK(gasnett_rwlock_trywrlock(&rwlock) == 0);
+  gasnett_rwlock_assertwrlocked(&rwlock);
+  if (is("rwlock-written")) gasnett_rwlock_assertunlocked(&rwlock);
+  if (is("rwlock-both")) gasnett_rwlock_rdlock(&rwlock);
+  gasnett_rwlock_unlock(&rwlock);
+  if (is("rwlock-free")) gasnett_rwlock_unlock(&rwlock);
+  if (is("rwlock-not-read")) gasnett_rwlock_assertrdlocked(&rwlock);
+  if (is("mutex-free")) gasnett_mutex_unlock(&mutex);
+  gasnett_mutex_lock(&mutex);
+  if (is("mutex-twice")) gasnett_mutex_lock(&mutex);
+  gasnett_mutex_unlock(&mutex);
+  gex_HSL_Lock(&lock);
+  CHECK(gex_HSL_Trylock(&lock) == GASNET_ERR_NOT_READY);
+  if (is("lock-twice")) gex_HSL_Lock(&lock);
+  gex_HSL_Unlock(&lock);
+  if (is("lock-free")) gex_HSL_Unlock(&lock);
+}
 
 static void request(gex_Token_t token) {
   uint64_t word = 0;
@@ -35,6 +64,10 @@ static void request(gex_Token_t token) {
   gex_AM_MaxReplyMedium(team, 0, GEX_EVENT_NOW, 0, 0);
   if (is("locked-reply")) gex_HSL_Lock(&lock);
   if (is("prepared-reply")) gex_AM_PrepareReplyMedium(token, NULL, 1, 1, NULL, 0, 0);
+  if (is("left-prepared")) {
+    gex_AM_PrepareReplyMedium(token, NULL, 1, 1, NULL, 0, 0);
+    return;
+  }
   gex_AM_ReplyShort0(token, kReply, 0);
   if (is("second-reply")) gex_AM_ReplyShort0(token, kReply, 0);
   if (is("kept-lock")) gex_HSL_Lock(&lock);
@@ -60,6 +93,7 @@ int main(int argc, char** argv) {
   CHECK(gex_Segment_Attach(&segment, team, GASNET_PAGESIZE) == GASNET_OK);
   for (gex_Rank_t peer = 0; peer < size; ++peer) place[peer] = segment_of(team, peer);
   barrier();
+  misuse_locks();
   if (is("never-self")) gex_RMA_PutBlockingVal(team, me, place[me], 1, 8, never_self);
   if (is("never-near")) gex_RMA_PutBlockingVal(team, 0, place[0], 1, 8, never_near);
   if (me == 0 && size > 1) {

@@ -281,6 +281,20 @@ int main(int argc, char** argv) {
     gasnet_exit(0);
   }
 
+  if (!strcmp(what, "traced")) {
+    /* Two lines of a program: a put to the process itself, and one to a neighbour. */
+    const gex_Rank_t next = (rank + 1) % size;
+    CHECK(gex_Segment_Attach(&segment, team, GASNET_PAGESIZE) == GASNET_OK);
+    void* there = NULL;
+    gex_EP_QueryBoundSegmentNB(team, next, &there, NULL, NULL, 0);
+    GASNETT_TRACE_SETSOURCELINE("own.c", 11);
+    gex_RMA_PutBlockingVal(team, rank, memory_of(rank), 1, 8, 0);
+    GASNETT_TRACE_SETSOURCELINE("near.c", 22);
+    gex_RMA_PutBlockingVal(team, next, (char*)there + 8, 1, 8, 0);
+    gex_Coll_BarrierBlocking(team, 0);
+    gasnet_exit(0);
+  }
+
   /* Ends of the job. The others compute. */
   if (!strcmp(what, "all") || !strcmp(what, "setenv")) gasnet_exit(code);
   if (!strcmp(what, "return")) return code;

@@ -246,6 +246,26 @@ def trace_files():
                     sys.exit(f"of {program}, {names[letter]} should be counted, unless they are masked:\n{counts}")
             if "X" in letters and "gex_TM_Split: team" not in lines:
                 sys.exit("the trace does not say which teams were made")
+        # So do transfers to mapped memory, with the line of source that the program names.
+        for local, puts in (("1", 2), ("0", 1)):
+            fork(2, "traced", GASNET_TRACEFILE=f"{directory}/local{local}.%", GASNET_STATSFILE=f"{directory}/counts.%",
+                 GASNET_TRACELOCAL=local).check(0)
+            lines, counts = ((directory / f"{file}.1").read_text() for file in (f"local{local}", "counts"))
+            if ("[own.c:11] (P) 8 bytes" in lines) != (local == "1") or "[near.c:22] (P) 8 bytes" not in lines:
+                sys.exit(f"GASNET_TRACELOCAL={local} makes a trace of these puts:\n{lines}")
+            if f"(P) {puts} puts" not in counts:
+                sys.exit(f"GASNET_TRACELOCAL={local}: not {puts} puts are counted:\n{counts}")
+        sums = [str(programs / "gasnet_trace"), "-c", "PB", f"{directory}/local1.0", f"{directory}/local1.1"]
+        for text in (r"\(P\) puts +4 +32 .* 2\n", r"\(B\) barriers +2 +0 ", r"\(P\) near.c:22 +2 +16 "):
+            Job(sums).check(0, text)
+        if "(I)" in Job(sums).check(0).out:
+            sys.exit("gasnet_trace shows a category that was not asked for")
+        Job([sums[0], f"{directory}/counts.1"]).check(0, r"\(P\) puts +1 ")
+        Job([sums[0], "-o", f"{directory}/sums", f"{directory}/counts.1"]).check(0)
+        if "(P) puts" not in (directory / "sums").read_text():
+            sys.exit("gasnet_trace -o has not written its file")
+        Job([sums[0], f"{directory}/none"]).check(2, "none: No such file")
+        Job([sums[0], "-z", "x"]).check(2, "Usage: gasnet_trace")
     finally:
         shutil.rmtree(directory)
 
@@ -313,6 +333,11 @@ def misuse():
              "never-near": "A put or get to (rank 0, a neighbour, has|this process has a flag) GEX_FLAG_PEER_NEVER_",
              "locked-reply": f"gex_AM_ReplyShort was called {locked}",
              "kept-lock": "handler 200 has returned while it holds",
+             "left-prepared": "handler 200 has returned between prepare and commit",
+             "lock-twice": "assertion failed: .*MUTEX_OWNED", "mutex-twice": "assertion failed: .*MUTEX_OWNED",
+             "lock-free": "unlocked by a thread that holds none", "mutex-free": "assertion failed: .*MUTEX_OWNED",
+             "rwlock-free": "assertion failed: .*RWLOCK_IS_READ", "rwlock-not-read": "assertion failed: .*RWLOCK_IS_READ",
+             "rwlock-written": "assertion failed: .*RWLOCK_IS_WRITTEN", "rwlock-both": "pthread_rwlock_rdlock.* returned",
              "prepared-reply": f"gex_AM_ReplyShort was called {prepared}",
              "second-reply": "gex_AM_ReplyShort was called a second time",
              "reply-in-reply": "gex_AM_ReplyShort was called outside the handler of a request",

@@ -151,7 +151,7 @@ class Suite:
         if declared != written or not declared:
             sys.exit(f"functions and pages differ: {sorted(declared ^ written)}")
         others = [pages / name for name in ("man1/ptl_info.1", "man1/ptl_perf.1", "man1/gasnetrun_portals4.1",
-                                           "man1/gasnet_info.1", "man5/lintel.conf.5",
+                                           "man1/gasnet_info.1", "man1/gasnet_trace.1", "man5/lintel.conf.5",
                                             "man7/portals4.7")]
         said = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *others, *sorted((pages / "man3").iterdir())],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
