@@ -4,6 +4,7 @@
  */
 #include "network/poll.h"
 
+#include <portals4_lintel.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -22,8 +23,8 @@ constexpr unsigned int kMaximum = 8;
 constexpr unsigned int kMostArrivalCounters = 4;
 constexpr ptl_time_t kLongestSleepMs = 1;
 constexpr unsigned int kQuickLooks = 16;
-/* A rank that shares the processor can answer only once it runs. */
-constexpr unsigned int kSpinsIfCrowded = 1;
+/* Another thread may be the one that polls Portals, and have no processor. */
+constexpr unsigned int kLooksForPoll = 4;
 constexpr unsigned int kSpinsBeforeYield = 4096;
 constexpr unsigned int kSpinsBetweenYields = 1024;
 PollFunction g_functions[kMaximum];
@@ -42,6 +43,27 @@ bool is_crowded() {
   static const bool crowded =
       job().joined() && job().ranks_of_host().size() > static_cast<size_t>(gasnett_cpu_count());
   return crowded;
+}
+
+ptl_sr_value_t status(ptl_sr_index_t which) {
+  ptl_sr_value_t value = 0;
+  check(PtlNIStatus(network().interface(), which, &value), "PtlNIStatus");
+  return value;
+}
+
+/** After a poll that did nothing here. Messages may have set off operations of Portals, and more
+ * may be there: not every look at a queue polls. A process that gives its processor away now gets
+ * it back only when its turn has come. @return false once Portals has polled in vain. */
+bool has_portals_work() {
+  static LINTEL_GASNET_PER_THREAD ptl_sr_value_t polls_seen = 0, work_seen = 0;
+  static LINTEL_GASNET_PER_THREAD unsigned int looks = 0;
+  const ptl_sr_value_t work = status(PTL_SR_LINTEL_POLLS_WITH_WORK);
+  const ptl_sr_value_t polls = status(PTL_SR_LINTEL_POLLS);
+  const bool is_idle = work == work_seen && (polls != polls_seen || ++looks >= kLooksForPoll);
+  work_seen = work;
+  polls_seen = polls;
+  if (is_idle) looks = 0;
+  return !is_idle;
 }
 
 }  // namespace
@@ -81,6 +103,7 @@ unsigned int poll() {
   stop_if_process_ends();
   unsigned int done = 0;
   for (unsigned int i = 0; i < g_count; ++i) done += g_functions[i]();
+  if (done == 0 && is_crowded() && has_portals_work()) done = 1;
   return done;
 }
 
@@ -92,7 +115,8 @@ void wait_hint(unsigned int done) {
   }
   const int mode = g_wait_mode.load(std::memory_order_relaxed);
   ++idle;
-  if (mode == GASNET_WAIT_BLOCK || (is_crowded() && idle > kSpinsIfCrowded)) {
+  // A rank that shares the processor can answer only once it runs.
+  if (mode == GASNET_WAIT_BLOCK || is_crowded()) {
     sched_yield();
     if (mode == GASNET_WAIT_BLOCK) gasnett_nsleep(20'000);
     return;

@@ -17,6 +17,7 @@ namespace {
 constexpr uint32_t joined_bytes = 65536;  // that the kernel hands over in one piece, at most
 constexpr uint32_t short_bytes = 2048;
 constexpr unsigned short_until_apart = 256;
+constexpr unsigned few_datagrams = 4;
 
 }  // namespace
 
@@ -125,7 +126,10 @@ void UdpReceiver::note(Datagram& datagram, uint32_t length, int segment, bool tr
 // this ends arrive as one malformed frame, and are sent again like lost ones.
 void UdpReceiver::adapt_joining() noexcept {
   if (!can_join_) return;
-  const bool few_and_short = received_ == 1 && datagrams_[0].length <= short_bytes;
+  const bool few_and_short =
+      received_ <= few_datagrams &&
+      std::all_of(datagrams_.begin(), datagrams_.begin() + received_,
+                  [](const Datagram& datagram) { return datagram.length <= short_bytes; });
   short_in_a_row_ = few_and_short ? short_in_a_row_ + 1 : 0;
   if (joining_ ? short_in_a_row_ < short_until_apart : few_and_short) return;
   if (socket_.set_option(SOL_UDP, UDP_GRO, joining_ ? 0 : 1)) joining_ = !joining_;
