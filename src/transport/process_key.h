@@ -5,7 +5,7 @@
 
 namespace lintel {
 
-[[nodiscard]] inline uint64_t key_of(ProcessId process) noexcept {
+[[nodiscard]] constexpr uint64_t key_of(ProcessId process) noexcept {
   return uint64_t{process.nid} << 32 | process.pid;
 }
 

@@ -120,7 +120,9 @@ class MessageSink {
   // an operation in flight.
   virtual bool may_access(Link& link, const RemoteMemory& memory, bool write) noexcept = 0;
   // Calls action(link, argument) while no other thread sends to the peer: under its send lock. A
-  // sink that one thread uses has none. False: the sink does not know the link yet; ask later.
+  // link without a peer has no senders; the lock of the peer directory, under which it would get
+  // one, is held then. A sink that one thread uses has neither. False: the link has just got a
+  // peer; ask later.
   virtual bool exclude_senders(Link& link, void (*action)(Link&, void*), void* argument) noexcept {
     action(link, argument);
     return true;

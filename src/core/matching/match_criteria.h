@@ -4,14 +4,12 @@
 
 #include <cstdint>
 
-#include "transport/message.h"
+#include "transport/process_key.h"
 
 namespace lintel {
 
 // The source of a message as one number: nid and pid on physical interfaces, the rank on logical.
-[[nodiscard]] constexpr uint64_t source_of(ProcessId id) noexcept {
-  return uint64_t{id.nid} << 32 | id.pid;
-}
+[[nodiscard]] constexpr uint64_t source_of(ProcessId id) noexcept { return key_of(id); }
 [[nodiscard]] constexpr uint64_t source_of_rank(uint32_t rank) noexcept { return rank; }
 
 inline constexpr uint64_t source_mask_exact = ~uint64_t{0};

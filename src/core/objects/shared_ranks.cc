@@ -15,6 +15,7 @@
 #include <cstring>
 #include <utility>
 
+#include "transport/process_key.h"
 #include "util/own_names.h"
 
 namespace lintel {
@@ -44,7 +45,7 @@ static_assert(offsetof(ProcessId, nid) == offsetof(ptl_process_t, phys.nid) &&
 uint64_t hash_of(const ptl_process_t* mapping, uint64_t count) noexcept {
   uint64_t hash = 0x9e3779b97f4a7c15u ^ count;
   for (uint64_t rank = 0; rank < count; ++rank) {
-    hash ^= uint64_t{mapping[rank].phys.nid} << 32 | mapping[rank].phys.pid;
+    hash ^= key_of({mapping[rank].phys.nid, mapping[rank].phys.pid});
     hash *= 0xff51afd7ed558ccdu;
     hash ^= hash >> 32;
   }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <string>
 
+#include "transport/process_key.h"
 #include "util/awaited_process.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -49,8 +50,7 @@ Peer* PeerDirectory::connect(ProcessId id) noexcept {
       return peer;
     }
     const std::string& why = reasons_.of(transports_.size(), answers);
-    const bool due = !is_awaited(id.nid, id.pid) &&
-                     said_unreached_.is_due(uint64_t{id.nid} << 32 | id.pid, now_ns());
+    const bool due = !is_awaited(id.nid, id.pid) && said_unreached_.is_due(key_of(id), now_ns());
     log_message(due ? LogLevel::warn : LogLevel::debug, "no transport reaches %s: %s",
                 ProcessText(id.nid, id.pid).c_str(), why.c_str());
     unreached_because_ = &why;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/operations/peer.h"
+#include "transport/process_key.h"
 
 namespace lintel {
 
@@ -36,9 +37,7 @@ class PeerTable {
     uint64_t mask;
     std::unique_ptr<std::atomic<Peer*>[]> at;
   };
-  static uint64_t hash(ProcessId id) noexcept {
-    return ((uint64_t{id.nid} << 32 | id.pid) * 0x9e3779b97f4a7c15u) >> 32;
-  }
+  static uint64_t hash(ProcessId id) noexcept { return (key_of(id) * 0x9e3779b97f4a7c15u) >> 32; }
   static void place(Slots& slots, Peer& peer) noexcept;
 
   Arena<Peer> peers_;
