@@ -2,6 +2,7 @@
 // the processor to others, or those whose answer they need would come after a whole time slice.
 #include <dlfcn.h>
 #include <portals4_lintel.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -117,6 +118,42 @@ TEST_P(PollingTest, ALookNowAndThenKeepsTheProcessor) {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
     EXPECT_EQ(yields, before);
+  });
+}
+
+// What is queued for it does not go, however often the caller yields.
+// spec 1.6, 3.15.2
+TEST(PollingByPutsTest, PutsToAStoppedProcessDoNotYieldAgainAndAgain) {
+  const RunOptions patient{.environment = {{"PTL_PEER_TIMEOUT_MS", "60000"}}};
+  run_ranks(2, patient, [](Rank& rank) {
+    constexpr ptl_size_t count = 4'000;
+    std::vector<std::byte> memory(1024);
+    const Interface interface(rank, nonmatching_physical);
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, 3, &index));
+    interface.append(index,
+                     {.start = memory.data(), .length = memory.size(), .options = PTL_ME_OP_PUT});
+    rank.publish(rank.index(), getpid());
+    rank.barrier();
+    if (rank.index() == 0) {
+      const auto target = rank.published<pid_t>(1, 1);
+      const Counter acks(interface.handle());
+      const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE,
+                                  acks.handle());
+      const auto put = [&] {
+        must(PtlPut(descriptor.handle(), 0, memory.size(), PTL_CT_ACK_REQ, interface.address(1),
+                    index, 0, 0, nullptr, 0));
+      };
+      put();
+      acks.expect(1);
+      ASSERT_EQ(kill(target, SIGSTOP), 0);
+      const uint64_t before = yields;
+      for (ptl_size_t i = 1; i < count; ++i) put();
+      EXPECT_LT(yields - before, 1000u);
+      ASSERT_EQ(kill(target, SIGCONT), 0);
+      acks.expect(count);
+    }
+    rank.barrier();
   });
 }
 

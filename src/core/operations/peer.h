@@ -35,7 +35,10 @@ struct alignas(64) Peer {
       0};  // the longest put whose payload travels with its header
   QueuedSend* queue_head = nullptr;
   QueuedSend** queue_tail = &queue_head;
-  std::atomic<uint32_t> queue_length{0};                  // written under send_lock
+  std::atomic<uint32_t> queue_length{0};   // written under send_lock
+  std::atomic<uint32_t> queue_removed{0};  // items ever, modulo 2^32; written under send_lock
+  // What queue_removed was when callers that helped to send saw nothing go; any thread.
+  std::atomic<uint32_t> helped_in_vain_at{UINT32_MAX};
   uint32_t free_operations = Arena<Operation>::no_index;  // chain through next_free
   CountedPuts counted_puts;
   TrafficCounters sent;

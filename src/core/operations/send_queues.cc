@@ -32,6 +32,7 @@ void SendQueues::remove_first(Peer& peer) noexcept {
   peer.queue_head = peer.queue_head->next_queued;
   if (peer.queue_head == nullptr) peer.queue_tail = &peer.queue_head;
   --peer.queue_length;
+  ++peer.queue_removed;
 }
 
 QueuedSend* SendQueues::take_all(Peer& peer) noexcept {
