@@ -22,6 +22,7 @@ struct SeedOptions {
   uint64_t twice_every = 100;
   uint64_t most_failures = 5;
   bool verbose = false;
+  std::string keep;
 };
 
 struct ScaleOptions {
@@ -35,6 +36,7 @@ struct ScaleOptions {
   double loss = 0;
   double least_goodput = 0;
   double most_repeated = 1;
+  double least_fairness = 0;
   std::string json;
 };
 
@@ -46,9 +48,9 @@ void describe(const Scenario& scenario, const Outcome& outcome) {
             << outcome.messages << " messages, " << network.carried << " frames, "
             << outcome.retransmissions << " sent again, " << milliseconds(outcome.duration_ns)
             << " ms\n  frames lost " << network.lost_by_dice << ", lost in the switch "
-            << network.lost_in_switch << ", cut " << network.lost_by_partition << ", duplicated "
-            << network.duplicated << ", delayed " << network.delayed << ", damaged "
-            << network.damaged << "\n";
+            << network.lost_in_switch << ", cut " << network.lost_by_partition << ", too long "
+            << network.lost_by_length << ", duplicated " << network.duplicated << ", delayed "
+            << network.delayed << ", damaged " << network.damaged << "\n";
   for (const Incident& incident : scenario.incidents)
     std::cout << "  from " << milliseconds(incident.at_ns) << " ms for "
               << milliseconds(incident.duration_ns) << " ms: " << name_of(incident.kind)
@@ -56,14 +58,24 @@ void describe(const Scenario& scenario, const Outcome& outcome) {
   for (const std::string& problem : outcome.problems) std::cout << "  PROBLEM " << problem << "\n";
 }
 
+// Those that failed before.
+std::vector<uint64_t> kept_seeds(const SeedOptions& options) {
+  std::vector<uint64_t> seeds;
+  std::ifstream kept(options.keep);
+  for (uint64_t seed; kept >> seed;) seeds.push_back(seed);
+  return seeds;
+}
+
 int run_seeds(const SeedOptions& options, Level level) {
+  const std::vector<uint64_t> kept = kept_seeds(options);
   uint64_t runs = 0;
   uint64_t failed = 0;
   uint64_t messages = 0;
   uint64_t frames = 0;
   uint64_t repeated = 0;
-  for (; runs < options.count && failed < options.most_failures; ++runs) {
-    const uint64_t seed = options.first + runs;
+  for (; runs < kept.size() + options.count && failed < options.most_failures; ++runs) {
+    const bool again = runs < kept.size();
+    const uint64_t seed = again ? kept[runs] : options.first + runs - kept.size();
     const Scenario scenario = make_scenario(seed, level);
     Outcome outcome = Simulation(scenario).run();
     if (seed % options.twice_every == 0 && Simulation(scenario).run().trace != outcome.trace)
@@ -74,6 +86,7 @@ int run_seeds(const SeedOptions& options, Level level) {
     if (!outcome.problems.empty() || options.verbose) describe(scenario, outcome);
     if (outcome.problems.empty()) continue;
     ++failed;
+    if (!again && !options.keep.empty()) std::ofstream(options.keep, std::ios::app) << seed << "\n";
     std::cout << "  to repeat it: simulation_tests " << (level == Level::core ? "core" : "seeds")
               << " --verbose --count 1 --first " << seed << "\n";
   }
@@ -131,6 +144,8 @@ int run_scale(const ScaleOptions& options) {
         result.problems.push_back("too little goodput");
       if (result.repeated_share > options.most_repeated)
         result.problems.push_back("too many frames were sent again");
+      if (result.fairness < options.least_fairness)
+        result.problems.push_back("the senders' shares differ too much");
       for (const std::string& problem : result.problems) std::cout << "PROBLEM " << problem << "\n";
       good &= result.problems.empty();
       all.push_back(to_json(result));
@@ -162,6 +177,8 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     command->add_option("--failures", seeds.most_failures, "stops after so many")
         ->capture_default_str();
+    command->add_option("--keep", seeds.keep,
+                        "a file: the seeds in it run first, and those that fail are added");
     command->add_flag("--verbose", seeds.verbose, "says what happens in each run");
   }
   ScaleOptions scale;
@@ -187,6 +204,8 @@ int main(int argc, char** argv) {
   with_scale->add_option("--least-goodput", scale.least_goodput, "less is a problem")
       ->capture_default_str();
   with_scale->add_option("--most-repeated", scale.most_repeated, "a larger share is a problem")
+      ->capture_default_str();
+  with_scale->add_option("--least-fairness", scale.least_fairness, "a smaller index is a problem")
       ->capture_default_str();
   with_scale->add_option("--json", scale.json, "also writes the results to this file");
   CLI11_PARSE(app, argc, argv);

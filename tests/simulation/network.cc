@@ -30,6 +30,10 @@ void Network::carry(uint32_t from, uint32_t to, std::vector<std::byte> bytes) {
     ++counters_.lost_by_partition;
     return;
   }
+  if (bytes.size() > longest_) {
+    ++counters_.lost_by_length;
+    return;
+  }
   if (dice_.happens(trouble.drop)) {
     ++counters_.lost_by_dice;
     return;

@@ -34,6 +34,7 @@ struct NetworkCounters {
   uint64_t lost_by_dice = 0;
   uint64_t lost_in_switch = 0;  // its buffer was full
   uint64_t lost_by_partition = 0;
+  uint64_t lost_by_length = 0;
   uint64_t duplicated = 0;
   uint64_t delayed = 0;
   uint64_t damaged = 0;
@@ -53,6 +54,8 @@ class Network {
   void set_trouble(uint32_t from, uint32_t to, const Trouble& trouble) noexcept {
     trouble_[pair(from, to)] = trouble;
   }
+  // Longer frames are lost.
+  void set_longest(uint32_t bytes) noexcept { longest_ = bytes; }
   // Frames in that direction are lost.
   void cut(uint32_t from, uint32_t to, bool is_cut) noexcept { cut_[pair(from, to)] = is_cut; }
 
@@ -75,6 +78,7 @@ class Network {
   Dice& dice_;
   const NetworkShape shape_;
   const uint32_t processes_;
+  uint32_t longest_ = UINT32_MAX;
   std::vector<Trouble> trouble_;
   std::vector<char> cut_;
   std::vector<uint64_t> sends_until_ns_;     // the cable of a process towards the switch is busy

@@ -29,8 +29,9 @@ NetworkShape make_network(Dice& dice) {
   return shape;
 }
 
+constexpr uint32_t mtus[] = {512, 1472, 1472, 4096, 9000};
+
 ProcessShape make_process(Dice& dice, uint64_t peer_timeout_ns) {
-  static constexpr uint32_t mtus[] = {512, 1472, 1472, 4096, 9000};
   static constexpr uint64_t capacities[] = {16 << 10, 64 << 10, 256 << 10, 4 << 20};
   static constexpr uint64_t memories[] = {1 << 20, 4 << 20, 32 << 20};
   static constexpr uint32_t sequences[] = {1, 1, UINT32_MAX - 20, 0x7fffffe0};
@@ -92,7 +93,7 @@ Incident make_incident(Dice& dice, const Scenario& scenario) {
       IncidentKind::cut_one_way, IncidentKind::cut_both_ways, IncidentKind::isolate,
       IncidentKind::stop,        IncidentKind::slow_down,     IncidentKind::fill_link,
       IncidentKind::restart,     IncidentKind::leave,         IncidentKind::die,
-      IncidentKind::jump,        IncidentKind::worsen};
+      IncidentKind::jump,        IncidentKind::worsen,        IncidentKind::narrow};
   static constexpr uint64_t durations[] = {millisecond, 20 * millisecond, 200 * millisecond,
                                            2 * second, 15 * second};
   const auto processes = static_cast<uint32_t>(scenario.processes.size());
@@ -103,6 +104,7 @@ Incident make_incident(Dice& dice, const Scenario& scenario) {
   incident.process = static_cast<uint32_t>(dice.below(processes));
   incident.other =
       (incident.process + 1 + static_cast<uint32_t>(dice.below(processes - 1))) % processes;
+  incident.mtu = dice.one_of(mtus);
   return incident;
 }
 
@@ -132,6 +134,8 @@ const char* name_of(IncidentKind kind) noexcept {
       return "jump";
     case IncidentKind::worsen:
       return "worsen";
+    case IncidentKind::narrow:
+      return "narrow";
   }
   return "";
 }

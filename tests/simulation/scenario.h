@@ -21,6 +21,7 @@ enum class IncidentKind : uint8_t {
   die,            // it is killed
   jump,           // the clock jumps ahead by the duration
   worsen,         // many frames are lost, everywhere
+  narrow,         // frames longer than `mtu` are lost, everywhere
 };
 [[nodiscard]] const char* name_of(IncidentKind kind) noexcept;
 
@@ -30,6 +31,7 @@ struct Incident {
   IncidentKind kind = IncidentKind::stop;
   uint32_t process = 0;
   uint32_t other = 0;
+  uint32_t mtu = 0;  // narrow; restart, leave: of its link afterwards
 };
 
 struct Flow {

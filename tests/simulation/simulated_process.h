@@ -46,6 +46,8 @@ class SimulatedProcess {
   // A frame came. False: it was lost for lack of room.
   bool take(TravellingFrame frame) { return link_->queue(std::move(frame)); }
   void set_full(bool full) noexcept { link_->set_full(full); }
+  // Of its link, from its next start on.
+  void set_mtu(uint32_t mtu) noexcept { shape_.link.mtu = mtu; }
   // From one poll to the next while there is something to do.
   void set_poll_ns(uint64_t poll_ns) noexcept { shape_.poll_ns = poll_ns; }
 

@@ -157,8 +157,9 @@ void Simulation::cut(uint32_t from, uint32_t to, int change) {
 void Simulation::begin(const Incident& incident) {
   Place& place = places_[incident.process];
   if (scenario_.is_severe(incident)) {
-    const bool everybody =
-        incident.kind == IncidentKind::jump || incident.kind == IncidentKind::worsen;
+    const bool everybody = incident.kind == IncidentKind::jump ||
+                           incident.kind == IncidentKind::worsen ||
+                           incident.kind == IncidentKind::narrow;
     for (uint32_t i = 0; everybody && i < places_.size(); ++i) record_.note_severe_incident(i);
     record_.note_severe_incident(incident.process);
   }
@@ -202,6 +203,10 @@ void Simulation::begin(const Incident& incident) {
         network_.set_trouble(pair.from, pair.to, pair.trouble);
       }
       break;
+    case IncidentKind::narrow:
+      narrowed_.insert(incident.mtu);
+      network_.set_longest(*narrowed_.begin());
+      break;
   }
 }
 
@@ -233,6 +238,7 @@ void Simulation::end(const Incident& incident) {
     case IncidentKind::restart:
     case IncidentKind::leave:
       if (place.process->is_running() || dead_[incident.process] != 0) break;
+      place.process->set_mtu(incident.mtu);
       place.process->start();
       schedule(incident.process, virtual_now_ns);
       break;
@@ -243,6 +249,10 @@ void Simulation::end(const Incident& incident) {
       if (--worsened_ != 0) break;
       for (const PairTrouble& pair : scenario_.trouble)
         network_.set_trouble(pair.from, pair.to, pair.trouble);
+      break;
+    case IncidentKind::narrow:
+      narrowed_.erase(narrowed_.find(incident.mtu));
+      network_.set_longest(narrowed_.empty() ? UINT32_MAX : *narrowed_.begin());
       break;
   }
 }
@@ -274,7 +284,7 @@ void Simulation::check_memory(uint32_t index) {
 void Simulation::check_retransmissions(const Outcome& outcome) {
   const NetworkCounters& network = outcome.network;
   const uint64_t lost = network.lost_by_dice + network.lost_in_switch + network.lost_by_partition +
-                        network.damaged + lost_for_room_;
+                        network.lost_by_length + network.damaged + lost_for_room_;
   const uint64_t uncounted = scenario_.level == Level::core
                                  ? network.carried / 10 + 64 * places_.size() * places_.size()
                                  : 0;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,7 @@ class Simulation {
   std::vector<Change> changes_;
   size_t next_change_ = 0;
   int worsened_ = 0;
+  std::multiset<uint32_t> narrowed_;  // the longest frames that incidents let pass
   uint64_t lost_for_room_ = 0;
 };
 
