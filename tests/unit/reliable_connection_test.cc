@@ -278,6 +278,26 @@ TEST_F(Connections, WithoutAKeyTheyAreSaidNotToBeAuthenticated) {
 }
 
 // The called side must prove itself as well: a `connect` that nobody could check is not enough.
+// A process that is called learns proofs of the caller, against which guesses can be tried.
+TEST(JobProofTest, AShortKeyIsStretchedAndALongOneIsNot) {
+  if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
+  const auto secret_of = [](const std::string& key) {
+    ReliableSettings settings;
+    settings.job_key = key;
+    JobProof proof;
+    std::string reason;
+    EXPECT_TRUE(proof.open(settings, reason)) << reason;
+    return std::string(proof.secret().begin(), proof.secret().end());
+  };
+  const std::string stretched = secret_of("word");
+  EXPECT_EQ(stretched.size(), 32u);
+  EXPECT_EQ(stretched.find("word"), std::string::npos);
+  EXPECT_EQ(secret_of("word"), stretched);
+  EXPECT_NE(secret_of("ward"), stretched);
+  const std::string long_key(32, 'k');
+  EXPECT_EQ(secret_of(long_key), long_key);
+}
+
 TEST_F(Connections, AForgedAcceptIsRefused) {
   if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
   MemoryProcess a(network_, low_id, with("a secret"));

@@ -386,6 +386,56 @@ TEST(ShmHostile, RandomBytesInCellsNeverHarm) {
   EXPECT_GT(delivered, 200u / test::slowdown);
 }
 
+// For each message that it gets, the peer puts another one into the lane.
+class RefilledSink final : public MessageSink {
+ public:
+  static constexpr uint64_t most_refills = 100'000;
+  RefilledSink(ShmTransport& peer, Link& link) : peer_(peer), link_(link) {}
+
+  void refill() {
+    while (refills < most_refills &&
+           peer_.send(link_, put_header(1), nullptr, 0) == SendStatus::sent)
+      ++refills;
+  }
+  void* on_new_link(Link&) noexcept override { return this; }
+  void on_messages(Link&, const InboundMessage*, unsigned count) noexcept override {
+    total += count;
+    refill();
+  }
+  void on_peer_failed(Link&) noexcept override { ++failures; }
+  void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
+  bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return true; }
+
+  uint64_t refills = 0;
+  uint64_t total = 0;
+  int failures = 0;
+
+ private:
+  ShmTransport& peer_;
+  Link& link_;
+};
+
+// It says that it has finished, and goes on sending: no more is read than a lane holds.
+TEST(ShmHostile, APeerThatSendsAfterItsEndIsReadNoLongerThanOneLane) {
+  const auto victim = open_transport();
+  const auto peer = open_transport();
+  Link* const link = connect_or_fail(*peer, victim->id());
+  ASSERT_NE(link, nullptr);
+  RecordingSink first;
+  ASSERT_EQ(send_message(*peer, *link, 1, 8, first), SendStatus::sent);
+  victim->poll(first, 16);
+  ASSERT_EQ(first.total, 1u);
+  RefilledSink sink(*peer, *link);
+  sink.refill();
+  const uint64_t filled = sink.refills;
+  ASSERT_GT(filled, 0u);
+  peer->segment().header().closed.store(1);
+  victim->check_peers(sink, nullptr, 0);
+  EXPECT_EQ(sink.failures, 1);
+  EXPECT_GE(sink.total, filled) << "what it had sent arrives";
+  EXPECT_LE(sink.total, filled + 1 + lane_ack_places);
+}
+
 // Processes of one user may do to each other what ptrace permits: one that truncates its segment
 // ends those that use it, by SIGBUS, and no others.
 TEST(ShmHostile, ATruncatedSegmentEndsItsUsersAndNoOthers) {
