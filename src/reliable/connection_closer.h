@@ -33,12 +33,13 @@ class ConnectionCloser {
   void refused(Connection& connection, const char* why) noexcept {
     end(connection, {Link::Failure::Kind::refused, why}, nullptr);
   }
-  // Closes one of a few connections: one that was silent for long, with nothing in flight. Its peer
-  // is told, and may connect again. False: there was none.
-  [[nodiscard]] bool give_up_silent(uint64_t now_ns) noexcept {
+  // Closes one of a few connections: one that was silent for long, with nothing in flight, of that
+  // node or of any. Its peer is told, and may connect again. False: there was none.
+  [[nodiscard]] bool give_up_silent(uint32_t nid, bool of_any_node, uint64_t now_ns) noexcept {
     const auto is_silent = [&](const Connection& connection) {
-      return connection.is_established() && connection.send.empty() &&
-             connection.half.buffer == nullptr && !connection.receive.has_early() &&
+      return (of_any_node || connection.peer.nid == nid) && connection.is_established() &&
+             connection.send.empty() && connection.half.buffer == nullptr &&
+             !connection.receive.has_early() &&
              connection.silence.lasts_ns(now_ns) > context_.settings.kept_silent_ns();
     };
     Connection* const connection = table_.search(is_silent);

@@ -16,15 +16,22 @@ Connection* ConnectionTable::find(ProcessId peer) const {
   return found == connections_.end() ? nullptr : found->second;
 }
 
-Connection* ConnectionTable::find_or_make(ProcessId peer) {
+Connection* ConnectionTable::find_or_make(ProcessId peer, uint32_t most_of_node) {
   const std::lock_guard guard(mutex_);
+  uint32_t& count = of_node_[peer.nid];
   Connection*& connection = connections_[key_of(peer)];
-  if (connection == nullptr) {
-    connection = take_place();
-    if (connection == nullptr) {
-      connections_.erase(key_of(peer));
+  const bool is_new = connection == nullptr;
+  if (is_new || connection->reported) {
+    const bool fits = count < most_of_node;
+    ++count;
+    if (fits && is_new) connection = take_place();
+    if (!fits || connection == nullptr) {
+      leave_node(peer.nid);
+      if (is_new) connections_.erase(key_of(peer));
       return nullptr;
     }
+  }
+  if (is_new) {
     const std::lock_guard connection_guard(connection->lock);
     connection->peer = peer;
     connection->context = nullptr;
@@ -51,11 +58,24 @@ Connection* ConnectionTable::take_place() noexcept {
   return nullptr;
 }
 
+// mutex_ held.
+void ConnectionTable::leave_node(uint32_t nid) noexcept {
+  const auto found = of_node_.find(nid);
+  if (--found->second == 0) of_node_.erase(found);
+}
+
+uint32_t ConnectionTable::of_node(uint32_t nid) const {
+  const std::lock_guard guard(mutex_);
+  const auto found = of_node_.find(nid);
+  return found == of_node_.end() ? 0 : found->second;
+}
+
 void ConnectionTable::note_end(Connection& connection) noexcept {
   const std::lock_guard guard(mutex_);
   const std::lock_guard connection_guard(connection.lock);
   if (!connection.is(ConnectionState::failed)) return;
   connection.reported = true;
+  leave_node(connection.peer.nid);
   if (reuses_places_) ended_.push(connection);
 }
 

@@ -22,8 +22,11 @@ class ConnectionTable {
 
   [[nodiscard]] Connection* find(ProcessId peer) const;
   // Idle, if it had failed, or has never been: then it may take the place of one that has failed.
-  // nullptr: too many. Throws when there is no memory.
-  [[nodiscard]] Connection* find_or_make(ProcessId peer);
+  // nullptr: too many, or another one would be more than so many with processes of its node.
+  // Throws when there is no memory.
+  [[nodiscard]] Connection* find_or_make(ProcessId peer, uint32_t most_of_node = UINT32_MAX);
+  // Connections with processes of that node that have not ended.
+  [[nodiscard]] uint32_t of_node(uint32_t nid) const;
   // The poller. It has failed, and its link is not used any more until one side connects.
   void note_end(Connection& connection) noexcept;
   // The poller. One for which fits(connection), its lock held; looks at a few, each time at others.
@@ -52,10 +55,12 @@ class ConnectionTable {
 
   void make_idle(Connection& connection) noexcept;
   Connection* take_place() noexcept;
+  void leave_node(uint32_t nid) noexcept;
 
   bool reuses_places_ = true;
   mutable std::mutex mutex_;  // before the locks of connections
   std::unordered_map<uint64_t, Connection*> connections_;
+  std::unordered_map<uint32_t, uint32_t> of_node_;  // how many of them have not ended
   Arena<Connection> arena_;
   ConnectionStack<&Connection::ended> ended_;  // some are connected again
   uint32_t searched_ = 0;

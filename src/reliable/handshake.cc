@@ -61,6 +61,12 @@ bool read_frame(const InboundFrame& frame, Body& body, ReliableCounters& counter
 
 }  // namespace
 
+bool Handshake::may_answer(const InboundFrame& frame, uint64_t now_ns) noexcept {
+  const bool admitted = limit_.admit(*frame.from, now_ns);
+  if (!admitted) context_.counters.unanswered.increment();
+  return admitted;
+}
+
 HandshakeBody Handshake::own_body(ProcessId to) const noexcept {
   HandshakeBody body{};
   body.incarnation = incarnation_;
@@ -182,6 +188,7 @@ void Handshake::take_of_other_version(const InboundFrame& frame, const FrameHead
                     : ProcessText(connection->peer.nid, connection->peer.pid).c_str(),
               header.version, frame_version);
   if (!opens) return take_refusal(*connection, RefuseCause::version, now_ns);
+  if (!may_answer(frame, now_ns)) return;
   std::memcpy(&number, frame.data + sizeof header, sizeof number);
   FrameHeader answer{};
   answer.type = FrameType::refuse;
@@ -287,6 +294,7 @@ std::unique_ptr<SecureChannel> Handshake::make_channel(SessionKeys& keys,
 
 void Handshake::take_hello(const InboundFrame& frame, const HandshakeBody& body,
                            uint64_t now_ns) noexcept {
+  if (!may_answer(frame, now_ns)) return;
   HandshakeBody answer = own_body({body.from_nid, body.from_pid});
   answer.cookie =
       cookies_.make(*frame.from, body, last_number_of({body.from_nid, body.from_pid}), now_ns);
@@ -387,12 +395,13 @@ uint64_t Handshake::last_number_of(ProcessId peer) const {
 Connection* Handshake::place_for(ProcessId peer, uint64_t now_ns) noexcept {
   Connection* const known = table_.find(peer);
   if (known != nullptr && known->is_established()) closer_.fail(*known, "it was started again");
+  const uint32_t most = context_.settings.most_of_node;
   try {
-    Connection* const connection = table_.find_or_make(peer);
+    Connection* const connection = table_.find_or_make(peer, most);
     if (connection != nullptr || !context_.settings.reuses_places ||
-        !closer_.give_up_silent(now_ns))
+        !closer_.give_up_silent(peer.nid, table_.of_node(peer.nid) < most, now_ns))
       return connection;
-    return table_.find_or_make(peer);
+    return table_.find_or_make(peer, most);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
@@ -445,9 +454,10 @@ std::string Handshake::describe() const {
   return proof_.describe() + ", " + protection[static_cast<size_t>(context_.settings.security)];
 }
 
-void Handshake::send_reset(const InboundFrame& frame, const FrameHeader& header) noexcept {
+void Handshake::send_reset(const InboundFrame& frame, const FrameHeader& header,
+                           uint64_t now_ns) noexcept {
   ResetBody body{header.connection, context_.link.id().nid, context_.link.id().pid, {}};
-  if (frame.length < sizeof header + sizeof body) return;
+  if (frame.length < sizeof header + sizeof body || !may_answer(frame, now_ns)) return;
   proof_.prove(body);
   FrameHeader answer{};
   answer.type = FrameType::reset;

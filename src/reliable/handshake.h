@@ -6,6 +6,7 @@
 // question.
 #pragma once
 
+#include "reliable/answer_limit.h"
 #include "reliable/connection_closer.h"
 #include "reliable/connection_timers.h"
 #include "reliable/cookie.h"
@@ -24,7 +25,8 @@ class Handshake {
                                                        : new_incarnation()),
         table_(table),
         timers_(timers),
-        closer_(closer) {}
+        closer_(closer),
+        limit_(context.link.properties().host_mask) {}
 
   // Set-up path. False: the job key cannot be used, `reason` says why.
   [[nodiscard]] bool open(std::string& reason) { return proof_.open(context_.settings, reason); }
@@ -44,9 +46,11 @@ class Handshake {
                              uint64_t now_ns) noexcept;
   // Tells a peer of an earlier process with this address that it is gone. Not longer than what it
   // answers.
-  void send_reset(const InboundFrame& frame, const FrameHeader& header) noexcept;
+  void send_reset(const InboundFrame& frame, const FrameHeader& header, uint64_t now_ns) noexcept;
 
  private:
+  // False: it gets no answer, which was counted.
+  [[nodiscard]] bool may_answer(const InboundFrame& frame, uint64_t now_ns) noexcept;
   HandshakeBody own_body(ProcessId to) const noexcept;
   void send(FrameType type, const LinkAddress& to, uint64_t receiver_number,
             const HandshakeBody& body) noexcept;
@@ -76,6 +80,7 @@ class Handshake {
   ConnectionTable& table_;
   ConnectionTimers& timers_;
   ConnectionCloser& closer_;
+  AnswerLimit limit_;
   CookieMaker cookies_;
   SaidRecently said_versions_;
   JobProof proof_;

@@ -30,7 +30,8 @@ struct ReliableSettings {
   bool holds_acknowledgements = true;         // of messages, for answers: AcknowledgementHold
   bool polls_always = false;                  // never quiet: there is nothing else to poll
   uint32_t most_connections = 1u << 18;
-  bool reuses_places = true;  // of connections that ended or are silent, when all are taken
+  uint32_t most_of_node = 1u << 14;  // connections that processes of one node may open
+  bool reuses_places = true;         // of connections that ended or are silent, when all are taken
   uint32_t first_sequence = 1;
   uint64_t incarnation = 0;  // of this process; 0: a new one
   Clock clock = quick_clock();
@@ -60,6 +61,7 @@ struct ReliableCounters {
   SharedCounter replayed;          // sealed frames that had come already, or are very old
   SharedCounter malformed;         // too short, of another version, contradictory
   SharedCounter strangers;         // frames that belong to no connection
+  SharedCounter unanswered;        // hellos and such beyond AnswerLimit
   SharedCounter resets_received;
   SharedCounter handshakes_refused;  // by us
   SharedCounter connections_opened;

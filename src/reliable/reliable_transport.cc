@@ -165,14 +165,14 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   }
   switch (header.type) {
     case FrameType::data:
-      if (Connection* const connection = connection_of(frame, header))
+      if (Connection* const connection = connection_of(frame, header, now_ns))
         data_.take(*connection, frame, header, now_ns);
       return;
     case FrameType::datagram:
     case FrameType::ack:
     case FrameType::probe:
     case FrameType::goodbye:
-      if (Connection* const connection = connection_of(frame, header))
+      if (Connection* const connection = connection_of(frame, header, now_ns))
         take_unnumbered(*connection, frame, header, now_ns);
       return;
     case FrameType::hello:
@@ -190,8 +190,8 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
 }
 
 // The established connection of a good frame; nullptr: there is none, which was counted.
-Connection* ReliableTransport::connection_of(InboundFrame& frame,
-                                             const FrameHeader& header) noexcept {
+Connection* ReliableTransport::connection_of(InboundFrame& frame, const FrameHeader& header,
+                                             uint64_t now_ns) noexcept {
   Connection* const connection = table_.by_number(header.connection);
   if (connection == nullptr || !connection->is_established() ||
       connection->number != header.connection) {
@@ -199,7 +199,7 @@ Connection* ReliableTransport::connection_of(InboundFrame& frame,
     // While it opens, data may overtake what establishes it; they are repeated.
     const bool opens = connection != nullptr && connection->is(ConnectionState::opening);
     const bool expects_answer = header.type == FrameType::data || header.type == FrameType::probe;
-    if (!opens && expects_answer) handshake_.send_reset(frame, header);
+    if (!opens && expects_answer) handshake_.send_reset(frame, header, now_ns);
     return nullptr;
   }
   if (!(*frame.from == connection->route.address)) {
@@ -308,6 +308,7 @@ std::vector<Statistic> ReliableTransport::statistics() const {
           {"replayed", counters_.replayed},
           {"malformed", counters_.malformed},
           {"of no connection", counters_.strangers},
+          {"not answered", counters_.unanswered},
           {"unreliable sent", counters_.datagrams_sent},
           {"unreliable received", counters_.datagrams_received},
           {"link full", link.send_full},

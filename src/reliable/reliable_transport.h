@@ -72,7 +72,8 @@ class ReliableTransport final : public Transport {
   bool open_pools();
   bool acknowledge_everything() noexcept;
   void take(InboundFrame& frame, uint64_t now_ns) noexcept;
-  Connection* connection_of(InboundFrame& frame, const FrameHeader& header) noexcept;
+  Connection* connection_of(InboundFrame& frame, const FrameHeader& header,
+                            uint64_t now_ns) noexcept;
   bool open_sealed(Connection& connection, InboundFrame& frame, const FrameHeader& header) noexcept;
   void take_unnumbered(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
                        uint64_t now_ns) noexcept;

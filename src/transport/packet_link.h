@@ -23,6 +23,12 @@ namespace lintel {
 // that addresses are compared as memory. Meaningless outside the link that made it.
 struct LinkAddress {
   alignas(8) std::array<std::byte, 32> bytes{};
+
+  [[nodiscard]] static LinkAddress filled_with(std::byte byte) noexcept {
+    LinkAddress address;
+    address.bytes.fill(byte);
+    return address;
+  }
   // Once per frame: as words, where the comparison of arrays goes byte by byte.
   friend bool operator==(const LinkAddress& a, const LinkAddress& b) noexcept {
     std::array<uint64_t, 4> x;
@@ -99,7 +105,9 @@ struct LinkProperties {
   std::string device{};       // see Transport::device()
   ProcessId id{};             // this process by its physical address
   LinkAddress own_address{};  // that others see as `from`
-  uint32_t mtu = 0;           // bytes of the largest frame that can be sent or received
+  // The bits of addresses that name the host, and not one of its processes.
+  LinkAddress host_mask = LinkAddress::filled_with(std::byte{0xff});
+  uint32_t mtu = 0;  // bytes of the largest frame that can be sent or received
   // Bytes of frames that can wait here to be received before more are lost. A peer never has more
   // in flight to this process.
   uint64_t receive_capacity_bytes = 0;

@@ -5,6 +5,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 
+#include <cstddef>
 #include <cstring>
 #include <memory>
 
@@ -120,6 +121,14 @@ LinkAddress udp_address_of(const UdpHost& host, ProcessId process) noexcept {
     std::memcpy(result.bytes.data(), &ipv4, sizeof ipv4);
   }
   return result;
+}
+
+LinkAddress udp_host_mask() noexcept {
+  constexpr size_t place = offsetof(sockaddr_in, sin_port);
+  static_assert(place == offsetof(sockaddr_in6, sin6_port));
+  LinkAddress mask = LinkAddress::filled_with(std::byte{0xff});
+  std::memset(mask.bytes.data() + place, 0, sizeof(in_port_t));
+  return mask;
 }
 
 std::string udp_address_text(const LinkAddress& address) {

@@ -36,6 +36,8 @@ struct UdpHost {
 
 // The socket address of a process, in the network of `host`.
 [[nodiscard]] LinkAddress udp_address_of(const UdpHost& host, ProcessId process) noexcept;
+// LinkProperties::host_mask: all but the port.
+[[nodiscard]] LinkAddress udp_host_mask() noexcept;
 [[nodiscard]] socklen_t udp_address_bytes(const UdpHost& host) noexcept;
 
 [[nodiscard]] std::string udp_address_text(const LinkAddress& address);

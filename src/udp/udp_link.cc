@@ -38,6 +38,7 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
       .device = settings.host.device,
       .id = id,
       .own_address = udp_address_of(settings.host, id),
+      .host_mask = udp_host_mask(),
       .mtu = mtu,
       .receive_capacity_bytes = std::max<uint64_t>(socket.receive_capacity_bytes(), mtu),
       .sends_from_anywhere = true,

@@ -89,6 +89,69 @@ TEST_F(ReliableFullTable, APeerThatHasLeftMakesRoomForAnybody) {
   EXPECT_EQ(target_.connect(gone_id(places + 2)), nullptr);
 }
 
+// Of a node that opens as many connections as one may.
+class ReliableNodeQuota : public testing::Test {
+ protected:
+  static constexpr uint32_t most = 4;
+  static constexpr uint64_t long_enough_ns = 60'000'000'000;
+
+  static ReliableSettings settings() {
+    ReliableSettings settings;
+    settings.most_connections = 8 * most;
+    settings.most_of_node = most;
+    return settings;
+  }
+  ReliableNodeQuota() {
+    for (uint32_t i = 0; i < most; ++i) {
+      peers_.emplace_back(network_, gone_id(i), target_id);
+      EXPECT_TRUE(peers_[i].connect(target_));
+    }
+  }
+  bool connects(ProcessId id) { return FakePeer(network_, id, target_id).connect(target_); }
+
+  MemoryNetwork network_;
+  MemoryProcess target_{network_, target_id, settings()};
+  std::vector<FakePeer> peers_;
+};
+
+TEST_F(ReliableNodeQuota, ItsProcessesLeavePlacesToOtherNodes) {
+  EXPECT_FALSE(connects(gone_id(most)));
+  EXPECT_EQ(target_.transport().counters().handshakes_refused, 1u);
+  EXPECT_EQ(target_.transport().connections(), most);
+  EXPECT_TRUE(connects({10, 1}));
+  EXPECT_TRUE(target_.failed.empty());
+}
+
+TEST_F(ReliableNodeQuota, OneThatHasLeftCountsNoMore) {
+  FrameHeader goodbye{};
+  goodbye.type = FrameType::goodbye;
+  for (uint32_t i = 0; i < 3 * most; ++i) {
+    peers_[i].inject(peers_[i].connected_frame(goodbye, {}));
+    target_.poll();
+    peers_.emplace_back(network_, gone_id(most + i), target_id);
+    ASSERT_TRUE(peers_.back().connect(target_)) << i;
+  }
+  EXPECT_FALSE(connects(gone_id(0)));
+}
+
+TEST_F(ReliableNodeQuota, OneThatStartsAnewTakesNoFurtherPlace) {
+  FakePeer again(network_, gone_id(0), target_id, 4712);
+  EXPECT_TRUE(again.connect(target_));
+  EXPECT_FALSE(connects(gone_id(most)));
+}
+
+TEST_F(ReliableNodeQuota, SilentOnesOfTheNodeGiveTheirPlacesAndOthersDoNot) {
+  EXPECT_TRUE(connects({10, 1}));
+  virtual_now_ns += long_enough_ns;
+  for (uint32_t i = 0; i < most; ++i) ASSERT_TRUE(connects(gone_id(most + i))) << i;
+  EXPECT_EQ(target_.failed.size(), most);
+  for (const ProcessId failed : target_.failed) EXPECT_EQ(failed.nid, gone_id(0).nid);
+}
+
+TEST_F(ReliableNodeQuota, DoesNotCountAgainstOnesOwnCalls) {
+  EXPECT_NE(target_.connect(gone_id(most)), nullptr);
+}
+
 class ReliableAbandoned : public testing::Test {
  protected:
   ReliableAbandoned() {

@@ -286,6 +286,44 @@ TEST_F(HostileFrames, ARepeatedConnectIsAcceptedAgain) {
   expect_alive();
 }
 
+// The sources of such frames may be invented, and the answers go to a host that has not asked.
+TEST_F(HostileFrames, AHostGetsFewAnswersToFramesThatProveNothing) {
+  constexpr uint32_t victim = 0x0b000001;
+  constexpr uint64_t refill_ns = 1'000'000'000;
+  uint64_t answered = 0;
+  network_.script = [&](const LinkAddress&, const LinkAddress& to,
+                        const Frame&) -> std::vector<MemoryNetwork::Copy> {
+    // The connected peer gets its acknowledgement.
+    if (!(to == address_of(fake_id))) ++answered;
+    return {};
+  };
+  const auto answers = [&](uint32_t nid, uint64_t frames) {
+    answered = 0;
+    for (uint32_t i = 0; i < frames; ++i) {
+      FakePeer caller(network_, {nid, 1 + i % 500}, target_id);
+      FrameHeader data{};
+      data.type = FrameType::data;
+      if (i % 3 == 0)
+        caller.inject(caller.connected_frame(data, std::vector<std::byte>(sizeof(ResetBody))));
+      else
+        caller.call(FrameType::hello, caller.body(), i % 3 == 1 ? frame_version : 3);
+      target_.poll();
+    }
+    return answered;
+  };
+  virtual_now_ns += refill_ns;
+  EXPECT_EQ(answers(victim, 3 * AnswerLimit::at_once), AnswerLimit::at_once);
+  EXPECT_EQ(counters().unanswered, 2 * AnswerLimit::at_once);
+  // Two hosts may share by chance.
+  unsigned others = 0;
+  for (uint32_t host = 1; host <= 16; ++host) others += answers(victim + host, 1) == 1 ? 1 : 0;
+  EXPECT_GE(others, 14u);
+  virtual_now_ns += refill_ns / 100;
+  EXPECT_EQ(answers(victim, 500), AnswerLimit::per_second / 100);
+  virtual_now_ns += refill_ns;
+  EXPECT_EQ(answers(victim, 2 * AnswerLimit::at_once), AnswerLimit::at_once);
+}
+
 // An answer to a frame of nobody is not longer than the frame, and there is none to answers.
 TEST_F(HostileFrames, StrangersGetNoMoreThanTheySend) {
   uint64_t answered = 0;

@@ -39,12 +39,16 @@ class ReliablePart : public testing::Test {
   ReliablePart() {
     network_.latency_ns = 0;
     settings_.clock = virtual_clock;
-    EXPECT_TRUE(table_.open(16));
     EXPECT_TRUE(sent_.open(frame_bytes, 1 << 20));
     EXPECT_TRUE(early_.open(frame_bytes, 1 << 20));
     EXPECT_TRUE(reassembly_.open(sizeof(MessageHeader) + longest_eager_bytes, 1 << 18));
     batch_.begin(sink_);
     establish(connection_);
+  }
+  // Not the one that a test makes for the peer.
+  static Connection& first_of(ConnectionTable& table) {
+    EXPECT_TRUE(table.open(16));
+    return *table.find_or_make({peer_id.nid, peer_id.pid + 1});
   }
   void establish(Connection& connection) {
     connection.peer = peer_id;
@@ -102,7 +106,8 @@ class ReliablePart : public testing::Test {
   FramePool sent_;
   FramePool early_;
   Reassembly reassembly_;
-  Connection connection_;
+  ConnectionTable table_;
+  Connection& connection_{first_of(table_)};
   PollerWakeup wakeup_;
   ConnectionTimers timers_{wakeup_};
   Transmitter transmitter_{context_, timers_};
@@ -110,7 +115,6 @@ class ReliablePart : public testing::Test {
   Acknowledger acknowledger_{context_, transmitter_, timers_};
   Sender sender_{context_, sent_, transmitter_, timers_, received_, acknowledger_};
   MessageBatch batch_;
-  ConnectionTable table_;
   ConnectionCloser closer_{context_, table_, transmitter_, sent_, early_, reassembly_, batch_};
   MessageAssembler assembler_{context_, early_, reassembly_, batch_, closer_};
   DataReceiver data_{context_,      early_, timers_, received_,
@@ -346,8 +350,10 @@ TEST_F(HandshakeTest, AConnectionThatNobodyKnowsIsReset) {
   header.connection = 4711;
   const LinkAddress from = address_of(peer_id);
   std::vector<std::byte> body(sizeof(FrameHeader) + sizeof(ResetBody));
-  handshake_.send_reset({&from, body.data(), static_cast<uint32_t>(body.size())}, header);
-  handshake_.send_reset({&from, body.data(), static_cast<uint32_t>(body.size() - 1)}, header);
+  handshake_.send_reset({&from, body.data(), static_cast<uint32_t>(body.size())}, header,
+                        virtual_now_ns);
+  handshake_.send_reset({&from, body.data(), static_cast<uint32_t>(body.size() - 1)}, header,
+                        virtual_now_ns);
   const std::vector<FrameHeader> frames = taken_frames();
   ASSERT_EQ(frames.size(), 1u) << "not longer than what it answers";
   EXPECT_EQ(frames[0].type, FrameType::reset);

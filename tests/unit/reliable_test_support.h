@@ -97,6 +97,7 @@ class MemoryLink final : public PacketLink {
     properties_.name = "memory";
     properties_.id = id;
     properties_.own_address = address_of(id);
+    properties_.host_mask = address_of({UINT32_MAX, 0});
     properties_.mtu = mtu;
     properties_.receive_capacity_bytes = capacity;
     properties_.sends_from_anywhere = from_anywhere;

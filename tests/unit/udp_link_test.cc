@@ -15,6 +15,7 @@
 
 #include <gtest/gtest.h>
 
+#include "reliable/answer_limit.h"
 #include "reliable/faulty_link.h"
 #include "shm_test_support.h"
 #include "util/descriptor_watch.h"
@@ -238,6 +239,14 @@ TEST(UdpLinkTest, OnlyItsOwnAddressIsBelievedOfAPeer) {
   EXPECT_EQ(route.address, second->own_address());
   const ProcessId other{second->id().nid, second->id().pid + 1};
   EXPECT_FALSE(first->adopt(other, second->own_address(), route));
+}
+
+TEST(UdpLinkTest, TheProcessesOfAHostShareItsAnswers) {
+  const UdpHost host = find_udp_host("lo");
+  AnswerLimit limit(udp_host_mask());
+  for (uint64_t i = 0; i < AnswerLimit::at_once; ++i)
+    EXPECT_TRUE(limit.admit(udp_address_of(host, {host.nid, static_cast<uint32_t>(1 + i)}), 1));
+  EXPECT_FALSE(limit.admit(udp_address_of(host, {host.nid, 30'000}), 1));
 }
 
 TEST(UdpLinkTest, AnInterfaceIsFoundByNameAndByAddress) {
