@@ -64,7 +64,7 @@ std::string describe_binding(Session& session) {
   sched_getaffinity(0, sizeof own, &own);
   const std::vector<cpu_set_t> all = session.rendezvous().gather_value(own);
   std::map<unsigned, cpu_set_t> used_on_node;
-  std::string text;
+  int least = CPU_SETSIZE, most = 0;
   for (unsigned rank = 0; rank < all.size(); ++rank) {
     const auto [used, is_first] = used_on_node.try_emplace(session.nodes()[rank], all[rank]);
     if (!is_first) {
@@ -73,9 +73,12 @@ std::string describe_binding(Session& session) {
       if (CPU_COUNT(&both) != 0) return "";
       CPU_OR(&used->second, &used->second, &all[rank]);
     }
-    text += (rank > 0 ? ", " : "") + std::to_string(CPU_COUNT(&all[rank]));
+    least = std::min(least, CPU_COUNT(&all[rank]));
+    most = std::max(most, CPU_COUNT(&all[rank]));
   }
-  return "bound by the launcher, no two processes to one core (cores of each rank: " + text + ")";
+  return "bound by the launcher: each process has " + std::to_string(least) +
+         (most > least ? " to " + std::to_string(most) : "") + (most > 1 ? " cores" : " core") +
+         " of its own";
 }
 
 std::vector<std::pair<std::string, std::string>> portals_environment() {

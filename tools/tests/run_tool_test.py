@@ -343,6 +343,23 @@ def perf_job_from_environment(tools):
 
 
 @case
+def perf_says_that_processes_are_bound(tools):
+    """Each to a core of its own, as launchers do: they do not share the core that each may use."""
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    if len(cores) < 2:
+        print("skipped: it needs two cores")
+        sys.exit(SKIPPED)
+    base = 5000 + 4 * (os.getpid() % 10000)
+    nid = json.loads(tools.info("--json")[0])["opened"]["nid"]
+    ranks = [subprocess.Popen([tools.perf_program, "put", *TINY, "--sizes", "8"], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, preexec_fn=lambda core=core: os.sched_setaffinity(0, {core}),
+                              env={**os.environ, "PTL_NIDMAP": f"{nid}:{nid}", "PTL_PIDMAP": f"{base}:{base + 1}",
+                                   "PTL_MY_RID": str(rank)}) for rank, core in enumerate(cores)]
+    outputs = [process.communicate(timeout=DEADLINE_S) for process in ranks]
+    check("; bound by the launcher: each process has 1 core of its own\n" in outputs[0][0], outputs)
+
+
+@case
 def perf_statistics(tools):
     """PTL_STATS tells of each transport, with host, process and rank."""
     base = 5000 + 4 * (os.getpid() % 10000) + 2
