@@ -85,9 +85,9 @@ void send_long(const Message& message, const void* source, size_t bytes, void* a
     return;
   }
   const ptl_size_t offset = offset_in_segment(message.target, address, bytes);
-  const intptr_t mapped = the_client()->team->mapped_offset_of(message.target);
-  if (mapped != GASNETI_NOT_MAPPED) {
-    std::memcpy(static_cast<char*>(address) + mapped, source, bytes);
+  const std::optional<intptr_t> mapped = the_client()->team->mapped_offset_of(message.target);
+  if (mapped) {
+    std::memcpy(static_cast<char*>(address) + *mapped, source, bytes);
     header.kind = MessageKind::kLongPlaced;
     messages().post(message.record, message.target, header, message.args);
   } else if (bytes <= kLargestData) {

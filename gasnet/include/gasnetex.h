@@ -374,14 +374,13 @@ extern void* gex_TM_QueryCData(gex_TM_t tm);
 struct gasneti_team_view {
   gex_Rank_t rank;
   gex_Rank_t size;
-  /* For the ranks from `mapped_first` on, `mapped_count` of them: what to add to an address in the
-   * bound segment of the rank, to reach it from here. */
+  /* For the ranks from `mapped_first` on, `mapped_count` of them: one more than what to add to an
+   * address in the bound segment of the rank, to reach it from here. 0: the rank is no neighbour,
+   * or has no segment. So pages without neighbours need no memory. */
   gex_Rank_t mapped_first;
   gex_Rank_t mapped_count;
   const intptr_t* mapped_offsets;
 };
-/* In the place of an offset: that rank is not a neighbour, or has no segment. */
-#define GASNETI_NOT_MAPPED INTPTR_MIN
 
 /* A pair of endpoints in the place of a team: bit 0 is set, from bit 1 the index of the remote
  * endpoint, from bit 17 that of the local one. */
@@ -411,7 +410,7 @@ void* gasneti_mapped_address(gex_TM_t tm, gex_Rank_t rank, void* address) {
   index = rank - view->mapped_first;
   if (index >= view->mapped_count) return (void*)0;
   offset = view->mapped_offsets[index];
-  return offset == GASNETI_NOT_MAPPED ? (void*)0 : (void*)((uintptr_t)address + (uintptr_t)offset);
+  return offset == 0 ? (void*)0 : (void*)((uintptr_t)address + (uintptr_t)offset - 1);
 }
 
 /* Bits as in gasneti_trace_categories, of the trace and of the statistics together: while it is not

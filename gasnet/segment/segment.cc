@@ -78,11 +78,11 @@ int gasnet_getNodeInfo(gasnet_nodeinfo_t* table, int count) {
   const gasneti_client* client = the_client();
   if (!client) return GASNET_ERR_NOT_INIT;
   for (gex_Rank_t rank = 0; rank < job().size() && rank < static_cast<gex_Rank_t>(count); ++rank) {
-    const intptr_t offset = client->team->mapped_offset_of(rank);
+    const std::optional<intptr_t> offset = client->team->mapped_offset_of(rank);
     table[rank].host = job().host_of(rank);
     table[rank].supernode = neighbourhood().number_of(rank);
-    table[rank].gasneti_is_mapped = offset != GASNETI_NOT_MAPPED;
-    table[rank].offset = table[rank].gasneti_is_mapped ? static_cast<uintptr_t>(offset) : 0;
+    table[rank].gasneti_is_mapped = offset.has_value();
+    table[rank].offset = static_cast<uintptr_t>(offset.value_or(0));
   }
   return GASNET_OK;
 }
@@ -125,8 +125,8 @@ void gex_Segment_Destroy(gex_Segment_t segment, gex_Flags_t flags) {
     binding.endpoint->segment = GEX_SEGMENT_INVALID;
     segment_table().set(own, binding.endpoint->index, {});
     gasneti_team& team = *segment->client->team;
-    if (binding.endpoint->index == 0 && team.mapped_offset_of(own) != GASNETI_NOT_MAPPED)
-      team.set_mapped_offset(own, GASNETI_NOT_MAPPED);
+    if (binding.endpoint->index == 0 && team.mapped_offset_of(own))
+      team.set_mapped_offset(own, std::nullopt);
     map_all_teams(&team);
   }
   segment->memory.unmap();

@@ -15,14 +15,16 @@
 #include "job/thread.h"
 
 void gasneti_team::cover(gex_Rank_t first, gex_Rank_t last) {
-  mapped_offsets.assign(last - first + 1, GASNETI_NOT_MAPPED);
   view.mapped_first = first;
   view.mapped_count = last - first + 1;
-  view.mapped_offsets = mapped_offsets.data();
+  mapped_offsets.reset(static_cast<intptr_t*>(std::calloc(view.mapped_count, sizeof(intptr_t))));
+  if (!mapped_offsets)
+    gasnett_fatalerror_nopos("no memory for a team of %u ranks", view.mapped_count);
+  view.mapped_offsets = mapped_offsets.get();
 }
 
-void gasneti_team::set_mapped_offset(gex_Rank_t rank, intptr_t offset) {
-  mapped_offsets[rank - view.mapped_first] = offset;
+void gasneti_team::set_mapped_offset(gex_Rank_t rank, std::optional<intptr_t> offset) {
+  mapped_offsets.get()[rank - view.mapped_first] = offset ? *offset + 1 : 0;
 }
 
 gex_Rank_t gasneti_team::rank_of(gex_Rank_t jobrank) const {
@@ -37,7 +39,7 @@ void gasneti_team::map_as(const gasneti_team& primordial) {
   gex_Rank_t first = GEX_RANK_INVALID;
   gex_Rank_t last = 0;
   for (gex_Rank_t rank = 0; rank < view.size; ++rank) {
-    if (primordial.mapped_offset_of(members[rank]) == GASNETI_NOT_MAPPED) continue;
+    if (!primordial.mapped_offset_of(members[rank])) continue;
     first = std::min(first, rank);
     last = rank;
   }
@@ -45,7 +47,8 @@ void gasneti_team::map_as(const gasneti_team& primordial) {
   if (first == GEX_RANK_INVALID) return;
   cover(first, last);
   for (gex_Rank_t rank = first; rank <= last; ++rank)
-    set_mapped_offset(rank, primordial.mapped_offset_of(members[rank]));
+    if (const std::optional<intptr_t> offset = primordial.mapped_offset_of(members[rank]))
+      set_mapped_offset(rank, offset);
 }
 
 namespace lintel::gasnet {

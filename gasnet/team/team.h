@@ -6,6 +6,9 @@
 #define LINTEL_GASNET_TEAM_TEAM_H
 
 #include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "tools/headers.h"
@@ -33,7 +36,11 @@ struct gasneti_team {
   std::vector<gex_Rank_t> ranks;
   gex_Memvec_t scratch{}; /* of the client, as long as the team exists */
   std::atomic<const void*> client_data{nullptr};
-  std::vector<intptr_t> mapped_offsets; /* what view.mapped_offsets points at */
+  /* What view.mapped_offsets points at. Fresh zeros: only pages with neighbours take memory. */
+  struct Free {
+    void operator()(intptr_t* offsets) const { std::free(offsets); }
+  };
+  std::unique_ptr<intptr_t, Free> mapped_offsets;
 
   /** @return GEX_RANK_INVALID for a process that is no member. */
   gex_Rank_t rank_of(gex_Rank_t jobrank) const;
@@ -41,10 +48,12 @@ struct gasneti_team {
   void map_as(const gasneti_team& primordial);
   /** Makes room for the offsets of ranks from the first to the last neighbour, all unmapped. */
   void cover(gex_Rank_t first, gex_Rank_t last);
-  void set_mapped_offset(gex_Rank_t rank, intptr_t offset);
-  intptr_t mapped_offset_of(gex_Rank_t rank) const {
+  /** @param offset  nothing: the rank is not mapped. */
+  void set_mapped_offset(gex_Rank_t rank, std::optional<intptr_t> offset);
+  std::optional<intptr_t> mapped_offset_of(gex_Rank_t rank) const {
     const gex_Rank_t index = rank - view.mapped_first;
-    return index < view.mapped_count ? view.mapped_offsets[index] : GASNETI_NOT_MAPPED;
+    const intptr_t stored = index < view.mapped_count ? view.mapped_offsets[index] : 0;
+    return stored == 0 ? std::nullopt : std::optional(stored - 1);
   }
 };
 static_assert(offsetof(gasneti_team, view) == 0);

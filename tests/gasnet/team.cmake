@@ -15,6 +15,15 @@ function(lintel_add_team_test name mode ranks)
                PASS_REGULAR_EXPRESSION "are good" FAIL_REGULAR_EXPRESSION "its process is gone")
 endfunction()
 
+# What a team takes with more ranks than can be started.
+add_executable(gasnet_team_scale "${CMAKE_CURRENT_LIST_DIR}/team_scale.cc" $<TARGET_OBJECTS:gasnet-seq-objects>)
+target_include_directories(gasnet_team_scale PRIVATE "${PROJECT_SOURCE_DIR}/gasnet" "${PROJECT_SOURCE_DIR}/gasnet/include"
+                                                     "${PROJECT_BINARY_DIR}/gasnet/include" "${PROJECT_SOURCE_DIR}/include")
+target_compile_definitions(gasnet_team_scale PRIVATE GASNET_SEQ)
+target_link_libraries(gasnet_team_scale PRIVATE portals_runtime portals lintel_options)
+add_test(NAME gasnet.Teams.scale COMMAND gasnet_team_scale)
+set_tests_properties(gasnet.Teams.scale PROPERTIES LABELS gasnet TIMEOUT 60)
+
 set(apart GASNET_SUPERNODE_MAXSIZE=1)
 lintel_add_team_test(one seq 1)
 set_tests_properties(gasnet.Teams.one PROPERTIES PASS_REGULAR_EXPRESSION
