@@ -26,7 +26,8 @@ ShmTransport::ShmTransport(std::unique_ptr<Segment> segment, const ShmSettings& 
                     .remote_access = settings.cma,
                     .remote_asynchronous = false,
                     .remote_threshold_bytes = settings.cma_threshold_bytes,
-                    .finds_at_once = true},
+                    .finds_at_once = true,
+                    .wakes_progress = true},
       links_(*segment_, job_hash_of(settings.job_key), settings.cma),
       lanes_(*segment_,
              [this](MessageSink& sink, ShmLink& link) {
@@ -81,6 +82,13 @@ void ShmTransport::look_at_lanes(MessageSink& sink) noexcept {
 int64_t ShmTransport::sleep_limit_ns() noexcept {
   if (senders_wait_ && links_.any_waits()) return int64_t{LaneWait::retry_ns};
   return recalls_.is_pending() ? int64_t{LaneRecalls::patience_ns} : -1;
+}
+
+// A peer that sleeps was woken by the message.
+void ShmTransport::wake_progress(Link& base) noexcept {
+  Doorbell* const doorbell = static_cast<ShmLink&>(base).peer_doorbell();
+  if (doorbell != nullptr && doorbell->sleeping.load(std::memory_order_relaxed) == 0)
+    doorbell->ring();
 }
 
 bool ShmTransport::arm(bool blocked_senders) noexcept {

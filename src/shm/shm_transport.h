@@ -84,6 +84,7 @@ class ShmTransport final : public Transport {
   void disarm() noexcept override { room_.disarm(); }
   [[nodiscard]] bool all_delivered() noexcept override { return offers_.pending() == nullptr; }
   [[nodiscard]] int64_t sleep_limit_ns() noexcept override;
+  void wake_progress(Link& link) noexcept override;
   void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept override;
   [[nodiscard]] std::vector<Statistic> statistics() const override {
     const ShmCounters now = counters();

@@ -44,6 +44,13 @@ struct alignas(64) Doorbell {
     return seen;
   }
   void sleep(uint32_t seen, int64_t timeout_ns) noexcept { futex_wait(rings, seen, timeout_ns); }
+
+  // A thread that does not poll: sleeps until somebody rings, whether the poller sleeps or not.
+  // False: the time is over.
+  [[nodiscard]] bool sleep_beside_poller(uint32_t seen, int64_t timeout_ns) noexcept {
+    futex_wait(rings, seen, timeout_ns);
+    return rings.load(std::memory_order_acquire) != seen;
+  }
 };
 static_assert(sizeof(Doorbell) == 64);
 static_assert(std::atomic<uint32_t>::is_always_lock_free);

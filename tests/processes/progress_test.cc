@@ -110,6 +110,44 @@ TEST_P(ProgressTest, PutsAndAtomicsCompleteWhileTheirTargetComputes) {
   });
 }
 
+// spec 1.6, 3.15.3
+TEST(ProgressWakeTest, AGetEndsSoonAfterItsTargetStoppedToPoll) {
+  // Four ticks of 20 ms and more pass while the target polls; the fifth would end after 170 ms, and
+  // the thread would poll 320 ms later.
+  const RunOptions options{.environment = {{"PTL_PROGRESS_TICK_US", "20000"}}};
+  constexpr std::chrono::milliseconds polls_for(450);
+  constexpr std::chrono::milliseconds most(200);
+  run_ranks(2, options, [&](Rank& rank) {
+    std::vector<std::byte> memory(8);
+    Interface interface(rank, matching_physical);
+    const EventQueue events(interface.handle());
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
+    interface.append(pt_index, {.start = memory.data(),
+                                .length = memory.size(),
+                                .options = PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE});
+    if (rank.index() == 1) fill(memory, 12);
+    rank.barrier();
+    if (rank.index() == 1) {
+      ptl_event_t event;
+      const auto end = Clock::now() + polls_for;
+      while (Clock::now() < end) EXPECT_EQ(PtlEQGet(events.handle(), &event), PTL_EQ_EMPTY);
+    } else {
+      get_and_verify(interface, events, 8);  // wakes the progress thread, which sleeps until then
+    }
+    rank.barrier();
+    if (rank.index() == 1) {
+      compute_until_served(rank, 0);
+    } else {
+      const auto start = Clock::now();
+      get_and_verify(interface, events, 8);
+      EXPECT_LT(Clock::now() - start, most * slowdown);
+      rank.raise(served_flag);
+    }
+    rank.barrier();
+  });
+}
+
 // spec 1.6, 3.16
 TEST_P(ProgressTest, TriggeredOperationsFireInAProcessThatComputes) {
   run_ranks(2, [&](Rank& rank) {

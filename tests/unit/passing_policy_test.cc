@@ -146,7 +146,7 @@ TEST(WatchTicksTest, BackoffSparesWakeUpsWhileTheApplicationPolls) {
     WatchTicks ticks;
     ticks.use(50 * us, backoff);
     unsigned count = 0;
-    for (uint64_t passed_ns = 0; passed_ns < 100 * ms; ++count) passed_ns += ticks.next_ns();
+    for (uint64_t passed_ns = 0; passed_ns < 100 * ms; ++count) passed_ns += ticks.next_ns(false);
     return count;
   };
   EXPECT_LE(ticks_in_100_ms(true), 140u);
@@ -156,10 +156,21 @@ TEST(WatchTicksTest, BackoffSparesWakeUpsWhileTheApplicationPolls) {
 TEST(WatchTicksTest, TheFirstTickAfterARestartIsTheShortest) {
   WatchTicks ticks;
   ticks.use(50 * us, true);
-  for (unsigned i = 0; i < 10; ++i) static_cast<void>(ticks.next_ns());
-  EXPECT_EQ(ticks.next_ns(), 16 * 50 * us);
+  for (unsigned i = 0; i < 10; ++i) static_cast<void>(ticks.next_ns(false));
+  EXPECT_EQ(ticks.next_ns(false), 16 * 50 * us);
   ticks.restart();
-  EXPECT_EQ(ticks.next_ns(), 50 * us);
+  EXPECT_EQ(ticks.next_ns(false), 50 * us);
+}
+
+TEST(WatchTicksTest, TicksAreLongerWherePeersWakeTheThread) {
+  WatchTicks ticks;
+  ticks.use(50 * us, true);
+  for (unsigned i = 0; i < 10; ++i) static_cast<void>(ticks.next_ns(true));
+  EXPECT_EQ(ticks.next_ns(true), 64 * 50 * us);
+  EXPECT_TRUE(ticks.may_be_woken_in(64 * 50 * us));
+  EXPECT_FALSE(ticks.may_be_woken_in(50 * us));
+  // Messages come by another transport now.
+  EXPECT_EQ(ticks.next_ns(false), 16 * 50 * us);
 }
 
 TEST(WatchTicksTest, TheThreadSleepsAfterAnIdleTime) {

@@ -28,9 +28,11 @@ class ScriptedWork final : public PolledWork {
   bool sends_wait() const noexcept override { return blocked; }
   bool awaits_peers() const noexcept override { return awaiting; }
   void check_peers() noexcept override { ++checks; }
+  void wake_awaited_peers() noexcept override { ++wakes; }
 
   unsigned advances = 0;
   unsigned checks = 0;
+  unsigned wakes = 0;
   bool ready = false;
   bool blocked = false;
   bool awaiting = false;
@@ -131,6 +133,39 @@ TEST_F(PollerTest, WhoOnlyDeliversToSelfPollsOthersNowAndThen) {
   }
   EXPECT_GE(net_.polls, 3u);
   EXPECT_LE(net_.polls, 8u);
+}
+
+TEST_F(PollerTest, BeforeASleepItWakesTheProgressOfPeersThatAnOperationWaitsFor) {
+  EXPECT_TRUE(poller_.prepare_sleep());
+  EXPECT_EQ(work_.wakes, 0u);
+  work_.awaiting = true;
+  EXPECT_TRUE(poller_.prepare_sleep());
+  EXPECT_EQ(work_.wakes, 1u);
+  work_.ready = true;
+  EXPECT_FALSE(poller_.prepare_sleep());
+  EXPECT_EQ(work_.wakes, 1u);
+}
+
+TEST(PolledTransportsTest, MessagesOfPeersThatWakeNoThreadNeedTicks) {
+  NoSink sink;
+  ScriptedTransport waking;
+  ScriptedTransport socket;
+  waking.offers.wakes_progress = true;
+  socket.offers.polls_by_system_call = true;
+  PolledTransports transports;
+  ASSERT_TRUE(transports.add(waking) && transports.add(socket));
+  waking.arrived = 1;
+  EXPECT_EQ(transports.poll(sink), 1u);
+  EXPECT_FALSE(transports.take_needs_ticks());
+  socket.arrived = 1;
+  EXPECT_EQ(transports.poll(sink), 1u);
+  EXPECT_TRUE(transports.take_needs_ticks());
+  EXPECT_FALSE(transports.take_needs_ticks());
+  // Nothing at all wakes a thread for the messages of this one.
+  ScriptedTransport port;
+  ASSERT_TRUE(transports.add(port));
+  static_cast<void>(transports.take_needs_ticks());
+  EXPECT_TRUE(transports.take_needs_ticks());
 }
 
 TEST_F(PollerTest, ItSleepsOnlyIfTransportsAndWorkAgree) {

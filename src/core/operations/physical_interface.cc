@@ -247,6 +247,13 @@ void PhysicalInterface::check_peers() noexcept {
   });
 }
 
+void PhysicalInterface::wake_awaited_peers() noexcept {
+  peers_.check_awaited([](Transport& transport, Link* const* links, unsigned count) {
+    if (!transport.capabilities().wakes_progress) return;
+    for (unsigned i = 0; i < count; ++i) transport.wake_progress(*links[i]);
+  });
+}
+
 // Inlined: the call would cost 20 instructions a message.
 [[gnu::always_inline]] inline void PhysicalInterface::take_messages(Peer& peer,
                                                                     const InboundMessage* messages,

@@ -81,6 +81,7 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   [[nodiscard]] bool sends_wait() const noexcept override { return queues_.any(); }
   [[nodiscard]] bool awaits_peers() const noexcept override { return peers_.awaits_any(); }
   void check_peers() noexcept override;
+  void wake_awaited_peers() noexcept override;
 
   void take_messages(Peer& peer, const InboundMessage* messages, unsigned count) noexcept;
   void take_from_other_link(Link& link, const InboundMessage* messages, unsigned count) noexcept;

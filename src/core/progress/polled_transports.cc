@@ -11,7 +11,9 @@ bool PolledTransports::add(Transport& transport) noexcept {
     return true;
   }
   if (count_ == most_transports) return false;
-  polled_[count_++] = {&transport, capabilities.polls_by_system_call};
+  polled_[count_++] = {&transport, capabilities.polls_by_system_call, capabilities.wakes_progress};
+  // Where a poll is a system call, a thread waits for arrivals while nothing comes.
+  always_needs_ticks_ |= !capabilities.wakes_progress && !capabilities.polls_by_system_call;
   return true;
 }
 

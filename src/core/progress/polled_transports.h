@@ -2,6 +2,7 @@
 // Message path. The poll token is held in every function but add().
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "core/progress/poll_flag.h"
@@ -28,12 +29,19 @@ class PolledTransports {
       const unsigned got = current_->poll(sink, budget);
       if (got == 0) continue;
       handled += got;
+      if (polled_[i].wakes_progress) continue;
+      needs_ticks_.store(true, std::memory_order_relaxed);
       if (polled_[i].by_system_call) costly_ = true;
     }
     return handled;
   }
   // Whether one that is asked by system calls brought messages in the last poll().
   [[nodiscard]] bool polled_costly() const noexcept { return costly_; }
+  // Any thread: since the last call came messages of peers that cannot wake the progress thread, so
+  // that it has to look for more of them by itself.
+  [[nodiscard]] bool take_needs_ticks() noexcept {
+    return needs_ticks_.exchange(always_needs_ticks_, std::memory_order_relaxed);
+  }
   void check_peers(Transport& transport, MessageSink& sink, Link* const* links,
                    unsigned count) noexcept {
     current_ = &transport;
@@ -55,6 +63,7 @@ class PolledTransports {
   struct Polled {
     Transport* transport;
     bool by_system_call;
+    bool wakes_progress;
   };
   unsigned poll_in_process(MessageSink& sink) noexcept;
 
@@ -63,6 +72,8 @@ class PolledTransports {
   Transport* in_process_ = nullptr;
   Transport* current_ = nullptr;
   bool costly_ = false;
+  bool always_needs_ticks_ = false;  // there are messages that no thread is woken for
+  std::atomic<bool> needs_ticks_{false};
   PollFlag in_process_sends_;
 };
 

@@ -59,7 +59,9 @@ void Poller::kick() noexcept {
 }
 
 bool Poller::prepare_sleep() noexcept {
-  return transports_.arm(work_.sends_wait()) && !work_.is_ready();
+  if (!transports_.arm(work_.sends_wait()) || work_.is_ready()) return false;
+  if (work_.awaits_peers()) work_.wake_awaited_peers();
+  return true;
 }
 
 int64_t Poller::sleep_limit_ns() const noexcept {

@@ -24,6 +24,8 @@ class PolledWork {
   // Peers with operations that fail if they die.
   [[nodiscard]] virtual bool awaits_peers() const noexcept = 0;
   virtual void check_peers() noexcept = 0;
+  // Before the poller sleeps: has the progress threads of these peers check whether one polls.
+  virtual void wake_awaited_peers() noexcept = 0;
 
  protected:
   ~PolledWork() = default;

@@ -71,25 +71,32 @@ void ProgressThread::run_when_needed() noexcept {
   PollToken& token = poller_->token();
   while (!stop_.load(std::memory_order_acquire)) {
     const uint32_t handoffs_seen = token.handoffs();
+    const uint32_t rings_seen = poller_->doorbell().rings.load(std::memory_order_acquire);
     const uint64_t polls = token.application_polls();
     const bool application_polls = polls != application_polls_seen_;
     application_polls_seen_ = polls;
     if (application_polls || token.exclusively_wanted() || !token.try_acquire()) {
-      watch_application(handoffs_seen);
+      watch_application(handoffs_seen, rings_seen);
     } else {
       take_over();
     }
   }
 }
 
-// Application threads poll: look again after a tick, or, if the poller itself sleeps, when it
-// leaves.
-void ProgressThread::watch_application(uint32_t handoffs_seen) noexcept {
+// Application threads poll: checks again after a tick, after a wake-up by a peer, or, if the poller
+// itself sleeps, when it leaves.
+void ProgressThread::watch_application(uint32_t handoffs_seen, uint32_t rings_seen) noexcept {
   PollToken& token = poller_->token();
-  const bool asleep = token.asleep();
-  token.await_handoff(handoffs_seen,
-                      asleep ? futex_no_timeout : static_cast<int64_t>(ticks_.next_ns()));
-  if (asleep) ticks_.restart();
+  if (token.asleep()) {
+    token.await_handoff(handoffs_seen, futex_no_timeout);
+    ticks_.restart();
+    return;
+  }
+  const uint64_t tick_ns = ticks_.next_ns(!poller_->transports().take_needs_ticks());
+  if (!ticks_.may_be_woken_in(tick_ns))
+    token.await_handoff(handoffs_seen, static_cast<int64_t>(tick_ns));
+  else if (poller_->doorbell().sleep_beside_poller(rings_seen, static_cast<int64_t>(tick_ns)))
+    ticks_.restart();
 }
 
 // Nobody polls; the token is ours. Polls until there is nothing to do, then sleeps on the doorbell.

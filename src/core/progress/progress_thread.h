@@ -17,20 +17,30 @@ namespace lintel {
 class WatchTicks {
  public:
   // While the application polls, the thread checks more and more rarely: at the rarest once in so
-  // many of the shortest ticks.
+  // many of the shortest ticks. A tick takes microseconds from the application, and tens of them on
+  // a virtual machine.
   static constexpr uint64_t longest_factor = 16;
+  // The same where peers that wait wake the thread.
+  static constexpr uint64_t longest_factor_woken = 64;
+  // From this tick on the thread can be woken by peers.
+  static constexpr uint64_t woken_factor = 8;
   static constexpr uint64_t idle_spin_ns = 5'000;
 
   // Set-up path. Without backoff all ticks are the shortest.
   void use(uint64_t shortest_ns, bool backoff) noexcept {
     shortest_ns_ = next_ns_ = shortest_ns;
-    longest_ns_ = backoff ? shortest_ns * longest_factor : shortest_ns;
+    backoff_ = backoff;
   }
-  // The application polled: so long until the next look.
-  [[nodiscard]] uint64_t next_ns() noexcept {
-    const uint64_t tick_ns = next_ns_;
-    next_ns_ = std::min(tick_ns * 2, longest_ns_);
+  // The application polled: so long until the next check. `woken`: peers that wait wake the thread.
+  [[nodiscard]] uint64_t next_ns(bool woken) noexcept {
+    const uint64_t longest_ns = shortest_ns_ * (woken ? longest_factor_woken : longest_factor);
+    const uint64_t tick_ns = std::min(next_ns_, longest_ns);
+    if (backoff_) next_ns_ = tick_ns * 2;
     return tick_ns;
+  }
+  // In a short tick it is likely that the poller sleeps soon, and it shall be woken alone.
+  [[nodiscard]] bool may_be_woken_in(uint64_t tick_ns) const noexcept {
+    return tick_ns >= shortest_ns_ * woken_factor;
   }
   // The application polls no longer.
   void restart() noexcept { next_ns_ = shortest_ns_; }
@@ -43,8 +53,8 @@ class WatchTicks {
 
  private:
   uint64_t shortest_ns_ = 0;
-  uint64_t longest_ns_ = 0;
   uint64_t next_ns_ = 0;
+  bool backoff_ = true;
   uint64_t idle_since_ns_ = 0;
 };
 
@@ -65,7 +75,7 @@ class ProgressThread {
   void run() noexcept;
   void run_always() noexcept;
   void run_when_needed() noexcept;
-  void watch_application(uint32_t handoffs_seen) noexcept;
+  void watch_application(uint32_t handoffs_seen, uint32_t rings_seen) noexcept;
   void take_over() noexcept;
   void bind_to_processors() noexcept;
 
