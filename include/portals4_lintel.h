@@ -3,8 +3,8 @@
  *
  * The registers (3.3.7) are read with PtlNIStatus. Those of the unexpected lists belong to the
  * logical interface; the others count for all logical interfaces of a physical one together, from
- * the time that the first of them was opened. PTL_STATS=1 prints them at PtlNIFini. Counting costs
- * next to nothing and is not synchronised, so a value may lag behind by the message in hand.
+ * the time that the first of them was opened. PTL_STATS=1 prints them at PtlNIFini. Counters
+ * are not synchronised: a value may lag behind by one message.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -40,17 +40,17 @@
 /* Progress. */
 #define PTL_SR_LINTEL_POLLS 44u
 #define PTL_SR_LINTEL_POLLS_WITH_WORK 45u /* those that found something */
-#define PTL_SR_LINTEL_SLEEPS 46u          /* times that nobody polled and a thread slept */
+#define PTL_SR_LINTEL_SLEEPS 46u          /* times that no thread polled and one slept */
 #define PTL_SR_LINTEL_WAKEUPS 47u         /* times that a peer or a thread ended such a sleep */
 
 /* Faults. */
 #define PTL_SR_LINTEL_FRAMES_REFUSED 48u /* malformed, or from a process not allowed */
-#define PTL_SR_LINTEL_PEERS_FAILED 49u   /* peers found dead */
+#define PTL_SR_LINTEL_PEERS_FAILED 49u   /* peers that died */
 
 /* Networks (0 on interfaces without one). */
 #define PTL_SR_LINTEL_RETRANSMISSIONS 50u /* frames sent again */
 #define PTL_SR_LINTEL_FRAMES_DROPPED 51u  /* damaged, malformed, or of no connection */
-#define PTL_SR_LINTEL_UNRELIABLE_SENT 52u /* messages sent once and forgotten: PTL_MD_UNRELIABLE */
+#define PTL_SR_LINTEL_UNRELIABLE_SENT 52u /* messages sent once, never again: PTL_MD_UNRELIABLE */
 #define PTL_SR_LINTEL_CONNECTIONS_REFUSED 53u /* other jobs, other users, other versions */
 
 #define PTL_SR_LINTEL_END 54u /* one more than the largest index */
@@ -76,8 +76,8 @@ PTL_API int PtlLintelSetJobKey(const char* key) PTL_NOEXCEPT;
  *       PTL_NO_SPACE if the text is longer. */
 PTL_API int PtlLintelGetJobKey(char* key, size_t size, size_t* length) PTL_NOEXCEPT;
 
-/** Sets the position of the process among those of its job on this node. Things of the node that
- * only one process can have (PTL_DPDK_PORTS) are assigned by it when an interface is opened.
+/** Sets the position of the process among those of its job on this node. Devices of the node that
+ * only one process can use (PTL_DPDK_PORTS) are assigned by it when an interface is opened.
  * PTL_LOCAL_RANK in the environment overrides it. Any thread; also before PtlInit.
  * @param local_rank  counted from 0.
  * @return PTL_OK. Never PTL_NO_INIT. */
@@ -92,7 +92,7 @@ typedef struct ptl_lintel_hooks {
    * would return; if it is PTL_OK, ni_handle is open, and any other code that the hook returns
    * closes it again and is returned in its place. Otherwise ni_handle is PTL_INVALID_HANDLE. */
   int (*opened)(ptl_handle_ni_t ni_handle, int code);
-  /** The last reference to ni_handle is about to go, by PtlNIFini or PtlFini. Must not call
+  /** The last reference to ni_handle is about to end, by PtlNIFini or PtlFini. Must not call
    * Portals. */
   void (*closed)(ptl_handle_ni_t ni_handle);
 } ptl_lintel_hooks_t;
@@ -117,8 +117,8 @@ PTL_API int PtlLintelGetMapEntry(ptl_handle_ni_t ni_handle, ptl_rank_t rank,
 typedef struct ptl_lintel_path {
   char transport[16]; /* "local", "shm", "verbs", "dpdk" or "udp"; empty if nothing reaches it */
   char device[64];    /* what carries the messages: "eth0", "mlx5_0:1", "/dev/shm"; may be empty */
-  char reason
-      [512]; /* why none of the transports that are tried before this one, or why none at all */
+  /* Why no transport that is tried earlier reaches the process, or none at all. */
+  char reason[512];
 } ptl_lintel_path_t;
 
 /** Says by which transport a process is reached, and why not by a better one. Prepares for the

@@ -47,8 +47,8 @@ typedef struct ptl_job_info {
   const char* name;     /* of the job, unique on the machine while it runs; until PtlJobFini */
 } ptl_job_info_t;
 
-/** Joins the job, or adds a reference to it. Before the first PtlNIInit of the process, since the
- * job secret decides with whom interfaces talk; before or after PtlInit. The first call is
+/** Joins the job, or adds a reference to it. Before the first PtlNIInit of the process, since
+ * interfaces admit peers by the job secret; before or after PtlInit. The first call is
  * collective: the processes agree on the secret. In a job by hand, PtlNIInit with PTL_PID_ANY then
  * takes the pid that the environment has for this process.
  * @return PTL_OK; PTL_FAIL if this process was launched but the launcher cannot be reached, or the
@@ -76,8 +76,8 @@ PTL_API int PtlJobGetNode(ptl_rank_t rank, uint32_t* node) PTL_NOEXCEPT;
  * logically addressed, PtlJobSetMap. Collective: all processes of the job call it, with the same
  * iface and options, in the same order as other collective calls. An interface that another
  * library of the process has open is opened once more (3.6.2). When it returns, all processes have
- * opened their interfaces; what a message needs beyond (portal table entries, maps) is there
- * after the next PtlJobBarrier.
+ * opened their interfaces. Their portal table entries and maps are there after the next
+ * PtlJobBarrier.
  * @param iface    PTL_IFACE_DEFAULT, or a number that `ptl_info` lists.
  * @param options  as in PtlNIInit.
  * @param desired  limits, or NULL for the defaults.
@@ -120,7 +120,7 @@ PTL_API int PtlJobSetMap(ptl_handle_ni_t ni) PTL_NOEXCEPT;
  * @return PTL_OK; PTL_NO_INIT; PTL_FAIL. */
 PTL_API int PtlJobBarrier(void) PTL_NOEXCEPT;
 
-/** Stores a value that other processes may fetch, such as what they need to know at first contact.
+/** Stores a value that other processes may fetch, such as what they need before the first message.
  * Visible at once, under PMIx; a key is stored once. In a job by hand, an interface must have been
  * published before.
  * @param key    at most 64 bytes of text that does not begin with "lintel.".
@@ -140,7 +140,7 @@ PTL_API int PtlJobPut(const char* key, const void* value, size_t bytes) PTL_NOEX
 PTL_API int PtlJobGet(ptl_rank_t rank, const char* key, void* value, size_t* bytes) PTL_NOEXCEPT;
 
 /** The secret that the processes of the job share: from PTL_JOB_KEY or PTL_JOB_KEY_FILE where they
- * are set, else made by rank 0 and handed round by PMIx. The transports use it already.
+ * are set, else made by rank 0 and distributed by PMIx. The transports use it already.
  * @param secret  gets text that ends with a zero byte.
  * @param size    bytes at `secret`.
  * @return PTL_OK; PTL_NO_INIT before PtlJobInit, and before PtlInit if the secret is in a file;
@@ -152,7 +152,7 @@ PTL_API int PtlJobSecret(char* secret, size_t size) PTL_NOEXCEPT;
  * others notice when operations to this process fail (PTL_NI_UNDELIVERABLE). Does not return; runs
  * no exit handlers.
  * @param code  exit code, 1 to 255; others count as 1.
- * @param text  what the user shall read, or NULL. */
+ * @param text  a message for the user, or NULL. */
 PTL_API void PtlJobAbort(int code, const char* text) PTL_NOEXCEPT __attribute__((noreturn));
 
 /** What the last failing PtlJob... call of this thread was about; an empty string if none failed.
@@ -174,7 +174,7 @@ typedef ptl_process_t ptl_process_id_t; /* `phys` is what counts: id.phys.nid, i
  *
  *  - with the handle of an open interface; or
  *  - with PTL_INVALID_HANDLE, before PtlNIInit: what they say then applies to the next PtlNIInit
- *    that succeeds, in whatever thread. That PtlNIInit takes its pid from rank and PID map if it is
+ *    that succeeds, in any thread. That PtlNIInit takes its pid from rank and PID map if it is
  *    called with PTL_PID_ANY; fails with PTL_PID_INVALID if it is called with another pid than
  *    these say; and fails with PTL_FAIL if the nid of the interface is not that of rank and NID
  *    map.
@@ -201,7 +201,7 @@ PTL_API int PtlGetJID(ptl_jid_t* jid) PTL_NOEXCEPT;
  * @return PTL_OK; PTL_NO_INIT before PtlInit; PTL_NI_INVALID for a handle that is neither, also for
  *       a rank that is not less than group_size; PTL_FAIL if the rank or the NID map was set
  *       before, the nid that the map has for this process is not that of the interface, or the
- *       environment makes no sense; PTL_PID_INVALID if it is the PID map or the pid. */
+ *       environment is inconsistent; PTL_PID_INVALID if it is the PID map or the pid. */
 PTL_API int PtlSetRank(ptl_handle_ni_t ni_handle, ptl_rid_t rank, unsigned group_size) PTL_NOEXCEPT;
 
 /** Sets the nids of the group. After PtlSetRank.

@@ -1,4 +1,4 @@
-// Finding out who started this process. Set-up path.
+// Finds out what started this process. Set-up path.
 #pragma once
 
 #include <string>

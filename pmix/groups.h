@@ -65,7 +65,7 @@ class Groups {
   std::map<ptl_handle_ni_t, Group> of_interface_;
   std::map<ptl_handle_ni_t, ptl_interface_t> numbers_;
   std::optional<uint32_t> job_;
-  bool job_is_pid_ = false;  // until an interface or a map tells the pid
+  bool job_is_pid_ = false;  // until an interface or a map gives the pid
 };
 
 // Of this process; a forked child gets new ones.

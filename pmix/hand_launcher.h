@@ -1,4 +1,4 @@
-// A job by hand: the environment names the processes, and they talk through Portals itself.
+// A job by hand: the environment names the processes, which exchange values through Portals itself.
 // Set-up path.
 #pragma once
 

@@ -1,4 +1,4 @@
-// How a job reads what other processes and launchers say: nothing in it is believed that cannot be.
+// Parsers of values from other processes and launchers, which check everything.
 // Set-up path.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Who started this process, and what it can do for us. Set-up path; no thread safety.
+// What started this process, and the services that it has. Set-up path; no thread safety.
 //
 // Functions that can fail return what went wrong, or an empty text.
 #pragma once
@@ -35,11 +35,11 @@ class Launcher {
   [[nodiscard]] virtual std::string start(JobPlace& place) = 0;
   virtual void finish() = 0;
 
-  // What the job knows of its processes without asking them; nullptr where they tell it themselves.
+  // Processes of the job as the launcher gives them; nullptr where each publishes its own address.
   [[nodiscard]] virtual const std::vector<ptl_process_t>* known_processes() const noexcept {
     return nullptr;
   }
-  // The first interface that was published, for those that talk through Portals themselves.
+  // The first interface that was published, for launchers that use Portals themselves.
   virtual void use_interface(ptl_interface_t) {}
 
   // Whether secrets that are stored stay within the job.

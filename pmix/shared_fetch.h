@@ -1,8 +1,8 @@
 // Fetching a map together: the processes of a node share memory, each fills in a part of the ranks,
 // and all have the whole. Set-up path.
 //
-// One of them, the leader, makes anonymous memory and tells the others where to find it; it has no
-// name, so that nothing is left behind.
+// One of them, the leader, makes anonymous memory and publishes where it is; it has no
+// name, so that nothing stays.
 #pragma once
 
 #include <portals4.h>

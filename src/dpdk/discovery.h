@@ -1,9 +1,9 @@
-// Who has which nid and pid on an Ethernet, without a launcher or a server: questions by broadcast,
-// answers by their owner. Connection path; any thread; knows no port and no clock.
+// Finds the MAC address of a nid and pid on an Ethernet, without a launcher or server: questions by
+// broadcast, answers by their owner. Connection path; any thread; uses no port and no clock.
 //
-// An answer is believed if it gives back the number of a question that is still open. Whether the
-// one who answers belongs to the job is proven by the handshake that follows. A process that starts
-// asks for its own nid and pid first: an answer means that they are taken.
+// An answer counts if it repeats the number of a question that is still open. The handshake that
+// follows proves whether its sender belongs to the job. A process that starts asks for its own nid
+// and pid first: an answer means that they are taken.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline constexpr uint8_t discovery_version = 1;
 enum class DiscoveryType : uint8_t {
   who_has = 1,  // broadcast: the process with this nid and pid answers
   is_here,      // to the process that asked
-  claim,        // broadcast: the sender wants this nid and pid; a process that has them answers
+  claim,        // broadcast: the sender takes this nid and pid; a process that has them answers
 };
 
 struct DiscoveryBody {
@@ -42,7 +42,7 @@ struct DiscoveryMessage {
 
 class Discovery {
  public:
-  // Answers are believed for this long; connections that are open do not ask again.
+  // How long an answer is used; open connections do not ask again.
   static constexpr uint64_t fresh_ns = 1'000'000'000;
   static constexpr uint64_t question_gap_ns = 1'000'000;
   static constexpr size_t most_known = 1u << 18;
@@ -65,7 +65,7 @@ class Discovery {
   // Another process has this nid and pid.
   [[nodiscard]] bool disputed() noexcept;
 
-  // A discovery frame has come. False: it makes no sense.
+  // A discovery frame has come. False: it is malformed.
   [[nodiscard]] bool handle(const MacAddress& from, const std::byte* data, uint32_t length,
                             uint64_t now_ns, DiscoveryMessage& answer) noexcept;
 

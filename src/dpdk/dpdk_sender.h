@@ -16,7 +16,7 @@ namespace lintel {
 class DpdkSender {
  public:
   enum class State : uint8_t {
-    down,     // nobody is at the other end: frames are lost
+    down,     // the other end is not open: frames are lost
     resting,  // for a moment: frames wait
     up,
   };

@@ -1,5 +1,5 @@
 // DPDK's environment (EAL), started once per process, when the first port is opened, and never
-// again: DPDK can neither be started twice nor live on in a forked child. Set-up path.
+// again: DPDK can neither be started twice nor be used in a forked child. Set-up path.
 #pragma once
 
 #include <string>

@@ -25,12 +25,12 @@ class Port {
   // EAL runs. nullptr: `reason`.
   [[nodiscard]] static std::unique_ptr<Port> open(const PortSettings& settings,
                                                   std::string& reason);
-  // Nobody uses the port any more.
+  // No thread uses the port any more.
   ~Port();
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
-  // False: nobody is at the other end yet (memif), `reason` says what DPDK said; may be tried
+  // False: the other end is not open yet (memif), `reason` has the error of DPDK; may be tried
   // again.
   [[nodiscard]] bool start(std::string& reason) noexcept;
   void stop() noexcept;
@@ -88,7 +88,7 @@ class Port {
   bool memif_client_ = false;
   bool may_free_untaken_ = false;
   FrameMemory frame_memory_ = FrameMemory::of_dpdk;
-  bool shared_with_kernel_ = false;  // what no rule asks for goes to the kernel
+  bool shared_with_kernel_ = false;  // frames that no rule selects go to the kernel
   bool started_ = false;
   int interrupt_descriptor_ = -1;
   rte_mempool* receive_pool_ = nullptr;

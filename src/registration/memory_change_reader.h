@@ -25,7 +25,7 @@ class MemoryChangeReader {
   // In a forked child, which has none of the threads.
   void close_in_child() noexcept { stop_reader_.close(); }
 
-  // Any thread. Returns when nobody is changing watched memory. False: the changes do not end.
+  // Any thread. Returns when no thread changes watched memory. False: the changes do not end.
   [[nodiscard]] bool wait_for_changes() noexcept;
 
  private:

@@ -54,8 +54,8 @@ class MemoryWatch {
   [[nodiscard]] bool changing() const noexcept;
 
  private:
-  // Shared memory of System V, whose detaching is the one unmapping that the kernel says nothing
-  // of.
+  // Shared memory of System V: the kernel does not report its detaching, as it does other
+  // unmapping.
   [[nodiscard]] static bool detachable(uint64_t begin, uint64_t end) noexcept;
 
   Descriptor descriptor_;

@@ -10,7 +10,7 @@
 
 namespace lintel {
 
-// What a device knows about one piece of registered memory.
+// The keys of a device for one piece of registered memory.
 struct Registration {
   uint32_t lkey = 0;
   uint32_t rkey = 0;

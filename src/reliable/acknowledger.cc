@@ -38,7 +38,7 @@ void Acknowledger::release_held(uint64_t now_ns) noexcept {
   Connection& connection = *std::exchange(held_, nullptr);
   const std::lock_guard guard(connection.lock);
   if (!std::exchange(connection.held_back, false)) return;
-  connection.habit.waited_in_vain(now_ns > held_until_ns_ + late_ns);
+  connection.habit.hold_expired(now_ns > held_until_ns_ + late_ns);
   if (connection.is_established()) transmitter_.transmit(connection, now_ns);
 }
 

@@ -41,7 +41,7 @@ class Acknowledger {
   }
 
   // Called for each message that was queued; the lock of the connection is held. True: do not
-  // transmit it yet. Only one connection at a time waits: an application that talks to several
+  // transmit it yet. Only one connection at a time waits: an application with several
   // peers has other messages to handle.
   [[nodiscard]] bool holds(Connection& connection, const MessageHeader& header,
                            uint64_t now_ns) noexcept;
@@ -55,7 +55,7 @@ class Acknowledger {
   }
 
  private:
-  // A sender whose window is full must hear from us in time.
+  // A sender whose window is full must get an acknowledgement in time.
   static constexpr uint64_t acks_per_window = 4;
 
   void acknowledge_touched(uint64_t now_ns) noexcept;

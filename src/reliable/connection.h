@@ -34,10 +34,10 @@ namespace lintel {
 
 class PeerSilence {
  public:
-  // The network says that nobody listens there. The peer may be about to start, and the hint may be
-  // forged: only after this long, and this many, without a sign of life.
+  // The network reports that no socket is there. The peer may be about to start, or the report be
+  // forged: it counts after this time, and this many reports, without a frame of the peer.
   static constexpr uint64_t believe_hints_ns = 1'000'000'000;
-  // Of this very node the kernel knows at once, and nobody can forge what it says.
+  // For peers of this node the kernel itself reports it, which cannot be forged.
   static constexpr uint64_t believe_own_node_ns = 10'000'000;
   static constexpr uint8_t believed_hints = 4;
 
@@ -74,7 +74,7 @@ class PeerSilence {
   uint64_t awaited_since_ns_ = 0;  // 0: it has nothing to answer
   uint64_t asked_ns_ = 0;
   uint64_t hinted_since_ns_ = 0;
-  uint8_t hints_ = 0;  // since it was last heard
+  uint8_t hints_ = 0;  // since the last frame
 };
 
 // What came from a peer and was not acknowledged yet. Message path; the connection's lock is held.
@@ -120,9 +120,9 @@ struct Opening {
   uint64_t cookie = 0;  // of the target's challenge
   bool challenged = false;
   bool routed = false;       // the link knows where the peer is
-  bool unreachable = false;  // the link says that it will never be
-  // An answer that says no but proves nothing: another process may have sent it. A good answer that
-  // comes soon goes before it.
+  bool unreachable = false;  // the link reports that there is no way to it
+  // A refusal without a proof: another process may have sent it. An acceptance that comes soon
+  // overrides it.
   RefuseCause refusal = RefuseCause::none;
   uint64_t refused_ns = 0;
   SessionKeys keys;
@@ -150,9 +150,9 @@ struct Connection : Link {
 
   SpinLock lock;
   std::atomic<ConnectionState> state{ConnectionState::idle};
-  bool announced = false;            // poller: the sink knows this incarnation
+  bool announced = false;            // poller: the sink was given this incarnation
   bool acknowledge_at_once = false;  // poller: after this burst
-  bool reported = false;             // its failure: nobody refers to it, its place may be taken
+  bool reported = false;             // its failure: no reference is left, its place may be taken
   bool held_back = false;  // an acknowledgement of a message waits for a message to travel with
   bool release_awaited = false;  // payloads were referred to whose owner waits for their release
   uint32_t probe_of_peer = 0;    // the last one, for acknowledgements

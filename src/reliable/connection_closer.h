@@ -34,7 +34,7 @@ class ConnectionCloser {
     end(connection, {Link::Failure::Kind::refused, why}, nullptr);
   }
   // Closes one of a few connections: one that was silent for long, with nothing in flight, of that
-  // node or of any. Its peer is told, and may connect again. False: there was none.
+  // node or of any. Its peer is notified, and may connect again. False: there was none.
   [[nodiscard]] bool give_up_silent(uint32_t nid, bool of_any_node, uint64_t now_ns) noexcept {
     const auto is_silent = [&](const Connection& connection) {
       return (of_any_node || connection.peer.nid == nid) && connection.is_established() &&

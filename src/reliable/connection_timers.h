@@ -12,7 +12,7 @@
 
 namespace lintel {
 
-// Reports to the poller, which may be quiet or asleep, that there is work. Any thread.
+// Notifies the poller, which may not be asking the link or be asleep, of work. Any thread.
 class PollerWakeup {
  public:
   // Set-up path.
@@ -43,7 +43,7 @@ class ConnectionTimers {
   // Any thread; the connection's lock is held. run() looks at it at that time at the latest.
   void set(Connection& connection, uint64_t at_ns) noexcept {
     if (!connection.with_timer.linked) add(connection);
-    // The poller may have gone quiet or to sleep without knowing of this one.
+    // The poller may have stopped asking the link, or fallen asleep, before this one was set.
     if (at_ns < earliest_ns_.load(std::memory_order_relaxed) && lower(at_ns)) wakeup_.wake();
   }
 

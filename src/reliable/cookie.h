@@ -1,5 +1,5 @@
-// Cookies: a process that wants to connect gets one, and must return it before anything is kept
-// about it. A cookie is a keyed hash of address and time, and needs no memory. Connection path.
+// Cookies: a process that connects gets one, and must return it before the receiver keeps any state
+// of it. A cookie is a keyed hash of address and time, and needs no memory. Connection path.
 #pragma once
 
 #include <cstdint>

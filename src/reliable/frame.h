@@ -33,7 +33,7 @@ enum class FrameType : uint8_t {
   data,      // messages, or a fragment of one; numbered, repeated until acknowledged
   datagram,  // a message that may be lost; not numbered
   ack,       // acknowledges only; may carry more words of `selective`
-  probe,     // asks for an ack, to learn whether the peer lives and what has arrived
+  probe,     // requests an ack, which shows whether the peer runs and what has arrived
   goodbye,   // the sender closes its end
   // To a frame whose connection is not known here: a ResetBody.
   reset,
@@ -101,14 +101,14 @@ enum class NetworkSecurity : uint8_t { off, authenticated, encrypted };
 
 // What a process demands of its peers.
 enum class Admission : uint8_t {
-  nothing = 0,      // all of the same user: they are believed what they claim
+  nothing = 0,      // no proof: any process that claims to be of the same user
   job_key = 1,      // proof of the job key
   node_secret = 2,  // proof of the secret that processes of one user on one node share
 };
 
 // The same in all frames of the handshake, so that an answer is never longer than its question.
 struct HandshakeBody {
-  uint64_t number;       // by which the sender wants to be called; challenge, refuse: 0
+  uint64_t number;       // of the connection at the sender; challenge, refuse: 0
   uint64_t incarnation;  // of the sending process, the same over all transports; not 0
   uint8_t nonce[nonce_bytes];
   uint32_t from_nid, from_pid;
@@ -131,8 +131,8 @@ static_assert(sizeof(HandshakeBody) == 152 && offsetof(HandshakeBody, number) ==
               offsetof(HandshakeBody, proof) == 120);
 
 struct ResetBody {
-  uint64_t number;             // as it stood in the frame that nobody knew
-  uint32_t nid, pid;           // of the process that does not know it
+  uint64_t number;             // that of the frame without a connection
+  uint32_t nid, pid;           // of the process that has no such connection
   uint8_t proof[proof_bytes];  // of the secret; zero without
 };
 static_assert(sizeof(ResetBody) == 48);

@@ -1,4 +1,4 @@
-// Frames that nobody but the two ends of a connection can make, and, if encrypted, read:
+// Frames that only the two ends of a connection can make and, if encrypted, read:
 // AES-128-GCM with a key for each direction. The header and, unless encrypted, the body are
 // authenticated. A tag behind the frame takes the place of the check, and FrameHeader::check holds
 // the low half of the counter that every transmission of a frame has. Message path, except open().
@@ -43,7 +43,7 @@ class EpochCiphers {
     const bool at_hand = epoch == newest_ || (epoch + 1 == newest_ && has_two_);
     return at_hand ? ciphers_[epoch & 1] : nullptr;
   }
-  // Makes the key of the next epoch; forgets that of the epoch before the newest.
+  // Makes the key of the next epoch; erases that of the epoch before the newest.
   [[nodiscard]] bool advance() noexcept {
     // What the key makes of zeros under a nonce that no frame has.
     uint8_t nonce[CryptoModule::cipher_nonce_bytes];
@@ -103,7 +103,7 @@ class FrameSealer {
   // Makes plain again what a frame of `bytes` bytes held when it was encrypted with the counter of
   // that low half, whose key must be at hand.
   void undo(uint32_t low, std::byte* frame, uint32_t bytes) noexcept;
-  // Whether the next seal() forgets a key; whether it is the key of that counter.
+  // Whether the next seal() erases a key; whether it is the key of that counter.
   [[nodiscard]] bool forgets_key_next() const noexcept {
     return next_ >> settings_.epoch_bits != ciphers_.newest();
   }

@@ -35,8 +35,8 @@ class JobProof {
              uint64_t number) const noexcept;
   [[nodiscard]] bool check(ProofRole role, const HandshakeBody& body,
                            const uint8_t (&nonce)[nonce_bytes], uint64_t number) const noexcept;
-  // A reset is told of a connection that its sender does not know, and whose number nobody guesses:
-  // the proof is of no use for another one.
+  // A reset names a connection that its sender does not have, by a secret number: the
+  // proof is of no use for another one.
   void prove(ResetBody& body) const noexcept;
   [[nodiscard]] bool check(const ResetBody& body) const noexcept;
 

@@ -1,6 +1,6 @@
 // Decides when the link is asked for frames. For a socket that is a system call. When nothing has
 // come for a while and nothing is due, the poller stops asking, and a watch notices arrivals. So a
-// process that talks through shared memory pays one load per poll for its network. Path into and
+// process with peers in shared memory only pays one load per poll for its network. Path into and
 // out of sleep; the poller.
 #pragma once
 
@@ -23,7 +23,7 @@ class QuietLink {
   QuietLink(const ReliableContext& context, PollerWakeup& wakeup, ConnectionTimers& timers) noexcept
       : link_(context.link), settings_(context.settings), wakeup_(wakeup), timers_(timers) {}
 
-  // Set-up path. What comes while nobody asks rings the doorbell from then on.
+  // Set-up path. From then on frames that come while the poller does not ask ring the doorbell.
   void watch(Doorbell& doorbell) noexcept;
   void stop() noexcept { watch_.stop(); }
 

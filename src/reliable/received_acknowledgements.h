@@ -14,7 +14,7 @@ class ReceivedAcknowledgements {
   ReceivedAcknowledgements(FramePool& sent, Transmitter& transmitter) noexcept
       : sent_(sent), transmitter_(transmitter) {}
 
-  // What a frame without numbered data says. False: it makes no sense.
+  // The content of a frame without numbered data. False: it is malformed.
   [[nodiscard]] bool take(Connection& connection, const InboundFrame& frame,
                           const FrameHeader& header, uint64_t now_ns) noexcept;
   // An acknowledgement that came with a message is kept until the next poll, so that the

@@ -28,7 +28,7 @@ struct ReliableSettings {
   uint64_t ack_delay_ns = 50'000;             // an acknowledgement waits for a frame to ride on
   uint64_t quiet_after_ns = 200'000;          // without frames the link is not asked any more
   bool holds_acknowledgements = true;         // of messages, for answers: AcknowledgementHold
-  bool polls_always = false;                  // never quiet: there is nothing else to poll
+  bool polls_always = false;                  // asks the link in each poll: that is cheap
   uint32_t most_connections = 1u << 18;
   uint32_t most_of_node = 1u << 14;  // connections that processes of one node may open
   bool reuses_places = true;         // of connections that ended or are silent, when all are taken
@@ -36,7 +36,7 @@ struct ReliableSettings {
   uint64_t incarnation = 0;  // of this process; 0: a new one
   Clock clock = quick_clock();
 
-  // A peer that was not heard for this time is asked for an answer.
+  // A peer that sent nothing for this time is sent a probe.
   [[nodiscard]] uint64_t longest_silence_ns() const noexcept {
     return std::min<uint64_t>(peer_timeout_ns / 16, 1'000'000'000);
   }

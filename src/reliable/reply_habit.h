@@ -52,8 +52,8 @@ class ReplyHabit {
     needed_ /= 2;
     run_ = needed_;
   }
-  // An acknowledgement waited, and no answer came; `long_ago`: nobody looked in time.
-  void waited_in_vain(bool long_ago) noexcept {
+  // An acknowledgement was held, and no answer came; `long_ago`: that was noticed late.
+  void hold_expired(bool long_ago) noexcept {
     pending_ = false;
     run_ = long_ago ? 0 : run_ / 2;
     if (long_ago) needed_ = std::min(needed_ * 4, longest_run);

@@ -58,7 +58,7 @@ class SendWindow {
 
   // When something must be done if no acknowledgement comes; UINT64_MAX: never.
   [[nodiscard]] uint64_t deadline_ns() const noexcept;
-  // At the deadline. False: a probe must go, whose answer tells what is lost. True: everything on
+  // At the deadline. False: a probe must go, whose answer shows what is lost. True: everything on
   // the way counts as lost.
   [[nodiscard]] bool time_out(uint64_t now_ns) noexcept;
   [[nodiscard]] uint32_t probe_number() const noexcept { return static_cast<uint32_t>(probe_); }

@@ -1,5 +1,5 @@
 // Accepts peers that connect: finds the lanes that they claimed in this process's segment and
-// checks who they are. Takes back the lanes that they return. Connection path, within poll(); the
+// checks their identity. Takes back the lanes that they return. Connection path, within poll(); the
 // poll token held.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Long copies that this process must make and offers to share with the peer (joint_copy.h). A peer
 // that computes or sleeps takes no part, and nothing waits for it. A chunk that it has taken is its
-// own until it is copied or the peer is dead; a copy with such a chunk ends later. Message path of
+// own until it is copied or the peer ended; a copy with such a chunk ends later. Message path of
 // large payloads; the poll token held.
 #pragma once
 
@@ -24,11 +24,11 @@ class JointOffers {
 
   // The link of a copy that was started and has not ended; or nullptr.
   [[nodiscard]] const ShmLink* pending() const noexcept { return pending_; }
-  // The peer has done what it took: settle() has something to do. Its doorbell tells when.
+  // The peer has copied its chunks and rung the doorbell: settle() ends the copy.
   [[nodiscard]] bool may_settle() const noexcept { return pending_ != nullptr && helper_done(); }
   // Ends the pending copy through on_remote_done().
   void settle(MessageSink& sink) noexcept;
-  // The peer of the pending copy is dead, or not to be trusted any more.
+  // The peer of the pending copy has ended, or sent a malformed message.
   void give_up(MessageSink& sink) noexcept;
 
   [[nodiscard]] uint64_t helped_chunks() const noexcept { return helped_chunks_; }

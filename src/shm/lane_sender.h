@@ -1,5 +1,5 @@
 // The sending end of a link: the lane in the peer's segment and the peer's doorbell. The holder of
-// the core's send lock of the peer sends; the holder of the poll token asks whether room has
+// the core's send lock of the peer sends; the holder of the poll token tests whether room has
 // appeared. Message path: no allocation, no locked instruction, a system call only to wake a peer
 // that sleeps.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace lintel {
 
-// What a link without a lane knows about its chance to get one. Under the send lock of the peer.
+// When a link without a lane may try to claim one. Under the send lock of the peer.
 //
 // A message that goes through another lane must not overtake those in the lane that was returned
 // before. So nothing is claimed until the owner has emptied that lane.
@@ -62,7 +62,7 @@ class LaneSender {
     lane_.store(claim.lane, std::memory_order_relaxed);
     return true;
   }
-  // Nobody sends meanwhile; the poll token held.
+  // No thread sends meanwhile; the poll token held.
   void detach() noexcept {
     producer_.detach();
     blocked_.store(false, std::memory_order_relaxed);

@@ -15,7 +15,7 @@ class LinkFailures {
  public:
   enum class Cause : uint8_t {
     gone,
-    misbehaved,  // it may go on writing: nobody else gets its lane as long as it lives
+    misbehaved,  // it may go on writing: its lane is not given away before it ends
   };
 
   LinkFailures(ShmLinks& links, ReceiveLanes& lanes, JointOffers& offers) noexcept

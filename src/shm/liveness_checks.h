@@ -21,7 +21,7 @@ class LivenessChecks {
   void check(MessageSink& sink, Link* const* watch, unsigned count) noexcept;
 
  private:
-  // System calls spent per check on links, and on lanes, that nobody waits for.
+  // System calls per check for links, and for lanes, on which no thread waits.
   static constexpr unsigned unwatched_checks = 4;
 
   void check_link(MessageSink& sink, ShmLink& link) noexcept;

@@ -21,7 +21,7 @@ class ReceiveLanes {
     active,
     refused,  // not read any more; freed when the process that claimed it is dead
   };
-  // Called for the link of a message that makes no sense; it refuses or frees the lane.
+  // Called for the link of a malformed message; it refuses or frees the lane.
   using Malformed = std::function<void(MessageSink&, ShmLink&)>;
 
   ReceiveLanes(const Segment& segment, Malformed on_malformed);

@@ -1,4 +1,4 @@
-// Sleeping for room: asks the consumers of full lanes to ring the doorbell when they have some.
+// Sleep until a full lane has room: requests that its consumer rings the doorbell then.
 // Called before and after the poller sleeps; the poll token held.
 #pragma once
 

@@ -46,7 +46,7 @@ class Segment {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] bool created_by_this_process() const noexcept;
 
-  // Nobody has the lane any more, which was cleared: those that wait for one try to claim it.
+  // The lane was cleared and has no claimer any more: processes that wait for one try to claim it.
   void free_entry(uint32_t lane) const noexcept {
     entry(lane).owner.store(0, std::memory_order_release);
     header_->lanes_freed.fetch_add(1, std::memory_order_release);

@@ -61,8 +61,8 @@ class SegmentDirectory {
   // False: errno is ENOENT if the directory was removed; or other processes held the lock, and no
   // file came or went for `limit_ns`. Thousands of processes that start at once may take minutes.
   [[nodiscard]] bool lock(uint64_t limit_ns = 30'000'000'000) const noexcept;
-  // Removes the segments of the dead; returns how many. Begins somewhere and ends after so many of
-  // the living: thousands of processes may start at once.
+  // Removes segments whose owners ended; returns how many. Begins anywhere, ends after so many
+  // whose owners run: thousands of processes may start at once.
   static constexpr unsigned most_living = 256;
   unsigned sweep(unsigned living_limit = most_living) const;
 
@@ -81,7 +81,7 @@ class SegmentDirectory {
 
 // Where the directory is.
 [[nodiscard]] const std::string& segment_root() noexcept;
-// For tests, which make and leave segments that others must not tidy up. Before the first segment.
+// For tests, whose segments other processes must not remove. Before the first segment.
 void set_segment_root(std::string directory);
 
 }  // namespace lintel

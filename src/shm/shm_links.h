@@ -35,7 +35,7 @@ class ShmLinks {
   struct Acceptance {
     enum class Status : uint8_t {
       accepted,
-      refused,    // it is not who it says it is
+      refused,    // it is not the process that it claims to be
       postponed,  // this process is short of descriptors or memory
     };
     Status status = Status::refused;
@@ -48,13 +48,13 @@ class ShmLinks {
 
   // Before a message to a peer for which there is no lane: claims one. `sent`: it has one.
   [[nodiscard]] SendStatus attach(ShmLink& link) noexcept;
-  // Returns the lane of the link, which the peer recalls. Nobody sends meanwhile; poll token held.
+  // Returns the lane of the link, which the peer recalls. No thread sends; poll token held.
   void return_lane(ShmLink& link) noexcept;
   // Messages wait for a lane. Any thread.
   [[nodiscard]] bool any_waits() const noexcept {
     return waiting_.load(std::memory_order_relaxed) != 0;
   }
-  // Gives back what a link has that failed, to which nobody sends any more. Poll token held.
+  // Gives back what a link has that failed. No thread sends by it any more. Poll token held.
   void release(ShmLink& link) noexcept;
   [[nodiscard]] ShmLink* first() const noexcept { return all_.load(std::memory_order_acquire); }
 

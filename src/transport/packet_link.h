@@ -139,7 +139,7 @@ class PacketLink {
   PacketLink() = default;
   PacketLink(const PacketLink&) = delete;
   PacketLink& operator=(const PacketLink&) = delete;
-  // Set-up path. Nobody sends or receives any more. Frames that were taken are sent, as far as that
+  // Set-up path. No thread sends or receives now. Frames that were taken are sent, as far as that
   // needs no waiting.
   virtual ~PacketLink() = default;
 

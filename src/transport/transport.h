@@ -27,7 +27,7 @@ struct Link {
   struct Failure {
     enum class Kind : uint8_t {
       gone,        // the peer was connected
-      unanswered,  // it has never been heard
+      unanswered,  // no message of it ever came
       refused,     // it answered that it does not connect
     };
     Kind kind = Kind::gone;
@@ -36,7 +36,7 @@ struct Link {
   Failure failure;
 };
 
-// A number that PTL_STATS tells.
+// A number of PTL_STATS.
 struct Statistic {
   const char* name;
   uint64_t value;
@@ -86,7 +86,7 @@ struct RemoteResult {
   uint64_t bytes;  // moved before the status arose
 };
 
-// What expose() answers: peers may be told of the memory until withdraw().
+// Result of expose(): messages may name the memory until withdraw().
 struct Exposure {
   static constexpr uint32_t none = 0;
   SendStatus status;  // sent: as said by `count`; or why to try again later, or never

@@ -48,7 +48,7 @@ class UdpReceiver {
 
   UdpSocket& socket_;
   AtomicLinkCounters& counters_;
-  bool can_join_ = false;  // the kernel knows UDP_GRO
+  bool can_join_ = false;  // the kernel has UDP_GRO
   std::byte* buffers_ = nullptr;
   size_t buffer_bytes_ = 0;
   std::array<Datagram, largest_read> datagrams_;

@@ -20,7 +20,7 @@ extern std::atomic<bool> registered;
 
 // Registers this process with the kernel. Call once at set-up, and again in a forked child. False:
 // the kernel offers no expedited membarrier. Then light_fence() is a full fence here, and peers
-// must be told to use one, too (asymmetric_fence_available()).
+// must use one, too (asymmetric_fence_available()).
 bool register_asymmetric_fence() noexcept;
 
 // False: senders to this process must use a full fence in place of light_fence().

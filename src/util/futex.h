@@ -1,5 +1,5 @@
 // Sleeping on and waking a 32-bit word, within one process or across processes.
-// Not on the message path: only threads about to sleep, or waking a sleeper, come here.
+// Not on the message path: only threads that are about to sleep, or wake another, call it.
 #pragma once
 
 #include <linux/futex.h>

@@ -10,17 +10,17 @@ namespace lintel {
 
 struct LocalRank {
   uint32_t rank = 0;
-  std::string origin;  // who says so, for people
+  std::string origin;  // where it is from, for messages
 };
 
 // PTL_LOCAL_RANK; else the value that the run-time library set; else that of the launcher in the
 // environment (Open MPI, Slurm, PALS, Intel MPI, MVAPICH); else 0.
 [[nodiscard]] LocalRank find_local_rank();
 
-// What the run-time library says (PtlLintelSetLocalRank). Thread-safe.
+// The rank of PtlLintelSetLocalRank(). Thread-safe.
 void choose_local_rank(uint32_t rank) noexcept;
 
-// The rank of the process in its job, as the environment tells it; nothing outside of jobs. For the
+// The rank of the process in its job, from the environment; nothing outside of jobs. For the
 // log.
 [[nodiscard]] std::optional<uint32_t> find_job_rank();
 

@@ -26,8 +26,8 @@ extern std::atomic<LogLevel> threshold;
 
 void set_log_level(LogLevel level) noexcept;
 
-// What lines say of their process: "node7:1234 rank 3". Set-up path, one thread: from the next line
-// on. The host and, where a launcher told it, the rank are found out by PtlInit.
+// In front of each line, the process: "node7:1234 rank 3". Set-up path, one thread: from the next
+// line on. PtlInit sets the host and, where a launcher gives it, the rank.
 void set_log_speaker(const char* host, const char* rank) noexcept;
 // The same; written into `text`.
 struct SpeakerText {
@@ -51,13 +51,13 @@ void log_message(LogLevel level, const char* format, ...) noexcept
 void log_once(std::atomic<bool>& said, LogLevel level, const char* format, ...) noexcept
     __attribute__((format(printf, 3, 4)));
 
-// Which of several faults the log has told lately, so that one that repeats does not fill it. Fault
+// Faults that were written in the last ten seconds: one that repeats must not fill the log. Fault
 // path; the caller's lock held.
 class SaidRecently {
  public:
   static constexpr uint64_t again_ns = 10'000'000'000;
 
-  // True: the fault named by `key` (not 0) is to be told. Of many at once some are not.
+  // True: the fault named by `key` (not 0) is to be written. Of many at once some are not.
   [[nodiscard]] bool is_due(uint64_t key, uint64_t now_ns) noexcept {
     Entry* free = nullptr;
     for (Entry& entry : entries_) {

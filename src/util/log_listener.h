@@ -1,4 +1,4 @@
-// What tools that explain a process, such as ptl_info, hear of the log. Set-up path.
+// Gives the lines of the log to a tool such as ptl_info. Set-up path.
 #pragma once
 
 #include "util/log.h"

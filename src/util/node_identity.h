@@ -52,7 +52,7 @@ class [[gnu::visibility("default")]] ProcessText {
   return address;
 }
 
-// Not the address of nobody or of several.
+// An address of one host: neither 0.0.0.0 nor a multicast or broadcast address.
 [[nodiscard]] constexpr bool is_ipv4_host(uint32_t nid) noexcept {
   return nid != INADDR_ANY && !IN_MULTICAST(nid) && !IN_BADCLASS(nid);
 }

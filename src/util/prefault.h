@@ -1,5 +1,5 @@
-// Mapping pages that are about to be written by one system call: a fault for each takes longer by
-// far where the system is a guest. Set-up path.
+// Mapping pages that are about to be written by one system call: a fault for each takes much longer
+// in a virtual machine. Set-up path.
 #pragma once
 
 #include <sys/mman.h>

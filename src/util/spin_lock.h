@@ -20,7 +20,7 @@ class SpinLock {
   void unlock() noexcept { held_.store(false, std::memory_order_release); }
 
  private:
-  // Apart, so that the registers of the common case are not spared for it.
+  // A function of its own: inline it would take registers from the common case.
   [[gnu::noinline]] void wait_until_free() const noexcept {
     // With more threads than processors the holder may be waiting for ours.
     for (unsigned spins = 0; held_.load(std::memory_order_relaxed); ++spins) {

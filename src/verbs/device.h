@@ -62,7 +62,7 @@ class VerbsDevice {
 
   // Whether fill_address() would add a GRH. Message path.
   [[nodiscard]] bool needs_grh(const ibv_gid& gid) const noexcept;
-  // Path into sleep. The port carries traffic now; asks the kernel.
+  // Path into sleep. Whether the port carries traffic now; a system call.
   [[nodiscard]] bool is_active() const noexcept;
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }  // "rxe0:1"; constant

@@ -1,7 +1,7 @@
 // Finds out where datagrams of a process go, given its nid and pid: user space has no well-known
 // queue pair, so each process listens at the TCP port of its pid (ResolverPort) and asks others at
-// theirs (ResolverInquiries). One thread, asleep unless there is a question; it also does what the
-// message path has to leave to a thread that may wait.
+// theirs (ResolverInquiries). One thread, asleep unless there is a question; it also makes the
+// calls that may wait, which the message path must not.
 #pragma once
 
 #include <atomic>

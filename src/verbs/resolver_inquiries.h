@@ -26,7 +26,7 @@ struct ResolverQuestion {
 
 struct ResolverResult {
   ResolveStatus status = ResolveStatus::pending;
-  bool refused = false;  // the node says that nobody is there
+  bool refused = false;  // the node answers that no process is there
   uint64_t settled_ns = 0;
   Route route;
   std::string reason;

@@ -1,6 +1,6 @@
 // The answer to the question where datagrams of a process go: one record of fixed size over TCP.
-// Connection path. Nothing in it is believed beyond where to send a first datagram: who is there is
-// proven by the handshake of the reliability layer.
+// Connection path. It is used for the first datagram only: the handshake of the reliability layer
+// proves which process is there.
 #pragma once
 
 #include <bit>
@@ -25,7 +25,7 @@ struct ResolverRecord {
   uint16_t version;
   uint8_t flags;
   uint8_t reserved;
-  uint32_t nid;  // of whom it speaks
+  uint32_t nid;  // of the process that it describes
   uint32_t pid;
   uint8_t gid[16];
   uint32_t queue_pair;

@@ -76,7 +76,7 @@ class UdHosts {
   [[nodiscard]] bool contains(uint32_t number) const noexcept { return hosts_.contains(number); }
   // Connection path, any thread: make_wanted() is to be called. True: it was not asked for before.
   [[nodiscard]] bool want_handle(uint32_t number) noexcept;
-  // Connection path: this one does not count as a stranger any more.
+  // Connection path: a peer of that node is connected, so the bound does not apply to it.
   void admit(uint32_t number) noexcept;
 
  private:

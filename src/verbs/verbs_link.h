@@ -1,4 +1,4 @@
-// What this process knows of each peer, and how messages to it travel.
+// The state of each peer, and the path of messages to it.
 #pragma once
 
 #include <cstddef>

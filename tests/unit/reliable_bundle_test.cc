@@ -273,23 +273,23 @@ TEST(ReplyHabit, TakesARunOfPromptAnswersAndForgetsSlowly) {
   EXPECT_FALSE(habit.expects_reply()) << "one late answer is enough at first";
 
   round_trips(ReplyHabit::least_run, 500);
-  habit.waited_in_vain(false);
+  habit.hold_expired(false);
   EXPECT_FALSE(habit.expects_reply());
   round_trips(100 * ReplyHabit::least_run, 500);
   round_trips(1, ReplyHabit::prompt_ns + 1);
   EXPECT_TRUE(habit.expects_reply()) << "not after a long run";
-  habit.waited_in_vain(false);
+  habit.hold_expired(false);
   EXPECT_TRUE(habit.expects_reply());
-  for (uint32_t i = 0; i < ReplyHabit::runs_until_trusted; ++i) habit.waited_in_vain(false);
+  for (uint32_t i = 0; i < ReplyHabit::runs_until_trusted; ++i) habit.hold_expired(false);
   EXPECT_FALSE(habit.expects_reply()) << "one failure after the other is enough";
   round_trips(ReplyHabit::least_run, 500);
   EXPECT_TRUE(habit.expects_reply());
-  habit.waited_in_vain(true);
+  habit.hold_expired(true);
   round_trips(ReplyHabit::least_run * 4 - 1, 500);
   EXPECT_FALSE(habit.expects_reply()) << "it costs trust";
   round_trips(1, 500);
   EXPECT_TRUE(habit.expects_reply());
-  for (int i = 0; i < 100; ++i) habit.waited_in_vain(true);
+  for (int i = 0; i < 100; ++i) habit.hold_expired(true);
   round_trips(ReplyHabit::longest_run, 500);
   EXPECT_TRUE(habit.expects_reply()) << "which can be earned again";
   habit.acknowledged(now);

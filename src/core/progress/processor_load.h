@@ -41,8 +41,8 @@ class ProcessorLoad {
   [[nodiscard]] bool is_crowded() const noexcept {
     return level_.load(std::memory_order_relaxed) > slow_yield_weight;
   }
-  // For as long as the last long turn took no thread yields. Sleeping and being woken is quicker than
-  // another long turn, and the thread that computes gets no more than its half.
+  // For as long as the last long turn took, no thread yields. A sleep and a wake-up take less time
+  // than another long turn, and the thread that computes gets no more than its half.
   [[nodiscard]] bool avoids_yields(uint64_t now_ns) const noexcept {
     return now_ns < no_yield_before_ns_.load(std::memory_order_relaxed);
   }
