@@ -35,16 +35,16 @@ struct alignas(64) Peer {
       0};  // the longest put whose payload travels with its header
   QueuedSend* queue_head = nullptr;
   QueuedSend** queue_tail = &queue_head;
-  std::atomic<uint32_t> queue_length{0};   // written under send_lock
-  std::atomic<uint32_t> queue_removed{0};  // items ever, modulo 2^32; written under send_lock
-  // What queue_removed was when callers that helped to send saw nothing go; any thread.
-  std::atomic<uint32_t> helped_in_vain_at{UINT32_MAX};
+  std::atomic<uint32_t> queue_length{0};                  // written under send_lock
   uint32_t free_operations = Arena<Operation>::no_index;  // chain through next_free
   CountedPuts counted_puts;
   TrafficCounters sent;
   Peer* next_with_queue = nullptr;          // under the lock of SendQueues
   const char* failed_because = "";          // constant text
   const std::string* not_others = nullptr;  // why no transport that is tried before this one
+  std::atomic<uint32_t> queue_removed{0};   // items ever, modulo 2^32; written under send_lock
+  // What queue_removed was when callers that helped to send saw nothing go; any thread.
+  std::atomic<uint32_t> helped_in_vain_at{UINT32_MAX};
 
   // --- under the poll token
   alignas(64) uint32_t acks[ack_batch_capacity];
