@@ -121,10 +121,11 @@ TEST_P(PollingTest, ALookNowAndThenKeepsTheProcessor) {
   });
 }
 
-// What is queued for it does not go, however often the caller yields.
+// What is queued for it through shared memory does not go, however often the caller yields.
 // spec 1.6, 3.15.2
 TEST(PollingByPutsTest, PutsToAStoppedProcessDoNotYieldAgainAndAgain) {
-  const RunOptions patient{.environment = {{"PTL_PEER_TIMEOUT_MS", "60000"}}};
+  const RunOptions patient{
+      .environment = {{"PTL_PEER_TIMEOUT_MS", "60000"}, {"PTL_TRANSPORT", "local,shm"}}};
   run_ranks(2, patient, [](Rank& rank) {
     constexpr ptl_size_t count = 4'000;
     std::vector<std::byte> memory(1024);

@@ -114,7 +114,8 @@ TEST_P(ProgressTest, PutsAndAtomicsCompleteWhileTheirTargetComputes) {
 TEST(ProgressWakeTest, AGetEndsSoonAfterItsTargetStoppedToPoll) {
   // Four ticks of 20 ms and more pass while the target polls; the fifth would end after 170 ms, and
   // the thread would poll 320 ms later.
-  const RunOptions options{.environment = {{"PTL_PROGRESS_TICK_US", "20000"}}};
+  const RunOptions options{
+      .environment = {{"PTL_PROGRESS_TICK_US", "20000"}, {"PTL_TRANSPORT", "local,shm"}}};
   constexpr std::chrono::milliseconds polls_for(450);
   constexpr std::chrono::milliseconds most(200);
   run_ranks(2, options, [&](Rank& rank) {
