@@ -53,7 +53,7 @@ ptl_sr_value_t status(ptl_sr_index_t which) {
 
 /** After a poll that did nothing here. Messages may have set off operations of Portals, and more
  * may be there: not every look at a queue polls. A process that gives its processor away now gets
- * it back only when its turn has come. @return false once Portals has polled in vain. */
+ * it back only when its turn has come. @return false once a poll of Portals brought nothing. */
 bool has_portals_work() {
   static LINTEL_GASNET_PER_THREAD ptl_sr_value_t polls_seen = 0, work_seen = 0;
   static LINTEL_GASNET_PER_THREAD unsigned int looks = 0;

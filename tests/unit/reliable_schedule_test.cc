@@ -244,7 +244,7 @@ class WatchedLinkTest : public testing::Test {
     quiet_.watch(doorbell_);
     quiet_.asked(1, virtual_now_ns);
   }
-  void ask_in_vain_after(uint64_t ns) {
+  void ask_without_frames_after(uint64_t ns) {
     virtual_now_ns += ns;
     EXPECT_TRUE(quiet_.is_worth_asking());
     quiet_.asked(0, virtual_now_ns);
@@ -259,9 +259,9 @@ class WatchedLinkTest : public testing::Test {
 };
 
 TEST_F(WatchedLinkTest, IsNotAskedWhenNothingHasComeForAWhileUntilSomethingDoes) {
-  ask_in_vain_after(settings_.quiet_after_ns / 2);
+  ask_without_frames_after(settings_.quiet_after_ns / 2);
   EXPECT_TRUE(quiet_.is_worth_asking());
-  ask_in_vain_after(settings_.quiet_after_ns);
+  ask_without_frames_after(settings_.quiet_after_ns);
   EXPECT_FALSE(quiet_.is_worth_asking());
   EXPECT_TRUE(quiet_.arm()) << "and one may sleep";
   EXPECT_LT(quiet_.sleep_limit_ns(), 0) << "for as long as one likes";
@@ -276,12 +276,12 @@ TEST_F(WatchedLinkTest, IsAskedWhileAConnectionHasATimer) {
   Connection connection;
   timers_.set(connection, virtual_now_ns + second_ns);
   timers_.for_each([](Connection&) {});
-  ask_in_vain_after(2 * settings_.quiet_after_ns);
+  ask_without_frames_after(2 * settings_.quiet_after_ns);
   EXPECT_TRUE(quiet_.is_worth_asking());
 }
 
 TEST_F(WatchedLinkTest, IsAskedAgainWhenATimerIsSet) {
-  ask_in_vain_after(2 * settings_.quiet_after_ns);
+  ask_without_frames_after(2 * settings_.quiet_after_ns);
   EXPECT_FALSE(quiet_.is_worth_asking());
   Connection connection;
   timers_.set(connection, virtual_now_ns + second_ns);

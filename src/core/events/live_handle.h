@@ -13,7 +13,7 @@ inline constexpr uint32_t handle_generation_mask = 0xffffff;
 
 class LiveHandle {
  public:
-  // The object comes alive. `family`: its handle with generation 0. Returns its handle.
+  // The object is in use from now on. `family`: its handle with generation 0. Returns its handle.
   uint64_t begin(uint64_t family) noexcept {
     const uint64_t handle = family | uint64_t{(generation() + 1) & handle_generation_mask}
                                          << handle_index_bits;

@@ -150,7 +150,7 @@ int unlink_by_handle(NetworkInterface& interface, const HandleFields& handle) no
   for (;;) {
     const uint32_t generation = entry->generation.load(std::memory_order_acquire);
     if ((generation & handle_generation_mask) != handle.generation) {
-      // A handle of the past: the entry has unlinked itself, and the caller could not know
+      // An old handle: the entry has unlinked itself, and the caller could not know
       // (spec 3.11.3). Only if this thread's own unlink ended it is it an error.
       const bool was_alive = generation_is_live(handle.generation) &&
                              ((generation - handle.generation) & handle_generation_mask) <

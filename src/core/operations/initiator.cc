@@ -54,16 +54,16 @@ void queue_operation(PhysicalInterface& physical, Peer& peer, Operation& operati
   physical.queues().enqueue(peer, operation);
 }
 
-// After rounds in vain not before something has gone: the peer may be stopped, and beside busy
-// processes each yield may take a time slice.
+// After rounds in which nothing was sent, the next help waits until something was: the peer may be
+// stopped, and beside busy processes each yield may take a time slice.
 void help_sending(PhysicalInterface& physical, Peer& peer) noexcept {
   physical.poller().kick();
   const uint32_t before = peer.queue_removed.load(std::memory_order_relaxed);
-  if (peer.helped_in_vain_at.load(std::memory_order_relaxed) == before) return;
+  if (peer.helped_without_effect_at.load(std::memory_order_relaxed) == before) return;
   for (unsigned i = 0; peer.queue_length.load(std::memory_order_relaxed) > long_queue; ++i) {
     if (i == help_rounds) {
       if (peer.queue_removed.load(std::memory_order_relaxed) == before)
-        peer.helped_in_vain_at.store(before, std::memory_order_relaxed);
+        peer.helped_without_effect_at.store(before, std::memory_order_relaxed);
       return;
     }
     sched_yield();

@@ -44,7 +44,7 @@ struct alignas(64) Peer {
   const std::string* not_others = nullptr;  // why no transport that is tried before this one
   std::atomic<uint32_t> queue_removed{0};   // items ever, modulo 2^32; written under send_lock
   // What queue_removed was when callers that helped to send saw nothing go; any thread.
-  std::atomic<uint32_t> helped_in_vain_at{UINT32_MAX};
+  std::atomic<uint32_t> helped_without_effect_at{UINT32_MAX};
 
   // --- under the poll token
   alignas(64) uint32_t acks[ack_batch_capacity];

@@ -72,7 +72,7 @@ void fail_peer(PhysicalInterface& physical, Peer& peer, const Link::Failure& fai
   });
   fail_counted_puts(peer);
   physical.operations().return_ended(peer);
-  // One that left in order has said what it had received.
+  // A peer that left in order has acknowledged what it had received.
   TransferTable& transfers = physical.transfers();
   static_cast<void>(end_released_transfers(physical));
   peer.unreleased_head = nullptr;

@@ -85,7 +85,7 @@ struct Request {
   ibv_wr_opcode opcode;
   uint64_t bytes;
   std::vector<ibv_sge>
-      pieces;      // where they come from or go to in memory of whoever posted it; none if inline
+      pieces;      // where they come from or go to in memory of the caller; none if inline
   unsigned flags;  // ibv_send_flags
   bool chained;    // posted by the same call as the one before
 };
