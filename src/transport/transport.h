@@ -59,7 +59,7 @@ struct Capabilities {
   bool in_process = false;
   // A link that connect() returns leads to a process that runs.
   bool finds_at_once = false;
-  bool wakes_progress = false;  // see wake_progress()
+  bool wakes_progress = false;  // wake_progress() wakes a thread of the peer
 };
 
 enum class SendStatus : uint8_t {
@@ -229,8 +229,9 @@ class Transport {
   // After arm(): how long the poller may sleep before the transport must be polled for its timers,
   // in nanoseconds. Negative: until the doorbell rings.
   [[nodiscard]] virtual int64_t sleep_limit_ns() noexcept { return -1; }
-  // Where capabilities().wakes_progress. Path into sleep; poll token held. The peer owes answers,
-  // and its threads may have stopped to poll: its progress thread checks that at once.
+  // Path into sleep; poll token held. Wakes the progress thread of a peer that owes answers. It
+  // polls if no other thread of the peer does. Nothing happens without
+  // capabilities().wakes_progress.
   virtual void wake_progress(Link&) noexcept {}
   // Before closing: everything taken over by send() has reached its peer, as far as one can know.
   [[nodiscard]] virtual bool all_delivered() noexcept { return true; }

@@ -90,8 +90,8 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::dpdk_mtu, "PTL_DPDK_MTU", ConfigType::u64, "bytes", "0", 0, 16000, nullptr,
      "Largest payload of an Ethernet frame, 9000 for jumbo frames; 0 means what the port is set up for."},
     {ConfigKey::dpdk_ring, "PTL_DPDK_RING", ConfigType::u64, "frames", "1024", 64, 16384, nullptr,
-     "Frames that may wait in the port to be received, and as many to be sent, up to the limit of the "
-     "device.",
+     "Frames that may wait in the port to be received, and as many to be sent, up to the limit of "
+     "the device.",
      ConfigAudience::tests},
     {ConfigKey::dpdk_eal, "PTL_DPDK_EAL", ConfigType::text, "", "", 0, 0, nullptr,
      "Further arguments for the start of DPDK, separated by blanks, such as --iova-mode=va."},

@@ -1,6 +1,6 @@
 // A thread that waits for descriptors and rings the doorbell of the poller. The poller sleeps on a
-// futex: processes of this node can ring it, the network cannot. So the
-// poller needs no system call in each poll for a network without traffic.
+// futex: processes of this node can ring it, the network cannot. So a poll makes no system call for
+// a network without traffic.
 // Set-up path for start() and stop(). enable() and disable() make one system call and belong to the
 // path into sleep.
 #pragma once

@@ -45,7 +45,7 @@ struct alignas(64) Doorbell {
   }
   void sleep(uint32_t seen, int64_t timeout_ns) noexcept { futex_wait(rings, seen, timeout_ns); }
 
-  // A thread that does not poll: sleeps until somebody rings, whether the poller sleeps or not.
+  // For a thread that does not poll: sleeps until the next ring(), also while the poller is awake.
   // False: the time is over.
   [[nodiscard]] bool sleep_beside_poller(uint32_t seen, int64_t timeout_ns) noexcept {
     futex_wait(rings, seen, timeout_ns);

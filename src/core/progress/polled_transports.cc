@@ -12,7 +12,7 @@ bool PolledTransports::add(Transport& transport) noexcept {
   }
   if (count_ == most_transports) return false;
   polled_[count_++] = {&transport, capabilities.polls_by_system_call, capabilities.wakes_progress};
-  // Where a poll is a system call, a thread waits for arrivals while nothing comes.
+  // A transport that is polled by system calls rings the doorbell for arrivals after a pause.
   always_needs_ticks_ |= !capabilities.wakes_progress && !capabilities.polls_by_system_call;
   return true;
 }

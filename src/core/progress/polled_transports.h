@@ -37,8 +37,8 @@ class PolledTransports {
   }
   // Whether one that is asked by system calls brought messages in the last poll().
   [[nodiscard]] bool polled_costly() const noexcept { return costly_; }
-  // Any thread: since the last call came messages of peers that cannot wake the progress thread, so
-  // that it has to look for more of them by itself.
+  // Any thread. True: messages came since the last call from a peer that cannot wake the progress
+  // thread. So the thread must check often.
   [[nodiscard]] bool take_needs_ticks() noexcept {
     return needs_ticks_.exchange(always_needs_ticks_, std::memory_order_relaxed);
   }
@@ -72,7 +72,7 @@ class PolledTransports {
   Transport* in_process_ = nullptr;
   Transport* current_ = nullptr;
   bool costly_ = false;
-  bool always_needs_ticks_ = false;  // there are messages that no thread is woken for
+  bool always_needs_ticks_ = false;  // a transport wakes no thread when messages arrive
   std::atomic<bool> needs_ticks_{false};
   PollFlag in_process_sends_;
 };

@@ -20,7 +20,7 @@ class WatchTicks {
   // many of the shortest ticks. A tick takes microseconds from the application, and tens of them on
   // a virtual machine.
   static constexpr uint64_t longest_factor = 16;
-  // The same where peers that wait wake the thread.
+  // The same where all peers can wake the thread.
   static constexpr uint64_t longest_factor_woken = 64;
   // From this tick on the thread can be woken by peers.
   static constexpr uint64_t woken_factor = 8;
@@ -31,14 +31,15 @@ class WatchTicks {
     shortest_ns_ = next_ns_ = shortest_ns;
     backoff_ = backoff;
   }
-  // The application polled: so long until the next check. `woken`: peers that wait wake the thread.
+  // The application polled: time until the next check. `woken`: all peers can wake the thread.
   [[nodiscard]] uint64_t next_ns(bool woken) noexcept {
     const uint64_t longest_ns = shortest_ns_ * (woken ? longest_factor_woken : longest_factor);
     const uint64_t tick_ns = std::min(next_ns_, longest_ns);
     if (backoff_) next_ns_ = tick_ns * 2;
     return tick_ns;
   }
-  // In a short tick it is likely that the poller sleeps soon, and it shall be woken alone.
+  // During a short tick the application may go to sleep. A message must then wake the application
+  // only, and not this thread, too.
   [[nodiscard]] bool may_be_woken_in(uint64_t tick_ns) const noexcept {
     return tick_ns >= shortest_ns_ * woken_factor;
   }
