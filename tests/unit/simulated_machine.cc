@@ -35,6 +35,16 @@ void SimulatedMachine::begin(Processor& processor) {
       thread.compute_ns_ = times_.yield_ns;
       processor.yields = true;
       break;
+    case Kind::relocate:
+      thread.compute_ns_ = times_.search_ns;
+      thread.moved_ = false;
+      if (Processor* free = idle_processor_for(thread); free != nullptr) {
+        thread.moved_ = true;
+        free->waiting.push_back(&thread);
+        processor.running = nullptr;
+        choose(processor);
+      }
+      break;
     case Kind::sleep:
       thread.compute_ns_ = 0;
       thread.asleep_ = true;
@@ -45,12 +55,19 @@ void SimulatedMachine::begin(Processor& processor) {
   }
 }
 
-// As the kernel does: on an idle processor if there is one, else where it was.
+// Makes it the thread's own; nullptr: there is none, or the thread is pinned.
+SimulatedMachine::Processor* SimulatedMachine::idle_processor_for(SimulatedThread& thread) {
+  if (thread.pinned_) return nullptr;
+  for (unsigned i = 0; i < processors_.size(); ++i)
+    if (processors_[i].running == nullptr && processors_[i].waiting.empty()) {
+      thread.processor_ = i;
+      return &processors_[i];
+    }
+  return nullptr;
+}
+
+// Where it was: the kernel finds no idle processor among virtual ones that are halted.
 void SimulatedMachine::enqueue_woken(SimulatedThread& thread) {
-  const auto is_idle = [](const Processor& p) { return p.running == nullptr && p.waiting.empty(); };
-  if (!thread.pinned_ && !is_idle(processors_[thread.processor_]))
-    for (unsigned i = 0; i < processors_.size(); ++i)
-      if (is_idle(processors_[i])) thread.processor_ = i;
   Processor& processor = processors_[thread.processor_];
   processor.waiting.push_front(&thread);
   if (processor.running != nullptr &&

@@ -18,7 +18,7 @@ class SimulatedMachine;
 class SimulatedThread {
  public:
   struct Action {
-    enum class Kind : uint8_t { compute, yield, sleep } kind;
+    enum class Kind : uint8_t { compute, yield, sleep, relocate } kind;
     uint64_t ns = 0;  // to compute; the time limit of a sleep, UINT64_MAX for none
   };
   virtual ~SimulatedThread() = default;
@@ -30,6 +30,7 @@ class SimulatedThread {
   unsigned processor_ = 0;
   bool pinned_ = false;
   bool asleep_ = false;
+  bool moved_ = false;
   uint64_t wakes_at_ns_ = UINT64_MAX;
   std::optional<uint64_t> compute_ns_;  // what is left of the current action
   uint64_t ran_ns_ = 0;
@@ -40,6 +41,7 @@ struct MachineTimes {
   uint64_t switch_ns = 1'000;  // from one thread to another
   uint64_t wake_ns = 3'000;    // from the wake-up until the thread runs on a free processor
   uint64_t slice_ns = 3 * ms;
+  uint64_t search_ns = 50 * us;  // for a free processor
   // A woken thread takes the place of one that has had so much more of its processor than itself.
   uint64_t preemption_ns = ms;
   uint64_t tick_every_ns = 0;  // 0: no interruptions
@@ -61,6 +63,8 @@ class SimulatedMachine {
   [[nodiscard]] unsigned processor_of(const SimulatedThread& thread) const {
     return thread.processor_;
   }
+  // Whether its last relocation found a free processor.
+  [[nodiscard]] bool moved(const SimulatedThread& thread) const { return thread.moved_; }
   // The host takes the processor away for that long, once.
   void take_away(unsigned processor, uint64_t at_ns, uint64_t ns) {
     processors_[processor].stolen_at_ns = at_ns;
@@ -89,6 +93,7 @@ class SimulatedMachine {
   void begin(Processor& processor);
   void choose(Processor& processor);
   void wake_sleepers();
+  [[nodiscard]] Processor* idle_processor_for(SimulatedThread& thread);
   void enqueue_woken(SimulatedThread& thread);
   void interrupt(Processor& processor);
 

@@ -47,6 +47,9 @@ SimulatedThread::Action SimulatedWaiter::decide(SimulatedMachine& machine) {
       state_ = State::asleep;
       sleeps_ = true;
       return {Action::Kind::sleep, sleep_limit_ns};
+    case WaitPolicy::Step::relocate:
+      state_ = State::relocating;
+      return {Action::Kind::relocate};
   }
   return {Action::Kind::compute, look_ns};
 }
@@ -58,6 +61,10 @@ SimulatedThread::Action SimulatedWaiter::next(SimulatedMachine& machine) {
       break;
     case State::yielding:
       process_.policy_.note_yield(began_ns_, machine.now_ns());
+      break;
+    case State::relocating:
+      process_.policy_.note_relocation(
+          machine.moved(*this) ? SearchResult::moved : SearchResult::busy, machine.now_ns());
       break;
     case State::asleep:
       sleeps_ = false;

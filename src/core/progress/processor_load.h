@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/progress/relocation.h"
 #include "core/progress/wait_heuristics.h"
 
 namespace lintel {
@@ -14,7 +15,7 @@ namespace lintel {
 class ProcessorLoad {
  public:
   // A yield that lasted this long let another thread run.
-  static constexpr uint64_t slow_yield_ns = 3'000;
+  static constexpr uint64_t slow_yield_ns = 1'500;
   // One that lasted this long gave the processor to a thread that computes, for its whole time
   // slice.
   static constexpr uint64_t long_turn_ns = 400'000;
@@ -22,6 +23,7 @@ class ProcessorLoad {
   // Set-up path.
   void use(WaitHeuristics heuristics) noexcept {
     heuristics_.store(heuristics, std::memory_order_relaxed);
+    relocation_.use(heuristics.uses(WaitHeuristic::placement));
   }
 
   void note_yield(uint64_t before_ns, uint64_t after_ns) noexcept {
@@ -33,6 +35,7 @@ class ProcessorLoad {
     }
     const int level = level_.load(std::memory_order_relaxed);
     const bool slow = took_ns > slow_yield_ns && heuristics.uses(WaitHeuristic::crowding);
+    last_was_slow_.store(slow, std::memory_order_relaxed);
     if (slow && level < most_level)
       level_.store(level + slow_yield_weight, std::memory_order_relaxed);
     if (!slow && level > 0) level_.store(level - 1, std::memory_order_relaxed);
@@ -41,10 +44,21 @@ class ProcessorLoad {
   [[nodiscard]] bool is_crowded() const noexcept {
     return level_.load(std::memory_order_relaxed) > slow_yield_weight;
   }
+  // Also during the last yield: a thread that sleeps now lets another one run.
+  [[nodiscard]] bool is_wanted_now() const noexcept {
+    return is_crowded() && last_was_slow_.load(std::memory_order_relaxed);
+  }
   // For as long as the last long turn took, no thread yields. A sleep and a wake-up take less time
   // than another long turn, and the thread that computes gets no more than its half.
   [[nodiscard]] bool avoids_yields(uint64_t now_ns) const noexcept {
     return now_ns < no_yield_before_ns_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool wants_relocation(uint64_t now_ns) noexcept {
+    return is_wanted_now() && relocation_.is_due(now_ns);
+  }
+  void note_relocation(SearchResult result, uint64_t now_ns) noexcept {
+    if (result == SearchResult::moved) level_.store(0, std::memory_order_relaxed);
+    relocation_.note_search(result, now_ns);
   }
 
  private:
@@ -55,7 +69,9 @@ class ProcessorLoad {
 
   std::atomic<WaitHeuristics> heuristics_{};
   std::atomic<int> level_{0};
+  std::atomic<bool> last_was_slow_{false};
   std::atomic<uint64_t> no_yield_before_ns_{0};
+  RelocationSchedule relocation_;
 };
 
 // That of this process.

@@ -4,6 +4,8 @@
 
 #include <sched.h>
 
+#include "core/progress/relocation.h"
+
 namespace lintel {
 
 std::atomic<bool> portals_aborted{false};
@@ -63,6 +65,11 @@ Waiter::Pause Waiter::pause(Condition ready) noexcept {
     case WaitPolicy::Step::sleep:
       sleep(ready, now);
       break;
+    case WaitPolicy::Step::relocate: {
+      const SearchResult result = move_to_free_processor();
+      policy_.note_relocation(result, now_ns());
+      break;
+    }
   }
   return Pause::go_on;
 }

@@ -1,4 +1,4 @@
-// Decides what a waiting thread does next: poll on, yield or sleep. One object per physical
+// Decides what a waiting thread does next: poll on, yield, move or sleep. One object per physical
 // interface, used by all its waiting threads. It reads no clock and makes no system call: the
 // caller passes the times and does what is decided. Message path, after microseconds of idle polls.
 #pragma once
@@ -21,15 +21,12 @@ struct WaitSettings {
 
 class WaitPolicy {
  public:
-  enum class Step : uint8_t { poll, yield, sleep };
+  enum class Step : uint8_t { poll, yield, sleep, relocate };
 
   // Idle polling goes on for so long without a yield.
   static constexpr uint64_t yield_after_ns = 3'000;
   // How long a thread polls before it sleeps when other threads want its processor.
   static constexpr uint64_t short_spin_ns = 1'500;
-  // On a crowded processor a thread sleeps once in this time, even if yields would do: who is woken
-  // is put on an idle processor if there is one, and who yields stays where it is.
-  static constexpr uint64_t placement_interval_ns = 1'000'000;
 
   explicit WaitPolicy(ProcessorLoad& load) noexcept : load_(load) { use({}); }
   // Set-up path.
@@ -41,7 +38,6 @@ class WaitPolicy {
     const bool polls_less =
         settings.polls_by_system_call && settings.heuristics.uses(WaitHeuristic::few_polls);
     few_polls_ = polls_less ? few_costly_polls : many_polls;
-    places_ = settings.heuristics.uses(WaitHeuristic::placement) && least_spin_ns_ == 0;
   }
 
   // After polls(). `idle_since_ns` belongs to the wait, and is 0 at first.
@@ -51,9 +47,9 @@ class WaitPolicy {
     const bool crowded = load_.is_crowded();
     const bool avoids_yields = load_.avoids_yields(now_ns);
     polls_.store(crowded || avoids_yields ? few_polls_ : many_polls, std::memory_order_relaxed);
-    if (waited_ns >= (crowded || avoids_yields ? crowded_spin_ns_ : spin_ns_) ||
-        (crowded && wants_placement(now_ns))) {
-      last_sleep_ns_.store(now_ns, std::memory_order_relaxed);
+    if (load_.wants_relocation(now_ns)) return Step::relocate;
+    const bool spins_shortly = load_.is_wanted_now() || avoids_yields;
+    if (waited_ns >= (spins_shortly ? crowded_spin_ns_ : spin_ns_)) {
       idle_since_ns = 0;
       return Step::sleep;
     }
@@ -65,13 +61,11 @@ class WaitPolicy {
   void note_yield(uint64_t before_ns, uint64_t after_ns) noexcept {
     load_.note_yield(before_ns, after_ns);
   }
-
- private:
-  [[nodiscard]] bool wants_placement(uint64_t now_ns) const noexcept {
-    return places_ &&
-           now_ns - last_sleep_ns_.load(std::memory_order_relaxed) >= placement_interval_ns;
+  void note_relocation(SearchResult result, uint64_t now_ns) noexcept {
+    load_.note_relocation(result, now_ns);
   }
 
+ private:
   // A thread whose processor others want makes few polls that are system calls.
   static constexpr unsigned many_polls = 64;
   static constexpr unsigned few_costly_polls = 4;
@@ -82,8 +76,6 @@ class WaitPolicy {
   uint64_t spin_ns_ = 0;
   uint64_t crowded_spin_ns_ = 0;
   uint64_t least_spin_ns_ = 0;
-  bool places_ = false;
-  std::atomic<uint64_t> last_sleep_ns_{0};
 };
 
 }  // namespace lintel
