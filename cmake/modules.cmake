@@ -30,10 +30,12 @@ function(lintel_add_module name pattern)
                OUTPUT_NAME ${name}
                LIBRARY_OUTPUT_DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/lintel"
                INSTALL_RPATH "$ORIGIN/.."
+               BUILD_WITH_INSTALL_RPATH ON
                LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/module.map")
   # Only `lintel_module` is to be seen.
   target_link_options(portals-${name} PRIVATE
                       "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/module.map")
+  lintel_add_cxx_runtime(portals-${name})
   if(NOT LINTEL_SANITIZE)
     target_link_options(portals-${name} PRIVATE "LINKER:--no-undefined")
   endif()

@@ -1,6 +1,7 @@
 // Talks to userfaultfd. Connection path; changing() is message path.
 #include "registration/memory_watch.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <string.h>
@@ -12,7 +13,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 
 namespace lintel {
@@ -44,14 +44,14 @@ uint64_t agree(const Descriptor& descriptor, uint64_t features) {
 // Sizes of huge pages, which memory of that kind can only be watched in multiples of.
 std::vector<uint64_t> find_granules() {
   std::vector<uint64_t> found{static_cast<uint64_t>(sysconf(_SC_PAGESIZE))};
-  std::error_code none;
-  const std::string prefix = "hugepages-";
-  for (const auto& entry : std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", none)) {
-    const std::string name = entry.path().filename();
-    if (name.compare(0, prefix.size(), prefix) != 0) continue;
-    const uint64_t kib = strtoull(name.c_str() + prefix.size(), nullptr, 10);
-    if (kib != 0 && (kib & (kib - 1)) == 0) found.push_back(kib * 1024);
+  DIR* const directory = opendir("/sys/kernel/mm/hugepages");
+  while (const dirent* const entry = directory != nullptr ? readdir(directory) : nullptr) {
+    unsigned long long kib = 0;
+    if (std::sscanf(entry->d_name, "hugepages-%llu", &kib) == 1 && kib != 0 &&
+        (kib & (kib - 1)) == 0)
+      found.push_back(uint64_t{kib} * 1024);
   }
+  if (directory != nullptr) closedir(directory);
   std::sort(found.begin(), found.end());
   return found;
 }

@@ -2,6 +2,8 @@
 #include "reliable/faulty_link.h"
 
 #include <charconv>
+#include <clocale>
+#include <cstdlib>
 #include <mutex>
 #include <utility>
 
@@ -24,9 +26,15 @@ uint32_t flatten(const OutboundFrame& frame, std::byte* to) noexcept {
   return static_cast<uint32_t>(end - to);
 }
 
-bool parse_probability(std::string_view text, double& value) noexcept {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() && value >= 0 && value <= 1;
+// std::from_chars() for double would need libm, which every program would then load.
+bool parse_probability(std::string_view text, double& value) {
+  if (text.find_first_not_of("0123456789.e-") != text.npos) return false;
+  const std::string copy(text);
+  char* end = nullptr;
+  const locale_t with_points = newlocale(LC_ALL_MASK, "C", nullptr);
+  value = strtod_l(copy.c_str(), &end, with_points);
+  freelocale(with_points);
+  return !copy.empty() && *end == '\0' && value >= 0 && value <= 1;
 }
 
 }  // namespace

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <memory>
 
 #include "util/config_parse.h"
 
@@ -26,14 +27,16 @@ std::vector<ConfigSetting> read_config_file(const std::string& path,
   const auto complain = [&] {
     complaints.push_back(path + " cannot be read: " + std::strerror(errno));
   };
-  std::ifstream file(path);
-  if (!file) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), fclose);
+  if (file == nullptr) {
     if (errno != ENOENT && errno != ENOTDIR) complain();
     return settings;
   }
-  std::string text;
-  for (unsigned number = 1; std::getline(file, text); ++number) {
-    const std::string_view line = trim(text);
+  char* text = nullptr;
+  size_t room = 0;
+  ssize_t length = 0;
+  for (unsigned number = 1; (length = getline(&text, &room, file.get())) >= 0; ++number) {
+    const std::string_view line = trim({text, static_cast<size_t>(length)});
     if (line.empty() || line.front() == '#') continue;
     const std::string place = path + ":" + std::to_string(number);
     const size_t equals = line.find('=');
@@ -46,7 +49,8 @@ std::vector<ConfigSetting> read_config_file(const std::string& path,
     settings.push_back(
         {std::string(name), std::string(without_quotes(trim(line.substr(equals + 1)))), place});
   }
-  if (file.bad()) complain();  // as of a directory
+  if (std::ferror(file.get()) != 0) complain();  // as of a directory
+  std::free(text);
   return settings;
 }
 

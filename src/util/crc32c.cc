@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #elif defined(__ARM_FEATURE_CRC32)
 #include <arm_acle.h>
@@ -149,9 +151,47 @@ LINTEL_CRC_TARGET uint32_t crc32c_by_instruction(uint32_t seed, const void* data
 
 #endif
 
+#if defined(__x86_64__)
+
+// What the processor can do best.
+enum class Ability : uint8_t { unknown, tables, instructions, folding };
+std::atomic<Ability> ability{Ability::unknown};
+
+// __builtin_cpu_supports() would do that for every program at its start, whether it needs a check
+// or not. On a virtual machine each of its dozen CPUID instructions takes microseconds.
+[[gnu::cold, gnu::noinline]] Ability ask_processor() noexcept {
+  constexpr uint64_t vector_registers = 0xe6;  // of 512 bits, which the kernel has to save, too
+  uint32_t a = 0;
+  uint32_t b = 0;
+  uint32_t basic = 0;
+  uint32_t d = 0;
+  Ability found = Ability::tables;
+  if (__get_cpuid(1, &a, &b, &basic, &d) != 0 && (basic & bit_SSE4_2) != 0) {
+    found = Ability::instructions;
+    uint32_t with_f = 0;
+    uint32_t with_multiplication = 0;
+    if ((basic & bit_PCLMUL) != 0 && (basic & bit_OSXSAVE) != 0 &&
+        __get_cpuid_count(7, 0, &a, &with_f, &with_multiplication, &d) != 0 &&
+        (with_f & bit_AVX512F) != 0 && (with_multiplication & bit_VPCLMULQDQ) != 0) {
+      uint32_t enabled = 0;
+      asm volatile("xgetbv" : "=a"(enabled), "=d"(d) : "c"(0));
+      if ((enabled & vector_registers) == vector_registers) found = Ability::folding;
+    }
+  }
+  ability.store(found, std::memory_order_relaxed);
+  return found;
+}
+
+bool is_able(Ability wanted) noexcept {
+  const Ability known = ability.load(std::memory_order_relaxed);
+  return known >= wanted || (known == Ability::unknown && ask_processor() >= wanted);
+}
+
+#endif
+
 bool has_instruction() noexcept {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("sse4.2");
+  return is_able(Ability::instructions);
 #elif defined(__ARM_FEATURE_CRC32)
   return true;
 #else
@@ -257,12 +297,7 @@ LINTEL_WIDE inline __m512i fold512(__m512i block, __m512i constants, __m512i nex
                                    exclusive_or);
 }
 
-bool can_fold_wide() noexcept {
-  static const bool can = __builtin_cpu_supports("avx512f") &&
-                          __builtin_cpu_supports("vpclmulqdq") &&
-                          __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.2");
-  return can;
-}
+bool can_fold_wide() noexcept { return is_able(Ability::folding); }
 
 // The loops over the blocks are unrolled because GCC at -O2 keeps the blocks on the stack
 // otherwise, which takes 1.3 times as long.

@@ -5,12 +5,16 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <fstream>
-#include <sstream>
+#include <cstring>
+#include <memory>
+#include <optional>
 
+#include "util/descriptor.h"
 #include "util/log.h"
 
 namespace lintel {
@@ -19,41 +23,61 @@ namespace {
 
 // The interface that packets to anywhere leave through; empty if there is none.
 std::string default_route_interface() {
-  std::ifstream routes("/proc/net/route");
-  std::string line;
-  std::getline(routes, line);  // headings
-  while (std::getline(routes, line)) {
-    std::istringstream fields(line);
-    std::string interface;
-    std::string destination;
-    if (fields >> interface >> destination && destination == "00000000") return interface;
-  }
+  const std::unique_ptr<FILE, int (*)(FILE*)> routes(std::fopen("/proc/net/route", "re"), fclose);
+  char line[256];
+  char interface[IFNAMSIZ];
+  char destination[9];
+  // The first line has headings.
+  while (routes != nullptr && std::fgets(line, sizeof line, routes.get()) != nullptr)
+    if (std::sscanf(line, "%15s %8s", interface, destination) == 2 &&
+        std::strcmp(destination, "00000000") == 0)
+      return interface;
   return "";
+}
+
+bool is_usable(unsigned flags) { return (flags & IFF_UP) != 0 && (flags & IFF_LOOPBACK) == 0; }
+
+// The first address of an interface, unless it is not usable or has none.
+std::optional<uint32_t> address_of(const std::string& interface) {
+  ifreq request{};
+  if (interface.empty() || interface.size() >= sizeof request.ifr_name) return {};
+  interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
+  const Descriptor asked(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (ioctl(asked.get(), SIOCGIFFLAGS, &request) != 0 ||
+      !is_usable(static_cast<unsigned short>(request.ifr_flags)) ||
+      ioctl(asked.get(), SIOCGIFADDR, &request) != 0)
+    return {};
+  sockaddr_in address;
+  std::memcpy(&address, &request.ifr_addr, sizeof address);
+  return ntohl(address.sin_addr.s_addr);
+}
+
+std::string choice(uint32_t nid, const std::string& interface) {
+  return nid_text(nid) + ", the address of " + interface;
 }
 
 }  // namespace
 
 NodeIdentity find_node_identity() {
+  // Asked for alone: a node may have thousands of interfaces and addresses.
   const std::string default_route = default_route_interface();
-  NodeIdentity routed;
+  if (const std::optional<uint32_t> nid = address_of(default_route))
+    return {*nid, choice(*nid, default_route) + ", which has the default route", default_route};
   NodeIdentity first;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) list = nullptr;
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
+  for (const ifaddrs* entry = list; entry != nullptr && first.reason.empty();
+       entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET ||
+        !is_usable(entry->ifa_flags))
+      continue;
     const std::string name = entry->ifa_name;
     const uint32_t nid =
         ntohl(reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr.s_addr);
-    const std::string choice = nid_text(nid) + ", the address of " + name;
-    const bool usable = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_LOOPBACK) == 0;
-    if (routed.reason.empty() && usable && name == default_route)
-      routed = {nid, choice + ", which has the default route", name};
-    if (first.reason.empty() && usable)
-      first = {nid, choice + ", the first network interface that is up", name};
+    first = {nid, choice(nid, name) + ", the first network interface that is up", name};
   }
   if (list != nullptr) freeifaddrs(list);
 
-  if (!routed.reason.empty()) return routed;
   if (!first.reason.empty()) return first;
   return {INADDR_LOOPBACK, nid_text(INADDR_LOOPBACK) + ", since no network interface is up", "lo"};
 }

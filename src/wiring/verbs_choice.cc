@@ -1,7 +1,7 @@
 // From the configuration to a transport over an RDMA device. Set-up path.
 #include "wiring/verbs_choice.h"
 
-#include <filesystem>
+#include <dirent.h>
 
 #include "registration/watched_cache.h"
 #include "util/config.h"
@@ -15,9 +15,12 @@ namespace {
 constexpr const char* device_directory = "/sys/class/infiniband";
 
 bool node_has_devices() {
-  std::error_code ignored;
-  return std::filesystem::directory_iterator(device_directory, ignored) !=
-         std::filesystem::directory_iterator();
+  DIR* const directory = opendir(device_directory);
+  bool has = false;
+  if (directory == nullptr) return has;
+  while (const dirent* const entry = readdir(directory)) has = has || entry->d_name[0] != '.';
+  closedir(directory);
+  return has;
 }
 
 const VerbsModule* verbs_module(std::string& reason) {
