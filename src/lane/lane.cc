@@ -24,10 +24,14 @@ bool gather(std::byte* target, const Piece* pieces, unsigned count) noexcept {
 
 }  // namespace
 
-bool LaneProducer::attach(LaneControl* lane, const LaneGeometry& geometry) noexcept {
+bool LaneProducer::attach(LaneControl* lane, const LaneGeometry& geometry,
+                          uint32_t data_bytes) noexcept {
   data_ends_.reset(new (std::nothrow) uint64_t[geometry.cells]());
   if (data_ends_ == nullptr) return false;
   geometry_ = geometry;
+  geometry_.data_bytes = data_bytes;
+  all_data_bytes_ = geometry.data_bytes;
+  wants_data_ = false;
   cells_ = cells_of(lane);
   data_ = data_of(lane, geometry);
   step_ = geometry.cell_after(0, 1);
@@ -96,6 +100,11 @@ SendStatus LaneProducer::push_far(const MessageHeader& header, const Piece* piec
   // No cache line is shared between payloads.
   const uint32_t rounded = (static_cast<uint32_t>(length) + 63) & ~63u;
   uint64_t position;
+  if (all_data_bytes_ != geometry_.data_bytes && data_tail_ + rounded > geometry_.data_bytes)
+      [[unlikely]] {
+    wants_data_ = true;
+    return SendStatus::queue_full;
+  }
   if (!reserve_cell() || !reserve_data(rounded, position)) return refuse_full();
   const uint32_t offset = static_cast<uint32_t>(position % geometry_.data_bytes);
   if (!gather(data_ + offset, pieces, count)) return SendStatus::inaccessible;

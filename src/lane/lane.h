@@ -127,8 +127,13 @@ inline void publish_header(MessageHeader& to, const MessageHeader& from,
 class LaneProducer {
  public:
   // Connection path. The lane must be zeroed, except that its counters may start elsewhere, and not
-  // have been used since; the producer may have had another one before. False: no memory.
-  [[nodiscard]] bool attach(LaneControl* lane, const LaneGeometry& geometry) noexcept;
+  // have been used since; the producer may have had another one before. `data_bytes`: so much of
+  // the byte ring may be used until extend_data(), a length that is valid. False: no memory.
+  [[nodiscard]] bool attach(LaneControl* lane, const LaneGeometry& geometry,
+                            uint32_t data_bytes) noexcept;
+  [[nodiscard]] bool attach(LaneControl* lane, const LaneGeometry& geometry) noexcept {
+    return attach(lane, geometry, geometry.data_bytes);
+  }
   [[nodiscard]] bool attached() const noexcept { return lane_ != nullptr; }
   // Nothing is sent any more.
   void detach() noexcept {
@@ -150,6 +155,16 @@ class LaneProducer {
       return SendStatus::inaccessible;
     publish(cell, header, static_cast<uint32_t>(length));
     return SendStatus::sent;
+  }
+
+  // After queue_full: the message is the first that needs more of the byte ring than may be used.
+  [[nodiscard]] bool wants_data() const noexcept { return wants_data_; }
+  // All of the byte ring may be used, or never more than so far. Before the ring has wrapped, every
+  // byte in it keeps its place.
+  void extend_data(bool to_all) noexcept {
+    if (to_all) geometry_.data_bytes = all_data_bytes_;
+    all_data_bytes_ = geometry_.data_bytes;
+    wants_data_ = false;
   }
 
   // A message came the other way: what follows is rather an answer than a stream. Any thread.
@@ -215,7 +230,9 @@ class LaneProducer {
   LaneControl* lane_ = nullptr;
   LaneCell* cells_ = nullptr;
   std::byte* data_ = nullptr;
-  LaneGeometry geometry_{};
+  LaneGeometry geometry_{};      // with as much of the byte ring as may be used
+  uint32_t all_data_bytes_ = 0;  // its length; if it is more, the ring has not wrapped yet
+  bool wants_data_ = false;
   uint32_t index_ = 0;        // of the next message in this lap
   uint32_t cell_ = 0;         // where it goes
   uint32_t step_ = 0;         // from there to the cell after

@@ -1,7 +1,7 @@
 // The sending end of a link: the lane in the peer's segment and the peer's doorbell. The holder of
 // the core's send lock of the peer sends; the holder of the poll token tests whether room has
 // appeared. Message path: no allocation, no locked instruction, a system call only to wake a peer
-// that sleeps.
+// that sleeps, and once per lane to allocate the rest of it.
 #pragma once
 
 #include <atomic>
@@ -55,10 +55,11 @@ class LaneWait {
 
 class LaneSender {
  public:
-  // Connection path. False: no memory.
-  [[nodiscard]] bool attach(const PeerSegment::Claim& claim, Doorbell& peer_doorbell) noexcept {
-    if (!producer_.attach(claim.control, claim.geometry)) return false;
-    doorbell_ = &peer_doorbell;
+  // Connection path. The segment must stay until detach(). False: no memory.
+  [[nodiscard]] bool attach(const PeerSegment::Claim& claim, const PeerSegment& segment) noexcept {
+    if (!producer_.attach(claim.control, claim.geometry, claim.data_bytes)) return false;
+    segment_ = &segment;
+    doorbell_ = &segment.doorbell();
     lane_.store(claim.lane, std::memory_order_relaxed);
     return true;
   }
@@ -80,6 +81,9 @@ class LaneSender {
       doorbell_->ring_if_sleeping();
       if (blocked()) [[unlikely]]
         blocked_.store(false, std::memory_order_relaxed);
+    } else if (producer_.wants_data()) {
+      producer_.extend_data(segment_->allocate_rest(lane()));
+      return send(header, pieces, count);
     } else if (status == SendStatus::queue_full) {
       blocked_.store(true, std::memory_order_release);  // the producer is set up
     }
@@ -97,6 +101,7 @@ class LaneSender {
 
  private:
   LaneProducer producer_;
+  const PeerSegment* segment_ = nullptr;
   Doorbell* doorbell_ = nullptr;
   std::atomic<uint32_t> lane_{no_lane};
   std::atomic<bool> blocked_{false};

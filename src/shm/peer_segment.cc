@@ -6,14 +6,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 
 #include "shm/peer_memory.h"
 #include "util/log.h"
+#include "util/without_cancellation.h"
 
 namespace lintel {
+
+namespace {
+
+constexpr uint32_t first_data_bytes = 32 * 1024;
+
+}  // namespace
 
 // Of several with that address the one whose owner runs and is of this job.
 PeerSegment::Status PeerSegment::open(ProcessId peer, uint32_t job_hash,
@@ -114,26 +122,44 @@ bool PeerSegment::owner_alive() const {
 }
 
 // Allocated now, a full /dev/shm is an error; later it would be SIGBUS.
-PeerSegment::ClaimStatus PeerSegment::allocate(const SegmentGeometry::Place& place,
-                                               std::string& reason) const {
+PeerSegment::ClaimStatus PeerSegment::allocate(uint64_t offset_bytes,
+                                               uint64_t length_bytes) const noexcept {
   const SegmentFile file(path_);
-  if (file.fd() < 0) {
-    reason = path_ + " is gone";
-    return ClaimStatus::gone;
-  }
-  if (fallocate(file.fd(), 0, static_cast<off_t>(place.offset_bytes),
-                static_cast<off_t>(place.length_bytes)) != 0) {
-    const char* const error = std::strerror(errno);
-    reason = path_ + " cannot grow: " + error;
-    static std::atomic<bool> said{false};
-    log_once(
-        said, LogLevel::warn,
-        "shared memory cannot grow by %llu KiB for a queue: %s: %s; processes of this node do not "
-        "reach each other through it. Remove files from its file system, or enlarge it",
-        static_cast<unsigned long long>(place.length_bytes / 1024), path_.c_str(), error);
-    return ClaimStatus::no_room;
-  }
-  return ClaimStatus::claimed;
+  if (file.fd() < 0) return ClaimStatus::gone;
+  return fallocate(file.fd(), 0, static_cast<off_t>(offset_bytes),
+                   static_cast<off_t>(length_bytes)) == 0
+             ? ClaimStatus::claimed
+             : ClaimStatus::no_room;
+}
+
+PeerSegment::ClaimStatus PeerSegment::allocate_first(const SegmentGeometry::Place& place,
+                                                     uint64_t length_bytes,
+                                                     std::string& reason) const {
+  const ClaimStatus status = allocate(place.offset_bytes, length_bytes);
+  if (status == ClaimStatus::gone) reason = path_ + " is gone";
+  if (status != ClaimStatus::no_room) return status;
+  const char* const error = std::strerror(errno);
+  reason = path_ + " cannot grow: " + error;
+  static std::atomic<bool> said{false};
+  log_once(
+      said, LogLevel::warn,
+      "shared memory cannot grow by %llu KiB for a queue: %s: %s; processes of this node do not "
+      "reach each other through it. Remove files from its file system, or enlarge it",
+      static_cast<unsigned long long>(length_bytes / 1024), path_.c_str(), error);
+  return status;
+}
+
+bool PeerSegment::allocate_rest(uint32_t lane) const noexcept {
+  const WithoutCancellation scope;
+  const SegmentGeometry::Place place = geometry_.place(lane);
+  if (allocate(place.offset_bytes, place.length_bytes) == ClaimStatus::claimed) return true;
+  static std::atomic<bool> said{false};
+  log_once(said, LogLevel::warn,
+           "shared memory cannot grow by %llu KiB: %s: %s; a queue in it stays short. Remove files "
+           "from its file system, or enlarge it",
+           static_cast<unsigned long long>(place.length_bytes / 1024), path_.c_str(),
+           std::strerror(errno));
+  return false;
 }
 
 PeerSegment::ClaimStatus PeerSegment::claim_lane(const Claimer& claimer, Claim& claim,
@@ -149,7 +175,9 @@ PeerSegment::ClaimStatus PeerSegment::claim_lane(const Claimer& claimer, Claim& 
       continue;
     }
     const SegmentGeometry::Place place = geometry_.place(lane);
-    const ClaimStatus status = allocate(place, reason);
+    const uint32_t data_bytes = std::min(place.geometry.data_bytes, first_data_bytes);
+    const uint64_t later_bytes = place.geometry.data_bytes - data_bytes;
+    const ClaimStatus status = allocate_first(place, place.length_bytes - later_bytes, reason);
     if (status != ClaimStatus::claimed) {
       entry.owner.store(0, std::memory_order_release);
       return status;
@@ -161,6 +189,7 @@ PeerSegment::ClaimStatus PeerSegment::claim_lane(const Claimer& claimer, Claim& 
     claim.control =
         reinterpret_cast<LaneControl*>(reinterpret_cast<std::byte*>(header_) + place.offset_bytes);
     claim.geometry = place.geometry;
+    claim.data_bytes = data_bytes;
     entry.owner.store(ready, std::memory_order_release);
     header_->lane_generation.fetch_add(1, std::memory_order_release);
     return ClaimStatus::claimed;

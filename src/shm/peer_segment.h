@@ -52,6 +52,7 @@ class PeerSegment {
     uint32_t lane = 0;
     LaneControl* control = nullptr;
     LaneGeometry geometry{};
+    uint32_t data_bytes = 0;  // of the byte ring, are allocated
   };
   enum class ClaimStatus : uint8_t {
     claimed,
@@ -59,8 +60,12 @@ class PeerSegment {
     no_room,  // there is no memory for one; `reason` says why
     gone,     // the segment was removed
   };
-  // Takes a free lane for messages of this process to the owner and allocates its memory.
+  // Takes a free lane for messages of this process to the owner and allocates its memory, of a
+  // large byte ring only the beginning: most processes send few long messages to most of their
+  // peers, and zeroed pages cost more time than everything else when a job starts.
   [[nodiscard]] ClaimStatus claim_lane(const Claimer& claimer, Claim& claim, std::string& reason);
+  // Allocates all of a lane that this process has claimed. False: there is no memory for it.
+  [[nodiscard]] bool allocate_rest(uint32_t lane) const noexcept;
   // Tells the owner that this process has finished and will write nothing more to `lane`.
   void close_lane(uint32_t lane, uint64_t nonce) noexcept;
 
@@ -93,7 +98,10 @@ class PeerSegment {
   Status open_file(const std::string& path, const SegmentName& name, uint32_t job_hash,
                    std::string& reason);
   Status check_and_map(int fd, const SegmentName& name, uint32_t job_hash, std::string& reason);
-  ClaimStatus allocate(const SegmentGeometry::Place& place, std::string& reason) const;
+  // claimed, gone or no_room; errno says why.
+  ClaimStatus allocate(uint64_t offset_bytes, uint64_t length_bytes) const noexcept;
+  ClaimStatus allocate_first(const SegmentGeometry::Place& place, uint64_t length_bytes,
+                             std::string& reason) const;
 
   std::string path_;
   SegmentIdentity identity_{};

@@ -52,7 +52,7 @@ PeerSegment::ClaimStatus ShmLinks::claim_lane(ShmLink& link, std::string& reason
   const PeerSegment::ClaimStatus status =
       link.segment->claim_lane({own_.id(), own_.nonce(), getpid()}, claim, reason);
   if (status != PeerSegment::ClaimStatus::claimed) return status;
-  if (link.sender.attach(claim, link.segment->doorbell())) return status;
+  if (link.sender.attach(claim, *link.segment)) return status;
   link.segment->close_lane(claim.lane, own_.nonce());
   reason = "no memory";
   return PeerSegment::ClaimStatus::no_room;

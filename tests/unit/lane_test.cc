@@ -160,6 +160,51 @@ TEST_F(LaneTest, GathersPieces) {
   }
 }
 
+// The rest of the byte ring gets memory when it is needed, or never.
+TEST(LaneOfTwoParts, UsesTheSecondOnceItMay) {
+  constexpr LaneGeometry geometry{254, 64 * 1024};
+  constexpr uint32_t first_part = 16 * 1024;
+  constexpr uint32_t length = 5000;
+  for (const bool more : {true, false}) {
+    LaneMemory memory(geometry);
+    LaneProducer producer;
+    LaneConsumer consumer;
+    ASSERT_TRUE(producer.attach(memory.control(), geometry, first_part));
+    consumer.attach(memory.control(), geometry);
+    const std::byte* const data =
+        memory.bytes() + sizeof(LaneControl) + geometry.cells * sizeof(LaneCell);
+    const std::byte* last = data;
+    unsigned asked = 0;
+    for (uint64_t number = 0; number < 99; ++number) {
+      std::vector<std::byte> payload = payload_of(number, length);
+      const Piece piece{payload.data(), payload.size()};
+      SendStatus status = producer.push(header_of(number), &piece, 1);
+      if (producer.wants_data()) {
+        ASSERT_EQ(status, SendStatus::queue_full);
+        ++asked;
+        producer.extend_data(more);
+        status = producer.push(header_of(number), &piece, 1);
+      }
+      ASSERT_EQ(status, SendStatus::sent) << number;
+      if (number % 3 != 2) continue;  // as many as the first part holds
+      for (uint64_t taken = number - 2; taken <= number; ++taken) {
+        InboundMessage message;
+        bool malformed = false;
+        ASSERT_EQ(consumer.peek(&message, 1, malformed), 1u);
+        ASSERT_EQ(message.header.match_bits, taken);
+        const std::vector<std::byte> expected = payload_of(taken, length);
+        ASSERT_TRUE(std::equal(expected.begin(), expected.end(), message.payload)) << taken;
+        last = std::max(last, message.payload + length);
+        static_cast<void>(consumer.release(1));
+      }
+      consumer.publish_room();
+    }
+    EXPECT_EQ(asked, 1u);
+    EXPECT_EQ(last - data > first_part, more);
+    EXPECT_FALSE(consumer.ready());
+  }
+}
+
 TEST_F(LaneTest, SaysWhenItIsFullAndWhenThereIsRoomAgain) {
   for (uint64_t i = 0; i < small_lane.cells; ++i) ASSERT_EQ(push(i, 8), SendStatus::sent);
   EXPECT_EQ(push(99, 8), SendStatus::queue_full);

@@ -1,4 +1,6 @@
 // Messages between processes: connecting, both directions, many peers, sleeping and waking.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -164,6 +166,31 @@ TEST(ShmTransport, FullLaneIsReportedAndDrains) {
   }
   EXPECT_EQ(sink.total, sent);
   EXPECT_EQ(a->send(*link, put_header(sent), nullptr, 0), SendStatus::sent);
+}
+
+TEST(ShmTransport, ALaneGetsItsMemoryWhenItIsUsed) {
+  auto settings = test_settings();
+  settings.memory_bytes = 16 << 20;
+  const auto transport = open_transport(settings);
+  RecordingSink sink;
+  Link* link = connect_or_fail(*transport, transport->id());
+  const auto kib = [&] {
+    struct stat status {};
+    EXPECT_EQ(stat(transport->segment().path().c_str(), &status), 0);
+    return status.st_blocks / 2;
+  };
+  constexpr uint64_t messages = 200;
+  for (uint64_t i = 0; i < messages; ++i) {
+    if (i == 7) {
+      EXPECT_LE(kib(), 192) << "after few messages";
+    }
+    ASSERT_EQ(send_message(*transport, *link, i, 4096, sink), SendStatus::sent);
+  }
+  EXPECT_GE(kib(), 512) << "after many";
+  while (transport->poll(sink, 64) != 0) {
+  }
+  ASSERT_EQ(sink.by_link[link].size(), messages);
+  for (uint64_t i = 0; i < messages; ++i) expect_pattern(sink.by_link[link][i], i, 4096);
 }
 
 TEST(ShmTransport, BudgetBoundsABurst) {
