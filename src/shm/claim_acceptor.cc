@@ -43,6 +43,10 @@ void ClaimAcceptor::accept(MessageSink& sink, uint32_t number) noexcept {
   const LaneEntry& entry = segment_.entry(number);
   const uint64_t nonce = entry.owner.load(std::memory_order_acquire) & ~lane_state_mask;
   const ProcessId peer{entry.nid, entry.pid};
+  if (!lanes_.prepare(number)) {
+    postponed_ = true;
+    return;
+  }
   const ShmLinks::Acceptance acceptance = links_.accept(peer, nonce);
   if (acceptance.status == ShmLinks::Acceptance::Status::postponed) {
     postponed_ = true;

@@ -2,22 +2,20 @@
 #include "shm/receive_lanes.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "util/log.h"
 #include "util/node_identity.h"
 #include "util/peer_order.h"
-#include "util/prefault.h"
 
 namespace lintel {
 
 ReceiveLanes::ReceiveLanes(const Segment& segment, Malformed on_malformed)
-    : segment_(segment), on_malformed_(std::move(on_malformed)) {
-  const size_t count = segment.geometry().lane_count;
-  lanes_.reserve(count);
-  prefault(lanes_.data(), count * sizeof(Lane));
-  lanes_.resize(count);
-  active_.reserve(count);
+    : segment_(segment),
+      on_malformed_(std::move(on_malformed)),
+      lanes_(segment.geometry().lane_count) {
+  active_.reserve(lanes_.size());
 }
 
 unsigned ReceiveLanes::poll(MessageSink& sink, unsigned budget) noexcept {
@@ -62,7 +60,7 @@ unsigned ReceiveLanes::poll_cold(MessageSink& sink, unsigned budget) noexcept {
   for (size_t seen = 0; seen < looks && total < budget; ++seen) {
     if (next_cold_ >= active_.size()) next_cold_ = 0;
     if (active_.empty()) break;
-    Lane& lane = lanes_[active_[next_cold_++]];
+    Lane& lane = *lanes_[active_[next_cold_++]];
     if (lane.hot || !lane.consumer.ready()) continue;
     make_hot(lane);
     total += take_burst(sink, lane, budget - total);
@@ -87,8 +85,8 @@ inline unsigned ReceiveLanes::take_burst(MessageSink& sink, Lane& lane, unsigned
 
 void ReceiveLanes::drain(MessageSink& sink, uint32_t number) noexcept {
   unsigned left = segment_.geometry().place(number).geometry.cells + lane_ack_places;
-  while (lanes_[number].state == State::active) {
-    const unsigned taken = take_burst(sink, lanes_[number], left);
+  while (state(number) == State::active) {
+    const unsigned taken = take_burst(sink, *lanes_[number], left);
     if (taken == 0) return;
     left -= taken;
   }
@@ -96,7 +94,7 @@ void ReceiveLanes::drain(MessageSink& sink, uint32_t number) noexcept {
 
 bool ReceiveLanes::arm() noexcept {
   for (const uint32_t number : active_) {
-    Lane& lane = lanes_[number];
+    Lane& lane = *lanes_[number];
     if (lane.consumer.ready()) {
       make_hot(lane);
       return false;
@@ -143,8 +141,13 @@ void ReceiveLanes::report_malformed(MessageSink& sink, Lane& lane) noexcept {
   on_malformed_(sink, *lane.link);
 }
 
+bool ReceiveLanes::prepare(uint32_t number) noexcept {
+  if (lanes_[number] == nullptr) lanes_[number].reset(new (std::nothrow) Lane);
+  return lanes_[number] != nullptr;
+}
+
 void ReceiveLanes::activate(uint32_t number, ShmLink& link) noexcept {
-  Lane& lane = lanes_[number];
+  Lane& lane = *lanes_[number];
   lane.state = State::active;
   lane.link = &link;
   lane.consumer.attach(segment_.lane(number), segment_.geometry().place(number).geometry);
@@ -153,7 +156,7 @@ void ReceiveLanes::activate(uint32_t number, ShmLink& link) noexcept {
 }
 
 void ReceiveLanes::deactivate(uint32_t number) noexcept {
-  Lane& lane = lanes_[number];
+  Lane& lane = *lanes_[number];
   if (lane.hot) make_cold(lane);
   const auto active = std::find(active_.begin(), active_.end(), number);
   if (active != active_.end()) {
@@ -165,7 +168,7 @@ void ReceiveLanes::deactivate(uint32_t number) noexcept {
 
 void ReceiveLanes::refuse(uint32_t number) noexcept {
   deactivate(number);
-  lanes_[number].state = State::refused;
+  lanes_[number]->state = State::refused;
 }
 
 void ReceiveLanes::free(uint32_t number) noexcept {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -28,22 +29,28 @@ class ReceiveLanes {
 
   [[nodiscard]] uint32_t count() const noexcept { return static_cast<uint32_t>(lanes_.size()); }
   [[nodiscard]] bool empty() const noexcept { return active_.empty(); }
-  [[nodiscard]] State state(uint32_t lane) const noexcept { return lanes_[lane].state; }
+  [[nodiscard]] State state(uint32_t lane) const noexcept {
+    return lanes_[lane] == nullptr ? State::unused : lanes_[lane]->state;
+  }
   // nullptr unless the lane is active.
-  [[nodiscard]] ShmLink* link(uint32_t lane) const noexcept { return lanes_[lane].link; }
+  [[nodiscard]] ShmLink* link(uint32_t lane) const noexcept {
+    return lanes_[lane] == nullptr ? nullptr : lanes_[lane]->link;
+  }
 
-  // Connection path. From here on the lane is read for `link`, or not read, or free: the process
-  // that claimed it writes to it no more.
+  // Connection path. Before a lane is activated or refused for the first time. False: no memory.
+  [[nodiscard]] bool prepare(uint32_t lane) noexcept;
+  // From here on the lane is read for `link`, or not read, or free: the process that claimed it
+  // writes to it no more.
   void activate(uint32_t lane, ShmLink& link) noexcept;
   void refuse(uint32_t lane) noexcept;
   void free(uint32_t lane) noexcept;
   // The peer has been asked to return an active lane.
-  void note_recalled(uint32_t lane) noexcept { lanes_[lane].recalled = true; }
-  [[nodiscard]] bool is_recalled(uint32_t lane) const noexcept { return lanes_[lane].recalled; }
+  void note_recalled(uint32_t lane) noexcept { lanes_[lane]->recalled = true; }
+  [[nodiscard]] bool is_recalled(uint32_t lane) const noexcept { return lanes_[lane]->recalled; }
   // Numbers of the active lanes, in no order, and the poll in which a lane last had messages.
   [[nodiscard]] std::span<const uint32_t> active() const noexcept { return active_; }
   [[nodiscard]] uint64_t last_message_poll(uint32_t lane) const noexcept {
-    return lanes_[lane].last_message_poll;
+    return lanes_[lane]->last_message_poll;
   }
   // Hands up what is in an active lane, not what a living peer goes on writing.
   void drain(MessageSink& sink, uint32_t lane) noexcept;
@@ -83,7 +90,8 @@ class ReceiveLanes {
 
   const Segment& segment_;
   const Malformed on_malformed_;
-  std::vector<Lane> lanes_;       // by number
+  // By number. Most are never used and take no memory.
+  std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<uint32_t> active_;  // numbers, in no order
   Lane* hot_[max_hot] = {};
   unsigned hot_count_ = 0;

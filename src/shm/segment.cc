@@ -105,8 +105,11 @@ bool Segment::prepare(const Settings& settings, const SegmentFile& file, std::st
     return false;
   }
   const off_t bytes = static_cast<off_t>(geometry_.segment_bytes);
-  // The table is allocated at once: a full /dev/shm shows here and not as SIGBUS later.
-  if (ftruncate(file.fd(), bytes) != 0 || fallocate(file.fd(), 0, 0, first_lane_offset) != 0) {
+  // The table is allocated at once: a full /dev/shm shows here and not as SIGBUS later. It has room
+  // for more lanes than this segment.
+  const uint64_t table_end = lane_table_offset + geometry_.lane_count * sizeof(LaneEntry);
+  if (ftruncate(file.fd(), bytes) != 0 ||
+      fallocate(file.fd(), 0, 0, static_cast<off_t>(table_end)) != 0) {
     reason = because("no room in /dev/shm");
     return false;
   }
@@ -116,7 +119,7 @@ bool Segment::prepare(const Settings& settings, const SegmentFile& file, std::st
     reason = because("cannot map the shared segment");
     return false;
   }
-  prefault(memory, first_lane_offset);
+  prefault(memory, table_end);
   creator_ = getpid();
   id_.nid = settings.nid;
   header_ = new (memory) SegmentHeader{};

@@ -91,7 +91,7 @@ void install_fork_handler() noexcept {
 
 // Opening an interface takes about so much of the heap.
 void prefault_heap() noexcept {
-  constexpr size_t bytes = size_t{100} << 10;
+  constexpr size_t bytes = size_t{40} << 10;
   void* const memory = std::malloc(bytes);
   if (memory != nullptr) prefault(memory, bytes);
   std::free(memory);
