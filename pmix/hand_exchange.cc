@@ -2,6 +2,7 @@
 #include "hand_exchange.h"
 
 #include <algorithm>
+#include <map>
 #include <thread>
 
 #include "util/awaited_process.h"
@@ -156,7 +157,7 @@ std::string HandExchange::until_reached(uint32_t peer, Start&& start) {
   auto pause = std::chrono::milliseconds(2);
   for (;;) {
     const uintptr_t attempt = ++attempts_;
-    switch (await_end(start(reinterpret_cast<void*>(attempt)), attempt, wait)) {
+    switch (await_end(start(attempt), attempt, wait)) {
       case Outcome::done:
         reached_[peer] = true;
         return "";
@@ -176,17 +177,54 @@ std::string HandExchange::until_reached(uint32_t peer, Start&& start) {
   }
 }
 
+int HandExchange::start_signal(uint32_t to, uint64_t data, uintptr_t attempt) {
+  return PtlPut(memory_, reinterpret_cast<ptl_size_t>(stored_.memory().data()), 0, PTL_ACK_REQ,
+                processes_[to], signal_index, 0, 0, reinterpret_cast<void*>(attempt), data);
+}
+
 std::string HandExchange::signal(uint32_t to, uint64_t data) {
-  return until_reached(to, [&](void* attempt) {
-    return PtlPut(memory_, reinterpret_cast<ptl_size_t>(stored_.memory().data()), 0, PTL_ACK_REQ,
-                  processes_[to], signal_index, 0, 0, attempt, data);
-  });
+  return until_reached(to, [&](uintptr_t attempt) { return start_signal(to, data, attempt); });
+}
+
+// To processes that wait for it, and so run. All are on the way at once: most processes sleep.
+std::string HandExchange::signal_all(const std::vector<uint32_t>& targets, uint64_t data) {
+  std::map<uintptr_t, uint32_t> on_the_way;
+  std::vector<uint32_t> others;
+  for (const uint32_t to : targets) {
+    const uintptr_t attempt = ++attempts_;
+    if (start_signal(to, data, attempt) == PTL_OK)
+      on_the_way.emplace(attempt, to);
+    else
+      others.push_back(to);
+  }
+  for (unsigned look = 0; look < looks && !on_the_way.empty();) {
+    ptl_event_t event;
+    unsigned which = 0;
+    const int code = PtlEQPoll(&ends_, 1, look_after_ms, &event, &which);
+    if (code == PTL_EQ_EMPTY) {
+      ++look;
+      continue;
+    }
+    if (code != PTL_OK && code != PTL_EQ_DROPPED) break;
+    const auto found = on_the_way.find(reinterpret_cast<uintptr_t>(event.user_ptr));
+    if (found == on_the_way.end()) continue;  // of one given up
+    if (event.ni_fail_type == PTL_NI_OK)
+      reached_[found->second] = true;
+    else
+      others.push_back(found->second);
+    on_the_way.erase(found);
+  }
+  for (const auto& [attempt, to] : on_the_way) others.push_back(to);
+  std::string why;
+  for (const uint32_t to : others)
+    if (why.empty()) why = signal(to, data);
+  return why;
 }
 
 std::string HandExchange::read(uint32_t from, size_t offset, std::span<std::byte> into) {
-  return until_reached(from, [&](void* attempt) {
+  return until_reached(from, [&](uintptr_t attempt) {
     return PtlGet(memory_, reinterpret_cast<ptl_size_t>(into.data()), into.size(), processes_[from],
-                  stored_index, 0, offset, attempt);
+                  stored_index, 0, offset, reinterpret_cast<void*>(attempt));
   });
 }
 
@@ -229,9 +267,7 @@ std::string HandExchange::barrier() {
     why = signal(parent, go_on | (child_number(rank_) + 1));
     if (why.empty()) why = await(parent, go_on);
   }
-  for (const uint32_t child : children)
-    if (why.empty()) why = signal(child, go_on);
-  return why;
+  return why.empty() ? signal_all(children, go_on) : why;
 }
 
 std::string HandExchange::store(const std::string& key, std::span<const std::byte> value) {

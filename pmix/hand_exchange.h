@@ -37,7 +37,9 @@ class HandExchange {
   using Clock = std::chrono::steady_clock;
   enum class Outcome : uint8_t { done, not_there_yet, unreachable, failed };
 
+  [[nodiscard]] int start_signal(uint32_t to, uint64_t data, uintptr_t attempt);
   [[nodiscard]] std::string signal(uint32_t to, uint64_t data);
+  [[nodiscard]] std::string signal_all(const std::vector<uint32_t>& targets, uint64_t data);
   [[nodiscard]] std::string await(uint32_t from, uint64_t data);
   [[nodiscard]] std::string read(uint32_t from, size_t offset, std::span<std::byte> into);
   template <typename Start>

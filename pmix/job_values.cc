@@ -1,8 +1,11 @@
 // Reading and writing values of a job. Set-up path.
 #include "job_values.h"
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstring>
+#include <new>
 
 namespace lintel {
 
@@ -14,6 +17,13 @@ bool read_identifiers(std::span<const std::byte> bytes, ptl_process_t& id) noexc
   id.phys.nid = identifiers.nid;
   id.phys.pid = identifiers.pid;
   return true;
+}
+
+StoredValues::StoredValues(size_t bytes) : bytes_(bytes), memory_(nullptr, {bytes}) {
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  memory_.reset(static_cast<std::byte*>(memory));
 }
 
 bool StoredValues::add(std::string_view key, std::span<const std::byte> value) noexcept {

@@ -3,12 +3,11 @@
 #pragma once
 
 #include <portals4.h>
+#include <sys/mman.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,9 +36,7 @@ class StoredValues {
  public:
   static constexpr size_t counter_bytes = 8;
 
-  explicit StoredValues(size_t bytes) : bytes_(bytes) {
-    if (memory_ == nullptr) throw std::bad_alloc();
-  }
+  explicit StoredValues(size_t bytes);
   [[nodiscard]] std::span<std::byte> memory() noexcept { return {memory_.get(), bytes_}; }
   // False: no room. Readers see whole values.
   [[nodiscard]] bool add(std::string_view key, std::span<const std::byte> value) noexcept;
@@ -48,9 +45,12 @@ class StoredValues {
 
  private:
   const size_t bytes_;
-  // Zeros that no page is needed for.
-  std::unique_ptr<std::byte, decltype(&std::free)> memory_{
-      static_cast<std::byte*>(std::calloc(bytes_, 1)), &std::free};
+  struct Unmap {
+    size_t bytes;
+    void operator()(std::byte* memory) const noexcept { munmap(memory, bytes); }
+  };
+  // Zeros that no page is needed for; calloc() may have to write them.
+  std::unique_ptr<std::byte, Unmap> memory_;
 };
 
 struct FoundValue {
