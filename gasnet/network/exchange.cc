@@ -79,10 +79,8 @@ void Exchange::run(const void* mine) {
     neighbourhood().gather(number_ - 1, mine, record_bytes_, records_.data());
   else
     run_along_tree(mine);
-  for (const Direction direction : {kUp, kDown}) {
-    PtlMEUnlink(entries_[direction]);
-    PtlCTFree(arrived_[direction]);
-  }
+  // The few counters stay: to free one interrupts all processors (membarrier).
+  for (const Direction direction : {kUp, kDown}) PtlMEUnlink(entries_[direction]);
 }
 
 void Exchange::run_along_tree(const void* mine) {
@@ -118,7 +116,6 @@ void Exchange::run_along_tree(const void* mine) {
   check(PtlCTWait(md.ct_handle, sent, &count), "PtlCTWait");
   if (count.failure != 0) gasnett_fatalerror("a process of the job cannot be reached");
   check(PtlMDRelease(source), "PtlMDRelease");
-  PtlCTFree(md.ct_handle);
 }
 
 void Exchange::release() { std::vector<char>().swap(records_); }

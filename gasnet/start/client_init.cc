@@ -84,7 +84,6 @@ void fetch_environment(uint64_t bytes) {
     check(PtlCTWait(md.ct_handle, 1, &count), "PtlCTWait");
     if (count.failure != 0) gasnett_fatalerror_nopos("rank 0 cannot be reached");
     check(PtlMDRelease(target), "PtlMDRelease");
-    PtlCTFree(md.ct_handle);
     control.environment_bytes.store(static_cast<uint32_t>(bytes), std::memory_order_release);
   }
   neighbourhood().barrier();
