@@ -19,8 +19,13 @@ void QuietLink::watch(Doorbell& doorbell) noexcept {
 bool QuietLink::start_watching() noexcept {
   wakeup_.reset();
   if (timers_.has_new() || !link_.arm()) return false;
+  busy_polls_ = 0;
   watch_.enable();
   return true;
+}
+
+void QuietLink::note_busy() noexcept {
+  if (++busy_polls_ == polls_until_detached) watch_.detach();
 }
 
 void QuietLink::go_quiet(uint64_t now_ns) noexcept {

@@ -19,6 +19,9 @@ class QuietLink {
   // pause lasts as much longer as a timer is late and a thread takes to wake.
   static constexpr int64_t shortest_pause_ns = 50'000;
   static constexpr uint64_t spin_beside_pauses_ns = 8 * shortest_pause_ns;
+  // After so many polls with frames since it last watched, the watch is detached from the
+  // descriptor. A poller that sleeps between messages keeps it attached.
+  static constexpr unsigned polls_until_detached = 64;
 
   QuietLink(const ReliableContext& context, PollerWakeup& wakeup, ConnectionTimers& timers) noexcept
       : link_(context.link), settings_(context.settings), wakeup_(wakeup), timers_(timers) {}
@@ -37,10 +40,13 @@ class QuietLink {
   }
   // It was asked.
   void asked(unsigned frames, uint64_t now_ns) noexcept {
-    if (frames != 0)
+    if (frames != 0) {
       last_frame_ns_ = now_ns;
-    else if (elapsed_ns(last_frame_ns_, now_ns) > settings_.quiet_after_ns) [[unlikely]]
+      if (watch_.is_idle()) [[unlikely]]
+        note_busy();
+    } else if (elapsed_ns(last_frame_ns_, now_ns) > settings_.quiet_after_ns) [[unlikely]] {
       go_quiet(now_ns);
+    }
   }
 
   // As Transport::arm(), disarm() and sleep_limit_ns().
@@ -55,6 +61,7 @@ class QuietLink {
  private:
   void go_quiet(uint64_t now_ns) noexcept;
   void leave() noexcept;
+  void note_busy() noexcept;
   bool start_watching() noexcept;
 
   PacketLink& link_;
@@ -63,6 +70,7 @@ class QuietLink {
   ConnectionTimers& timers_;
   DescriptorWatch watch_;
   bool quiet_ = false;
+  unsigned busy_polls_ = 0;  // with frames, since it last watched
   uint64_t last_frame_ns_ = 0;
 };
 

@@ -17,10 +17,9 @@ bool DescriptorWatch::start(int descriptor, std::atomic<bool>& noticed, Doorbell
   doorbell_ = &doorbell;
   epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
   stop_event_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  // Disabled: not even errors are reported, which EPOLLONESHOT alone would let through once.
-  epoll_event of_descriptor{.events = EPOLLONESHOT, .data = {.fd = descriptor}};
   epoll_event of_stop{.events = EPOLLIN, .data = {.fd = stop_event_.get()}};
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &of_descriptor) != 0 ||
+  // The descriptor is added here to learn whether that is possible at all.
+  if (!control(EPOLL_CTL_ADD, 0) || !control(EPOLL_CTL_DEL, 0) ||
       epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, stop_event_.get(), &of_stop) != 0) {
     reason = std::string("epoll: ") + strerror(errno);
     return false;
@@ -34,19 +33,24 @@ void DescriptorWatch::stop() noexcept {
   thread_.join();
 }
 
-void DescriptorWatch::set_interest(uint32_t events) noexcept {
+bool DescriptorWatch::control(int operation, uint32_t events) noexcept {
   epoll_event event{.events = events | EPOLLONESHOT, .data = {.fd = descriptor_}};
-  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor_, &event);
+  return epoll_ctl(epoll_.get(), operation, descriptor_, &event) == 0;
 }
 
 void DescriptorWatch::enable() noexcept {
   if (enabled_.exchange(true, std::memory_order_acq_rel)) return;
-  set_interest(EPOLLIN);
+  control(attached_ ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, EPOLLIN);
+  attached_ = true;
 }
 
 void DescriptorWatch::disable() noexcept {
-  if (!enabled_.exchange(false, std::memory_order_acq_rel)) return;
-  set_interest(0);
+  if (enabled_.exchange(false, std::memory_order_acq_rel)) control(EPOLL_CTL_MOD, 0);
+}
+
+void DescriptorWatch::detach() noexcept {
+  if (attached_) control(EPOLL_CTL_DEL, 0);
+  attached_ = false;
 }
 
 void DescriptorWatch::run() noexcept {

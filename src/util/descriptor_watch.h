@@ -1,8 +1,8 @@
 // A thread that waits for descriptors and rings the doorbell of the poller. The poller sleeps on a
 // futex: processes of this node can ring it, the network cannot. So a poll makes no system call for
 // a network without traffic.
-// Set-up path for start() and stop(). enable() and disable() make one system call and belong to the
-// path into sleep.
+// Set-up path for start() and stop(). enable(), disable() and detach() make one system call at most
+// and belong to the path into sleep.
 #pragma once
 
 #include <atomic>
@@ -34,10 +34,17 @@ class DescriptorWatch {
   // already is noticed at once.
   void enable() noexcept;
   void disable() noexcept;
+  // It has noticed something or was disabled, and was not enabled since. It is still attached then:
+  // the kernel calls epoll for each arrival, in the sender's context, for nothing.
+  [[nodiscard]] bool is_idle() const noexcept {
+    return attached_ && !enabled_.load(std::memory_order_relaxed);
+  }
+  // Spares the sender that, and costs the next enable() more. Only while idle.
+  void detach() noexcept;
 
  private:
   void run() noexcept;
-  void set_interest(uint32_t events) noexcept;
+  bool control(int operation, uint32_t events) noexcept;
 
   int descriptor_ = -1;
   Descriptor epoll_;
@@ -45,6 +52,7 @@ class DescriptorWatch {
   std::atomic<bool>* noticed_ = nullptr;
   Doorbell* doorbell_ = nullptr;
   std::atomic<bool> enabled_{false};
+  bool attached_ = false;  // the poller's
   ServiceThread thread_;
 };
 

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -17,6 +19,7 @@
 
 #include "reliable/answer_limit.h"
 #include "reliable/faulty_link.h"
+#include "reliable/quiet_link.h"
 #include "shm_test_support.h"
 #include "util/descriptor_watch.h"
 #include "util/node_identity.h"
@@ -328,11 +331,68 @@ TEST(DescriptorWatchTest, NoticesWhatArrivesOnceWhileEnabled) {
   EXPECT_TRUE(wait_until([&] { return noticed.load() && doorbell.rings.load() != seen; }));
   receive(*second, 1);
   noticed = false;
+  EXPECT_TRUE(watch.is_idle());
+  watch.enable();
+  EXPECT_FALSE(watch.is_idle());
+  ASSERT_EQ(first->send(&frame, 1), 1u);
+  EXPECT_TRUE(wait_until([&] { return noticed.load(); }));
+  // Detached, it comes back.
+  receive(*second, 1);
+  noticed = false;
+  watch.detach();
+  EXPECT_FALSE(watch.is_idle());
+  ASSERT_EQ(first->send(&frame, 1), 1u);
+  receive(*second, 1);
+  EXPECT_FALSE(noticed.load());
   watch.enable();
   ASSERT_EQ(first->send(&frame, 1), 1u);
   EXPECT_TRUE(wait_until([&] { return noticed.load(); }));
   watch.stop();
   EXPECT_FALSE(watch.running());
+}
+
+// How many epoll descriptors of this process watch that one.
+unsigned watches_of(int descriptor) {
+  unsigned count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
+    std::ifstream file(entry.path());
+    int watched = 0;
+    for (std::string word; file >> word;)
+      if (word == "tfd:" && file >> watched && watched == descriptor) ++count;
+  }
+  return count;
+}
+
+// An arrival costs the sender less then.
+TEST(QuietUdpLinkTest, IsNotWatchedWhileItIsAskedOften) {
+  const auto first = open_link();
+  const auto second = open_link();
+  const ReliableSettings settings;
+  ReliableCounters counters;
+  PollerWakeup wakeup;
+  ConnectionTimers timers(wakeup);
+  Doorbell doorbell;
+  QuietLink quiet({*second, settings, counters}, wakeup, timers);
+  quiet.watch(doorbell);
+  for (unsigned turn = 0; turn < 2; ++turn) {
+    ASSERT_TRUE(quiet.arm());
+    EXPECT_EQ(watches_of(second->descriptor()), 1u);
+    for (unsigned i = 0; i < 2 * QuietLink::polls_until_detached; ++i) quiet.asked(1, i);
+    EXPECT_EQ(watches_of(second->descriptor()), 1u) << "another thread may sleep";
+    const Route route = route_between(*first, *second);
+    std::byte byte{};
+    const Piece piece{&byte, 1};
+    const OutboundFrame frame{&route.address, &piece, 1};
+    ASSERT_EQ(first->send(&frame, 1), 1u);
+    EXPECT_TRUE(wait_until([&] { return wakeup.is_set(); }));
+    receive(*second, 1);
+    for (unsigned i = 0; i < QuietLink::polls_until_detached; ++i) {
+      EXPECT_EQ(watches_of(second->descriptor()), 1u);
+      quiet.asked(1, i);
+    }
+    EXPECT_EQ(watches_of(second->descriptor()), 0u);
+  }
+  quiet.stop();
 }
 
 TEST(FaultsTest, AreReadOrRefused) {
