@@ -20,6 +20,13 @@ constexpr unsigned most_doublings = 6;
 // after which a peer counts as dead.
 constexpr uint64_t share_for_refusals = 16;
 
+// Long payloads are whole pages: a link that refers to payloads counts the pages that they touch.
+uint32_t data_bytes_of(uint32_t frame_bytes) noexcept {
+  constexpr uint32_t page_bytes = 4096;
+  const uint32_t room = frame_bytes - message_frame_overhead;
+  return room & ~((room >= 8 * page_bytes ? page_bytes : 8) - 1);
+}
+
 // Of the peer: why it is refused, or why it refuses.
 const char* text_of(RefuseCause cause) noexcept {
   static constexpr const char* texts[] = {
@@ -430,7 +437,7 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
   connection.seal_bytes = connection.secure == nullptr ? 0 : tag_bytes;
   connection.encrypts = connection.secure != nullptr && connection.secure->send.encrypts();
   connection.frame_bytes -= connection.seal_bytes;
-  connection.max_data_bytes = (connection.frame_bytes - message_frame_overhead) & ~7u;
+  connection.max_data_bytes = data_bytes_of(connection.frame_bytes);
   connection.send.open(context_.settings.first_sequence, body.window_bytes, connection.frame_bytes,
                        context_.settings.shortest_timeout_ns);
   connection.receive.open(body.first_sequence);

@@ -109,7 +109,7 @@ void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
       header.flags = frame.flags;
       if (exhausted && i + 1 == count) header.flags |= frame_wants_ack;
       const unsigned count_of_pieces = finish(connection, frame, header, pieces[i]);
-      outbound[i] = {&connection.route.address, pieces[i], count_of_pieces};
+      outbound[i] = {&connection.route.address, pieces[i], count_of_pieces, count_of_pieces > 1};
     }
     const unsigned taken = context_.link.send(outbound, count);
     uint64_t repeated = 0;

@@ -56,6 +56,10 @@ struct OutboundFrame {
   const LinkAddress* to;
   const Piece* pieces;
   unsigned count;  // at least 1, at most PacketLink::most_pieces
+  // The second piece does not change before the peer has acknowledged the frame, and a link may
+  // refer to it after send() returned. Later it may change while a copy of the frame is still on
+  // its way. That copy has a number that was received before, or a wrong check.
+  bool payload_stays = false;
 };
 
 // A frame that arrived. The link may have damaged it; the layer above checks everything, and may

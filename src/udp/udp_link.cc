@@ -12,9 +12,9 @@ namespace lintel {
 
 namespace {
 
-// Where routes take more, as the loopback does: two frames make one datagram that the kernel cuts
-// up, or hands over in one piece.
-constexpr uint32_t largest_frame = 32448;
+// Where routes take more, as the loopback does: 15 pages of payload, so that a datagram can refer
+// to all of them wherever they begin (UdpSplicer).
+constexpr uint32_t largest_frame = 15 * 4096 + 96;
 constexpr uint32_t largest_payload = 65507;
 
 }  // namespace
@@ -64,7 +64,10 @@ ResolveStatus UdpLink::resolve(ProcessId peer, Route& route, std::string* reason
   route.address = udp_address_of(socket_.host(), peer);
   const uint32_t payload = socket_.route_payload_bytes(route.address);
   route.mtu = payload == 0 ? 0 : std::clamp(payload, least_mtu, mtu());
-  if (payload != 0) return ResolveStatus::resolved;
+  if (payload != 0) {
+    sender_.connect(route.address);
+    return ResolveStatus::resolved;
+  }
   if (reason != nullptr) {
     const int error = errno;
     try {
@@ -89,7 +92,8 @@ std::string UdpLink::describe() const {
          (segments && joins ? "segmentation and joining by the kernel"
           : segments        ? "segmentation by the kernel"
           : joins           ? "joining by the kernel"
-                            : "no segmentation by the kernel");
+                            : "no segmentation by the kernel") +
+         (sender_.splices() ? ", no copies of long payloads to processes of this node" : "");
 }
 
 }  // namespace lintel

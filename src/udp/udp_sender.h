@@ -1,30 +1,38 @@
 // Sends bursts of frames with as few system calls as possible: several datagrams in a call, and
-// several frames in a datagram that the kernel cuts up (UDP_SEGMENT). Message path, any thread.
+// several frames in a datagram that the kernel cuts up (UDP_SEGMENT). Long payloads within the node
+// are not copied (UdpSplicer). Message path, any thread.
 #pragma once
 
 #include <atomic>
 
 #include "transport/packet_link.h"
+#include "udp/udp_peer_sockets.h"
 #include "udp/udp_socket.h"
+#include "udp/udp_splicer.h"
 
 namespace lintel {
 
 class UdpSender {
  public:
   UdpSender(UdpSocket& socket, AtomicLinkCounters& counters) noexcept
-      : socket_(socket), counters_(counters) {}
+      : socket_(socket), counters_(counters), peers_(socket), splicer_(socket) {}
 
   // Set-up path, once the socket is open.
   void open() noexcept;
+  // Connection path: frames will go to that address.
+  void connect(const LinkAddress& to) noexcept { peers_.connect(to); }
   // See PacketLink::send().
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept;
   // The kernel cuts up datagrams. False for good once the device of a route refused.
   [[nodiscard]] bool segments() const noexcept { return segments_.load(std::memory_order_relaxed); }
+  // Payloads within the node are sent from where they lie.
+  [[nodiscard]] bool splices() const noexcept { return splicer_.works(); }
 
  private:
   struct Batch;
 
   [[nodiscard]] bool send_one(const OutboundFrame& frame) noexcept;
+  [[nodiscard]] unsigned splice(const OutboundFrame* frames, unsigned count) noexcept;
   [[nodiscard]] unsigned group(const OutboundFrame* frames, unsigned count,
                                unsigned most_pieces) const noexcept;
   void fill(Batch& batch, const OutboundFrame* frames, unsigned count) const noexcept;
@@ -33,6 +41,8 @@ class UdpSender {
   UdpSocket& socket_;
   AtomicLinkCounters& counters_;
   std::atomic<bool> segments_{false};
+  UdpPeerSockets peers_;
+  UdpSplicer splicer_;
 };
 
 }  // namespace lintel

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -107,6 +108,145 @@ TEST(UdpLinkTest, BurstsOfAllShapesArriveInOrderAndIntact) {
   EXPECT_EQ(first->counters().bytes_sent, second->counters().bytes_received);
 }
 
+// Anonymous memory with a pattern in it.
+class Pages {
+ public:
+  explicit Pages(size_t bytes) : bytes_(bytes) {
+    void* const memory =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_NE(memory, MAP_FAILED);
+    data_ = static_cast<std::byte*>(memory);
+    const std::vector<std::byte> content = pattern(7, bytes);
+    std::copy(content.begin(), content.end(), data_);
+  }
+  Pages(const Pages&) = delete;
+  ~Pages() { munmap(data_, bytes_); }
+  [[nodiscard]] std::byte* data() const { return data_; }
+  void forbid() const { EXPECT_EQ(mprotect(data_, bytes_, PROT_NONE), 0); }
+
+ private:
+  size_t bytes_;
+  std::byte* data_ = nullptr;
+};
+
+constexpr size_t long_payload = 15 * 4096;
+
+bool sends_in_place(const UdpLink& link) {
+  return link.describe().find("no copies of long payloads") != std::string::npos;
+}
+
+void expect_payloads_that_stay(const std::string& interface) {
+  const auto first = open_link(interface);
+  const auto second = open_link(interface);
+  const Route route = route_between(*first, *second);
+  const Pages pages(2 * long_payload);
+  std::vector<std::byte> header = pattern(1, 96);
+  std::vector<std::byte> tag = pattern(2, 16);
+  uint64_t frames_sent = 0;
+  for (const size_t length : {size_t{16}, size_t{16384}, size_t{20001}, long_payload}) {
+    for (const size_t offset : {0, 1, 2000, 4095, 4096}) {
+      for (const unsigned count : {2u, 3u}) {
+        const std::array<Piece, 3> pieces = {Piece{header.data(), header.size()},
+                                             Piece{pages.data() + offset, length},
+                                             Piece{tag.data(), tag.size()}};
+        const Piece alone{tag.data(), tag.size()};
+        const OutboundFrame frames[] = {{&route.address, pieces.data(), count, true},
+                                        {&route.address, pieces.data(), count, true},
+                                        {&route.address, &alone, 1},
+                                        {&route.address, pieces.data(), count, true}};
+        std::vector<std::byte> expected = header;
+        expected.insert(expected.end(), pages.data() + offset, pages.data() + offset + length);
+        if (count == 3) expected.insert(expected.end(), tag.begin(), tag.end());
+        ASSERT_EQ(first->send(frames, 4), 4u);
+        frames_sent += 4;
+        const std::vector<Arrived> arrived = receive(*second, 4);
+        ASSERT_EQ(arrived.size(), 4u);
+        for (size_t i = 0; i < 4; ++i) {
+          EXPECT_EQ(arrived[i].from, first->own_address());
+          ASSERT_EQ(arrived[i].bytes, i == 2 ? tag : expected) << length << " at " << offset;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(first->counters().frames_sent, frames_sent);
+  EXPECT_EQ(first->counters().bytes_sent, second->counters().bytes_received);
+  EXPECT_EQ(first->counters().send_errors, 0u);
+  EXPECT_EQ(sends_in_place(*first), sends_in_place(*second)) << "it did not give up";
+}
+
+TEST(UdpLinkTest, PayloadsThatStayArriveInOrderAndIntact) { expect_payloads_that_stay("lo"); }
+
+TEST(UdpLinkTest, PayloadsThatStayArriveOverIPv6) {
+  if (!find_udp_host("::1").found) GTEST_SKIP() << "the loopback has no IPv6 address here";
+  expect_payloads_that_stay("::1");
+}
+
+TEST(UdpLinkTest, ALongPayloadThatStaysIsNotCopied) {
+  const auto first = open_link();
+  const auto second = open_link();
+  if (!sends_in_place(*first)) GTEST_SKIP() << "the kernel does not send pages by reference";
+  const Route route = route_between(*first, *second);
+  const Pages pages(long_payload);
+  std::byte header{};
+  const Piece pieces[] = {{&header, 1}, {pages.data(), long_payload}};
+  for (const bool stays : {false, true}) {
+    const OutboundFrame frame{&route.address, pieces, 2, stays};
+    const std::byte before = pages.data()[5000];
+    ASSERT_EQ(first->send(&frame, 1), 1u);
+    pages.data()[5000] = ~before;
+    EXPECT_EQ(receive(*second, 1)[0].bytes[1 + 5000], stays ? ~before : before);
+  }
+}
+
+// As PacketLink::sends_from_anywhere() promises.
+TEST(UdpLinkTest, AFrameWhoseMemoryIsGoneIsLostAndNoOther) {
+  const auto first = open_link();
+  const auto second = open_link();
+  const Route route = route_between(*first, *second);
+  const Pages good(long_payload);
+  const Pages gone(long_payload);
+  gone.forbid();
+  std::byte header{};
+  const Piece bad_pieces[] = {{&header, 1}, {gone.data(), long_payload}};
+  const Piece good_pieces[] = {{&header, 1}, {good.data(), long_payload}};
+  const OutboundFrame frames[] = {{&route.address, good_pieces, 2, true},
+                                  {&route.address, bad_pieces, 2, true},
+                                  {&route.address, good_pieces, 2, true}};
+  const bool in_place = sends_in_place(*first);
+  ASSERT_EQ(first->send(frames, 3), 3u);
+  for (const Arrived& arrived : receive(*second, 2)) {
+    ASSERT_EQ(arrived.bytes.size(), 1 + long_payload);
+    EXPECT_TRUE(std::equal(arrived.bytes.begin() + 1, arrived.bytes.end(), good.data()));
+  }
+  EXPECT_EQ(first->counters().send_errors, 1u);
+  EXPECT_EQ(sends_in_place(*first), in_place);
+}
+
+TEST(UdpLinkTest, ThreadsSendPayloadsThatStayAtTheSameTime) {
+  const auto first = open_link();
+  const auto second = open_link();
+  const Route route = route_between(*first, *second);
+  const Pages pages(long_payload);
+  constexpr unsigned senders = 3;
+  constexpr unsigned each = 16;
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < senders; ++i)
+    threads.emplace_back([&, i] {
+      std::byte header{static_cast<unsigned char>(i)};
+      const Piece pieces[] = {{&header, 1}, {pages.data(), long_payload}};
+      const OutboundFrame frame{&route.address, pieces, 2, true};
+      for (unsigned sent = 0; sent < each;) sent += first->send(&frame, 1);
+    });
+  unsigned of[senders] = {};
+  for (const Arrived& arrived : receive(*second, size_t{senders} * each)) {
+    ASSERT_EQ(arrived.bytes.size(), 1 + long_payload);
+    ++of[static_cast<unsigned>(arrived.bytes[0])];
+    ASSERT_TRUE(std::equal(arrived.bytes.begin() + 1, arrived.bytes.end(), pages.data()));
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const unsigned count : of) EXPECT_EQ(count, each);
+}
+
 // Long bursts make the receiver enable joining of datagrams by the kernel, many short ones disable
 // it. Neither loses or changes anything.
 TEST(UdpLinkTest, ShortAndLongFramesTakeTurns) {
@@ -131,6 +271,28 @@ TEST(UdpLinkTest, ShortAndLongFramesTakeTurns) {
     for (int i = 0; i < 20; ++i) exchange(8, route.mtu);
   }
   EXPECT_EQ(second->counters().frames_malformed, 0u);
+}
+
+// Sockets that are connected to peers only send.
+TEST(UdpLinkTest, ManyProcessesOfANodeSendToEachOther) {
+  std::vector<std::unique_ptr<UdpLink>> links;
+  for (unsigned i = 0; i < UdpPeerSockets::most + 8; ++i) links.push_back(open_link());
+  const auto first = open_link();
+  UdpLink& hub = *first;
+  std::byte byte{};
+  const Piece piece{&byte, 1};
+  for (const auto& link : links) {
+    const Route there = route_between(*link, hub);
+    const Route back = route_between(hub, *link);
+    for (unsigned turn = 0; turn < 3; ++turn) {
+      const OutboundFrame request{&there.address, &piece, 1};
+      ASSERT_EQ(link->send(&request, 1), 1u);
+      EXPECT_EQ(receive(hub, 1)[0].from, link->own_address());
+      const OutboundFrame answer{&back.address, &piece, 1};
+      ASSERT_EQ(hub.send(&answer, 1), 1u);
+      EXPECT_EQ(receive(*link, 1)[0].from, hub.own_address());
+    }
+  }
 }
 
 TEST(UdpLinkTest, FramesAreAsLongAsTheRouteTakes) {
@@ -188,6 +350,11 @@ TEST(UdpLinkTest, FramesPassARouteThatHasBecomeNarrower) {
       }));
       for (const Arrived& arrived : receive(*second, count)) EXPECT_EQ(arrived.bytes, bytes);
     }
+    // In place.
+    const Piece pieces[] = {{bytes.data(), 100}, {bytes.data() + 100, bytes.size() - 100}};
+    const OutboundFrame frame{&route.address, pieces, 2, true};
+    EXPECT_EQ(first->send(&frame, 1), 1u);
+    EXPECT_EQ(receive(*second, 1)[0].bytes, bytes);
     EXPECT_EQ(first->counters().send_errors, 0u);
   }).join();
   if (!possible) GTEST_SKIP() << "a network namespace of its own needs root";
