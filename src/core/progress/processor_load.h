@@ -44,7 +44,7 @@ class ProcessorLoad {
   [[nodiscard]] bool is_crowded() const noexcept {
     return level_.load(std::memory_order_relaxed) > slow_yield_weight;
   }
-  // Also during the last yield: a thread that sleeps now lets another one run.
+  // Also during the last yield.
   [[nodiscard]] bool is_wanted_now() const noexcept {
     return is_crowded() && last_was_slow_.load(std::memory_order_relaxed);
   }

@@ -25,8 +25,8 @@ class WaitPolicy {
 
   // Idle polling goes on for so long without a yield.
   static constexpr uint64_t yield_after_ns = 3'000;
-  // How long a thread polls before it sleeps when other threads want its processor.
-  static constexpr uint64_t short_spin_ns = 1'500;
+  // How long a thread polls before it sleeps beside a thread that computes.
+  static constexpr uint64_t longest_short_spin_ns = 1'500;
 
   explicit WaitPolicy(ProcessorLoad& load) noexcept : load_(load) { use({}); }
   // Set-up path.
@@ -34,7 +34,7 @@ class WaitPolicy {
     if (settings.heuristics.uses(WaitHeuristic::late_arrivals) && settings.spin_ns != 0)
       least_spin_ns_ = settings.least_spin_ns;
     spin_ns_ = std::max(settings.spin_ns, least_spin_ns_);
-    crowded_spin_ns_ = std::max(std::min(settings.spin_ns, short_spin_ns), least_spin_ns_);
+    short_spin_ns_ = std::max(std::min(settings.spin_ns, longest_short_spin_ns), least_spin_ns_);
     const bool polls_less =
         settings.polls_by_system_call && settings.heuristics.uses(WaitHeuristic::few_polls);
     few_polls_ = polls_less ? few_costly_polls : many_polls;
@@ -48,8 +48,7 @@ class WaitPolicy {
     const bool avoids_yields = load_.avoids_yields(now_ns);
     polls_.store(crowded || avoids_yields ? few_polls_ : many_polls, std::memory_order_relaxed);
     if (load_.wants_relocation(now_ns)) return Step::relocate;
-    const bool spins_shortly = load_.is_wanted_now() || avoids_yields;
-    if (waited_ns >= (spins_shortly ? crowded_spin_ns_ : spin_ns_)) {
+    if (waited_ns >= (avoids_yields ? short_spin_ns_ : spin_ns_)) {
       idle_since_ns = 0;
       return Step::sleep;
     }
@@ -74,7 +73,7 @@ class WaitPolicy {
   std::atomic<unsigned> polls_{many_polls};
   unsigned few_polls_ = many_polls;
   uint64_t spin_ns_ = 0;
-  uint64_t crowded_spin_ns_ = 0;
+  uint64_t short_spin_ns_ = 0;
   uint64_t least_spin_ns_ = 0;
 };
 
