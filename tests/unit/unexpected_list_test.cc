@@ -170,13 +170,15 @@ class UnexpectedListModel : public ::testing::TestWithParam<Mix> {
 };
 
 TEST_P(UnexpectedListModel, RandomOperationsAgree) {
-  ASSERT_TRUE(pool_.open(500) && list_.open(pool_));
+  ASSERT_TRUE(pool_.open(500));
+  list_.open(pool_);
   // After the long lists short ones again: the buckets become fewer when a list runs empty.
   for (const size_t bound : {6u, 14u, 60u, 500u, 60u, 14u}) run(bound, 40000);
 }
 
 TEST_P(UnexpectedListModel, RefusedMemoryOnlyCostsTime) {
-  ASSERT_TRUE(pool_.open(60) && list_.open(pool_));
+  ASSERT_TRUE(pool_.open(60));
+  list_.open(pool_);
   CountedMemory memory;
   // Nothing at first, then the indexes themselves but only one table, then all.
   memory.grant_only(0);
@@ -194,7 +196,8 @@ INSTANTIATE_TEST_SUITE_P(Mixes, UnexpectedListModel, ::testing::ValuesIn(mixes()
 class Arrived {
  public:
   explicit Arrived(size_t count) {
-    EXPECT_TRUE(pool_.open(pool_capacity) && list.open(pool_));
+    EXPECT_TRUE(pool_.open(pool_capacity));
+    list.open(pool_);
     for (size_t i = 0; i < count; ++i) headers.push_back(&add(i));
   }
   UnexpectedHeader& add(uint64_t match_bits) {
@@ -217,12 +220,39 @@ class Arrived {
   UnexpectedList list;
 };
 
-TEST(UnexpectedList, RefusesMoreHeadersThanBucketsCanBeCounted) {
-  UnexpectedList list;
-  UnexpectedPool too_large, large;
-  ASSERT_TRUE(too_large.open((1 << 28) + 1) && large.open(1 << 28));
-  EXPECT_FALSE(list.open(too_large));
-  EXPECT_TRUE(list.open(large));
+TEST(UnexpectedPool, KeepsWhatTheOverflowEventTells) {
+  UnexpectedPool pool;
+  ASSERT_TRUE(pool.open(2));
+  UnexpectedHeader& header = *pool.allocate();
+  const auto check = [&](MessageKind kind, const UnexpectedDetails& expected, bool detailed) {
+    header.kind = kind;
+    pool.set_details(header, expected);
+    const UnexpectedDetails kept = pool.details_of(header);
+    EXPECT_EQ(kept.mlength, expected.mlength);
+    EXPECT_EQ(kept.rlength, expected.rlength);
+    EXPECT_EQ(kept.remote_offset, expected.remote_offset);
+    EXPECT_EQ(kept.fail, expected.fail);
+    EXPECT_EQ(kept.operation, expected.operation);
+    EXPECT_EQ(kept.datatype, expected.datatype);
+    EXPECT_EQ(header.detailed, detailed);
+  };
+  constexpr uint64_t huge = uint64_t{1} << 47;
+  check(MessageKind::put, {}, false);
+  check(MessageKind::put, {.mlength = 65535, .rlength = 65535}, false);
+  check(MessageKind::put, {.mlength = 65536, .rlength = 65536}, true);
+  check(MessageKind::put, {.mlength = huge, .rlength = huge}, true);
+  check(MessageKind::put, {.mlength = 0, .rlength = 65536}, true);
+  check(MessageKind::put, {.mlength = 7, .rlength = 8}, true);
+  check(MessageKind::put, {.mlength = 8, .rlength = 8, .remote_offset = huge}, true);
+  check(MessageKind::put, {.mlength = 8, .rlength = 8, .fail = PTL_NI_SEGV}, true);
+  check(MessageKind::get, {.mlength = 8, .rlength = 8}, true);
+  check(MessageKind::atomic,
+        {.mlength = 8, .rlength = 8, .operation = PTL_SUM, .datatype = PTL_DOUBLE}, true);
+  check(MessageKind::put, {.mlength = 8, .rlength = 8}, false);
+  pool.set_outcome(header, PTL_NI_UNDELIVERABLE, 0);
+  EXPECT_EQ(pool.details_of(header).mlength, 0u);
+  EXPECT_EQ(pool.details_of(header).rlength, 8u);
+  EXPECT_EQ(pool.details_of(header).fail, PTL_NI_UNDELIVERABLE);
 }
 
 TEST(UnexpectedList, ArrivalsRequestNoMemory) {

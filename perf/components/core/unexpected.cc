@@ -18,7 +18,8 @@ MatchCriteria asking_for(uint64_t match_bits, uint64_t ignore_bits) {
 class Arrived {
  public:
   explicit Arrived(uint64_t count) {
-    if (!pool_.open(1u << 20) || !list.open(pool_)) std::abort();
+    if (!pool_.open(1u << 20)) std::abort();
+    list.open(pool_);
     for (uint64_t i = 0; i < count; ++i) {
       UnexpectedHeader& header = *pool_.allocate();
       header.match_bits = i << 16;

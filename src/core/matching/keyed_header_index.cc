@@ -44,59 +44,47 @@ bool KeyedHeaderIndex::open(unsigned number, UnexpectedPool& pool, const MatchCr
 void KeyedHeaderIndex::set_bucket_count(uint32_t count) noexcept {
   bucket_count_ = count;
   bucket_mask_ = std::bit_ceil(count) - 1;
+  found_ = no_unexpected_header;
 }
 
-uint32_t KeyedHeaderIndex::hash_of(uint64_t match_bits, uint64_t source) const noexcept {
-  return static_cast<uint32_t>(
-      keyed_hash(match_bits & significant_bits_, source & source_mask_, seed_) & hash_mask);
+uint32_t KeyedHeaderIndex::bucket_of(uint64_t match_bits, uint64_t source) const noexcept {
+  const uint64_t hash = keyed_hash(match_bits & significant_bits_, source & source_mask_, seed_);
+  const uint32_t bucket = static_cast<uint32_t>(hash) & bucket_mask_;
+  return bucket < bucket_count_ ? bucket : bucket & bucket_mask_ >> 1;  // not split off yet
 }
 
-uint32_t& KeyedHeaderIndex::bucket_of(uint32_t hash) const noexcept {
-  uint32_t bucket = hash & bucket_mask_;
-  if (bucket >= bucket_count_) bucket &= bucket_mask_ >> 1;  // not split off yet
-  return buckets_[bucket];
-}
-
-uint32_t KeyedHeaderIndex::first(const MatchCriteria& criteria) const noexcept {
-  const uint32_t hash = hash_of(criteria.match_bits, criteria.source);
-  uint32_t leader = bucket_of(hash);
+uint32_t KeyedHeaderIndex::first(const MatchCriteria& criteria) noexcept {
+  found_bucket_ = bucket_of(criteria.match_bits, criteria.source);
+  uint32_t leader = buckets_[found_bucket_];
   while (leader != no_unexpected_header) {
     const UnexpectedHeader& header = pool_->header(leader);
-    // The claim of a header reads it, and it decides where hashes are equal.
-    __builtin_prefetch(&header, 1);
-    const KeyLinks& links = links_of(leader);
-    if (links.hash == hash && criteria.matches(header.match_bits, header.source)) break;
-    leader = links.next_in_bucket;
+    if (criteria.matches(header.match_bits, header.source)) break;
+    leader = links_of(leader).next_in_bucket;
   }
+  found_ = leader;
   return leader;
 }
 
 void KeyedHeaderIndex::add(uint32_t number) noexcept {
   const UnexpectedHeader& header = pool_->header(number);
-  const uint32_t hash = hash_of(header.match_bits, header.source);
-  uint32_t& bucket = bucket_of(hash);
+  uint32_t& bucket = buckets_[bucket_of(header.match_bits, header.source)];
   KeyLinks& links = links_of(number);
-  links.hash = hash;
-  links.indexed = 1;
   for (uint32_t leader = bucket; leader != no_unexpected_header;) {
     KeyLinks& first = links_of(leader);
-    if (first.hash == hash) {
-      const UnexpectedHeader& other = pool_->header(leader);
-      const uint64_t difference = ((other.match_bits ^ header.match_bits) & significant_bits_) |
-                                  ((other.source ^ header.source) & source_mask_);
-      if (difference == 0) {
-        const uint32_t last = first.previous_of_key;
-        links.leads = 0;
-        links.previous_of_key = last;
-        links.next_of_key = leader;
-        links_of(last).next_of_key = number;
-        first.previous_of_key = number;
-        return;
-      }
+    const UnexpectedHeader& other = pool_->header(leader);
+    const uint64_t difference = ((other.match_bits ^ header.match_bits) & significant_bits_) |
+                                ((other.source ^ header.source) & source_mask_);
+    if (difference == 0) {
+      const uint32_t last = first.previous_of_key;
+      links.next_in_bucket = KeyLinks::in_no_bucket;
+      links.previous_of_key = last;
+      links.next_of_key = leader;
+      links_of(last).next_of_key = number;
+      first.previous_of_key = number;
+      return;
     }
     leader = first.next_in_bucket;
   }
-  links.leads = 1;
   links.next_of_key = number;
   links.previous_of_key = number;
   links.next_in_bucket = bucket;
@@ -110,36 +98,39 @@ void KeyedHeaderIndex::add(uint32_t number) noexcept {
 void KeyedHeaderIndex::remove(uint32_t number) noexcept {
   KeyLinks& links = links_of(number);
   const uint32_t following = links.next_of_key;
-  if (links.leads != 0) {
-    uint32_t* link = &bucket_of(links.hash);
+  const bool alone = following == number;
+  if (leads(links)) {
+    const UnexpectedHeader& header = pool_->header(number);
+    uint32_t* link =
+        &buckets_[number == found_ ? found_bucket_ : bucket_of(header.match_bits, header.source)];
     while (*link != number) link = &links_of(*link).next_in_bucket;
-    if (following == number) {
-      *link = links.next_in_bucket;
-      if (--leaders_ == 0) shrink_empty();
-    } else {
-      *link = following;
-      links_of(following).next_in_bucket = links.next_in_bucket;
-      links_of(following).leads = 1;
-    }
+    *link = alone ? links.next_in_bucket : following;
+    if (!alone) links_of(following).next_in_bucket = links.next_in_bucket;
+    found_ = no_unexpected_header;
+    if (alone && --leaders_ == 0) shrink_empty();
   }
-  links_of(following).previous_of_key = links.previous_of_key;
-  links_of(links.previous_of_key).next_of_key = following;
-  links.indexed = 0;
+  if (!alone) {
+    links_of(following).previous_of_key = links.previous_of_key;
+    links_of(links.previous_of_key).next_of_key = following;
+  }
+  links.next_of_key = no_unexpected_header;
 }
 
 void KeyedHeaderIndex::split_bucket() noexcept {
   if (bucket_count_ == bucket_capacity_) return;
   const uint32_t created = bucket_count_++;
+  found_ = no_unexpected_header;
   if (created > bucket_mask_) bucket_mask_ = bucket_mask_ * 2 + 1;
   // Its headers were in the bucket whose number lacks the highest bit.
   uint32_t* kept = &buckets_[created & (bucket_mask_ >> 1)];
   uint32_t* moved = &buckets_[created];
   for (uint32_t leader = *kept; leader != no_unexpected_header;) {
-    KeyLinks& links = links_of(leader);
-    uint32_t*& end = (links.hash & bucket_mask_) == created ? moved : kept;
+    const UnexpectedHeader& header = pool_->header(leader);
+    uint32_t& next = links_of(leader).next_in_bucket;
+    uint32_t*& end = bucket_of(header.match_bits, header.source) == created ? moved : kept;
     *end = leader;
-    end = &links.next_in_bucket;
-    leader = links.next_in_bucket;
+    end = &next;
+    leader = next;
   }
   *kept = no_unexpected_header;
   *moved = no_unexpected_header;

@@ -21,9 +21,8 @@ class KeyedHeaderIndex {
 
   // Makes it an empty index for the shape of `criteria`. `number`: which of the list's indexes it
   // is, `pool`: where the list's headers are; both the same in each call. Number 0 keeps its links
-  // beside those of the list. The first call reserves buckets and links for all headers of the
-  // pool. `expected_headers`: how many are about to be added. False when the reservation is
-  // refused.
+  // in the headers. The first call reserves buckets and links for all headers of the pool.
+  // `expected_headers`: how many are about to be added. False when the reservation is refused.
   [[nodiscard]] bool open(unsigned number, UnexpectedPool& pool, const MatchCriteria& criteria,
                           uint32_t expected_headers) noexcept;
   [[nodiscard]] bool has_shape_of(const MatchCriteria& criteria) const noexcept {
@@ -36,24 +35,25 @@ class KeyedHeaderIndex {
   void remove(uint32_t number) noexcept;
   // `criteria` has the shape of the index. Both find functions: no_unexpected_header if there is
   // none.
-  [[nodiscard]] uint32_t first(const MatchCriteria& criteria) const noexcept;
+  [[nodiscard]] uint32_t first(const MatchCriteria& criteria) noexcept;
   [[nodiscard]] uint32_t next(uint32_t number) const noexcept {
     const uint32_t following = links_of(number).next_of_key;
-    return links_of(following).leads != 0 ? no_unexpected_header : following;
+    return leads(links_of(following)) ? no_unexpected_header : following;
   }
   [[nodiscard]] bool contains(uint32_t number) const noexcept {
-    return links_of(number).indexed != 0;
+    return links_of(number).next_of_key != no_unexpected_header;
   }
 
  private:
   static constexpr uint32_t smallest_bucket_count = 64;
-  static constexpr uint64_t hash_mask = (uint64_t{1} << KeyLinks::hash_bits) - 1;
 
   [[nodiscard]] KeyLinks& links_of(uint32_t number) const noexcept {
-    return links_ == nullptr ? pool_->links(number).key : links_[number];
+    return links_ == nullptr ? pool_->header(number).key : links_[number - 1];
   }
-  [[nodiscard]] uint32_t hash_of(uint64_t match_bits, uint64_t source) const noexcept;
-  [[nodiscard]] uint32_t& bucket_of(uint32_t hash) const noexcept;
+  [[nodiscard]] static bool leads(const KeyLinks& links) noexcept {
+    return links.next_in_bucket != KeyLinks::in_no_bucket;
+  }
+  [[nodiscard]] uint32_t bucket_of(uint64_t match_bits, uint64_t source) const noexcept;
   void set_bucket_count(uint32_t count) noexcept;
   void split_bucket() noexcept;
   void shrink_empty() noexcept;
@@ -63,13 +63,16 @@ class KeyedHeaderIndex {
   uint64_t seed_ = 0;
   UnexpectedPool* pool_ = nullptr;
   uint32_t* buckets_ = nullptr;  // leaders
-  KeyLinks* links_ = nullptr;    // by number; null: in the pool
+  KeyLinks* links_ = nullptr;    // by number; null: in the headers
   size_t reserved_bytes_ = 0;    // for both
   uint32_t bucket_count_ = 0;
   uint32_t bucket_mask_ = 0;      // one less than the power of two that holds bucket_count_
   uint32_t bucket_capacity_ = 0;  // reserved
   uint32_t leaders_ = 0;
   uint32_t most_leaders_ = 0;  // since the index was last empty
+  // The header that first() found last and its bucket: most often it is removed next.
+  uint32_t found_ = no_unexpected_header;
+  uint32_t found_bucket_ = 0;
 };
 
 }  // namespace lintel

@@ -20,9 +20,6 @@ constexpr int catch_up_step = 2;
 // shapes that take turns rebuild an index each time, which costs more than comparing all headers.
 constexpr uint64_t idle_searches = 64;
 
-// Twice as many buckets can be told apart by the bits of KeyLinks::hash.
-constexpr uint32_t most_headers = uint32_t{1} << (KeyLinks::hash_bits - 2);
-
 bool matches_everything(const MatchCriteria& criteria) noexcept {
   return ~criteria.ignore_bits == 0 && criteria.source_mask == 0;
 }
@@ -34,14 +31,14 @@ class UnexpectedIndexes {
   explicit UnexpectedIndexes(UnexpectedPool& pool) noexcept : pool_(pool) {}
 
   // The up-to-date index for the shape of `criteria`, or null.
-  const KeyedHeaderIndex* find(const MatchCriteria& criteria) noexcept {
+  KeyedHeaderIndex* find(const MatchCriteria& criteria) noexcept {
     Entry* const entry = find_entry(criteria);
     return entry == nullptr ? nullptr : &entry->index;
   }
 
   // The same for a search from the beginning, where a new shape gets an index if one is to be had.
-  const KeyedHeaderIndex* find_or_build(const MatchCriteria& criteria, uint32_t head,
-                                        uint32_t size) noexcept {
+  KeyedHeaderIndex* find_or_build(const MatchCriteria& criteria, uint32_t head,
+                                  uint32_t size) noexcept {
     ++searches_;
     Entry* entry = find_entry(criteria);
     if (entry == nullptr) entry = build(criteria, head, size);
@@ -67,7 +64,7 @@ class UnexpectedIndexes {
       if (entry.index.contains(number))
         entry.index.remove(number);
       else if (entry.next_to_add == number)
-        entry.next_to_add = pool_.links(number).in_list.next;
+        entry.next_to_add = pool_.header(number).in_list.next;
     }
   }
 
@@ -81,7 +78,7 @@ class UnexpectedIndexes {
 
   void add_next(Entry& entry) noexcept {
     entry.index.add(entry.next_to_add);
-    entry.next_to_add = pool_.links(entry.next_to_add).in_list.next;
+    entry.next_to_add = pool_.header(entry.next_to_add).in_list.next;
   }
   void catch_up(Entry& entry) noexcept {
     while (entry.next_to_add != no_unexpected_header) add_next(entry);
@@ -128,12 +125,6 @@ UnexpectedList::~UnexpectedList() {
   keyed_memory.release(indexes_, sizeof *indexes_);
 }
 
-bool UnexpectedList::open(UnexpectedPool& pool) noexcept {
-  if (pool.capacity() > most_headers) return false;
-  pool_ = &pool;
-  return true;
-}
-
 void UnexpectedList::index_added(uint32_t number) noexcept {
   indexes_->added(number, size_ <= direct_limit);
 }
@@ -141,15 +132,15 @@ void UnexpectedList::index_added(uint32_t number) noexcept {
 void UnexpectedList::remove(UnexpectedHeader& header) noexcept {
   join_neighbours();
   const uint32_t number = pool_->number_of(header);
-  removed_ = pool_->links(number).in_list;
+  removed_ = header.in_list;
   if (removed_.next == no_unexpected_header)
     tail_ = removed_.previous;
   else
-    __builtin_prefetch(&pool_->links(removed_.next), 1);
+    __builtin_prefetch(&pool_->header(removed_.next), 1);
   if (removed_.previous == no_unexpected_header)
     head_ = removed_.next;
   else
-    __builtin_prefetch(&pool_->links(removed_.previous), 1);
+    __builtin_prefetch(&pool_->header(removed_.previous), 1);
   --size_;
   if (indexes_ != nullptr) indexes_->removing(number);
 }
@@ -158,7 +149,7 @@ uint32_t UnexpectedList::first_from(uint32_t number, const MatchCriteria& criter
   while (number != no_unexpected_header) {
     const UnexpectedHeader& header = pool_->header(number);
     if (criteria.matches(header.match_bits, header.source)) break;
-    number = pool_->links(number).in_list.next;
+    number = header.in_list.next;
   }
   return number;
 }
@@ -172,19 +163,18 @@ uint32_t UnexpectedList::find_first_of_some(const MatchCriteria& criteria) noexc
     if (memory == nullptr) return first_from(head_, criteria);
     indexes_ = new (memory) UnexpectedIndexes(*pool_);
   }
-  const KeyedHeaderIndex* const index = indexes_->find_or_build(criteria, head_, size_);
+  KeyedHeaderIndex* const index = indexes_->find_or_build(criteria, head_, size_);
   return index == nullptr ? first_from(head_, criteria) : index->first(criteria);
 }
 
 UnexpectedHeader* UnexpectedList::find_next(const MatchCriteria& criteria,
                                             const UnexpectedHeader& after) noexcept {
   join_neighbours();
-  const uint32_t number = pool_->number_of(after);
-  const uint32_t following = pool_->links(number).in_list.next;
+  const uint32_t following = after.in_list.next;
   if (matches_everything(criteria)) return header_or_null(following);
   if (size_ > direct_limit && indexes_ != nullptr) {
     if (const KeyedHeaderIndex* const index = indexes_->find(criteria))
-      return header_or_null(index->next(number));
+      return header_or_null(index->next(pool_->number_of(after)));
   }
   return header_or_null(first_from(following, criteria));
 }

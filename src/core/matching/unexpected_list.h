@@ -28,15 +28,15 @@ class UnexpectedList {
   ~UnexpectedList();
 
   // Set-up path, before all other calls. `pool`: where all headers of the list come from; it must
-  // outlive the list. Takes no memory yet. False when the pool has more than 2^28 headers.
-  [[nodiscard]] bool open(UnexpectedPool& pool) noexcept;
+  // outlive the list. Takes no memory yet.
+  void open(UnexpectedPool& pool) noexcept { pool_ = &pool; }
 
   // Adds a header that has just arrived.
   void add(UnexpectedHeader& header) noexcept {
     join_neighbours();
     const uint32_t number = pool_->number_of(header);
-    pool_->links(number).in_list = {.next = no_unexpected_header, .previous = tail_};
-    (tail_ == no_unexpected_header ? head_ : pool_->links(tail_).in_list.next) = number;
+    header.in_list = {.next = no_unexpected_header, .previous = tail_};
+    (tail_ == no_unexpected_header ? head_ : pool_->header(tail_).in_list.next) = number;
     tail_ = number;
     ++size_;
     if (indexes_ != nullptr) index_added(number);
@@ -81,7 +81,7 @@ class UnexpectedList {
   // The header that arrived next after `header`, or null.
   [[nodiscard]] UnexpectedHeader* next(const UnexpectedHeader& header) noexcept {
     join_neighbours();
-    return header_or_null(pool_->links_of(header).in_list.next);
+    return header_or_null(header.in_list.next);
   }
   [[nodiscard]] size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return head_ == no_unexpected_header; }
@@ -94,8 +94,8 @@ class UnexpectedList {
   // calls it first. Until then the cache lines of the neighbours are prefetched.
   void join_neighbours() noexcept {
     const auto [next, previous] = removed_;
-    if (next != no_unexpected_header) pool_->links(next).in_list.previous = previous;
-    if (previous != no_unexpected_header) pool_->links(previous).in_list.next = next;
+    if (next != no_unexpected_header) pool_->header(next).in_list.previous = previous;
+    if (previous != no_unexpected_header) pool_->header(previous).in_list.next = next;
     removed_ = {no_unexpected_header, no_unexpected_header};
   }
   void index_added(uint32_t number) noexcept;
@@ -106,7 +106,7 @@ class UnexpectedList {
   uint32_t head_ = no_unexpected_header;
   uint32_t tail_ = no_unexpected_header;
   // Of the header removed last, as long as they are not linked to each other.
-  UnexpectedLinks::Neighbours removed_{no_unexpected_header, no_unexpected_header};
+  UnexpectedHeader::Neighbours removed_{no_unexpected_header, no_unexpected_header};
   UnexpectedIndexes* indexes_ = nullptr;  // created by the first search of a long list
   uint32_t size_ = 0;
 };

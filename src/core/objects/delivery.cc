@@ -68,9 +68,10 @@ void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& e
   free_entry(interface, entry, false);
 }
 
-ptl_event_t describe_unexpected(const NetworkInterface& interface, const PortalEntry& portal,
+ptl_event_t describe_unexpected(NetworkInterface& interface, const PortalEntry& portal,
                                 const UnexpectedHeader& header, ptl_event_kind_t type,
                                 void* user_ptr) noexcept {
+  const UnexpectedDetails details = interface.unexpected_headers().details_of(header);
   ptl_process_t initiator{};
   if (interface.logical()) {
     initiator.rank = static_cast<ptl_rank_t>(header.source);
@@ -83,17 +84,17 @@ ptl_event_t describe_unexpected(const NetworkInterface& interface, const PortalE
           .user_ptr = user_ptr,
           .hdr_data = header.hdr_data,
           .match_bits = interface.matching() ? header.match_bits : 0,
-          .rlength = header.rlength,
-          .mlength = header.mlength,
-          .remote_offset = header.remote_offset,
+          .rlength = details.rlength,
+          .mlength = details.mlength,
+          .remote_offset = details.remote_offset,
           .initiator = initiator,
           .uid = header.uid,
           .pt_index = portal.index,
           .type = type,
           .ptl_list = PTL_OVERFLOW_LIST,
-          .ni_fail_type = static_cast<ptl_ni_fail_t>(header.fail),
-          .atomic_operation = atomic ? static_cast<ptl_op_t>(header.operation) : PTL_MIN,
-          .atomic_type = atomic ? static_cast<ptl_datatype_t>(header.datatype) : PTL_INT8_T};
+          .ni_fail_type = static_cast<ptl_ni_fail_t>(details.fail),
+          .atomic_operation = atomic ? static_cast<ptl_op_t>(details.operation) : PTL_MIN,
+          .atomic_type = atomic ? static_cast<ptl_datatype_t>(details.datatype) : PTL_INT8_T};
 }
 
 namespace {
@@ -111,13 +112,13 @@ ptl_event_kind_t overflow_of(ptl_event_kind_t kind) noexcept {
 
 void report_overflow(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
                      const OverflowListener& listener) noexcept {
-  const bool ok = header.fail == PTL_NI_OK;
+  const ptl_event_t event = describe_unexpected(
+      interface, portal, header, overflow_of(delivery_event_kind(header.kind)), listener.user_ptr);
+  const bool ok = event.ni_fail_type == PTL_NI_OK;
   const CountAnnouncement announcement(listener.counter);
   if (portal.event_queue != nullptr && (listener.options & PTL_ME_EVENT_OVER_DISABLE) == 0 &&
       (!ok || (listener.options & PTL_ME_EVENT_SUCCESS_DISABLE) == 0)) {
-    portal.event_queue->queue.post(
-        describe_unexpected(interface, portal, header,
-                            overflow_of(delivery_event_kind(header.kind)), listener.user_ptr));
+    portal.event_queue->queue.post(event);
   }
   if (listener.counter != nullptr) {
     if (listener.is_search) {
@@ -128,7 +129,7 @@ void report_overflow(NetworkInterface& interface, PortalEntry& portal, Unexpecte
         listener.counter->add_failure(1);
       } else {
         listener.counter->add_success(
-            (listener.options & PTL_ME_EVENT_CT_BYTES) != 0 ? header.mlength : 1);
+            (listener.options & PTL_ME_EVENT_CT_BYTES) != 0 ? event.mlength : 1);
       }
     }
   }
@@ -143,7 +144,7 @@ void report_overflow(NetworkInterface& interface, PortalEntry& portal, Unexpecte
 void release_header(NetworkInterface& interface, PortalEntry& portal,
                     UnexpectedHeader& header) noexcept {
   UnexpectedPool& pool = interface.unexpected_headers();
-  ListEntry& entry = interface.entries().at(pool.links_of(header).entry);
+  ListEntry& entry = interface.entries().at(header.next_free.load(std::memory_order_relaxed));
   --entry.unexpected_headers;
   pool.release(header);
   interface.status.unexpected_depth.fetch_sub(1, std::memory_order_relaxed);

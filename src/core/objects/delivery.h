@@ -138,7 +138,7 @@ void release_header(NetworkInterface& interface, PortalEntry& portal,
                     UnexpectedHeader& header) noexcept;
 
 // The event of `header`.
-[[nodiscard]] ptl_event_t describe_unexpected(const NetworkInterface& interface,
+[[nodiscard]] ptl_event_t describe_unexpected(NetworkInterface& interface,
                                               const PortalEntry& portal,
                                               const UnexpectedHeader& header, ptl_event_kind_t type,
                                               void* user_ptr) noexcept;

@@ -17,7 +17,7 @@ void claim_header(NetworkInterface& interface, PortalEntry& portal, UnexpectedHe
   portal.unexpected.remove(header);
   if (header.arriving) {
     header.claimed = true;
-    interface.unexpected_headers().links_of(header).claimant = &entry;
+    header.claimant = &entry;
     ++entry.operations;
     return;
   }
@@ -37,7 +37,7 @@ bool claim_first(NetworkInterface& interface, PortalEntry& portal, ListEntry& en
 bool claim_all(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept {
   UnexpectedList::Matches matches(portal.unexpected, entry.criteria);
   while (UnexpectedHeader* header = matches.next()) {
-    const uint64_t rlength = header->rlength;
+    const uint64_t rlength = interface.unexpected_headers().details_of(*header).rlength;
     claim_header(interface, portal, *header, entry);
     // Locally managed entries may account for what they have missed (spec 3.12.2).
     if (entry.has(PTL_ME_LOCAL_INC_UH_RLENGTH) && entry.has(PTL_ME_MANAGE_LOCAL)) {

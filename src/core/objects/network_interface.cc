@@ -18,6 +18,8 @@ NetworkInterface::NetworkInterface(PhysicalInterface& physical, ProcessId own, u
       index_(index),
       incarnation_(incarnation) {}
 
+static_assert(largest_unexpected_headers <= most_unexpected_headers);
+
 int NetworkInterface::open(const ptl_ni_limits_t* desired) noexcept {
   limits_ = grant_limits(desired);
   const bool reserved =
@@ -54,10 +56,7 @@ PortalEntry* NetworkInterface::obtain_portal(uint32_t pt_index) noexcept {
   portal->index = static_cast<uint16_t>(pt_index);
   portal->priority.set_matching(matching());
   portal->overflow.set_matching(matching());
-  if (!portal->unexpected.open(unexpected_headers_)) {
-    delete portal;
-    return nullptr;
-  }
+  portal->unexpected.open(unexpected_headers_);
   portals_[pt_index].store(portal, std::memory_order_release);
   return portal;
 }

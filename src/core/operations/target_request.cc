@@ -163,19 +163,22 @@ void exhaust(const Arrival& arrival, PortalEntry& portal, const ListEntry* cause
 void record_header(const Arrival& arrival, ListEntry& entry, const Placement& placement,
                    UnexpectedHeader& record) noexcept {
   const MessageHeader& header = arrival.header;
-  new (&record) UnexpectedHeader{.match_bits = header.match_bits,
-                                 .source = arrival.source,
-                                 .start = entry.region.address(placement.offset),
-                                 .mlength = placement.mlength,
-                                 .rlength = header.length(),
-                                 .remote_offset = header.remote_offset,
-                                 .hdr_data = header.hdr_data,
-                                 .uid = arrival.uid,
-                                 .kind = header.kind,
-                                 .operation = header.operation,
-                                 .datatype = static_cast<uint8_t>(header.datatype())};
   NetworkInterface& interface = arrival.interface;
-  interface.unexpected_headers().links_of(record).entry = interface.entries().index_of(entry);
+  record.match_bits = header.match_bits;
+  record.source = arrival.source;
+  record.start = entry.region.address(placement.offset);
+  record.hdr_data = header.hdr_data;
+  record.uid = arrival.uid;
+  record.kind = header.kind;
+  record.arriving = false;
+  record.claimed = false;
+  record.next_free.store(interface.entries().index_of(entry), std::memory_order_relaxed);
+  interface.unexpected_headers().set_details(record,
+                                             {.mlength = placement.mlength,
+                                              .rlength = header.length(),
+                                              .remote_offset = header.remote_offset,
+                                              .operation = header.operation,
+                                              .datatype = static_cast<uint8_t>(header.datatype())});
   ++entry.unexpected_headers;
   InterfaceStatus& status = interface.status;
   const uint64_t depth = status.unexpected_depth.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -266,10 +269,8 @@ Outcome conclude(const Arrival& arrival, PortalEntry& portal, ListEntry& entry,
   outcome.mlength = moved ? placement.mlength : 0;
   outcome.offset = placement.offset;
   outcome.list = entry.list;
-  if (unexpected != nullptr && !moved) {
-    unexpected->fail = PTL_NI_SEGV;
-    unexpected->mlength = 0;
-  }
+  if (unexpected != nullptr && !moved)
+    arrival.interface.unexpected_headers().set_outcome(*unexpected, PTL_NI_SEGV, 0);
   const Delivery delivery{arrival.header,  arrival.initiator,
                           arrival.uid,     entry.region.address(placement.offset),
                           outcome.mlength, outcome.fail};

@@ -63,7 +63,7 @@ bool take_description(const Arrival& arrival, Transfer& transfer) noexcept {
 // Reports a message that an appended entry claimed while its data were arriving.
 void end_claim(NetworkInterface& interface, PortalEntry& portal,
                UnexpectedHeader& header) noexcept {
-  ListEntry& entry = *interface.unexpected_headers().links_of(header).claimant;
+  ListEntry& entry = *header.claimant;
   report_overflow(interface, portal, header, entry);
   --entry.operations;
   settle_entry(interface, portal, entry, false);
@@ -102,8 +102,7 @@ void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
     --portal.operations;
     if (UnexpectedHeader* unexpected = transfer.unexpected; unexpected != nullptr) {
       unexpected->arriving = false;
-      unexpected->fail = outcome.fail;
-      unexpected->mlength = outcome.mlength;
+      interface.unexpected_headers().set_outcome(*unexpected, outcome.fail, outcome.mlength);
       if (unexpected->claimed) end_claim(interface, portal, *unexpected);
     }
     // The message counts until here, so that the end of its entry is reported after its own events.
