@@ -133,7 +133,7 @@ void Transmitter::send_datagram(Connection& connection, FrameBuffer& frame,
   FrameHeader header = header_of(connection, FrameType::datagram, now_ns);
   Piece pieces[most_pieces];
   const unsigned count = finish(connection, frame, header, pieces);
-  const OutboundFrame outbound{&connection.route.address, pieces, count};
+  const OutboundFrame outbound{&connection.route.address, pieces, count, false};
   if (context_.link.send(&outbound, 1) == 1) connection.pending.went();
   context_.counters.datagrams_sent.increment();
 }
@@ -157,7 +157,7 @@ bool Transmitter::send_control(const Connection& connection, FrameType type, con
     pieces[0] = {sealed, held_bytes + tag_bytes};
     count = 1;
   }
-  const OutboundFrame frame{&connection.route.address, pieces, count};
+  const OutboundFrame frame{&connection.route.address, pieces, count, false};
   return context_.link.send(&frame, 1) == 1;
 }
 

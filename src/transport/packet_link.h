@@ -59,7 +59,7 @@ struct OutboundFrame {
   // The second piece does not change before the peer has acknowledged the frame, and a link may
   // refer to it after send() returned. Later it may change while a copy of the frame is still on
   // its way. That copy has a number that was received before, or a wrong check.
-  bool payload_stays = false;
+  bool payload_stays;
 };
 
 // A frame that arrived. The link may have damaged it; the layer above checks everything, and may

@@ -94,7 +94,7 @@ TEST(UdpLinkTest, BurstsOfAllShapesArriveInOrderAndIntact) {
     for (std::vector<std::byte>& b : bytes)
       pieces.push_back(
           {Piece{b.data(), b.size() / 3}, Piece{b.data() + b.size() / 3, b.size() - b.size() / 3}});
-    for (const auto& p : pieces) frames.push_back({&route.address, p.data(), 2});
+    for (const auto& p : pieces) frames.push_back({&route.address, p.data(), 2, false});
     ASSERT_EQ(first->send(frames.data(), static_cast<unsigned>(frames.size())), frames.size());
     const std::vector<Arrived> arrived = receive(*second, lengths.size());
     ASSERT_EQ(arrived.size(), lengths.size());
@@ -152,7 +152,7 @@ void expect_payloads_that_stay(const std::string& interface) {
         const Piece alone{tag.data(), tag.size()};
         const OutboundFrame frames[] = {{&route.address, pieces.data(), count, true},
                                         {&route.address, pieces.data(), count, true},
-                                        {&route.address, &alone, 1},
+                                        {&route.address, &alone, 1, false},
                                         {&route.address, pieces.data(), count, true}};
         std::vector<std::byte> expected = header;
         expected.insert(expected.end(), pages.data() + offset, pages.data() + offset + length);
@@ -260,7 +260,7 @@ TEST(UdpLinkTest, ShortAndLongFramesTakeTurns) {
     std::vector<OutboundFrame> frames;
     for (unsigned i = 0; i < count; ++i) bytes.push_back(pattern(number++, length));
     for (std::vector<std::byte>& b : bytes) pieces.push_back({b.data(), b.size()});
-    for (const Piece& piece : pieces) frames.push_back({&route.address, &piece, 1});
+    for (const Piece& piece : pieces) frames.push_back({&route.address, &piece, 1, false});
     ASSERT_EQ(first->send(frames.data(), count), count);
     const std::vector<Arrived> arrived = receive(*second, count);
     ASSERT_EQ(arrived.size(), count);
@@ -285,10 +285,10 @@ TEST(UdpLinkTest, ManyProcessesOfANodeSendToEachOther) {
     const Route there = route_between(*link, hub);
     const Route back = route_between(hub, *link);
     for (unsigned turn = 0; turn < 3; ++turn) {
-      const OutboundFrame request{&there.address, &piece, 1};
+      const OutboundFrame request{&there.address, &piece, 1, false};
       ASSERT_EQ(link->send(&request, 1), 1u);
       EXPECT_EQ(receive(hub, 1)[0].from, link->own_address());
-      const OutboundFrame answer{&back.address, &piece, 1};
+      const OutboundFrame answer{&back.address, &piece, 1, false};
       ASSERT_EQ(hub.send(&answer, 1), 1u);
       EXPECT_EQ(receive(*link, 1)[0].from, hub.own_address());
     }
@@ -342,7 +342,7 @@ TEST(UdpLinkTest, FramesPassARouteThatHasBecomeNarrower) {
     const Piece piece{bytes.data(), bytes.size()};
     // Alone, and as a burst that the kernel would cut up.
     for (const unsigned count : {1u, 12u}) {
-      const std::vector<OutboundFrame> frames(count, {&route.address, &piece, 1});
+      const std::vector<OutboundFrame> frames(count, {&route.address, &piece, 1, false});
       unsigned sent = 0;
       EXPECT_TRUE(wait_until([&] {
         sent += first->send(frames.data() + sent, count - sent);
@@ -441,7 +441,7 @@ TEST(UdpLinkTest, IPv6NidsAreTheEndOfTheAddress) {
   const Route route = route_between(*first, *second);
   std::vector<std::byte> bytes = pattern(1, 1200);
   const Piece piece{bytes.data(), bytes.size()};
-  const OutboundFrame frame{&route.address, &piece, 1};
+  const OutboundFrame frame{&route.address, &piece, 1, false};
   EXPECT_EQ(first->send(&frame, 1), 1u);
   const std::vector<Arrived> arrived = receive(*second, 1);
   EXPECT_EQ(arrived[0].from, first->own_address());
@@ -460,7 +460,7 @@ TEST(UdpLinkTest, WhereNobodyListensIsTold) {
   }
   std::byte byte{};
   const Piece piece{&byte, 1};
-  const OutboundFrame frame{&nowhere.address, &piece, 1};
+  const OutboundFrame frame{&nowhere.address, &piece, 1, false};
   LinkAddress told;
   EXPECT_TRUE(wait_until([&] {
     InboundFrame ignored;
@@ -489,7 +489,7 @@ TEST(DescriptorWatchTest, NoticesWhatArrivesOnceWhileEnabled) {
   ASSERT_TRUE(watch.start(second->descriptor(), noticed, doorbell, reason)) << reason;
   std::byte byte{};
   const Piece piece{&byte, 1};
-  const OutboundFrame frame{&route.address, &piece, 1};
+  const OutboundFrame frame{&route.address, &piece, 1, false};
   // What is there already when it is enabled counts.
   ASSERT_EQ(first->send(&frame, 1), 1u);
   const uint32_t seen = doorbell.announce_sleep();
@@ -549,7 +549,7 @@ TEST(QuietUdpLinkTest, IsNotWatchedWhileItIsAskedOften) {
     const Route route = route_between(*first, *second);
     std::byte byte{};
     const Piece piece{&byte, 1};
-    const OutboundFrame frame{&route.address, &piece, 1};
+    const OutboundFrame frame{&route.address, &piece, 1, false};
     ASSERT_EQ(first->send(&frame, 1), 1u);
     EXPECT_TRUE(wait_until([&] { return wakeup.is_set(); }));
     receive(*second, 1);
@@ -587,7 +587,7 @@ TEST(FaultsTest, TheSameSeedGivesTheSameFaults) {
     const LinkAddress self = link.own_address();
     std::vector<std::byte> bytes = pattern(1, 100);
     const Piece piece{bytes.data(), bytes.size()};
-    const OutboundFrame frame{&self, &piece, 1};
+    const OutboundFrame frame{&self, &piece, 1, false};
     for (unsigned i = 0; i < 1000; ++i) {
       EXPECT_EQ(link.send(&frame, 1), 1u);
       InboundFrame arrived[8];
