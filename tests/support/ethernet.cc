@@ -17,12 +17,12 @@ namespace {
 
 constexpr const char* packet_ring = ",qdisc_bypass=1,blocksz=36864,framesz=9216,framecnt=512";
 
-// Processes that do nothing but have a network namespace each; 0: not made yet.
+// Each of these processes only keeps a network namespace alive; 0: not made yet.
 std::array<pid_t, 2> cable_ends{};
 std::array<pid_t, 3> switched{};  // two hosts and the switch
 constexpr int ports_of_host = 2;
-// The driver af_packet makes a number of process and interface index that must be unique in a
-// namespace; processes follow one another.
+// The driver af_packet computes a number from process id and interface index. It must be unique in
+// a namespace, and ids of processes that start one after the other are neighbours.
 constexpr int far_apart = 16384;
 
 void must_run(const std::string& command) {
@@ -50,7 +50,7 @@ std::string packet_port(int index) {
   return "net_af_packet0,iface=port" + std::to_string(index) + packet_ring;
 }
 
-// Returns when the process has its namespace.
+// Returns when the process has entered its namespace.
 pid_t start_holder() {
   int ready[2];
   if (pipe2(ready, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
@@ -142,7 +142,7 @@ void join_ethernet(int index, Ethernet ethernet) {
     set_variable("PTL_DPDK_PORTS", packet_port(0) + ";" + packet_port(1));
     return;
   }
-  // What an administrator writes for each host, whose processes count from 0.
+  // What an administrator would configure on each host; local ranks begin at 0 on each.
   const int first = index / ports_of_host * ports_of_host;
   set_variable("PTL_LOCAL_RANK", std::to_string(index - first));
   set_variable("PTL_NID", first == 0 ? "10.78.0.1" : "10.78.0.2");

@@ -1,6 +1,6 @@
 // An Ethernet of two ports for two ranks, used through DPDK: shared memory between them (memif), or
-// a cable between two network namespaces (af_packet on veth). Leaves nothing behind, however a test
-// ends: sockets are abstract; the namespaces, which all tests of a program share, belong to
+// a cable between two network namespaces (af_packet on veth). Nothing remains after a test, however
+// it ends: sockets are abstract. The namespaces are shared by all tests of a program and belong to
 // processes that end with it. Set-up path.
 #pragma once
 
@@ -20,8 +20,9 @@ enum class Ethernet {
 // Before the ranks start.
 void prepare_ethernet(Ethernet ethernet);
 
-// In a rank, before it opens an interface: takes the port of rank `index` and sets the environment
-// so that DPDK is the only network; with hosts, shared memory within each besides.
+// Called in a rank before it opens an interface: takes the port of rank `index` and sets the
+// environment so that DPDK is the only network. With Ethernet::hosts, ranks of one host also use
+// shared memory.
 void join_ethernet(int index, Ethernet ethernet);
 
 // Moves a process with one thread to the host that has `port`<index>; it takes no port.

@@ -28,7 +28,7 @@ inline constexpr InterfaceKind nonmatching_logical{false, true};
 inline constexpr InterfaceKind all_interface_kinds[] = {matching_physical, matching_logical,
                                                         nonmatching_physical, nonmatching_logical};
 
-// What a list entry or a match list entry is made from; the last four matter to matching only.
+// Describes a list entry or a match list entry; only the latter uses the last four fields.
 struct EntrySpec {
   void* start = nullptr;
   ptl_size_t length = 0;
@@ -65,7 +65,7 @@ class Interface {
   [[nodiscard]] ptl_handle_ni_t handle() const noexcept { return handle_; }
   [[nodiscard]] const ptl_ni_limits_t& limits() const noexcept { return limits_; }
   [[nodiscard]] InterfaceKind kind() const noexcept { return kind_; }
-  // How operations and match_id name a rank on this interface.
+  // The address of a rank on this interface, for operations and match_id.
   [[nodiscard]] ptl_process_t address(int rank) const;
   [[nodiscard]] ptl_process_t physical_id(int rank) const;
   [[nodiscard]] ptl_sr_value_t status(ptl_sr_index_t index, Place place = Place::current()) const;
@@ -77,12 +77,12 @@ class Interface {
                           ptl_list_t list = PTL_PRIORITY_LIST, void* user_ptr = nullptr,
                           Place place = Place::current()) const;
   [[nodiscard]] int unlink(ptl_handle_any_t entry) const;
-  // Unlinks, waiting out operations in progress on the entry.
+  // Unlinks, and repeats that while operations are in progress on the entry.
   void unlink_when_idle(ptl_handle_any_t entry, Place place = Place::current()) const;
   [[nodiscard]] int search(ptl_pt_index_t pt_index, const EntrySpec& spec, ptl_search_op_t mode,
                            void* user_ptr) const;
 
-  void close();  // PtlNIFini now instead of at the end of its life
+  void close();  // PtlNIFini now, not in the destructor
 
  private:
   void open(const Settings& settings, Place place);

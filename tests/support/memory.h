@@ -1,4 +1,4 @@
-// Buffers with known contents, and memory that is not there.
+// Buffers with known contents, and inaccessible memory.
 #pragma once
 
 #include <portals4.h>
@@ -40,8 +40,8 @@ class GuardedPages {
   [[nodiscard]] std::span<std::byte> accessible() const noexcept;
   [[nodiscard]] std::byte* end() const noexcept;  // first inaccessible byte after them
   static constexpr std::size_t page_bytes = 4096;
-  // So much behind them is inaccessible for certain: a message that goes on beyond the first fault
-  // must not reach what else is mapped.
+  // This many bytes behind them are certain to be inaccessible. A message that continues after the
+  // first fault must not reach other mappings.
   static constexpr std::size_t gap_bytes = 1 << 20;
 
  private:

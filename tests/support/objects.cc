@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr ptl_time_t slice_ms = 100;  // between looks at whether another rank has failed
+constexpr ptl_time_t slice_ms = 100;  // until the next check whether another rank has failed
 
 void complain(Place place, const std::string& text) {
   ADD_FAILURE_AT(place.file_name(), static_cast<int>(place.line())) << text;

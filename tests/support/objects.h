@@ -1,5 +1,5 @@
-// Event queues, counters and memory descriptors that wait with a deadline. They last until they are
-// freed explicitly or their interface closes, so that they outlive whatever refers to them.
+// Event queues, counters and memory descriptors that wait with a deadline. They exist until they
+// are freed explicitly or their interface closes, so they outlive what refers to them.
 #pragma once
 
 #include <portals4.h>
@@ -21,7 +21,7 @@ class EventQueue {
 
   [[nodiscard]] ptl_handle_eq_t handle() const noexcept { return handle_; }
 
-  // The next event, whatever it is; none may have been dropped before it.
+  // The next event of any kind; no event may have been dropped before it.
   ptl_event_t next(Place place = Place::current()) const;
   // The next event, which must be of this kind and report this result.
   ptl_event_t expect(ptl_event_kind_t kind, ptl_ni_fail_t result = PTL_NI_OK,
@@ -29,12 +29,12 @@ class EventQueue {
   // The next events, which must be of these kinds in any order; returned in the order of `kinds`.
   std::vector<ptl_event_t> expect_all(std::initializer_list<ptl_event_kind_t> kinds,
                                       Place place = Place::current()) const;
-  // Skips what comes before the next event of this kind.
+  // Skips all events before the next one of this kind.
   ptl_event_t skip_to(ptl_event_kind_t kind, Place place = Place::current()) const;
-  // Nothing is in the queue now; nothing comes within quiet_time.
+  // The queue is empty now and stays empty for quiet_time.
   void expect_empty(Place place = Place::current()) const;
   void expect_silence(Place place = Place::current()) const;
-  // Takes out everything that is there, ignoring it.
+  // Removes all events without checking them; returns how many there were.
   std::size_t drain() const;
 
   void free(Place place = Place::current());
@@ -52,7 +52,7 @@ class Counter {
   [[nodiscard]] ptl_ct_event_t value(Place place = Place::current()) const;
   // Waits until the counter has exactly this value.
   void expect(ptl_size_t success, ptl_size_t failure = 0, Place place = Place::current()) const;
-  // Has this value now and keeps it for quiet_time.
+  // The counter has this value now and keeps it for quiet_time.
   void expect_steady(ptl_size_t success, ptl_size_t failure = 0,
                      Place place = Place::current()) const;
   void add(ptl_size_t success, Place place = Place::current()) const;

@@ -1,11 +1,11 @@
-// A file system for shared memory that other processes of the machine do not see.
+// A file system for shared memory that other processes of the machine cannot see.
 #pragma once
 
 #include "support/rank.h"
 
 namespace lintel::test {
 
-// Whether this process may have one; the reason to skip if not.
+// Whether this process may mount one; if not, a test is skipped with this reason.
 [[nodiscard]] bool can_own_shared_memory();
 #ifdef __SANITIZE_THREAD__
 inline constexpr const char* no_own_shared_memory =
@@ -15,12 +15,12 @@ inline constexpr const char* no_own_shared_memory =
     "no right to mount a file system in a namespace (not root)";
 #endif
 
-// Gives all ranks one new file system at /dev/shm: rank 0 mounts it with `options` of tmpfs, and
-// the others enter the namespace of rank 0, which they find in the given slot of what it publishes.
-// To be called by every rank, before it starts threads.
+// Gives all ranks one new file system at /dev/shm. Rank 0 mounts it with `options` of tmpfs and
+// publishes its namespace in the given slot; the others enter that namespace. Every rank must call
+// this before it starts threads.
 void enter_own_shared_memory(Rank& rank, const char* options, int slot = 1);
 
-// Gives this process one of its own.
+// Gives this process a file system that no other process shares.
 void enter_memory_of_its_own(const char* options);
 
 // Changes the options of that file system.

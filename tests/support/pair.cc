@@ -63,8 +63,8 @@ std::vector<PairKind> pairs_where(bool (*wanted)(const InterfaceKind&)) {
     std::vector<InterfaceKind> kinds;
     for (const InterfaceKind& kind : all_interface_kinds)
       if (wanted(kind)) kinds.push_back(kind);
-    // DPDK takes most of the time of a test to start, and emulated devices are slow. Two kinds that
-    // have no property in common are enough for the short form.
+    // With DPDK most of the time of a test goes to the start, and emulated devices are slow. The
+    // short form covers two kinds of interface that have no property in common.
     const bool one_is_enough = !long_tests();
     const bool first_only =
         is_lossy(path) || (one_is_enough && (path == Path::dpdk_memif || path == Path::verbs));
@@ -77,7 +77,7 @@ std::vector<PairKind> pairs_where(bool (*wanted)(const InterfaceKind&)) {
   return pairs;
 }
 
-// Both sides come after this, so the fence is in place when the initiator first uses it.
+// The last step of set-up on both sides, so the fence exists when the initiator first uses it.
 void post_fence(Pair& pair, Place place) {
   if (pair.is_target()) {
     ptl_pt_index_t index = 0;
@@ -135,8 +135,8 @@ void run_pair(const PairKind& kind, const PairOptions& options,
     if (const std::string why = why_no_rdma(); !why.empty()) GTEST_SKIP() << why;
   RunOptions run = options.run;
   for (auto& variable : environment_of(kind.path)) run.environment.push_back(std::move(variable));
-  // Thousands of round trips take a minute with emulated devices; also where arrivals wake no
-  // thread, if other programs use the processors.
+  // Thousands of round trips take a minute with emulated devices. They do so, too, where arrivals
+  // wake no thread, if other programs use the processors.
   if (ethernet || (rdma && machine_slowdown() > 1))
     run.deadline = std::max(run.deadline, 3 * test_deadline);
   run_ranks(kind.path == Path::self ? 1 : 2, run, [&](Rank& rank) {

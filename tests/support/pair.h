@@ -1,4 +1,4 @@
-// An initiator and a target: two processes, or one that plays both parts. The bodies of conformance
+// An initiator and a target: two processes, or one process in both roles. The bodies of conformance
 // tests are written once against this and run over every path and kind of interface.
 //
 //   run_pair(GetParam(), [](Pair& pair) {
@@ -9,7 +9,7 @@
 //     pair.on_target([&] { target.events.expect(PTL_EVENT_PUT); });
 //   });
 //
-// Every step runs in the processes that play its part and ends with a barrier of all.
+// Every step runs in the processes that have its role and ends with a barrier of all.
 #pragma once
 
 #include <portals4.h>
@@ -38,8 +38,8 @@ enum class Path {
   dpdk_memif,  // two processes with an Ethernet of shared memory between them
   dpdk_af_packet,  // two processes in network namespaces with a cable between them
   dpdk_lossy,      // memif, with the losses above
-  verbs,           // two processes with an RDMA device each, or one for both
-  verbs_ud,        // the same by datagrams only
+  verbs,           // two processes with an RDMA device each, or one device for both
+  verbs_ud,        // the same with datagrams only
 };
 
 struct PairKind {
@@ -47,12 +47,12 @@ struct PairKind {
   InterfaceKind interface;
 };
 
-// The requested kinds of interface, over every path; over the lossy paths, which are slow, one of
-// them.
+// The requested kinds of interface over every path. Lossy paths are slow, so they get one kind
+// only.
 [[nodiscard]] std::vector<PairKind> all_pairs();
 [[nodiscard]] std::vector<PairKind> matching_pairs();
 [[nodiscard]] std::vector<PairKind> nonmatching_pairs();
-// Every path, one kind of interface: where the kind makes no difference.
+// Every path with one kind of interface, for tests in which the kind makes no difference.
 [[nodiscard]] std::vector<PairKind> one_pair_per_path();
 [[nodiscard]] std::string pair_name(const testing::TestParamInfo<PairKind>& info);
 
@@ -90,12 +90,12 @@ class Pair {
     rank_.barrier(place);
   }
 
-  // Zeroed memory that lasts until after the interface is closed.
+  // Zeroed memory that is released after the interface is closed.
   [[nodiscard]] std::span<std::byte> memory(std::size_t bytes);
 
  private:
   Rank& rank_;
-  std::list<std::vector<std::byte>> memory_;  // before interface_: lasts longer
+  std::list<std::vector<std::byte>> memory_;  // declared before interface_, so released after it
   Interface interface_;
 };
 
@@ -109,7 +109,7 @@ void run_pair(const PairKind& kind, const PairOptions& options,
               const std::function<void(Pair&)>& body);
 
 inline constexpr ptl_pt_index_t default_pt_index = 5;
-inline constexpr ptl_pt_index_t fence_pt_index = 240;  // belongs to InitiatorSide::fence
+inline constexpr ptl_pt_index_t fence_pt_index = 240;  // reserved for InitiatorSide::fence
 
 struct TargetSettings {
   std::size_t bytes = 4096;
@@ -119,14 +119,14 @@ struct TargetSettings {
   bool with_event_queue = true;
 };
 
-// A portal table entry with its event queue, a counter, and memory to post. Exists at the target
-// only: elsewhere nothing of it may be used.
+// A portal table entry with its event queue, a counter, and memory to post. At other processes than
+// the target it is empty and must not be used.
 class TargetSide {
  public:
   explicit TargetSide(Pair& pair, const TargetSettings& settings = {},
                       Place place = Place::current());
 
-  // All of the memory, no LINK event.
+  // An entry over all of the memory, without a LINK event.
   [[nodiscard]] EntrySpec entry(unsigned options) const;
   ptl_handle_any_t append(const EntrySpec& spec, ptl_list_t list = PTL_PRIORITY_LIST,
                           void* user_ptr = nullptr, Place place = Place::current()) const;
@@ -146,7 +146,7 @@ struct InitiatorSettings {
   ptl_size_t events = 256;
 };
 
-// The arguments that most tests leave alone.
+// The arguments of an operation. The defaults suit most tests.
 struct Request {
   ptl_size_t length = 0;
   ptl_size_t local_offset = 0;
@@ -169,13 +169,14 @@ struct LocalMemory {
   Descriptor descriptor;
 };
 
-// The results of an operation that sends and is acknowledged.
+// The events of an operation that sends and is acknowledged.
 struct SendAndAck {
   ptl_event_t send;
   ptl_event_t ack;
 };
 
-// Operations from the initiator's memory to the target. Exists at the initiator only.
+// Operations from the initiator's memory to the target. At other processes than the initiator it is
+// empty and must not be used.
 class InitiatorSide {
  public:
   explicit InitiatorSide(Pair& pair, const InitiatorSettings& settings = {},
@@ -185,7 +186,7 @@ class InitiatorSide {
   void get(const Request& request, Place place = Place::current()) const;
   void atomic(const Request& request, ptl_op_t operation, ptl_datatype_t datatype,
               Place place = Place::current()) const;
-  // The prior value goes to the start of the result memory.
+  // The prior value arrives at the start of the result memory.
   void fetch_atomic(const Request& request, ptl_op_t operation, ptl_datatype_t datatype,
                     Place place = Place::current()) const;
   void swap(const Request& request, const void* operand, ptl_op_t operation,
@@ -199,8 +200,8 @@ class InitiatorSide {
   ptl_event_t get_and_wait(const Request& request, ptl_ni_fail_t result = PTL_NI_OK,
                            Place place = Place::current()) const;
 
-  // Returns when the target has processed everything that was sent before, by an acknowledged put
-  // of its own to a portal table entry of its own.
+  // Returns when the target has processed everything that was sent before. It waits for the
+  // acknowledgment of a put to a portal table entry of its own.
   void fence(Place place = Place::current());
 
   LocalMemory source;  // puts and atomics send from here

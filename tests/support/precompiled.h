@@ -1,4 +1,4 @@
-// What most tests include, read once for all of them. They include what they use all the same.
+// Headers that most tests include, precompiled. Each test still includes what it uses.
 #pragma once
 
 #include <portals4.h>

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t places = 16;  // messages under way at once
 constexpr int checked_flag = 0;     // raised by rank 1
 
-// The same in both ranks.
+// Draws the same lengths in both ranks.
 class Lengths {
  public:
   explicit Lengths(std::size_t largest) : largest_(largest) {}
@@ -39,7 +39,7 @@ void send(const RandomStream& stream, Rank& rank, const Interface& interface,
   uint64_t acknowledged = 0;
   for (uint64_t i = 0; i < stream.messages; ++i) {
     const std::size_t length = lengths.next();
-    // The place was free when its message before was checked over there.
+    // The place is free when the receiver has checked the message that used it before.
     while (acknowledged + places <= i) {
       events.expect(PTL_EVENT_ACK);
       ++acknowledged;
@@ -56,7 +56,7 @@ void send(const RandomStream& stream, Rank& rank, const Interface& interface,
 
 void check(const RandomStream& stream, Rank& rank, std::span<const std::byte> memory,
            const EventQueue& events) {
-  // Long ones may be complete after short ones that were sent later.
+  // Long messages may complete after short ones that were sent later.
   Lengths lengths(stream.largest);
   std::vector<std::size_t> expected;
   for (uint64_t i = 0; i < stream.messages; ++i) expected.push_back(lengths.next());

@@ -1,4 +1,4 @@
-// A stream of puts of all sizes whose every byte is checked.
+// A stream of puts of all sizes; every byte is checked.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ namespace lintel::test {
 
 struct RandomStream {
   uint64_t messages = 1000;
-  std::size_t largest =
-      100'000;  // bytes; a quarter of the messages have up to that, half of them less than 200
+  // In bytes. A quarter of the messages are up to this long; half are shorter than 200.
+  std::size_t largest = 100'000;
   ptl_pt_index_t pt_index = 4;
-  // In rank 0, before a message is sent.
+  // Called in rank 0 before each message is sent.
   std::function<void(uint64_t message)> before = [](uint64_t) {};
 };
 

@@ -1,4 +1,4 @@
-// What a rank can do with the other ranks: barriers, values, flags, signals. Set-up path.
+// What a rank does together with the other ranks: barriers, values, flags, signals. Set-up path.
 #include "support/rank.h"
 
 #include <signal.h>
@@ -100,7 +100,8 @@ void Rank::kill(int rank) {
   area_.ranks[rank].killed_on_purpose.store(1);
   if (::kill(pid, SIGKILL) != 0) throw std::runtime_error("cannot kill a rank");
   area_.announce();
-  // The parent reaps it; until then it is a zombie, whose memory and descriptors are gone already.
+  // The process is a zombie until the parent reaps it; its memory and descriptors are released
+  // already.
   await_condition("waiting for a killed rank to disappear", [&] { return ::kill(pid, 0) != 0; });
 }
 
@@ -121,7 +122,7 @@ ptl_pid_t Rank::reserved_pid(int which) const noexcept {
 void Rank::fail(std::string_view text) {
   static std::atomic_flag failing;
   if (failing.test_and_set()) {
-    for (;;) pause();  // another thread of this rank is already on its way out
+    for (;;) pause();  // another thread is already ending this rank
   }
   const std::size_t length = std::min(text.size(), sizeof(RankState::message) - 1);
   std::copy_n(text.data(), length, mine().message);

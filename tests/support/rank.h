@@ -1,7 +1,7 @@
-// One process of a test, as its body sees it. Set-up path.
+// One process of a test, as the body of the test uses it. Set-up path.
 //
-// A failed assertion in a rank ends that rank at once: its text travels to the parent, which
-// reports it, and the other ranks stop as soon as they notice. So helpers need not return errors.
+// A failed assertion in a rank ends that rank at once. The parent reports its text, and the other
+// ranks stop when they notice the failure. So helpers need not return errors.
 #pragma once
 
 #include <portals4.h>
@@ -18,7 +18,7 @@
 
 namespace lintel::test {
 
-// Where a test calls a helper. As std::source_location, which Clang before 16 does not have.
+// The place in a test that calls a helper. Like std::source_location, which Clang before 16 lacks.
 class Place {
  public:
   [[nodiscard]] static constexpr Place current(const char* file = __builtin_FILE(),
@@ -63,25 +63,26 @@ class Rank {
     return value;
   }
 
-  // Flags count upwards; another rank waits until one has reached a value.
+  // Flags count upwards; another rank can wait until a flag has reached a value.
   void raise(int flag, uint64_t value = 1);
   void await(int rank, int flag, uint64_t value = 1, Place place = Place::current());
   [[nodiscard]] uint64_t flag(int rank, int flag) const;
 
-  // SIGKILL, and takes the rank out of all barriers. Returns when it is gone.
+  // Sends SIGKILL and removes the rank from all barriers. Returns when the process has ended.
   void kill(int rank);
 
-  // PtlInit, undone when the body has returned.
+  // PtlInit; PtlFini follows when the body has returned.
   void initialise(Place place = Place::current());
   void finalise();  // undoes every initialise() now
 
-  // A Portals pid for PtlNIInit that no test running beside this one asks for; 0 <= which < 32.
+  // A Portals pid for PtlNIInit that no concurrent test uses; 0 <= which < 32.
   [[nodiscard]] ptl_pid_t reserved_pid(int which) const noexcept;
 
-  // Fills in the report of a hang, and stops this rank if another one has failed.
+  // Records where this rank is, for the report of a hang. Stops this rank if another one has
+  // failed.
   void at(const char* activity, Place place);
 
-  // A condition that only time can bring; fails with `activity` after wait_deadline.
+  // Polls the condition; fails with `activity` after wait_deadline.
   void await_condition(const char* activity, const std::function<bool()>& condition,
                        Place place = Place::current());
 

@@ -1,4 +1,4 @@
-// Starting the ranks of a test, and telling how they ended. Set-up path.
+// Starting the ranks of a test, and reporting how they ended. Set-up path.
 #include "support/ranks.h"
 
 #include <poll.h>
@@ -22,7 +22,7 @@
 #endif
 
 #if defined(__SANITIZE_THREAD__)
-// Children of a process with threads do start threads of their own here (spec 3.5).
+// Here, children that a process with threads forks start threads of their own (spec 3.5).
 extern "C" [[gnu::visibility("default")]] const char* __tsan_default_options() {
   return "die_after_fork=0";
 }
@@ -34,7 +34,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Ends the rank at its first failed assertion and leaves the text where the parent finds it.
+// Ends the rank at its first failed assertion and stores the text for the parent.
 class FailureReporter : public testing::EmptyTestEventListener {
  public:
   explicit FailureReporter(Rank& rank) : rank_(rank) {}
@@ -156,7 +156,7 @@ class Children {
     return area_.ranks[i].killed_on_purpose.load() == 0;
   }
 
-  // A rank that crashed can enter no barrier any more: the others stop.
+  // A rank that has crashed enters no further barrier, so the others stop.
   void note_end(int i) {
     if (crashed(static_cast<std::size_t>(i))) area_.any_failed.store(1);
     area_.announce();

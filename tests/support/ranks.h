@@ -1,5 +1,5 @@
-// Runs the body of a test in processes of its own: gtest's process never initialises Portals, since
-// a process can do so only once (spec 3.5.1). Set-up path.
+// Runs the body of a test in forked processes. The process of gtest never initialises Portals,
+// since a process can do that only once (spec 3.5.1). Set-up path.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,9 @@ struct RunOptions {
   Milliseconds deadline = test_deadline;                         // for all ranks to end
 };
 
-// Forks `count` ranks, runs `body` in each, waits for their end and reports whatever went wrong as
-// failures of the running test: failed assertions in a rank, crashes, and hangs with the place
-// where each rank was.
+// Forks `count` ranks, runs `body` in each and waits for their end. Failed assertions, crashes and
+// hangs of a rank become failures of the running test; a hang is reported with the place of each
+// rank.
 void run_ranks(int count, const RunOptions& options, const std::function<void(Rank&)>& body);
 void run_ranks(int count, const std::function<void(Rank&)>& body);
 

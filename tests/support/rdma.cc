@@ -1,4 +1,4 @@
-// Dealing out devices. Set-up path.
+// Assigning devices to ranks. Set-up path.
 #include "support/rdma.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// The RDMA devices of this machine, for ranks that use nothing else. If there are several, each
-// rank takes another one, as if on different nodes. Set-up path.
+// The RDMA devices of this machine, for ranks that use no other transport. If there are several,
+// ranks use different ones, as if they were on different nodes. Set-up path.
 #pragma once
 
 #include <string>
@@ -15,17 +15,17 @@ enum class Rdma {
 // The devices with an active port.
 [[nodiscard]] std::vector<std::string> rdma_devices();
 
-// Why no RDMA device can be used here. Empty if one can, or must (LINTEL_TEST_NEEDS_RDMA): a test
-// that finds none then fails.
+// Why no RDMA device can be used here; empty if one can. Also empty if LINTEL_TEST_NEEDS_RDMA is
+// set: then a test that finds no device fails.
 [[nodiscard]] std::string why_no_rdma();
 
-// PTL_PEER_TIMEOUT_MS for tests in which no peer dies: devices may be emulated, and slow.
+// PTL_PEER_TIMEOUT_MS for tests in which no peer dies. Devices may be emulated, and then slow.
 [[nodiscard]] std::string rdma_timeout_ms();
 
-// In a rank, before it opens an interface: nothing but RDMA devices, of which it takes one.
+// Called in a rank before it opens an interface: permits only RDMA devices, and takes one of them.
 void join_rdma(int index, Rdma rdma);
 
-// In a rank, before its body: takes a device if PTL_TRANSPORT permits nothing else.
+// Called in a rank before its body: takes a device if PTL_TRANSPORT permits nothing else.
 void take_rdma_device(int index);
 
 }  // namespace lintel::test

@@ -1,4 +1,5 @@
-// What the ranks of one test share: an anonymous mapping made before they are forked. Set-up path.
+// Memory that the ranks of one test share: an anonymous mapping made before they are forked. Set-up
+// path.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@ inline constexpr int flags_per_rank = 8;
 struct RankState {
   std::atomic<uint32_t> barriers_entered;
   std::atomic<uint32_t> failed;             // 1 once `message` says why
-  std::atomic<uint32_t> killed_on_purpose;  // SIGKILL is how this rank is meant to end
+  std::atomic<uint32_t> killed_on_purpose;  // this rank is meant to end by SIGKILL
   std::atomic<const char*> file;            // where the rank is, for the report of a hang; the
   std::atomic<uint32_t> line;               // literals have the same address in the parent
   std::atomic<const char*> activity;
@@ -27,12 +28,12 @@ struct RankState {
 };
 
 struct SharedArea {
-  std::atomic<uint32_t> changes;  // bumped, and waiters woken, at every change that ranks wait for
-  std::atomic<uint32_t> any_failed;  // the other ranks give up
+  std::atomic<uint32_t> changes;  // incremented at each change that ranks wait for, and wakes them
+  std::atomic<uint32_t> any_failed;  // then the other ranks stop
   std::atomic<int> pids[max_ranks];
   RankState ranks[max_ranks];
 
-  void announce() noexcept;                              // bumps `changes`, wakes all waiters
+  void announce() noexcept;  // increments `changes`, wakes all waiting ranks
   void wait_for_change(uint32_t seen_changes) noexcept;  // returns after a change or 50 ms
 };
 

@@ -1,4 +1,4 @@
-// Threads that sleep and processes that have stopped, by what the kernel says of them. Set-up path.
+// Whether threads sleep and whether processes have stopped, from /proc. Set-up path.
 #include "support/waiting_thread.h"
 
 #include <unistd.h>
@@ -11,7 +11,7 @@ namespace lintel::test {
 
 namespace {
 
-// Whether a stat file of /proc names that state behind the name of the program (proc(5)).
+// Whether a stat file of /proc has that state in the field after the program's name (proc(5)).
 bool has_state(const std::string& file, char state) {
   std::ifstream lines(file);
   std::string text;

@@ -1,4 +1,4 @@
-// A thread of a rank that is about to wait: others go on when it sleeps. Set-up path.
+// A thread of a rank that is about to wait; the test continues when the thread sleeps. Set-up path.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,8 @@
 
 namespace lintel::test {
 
-// Whether a thread of this process sleeps in the kernel; whether all of a process has stopped.
+// Whether a thread of this process sleeps in the kernel; whether all threads of a process are
+// stopped.
 [[nodiscard]] bool is_asleep(pid_t thread);
 [[nodiscard]] bool is_stopped(pid_t process);
 

@@ -53,7 +53,8 @@ World& world() {
 void reset(const Settings& settings) {
   World& all = world();
   const std::lock_guard guard(all.lock);
-  // What the former test left behind cannot disturb this one, and may still look at its devices.
+  // Objects of the former test may still refer to its devices, so these are kept; they do not
+  // affect this test.
   all.settings = settings;
   for (auto& device : all.devices) all.former_devices.push_back(std::move(device));
   all.devices.clear();

@@ -9,7 +9,7 @@
 
 #include "support/fake_verbs/objects.h"
 
-// The header has these as macros around what is to be defined here.
+// The header defines these as macros; the functions are defined here.
 #undef ibv_query_port
 
 using namespace lintel::fake_verbs;
@@ -120,7 +120,7 @@ int ibv_query_port(ibv_context* context, uint8_t port, _compat_ibv_port_attr* co
   if (const int error = call_fault("ibv_query_port"); error != 0) return error;
   if (port != 1) return EINVAL;
   const Device& device = device_of(context);
-  // The inline function of the header hands over the whole structure, zeroed.
+  // The inline function of the header passes the whole structure, zeroed.
   auto* const attributes = reinterpret_cast<ibv_port_attr*>(compatible);
   attributes->state = device.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attributes->max_mtu = IBV_MTU_4096;
@@ -221,7 +221,7 @@ ibv_ah* ibv_create_ah(ibv_pd* domain, ibv_ah_attr* attributes) {
   World& all = world();
   const std::lock_guard guard(all.lock);
   int error = call_fault("ibv_create_ah");
-  // On Ethernet there is no way without a GRH.
+  // On Ethernet every address needs a GRH.
   if (error == 0 && !all.settings.infiniband && attributes->is_global == 0) error = EINVAL;
   if (error == 0 && attributes->port_num != 1) error = EINVAL;
   if (error != 0) {

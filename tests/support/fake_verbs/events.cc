@@ -17,7 +17,7 @@ void ring(int descriptor) {
   static_cast<void>(!write(descriptor, &one, sizeof one));
 }
 
-// As devices do: the descriptor decides whether this waits.
+// As with real devices, O_NONBLOCK of the descriptor decides whether this blocks.
 bool take_ring(int descriptor) {
   uint64_t one = 0;
   return read(descriptor, &one, sizeof one) == static_cast<ssize_t>(sizeof one);
@@ -222,7 +222,7 @@ int ibv_get_cq_event(ibv_comp_channel* base, ibv_cq** queue, void** user) {
     World& all = world();
     const std::lock_guard guard(all.lock);
     auto* const channel = static_cast<Channel*>(base);
-    if (channel->events.empty()) continue;  // of a queue that is gone
+    if (channel->events.empty()) continue;  // the queue has been destroyed
     CompletionQueue* const first = channel->events.front();
     channel->events.pop_front();
     ++first->events;

@@ -1,15 +1,16 @@
 // A stand-in for libibverbs: RDMA devices in the memory of this process. Tests link it in place of
-// the library, so that src/verbs runs on machines without a device, and meets what real devices do
-// rarely.
+// the library. So src/verbs runs on machines without a device, and in situations that are rare with
+// real devices.
 //
-// Queue pairs of type UD and RC talk to each other, with shared and own receive queues, inline
-// data, immediate data, RDMA reads and writes with all checks of keys and ranges, memory windows of
-// type 2, selective signalling, and the limits that were asked for. Work is done when it is posted,
-// unless hold() or a condition (no receive posted, port down) is in its way; nothing takes time.
+// Queue pairs of type UD and RC exchange messages. Supported are shared and own receive queues,
+// inline data, immediate data, RDMA reads and writes with all checks of keys and ranges, memory
+// windows of type 2, selective signalling, and the requested limits. A work request is executed
+// when it is posted, unless hold() or a condition (no receive posted, port down) prevents it.
+// Nothing takes time.
 //
-// It is stricter than devices: places in a send queue come back when a completion has been polled,
-// not before; sizes are exactly those asked for; and misuse that devices answer with silence is
-// recorded in violations(). All functions may be called from any thread.
+// It is stricter than devices. A place in a send queue is free only after a completion has been
+// polled. Sizes are exactly the requested ones. Misuse that real devices do not report is recorded
+// in violations(). All functions may be called from any thread.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ namespace lintel::fake_verbs {
 
 struct Settings {
   unsigned devices = 1;          // fake0, fake1, ..., each with one Ethernet port
-  uint32_t ipv4 = 0x7f000001;    // of the first; of the others one more each
-  const char* interface = "lo";  // which the port of every device belongs to
+  uint32_t ipv4 = 0x7f000001;    // of the first device; each further one has the next address
+  const char* interface = "lo";  // that the ports of all devices belong to
   bool infiniband = false;       // ports are InfiniBand ports, with LIDs
   ibv_mtu mtu = IBV_MTU_4096;
   uint32_t max_message_bytes = 1u << 30;
@@ -39,15 +40,15 @@ struct Settings {
   bool windows = true;     // memory windows of type 2
   bool on_demand = false;  // memory need not be pinned
   uint32_t vendor = 0;
-  // Completions of a queue pair that is destroyed or reset vanish (mlx5), or stay (rxe).
+  // When a queue pair is destroyed or reset, its completions are removed (mlx5) or remain (rxe).
   bool completions_vanish = true;
   std::vector<uint16_t> pkeys{0xffff};  // of each port
 };
 
-// Resets everything. No former object may be in use.
+// Resets everything. No object made before may be in use.
 void reset(const Settings& settings = {});
 
-// --- what is in use
+// --- objects in use
 
 struct InUse {
   unsigned contexts = 0, domains = 0, regions = 0, windows = 0, channels = 0, completion_queues = 0,
@@ -56,29 +57,30 @@ struct InUse {
 };
 [[nodiscard]] InUse in_use();
 [[nodiscard]] uint64_t registered_bytes();
-[[nodiscard]] uint64_t locked_bytes();  // of them
-// The numbers of the queue pairs of that type.
+[[nodiscard]] uint64_t locked_bytes();  // the registered bytes that are pinned
+// The numbers of the queue pairs of this type.
 [[nodiscard]] std::vector<uint32_t> queue_pairs(ibv_qp_type type);
 [[nodiscard]] ibv_qp_state state_of(uint32_t queue_pair);
-// As ibv_modify_qp() was told.
+// As set by ibv_modify_qp().
 [[nodiscard]] ibv_qp_attr attributes_of(uint32_t queue_pair);
-// Of the address handle that was made last.
+// Of the address handle that was created last.
 [[nodiscard]] ibv_ah_attr last_address();
-// Calls of that function so far, such as "ibv_reg_mr".
+// How often this function, such as "ibv_reg_mr", was called so far.
 [[nodiscard]] unsigned calls(const std::string& function);
-// Work requests that were done, by opcode.
+// Number of executed work requests, by opcode.
 [[nodiscard]] unsigned done(ibv_wr_opcode opcode);
 
-// What a user of verbs must not do. Each a sentence.
+// Misuse of the verbs interface, one sentence each.
 [[nodiscard]] std::vector<std::string> violations();
 
 // --- faults
 
-// The `nth` call from now on of that function fails with `error`, and `times` - 1 after it.
+// The `nth` call of this function from now on fails with `error`, and so do the `times` - 1 calls
+// after it.
 void fail_call(const std::string& function, int error, unsigned nth = 1, unsigned times = 1);
 
-// The next work request for which this holds fails with `status`, and its queue pair with it.
-// Inside, nothing of this interface may be called.
+// The next work request for which `which` is true fails with `status`, and so does its queue pair.
+// `which` must not call functions of this interface.
 struct Request {
   uint32_t queue_pair;
   ibv_qp_type type;
@@ -91,7 +93,7 @@ struct Request {
 };
 void fail_request(ibv_wc_status status, std::function<bool(const Request&)> which = {});
 
-// Datagrams for which this holds are lost on the way. Empty: none.
+// Datagrams for which `which` is true are lost. An empty function: none are lost.
 struct Datagram {
   uint32_t from;  // queue pairs
   uint32_t to;
@@ -100,30 +102,30 @@ struct Datagram {
 };
 void lose_datagrams(std::function<bool(const Datagram&)> which);
 
-// Registrations fail with ENOMEM if more bytes than this would be pinned in all.
+// Registrations fail with ENOMEM if the total of pinned bytes would exceed this.
 void limit_locked_bytes(uint64_t bytes);
 
-// Work requests stay where they are until release(), which does all that waits, or let_pass().
+// Work requests wait until release(), which executes all of them, or let_pass().
 void hold();
 void release();
-// Does so many of the work requests that wait; returns how many there were.
+// Executes up to `count` of the waiting work requests; returns how many it executed.
 unsigned let_pass(unsigned count);
 
-// The port goes down or comes up: both are told as asynchronous events. While it is down, datagrams
-// are lost and connected queue pairs wait.
+// The port goes down or comes up; both raise an asynchronous event. While it is down, datagrams are
+// lost and connected queue pairs wait.
 void set_port(unsigned device, bool up);
-// Queue pairs whose work requests wait (because a port is down, or nothing is posted to receive
-// them) lose their patience: their requests fail as retried too often.
+// The waiting work requests of all queue pairs fail with "retry exceeded". They wait because a port
+// is down, or because the receiver has posted no receive.
 void expire_retries();
-// Every queue pair whose send queue waits for a receive at the other end.
+// The number of queue pairs whose send queue waits for a receive at the other end.
 [[nodiscard]] unsigned waiting_for_receivers();
 
-// An asynchronous event: of the device, or of a queue pair, which then stops.
+// An asynchronous event of the device, or of a queue pair, which then stops.
 void raise_device_event(unsigned device, ibv_event_type type);
 void raise_queue_pair_event(uint32_t queue_pair, ibv_event_type type);
-// The completion queue in which that queue pair ends its sends is lost.
+// Breaks the completion queue for sends of this queue pair.
 void break_completion_queue(uint32_t queue_pair);
-// The shared receive queue of that queue pair fails: what was posted to it is never used.
+// The shared receive queue of this queue pair fails: receives posted to it are never used.
 void break_receive_queue(uint32_t queue_pair);
 
 }  // namespace lintel::fake_verbs

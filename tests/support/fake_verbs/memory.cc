@@ -9,7 +9,7 @@ namespace lintel::fake_verbs {
 
 namespace {
 
-// Of a window, the last byte of the key is the user's.
+// In the key of a window, the user chooses the last byte.
 constexpr uint32_t key_of_user = 0xff;
 
 bool within(uint64_t address, uint64_t length, uint64_t begin, uint64_t available) {
@@ -137,7 +137,7 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t 
   World& all = world();
   const std::lock_guard guard(all.lock);
   int error = call_fault("ibv_reg_mr");
-  // Who may write from afar must be able to write here.
+  // Remote write access requires local write access.
   const bool remote_write = (access & IBV_ACCESS_REMOTE_WRITE) != 0;
   if (error == 0 && remote_write && (access & IBV_ACCESS_LOCAL_WRITE) == 0) error = EINVAL;
   if (error == 0 && iova != reinterpret_cast<uint64_t>(address)) error = EOPNOTSUPP;

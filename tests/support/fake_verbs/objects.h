@@ -1,4 +1,4 @@
-// What the objects of verbs are inside the stand-in. Everything is protected by the one lock.
+// The objects of verbs as the stand-in represents them. One lock protects them all.
 #pragma once
 
 #include <condition_variable>
@@ -35,7 +35,8 @@ struct Context : ibv_context {
   unsigned users = 0;
 };
 
-// A context that functions newer than the first version of the library find theirs in, before it.
+// A context with its extension in front: functions newer than the first version of the library look
+// there.
 struct ExtendedContext {
   alignas(verbs_context) std::byte before[offsetof(verbs_context, context)];
   Context context;
@@ -55,8 +56,8 @@ struct Window : ibv_mw {
   uint64_t begin = 0;
   uint64_t length = 0;
   unsigned access = 0;
-  uint32_t queue_pair = 0;  // only through this one
-  uint32_t key = 0;         // that of the device; the user keeps ibv_mw::rkey in step
+  uint32_t queue_pair = 0;  // the only one that may use it
+  uint32_t key = 0;         // as the device has it; the user keeps ibv_mw::rkey equal to it
 };
 
 struct Channel : ibv_comp_channel {
@@ -67,7 +68,7 @@ struct Completion {
   ibv_wc shown;
   uint32_t queue_pair;
   bool of_send;
-  uint64_t requests;  // of the send queue that are over with it
+  uint64_t requests;  // work requests of the send queue that end with this completion
 };
 
 struct CompletionQueue : ibv_cq {
@@ -95,7 +96,7 @@ struct AddressHandle : ibv_ah {
 
 struct Send {
   ibv_send_wr request{};
-  uint32_t window_key = 0;  // of the window that is to be bound, as the user knew it when posting
+  uint32_t window_key = 0;  // of the window to be bound, as it was when the request was posted
   std::vector<ibv_sge> pieces;
   std::vector<std::byte> inlined;
   uint64_t bytes = 0;
@@ -109,15 +110,15 @@ struct QueuePair : ibv_qp {
   ibv_qp_attr attributes{};
   std::deque<Send> sends;
   std::deque<Receive> receives;
-  uint64_t posted = 0;   // to the send queue
-  uint64_t retired = 0;  // of them, their places are free again
+  uint64_t posted = 0;   // requests posted to the send queue
+  uint64_t retired = 0;  // those whose places are free again
   bool waits_for_receiver = false;
   bool waits_for_port = false;
   unsigned events = 0;  // taken and not acknowledged
 };
 
 struct CallFault {
-  unsigned before;  // calls that succeed
+  unsigned before;  // calls that succeed first
   unsigned times;
   int error;
 };
@@ -155,7 +156,7 @@ struct World {
 
 [[nodiscard]] World& world();
 
-// Whether this call is to fail, and is counted. The errno, or 0. Lock held.
+// Counts this call. Returns the errno if it is to fail, or 0. Lock held.
 [[nodiscard]] int call_fault(const char* function);
 void violation(std::string text);
 
@@ -163,28 +164,29 @@ void violation(std::string text);
 
 // events.cc: lock held
 void raise(Context& context, const ibv_async_event& event);
-void forget_events(Context& context, const void* object);  // which goes
-// As devices do, whose object goes only when all its events have been acknowledged; but not for
-// good.
+void forget_events(Context& context, const void* object);  // which is being destroyed
+// Like real devices, waits until all events of the object have been acknowledged. After 20 s it
+// records a violation and returns.
 void await_acknowledgements(std::unique_lock<std::mutex>& lock, const unsigned& events,
                             const char* what);
 void raise_everywhere(Device& device, ibv_event_type type);
 void complete(CompletionQueue& queue, const Completion& completion);
 void break_queue(CompletionQueue& queue);
 
-// memory.cc: lock held. The piece of memory may be accessed with that local key.
+// memory.cc: lock held. Whether this local key permits access to the piece of memory.
 [[nodiscard]] bool local_access(const ibv_pd* domain, const ibv_sge& piece, bool write);
-// ... by a peer, through that queue pair.
+// The same for access by a peer through this queue pair.
 [[nodiscard]] bool remote_access(const QueuePair& target, uint32_t key, uint64_t address,
                                  uint64_t length, bool write);
 [[nodiscard]] bool bind(QueuePair& pair, const Send& send);
-// By the owner, or by a peer that sends to `target`, through which the window must be bound.
+// By the owner, or by a peer that sends to `target`. In that case the window must be bound to
+// `target`.
 [[nodiscard]] bool invalidate(uint32_t key, const QueuePair* target);
 
 // queue_pair.cc, requests.cc: lock held
 void stop(QueuePair& pair, ibv_qp_state state);
 void remove_completions(uint32_t queue_pair);
-// Does what can be done, of all queue pairs; at most `most` work requests. Returns how many.
+// Executes at most `most` work requests, of all queue pairs. Returns how many.
 unsigned work(unsigned most = UINT32_MAX);
 
 // The functions in the table of each context.

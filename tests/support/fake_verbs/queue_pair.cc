@@ -13,7 +13,7 @@ struct Transition {
   ibv_qp_type type;
   ibv_qp_state from;
   ibv_qp_state to;
-  int needed;  // attributes
+  int needed;  // attributes that must be given
 };
 
 constexpr Transition transitions[] = {
@@ -61,7 +61,7 @@ int take_receive(std::deque<Receive>& queue, uint32_t most, uint32_t most_pieces
   return 0;
 }
 
-// 0, or the errno of a refusal.
+// Returns 0, or the errno with which the request is refused.
 int take_send(QueuePair& pair, const ibv_send_wr& request) {
   if (pair.state != IBV_QPS_RTS && pair.state != IBV_QPS_SQE && pair.state != IBV_QPS_ERR)
     return EINVAL;
@@ -253,7 +253,7 @@ int ibv_destroy_qp(ibv_qp* base) {
   if (pair->srq != nullptr) --static_cast<SharedQueue*>(pair->srq)->users;
   --all.in_use.queue_pairs;
   delete pair;
-  work();  // its waiter would wait for ever
+  work();  // requests that waited for this queue pair would never end
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// The stand-in for libibverbs: work requests are done.
+// The stand-in for libibverbs: execution of work requests.
 #include <algorithm>
 #include <cstring>
 
@@ -132,7 +132,7 @@ std::deque<Receive>& receive_queue(QueuePair& pair) {
   return pair.srq != nullptr ? static_cast<SharedQueue*>(pair.srq)->receives : pair.receives;
 }
 
-// The queue pair of that number behind the port that has that address; nullptr: none.
+// The queue pair with this number at the port with this address; nullptr: none.
 QueuePair* find_target(const Context& from, const ibv_ah_attr& way, uint32_t number) {
   World& all = world();
   const auto found = all.queue_pairs.find(number);
@@ -144,8 +144,8 @@ QueuePair* find_target(const Context& from, const ibv_ah_attr& way, uint32_t num
   return reached ? found->second : nullptr;
 }
 
-// What the receiver finds in front of a datagram: a GRH, or, on Ethernet, an IPv4 header in its
-// second half.
+// What the receiver finds in front of a datagram: a GRH. On Ethernet it is an IPv4 header in the
+// second half of that place.
 void write_route(std::byte (&route)[route_bytes], const Device& from, const Device& to,
                  size_t payload) {
   std::memset(route, 0, sizeof route);
@@ -171,7 +171,7 @@ void deliver_datagram(QueuePair& from, const Send& send, const AddressHandle& ha
   const Device& sender = device_of(from.context);
   QueuePair* const to = find_target(static_cast<const Context&>(*from.context), handle.attributes,
                                     send.request.wr.ud.remote_qpn);
-  // A key with the highest bit set stands for the sender's own.
+  // If the highest bit of the key is set, the sender's own key applies.
   const uint32_t key = (send.request.wr.ud.remote_qkey & 0x80000000u) != 0
                            ? from.attributes.qkey
                            : send.request.wr.ud.remote_qkey;
@@ -223,7 +223,7 @@ Progress do_datagram(QueuePair& pair) {
   return Progress::ended;
 }
 
-// The other end finds that something is wrong: both stop.
+// The other end detects an error: both queue pairs stop.
 void refuse(QueuePair& pair, QueuePair& target, ibv_wc_status status, ibv_event_type told) {
   fail_send(pair, status);
   if (target.state == IBV_QPS_ERR) return;
@@ -298,7 +298,7 @@ Progress do_remote_access(QueuePair& pair, QueuePair& target) {
   return Progress::ended;
 }
 
-// Whether the other end takes packets of this queue pair.
+// Whether the other end accepts packets of this queue pair.
 bool is_connected(const QueuePair& pair, const QueuePair& target) {
   return receives(target) && target.attributes.dest_qp_num == pair.qp_num &&
          target.attributes.rq_psn == pair.attributes.sq_psn;
