@@ -1,4 +1,4 @@
-// Threads that are cancelled (pthread_cancel). Calls of Portals are no cancellation points.
+// Threads that are cancelled (pthread_cancel). Calls of Portals are not cancellation points.
 #include <pthread.h>
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ class CancellationTest : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Transports, CancellationTest, testing::Values("shm", "udp"),
                          [](const auto& info) { return std::string(info.param); });
 
-// First contact, and messages of all lengths there and back.
+// Connects, then sends and fetches messages of all lengths.
 void communicate(const Rank& rank) {
   const Interface interface(nonmatching_physical, {.iface = PTL_IFACE_DEFAULT});
   const EventQueue events(interface.handle());
@@ -34,7 +34,7 @@ void communicate(const Rank& rank) {
   }
 }
 
-// The cancellation waits for a point behind the calls.
+// The cancellation takes effect at a cancellation point after the calls.
 // spec 2.9
 TEST_P(CancellationTest, ACancelledThreadFinishesItsCalls) {
   const RunOptions options{.environment = {{"PTL_TRANSPORT", std::string("local,") + GetParam()}}};

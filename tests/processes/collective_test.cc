@@ -1,4 +1,4 @@
-// Collective operations out of counters and triggered operations, as communication libraries build
+// Collective operations made of counters and triggered operations, as communication libraries build
 // them.
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr ptl_pt_index_t pt_index = 3;
 
-// An entry of no length that counts the messages of one round.
+// An entry of length zero that counts the messages of one round.
 class Arrivals {
  public:
   Arrivals(const Interface& interface, ptl_match_bits_t round) : counter_(interface.handle()) {
@@ -24,7 +24,8 @@ class Arrivals {
   }
   [[nodiscard]] ptl_handle_ct_t counter() const { return counter_.handle(); }
 
-  // At once when the count is there: other threads may still be busy with what it has triggered.
+  // Frees the counter as soon as the count is reached. Other threads may still execute operations
+  // that the count triggered.
   void expect_and_free(ptl_size_t count) {
     ptl_ct_event_t value{};
     must(PtlCTWait(counter_.handle(), count, &value));
@@ -40,8 +41,8 @@ class Arrivals {
   ptl_handle_me_t entry_ = PTL_INVALID_HANDLE;
 };
 
-// Each rank sends to rank 0, and the last message there triggers the answers to all. Rank 0 frees
-// the counter as soon as it has seen the last message counted: none of the answers may be lost.
+// Each rank sends to rank 0, and the last message triggers the answers to all. Rank 0 frees the
+// counter as soon as it has counted the last message. No answer may be lost.
 void gather(Rank& rank, int rounds) {
   const Interface interface(rank, matching_physical);
   ptl_pt_index_t index = 0;
@@ -70,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(Progress, GatherTest, testing::Values("auto", "thread",
 
 // spec 3.14.3, 3.16
 TEST_P(GatherTest, WhatACountHasTriggeredOutlivesItsCounter) {
-  // Threads that always poll slow down all processes on a machine with few cores.
+  // Threads that poll all the time slow down all processes on a machine with few processors.
   const bool few = std::string(GetParam()) == "thread" || machine_slowdown() > 1;
   const int rounds = few ? 40 : 300;
   run_ranks(3, {.environment = {{"PTL_PROGRESS", GetParam()}}},

@@ -188,7 +188,7 @@ TEST_P(MatchingExchangeTest, ReceivesSelectTheirSource) {
                     nullptr, i));
       }
     }
-    // One source after the other, before, while and after its messages arrive.
+    // One source after the other: before its messages arrive, during that, and afterwards.
     for (int from = 0; from < rank.count(); ++from) {
       const ptl_process_t source = interface.address((from + rank.index()) % rank.count());
       for (uint64_t i = 0; i < each; ++i) {

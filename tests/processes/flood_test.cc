@@ -22,8 +22,8 @@ class FloodTest : public testing::TestWithParam<InterfaceKind> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, FloodTest, testing::ValuesIn(all_interface_kinds),
                          [](const auto& info) { return info.param.name(); });
 
-// What a sender of the flood does: repeats what was refused until all has been taken, keeping the
-// order. hdr_data says which sender and which message.
+// A sender of the flood: repeats refused messages until all have been accepted, and keeps their
+// order. hdr_data contains the sender and the number of the message.
 void send_until_taken(Rank& rank, const Interface& interface, uint64_t messages, uint64_t window) {
   std::vector<std::byte> payload(64);
   fill(payload, static_cast<uint32_t>(rank.index()));
@@ -37,8 +37,8 @@ void send_until_taken(Rank& rank, const Interface& interface, uint64_t messages,
       must(PtlPut(descriptor.handle(), 0, payload.size(), PTL_ACK_REQ, interface.address(0),
                   pt_index, 0, 0, tag(i), static_cast<uint64_t>(rank.index()) << 32u | i));
     }
-    // Only the messages before the first one refused may count: those after it that were taken
-    // come again, and the receiver knows them by their number.
+    // Only the messages before the first refused one count. Later messages that were accepted are
+    // sent again, and the receiver recognises them by their number.
     uint64_t first_refused = taken + burst;
     for (uint64_t n = 0; n < burst; ++n) {
       const ptl_event_t event = events.next();
@@ -70,7 +70,7 @@ TEST_P(FloodTest, FlowControlRefusesAndNothingIsLostInTheEnd) {
       std::vector<std::vector<bool>> seen(senders + 1, std::vector<bool>(messages));
       uint64_t distinct = 0;
       uint64_t disabled = 0;
-      // The queue is left alone until it has overflowed.
+      // No event is removed until the queue has overflowed.
       rank.await_condition("waiting for a message to be refused", [&] {
         for (int sender = 1; sender < rank.count(); ++sender) {
           if (rank.flag(sender, refused_flag) != 0) return true;
@@ -92,7 +92,7 @@ TEST_P(FloodTest, FlowControlRefusesAndNothingIsLostInTheEnd) {
         *cell = true;
       }
       EXPECT_GT(disabled, 0u);
-      // Senders may still be repeating messages that had been taken already.
+      // Senders may still repeat messages that were accepted before.
       rank.await_condition("waiting for the senders to finish", [&] {
         ptl_event_t event{};
         while (PtlEQGet(events.handle(), &event) == PTL_OK) {
@@ -116,7 +116,7 @@ TEST_P(FloodTest, FlowControlRefusesAndNothingIsLostInTheEnd) {
 // spec 2.5, 2.7.4, 3.6.1
 TEST_P(FloodTest, AHundredThousandUnexpectedMessagesAreClaimedInOrder) {
   run_ranks(3, [&](Rank& rank) {
-    // Fewer on slow machines, where that many take too long.
+    // Fewer messages on slow machines, where that many take too long.
     const uint64_t messages = 50'000 / static_cast<uint64_t>(machine_slowdown());
     const Interface interface(rank, GetParam());
     if (rank.index() == 0) {
@@ -184,7 +184,7 @@ TEST_P(FloodTest, ThousandsOfSendsThatNobodyWaitsForComplete) {
       const Counter acks(interface.handle());
       const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE,
                                   acks.handle());
-      // The target makes no call meanwhile, and this process does not look at its counter.
+      // The target makes no call meanwhile, and this process does not read its counter.
       for (uint64_t i = 0; i < messages; ++i) {
         must(PtlPut(descriptor.handle(), 0, i % 257, PTL_CT_ACK_REQ, interface.address(1), pt_index,
                     0, 0, nullptr, 0));

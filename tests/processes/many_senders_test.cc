@@ -1,4 +1,4 @@
-// More processes of one node send to one of them than its shared segment has lanes for.
+// Many processes of a node send to one process: more than its shared segment has lanes.
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr ptl_pt_index_t pt_index = 4;
 
-// Where processes wait for each other.
+// A barrier for processes.
 class ProcessBarrier {
  public:
   explicit ProcessBarrier(int processes)
@@ -43,17 +43,17 @@ class ProcessBarrier {
 struct Senders {
   int processes;
   ptl_size_t puts;         // by each of the two threads of a process
-  bool with_least_memory;  // small limits and segments, no progress thread; low priority
+  bool with_least_memory;  // small limits and segments, no progress thread, low priority
 };
 
-// A process of its own: sends with two threads; all of its puts are acknowledged. All senders have
-// their connections at once.
+// Body of a forked sender: two threads send, and all of their puts are acknowledged. The
+// connections of all senders exist at the same time.
 void send_puts(ptl_process_t target, const Senders& senders, const ProcessBarrier& all_senders) {
   ptl_ni_limits_t least{};
   if (senders.with_least_memory) {
     least.max_entries = least.max_unexpected_headers = least.max_triggered_ops = 1;
     least.max_mds = least.max_eqs = least.max_cts = 1;
-    EXPECT_NE(nice(19), -1);  // thousands are ready to run, and only the receiver makes room
+    EXPECT_NE(nice(19), -1);  // thousands are ready to run, and only the receiver can free cells
     setenv("PTL_PROGRESS", "caller", 1);
     setenv("PTL_SHM_MEMORY_KIB", "1024", 1);
   }
@@ -77,8 +77,8 @@ void send_puts(ptl_process_t target, const Senders& senders, const ProcessBarrie
   all_senders.wait();
 }
 
-// Returns when all have ended. The caller has no threads: not every sanitizer permits threads in
-// children of a process that has some.
+// Returns when all senders have ended. The caller has no threads: some sanitizers do not permit a
+// child of a process with threads to start threads.
 void run_senders(const Senders& senders, ptl_process_t target, const RunOptions& options) {
   const ProcessBarrier all_senders(senders.processes);
   std::vector<pid_t> children;

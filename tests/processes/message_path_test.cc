@@ -1,8 +1,8 @@
 // The message path makes no system call and no allocation: both are counted while messages flow.
 //
 // System calls are counted with the kernel's syscall user dispatch: while a byte of this thread is
-// set, a call raises SIGSYS instead. The handler counts it and permits calls until the next
-// message. Allocations are counted by a malloc of our own.
+// set, a system call raises SIGSYS instead. The handler counts the call and permits further calls
+// until the next message. Allocations are counted by a malloc of this test.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -63,11 +63,11 @@ volatile char dispatch = SYSCALL_DISPATCH_FILTER_ALLOW;
 volatile uint64_t system_calls = 0;
 volatile int last_system_call = -1;
 volatile uint64_t yields = 0;
-volatile bool unwatched = false;  // since a yield, or a call of a device's provider
+volatile bool unwatched = false;  // since a yield, or a call by a device's provider
 volatile bool over_rdma = false;
 volatile uint64_t posts = 0;
 
-// Devices in software are told of work by write() on their file.
+// The provider of a device in software submits work by write() on the device's file.
 bool is_of_device(int descriptor) {
   static volatile int known = -1;
   if (descriptor == known) return true;
@@ -98,7 +98,8 @@ void on_system_call(int, siginfo_t* info, void* context) {
 #else
   static_cast<void>(context);
 #endif
-  // A thread that has polled long without a message yields; that moves no message.
+  // A thread that has polled for long without a message yields. That is not part of moving a
+  // message.
   if (info->si_syscall == SYS_sched_yield) {
     yields = yields + 1;
     unwatched = true;
@@ -117,12 +118,12 @@ constexpr bool signals_come_at_once = true;
 constexpr const char* no_counter = "no syscall user dispatch in this kernel";
 #endif
 
-// Counts what the calling thread does between arm() and disarm(). At most one system call is seen
-// per arm(), so it is armed again for every message.
+// Counts what the calling thread does between arm() and disarm(). Each arm() detects at most one
+// system call, so it is called again for every message.
 class MessagePathCounter {
  public:
   MessagePathCounter() {
-    // Yields are slow here, and a thread whose yields are slow looks for another processor.
+    // Yields are slow here, and a thread with slow yields would move to another processor.
     setenv("PTL_WAIT_WITHOUT", "placement", 1);
     struct sigaction action {};
     action.sa_sigaction = &on_system_call;
@@ -140,7 +141,7 @@ class MessagePathCounter {
 };
 
 constexpr ptl_pt_index_t pt_index = 4;
-constexpr int warm_up = 6000;  // every ring has been round once
+constexpr int warm_up = 6000;  // every ring has wrapped around at least once
 constexpr int messages = 20000;
 
 ptl_event_t poll_for(const EventQueue& events, ptl_event_kind_t kind) {
@@ -166,7 +167,7 @@ void expect_few(uint64_t most_calls) {
 }
 
 // spec 1.6
-// A process that talks to itself may only make the calls that check for dead peers, every half
+// A process that sends to itself may make only the system calls that check for dead peers, twice a
 // second.
 TEST(MessagePathTest, NoSystemCallAndNoAllocationWithinAProcess) {
   run_ranks(1, [](Rank& rank) {
@@ -206,7 +207,7 @@ TEST(MessagePathTest, NoSystemCallAndNoAllocationWithinAProcess) {
   });
 }
 
-// Messages of two ranks in turn, the last ones counted.
+// Messages of two ranks in turn; only the last ones are counted.
 void exchange_counted(Rank& rank, int uncounted, int counted) {
   std::vector<std::byte> source(4096);
   std::vector<std::byte> target(4096);
@@ -235,8 +236,8 @@ void exchange_counted(Rank& rank, int uncounted, int counted) {
 }
 
 // spec 1.6
-// Between processes a call may wake a peer that has lost its processor for long, and its progress
-// thread with it; messages that find the peer polling need none.
+// Between processes a call may wake a peer that has been without a processor for long, and its
+// progress thread. A message that arrives while the peer polls needs no system call.
 TEST(MessagePathTest, NoSystemCallAndNoAllocationBetweenProcesses) {
   run_ranks(2, [](Rank& rank) {
     MessagePathCounter counter;
@@ -252,12 +253,13 @@ INSTANTIATE_TEST_SUITE_P(Devices, RdmaMessagePathTest,
                          });
 
 // spec 1.6
-// System calls that software devices need are not the library's. Datagrams have timers, and so a
-// call now and then.
+// System calls of the providers of software devices are not counted as the library's. With
+// datagrams, timers cause a system call now and then.
 TEST_P(RdmaMessagePathTest, NoSystemCallOfOurOwnAndNoAllocation) {
   if (const std::string why = why_no_rdma(); !why.empty()) GTEST_SKIP() << why;
   constexpr int few_messages = 2000;
-  // Under emulation a round trip takes so long that a progress thread would sleep and wake in each.
+  // Under emulation a round trip takes so long that a progress thread would sleep and wake in each
+  // one.
   run_ranks(
       2,
       {.environment = {{"PTL_PEER_TIMEOUT_MS", rdma_timeout_ms()}, {"PTL_PROGRESS", "caller"}},

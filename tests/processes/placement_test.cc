@@ -1,5 +1,5 @@
-// Two processes that may run on any processor and start on one come apart, if another is idle: as
-// launchers leave processes that they do not pin.
+// Two processes that start on one processor and may run on any move to different processors, if
+// another one is idle. This is the situation after launchers that do not pin processes.
 #include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -27,18 +27,18 @@ using std::chrono::milliseconds;
 
 constexpr ptl_pt_index_t pt_index = 4;
 constexpr unsigned attempts = 20;
-// Round trips in a row between two processors: the ranks have come apart.
+// After this many successive round trips between two processors, the ranks count as separated.
 constexpr uint64_t trips_apart = 200;
 constexpr milliseconds on_one_processor{5};
-// Before every other attempt. The host halts virtual processors that are idle, and the kernel then
+// A pause before every other attempt. The host halts idle virtual processors, and the kernel then
 // places threads differently.
 constexpr milliseconds idle_before{50};
 constexpr milliseconds longest_attempt{60};
-// What most attempts must reach, and all.
+// The bound for the median of the attempts, and the bound for all.
 constexpr milliseconds soon{5};
 constexpr milliseconds latest{50};
-// An attempt tells nothing if other programs wanted the other processors for more than this share
-// of it.
+// An attempt is not counted if other programs used the other processors for more than this share of
+// it.
 constexpr double most_busy = 0.2;
 constexpr size_t enough_attempts = 5;
 
@@ -57,7 +57,7 @@ int first_of(const cpu_set_t& set) {
   return cpu;
 }
 
-// Of all allowed processors but the first, together; in steps of 10 ms.
+// The sum over all allowed processors except the first; in steps of 10 ms.
 milliseconds idle_time() {
   const cpu_set_t allowed = allowed_processors();
   const int first = first_of(allowed);
@@ -77,12 +77,12 @@ milliseconds idle_time() {
 // Memory that parent and ranks share.
 struct Found {
   Clock::duration apart_after[attempts];
-  bool tells[attempts];  // nobody else wanted the other processors
+  bool tells[attempts];  // no other program used the other processors
 };
 
 enum class Turn : uint32_t { play, spread, end };
 
-// Rank 0 asks, rank 1 answers; each message says on which processor its sender runs.
+// Rank 0 sends, rank 1 answers. Each message contains the processor on which its sender runs.
 struct Ball {
   int32_t cpu;
   Turn turn;
@@ -127,7 +127,7 @@ class Player {
   uint64_t received_ = 0;
 };
 
-// Until the ranks have come apart. The first round trip finds both on one processor.
+// The time until the ranks have separated. In the first round trip both run on one processor.
 Clock::duration time_until_apart(Player& player) {
   const auto start = Clock::now();
   uint64_t apart = 0;
@@ -190,7 +190,7 @@ TEST(PlacementTest, TwoRanksThatStartOnOneProcessorComeApart) {
   };
   RecordProperty("median_us", in_us(times[times.size() / 2]));
   RecordProperty("longest_us", in_us(times.back()));
-  // Other programs that take part of the processors make it longer.
+  // Other programs that use some of the processors make it longer.
   if (times.size() == attempts) {
     EXPECT_LE(times[times.size() / 2], soon);
   }

@@ -1,5 +1,5 @@
-// Programs that ask for events again and again, as MPI libraries do, in place of waiting: they give
-// the processor to others, or those whose answer they need would come after a whole time slice.
+// Programs that test for events in a loop, as MPI libraries do, instead of waiting. They yield the
+// processor; otherwise a process whose answer they need could run only after a whole time slice.
 #include <dlfcn.h>
 #include <portals4_lintel.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 
 namespace {
 thread_local uint64_t yields = 0;    // of the calling thread
-thread_local uint64_t receives = 0;  // the same: how often it asked a socket
+thread_local uint64_t receives = 0;  // the same: system calls that read a socket
 
 long forward(long number, long a, long b, long c, long d, long e, long f) noexcept {
   using Call = long (*)(long, ...);
@@ -30,7 +30,7 @@ long forward(long number, long a, long b, long c, long d, long e, long f) noexce
 }
 }  // namespace
 
-// These stand in front of the C library's. No system call has more than six arguments.
+// These replace the functions of the C library. No system call has more than six arguments.
 extern "C" [[gnu::visibility("default")]] long syscall(long number, ...) noexcept {
   if (number == SYS_recvfrom || number == SYS_recvmmsg) ++receives;
   va_list list;
@@ -79,11 +79,11 @@ TEST_P(PollingTest, ALoopLetsOthersHaveTheProcessor) {
   });
 }
 
-// The one that waits polls for the other one, too, but may need the processor for that.
+// The waiting thread also polls for the thread that loops, but may need the processor for that.
 // spec 1.6, 3.13.7, 3.13.9
 TEST_P(PollingTest, ALoopBesideOneThatWaitsLetsItHaveTheProcessor) {
   RunOptions options;
-  options.environment = {{"PTL_PROGRESS", "caller"}};  // nobody else sleeps
+  options.environment = {{"PTL_PROGRESS", "caller"}};  // no progress thread sleeps
   run_ranks(1, options, [poll = GetParam()](Rank& rank) {
     const Interface interface(rank, matching_physical);
     const EventQueue awaited(interface.handle());
@@ -91,7 +91,7 @@ TEST_P(PollingTest, ALoopBesideOneThatWaitsLetsItHaveTheProcessor) {
     std::vector<std::byte> memory(8);
     std::thread waiting([&] { awaited.expect(PTL_EVENT_LINK); });
     const auto deadline = std::chrono::steady_clock::now() + wait_deadline;
-    // It sleeps as the one that polls for all.
+    // The waiting thread sleeps as the one that polls for all.
     while (interface.status(PTL_SR_LINTEL_SLEEPS) == 0)
       ASSERT_LT(std::chrono::steady_clock::now(), deadline);
     ptl_event_t event{};
@@ -121,7 +121,8 @@ TEST_P(PollingTest, ALookNowAndThenKeepsTheProcessor) {
   });
 }
 
-// What is queued for it through shared memory does not go, however often the caller yields.
+// Messages that are queued for the stopped process in shared memory stay there, however often the
+// caller yields.
 // spec 1.6, 3.15.2
 TEST(PollingByPutsTest, PutsToAStoppedProcessDoNotYieldAgainAndAgain) {
   const RunOptions patient{
@@ -158,11 +159,11 @@ TEST(PollingByPutsTest, PutsToAStoppedProcessDoNotYieldAgainAndAgain) {
   });
 }
 
-// A spin lock in the own memory looks like that: what opens it comes from another process.
+// A spin lock in the process's own memory works like that: another process releases it.
 // spec 1.6
 TEST(PollingByPutsTest, AProcessThatPutsToItselfHearsOthers) {
   RunOptions options;
-  options.environment = {{"PTL_PROGRESS", "caller"}};  // nobody else polls
+  options.environment = {{"PTL_PROGRESS", "caller"}};  // no other thread polls
   run_ranks(2, options, [](Rank& rank) {
     constexpr ptl_pt_index_t own_index = 4;
     constexpr ptl_pt_index_t index_of_others = 5;
@@ -197,8 +198,8 @@ TEST(PollingByPutsTest, AProcessThatPutsToItselfHearsOthers) {
   });
 }
 
-// The call that returned an event has just polled the network: a program that goes on until the
-// queue is empty does not poll it again, one that returns later does.
+// The call that returned an event has just polled the network. If the program calls again at once
+// until the queue is empty, these calls do not poll. A call some time later does.
 // spec 3.13.7
 TEST(PollingAfterNewsTest, LooksForMoreAskNoSocket) {
   RunOptions options;
@@ -230,12 +231,12 @@ TEST(PollingAfterNewsTest, LooksForMoreAskNoSocket) {
           ASSERT_LT(std::chrono::steady_clock::now(), deadline);
         const uint64_t before = receives;
         for (int k = 0; k < 3; ++k) EXPECT_EQ(PtlEQGet(events.handle(), &event), PTL_EQ_EMPTY);
-        if (receives == before) ++spared;  // unless this rank lost the processor in between
+        if (receives == before) ++spared;  // unless this rank was without a processor in between
         std::this_thread::sleep_for(std::chrono::microseconds(10));
         const uint64_t later = receives;
         EXPECT_EQ(PtlEQGet(events.handle(), &event), PTL_EQ_EMPTY);
         if (receives != later)
-          ++asked;  // unless the socket has been quiet for so long that a thread watches it
+          ++asked;  // unless the socket was quiet for so long that a thread watches it
       }
       rank.barrier();
     }

@@ -1,4 +1,4 @@
-// Progress without the application's help, and what a process costs that does nothing.
+// Progress while the application makes no calls, and the processor time of an idle process.
 #include <sys/resource.h>
 
 #include <atomic>
@@ -24,7 +24,7 @@ constexpr ptl_pt_index_t pt_index = 4;
 
 constexpr int served_flag = 0;
 
-// Busy with numbers, not with Portals, until the other rank says that it has been served.
+// Computes and makes no call of Portals until the other rank reports that its operation has ended.
 void compute_until_served(Rank& rank, int other) {
   const auto give_up = Clock::now() + wait_deadline;
   volatile double x = 1.0;
@@ -38,7 +38,7 @@ class ProgressTest : public testing::TestWithParam<InterfaceKind> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, ProgressTest, testing::ValuesIn(all_interface_kinds),
                          [](const auto& info) { return info.param.name(); });
 
-// Rank 0 works on the memory of rank 1, which computes and makes no call.
+// Rank 0 accesses the memory of rank 1, which computes and makes no call.
 void serve_while_computing(InterfaceKind kind, const RunOptions& options, std::size_t bytes,
                            const std::function<void(Interface&, const EventQueue&)>& work) {
   run_ranks(2, options, [&](Rank& rank) {
@@ -112,8 +112,8 @@ TEST_P(ProgressTest, PutsAndAtomicsCompleteWhileTheirTargetComputes) {
 
 // spec 1.6, 3.15.3
 TEST(ProgressWakeTest, AGetEndsSoonAfterItsTargetStoppedToPoll) {
-  // Four ticks of 20 ms and more pass while the target polls; the fifth would end after 170 ms, and
-  // the thread would poll 320 ms later.
+  // More than four ticks of 20 ms pass while the target polls. The fifth tick would end after 170
+  // ms, and the thread would poll 320 ms later.
   const RunOptions options{
       .environment = {{"PTL_PROGRESS_TICK_US", "20000"}, {"PTL_TRANSPORT", "local,shm"}}};
   constexpr std::chrono::milliseconds polls_for(450);
@@ -195,7 +195,7 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// A process that sleeps for a second with this interface open; after some traffic, if so.
+// Two processes sleep for a second with an interface open, optionally after some traffic.
 void expect_idle(InterfaceKind kind, bool after_traffic) {
   run_ranks(2, [&](Rank& rank) {
     std::vector<std::byte> memory(64);
@@ -216,7 +216,7 @@ void expect_idle(InterfaceKind kind, bool after_traffic) {
       }
     }
     rank.barrier();
-    std::this_thread::sleep_for(Milliseconds(200));  // whatever winds down has done so
+    std::this_thread::sleep_for(Milliseconds(200));  // threads that still poll fall asleep
     const double before = cpu_seconds();
     std::this_thread::sleep_for(std::chrono::seconds(1));
     const double used = cpu_seconds() - before;
@@ -256,7 +256,7 @@ TEST_F(CostTest, AWaitingThreadFallsAsleep) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// The sanitizers' own memory is not the library's: without them only.
+// Not with sanitizers: their own memory would be counted.
 std::size_t resident_kib() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -283,7 +283,7 @@ TEST_F(CostTest, ResidentMemoryStaysSmall) {
     const std::size_t opened = resident_kib();
     EXPECT_GT(opened, 0u);
     EXPECT_LT(opened, 24u * 1024);
-    // Messages to and from all the others do not change that.
+    // Messages to all other ranks and from them do not change that.
     const Descriptor source(interface.handle(), memory);
     for (int round = 0; round < 200; ++round) {
       for (int to = 0; to < rank.count(); ++to) {
@@ -302,9 +302,9 @@ class HeldAcknowledgmentTest : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Modes, HeldAcknowledgmentTest, testing::Values("auto", "thread", "caller"),
                          [](const auto& info) { return std::string(info.param); });
 
-// An application that has answered quickly several times is expected to answer, and networks delay
-// the acknowledgment until then. If the answer does not come, since the application computes, the
-// acknowledgment comes all the same. If no other thread could send it, it was not delayed.
+// An application that has answered quickly several times is expected to answer again, so networks
+// delay the acknowledgment. If the application computes and does not answer, the acknowledgment is
+// sent all the same. If no other thread could send it, it is not delayed.
 // spec 2.9, 3.13.3
 TEST_P(HeldAcknowledgmentTest, ComesWithoutTheAnswerThatItWaitedFor) {
   run_ranks(2, {.environment = {{"PTL_PROGRESS", GetParam()}}}, [&](Rank& rank) {
@@ -346,8 +346,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EndingLoopTest,
                          testing::Values(matching_physical, nonmatching_logical),
                          [](const auto& info) { return info.param.name(); });
 
-// No other thread polls. A program that repeats a call which ends the use of something moves its
-// messages by that call alone, at both ends.
+// No other thread polls. A program repeats a call that ends the use of an object while the call is
+// refused. That call alone makes progress, at both ends.
 // spec 1.6, 3.7.2, 3.10.4, 3.11.3, 3.12.3, 3.13.6, 3.14.3
 TEST_P(EndingLoopTest, EndsOverANetworkThoughNothingElsePolls) {
   const RunOptions options{.environment = {{"PTL_PROGRESS", "caller"}, {"PTL_TRANSPORT", "udp"}}};
@@ -360,7 +360,7 @@ TEST_P(EndingLoopTest, EndsOverANetworkThoughNothingElsePolls) {
     EventQueue events(ni);
     Counter arrived(ni);
     ptl_size_t arrivals = 0;
-    // Until it is not refused any more; how often it was.
+    // Repeats the call while it is refused; returns the number of refusals.
     const auto repeat = [&](int refusal, const std::function<int()>& call) {
       const auto give_up = Clock::now() + wait_deadline;
       uint64_t refusals = 0;
@@ -407,7 +407,7 @@ TEST_P(EndingLoopTest, EndsOverANetworkThoughNothingElsePolls) {
         const uint64_t refused = rank.flag(1, refused_flag);
         put_from(descriptor, memory.size(), pt_index);
         put_from(descriptor, 8, short_index);
-        // The target has matched the long message, whose data it waits for.
+        // The target has matched the long message and waits for its data.
         rank.await(1, refused_flag, refused + 1);
         EXPECT_NE(repeat(PTL_IN_USE, [&] { return PtlMDRelease(descriptor.handle()); }), 0u);
       } else {
@@ -421,15 +421,15 @@ TEST_P(EndingLoopTest, EndsOverANetworkThoughNothingElsePolls) {
       }
       rank.barrier();
     }
-    // These are never refused: what is under way goes on without them.
+    // These calls are never refused: operations in progress continue without the objects.
     events.free();
     arrived.free();
     rank.barrier();
   });
 }
 
-// Looks at several queues in turn share their polls. An arrived message is found at the second look
-// at its queue at the latest, also if no other thread polls.
+// Calls that test several queues in turn share their polls. An arrived message is found at the
+// latest by the second look at its queue, also if no other thread polls.
 // spec 3.13.7
 TEST(LookingInTurnTest, FindsWhatHasArrivedAtTheSecondLook) {
   run_ranks(
@@ -453,7 +453,7 @@ TEST(LookingInTurnTest, FindsWhatHasArrivedAtTheSecondLook) {
           if (rank.index() == 0)
             must(PtlPut(nothing.handle(), 0, 0, PTL_NO_ACK_REQ, interface.address(1),
                         pt_index + queue, 0, 0, nullptr, 0));
-          rank.barrier();  // it lies in shared memory
+          rank.barrier();  // then the message lies in shared memory
           if (rank.index() == 1) {
             for (int look = 1; look <= i % 4; ++look) {
               const int other = (queue + 1 + look % 2) % queues;

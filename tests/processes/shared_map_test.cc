@@ -1,4 +1,4 @@
-// Large rank maps lie in memory once for all processes of a node.
+// A large rank map exists once in memory for all processes of a node.
 #include <portals4_lintel.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ std::vector<ptl_process_t> large_map(uint64_t size, uint32_t seed) {
   return map;
 }
 
-// KiB of the memory of shared maps that are this process's share, and of its own anonymous memory.
+// This process's share of the memory of shared maps, and its own anonymous memory, in KiB.
 struct Share {
   uint64_t shared_kib = 0;
   uint64_t anonymous_kib = 0;
@@ -69,7 +69,7 @@ std::vector<std::string> links() {
   return found;
 }
 
-// The link of this rank's process, or an empty text.
+// The link to the map that this rank's process made; empty if there is none.
 std::string own_link() {
   const std::string target = "/proc/" + std::to_string(getpid()) + "/fd/";
   for (const std::string& link : links()) {
@@ -167,7 +167,7 @@ TEST(SharedMap, OtherContentIsNotShared) {
 TEST(SharedMap, OutlivesTheProcessThatMadeItAndLeavesNothing) {
   if (!can_own_shared_memory()) GTEST_SKIP() << no_own_shared_memory;
   run_ranks(3, [](Rank& rank) {
-    // Any other process of this user would tidy up, too.
+    // Another process of this user would also remove what is left.
     enter_own_shared_memory(rank, "size=64m", 2);
     rank.initialise();
     auto map = large_map(50'000, static_cast<uint32_t>(getppid()));
@@ -193,10 +193,10 @@ TEST(SharedMap, OutlivesTheProcessThatMadeItAndLeavesNothing) {
       EXPECT_TRUE(std::filesystem::is_symlink(link)) << "what a killed process leaves: " << link;
       rank.barrier();
       if (rank.index() == 1) {
-        // The next interface of this user tidies up.
+        // When this user opens the next interface, it removes what is left.
         const Interface next(nonmatching_logical, {});
         EXPECT_FALSE(std::filesystem::is_symlink(link));
-        // And the next map is found again.
+        // The next map can be shared again.
         must(PtlSetMap(next.handle(), map.size(), map.data()));
         EXPECT_FALSE(own_link().empty());
         expect_map(next, map);

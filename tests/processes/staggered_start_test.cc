@@ -1,5 +1,5 @@
-// A process that another one connects to while it opens its interface, and that connects to it at
-// once. Each side may have found another transport.
+// While a process opens its interface, another one connects to it. It connects to that one at once
+// as well. The two sides may have chosen different transports.
 #include <fcntl.h>
 #include <portals4_lintel.h>
 #include <sys/file.h>
@@ -25,13 +25,13 @@ constexpr ptl_pt_index_t pt_index = 4;
 constexpr uint64_t puts = 60;
 constexpr std::size_t longest = 20'000;
 
-// Eager, in several frames, and by remote access where there is any.
+// Eager, in several frames, and by remote access where the transport has it.
 std::size_t length_of(uint64_t number) {
   static constexpr std::size_t lengths[] = {8, 8, 3000, 8, longest, 8};
   return lengths[number % std::size(lengths)];
 }
 
-// Nobody makes a segment of shared memory meanwhile. UDP is open by then.
+// While this object exists, no process creates a segment of shared memory. UDP is open by then.
 class HeldDirectory {
  public:
   HeldDirectory() : descriptor_(open_directory()) { EXPECT_EQ(flock(descriptor_, LOCK_EX), 0); }
@@ -47,7 +47,7 @@ class HeldDirectory {
   int descriptor_;
 };
 
-// Whether a UDP socket of this node has the port of that process.
+// Whether a UDP socket of this node has the port of this process.
 bool has_socket(ptl_process_t process) {
   char port[8];
   std::snprintf(port, sizeof port, ":%04X", port_of_pid(process.phys.pid));
@@ -61,7 +61,7 @@ bool has_socket(ptl_process_t process) {
   return false;
 }
 
-// What one of the two sends to the other, and gets from it.
+// What one of the two processes sends to the other, and gets from it.
 class Exchange {
  public:
   explicit Exchange(const Interface& interface)
@@ -90,7 +90,7 @@ class Exchange {
     ptl_event_t event;
     EXPECT_EQ(PtlEQGet(idle_.handle(), &event), PTL_EQ_EMPTY);
   }
-  // All of a side has ended well: puts, and one get.
+  // All operations of this side have succeeded: the puts, and one get.
   void expect_ends() {
     for (uint64_t i = 0; i < puts + 1; ++i) {
       const ptl_event_t event = ends_.next();
@@ -98,7 +98,7 @@ class Exchange {
     }
     ends_.expect_empty();
   }
-  // Each put of the other came once; those that are short in their order.
+  // Each put of the other side arrived once, and the short ones in order.
   void expect_arrivals() {
     uint64_t last_short = 0;
     std::vector<unsigned> seen(puts);
@@ -125,12 +125,13 @@ class Exchange {
 };
 
 class StaggeredStartTest : public testing::TestWithParam<int> {};
-// How often the late process looks for messages before it sends.
+// How often the late process polls before it sends.
 INSTANTIATE_TEST_SUITE_P(Polls, StaggeredStartTest, testing::Values(0, 1, 5, 20, 50, 100));
 
 // spec 2.7, 3.13.3
 TEST_P(StaggeredStartTest, NothingIsLostOrReordered) {
-  // Without a progress thread nothing arrives before the late process has its portal table entry.
+  // Without a progress thread nothing arrives before the late process has allocated its portal
+  // table entry.
   const RunOptions options{
       .environment = {{"PTL_TRANSPORT", "shm,udp"}, {"PTL_PROGRESS", "caller"}}};
   run_ranks(2, options, [&](Rank& rank) {

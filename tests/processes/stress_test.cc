@@ -1,4 +1,4 @@
-// Everything at once: threads, operations of all kinds and sizes, more processes than cores.
+// A mixture: many threads, operations of all kinds and sizes, more processes than processors.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -24,8 +24,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, StressTest, testing::ValuesIn(all_interface_kind
 
 constexpr std::size_t readable_bytes = 300'000;
 
-// One thread's share: random operations on random ranks, each verified. Reads come from memory that
-// never changes; writes go to a place that belongs to this thread.
+// The work of one thread: random operations on random ranks, each verified. It reads memory that
+// never changes, and writes to a place that only this thread uses.
 void work(const Interface& interface, Rank& rank, unsigned thread, int operations) {
   std::mt19937 random(static_cast<uint32_t>(rank.index()) * 97 + thread);
   std::vector<std::byte> buffer(readable_bytes);
@@ -84,7 +84,7 @@ void work(const Interface& interface, Rank& rank, unsigned thread, int operation
   descriptor.release();
 }
 
-// A barrier for processes whose progress may depend on calls: it keeps calling.
+// A barrier for processes that may make progress only within calls: it keeps calling.
 void call_until_all_are_done(Rank& rank, const Interface& interface) {
   constexpr int done_flag = 0;
   rank.raise(done_flag);
@@ -96,7 +96,7 @@ void call_until_all_are_done(Rank& rank, const Interface& interface) {
     }
     return true;
   };
-  while (!all_done()) {  // the deadline of the test bounds this
+  while (!all_done()) {  // bounded by the deadline of the test
     rank.at("waiting for the other ranks to finish their work", Place::current());
     ptl_event_t event{};
     unsigned which = 0;
@@ -145,7 +145,7 @@ TEST_P(ProgressModeTest, EveryWayToMakeProgressWorks) {
   run_stress(matching_physical, {.environment = {{"PTL_PROGRESS", GetParam()}}}, 3, 2, 200);
 }
 
-// Half round trip of rank pairs that all wait at the same time.
+// Half round-trip times of pairs of ranks that all wait at the same time.
 void ping_pong(Rank& rank, const Interface& interface, int rounds) {
   const EventQueue events(interface.handle());
   ptl_pt_index_t index = 0;
@@ -170,14 +170,15 @@ void ping_pong(Rank& rank, const Interface& interface, int rounds) {
 // spec 1.6, 3.13.8
 TEST(OversubscriptionTest, EightWaitingProcessesDoNotStandInEachOthersWay) {
   run_ranks(8, [](Rank& rank) {
-    // Emulated, eight processes share two slow processors, and the devices may be emulated as well.
+    // Under emulation, eight processes share two slow processors, and the devices may be emulated
+    // as well.
     const int rounds = machine_slowdown() > 1 ? 200 : 2000;
     const Interface interface(rank, matching_physical);
     const auto start = std::chrono::steady_clock::now();
     ping_pong(rank, interface, rounds);
     const auto taken =
         std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - start);
-    // A collapse costs milliseconds a round; the goal for speed is measured elsewhere.
+    // The bound detects a collapse, which costs milliseconds a round. Speed is measured elsewhere.
     EXPECT_LT(taken.count(), 8000 * slowdown * machine_slowdown())
         << rounds << " round trips of four pairs";
   });

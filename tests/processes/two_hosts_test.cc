@@ -1,5 +1,5 @@
-// Two hosts: network namespaces with a cable between them. Within a host messages go through shared
-// memory, between the hosts over UDP, without any configuration. Needs root.
+// Two hosts: network namespaces with a cable between them. Without any configuration, messages
+// within a host use shared memory, and messages between the hosts use UDP. Needs root.
 #include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ bool run_command(const std::string& command) {
   return std::system((command + " > /dev/null 2>&1").c_str()) == 0;
 }
 
-// A pair of namespaces, joined by a veth pair; gone with this object.
+// Two namespaces joined by a veth pair; both end with this object.
 class TwoHosts {
  public:
   TwoHosts() : name_("lintel-test-" + std::to_string(getpid())) {
@@ -36,7 +36,7 @@ class TwoHosts {
     run_command("ip netns del " + host(1));
   }
   [[nodiscard]] bool ready() const { return ready_; }
-  // Moves this process, which must have one thread, to a host.
+  // Moves this process, which must have only one thread, to a host.
   void enter(int index) const {
     const int fd = open(("/run/netns/" + host(index)).c_str(), O_RDONLY | O_CLOEXEC);
     ASSERT_GE(fd, 0);
@@ -66,7 +66,7 @@ TEST(TwoHostsTest, SharedMemoryWithinAndUdpBetween) {
   run_ranks(ranks, {.environment = {}, .deadline = 2 * test_deadline}, [&](Rank& rank) {
     hosts.enter(rank.index() / 2);
     put_all_to_all(rank, 0x0a4d0001, 0x0a4d0002);
-    // What comes from the other host passed the cable; what comes from this one passed no network.
+    // Messages from the other host crossed the cable; messages within the host crossed no network.
     EXPECT_GT(received_bytes("cable"), 4 * largest_exchanged_put);
     EXPECT_LT(received_bytes("lo"), largest_exchanged_put / 16);
     rank.barrier();
