@@ -17,7 +17,7 @@
 namespace lintel::test {
 namespace {
 
-// The four functions that wait, on a queue and a counter where nothing ever happens.
+// The four functions that wait. They wait for a queue and a counter on which nothing happens.
 struct Waiting {
   explicit Waiting(const Interface& interface)
       : events(interface.handle()), counter(interface.handle()) {}
@@ -70,7 +70,7 @@ TEST(AbortTest, LaterWaitsReturnAtOnceAndObjectsCanBeFreed) {
       for (int function = 0; function < 4; ++function)
         EXPECT_EQ(PTL_ABORTED, waiting.wait_with(function));
     }
-    // What does not wait is not affected.
+    // Calls that do not wait are not affected.
     ptl_event_t event{};
     EXPECT_EQ(PTL_EQ_EMPTY, PtlEQGet(waiting.events.handle(), &event));
     EXPECT_EQ(waiting.counter.value().success, 5u);
@@ -103,7 +103,8 @@ TEST(AbortTest, FreeAfterAbortWaitsForTheWaiters) {
   }
 }
 
-// A thread returns to its wait after another one has aborted waiting and freed what it waits for.
+// A thread calls a waiting function again after another thread has aborted waiting and freed the
+// object.
 // spec 3.5.3, 3.13.8, 3.13.9, 3.14.6, 3.14.7
 TEST(AbortTest, WaitsForWhatIsFreedReturnAborted) {
   run_ranks(1, [](Rank& rank) {
@@ -118,7 +119,7 @@ TEST(AbortTest, WaitsForWhatIsFreedReturnAborted) {
   });
 }
 
-// Workers that wait in a loop until they are told that all is over, while another thread ends it.
+// Workers wait in a loop until a flag is set, while another thread frees the objects.
 // spec 3.5.3, 3.13.6, 3.14.3
 TEST(AbortTest, ThreadsThatComeBackToTheirWaitsAreToldAgain) {
   for (int function = 0; function < 4; ++function) {

@@ -1,5 +1,5 @@
-// PTL_ME_IS_ACCESSIBLE and PTL_LE_IS_ACCESSIBLE: the library may access the memory without
-// precautions; the results are the same.
+// PTL_ME_IS_ACCESSIBLE and PTL_LE_IS_ACCESSIBLE: the library may access the memory without checks.
+// The results are the same.
 #include <cstring>
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The kinds of acknowledgment, and when none comes.
+// The kinds of acknowledgment, and the cases without one.
 #include <gtest/gtest.h>
 
 #include "operations.h"
@@ -62,7 +62,8 @@ TEST_P(AcknowledgmentTest, CountingRequestsCountForPutAndAtomic) {
   });
 }
 
-// With an event queue as well: a full event would take a slot that the client has not counted.
+// There is also an event queue: a full event would take a slot of it that the client has not
+// reserved.
 // spec 3.13.1, 3.15.1
 TEST_P(AcknowledgmentTest, CountingRequestsPostNoEventOfASuccess) {
   run_pair(GetParam(), [](Pair& pair) {
@@ -74,7 +75,7 @@ TEST_P(AcknowledgmentTest, CountingRequestsPostNoEventOfASuccess) {
       for (const ptl_ack_req_t kind : {PTL_CT_ACK_REQ, PTL_OC_ACK_REQ}) {
         initiator.put({.length = 64, .ack = kind});
         initiator.atomic({.length = 64, .ack = kind}, PTL_SUM, PTL_INT64_T);
-        // Truncated: the acknowledgment says more than that all went as requested.
+        // Truncated: the acknowledgment reports this although it counts as a success.
         initiator.put({.length = 64, .remote_offset = 4096 - 10, .ack = kind});
         for (int i = 0; i < 3; ++i) initiator.source.events.expect(PTL_EVENT_SEND);
         initiator.source.counter.expect_steady(acks += 3);
@@ -108,7 +109,7 @@ TEST_P(AcknowledgmentTest, CountingRequestsPostAnEventOfAFailure) {
   });
 }
 
-// The queue is all that could tell: it is told of failures only.
+// Without a counter, only the queue can report: it gets events for failures only.
 // spec 3.13.3, 3.15.1, 3.15.2
 TEST_P(AcknowledgmentTest, CountingRequestsWithoutCounterStillReportFailures) {
   run_pair(GetParam(), [](Pair& pair) {
@@ -179,7 +180,8 @@ TEST_P(AcknowledgmentTest, CompletionRequestCountsViolationsAndMismatchesAsSucce
   });
 }
 
-// Clients repeat what failed as dropped; silence would leave them waiting for ever.
+// Clients repeat a message that failed as dropped. Without an acknowledgment they would wait for
+// ever.
 // spec 2.8, 3.13.3
 TEST_P(AcknowledgmentTest, TellsOfMessagesThatNothingMatches) {
   run_pair(GetParam(), [](Pair& pair) {

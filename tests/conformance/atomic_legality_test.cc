@@ -12,7 +12,7 @@ namespace {
 class AtomicLegalityTest : public testing::TestWithParam<PairKind> {};
 INSTANTIATE_TEST_SUITE_P(Paths, AtomicLegalityTest, testing::ValuesIn(all_pairs()), pair_name);
 
-// One call of the function; the memory at both ends is large enough for anything.
+// One call of the function. The memory at both ends is large enough for every combination.
 int call(AtomicFunction function, const Pair& pair, const InitiatorSide& initiator,
          ptl_size_t length, ptl_op_t operation, ptl_datatype_t datatype) {
   static const std::byte operand[2 * sizeof(long double)]{};

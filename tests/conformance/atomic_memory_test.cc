@@ -1,5 +1,5 @@
-// Atomics beyond their results: overflow entries, atomicity against the processor and against other
-// atomics, the two descriptors of a fetch.
+// Further properties of atomics: overflow entries, atomicity with respect to the processor and
+// other atomics, the two descriptors of a fetch.
 #include <atomic>
 #include <cstring>
 
@@ -33,7 +33,7 @@ TEST_P(AtomicMemoryTest, OverflowBuffersReceiveTheOperandAsSent) {
         fill(initiator.source.memory, 60);
         EXPECT_EQ(perform(initiator, operation, {.length = 24, .remote_offset = 16}).mlength, 24u);
         if (replied(operation)) {
-          // The fetch works as a get from the overflow buffer does.
+          // The fetch has the effect of a get from the overflow buffer.
           expect_pattern(initiator.result.memory.first(24), 50, 16);
         }
       });
@@ -53,8 +53,8 @@ TEST_P(AtomicMemoryTest, OverflowBuffersReceiveTheOperandAsSent) {
   });
 }
 
-// Adds one `from_peer` times through Portals and `from_processor` times with the processor's own
-// atomic instructions at the same time: nothing may be lost.
+// Adds one `from_peer` times through Portals, and at the same time `from_processor` times with
+// atomic instructions of the processor. No addition may be lost.
 template <typename Value>
 void expect_coherent(Pair& pair, TargetSide& target, InitiatorSide& initiator,
                      ptl_datatype_t datatype) {
@@ -110,8 +110,8 @@ TEST_P(AtomicMemoryTest, ConditionalSwapsAreAtomicAgainstTheProcessor) {
     TargetSide target(pair);
     InitiatorSide initiator(pair);
     pair.on_target([&] { target.append(target.entry(put_and_get | PTL_ME_EVENT_COMM_DISABLE)); });
-    // A spin lock at offset 0, taken by the initiator through Portals and by the target directly,
-    // protects a plain counter at offset 64.
+    // A spin lock at offset 0 protects a plain counter at offset 64. The initiator takes it through
+    // Portals, the target directly.
     std::thread processor;
     if (pair.is_target()) {
       processor = start_thread([&] {

@@ -1,4 +1,4 @@
-// The atomic operations computed the plain way.
+// Straightforward computation of the atomic operations.
 #include "atomic_oracle.h"
 
 #include <complex>
@@ -58,7 +58,7 @@ Value load(const std::byte* item) {
   return value;
 }
 
-// Modulo 2^n, without the undefined behaviour of signed overflow.
+// Computes modulo 2^n, without the undefined behaviour of signed overflow.
 template <typename Value, typename Function>
 Value modulo(Value left, Value right, Function function) {
   if constexpr (std::is_integral_v<Value>) {

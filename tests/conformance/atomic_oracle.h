@@ -1,5 +1,5 @@
-// What atomic operations must do, written down independently of the library: which combinations are
-// legal (spec table 3-4) and what each makes of one item.
+// The definition of the atomic operations, independent of the library: which combinations are legal
+// (spec table 3-4) and what each does to one item.
 #pragma once
 
 #include <portals4.h>
@@ -24,17 +24,17 @@ struct Datatype {
 enum class AtomicFunction { atomic, fetch_atomic, swap };
 
 [[nodiscard]] bool is_legal(AtomicFunction function, ptl_op_t operation, const Datatype& datatype);
-// Swaps that are limited to one item.
+// Whether the operation is a swap that is limited to one item.
 [[nodiscard]] bool is_single_item(ptl_op_t operation);
 
-// A value whose sums and products with others of its kind are exact; zero in one of four.
+// Draws a value; sums and products of such values are exact. Zero in one of four cases.
 void draw_item(std::mt19937& random, const Datatype& datatype, std::byte* item);
 
-// The new value of the target item. `operand` is used by the conditional and masked swaps only.
+// Computes the new value of the target item. Only the conditional and masked swaps use `operand`.
 void apply_item(ptl_op_t operation, const Datatype& datatype, const std::byte* target,
                 const std::byte* initiator, const std::byte* operand, std::byte* result);
 
-// Equal as values: bytes of a long double that carry no value are not compared.
+// Whether the values are equal. Padding bytes of a long double are not compared.
 [[nodiscard]] bool equal_items(const Datatype& datatype, const std::byte* left,
                                const std::byte* right);
 

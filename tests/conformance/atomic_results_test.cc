@@ -28,7 +28,7 @@ struct Slot {
   [[nodiscard]] std::size_t length() const { return items * datatype.bytes; }
 };
 
-// Both sides draw the same slots.
+// Draws the same slots on both sides.
 std::vector<Slot> draw_slots(std::size_t shift) {
   std::mt19937 random(static_cast<uint32_t>(shift) + 1);
   std::vector<Slot> slots;
@@ -115,15 +115,15 @@ void expect_atomic_event(Pair& pair, const TargetSide& target, const Slot& slot,
                        .mlength = slot.length(),
                        .remote_offset = slot.position,
                        .hdr_data = number});
-  // A difference may be reported as what it is composed of.
+  // The event of a difference may contain the operations that it is composed of.
   if (slot.operation != PTL_DIFF) {
     EXPECT_EQ(event.atomic_operation, slot.operation);
   }
   EXPECT_EQ(event.atomic_type, slot.datatype.type);
 }
 
-// How the memory of the sides is described: as it is, or as scatter lists of pieces of this length.
-// No item of the target may span two pieces; items of the source may.
+// The layout of the memory at both ends: contiguous, or scatter lists of pieces of this length. No
+// item of the target may span two pieces; items of the source may.
 struct Layout {
   std::size_t shift = 0;
   std::size_t target_piece_bytes = 0;

@@ -1,4 +1,4 @@
-// When the buffer of an overflow entry is unlinked by itself, and when it may be used again.
+// When an overflow entry is unlinked automatically, and when its buffer may be used again.
 #include <gtest/gtest.h>
 
 #include "operations.h"

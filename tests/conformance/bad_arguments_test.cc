@@ -14,7 +14,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, BadArgumentsTest, testing::ValuesIn(all_interfac
 
 constexpr unsigned unknown_option = 1u << 30u;
 
-// One process that sends to itself.
+// Runs `body` in one process that sends to itself.
 void with_self(InterfaceKind kind, const std::function<void(Pair&, InitiatorSide&)>& body) {
   run_pair({Path::self, kind}, [&](Pair& pair) {
     const TargetSide target(pair);

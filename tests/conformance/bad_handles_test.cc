@@ -14,14 +14,14 @@ namespace {
 
 enum class HandleType { interface, descriptor, entry, queue, counter };
 
-// A function with one handle argument left open; the others are right.
+// A function and the type of one handle argument; its other arguments are valid.
 struct Call {
   const char* name;
   HandleType type;
   std::function<int(ptl_handle_any_t)> call;
 };
 
-// One object of each type on one interface, and what the calls need besides.
+// One object of each type on one interface, and the other arguments of the calls.
 struct Objects {
   explicit Objects(const Interface& owner)
       : interface(&owner),
@@ -60,7 +60,7 @@ struct Objects {
 constexpr HandleType all_types[] = {HandleType::interface, HandleType::descriptor,
                                     HandleType::entry, HandleType::queue, HandleType::counter};
 
-// Outputs that nobody looks at.
+// Outputs that are not checked.
 struct Outputs {
   ptl_handle_any_t handle = PTL_INVALID_HANDLE;
   ptl_sr_value_t status = 0;
@@ -269,7 +269,7 @@ TEST_P(BadHandlesTest, ConstantsAndNoiseAreRefused) {
       }
       for (const ptl_handle_any_t handle : noise) {
         const int code = call.call(handle);
-        // An entry's handle may be one that was used before (3.11.3): then it is in use.
+        // The handle may be that of a former entry, used again (3.11.3): then the entry is in use.
         const bool refused =
             code == PTL_ARG_INVALID || (call.type == HandleType::entry && code == PTL_IN_USE);
         EXPECT_TRUE(refused) << call.name << " said " << return_code_name(code) << " to 0x"
@@ -279,7 +279,7 @@ TEST_P(BadHandlesTest, ConstantsAndNoiseAreRefused) {
   });
 }
 
-// A variable that was never set often holds 0.
+// A variable that was never initialised is often 0.
 // spec 3.3.2, 3.4
 TEST_P(BadHandlesTest, ZeroNamesNothingWhereNoObjectHasBeenMade) {
   run_ranks(1, [&](Rank& rank) {

@@ -1,4 +1,5 @@
-// PtlStartBundle and PtlEndBundle: nothing may be lost, everything leaves by the end.
+// PtlStartBundle and PtlEndBundle: no message may be lost, and all are sent by the end of the
+// bundle.
 #include <gtest/gtest.h>
 
 #include "operations.h"

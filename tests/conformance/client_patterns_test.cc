@@ -1,6 +1,7 @@
-// What clients do and the specification does not promise: each test plays a client and shows what
-// the library reports. Most are the Portals components of Open MPI 4.1; docs/porting.md has the
-// consequences. These tests fail if the library is at fault.
+// Usage that clients rely on although the specification does not promise it. Each test acts as a
+// client and shows what the library reports. Most tests imitate the Portals components of Open MPI
+// 4.1; docs/porting.md describes the consequences. A failure of these tests is a fault of the
+// library.
 #include <gtest/gtest.h>
 
 #include "operations.h"
@@ -11,9 +12,9 @@ namespace {
 class ClientPatternsTest : public testing::TestWithParam<PairKind> {};
 INSTANTIATE_TEST_SUITE_P(Paths, ClientPatternsTest, testing::ValuesIn(matching_pairs()), pair_name);
 
-// The MTL sends a long message as one put, into a receive that may be shorter. Nothing is left to
-// fetch then: length and place are in the event. The MTL reads the rest, of 0 bytes, and waits for
-// the reply to a get that it has not started.
+// The MTL sends a long message as one put, into a receive that may be shorter. The event contains
+// length and place, and no data remain at the initiator. The MTL then gets the remaining 0 bytes
+// and waits for the reply to a get that it has not started.
 // spec 3.12.1, 3.13.3
 TEST_P(ClientPatternsTest, ATruncatedPutTellsBothEndsWhatWasKept) {
   run_pair(GetParam(), [](Pair& pair) {
@@ -46,9 +47,9 @@ TEST_P(ClientPatternsTest, ATruncatedPutTellsBothEndsWhatWasKept) {
   });
 }
 
-// The MTL sends again what flow control has refused. If that is refused again, it gets another
-// event and has to try once more. The MTL takes the second refusal for a further event of the
-// first.
+// The MTL repeats a message that flow control has refused. If it is refused again, the MTL gets
+// another event and has to repeat it once more. The MTL takes the event of the second refusal for a
+// further event of the first.
 // spec 2.8, 3.13.3
 TEST_P(ClientPatternsTest, APutThatIsRefusedTwiceIsReportedTwice) {
   run_pair(GetParam(), [](Pair& pair) {
@@ -71,9 +72,9 @@ TEST_P(ClientPatternsTest, APutThatIsRefusedTwiceIsReportedTwice) {
   });
 }
 
-// The BTL gives fragments above its eager limit match bits that fit only an entry of length zero,
-// without events, on the overflow list. The acknowledgment says that nothing was kept; the BTL
-// ignores it.
+// The BTL sends fragments longer than its eager limit with match bits that only one entry matches:
+// one of length zero, without events, on the overflow list. The acknowledgment reports that nothing
+// was stored; the BTL ignores it.
 // spec 3.12.1, 3.13.3
 TEST_P(ClientPatternsTest, APutIntoAnEntryOfNoLengthKeepsNothing) {
   run_pair(GetParam(), [](Pair& pair) {
@@ -98,9 +99,9 @@ TEST_P(ClientPatternsTest, APutIntoAnEntryOfNoLengthKeepsNothing) {
   });
 }
 
-// The BTL posts eight blocks that unlink when they are full, and posts each again when it comes to
-// its event. What arrives before that matches nothing: without flow control it is dropped, and the
-// acknowledgment tells.
+// The BTL posts eight blocks that unlink when they are full. It posts each block again when it
+// processes its event. A message that arrives before that matches nothing. Without flow control it
+// is dropped, and the acknowledgment reports this.
 // spec 2.8, 3.12.1
 TEST_P(ClientPatternsTest, WhatArrivesWhenAllBlocksAreFullIsAnsweredAsDropped) {
   run_pair(GetParam(), [](Pair& pair) {
@@ -132,8 +133,8 @@ TEST_P(ClientPatternsTest, WhatArrivesWhenAllBlocksAreFullIsAnsweredAsDropped) {
 }
 
 // A SHMEM library counts completed puts with a counter, and reserves one slot of the event queue of
-// the same descriptor for each put. It takes any event for the end of a send, and writes to the
-// source again. Sizes for every way that a payload travels.
+// the same descriptor for each put. It treats any event as the end of a send, and then writes to
+// the source again. The sizes cover every way in which a payload is moved.
 // spec 3.10.1, 3.13.1, 3.15.1
 TEST_P(ClientPatternsTest, ACountedPutTakesOneSlotOfTheEventQueue) {
   struct Series {

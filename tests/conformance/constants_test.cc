@@ -1,5 +1,5 @@
-// The names of portals4.h as the specification wants them: compile-time constants, distinct where
-// they must be told apart, usable as labels.
+// The names of portals4.h as the specification demands them: compile-time constants, distinct where
+// necessary, usable as case labels.
 #include <portals.h>
 #include <portals4.h>
 #include <portals4_ext.h>
@@ -29,7 +29,7 @@ TEST(ConstantsTest, TypesHaveTheSpecifiedProperties) {
   static_assert(sizeof(ptl_handle_any_t) <= sizeof(void*));
   static_assert(std::is_convertible_v<ptl_handle_eq_t, ptl_handle_any_t>);
 
-  // An LE is the beginning of an ME.
+  // The first fields of an ME are those of an LE.
   static_assert(offsetof(ptl_le_t, start) == offsetof(ptl_me_t, start));
   static_assert(offsetof(ptl_le_t, length) == offsetof(ptl_me_t, length));
   static_assert(offsetof(ptl_le_t, ct_handle) == offsetof(ptl_me_t, ct_handle));
@@ -160,8 +160,8 @@ TEST(ConstantsTest, DeprecatedNamesStillCompile) {
   EXPECT_NE(PTL_INTERRUPTED, PTL_OK);
 }
 
-// Programs written for other Portals 4 libraries include portals4_ext.h. So do some of a vendor
-// whose header has the same name: PORTALS4_LINTEL_H tells that it was this one.
+// Programs written for other Portals 4 libraries include portals4_ext.h. Another vendor has a
+// header of the same name. PORTALS4_LINTEL_H shows that this one was included.
 // spec 3.3.1
 TEST(ConstantsTest, NamesOfOtherLibrariesCompile) {
 #ifndef PORTALS4_LINTEL_H

@@ -1,5 +1,5 @@
-// A counter that is freed as soon as the event of an operation is there, although the thread that
-// posted the event may not have counted the operation yet.
+// A counter is freed as soon as the event of an operation has been received. The thread that posted
+// the event may not have counted the operation yet.
 #include <sched.h>
 #include <unistd.h>
 
@@ -22,10 +22,12 @@ namespace lintel::test {
 namespace {
 
 constexpr ptl_pt_index_t pt_index = 5;
-// PtlPut sends it and reports that itself, as another thread that sleeps would have to poll.
+// Short enough that PtlPut sends it and reports the end itself; otherwise a sleeping thread would
+// have to poll.
 constexpr ptl_size_t length = 8;
 
-// On one processor the thread that an event wakes goes on before the one that posted the event.
+// On one processor, a thread woken by an event runs before the thread that posted the event
+// continues.
 void use_one_processor() {
   cpu_set_t one;
   CPU_ZERO(&one);
@@ -71,11 +73,11 @@ struct Fixture {
   ptl_size_t headers = 0;
 };
 
-// What ends with one event and one count.
+// An operation that ends with one event and one count.
 struct Use {
   std::function<void(Fixture&, ptl_handle_ct_t)> prepare;
   std::function<void(Fixture&, ptl_handle_ct_t)> call;
-  // Another thread: takes the event, and ends what refers to the counter.
+  // In another thread: receives the event, and ends the use of the counter.
   std::function<void(Fixture&)> take_event;
 };
 
@@ -135,7 +137,8 @@ TEST(CounterReleaseTest, OfASendIsCountedBeforeItsCounterIsFreed) {
            }});
 }
 
-// The event of a put whose memory is not there tells the failure, the acknowledgement counts it.
+// The put reads inaccessible memory: its event reports the failure, and the acknowledgement counts
+// it.
 // spec 3.10.1, 3.13.3, 3.14.2
 TEST(CounterReleaseTest, OfAFailedSendIsCountedBeforeItsCounterIsFreed) {
   const GuardedPages pages(1);

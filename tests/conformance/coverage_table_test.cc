@@ -1,6 +1,6 @@
-// Keeps tests/conformance/sections.md complete: its table of sections and tests is derived from the
-// `// spec` lines above the tests. LINTEL_UPDATE_CONFORMANCE_TABLE=1 in the environment rewrites
-// the table.
+// Checks that tests/conformance/sections.md is complete. Its table of sections and tests is derived
+// from the `// spec` lines above the tests. With LINTEL_UPDATE_CONFORMANCE_TABLE=1 in the
+// environment, this test rewrites the table.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Sections that state something a test can check from outside; each must have a test.
+// Sections with a statement that a test can check from outside; each must have a test.
 constexpr const char* testable_sections[] = {
     "1.6",    "2.1",    "2.2",    "2.5",    "2.5.1",  "2.5.2",  "2.6",    "2.7",    "2.7.1",
     "2.7.2",  "2.7.3",  "2.7.4",  "2.7.5",  "2.8",    "2.9",    "3.2",    "3.2.1",  "3.3.1",
@@ -33,7 +33,7 @@ constexpr const char* testable_sections[] = {
     "3.16.1", "3.16.2", "3.16.3", "3.16.4", "3.16.5", "3.16.6", "3.16.7", "3.17",   "3.17.1",
     "3.17.2", "3.18.1", "4.2.2"};
 
-// Sections in the order of the document: 2.9 before 2.10, appendices last.
+// Sorts sections in the order of the document: 2.9 before 2.10, appendices last.
 std::vector<int> sort_key(const std::string& section) {
   std::vector<int> key;
   std::istringstream parts(section);
@@ -51,7 +51,7 @@ struct BySection {
 
 using Coverage = std::map<std::string, std::set<std::string>, BySection>;
 
-// Tests whose `// spec` line is missing, and everything the lines say.
+// The tests without a `// spec` line, and the contents of all these lines.
 struct Survey {
   Coverage coverage;
   std::vector<std::string> unmarked;
@@ -87,7 +87,7 @@ void survey_file(const fs::path& file, Survey& survey) {
         survey.coverage[section].insert(test);
       }
     }
-    if (!line.starts_with("//")) sections.clear();  // a comment may come between
+    if (!line.starts_with("//")) sections.clear();  // a comment may stand in between
   }
 }
 

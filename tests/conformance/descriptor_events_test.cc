@@ -1,4 +1,4 @@
-// Which full events and which counts a memory descriptor asks for.
+// Which full events and which counts a memory descriptor requests.
 #include <gtest/gtest.h>
 
 #include "operations.h"
@@ -9,7 +9,7 @@ namespace {
 class DescriptorEventsTest : public testing::TestWithParam<PairKind> {};
 INSTANTIATE_TEST_SUITE_P(Paths, DescriptorEventsTest, testing::ValuesIn(all_pairs()), pair_name);
 
-// Runs `check` at the initiator with a target that accepts everything.
+// Runs `check` at the initiator with a target that accepts all operations.
 void with_open_target(const PairKind& kind, unsigned descriptor_options,
                       const std::function<void(Pair&, InitiatorSide&)>& check) {
   run_pair(kind, [&](Pair& pair) {

@@ -118,7 +118,7 @@ TEST_P(DescriptorOptionsTest, UnreliablePutsCompleteLocallyAndDoNoHarm) {
       initiator.fence();
     });
     pair.on_target([&] {
-      // Messages may be lost; those that came are whole.
+      // Messages may be lost, but never partly.
       ptl_event_t event{};
       bool any = false;
       while (PtlEQGet(target.events.handle(), &event) == PTL_OK) {
@@ -143,7 +143,7 @@ TEST_P(DescriptorOptionsTest, ReleaseBeforeTheAckDiscardsIt) {
       ptl_event_t event = initiator.source.events.next();
       while (event.type != PTL_EVENT_SEND) event = initiator.source.events.next();
       initiator.source.descriptor.release();
-      // A new descriptor, perhaps in the place of the old one, is not confused with it.
+      // A new descriptor, perhaps with the resources of the old one, is not confused with it.
       const Descriptor next(pair.ni(), initiator.source.memory, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE,
                             initiator.source.counter.handle());
       initiator.fence();
@@ -173,8 +173,8 @@ TEST_P(DescriptorOptionsTest, CanBeReleasedAsSoonAsTheLastEventIsThere) {
           must(PtlPut(once.handle(), 0, 64, i % 3 == 1 ? PTL_ACK_REQ : PTL_NO_ACK_REQ,
                       pair.target_id(), default_pt_index, 0, 0, nullptr, 0));
         }
-        // PTL_EVENT_SEND, PTL_EVENT_ACK or PTL_EVENT_REPLY: each of them ends the use of the
-        // memory.
+        // PTL_EVENT_SEND, PTL_EVENT_ACK or PTL_EVENT_REPLY: with each of them the use of the memory
+        // ends.
         ptl_event_t event{};
         must(PtlEQWait(initiator.source.events.handle(), &event));
         once.release();

@@ -1,4 +1,4 @@
-// Which full events and which counts a list entry asks for.
+// Which full events and which counts a list entry requests.
 #include <gtest/gtest.h>
 
 #include "operations.h"

@@ -1,4 +1,4 @@
-// Event queues: getting, waiting, overflow, sharing among threads.
+// Event queues: reading, waiting, overflow, sharing among threads.
 #include <algorithm>
 #include <atomic>
 #include <optional>
@@ -96,7 +96,7 @@ TEST_P(EventQueueTest, OverflowOverwritesOldEventsAndSaysSo) {
           if (function == 1) return PtlEQPoll(&queue, 1, 0, &event, &which);
           return PtlEQWait(queue, &event);
         };
-        // What is returned are the newest events in order; a gap is announced, nothing else is.
+        // The newest events are returned in order. A gap is reported once, and only a gap is.
         uint64_t last = 0;
         uint64_t returned = 0;
         uint64_t gaps = 0;

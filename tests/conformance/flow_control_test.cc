@@ -1,4 +1,4 @@
-// Flow control: what triggers it, what both ends see, and recovery.
+// Flow control: its causes, what both ends observe, and recovery.
 #include <iterator>
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ TEST_P(FlowControlTest, AMessageWithoutMatchDisablesThePortal) {
       const ptl_event_t event = target.events.expect(PTL_EVENT_PT_DISABLED);
       EXPECT_EQ(event.pt_index, default_pt_index);
       EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), 1);
-      // Local operations go on; messages are refused even if they would match now.
+      // Local operations still work. Messages are refused even if an entry matches.
       fill(target.memory, 1);
       target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET));
     });
@@ -128,8 +128,8 @@ TEST_P(FlowControlTest, AFullEventQueueDisablesThePortalAndLosesNothing) {
   });
 }
 
-// The portal is enabled again before the queue has been drained. An entry that posts no successes
-// still needs room for its failures.
+// The portal table entry is enabled before the queue has been drained. An entry that posts no
+// events for successes still needs room for its failures.
 // spec 2.8, 3.13.5, 3.7.4
 TEST_P(FlowControlTest, AQueueThatIsStillFullLosesNothing) {
   run_pair(GetParam(), [](Pair& pair) {
@@ -232,7 +232,7 @@ TEST_P(FlowControlTest, AnEntryMaySuppressTheEventThatItCaused) {
     });
     pair.on_target([&] {
       target.events.expect_silence();
-      // A message that matches nothing has no entry that could suppress the event.
+      // A message without a matching entry: no entry could suppress the event.
       must(pair.interface().search(
           default_pt_index, {.options = PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_OVER_DISABLE},
           PTL_SEARCH_DELETE, nullptr));

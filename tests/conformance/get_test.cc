@@ -1,4 +1,4 @@
-// PtlGet: where the data comes from, what the events at both ends say.
+// PtlGet: the source of the data, and the events at both ends.
 #include <gtest/gtest.h>
 
 #include "operations.h"

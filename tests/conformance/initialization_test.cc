@@ -1,4 +1,4 @@
-// PtlInit, PtlFini, forked children, and every function before initialisation.
+// PtlInit, PtlFini, forked children, and calls of every function before initialisation.
 #include <sys/wait.h>
 
 #include <array>
@@ -18,9 +18,9 @@
 namespace lintel::test {
 namespace {
 
-// For a process with threads: the thread sanitizer confuses the child's threads with its parent's,
-// and the allocator of the address sanitizer keeps locks in the child that threads of the parent
-// held.
+// For a process with threads. The thread sanitizer confuses the child's threads with its parent's.
+// With the address sanitizer, locks of the allocator that the parent's threads held stay locked in
+// the child.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr bool children_may_start_threads = false;
 #else
@@ -116,7 +116,7 @@ TEST(InitializationTest, MayHappenInAnyThreadAtAnyTime) {
 
 using NamedCalls = std::vector<std::pair<std::string, int>>;
 
-// What every function that can say PTL_NO_INIT returns for these handles (spec table 3-7).
+// The results of every function that can return PTL_NO_INIT (spec table 3-7), for these handles.
 NamedCalls call_everything(ptl_handle_any_t handle) {
   static std::array<std::byte, 64> memory;
   ptl_handle_any_t out = PTL_INVALID_HANDLE;
@@ -245,7 +245,7 @@ TEST(InitializationTest, AForkedChildMayStartAfresh) {
         must(PtlGetPhysId(own.handle(), &id));
         EXPECT_EQ(id.phys.nid, parent.phys.nid);
         EXPECT_NE(id.phys.pid, parent.phys.pid);
-        // The child has inherited nothing.
+        // The child inherits no initialisation.
         ptl_ct_event_t value{};
         EXPECT_EQ(PTL_ARG_INVALID, PtlCTGet(inherited, &value));
         const Counter fresh(own.handle());

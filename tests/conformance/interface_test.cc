@@ -129,7 +129,7 @@ TEST(InterfaceTest, IsReferenceCountedPerLogicalInterface) {
     ptl_process_t id{};
     must(PtlGetPhysId(first, &id));
 
-    // A second library in this process: other wishes, another pid, the same interface.
+    // A second library in this process: other desired limits, another pid, the same interface.
     desired.max_cts = 128;
     ptl_ni_limits_t second_limits{};
     ptl_handle_ni_t second = PTL_INVALID_HANDLE;
@@ -142,7 +142,7 @@ TEST(InterfaceTest, IsReferenceCountedPerLogicalInterface) {
     ptl_process_t second_id{};
     must(PtlGetPhysId(second, &second_id));
     EXPECT_EQ(second_id.phys.pid, id.phys.pid);
-    // Even a pid that does not exist is ignored.
+    // Even an impossible pid is ignored.
     ptl_handle_ni_t third = PTL_INVALID_HANDLE;
     must(open(matching_physical.options(), PTL_PID_MAX + 1, &third));
     EXPECT_TRUE(PtlHandleIsEqual(first, third));

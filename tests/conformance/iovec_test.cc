@@ -1,4 +1,4 @@
-// Scatter lists at both ends, with offsets, against a byte-by-byte model.
+// Scatter lists at both ends, with offsets, compared with a byte-by-byte model.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace {
 class IovecTest : public testing::TestWithParam<PairKind> {};
 INSTANTIATE_TEST_SUITE_P(Paths, IovecTest, testing::ValuesIn(all_pairs()), pair_name);
 
-// Both sides draw the same numbers, so that each knows what the other one does.
+// Both sides draw the same numbers, so each can compute what the other one does.
 struct Trial {
   explicit Trial(uint32_t seed, std::span<std::byte> local_memory,
                  std::span<std::byte> remote_memory, std::size_t longest_piece)
@@ -36,7 +36,7 @@ struct Trial {
   ptl_size_t moved = 0;
 };
 
-// What `to` looks like when `moved` bytes of the list `sources` in `from` have been written to it.
+// The contents of `to` after `moved` bytes of the list `sources` in `from` have been written to it.
 std::vector<std::byte> model(std::span<const std::byte> from, const Scatter& sources,
                              ptl_size_t source_offset, const Scatter& destinations,
                              ptl_size_t destination_offset, ptl_size_t moved, std::size_t size) {

@@ -1,5 +1,5 @@
-// Messages of all sizes, verified byte by byte around every size at which the way to move them is
-// likely to change.
+// Messages of all sizes, verified byte by byte. Each size at which the method of transfer is likely
+// to change is tested together with its neighbours.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace lintel::test {
 namespace {
 
-// Neighbours of powers of two, of cell and page sizes, and of common eager limits.
+// The neighbours of powers of two, of cell and page sizes, and of common eager limits.
 std::vector<ptl_size_t> interesting_sizes() {
   return {1,      2,      7,      8,      15,      16,      17,     31,     32,     33,     47,
           48,     49,     63,     64,     65,      79,      80,     81,     95,     96,     97,
@@ -135,12 +135,12 @@ TEST_P(HugeMessageTest, MoreThanFourGibibytesIfTheLimitAllows) {
   if (GetParam().path == Path::verbs_ud && machine_slowdown() > 1)
     GTEST_SKIP() << "datagrams between emulated devices carry 5 MiB/s: a quarter of an hour";
   PairOptions options;
-  // A lossy network carries more than 1 GiB/s, but some 10 MiB/s with six busy programs for each
-  // processor.
+  // A lossy network carries more than 1 GiB/s, but only some 10 MiB/s when six busy programs share
+  // each processor.
   const bool lossy = GetParam().path == Path::udp_lossy || GetParam().path == Path::dpdk_lossy;
   options.run.deadline = (lossy ? 30 : 6) * test_deadline;
   run_pair(GetParam(), options, [](Pair& pair) {
-    // The same memory over and over.
+    // The message consists of this memory, repeated.
     constexpr std::size_t piece = 16u << 20u;
     const std::size_t pieces = std::min<ptl_size_t>(257, pair.limits().max_msg_size / piece);
     const ptl_size_t length = pieces * ptl_size_t{piece};
@@ -168,7 +168,7 @@ TEST_P(HugeMessageTest, MoreThanFourGibibytesIfTheLimitAllows) {
       const auto events = initiator.source.events.expect_all({PTL_EVENT_SEND, PTL_EVENT_ACK});
       EXPECT_EQ(events[0].mlength, length);
       EXPECT_EQ(events[1].mlength, length);
-      // The last bytes of the message, and one beyond.
+      // Reads the last bytes of the message, and one byte beyond its end.
       const ptl_event_t reply =
           initiator.get_and_wait({.length = 1000, .remote_offset = length - 999});
       EXPECT_EQ(reply.mlength, 999u);

@@ -1,4 +1,5 @@
-// The limits of an interface: defaults, wishes, and that what is granted is available and no more.
+// The limits of an interface: defaults, desired values, and that exactly the granted amount is
+// available.
 #include <climits>
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@ class LimitsTest : public testing::TestWithParam<InterfaceKind> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, LimitsTest, testing::ValuesIn(all_interface_kinds),
                          [](const auto& info) { return info.param.name(); });
 
-// What every interface provides, whatever was desired (spec 3.6.1).
+// What every interface provides for any desired limits (spec 3.6.1).
 void expect_minimums(const ptl_ni_limits_t& limits) {
   EXPECT_GE(limits.max_pt_index, 249);
   EXPECT_GE(limits.max_waw_ordered_size, 64u);
@@ -100,7 +101,7 @@ TEST_P(LimitsTest, AbsurdWishesAreCutToSomethingTrue) {
       const Interface interface(GetParam(), {.desired = &desired});
       expect_ample(interface.limits());
       if (GetParam().logical) continue;
-      // It works.
+      // The interface works.
       const Counter counter(interface.handle());
       counter.add(1);
       counter.expect(1);
@@ -152,8 +153,8 @@ TEST_P(LimitsTest, AreIndependentBetweenLogicalInterfaces) {
   });
 }
 
-// Allocates through `allocate` until the limit, checks that one more is refused with `refusal`,
-// and that releasing one through `release` makes room for one.
+// Allocates with `allocate` up to the limit and checks that one more is refused with `refusal`.
+// After one has been freed with `release`, one more can be allocated.
 void expect_enforced(int limit, int wished, int refusal,
                      const std::function<int(ptl_handle_any_t*)>& allocate,
                      const std::function<int(ptl_handle_any_t)>& release) {
@@ -207,7 +208,7 @@ TEST_P(LimitsTest, ListsAreLimitedInLength) {
           return interface.try_append(index, {}, PTL_PRIORITY_LIST, nullptr, handle);
         },
         [&](ptl_handle_any_t handle) { return interface.unlink(handle); });
-    // The list of another portal table entry is another list.
+    // Another portal table entry has a list of its own.
     ptl_pt_index_t other = 0;
     must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, PTL_PT_ANY, &other));
     interface.append(other, {});
@@ -263,7 +264,7 @@ TEST_P(LimitsTest, ScatterListsAreLimitedInLength) {
 TEST_P(LimitsTest, AMillionEntriesAndHeadersAreThere) {
   run_ranks(1, {.environment = {}, .deadline = 2 * test_deadline}, [&](Rank& rank) {
 #ifdef __SANITIZE_THREAD__
-    constexpr uintptr_t million = 1'000'000 / 10;  // which takes a minute as it is
+    constexpr uintptr_t million = 1'000'000 / 10;  // takes a minute even so
 #else
     constexpr uintptr_t million = 1'000'000;
 #endif
@@ -278,7 +279,7 @@ TEST_P(LimitsTest, AMillionEntriesAndHeadersAreThere) {
       must(PtlPut(nothing.handle(), 0, 0, PTL_CT_ACK_REQ, interface.address(0), index, number, 0,
                   nullptr, number));
     };
-    // A million headers, of which the last is wanted, or the first where there is no matching.
+    // A million headers. The entry matches the last one; without matching it takes the first.
     interface.append(
         index,
         {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE,
@@ -297,7 +298,8 @@ TEST_P(LimitsTest, AMillionEntriesAndHeadersAreThere) {
                           {.options = PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_OVER_DISABLE,
                            .ignore_bits = ~ptl_match_bits_t{0}},
                           PTL_SEARCH_DELETE, nullptr));
-    // Nearly a million entries; the last of them takes the message, or the first.
+    // Nearly a million entries. The last one matches the message; without matching the first takes
+    // it.
     for (uintptr_t i = 0; i < headers; ++i) {
       spec.match_bits = i;
       interface.append(index, spec, PTL_PRIORITY_LIST, tag(i));

@@ -213,7 +213,7 @@ TEST_P(ManagedOffsetTest, MayAlignNeverCostsTheRoomThatMinFreePromises) {
     });
     pair.on_initiator([&] {
       initiator.put_and_wait({.length = 65});
-      // If the entry is still there, then with room for the 30 bytes.
+      // If the entry is still linked, it has room for these 30 bytes.
       initiator.put({.length = 30});
       initiator.fence();
       const ptl_event_t event = initiator.source.events.skip_to(PTL_EVENT_SEND);
@@ -265,7 +265,7 @@ class IncrementByUnexpectedTest : public testing::TestWithParam<PairKind> {};
 INSTANTIATE_TEST_SUITE_P(Paths, IncrementByUnexpectedTest, testing::ValuesIn(matching_pairs()),
                          pair_name);
 
-// Sends messages of these lengths into an overflow entry that keeps only their headers.
+// Sends messages of these lengths to an overflow entry that stores only their headers.
 void leave_headers(Pair& pair, TargetSide& target, InitiatorSide& initiator,
                    std::initializer_list<ptl_size_t> lengths) {
   pair.on_target([&] {
@@ -340,7 +340,7 @@ TEST_P(IncrementByUnexpectedTest, StopsWithAutoUnlinkWhenMinFreeIsReached) {
     });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 23}); });
     pair.on_target([&] {
-      // The other two headers are still there, and the last message has joined them.
+      // The other two headers are still in the list, and the last message is there, too.
       must(pair.interface().search(default_pt_index, {}, PTL_SEARCH_ONLY, nullptr));
       for (const ptl_size_t length : {21u, 22u, 23u})
         EXPECT_EQ(target.events.expect(PTL_EVENT_SEARCH).rlength, length);

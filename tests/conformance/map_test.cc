@@ -115,7 +115,7 @@ TEST_P(MapTest, IdIsTheRankAndPhysicalIdTheAddress) {
 TEST_P(MapTest, RanksAreTranslatedByTheMapOfTheSender) {
   run_ranks(3, [&](Rank& rank) {
     const Interface interface(rank, GetParam());
-    // Everybody turns the map by its own index: rank r of process i is process (r + i) mod 3.
+    // Each process rotates the map by its own index: rank r of process i is process (r + i) mod 3.
     const auto shift = static_cast<std::size_t>(rank.index());
     std::array<ptl_process_t, 3> map{};
     for (std::size_t r = 0; r < 3; ++r)
@@ -138,8 +138,8 @@ TEST_P(MapTest, RanksAreTranslatedByTheMapOfTheSender) {
       const ptl_event_t event = events.expect(PTL_EVENT_PUT);
       const uint64_t from = event.hdr_data / 10;
       EXPECT_EQ(event.hdr_data % 10, shift) << "came to the wrong process";
-      // With different maps, whose name the event gives is not specified: here the sender's own is
-      // 0.
+      // If the maps differ, it is not specified which map gives the name in the event. By its own
+      // map the sender is 0.
       EXPECT_TRUE(event.initiator.rank == 0 || event.initiator.rank == (from + 3 - shift) % 3)
           << event.initiator.rank;
     }

@@ -1,5 +1,5 @@
-// Which entry of a list takes a message: random lists and messages against a plain list searched in
-// order, and the non-matching rule.
+// Which entry of a list a message matches: random lists and messages compared with a plain list
+// searched in order, and the rule for non-matching interfaces.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace lintel::test {
 namespace {
 
-// How an entry restricts the initiator.
+// The restriction of an entry to certain initiators.
 enum class Source { any, exact, any_pid, any_nid, other_process };
 
 struct ModelEntry {
@@ -36,7 +36,8 @@ bool matches(const ModelEntry& entry, const ModelMessage& message) {
   return !entry.no_truncate || fits;
 }
 
-// Few distinct bits, so that most messages have several candidates; high and low bits both matter.
+// Only few different values, so that most messages have several candidates. High and low bits both
+// matter.
 ptl_match_bits_t draw_bits(std::mt19937& random) {
   return (static_cast<ptl_match_bits_t>(random() % 4) << 62u) | (random() % 4);
 }
@@ -61,7 +62,7 @@ ptl_process_t match_id(Pair& pair, Source source) {
   if (pair.logical()) {
     if (source == Source::any) id.rank = PTL_RANK_ANY;
     if (source == Source::other_process) id.rank += 7;
-    return id;  // the wildcards of nid and pid have no meaning here: the exact rank
+    return id;  // wildcards for nid and pid do not apply here: the exact rank
   }
   if (source == Source::any || source == Source::any_nid) id.phys.nid = PTL_NID_ANY;
   if (source == Source::any || source == Source::any_pid) id.phys.pid = PTL_PID_ANY;

@@ -1,4 +1,4 @@
-// Descriptors and entries over the whole address space, and accesses to memory that is not there.
+// Descriptors and entries over the whole address space, and accesses to unmapped memory.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -55,8 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, MissingMemoryTest, testing::ValuesIn(all_pairs()
 
 constexpr ptl_size_t segv_sizes[] = {1, 8, 64, 500, 4000, 20000, 300000};
 
-// A put whose send or acknowledgment reports PTL_NI_SEGV: no acknowledgment comes after a send that
-// has failed already.
+// A put whose send or acknowledgment reports PTL_NI_SEGV. No acknowledgment follows a failed send.
 void expect_failed_put(InitiatorSide& initiator) {
   const ptl_event_t first = initiator.source.events.next();
   if (first.type == PTL_EVENT_SEND && first.ni_fail_type == PTL_NI_SEGV) {
@@ -80,7 +79,7 @@ TEST_P(MissingMemoryTest, PutFromItFailsAtTheInitiator) {
       const GuardedPages pages(1);
       for (const ptl_size_t size : segv_sizes) {
         SCOPED_TRACE(size);
-        // Half of the message is there.
+        // The second half of the message is inaccessible.
         const Descriptor missing(pair.ni(),
                                  {pages.end() - std::min<ptl_size_t>(size / 2, 4096), size, 0,
                                   initiator.source.events.handle(), PTL_CT_NONE});

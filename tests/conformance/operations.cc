@@ -1,4 +1,4 @@
-// The five data movement operations behind one interface.
+// The five data movement operations with a common interface.
 #include "operations.h"
 
 namespace lintel::test {

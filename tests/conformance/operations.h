@@ -1,5 +1,5 @@
-// The five data movement operations behind one interface, for tests that hold for all of them, and
-// comparison of whole target events.
+// The five data movement operations with a common interface, for tests that apply to all of them,
+// and comparison of whole target events.
 #pragma once
 
 #include <string>
@@ -17,11 +17,11 @@ inline constexpr Operation all_operations[] = {Operation::put, Operation::get, O
 [[nodiscard]] std::string name_of(Operation operation);
 [[nodiscard]] ptl_event_kind_t target_event(Operation operation);
 [[nodiscard]] ptl_event_kind_t overflow_event(Operation operation);
-// What an entry must allow (spec table 4-7).
+// The options by which an entry permits the operation (spec table 4-7).
 [[nodiscard]] unsigned needed_options(Operation operation);
-[[nodiscard]] bool sends(Operation operation);    // gives SEND at the initiator
+[[nodiscard]] bool sends(Operation operation);    // posts SEND at the initiator
 [[nodiscard]] bool acked(Operation operation);    // may be acknowledged
-[[nodiscard]] bool replied(Operation operation);  // gives REPLY at the initiator
+[[nodiscard]] bool replied(Operation operation);  // posts REPLY at the initiator
 [[nodiscard]] bool atomic(Operation operation);
 
 // Starts the operation; the atomic ones add (or swap) 64-bit integers.

@@ -39,7 +39,7 @@ TEST_P(OrderingTest, MessagesOfAllSizesMatchInTheOrderSent) {
       initiator.fence();
     });
     pair.on_target([&] {
-      // The n-th message took the n-th entry. Long ones may finish later than their successors.
+      // The n-th message matched the n-th entry. Long messages may end later than their successors.
       std::vector<bool> seen(count);
       for (std::size_t i = 0; i < count; ++i) {
         const ptl_event_t event = target.events.expect(PTL_EVENT_PUT);
@@ -51,8 +51,8 @@ TEST_P(OrderingTest, MessagesOfAllSizesMatchInTheOrderSent) {
   });
 }
 
-// The entry may say that its messages need no order, and that its list entries are all used once or
-// may truncate: nothing changes.
+// Hints of a portal table entry: its messages need no order, all its list entries are used once, or
+// they may truncate. The results do not change.
 // spec 2.7, 3.7.1
 TEST_P(OrderingTest, HintsOfThePortalChangeNothing) {
   run_pair(GetParam(), [](Pair& pair) {
@@ -211,7 +211,8 @@ TEST_P(OrderingTest, TotalDataOrderingWritesAMessageBeforeTheNext) {
     TargetSide target(pair);
     InitiatorSide initiator(pair, {.options = PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_VOLATILE});
     pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE)); });
-    // Written first at 0, then at 64: who reads them the other way round sees no later value there.
+    // Each message is written at 0 first, then at 64. A reader that reads 64 first never finds an
+    // older value at 0.
     std::thread observer;
     if (pair.is_target()) {
       observer = start_thread([&] {

@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 class PollTest : public testing::TestWithParam<PairKind> {};
 INSTANTIATE_TEST_SUITE_P(Paths, PollTest, testing::ValuesIn(one_pair_per_path()), pair_name);
 
-// Fails unless `call` takes about as long as asked; a loaded machine may add to it.
+// Fails unless `call` takes about as long as `wanted`; on a loaded machine it may take longer.
 void expect_duration(Milliseconds wanted, const std::function<void()>& call) {
   const auto start = Clock::now();
   call();
@@ -88,7 +88,7 @@ TEST_P(PollTest, TheFirstQueueWithAnEventIsServed) {
       for (const unsigned expected : {1u, 1u, 3u, 3u, 4u, 4u}) {
         ptl_event_t event{};
         unsigned which = 77;
-        // PTL_EVENT_SEND is local: it has come by now.
+        // PTL_EVENT_SEND is local, so it has been posted by now.
         EXPECT_EQ(PTL_OK, PtlEQPoll(handles.data(), 5, 0, &event, &which));
         EXPECT_EQ(which, expected);
         EXPECT_EQ(event.user_ptr, tag(expected));
@@ -117,7 +117,7 @@ TEST_P(PollTest, TheFirstCounterThatReachedItsTestIsReported) {
       EXPECT_EQ(PTL_OK, PtlCTPoll(handles.data(), tests, 5, 0, &value, &which));
       EXPECT_EQ(which, 2u);
       EXPECT_EQ(value, (ptl_ct_event_t{20, 0}));
-      // A failure counts as reached, whatever the test.
+      // A failure ends the wait, whatever the test value is.
       counters[1].set(10, 3);
       EXPECT_EQ(PTL_OK, PtlCTPoll(handles.data(), tests, 5, PTL_TIME_FOREVER, &value, &which));
       EXPECT_EQ(which, 1u);

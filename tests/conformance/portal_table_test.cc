@@ -11,7 +11,7 @@
 namespace lintel::test {
 namespace {
 
-// A look at memory that a message is on its way to: a data race, and meant so.
+// Reads memory that a message is being written to. The data race is intended.
 __attribute__((no_sanitize("thread"), noinline)) std::byte look_at_arriving(
     const volatile std::byte& byte) {
   return byte;
@@ -224,7 +224,7 @@ TEST_P(PortalDisableTest, CountsAreCompleteWhenDisableReturns) {
 // spec 3.7.3
 TEST_P(PortalDisableTest, DisableReturnsAfterTheLastMessageAndItsEvent) {
   run_pair(GetParam(), [](Pair& pair) {
-    // Long enough to be on the way for some milliseconds.
+    // Long enough that the transfer takes some milliseconds.
     const ptl_size_t bytes = (machine_slowdown() > 1 ? 4u : 16u) << 20u;
     constexpr std::size_t watched = 1u << 16u;
     TargetSide target(pair, {.bytes = bytes});
@@ -238,7 +238,7 @@ TEST_P(PortalDisableTest, DisableReturnsAfterTheLastMessageAndItsEvent) {
         for (int i = 0; i < 2; ++i) initiator.put({.length = bytes, .hdr_data = round});
       });
       pair.on_target([&] {
-        // The data have begun to arrive, and have far to go.
+        // The first byte has arrived, and most of the data have not.
         pair.rank().await_condition("waiting for the first byte", [&] {
           return look_at_arriving(target.memory.front()) == std::byte{round};
         });

@@ -1,4 +1,4 @@
-// PtlPut: where the data goes, what the events at both ends say.
+// PtlPut: the destination of the data, and the events at both ends.
 #include <gtest/gtest.h>
 
 #include "operations.h"

@@ -1,6 +1,6 @@
-// Memory between two operations belongs to the application, which may unmap it and map other memory
-// at the same addresses: whatever an implementation remembers of the former must not matter. Over
-// RDMA devices both tests fail where the registration cache does not hear of it.
+// Between two operations, memory belongs to the application. It may unmap it and map other memory
+// at the same addresses, and cached information about the former mapping must not matter. Over RDMA
+// devices both tests fail if the registration cache is not invalidated.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -14,8 +14,7 @@ namespace {
 
 constexpr std::size_t bytes = (1u << 20u) + 777;
 
-// The whole pages of a buffer get other pages behind them, one way after the other. Their contents
-// are lost.
+// Replaces the whole pages of a buffer, in one of several ways. Their contents are lost.
 void remap(std::span<std::byte> memory, unsigned way) {
   constexpr std::uintptr_t page = 4096;
   auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
@@ -33,13 +32,13 @@ void remap(std::span<std::byte> memory, unsigned way) {
       ASSERT_EQ(madvise(at, length, MADV_DONTNEED), 0);
       break;
     case 2: {
-      // Only a part, in the middle.
+      // Only some pages in the middle.
       void* const middle = reinterpret_cast<void*>(begin + length / 4 / page * page);
       ASSERT_EQ(mmap(middle, 16 * page, protection, flags | MAP_FIXED, -1, 0), middle);
       break;
     }
     default: {
-      // Other pages move to where these were.
+      // Moves other pages to these addresses.
       void* const others = mmap(nullptr, length, protection, flags, -1, 0);
       ASSERT_NE(others, MAP_FAILED);
       ASSERT_EQ(mremap(others, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, at), at);

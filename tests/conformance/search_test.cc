@@ -9,7 +9,7 @@ namespace {
 class SearchTest : public testing::TestWithParam<PairKind> {};
 INSTANTIATE_TEST_SUITE_P(Paths, SearchTest, testing::ValuesIn(all_pairs()), pair_name);
 
-// Three headers with hdr_data 0, 1, 2 in the unexpected list; no event of theirs is left.
+// Puts three headers with hdr_data 0, 1, 2 into the unexpected list, without remaining events.
 void leave_three_headers(Pair& pair, TargetSide& target, InitiatorSide& initiator) {
   pair.on_target([&] {
     target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST,
@@ -112,10 +112,10 @@ TEST_P(SearchTest, CountersCountMatchesAndTheEnd) {
         EntrySpec spec{.options = options};
         spec.counter = counter.handle();
         must(pair.interface().search(default_pt_index, spec, mode, nullptr));
-        std::this_thread::sleep_for(quiet_time);  // then nothing more is to be counted
+        std::this_thread::sleep_for(quiet_time);  // by then everything has been counted
         return counter.value();
       };
-      // Whatever the entry says about counting.
+      // The counting options of the entry make no difference.
       constexpr unsigned events = PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_OVERFLOW;
       constexpr unsigned bytes = events | PTL_ME_EVENT_CT_BYTES;
       for (const unsigned counting : {0u, events, bytes}) {

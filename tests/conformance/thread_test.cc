@@ -46,7 +46,7 @@ TEST_P(ThreadTest, ThreadsPutThroughOneDescriptor) {
       initiator.source.counter.expect(threads * each);
     });
     pair.on_target([&] {
-      // Every thread's messages in its order; all of them once.
+      // The messages of each thread arrive in order, and each exactly once.
       std::vector<uint64_t> next(threads);
       for (uint64_t i = 0; i < threads * each; ++i) {
         const uint64_t header = target.events.expect(PTL_EVENT_PUT).hdr_data;
@@ -60,7 +60,8 @@ TEST_P(ThreadTest, ThreadsPutThroughOneDescriptor) {
 // spec 2.9
 TEST_P(ThreadTest, ThreadsGetAndAddAtTheSameTime) {
   run_pair(GetParam(), [](Pair& pair) {
-    // Each round waits for the other process, beside other programs for a time slice or more.
+    // Each round waits for the other process, for a time slice or more if other programs are
+    // running.
     constexpr uint64_t least = 20;
     constexpr uint64_t most = 400;
     TargetSide target(pair);
@@ -109,7 +110,7 @@ TEST_P(ThreadTest, ThreadsAppendWhileMessagesArrive) {
     pair.on_target([&] {
       target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST);
     });
-    // Every message meets exactly one use-once entry, now or later.
+    // Every message matches exactly one use-once entry, at its arrival or later.
     if (pair.is_initiator()) {
       for (uint64_t i = 0; i < threads * each; ++i)
         initiator.put({.length = 16, .ack = PTL_NO_ACK_REQ, .hdr_data = i});

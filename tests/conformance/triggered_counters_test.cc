@@ -62,7 +62,7 @@ TEST(TriggeredCountersTest, FireInOrderOfThresholdEvenInOneLargeStep) {
   with_interface([](const Interface& interface) {
     const Counter trigger(interface.handle());
     const Counter counter(interface.handle());
-    // Posted in falling order; the last one to fire decides the value.
+    // Posted in falling order of thresholds; the last one to be triggered determines the value.
     for (ptl_size_t threshold = 50; threshold > 0; --threshold) {
       must(PtlTriggeredCTSet(counter.handle(), {1000 + threshold, 0}, trigger.handle(), threshold));
     }
@@ -82,7 +82,8 @@ TEST(TriggeredCountersTest, EqualThresholdsFireInOrderOfPosting) {
       must(PtlTriggeredCTSet(counter.handle(), {i, 0}, trigger.handle(), 5));
     trigger.add(5);
     counter.expect_steady(100);
-    // A set between increments shows the order as well: (1 + 2) dropped, then 10, then 3 added.
+    // A set between increments also shows the order: 1 and 2 are overwritten by 10, then 3 is
+    // added.
     must(PtlTriggeredCTInc(counter.handle(), {1, 0}, trigger.handle(), 6));
     must(PtlTriggeredCTInc(counter.handle(), {2, 0}, trigger.handle(), 6));
     must(PtlTriggeredCTSet(counter.handle(), {10, 0}, trigger.handle(), 6));

@@ -1,4 +1,5 @@
-// The extensions PtlTriggeredMEAppend and PtlTriggeredMEUnlink: as the plain calls, at a threshold.
+// The extensions PtlTriggeredMEAppend and PtlTriggeredMEUnlink: the effect of the plain calls at a
+// threshold.
 #include <atomic>
 #include <thread>
 
@@ -77,7 +78,7 @@ TEST_P(TriggeredListsTest, AnAppendFindsUnexpectedMessages) {
   });
 }
 
-// Nobody waits for the return code of such an append any more.
+// The call has returned long before, so it cannot report this failure.
 // spec 3.16, 3.13.1
 TEST_P(TriggeredListsTest, AnAppendThatIsRefusedAtItsThresholdPostsAnError) {
   ptl_ni_limits_t desired{};
@@ -149,7 +150,7 @@ TEST_P(TriggeredListsTest, UnlinkingBeforeTheThresholdCancelsTheAppend) {
       const ptl_handle_me_t cancelled = handle;
       must(PtlMEUnlink(cancelled));
       EXPECT_EQ(PTL_ARG_INVALID, PtlMEUnlink(cancelled));
-      append_at(2);  // where the other one was
+      append_at(2);  // at the former place of the other entry
       EXPECT_NE(PTL_OK, PtlMEUnlink(cancelled));
       target.counter.add(1);
       target.events.expect_silence();
@@ -162,7 +163,7 @@ TEST_P(TriggeredListsTest, UnlinkingBeforeTheThresholdCancelsTheAppend) {
       must(PtlTriggeredMEUnlink(handle, target.counter.handle(), 3));
       must(PtlMEUnlink(handle));
       append_at(4);
-      target.counter.add(1);  // the unlink finds nothing
+      target.counter.add(1);  // there is no entry to unlink
       target.counter.add(1);
       target.events.expect(PTL_EVENT_LINK);
       must(PtlMEUnlink(handle));

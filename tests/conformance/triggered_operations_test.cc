@@ -1,5 +1,5 @@
-// Triggered data movement: every operation waits for its threshold and then behaves as the plain
-// one.
+// Triggered data movement: every operation waits for its threshold and then has the effect of the
+// plain operation.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -72,7 +72,7 @@ TEST_P(TriggeredOperationsTest, NothingLeavesBeforeTheThreshold) {
         expect_pattern(target.memory, 90);
       });
       pair.on_initiator([&] {
-        // The state of the buffer at the time of the trigger is what counts.
+        // The contents of the buffer at the time of the trigger are sent.
         fill(initiator.source.memory, 80);
         trigger.add(1);
         const ptl_event_t last = finish(initiator, operation, request);
@@ -85,7 +85,7 @@ TEST_P(TriggeredOperationsTest, NothingLeavesBeforeTheThreshold) {
         if (operation == Operation::fetch_atomic || operation == Operation::swap) {
           expect_pattern(initiator.result.memory.first(16), 90, 24);
         }
-        trigger.add(10);  // it has gone once and for all
+        trigger.add(10);  // the operation has been triggered, and is not triggered again
         initiator.fence();
         initiator.source.events.expect_silence();
         initiator.result.events.expect_empty();
@@ -169,7 +169,7 @@ TEST_P(TriggeredOperationsTest, ArrivingMessagesTriggerWithoutTheApplication) {
     TargetSide target(pair);
     TargetSide answers(pair, {.pt_index = 6});
     InitiatorSide initiator(pair);
-    // The target forwards: three messages counted there set off a put of its own.
+    // The target forwards data: three counted messages trigger a put of its own.
     Descriptor forwarded;
     pair.on_target([&] {
       EntrySpec counted = target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM);
@@ -202,7 +202,7 @@ TEST_P(TriggeredOperationsTest, AcknowledgmentsAndRepliesTriggerTheNextStep) {
     });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 44);
-      // get of what the put wrote, after its acknowledgment; then a put, after the reply.
+      // After the acknowledgment of the put, a get of the same data; after its reply, another put.
       must(start_triggered(pair, initiator, Operation::get, {.length = 100},
                            initiator.source.counter.handle(), 1));
       must(start_triggered(pair, initiator, Operation::put,

@@ -272,7 +272,7 @@ struct Header {
   bool present = true;
 };
 
-// An entry that a header ends takes no place in the list. What is refused leaves the header.
+// An entry that a header uses up takes no place in the list. A refused append leaves the header.
 // spec 3.12.2
 TEST_P(UnexpectedMatchingTest, AFullListTakesAnEntryThatAHeaderEnds) {
   ptl_ni_limits_t desired{};
@@ -311,7 +311,7 @@ TEST_P(UnexpectedMatchingTest, AFullListTakesAnEntryThatAHeaderEnds) {
   });
 }
 
-// The message has been delivered: its length is compared with that of the overflow entry alone.
+// The message was delivered before: its length was compared only with that of the overflow entry.
 // spec 2.5, 3.12.1
 TEST_P(UnexpectedMatchingTest, NoTruncateIsNotComparedWithHeaders) {
   run_pair(GetParam(), [](Pair& pair) {

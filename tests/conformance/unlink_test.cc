@@ -1,4 +1,4 @@
-// PtlLEUnlink and PtlMEUnlink, also on handles of entries that are gone.
+// PtlLEUnlink and PtlMEUnlink, also with handles of former entries.
 #include <gtest/gtest.h>
 
 #include "operations.h"
@@ -83,7 +83,7 @@ TEST_P(UnlinkTest, OfAnOverflowEntryWithHeadersIsInUse) {
       target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE));
       EXPECT_EQ(PTL_IN_USE, pair.interface().unlink(overflow));
     });
-    // Refused means that nothing has changed: it still takes messages.
+    // A refused unlink changes nothing: the entry still accepts messages.
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
     pair.on_target([&] {
       must(pair.interface().search(default_pt_index, {}, PTL_SEARCH_DELETE, nullptr));

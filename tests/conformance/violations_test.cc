@@ -1,4 +1,5 @@
-// Usage ids and allowed operations: what a violation does at both ends and to the status registers.
+// Usage ids and permitted operations: the effects of a violation at both ends and on the status
+// registers.
 #include <gtest/gtest.h>
 
 #include "operations.h"
@@ -35,7 +36,7 @@ TEST_P(ViolationsTest, AStrangersUsageIdRefusesEveryOperation) {
       spec.uid = own_uid(pair) + 1;
       spec.counter = target.counter.handle();
       target.append(spec);
-      // What comes second must not be tried: the search ends at the entry that matches.
+      // The search ends at the first matching entry, so this one must not be tried.
       target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET));
     });
     pair.on_initiator([&] {
@@ -54,7 +55,7 @@ TEST_P(ViolationsTest, AStrangersUsageIdRefusesEveryOperation) {
     });
     pair.on_target([&] {
       expect_registers(pair, std::size(all_operations), 0, 0);
-      target.events.expect_silence();  // not even an unlink
+      target.events.expect_silence();  // not even an unlink event
       target.counter.expect(0);
       expect_pattern(target.memory, 3);
     });
@@ -186,7 +187,7 @@ TEST_P(ViolationsTest, MessagesToAPortalThatWasNeverAllocatedAreDropped) {
     InitiatorSide initiator(pair);
     pair.on_initiator([&] {
       initiator.put({.length = 8, .pt_index = 77});
-      // If the refusal is acknowledged at all, then as such.
+      // If there is an acknowledgment, it reports the failure.
       ptl_event_t event = initiator.source.events.next();
       if (event.type == PTL_EVENT_SEND) {
         EXPECT_EQ(event.ni_fail_type, PTL_NI_OK);
