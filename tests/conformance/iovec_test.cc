@@ -36,7 +36,8 @@ struct Trial {
   ptl_size_t moved = 0;
 };
 
-// The contents of `to` after `moved` bytes of the list `sources` in `from` have been written to it.
+// Zeroed memory of `size` bytes after `moved` bytes of the list `sources` in `from` have been
+// written to the list `destinations` in it.
 std::vector<std::byte> model(std::span<const std::byte> from, const Scatter& sources,
                              ptl_size_t source_offset, const Scatter& destinations,
                              ptl_size_t destination_offset, ptl_size_t moved, std::size_t size) {

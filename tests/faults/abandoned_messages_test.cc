@@ -1,4 +1,4 @@
-// Processes that are killed in the middle of the messages that they send.
+// Processes that are killed while they send messages.
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -19,7 +19,8 @@ constexpr ptl_pt_index_t pt_index = 4;
 constexpr ptl_size_t message_bytes = 8000;  // six frames
 constexpr int address_slot = 1;
 
-// A pid that no other sender has: a process with the pid of a dead one takes its place.
+// Chooses a pid that no other sender uses: a process with the pid of a dead one would be its
+// successor.
 ptl_handle_ni_t open_with_own_pid(int sender) {
   ptl_handle_ni_t handle = PTL_INVALID_HANDLE;
   auto pid = static_cast<ptl_pid_t>(30'000 + sender);
@@ -31,7 +32,7 @@ ptl_handle_ni_t open_with_own_pid(int sender) {
   return handle;
 }
 
-// One frame in five is lost, so that the target has part of a message when the sender ends.
+// One frame in five is lost, so the target has received part of a message when the sender dies.
 void stream_and_die(ptl_process_t target, int sender) {
   setenv("PTL_FAULTS", ("drop=0.2,seed=" + std::to_string(sender)).c_str(), 1);
   must(PtlInit());
@@ -48,7 +49,7 @@ void stream_and_die(ptl_process_t target, int sender) {
   raise(SIGKILL);
 }
 
-// The memory of the target is for some thirty messages that are half received.
+// The memory of the target has room for some thirty partly received messages.
 // spec 3.13.3
 TEST(AbandonedMessagesTest, SendersThatWereKilledDoNotExcludeOthers) {
   const int senders = long_tests() ? 900 : 60;

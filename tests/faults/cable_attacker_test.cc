@@ -1,6 +1,6 @@
-// An attacker on the cable between two hosts, network namespaces here. He passes packets on, and
-// sends what he can make of all that he saw: repeated, changed, spliced, in floods, and with checks
-// that are right. Needs root.
+// An attacker on the cable between two hosts, which are network namespaces here. The attacker
+// forwards packets and sends variants of recorded ones: repeated, changed, spliced, in floods, and
+// with valid checks. Needs root.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/if_ether.h>
@@ -36,7 +36,7 @@ namespace {
 
 using Packet = std::vector<unsigned char>;
 
-// Offsets in a packet: Ethernet, IPv4 without options, UDP.
+// Offsets in a packet with Ethernet, IPv4 without options, and UDP headers.
 constexpr size_t udp_at = 14 + 20;
 constexpr size_t payload_at = udp_at + 8;
 constexpr size_t most_kept = 20'000;
@@ -48,7 +48,7 @@ void enter(const std::string& name) {
   close(fd);
 }
 
-// What he does: only replace what is written, which is what a user would notice last, or all.
+// forgery: only replaces data that are written, which is the hardest attack for a user to notice.
 enum class Attacks { forgery, all };
 
 class Attacker {
@@ -98,7 +98,7 @@ class Attacker {
   }
 
   void send(Packet& packet, int to) {
-    // None: the sender may have left that to the device.
+    // Removes the UDP checksum: the sender may have left its computation to the device.
     if (is_udp(packet)) packet[udp_at + 6] = packet[udp_at + 7] = 0;
     static_cast<void>(::send(sockets_[to], packet.data(), packet.size(), MSG_DONTWAIT));
   }
@@ -115,11 +115,11 @@ class Attacker {
     }
     send(packet, to);
     attack();
-    // A flood now and then.
+    // Sends a flood now and then.
     if (random_() % 1024 == 0)
       for (int i = 0; i < 500; ++i) attack();
   }
-  // By which each side calls the connection: he reads it off the handshake.
+  // Records the number of the connection for each side, from the handshake.
   void note_number(const Packet& packet, int to) {
     if (packet.size() < payload_at + sizeof(FrameHeader) + sizeof(HandshakeBody)) return;
     const FrameHeader header = header_of(packet);
@@ -127,8 +127,8 @@ class Attacker {
       std::memcpy(&numbers_[1 - to], packet.data() + payload_at + sizeof header,
                   sizeof numbers_[0]);
   }
-  // Long data with another last byte and the check of a frame that is not sealed, in front of the
-  // genuine one.
+  // Sends a forged copy of a long data frame before the genuine one: another last byte, and the
+  // valid check of an unsealed frame.
   void forge(Packet packet, int to) {
     if (packet.size() < payload_at + message_frame_overhead + 512) return;
     FrameHeader header = header_of(packet);
@@ -156,14 +156,14 @@ class Attacker {
       case 1:
         packet[payload_at + random_() % bytes] ^= static_cast<unsigned char>(1 + random_() % 255);
         break;
-      case 2: {  // the body of another one, as far as it reaches
+      case 2: {  // the body of another packet, up to the shorter length
         const Packet& other = seen_[random_() % seen_.size()].packet;
         const size_t header = payload_at + 32;
         for (size_t i = header; i < std::min(packet.size(), other.size()); ++i)
           packet[i] = other[i];
         break;
       }
-      default:  // a reset, or another type, for that connection
+      default:  // a reset, or another type, for this connection
         if (bytes > 6) packet[payload_at + 5] = static_cast<unsigned char>(1 + random_() % 11);
         break;
     }
@@ -179,7 +179,7 @@ class Attacker {
   int held_to_ = 0;
 };
 
-// Two hosts and the one in the middle of the cable; gone with this object.
+// Two hosts and the attacker's host between them; removed with this object.
 class AttackedHosts {
  public:
   explicit AttackedHosts(Attacks attacks) {
@@ -210,7 +210,7 @@ class AttackedHosts {
   [[nodiscard]] std::string name(const char* which) const {
     return "lintel-attack-" + std::to_string(owner_) + which;
   }
-  // To the middle, with packets as they are on a real cable: each by itself.
+  // Makes a cable to the attacker's host. Packets are not merged, as on a real cable.
   [[nodiscard]] bool cable(const char* which, const char* port, const char* address) const {
     const std::string here = "ip -n " + name(which) + " ";
     const std::string middle = "ip -n " + name("m") + " ";
@@ -259,7 +259,8 @@ INSTANTIATE_TEST_SUITE_P(Security, SealedCableAttackerTest,
 // spec 3.15.2
 TEST_P(SealedCableAttackerTest, GetsNothingButDelay) {
   run(Attacks::all, GetParam(), [](Rank& rank) {
-    // For its counters: it lasts longer than the one that messages go through.
+    // Only its counters are used: it stays open longer than the interface that carries the
+    // messages.
     const Interface observer(rank, nonmatching_physical);
     exchange(rank);
     EXPECT_GT(observer.status(PTL_SR_LINTEL_FRAMES_DROPPED), 50) << "there was no attack";
@@ -268,7 +269,7 @@ TEST_P(SealedCableAttackerTest, GetsNothingButDelay) {
   });
 }
 
-// The test above would notice an attacker who succeeds.
+// Checks the test above: a successful attack is detected there.
 // spec 3.15.2
 TEST_F(CableAttackerTest, HeWritesIntoFramesThatAreNotSealed) {
   run(Attacks::forgery, "off", [](Rank& rank) {
@@ -278,7 +279,7 @@ TEST_F(CableAttackerTest, HeWritesIntoFramesThatAreNotSealed) {
           testing::ScopedFakeTestPartResultReporter::INTERCEPT_ALL_THREADS, &failures);
       exchange(rank);
     }
-    EXPECT_GT(failures.size(), 0) << "he was not noticed";
+    EXPECT_GT(failures.size(), 0) << "no forged byte was detected";
   });
 }
 

@@ -1,4 +1,5 @@
-// Peers that die: what was outstanding ends as undeliverable, the others go on, a successor works.
+// Peers that die: outstanding operations end as undeliverable, other peers are not affected, and a
+// successor can connect.
 #include <signal.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr ptl_pt_index_t pt_index = 4;
 
-// A peer that died is to be reported within seconds.
+// The death of a peer must be reported within seconds.
 const Milliseconds soon{8000 * slowdown * machine_slowdown()};
 
 class DeadPeerTest : public testing::TestWithParam<InterfaceKind> {};
@@ -41,8 +42,8 @@ void accept_everything(const Interface& interface, std::span<std::byte> memory,
                     .options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE});
 }
 
-// The end of the next operation: its acknowledgment, its reply, or a send that has failed locally,
-// after which no acknowledgment comes (3.13.3).
+// The end of the next operation: its acknowledgment, its reply, or a send that failed locally. No
+// acknowledgment follows such a send (3.13.3).
 ptl_event_t next_end(const EventQueue& events) {
   for (;;) {
     const ptl_event_t event = events.next();
@@ -91,7 +92,7 @@ TEST_P(DeadPeerTest, OperationsToAKilledProcessEndAndOthersGoOn) {
       return;
     }
     if (rank.index() == 0) {
-      put(2, 8);  // the connection exists
+      put(2, 8);  // makes the connection
       EXPECT_EQ(collect(events, 1), 0u);
       for (int i = 0; i < 200; ++i) {
         put(2, i % 10 == 0 ? memory.size() : 64);
@@ -107,7 +108,8 @@ TEST_P(DeadPeerTest, OperationsToAKilledProcessEndAndOthersGoOn) {
       const uint64_t failed = collect(events, 3 * 200 + 2 * 50);
       EXPECT_GE(failed, 50u) << "most of what came after the death cannot have worked";
       EXPECT_LT(Clock::now() - start, soon);
-      // With the other survivor everything goes on, and later attempts fail as well.
+      // Messages to the other survivor still arrive, and further messages to the dead peer fail as
+      // well.
       for (int i = 0; i < 100; ++i) put(1, 1000);
       get(1, memory.size());
       EXPECT_EQ(collect(events, 101), 0u);
@@ -128,7 +130,7 @@ TEST_P(DeadPeerTest, ItsMessagesStopAndItsMemoryIsNoLongerTouched) {
     accept_everything(interface, memory, events.handle());
     rank.barrier();
     if (rank.index() == 1) {
-      // Sends without end until it is killed in the midst of it.
+      // Sends until it is killed.
       const Counter sent(interface.handle());
       const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE,
                                   sent.handle());
@@ -142,7 +144,8 @@ TEST_P(DeadPeerTest, ItsMessagesStopAndItsMemoryIsNoLongerTouched) {
     for (int i = 0; i < 50; ++i) events.next();
     rank.kill(1);
     const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
-    // Ends when the death has been noticed; what was under way may still end after it.
+    // This put ends when the death has been detected; operations in progress may still end after
+    // it.
     must(PtlPut(descriptor.handle(), 0, 8, PTL_ACK_REQ, interface.address(1), pt_index, 0, 0,
                 nullptr, 0));
     const auto next_own = [&] {
@@ -177,7 +180,7 @@ TEST_P(DeadPeerTest, AWaitingProcessLearnsOfItWithoutSendingAnything) {
     const EventQueue events(interface.handle());
     rank.barrier();
     if (rank.index() == 1) {
-      // Stopped, it answers nothing; the get below stays outstanding.
+      // A stopped process does not answer, so the get below stays outstanding.
       rank.publish(0, getpid());
       rank.raise(0);
       raise(SIGSTOP);
@@ -208,16 +211,16 @@ TEST_P(DeadPeerTest, ASuccessorUnderTheSamePidTakesItsPlace) {
     const ptl_pid_t pid = rank.reserved_pid(3);
     std::vector<std::byte> memory(4096);
     constexpr int opened = 0;
-    if (rank.index() == 2) take_rdma_device(1);  // to have the address of the first one
+    if (rank.index() == 2) take_rdma_device(1);  // to have the address of rank 1
     rank.initialise();
     const auto own_pid = rank.index() == 0 ? ptl_pid_t{PTL_PID_ANY} : pid;
-    if (rank.index() == 2) rank.await(0, 1);  // the first one is dead
+    if (rank.index() == 2) rank.await(0, 1);  // rank 1 is dead
     Interface interface(GetParam(), {.pid = own_pid});
     ptl_process_t id{};
     must(PtlGetPhysId(interface.handle(), &id));
     rank.publish(2, id);
     rank.raise(opened);
-    // Rank 0 of the map is the sender, rank 1 is the process that has the pid.
+    // Rank 0 of the map is the sender; rank 1 is the process that currently has the pid.
     const auto set_map = [&](int peer) {
       if (!GetParam().logical) return;
       const ptl_process_t map[] = {rank.published<ptl_process_t>(0, 2),
@@ -293,7 +296,7 @@ TEST_P(DeadPeerTest, AProcessThatNeverExistedIsUndeliverable) {
     rank.await_condition("waiting for failures to be counted",
                          [&] { return counter.value().failure >= 2; });
     EXPECT_EQ(counter.value().success, 0u);
-    // One that was never heard is not called gone.
+    // The message must not say that a peer has gone if it has never answered.
     const std::string said = testing::internal::GetCapturedStderr();
     EXPECT_TRUE(said.find("no transport reaches") != std::string::npos ||
                 said.find("nobody answers at") != std::string::npos)

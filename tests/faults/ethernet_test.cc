@@ -1,5 +1,5 @@
-// Ethernets through DPDK: peers that die and return elsewhere, foreign frames, two processes with
-// the same name, and hosts with shared memory.
+// Ethernets through DPDK: peers that die and return at another port, foreign frames, two processes
+// with the same name, and hosts with shared memory.
 #include "support/ethernet.h"
 
 #include <arpa/inet.h>
@@ -49,7 +49,7 @@ bool is_there(Ethernet ethernet, std::string& why) {
   return why.empty();
 }
 
-// A put to `peer`, to its end, whatever that is.
+// Puts to `peer` and returns how the operation ended.
 ptl_ni_fail_t put(const EventQueue& events, const Descriptor& descriptor, ptl_process_t peer,
                   ptl_size_t length) {
   must(PtlPut(descriptor.handle(), 0, length, PTL_ACK_REQ, peer, pt_index, 0, 0, nullptr, 0));
@@ -59,8 +59,8 @@ ptl_ni_fail_t put(const EventQueue& events, const Descriptor& descriptor, ptl_pr
   }
 }
 
-// Arrivals at such ports wake no thread. Two processes that begin to answer each other while both
-// sleep stay awake afterwards. (Unless other programs use the processors.)
+// Arrivals at such ports wake no thread. Two processes begin to exchange messages while both sleep.
+// Afterwards they stay awake, unless other programs use the processors.
 // spec 3.13.8
 TEST_P(EthernetTest, TwoWhoAnswerEachOtherStayAwake) {
   std::string why;
@@ -83,7 +83,7 @@ TEST_P(EthernetTest, TwoWhoAnswerEachOtherStayAwake) {
     };
     int awake = 0;
     for (int attempt = 0; attempt < attempts; ++attempt) {
-      // Both sleep when the first message goes.
+      // Wait until this rank sleeps; both ranks sleep when the first message is sent.
       const ptl_sr_value_t awake_until_now = interface.status(PTL_SR_LINTEL_SLEEPS);
       const auto deadline = std::chrono::steady_clock::now() + wait_deadline;
       while (interface.status(PTL_SR_LINTEL_SLEEPS) == awake_until_now) {
@@ -103,7 +103,7 @@ TEST_P(EthernetTest, TwoWhoAnswerEachOtherStayAwake) {
   });
 }
 
-// Rank 2 takes the place of rank 1, which is killed in the middle: the same nid, pid and port.
+// Rank 2 takes the place of rank 1, which is killed while it receives: the same nid, pid and port.
 // spec 3.13.3
 TEST_P(EthernetTest, APeerIsKilledAndComesBack) {
   std::string why;
@@ -131,7 +131,7 @@ TEST_P(EthernetTest, APeerIsKilledAndComesBack) {
     const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
     rank.await(1, ready, 1);
     for (int i = 0; i < 100; ++i) EXPECT_EQ(put(events, descriptor, peer, 100'000), PTL_NI_OK);
-    // Killed with messages under way.
+    // Rank 1 is killed with messages in progress.
     for (int i = 0; i < 4; ++i)
       must(PtlPut(descriptor.handle(), 0, 100'000, PTL_NO_ACK_REQ, peer, pt_index, 0, 0, nullptr,
                   0));
@@ -167,7 +167,7 @@ TEST(EthernetNamesTest, APidThatIsInUseElsewhereIsRefused) {
     EXPECT_EQ(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, 77, nullptr, nullptr,
                         &handle),
               PTL_PID_IN_USE);
-    // The port can be opened again, and another pid is free.
+    // The port can be opened again, and another pid is available.
     const Interface interface(matching_physical, {.pid = 78});
     rank.barrier();
   });
@@ -207,7 +207,7 @@ TEST(EthernetStrangerTest, AFloodOfNonsenseIsCountedAndDoesNoHarm) {
         for (unsigned char& byte : frame) byte = static_cast<unsigned char>(dice());
         if (dice() % 4 != 0) std::memcpy(frame.data(), &target, 6);
         if (dice() % 4 == 0) std::memset(frame.data(), 0xff, 6);
-        frame[6] = 2;  // from one, not from many
+        frame[6] = 2;  // from a unicast address
         frame[12] = ether_type >> 8;
         frame[13] = ether_type & 0xff;
         if (frame.size() > 24 && dice() % 2 == 0) {
@@ -270,7 +270,7 @@ TEST(EthernetHostsTest, SharedMemoryWithinAndPortsBetween) {
   run_ranks(ranks, options(), [&](Rank& rank) {
     join_ethernet(rank.index(), Ethernet::hosts);
     put_all_to_all(rank, 0x0a4e0001, 0x0a4e0002);
-    // Of the four messages of a mebibyte two came through the port: nothing from this host did.
+    // Only two of the four messages of a mebibyte came through the port: none from this host.
     const uint64_t bytes = received_bytes("port" + std::to_string(rank.index()));
     EXPECT_GT(bytes, 2 * largest_exchanged_put);
     EXPECT_LT(bytes, 3 * largest_exchanged_put);

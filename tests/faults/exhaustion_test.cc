@@ -1,4 +1,4 @@
-// Targets that take nothing for a while, and systems that give nothing more.
+// Targets that receive nothing for a while, and systems without free resources.
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr ptl_pt_index_t pt_index = 4;
 
-// A process that is stopped is not dead, however long a busy machine takes to let it continue.
+// A stopped process is not dead, however long a busy machine takes to continue it.
 const RunOptions patient{.environment = {{"PTL_PEER_TIMEOUT_MS", "60000"}},
                          .deadline = test_deadline};
 
@@ -126,7 +126,7 @@ TEST(ExhaustionTest, BothSidesFloodEachOtherWithoutDeadlock) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// Sanitizers need address space of their own without bounds: without them only.
+// Not with sanitizers: they need an unlimited address space.
 std::size_t address_space_bytes() {
   std::ifstream statm("/proc/self/statm");
   std::size_t pages = 0;
@@ -150,7 +150,7 @@ TEST(ExhaustionTest, WithoutAddressSpaceTheInterfaceIsRefused) {
       ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
       EXPECT_TRUE(code == PTL_OK || code == PTL_NO_SPACE) << return_code_name(code);
     }
-    const Interface interface(matching_physical, {});  // with room again it works
+    const Interface interface(matching_physical, {});  // with address space again it works
     const Counter counter(interface.handle());
     counter.add(1);
     counter.expect(1);

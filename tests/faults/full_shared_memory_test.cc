@@ -1,4 +1,4 @@
-// A file system for shared memory without room: in a mount namespace of the test's own.
+// A full file system for shared memory, in a mount namespace of the test.
 #include <gtest/gtest.h>
 
 #include "support/interface.h"
@@ -18,7 +18,7 @@ TEST(FullSharedMemoryTest, OperationsFailUntilThereIsRoom) {
   RunOptions options;
   options.environment = {{"PTL_TRANSPORT", "local,shm"}, {"PTL_LOG_LEVEL", "error"}};
   run_ranks(2, options, [](Rank& rank) {
-    // Room for both segments, and not for the queue from one to the other.
+    // Room for both segments, but not for the queue between them.
     enter_own_shared_memory(rank, "size=140k");
     std::vector<std::byte> memory(64);
     const Interface interface(rank, matching_physical);

@@ -18,8 +18,8 @@ namespace {
 std::atomic<bool> claims_to_be_root{false};
 }
 
-// The library in this program calls this one: so a process can claim to be another user, as a
-// changed library would.
+// Replaces geteuid() for the library in this program. So a process can claim to be another user, as
+// a modified library could.
 extern "C" [[gnu::visibility("default")]] uid_t geteuid() noexcept {
   return claims_to_be_root ? 0 : static_cast<uid_t>(syscall(SYS_geteuid));
 }
@@ -30,7 +30,8 @@ namespace {
 constexpr ptl_pt_index_t pt_index = 4;
 constexpr uid_t nobody = 65534;
 
-// Rank 0 puts to and gets from rank 1, which accepts everybody's; what do the operations report?
+// Rank 0 puts to and gets from rank 1, which accepts operations of all users. `outcome` is the
+// expected result of the operations.
 void expect_outcome(const std::function<void(Rank&)>& before, ptl_ni_fail_t outcome) {
   run_ranks(2, [&](Rank& rank) {
     before(rank);
@@ -104,7 +105,7 @@ TEST(IsolationTest, AnotherUserIsRefused) {
       PTL_NI_UNDELIVERABLE);
 }
 
-// Only the kernel vouches for a user, and a datagram does not say who sent it.
+// Only the kernel can confirm a user, and a datagram does not contain its sender's user.
 // spec 2.5, 3.8
 TEST(IsolationTest, AnotherUserThatLiesIsRefusedOverTheNetwork) {
   if (geteuid() != 0 || !can_own_shared_memory()) GTEST_SKIP() << no_own_shared_memory;
@@ -158,7 +159,7 @@ TEST(IsolationTest, WithoutAKeyProcessesOfTheUserAreAdmittedOverTheNetwork) {
   expect_outcome([](Rank&) { setenv("PTL_TRANSPORT", "udp", 1); }, PTL_NI_OK);
 }
 
-// Two containers with shared memory of their own are like two nodes.
+// Two containers with separate shared memory are treated as two nodes.
 // spec 2.5, 3.8
 TEST(IsolationTest, AnotherNodeIsAdmittedOnlyIfTheNetworkIsOpened) {
   if (!can_own_shared_memory()) GTEST_SKIP() << no_own_shared_memory;

@@ -1,4 +1,4 @@
-// What processes leave behind in /dev/shm: nothing that hinders, nothing that stays.
+// Files of dead processes in /dev/shm: they must not disturb later processes, and must not remain.
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Segments of this Portals pid: files <nid>.<pid>.<number> in the private directory of the user.
+// Segments of this Portals pid: files <nid>.<pid>.<number> in the user's private directory.
 std::vector<fs::path> segments_of(ptl_pid_t pid) {
   std::vector<fs::path> found;
   const std::string part = "." + std::to_string(pid) + ".";
@@ -42,7 +42,7 @@ void live_once(Rank& rank, ptl_pid_t pid) {
   static_cast<void>(rank);
 }
 
-// Rank 1 opens the pid and is killed by rank 0, which then calls `after`.
+// Rank 1 opens the pid and is killed by rank 0. Rank 0 then calls `after`.
 void with_killed_process(int which, const std::function<void(Rank&, ptl_pid_t)>& after) {
   run_ranks(2, [&](Rank& rank) {
     const ptl_pid_t pid = rank.reserved_pid(which);

@@ -1,5 +1,5 @@
-// Networks that misbehave, and what comes from strangers: UDP, Ethernet or RDMA between processes,
-// shared memory off.
+// Networks that lose and reorder frames, and frames from strangers: UDP, Ethernet or RDMA between
+// processes, without shared memory.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <portals4_lintel.h>
@@ -73,10 +73,10 @@ INSTANTIATE_TEST_SUITE_P(Networks, Network,
                                          Net::verbs_ud),
                          network_name);
 
-// Every byte of every message, of all sizes, through a network that loses one frame in ten.
+// Every byte of messages of all sizes is checked, through a network that loses one frame in ten.
 // spec 3.15.2
 TEST_P(Network, AStreamOfRandomSizesSurvivesTheLossOfATenth) {
-  // An emulated machine moves a megabyte a second, and these are 14 KB on the average.
+  // An emulated machine moves a megabyte a second, and these messages have 14 KB on average.
   const uint64_t count = machine_slowdown() > 1 ? 1'000
                          : long_tests()         ? 100'000
                          : slowdown > 1         ? 5'000
@@ -96,8 +96,8 @@ TEST_P(Network, AStreamOfRandomSizesSurvivesTheLossOfATenth) {
   });
 }
 
-// The target overwrites its memory as soon as the event permits it, while frames of the data may be
-// sent again.
+// The target overwrites its memory as soon as the event permits this, while frames of the data may
+// still be retransmitted.
 // spec 3.13.1
 TEST_P(Network, TheMemoryOfAGetIsReadNoMoreOnceItsEventIsThere) {
   constexpr uint32_t rounds = 40;
@@ -133,7 +133,7 @@ TEST_P(Network, TheMemoryOfAGetIsReadNoMoreOnceItsEventIsThere) {
   });
 }
 
-// The target looks when the get and the farewell of its initiator have both arrived.
+// The target polls only after the get and the close message of the initiator have arrived.
 // spec 3.5.2, 3.13.3
 TEST_P(Network, AGetWhoseInitiatorHasLeftLeavesNothingInUse) {
   run(2, over_udp({{"PTL_PROGRESS", "caller"}}), [&](Rank& rank) {
@@ -163,7 +163,7 @@ TEST_P(Network, AGetWhoseInitiatorHasLeftLeavesNothingInUse) {
       EXPECT_EQ(events.expect(PTL_EVENT_GET).mlength, 8u);
       rank.barrier();
       rank.barrier();
-      // Sent or failed, the get has ended.
+      // The get has ended, successfully or with a failure.
       EXPECT_EQ(events.next().type, PTL_EVENT_GET);
       EXPECT_EQ(interface.unlink(entry), PTL_OK);
     }
@@ -171,7 +171,7 @@ TEST_P(Network, AGetWhoseInitiatorHasLeftLeavesNothingInUse) {
   });
 }
 
-// A socket of nobody's that knows where a process listens.
+// A socket outside Portals that sends to the port of a process.
 class Stranger {
  public:
   explicit Stranger(ptl_process_t target) : socket_(socket(AF_INET, SOCK_DGRAM, 0)) {
@@ -192,10 +192,11 @@ class Stranger {
   sockaddr_in address_{};
 };
 
-// Two talk; a third one floods the port of one of them with noise, some of which looks like frames.
+// Two ranks exchange messages. A third one floods the port of one of them with random bytes, some
+// of which look like frames.
 // spec 3.3.7
 TEST(UdpNetwork, AFloodOfNonsenseAtAnOpenPortIsCountedAndDoesNoHarm) {
-  // Three ranks may have two processors, and then each round takes a turn of the scheduler or two.
+  // Three ranks may share two processors, and then each round takes one or two time slices.
   const uint64_t rounds = long_tests() ? 200'000 : 5'000;
   const Milliseconds deadline = long_tests() ? Milliseconds{240'000} : 2 * test_deadline;
   run_ranks(3, over_udp({}, deadline), [&](Rank& rank) {
@@ -237,7 +238,7 @@ TEST(UdpNetwork, AFloodOfNonsenseAtAnOpenPortIsCountedAndDoesNoHarm) {
     if (rank.index() == 1) {
       EXPECT_GT(interface.status(PTL_SR_LINTEL_FRAMES_DROPPED), 100);
       EXPECT_EQ(interface.status(PTL_SR_DROP_COUNT), 0);
-      // Nothing was written but what the peer wrote.
+      // No memory was written except by the peer.
       expect_pattern(std::span(memory).subspan(4096), 1, 4096);
     }
     rank.barrier();
@@ -286,7 +287,7 @@ TEST_P(Network, UnreliablePutsArriveOrAreLostButNeverHalf) {
   });
 }
 
-// A process that cannot prove the key of the job reaches nobody in it.
+// A process that cannot prove the key of the job can connect to no process of the job.
 // spec 3.13.3
 TEST_P(Network, AnotherJobIsRefusedAndCounted) {
   run(2, over_udp(), [&](Rank& rank) {

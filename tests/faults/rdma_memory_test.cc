@@ -1,5 +1,5 @@
-// Memory that devices access: unmapped and mapped again, discarded, shared with a child, and hardly
-// any of it may be locked. Over queue pairs, and by datagrams alone.
+// Memory accessed by devices: unmapped and mapped again, discarded, shared with a child, or beyond
+// a low limit on locked memory. Over queue pairs, and with datagrams only.
 #include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, RdmaMemoryTest, testing::Values(Rdma::connecte
                            return info.param == Rdma::connected ? "verbs" : "verbs_ud";
                          });
 
-// Pages at an address of the kernel's choice, or anew at the one given.
+// Maps pages at an address that the kernel chooses, or again at the given one.
 std::span<std::byte> map_pages(std::size_t bytes, void* at = nullptr) {
   void* const address =
       mmap(at, bytes, PROT_READ | PROT_WRITE,
@@ -53,7 +53,8 @@ std::span<std::byte> map_pages(std::size_t bytes, void* at = nullptr) {
   return {static_cast<std::byte*>(address), bytes};
 }
 
-// Both ranks have an entry over some pages for puts and gets, and rank 0 a descriptor over some.
+// Both ranks have an entry for puts and gets over some pages, and rank 0 has a descriptor over its
+// pages.
 class Exchange {
  public:
   explicit Exchange(Rank& rank, std::size_t bytes = 1u << 20u)
@@ -70,7 +71,7 @@ class Exchange {
     descriptor_ = Descriptor(interface_.handle(), memory, 0, events_.handle());
     rank.barrier();
   }
-  // Rank 0 puts `seed` to rank 1, which finds it; or gets it from there.
+  // Rank 0 puts the pattern `seed`, and rank 1 checks it; get() is the opposite direction.
   void put(uint32_t seed) {
     if (rank_.index() == 0) {
       fill(memory, seed);
@@ -103,7 +104,7 @@ class Exchange {
   Descriptor descriptor_;
 };
 
-// What was registered at an address says nothing of what is mapped there later.
+// A registration at an address must not be used for memory that is mapped there later.
 // spec 3.10.1, 3.12.1
 TEST_P(RdmaMemoryTest, PagesMappedAnewAreTheOnesThatCount) {
   run([](Rank& rank) {
@@ -129,8 +130,8 @@ TEST_P(RdmaMemoryTest, DiscardedPagesAreTheOnesThatCount) {
   });
 }
 
-// After a fork, writing gives the parent or the child new pages; those of the parent are the ones
-// that count.
+// After a fork, a write gives new pages to the parent or to the child. Devices must access the
+// pages of the parent.
 // spec 3.5, 3.10.1
 TEST_P(RdmaMemoryTest, PagesSharedWithAChildStayThoseOfTheParent) {
   run([](Rank& rank) {
@@ -140,7 +141,7 @@ TEST_P(RdmaMemoryTest, PagesSharedWithAChildStayThoseOfTheParent) {
     ASSERT_EQ(pipe(release), 0);
     const pid_t child = fork();
     if (child == 0) {
-      // Keeps its view of the pages until the parent is done.
+      // The child keeps the old pages mapped until the parent has finished.
       close(release[1]);
       char end = 0;
       static_cast<void>(!read(release[0], &end, 1));
@@ -155,7 +156,7 @@ TEST_P(RdmaMemoryTest, PagesSharedWithAChildStayThoseOfTheParent) {
   });
 }
 
-// root may lock as much as it likes, but for this.
+// root may lock any amount of memory unless it gives up this capability.
 void give_up_the_privilege_to_lock() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2] = {};
@@ -172,12 +173,12 @@ void may_lock(rlim_t most) {
   must(setrlimit(RLIMIT_MEMLOCK, &limit) == 0 ? PTL_OK : PTL_FAIL);
 }
 
-// Of which the library itself takes most; not room for the pages of a message beside that.
+// The library itself locks most of this; the pages of a message do not fit into the rest.
 constexpr rlim_t lockable_by_library = 6u << 20u;
 constexpr std::size_t more_than_lockable = 7u << 20u;
 
-// Enough for the library's own buffers, not for those of the application: what cannot be registered
-// travels in messages.
+// Enough for the library's own buffers, but not for those of the application. Data of memory that
+// cannot be registered are copied into messages.
 // spec 3.10.1
 TEST_P(RdmaMemoryTest, LongMessagesArriveWhereTheirMemoryCannotBeLocked) {
   run(
@@ -190,7 +191,7 @@ TEST_P(RdmaMemoryTest, LongMessagesArriveWhereTheirMemoryCannotBeLocked) {
       {{"PTL_VERBS_RECEIVE_BUFFERS", "64"}});
 }
 
-// Not even enough for the library: the device is not used, and nobody hangs.
+// Not even enough for the library: the device is not used, and no process hangs.
 // spec 3.6.2
 TEST_P(RdmaMemoryTest, WithoutLockedMemoryNobodyIsReachedAndNothingHangs) {
   run([](Rank& rank) {

@@ -1,5 +1,5 @@
-// RDMA devices: few queue pairs for many peers, networks that stop for a while or for good. Over
-// queue pairs, and by datagrams alone.
+// RDMA devices: few queue pairs for many peers, networks that are interrupted for a while or for
+// good. Over queue pairs, and with datagrams only.
 #include "support/rdma.h"
 
 #include <chrono>
@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, RdmaTest, testing::Values(Rdma::connected, Rdm
 
 // spec 3.15.2
 TEST_P(RdmaTest, ALongStreamOfAllSizesArrivesByteForByte) {
-  // By datagrams an emulated machine moves a megabyte a second.
+  // With datagrams an emulated machine moves a megabyte a second.
   const bool slow = machine_slowdown() > 1 && GetParam() == Rdma::datagrams;
   const uint64_t messages = !long_tests() ? 300 : slow ? 2'000 : 20'000;
   run(2, {{"PTL_PEER_TIMEOUT_MS", rdma_timeout_ms()}}, [messages](Rank& rank) {
@@ -56,12 +56,12 @@ TEST_P(RdmaTest, ALongStreamOfAllSizesArrivesByteForByte) {
   });
 }
 
-// One queue pair each, nine processes: the one that is used moves from peer to peer, and what has
-// none goes as datagrams.
+// Nine processes have one queue pair each. It is given to one peer after the other; messages to all
+// other peers are sent as datagrams.
 // spec 3.15.2, 2.1
 TEST_P(RdmaTest, OneQueuePairServesEightPeers) {
   run(9, {{"PTL_PEER_TIMEOUT_MS", rdma_timeout_ms()}, {"PTL_VERBS_MAX_RC", "1"}}, [](Rank& rank) {
-    constexpr std::size_t block = 10'000;  // more than goes through buffers
+    constexpr std::size_t block = 10'000;  // too long for buffers
     constexpr uint32_t rounds = 3;
     const auto ranks = static_cast<std::size_t>(rank.count());
     const auto self = static_cast<uint32_t>(rank.index());
@@ -93,7 +93,7 @@ TEST_P(RdmaTest, OneQueuePairServesEightPeers) {
   });
 }
 
-// The network interface of a software device, at one end of a cable; empty: this device has none.
+// The network interface of a software device at one end of a cable; empty if this device has none.
 std::string cable_end_of(const std::string& device) {
   std::string name;
   std::getline(std::ifstream("/sys/class/infiniband/" + device + "/parent"), name);
@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, RdmaLinkTest, testing::Values(Rdma::connected,
 
 // spec 3.15.2, 3.13.3
 TEST_P(RdmaLinkTest, AStreamSurvivesAnInterruption) {
-  // Long enough for interruption and recovery.
+  // Longer than the interruption and the recovery.
   run(2, {{"PTL_PEER_TIMEOUT_MS", std::to_string(10'000 * machine_slowdown())}},
       [this](Rank& rank) {
         const Interface interface(rank, matching_physical);
@@ -136,7 +136,7 @@ TEST_P(RdmaLinkTest, AStreamSurvivesAnInterruption) {
           if (message != 200) return;
           set_link("down");
           up_again = start_thread([this] {
-            std::this_thread::sleep_for(std::chrono::seconds(1));  // the time that it is down for
+            std::this_thread::sleep_for(std::chrono::seconds(1));  // length of the outage
             set_link("up");
           });
         };
@@ -165,7 +165,7 @@ TEST_P(RdmaLinkTest, OperationsEndWhenItStaysDown) {
       constexpr int count = 20;
       for (int i = 0; i < count; ++i) put(i % 2 == 0 ? 8 : memory.size());
       for (int ended = 0; ended < count; ++ended) {
-        // A send that is over is followed by the acknowledgment that tells of the failure.
+        // After a successful send, the acknowledgment reports the failure.
         ptl_event_t event = events.next();
         while (event.type == PTL_EVENT_SEND && event.ni_fail_type == PTL_NI_OK)
           event = events.next();
