@@ -25,15 +25,15 @@ constexpr ptl_pt_index_t portal_of_counter = 2;
 constexpr size_t most_expected = 8;
 constexpr size_t overflow_entries = 3;
 constexpr uint64_t overflow_bytes = 16 << 20;
-constexpr uint64_t slots = 32;                           // of gets and fetches that have not ended
-constexpr unsigned most_outstanding = 48;                // of each peer
+constexpr uint64_t slots = 32;                           // gets and fetches in progress
+constexpr unsigned most_outstanding = 48;                // operations to each peer
 constexpr unsigned number_bits = 32;                     // in hdr_data, below the stream
 constexpr unsigned counter_bits = 32;                    // below the number of the start
 constexpr uint64_t connect_pause_ns = 10 * millisecond;  // after a failure
 constexpr unsigned most_looks = 1000;
 constexpr uint64_t never = UINT64_MAX;
 
-// What open_transports() below is to return: it is a function without an object.
+// The result of the next call of open_transports() below, which is a function without state.
 std::unique_ptr<ReliableTransport> next_transport;
 uint32_t next_process = 0;
 
@@ -45,7 +45,8 @@ OpenedTransports open_transports(uint32_t, uint32_t) {
   return opened;
 }
 
-// PtlCTGet polls now and then, by a count of its thread that would go on from run to run.
+// PtlCTGet would poll now and then. It decides that by a counter of its thread, which would differ
+// from run to run.
 ptl_ct_event_t value_of(ptl_handle_ct_t counter) noexcept {
   return api::resolve_counter(counter).counter->get();
 }
@@ -59,7 +60,7 @@ void CoreProcess::set_up() {
   static const bool once = [] {
     setenv("PTL_PROGRESS", "caller", 1);
     setenv("PTL_LOG_LEVEL", "error", 1);
-    // They measure how long yields take.
+    // These parts of the waiting policy measure how long yields take.
     setenv("PTL_WAIT_WITHOUT", "crowding,long_turns,rests,placement", 1);
     reseed_random(0);
     if (initialize_library() != PTL_OK) throw std::runtime_error("PtlInit failed");
@@ -139,11 +140,11 @@ CoreProcess::Entry CoreProcess::append(ptl_pt_index_t portal, ptl_list_t list, v
   return entry;
 }
 
-// Fewer than messages may come, so that some find none.
+// The number may be lower than that of the messages to come, so some messages find no entry.
 void CoreProcess::append_expected() {
   for (uint64_t more = dice_.between(1, most_expected); expected_.size() < more;) {
     const uint64_t number = ++entries_appended_;
-    // Before the call: its event may be there when it returns.
+    // Inserted before the call, since the event may be posted before it returns.
     Entry& entry = expected_[number];
     entry = append(portal_of_puts, PTL_PRIORITY_LIST, nullptr, longest_payload,
                    PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE, 0, number);
@@ -176,7 +177,7 @@ void CoreProcess::end(bool politely) {
 
 void CoreProcess::add(uint32_t to, const OutgoingMessage& message) {
   OutgoingMessage chosen = message;
-  // Otherwise nearly all the time would go to these.
+  // Otherwise the simulation would spend nearly all its time on these.
   if (message.kind == MessageKind::data && dice_.happens(0.9))
     chosen.bytes = static_cast<uint32_t>(dice_.below(2 * ReliableTransport::max_eager_bytes));
   peers_[to].waiting.push_back(chosen);
@@ -192,7 +193,7 @@ uint64_t CoreProcess::run() {
     poller.token().release();
   };
   if (armed_) {
-    // As a thread does that slept.
+    // Like a thread that has slept.
     poller.check_peers_soon();
     poller.wake();
   }
@@ -207,7 +208,7 @@ uint64_t CoreProcess::run() {
   const uint64_t soon_ns = virtual_now_ns + shape_.poll_ns;
   if (busy || link_->has_frames()) return soon_ns;
   uint64_t next_ns = never;
-  // No thread rings, so the sleep need not be announced.
+  // No thread rings the doorbell, so the sleep need not be announced.
   with_token([&] {
     if (!poller.prepare_sleep()) {
       next_ns = soon_ns;
@@ -234,7 +235,7 @@ bool CoreProcess::send_waiting() {
       peer.waiting.pop_front();
       start_operation(to, peer, message);
       sent = true;
-      // A failure is known before the next one begins.
+      // A failure must be processed before the next operation begins.
       static_cast<void>(take_events());
     }
   }
@@ -305,7 +306,7 @@ void CoreProcess::put(uint32_t to, Peer& peer, uint32_t bytes) {
         "PtlPut");
     return;
   }
-  // Its counter has reached the threshold, so it starts at once.
+  // The counter of this peer has reached the threshold, so the put starts at once.
   const ptl_ct_event_t count = value_of(peer.counter);
   require(PtlTriggeredPut(peer.counting, offset, bytes, ack, target, portal_of_puts, 0, 0, nullptr,
                           header, peer.counter, count.success),
@@ -359,12 +360,12 @@ void CoreProcess::take_own(const ptl_event_t& event) {
                                                 : operation.awaits_reply;
   if (!std::exchange(awaited, false)) return record_.add_problem(text + " is not due");
   const bool failed = event.ni_fail_type != PTL_NI_OK;
-  // One that closes its interface drops what still comes, and says so.
+  // A process that closes its interface drops messages that still arrive, and answers so.
   const bool may_drop = record_.had_severe_incident(operation.to);
   if (failed && event.ni_fail_type != PTL_NI_UNDELIVERABLE &&
       !(may_drop && event.ni_fail_type == PTL_NI_DROPPED))
     record_.add_problem(text + " has failure " + std::to_string(event.ni_fail_type));
-  // The only event then (spec 3.13.3).
+  // No other event follows (spec 3.13.3).
   if (failed && event.type == PTL_EVENT_SEND) operation.awaits_ack = false;
   if (failed)
     fail(operation.to);
@@ -389,7 +390,7 @@ void CoreProcess::check_result(const ptl_event_t& event, const Operation& operat
     Peer& peer = peers_[operation.to];
     uint64_t value;
     std::memcpy(&value, result, sizeof value);
-    // Of one peer they are answered in order, so each finds more than the one before.
+    // A peer answers these in order, so each value is higher than the one before.
     if (value < peer.last_fetched || value >> counter_bits == 0)
       record_.add_problem(text + ": fetched " + std::to_string(value) + " after " +
                           std::to_string(peer.last_fetched));
@@ -409,14 +410,15 @@ void CoreProcess::take_message(const ptl_event_t& event) {
                            std::to_string(stream) + ", entry " + std::to_string(entry);
   if (found == expected_.end()) return record_.add_problem(text + ": it was not expected");
   if (event.ni_fail_type != PTL_NI_OK) {
-    // Its sender has failed while the data came.
+    // The sender has failed before all data arrived.
     if (!record_.had_severe_incident(from) && !record_.had_severe_incident(number_))
       record_.add_problem(text + " has failed");
     expected_.erase(found);
     return;
   }
   MessageHeader header{};
-  // Long ones are overtaken by the events of later ones; the order of matching is checked below.
+  // The events of later messages may come before that of a long one. The order of matching is
+  // checked below.
   header.kind = MessageKind::data;
   header.match_bits = message;
   header.hdr_data = stream;
@@ -495,7 +497,7 @@ void CoreProcess::check_rest() {
   require(PtlMEUnlink(exposed_.handle), "PtlMEUnlink");
   require(PtlMEUnlink(counted_.handle), "PtlMEUnlink");
   for (const auto& [number, entry] : overflow_) {
-    // One that is full has unlinked itself.
+    // A full entry has been unlinked automatically.
     const int code = PtlMEUnlink(entry.handle);
     if (code != PTL_IN_USE) require(code, "PtlMEUnlink");
   }

@@ -1,6 +1,6 @@
-// A simulated process with the core: its application calls Portals. It puts, gets and adds to a
-// counter of its peers. Every operation has to end with its events, messages match in the order
-// sent, and at the end everything can be released.
+// A simulated process with the core: its application calls Portals. It puts to its peers, gets from
+// them, and adds to their counters. Every operation must end with its events, messages must match
+// in the order sent, and at the end all objects can be released.
 #pragma once
 
 #include <portals4.h>
@@ -20,10 +20,10 @@ namespace lintel::simulation {
 
 class CoreProcess final : public SimulatedProcess {
  public:
-  // As many interfaces as one process can have.
+  // The number of interfaces that one process can have.
   static constexpr uint32_t most_processes = 8;
 
-  // Before the first one.
+  // Must be called before the first object is made.
   static void set_up();
 
   CoreProcess(Network& network, Record& record, uint32_t number, const ProcessShape& shape);
@@ -54,15 +54,15 @@ class CoreProcess final : public SimulatedProcess {
   };
   struct Peer {
     std::deque<OutgoingMessage> waiting;
-    uint64_t stream = 0;  // of puts; 0: the next one begins another
+    uint64_t stream = 0;  // of puts; 0: the next put begins another stream
     uint64_t stream_from = 0;
-    std::map<uint64_t, uint64_t> entries;  // of stream_from: which entry took which message
+    std::map<uint64_t, uint64_t> entries;  // by message of stream_from: the entry that it matched
     uint64_t retry_ns = 0;
     unsigned outstanding = 0;
-    // Of puts that only count.
+    // For puts that are counted only.
     ptl_handle_ct_t counter = PTL_CT_NONE;
     ptl_handle_md_t counting = PTL_INVALID_HANDLE;
-    uint64_t counted = 0;  // started
+    uint64_t counted = 0;  // puts started
     ptl_ct_event_t seen{};
     uint64_t last_fetched = 0;
   };
@@ -98,12 +98,12 @@ class CoreProcess final : public SimulatedProcess {
   uint32_t starts_ = 0;
   bool armed_ = false;
   std::map<uint32_t, Peer> peers_;
-  std::map<uint64_t, Operation> operations_;  // that have not ended
+  std::map<uint64_t, Operation> operations_;  // operations in progress
   uint64_t operations_begun_ = 0;
   ptl_handle_eq_t events_ = PTL_EQ_NONE;
   ptl_handle_md_t source_ = PTL_INVALID_HANDLE;
   ptl_handle_md_t sink_ = PTL_INVALID_HANDLE;
-  std::vector<std::byte> into_;  // of gets and fetches, a slot for each
+  std::vector<std::byte> into_;  // memory for results of gets and fetches, one slot for each
   std::vector<uint64_t> free_slots_;
   std::map<uint64_t, Entry> expected_;  // by their numbers
   uint64_t entries_appended_ = 0;

@@ -1,4 +1,4 @@
-// The random numbers of a simulation: the same seed gives the same ones everywhere.
+// The random numbers of a simulation: the same seed gives the same numbers everywhere.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ class Dice {
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
     return z ^ z >> 31;
   }
-  // `limit` itself is not among them; it is at least 1.
+  // Excludes `limit`, which must be at least 1.
   [[nodiscard]] uint64_t below(uint64_t limit) noexcept { return roll() % limit; }
-  // Both ends are among them.
+  // Includes both limits.
   [[nodiscard]] uint64_t between(uint64_t least, uint64_t most) noexcept {
     return least + below(most - least + 1);
   }

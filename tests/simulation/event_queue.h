@@ -1,5 +1,5 @@
-// The events of a simulation by time. Events of one time happen in the order in which they were
-// added.
+// The events of a simulation, sorted by time. Events at the same time happen in the order in which
+// they were added.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Event {
   uint64_t order;
   EventKind kind;
   uint32_t index;  // of the process or the frame
-  uint64_t turn;   // of a process: an event with another one than the process has is void
+  uint64_t turn;   // of a process: the event is ignored if the process has another turn by then
 
   friend bool operator>(const Event& a, const Event& b) noexcept {
     return a.at_ns != b.at_ns ? a.at_ns > b.at_ns : a.order > b.order;

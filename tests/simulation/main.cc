@@ -1,7 +1,7 @@
-// The reliability layer, or the core above it, under a virtual clock and a simulated network, many
-// processes in one, without threads. `seeds`, `core`: a seed decides a whole run, faults included,
-// and each failure is a fault of the library. `scale`: what traffic costs as the number of
-// processes grows.
+// The reliability layer, or the core above it, with a virtual clock and a simulated network. Many
+// processes run in one, without threads. `seeds`, `core`: a seed determines a whole run with all
+// its faults; each failure is a fault of the library. `scale`: the cost of traffic by the number of
+// processes.
 #include <fstream>
 #include <iomanip>
 #include <iostream>
@@ -58,7 +58,7 @@ void describe(const Scenario& scenario, const Outcome& outcome) {
   for (const std::string& problem : outcome.problems) std::cout << "  PROBLEM " << problem << "\n";
 }
 
-// Those that failed before.
+// The seeds that failed in earlier runs.
 std::vector<uint64_t> kept_seeds(const SeedOptions& options) {
   std::vector<uint64_t> seeds;
   std::ifstream kept(options.keep);

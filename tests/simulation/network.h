@@ -1,5 +1,5 @@
 // A simulated network: a switch with one cable to each process. Cables have a rate and a latency,
-// the switch has a buffer in front of each process; faults are random.
+// and the switch has a buffer for each process. Faults are random.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace lintel::simulation {
 struct Trouble {
   double drop = 0;
   double duplicate = 0;
-  double delay = 0;  // by up to `longest_delay_ns`: others overtake the frame
+  double delay = 0;  // by up to `longest_delay_ns`: other frames overtake this one
   double damage = 0;
   uint64_t longest_delay_ns = 0;
 };
@@ -23,13 +23,13 @@ struct Trouble {
 struct NetworkShape {
   uint64_t latency_ns = 2'000;      // of a cable and half of the switch
   double bytes_per_ns = 12.5;       // 100 Gbit/s
-  uint64_t buffer_bytes = 1 << 20;  // in front of each process
+  uint64_t buffer_bytes = 1 << 20;  // in the switch, for each process
   uint32_t bytes_beside_each_frame =
       66;  // headers of Ethernet, IP and UDP, and the gap between frames
 };
 
 struct NetworkCounters {
-  uint64_t carried = 0;  // frames that were handed over by a process
+  uint64_t carried = 0;  // frames that processes sent
   uint64_t arrived = 0;
   uint64_t lost_by_dice = 0;
   uint64_t lost_in_switch = 0;  // its buffer was full
@@ -50,7 +50,7 @@ class Network {
  public:
   Network(EventQueue& events, Dice& dice, const NetworkShape& shape, uint32_t processes);
 
-  // Takes effect for frames that are sent from then on.
+  // Applies to frames sent from now on.
   void set_trouble(uint32_t from, uint32_t to, const Trouble& trouble) noexcept {
     trouble_[pair(from, to)] = trouble;
   }
@@ -60,10 +60,10 @@ class Network {
   void cut(uint32_t from, uint32_t to, bool is_cut) noexcept { cut_[pair(from, to)] = is_cut; }
 
   void carry(uint32_t from, uint32_t to, std::vector<std::byte> bytes);
-  // The frame of an event, which arrives.
+  // The frame of an event `frame_arrives`.
   [[nodiscard]] TravellingFrame take(uint32_t index);
 
-  // Only of networks with few processes: faults are per pair.
+  // Faults are stored per pair, so they are limited to networks with few processes.
   static constexpr uint32_t most_with_faults = 256;
 
   [[nodiscard]] const NetworkCounters& counters() const noexcept { return counters_; }
@@ -81,8 +81,8 @@ class Network {
   uint32_t longest_ = UINT32_MAX;
   std::vector<Trouble> trouble_;
   std::vector<char> cut_;
-  std::vector<uint64_t> sends_until_ns_;     // the cable of a process towards the switch is busy
-  std::vector<uint64_t> receives_until_ns_;  // and that from the switch
+  std::vector<uint64_t> sends_until_ns_;     // when the cable from a process to the switch is free
+  std::vector<uint64_t> receives_until_ns_;  // when the cable from the switch is free
   std::vector<TravellingFrame> frames_;
   std::vector<uint32_t> free_;
   NetworkCounters counters_;

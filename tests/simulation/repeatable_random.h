@@ -1,4 +1,5 @@
-// util/random.h for simulations: what the kernel would give follows from the seed.
+// util/random.h for simulations: the numbers are derived from the seed, and do not come from the
+// kernel.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ constexpr uint32_t random_peers = 4;
 constexpr uint32_t incast_senders = 64;
 constexpr uint64_t limit_ns = 60 * second;
 
-// The peers to which each process sends.
+// The peers that each process sends to.
 std::vector<std::vector<uint32_t>> peers_of(const ScaleShape& shape, Dice& dice) {
   std::vector<std::vector<uint32_t>> peers(shape.processes);
   for (uint32_t from = 0; from < shape.processes; ++from) {
@@ -64,7 +64,7 @@ Scenario scenario_of(const ScaleShape& shape) {
     ProcessShape process;
     process.link.mtu = 4096;
     process.link.capacity_bytes = 4 << 20;
-    // Two that send to each other share a connection.
+    // Two processes that send to each other share a connection.
     std::sort(connected[i].begin(), connected[i].end());
     const auto end = std::unique(connected[i].begin(), connected[i].end());
     process.most_connections = static_cast<uint32_t>(end - connected[i].begin()) + 1;

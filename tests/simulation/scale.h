@@ -1,4 +1,4 @@
-// Many simulated processes without faults: what traffic costs as the number of processes grows.
+// Many simulated processes without faults: the cost of traffic by the number of processes.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct ScaleShape {
   uint32_t processes = 64;
   uint32_t messages = 100;  // of each process, to all its peers together
   uint32_t bytes = 4096;    // of each message
-  double loss = 0;  // probability per frame; only for few processes: Network::most_with_faults
+  double loss = 0;          // probability per frame; needs few processes: Network::most_with_faults
   NetworkShape network;
 };
 
@@ -30,12 +30,12 @@ struct ScaleResult {
   std::vector<std::string> problems;
   double goodput_share =
       0;                 // of the rate of the cables that receive, while messages are on the way
-  double median_us = 0;  // from the moment that a message was taken to its delivery
+  double median_us = 0;  // from the acceptance of a message to its delivery
   double p99_us = 0;
   double longest_us = 0;
   double repeated_share = 0;        // of frames
-  double fairness = 0;              // Jain's index of the senders' rates; 1: all the same
-  uint64_t frame_memory_bytes = 0;  // of the process that needs most, at its worst moment
+  double fairness = 0;              // Jain's index of the senders' rates; 1: all are equal
+  uint64_t frame_memory_bytes = 0;  // the maximum over all processes and times
   uint64_t connection_bytes = 0;    // of a process: one connection to each of its peers
 };
 

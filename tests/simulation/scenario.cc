@@ -10,7 +10,8 @@ namespace {
 
 constexpr uint32_t most_processes = 5;
 constexpr uint64_t most_messages = 120;  // of a flow
-// The longest incident and its consequences, several times over. The core sends more bytes.
+// Several times the duration of the longest incident and its consequences. The core sends more
+// bytes.
 constexpr uint64_t limit_ns = 300 * second;
 constexpr uint64_t core_limit_ns = 3000 * second;
 
@@ -149,7 +150,7 @@ bool Scenario::is_severe(const Incident& incident) const noexcept {
     case IncidentKind::slow_down:
       return false;
     default:
-      // What is lost before and after it adds to the silence.
+      // Frames lost before and after the incident make the silence longer.
       return incident.duration_ns > timeout_of(*this) / 4;
   }
 }

@@ -1,4 +1,5 @@
-// What happens in a simulation: processes, network, traffic and incidents, all of it from one seed.
+// The contents of a simulation: processes, network, traffic and incidents, all derived from one
+// seed.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +15,12 @@ enum class IncidentKind : uint8_t {
   cut_both_ways,  // also those from `other`
   isolate,        // no frame goes to or comes from `process`
   stop,           // it does not run (SIGSTOP, a debugger)
-  slow_down,      // it polls seldom
-  fill_link,      // its link takes no frames
+  slow_down,      // it polls rarely
+  fill_link,      // its link accepts no frames
   restart,        // it is killed and starts again with the same address after the duration
-  leave,          // it closes its interface and starts again
+  leave,          // it closes its interface and starts again later
   die,            // it is killed
-  jump,           // the clock jumps ahead by the duration
+  jump,           // the clock advances by the duration at once
   worsen,         // many frames are lost, everywhere
   narrow,         // frames longer than `mtu` are lost, everywhere
 };
@@ -46,10 +47,10 @@ struct PairTrouble {
   Trouble trouble;
 };
 
-// What runs over the simulated network.
+// The software above the simulated network.
 enum class Level : uint8_t {
   transport,  // the reliability layer
-  core,       // and Portals above it
+  core,       // and the core of Portals above it
 };
 
 struct Scenario {
@@ -60,9 +61,9 @@ struct Scenario {
   std::vector<PairTrouble> trouble;
   std::vector<Flow> flows;
   std::vector<Incident> incidents;
-  uint64_t limit_ns = 0;  // from the start; everything has to be over by then
+  uint64_t limit_ns = 0;  // from the start; all traffic must have ended by then
 
-  // Whether peers may take `incident` for a failure of its processes.
+  // Whether peers may treat `incident` as a failure of its processes.
   [[nodiscard]] bool is_severe(const Incident& incident) const noexcept;
 };
 

@@ -36,7 +36,7 @@ SimulatedLink::SimulatedLink(Network& network, uint32_t process, const LinkShape
 }
 
 bool SimulatedLink::queue(TravellingFrame frame) {
-  // A socket's buffer counts its records, too.
+  // The buffer of a socket also counts the records of its frames.
   const uint64_t charge = frame.bytes.size() + SendWindow::frame_charge;
   if (waiting_bytes_ + charge > receive_capacity_bytes()) return false;
   waiting_bytes_ += charge;

@@ -1,4 +1,4 @@
-// The link of a simulated process: its end of the cable, with a queue of frames that have arrived.
+// The link of a simulated process: the end of its cable, with a queue of arrived frames.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace lintel::simulation {
 
-// Process i has this address.
+// The address of process i.
 [[nodiscard]] constexpr ProcessId id_of(uint32_t process) noexcept { return {process + 1, 7}; }
 [[nodiscard]] constexpr uint32_t process_of(ProcessId id) noexcept { return id.nid - 1; }
 
 struct LinkShape {
   uint32_t mtu = 1472;
-  uint64_t capacity_bytes = 256 * 1024;  // frames that wait to be received
+  uint64_t capacity_bytes = 256 * 1024;  // of arrived frames that have not been received
   bool sends_from_anywhere = false;
   int64_t longest_pause_ns = 1'000'000;
 };
@@ -25,11 +25,11 @@ class SimulatedLink final : public PacketLink {
  public:
   SimulatedLink(Network& network, uint32_t process, const LinkShape& shape);
 
-  // The queue of frames to send is full: it takes none.
+  // The queue of outgoing frames is full: send() accepts none.
   void set_full(bool full) noexcept { full_ = full; }
-  // The process was killed: what it sends is not carried.
+  // The process was killed: frames that it sends are discarded.
   void silence() noexcept { silent_ = true; }
-  // A frame that arrives. False: there is no room for it.
+  // A frame arrives. Returns false if there is no room for it.
   bool queue(TravellingFrame frame);
   [[nodiscard]] bool has_frames() const noexcept { return !waiting_.empty(); }
 

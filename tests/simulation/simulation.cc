@@ -14,8 +14,8 @@ namespace {
 
 constexpr double worsened_drop = 0.5;
 constexpr uint64_t slow_poll_ns = 2 * millisecond;
-constexpr uint64_t over_pause_ns = millisecond;  // between looks whether everything is over
-// A peer that has died is noticed within this many times the time that peers may be silent.
+constexpr uint64_t over_pause_ns = millisecond;  // between checks whether everything has ended
+// The death of a peer must be detected within this many times peer_timeout_ns.
 constexpr uint64_t timeouts_of_rest = 2;
 
 }  // namespace
@@ -60,7 +60,7 @@ Outcome Simulation::run() {
   bool over = false;
   while (!over && record_.problems().empty() && !events_.empty()) {
     const Event event = events_.take();
-    // The clock may have jumped past it.
+    // The clock may have jumped to a later time.
     virtual_now_ns = std::max(virtual_now_ns, event.at_ns);
     if (virtual_now_ns > start_ns + scenario_.limit_ns) break;
     switch (event.kind) {
@@ -257,7 +257,7 @@ void Simulation::end(const Incident& incident) {
   }
 }
 
-// The applications of the others send nothing more to it.
+// The applications of the other processes send nothing more to it.
 void Simulation::forget(uint32_t dead) {
   for (Place& place : places_) place.process->give_up(dead);
 }
@@ -269,8 +269,8 @@ bool Simulation::is_over() {
   });
 }
 
-// Half of the memory is for frames that were sent, half for early ones; a quarter more for messages
-// of several frames.
+// Half of the memory is for sent frames, half for early ones. A quarter more is allowed for
+// messages of several frames.
 void Simulation::check_memory(uint32_t index) {
   const uint64_t bound = scenario_.processes[index].memory_bytes / 4 * 5;
   if (const uint64_t used = places_[index].process->transport().frame_memory_used(); used > bound)
@@ -278,9 +278,10 @@ void Simulation::check_memory(uint32_t index) {
                         " bytes of frames");
 }
 
-// Lost frames are sent again, and delayed ones may be. Beyond that, a first round trip that is
-// longer than the first timeout costs a few frames for each stream, and a silent peer some frames
-// for each timeout. The core sends more than the messages that are counted: answers, gets.
+// Lost frames are retransmitted, and delayed ones may be. In addition: if the first round trip is
+// longer than the first timeout, each stream retransmits a few frames. A silent peer causes some
+// retransmissions per timeout. The core sends more messages than are counted, such as answers and
+// gets.
 void Simulation::check_retransmissions(const Outcome& outcome) {
   const NetworkCounters& network = outcome.network;
   const uint64_t lost = network.lost_by_dice + network.lost_in_switch + network.lost_by_partition +
@@ -296,8 +297,8 @@ void Simulation::check_retransmissions(const Outcome& outcome) {
                         " delayed");
 }
 
-// Everything has been sent and answered: then no frame is kept, and no process goes on sending
-// frames.
+// All messages have been sent and answered. Now no frame may be stored, and no process may continue
+// to send frames.
 void Simulation::check_rest() {
   const uint64_t end_ns =
       virtual_now_ns + timeouts_of_rest * scenario_.processes[0].peer_timeout_ns;

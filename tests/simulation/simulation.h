@@ -1,4 +1,4 @@
-// Runs a scenario: time goes from event to event until everything is over, or the limit is reached.
+// Runs a scenario: time advances from event to event until all traffic has ended, or to the limit.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace lintel::simulation {
 
-// What a run shows, beside its problems.
+// The results of a run.
 struct Outcome {
   std::vector<std::string> problems;
-  uint64_t trace = 0;  // the same for the same run
+  uint64_t trace = 0;  // equal for equal runs
   uint64_t duration_ns = 0;
   uint64_t messages = 0;
   uint64_t bytes = 0;
   uint64_t retransmissions = 0;
-  uint64_t most_frame_memory = 0;  // of one process
+  uint64_t most_frame_memory = 0;  // the maximum over all processes
   NetworkCounters network;
   std::vector<uint64_t> latencies_ns;
   uint64_t last_delivery_ns = 0;  // from the start
@@ -68,11 +68,11 @@ class Simulation {
   Record record_;
   std::vector<Place> places_;
   std::vector<char> dead_;
-  std::vector<int> cuts_;  // of each pair: incidents that cut it
+  std::vector<int> cuts_;  // for each pair: number of incidents that cut it
   std::vector<Change> changes_;
   size_t next_change_ = 0;
   int worsened_ = 0;
-  std::multiset<uint32_t> narrowed_;  // the longest frames that incidents let pass
+  std::multiset<uint32_t> narrowed_;  // limits of the frame length by current incidents
   uint64_t lost_for_room_ = 0;
 };
 

@@ -11,7 +11,7 @@ namespace lintel::simulation {
 namespace {
 
 constexpr unsigned poll_budget = 32;
-constexpr uint64_t check_pause_ns = 100 * millisecond;   // of the core: between check_peers()
+constexpr uint64_t check_pause_ns = 100 * millisecond;   // between calls of check_peers()
 constexpr uint64_t connect_pause_ns = 10 * millisecond;  // after a failure
 constexpr uint64_t never = UINT64_MAX;
 constexpr uint32_t cookie_wants_answer = 1;
@@ -79,7 +79,7 @@ bool TransportProcess::send_waiting() {
   for (auto next = with_waiting_.begin(); next != with_waiting_.end();) {
     Peer& peer = peers_[*next];
     for (unsigned i = 0; !peer.waiting.empty(); ++i) {
-      // Data messages of one transfer follow each other at once.
+      // All data messages of one transfer are sent in one burst.
       const OutgoingMessage message = peer.waiting.front();
       if (i >= shape_.messages_per_poll && message.kind != MessageKind::data) break;
       if (send(*next, peer, message) != SendStatus::sent) break;
@@ -164,7 +164,7 @@ void TransportProcess::on_peer_failed(Link& link) noexcept {
   peer.answers_awaited = 0;
   with_awaited_.erase(number);
   peer.retry_ns = virtual_now_ns + connect_pause_ns;
-  // Answers to what came over that connection are of no use.
+  // Answers to messages of the old connection are useless.
   std::erase_if(peer.waiting,
                 [](const OutgoingMessage& message) { return message.kind == MessageKind::ack; });
   if (peer.waiting.empty()) with_waiting_.erase(number);

@@ -1,5 +1,5 @@
-// A simulated process without the core: an application of its own sends messages through the
-// transport, answers those that ask for it, and connects again when a peer has failed.
+// A simulated process without the core: its application sends messages directly through the
+// transport. It answers those that request it, and connects again after a failure of a peer.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class TransportProcess final : public SimulatedProcess, public MessageSink {
     std::deque<OutgoingMessage> waiting;
     Link* link = nullptr;
     uint64_t stream = 0;
-    uint64_t stream_from = 0;  // the newest stream of which a message came
+    uint64_t stream_from = 0;  // the newest stream from which a message arrived
     uint64_t retry_ns = 0;
     uint64_t answers_awaited = 0;
   };
@@ -46,7 +46,7 @@ class TransportProcess final : public SimulatedProcess, public MessageSink {
 
   std::unique_ptr<ReliableTransport> owned_;
   std::map<uint32_t, Peer> peers_;
-  std::set<uint32_t> with_waiting_;  // peers
+  std::set<uint32_t> with_waiting_;  // peers with waiting messages
   std::set<uint32_t> with_awaited_;
   bool armed_ = false;
   uint64_t next_check_ns_ = 0;

@@ -1,5 +1,5 @@
-// The clocks of the library in a simulation: util/clock.h, and what the linker puts in the place of
-// clock_gettime() (--wrap).
+// The clocks of the library in a simulation: util/clock.h, and the replacement of clock_gettime()
+// (linker option --wrap).
 #include <time.h>
 
 #include "simulation/virtual_time.h"

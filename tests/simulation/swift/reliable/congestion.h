@@ -1,8 +1,8 @@
-// The window of Swift, for comparison: the program simulation_swift uses it instead of
+// The window of Swift, for comparison. The program simulation_swift uses it instead of
 // src/reliable/congestion.h. (Kumar et al., "Swift: Delay is Simple and Effective for Congestion
-// Control in the Datacenter", SIGCOMM 2020.) Without its pacing of windows below one frame, its
-// scaling of targets by hops, and its separate window for the host. Parameters are those of the
-// paper where it names them.
+// Control in the Datacenter", SIGCOMM 2020.) Three parts of Swift are missing: pacing of windows
+// below one frame, scaling of targets by hops, and the separate window for the host. Parameters
+// that the paper gives have its values.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class Congestion {
   void timed_out() noexcept { window_ = std::max(frame_, window_ * (1 - most_decrease)); }
 
  private:
-  static constexpr double first_frames = 2;  // as ours
+  static constexpr double first_frames = 2;  // as in src/reliable/congestion.h
   static constexpr double beta = 0.8;
   static constexpr double most_decrease = 0.5;
   static constexpr double base_target_ns = 25'000;
@@ -53,7 +53,7 @@ class Congestion {
         alpha / std::sqrt(window_ / frame_) - alpha / std::sqrt(most_scaled_frames);
     return base_ns_ + base_target_ns + std::clamp(scaled, 0.0, flow_range_ns);
   }
-  // Once in a round trip.
+  // At most once in a round trip.
   void decrease(double factor) noexcept {
     if (!may_decrease_) return;
     window_ = std::max(window_ * factor, frame_);
