@@ -1,5 +1,5 @@
-// What an entry reports and when, while data of messages into it, or of headers that it has
-// matched, are still arriving.
+// When an entry reports what, while data are still arriving: of messages that match the entry, or
+// of headers that it has matched.
 #include <portals4.h>
 
 #include <span>
@@ -22,7 +22,7 @@ constexpr uint64_t length = 100;
 
 void* tag(uintptr_t number) { return reinterpret_cast<void*>(number); }
 
-// Here the bare transport sends; it holds data back until a test lets them go.
+// Here the bare transport is the sender; it sends data only when a test requests it.
 class ArrivingMessagesTest : public test::BareTargetTest {
  protected:
   void SetUp() override {
@@ -52,7 +52,7 @@ class ArrivingMessagesTest : public test::BareTargetTest {
     return handle;
   }
 
-  // What the search has counted when it returns.
+  // Returns what the search has counted by its end.
   ptl_ct_event_t search(ptl_search_op_t mode, unsigned options, uintptr_t number) {
     ptl_handle_ct_t counter{};
     must(PtlCTAlloc(ni_, &counter));
@@ -86,7 +86,8 @@ class ArrivingMessagesTest : public test::BareTargetTest {
     return header;
   }
   void put() { send(put_header(), length); }
-  // Matched when this returns, and asked for. The result is for finish_put().
+  // When this returns, the message has been matched and its data requested. Pass the result to
+  // finish_put().
   uint64_t begin_put() {
     MessageHeader header = put_header();
     header.flags |= flag_remote_memory;
@@ -107,7 +108,7 @@ class ArrivingMessagesTest : public test::BareTargetTest {
     send(header, length);
   }
 
-  // The next events, in words: what happened to which entry.
+  // The next events as text: their type and the number of their entry.
   std::vector<std::string> next_events(size_t count) {
     std::vector<std::string> names;
     while (names.size() < count) {
@@ -124,7 +125,7 @@ class ArrivingMessagesTest : public test::BareTargetTest {
     return names;
   }
   void expect_no_event() {
-    // All that has been sent has been handled when this one is.
+    // After this poll, everything sent before has been processed.
     physical().poller().exclusively([&] { physical().poller().poll_once(); });
     ptl_event_t event{};
     EXPECT_EQ(PtlEQGet(events_, &event), PTL_EQ_EMPTY) << test::event_name(event.type);
@@ -158,7 +159,7 @@ class ArrivingMessagesTest : public test::BareTargetTest {
 using Names = std::vector<std::string>;
 
 // Each entry is used up by its second message while the data of its first are arriving. Each
-// message had a slot reserved for the end of the entry; only one is needed.
+// message has reserved a slot for the event of the unlink; only one slot is needed.
 TEST_F(ArrivingMessagesTest, AnEntryUsedUpMeanwhileGivesBackWhatItReserved) {
   open_portal(PTL_PT_FLOWCTRL, 64);
   constexpr unsigned options = PTL_ME_MANAGE_LOCAL;
@@ -220,7 +221,7 @@ TEST_F(ArrivingMessagesTest, APersistentEntryThatMatchedAnArrivingHeaderIsInUse)
   expect_no_event();
 }
 
-// A search ends within its call: before the first header that matches and whose data still arrive.
+// A search ends within its call: before the first matching header whose data are still arriving.
 TEST_F(ArrivingMessagesTest, ASearchFindsNothingBehindAnArrivingHeader) {
   open_portal(0, 64);
   append(PTL_OVERFLOW_LIST, PTL_ME_EVENT_COMM_DISABLE, 1);
@@ -236,7 +237,7 @@ TEST_F(ArrivingMessagesTest, ASearchFindsNothingBehindAnArrivingHeader) {
     EXPECT_EQ(actual.failure, expected.failure);
   };
   physical().poller().exclusively(
-      [&] { physical().poller().poll_once(); });  // takes in all that was sent
+      [&] { physical().poller().poll_once(); });  // receives everything that was sent
   expect_counts(search(PTL_SEARCH_ONLY, 0, 3), found_and_end);
   EXPECT_EQ(next_events(2), (Names{"PTL_EVENT_SEARCH 3", "PTL_EVENT_SEARCH 3"}));
   expect_counts(search(PTL_SEARCH_DELETE, 0, 4), found_and_end);
@@ -254,8 +255,8 @@ TEST_F(ArrivingMessagesTest, ASearchFindsNothingBehindAnArrivingHeader) {
   expect_no_event();
 }
 
-// An append takes every header that it matches at once. Each is reported when its data are there,
-// like messages that match an entry of the priority list.
+// An append claims every matching header at once. Each is reported when its data have arrived, like
+// a message that matches an entry of the priority list.
 TEST_F(ArrivingMessagesTest, AnAppendTakesArrivingHeadersAndTellsWhenTheyHaveArrived) {
   open_portal(0, 64);
   append(PTL_OVERFLOW_LIST, PTL_ME_EVENT_COMM_DISABLE, 1);
@@ -282,7 +283,8 @@ TEST_F(ArrivingMessagesTest, AnAppendTakesArrivingHeadersAndTellsWhenTheyHaveArr
   EXPECT_EQ(next_events(1), (Names{"PTL_EVENT_PUT 3"}));
 }
 
-// A disabled entry matches nothing more, but the data of what it has matched go on arriving.
+// A disabled entry matches no further message, but data of messages that it has matched still
+// arrive.
 // spec 2.8
 TEST_F(ArrivingMessagesTest, AMessageMatchedBeforeThePortalWasDisabledStillReports) {
   open_portal(PTL_PT_FLOWCTRL, 64);

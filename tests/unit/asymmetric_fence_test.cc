@@ -1,4 +1,4 @@
-// The two sides of a flag: no message is missed in sleep.
+// Announcing a sleep and ringing the doorbell: no message is missed by a sleeping thread.
 #include "util/asymmetric_fence.h"
 
 #include <atomic>
@@ -12,7 +12,7 @@
 namespace lintel::test {
 namespace {
 
-// A sleeper that misses a message sleeps until the deadline.
+// If a sleeping thread misses a message, it sleeps until the deadline.
 TEST(AsymmetricFenceTest, NoMessageIsSleptThrough) {
   register_asymmetric_fence();
   constexpr uint32_t messages = 40'000;
@@ -35,7 +35,8 @@ TEST(AsymmetricFenceTest, NoMessageIsSleptThrough) {
   for (uint32_t i = 1; i <= messages; ++i) {
     sent.store(i, std::memory_order_relaxed);
     doorbell.ring_if_sleeping();
-    // Half of the time the sleeper is about to sleep, or asleep, when the next message comes.
+    // For every second message, the receiver is about to sleep, or asleep, when the next message
+    // comes.
     if (i % 2 == 0)
       while (received.load() != i) {
       }

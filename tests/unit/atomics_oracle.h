@@ -1,5 +1,5 @@
-// What the atomic operations should do, written down once more and as plainly as possible: integers
-// in 128 bits, the product of complex numbers by its formula.
+// The specified results of the atomic operations, computed in the plainest way: integers with 128
+// bits, the product of complex numbers by its formula.
 #pragma once
 
 #include <array>
@@ -36,7 +36,8 @@ template <typename T>
       case PTL_DIFF:
         return static_cast<T>(t - d);
       case PTL_PROD:
-        // The low bits of a product do not depend on signs, and fit when taken in halves.
+        // The low bits of a product do not depend on the sign. They fit if computed from two
+        // halves.
         return static_cast<T>(static_cast<uint64_t>(target) * static_cast<uint64_t>(data));
       case PTL_LOR:
         return (t || d) ? T{1} : T{0};
@@ -107,7 +108,7 @@ template <typename T>
   }
 }
 
-// Equal for the purposes of a program: the same number, or both not a number.
+// Equal for a program: the same number, or both not a number.
 template <typename T>
 [[nodiscard]] bool same_value(const T& a, const T& b) {
   if constexpr (is_complex_type<T>) {
@@ -117,8 +118,8 @@ template <typename T>
   }
 }
 
-// Mostly values at which something happens. Those of floating types are few and exact, so that
-// comparisons hit and no result depends on rounding.
+// Mostly values at limits. Floating values are few and exact, so that comparisons are often equal
+// and no result depends on rounding.
 template <typename T>
 [[nodiscard]] T interesting_value(std::mt19937_64& random) {
   if constexpr (is_complex_type<T>) {

@@ -1,5 +1,5 @@
-// Atomic operations: table 3-4, and the result of every operation on every datatype at every
-// alignment, on contiguous and on scattered memory, against an oracle.
+// Atomic operations: table 3-4, and the result of every operation on every datatype. Contiguous and
+// scattered memory at every alignment, compared with an oracle.
 #include "core/operations/atomics.h"
 
 #include <sys/mman.h>
@@ -25,7 +25,7 @@ using test::interesting_value;
 using test::load_value;
 using test::same_value;
 
-// Table 3-4 as text: which kinds of datatypes, which functions.
+// Table 3-4 as text: the kinds of datatypes and the functions of each operation.
 struct Row {
   ptl_op_t operation;
   std::string_view kinds;      // i: integral, f: floating, c: complex
@@ -88,7 +88,7 @@ TEST(AtomicsTest, SizesAndSingleItemOperations) {
 
 enum class Place { pointer, accessible, guarded, vector };
 
-// One call on random values, `shift` bytes off an alignment of 64, compared with the oracle.
+// One call with random values, `shift` bytes after an alignment of 64, compared with the oracle.
 template <typename T>
 void check_call(std::mt19937_64& random, ptl_op_t operation, ptl_datatype_t datatype, size_t items,
                 size_t shift, Place place, bool fetch) {
@@ -107,7 +107,7 @@ void check_call(std::mt19937_64& random, ptl_op_t operation, ptl_datatype_t data
     put(target + i * sizeof(T), interesting_value<T>(random));
     put(data_start + i * sizeof(T), interesting_value<T>(random));
   }
-  // Often equal to the target, or conditional swaps would seldom happen.
+  // Often equal to the target value: otherwise conditional swaps would rarely happen.
   put(operand + 1, random() % 2 == 0 ? load_value<T>(target) : interesting_value<T>(random));
   const std::vector<std::byte> before = memory;
   const std::byte* const old_target = before.data() + (target - memory.data());
@@ -168,7 +168,7 @@ void check_everywhere(const Row& row) {
         }
       }
     }
-    // Items that cross from one stripe to the next.
+    // Items that extend over two stripes.
     for (size_t shift = 64 - sizeof(T); shift < 64; ++shift)
       check_call<T>(random, row.operation, datatype, 1, shift, Place::guarded, true);
   });
@@ -203,7 +203,7 @@ TEST(AtomicsTest, NotANumberNeverWinsMinimumOrMaximum) {
   }
 }
 
-// Two equal long doubles may differ in their padding.
+// The padding of two equal long doubles may differ.
 TEST(AtomicsTest, PaddingOfLongDoubleDoesNotCount) {
   if (std::numeric_limits<long double>::digits != 64) GTEST_SKIP() << "no padding here";
   alignas(16) std::byte target[16];

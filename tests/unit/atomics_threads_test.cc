@@ -1,5 +1,5 @@
-// Atomic operations of several threads on one item, and beside the processor's own; faults in the
-// middle of them.
+// Atomic operations of several threads on one item, also together with the processor's own atomics,
+// and faults during operations.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -34,7 +34,8 @@ class AtomicsThreadsTest : public testing::Test {
   static constexpr int rounds = 10000 / test::slowdown;
 };
 
-// Each thread adds one `rounds` times; exact in every type but the narrow integers, which wrap.
+// Each thread adds one `rounds` times. The sum is exact in every type except narrow integers, which
+// wrap.
 TEST_F(AtomicsThreadsTest, NoSumIsLost) {
   for_each_datatype([]<typename T>(ptl_datatype_t datatype) {
     // Aligned; unaligned within a stripe; across two stripes.
@@ -60,8 +61,8 @@ TEST_F(AtomicsThreadsTest, NoSumIsLost) {
   });
 }
 
-// Two items that share bytes of the second of the stripes in which one of them lies. Each thread
-// flips a bit of its own an odd number of times.
+// Two items overlap, and one of them extends over two stripes. Each thread flips a bit of its own
+// an odd number of times.
 TEST_F(AtomicsThreadsTest, ItemsThatOverlapExcludeEachOther) {
   alignas(64) std::byte memory[128] = {};
   constexpr size_t shared = 65;
@@ -75,7 +76,7 @@ TEST_F(AtomicsThreadsTest, ItemsThatOverlapExcludeEachOther) {
   EXPECT_EQ(memory[shared], static_cast<std::byte>((1u << thread_count) - 1));
 }
 
-// Conditional swaps of a counter: each value is fetched by exactly one thread that swapped.
+// Conditional swaps of a counter: each value is fetched by exactly one successful swap.
 TEST_F(AtomicsThreadsTest, ConditionalSwapsHappenOnce) {
   for_each_datatype([]<typename T>(ptl_datatype_t datatype) {
     if constexpr (sizeof(T) >= 4) {
@@ -102,7 +103,7 @@ TEST_F(AtomicsThreadsTest, ConditionalSwapsHappenOnce) {
   });
 }
 
-// PTL_COHERENT_ATOMICS: half of the threads use the processor's atomics directly.
+// PTL_COHERENT_ATOMICS: half of the threads use the processor's atomics on the same memory.
 template <typename T>
 void beside_the_processor(ptl_datatype_t datatype, int rounds) {
   alignas(64) T target{};
@@ -154,8 +155,8 @@ TEST_F(AtomicsThreadsTest, FloatComplexIsAtomicAgainstTheProcessor) {
   EXPECT_EQ(value, (std::complex<float>{total, -total}));
 }
 
-// Items of which all, the first or the last bytes are not there. A lock left behind by a fault
-// would block the good operation on the same stripes that follows each.
+// Items of which all, the first or the last bytes are inaccessible. A valid operation on the same
+// stripes follows each; a lock that remained after a fault would block it.
 TEST_F(AtomicsThreadsTest, FaultsAreReportedAndLeaveNoLock) {
   constexpr size_t page = 4096;
   void* mapping =
@@ -188,7 +189,7 @@ TEST_F(AtomicsThreadsTest, FaultsAreReportedAndLeaveNoLock) {
   munmap(mapping, 3 * page);
 }
 
-// The hole lies in the middle of an item that is put together from two elements.
+// The inaccessible page begins in the middle of an item that consists of two pieces.
 TEST_F(AtomicsThreadsTest, FaultInsideAScatteredItemIsReported) {
   std::byte good[16] = {};
   ptl_iovec_t elements[] = {{good, 3}, {reinterpret_cast<void*>(40), 2}, {good + 8, 8}};

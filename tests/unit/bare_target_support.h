@@ -1,5 +1,5 @@
-// The library on one side; on the other a bare transport that receives requests and answers only
-// what a test tells it to.
+// The library as initiator, and a bare transport as target. The transport records requests and
+// sends only the answers that a test requests.
 #pragma once
 
 #include <portals4.h>
@@ -19,7 +19,7 @@ namespace lintel::test {
 
 class BareTargetTest : public ::testing::Test {
  protected:
-  // Once, since a process cannot use Portals again after PtlFini (spec 3.5.1).
+  // Only once: a process cannot use Portals again after PtlFini (spec 3.5.1).
   static void SetUpTestSuite() {
     static const bool initialised = [] {
       isolate_segments();
@@ -40,7 +40,7 @@ class BareTargetTest : public ::testing::Test {
     must(PtlNIFini(ni_));
   }
 
-  // Reaches the interface, and is another process to it.
+  // Settings with which the target can connect to the interface, as another process.
   [[nodiscard]] ShmSettings target_settings() const {
     ptl_process_t id{};
     must(PtlGetPhysId(ni_, &id));
@@ -59,12 +59,12 @@ class BareTargetTest : public ::testing::Test {
   [[nodiscard]] PhysicalInterface& physical() const {
     return interface_of(decode_handle(ni_))->physical();
   }
-  // What the library keeps about the target.
+  // The library's object for the target.
   [[nodiscard]] Peer& peer() const {
     return *physical().peers().find_or_connect({target_->id().nid, target_->id().pid});
   }
 
-  // The requests that the target has received, once there are `count`.
+  // Polls until the target has received `count` requests, and returns all of them.
   const std::vector<RecordingSink::Received>& received(uint64_t count) {
     EXPECT_TRUE(wait_until([&] {
       target_->poll(sink_, 64);

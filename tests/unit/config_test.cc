@@ -17,8 +17,8 @@
 namespace lintel {
 namespace {
 
-// Sets variables, reads the configuration and gives back what was written to standard error; puts
-// everything back at the end.
+// Sets variables, reads the configuration and returns what was written to standard error. The
+// destructor restores all variables.
 class ConfigTest : public testing::Test {
  protected:
   std::string load(const std::map<std::string, std::string>& variables) {
@@ -50,7 +50,8 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Files in a directory of their own, in the place of those of the user and of the system.
+// Configuration files in a directory of the test, which replace those of the user and of the
+// system.
 class ConfigFilesTest : public ConfigTest {
  protected:
   ConfigFilesTest() { config_use_system_file(directory_ / "system.conf"); }
@@ -227,7 +228,7 @@ TEST_F(ConfigTest, AFormerNameWorksAndTheWarningHasTheNewOne) {
       << warning;
   EXPECT_EQ(config_u64(ConfigKey::peer_timeout_ms), 3000u);
   EXPECT_EQ(config_origin(ConfigKey::peer_timeout_ms), ConfigOrigin::environment);
-  EXPECT_EQ(load({{"PTL_NETWORK_TIMEOUT_MS", "4000"}}), "");  // said once
+  EXPECT_EQ(load({{"PTL_NETWORK_TIMEOUT_MS", "4000"}}), "");  // reported only once
 }
 
 TEST_F(ConfigTest, ANameGoesBeforeItsFormerName) {

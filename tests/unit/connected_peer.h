@@ -1,4 +1,4 @@
-// A peer behind a ScriptedTransport, without an interface around it.
+// A peer reached by a ScriptedTransport, without an interface.
 #pragma once
 
 #include "core/operations/peer.h"

@@ -1,4 +1,4 @@
-// Records of puts whose acknowledgement is only counted.
+// Records of puts whose acknowledgement only counts.
 #include "core/operations/counted_puts.h"
 
 #include <deque>
@@ -63,7 +63,7 @@ TEST_F(CountedPutsTest, OneOrTheBytesThatTheTargetTook) {
   descriptor.options = PTL_MD_EVENT_CT_BYTES;
   EXPECT_EQ(puts.take(add(100)).amount(60), 60u);
   EXPECT_EQ(puts.take(add(100)).amount(UINT32_MAX), 100u);
-  // Spec 3.15.1: an operation completed acknowledgement says nothing about the bytes.
+  // Spec 3.15.1: an operation completed acknowledgement does not contain the number of bytes.
   EXPECT_EQ(puts.take(add(100, PTL_OC_ACK_REQ)).amount(60), 1u);
 }
 
@@ -86,7 +86,7 @@ TEST_F(CountedPutsTest, AFullRingRefusesUntilTheOldestIsTaken) {
   EXPECT_TRUE(puts.add(request(8), cookie));
 }
 
-// A cookie holds 31 bits of the number, which has 32.
+// A cookie contains 31 of the 32 bits of the number.
 TEST_F(CountedPutsTest, NumbersWrap) {
   for (const uint32_t end : {counted_put_cookie, 0u}) {
     puts.open(rings, end - 2 * CountedPuts::capacity);

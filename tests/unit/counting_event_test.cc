@@ -1,4 +1,4 @@
-// Counters and the order in which they fire triggered operations (spec 3.14, 3.16).
+// Counters, and the order in which they trigger operations (spec 3.14, 3.16).
 #include "core/events/counting_event.h"
 
 #include <pthread.h>
@@ -17,7 +17,8 @@
 namespace lintel {
 namespace {
 
-// Executes by calling a function, and remembers which operations came back, and in which order.
+// Calls a function for each executed operation, records these operations in order, and counts
+// releases.
 class Recorder final : public TriggerExecutor {
  public:
   void execute(TriggeredOperation& operation) noexcept override {
@@ -41,7 +42,7 @@ class Recorder final : public TriggerExecutor {
   std::atomic<int> released_{0};
 };
 
-// Runs `body` where recursion as deep as the chains below would not survive.
+// Runs `body` on a stack that is too small for recursion as deep as the chains below.
 void run_on_small_stack(std::function<void()> body) {
   pthread_attr_t attributes;
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
@@ -167,7 +168,7 @@ TEST_F(CountingEventTest, LargestThresholdFires) {
   EXPECT_EQ(recorder.executed().size(), 0u);
   a.add_success(1);
   EXPECT_EQ(recorder.executed().size(), 1u);
-  a.add_success(UINT64_MAX);  // nothing left
+  a.add_success(UINT64_MAX);  // all have been triggered
   EXPECT_EQ(recorder.executed().size(), 1u);
 }
 
@@ -192,7 +193,7 @@ TEST_F(CountingEventTest, SetThatLowersTheCounterSpoilsNothingReached) {
   a.add_success(5);
   EXPECT_EQ(recorder.executed(), (Operations{&operations[1], &operations[2]}));
   EXPECT_EQ(a.get().success, 0u);
-  // The counter is used again, as between two rounds of an algorithm.
+  // The counter is reused, as for the next round of an algorithm.
   a.attach(assign(operations[0], 2, a, 0));
   a.attach(transfer(operations[1], 2));
   a.add_success(1);
@@ -215,8 +216,8 @@ TEST_F(CountingEventTest, TriggeredSetSetsBothCountsAndTriggers) {
   EXPECT_EQ(recorder.executed(), Operations{&operations[0]});
 }
 
-// Spec 3.16.6: a put and an increment on A, a second put on B: the second put follows the first,
-// whichever of the first two was posted first.
+// Spec 3.16.6: a put and an increment have the same threshold on A, and a second put waits on B.
+// The second put follows the first, whichever of the two was posted first.
 TEST_F(CountingEventTest, ChainedPutFollowsTheFirst) {
   for (const bool put_first : {true, false}) {
     TriggeredOperation operations[3];
@@ -271,7 +272,7 @@ TEST_F(CountingEventTest, CounterThatFeedsItselfDoesNotRecurse) {
   EXPECT_EQ(recorder.released(), static_cast<int>(length));
 }
 
-// Data movement to the process itself moves counters from within execute().
+// Data movement to the process itself changes counters from within execute().
 TEST_F(CountingEventTest, ExecutionThatMovesCountersDoesNotRecurse) {
   constexpr size_t length = 20000;
   std::vector<TriggeredOperation> operations(length);
@@ -320,7 +321,7 @@ TEST_F(CountingEventTest, CancelledOperationsNeverRun) {
   EXPECT_EQ(recorder.executed().size(), before);
   EXPECT_EQ(b.get().success, 0u);
   EXPECT_EQ(a.get().success, 1010u);
-  // The counter goes on to be useful.
+  // The counter remains usable.
   a.attach(transfer(operations[0], 1011));
   a.add_success(1);
   EXPECT_EQ(recorder.executed().size(), before + 1);
@@ -374,8 +375,8 @@ TEST_F(CountingEventTest, WaitersAreWokenByEveryChange) {
   WaitGate other;
   b.open(&other, &recorder);
   TriggeredOperation operations[3];
-  a.attach(increment(operations[0], 1, b));  // alone
-  a.attach(increment(operations[1], 2, b));  // among others
+  a.attach(increment(operations[0], 1, b));  // the only one at this threshold
+  a.attach(increment(operations[1], 2, b));  // one of two at this threshold
   a.attach(transfer(operations[2], 2));
   EXPECT_TRUE(wakes(other, [this] { a.add_success(1); }));
   EXPECT_TRUE(wakes(other, [this] { a.add_success(1); }));

@@ -1,4 +1,4 @@
-// Counters moved, extended and cancelled by several threads at once (spec 2.9, 3.16).
+// Counters that several threads change, extend and cancel at the same time (spec 2.9, 3.16).
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -16,8 +16,8 @@ namespace {
 constexpr unsigned thread_count = 4;
 constexpr uint64_t rounds_per_thread = 20000 / test::slowdown;
 
-// Notes the order of execution. The counter promises one call at a time, so the notes need no lock;
-// the thread sanitizer would object if that were not so.
+// Records the order of execution. The counter makes only one call at a time, so the record needs no
+// lock; the thread sanitizer would report a violation.
 class Notes final : public TriggerExecutor {
  public:
   void execute(TriggeredOperation& operation) noexcept override {
@@ -62,10 +62,10 @@ TEST(CountingEventThreadsTest, OperationsRunOnceAndInOrder) {
   for (uint64_t i = 0; i < total; ++i) ASSERT_EQ(notes.order[i], &operations[i]);
 }
 
-// A thread that waited for a count frees the counter before the thread that moved it runs what that
-// triggers.
+// A thread that waited for a count frees the counter. The thread that increased it has not yet
+// executed the triggered operations.
 TEST(CountingEventThreadsTest, WhatAWaiterSawIsExecutedThoughTheCounterIsFreed) {
-  // Beside other programs each hand-over may take a time slice.
+  // On a busy machine each handover may take a time slice.
   constexpr uint64_t rounds = 300;
   WaitGate gate;
   Notes notes;
@@ -99,12 +99,12 @@ TEST(CountingEventThreadsTest, WhatAWaiterSawIsExecutedThoughTheCounterIsFreed) 
   EXPECT_EQ(discarded, 0);
 }
 
-// A thread moves the counter. Before it checks thresholds, another one sees the count, sets the
-// counter back and posts the next operation.
+// A thread increases the counter. Before it checks thresholds, another thread reads the count,
+// resets the counter and posts the next operation.
 TEST(CountingEventThreadsTest, ACountFromBeforeASetFiresNothingPostedAfterIt) {
   constexpr uint64_t rounds = 5000 / test::slowdown;
   WaitGate gate;
-  gate.announce();  // the mover makes a system call between its count and its look at thresholds
+  gate.announce();  // makes the mover execute a system call before it checks thresholds
   Notes notes;
   CountingEvent counter;
   counter.open(&gate, &notes);
@@ -122,7 +122,7 @@ TEST(CountingEventThreadsTest, ACountFromBeforeASetFiresNothingPostedAfterIt) {
   operation.threshold = 1;
   for (uint64_t i = 1; i <= rounds; ++i) {
     round.store(i);
-    // On a busy machine the mover may be waiting for this processor.
+    // On a busy machine the other thread may be waiting for this processor.
     for (unsigned looks = 1; counter.get().success == 0; ++looks)
       if (looks % 1000 == 0) std::this_thread::yield();
     counter.set({0, 0});
@@ -135,7 +135,7 @@ TEST(CountingEventThreadsTest, ACountFromBeforeASetFiresNothingPostedAfterIt) {
   EXPECT_EQ(notes.executed.load(), 0u);
 }
 
-// A set fired for a lower threshold must not take effect after one for a higher threshold.
+// A set triggered at a lower threshold must not take effect after one at a higher threshold.
 TEST(CountingEventThreadsTest, TriggeredSetsTakeEffectInOrder) {
   WaitGate gate;
   Notes notes;
@@ -182,7 +182,7 @@ TEST(CountingEventThreadsTest, OperationsAttachedWhileTheCounterMovesAreNotMisse
     } else {
       for (uint64_t i = 0; i < rounds_per_thread; ++i) {
         TriggeredOperation& operation = operations[2 * i + number - 2];
-        // Around where the counter is now: some reached, some about to be, some not for long.
+        // Thresholds near the current value: some reached, some reached soon, some later.
         operation.threshold = std::min(total, counter.get().success + i % 4);
         counter.attach(operation);
       }
@@ -217,7 +217,8 @@ TEST(CountingEventThreadsTest, NothingRunsAfterCancel) {
   }
 }
 
-// While a thread executes, what others reach waits its turn, though it could be done at once.
+// While a thread executes operations, operations reached by other threads wait until it has
+// finished.
 TEST(CountingEventThreadsTest, OperationsReachedDuringAnExecutionComeAfterIt) {
   class Slow final : public TriggerExecutor {
    public:
@@ -244,7 +245,7 @@ TEST(CountingEventThreadsTest, OperationsReachedDuringAnExecutionComeAfterIt) {
   for (TriggeredOperation& operation : operations) counter.attach(operation);
   std::thread executing([&counter] { counter.add_success(1); });
   while (!slow.started) std::this_thread::yield();
-  counter.add_success(1);  // hands over and returns
+  counter.add_success(1);  // hands the operation to the executing thread and returns
   EXPECT_EQ(target.get().success, 0u);
   slow.go_on = true;
   executing.join();
@@ -252,7 +253,7 @@ TEST(CountingEventThreadsTest, OperationsReachedDuringAnExecutionComeAfterIt) {
   EXPECT_EQ(target.get().success, 7u);
 }
 
-// Two counters that feed each other, from several threads: no deadlock, nothing lost.
+// Two counters that increase each other, from several threads: no deadlock, no lost count.
 TEST(CountingEventThreadsTest, CountersThatFeedEachOther) {
   WaitGate gate;
   Notes notes;
@@ -272,7 +273,8 @@ TEST(CountingEventThreadsTest, CountersThatFeedEachOther) {
   in_threads(thread_count, [&](unsigned number) {
     for (uint64_t i = 0; i < rounds_per_thread; ++i) counters[number % 2].add_success(1);
   });
-  // Each side was moved `total` times from outside; every operation reached moved the other side.
+  // `total` increases of each side came from outside; each of its triggered operations increased
+  // the other.
   for (CountingEvent& counter : counters) {
     counter.cancel_all([](TriggeredOperation&) { FAIL() << "left behind"; });
     EXPECT_EQ(counter.get().success, 2 * total);

@@ -1,4 +1,4 @@
-// CRC-32C: known values, and the fast way against the table.
+// CRC-32C: known values, and the fast implementations compared with the table.
 #include "util/crc32c.h"
 
 #include <cstring>

@@ -1,4 +1,5 @@
-// Who has which nid and pid on an Ethernet: answers believed and not believed, claims, strangers.
+// Discovery of the nid and pid of processes on an Ethernet: accepted and rejected answers, claims,
+// strangers.
 #include "dpdk/discovery.h"
 
 #include <random>
@@ -23,7 +24,7 @@ class DiscoveryTest : public testing::Test {
     there_.settle();
   }
 
-  // What `to` says to a message that comes from `from`.
+  // Delivers a message of `from` to `to` and returns the answer.
   DiscoveryMessage pass(const DiscoveryMessage& message, const MacAddress& from, Discovery& to) {
     DiscoveryMessage answer;
     EXPECT_TRUE(to.handle(from, reinterpret_cast<const std::byte*>(&message.body),
@@ -79,7 +80,7 @@ TEST_F(DiscoveryTest, AnAnswerWithoutItsQuestionIsNotBelieved) {
   DiscoveryMessage question;
   EXPECT_EQ(resolve(question), ResolveStatus::pending);
   const DiscoveryMessage answer = pass(question, our_mac, there_);
-  // Another process answers a question that a third one has asked.
+  // Another process answers a query of a third one.
   Discovery liar(peer, other_mac, 5);
   liar.settle();
   DiscoveryMessage own_question;
@@ -169,7 +170,7 @@ TEST_F(DiscoveryTest, NobodyIsAnsweredBeforeTheClaimIsSettled) {
   EXPECT_FALSE(pass(question, our_mac, unsettled).wanted);
 }
 
-// Frames of noise, and right ones with one bit changed: refused, and nothing is learnt.
+// Random frames, and valid ones with one changed bit: all are rejected, and nothing is stored.
 TEST_F(DiscoveryTest, DamagedMessagesTeachNothing) {
   DiscoveryMessage question;
   EXPECT_EQ(resolve(question), ResolveStatus::pending);

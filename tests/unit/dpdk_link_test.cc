@@ -1,4 +1,4 @@
-// The link over Ethernet ports: payloads that are sent from where they are, those that are gone.
+// The link over Ethernet ports: payloads sent without a copy, and payloads whose memory is gone.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ constexpr uint32_t nid = 0x0a4e0001;
 constexpr int received_flag = 0;
 constexpr int done_flag = 1;
 
-// Frames begin with a number, and both their pieces are patterns made from it.
+// A frame begins with a number, and both pieces contain patterns derived from it.
 struct TestFrame {
   uint32_t number = 0;
   std::byte header[header_bytes];
@@ -58,7 +58,7 @@ struct TestFrame {
   }
 };
 
-// Rank 0 or 1 with its port, its poller, and the way to the other one.
+// Rank 0 or 1 with its port, its link, and the route to the other rank.
 class LinkedRank {
  public:
   LinkedRank(Rank& rank, Ethernet ethernet) : rank_(rank) {
@@ -85,7 +85,7 @@ class LinkedRank {
   [[nodiscard]] PacketLink& link() { return *link_; }
   [[nodiscard]] const Route& route() const { return route_; }
 
-  // What arrived with numbers that were not known yet, compared with what was sent.
+  // Receives frames, compares their contents with the pattern, and records their numbers.
   void poll() {
     InboundFrame frames[PacketLink::largest_burst];
     const unsigned count = link_->receive(frames, PacketLink::largest_burst);
@@ -103,7 +103,7 @@ class LinkedRank {
   [[nodiscard]] bool has(uint32_t number) const { return lengths_.count(number) != 0; }
   [[nodiscard]] const std::map<uint32_t, uint32_t>& lengths() const { return lengths_; }
 
-  // All of them are taken, sooner or later: ports rest now and then, and queues get full.
+  // Repeats send() until all frames are accepted: ports pause now and then, and queues get full.
   void send(std::vector<TestFrame>& frames) {
     std::vector<OutboundFrame> outbound;
     for (const TestFrame& frame : frames) outbound.push_back(frame.frame);
@@ -122,7 +122,8 @@ class LinkedRank {
   std::map<uint32_t, uint32_t> lengths_;
 };
 
-// Rank 1's part: says how far it has got, without gaps, until rank 0 has finished.
+// The part of rank 1: publishes the number of frames received without gaps, until rank 0 has
+// finished.
 void receive_all(Rank& rank, LinkedRank& self) {
   uint64_t complete = 0;
   rank.await_condition("receiving", [&] {
@@ -133,8 +134,8 @@ void receive_all(Rank& rank, LinkedRank& self) {
   });
 }
 
-// Of lengths around those that are treated in different ways, from odd addresses, in bursts of many
-// sizes. The memory is used again as soon as the link has taken them.
+// The lengths are near those at which the method of sending changes. Addresses are odd, and bursts
+// have many sizes. The memory is overwritten as soon as the link has accepted the frames.
 TEST_P(EthernetLinkTest, PayloadsAreSentFromWhereTheyAre) {
   run_ranks(2, {}, [&](Rank& rank) {
     LinkedRank self(rank, GetParam());
@@ -156,7 +157,7 @@ TEST_P(EthernetLinkTest, PayloadsAreSentFromWhereTheyAre) {
       const size_t burst = bursts[static_cast<size_t>(round) % bursts.size()];
       const uint32_t first = next;
       next += static_cast<uint32_t>(burst);
-      // The kernel loses a frame now and then.
+      // The kernel may lose frames.
       uint64_t tries = 0;
       rank.await_condition("waiting for the burst", [&] {
         self.poll();
@@ -180,8 +181,8 @@ TEST_P(EthernetLinkTest, PayloadsAreSentFromWhereTheyAre) {
   });
 }
 
-// A payload that is not there is lost. Frames before and behind it are not, and it is sent when it
-// is back.
+// A payload in inaccessible memory is lost. Frames before and after it are not. It is sent when its
+// memory is accessible again.
 TEST_P(EthernetLinkTest, PayloadsThatAreGoneAreLost) {
   run_ranks(2, {}, [&](Rank& rank) {
     LinkedRank self(rank, GetParam());
@@ -201,7 +202,8 @@ TEST_P(EthernetLinkTest, PayloadsThatAreGoneAreLost) {
       for (uint32_t i = 0; i < count; ++i)
         frames[i].make(i, &self.route().address, memory[i]->accessible());
     };
-    // All of it, its first page, its last page; the first of a burst, some in a row, the last.
+    // Inaccessible: all, the first page, or the last page of the payload; at the start of a burst,
+    // in a row, at its end.
     const std::vector<uint32_t> gone = {0, 7, 8, 9, 31, 32, 39};
     const auto protect = [&](int protection) {
       for (const uint32_t number : gone) {

@@ -1,5 +1,5 @@
 // Calls that end the use of an entry, a portal table entry or a descriptor, while messages are in
-// flight.
+// progress.
 #include <portals4.h>
 
 #include <atomic>
@@ -34,7 +34,7 @@ class EndingCallsTest : public test::BareTargetTest {
   }
   [[nodiscard]] NetworkInterface& interface() const { return *interface_of(decode_handle(ni_)); }
 
-  // A round of polling that has delivered a message, and has released its locks, may still count
+  // A round of polling that has delivered a message and released its locks may still have to count
   // it.
   void expect_return_after_round(const std::function<int()>& call) {
     std::atomic<bool> returned{false};
@@ -74,7 +74,7 @@ TEST_F(EndingCallsTest, UnlinkingAnEntryWaitsForCounts) {
   expect_return_after_round([&] { return PtlMEUnlink(entry_); });
 }
 
-// A thread in no round of polling has posted an event and is about to count.
+// A thread outside any round of polling has posted an event and has yet to count.
 // spec 3.14.2
 TEST_F(EndingCallsTest, FreeingACounterWaitsForAnnouncedCounts) {
   ptl_handle_ct_t handle{};
@@ -92,7 +92,7 @@ TEST_F(EndingCallsTest, FreeingACounterWaitsForAnnouncedCounts) {
   caller.join();
 }
 
-// An operation under way ends in time only if a thread polls.
+// An operation in progress ends only if a thread polls.
 TEST_F(EndingCallsTest, WhatIsInUseIsRefusedAfterAPoll) {
   MemoryDescriptor& descriptor = *interface().find_descriptor(descriptor_);
   descriptor.pending.fetch_add(1);

@@ -1,4 +1,4 @@
-// Headers of Ethernet frames, limits of devices, and which port a process gets.
+// Headers of Ethernet frames, limits of devices, and the assignment of ports to processes.
 #include "dpdk/ethernet_frame.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ EthernetFrame parse(const std::vector<std::byte>& frame) {
 }
 
 TEST(EthernetFrame, WhatIsMadeIsUnderstood) {
-  // Longer than it says: Ethernet fills short frames up.
+  // The frame is longer than its length field: Ethernet pads short frames.
   const auto bytes = frame_of(make_ethernet_header(us, peer, EthernetKind::frame, 32), 44);
   const EthernetFrame frame = parse(bytes);
   EXPECT_TRUE(frame.valid);
@@ -70,7 +70,7 @@ TEST(DeviceLimits, FollowFromTheArgumentsOfVirtualDevices) {
       limits_of_device("net_af_packet0,iface=nothere,framesz=4096,framecnt=64");
   EXPECT_EQ(packet.frame_bytes, 4000u);
   EXPECT_EQ(packet.ring_frames, 64u);
-  // The loopback is always there, and longer than the slot.
+  // The loopback interface always exists, and its frames are longer than the slot.
   EXPECT_EQ(limits_of_device("net_af_packet0,iface=lo,framesz=2048").frame_bytes, 1952u);
   EXPECT_FALSE(limits_of_device("0000:3b:02.1").known);
   EXPECT_EQ(device_argument("net_memif0,id=0,socket=a", "socket"), "a");

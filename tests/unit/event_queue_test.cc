@@ -1,4 +1,4 @@
-// Event queues used by one thread at a time: contents, overflow, flow control, wrap, reuse.
+// Event queues used by one thread: contents, overflow, flow control, wrap, reuse.
 #include "core/events/event_queue.h"
 
 #include <cstring>
@@ -115,7 +115,7 @@ TEST_F(EventQueueTest, OldestEventsAreOverwrittenAndReportedOnce) {
   expect_next(1004, GetStatus::dropped);
   for (uint64_t i = 1005; i < 1012; ++i) expect_next(i);
   expect_empty();
-  fill(1012, 8);  // just full
+  fill(1012, 8);  // exactly full
   expect_next(1012);
 }
 
@@ -129,7 +129,7 @@ TEST_F(EventQueueTest, SingleSlotWorks) {
   expect_empty();
 }
 
-// Random use against a model, across the end of the position space.
+// Random operations compared with a model, across the wrap of positions.
 TEST_F(EventQueueTest, AgreesWithModelAcrossWrapOfPositions) {
   constexpr uint64_t positions = uint64_t{1} << 46;
   std::mt19937 random(7);
@@ -172,7 +172,7 @@ TEST_F(EventQueueTest, ReservationsAreNeverOverwritten) {
   EXPECT_FALSE(queue.try_reserve());
   for (uint64_t i = 0; i < 6; ++i) queue.post(numbered(i), true);
   EXPECT_FALSE(queue.try_reserve());
-  // Both portal table entries are disabled: their events find room.
+  // Both portal table entries are disabled: the reserved slots are for their events.
   queue.post(numbered(6));
   queue.post(numbered(7));
   for (uint64_t i = 0; i < 8; ++i) expect_next(i);
@@ -196,7 +196,7 @@ TEST_F(EventQueueTest, RoomForReservationsFollowsEventsAndSlots) {
   EXPECT_TRUE(queue.try_reserve());
   EXPECT_FALSE(queue.try_reserve());
   queue.cancel_reservation();
-  // Unreserved posts may overflow; then there is no room for reservations until they are read.
+  // Unreserved posts may overflow. Then reservations are refused until the events have been read.
   fill(4, 10);
   EXPECT_FALSE(queue.try_reserve());
   ptl_event_t event;
@@ -209,11 +209,11 @@ TEST_F(EventQueueTest, AFullQueueHoldsOneEventInItsFlowControlSlot) {
   ASSERT_TRUE(queue.open(3, 1, &gate));
   queue.add_flow_control_slot();
   uint64_t last = 0;
-  // With room each is posted.
+  // With free slots, each is posted.
   queue.post_into_own_slot(numbered(1), last);
   queue.post_into_own_slot(numbered(2), last);
   fill(3, 1);
-  // Three of four slots are used: the last one is kept for one event.
+  // Three of four slots are used: the last one is for one event of this kind.
   queue.post_into_own_slot(numbered(4), last);
   queue.post_into_own_slot(numbered(5), last);
   for (const uint64_t number : {1, 2}) expect_next(number);
@@ -221,13 +221,13 @@ TEST_F(EventQueueTest, AFullQueueHoldsOneEventInItsFlowControlSlot) {
   queue.post_into_own_slot(numbered(7), last);
   for (const uint64_t number : {3, 4, 6}) expect_next(number);
   expect_empty();
-  // Taken, it is posted again.
+  // After that event has been read, the next one is posted.
   fill(8, 3);
   queue.post_into_own_slot(numbered(11), last);
   queue.post_into_own_slot(numbered(12), last);
   for (const uint64_t number : {8, 9, 10, 11}) expect_next(number);
   expect_empty();
-  // Overwritten by others, it is posted again.
+  // After that event has been overwritten, the next one is posted.
   fill(13, 3);
   queue.post_into_own_slot(numbered(16), last);
   fill(17, 4);

@@ -1,4 +1,4 @@
-// Event queues under several writers and readers at once (spec 2.9, 3.13.5, 3.13.7).
+// Event queues with several writers and readers at the same time (spec 2.9, 3.13.5, 3.13.7).
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -18,11 +18,11 @@ namespace {
 
 constexpr unsigned writer_count = 4;
 constexpr unsigned reader_count = 4;
-// On a machine with more to do than this test, fewer are enough.
+// A writer stops after stress_time, but not before least_events_per_writer events.
 constexpr uint64_t events_per_writer = 100000 / test::slowdown;
 constexpr uint64_t least_events_per_writer = 500;
 
-// Every field depends on writer and number, so that a mixture of two events shows.
+// Every field depends on writer and number, so that a mixture of two events is detected.
 [[nodiscard]] ptl_event_t make_event(unsigned writer, uint64_t number) {
   ptl_event_t event{};
   const uint64_t tag = number * writer_count + writer;
@@ -58,7 +58,7 @@ class EventQueueThreadsTest : public testing::Test {
  protected:
   void SetUp() override { deadline_ = std::chrono::steady_clock::now() + test::test_deadline; }
 
-  // Reads until all writers are done and the queue is empty.
+  // Reads until all writers have finished and the queue is empty.
   std::vector<Received> read() {
     std::vector<Received> received;
     ptl_event_t event;
@@ -78,7 +78,7 @@ class EventQueueThreadsTest : public testing::Test {
     return received;
   }
 
-  // `post(event)` is called by every writer for each of its events.
+  // Every writer calls `post(event)` for each of its events.
   template <typename Post>
   std::vector<std::vector<Received>> run(unsigned readers, Post post) {
     std::vector<std::vector<Received>> received(readers);
@@ -101,8 +101,8 @@ class EventQueueThreadsTest : public testing::Test {
     return received;
   }
 
-  // Each reader saw the events of each writer in order, and nobody saw one twice. Returns how many
-  // events arrived.
+  // Each reader received the events of each writer in order, and no event was received twice.
+  // Returns the number of events received.
   static uint64_t check_order(const std::vector<std::vector<Received>>& received) {
     std::vector<std::vector<bool>> seen(writer_count, std::vector<bool>(events_per_writer));
     uint64_t total = 0;
@@ -126,7 +126,7 @@ class EventQueueThreadsTest : public testing::Test {
     return reports;
   }
 
-  // All that run() posted.
+  // Number of events posted by run().
   [[nodiscard]] uint64_t written() const { return written_.load(); }
 
   WaitGate gate;
@@ -148,7 +148,7 @@ TEST_F(EventQueueThreadsTest, EveryEventArrivesOnceIfThereIsRoom) {
   EXPECT_EQ(count_dropped(received), 0u);
 }
 
-// A small ring that never overflows, since writers reserve their room: slots are reused all the
+// A small ring that never overflows, since writers reserve their slots. Slots are reused all the
 // time.
 TEST_F(EventQueueThreadsTest, ReservedEventsAllArriveThroughASmallRing) {
   ASSERT_TRUE(queue.open(16, 0, &gate));
@@ -167,7 +167,8 @@ TEST_F(EventQueueThreadsTest, ReservedEventsAllArriveThroughASmallRing) {
 TEST_F(EventQueueThreadsTest, OverflowKeepsOrderAndReportsEveryGap) {
   ASSERT_TRUE(queue.open(64, 0, &gate));
   queue.start_at((uint64_t{1} << 46) - 1000);
-  // One reader sees the order of all: between two events, it was told of a loss if there was one.
+  // A single reader receives all events in order. If events between two others were lost, it was
+  // told.
   const auto received = run(1, [this](const ptl_event_t& event) { queue.post(event); });
   const uint64_t total = check_order(received);
   EXPECT_LE(total, written());
@@ -175,7 +176,8 @@ TEST_F(EventQueueThreadsTest, OverflowKeepsOrderAndReportsEveryGap) {
   const uint64_t reports = count_dropped(received);
   EXPECT_LE(reports, written() - total) << "a report without a loss";
   EXPECT_EQ(reports == 0, total == written());
-  // A writer's missing events show between two of its own; somewhere in between was a report.
+  // Missing events of a writer show as a gap between two of its events. There must be a report
+  // within the gap.
   std::vector<int64_t> last(writer_count, -1);
   std::vector<bool> told(writer_count, false);
   for (const Received& event : received[0]) {
@@ -213,7 +215,7 @@ TEST_F(EventQueueThreadsTest, ReservationsAreCountedExactly) {
         int known = most.load();
         while (known < now && !most.compare_exchange_weak(known, now)) {
         }
-        if (round % 1024 != 0) {  // some stay
+        if (round % 1024 != 0) {  // some reservations are kept
           held.fetch_sub(1);
           queue.cancel_reservation();
         }
@@ -226,7 +228,7 @@ TEST_F(EventQueueThreadsTest, ReservationsAreCountedExactly) {
   EXPECT_EQ(held, room);
 }
 
-// Others post and take while the room is looked at.
+// Another thread posts and reads events while this one tests for free slots.
 TEST_F(EventQueueThreadsTest, AQueueThatIsNeverFullRefusesNoReservation) {
   ASSERT_TRUE(queue.open(64, 0, &gate));
   std::atomic<bool> over{false};
@@ -249,8 +251,8 @@ TEST_F(EventQueueThreadsTest, AQueueThatIsNeverFullRefusesNoReservation) {
   EXPECT_EQ(refused, 0u);
 }
 
-// Stops a writer in the middle of a post: the event that it posts lies in a page that cannot be
-// read until the test says so.
+// Stops a writer in the middle of a post: the event to be posted lies in a page that cannot be read
+// until the test permits it.
 class StoppedWriter {
  public:
   explicit StoppedWriter(EventQueue& queue) {
@@ -310,7 +312,7 @@ TEST_F(EventQueueThreadsTest, StoppedWriterHoldsUpButLosesNothing) {
   EXPECT_EQ(queue.get(&event), GetStatus::empty);
 }
 
-// The ring is full and the next writer needs the slot that the stopped one is filling.
+// The ring is full, and the next writer needs the slot that the stopped writer is filling.
 TEST_F(EventQueueThreadsTest, WriterThatLapsAStoppedOneWaitsForIt) {
   ASSERT_TRUE(queue.open(4, 0, &gate));
   StoppedWriter writer(queue);

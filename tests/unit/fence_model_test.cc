@@ -1,10 +1,10 @@
 // A model check of the fences on which sleeping threads rely (util/asymmetric_fence.h, doorbell.h,
-// wait_gate.h): every order in which a processor may execute the steps of a few threads is tried.
-// The thread sanitizer cannot do that, since it knows no membarrier.
+// wait_gate.h). It tries every order in which a processor may execute the steps of a few threads.
+// The thread sanitizer cannot do that, since it does not model membarrier.
 //
-// Two models of memory. `strong` (x86): only a load may overtake earlier stores. `weak` (ARM64):
-// anything may overtake anything of another variable that no fence or condition holds back. In both
-// a store becomes visible to all others at once.
+// There are two models of memory. `strong` (x86): only a load may overtake earlier stores. `weak`
+// (ARM64): a step may overtake any step on another variable, unless a fence or condition prevents
+// it. In both models a store becomes visible to all other threads at once.
 #include <array>
 #include <cstdint>
 #include <set>
@@ -36,7 +36,7 @@ using Thread = std::vector<Step>;
 Step store(Variable variable, uint8_t value = 1) { return {Kind::store, variable, value}; }
 Step load(Variable variable, uint8_t place) { return {Kind::load, variable, 0, place}; }
 const Step fence{Kind::fence};
-// What the load of Doorbell::full_fences went to decides.
+// Depends on the preceding load of Doorbell::full_fences into this register.
 Step light(uint8_t place) { return {Kind::light, 0, 0, place}; }
 
 enum class Model : uint8_t { strong, weak };
@@ -44,7 +44,7 @@ enum class Model : uint8_t { strong, weak };
 struct State {
   std::array<uint8_t, variables> memory{};
   std::array<uint8_t, 8> registers{};
-  std::array<uint32_t, 3> executed{};  // of each thread, a bit for each step
+  std::array<uint32_t, 3> executed{};  // for each thread, a bit per step
   uint32_t promised = 0;  // bit i: a load went ahead of a light fence, since register i will be 0
   auto operator<=>(const State&) const = default;
 };
@@ -53,7 +53,7 @@ class Checker {
  public:
   Checker(Model model, std::vector<Thread> threads) : model_(model), threads_(std::move(threads)) {}
 
-  // Whether any execution ends so that `bad(registers)`.
+  // Whether any execution ends with `bad(registers)`.
   template <typename Bad>
   [[nodiscard]] bool can_end(const Bad& bad) {
     std::vector<State> open{State{}};
@@ -92,11 +92,11 @@ class Checker {
         state.registers[now.place] = state.memory[now.variable];
         break;
       case Kind::light:
-        // A processor that guessed wrong would have done the load again.
+        // After a wrong speculation, a processor would repeat the load.
         if (state.registers[now.place] != 0 && (state.promised >> now.place & 1) != 0) return false;
         break;
       case Kind::barrier: {
-        // There everything before is done, and nothing after.
+        // In that thread, all steps before some point have been executed, and none after it.
         const uint32_t done = state.executed[now.place];
         if ((done & (done + 1)) != 0) return false;
         break;
@@ -107,7 +107,7 @@ class Checker {
     state.executed[thread] |= 1u << step;
     return true;
   }
-  // `step` is executed although `before`, which precedes it in the program, was not.
+  // Whether `step` may be executed before `before`, which precedes it in the program.
   [[nodiscard]] bool may_overtake(State& state, unsigned thread, unsigned step,
                                   unsigned before) const {
     const Step& now = threads_[thread][step];
@@ -121,7 +121,7 @@ class Checker {
       return state.registers[now.place] == 0;
     }
     if (earlier.kind == Kind::light) {
-      // Loads are executed ahead of conditions, stores are not.
+      // Loads are executed speculatively before a condition is known, stores are not.
       if (model_ == Model::strong || now.kind != Kind::load) return false;
       state.promised |= 1u << earlier.place;
       return true;
@@ -134,7 +134,7 @@ class Checker {
   const std::vector<Thread> threads_;
 };
 
-// heavy_fence() in a program with `others` other threads, which follow the first.
+// heavy_fence() in a program with `others` other threads, whose numbers follow that of the first.
 Thread heavy(unsigned others) {
   Thread steps{fence};
   for (unsigned other = 1; other <= others; ++other)
@@ -149,7 +149,7 @@ Thread joined(std::initializer_list<Thread> parts) {
 }
 
 // Publishes, then tests whether a thread sleeps: Doorbell::ring_if_sleeping(), WaitGate::notify().
-// `number`: of its registers; the one before the last says what it saw.
+// `number` selects its two registers; the first one receives the flag.
 Thread publisher(Variable published, Variable flag, uint8_t number) {
   return {store(published), load(full, static_cast<uint8_t>(2 * number + 1)),
           light(static_cast<uint8_t>(2 * number + 1)),
@@ -158,7 +158,7 @@ Thread publisher(Variable published, Variable flag, uint8_t number) {
 
 class FenceModelTest : public testing::TestWithParam<Model> {
  protected:
-  // The sleeper keeps what it saw in register 0, and in 1.
+  // The sleeping thread loads into registers 0 and 1.
   [[nodiscard]] static bool loses_wakeup(const Thread& sleeper, const Thread& sender) {
     Checker checker(GetParam(), {sleeper, sender});
     return checker.can_end([](const auto& seen) { return seen[0] == 0 && seen[2] == 0; });
@@ -173,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(Models, FenceModelTest, testing::Values(Model::strong, 
 const Thread announces{store(sleeping)};
 const Thread looks{load(message, 0)};
 
-// Doorbell::announce_sleep(), RoomWait::arm(), await_waiting_threads(): all have this form.
+// Doorbell::announce_sleep(), RoomWait::arm() and await_waiting_threads() have this form.
 TEST_P(FenceModelTest, AMembarrierAtTheRareSideIsEnough) {
   EXPECT_FALSE(loses_wakeup(joined({announces, heavy(1), looks}), publisher(message, sleeping, 1)));
 }
@@ -182,12 +182,12 @@ TEST_P(FenceModelTest, WithoutAnyFenceAWakeupIsLost) {
   EXPECT_TRUE(loses_wakeup(joined({announces, looks}), publisher(message, sleeping, 1)));
 }
 
-// Processor fences alone do not reach the other side.
+// Fences of the processor alone have no effect on the other side.
 TEST_P(FenceModelTest, WithoutTheMembarrierAWakeupIsLost) {
   EXPECT_TRUE(loses_wakeup(joined({announces, {fence}, looks}), publisher(message, sleeping, 1)));
 }
 
-// The compiler must not exchange the two steps, which light_fence() tells it.
+// light_fence() prevents the compiler from exchanging the two steps.
 TEST_P(FenceModelTest, WithoutTheLightFenceAWakeupIsLost) {
   const Thread exchanged{load(sleeping, 2), store(message)};
   EXPECT_TRUE(loses_wakeup(joined({announces, heavy(1), looks}), exchanged));
@@ -198,8 +198,8 @@ TEST_P(FenceModelTest, FullFencesAtBothSidesNeedNoMembarrier) {
   EXPECT_FALSE(loses_wakeup(joined({announces, {fence}, looks}), sender));
 }
 
-// A thread that sleeps on the doorbell and waits for an event as well: one membarrier for both,
-// with a sender and a thread that posts events.
+// A thread sleeps on the doorbell and also waits for an event. One membarrier is enough for a
+// sender and for a thread that posts events.
 TEST_P(FenceModelTest, OneMembarrierServesTheDoorbellAndTheGate) {
   const auto loses = [](const Thread& fences) {
     const Thread sleeper =
@@ -213,7 +213,7 @@ TEST_P(FenceModelTest, OneMembarrierServesTheDoorbellAndTheGate) {
     });
   };
   EXPECT_FALSE(loses(heavy(2)));
-  // Doorbell::announce_sleep() makes it after WaitGate::announce() because of this.
+  // For this reason Doorbell::announce_sleep() executes it after WaitGate::announce().
   EXPECT_TRUE(loses({fence}));
 }
 

@@ -1,4 +1,4 @@
-// Frames under keys: what is changed, repeated or made by others is refused.
+// Frames sealed with keys: changed, repeated and forged frames are rejected.
 #include "reliable/frame_seal.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class FrameSealTest : public testing::TestWithParam<bool> {
     ASSERT_TRUE(sealer_.emplace().open(*crypto(), key, settings));
     ASSERT_TRUE(opener_.emplace().open(*crypto(), key, settings));
   }
-  // A whole frame of that body.
+  // A whole frame with this body.
   Bytes sealed(const Bytes& body) {
     FrameHeader header{};
     header.connection = 77;
@@ -115,7 +115,7 @@ TEST_P(FrameSealTest, TheBodyOfASentFrameCanBeHadAgain) {
   EXPECT_EQ(body_of(frame), body);
 }
 
-// Keys change long before counters wrap; frames that come late from the last epoch still open.
+// Keys change long before counters wrap. Late frames of the previous epoch can still be opened.
 TEST_P(FrameSealTest, KeysChangeWhileFramesAreUnderWay) {
   open({GetParam(), 4, (uint64_t{1} << 32) - 40});
   std::vector<Bytes> late;
@@ -133,7 +133,7 @@ TEST_P(FrameSealTest, KeysChangeWhileFramesAreUnderWay) {
   }
 }
 
-// A frame that holds a body and has a payload elsewhere, as it is sent.
+// A frame whose payload is in another buffer, as in the transport.
 TEST_P(FrameSealTest, PayloadElsewhereIsSealedWithIt) {
   const Bytes body(24, std::byte{1});
   const Bytes payload(5001, std::byte{2});
@@ -178,8 +178,8 @@ INSTANTIATE_TEST_SUITE_P(Both, FrameSealTest, testing::Bool(), [](const auto& in
   return std::string(info.param ? "encrypted" : "authenticated");
 });
 
-// What every implementation must make of it (The Galois/Counter Mode of Operation, test case 4, and
-// the same bytes as other parts).
+// Results that every implementation must have (The Galois/Counter Mode of Operation, test case 4,
+// and the same bytes divided differently).
 struct KnownSeal {
   std::vector<std::pair<size_t, size_t>> known;  // parts of the message: from, to
   size_t text;                                   // where the encrypted part begins
@@ -281,7 +281,7 @@ TEST_F(SessionKeysTest, DependOnTheSecretAndOnEverythingThatWasSaid) {
   EXPECT_NE(text(opener_.to_called()), keys);
 }
 
-// A share of zeros would make what both sides agree on zero, which everybody knows.
+// With a share of zeros, the shared secret would be zero, which everybody could compute.
 TEST_F(SessionKeysTest, RefuseAShareThatIsNone) {
   const uint8_t none[CryptoModule::share_bytes] = {};
   EXPECT_FALSE(opener_.derive(*crypto(), {}, none, transcript_));

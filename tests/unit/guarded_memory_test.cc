@@ -1,4 +1,4 @@
-// Guarded accesses: what faults is reported, everything else happens as without the guard.
+// Guarded accesses: faults are reported, and successful accesses work as without the guard.
 #include "util/guarded_memory.h"
 
 #include <fcntl.h>
@@ -25,10 +25,10 @@ namespace lintel {
 namespace {
 
 constexpr size_t page_bytes = 4096;
-// SS_AUTODISARM of the kernel, which the C library does not name.
+// SS_AUTODISARM of the kernel, which the headers of the C library lack.
 constexpr unsigned ss_autodisarm = 1u << 31;
 
-// Two pages, the second of which cannot be accessed.
+// Two pages; the second is inaccessible.
 class Brink {
  public:
   Brink() {
@@ -222,7 +222,7 @@ TEST_F(GuardedMemoryTest, InnerFaultLeavesTheOuterCallGoing) {
   EXPECT_FALSE(inner);
   EXPECT_FALSE(copied);
   EXPECT_TRUE(after);
-  // And a fault of the outer one after a good inner one goes to the outer one.
+  // After a successful inner call, a fault of the outer call is reported by the outer call.
   EXPECT_FALSE(call([&] {
     inner = call([] {});
     *static_cast<volatile char*>(bad) = 1;
@@ -271,7 +271,7 @@ TEST_F(GuardedMemoryTest, ForkedChildRecoversToo) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-// Each of these runs in a fresh process, since the order of the handlers matters.
+// Each of these tests runs in a new process, since the order of the handlers matters.
 class GuardedMemoryDeathTest : public testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
@@ -288,7 +288,7 @@ class GuardedMemoryDeathTest : public testing::Test {
   static void touch(void* address) { *static_cast<volatile char*>(address) = 1; }
 };
 
-void* volatile const nowhere = reinterpret_cast<void*>(24);  // the compiler must not look
+void* volatile const nowhere = reinterpret_cast<void*>(24);  // hidden from the compiler
 int passed_on = 0;
 
 TEST_F(GuardedMemoryDeathTest, ForeignFaultGoesToTheHandlerBefore) {

@@ -1,7 +1,6 @@
-/* The public header seen by a C11 compiler with -Wall -Wextra -Wpedantic: every constant is usable
- * where the specification says so (3.2), and every function has the type that clients expect. What
- * is checked here is checked by compiling this file, except for what header_c11_failure() returns.
- */
+/* The public header compiled as C11 with -Wall -Wextra -Wpedantic. Every constant is usable where
+ * the specification says so (3.2), and every function has the type that clients expect. Most checks
+ * are made at compile time; header_c11_failure() makes the others. */
 #include "header_c11.h"
 
 #include <portals.h>
@@ -32,8 +31,8 @@ static const ptl_interface_t interface = PTL_IFACE_DEFAULT;
 static const ptl_pt_index_t any_index = PTL_PT_ANY;
 static const ptl_time_t forever = PTL_TIME_FOREVER;
 
-/* Labels of one switch are distinct. Each function takes a type and returns whether its value has a
- * name, so that an unnamed one can be told apart as well. */
+/* The labels of a switch must be distinct. Each function returns whether the value of a type has a
+ * name, so a value without a name is detected as well. */
 static int is_return_code(int code) {
   switch (code) {
     case PTL_OK:
@@ -271,7 +270,7 @@ _Static_assert(PTL_LE_OP_PUT == PTL_ME_OP_PUT && PTL_LE_OP_GET == PTL_ME_OP_GET 
                    PTL_LE_ACK_DISABLE == PTL_ME_ACK_DISABLE,
                "a list entry takes the options of a match list entry");
 
-/* The fields of a list entry begin a match list entry. */
+/* A match list entry begins with the fields of a list entry. */
 _Static_assert(offsetof(ptl_le_t, start) == offsetof(ptl_me_t, start) &&
                    offsetof(ptl_le_t, length) == offsetof(ptl_me_t, length) &&
                    offsetof(ptl_le_t, ct_handle) == offsetof(ptl_me_t, ct_handle) &&
@@ -334,7 +333,7 @@ HAS_TYPE(PtlCTPoll, int (*)(const ptl_handle_ct_t*, const ptl_size_t*, unsigned 
 HAS_TYPE(PtlCTSet, int (*)(ptl_handle_ct_t, ptl_ct_event_t));
 HAS_TYPE(PtlCTInc, int (*)(ptl_handle_ct_t, ptl_ct_event_t));
 
-/* What the data movement functions have in common. */
+/* The common parameters of the data movement functions. */
 #define TARGET \
   ptl_process_t, ptl_pt_index_t, ptl_match_bits_t, ptl_size_t, void* /* up to user_ptr */
 #define PUT_MD ptl_handle_md_t, ptl_size_t, ptl_size_t, ptl_ack_req_t

@@ -1,4 +1,4 @@
-/* What header_c11.c, compiled as C11, tells header_test.cc, compiled as C++. */
+/* The interface between header_c11.c, compiled as C11, and header_test.cc, compiled as C++. */
 #pragma once
 
 #include <stddef.h>
@@ -11,6 +11,6 @@ struct header_layout {
 #ifdef __cplusplus
 extern "C"
 #endif
-    /* NULL, or which group of constants does not work in C. Fills in the layout that C sees. */
+    /* NULL, or the group of constants that does not work in C. Fills in the layout in C. */
     const char*
     header_c11_failure(struct header_layout* layout);

@@ -1,5 +1,5 @@
-// The public headers: the same objects in C11 and C++, and what clients take for granted. Most of
-// it is checked when header_c11.c and this file compile.
+// The public headers: the same objects in C11 and C++, and properties that clients rely on. Most of
+// it is checked when header_c11.c and this file are compiled.
 #include <portals.h>
 #include <portals4_lintel.h>
 
@@ -12,7 +12,7 @@
 
 namespace {
 
-// A client in C++ compares results of different kinds with PTL_OK, without a warning.
+// A client in C++ compares results of several types with PTL_OK without a warning.
 static_assert(PTL_NI_OK == PTL_OK);
 static_assert(noexcept(PtlInit()) && noexcept(PtlFini()));
 static_assert(std::is_standard_layout_v<ptl_me_t> && std::is_trivially_copyable_v<ptl_event_t>);
@@ -20,7 +20,8 @@ static_assert(std::is_same_v<decltype(iovec::iov_base), void*> &&
                   sizeof(ptl_iovec_t::iov_len) == sizeof(ptl_size_t),
               "3.10.2: an iovec of the system is one of Portals");
 
-// Any value of 32 bits may be looked at, also one without a name (a bad argument).
+// Any value of 32 bits is a valid value of the enumeration, also one without a name (a bad
+// argument).
 static_assert(static_cast<unsigned int>(static_cast<ptl_op_t>(0xffffffffu)) == 0xffffffffu);
 
 TEST(Header, CAndCxxSeeTheSameLayout) {

@@ -1,4 +1,4 @@
-// Which answers an operation takes: those of its own kind, from its own peer, after its first
+// Which answers an operation accepts: those of its own kind, from its own peer, after its first
 // message was sent (spec 4.2.2). All others are counted and change nothing.
 #include "core/operations/initiator_answers.h"
 
@@ -38,7 +38,7 @@ class InitiatorAnswersTest : public test::BareTargetTest {
   }
   void get() { must(PtlGet(md_, 0, 8, target(), 0, 0, 0, nullptr)); }
 
-  // Puts until some wait in the send queue, since the target takes none.
+  // Puts until some puts wait in the send queue, since the target receives none.
   unsigned fill_lane() {
     unsigned puts = 0;
     while (peer().queue_length.load() == 0 && puts < 10000) {
@@ -48,7 +48,7 @@ class InitiatorAnswersTest : public test::BareTargetTest {
     EXPECT_NE(peer().queue_length.load(), 0u);
     return puts;
   }
-  // The cookie of the operation that waits `place` places behind the head of the queue.
+  // The cookie of the operation at `place` in the queue, counted from its head.
   uint32_t queued_cookie(unsigned place) {
     std::lock_guard guard(peer().send_lock);
     QueuedSend* item = peer().queue_head;
@@ -64,7 +64,7 @@ class InitiatorAnswersTest : public test::BareTargetTest {
     header.set_length(length);
     return header;
   }
-  // As if the message had come from the target.
+  // Delivers the message as if it had come from the target.
   void deliver(const MessageHeader& header) {
     static constexpr std::byte payload[8]{};
     const auto length = static_cast<uint32_t>(
@@ -104,7 +104,7 @@ class InitiatorAnswersTest : public test::BareTargetTest {
 
 TEST_F(InitiatorAnswersTest, AnOperationThatIsStillQueuedTakesNone) {
   const unsigned filling = fill_lane();
-  put(memory_bytes);  // whose memory would be exposed
+  put(memory_bytes);  // its memory would be exposed
   get();
   fetch();
   const unsigned waiting = peer().queue_length.load();
@@ -116,7 +116,7 @@ TEST_F(InitiatorAnswersTest, AnOperationThatIsStillQueuedTakesNone) {
   ASSERT_EQ(peer().queue_length.load(), waiting);
   ASSERT_FALSE(HasFailure()) << "the queue may be a cycle";
 
-  // All of them still go out, in order, and end when they are answered.
+  // All of them are still sent in order, and end when they are answered.
   const unsigned requests = filling + 3;
   const auto& received = this->received(requests);
   ASSERT_EQ(received.size(), requests);
@@ -159,7 +159,8 @@ TEST_F(InitiatorAnswersTest, WhatIsAnsweredByAReplyTakesNoAcknowledgement) {
   EXPECT_EQ(PtlMDRelease(md_), PTL_OK);
 }
 
-// All puts to the peer are acknowledged, one of them before the thread that sent it has counted it.
+// All puts to the peer are acknowledged. One acknowledgement arrives before the sending thread has
+// counted the put.
 TEST_F(InitiatorAnswersTest, APeerThatLeavesWithNothingOutstandingHasNotFailed) {
   const uint64_t failed = physical().peers_failed.get();
   Peer& peer = this->peer();
@@ -182,7 +183,7 @@ TEST_F(InitiatorAnswersTest, APeerThatLeavesWithNothingOutstandingHasNotFailed) 
   EXPECT_EQ(physical().peers_failed.get(), failed);
 }
 
-// An operation between its publication and the return of the transport's send().
+// An operation that has been published while the transport's send() has not returned.
 class BetweenSendAndReturn : public InitiatorAnswersTest {
  protected:
   void SetUp() override {
@@ -193,7 +194,7 @@ class BetweenSendAndReturn : public InitiatorAnswersTest {
     operation_->stage.store(Operation::Stage::sending);
     operation_->peer.store(&peer());
   }
-  // The answer arrives now; `then` runs in the thread that sends, which holds the send lock.
+  // The answer arrives now. `then` runs in the sending thread, which holds the send lock.
   template <typename Then>
   void answer_before(Then&& then) {
     const uint32_t cookie = physical().operations().cookie_of(*operation_);
