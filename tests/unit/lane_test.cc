@@ -1,4 +1,5 @@
-// The lane: what goes in comes out, in order and once; full lanes say so; garbage stays harmless.
+// The lane: messages arrive in order and once, full lanes are reported, and random contents are
+// harmless.
 #include "lane/lane.h"
 
 #include <sys/mman.h>
@@ -32,7 +33,7 @@ MessageHeader header_of(uint64_t number) {
   return header;
 }
 
-// Bytes that depend on the message and on their place in it.
+// Bytes that depend on the number of the message and on their position.
 std::vector<std::byte> payload_of(uint64_t number, size_t length) {
   std::vector<std::byte> bytes(length);
   for (size_t i = 0; i < length; ++i)
@@ -55,7 +56,7 @@ class LaneMemory {
   LaneMemory(const LaneMemory&) = delete;
   LaneMemory& operator=(const LaneMemory&) = delete;
 
-  // The lane ends where the accessible memory ends.
+  // The lane ends at the end of the accessible memory.
   [[nodiscard]] LaneControl* control() const {
     return reinterpret_cast<LaneControl*>(base_ + 4096 + (bytes_ - geometry_.bytes()));
   }
@@ -81,7 +82,7 @@ class LaneTest : public ::testing::Test {
     return producer_.push(header_of(number), &piece, 1);
   }
 
-  // Takes one message and checks it.
+  // Receives one message and checks it.
   void expect_next(uint64_t number, size_t length) {
     InboundMessage message;
     bool malformed = false;
@@ -160,7 +161,7 @@ TEST_F(LaneTest, GathersPieces) {
   }
 }
 
-// The rest of the byte ring gets memory when it is needed, or never.
+// The rest of the byte ring gets memory when it is first needed, or never.
 TEST(LaneOfTwoParts, UsesTheSecondOnceItMay) {
   constexpr LaneGeometry geometry{254, 64 * 1024};
   constexpr uint32_t first_part = 16 * 1024;
@@ -186,7 +187,7 @@ TEST(LaneOfTwoParts, UsesTheSecondOnceItMay) {
         status = producer.push(header_of(number), &piece, 1);
       }
       ASSERT_EQ(status, SendStatus::sent) << number;
-      if (number % 3 != 2) continue;  // as many as the first part holds
+      if (number % 3 != 2) continue;  // three messages fill the first part
       for (uint64_t taken = number - 2; taken <= number; ++taken) {
         InboundMessage message;
         bool malformed = false;
@@ -210,7 +211,8 @@ TEST_F(LaneTest, SaysWhenItIsFullAndWhenThereIsRoomAgain) {
   EXPECT_EQ(push(99, 8), SendStatus::queue_full);
   EXPECT_FALSE(producer_.room_appeared());
 
-  // The room of one message is not worth telling, unless the producer asks, which it just did.
+  // The room of one message is not published unless the producer requests it, which it has just
+  // done.
   expect_next(0, 8);
   EXPECT_FALSE(producer_.room_appeared());
   EXPECT_TRUE(consumer_.release_on_request());
@@ -245,7 +247,7 @@ TEST_F(LaneTest, SleepingProducerIsSeenOnce) {
 }
 
 TEST_F(LaneTest, LargestPayloadsAlwaysFitAnEmptyLane) {
-  // Whatever offset the byte ring has reached.
+  // For every position in the byte ring.
   uint64_t number = 0;
   for (size_t shift = 0; shift < 300; ++shift) {
     ASSERT_EQ(push(number, 81 + 64 * (shift % 7)), SendStatus::sent);
@@ -271,7 +273,8 @@ TEST_F(LaneTest, ByteRingFullBeforeTheCells) {
   expect_next(3, lane_max_payload_bytes);
 }
 
-// Against a model: any mix of sizes, batches and moments of publishing, through many laps.
+// Compared with a model: random sizes, batches and times of publishing, while the lane wraps around
+// many times.
 void LaneTest::exchange_at_random() {
   std::mt19937 random(4711);
   std::deque<std::pair<uint64_t, size_t>> waiting;
@@ -307,7 +310,7 @@ void LaneTest::exchange_at_random() {
 
 TEST_F(LaneTest, RandomTrafficAgainstAModel) { exchange_at_random(); }
 
-// The counters of a lane go round after 2^32 messages.
+// The counters of a lane wrap after 2^32 messages.
 TEST_F(LaneTest, CountersWrap) {
   for (const uint32_t before_wrap : {1u, 7u, small_lane.cells, 3000u}) {
     const LaneMemory memory(small_lane);
@@ -325,7 +328,7 @@ TEST_F(LaneTest, CountersWrap) {
 }
 
 TEST_F(LaneTest, LapCounterWraps) {
-  // More laps than its 16 bits hold.
+  // The lane wraps around more often than 16 bits can count.
   constexpr LaneGeometry tiny{4, 16 * 1024};
   const LaneMemory memory(tiny);
   LaneProducer producer;
@@ -379,7 +382,7 @@ TEST_F(LaneTest, UnknownKindsAndFlagsAreMalformed) {
       ASSERT_EQ(producer.push(header, nullptr, 0), SendStatus::sent);
       InboundMessage message;
       bool malformed = false;
-      // Of a single acknowledgement only the cookie travels.
+      // Of a single acknowledgement only the cookie is transmitted.
       const bool sane = header.kind == MessageKind::ack_batch ||
                         (kind >= 1 && kind < message_kinds && (flags & ~flag_known) == 0);
       EXPECT_EQ(consumer.peek(&message, 1, malformed), sane ? 1u : 0u);
@@ -388,7 +391,7 @@ TEST_F(LaneTest, UnknownKindsAndFlagsAreMalformed) {
   }
 }
 
-// Whatever a peer writes: every payload that comes out lies within the lane.
+// For all contents of a lane, every payload delivered lies within the lane.
 TEST_F(LaneTest, RandomBytesNeverLeadOutside) {
   std::mt19937_64 random(99);
   unsigned accepted = 0;
@@ -399,7 +402,7 @@ TEST_F(LaneTest, RandomBytesNeverLeadOutside) {
     for (size_t i = 0; i < small_lane.bytes() / 8 && i < 1024; ++i) words[i] = random();
     LaneCell* cells = lane_detail::cells_of(memory.control());
     for (uint32_t i = 0; i < small_lane.cells; ++i) {
-      // Published, with sane first bytes often enough that the rest is looked at.
+      // Published, and with valid first bytes often enough that the rest is checked, too.
       cells[i].header.link_word = 1u << 16 | static_cast<uint32_t>(random() % 0x3000);
       if (random() % 8 != 0) {
         cells[i].header.kind = static_cast<MessageKind>(1 + random() % (message_kinds - 1));
@@ -432,7 +435,7 @@ TEST_F(LaneTest, RandomBytesNeverLeadOutside) {
   EXPECT_GT(refused, 100u);
 }
 
-// A consumer that lies about what it released cannot make the producer write outside the lane.
+// False counts of released messages must not make the producer write outside the lane.
 TEST_F(LaneTest, FalseRoomIsHarmless) {
   std::mt19937 random(5);
   uint64_t sent = 0;
@@ -477,7 +480,7 @@ TEST_F(LaneTest, SingleAcknowledgementsNeedNoCell) {
   EXPECT_EQ(memory_.control()->released.load(), 0U);
 }
 
-// Those that find no place travel as messages, behind which others may be taken first.
+// Acknowledgements that find no place are sent as messages. Later ones may be received before them.
 TEST_F(LaneTest, AcknowledgementsBeyondTheirPlacesArriveOnceAndBesideMessages) {
   constexpr uint32_t acks = lane_ack_places + 5;
   for (uint32_t cookie = 0; cookie < acks; ++cookie)
@@ -516,7 +519,7 @@ TEST(LaneThreads, StreamKeepsOrderAndContent) {
   constexpr uint64_t most_messages = 60000 / test::slowdown;
   constexpr uint64_t least_messages = 1000;
   std::atomic<bool> failed{false};
-  std::atomic<uint64_t> messages{UINT64_MAX};  // known when the sender has ended
+  std::atomic<uint64_t> messages{UINT64_MAX};  // set when the sender has ended
   const auto length_of = [](uint64_t i) -> size_t {
     return i % 5 == 0 ? (i * 37) % 8193 : (i * 13) % 90;
   };

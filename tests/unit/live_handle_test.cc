@@ -1,4 +1,4 @@
-// LiveHandle: one compare tells whether a handle names a living object.
+// LiveHandle: one comparison decides whether a handle names an existing object.
 #include "core/events/live_handle.h"
 
 #include <gtest/gtest.h>

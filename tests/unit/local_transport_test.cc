@@ -1,5 +1,5 @@
-// A process' messages to itself and its copies within its own memory; and which transports an
-// interface gets.
+// Messages of a process to itself, copies within its own memory, and the choice of transports for
+// an interface.
 #include "local/local_transport.h"
 
 #include <arpa/inet.h>
@@ -163,7 +163,7 @@ TEST(Registry, InterfacesAndTheirTransports) {
     const ProcessId id = opened.id;
     EXPECT_EQ(id.nid, test::test_nid);
     for (const auto& transport : opened.transports) {
-      // A network leaves the process itself to the local transport.
+      // Messages of the process to itself do not use a network.
       const bool network = std::string(transport->capabilities().name) == "udp";
       EXPECT_EQ(transport->connect(id, nullptr) == nullptr, network);
     }
@@ -208,7 +208,7 @@ TEST(Registry, TransportListIsRespectedAndExplained) {
     }
   }
   EXPECT_TRUE(shm_explained);
-  // The order of the list is the order of preference; the process reaches itself in any case.
+  // The list is in order of preference. The process can always reach itself.
   settings.allowed = {"udp", "shm"};
   EXPECT_EQ(names_of(open_transports(settings)), (std::vector<std::string>{"local", "udp", "shm"}));
   settings.allowed = {"shm", "carrier-pigeon"};

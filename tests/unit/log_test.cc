@@ -1,4 +1,4 @@
-// Log lines: one per message, whole, and only from the chosen level.
+// Log lines: one for each message, complete, and only from the configured level on.
 #include "util/log.h"
 
 #include <unistd.h>

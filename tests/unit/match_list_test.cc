@@ -1,5 +1,5 @@
-// The match list against a list that is searched entry by entry (spec 2.5, 3.12), and the promises
-// about its cost and its memory.
+// The match list compared with a list that is searched entry by entry (spec 2.5, 3.12), and the
+// bounds of its cost and memory.
 #include "core/matching/match_list.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ using testing::Mix;
 using testing::range;
 
 struct Entry : MatchNode {
-  uint64_t length = 0;  // of its buffer, for predicates like PTL_ME_NO_TRUNCATE
+  uint64_t length = 0;  // of its buffer, for predicates such as PTL_ME_NO_TRUNCATE
   bool posted = false;
 };
 
@@ -116,7 +116,7 @@ class MatchListModel : public ::testing::TestWithParam<Mix> {
     model_.remove(entry);
     entry.posted = false;
   }
-  // A message arrives; half of those that match use up their entry.
+  // A message arrives. Half of the matching messages use up their entry.
   void deliver_random() {
     const uint64_t bits = pick(mix_.match_bits) ^ (random_() % 8 == 0 ? random_() % 4 : 0);
     const uint64_t source = pick(mix_.sources);
@@ -142,7 +142,7 @@ class MatchListModel : public ::testing::TestWithParam<Mix> {
 };
 
 TEST_P(MatchListModel, RandomOperationsAgree) {
-  // The list wanders between empty and `bound`, so that it is indexed and dissolved many times.
+  // The length varies between 0 and `bound`, so that the index is built and dissolved many times.
   for (const size_t bound : {3u, 6u, 40u, 400u}) {
     size_t longest = 0;
     size_t times_empty = 0;
@@ -175,7 +175,7 @@ TEST_P(MatchListModel, RefusedMemoryLeavesTheListAsItWas) {
       post_random();
       if (list_.size() == size_before) ++refused;
     } else if (random_() % 4 == 0) {
-      // To almost empty: the index is dissolved and must be had again.
+      // Until the list is nearly empty: the index is dissolved and must be built again.
       while (list_.size() > random_() % 4) remove(*model_.entries().front());
     } else {
       deliver_random();
@@ -248,7 +248,8 @@ TEST(MatchList, ManyShapesAtOnce) {
     entries[i].criteria = {.match_bits = uint64_t{1} << 63, .ignore_bits = i};
     ASSERT_TRUE(list.append(entries[i]));
   }
-  // Entry i accepts the low bits that are part of i; removing each winner brings up the next.
+  // Entry i matches if all bits of low_bits are set in i. When the match is removed, the next one
+  // is found.
   const uint64_t low_bits = 0x4210;
   size_t expected = 0;
   for (int i = 0; i < 20; ++i) {
@@ -314,14 +315,14 @@ TEST(MatchList, WithoutMoreMemoryTheTableFillsUpAndThenRefuses) {
     for (size_t i = 0; i < entries.size(); ++i)
       ASSERT_EQ(list.find(i, 1, accept_all), i < list.size() ? &entries[i] : nullptr);
   };
-  memory.grant_only(4);  // the index, a group, and its table grown twice
+  memory.grant_only(4);  // the index, a group, and two growths of its table
   append_until_refused();
   EXPECT_GT(list.size(), 50u);
   EXPECT_LT(list.size(), 64u);
   expect_all_found();
   EXPECT_FALSE(list.append(entries[list.size()]));
   EXPECT_EQ(MatchList::next(entries[list.size() - 1]), nullptr);
-  // An entry with a known key needs no room in the table.
+  // An entry with an existing key needs no slot in the table.
   Entry again;
   again.criteria = exact(0);
   ASSERT_TRUE(list.append(again));
@@ -371,7 +372,7 @@ double find_ns(Posted& posted) {
 TEST(MatchListCost, FindDoesNotGrowWithTheList) {
   Posted ten(10), ten_thousand(10000), million(1000000);
   const double shallow_ns = find_ns(ten);
-  // A million entries lie in no cache; a walk would take ten thousand times as long.
+  // A million entries do not fit in a cache. A linear search would take ten thousand times as long.
   EXPECT_LT(find_ns(ten_thousand), 8 * shallow_ns);
   EXPECT_LT(find_ns(million), 60 * shallow_ns);
 }

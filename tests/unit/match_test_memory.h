@@ -1,4 +1,5 @@
-// Counts, and on demand refuses, what the matching structures request from keyed_memory.
+// Counts the requests of the matching structures to keyed_memory, and refuses them when a test
+// demands it.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ class CountedMemory {
 
   [[nodiscard]] size_t requests() const { return requests_; }
   [[nodiscard]] size_t outstanding_bytes() const { return outstanding_bytes_; }
-  // Grants `count` more requests and refuses all after them.
+  // Grants `count` further requests and refuses all later ones.
   void grant_only(size_t count) { refuse_from_ = requests_ + count; }
   void grant_all() { refuse_from_ = SIZE_MAX; }
 

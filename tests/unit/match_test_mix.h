@@ -17,7 +17,8 @@ struct Mix {
   std::vector<std::pair<uint64_t, uint64_t>> shapes;  // ignore_bits, source_mask
   std::vector<uint64_t> match_bits;
   std::vector<uint64_t> sources;
-  // Instead of match_bits: so many that collide, looked for by the test that uses them.
+  // Used in place of match_bits: this many values with colliding hashes, which the test searches
+  // for.
   size_t colliding = 0;
 
   friend void PrintTo(const Mix& mix, std::ostream* out) { *out << mix.name; }
@@ -33,8 +34,8 @@ inline std::vector<uint64_t> range(uint64_t count, uint64_t step = 1) {
   return values;
 }
 
-// Match bits whose hashes (from source 1) agree in the low 20 bits: no table of less than a million
-// slots or buckets tells them apart.
+// Match bits whose hashes (from source 1) have the same low 20 bits. They collide in every table of
+// less than a million slots or buckets.
 inline std::vector<uint64_t> colliding_bits(size_t count) {
   const auto low_hash = [](uint64_t bits) {
     return keyed_hash(bits, 1, keyed_hash_seed()) & 0xfffff;
@@ -46,7 +47,7 @@ inline std::vector<uint64_t> colliding_bits(size_t count) {
   return values;
 }
 
-// Match bits that hash to zero from every source.
+// Match bits whose hash is zero for every source.
 inline uint64_t degenerate_bits() { return keyed_hash_bits_salt ^ keyed_hash_seed(); }
 
 }  // namespace lintel::testing

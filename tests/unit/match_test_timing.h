@@ -1,4 +1,4 @@
-// Medians of the cost of one operation, for tests that compare depths of a list.
+// Median costs of one operation, for tests that compare lists of different lengths.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace lintel::testing {
 
-// Nanoseconds for each of `count` operations: the median of `rounds` runs of round(), which
-// performs them.
+// Nanoseconds per operation: the median of `rounds` calls of round(), which performs `count`
+// operations.
 template <typename Round>
 [[nodiscard]] double median_ns(int rounds, int count, Round&& round) {
   std::vector<double> samples;
@@ -23,7 +23,7 @@ template <typename Round>
   return *middle;
 }
 
-// Keeps a result alive that nothing else looks at.
+// Prevents the compiler from removing an unused result.
 template <typename T>
 void keep(const T& value) {
   asm volatile("" : : "g"(&value) : "memory");

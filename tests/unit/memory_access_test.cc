@@ -1,5 +1,5 @@
-// Which memory a peer may ask this process to copy from or to: what its operations described, as
-// long as they last, and nothing else.
+// Which memory a peer may request this process to copy from or to: the memory that its operations
+// have described, while they last.
 #include <portals4.h>
 
 #include <cstring>
@@ -25,7 +25,7 @@ class MemoryAccessTest : public test::BareTargetTest {
     must(PtlMDBind(ni_, &description, &md_));
   }
 
-  // The description that came with the request.
+  // The description that the request contained.
   RemoteMemory received_description() {
     RemoteMemory memory{};
     const auto& payload = received(1).front().payload;

@@ -1,4 +1,4 @@
-// Memory regions against an oracle: the list of the addresses of all their bytes.
+// Memory regions compared with an oracle: the list of the addresses of all their bytes.
 #include "core/objects/memory_region.h"
 
 #include <sys/mman.h>
@@ -91,7 +91,7 @@ TEST_F(MemoryRegionTest, WholeAddressSpaceIsOneRegion) {
 
 TEST_F(MemoryRegionTest, RegionMayWrapAround) {
   std::array<std::byte, 16> memory{};
-  const uintptr_t start = uintptr_t{0} - 4096;  // no memory there
+  const uintptr_t start = uintptr_t{0} - 4096;  // unmapped
   MemoryRegion region;
   ASSERT_TRUE(region.open(at(start), PTL_SIZE_MAX, false, false));
   const uint64_t offset = reinterpret_cast<uintptr_t>(memory.data()) - start;
@@ -100,7 +100,7 @@ TEST_F(MemoryRegionTest, RegionMayWrapAround) {
   EXPECT_EQ(memory[0], value);
   EXPECT_EQ(region.address(offset), memory.data());
   std::array<std::byte, 8192> back{};
-  EXPECT_FALSE(region.read(0, back.data(), 8192));  // across the end of the address space
+  EXPECT_FALSE(region.read(0, back.data(), 8192));  // wraps around the end of the address space
 }
 
 TEST_F(MemoryRegionTest, EmptyRegionsAcceptNothing) {
@@ -140,7 +140,7 @@ TEST_F(MemoryRegionTest, ImpossibleVectorsAreRefused) {
   EXPECT_EQ(region.length(), PTL_SIZE_MAX);
   EXPECT_FALSE(region.open(nullptr, 1, true, false));
   EXPECT_FALSE(region.open(at(64), 3, true, false));
-  // Vectors that go on where memory has ended.
+  // A vector with elements after the end of the accessible memory.
   const test::GuardedPages page(1);
   auto* const elements = reinterpret_cast<ptl_iovec_t*>(page.accessible().data());
   EXPECT_FALSE(region.open(elements, PTL_SIZE_MAX, true, false));
@@ -162,8 +162,8 @@ TEST_F(MemoryRegionTest, FaultInTheMiddleOfAVectorIsReported) {
   EXPECT_FALSE(region.read(0, buffer.data(), 12));
 }
 
-// A vector of `count` elements over a buffer, in random order and with gaps, and where each of its
-// bytes is.
+// A vector of `count` elements over a buffer, in random order and with gaps, and the positions of
+// its bytes.
 struct Vector {
   std::vector<std::byte> memory;
   std::vector<ptl_iovec_t> elements;

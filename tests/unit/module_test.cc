@@ -1,4 +1,4 @@
-// Modules are found, and those that do not fit are refused with what is wrong.
+// Modules are found. Unsuitable ones are refused, and the message says why.
 #include "util/module.h"
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ class ModuleTest : public testing::Test {
   ModuleTest() { setenv("PTL_MODULE_PATH", "/nowhere:" LINTEL_TEST_MODULE_DIRECTORY, 1); }
   ~ModuleTest() override { unsetenv("PTL_MODULE_PATH"); }
 
-  // Why the module is refused.
+  // The reason why the module is refused.
   static std::string refusal(const std::string& name) {
     std::string reason;
     EXPECT_EQ(load_module(name, reason), nullptr);

@@ -1,4 +1,4 @@
-// The secret of a user on a node: shared by its processes, removed with the last of them.
+// The secret of a user on a node: processes of the user share it, and the last one removes it.
 #include "shm/node_secret.h"
 
 #include <sys/resource.h>
@@ -37,7 +37,7 @@ std::string current_secret() {
   return secret == nullptr ? "" : *secret;
 }
 
-// What another process of this user finds.
+// The secret that another process of this user reads.
 std::string secret_of_a_child() {
   Shared<std::array<char, node_secret_bytes>> found;
   ChildProcess child([&]() -> int {
@@ -101,7 +101,7 @@ TEST_F(NodeSecretTest, IsLeftByAProcessThatCannotOpenFiles) {
   ChildProcess child([&]() -> int {
     std::string none;
     auto of_child = share_node_secret(none);
-    // Enough for the directory, too few for the file.
+    // Enough descriptors for the directory, but not for the file.
     const int next = dup(0);
     close(next);
     const rlimit limit{static_cast<rlim_t>(next) + 1, static_cast<rlim_t>(next) + 1};

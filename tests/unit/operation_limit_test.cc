@@ -1,4 +1,4 @@
-// As many operations are outstanding as there can be: the next ones wait, or end with their events.
+// The maximum number of operations is outstanding: further ones wait, or end with their events.
 #include <portals4.h>
 
 #include <atomic>
@@ -60,7 +60,8 @@ TEST_F(OperationLimitTest, APutWaitsUntilAnOperationEnds) {
   expect_event(PTL_EVENT_SEND, PTL_NI_OK);
 }
 
-// Ended operations stay with their peer, as a chain that the sender need not share.
+// Ended operations stay with their peer in a chain, from which a sender can allocate without a
+// lock.
 TEST_F(OperationLimitTest, OperationsThatAnotherPeerKeepsAreTakenFromIt) {
   physical().poller().exclusively([&] {
     for (Operation* operation : taken_) {

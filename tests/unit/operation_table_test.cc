@@ -114,7 +114,7 @@ TEST_F(OperationTableTest, TheCopyOfAPayloadKeepsItsBytes) {
   EXPECT_STREQ(reinterpret_cast<const char*>(table_.copy_of(operation)), "before");
 }
 
-// One thread starts operations, another ends them and gives them back.
+// One thread starts operations; another one ends them and returns their slots.
 TEST_F(OperationTableTest, SlotsPassBetweenSenderAndPoller) {
   constexpr unsigned rounds = 20'000;
   std::atomic<Operation*> handed{nullptr};

@@ -1,4 +1,4 @@
-// Looks that do not wait, and the progress thread beside them, in simulated time.
+// Looks, which do not wait, and the progress thread at the same time, in simulated time.
 #include "core/progress/passing_policy.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ class PassingPolicyTest : public testing::Test {
   ProcessorLoad load;
   PassingPolicy policy{load, read_clock};
 
-  // Returns the rounds made. `found_in`: the round that finds messages, 0 for none.
+  // Returns the number of rounds. `found_in`: the round that finds messages, or 0.
   unsigned look(unsigned found_in = 0, bool costly = false) {
     unsigned made = 0;
     bool found = false;
@@ -47,7 +47,7 @@ TEST_F(PassingPolicyTest, RoundsThatAreSystemCallsStaySingle) {
   look(1, true);
   EXPECT_EQ(look(), 1u);
   EXPECT_EQ(look(), 1u);
-  EXPECT_EQ(look(1), 1u);  // from another transport
+  EXPECT_EQ(look(1), 1u);  // a message from another transport
   EXPECT_EQ(look(), 1u);
   EXPECT_EQ(look(), 3u);
 }
@@ -76,7 +76,7 @@ TEST_F(PassingPolicyTest, SharedRoundsCanBeSwitchedOff) {
   EXPECT_FALSE(policy.shares_rounds());
 }
 
-// A program that looks for messages in a loop of its own and answers each.
+// A program that looks for messages in a loop and answers each message.
 class LookingProgram final : public SimulatedThread {
  public:
   explicit LookingProgram(WaitHeuristics heuristics) {
@@ -169,7 +169,7 @@ TEST(WatchTicksTest, TicksAreLongerWherePeersWakeTheThread) {
   EXPECT_EQ(ticks.next_ns(true), 64 * 50 * us);
   EXPECT_TRUE(ticks.may_be_woken_in(64 * 50 * us));
   EXPECT_FALSE(ticks.may_be_woken_in(50 * us));
-  // Messages come by another transport now.
+  // Now messages come from another transport.
   EXPECT_EQ(ticks.next_ns(false), 16 * 50 * us);
 }
 

@@ -58,12 +58,12 @@ TEST(PollToken, AHandoffEndsTheWaitForIt) {
   token.await_handoff(seen, futex_no_timeout);
   leaver.join();
   EXPECT_NE(token.handoffs(), seen);
-  token.await_handoff(seen, futex_no_timeout);  // returns at once
+  token.await_handoff(seen, futex_no_timeout);  // already handed off: returns at once
 }
 
 TEST(PollToken, TheEndOfARoundIsAwaited) {
   PollToken token;
-  token.finish_round();  // none is running
+  token.finish_round();  // no round is running
   token.begin_round();
   std::atomic<bool> ending{false};
   std::thread poller([&] {

@@ -161,7 +161,7 @@ TEST(PolledTransportsTest, MessagesOfPeersThatWakeNoThreadNeedTicks) {
   EXPECT_EQ(transports.poll(sink), 1u);
   EXPECT_TRUE(transports.take_needs_ticks());
   EXPECT_FALSE(transports.take_needs_ticks());
-  // Nothing at all wakes a thread for the messages of this one.
+  // Messages of this transport wake no thread.
   ScriptedTransport port;
   ASSERT_TRUE(transports.add(port));
   static_cast<void>(transports.take_needs_ticks());

@@ -1,4 +1,4 @@
-// put_to_self(): what PtlPut delivers itself, and what it leaves to the transport.
+// put_to_self(): which puts PtlPut delivers itself, and which it passes to the transport.
 #include "core/operations/put_to_self.h"
 
 #include <portals4.h>
@@ -91,7 +91,7 @@ TEST_F(PutToSelfTest, DoesNotOvertakeAnEarlierPut) {
   PollToken& token = physical().poller().token();
   for (ptl_hdr_data_t round = 0; round < 100; ++round) {
     ASSERT_TRUE(wait_until([&] { return token.try_acquire(); }));
-    put(8, 2 * round);  // nobody can poll: it goes through the transport
+    put(8, 2 * round);  // no thread can poll: the put is sent through the transport
     token.release();
     put(8, 2 * round + 1);
     EXPECT_EQ(expect_event(arrived_, PTL_EVENT_PUT).hdr_data, 2 * round);

@@ -1,4 +1,4 @@
-// The clock that is read once per message.
+// The clock that the library reads once per message.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ TEST(QuickClock, NeverGoesBack) {
   }
 }
 
-// Programs may open an interface long after the library was loaded, and after a suspension.
+// An interface may be opened long after the library was loaded, also after a suspension.
 TEST(QuickClock, AnOldReadingIsNotUsed) {
   constexpr ClockReading loaded{1000, 5000};
   constexpr ClockReading soon{1000 + 900'000, 5000 + 300'000};
@@ -32,7 +32,7 @@ TEST(QuickClock, AnOldReadingIsNotUsed) {
   EXPECT_EQ(clock_rate(loaded, late), 0u);
 }
 
-// Read in between two readings of the other clock, before and after a stretch of time.
+// Reads the quick clock between two readings of the other clock, at both ends of an interval.
 TEST(QuickClock, GoesAsFastAsTheClock) {
   const Clock clock = quick_clock();
   constexpr uint64_t stretch_ns = 20'000'000;

@@ -1,4 +1,4 @@
-// Messages put together from frames: lengths, shortage of buffers, the order of progress.
+// Assembly of messages from frames: lengths, shortage of buffers, order of progress.
 #include "reliable/reassembly.h"
 
 #include <cstring>

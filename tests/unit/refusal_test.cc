@@ -1,5 +1,5 @@
-// Refused calls: with PTL_LOG_LEVEL=debug each writes one line that names the call, the argument,
-// its value and the rule; otherwise none.
+// Refused calls. With PTL_LOG_LEVEL=debug each writes one line with the call, the argument, its
+// value and the rule. Otherwise there is none.
 #include "api/refusal.h"
 
 #include <sys/wait.h>
@@ -19,7 +19,7 @@
 namespace lintel {
 namespace {
 
-// What another process writes to standard error while it runs `body`.
+// The standard error of another process that runs `body`.
 std::string errors_of(const char* level, const std::function<void()>& body) {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);
@@ -44,7 +44,7 @@ std::string errors_of(const char* level, const std::function<void()>& body) {
   return text;
 }
 
-// The lines about refused calls, from the name of the call on.
+// The lines about refused calls, from the name of the call onwards.
 std::vector<std::string> refusals_in(const std::string& text) {
   std::vector<std::string> found;
   for (size_t at = 0; at < text.size();) {
@@ -64,7 +64,7 @@ std::string hexadecimal(uint64_t value) {
   return text;
 }
 
-// An interface with one object of each kind, and calls about them.
+// An interface with one object of each kind, and calls that use them.
 struct Program {
   explicit Program(unsigned options = PTL_NI_MATCHING | PTL_NI_PHYSICAL) {
     EXPECT_EQ(PtlInit(), PTL_OK);
@@ -100,7 +100,7 @@ struct Program {
   ptl_process_t self{};
 };
 
-// A call, the code that it returns and the line that it writes.
+// A call, its return code, and the line that it must write.
 struct Case {
   int code;
   std::string expected;

@@ -20,7 +20,7 @@ class RegionTableTest : public testing::Test {
     table.begin(*regions.back(), range);
     return *regions.back();
   }
-  // Kept and idle.
+  // A region that is kept and idle.
   Region& idle(MemoryRange range, bool writable = true) {
     Region& region = made(range, writable);
     EXPECT_TRUE(table.keep(region));

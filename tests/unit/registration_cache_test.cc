@@ -1,5 +1,5 @@
-// The registration cache: what is found, merged, evicted and refused; leases. Where the kernel
-// offers no userfaultfd nothing is kept, and only the tests of that run.
+// The registration cache: hits, merging, eviction, refusal and leases. Without userfaultfd in the
+// kernel nothing is kept, and only the tests of that case run.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ TEST_F(RegistrationCacheTest, LongNeighboursAreNotRegisteredAgain) {
   cached.use(mapping.at(0), 30 * page);
   cached.use(mapping.at(30), page);
   EXPECT_EQ(cached.registrar.live().size(), 2u);
-  // What reaches into both is registered as a whole, beside the long one.
+  // A range that overlaps both is registered as a whole, in addition to the long region.
   cached.use(mapping.at(29), 2 * page);
   EXPECT_EQ(cached.registrar.live(),
             (RegisteredList{pages(mapping, 0, 30), pages(mapping, 29, 2)}));
@@ -92,7 +92,7 @@ TEST_F(RegistrationCacheTest, SweepingThroughMemoryRegistersLittleOfItAgain) {
   constexpr size_t count = 1024;
   Mapping mapping(count);
   for (size_t i = 0; i < count; ++i) cached.use(mapping.at(i), page);
-  // Each page about once per doubling of the memory behind it.
+  // Each page is registered about once per doubling of the region before it.
   EXPECT_LE(cached.cache.counters().regions, 24u);
   for (size_t i = 0; i < count; ++i) cached.use(mapping.at(i), page);
   EXPECT_GE(cached.cache.counters().hits, count);
@@ -123,7 +123,7 @@ TEST_F(RegistrationCacheTest, MemoryThatIsNotThereFails) {
   mapping.forbid(3, 1);
   EXPECT_EQ(cached.acquire(mapping.at(0), 8 * page), nullptr);
   EXPECT_EQ(cached.error, EFAULT);
-  EXPECT_EQ(cached.acquire(mapping.at(7), 2 * page), nullptr);  // PROT_NONE behind it
+  EXPECT_EQ(cached.acquire(mapping.at(7), 2 * page), nullptr);  // followed by PROT_NONE
   EXPECT_EQ(cached.error, EFAULT);
   EXPECT_EQ(cached.acquire(mapping.at(0), UINT64_MAX - 100), nullptr);
   EXPECT_EQ(cached.error, EFAULT);
@@ -135,7 +135,7 @@ TEST_F(RegistrationCacheTest, MemoryThatIsNotThereFails) {
   EXPECT_EQ(cached.cache.counters().failures, 2u);
 }
 
-// A neighbour that can no longer be registered does not matter to what was asked for.
+// If a neighbour can no longer be registered, the requested range is registered alone.
 TEST_F(RegistrationCacheTest, MergingThatFailsIsDoneWithout) {
   CachedMemory cached;
   Mapping mapping(4);
@@ -169,7 +169,7 @@ TEST_F(RegistrationCacheTest, BytesAreBounded) {
   cached.use(mapping.at(16), 2 * page);
   EXPECT_EQ(cached.cache.counters().bytes, 6 * page);
   EXPECT_EQ(cached.cache.counters().evictions, 1u);
-  // More than there may be at all: for this time.
+  // Longer than the limit of the cache: registered for a single use.
   const RegisteredRegion* const all = cached.acquire(mapping.at(0), 32 * page);
   ASSERT_NE(all, nullptr);
   EXPECT_LE(cached.cache.counters().bytes, 8 * page);
@@ -241,7 +241,7 @@ TEST_F(RegistrationCacheTest, TheLimitOfLockedMemoryIsNamed) {
       << said;
   for (const char* remedy : {"ulimit -l unlimited", "limits.d", "LimitMEMLOCK"})
     EXPECT_NE(said.find(remedy), std::string::npos) << said;
-  // Emptying the cache did not help; the cache still works.
+  // Emptying the cache was not enough; the cache remains usable.
   EXPECT_EQ(cached.cache.counters().regions, 0u);
   EXPECT_NE(cached.use(mapping.at(0), page), 0u);
 }
@@ -269,7 +269,7 @@ TEST_F(RegistrationCacheTest, RegistrarsAreKeptApart) {
   others.reset();
   EXPECT_EQ(other.live().size(), 0u);
   EXPECT_EQ(cached.registrar.live().size(), 1u);
-  // Still watched, though the other registrar's share of it is gone.
+  // The mapping is still watched after the regions of the other registrar have been removed.
   mapping.map(0, 1);
   cached.use(mapping.at(0), page);
   EXPECT_EQ(cached.cache.counters().invalidations, 1u);
@@ -284,13 +284,13 @@ TEST_F(RegistrationCacheTest, DetachingDeregistersEverything) {
   EXPECT_EQ(cached.registrar.live().size(), 0u);
   EXPECT_FALSE(cached.cache.watching());
   EXPECT_EQ(cached.cache.counters().regions, 0u);
-  // And it can start again.
+  // The cache can be used again.
   cached.memory = cached.cache.attach(cached.registrar);
   EXPECT_NE(cached.use(mapping.at(0), page), 0u);
   EXPECT_TRUE(cached.cache.watching());
 }
 
-// A reference to the rules of the index, without any cleverness: what a look-up must find.
+// A simple reference implementation of the index: the result that a look-up must have.
 TEST(RegionIndexTest, FindsWhatSomeRegionContains) {
   RegionIndex index;
   index.open(64);
@@ -353,7 +353,7 @@ TEST(RegionIndexTest, FindsWhatSomeRegionContains) {
   }
 }
 
-// What holds with and without userfaultfd.
+// Applies with and without userfaultfd.
 TEST(RegistrationWithoutCacheTest, RegistersForOneOperation) {
   CachedMemory cached({.most_regions = 0});
   EXPECT_FALSE(cached.cache.watching());

@@ -1,5 +1,5 @@
-// What the tests of the registration cache share: memory of their own, and a device that pins pages
-// as a real one does.
+// Support for the tests of the registration cache: separate memory, and a device that pins pages
+// like a real one.
 #pragma once
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ namespace lintel::test {
 
 inline constexpr size_t page = 4096;
 
-// Anonymous memory in a piece of address space of its own, so that nothing else lies beside it.
+// Anonymous memory in its own address range, so that nothing else is adjacent to it.
 class Mapping {
  public:
   explicit Mapping(size_t pages, int flags = MAP_PRIVATE | MAP_ANONYMOUS) : own_(pages + 2, true) {
@@ -38,7 +38,7 @@ class Mapping {
     base_ = static_cast<std::byte*>(space) + page;
     map(0, pages, flags);
   }
-  // Pages that were unmapped may belong to another mapping by now.
+  // Pages that were unmapped may by now belong to other mappings, so they are left alone.
   ~Mapping() {
     for (size_t i = 0; i < own_.size(); ++i)
       if (own_[i]) munmap(base_ - page + i * page, page);
@@ -56,7 +56,7 @@ class Mapping {
     EXPECT_EQ(munmap(at(first), count * page), 0);
     note(first, count, false);
   }
-  // Stays reserved, other than after unmap().
+  // The pages remain reserved; after unmap() they are free.
   void forbid(size_t first, size_t count) {
     EXPECT_EQ(mprotect(at(first), count * page, PROT_NONE), 0);
   }
@@ -66,7 +66,7 @@ class Mapping {
     for (size_t i = 0; i < count; ++i) own_[first + i + 1] = own;
   }
 
-  std::vector<bool> own_;  // pages, with one before and one behind
+  std::vector<bool> own_;  // for each page, and for one page before and after
   std::byte* base_;
 };
 
@@ -77,7 +77,7 @@ struct Registered {
   bool operator==(const Registered&) const = default;
 };
 
-// Records what is registered, refuses memory that is not there, and fails on demand.
+// Records registrations, rejects inaccessible memory, and fails when a test demands it.
 class FakeRegistrar final : public Registrar {
  public:
   int register_memory(void* address, uint64_t length, bool writable,
@@ -87,7 +87,7 @@ class FakeRegistrar final : public Registrar {
     ++attempts;
     if (limit_bytes_ < bytes_ + length) return ENOMEM;
     if (const int error = failure_.exchange(0); error != 0) return error;
-    // What pinning does to memory that is not there or forbidden.
+    // Like pinning, this fails for unmapped or forbidden memory.
     if (madvise(address, length, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0)
       return EFAULT;
     registration.lkey = ++last_key_;
@@ -137,7 +137,7 @@ class FakeRegistrar final : public Registrar {
   std::atomic<int> failure_{0};
 };
 
-// True as soon as `condition` is, within the deadline of tests.
+// Returns true as soon as `condition` is true, and false after the deadline for tests.
 template <typename Condition>
 [[nodiscard]] bool eventually(const Condition& condition) {
   const auto end = std::chrono::steady_clock::now() + wait_deadline;
@@ -161,7 +161,7 @@ class CachedMemory {
     error = 0;
     return memory->acquire(address, length, writable, error);
   }
-  // Acquires and releases; returns the key.
+  // Acquires and releases a region; returns its key.
   uint32_t use(const void* address, uint64_t length, bool writable = true) {
     const RegisteredRegion* const region = acquire(address, length, writable);
     if (region == nullptr) return 0;
@@ -180,7 +180,7 @@ class CachedMemory {
   int error = 0;
 };
 
-// Why memory cannot be watched here, or nothing.
+// Why memory cannot be watched on this machine; empty if it can.
 inline std::string why_not_watched() {
   MemoryWatch watch;
   std::string reason;

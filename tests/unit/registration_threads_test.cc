@@ -1,6 +1,6 @@
-// The registration cache under threads that map, fill, send from, discard, move and unmap memory,
-// so that the same addresses come to hold one mapping after the other. The device sees pages, as
-// devices do: whenever it sees others than the application, the bytes differ.
+// The registration cache with threads that map, fill, send from, discard, move and unmap memory, so
+// that addresses are reused by later mappings. The device reads pages, as real devices do. If its
+// pages differ from those of the application, the bytes differ.
 #include <fcntl.h>
 #include <sys/uio.h>
 
@@ -11,8 +11,8 @@ namespace {
 
 using test::page;
 
-// Pins pages in a pipe (vmsplice): what is read from there later are these very pages, whatever the
-// address space has become.
+// Pins pages in a pipe (vmsplice). Data read from the pipe later come from these pages, even if
+// other pages are mapped at the address by then.
 class PinningRegistrar final : public Registrar {
  public:
   static constexpr uint64_t most_pages = 64;
@@ -50,7 +50,7 @@ class PinningRegistrar final : public Registrar {
   };
 };
 
-// Reads as the device does.
+// Reads memory as the device does.
 class Reader {
  public:
   Reader() {
@@ -203,8 +203,9 @@ TEST_F(RegistrationThreadsTest, NorWithLittleRoom) {
   churn({.most_regions = 3, .most_bytes = 10 * page});
 }
 
-// One thread discards its page while another one registers the page beside it together with it. The
-// discarding thread's event is read before the page goes; it sends again only afterwards.
+// One thread discards its page while another thread registers that page together with the adjacent
+// one. The event of the discarding thread is read before the page is removed. That thread sends
+// again only afterwards.
 TEST_F(RegistrationThreadsTest, NeighboursDoNotKeepPagesThatAreBeingDiscarded) {
   PinningRegistrar registrar;
   WatchedCache cache({});
@@ -228,7 +229,7 @@ TEST_F(RegistrationThreadsTest, NeighboursDoNotKeepPagesThatAreBeingDiscarded) {
   }
 }
 
-// Regions and events of other memory come and go while look-ups find theirs.
+// Regions and events of other memory come and go while look-ups find the stable region.
 TEST_F(RegistrationThreadsTest, LookUpsGoOnBesideUnmapping) {
   test::CachedMemory cached;
   test::Mapping stable(8);
@@ -247,8 +248,8 @@ TEST_F(RegistrationThreadsTest, LookUpsGoOnBesideUnmapping) {
         own.map(0, 8);
       }
     });
-  // Where changes follow upon each other without a pause, memory is registered for one use; so
-  // another key may come now and then.
+  // During changes in quick succession, memory is registered for a single use. So another key may
+  // be returned now and then.
   const auto end = std::chrono::steady_clock::now() + test::wait_deadline;
   for (unsigned i = 0; i < 1000 || changes < 200; ++i) {
     ASSERT_NE(cached.use(stable.at(2), 4 * page), 0u);
@@ -259,7 +260,7 @@ TEST_F(RegistrationThreadsTest, LookUpsGoOnBesideUnmapping) {
   EXPECT_EQ(cached.use(stable.at(2), 4 * page), key);
 }
 
-// Registrars come and go beside others at work.
+// Registrars are attached and detached while others are in use.
 TEST_F(RegistrationThreadsTest, RegistrarsComeAndGo) {
   WatchedCache cache({});
   std::vector<std::thread> threads;

@@ -1,5 +1,5 @@
-// The registration cache while the application changes its address space: what was registered
-// before is not found again afterwards, and nobody is held up for good.
+// The registration cache while the application changes its address space. Earlier registrations are
+// not found afterwards, and no thread is blocked for good.
 #include <sys/ipc.h>
 #include <sys/shm.h>
 #include <sys/wait.h>
@@ -33,7 +33,7 @@ class RegistrationWatchTest : public testing::Test {
       GTEST_SKIP() << "memory cannot be watched: " << reason;
   }
 
-  // A change of [at, at + bytes) must make the registration of it unknown at once, and let it go
+  // A change of [at, at + bytes) must invalidate its registration at once. It must be deregistered
   // soon.
   template <typename Change>
   void expect_invalidated(const std::byte* at, size_t bytes, const Change& change) {
@@ -93,7 +93,7 @@ TEST_F(RegistrationWatchTest, Moved) {
               to.at(0));
     from.map(0, 4);
   });
-  // Its new place is memory like any other.
+  // Its new address range can be registered like any other memory.
   expect_invalidated(to.at(0), 8 * page, [&] { to.map(0, 8); });
 }
 
@@ -103,7 +103,7 @@ TEST_F(RegistrationWatchTest, MovedAndStillMapped) {
   expect_invalidated(from.at(0), 4 * page, [&] {
     if (mremap(from.at(0), 4 * page, 4 * page, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
                to.at(0)) != to.at(0))
-      from.map(0, 4);  // before Linux 5.7
+      from.map(0, 4);  // before Linux 5.7, without MREMAP_DONTUNMAP
   });
 }
 
@@ -154,7 +154,7 @@ TEST_F(RegistrationWatchTest, HugePages) {
   munmap(at + huge, huge);
 }
 
-// What is beside the change stays known.
+// Registrations next to the change remain valid.
 TEST_F(RegistrationWatchTest, OtherMemoryIsNotConcerned) {
   Mapping mapping(16);
   const uint32_t left = cached_.use(mapping.at(0), 4 * page);
@@ -166,7 +166,7 @@ TEST_F(RegistrationWatchTest, OtherMemoryIsNotConcerned) {
   EXPECT_EQ(cached_.cache.counters().invalidations, 0u);
 }
 
-// Other rights do not change which pages there are.
+// A change of protection does not change the pages.
 TEST_F(RegistrationWatchTest, ProtectionMayChange) {
   Mapping mapping(2);
   const uint32_t key = cached_.use(mapping.at(0), page);
@@ -189,7 +189,7 @@ TEST_F(RegistrationWatchTest, AnOperationUnderWayKeepsItsRegion) {
   EXPECT_FALSE(cached_.registrar.is_live(key));
 }
 
-// Changed after the device took its pages and before the region can be found by others.
+// The memory changes after the device has pinned the pages, but before the region is in the index.
 TEST_F(RegistrationWatchTest, ChangedWhileItIsRegistered) {
   static Mapping* changed;
   Mapping mapping(8);
@@ -206,8 +206,8 @@ TEST_F(RegistrationWatchTest, ChangedWhileItIsRegistered) {
   EXPECT_FALSE(cached_.registrar.is_live(key));
 }
 
-// The thread that deregisters frees memory, which may unmap some that is watched. It must not wait
-// for itself.
+// The deregistering thread frees memory, which may unmap watched memory. It must not wait for
+// itself.
 TEST_F(RegistrationWatchTest, DeregisteringMayUnmap) {
   static Mapping* other;
   Mapping mapping(4);
@@ -231,7 +231,7 @@ TEST_F(RegistrationWatchTest, MappingsOfFiles) {
   EXPECT_EQ(cached_.cache.counters().regions, 0u);
 }
 
-// The kernel says nothing when a segment is detached.
+// The kernel reports no event when a segment is detached.
 TEST_F(RegistrationWatchTest, SystemVSharedMemory) {
   const int segment = shmget(IPC_PRIVATE, 4 * page, IPC_CREAT | 0600);
   if (segment < 0) GTEST_SKIP() << "no shared memory of System V here: " << strerror(errno);
@@ -244,7 +244,7 @@ TEST_F(RegistrationWatchTest, SystemVSharedMemory) {
   shmdt(at);
 }
 
-// The program itself watches it, with another descriptor.
+// The program itself watches the memory with another descriptor.
 TEST_F(RegistrationWatchTest, MemoryThatOthersWatch) {
   Mapping mapping(4);
   MemoryWatch others;
@@ -259,12 +259,12 @@ TEST_F(RegistrationWatchTest, MemoryThatOthersWatch) {
   EXPECT_EQ(cached_.use(mapping.at(0), page), cached_.use(mapping.at(0), page));
 }
 
-// A thread that unmaps memory which the cache has given up is not blocked. No thread reads the
-// events of this watch, so a thread that it blocks would never return.
+// When the cache has given up a range, threads can unmap it without being blocked. No thread reads
+// the events of this watch, so a blocked thread would never return.
 TEST_F(RegistrationWatchTest, GivenUpMemoryIsNotWatched) {
   Mapping mapping(16);
   const auto is_watched = [&](size_t number) {
-    // The kernel refuses a second watcher.
+    // The kernel refuses to watch a range twice.
     MemoryWatch probe;
     std::string reason;
     const auto begin = reinterpret_cast<uint64_t>(mapping.at(number));
@@ -281,14 +281,14 @@ TEST_F(RegistrationWatchTest, GivenUpMemoryIsNotWatched) {
   EXPECT_TRUE(eventually([&] { return cached_.registrar.live().empty(); }));
   mapping.map(4, 2);
   for (size_t i = 0; i < 16; ++i) EXPECT_FALSE(is_watched(i)) << i;
-  // What fails is not watched either.
+  // A range whose registration fails is not watched either.
   cached_.registrar.fail_next(EIO);
   EXPECT_EQ(cached_.acquire(mapping.at(0), page), nullptr);
   EXPECT_FALSE(is_watched(0));
 }
 
-// Another thread gets the addresses anew while the one that unmapped them is still in the kernel:
-// its event has not been read, but the kernel says that something changes.
+// A thread can map the addresses again while the thread that unmapped them is still in the kernel.
+// Its event has not been read, but changing() already returns true.
 TEST_F(RegistrationWatchTest, TheKernelTellsOfChangesBeforeTheirEvents) {
   Mapping mapping(4);
   MemoryWatch watch;
@@ -299,7 +299,7 @@ TEST_F(RegistrationWatchTest, TheKernelTellsOfChangesBeforeTheirEvents) {
   EXPECT_FALSE(watch.changing());
   std::thread unmapping([&] { mapping.unmap(0, 4); });
   EXPECT_TRUE(eventually([&] { return watch.changing(); }));
-  // It is gone already, and can be mapped again.
+  // The old mapping is gone, so the addresses can be mapped again.
   EXPECT_TRUE(eventually([&] {
     return mmap(mapping.at(0), page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
                 -1, 0) == mapping.at(0);
@@ -314,7 +314,7 @@ TEST_F(RegistrationWatchTest, TheKernelTellsOfChangesBeforeTheirEvents) {
   EXPECT_FALSE(watch.changing());
 }
 
-// A forked child has none of the threads and must leave the registrations to its parent.
+// A forked child has no thread that reads events, and must leave the registrations to its parent.
 TEST_F(RegistrationWatchTest, AForkedChild) {
   test::FakeRegistrar registrar;
   auto memory = process_registration_cache().attach(registrar);
@@ -331,7 +331,7 @@ TEST_F(RegistrationWatchTest, AForkedChild) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     alarm(20);
-    mapping.map(0, 4);  // nobody would read the event
+    mapping.map(0, 4);  // no thread of the child would read the event
     int child_error = 0;
     bool good = memory->acquire(mapping.at(0), page, true, child_error) == nullptr;
     good = good && child_error == ENODEV;
@@ -339,7 +339,7 @@ TEST_F(RegistrationWatchTest, AForkedChild) {
     memory.reset();
     good = good && registrar.deregistered == 0 && registrar.live().size() == 2;
 #ifndef __SANITIZE_THREAD__  // which ends a forked child that starts threads
-    // And a start of its own.
+    // The child can attach a registrar of its own.
     test::FakeRegistrar own;
     auto anew = process_registration_cache().attach(own);
     for (int round = 0; round < 2 && good; ++round) {
@@ -357,7 +357,7 @@ TEST_F(RegistrationWatchTest, AForkedChild) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  // Nothing changed for the parent.
+  // Nothing has changed for the parent.
   const RegisteredRegion* const again = memory->acquire(mapping.at(0), page, true, error);
   ASSERT_NE(again, nullptr);
   EXPECT_EQ(again->registration.lkey, key);
