@@ -1,4 +1,4 @@
-// Senders that end in the middle of messages, and the buffers that these have taken.
+// Senders that end in the middle of messages, and the buffers of these messages.
 #include <gtest/gtest.h>
 
 #include "reliable_test_support.h"
@@ -25,7 +25,7 @@ Frame first_fragment(const FakePeer& peer) {
   return peer.connected_frame(header, body);
 }
 
-// Places for few peers, and time to look at each.
+// A table for few peers, and enough time to check each of them.
 class ReliableFullTable : public testing::Test {
  protected:
   static constexpr uint32_t places = 8;
@@ -89,7 +89,7 @@ TEST_F(ReliableFullTable, APeerThatHasLeftMakesRoomForAnybody) {
   EXPECT_EQ(target_.connect(gone_id(places + 2)), nullptr);
 }
 
-// Of a node that opens as many connections as one may.
+// A node that opens as many connections as it may.
 class ReliableNodeQuota : public testing::Test {
  protected:
   static constexpr uint32_t most = 4;
@@ -155,7 +155,7 @@ TEST_F(ReliableNodeQuota, DoesNotCountAgainstOnesOwnCalls) {
 class ReliableAbandoned : public testing::Test {
  protected:
   ReliableAbandoned() {
-    // Nothing is kept for peers that are gone.
+    // Nothing is stored for peers that are gone.
     network_.script = [this](const LinkAddress&, const LinkAddress& to, const Frame& frame) {
       ProcessId id;
       std::memcpy(&id, to.bytes.data(), sizeof id);
@@ -238,7 +238,7 @@ TEST_F(ReliableAbandoned, APeerThatAnswersKeepsItsHalfMessage) {
   EXPECT_EQ(target_.messages.front().payload, numbered_bytes(7, message_bytes));
 }
 
-// More than there are buffers.
+// More messages than there are buffers.
 TEST_F(ReliableAbandoned, HalfMessagesOfPeersThatAreGoneDoNotExcludeOthers) {
   abandon_messages(700);
   MemoryProcess sender(network_, {2, 2});
@@ -253,7 +253,7 @@ TEST_F(ReliableAbandoned, HalfMessagesOfPeersThatAreGoneDoNotExcludeOthers) {
       all_, [&] { return target_.transport().frame_memory_used() == 0; }, peer_timeout_ns));
 }
 
-// The second message finds no buffer when its first frame, which came early, is its turn.
+// The first frame of the second message arrived early. When its turn comes, there is no buffer.
 TEST_F(ReliableAbandoned, AnEarlyFrameWithoutRoomIsTriedAgain) {
   ReliableSettings settings;
   settings.memory_bytes = 1 << 20;

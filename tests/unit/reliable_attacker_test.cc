@@ -1,5 +1,5 @@
-// An attacker between two processes who sees every frame, holds frames back, and sends whatever he
-// can make of what he saw. He gets nothing but delay.
+// An attacker between two processes, who sees every frame, can delay frames, and sends modified and
+// recorded ones. The only effect is delay.
 #include <random>
 
 #include "reliable_test_support.h"
@@ -34,7 +34,7 @@ class Attacker {
   };
 
   const Seen& any() {
-    // The newest ones are the most useful.
+    // Mostly one of the newest frames, which are the most useful ones.
     const size_t newest = std::min<size_t>(seen_.size(), random_() % 4 == 0 ? seen_.size() : 50);
     return seen_[seen_.size() - 1 - random_() % newest];
   }
@@ -43,15 +43,15 @@ class Attacker {
     const Seen& seen = any();
     Frame frame = seen.frame;
     switch (random_() % 7) {
-      case 0:  // says it again
+      case 0:  // repeats it
         break;
-      case 1:  // changes something
+      case 1:  // changes a byte
         frame[random_() % frame.size()] ^= static_cast<std::byte>(1 + random_() % 255);
         break;
       case 2:  // puts the body of another frame behind the header
         splice(frame, any().frame);
         break;
-      case 3:  // changes something and makes the check right
+      case 3:  // changes a bit and corrects the check
         frame[sizeof(FrameHeader) + random_() % (frame.size() - sizeof(FrameHeader) + 1) -
               (frame.size() > sizeof(FrameHeader) ? 1 : 0)] ^= std::byte{1};
         check(frame, seen.to);
@@ -71,7 +71,7 @@ class Attacker {
     frame.resize(sizeof(FrameHeader));
     frame.insert(frame.end(), other.begin() + sizeof(FrameHeader), other.end());
   }
-  // The number of the connection in the newest frame there.
+  // The connection number in the newest frame sent there.
   uint64_t number_to(const LinkAddress& to) const {
     for (size_t i = seen_.size(); i-- > 0;) {
       const uint64_t number = header_of(seen_[i].frame).connection;
@@ -99,7 +99,7 @@ class Attacker {
     const ResetBody body{number_to(seen.from), sender.nid, sender.pid, {}};
     network_.inject(seen.from, seen.to, FakePeer::frame_of(header, body, handshake_seed));
   }
-  // Of a handshake: with what is known of it, but without a proof.
+  // Sends a frame of the handshake with all known values, but without a proof.
   void answer(const Seen& seen) {
     constexpr FrameType types[] = {FrameType::challenge, FrameType::accept, FrameType::refuse,
                                    FrameType::connect, FrameType::hello};
@@ -131,7 +131,7 @@ class AttackerTest : public testing::TestWithParam<Attacked> {
     ReliableSettings settings;
     settings.job_key = job_key;
     settings.security = GetParam().security;
-    settings.key_epoch_bits = 12;  // keys change on the way
+    settings.key_epoch_bits = 12;  // keys change during the test
     return settings;
   }
 };
@@ -173,7 +173,7 @@ TEST_P(AttackerTest, GetsNothingButDelay) {
   EXPECT_GT(b.transport().counters().damaged, 0u);
 }
 
-// What is encrypted does not show in any frame.
+// No part of the payload is visible in an encrypted frame.
 TEST(EncryptionTest, HidesWhatIsSent) {
   if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
   const std::string text = "attack at dawn, and again at dusk";
@@ -199,7 +199,7 @@ TEST(EncryptionTest, HidesWhatIsSent) {
   }
 }
 
-// A frame that is sent again after the key of its last transmission was forgotten.
+// A frame is retransmitted when the key of its previous transmission has been discarded.
 TEST(EncryptionTest, RepeatsAFrameAfterTwoChangesOfTheKey) {
   if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
   constexpr unsigned epoch_bits = 6;
@@ -213,7 +213,7 @@ TEST(EncryptionTest, RepeatsAFrameAfterTwoChangesOfTheKey) {
   Link* const to_b = a.connect(high_id);
   send_surely(a, to_b, {&a, &b}, numbered_put(0), numbered_bytes(0, 100));
   ASSERT_TRUE(run_until({&a, &b}, [&] { return b.messages.size() == 1; }));
-  // The next frame arrives only if it was last sent two epochs ago.
+  // The first data frame is dropped until its last transmission was two epochs before.
   uint32_t victim = 0;
   unsigned sent_since = 0;
   bool arrived = false;

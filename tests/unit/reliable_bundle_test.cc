@@ -1,4 +1,4 @@
-// Several messages in one frame, and acknowledgements that wait for an answer to travel with.
+// Several messages in one frame, and acknowledgements that wait to be sent together with an answer.
 #include <cstring>
 
 #include "reliable/reply_habit.h"
@@ -33,7 +33,7 @@ class ReliableBundle : public testing::Test {
     ASSERT_EQ(first_.send(to_second_, numbered_put(number), numbered_bytes(number, bytes)),
               SendStatus::sent);
   }
-  // A message of the first process, which the second one acknowledges at once.
+  // The first process sends a message, which the second one acknowledges at once.
   void acknowledged_message(uint64_t number) {
     const size_t before = second_.messages.size();
     send(number, 8);
@@ -48,7 +48,7 @@ class ReliableBundle : public testing::Test {
              first_.messages.back().header.match_bits == number;
     }));
   }
-  // Round trips that are answered at once.
+  // Exchanges enough messages that are answered at once, so that acknowledgements are delayed.
   void learn() {
     for (uint64_t i = 1; i <= ReplyHabit::least_run; ++i) {
       acknowledged_message(i);
@@ -120,8 +120,8 @@ TEST_F(ReliableBundle, WithoutAnAnswerTheAcknowledgementGoesSoon) {
   acknowledged_message(100);
   const uint64_t before = virtual_now_ns;
   ASSERT_TRUE(run_until(all_, [&] { return first_.messages.size() == 1; }));
-  EXPECT_LT(virtual_now_ns - before, network_.latency_ns + 20'000);  // time passes in growing steps
-  // Not believed again at once.
+  EXPECT_LT(virtual_now_ns - before, network_.latency_ns + 20'000);  // steps of run_until() grow
+  // The next acknowledgement is not delayed.
   first_.messages.clear();
   run_for(all_, 1'000'000);
   network_.frames_carried = 0;
@@ -153,7 +153,7 @@ TEST_F(ReliableBundle, WhoFailsMeanwhileGetsNothing) {
   EXPECT_EQ(second_.failed.size(), 1u);
 }
 
-// As it is where no thread would send it later.
+// The settings for processes in which no other thread could send it later.
 class ReliableBundleUnheld : public ReliableBundle {
  protected:
   ReliableBundleUnheld() : ReliableBundle(settings()) {}
@@ -172,7 +172,7 @@ TEST_F(ReliableBundleUnheld, AcknowledgementsGoAtOnce) {
   EXPECT_EQ(network_.frames_carried, 2u);
 }
 
-// A peer that sends bundles of two messages of 8 bytes each, to which `change` was done.
+// A peer that sends a bundle of two messages of 8 bytes each, modified by `change`.
 class HostileBundle {
  public:
   void inject(const std::function<void(std::vector<std::byte>&)>& change) {
@@ -211,7 +211,7 @@ TEST(ReliableBundleOfAnybody, AWellFormedOneIsDelivered) {
   EXPECT_EQ(bundle.target.messages[1].header.match_bits, 1u);
 }
 
-// The connection of a peer that sends such frames fails.
+// A connection over which such a frame arrives fails.
 TEST(ReliableBundleOfAnybody, NothingOfOneWhoseEndMakesNoSenseIsDelivered) {
   constexpr size_t first = sizeof(MessageHeader) + 8;
   const std::vector<std::function<void(std::vector<std::byte>&)>> changes = {
@@ -237,7 +237,8 @@ TEST(ReliableBundleOfAnybody, NothingOfOneWhoseEndMakesNoSenseIsDelivered) {
   }
 }
 
-// Where sending takes long, an acknowledgement by itself delays the answer behind it.
+// If sending takes long, a separate acknowledgement delays the following answer. That time must not
+// be counted as the application's.
 TEST(ReplyHabit, SendingTheAcknowledgementIsNotTheApplicationsTime) {
   constexpr uint64_t slow_call_ns = 9'000;
   ReplyHabit habit;

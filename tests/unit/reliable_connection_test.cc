@@ -1,4 +1,4 @@
-// Connections: how they open, who is refused, how they end and come back.
+// Connections: how they are opened, refused, ended and opened again.
 #include <sys/resource.h>
 
 #include <fstream>
@@ -15,7 +15,7 @@ constexpr ProcessId high_id{0x0a000002, 20};
 
 class Connections : public testing::Test {
  protected:
-  // One message from each to the other.
+  // Each process sends one message to the other.
   void expect_exchange(MemoryProcess& a, MemoryProcess& b) {
     const size_t at_a = a.messages.size();
     const size_t at_b = b.messages.size();
@@ -91,14 +91,14 @@ TEST_F(Connections, ARestartedPeerIsANewIncarnation) {
   MemoryProcess a(network_, low_id);
   auto b = std::make_unique<MemoryProcess>(network_, high_id);
   expect_exchange(a, *b);
-  // It ends without a goodbye frame.
+  // The process ends, and its goodbye frame is lost.
   network_.script = [](const LinkAddress&, const LinkAddress&, const Frame&) {
     return std::vector<MemoryNetwork::Copy>{};
   };
   b.reset();
   network_.script = nullptr;
   MemoryProcess again(network_, high_id);
-  // What we still believe is refused by the new process, and told.
+  // The new process rejects a frame of the old connection with a reset.
   Link* const old = a.connect(high_id);
   EXPECT_EQ(a.send(old, numbered_put(7)), SendStatus::sent);
   EXPECT_TRUE(run_until(
@@ -163,12 +163,13 @@ TEST_F(Connections, OneThatNobodyAnswersFailsToo) {
   EXPECT_EQ(a.send(link, numbered_put(1)), SendStatus::connecting);
   EXPECT_TRUE(run_until(
       {&a}, [&] { return !a.failed.empty(); }, 11'000'000'000));
-  // And may be tried again.
+  // A later attempt can succeed.
   MemoryProcess late(network_, {0x0a0000ff, 1});
   expect_exchange(a, late);
 }
 
-// An operation waits for an answer, though every frame was acknowledged: the core asks to watch.
+// An operation waits for an answer although every frame was acknowledged: the core calls
+// check_peers().
 TEST_F(Connections, WatchedPeersAreProbed) {
   ReliableSettings settings;
   settings.peer_timeout_ns = 3'000'000'000;
@@ -204,7 +205,7 @@ ReliableSettings with(const char* key, uint32_t uid = 1000) {
   return settings;
 }
 
-// Without a job key; `secret`: of the user on the node.
+// Settings without a job key; `secret` is that of the user on the node.
 ReliableSettings on_node(const char* secret, uint32_t uid = 1000) {
   ReliableSettings settings;
   settings.node_secret = std::make_shared<const std::string>(secret);
@@ -226,7 +227,7 @@ TEST_P(Refusals, NothingPassesAndTheCallerLearns) {
   MemoryProcess b(network, high_id, GetParam().second);
   Link* const link = a.connect(high_id);
   EXPECT_EQ(a.send(link, numbered_put(1)), SendStatus::connecting);
-  // Where frames are protected, a refusal waits for a better answer.
+  // If frames are protected, the caller waits for a better answer after a refusal.
   EXPECT_TRUE(run_until(
       {&a, &b}, [&] { return !a.failed.empty(); }, 1'000'000'000));
   EXPECT_GE(b.transport().counters().handshakes_refused, 1u);
@@ -277,8 +278,8 @@ TEST_F(Connections, WithoutAKeyTheyAreSaidNotToBeAuthenticated) {
   EXPECT_NE(a.transport().describe().find("NOT authenticated"), std::string::npos);
 }
 
-// The called side must prove itself as well: a `connect` that nobody could check is not enough.
-// A process that is called learns proofs of the caller, against which guesses can be tried.
+// A called process receives proofs of the caller. With a short key, it could try guesses of the key
+// against them.
 TEST(JobProofTest, AShortKeyIsStretchedAndALongOneIsNot) {
   if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
   const auto secret_of = [](const std::string& key) {
@@ -298,6 +299,7 @@ TEST(JobProofTest, AShortKeyIsStretchedAndALongOneIsNot) {
   EXPECT_EQ(secret_of(long_key), long_key);
 }
 
+// The called side must prove that it knows the key as well.
 TEST_F(Connections, AForgedAcceptIsRefused) {
   if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
   MemoryProcess a(network_, low_id, with("a secret"));
@@ -305,7 +307,7 @@ TEST_F(Connections, AForgedAcceptIsRefused) {
   network_.script = [&](const LinkAddress&, const LinkAddress&,
                         const Frame& frame) -> std::vector<MemoryNetwork::Copy> {
     if (header_of(frame).type != FrameType::accept) return {{frame, 0}};
-    // The same, from a sender that can compute checks but not proofs.
+    // The same frame, from a sender that can compute checks but not proofs.
     HandshakeBody body;
     std::memcpy(&body, frame.data() + sizeof(FrameHeader), sizeof body);
     body.number += 1 << 20;
@@ -317,7 +319,7 @@ TEST_F(Connections, AForgedAcceptIsRefused) {
   EXPECT_EQ(a.transport().counters().handshakes_refused, 1u);
 }
 
-// Of another version nothing but the number of its connection is read, and the answer is short.
+// If the version differs, only the connection number of the frame is read. The answer is short.
 TEST_F(Connections, ACallerOfAnotherVersionIsAnswered) {
   MemoryProcess b(network_, high_id);
   FakePeer caller(network_, low_id, high_id);
@@ -341,7 +343,8 @@ TEST_F(Connections, ACallerOfAnotherVersionIsAnswered) {
                                std::to_string(frame_version);
   EXPECT_NE(said.find(expected), std::string::npos) << said;
   EXPECT_EQ(said.find(expected), said.rfind(expected)) << said;
-  // Only calls are answered, or two of different versions would go on for ever.
+  // Only calls are answered. Otherwise two processes of different versions would exchange frames
+  // for ever.
   caller.call(FrameType::refuse, caller.body(), frame_version + 1);
   caller.call(FrameType::accept, caller.body(), frame_version + 1);
   b.poll();
@@ -376,8 +379,8 @@ TEST_F(Connections, ATargetOfAnotherVersionRefuses) {
   EXPECT_NE(std::string(link->failure.reason).find("another version"), std::string::npos);
 }
 
-// Hellos with invented sources cost the called side nothing, and answers are not longer than
-// questions.
+// Hellos with forged sources make the called process store nothing, and answers are not longer than
+// the hellos.
 TEST_F(Connections, HellosLeaveNoState) {
   MemoryProcess b(network_, high_id);
   uint64_t answered_bytes = 0;
@@ -390,7 +393,7 @@ TEST_F(Connections, HellosLeaveNoState) {
   for (uint32_t i = 0; i < 10'000; ++i) {
     FakePeer caller(network_, {0x0b000000 + i, i % 1000}, high_id);
     HandshakeBody body = caller.body();
-    // Half of them go on with a cookie that they made up.
+    // Half of the callers continue with an invented cookie.
     body.cookie = i;
     caller.call(i % 2 == 0 ? FrameType::hello : FrameType::connect, body);
     asked_bytes += sizeof(FrameHeader) + sizeof body;
@@ -414,7 +417,7 @@ uint64_t resident_bytes() {
   return resident * 4096;
 }
 
-// State per peer is bounded, and an idle one costs little.
+// The memory for each peer is bounded, and small for an idle peer.
 TEST_F(Connections, TenThousandKnownAndFiftyActiveStaySmall) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer multiplies the memory that is measured";
@@ -435,7 +438,8 @@ TEST_F(Connections, TenThousandKnownAndFiftyActiveStaySmall) {
     centre.messages.clear();
     virtual_now_ns += 1'000'000;
     centre.poll();
-    // Its acknowledgement arrives; frames that stayed in the network would be looked at each time.
+    // Removes the acknowledgement: each later take() would have to check all frames left in the
+    // network.
     virtual_now_ns += network_.latency_ns;
     EXPECT_EQ(network_.take(address_of({0x0c000000 + i, 1})).size(), 1u);
   }

@@ -1,5 +1,5 @@
-// Parts of long messages that arrive before earlier frames: handed up at once, each once, while
-// everything else waits for its turn.
+// Parts of long messages that arrive before earlier frames. They are delivered at once, each once;
+// all other messages wait for their turn.
 #include <gtest/gtest.h>
 
 #include "reliable_test_support.h"
@@ -21,7 +21,8 @@ class ReliableEarlyData : public ConnectedPair {
  protected:
   ReliableEarlyData() : ConnectedPair(false) {}
 
-  // What becomes of the next long frames, by their number: so many copies. All others arrive once.
+  // The number of copies in which each of the next long frames arrives. All other frames arrive
+  // once.
   void carry_long_frames(std::vector<unsigned> copies) {
     network_.script = [copies, seen = size_t{0}](const LinkAddress&, const LinkAddress&,
                                                  const Frame& frame) mutable {

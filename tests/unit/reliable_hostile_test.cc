@@ -1,4 +1,4 @@
-// Frames that no correct peer sends: nothing crashes, nothing wrong is handed up, they are counted.
+// Frames that no correct peer sends: no crash, no wrong delivery, and all are counted.
 #include <cstring>
 #include <iterator>
 #include <random>
@@ -21,7 +21,8 @@ class HostileFrames : public testing::Test {
     EXPECT_EQ(target_.messages.size(), 1u);
     target_.messages.clear();
   }
-  // What the test's script refers to has gone when the processes say goodbye.
+  // The script refers to objects of the test, which no longer exist when the processes send
+  // goodbye.
   void TearDown() override { network_.script = nullptr; }
   void expect_alive() {
     fake_.inject(fake_.message_frame(2, numbered_put(2), {}));
@@ -43,7 +44,7 @@ TEST_F(HostileFrames, RandomOnesAreDroppedAndCounted) {
   for (unsigned i = 0; i < count; ++i) {
     Frame frame(dice() % 300);
     for (std::byte& byte : frame) byte = static_cast<std::byte>(dice());
-    // Some get as far as their checks.
+    // Half of them have a valid header, so that later checks are reached.
     if (frame.size() >= sizeof(FrameHeader) && i % 2 == 0) {
       FrameHeader header = header_of(frame);
       header.version = frame_version;
@@ -61,7 +62,7 @@ TEST_F(HostileFrames, RandomOnesAreDroppedAndCounted) {
   expect_alive();
 }
 
-// Handshakes whose check is right and whose content is not.
+// Handshakes with a valid check and invalid contents.
 TEST_F(HostileFrames, RandomHandshakesOpenNothing) {
   std::mt19937 dice(2);
   const unsigned count = long_tests() ? 500'000 : 10'000;
@@ -85,7 +86,7 @@ TEST_F(HostileFrames, RandomHandshakesOpenNothing) {
   expect_alive();
 }
 
-// A peer that has gone mad: its frames belong to the connection, and make sense or not.
+// Frames that belong to the connection, with random and partly valid contents.
 TEST_F(HostileFrames, RandomFramesOfAPeerDoNoHarm) {
   std::mt19937 dice(3);
   const unsigned count = long_tests() ? 500'000 : 10'000;
@@ -114,7 +115,7 @@ TEST_F(HostileFrames, RandomFramesOfAPeerDoNoHarm) {
     virtual_now_ns += 100'000;
     target_.poll();
     virtual_now_ns += network_.latency_ns;
-    // It acknowledges what it took: the next one is what it expects.
+    // The target acknowledges accepted frames; the acknowledged number is the next one it expects.
     for (const auto& [from, answer] : network_.take(address_of(fake_id)))
       if (header_of(answer).type == FrameType::ack) sequence = header_of(answer).acknowledged;
     if (target_.failed.empty()) continue;
@@ -129,7 +130,7 @@ TEST_F(HostileFrames, RandomFramesOfAPeerDoNoHarm) {
   EXPECT_LE(target_.transport().frame_memory_used(), 1u << 20);
 }
 
-// One bit of a good frame: whichever it is, the frame is refused.
+// Any flipped bit of a valid frame must be detected.
 TEST_F(HostileFrames, EveryFlippedBitIsNoticed) {
   const Frame good = fake_.message_frame(2, numbered_put(2), numbered_bytes(2, 64));
   for (size_t bit = 0; bit < good.size() * 8; ++bit) {
@@ -161,7 +162,7 @@ TEST_F(HostileFrames, AcknowledgementsOfTheFutureAreIgnored) {
     target_.poll();
   }
   EXPECT_EQ(counters().malformed, 3u);
-  // More words than there can be, and half a word.
+  // Too many words, and half a word.
   header.acknowledged = 1;
   fake_.inject(fake_.connected_frame(header, std::vector<std::byte>(33 * 8)));
   fake_.inject(fake_.connected_frame(header, std::vector<std::byte>(12)));
@@ -180,7 +181,7 @@ TEST_F(HostileFrames, FramesFarAheadAreDropped) {
   expect_alive();
 }
 
-// A peer that never sends the frame that is missing cannot fill our memory with those after it.
+// A peer that never sends a missing frame cannot fill the memory with later frames.
 TEST_F(HostileFrames, EarlyFramesAreBounded) {
   for (uint32_t i = 0; i < 2000; ++i) {
     fake_.inject(fake_.message_frame(3 + i, numbered_put(i), numbered_bytes(i, 1300)));
@@ -190,7 +191,7 @@ TEST_F(HostileFrames, EarlyFramesAreBounded) {
   EXPECT_GT(counters().dropped_for_room, 0u);
 }
 
-// What passes every check and still is nonsense ends the connection.
+// An invalid frame that passes every check of the frame ends the connection.
 class Nonsense : public HostileFrames {
  protected:
   void expect_failure(Frame frame) {
@@ -250,7 +251,7 @@ TEST_F(HostileFrames, ResetsMustNameTheConnection) {
   expect_alive();
 }
 
-// An attacker has recorded the frames of a first connection, and sends them again.
+// An attacker has recorded the frames of a first connection and repeats them.
 TEST_F(HostileFrames, AReplayedConnectDoesNotEndTheConnectionThatCameAfter) {
   FakePeer again(network_, fake_id, target_id, 4712);
   ASSERT_TRUE(again.connect(target_));
@@ -263,7 +264,7 @@ TEST_F(HostileFrames, AReplayedConnectDoesNotEndTheConnectionThatCameAfter) {
   ASSERT_EQ(target_.messages.size(), 1u);
 }
 
-// Nor does it come back to life when nothing came after.
+// Nor does it reopen an ended connection that had no successor.
 TEST_F(HostileFrames, AReplayedConnectDoesNotOpenAConnectionThatHasEnded) {
   FrameHeader goodbye{};
   goodbye.type = FrameType::goodbye;
@@ -275,7 +276,7 @@ TEST_F(HostileFrames, AReplayedConnectDoesNotOpenAConnectionThatHasEnded) {
   EXPECT_EQ(counters().connections_opened, 1u);
 }
 
-// An accept that was lost is asked for with the same frame.
+// If the accept was lost, the caller repeats the same connect.
 TEST_F(HostileFrames, ARepeatedConnectIsAcceptedAgain) {
   static_cast<void>(network_.take(address_of(fake_id)));
   fake_.repeat_connect();
@@ -286,14 +287,14 @@ TEST_F(HostileFrames, ARepeatedConnectIsAcceptedAgain) {
   expect_alive();
 }
 
-// The sources of such frames may be invented, and the answers go to a host that has not asked.
+// The sources of such frames may be forged, so the answers go to a host that has sent nothing.
 TEST_F(HostileFrames, AHostGetsFewAnswersToFramesThatProveNothing) {
   constexpr uint32_t victim = 0x0b000001;
   constexpr uint64_t refill_ns = 1'000'000'000;
   uint64_t answered = 0;
   network_.script = [&](const LinkAddress&, const LinkAddress& to,
                         const Frame&) -> std::vector<MemoryNetwork::Copy> {
-    // The connected peer gets its acknowledgement.
+    // Counts only answers to others: the connected peer gets an acknowledgement.
     if (!(to == address_of(fake_id))) ++answered;
     return {};
   };
@@ -314,7 +315,7 @@ TEST_F(HostileFrames, AHostGetsFewAnswersToFramesThatProveNothing) {
   virtual_now_ns += refill_ns;
   EXPECT_EQ(answers(victim, 3 * AnswerLimit::at_once), AnswerLimit::at_once);
   EXPECT_EQ(counters().unanswered, 2 * AnswerLimit::at_once);
-  // Two hosts may share by chance.
+  // By chance, two hosts may have the same limit.
   unsigned others = 0;
   for (uint32_t host = 1; host <= 16; ++host) others += answers(victim + host, 1) == 1 ? 1 : 0;
   EXPECT_GE(others, 14u);
@@ -324,7 +325,7 @@ TEST_F(HostileFrames, AHostGetsFewAnswersToFramesThatProveNothing) {
   EXPECT_EQ(answers(victim, 2 * AnswerLimit::at_once), AnswerLimit::at_once);
 }
 
-// An answer to a frame of nobody is not longer than the frame, and there is none to answers.
+// The answer to a stranger's frame is not longer than that frame, and answers are not answered.
 TEST_F(HostileFrames, StrangersGetNoMoreThanTheySend) {
   uint64_t answered = 0;
   network_.script = [&](const LinkAddress&, const LinkAddress&,

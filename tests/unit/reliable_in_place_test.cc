@@ -1,5 +1,5 @@
-// Payloads of long puts that are sent from where the application has them: once, repeatedly,
-// changed meanwhile, gone meanwhile.
+// Payloads of long puts that are sent from the memory of the application, without a copy. They are
+// sent once or repeatedly, changed meanwhile, or unmapped meanwhile.
 #include <sys/mman.h>
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ MessageHeader data_header(uint8_t modes = 0) {
   return header;
 }
 
-// Two connected processes, and pages that stand for memory of the application. The parameter:
+// Two connected processes, and pages that represent memory of the application. Parameter: whether
 // frames are encrypted.
 class ReliableInPlace : public ConnectedPair, public testing::WithParamInterface<bool> {
  protected:
@@ -54,7 +54,7 @@ class ReliableInPlace : public ConnectedPair, public testing::WithParamInterface
       return std::vector<MemoryNetwork::Copy>{};
     };
   }
-  // An encrypted frame has room for what its payload becomes.
+  // An encrypted frame needs memory for the encrypted payload.
   void expect_no_copy() {
     if (!GetParam()) {
       EXPECT_LT(first_.transport().frame_memory_used(), payload_bytes / 4);
@@ -78,7 +78,7 @@ TEST_P(ReliableInPlace, ThePayloadIsNotCopied) {
   EXPECT_EQ(first_.transport().frame_memory_used(), 0u);
 }
 
-// The data of a get, and of everything that is not data.
+// The data of a get; the same holds for every message that is not data.
 TEST_P(ReliableInPlace, WhatMayChangeIsCopied) {
   lose_everything();
   ASSERT_EQ(send(data_header(data_for_reply)), SendStatus::sent);
@@ -87,7 +87,7 @@ TEST_P(ReliableInPlace, WhatMayChangeIsCopied) {
   expect_arrival_of(std::byte{1});
 }
 
-// An error of the application; the messages behind it are not to suffer.
+// The change is an error of the application; later messages must not be affected.
 TEST_P(ReliableInPlace, AChangedPayloadIsRepeatedAsItIsNow) {
   lose_everything();
   ASSERT_EQ(send(data_header()), SendStatus::sent);
@@ -108,7 +108,7 @@ TEST_P(ReliableInPlace, APayloadThatIsGoneDoesNotStopTheOthers) {
   EXPECT_TRUE(first_.failed.empty());
 }
 
-// The data of a long get, and what ends them.
+// The data of a long get, and the reply that ends them.
 TEST_P(ReliableInPlace, MemoryThatStaysForAWhileIsReleasedWhenItHasArrived) {
   for (const bool lost : {true, false}) {
     if (lost) lose_everything();
@@ -129,13 +129,13 @@ TEST_P(ReliableInPlace, MemoryThatStaysForAWhileIsReleasedWhenItHasArrived) {
     }
     ASSERT_TRUE(
         run_until(all_, [&] { return first_.transport().payloads_released(*link_, mark); }));
-    // The peer does not wait for something that its acknowledgement could ride on.
+    // The peer does not delay its acknowledgement until it has something to send.
     const uint64_t without_delay = 2 * network_.latency_ns + ReliableSettings{}.ack_delay_ns / 2;
     EXPECT_TRUE(lost || virtual_now_ns - before < without_delay);
   }
 }
 
-// Checked when it was queued, gone when the link takes frames again.
+// The payload is accessible when it is queued, and gone when the link accepts frames again.
 TEST_P(ReliableInPlace, APayloadThatGoesWhileItWaitsDoesNotStopTheOthers) {
   first_.link().full = true;
   ASSERT_EQ(send(data_header()), SendStatus::sent);

@@ -1,5 +1,5 @@
-// Messages over links that lose, double, reorder and damage frames: everything arrives once, in
-// order, and as it was sent.
+// Messages over links that lose, duplicate, reorder and damage frames. All arrive once, in order
+// and unchanged.
 #include <random>
 
 #include "support/deadlines.h"
@@ -12,7 +12,7 @@ namespace {
 constexpr ProcessId first_id{0x0a000001, 10};
 constexpr ProcessId second_id{0x0a000002, 20};
 
-// Deterministic trouble.
+// Faults of a network, derived from a seed.
 class Trouble {
  public:
   Trouble(double drop, double dup, double reorder, double corrupt, unsigned seed)
@@ -131,7 +131,7 @@ TEST(Reliable, SequenceNumbersWrap) {
   for (uint64_t i = 0; i < 400; ++i) EXPECT_EQ(second.messages[i].header.match_bits, i);
 }
 
-// The network of one side carries longer frames than that of the other, with a router between them.
+// The networks of the two sides have different frame lengths, with a router between them.
 TEST(Reliable, EachSideHasItsOwnLengthOfFrames) {
   MemoryNetwork network;
   MemoryProcess first(network, first_id, {}, 9000);
@@ -154,7 +154,7 @@ TEST(Reliable, EachSideHasItsOwnLengthOfFrames) {
   EXPECT_TRUE(second.failed.empty());
 }
 
-// No later frame shows the loss of the last ones: a probe does, long before the timeout.
+// No later frame reveals the loss of the last ones. A probe does, long before the timeout.
 TEST(Reliable, LostLastFramesComeAgainAfterAFewRoundTrips) {
   MemoryNetwork network;
   MemoryProcess first(network, first_id);
@@ -178,7 +178,7 @@ TEST(Reliable, LostLastFramesComeAgainAfterAFewRoundTrips) {
   EXPECT_EQ(first.transport().counters().retransmissions, 3u);
 }
 
-// Bulk data are collected: fewer, larger bursts, and everything that was collected goes out.
+// Data messages are collected into fewer, larger bursts. All collected messages are sent.
 TEST(Reliable, DataMessagesFillFramesAndFlow) {
   uint64_t data_frames = 0;
   MemoryNetwork network;
@@ -202,7 +202,7 @@ TEST(Reliable, DataMessagesFillFramesAndFlow) {
   ASSERT_TRUE(run_until(all, [&] { return second.messages.size() == count + 1; }));
   for (uint64_t i = 1; i <= count; ++i)
     ASSERT_EQ(second.messages[i].payload, numbered_bytes(i, link->max_data_bytes));
-  // One frame each, and an acknowledgement for many.
+  // One frame for each message, and one acknowledgement for many.
   EXPECT_LE(data_frames, count + 10);
   EXPECT_LE(second.transport().counters().acks_sent, count / 4);
   const SendStatus too_long =
@@ -224,7 +224,7 @@ TEST(Reliable, TheReceiverIsNeverSentMoreThanItSaysItTakes) {
     if (from == address_of(first_id)) carried += frame.size();
     return {{frame, 0}};
   };
-  // The second one does not poll; the first one sends what it can.
+  // The second process does not poll; the first one sends as much as it may.
   for (uint64_t i = 0; i < 1000; ++i)
     if (first.send(link, numbered_put(i), numbered_bytes(i, 1000)) != SendStatus::sent) break;
   EXPECT_GT(carried, capacity / 4);
@@ -249,7 +249,7 @@ TEST(Reliable, ALinkThatIsFullIsTriedAgain) {
       all, [&] { return second.messages.size() == 2; }, 10'000'000));
 }
 
-// Memory for frames is shared and bounded; a sender that finds none goes on later.
+// Memory for frames is shared and bounded. A sender that finds none continues later.
 TEST(Reliable, FramesOfAllPeersTogetherAreBounded) {
   ReliableSettings settings;
   settings.memory_bytes = 1 << 20;
@@ -278,7 +278,7 @@ TEST(Reliable, FramesOfAllPeersTogetherAreBounded) {
   for (const auto& other : others) EXPECT_EQ(other->messages.back().header.match_bits, 1000u);
 }
 
-// PTL_MD_UNRELIABLE: one frame, no state, counted.
+// PTL_MD_UNRELIABLE: one frame, without state for retransmission, counted.
 TEST(Reliable, UnreliablePutsAreSentOnce) {
   MemoryNetwork network;
   MemoryProcess first(network, first_id);
@@ -304,14 +304,14 @@ TEST(Reliable, UnreliablePutsAreSentOnce) {
   EXPECT_EQ(first.transport().counters().datagrams_sent, 2u);
   EXPECT_EQ(first.transport().counters().retransmissions, 0u);
   EXPECT_EQ(second.transport().counters().datagrams_received, 1u);
-  // One that does not fit a frame goes like any other message.
+  // A message that does not fit in a frame is sent reliably.
   EXPECT_EQ(first.send(link, header, numbered_bytes(3, 5000)), SendStatus::sent);
   EXPECT_TRUE(run_until(
       all, [&] { return second.messages.size() == 3; }, 10'000'000));
   EXPECT_EQ(first.transport().counters().datagrams_sent, 2u);
 }
 
-// They do not wait for a message of several frames that is under way.
+// They do not wait for the end of a message of several frames.
 TEST(Reliable, UnreliablePutsOvertake) {
   MemoryNetwork network;
   MemoryProcess first(network, first_id);
@@ -323,7 +323,7 @@ TEST(Reliable, UnreliablePutsOvertake) {
   unsigned frames = 0;
   network.script = [&](const LinkAddress&, const LinkAddress&,
                        const Frame& frame) -> std::vector<MemoryNetwork::Copy> {
-    if (++frames == 3) return {};  // of the first message: the third
+    if (++frames == 3) return {};  // the third frame of the first message is lost
     return {{frame, 0}};
   };
   EXPECT_EQ(first.send(link, numbered_put(1), numbered_bytes(1, 8000)), SendStatus::sent);

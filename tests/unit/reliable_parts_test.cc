@@ -1,5 +1,5 @@
-// The parts of a reliable transport that send, receive and acknowledge, each with as few of the
-// others as possible.
+// The parts of a reliable transport that send, receive and acknowledge, each with as few other
+// parts as possible.
 #include "reliable/data_receiver.h"
 #include "reliable/handshake.h"
 #include "reliable/peer_watch.h"
@@ -33,7 +33,7 @@ class Sink final : public MessageSink {
   std::vector<Link*> failed;
 };
 
-// What the parts share, and one established connection.
+// The objects that the parts share, and one established connection.
 class ReliablePart : public testing::Test {
  protected:
   ReliablePart() {
@@ -45,7 +45,7 @@ class ReliablePart : public testing::Test {
     batch_.begin(sink_);
     establish(connection_);
   }
-  // Not the one that a test makes for the peer.
+  // A connection other than the one that a test makes for the peer.
   static Connection& first_of(ConnectionTable& table) {
     EXPECT_TRUE(table.open(16));
     return *table.find_or_make({peer_id.nid, peer_id.pid + 1});
@@ -59,7 +59,7 @@ class ReliablePart : public testing::Test {
     connection.silence.heard(virtual_now_ns);
     connection.state = ConnectionState::established;
   }
-  // The headers of the frames that went to the peer since the last call.
+  // The headers of the frames sent to the peer since the last call.
   std::vector<FrameHeader> taken_frames() {
     std::vector<FrameHeader> headers;
     for (const auto& [from, frame] : network_.take(address_of(peer_id)))
@@ -77,7 +77,7 @@ class ReliablePart : public testing::Test {
     header.acknowledged = acknowledged;
     return header;
   }
-  // A frame of the peer, with so many bytes of payload behind the header of its message.
+  // A frame of the peer with `payload` bytes after the header of its message.
   Frame data_frame(uint32_t sequence, uint8_t flags, uint32_t payload, uint32_t announced) {
     FrameHeader header{};
     header.type = FrameType::data;

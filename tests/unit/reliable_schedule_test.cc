@@ -1,5 +1,5 @@
-// What decides when a reliable transport has work: silence of peers, delayed acknowledgements, the
-// table and the timers of connections, and the quiet link.
+// The parts that decide when a reliable transport has work: silence of peers, delayed
+// acknowledgements, the table and timers of connections, and the quiet link.
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -126,7 +126,7 @@ TEST(ConnectionTable, AConnectionThatIsOpenedAgainKeepsItsPlace) {
 
 class ConnectionTimersTest : public testing::Test {
  protected:
-  // What run() looks at, and what it is told.
+  // The connections for which run() calls; `next` contains the times that the calls return.
   std::vector<Connection*> run(std::map<Connection*, uint64_t> next) {
     std::vector<Connection*> seen;
     timers_.run([&](Connection& connection) {
@@ -219,7 +219,7 @@ TEST_F(QuietLinkTest, NobodySleepsBeyondATimer) {
   EXPECT_EQ(quiet_.sleep_limit_ns(), 0);
 }
 
-// A link whose frames a descriptor tells of.
+// A link with a descriptor that becomes readable when a frame arrives.
 class EventLink final : public PacketLink {
  public:
   EventLink() { properties_.descriptor = eventfd(0, EFD_NONBLOCK); }

@@ -1,5 +1,5 @@
-// For the tests of the reliability layer: links in memory whose frames pass through the test,
-// simulated time, and processes that record what they received.
+// Support for the tests of the reliability layer: links in memory whose frames a test can change,
+// simulated time, and processes that record what they receive.
 #pragma once
 
 #include <cstring>
@@ -39,7 +39,7 @@ inline FrameHeader header_of(const Frame& frame) {
 // Carries frames between MemoryLinks, each after `latency_ns`.
 class MemoryNetwork {
  public:
-  // What becomes of a frame: copies of it (none: lost), each with an additional delay.
+  // The script replaces a frame by copies (none: it is lost), each with an additional delay.
   struct Copy {
     Frame frame;
     uint64_t delay_ns = 0;
@@ -62,12 +62,12 @@ class MemoryNetwork {
       queue_.emplace(virtual_now_ns + latency_ns + copy.delay_ns,
                      Travelling{from, to, std::move(copy.frame)});
   }
-  // As if it came from there, at once.
+  // A frame that seems to come from `from`, and arrives at once.
   void inject(const LinkAddress& from, const LinkAddress& to, Frame frame) {
     queue_.emplace(virtual_now_ns, Travelling{from, to, std::move(frame)});
   }
 
-  // The frames for `to` that have arrived by now.
+  // Removes and returns the frames for `to` that have arrived by now.
   std::deque<std::pair<LinkAddress, Frame>> take(const LinkAddress& to) {
     std::deque<std::pair<LinkAddress, Frame>> arrived;
     for (auto it = queue_.begin(); it != queue_.end() && it->first <= virtual_now_ns;) {
@@ -103,8 +103,8 @@ class MemoryLink final : public PacketLink {
     properties_.sends_from_anywhere = from_anywhere;
   }
 
-  bool full = false;   // takes nothing
-  uint32_t route_mtu;  // of the way to everybody
+  bool full = false;   // accepts no frames
+  uint32_t route_mtu;  // of the route to every peer
 
   ResolveStatus resolve(ProcessId peer, Route& route, std::string* reason) noexcept override {
     if (peer.nid == 0) {
@@ -129,7 +129,7 @@ class MemoryLink final : public PacketLink {
         readable &= guarded_copy(bytes.data() + before, frames[i].pieces[p].base,
                                  frames[i].pieces[p].length);
       }
-      if (!readable) continue;  // lost, as sends_from_anywhere() says
+      if (!readable) continue;  // lost, as sends_from_anywhere() permits
       EXPECT_LE(bytes.size(), mtu());
       network_.carry(own_address(), *frames[i].to, std::move(bytes));
     }
@@ -159,7 +159,7 @@ class MemoryLink final : public PacketLink {
   std::deque<std::pair<LinkAddress, Frame>> handed_out_;
 };
 
-// A process: a transport over a MemoryLink, and a sink that keeps what arrives.
+// A process: a transport over a MemoryLink, and a sink that stores arrived messages.
 class MemoryProcess final : public MessageSink {
  public:
   struct Message {
@@ -221,8 +221,8 @@ class MemoryProcess final : public MessageSink {
   std::unique_ptr<ReliableTransport> transport_;
 };
 
-// Lets time pass in small steps, everybody polling, until `done()`; false when `limit_ns` passed
-// first.
+// Advances the time in small steps, in which all processes poll, until `done()`. Returns false
+// after `limit_ns`.
 template <typename Done>
 [[nodiscard]] bool run_until(const std::vector<MemoryProcess*>& processes, Done&& done,
                              uint64_t limit_ns = 60'000'000'000) {
@@ -232,7 +232,7 @@ template <typename Done>
     if (virtual_now_ns > end) return false;
     unsigned work = 0;
     for (MemoryProcess* process : processes) work += process->poll();
-    // Nothing happens: towards the next timer in larger and larger steps.
+    // Without work, larger and larger steps are made until the next timer.
     step_ns = work != 0 ? 1'000 : std::min<uint64_t>(step_ns * 2, 500'000);
     virtual_now_ns += step_ns;
   }
@@ -244,10 +244,10 @@ inline void run_for(const std::vector<MemoryProcess*>& processes, uint64_t durat
   static_cast<void>(run_until(processes, [&] { return virtual_now_ns >= end; }));
 }
 
-// A peer that is nothing but the frames that the test makes up for it.
+// A peer that consists only of the frames that the test makes.
 class FakePeer {
  public:
-  // `number`: by which it calls its connection.
+  // `number`: its number of the connection.
   FakePeer(MemoryNetwork& network, ProcessId id, ProcessId target, uint64_t number = 4711)
       : network_(network), id_(id), target_(target), number_(number) {}
 
@@ -285,7 +285,7 @@ class FakePeer {
     header.type = type;
     inject(frame_of(header, body, handshake_seed, version));
   }
-  // What the target sent us last, if it is a frame of the handshake of that type.
+  // Receives the answers of the target; true if one is a frame of the handshake of this type.
   bool take_answer(FrameType type, HandshakeBody& body) {
     virtual_now_ns += network_.latency_ns;
     for (const auto& [from, frame] : network_.take(address_of(id_))) {
@@ -296,7 +296,7 @@ class FakePeer {
     }
     return false;
   }
-  // The whole handshake.
+  // Makes the whole handshake.
   [[nodiscard]] bool connect(MemoryProcess& target) {
     HandshakeBody answer{};
     call(FrameType::hello, body());
@@ -310,9 +310,9 @@ class FakePeer {
     peer_number_ = answer.number;
     return true;
   }
-  // The same frame once more.
+  // Sends the same frame again.
   void repeat_connect() { call(FrameType::connect, connect_body_); }
-  // A frame on the connection: the header as given, but for its check.
+  // A frame of the connection with this header, apart from its check.
   [[nodiscard]] Frame connected_frame(FrameHeader header,
                                       const std::vector<std::byte>& body) const {
     header.version = frame_version;
@@ -363,7 +363,7 @@ inline MessageHeader numbered_put(uint64_t number) {
   return header;
 }
 
-// Sends with patience: what finds no room is tried again while time passes.
+// Repeats send() while there is no room and time advances.
 inline void send_surely(MemoryProcess& from, Link* link, const std::vector<MemoryProcess*>& all,
                         const MessageHeader& header, const std::vector<std::byte>& payload) {
   SendStatus status = SendStatus::queue_full;
@@ -374,7 +374,7 @@ inline void send_surely(MemoryProcess& from, Link* link, const std::vector<Memor
   EXPECT_EQ(status, SendStatus::sent);
 }
 
-// Sends until some frames may be on the way at once. `to` forgets these messages.
+// Sends until several frames may be in flight at once, and removes these messages from `to`.
 inline void widen_window(MemoryProcess& from, MemoryProcess& to, Link* link,
                          const std::vector<MemoryProcess*>& all) {
   run_for(all, 5'000'000);
@@ -385,7 +385,7 @@ inline void widen_window(MemoryProcess& from, MemoryProcess& to, Link* link,
   to.messages.erase(to.messages.begin() + known, to.messages.end());
 }
 
-// Two processes of which one has heard of the other, with frames of 9000 bytes.
+// Two connected processes with frames of 9000 bytes.
 class ConnectedPair : public testing::Test {
  protected:
   static constexpr ProcessId first_id{1, 1};
@@ -393,7 +393,7 @@ class ConnectedPair : public testing::Test {
   static constexpr uint32_t frame_bytes = 9000;
   static constexpr uint64_t capacity_bytes = 256 * 1024;
 
-  // `from_anywhere`: PacketLink::sends_from_anywhere() of both.
+  // `from_anywhere`: PacketLink::sends_from_anywhere() of both links.
   explicit ConnectedPair(bool from_anywhere, const ReliableSettings& settings = {})
       : first_(network_, first_id, settings, frame_bytes, capacity_bytes, from_anywhere),
         second_(network_, second_id, settings, frame_bytes, capacity_bytes, from_anywhere) {}

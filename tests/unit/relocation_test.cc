@@ -1,4 +1,5 @@
-// When threads on crowded processors look for others, and what a search leaves behind.
+// When threads on crowded processors search for another one, and the effect of a search on later
+// ones.
 #include "core/progress/relocation.h"
 
 #include <sched.h>
@@ -13,7 +14,7 @@ namespace {
 constexpr uint64_t us = 1'000;
 constexpr uint64_t ms = 1'000'000;
 
-// From `now_ns` on the processor is crowded; when the next search is due.
+// The processor is crowded from `now_ns` on. Returns when the next search is due.
 uint64_t next_search(RelocationSchedule& schedule, uint64_t now_ns) {
   const uint64_t give_up = now_ns + 10'000 * ms;
   while (now_ns < give_up && !schedule.is_due(now_ns)) now_ns += 10 * us;

@@ -1,4 +1,4 @@
-// A counter counts once; late ones are taken, old ones are not.
+// A counter is accepted once. Late ones are accepted, too old ones are not.
 #include "reliable/replay_window.h"
 
 #include <random>
@@ -44,7 +44,7 @@ TEST(ReplayWindowTest, FindsTheWholeCounterAcrossHalves) {
   EXPECT_EQ(ReplayWindow().whole(0xffff'ffff), 0u) << "there was none before the first";
 }
 
-// Compared with a set of all that came.
+// Compared with a set of all accepted counters.
 TEST(ReplayWindowTest, NeverTakesOneTwiceInAnyOrder) {
   std::mt19937_64 random(7);
   ReplayWindow window;

@@ -1,4 +1,4 @@
-// A transport that records what it is given and answers what a test tells it to.
+// A transport that records what it is asked to send, and gives the answers that a test specifies.
 #pragma once
 
 #include <cstring>
@@ -79,8 +79,8 @@ class ScriptedTransport final : public Transport {
   uint64_t process = 0;  // incarnation of all peers
   SendStatus status = SendStatus::sent;
   uint32_t released_mark = 0;
-  unsigned arrived = 0;                       // messages that the next poll() pretends to hand up
-  std::function<void(MessageSink&)> hand_up;  // once, in the next poll()
+  unsigned arrived = 0;  // messages that the next poll() claims to have delivered
+  std::function<void(MessageSink&)> hand_up;  // called once, by the next poll()
   bool arms = true;
   int64_t limit_ns = -1;
 

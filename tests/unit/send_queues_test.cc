@@ -67,9 +67,9 @@ TEST_F(SendQueuesTest, AllListedPeersAreTakenTogether) {
   EXPECT_EQ(first->next_with_queue, &one_);
 }
 
-// The poller looks for listed peers only after it has taken the report of work, and without a lock.
+// The poller tests for listed peers only after it has taken the report of work, and without a lock.
 TEST_F(SendQueuesTest, APollerThatSeesWorkDueSeesAListedPeer) {
-  // On a busy machine a round may take two time slices: fewer rounds then.
+  // On a busy machine a round may take two time slices, so fewer rounds are made.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   std::atomic<uint32_t> last{200'000};
   std::atomic<uint32_t> flushed{0};

@@ -1,4 +1,4 @@
-// The sending half of a connection: what may go, what is lost, when to try again.
+// The sending half of a connection: which frames may be sent, which are lost, when to retry.
 #include "reliable/send_window.h"
 
 #include <vector>
@@ -21,8 +21,8 @@ class SendWindowTest : public testing::Test {
     open(1 << 20);
   }
   void TearDown() override { pool_.release_chain(window_.take_all()); }
-  // After some round trips without a duration, which count as not measured: 16 frames may go, if
-  // the peer can take them. The next number is 100.
+  // The state after some round trips of duration 0, which are not counted as measured. 16 frames
+  // may be sent if the peer can receive them. The next number is 100.
   void open(uint64_t peer_window) {
     constexpr unsigned earlier = 2 + 4 + 8;
     window_.open(100 - earlier, peer_window, mtu, ms);
@@ -32,7 +32,7 @@ class SendWindowTest : public testing::Test {
   void queue(unsigned count) {
     for (unsigned i = 0; i < count; ++i) window_.append(pool_.acquire(mtu));
   }
-  // Sends what may be sent; returns its numbers.
+  // Sends the frames that may be sent; returns their numbers.
   std::vector<uint32_t> send(uint64_t now, unsigned most = 64) {
     FrameBuffer* frames[64];
     const unsigned count = window_.collect(frames, most, exhausted_);
@@ -85,7 +85,7 @@ TEST_F(SendWindowTest, AFrameThatThreeLaterOnesOvertookIsLostAndGoesAgainFirst) 
   EXPECT_EQ(acknowledge(100, {0b11}, 1000).newly_lost, 0u);   // 102
   EXPECT_EQ(acknowledge(100, {0b111}, 1000).newly_lost, 1u);  // 103: 100 is lost
   EXPECT_EQ(send(2000), (Numbers{100, 106, 107}));
-  // Overtaken once more, it is lost once more.
+  // If overtaken again after its retransmission, the frame is lost again.
   EXPECT_EQ(acknowledge(100, {0b1111111}, 3000).newly_lost, 0u);
   queue(2);
   EXPECT_EQ(send(3000), (Numbers{108, 109}));
@@ -101,18 +101,19 @@ TEST_F(SendWindowTest, AtTheTimeoutEverythingOnTheWayIsLost) {
   EXPECT_FALSE(window_.time_out(RoundTrip::first_timeout_ns - 1)) << "a probe";
   EXPECT_TRUE(window_.time_out(5 * ms));
   EXPECT_EQ(window_.in_flight_bytes(), 0u);
-  // Two frames are the least that a window holds.
+  // A window allows at least two frames.
   EXPECT_EQ(send(5 * ms), (Numbers{100, 101}));
   EXPECT_TRUE(exhausted_);
   EXPECT_FALSE(window_.time_out(5 * ms + 2 * RoundTrip::first_timeout_ns - 1)) << "doubled";
   acknowledge(102, {0}, 6 * ms);
   EXPECT_EQ(send(6 * ms), (Numbers{102, 103}));
-  // A late acknowledgement of the first sending is no measure of a round trip.
+  // A late acknowledgement of the first transmission must not be used to measure the round-trip
+  // time.
   EXPECT_EQ(window_.round_trip().smoothed_ns(), 0u);
 }
 
-// The first round trip is longer than the first timeout: the acknowledgement of the first copy
-// seems to be that of the second.
+// The first round trip is longer than the first timeout, so the acknowledgement of the first copy
+// seems to be one of the second copy.
 TEST_F(SendWindowTest, AnAcknowledgementOfARepeatedFrameDoesNotShortenTheTimeout) {
   queue(1);
   send(0);
@@ -130,7 +131,7 @@ TEST_F(SendWindowTest, AnAcknowledgementOfARepeatedFrameDoesNotShortenTheTimeout
   EXPECT_TRUE(window_.time_out(20 * first_timeout + 3 * ms));
 }
 
-// Nothing sent later tells that the last frames of a message were lost.
+// No later frame reveals that the last frames of a message were lost.
 TEST_F(SendWindowTest, AProbeTellsWhichOfTheLastFramesAreLost) {
   queue(1);
   send(0);
@@ -198,13 +199,13 @@ TEST_F(SendWindowTest, TheWindowOfThePeerBoundsWhatIsOnTheWay) {
     acknowledge(acknowledged, {0}, round * ms + 50'000);
   }
   EXPECT_TRUE(window_.empty()) << "and yet everything goes";
-  // A peer that can take less than a frame gets one at a time.
+  // If the peer has room for less than a frame, it gets one frame at a time.
   open(10);
   queue(2);
   EXPECT_EQ(send(0).size(), 1u);
 }
 
-// A loss costs its share of the window, half of it at most; arrivals let it grow again.
+// A loss reduces the window by its share, by half at most. Arrivals let it grow again.
 TEST(CongestionTest, LossesCostTheirShare) {
   Congestion congestion;
   congestion.open(64 << 20, 1000);
@@ -259,7 +260,7 @@ TEST(CongestionTest, TheFirstQueueEndsTheDoubling) {
   EXPECT_LE(congestion.window_bytes(), doubled + 1000);
 }
 
-// Of two senders that see the same queue, the one with the larger window gives way.
+// Of two senders with the same queue, the one with the larger window reduces it.
 TEST(CongestionTest, SmallWindowsMayCauseALongerQueue) {
   Congestion small;
   Congestion large;
@@ -330,7 +331,7 @@ TEST(FramePoolTest, EachSizeHasItsPart) {
   pool.release(large);
 }
 
-// The vector of the paper: key 00..0f, input 00..0e.
+// The test vector of the paper: key 00..0f, input 00..0e.
 TEST(CookieTest, SipHashGivesThePublishedValue) {
   const uint64_t key[2] = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
   unsigned char input[15];

@@ -1,4 +1,4 @@
-// Segments and peers that are not what they should be: refused, counted, and harmless.
+// Segments and peers with invalid contents: they are refused and counted, and do no harm.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -31,7 +31,7 @@ std::string path_of(uint32_t pid) {
   return directory->path_of({{test::test_nid, pid}, forged_nonce});
 }
 
-// A file under the name of a segment, made from a genuine one.
+// A file with the name of a segment, made from a genuine segment.
 class ForgedSegment {
  public:
   ForgedSegment(const ShmTransport& genuine, uint32_t pid) : path_(path_of(pid)) {
@@ -147,7 +147,7 @@ TEST(ShmHostile, RandomIdentitiesAreHarmless) {
                           reason) != PeerSegment::Status::opened) {
       continue;
     }
-    // What was accepted must be usable: every lane that can be claimed lies in the file.
+    // An accepted segment must be usable: every lane that can be claimed lies within the file.
     PeerSegment::Claim claim;
     while (segment->claim_lane({{1, 1}, 16, 1}, claim, reason) ==
            PeerSegment::ClaimStatus::claimed) {
@@ -159,7 +159,7 @@ TEST(ShmHostile, RandomIdentitiesAreHarmless) {
       }
     }
     segment.reset();
-    // Empty the table and the lanes again.
+    // Clears the table and the lanes.
     ASSERT_EQ(ftruncate(forged.fd(), lane_table_offset), 0);
     ASSERT_EQ(ftruncate(forged.fd(), static_cast<off_t>(original.segment_bytes)), 0);
   }
@@ -196,13 +196,13 @@ TEST(ShmHostile, SegmentsOfOtherUsersAreRefused) {
 
 TEST(ShmHostile, DeadSegmentsAreNotConnectedTo) {
   const auto genuine = open_transport();
-  const ForgedSegment forged(*genuine, 905);  // nobody holds its lock
+  const ForgedSegment forged(*genuine, 905);  // no process holds its lock
   std::string reason;
   EXPECT_EQ(genuine->connect({test::test_nid, 905}, &reason), nullptr);
   EXPECT_NE(reason.find("ended"), std::string::npos) << reason;
 }
 
-// A peer that writes what it likes into the segment of its victim.
+// A peer that writes arbitrary values into the segment of its victim.
 class Rogue {
  public:
   explicit Rogue(const ShmTransport& victim) : victim_(victim) {
@@ -235,7 +235,8 @@ TEST(ShmHostile, ClaimsThatLieAreRefused) {
   const auto bystander = open_transport();
   Rogue rogue(*victim);
   RecordingSink sink;
-  // As a living process, but with another nonce; as the victim itself, with the right nonce.
+  // One claim in the name of a living process with another nonce, and one in the name of the victim
+  // itself with the right nonce.
   const auto lie = rogue.claim(bystander->id(), bystander->segment().nonce() ^ 0x1000);
   rogue.claim(victim->id(), victim->segment().nonce());
   LaneProducer producer;
@@ -248,7 +249,7 @@ TEST(ShmHostile, ClaimsThatLieAreRefused) {
   EXPECT_EQ(victim->counters().links_refused, 2u);
   EXPECT_TRUE(victim->arm(false)) << "a refused lane keeps nobody awake";
   victim->disarm();
-  // The bystander is not harmed.
+  // The bystander can still connect and send.
   Link* link = connect_or_fail(*bystander, victim->id());
   ASSERT_EQ(send_message(*bystander, *link, 1, 8, sink), SendStatus::sent);
   victim->poll(sink, 16);
@@ -305,7 +306,7 @@ TEST(ShmHostile, HalfMadeClaimsOfTheDeadComeBack) {
   of_living.store(0);
 }
 
-// Whatever a peer writes into the table of lanes and the counters beside it: others are served.
+// Random values in the table of lanes and the counters next to it: other peers are still served.
 TEST(ShmHostile, RandomStatesOfLanesAreHarmless) {
   std::mt19937_64 random(23);
   for (int round = 0; round < 50 / test::slowdown; ++round) {
@@ -337,8 +338,8 @@ TEST(ShmHostile, RandomStatesOfLanesAreHarmless) {
   }
 }
 
-// Genuine claims, garbage in the lanes: the victim survives, refuses that peer and serves the
-// others.
+// Valid claims with random contents in the lanes. The victim survives, refuses that peer and serves
+// the others.
 TEST(ShmHostile, RandomBytesInCellsNeverHarm) {
   std::mt19937_64 random(17);
   uint64_t malformed = 0;
@@ -386,7 +387,7 @@ TEST(ShmHostile, RandomBytesInCellsNeverHarm) {
   EXPECT_GT(delivered, 200u / test::slowdown);
 }
 
-// For each message that it gets, the peer puts another one into the lane.
+// For each message that is received, the peer puts another one into the lane.
 class RefilledSink final : public MessageSink {
  public:
   static constexpr uint64_t most_refills = 100'000;
@@ -415,7 +416,7 @@ class RefilledSink final : public MessageSink {
   Link& link_;
 };
 
-// It says that it has finished, and goes on sending: no more is read than a lane holds.
+// The peer marks its segment as closed and continues to send. At most one full lane is read.
 TEST(ShmHostile, APeerThatSendsAfterItsEndIsReadNoLongerThanOneLane) {
   const auto victim = open_transport();
   const auto peer = open_transport();
@@ -436,8 +437,8 @@ TEST(ShmHostile, APeerThatSendsAfterItsEndIsReadNoLongerThanOneLane) {
   EXPECT_LE(sink.total, filled + 1 + lane_ack_places);
 }
 
-// Processes of one user may do to each other what ptrace permits: one that truncates its segment
-// ends those that use it, by SIGBUS, and no others.
+// Processes of one user may do to each other what ptrace permits. If a process truncates its
+// segment, its users end by SIGBUS, and no others.
 TEST(ShmHostile, ATruncatedSegmentEndsItsUsersAndNoOthers) {
   const auto bystander = open_transport(test_settings(920));
   Shared<std::atomic<int>> stage;
@@ -462,7 +463,7 @@ TEST(ShmHostile, ATruncatedSegmentEndsItsUsersAndNoOthers) {
   ASSERT_TRUE(wait_until([&] { return stage->load() == 1; }));
   ChildProcess user([&]() -> int {
     const auto own = open_transport(test_settings(922));
-    // A sanitizer would report it and exit.
+    // A sanitizer would report the signal and exit.
     if (test::slowdown != 1) signal(SIGBUS, SIG_DFL);
     Link* const link = own->connect({test::test_nid, 921}, nullptr);
     if (link == nullptr) return 2;
@@ -490,7 +491,7 @@ TEST(ShmHostile, ATruncatedSegmentEndsItsUsersAndNoOthers) {
   EXPECT_GE(directory->sweep(), 1u);
 }
 
-// A peer that changes its lane while it is read.
+// A peer that changes its lane while the victim reads it.
 TEST(ShmHostile, LanesThatChangeWhileTheyAreReadAreHarmless) {
   static_cast<void>(test_settings());
   const auto victim = open_transport(test_settings(910));

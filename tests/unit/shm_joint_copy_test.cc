@@ -1,5 +1,5 @@
-// Long copies that both processes take part in: every byte, copied by either; refusals, faults,
-// and helpers that die.
+// Long copies in which both processes take part: every byte, copied by either of them; refusals,
+// faults, and helpers that die.
 #include <sched.h>
 #include <sys/mman.h>
 
@@ -44,7 +44,7 @@ class GrantingSink final : public MessageSink {
   bool stops_itself = false;
 };
 
-// The core of a process that copies: what ended later, and how.
+// The core of a process that copies. It records copies that end later, and their results.
 class CopyingSink final : public MessageSink {
  public:
   void* on_new_link(Link&) noexcept override { return this; }
@@ -67,7 +67,7 @@ class CopyingSink final : public MessageSink {
   RemoteResult ended{};
 };
 
-// Two processes that are to run at the same time, whatever else runs.
+// Gives each of the two processes a processor, so that they run at the same time.
 class Processors {
  public:
   Processors() { sched_getaffinity(0, sizeof all_, &all_); }
@@ -101,10 +101,10 @@ class JointCopyTest : public ::testing::Test {
     std::atomic<uint64_t> granted_bytes;
     std::atomic<bool> stops_itself;  // when it is about to copy a chunk
     std::atomic<uint64_t> asked;
-    std::atomic<uint64_t> changed;  // bytes that are no longer the pattern, counted after step 2
+    std::atomic<uint64_t> changed;  // bytes that differ from the pattern, counted after step 2
   };
 
-  // A peer that polls all the time, as one that waits for an event does.
+  // A peer that polls all the time, like one that waits for an event.
   void start_peer(uint64_t granted_bytes) {
     static_cast<void>(test_settings());
     board_->granted_bytes.store(granted_bytes);
@@ -115,7 +115,7 @@ class JointCopyTest : public ::testing::Test {
     ASSERT_NE(link_, nullptr);
     RecordingSink sink;
     ASSERT_EQ(test::send_message(*transport_, *link_, 1, 8, sink), SendStatus::sent);
-    // The first access finds out that the peer's memory can be reached.
+    // The first access determines that the memory of the peer can be accessed.
     std::byte first{};
     const Piece piece{&first, 1};
     const RemoteMemory there = remote(0, 1);
@@ -170,7 +170,7 @@ class JointCopyTest : public ::testing::Test {
     const RemoteMemory there = remote(offset, length);
     return end_of(transport_->remote_write(*link_, &piece, 1, &there, 1, CopyingSink::token_used));
   }
-  // A helper that lost its processor ends its part later.
+  // A helper without a processor ends its part later.
   RemoteResult end_of(RemoteResult result) {
     if (result.status != RemoteStatus::started) return result;
     CopyingSink sink;
@@ -181,7 +181,7 @@ class JointCopyTest : public ::testing::Test {
     }));
     return sink.ended;
   }
-  // A copy whose helper stops with a chunk in its hands.
+  // A copy whose helper stops while it holds a chunk.
   void start_copy_with_stopped_helper(std::byte* to) {
     start_peer(bytes);
     if (HasFatalFailure()) return;
@@ -189,7 +189,7 @@ class JointCopyTest : public ::testing::Test {
     ASSERT_TRUE(wait_until([&] {
       board_->stops_itself.store(true);
       if (start_read(to, 0, bytes).status != RemoteStatus::started) return false;
-      // It has stopped, or only lost its processor.
+      // The helper has stopped, or was only without a processor for a while.
       CopyingSink sink;
       EXPECT_TRUE(wait_until([&] {
         siginfo_t state{};
@@ -240,7 +240,7 @@ TEST_F(JointCopyTest, WritesEveryByteWhoeverCopiesIt) {
   EXPECT_EQ(changed_at_peer(), bytes);
 }
 
-// The lengths around which the number of chunks changes.
+// Lengths near those at which the number of chunks changes.
 TEST_F(JointCopyTest, OddLengths) {
   start_peer(bytes);
   const std::vector<std::byte> content = pattern(1, bytes);
@@ -257,7 +257,7 @@ TEST_F(JointCopyTest, OddLengths) {
   }
 }
 
-// Memory that the helper's core knows nothing of: the helper leaves it alone, the owner copies.
+// The core of the helper refuses access to the memory. The helper does not copy; the owner does.
 TEST_F(JointCopyTest, WhatWasNotGrantedTheHelperDoesNotTouch) {
   start_peer(0);
   const std::vector<std::byte> content = pattern(1, bytes);
@@ -291,7 +291,7 @@ TEST_F(JointCopyTest, FaultsTellTheFirstByteThatIsNotThere) {
   munmap(guarded, bytes + page);
 }
 
-// As by a debugger, or when a job is suspended: its peers go on with everybody else.
+// As by a debugger, or when a job is suspended: its peers can still communicate with others.
 TEST_F(JointCopyTest, AStoppedHelperHoldsUpNobodyElse) {
   std::vector<std::byte> here(bytes);
   start_copy_with_stopped_helper(here.data());
@@ -349,7 +349,7 @@ TEST_F(JointCopyTest, AHelperMayDieAtAnyTime) {
     });
     RemoteStatus status = RemoteStatus::done;
     while (status == RemoteStatus::done) status = read(here.data(), 0, bytes).status;
-    // A process that is just dying has lost its memory, but not yet the lock by which it lives.
+    // A dying process has lost its memory, but may still hold the lock that shows that it lives.
     EXPECT_TRUE(status == RemoteStatus::peer_failed || status == RemoteStatus::unsupported)
         << static_cast<int>(status);
     killer.join();

@@ -1,4 +1,5 @@
-// Peers that finish, die or start again: nothing that they sent is lost, and nothing of them stays.
+// Peers that finish, die or start again: none of their messages is lost, and none of their
+// resources remains in use.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ using test::Shared;
 using test::test_settings;
 using test::wait_until;
 
-// Sends numbered messages to `pid` until it is killed; tells how many have gone.
+// Sends numbered messages to `pid` until it is killed; `sent` is their number.
 int stream_forever(uint32_t own_pid, uint32_t pid, std::atomic<uint64_t>& sent) {
   const auto own = open_transport(test_settings(own_pid));
   if (own == nullptr) return 2;
@@ -44,7 +45,7 @@ void expect_unbroken(const std::vector<RecordingSink::Received>& messages) {
   }
 }
 
-// More often than there are lanes, so that those of the dead must come back.
+// More rounds than there are lanes, so the lanes of dead processes must be reused.
 TEST(ShmLiveness, KilledPeersAreDrainedReportedAndReclaimed) {
   static_cast<void>(test_settings());
   const auto transport = open_transport(test_settings(100));
@@ -106,7 +107,7 @@ TEST(ShmLiveness, DeathWhileWeSendIsReported) {
     transport->check_peers(sink, &link, 1);
     ASSERT_TRUE(sink.failures.empty()) << "it lives";
     child.kill_and_wait();
-    // Until the lane is full: nothing but the check notices.
+    // Sends until the lane is full: only check_peers() detects the death.
     while (transport->send(*link, put_header(1), nullptr, 0) == SendStatus::sent) {
     }
     transport->check_peers(sink, &link, 1);
@@ -240,7 +241,7 @@ TEST(ShmLiveness, PeersThatNeverAnsweredAreNoticedToo) {
   EXPECT_EQ(sink.failures[to_b], 1);
 }
 
-// A server whose clients come and go.
+// Acts as a server with successive clients.
 TEST(ShmLiveness, EndedPeersKeepNoAddressSpace) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer keeps memory of its own";
@@ -298,7 +299,7 @@ TEST(ShmLiveness, ShortageOfDescriptorsRefusesNobody) {
 }
 
 TEST(ShmLiveness, ALivePeerSurvivesTheLossOfItsName) {
-  // As when the system cleans up /dev/shm at logout.
+  // As if the system had cleaned up /dev/shm at logout.
   const auto a = open_transport();
   const auto b = open_transport();
   RecordingSink sink;
@@ -346,7 +347,7 @@ TEST(ShmLiveness, AnswersWaitForALane) {
     peers.push_back(open_transport());
     connect_or_fail(*peers.back(), hub->id());
   }
-  // The hub reaches out, and the answer finds no lane.
+  // The hub connects to another process, and the answer finds no free lane.
   const auto other = open_transport();
   RecordingSink sink;
   Link* link = connect_or_fail(*hub, other->id());

@@ -1,4 +1,4 @@
-// More senders to one process than its segment has lanes for: they share the lanes in time.
+// More senders to a process than its segment has lanes: they take turns in using them.
 #include <signal.h>
 
 #include <atomic>
@@ -29,7 +29,7 @@ uint32_t lanes_of(const ShmTransport& hub) { return hub.segment().geometry().lan
 
 size_t length_of(uint64_t number) { return number * 97 % 3000; }
 
-// A process, or part of one, that sends numbered messages.
+// A process, or one of several in this process, that sends numbered messages.
 class Sender {
  public:
   explicit Sender(ProcessId hub, const ShmSettings& settings = test_settings())
@@ -38,7 +38,8 @@ class Sender {
     link_ = transport_->connect(hub, &reason);
     EXPECT_NE(link_, nullptr) << reason;
   }
-  // Sends until `count` messages have gone or no more can go now. The code of the last attempt.
+  // Sends until `count` messages have been sent or no more can be sent now. Returns the last
+  // status.
   SendStatus send_up_to(uint64_t count) {
     SendStatus status = SendStatus::sent;
     while (sent_ < count && status == SendStatus::sent) {
@@ -78,7 +79,7 @@ void expect_all_in_order(const RecordingSink& sink, size_t senders, uint64_t cou
   }
 }
 
-// All `senders` send in turn until each has sent `count` messages, and the hub has them all.
+// All `senders` send in turn, until each has sent `count` messages and the hub has received all.
 void exchange(ShmTransport& hub, RecordingSink& sink, std::vector<std::unique_ptr<Sender>>& senders,
               uint64_t count, test::Milliseconds limit = test::test_deadline / 2) {
   ASSERT_TRUE(wait_until(
@@ -106,7 +107,7 @@ TEST(ShmManySenders, ShareTheLanes) {
   expect_all_in_order(sink, count, 100);
 }
 
-// One process on each core of a large node; the segment of the hub is as large as by default.
+// One process per core of a large node; the segment of the hub has the default size.
 TEST(ShmManySenders, FourThousandShareTheDefaultSegment) {
   if (!test::long_tests()) GTEST_SKIP() << "set LINTEL_TEST_LONG=1";
   auto settings = test_settings(301);
@@ -120,7 +121,7 @@ TEST(ShmManySenders, FourThousandShareTheDefaultSegment) {
   expect_all_in_order(sink, count, 20);
 }
 
-// A sender that holds a lane and does nothing does not keep others from the lanes that come back.
+// A sender that holds a lane and does nothing does not prevent others from using returned lanes.
 TEST(ShmManySenders, StoppedSendersKeepOnlyTheirOwnLanes) {
   const auto hub = open_small_hub(302);
   const uint32_t lanes = lanes_of(*hub);
@@ -133,14 +134,14 @@ TEST(ShmManySenders, StoppedSendersKeepOnlyTheirOwnLanes) {
   std::vector<std::unique_ptr<Sender>> senders;
   for (uint32_t i = 0; i < 5; ++i) senders.push_back(std::make_unique<Sender>(hub->id()));
   exchange(*hub, sink, senders, 50);
-  // They go on where they stopped.
+  // They continue with their next message.
   for (const auto& sender : stopped) EXPECT_EQ(sender->send_up_to(2), SendStatus::sent);
   for (auto& sender : stopped) senders.push_back(std::move(sender));
   exchange(*hub, sink, senders, 50);
   expect_all_in_order(sink, senders.size(), 50);
 }
 
-// All lanes belong to processes that are stopped: a sender waits until one continues or dies.
+// All lanes belong to stopped processes: a sender waits until one of them continues or dies.
 TEST(ShmManySenders, WaitForStoppedAndDeadProcesses) {
   const auto hub = open_small_hub(303);
   RecordingSink sink;
@@ -167,7 +168,7 @@ TEST(ShmManySenders, WaitForStoppedAndDeadProcesses) {
     sender.poll();
     hub->poll(sink, 16);
   }
-  // One dies.
+  // One process dies.
   children.back().kill_and_wait();
   children.pop_back();
   ASSERT_TRUE(wait_until([&] {
@@ -176,7 +177,7 @@ TEST(ShmManySenders, WaitForStoppedAndDeadProcesses) {
     sender.poll();
     return sender.send_up_to(1) == SendStatus::sent;
   }));
-  // Another one continues, and gives its lane to the next sender.
+  // Another one continues and returns its lane, which the next sender gets.
   Sender next(hub->id(), test_settings(321));
   ASSERT_EQ(kill(children.back().pid(), SIGCONT), 0);
   ASSERT_TRUE(wait_until([&] {
@@ -190,14 +191,14 @@ TEST(ShmManySenders, WaitForStoppedAndDeadProcesses) {
   }));
 }
 
-// What is in a lane when it is returned arrives before what comes through the next one.
+// Messages in a returned lane are received before those in the next lane of that sender.
 TEST(ShmManySenders, FullLanesAreReturnedWithTheirMessages) {
   const auto hub = open_small_hub(304);
   RecordingSink sink;
   std::vector<std::unique_ptr<Sender>> senders;
   const uint32_t lanes = lanes_of(*hub);
   for (uint32_t i = 0; i < 2 * lanes; ++i) senders.push_back(std::make_unique<Sender>(hub->id()));
-  // The hub looks rarely, so all lanes are full whenever it asks for one.
+  // The hub polls rarely, so each lane is full when the hub recalls it.
   constexpr uint64_t count = 100;
   ASSERT_TRUE(wait_until([&] {
     bool all = true;
@@ -218,7 +219,7 @@ TEST(ShmManySenders, FullLanesAreReturnedWithTheirMessages) {
   expect_all_in_order(sink, senders.size(), count);
 }
 
-// Answers go the other way while lanes change hands.
+// Answers are sent in the other direction while lanes change their owners.
 TEST(ShmManySenders, GetAnswers) {
   const auto hub = open_small_hub(305);
   RecordingSink sink;

@@ -1,4 +1,4 @@
-// The parts of the shared-memory transport, each with no more of the others than it needs.
+// The parts of the shared-memory transport, each with as few other parts as possible.
 #include <fcntl.h>
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(SegmentDirectory, SweepsWhatNobodyHasLocked) {
   EXPECT_EQ(access(segment->path().c_str(), F_OK), 0);
 }
 
-// A process with two segments, `a` with everything that receives, `b` with links that send.
+// A process with two segments: `a` with all that receives, `b` with links that send.
 class ShmParts : public ::testing::Test {
  protected:
   ShmLink* connect() {
@@ -145,7 +145,7 @@ TEST_F(ShmParts, LanesAreReadWhileActive) {
   EXPECT_TRUE(lanes_.arm()) << "nothing has come";
   ASSERT_EQ(link->sender.send(put_header(1), nullptr, 0), SendStatus::sent);
   EXPECT_FALSE(lanes_.arm());
-  // Cold by now: found in turn.
+  // The lane has been idle, so it is polled less often.
   for (int i = 0; i < 5000; ++i) lanes_.poll(sink_, 16);
   EXPECT_EQ(sink_.total, 1u);
   ASSERT_EQ(link->sender.send(put_header(2), nullptr, 0), SendStatus::sent);
@@ -170,7 +170,7 @@ TEST_F(ShmParts, MalformedMessagesAreReported) {
   EXPECT_EQ(lanes_.malformed(), 1u);
 }
 
-// A peer that writes as fast as it is read does not hold up the end of its link.
+// A peer that writes as fast as its messages are read must not delay the end of its link.
 TEST_F(ShmParts, AFailingLinkIsDrainedOnce) {
   class Refilling final : public MessageSink {
    public:
@@ -204,7 +204,7 @@ TEST_F(ShmParts, AFailingLinkIsDrainedOnce) {
   EXPECT_EQ(failures_.count(), 1u);
 }
 
-// Acknowledgements lie beside the cells of a lane.
+// Acknowledgements are stored outside the cells of a lane.
 TEST_F(ShmParts, AFullLaneIsDrainedWithItsAcknowledgements) {
   ShmLink* const link = connect();
   claims_.look(sink_);
@@ -249,7 +249,7 @@ TEST_F(ShmParts, ALaneIsRecalledAndReturnedWithItsMessages) {
   EXPECT_EQ(claims_.refused(), 0u);
 }
 
-// A sender that does not return its lane blocks that lane only.
+// If a sender does not return its lane, only that lane is blocked.
 TEST_F(ShmParts, ABatchOfRecallsEndsWithoutAnAnswer) {
   connect();
   claims_.look(sink_);

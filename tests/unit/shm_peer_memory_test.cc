@@ -1,4 +1,4 @@
-// Memory of a process, this one here, read and written through the kernel.
+// Memory of a process, here of this one, read and written through the kernel.
 #include <sys/mman.h>
 #include <unistd.h>
 

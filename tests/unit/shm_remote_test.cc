@@ -1,4 +1,5 @@
-// Direct access to the memory of a peer: every shape of pieces, faults on either side, refusals.
+// Direct access to the memory of a peer: all combinations of pieces, faults on either side,
+// refusals.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -22,7 +23,7 @@ using test::wait_until;
 
 constexpr uint64_t page = 4096;
 
-// A peer process with memory of its own that starts with a pattern.
+// A peer process with memory of its own, which contains a pattern at first.
 class RemoteAccess : public ::testing::Test {
  protected:
   static constexpr uint64_t bytes = 64 * page;
@@ -31,7 +32,7 @@ class RemoteAccess : public ::testing::Test {
     std::atomic<int> step;
     std::atomic<uint64_t> address;  // of `bytes` bytes, with an inaccessible page behind them
     std::atomic<uint64_t> read_only;
-    std::atomic<uint64_t> changed;  // bytes that are no longer the pattern, counted after step 2
+    std::atomic<uint64_t> changed;  // bytes that differ from the pattern, counted after step 2
   };
 
   void SetUp() override {
@@ -100,7 +101,8 @@ TEST_F(RemoteAccess, NothingIsDoneAtOnce) {
   EXPECT_EQ(result.bytes, 0u);
 }
 
-// More pieces than one system call takes, cut differently on the two sides, some of them empty.
+// More pieces than one system call accepts, divided differently on the two sides, some of them
+// empty.
 TEST_F(RemoteAccess, ManyPieces) {
   std::mt19937 random(2);
   const std::vector<std::byte> content = pattern(1, bytes);
@@ -130,7 +132,7 @@ TEST_F(RemoteAccess, ManyPieces) {
 TEST_F(RemoteAccess, FaultsTellSideAndCount) {
   std::vector<std::byte> here(2 * bytes);
   const std::vector<std::byte> content = pattern(1, bytes);
-  // A local range that ends in nothing after 3 pages.
+  // A local range whose accessible part ends after 3 pages.
   auto* guarded = static_cast<std::byte*>(
       mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_EQ(mprotect(guarded + 3 * page, page, PROT_NONE), 0);
@@ -143,7 +145,7 @@ TEST_F(RemoteAccess, FaultsTellSideAndCount) {
                                     there.data(), static_cast<unsigned>(there.size()), 0);
   };
 
-  // The peer's memory ends two pages after the start.
+  // The peer's memory is accessible for two pages from the start.
   RemoteResult result = read({{here.data(), 3 * page}}, {remote(bytes - 2 * page, 3 * page)});
   EXPECT_EQ(result.status, RemoteStatus::remote_fault);
   EXPECT_EQ(result.bytes, 2 * page);
@@ -152,7 +154,7 @@ TEST_F(RemoteAccess, FaultsTellSideAndCount) {
   EXPECT_EQ(result.status, RemoteStatus::remote_fault);
   EXPECT_EQ(result.bytes, 2 * page);
 
-  // Ours ends after three.
+  // The local memory is accessible for three.
   result = read({{guarded, 4 * page}}, {remote(0, 4 * page)});
   EXPECT_EQ(result.status, RemoteStatus::local_fault);
   EXPECT_EQ(result.bytes, 3 * page);
@@ -161,7 +163,7 @@ TEST_F(RemoteAccess, FaultsTellSideAndCount) {
   EXPECT_EQ(result.status, RemoteStatus::local_fault);
   EXPECT_EQ(result.bytes, 3 * page);
 
-  // A bad piece among good ones: what comes before it moves.
+  // An inaccessible piece between accessible ones: the bytes before it are copied.
   result =
       read({{here.data(), 100}, {guarded + 3 * page, 100}, {here.data(), 100}}, {remote(0, 300)});
   EXPECT_EQ(result.status, RemoteStatus::local_fault);
@@ -187,7 +189,7 @@ TEST_F(RemoteAccess, FaultsTellSideAndCount) {
   result = write({{here.data(), 8}}, {constant});
   EXPECT_EQ(result.status, RemoteStatus::remote_fault);
   EXPECT_EQ(result.bytes, 0u);
-  // And of ours.
+  // Local memory that may be read but not written.
   ASSERT_EQ(mprotect(guarded, page, PROT_READ), 0);
   EXPECT_EQ(write({{guarded, 8}}, {remote(0, 8)}).status, RemoteStatus::done);
   result = read({{guarded, 8}}, {remote(0, 8)});

@@ -1,4 +1,5 @@
-// The life of a segment: its name, its pid, what is left of dead processes, forked children.
+// Segments from creation to removal: their names and pids, leftovers of dead processes, forked
+// children.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -109,7 +110,7 @@ TEST(ShmSegment, PidInUseByThisProcess) {
   const auto transport = open_transport(test_settings(5));
   EXPECT_EQ(try_open(test_settings(5)), OpenStatus::pid_in_use);
   EXPECT_TRUE(exists(5));
-  // The proof that the owner lives must have survived that.
+  // The lock that proves that the owner lives must still be held.
   ChildProcess child([] { return try_open(test_settings(5)) == OpenStatus::pid_in_use ? 0 : 1; });
   EXPECT_EQ(child.wait(), 0);
 }
@@ -186,7 +187,7 @@ TEST(ShmSegment, ManyStartersGetOnePidOnce) {
   }
 }
 
-// The directory is made by the first process, and the last removes it.
+// The first process makes the directory, and the last one removes it.
 TEST(ShmSegment, NobodyElseCanLookIntoTheDirectory) {
   auto transport = open_transport();
   const std::string directory = segment_root() + "/lintel." + std::to_string(geteuid());
@@ -197,7 +198,7 @@ TEST(ShmSegment, NobodyElseCanLookIntoTheDirectory) {
   EXPECT_NE(stat(directory.c_str(), &status), 0) << "nothing is left";
 }
 
-// Of thousands of processes that start at once the last may wait for minutes.
+// If thousands of processes start at once, the last one may wait for minutes.
 TEST(ShmSegment, TheLockIsAwaitedWhileOthersComeAndGo) {
   using std::chrono::steady_clock;
   const auto first = open_transport();
@@ -231,7 +232,8 @@ TEST(ShmSegment, NamesSayNothingOfTheKey) {
   }
 }
 
-// What other users put where the directory belongs: files, and directories that are not private.
+// Other users have created files, or directories that are not private, under the name of the
+// directory.
 TEST(ShmSegment, NamesInTheCommonDirectoryMayBeTaken) {
   static_cast<void>(test_settings());
   const std::string name = segment_root() + "/lintel." + std::to_string(geteuid());
@@ -246,7 +248,7 @@ TEST(ShmSegment, NamesInTheCommonDirectoryMayBeTaken) {
     const auto peer = open_transport();
     ASSERT_NE(peer, nullptr);
     test::connect_or_fail(*peer, transport->id());
-    // The name becomes free: later processes go where the others are.
+    // When the name becomes free, later processes still use the directory of the others.
     rmdir(name.c_str());
     const auto later = open_transport();
     ASSERT_NE(later, nullptr);
@@ -289,7 +291,7 @@ TEST(ShmSegment, WhatIsNotASegmentHindersNobody) {
   unlink(names[2].c_str());
 }
 
-// Daemons close all descriptors that they do not know (closefrom()).
+// Daemons close all descriptors that they have not opened (closefrom()).
 TEST(ShmSegment, ItsOwnerMayCloseAllDescriptors) {
   static_cast<void>(test_settings());
   Shared<std::atomic<int>> step;
@@ -337,7 +339,7 @@ TEST(ShmSegment, ExitWithoutFinishingRemovesTheName) {
   Shared<std::atomic<int>> ready;
   const pid_t pid = fork();
   if (pid == 0) {
-    // Deliberately leaked, as by a program that never calls PtlFini.
+    // Deliberately leaked, like in a program that never calls PtlFini.
     ShmTransport* transport = open_transport(test_settings(60)).release();
     ready->store(transport != nullptr && exists(60) ? 1 : 2);
     std::exit(0);
@@ -361,7 +363,7 @@ TEST(ShmSegment, AForkedChildLeavesTheParentsSegmentAlone) {
     if (try_open(test_settings(70)) != OpenStatus::pid_in_use) return 2;
     const auto own = open_transport();
     if (own == nullptr) return 3;
-    // The parent is an ordinary peer now.
+    // The parent is an ordinary peer of this interface.
     RecordingSink own_sink;
     Link* parent = own->connect({test::test_nid, 71}, nullptr);
     if (parent == nullptr) return 4;

@@ -1,5 +1,5 @@
-// For the tests of the shared-memory transport: a sink that remembers, and processes that end with
-// the test.
+// Support for the tests of the shared-memory transport: a sink that records messages, and processes
+// that end with the test.
 #pragma once
 
 #include <signal.h>
@@ -33,7 +33,7 @@ namespace lintel::test {
 
 inline constexpr uint32_t test_nid = 0x7f000001;
 
-// Polls until `done()`, at most until the deadline of one wait, or for `limit`.
+// Polls until `done()`, at most for `limit`.
 template <typename Done>
 [[nodiscard]] bool wait_until(Done&& done, Milliseconds limit = wait_deadline) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
@@ -44,7 +44,7 @@ template <typename Done>
   return true;
 }
 
-// Bytes that depend on the message and on their place in it.
+// Bytes that depend on the number of the message and on their position.
 inline std::vector<std::byte> pattern(uint64_t number, size_t length) {
   std::vector<std::byte> bytes(length);
   for (size_t i = 0; i < length; ++i)
@@ -90,8 +90,8 @@ class RecordingSink final : public MessageSink {
   uint64_t after_failure = 0;
 };
 
-// Segments go to a directory of this test's own, since every start of any process tidies up what
-// the dead left in the common one, and these tests leave things on purpose.
+// Gives the test a directory of its own for segments. Each starting process removes what dead
+// processes left in the common directory, and these tests leave files deliberately.
 inline void isolate_segments() {
   static const bool done = [] {
     char name[] = "/dev/shm/lintel-test-XXXXXX";
@@ -107,7 +107,7 @@ inline void isolate_segments() {
   static_cast<void>(done);
 }
 
-// The segments of this test with that pid.
+// The segments of this test with this pid.
 inline std::vector<std::string> segments_of(uint32_t pid) {
   std::vector<std::string> found;
   if (const auto directory = SegmentDirectory::open(false)) {
@@ -119,7 +119,7 @@ inline std::vector<std::string> segments_of(uint32_t pid) {
   return found;
 }
 
-// Settings of a job that no other test process shares, nor an earlier run of this test.
+// Settings of a job that no other process of a test has, nor an earlier run of this test.
 inline ShmSettings test_settings(uint32_t pid = PTL_PID_ANY) {
   isolate_segments();
   static const std::string key =
@@ -157,7 +157,7 @@ inline Link* connect_or_fail(ShmTransport& from, ProcessId to) {
   return link;
 }
 
-// Sends, polling meanwhile if the lane is full.
+// Sends, and polls while the lane is full.
 inline SendStatus send_message(ShmTransport& transport, Link& link, uint64_t number, size_t length,
                                MessageSink& sink) {
   std::vector<std::byte> payload = pattern(number, length);
@@ -172,8 +172,8 @@ inline SendStatus send_message(ShmTransport& transport, Link& link, uint64_t num
   return status;
 }
 
-// Another process that runs a function and ends with its result; killed if the test leaves it
-// behind.
+// A forked process that runs a function and exits with its result. The destructor kills it if
+// necessary.
 class ChildProcess {
  public:
   template <typename Body>
@@ -196,8 +196,8 @@ class ChildProcess {
     kill(pid_, SIGKILL);
     waitpid(std::exchange(pid_, -1), nullptr, 0);
   }
-  // The value that the body returned, or 1000 and the signal that ended it, or -1 after the
-  // deadline.
+  // The value that the body returned, or 1000 plus the signal that ended the process, or -1 after
+  // the deadline.
   [[nodiscard]] int wait() {
     int status = 0;
     if (!wait_until([&] { return waitpid(pid_, &status, WNOHANG) == pid_; })) return -1;

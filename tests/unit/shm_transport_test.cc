@@ -1,4 +1,4 @@
-// Messages between processes: connecting, both directions, many peers, sleeping and waking.
+// Messages between processes: connecting, both directions, many peers, sleeping and wake-ups.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ void expect_pattern(const RecordingSink::Received& message, uint64_t number, siz
   ASSERT_EQ(message.payload, pattern(number, length));
 }
 
-// Sends everything back that it gets, until `messages` have passed.
+// Sends every message back, until `messages` have been received.
 int echo(uint32_t pid, uint64_t messages, std::atomic<uint32_t>* ready = nullptr) {
   class Echo final : public MessageSink {
    public:
@@ -71,7 +71,7 @@ int echo(uint32_t pid, uint64_t messages, std::atomic<uint32_t>* ready = nullptr
       })) {
     return 3;
   }
-  // Until the other side has everything.
+  // Until the other side has received all.
   return wait_until([&] {
     transport->poll(sink, 64);
     return sink.failed;
@@ -81,7 +81,7 @@ int echo(uint32_t pid, uint64_t messages, std::atomic<uint32_t>* ready = nullptr
 }
 
 TEST(ShmTransport, CarriesMessagesBothWaysBetweenProcesses) {
-  static_cast<void>(test_settings());  // the key, before the fork
+  static_cast<void>(test_settings());  // makes the job key before the fork
   Shared<std::atomic<uint32_t>> ready;
   constexpr uint64_t rounds = 200;
   ChildProcess child([&] { return echo(7, rounds * std::size(lengths), &*ready); });
@@ -108,7 +108,7 @@ TEST(ShmTransport, CarriesMessagesBothWaysBetweenProcesses) {
     expect_pattern(sink.by_link[link][i], i, lengths[i % std::size(lengths)]);
   const ShmCounters counters = transport->counters();
   EXPECT_EQ(counters.malformed + counters.links_refused, 0u);
-  transport.reset();  // the child sees us go
+  transport.reset();  // the child sees that this process has closed
   EXPECT_EQ(child.wait(), 0);
 }
 
@@ -226,7 +226,7 @@ TEST(ShmTransport, SixtyFourPeersAtOnce) {
       for (uint64_t m = 0; m < messages; ++m)
         if (send_message(*own, *link, i * messages + m, lengths[m % 10], sink) != SendStatus::sent)
           return 4;
-      // Until the answer to every message is there.
+      // Until every message has been answered.
       return wait_until([&] {
         own->poll(sink, 64);
         return sink.total == messages;
@@ -255,7 +255,7 @@ TEST(ShmTransport, SixtyFourPeersAtOnce) {
     for (uint64_t m = 0; m < messages; ++m)
       expect_pattern(messages_of[m], first + m, lengths[m % 10]);
   }
-  // They finished one by one, and all of them were noticed.
+  // They have finished one after the other, and each end was detected.
   EXPECT_TRUE(wait_until([&] {
     transport->poll(sink, 64);
     return sink.failures.size() == peers;
@@ -336,7 +336,7 @@ TEST(ShmTransport, MessagesWakeASleepingProcess) {
     if (own == nullptr) return 2;
     RecordingSink sink;
     ready->store(1);
-    // Sleeps whenever there is nothing; only the doorbell, or this limit, ends that.
+    // Sleeps whenever there is nothing to do. Only the doorbell or this limit ends the sleep.
     constexpr int64_t limit_ns = 60'000'000'000;
     while (sink.total < messages) {
       while (own->poll(sink, 16) != 0) {
@@ -390,7 +390,7 @@ TEST(ShmTransport, RoomWakesASleepingSender) {
   });
   RecordingSink sink;
   uint32_t slept = 0;
-  // Takes a little whenever the sender has gone to sleep.
+  // Receives a few messages whenever the sender sleeps.
   EXPECT_TRUE(wait_until([&] {
     if (sink.total == 0 || progress->load() != slept || messages - sink.total < 300) {
       slept = progress->load();
