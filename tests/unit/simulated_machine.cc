@@ -2,7 +2,7 @@
 
 namespace lintel::test {
 
-// The first waiting thread runs.
+// The first waiting thread gets the processor.
 void SimulatedMachine::choose(Processor& processor) {
   if (processor.running != nullptr || processor.waiting.empty()) return;
   SimulatedThread& thread = *processor.waiting.front();
@@ -12,7 +12,7 @@ void SimulatedMachine::choose(Processor& processor) {
   thread.compute_ns_ = thread.compute_ns_.value_or(0) + times_.switch_ns;
 }
 
-// The running thread's action has ended: what it does next.
+// The running thread's action has ended; determines its next action.
 void SimulatedMachine::begin(Processor& processor) {
   SimulatedThread& thread = *processor.running;
   if (processor.yields) {
@@ -55,7 +55,7 @@ void SimulatedMachine::begin(Processor& processor) {
   }
 }
 
-// Makes it the thread's own; nullptr: there is none, or the thread is pinned.
+// Assigns an idle processor to the thread. nullptr: there is none, or the thread is pinned.
 SimulatedMachine::Processor* SimulatedMachine::idle_processor_for(SimulatedThread& thread) {
   if (thread.pinned_) return nullptr;
   for (unsigned i = 0; i < processors_.size(); ++i)
@@ -66,7 +66,8 @@ SimulatedMachine::Processor* SimulatedMachine::idle_processor_for(SimulatedThrea
   return nullptr;
 }
 
-// Where it was: the kernel finds no idle processor among virtual ones that are halted.
+// A woken thread stays on its processor: the kernel does not recognise halted virtual processors as
+// idle.
 void SimulatedMachine::enqueue_woken(SimulatedThread& thread) {
   Processor& processor = processors_[thread.processor_];
   processor.waiting.push_front(&thread);

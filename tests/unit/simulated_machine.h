@@ -1,5 +1,5 @@
-// A machine with a few processors, in simulated time. Threads compute, yield, sleep and wake each
-// other, in turns as a scheduler runs them. Deterministic. For the unit tests of waiting.
+// A machine with a few processors in simulated time, for unit tests of waiting. Threads compute,
+// yield, sleep and wake each other, and a scheduler gives them turns. Deterministic.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class SimulatedThread {
     uint64_t ns = 0;  // to compute; the time limit of a sleep, UINT64_MAX for none
   };
   virtual ~SimulatedThread() = default;
-  // What the thread does next; what it did last has just ended.
+  // Returns the next action of the thread; its last one has just ended.
   virtual Action next(SimulatedMachine& machine) = 0;
 
  private:
@@ -32,17 +32,17 @@ class SimulatedThread {
   bool asleep_ = false;
   bool moved_ = false;
   uint64_t wakes_at_ns_ = UINT64_MAX;
-  std::optional<uint64_t> compute_ns_;  // what is left of the current action
+  std::optional<uint64_t> compute_ns_;  // the rest of the current action
   uint64_t ran_ns_ = 0;
 };
 
 struct MachineTimes {
   uint64_t yield_ns = 400;
   uint64_t switch_ns = 1'000;  // from one thread to another
-  uint64_t wake_ns = 3'000;    // from the wake-up until the thread runs on a free processor
+  uint64_t wake_ns = 3'000;    // from the wake-up until the thread runs on an idle processor
   uint64_t slice_ns = 3 * ms;
-  uint64_t search_ns = 50 * us;  // for a free processor
-  // A woken thread takes the place of one that has had so much more of its processor than itself.
+  uint64_t search_ns = 50 * us;  // search for an idle processor
+  // A woken thread preempts one that has had this much more processor time than itself.
   uint64_t preemption_ns = ms;
   uint64_t tick_every_ns = 0;  // 0: no interruptions
   uint64_t tick_ns = 0;
@@ -63,9 +63,9 @@ class SimulatedMachine {
   [[nodiscard]] unsigned processor_of(const SimulatedThread& thread) const {
     return thread.processor_;
   }
-  // Whether its last relocation found a free processor.
+  // Whether the last relocation of the thread found an idle processor.
   [[nodiscard]] bool moved(const SimulatedThread& thread) const { return thread.moved_; }
-  // The host takes the processor away for that long, once.
+  // The host takes the processor away once for this time.
   void take_away(unsigned processor, uint64_t at_ns, uint64_t ns) {
     processors_[processor].stolen_at_ns = at_ns;
     processors_[processor].stolen_ns = ns;
@@ -83,7 +83,7 @@ class SimulatedMachine {
     SimulatedThread* running = nullptr;
     std::deque<SimulatedThread*> waiting;
     uint64_t running_since_ns = 0;
-    bool yields = false;  // at the end of what it computes
+    bool yields = false;  // at the end of its computation
     uint64_t next_tick_ns = 0;
     uint64_t stolen_at_ns = UINT64_MAX;
     uint64_t stolen_ns = 0;
@@ -100,7 +100,7 @@ class SimulatedMachine {
   MachineTimes times_;
   std::vector<Processor> processors_;
   std::vector<SimulatedThread*> threads_;
-  uint64_t now_ns_ = 1'000 * ms;  // nothing happens at time 0
+  uint64_t now_ns_ = 1'000 * ms;  // 0 means "no time" to the code under test
 };
 
 }  // namespace lintel::test

@@ -13,7 +13,7 @@ void SimulatedProcess::wake_bystanders(SimulatedMachine& machine) {
     if (waiter->sleeps_ && waiter != poller_) machine.wake(*waiter);
 }
 
-// As Waiter::step() and what it is asked for afterwards. True: the wait is over.
+// The decisions of Waiter::step() and what follows it. Returns true when the wait is over.
 bool SimulatedWaiter::look(SimulatedMachine& machine) {
   if (process_.poller_ == nullptr) process_.poller_ = this;
   const bool polls = process_.poller_ == this;

@@ -1,5 +1,5 @@
-// Processes whose threads wait for messages as Waiter does, by the decisions of a WaitPolicy, on a
-// SimulatedMachine.
+// Processes whose threads wait for messages like Waiter on a SimulatedMachine. A WaitPolicy makes
+// the decisions.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class SimulatedProcess {
     load_.use(settings.heuristics);
     policy_.use(settings);
   }
-  // A message arrives; who sleeps as poller is woken, unless the transport wakes nobody.
+  // A message arrives. A sleeping poller is woken, unless the transport wakes no thread.
   void deliver(SimulatedMachine& machine, bool rings = true);
 
  private:
@@ -38,7 +38,7 @@ class SimulatedProcess {
 
 class SimulatedWaiter final : public SimulatedThread {
  public:
-  // With each message taken the thread computes for some time and then calls `then`.
+  // After each message the thread computes for `computes_ns` and then calls `then`.
   SimulatedWaiter(SimulatedProcess& process, uint64_t computes_ns,
                   std::function<void(SimulatedMachine&)> then)
       : process_(process), computes_ns_(computes_ns), then_(std::move(then)) {
@@ -72,16 +72,16 @@ class SimulatedWaiter final : public SimulatedThread {
   uint64_t idle_since_ns_ = 0;
   unsigned looks_ = 0;
   bool sleeps_ = false;
-  uint64_t began_ns_ = 0;  // to yield or to sleep
+  uint64_t began_ns_ = 0;  // start of a yield or sleep
 };
 
-// Two processes of one thread each that answer each other's messages.
+// Two processes with one thread each that answer each other's messages.
 class SimulatedPair {
  public:
   SimulatedPair(const WaitSettings& settings, uint64_t computes_ns, bool rings = true);
   void start(SimulatedMachine& machine, unsigned first, unsigned second, bool pinned = true);
   [[nodiscard]] uint64_t sleeps() const { return a.sleeps + b.sleeps; }
-  // Per round trip, from now on.
+  // Mean round-trip time from now on, for `time_ns`.
   [[nodiscard]] double trip_us(SimulatedMachine& machine, uint64_t time_ns);
 
  private:
@@ -93,7 +93,7 @@ class SimulatedPair {
   SimulatedWaiter b;
 };
 
-// Computes without end.
+// A thread that computes all the time.
 class SimulatedComputation final : public SimulatedThread {
  public:
   Action next(SimulatedMachine&) override { return {Action::Kind::compute, 100 * ms}; }

@@ -1,4 +1,4 @@
-// Names of constants and events as text: PtlToStr and PtlEvToStr.
+// PtlToStr and PtlEvToStr: names of constants, and events as text.
 #include <cstring>
 #include <string>
 

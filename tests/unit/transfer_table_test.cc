@@ -20,7 +20,7 @@ class TransferTableTest : public ::testing::Test {
     ++to.peer.transfers;
     return transfer;
   }
-  // Only compared with others.
+  // The pointer is only compared.
   static NetworkInterface* some_interface() {
     static char place;
     return reinterpret_cast<NetworkInterface*>(&place);
@@ -42,7 +42,7 @@ TEST_F(TransferTableTest, ACookieNamesItsTransferUntilThatIsReleased) {
   EXPECT_EQ(table_.find(cookie), nullptr);
 }
 
-// A place is used again under each of its 256 generations before a cookie comes again.
+// A place is reused with each of its 256 generations before a cookie is repeated.
 TEST_F(TransferTableTest, GenerationsWrap) {
   std::vector<uint32_t> cookies;
   for (unsigned i = 0; i < 3 * 256; ++i) {

@@ -1,4 +1,4 @@
-// Order of pending triggered operations, against a stable sort.
+// The order of pending triggered operations, compared with a stable sort.
 #include "core/events/trigger_queue.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ TEST(TriggerQueueTest, OperationsWaitForTheirThreshold) {
   EXPECT_TRUE(queue.empty());
 }
 
-// Random pushes and pops; the model is a vector in posting order.
+// Random pushes and pops, compared with a vector in order of posting.
 void compare_with_model(unsigned seed, uint64_t thresholds, unsigned ascending_percent) {
   std::mt19937 random(seed);
   TriggerQueue queue;
@@ -87,7 +87,7 @@ TEST(TriggerQueueTest, MostlyAscendingOrderAgreesWithModel) {
 TEST(TriggerQueueTest, EqualThresholdsComeInPostingOrder) {
   TriggerQueue queue;
   std::vector<TriggeredOperation> operations(300);
-  // Runs of 9, 5 and 9 again: some of the equal ones are ascending, some are not.
+  // The thresholds are 9, 5, 9 repeatedly, so equal ones are not always neighbours.
   for (size_t i = 0; i < operations.size(); ++i) {
     operations[i].threshold = i % 3 == 1 ? 5 : 9;
     queue.push(operations[i]);
@@ -102,8 +102,8 @@ TEST(TriggerQueueTest, EqualThresholdsComeInPostingOrder) {
   EXPECT_TRUE(queue.empty());
 }
 
-// Nanoseconds to push and pop one of `count` operations: the fastest of several rounds, each
-// shorter than a time slice, so that other programs on the machine hardly count.
+// Nanoseconds to push and pop one of `count` operations: the fastest of several rounds. A round is
+// shorter than a time slice, so that other programs have little influence.
 [[nodiscard]] double cost(std::vector<TriggeredOperation>& operations, size_t count) {
   double fastest = 0;
   for (int round = 0; round < 25; ++round) {
@@ -117,8 +117,8 @@ TEST(TriggerQueueTest, EqualThresholdsComeInPostingOrder) {
   return fastest;
 }
 
-// A queue that walks its operations would be a hundred times slower at ten thousand than at a
-// hundred; logarithms and caches account for far less.
+// A queue with a linear search would be a hundred times slower with ten thousand operations than
+// with a hundred. Logarithmic costs and cache misses explain far less.
 TEST(TriggerQueueTest, CostDoesNotGrowWithTheQueue) {
   constexpr size_t many = 10000;
   std::vector<TriggeredOperation> operations(many);

@@ -1,5 +1,5 @@
-// A process that connects by one transport while this one connects to it by another: both links
-// lead to one process. Nothing is lost, and messages of each side stay on one link.
+// A process connects by one transport while this one connects to it by another, so two links lead
+// to one process. No message is lost, and the messages of each side use one link.
 #include <portals4.h>
 
 #include <array>
@@ -20,7 +20,7 @@ constexpr ProcessId peer_id{0x0a000001, 9};
 constexpr ptl_pt_index_t pt_index = 3;
 constexpr uint64_t bytes = 64;
 
-// The near one is tried first.
+// The near transport is tried first.
 ScriptedTransport* near_transport = nullptr;
 ScriptedTransport* far_transport = nullptr;
 
@@ -54,7 +54,7 @@ class TwoLinksTest : public ::testing::Test {
     descriptor.ct_handle = PTL_CT_NONE;
     must(PtlMDBind(ni_, &descriptor, &descriptor_));
     near_link_.peer = peer_id;
-    // The peer is not there yet for the near one.
+    // At first the near transport does not reach the peer.
     near_transport->reaches = false;
     far_transport->process = near_transport->process = 7;
   }
@@ -106,7 +106,7 @@ class TwoLinksTest : public ::testing::Test {
                0, pt_index, length);
     return header;
   }
-  // Types of the events that have come, with what went wrong.
+  // Types and results of the events posted so far.
   std::vector<std::pair<ptl_event_kind_t, ptl_ni_fail_t>> take_events() {
     std::vector<std::pair<ptl_event_kind_t, ptl_ni_fail_t>> taken;
     ptl_event_t event{};
@@ -133,7 +133,7 @@ TEST_F(TwoLinksTest, OperationsGoOnWhenTheirTargetConnectsByAnotherTransport) {
   put();
   EXPECT_EQ(near_transport->sent.size(), 0u) << "one could overtake the other";
   ASSERT_EQ(far_transport->sent.size(), 2u);
-  // The answers come by the link that the peer made.
+  // The answers arrive over the peer's link.
   for (unsigned i = 0; i < 2; ++i)
     deliver(*near_transport, near_link_, acknowledgement_of(far_transport->sent[i].header));
   EXPECT_EQ(take_events(), (Events{{PTL_EVENT_SEND, PTL_NI_OK},
@@ -182,7 +182,8 @@ TEST_F(TwoLinksTest, OperationsEndWhenAnotherProcessConnectsWithTheAddress) {
             (Events{{PTL_EVENT_SEND, PTL_NI_OK}, {PTL_EVENT_ACK, PTL_NI_UNDELIVERABLE}}));
   put();
   EXPECT_EQ(near_transport->sent.size(), 1u);
-  // What the first one sent before it ended would answer operations of its successor.
+  // Messages that the first process sent before its end must not answer operations of its
+  // successor.
   append_entry();
   deliver(*far_transport, far_transport->links[peer_id.pid], put_of(0));
   EXPECT_EQ(physical_->messages_refused, 1u);
@@ -208,7 +209,7 @@ TEST_F(TwoLinksTest, TheEndOfEitherLinkIsThatOfThePeer) {
   round(*near_transport, [&](MessageSink& sink) { sink.on_peer_failed(near_link_); });
   EXPECT_EQ(take_events(),
             (Events{{PTL_EVENT_SEND, PTL_NI_OK}, {PTL_EVENT_ACK, PTL_NI_UNDELIVERABLE}}));
-  // The other one may live on: what comes by it is answered.
+  // The process at the other link may be alive, so its message is answered.
   append_entry();
   deliver(*far_transport, far_transport->links[peer_id.pid], put_of(0));
   EXPECT_EQ(take_events(), (Events{{PTL_EVENT_PUT, PTL_NI_OK}}));
@@ -227,7 +228,7 @@ TEST_F(TwoLinksTest, TheOtherLinkServesAfterTheFirstHasFailed) {
   EXPECT_EQ(near_transport->sent.size(), 1u);
 }
 
-// As a lane that its owner recalls.
+// Like a lane that its owner recalls.
 TEST_F(TwoLinksTest, ALinkThatNobodySendsByCanBeTakenFromSenders) {
   put();
   connect_near();

@@ -1,4 +1,4 @@
-// The link over UDP sockets: bursts, segments, addresses, ports; and the watch that waits for them.
+// The link over UDP sockets: bursts, segments, addresses, ports, and the thread that watches them.
 #include "udp/udp_link.h"
 
 #include <arpa/inet.h>
@@ -31,7 +31,7 @@ namespace {
 using test::pattern;
 using test::wait_until;
 
-// A pid whose port is free, found by trying.
+// Tries pids until one has a free port.
 std::unique_ptr<UdpLink> open_link(const std::string& interface = "lo", uint32_t frame_bytes = 0) {
   static uint32_t next = 20000 + static_cast<uint32_t>(getpid()) % 10000;
   UdpSettings settings;
@@ -77,7 +77,8 @@ TEST(UdpLinkTest, BurstsOfAllShapesArriveInOrderAndIntact) {
   const auto first = open_link();
   const auto second = open_link();
   const Route route = route_between(*first, *second);
-  // Equal ones, which the kernel may cut up; unequal ones; a mixture; two pieces each.
+  // Equal lengths, which the kernel may divide; different lengths; a mixture. Each frame has two
+  // pieces.
   const std::vector<std::vector<size_t>> bursts = {
       {8},
       {1400, 1400, 1400, 1400, 700},
@@ -108,7 +109,7 @@ TEST(UdpLinkTest, BurstsOfAllShapesArriveInOrderAndIntact) {
   EXPECT_EQ(first->counters().bytes_sent, second->counters().bytes_received);
 }
 
-// Anonymous memory with a pattern in it.
+// Anonymous memory that contains a pattern.
 class Pages {
  public:
   explicit Pages(size_t bytes) : bytes_(bytes) {
@@ -198,7 +199,7 @@ TEST(UdpLinkTest, ALongPayloadThatStaysIsNotCopied) {
   }
 }
 
-// As PacketLink::sends_from_anywhere() promises.
+// Such a loss is permitted by PacketLink::sends_from_anywhere().
 TEST(UdpLinkTest, AFrameWhoseMemoryIsGoneIsLostAndNoOther) {
   const auto first = open_link();
   const auto second = open_link();
@@ -247,8 +248,8 @@ TEST(UdpLinkTest, ThreadsSendPayloadsThatStayAtTheSameTime) {
   for (const unsigned count : of) EXPECT_EQ(count, each);
 }
 
-// Long bursts make the receiver enable joining of datagrams by the kernel, many short ones disable
-// it. Neither loses or changes anything.
+// After long bursts, the receiver lets the kernel join datagrams; after many short ones, it stops
+// that. Neither loses or changes data.
 TEST(UdpLinkTest, ShortAndLongFramesTakeTurns) {
   const auto first = open_link();
   const auto second = open_link();
@@ -273,7 +274,7 @@ TEST(UdpLinkTest, ShortAndLongFramesTakeTurns) {
   EXPECT_EQ(second->counters().frames_malformed, 0u);
 }
 
-// Sockets that are connected to peers only send.
+// Sockets connected to peers are only used for sending.
 TEST(UdpLinkTest, ManyProcessesOfANodeSendToEachOther) {
   std::vector<std::unique_ptr<UdpLink>> links;
   for (unsigned i = 0; i < UdpPeerSockets::most + 8; ++i) links.push_back(open_link());
@@ -305,7 +306,7 @@ TEST(UdpLinkTest, FramesAreAsLongAsTheRouteTakes) {
   EXPECT_EQ(open_link("lo", 1)->mtu(), PacketLink::least_mtu);
 }
 
-// Asks the kernel to set something of the loopback interface.
+// Changes a setting of the loopback interface.
 bool set_loopback(unsigned long what, ifreq request) {
   const int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   std::strcpy(request.ifr_name, "lo");
@@ -314,7 +315,7 @@ bool set_loopback(unsigned long what, ifreq request) {
   return set;
 }
 
-// The loopback interface of a network namespace that this thread has for itself from now on.
+// Moves this thread to a network namespace of its own and enables the loopback interface there.
 bool have_own_loopback() {
   ifreq request{};
   request.ifr_flags = IFF_UP;
@@ -327,7 +328,7 @@ bool set_loopback_mtu(int bytes) {
   return set_loopback(SIOCSIFMTU, request);
 }
 
-// What was settled for a connection stays; the kernel has to fragment it then.
+// A connection keeps its frame length, so the kernel has to fragment the frames.
 TEST(UdpLinkTest, FramesPassARouteThatHasBecomeNarrower) {
   bool possible = false;
   std::thread([&] {
@@ -340,7 +341,7 @@ TEST(UdpLinkTest, FramesPassARouteThatHasBecomeNarrower) {
     ASSERT_TRUE(set_loopback_mtu(1500));
     std::vector<std::byte> bytes = pattern(1, 20000);
     const Piece piece{bytes.data(), bytes.size()};
-    // Alone, and as a burst that the kernel would cut up.
+    // A single frame, and a burst that the kernel would divide.
     for (const unsigned count : {1u, 12u}) {
       const std::vector<OutboundFrame> frames(count, {&route.address, &piece, 1, false});
       unsigned sent = 0;
@@ -350,7 +351,7 @@ TEST(UdpLinkTest, FramesPassARouteThatHasBecomeNarrower) {
       }));
       for (const Arrived& arrived : receive(*second, count)) EXPECT_EQ(arrived.bytes, bytes);
     }
-    // In place.
+    // Sent without a copy.
     const Piece pieces[] = {{bytes.data(), 100}, {bytes.data() + 100, bytes.size() - 100}};
     const OutboundFrame frame{&route.address, pieces, 2, true};
     EXPECT_EQ(first->send(&frame, 1), 1u);
@@ -383,7 +384,7 @@ TEST(UdpLinkTest, AForkedChildDoesNotKeepThePortOfItsParent) {
   }
   ASSERT_GT(child, 0);
   link.reset();
-  // The child may not have run yet.
+  // The child may not have closed its copy of the socket yet.
   std::unique_ptr<UdpLink> again;
   std::string reason;
   EXPECT_TRUE(wait_until([&] {
@@ -446,7 +447,7 @@ TEST(UdpLinkTest, IPv6NidsAreTheEndOfTheAddress) {
   const std::vector<Arrived> arrived = receive(*second, 1);
   EXPECT_EQ(arrived[0].from, first->own_address());
   EXPECT_EQ(arrived[0].bytes, bytes);
-  // Another nid differs in the last 32 bits only.
+  // A different nid changes only the last 32 bits.
   const LinkAddress other = udp_address_of(host, {0x01020304, 5});
   EXPECT_EQ(udp_address_text(other), "[::1.2.3.4]:1029");
 }
@@ -469,7 +470,7 @@ TEST(UdpLinkTest, WhereNobodyListensIsTold) {
     return link->take_unreachable(&told, 1) == 1;
   }));
   EXPECT_EQ(told, nowhere.address);
-  // Reported addresses that nobody fetched do not prevent sleep.
+  // Reported addresses that have not been fetched do not prevent sleep.
   pollfd waiting{link->descriptor(), POLLIN, 0};
   EXPECT_TRUE(wait_until([&] {
     static_cast<void>(link->send(&frame, 1));
@@ -490,7 +491,7 @@ TEST(DescriptorWatchTest, NoticesWhatArrivesOnceWhileEnabled) {
   std::byte byte{};
   const Piece piece{&byte, 1};
   const OutboundFrame frame{&route.address, &piece, 1, false};
-  // What is there already when it is enabled counts.
+  // Data that arrived before enable() are reported, too.
   ASSERT_EQ(first->send(&frame, 1), 1u);
   const uint32_t seen = doorbell.announce_sleep();
   EXPECT_FALSE(noticed.load());
@@ -503,7 +504,7 @@ TEST(DescriptorWatchTest, NoticesWhatArrivesOnceWhileEnabled) {
   EXPECT_FALSE(watch.is_idle());
   ASSERT_EQ(first->send(&frame, 1), 1u);
   EXPECT_TRUE(wait_until([&] { return noticed.load(); }));
-  // Detached, it comes back.
+  // After detach(), the watch can be enabled again.
   receive(*second, 1);
   noticed = false;
   watch.detach();
@@ -518,7 +519,7 @@ TEST(DescriptorWatchTest, NoticesWhatArrivesOnceWhileEnabled) {
   EXPECT_FALSE(watch.running());
 }
 
-// How many epoll descriptors of this process watch that one.
+// How many epoll descriptors of this process watch this descriptor.
 unsigned watches_of(int descriptor) {
   unsigned count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
@@ -530,7 +531,7 @@ unsigned watches_of(int descriptor) {
   return count;
 }
 
-// An arrival costs the sender less then.
+// An arrival then costs the sender less.
 TEST(QuietUdpLinkTest, IsNotWatchedWhileItIsAskedOften) {
   const auto first = open_link();
   const auto second = open_link();

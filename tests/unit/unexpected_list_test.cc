@@ -1,5 +1,5 @@
-// The unexpected list against a list that is searched header by header (spec 2.5, 3.12.2, 3.12.4),
-// and the promises about its cost and its memory.
+// The unexpected list compared with a list that is searched header by header (spec 2.5, 3.12.2,
+// 3.12.4), and the bounds of its cost and memory.
 #include "core/matching/unexpected_list.h"
 
 #include <algorithm>
@@ -70,8 +70,8 @@ class UnexpectedListModel : public ::testing::TestWithParam<Mix> {
   [[nodiscard]] uint64_t pick(const std::vector<uint64_t>& values) {
     return values[random_() % values.size()];
   }
-  // Two shapes at a time are asked for often and the others now and then, so that indexes change
-  // hands.
+  // Two shapes at a time are searched for often and the others rarely, so that indexes are
+  // reassigned.
   [[nodiscard]] MatchCriteria random_criteria(size_t phase) {
     const auto& shapes = mix_.shapes;
     const size_t favourite = phase + random_() % 2;
@@ -172,7 +172,7 @@ class UnexpectedListModel : public ::testing::TestWithParam<Mix> {
 TEST_P(UnexpectedListModel, RandomOperationsAgree) {
   ASSERT_TRUE(pool_.open(500));
   list_.open(pool_);
-  // After the long lists short ones again: the buckets become fewer when a list runs empty.
+  // Short lists follow long ones: when a list becomes empty, its buckets are reduced.
   for (const size_t bound : {6u, 14u, 60u, 500u, 60u, 14u}) run(bound, 40000);
 }
 
@@ -180,7 +180,7 @@ TEST_P(UnexpectedListModel, RefusedMemoryOnlyCostsTime) {
   ASSERT_TRUE(pool_.open(60));
   list_.open(pool_);
   CountedMemory memory;
-  // Nothing at first, then the indexes themselves but only one table, then all.
+  // At first no memory, then the indexes themselves and one table, then all.
   memory.grant_only(0);
   run(60, 10000);
   memory.grant_only(2);
@@ -192,7 +192,7 @@ TEST_P(UnexpectedListModel, RefusedMemoryOnlyCostsTime) {
 INSTANTIATE_TEST_SUITE_P(Mixes, UnexpectedListModel, ::testing::ValuesIn(mixes()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// The n-th header has match bits n, from source 1.
+// The n-th header has match bits n and comes from source 1.
 class Arrived {
  public:
   explicit Arrived(size_t count) {
@@ -296,7 +296,7 @@ TEST(UnexpectedList, ShortListsAndFullWildcardsNeedNoIndex) {
   EXPECT_EQ(memory.requests(), 0u);
 }
 
-// Claims a header from the middle of the list and lets another arrive.
+// Claims a header from the middle of the list and adds another one.
 double claim_ns(Arrived& arrived) {
   constexpr int count = 2000;
   uint64_t bits = arrived.headers.size() / 2;
@@ -313,7 +313,7 @@ double claim_ns(Arrived& arrived) {
 TEST(UnexpectedListCost, ClaimDoesNotGrowWithTheList) {
   Arrived ten(10), ten_thousand(10000), million(1000000);
   const double shallow_ns = claim_ns(ten);
-  // A million headers lie in no cache; a walk would take ten thousand times as long.
+  // A million headers do not fit in a cache. A linear search would take ten thousand times as long.
   EXPECT_LT(claim_ns(ten_thousand), 8 * shallow_ns);
   EXPECT_LT(claim_ns(million), 60 * shallow_ns);
 }

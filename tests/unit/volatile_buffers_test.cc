@@ -1,5 +1,4 @@
-// PTL_MD_VOLATILE while more puts wait for their target than any pool of copies would hold (spec
-// 3.10.1).
+// PTL_MD_VOLATILE while more puts wait than a pool of copies would hold (spec 3.10.1).
 #include <portals4.h>
 
 #include <cstring>
@@ -16,7 +15,7 @@ using test::must;
 class VolatileBuffersTest : public test::BareTargetTest {};
 
 TEST_F(VolatileBuffersTest, EveryPutThatWaitsHasItsCopy) {
-  // Beside other programs a call that helps a long queue along takes long.
+  // On a busy machine, calls that send messages from a long queue take long.
   const uint64_t puts = test::long_tests() ? 70'000 : 2'500;
   uint64_t memory = 0;
   const ptl_md_t description{&memory, sizeof memory, PTL_MD_VOLATILE, PTL_EQ_NONE, PTL_CT_NONE};

@@ -1,4 +1,5 @@
-// The waiting policy over simulated schedules. Each heuristic has one in which it matters.
+// The waiting policy in simulated schedules. For each heuristic there is a schedule in which it
+// matters.
 #include "core/progress/wait_policy.h"
 
 #include <memory>
@@ -22,7 +23,7 @@ struct Outcome {
   uint64_t sleeps;
 };
 
-// Two processes that compute for a while with each message.
+// Two processes that compute for a while after each message.
 Outcome run_pair(const WaitSettings& settings, uint64_t computes_ns, MachineTimes times = {},
                  unsigned second_processor = 1) {
   SimulatedMachine machine(2, times);
@@ -99,7 +100,7 @@ TEST(WaitPolicyTest, CrowdedPairsGetOn) {
   for (const auto& pair : pairs) EXPECT_GE(pair->a.taken, 20 * ms / (20 * us));
 }
 
-// A tick of the clock takes long where processors are virtual, and some hit a yield.
+// On virtual processors a clock tick takes long, and some ticks happen during a yield.
 TEST(WaitPolicyTest, InterruptionsAreNoCrowd) {
   const MachineTimes ticking{.tick_every_ns = ms, .tick_ns = 30 * us};
   EXPECT_EQ(run_pair({}, 10 * us, ticking).sleeps, 0u);
@@ -118,7 +119,7 @@ TEST(WaitPolicyTest, LongTurnsOfAnotherThreadAreNotAwaited) {
   EXPECT_GE(trip_us(without(WaitHeuristic::long_turns)), 1000);
 }
 
-// Messages over a port without interrupts wake nobody.
+// Messages of a port without interrupts wake no thread.
 TEST(WaitPolicyTest, LateArrivalsAreWorthLongerPolling) {
   const auto trip_us = [](WaitSettings settings) {
     settings.least_spin_ns = 200 * us;
@@ -150,8 +151,8 @@ TEST(WaitPolicyTest, PlacementCostsLittleWhereThereIsNoOtherProcessor) {
   EXPECT_LE(run_pair({}, 200, {}, 0).trip_us, 1.03 * without_us);
 }
 
-// One polls for all; another process shares one of their processors. Threads of one queue have no
-// claim to equal shares.
+// One thread polls for all; another process shares one of their processors. The threads of a queue
+// need not get equal shares.
 TEST(WaitPolicyTest, ThreeThreadsAtOneQueueAllTakeMessages) {
   SimulatedMachine machine(2, {});
   SimulatedProcess threads({});

@@ -1,4 +1,4 @@
-// Messages that arrive over a queue pair: handed up together, kept for their turn, or dropped.
+// Messages that arrive over a queue pair: delivered together, kept until their turn, or dropped.
 #include "verbs/arrivals.h"
 
 #include "verbs/message_sender.h"
@@ -134,7 +134,7 @@ TEST_F(ArrivalsTest, WhatComesAfterTheEndIsDropped) {
 TEST_F(ArrivalsTest, WhatCannotBeAMessageIsRefused) {
   send(1, MessageKind::put, eager_bytes + 1);
   send(2, static_cast<MessageKind>(0));
-  send(3, MessageKind::connection);  // means nothing itself
+  send(3, MessageKind::connection);  // only its immediate data have a meaning
   take_all();
   arrivals_->deliver(sink_);
   EXPECT_TRUE(sink_.numbers.empty());

@@ -1,4 +1,4 @@
-// What other threads ask the poller to do about queue pairs.
+// Requests of other threads to the poller about queue pairs.
 #include "verbs/channel_requests.h"
 
 #include <gtest/gtest.h>

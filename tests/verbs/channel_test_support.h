@@ -1,5 +1,5 @@
-// Two links with queue pairs that are connected to each other, without a transport: for tests of
-// its parts.
+// Two links whose queue pairs are connected to each other, without a transport: for tests of its
+// parts.
 #pragma once
 
 #include "verbs/channel.h"
@@ -52,7 +52,7 @@ class ChannelTest : public VerbsDeviceTest {
     VerbsDeviceTest::TearDown();
   }
 
-  // The next completion of that kind; anything else is skipped. False: there is none.
+  // Finds the next completion of this kind and skips others. Returns false if there is none.
   [[nodiscard]] bool next_completion(ibv_wc_opcode opcode, ibv_wc& completion) const {
     while (ibv_poll_cq(completions_, 1, &completion) == 1)
       if (completion.status != IBV_WC_SUCCESS || completion.opcode == opcode) return true;
@@ -64,7 +64,7 @@ class ChannelTest : public VerbsDeviceTest {
   std::optional<DeviceMemory> memory_;
   std::optional<ReceiveBuffers> receives_;
   std::optional<CompletionQueue> shared_;
-  ibv_cq* completions_ = nullptr;  // of shared_
+  ibv_cq* completions_ = nullptr;  // the queue of shared_
   VerbsLink links_[2];
   Channel channels_[2];
 };

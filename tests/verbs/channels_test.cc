@@ -1,4 +1,4 @@
-// The queue pairs of a process, and links about which something is left to do.
+// The queue pairs of a process, and links with unfinished work.
 #include "verbs/channels.h"
 
 #include "verbs_test_support.h"

@@ -1,4 +1,4 @@
-// The completion queue of all queue pairs.
+// The completion queue that all queue pairs share.
 #include "verbs/completion_queue.h"
 
 #include <poll.h>

@@ -1,4 +1,4 @@
-// Memory that the device may access: regions of the cache, registrations for one use.
+// Memory that the device may access: regions of the cache, registrations for a single use.
 #include "verbs/device_memory.h"
 
 #include <sys/mman.h>

@@ -19,14 +19,14 @@ class ExposuresTest : public test::ChannelTest {
     exposures_.reset();
     ChannelTest::TearDown();
   }
-  // Exposes all bytes in two pieces.
+  // Exposes all bytes as two pieces.
   Exposure expose(bool write) {
     const Piece pieces[] = {{bytes_.data(), 100}, {bytes_.data() + 100, bytes_.size() - 100}};
     const Exposure exposure = exposures_->expose(links_[0], pieces, 2, write, told_);
     channels_[0].queue.flush();
     return exposure;
   }
-  // The peer does, by a message.
+  // The peer invalidates the window with a message.
   void invalidate(const RemoteMemory& told) {
     ibv_send_wr request{};
     request.opcode = IBV_WR_SEND_WITH_INV;
@@ -36,7 +36,7 @@ class ExposuresTest : public test::ChannelTest {
     exposures_->note_invalidated(links_[0], exposure_of_key(told.key),
                                  static_cast<uint32_t>(told.key));
   }
-  // Whether the invalidations that were posted have been done.
+  // Whether posted invalidations have been executed.
   bool finish() {
     ibv_wc completion;
     while (ibv_poll_cq(completions_, 1, &completion) == 1) {

@@ -1,4 +1,4 @@
-// A transport that keeps what is sent and answers as the test sets it up.
+// A transport that records sent messages and gives the answers that a test specifies.
 #pragma once
 
 #include <string>

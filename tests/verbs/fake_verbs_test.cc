@@ -1,5 +1,5 @@
-// The stand-in for libibverbs itself: what it does, and what it refuses, as the specification of
-// InfiniBand has it. Other tests rely on it.
+// The stand-in for libibverbs itself: what it executes and what it refuses, according to the
+// specification of InfiniBand. Other tests rely on it.
 #include "support/fake_verbs/fake_verbs.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 namespace lintel {
 namespace {
 
-// A device with one queue of completions for everything.
+// A device with one completion queue for all completions.
 class Side {
  public:
   explicit Side(int completions = 64) {
@@ -150,7 +150,7 @@ class Side {
     return post(request, {piece(offset, length)});
   }
 
-  // The only completion there is.
+  // Returns the completion; there must be exactly one.
   ibv_wc completion() {
     ibv_wc all[2]{};
     EXPECT_EQ(ibv_poll_cq(queue, 2, all), 1);
@@ -188,7 +188,7 @@ class FakeVerbsTest : public testing::Test {
       if (!violations_expected_) ADD_FAILURE() << text;
   }
 
-  // Two connected queue pairs.
+  // Makes two connected queue pairs.
   void connect(bool shares = false) {
     left_ = std::make_unique<Side>();
     right_ = std::make_unique<Side>();
@@ -392,7 +392,7 @@ TEST_F(FakeVerbsTest, WindowsAreGuarded) {
     request.bind_mw.rkey = key;
     request.bind_mw.bind_info = {right_->region, right_->address(100), 50, IBV_ACCESS_REMOTE_WRITE};
     ASSERT_EQ(right_->post(request, {}), 0);
-    // Neither one byte more, nor the other direction.
+    // An access to one more byte, or in the other direction, is refused.
     ASSERT_EQ(left_->access(reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, 1, 0, reads ? 50 : 51,
                             right_->address(100), key),
               0);
@@ -419,7 +419,7 @@ TEST_F(FakeVerbsTest, DatagramsArriveOrAreLost) {
     EXPECT_EQ(left_->post(request, {left_->piece(0, bytes)}), 0);
     return left_->completion().status;
   };
-  EXPECT_EQ(send(7, 10), IBV_WC_SUCCESS);  // nothing posted
+  EXPECT_EQ(send(7, 10), IBV_WC_SUCCESS);  // no receive posted
   ASSERT_EQ(right_->post_receive(1, 0, 200), 0);
   EXPECT_EQ(send(8, 10), IBV_WC_SUCCESS);  // a wrong key
   fake_verbs::lose_datagrams(
@@ -447,7 +447,7 @@ TEST_F(FakeVerbsTest, EventsComeOncePerRequest) {
   pollfd wait{right_->channel->fd, POLLIN, 0};
   EXPECT_EQ(poll(&wait, 1, 0), 0);
   ASSERT_EQ(ibv_req_notify_cq(right_->queue, 0), 0);
-  EXPECT_EQ(poll(&wait, 1, 0), 0);  // not for what came before
+  EXPECT_EQ(poll(&wait, 1, 0), 0);  // not for earlier completions
   ASSERT_EQ(left_->send(2, 0, 8), 0);
   EXPECT_EQ(poll(&wait, 1, 0), 1);
   ibv_cq* queue = nullptr;
@@ -490,7 +490,7 @@ TEST_F(FakeVerbsTest, AQueuePairWithoutItsOtherEndFails) {
   left_->make_pair(IBV_QPT_RC);
   right_->make_pair(IBV_QPT_RC);
   left_->connect(*right_);
-  right_->connect(*left_, 99);  // another first packet
+  right_->connect(*left_, 99);  // another number of the first packet
   ASSERT_EQ(left_->send(1, 0, 8), 0);
   EXPECT_EQ(left_->completion().status, IBV_WC_RETRY_EXC_ERR);
 }

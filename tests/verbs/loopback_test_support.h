@@ -1,5 +1,5 @@
-// Shared by tests of look-ups and datagrams: processes of this node, simulated in this one. Set-up
-// path.
+// Support for tests of look-ups and datagrams: several processes of a node, simulated in one.
+// Set-up path.
 #pragma once
 
 #include <unistd.h>
@@ -17,7 +17,7 @@ namespace lintel::test {
 
 inline constexpr uint32_t loopback_nid = 0x7f000001;
 
-// True as soon as `condition` holds; false after a time in which it must.
+// Returns true as soon as `condition` is true, and false after 30 s.
 template <typename Condition>
 [[nodiscard]] bool wait_until(Condition&& condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -28,7 +28,7 @@ template <typename Condition>
   return true;
 }
 
-// Bytes that belong to that number and no other.
+// Bytes that differ for each number.
 [[nodiscard]] inline std::vector<std::byte> numbered_bytes(uint64_t number, size_t length) {
   std::vector<std::byte> bytes(length);
   uint64_t state = number * 0x9e3779b97f4a7c15 + 1;
@@ -41,7 +41,8 @@ template <typename Condition>
   return bytes;
 }
 
-// Opens with free pids, found by trying: `open(pid)` is false if the pid was in use.
+// Calls `open(pid)` with one pid after the other until it returns true. It returns false if the pid
+// is in use.
 template <typename Open>
 void with_free_pid(Open&& open) {
   static uint32_t next = 20000 + static_cast<uint32_t>(getpid()) % 10000;

@@ -1,4 +1,4 @@
-// Messages over a queue pair, and again as datagrams when it did not deliver them.
+// Messages over a queue pair, sent again as datagrams if the queue pair did not deliver them.
 #include "verbs/message_sender.h"
 
 #include "channel_test_support.h"
@@ -63,7 +63,7 @@ TEST_F(MessageSenderTest, UndeliveredMessagesAreSentAgainInOrder) {
   for (uint64_t number = 0; number < 6; ++number)
     sender_->retire(links_[0], channel.queue.retire().index, number < 2);
   EXPECT_EQ(sender_->sent(), 2u);
-  channel.peer_received = 3;  // one more than this end knows
+  channel.peer_received = 3;  // one more than this end has seen acknowledged
   datagrams_.status = SendStatus::queue_full;
   EXPECT_FALSE(sender_->send_again(links_[0], datagrams_));
   datagrams_.status = SendStatus::sent;
@@ -92,7 +92,7 @@ TEST_F(MessageSenderTest, TheNextMessageInvalidatesAWindowThatIsForgone) {
   sender_->forgo(links_[0], windows, 1);
   EXPECT_EQ(channels_[0].forgone, windows[0].key);
   EXPECT_TRUE(channels_[0].queue.is_empty());
-  // A second one needs a message of its own.
+  // A second window needs a separate message.
   sender_->forgo(links_[0], windows + 1, 1);
   EXPECT_EQ(channels_[0].forgone, windows[1].key);
   EXPECT_FALSE(channels_[0].queue.is_empty());

@@ -1,4 +1,4 @@
-// Which device, port and GID are used: decided from descriptions, no device needed.
+// The choice of device, port and GID. It is made from descriptions, without a device.
 #include "verbs/port_choice.h"
 
 #include <arpa/inet.h>
@@ -50,9 +50,9 @@ TEST(GidChoiceTest, VersionTwoWithAnIpv4AddressComesFirst) {
   PortDescription port = roce_port("mlx5_0", 1, "192.168.77.1");
   EXPECT_EQ(chosen_gid(port), 3u);
   port.gids.pop_back();
-  EXPECT_EQ(chosen_gid(port), 1u);  // version 2 before an address
+  EXPECT_EQ(chosen_gid(port), 1u);  // version 2 takes precedence over an address
   port.gids.erase(port.gids.begin() + 1);
-  EXPECT_EQ(chosen_gid(port), 2u);  // of version 1, the one with an address
+  EXPECT_EQ(chosen_gid(port), 2u);  // for version 1, the one with an address
 }
 
 TEST(GidChoiceTest, LinkLocalAddressesComeAfterOthers) {
@@ -127,7 +127,7 @@ TEST(PortChoiceTest, ThePortWithTheNidComesBeforeTheFirst) {
                                               infiniband_port("mlx5_1", 2, second_nid)};
   const PortChoice choice = choose_port(ports, {.nid = second_nid});
   EXPECT_EQ(choice.index, 1u);
-  EXPECT_EQ(choose_port(ports, {.nid = 1}).index, 0u);  // nobody's: the first
+  EXPECT_EQ(choose_port(ports, {.nid = 1}).index, 0u);  // no port has this nid: the first one
 }
 
 TEST(PortChoiceTest, ANamedDeviceAndPortAreTaken) {

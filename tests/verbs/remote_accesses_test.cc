@@ -1,4 +1,4 @@
-// Reads and writes of memory of a peer.
+// Reads and writes of the memory of a peer.
 #include "verbs/remote_accesses.h"
 
 #include "channel_test_support.h"
@@ -41,7 +41,7 @@ class RemoteAccessesTest : public test::ChannelTest {
     return {reinterpret_cast<uint64_t>(theirs_.data()) + offset, length,
             exposure_key(1, channels_[1].number, region_->rkey)};
   }
-  // Retires the requests of completions and reports what has ended, until there is nothing more.
+  // Retires completed requests and reports ended accesses, until there are no more completions.
   void run() {
     ibv_wc completion;
     while (ibv_poll_cq(completions_, 1, &completion) == 1) {

@@ -1,4 +1,4 @@
-// Records that processes give each other: nothing in them is believed that cannot be.
+// Records exchanged by processes: invalid contents are rejected.
 #include "verbs/resolver_record.h"
 
 #include <cstring>
@@ -30,7 +30,8 @@ UdDestination infiniband_destination() {
   return destination;
 }
 
-// What is said of a record after `change`, with its check made good again.
+// The error found in a record after `change`, whose check is then corrected; empty if there is
+// none.
 std::string judged(const UdDestination& from,
                    const std::function<void(ResolverRecord&)>& change = {}) {
   ResolverRecord record = make_record(somebody, from);

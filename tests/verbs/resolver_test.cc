@@ -1,5 +1,5 @@
-// Finding where a process is, over the loopback: processes that are there, not yet there, gone, or
-// send nonsense.
+// Finding the address of a process, over the loopback: processes that exist, do not exist yet, are
+// gone, or send invalid data.
 #include "verbs/resolver.h"
 
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@ using test::wait_until;
 
 constexpr uint64_t timeout_ns = 20'000'000'000;
 
-// Addresses are the bytes of the queue pair number.
+// The queue pair number determines the address of a process.
 class Side final : public Resolver::Client {
  public:
   ~Side() {
@@ -49,7 +49,7 @@ class Side final : public Resolver::Client {
     own.mtu = 4096;
     ASSERT_TRUE(resolver.start(own, *this, patience_ns, reason)) << reason;
   }
-  // Asks until there is an answer.
+  // Repeats resolve() until there is an answer.
   ResolveStatus ask(ProcessId peer) {
     ResolveStatus status = ResolveStatus::pending;
     reason.clear();
@@ -155,7 +155,7 @@ TEST(ResolverTest, ProcessesFindEachOther) {
 }
 
 TEST(ResolverTest, ManyAreAskedAtOnce) {
-  constexpr unsigned count = 100;  // more than are asked at a time
+  constexpr unsigned count = 100;  // more than are looked up at a time
   Side asker;
   asker.open();
   std::vector<std::unique_ptr<Side>> others;
@@ -201,7 +201,7 @@ TEST(ResolverTest, NobodyThereIsReportedAndAskedAgainLater) {
   const ProcessId gone = other.id;
   Side late;
   {
-    // Its port is closed with it.
+    // When it is destroyed, its port is closed.
     Side brief;
     test::with_free_pid([&](uint32_t pid) {
       return brief.claim({test::loopback_nid, pid}) == OpenStatus::opened;
@@ -214,13 +214,13 @@ TEST(ResolverTest, NobodyThereIsReportedAndAskedAgainLater) {
   ASSERT_EQ(late.claim(late.id), OpenStatus::opened) << late.reason;
   late.start();
   EXPECT_EQ(asker.ask(late.id), ResolveStatus::resolved) << asker.reason;
-  // One who has taken the port and is not ready yet lets askers wait.
+  // While a process has the port but is not ready, look-ups remain pending.
   EXPECT_EQ(asker.resolver.resolve(gone, asker.route, nullptr), ResolveStatus::pending);
   other.start();
   EXPECT_EQ(asker.ask(gone), ResolveStatus::resolved) << asker.reason;
 }
 
-// That a peer was found to be gone, and its look-up was abandoned, does not affect its successor.
+// A failed and abandoned look-up of a peer does not affect its successor.
 TEST(ResolverTest, ASuccessorIsFoundAlthoughItsPredecessorWasGone) {
   Side asker, successor;
   asker.open();
@@ -237,7 +237,7 @@ TEST(ResolverTest, ASuccessorIsFoundAlthoughItsPredecessorWasGone) {
   bool refused = false;
   EXPECT_EQ(asker.resolver.resolve(successor.id, asker.route, nullptr, &refused),
             ResolveStatus::pending);
-  // Asked later, and so answered later.
+  // This look-up starts later, so its answer comes later.
   EXPECT_EQ(asker.ask(nobody), ResolveStatus::unreachable);
   ASSERT_EQ(successor.claim(successor.id), OpenStatus::opened) << successor.reason;
   successor.start();
@@ -278,7 +278,7 @@ TEST(ResolverTest, AddressesOfNobodyAreNotAsked) {
 TEST(ResolverTest, AnAddressThatIsNotOfThisNodeCannotBeTaken) {
   Side side;
   EXPECT_EQ(side.claim({0xc0000201, 20000}),
-            OpenStatus::failed);  // 192.0.2.1, for documentation
+            OpenStatus::failed);  // 192.0.2.1, reserved for documentation
   EXPECT_NE(side.reason.find("PTL_NID"), std::string::npos) << side.reason;
 }
 

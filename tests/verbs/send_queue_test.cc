@@ -1,5 +1,5 @@
-// The send queue of a queue pair: what the device has, what is held back, and what asks for a
-// completion.
+// The send queue of a queue pair: requests that the device has, requests held back, and when a
+// completion is requested.
 #include "channel_test_support.h"
 
 namespace lintel {
@@ -7,7 +7,7 @@ namespace {
 
 class SendQueueTest : public test::ChannelTest {
  protected:
-  // A message without content.
+  // Posts a message without payload.
   bool post(uint32_t index, bool signalled = false) {
     ibv_send_wr request{};
     request.opcode = IBV_WR_SEND;
@@ -77,7 +77,7 @@ TEST_F(SendQueueTest, AfterARefusalThePollerIsAskedToStopTheQueuePair) {
     links_[0].holds = held ? 1 : 0;
     const uint32_t room = queue().room();
     fake_verbs::fail_call("ibv_post_send", ENOMEM);
-    EXPECT_EQ(post(1), held);  // a held one counts as posted
+    EXPECT_EQ(post(1), held);  // a held request counts as posted
     queue().flush();
     EXPECT_EQ(queue().room(), held ? room - 1 : room);
     EXPECT_NE(links_[0].stop_because, nullptr);

@@ -1,5 +1,5 @@
-// Datagrams over the stand-in for libibverbs: bursts, buffers, addresses, sleep, queue pairs that
-// fail.
+// Datagrams over the stand-in for libibverbs: bursts, buffers, addresses, sleep, failing queue
+// pairs.
 #include "verbs/ud_link.h"
 
 #include <poll.h>
@@ -32,7 +32,7 @@ class UdLinkTest : public testing::Test {
     EXPECT_EQ(fake_verbs::in_use(), fake_verbs::InUse{});
   }
 
-  // Frames of these sizes arrive as they were sent.
+  // Sends frames of these lengths and checks that they arrive unchanged.
   void exchange(UdLink& from, UdLink& to, const Route& route, const std::vector<size_t>& lengths) {
     std::vector<std::vector<std::byte>> bytes;
     for (const size_t length : lengths) bytes.push_back(numbered_bytes(number_++, length));
@@ -84,13 +84,14 @@ TEST_F(UdLinkTest, PiecesAreGathered) {
   }
 }
 
-// Two links of one device as well, and each to itself.
+// Also between two links of one device, and from a link to itself.
 TEST_F(UdLinkTest, AnswersGoBackToWhereFramesCameFrom) {
   const UdSide first = open_ud(), second = open_ud("fake1"), third = open_ud("fake1");
   const Route to_second = route_between(*first.link, *second.link);
   ASSERT_EQ(send_frame(*first.link, to_second.address, numbered_bytes(1, 100)), 1u);
   const LinkAddress from = receive_all(*second.link, 1).at(0).from;
-  // Nobody has an address handle for the other device yet: what goes there meanwhile is lost.
+  // No address handle for the other device exists yet. Until it does, frames to that device are
+  // lost.
   std::vector<ArrivedFrame> back;
   EXPECT_TRUE(wait_until([&] {
     EXPECT_EQ(send_frame(*second.link, from, numbered_bytes(2, 200)), 1u);
@@ -132,7 +133,7 @@ TEST_F(UdLinkTest, FramesBeyondTheBuffersAreLostAndOthersFollow) {
   exchange(*first.link, *second.link, route, std::vector<size_t>(64, 100));
 }
 
-// What receive() handed out stays as it is until the next call, whatever arrives meanwhile.
+// Frames returned by receive() remain unchanged until the next call, whatever arrives in between.
 TEST_F(UdLinkTest, FramesStayUntilTheNextReceive) {
   const UdSide first = open_ud(), second = open_ud("", 64);
   const Route route = route_between(*first.link, *second.link);
@@ -172,7 +173,7 @@ TEST_F(UdLinkTest, AFullQueueTakesNoMore) {
   for (size_t i = 0; i < bytes.size(); ++i) ASSERT_EQ(arrived.at(i).bytes, bytes[i]) << i;
 }
 
-// The reliability layer's frames: once their memory is registered they are not copied any more.
+// Frames of the reliability layer are not copied after their memory has been registered.
 TEST_F(UdLinkTest, OfferedMemoryIsRegisteredAsItIsUsedAndSentFrom) {
   constexpr size_t bytes = 4 * UdMemory::part_bytes;
   void* const memory =
@@ -197,7 +198,7 @@ TEST_F(UdLinkTest, OfferedMemoryIsRegisteredAsItIsUsedAndSentFrom) {
     EXPECT_TRUE(wait_until(
         [&] { return fake_verbs::registered_bytes() == before + UdMemory::part_bytes; }));
     send_from(2000, 1000, 2);
-    // From one part into the next.
+    // The data extend over two parts.
     const size_t edge = 2 * UdMemory::part_bytes - 300;
     send_from(edge, 1000, 3);
     EXPECT_TRUE(wait_until([&] {
@@ -205,9 +206,9 @@ TEST_F(UdLinkTest, OfferedMemoryIsRegisteredAsItIsUsedAndSentFrom) {
       return fake_verbs::registered_bytes() == before + 3 * UdMemory::part_bytes;
     }));
     send_from(edge, 1000, 5);
-    // The last bytes.
+    // The last bytes of the memory.
     send_from(bytes - 1000, 1000, 6);
-    // Read from there, not from a copy.
+    // The device reads this memory, not a copy.
     fake_verbs::hold();
     std::memcpy(start + 4000, numbered_bytes(7, 1000).data(), 1000);
     const Piece piece{start + 4000, 1000};
@@ -238,7 +239,7 @@ TEST_F(UdLinkTest, MemoryThatTheDeviceRefusesIsCopied) {
   EXPECT_TRUE(wait_until([&] { return fake_verbs::calls("ibv_reg_mr") > before; }));
   EXPECT_TRUE(wait_until(
       [&] { return first.link->describe().find("frames copied") != std::string::npos; }));
-  EXPECT_EQ(fake_verbs::calls("ibv_reg_mr"), before + 1);  // and is not asked again and again
+  EXPECT_EQ(fake_verbs::calls("ibv_reg_mr"), before + 1);  // there is no further attempt
   fake_verbs::fail_call("ibv_reg_mr", 0, 1, 0);
 }
 
@@ -257,7 +258,7 @@ TEST_F(UdLinkTest, ASleeperIsWoken) {
     second.link->disarm();
     EXPECT_EQ(receive_all(*second.link, 1).size(), 1u);
   }
-  // One that came before is not slept over, and not lost.
+  // A frame that arrived before the sleep prevents it, and is not lost.
   ASSERT_EQ(send_frame(*first.link, route.address, numbered_bytes(2, 50)), 1u);
   EXPECT_FALSE(second.link->arm());
   EXPECT_FALSE(second.link->arm());
@@ -265,7 +266,7 @@ TEST_F(UdLinkTest, ASleeperIsWoken) {
   EXPECT_TRUE(second.link->arm());
 }
 
-// With devices that keep the completions of a queue pair that is reset, and with those that do not.
+// Parameter: whether the device keeps the completions of a queue pair that is reset.
 class UdRepairTest : public testing::TestWithParam<bool> {
  protected:
   UdRepairTest() { fake_verbs::reset({.completions_vanish = GetParam()}); }
@@ -274,7 +275,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, UdRepairTest, testing::Bool(), [](const auto& 
   return info.param ? "completions_vanish" : "completions_stay";
 });
 
-// Sends in both directions until something arrives again.
+// Sends in both directions until frames arrive again.
 void expect_works_again(UdLink& first, const Route& to_second, UdLink& second,
                         const Route& to_first) {
   std::vector<ArrivedFrame> at_first, at_second;
@@ -342,7 +343,7 @@ TEST_P(UdRepairTest, ARepairThatFailsIsTriedAgain) {
   expect_works_again(*first.link, to_second, *second.link, to_first);
 }
 
-// Whatever call fails while a link is opened: it says so, and leaves nothing behind.
+// If a call fails while a link is opened, this is reported and everything is released.
 TEST(UdOpeningTest, EveryCallThatFailsIsReportedAndEverythingGivenBack) {
   static constexpr const char* functions[] = {"ibv_get_device_list",
                                               "ibv_open_device",

@@ -21,7 +21,7 @@ struct UdSide {
   std::unique_ptr<UdLink> link;
 };
 
-// With a pid of its own. `device`: by name; empty: the first.
+// Opens a link with a free pid. `device`: its name; empty: the first device.
 [[nodiscard]] inline UdSide open_ud(const std::string& device = "",
                                     uint32_t receive_buffers = 256) {
   UdSide side;
@@ -58,7 +58,7 @@ struct ArrivedFrame {
   std::vector<std::byte> bytes;
 };
 
-// What one call of receive() brings.
+// Appends the frames that one call of receive() returns.
 inline unsigned receive_some(UdLink& link, std::vector<ArrivedFrame>& all, unsigned max = 64) {
   InboundFrame frames[PacketLink::largest_burst];
   const unsigned got = link.receive(frames, max);
@@ -78,7 +78,7 @@ inline unsigned receive_some(UdLink& link, std::vector<ArrivedFrame>& all, unsig
   return all;
 }
 
-// Frames of one piece each.
+// Sends frames that consist of one piece each.
 [[nodiscard]] inline unsigned send_frames(UdLink& link, const LinkAddress& to,
                                           std::vector<std::vector<std::byte>>& bytes) {
   std::vector<Piece> pieces;

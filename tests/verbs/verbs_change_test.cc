@@ -1,5 +1,5 @@
-// The change from datagrams to a queue pair, stopped at each of its steps: no message waits for an
-// answer, and what overtakes the last datagram waits for its turn.
+// The change from datagrams to a queue pair, interrupted after each of its steps. No message waits
+// for an answer. Messages that overtake the last datagram wait for their turn.
 #include "verbs_test_support.h"
 
 namespace lintel {
@@ -11,10 +11,10 @@ using test::VerbsProcess;
 
 class VerbsChangeTest : public test::VerbsTest {
  protected:
-  // After so many the queue pair carries all messages.
+  // After this number of steps, the queue pair carries all messages.
   static constexpr unsigned enough_steps = 24;
 
-  // They are connected, and neither has wished for a queue pair yet.
+  // Connects them; neither has requested a queue pair yet.
   static void meet(VerbsProcess& one, VerbsProcess& other) {
     Link* const link = one.connect(other);
     ASSERT_TRUE(run_until({&one, &other}, [&] {
@@ -34,7 +34,7 @@ class VerbsChangeTest : public test::VerbsTest {
   }
 };
 
-// A process that makes no more calls (PTL_PROGRESS=caller) leaves nothing lying that it has sent.
+// If a process makes no further calls (PTL_PROGRESS=caller), all that it has sent still arrives.
 TEST_F(VerbsChangeTest, ItsEndsMayFallSilentAtAnyStep) {
   for (const bool offers : {true, false}) {
     bool changed = false;
@@ -61,8 +61,8 @@ TEST_F(VerbsChangeTest, ItsEndsMayFallSilentAtAnyStep) {
   }
 }
 
-// Its last message arrives after the completions of this round were taken, and before the datagram
-// that closes the connection.
+// The last message of the peer arrives after the completions of this round were polled, and before
+// the datagram that closes the connection.
 TEST_F(VerbsChangeTest, TheLastMessageOfAPeerThatLeavesIsHandedUp) {
   VerbsProcess from, to;
   Stream stream(from, to);
@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(Fates, VerbsOvertakingTest,
                            return std::string(fate_names[static_cast<unsigned>(tested.param)]);
                          });
 
-// The last datagram is lost for a while, and more messages than there are buffers overtake it. Then
+// The last datagram is lost repeatedly, and more messages than there are buffers overtake it. Then
 // the queue pair fails.
 TEST_P(VerbsOvertakingTest, MessagesThatOvertakeTheLastDatagramAreKept) {
   unsigned times_kept = 0;
@@ -120,7 +120,7 @@ TEST_P(VerbsOvertakingTest, MessagesThatOvertakeTheLastDatagramAreKept) {
       stream.check();
     }
     const bool kept = fake_verbs::waiting_for_receivers() != 0 && stream.received() == before;
-    if (kept) ++times_kept;  // in all the buffers there are
+    if (kept) ++times_kept;  // all receive buffers are occupied
     const auto numbers = fake_verbs::queue_pairs(IBV_QPT_RC);
     if (kept && GetParam() == Fate::sender_dies) {
       Stream back(to, from);

@@ -1,6 +1,6 @@
-// What goes wrong with RDMA devices: calls that fail, work requests that fail, ports, queue pairs
-// and completion queues that are lost, peers that die. Messages arrive once and in order, or the
-// peer is reported as failed; nobody waits for good.
+// Faults of RDMA devices: failing calls and work requests, ports that go down, lost queue pairs and
+// completion queues, peers that die. Messages arrive once and in order, or the peer is reported as
+// failed; no call waits for ever.
 #include <random>
 
 #include "verbs_test_support.h"
@@ -14,7 +14,7 @@ using test::VerbsProcess;
 
 class VerbsFaultsTest : public test::VerbsTest {};
 
-// Functions of libibverbs that may fail when something is made.
+// Functions of libibverbs that may fail while objects are made.
 constexpr const char* making_functions[] = {
     "ibv_get_device_list", "ibv_open_device",         "ibv_query_device", "ibv_query_port",
     "ibv_query_gid_table", "ibv_query_pkey",          "ibv_alloc_pd",     "ibv_reg_mr",
@@ -22,8 +22,8 @@ constexpr const char* making_functions[] = {
     "ibv_create_ah",       "ibv_modify_qp",           "ibv_post_recv",    "ibv_post_srq_recv",
     "ibv_req_notify_cq"};
 
-// Each call while a transport is opened, failing for once: it is opened without, or says why not;
-// and leaves nothing behind.
+// While a transport is opened, each call fails once. The transport is opened without the object, or
+// the reason is reported. Nothing remains in use.
 TEST_F(VerbsFaultsTest, EachCallMayFailWhileOpening) {
   for (const char* function : making_functions) {
     start();
@@ -51,7 +51,7 @@ TEST_F(VerbsFaultsTest, RefusedMemoryNamesTheLimit) {
   EXPECT_NE(process.reason.find("RLIMIT_MEMLOCK"), std::string::npos) << process.reason;
 }
 
-// Each call, failing for once, after both are open and while they get to know each other.
+// After both transports are open, each call fails once while they connect.
 TEST_F(VerbsFaultsTest, EachCallMayFailWhileConnecting) {
   for (const char* function : {"ibv_create_qp", "ibv_modify_qp", "ibv_destroy_qp", "ibv_create_ah",
                                "ibv_post_send", "ibv_post_recv", "ibv_post_srq_recv", "ibv_poll_cq",
@@ -74,7 +74,7 @@ TEST_F(VerbsFaultsTest, EachCallMayFailWhileConnecting) {
   }
 }
 
-// A queue pair that fails in the midst of a stream, for whatever reason.
+// A queue pair that fails during a stream, with each status.
 class VerbsStatusTest : public VerbsFaultsTest,
                         public testing::WithParamInterface<ibv_wc_status> {};
 
@@ -143,7 +143,8 @@ TEST_F(VerbsFaultsTest, TheQueuePairOfDatagramsIsRepaired) {
   EXPECT_EQ(from.failed + to.failed, 0u);
 }
 
-// Two processes with a stream over queue pairs, which have these numbers; none if that went wrong.
+// Two processes with a stream over queue pairs; `numbers` contains their numbers, or nothing after
+// a failure.
 struct ConnectedPair {
   VerbsProcess from, to;
   Stream stream{from, to};
@@ -151,15 +152,15 @@ struct ConnectedPair {
       stream.pass(300) ? fake_verbs::queue_pairs(IBV_QPT_RC) : std::vector<uint32_t>{};
 };
 
-// What was in it is lost, which nobody can repair: the peer is reported as failed, if anything was.
-// In any case nobody waits for good, and what comes afterwards arrives.
+// Completions in the queue are lost and cannot be recovered. If there were any, the peer is
+// reported as failed. In any case no process waits for ever, and later messages arrive.
 TEST_F(VerbsFaultsTest, ALostCompletionQueue) {
   for (const bool busy : {false, true}) {
     for (const unsigned side : {0u, 1u}) {
       SCOPED_TRACE(std::string(busy ? "busy" : "idle").append(" ") + std::to_string(side));
       start();
       ConnectedPair pair;
-      // Lambdas cannot capture structured bindings everywhere.
+      // Some compilers do not permit lambdas to capture structured bindings.
       VerbsProcess& from = pair.from;
       VerbsProcess& to = pair.to;
       Stream& stream = pair.stream;
@@ -179,7 +180,7 @@ TEST_F(VerbsFaultsTest, ALostCompletionQueue) {
         static_cast<void>(from.send(link, number, {}));
         return from.failed != 0;
       }));
-      // Over datagrams, or a new connection.
+      // Over datagrams or a new connection.
       to.arrived.clear();
       ++number;
       ASSERT_TRUE(run_until({&from, &to}, [&] {
@@ -191,7 +192,7 @@ TEST_F(VerbsFaultsTest, ALostCompletionQueue) {
   }
 }
 
-// The buffers for what arrives are lost at one end: everything goes on as datagrams, for good.
+// One end loses its receive buffers: all further messages are sent as datagrams.
 TEST_F(VerbsFaultsTest, ALostReceiveQueue) {
   for (const unsigned side : {0u, 1u}) {
     SCOPED_TRACE(side);
@@ -209,7 +210,8 @@ TEST_F(VerbsFaultsTest, ALostReceiveQueue) {
   }
 }
 
-// Nothing works any more: that is found out within the time after which peers count as dead.
+// No operation of the device works. This is detected within the time after which peers count as
+// dead.
 TEST_F(VerbsFaultsTest, ADeviceThatHasFailed) {
   VerbsProcess from, to;
   Stream stream(from, to);
@@ -235,8 +237,7 @@ TEST_F(VerbsFaultsTest, LostDatagrams) {
   ASSERT_TRUE(stream.pass(300));
 }
 
-// The receiver looks at nothing for a while: the sender is told that there is no room, and nothing
-// is lost.
+// The receiver does not poll for a while. The sender gets "queue full", and no message is lost.
 TEST_F(VerbsFaultsTest, AReceiverThatDoesNotLook) {
   VerbsProcess from, to;
   Stream stream(from, to);
@@ -244,7 +245,7 @@ TEST_F(VerbsFaultsTest, AReceiverThatDoesNotLook) {
   ASSERT_TRUE(run_until({&from}, [&] { return !stream.send_one(); }));
   EXPECT_GE(fake_verbs::waiting_for_receivers(), 1u);
   ASSERT_TRUE(stream.pass(300));
-  // And once more, until the device has no patience left.
+  // And again, until the device gives up its retries.
   ASSERT_TRUE(run_until({&from}, [&] { return !stream.send_one(); }));
   fake_verbs::expire_retries();
   ASSERT_TRUE(stream.pass(500));
@@ -293,7 +294,7 @@ TEST_F(VerbsFaultsTest, APeerThatDiesIsReported) {
   EXPECT_EQ(from.send(*link, 1, {}), SendStatus::peer_failed);
 }
 
-// As rxe does when it takes an answer to a read that it repeats for nonsense.
+// Like rxe when it rejects the answer to a repeated read.
 TEST_F(VerbsFaultsTest, AReadThatTheSoftwareDeviceGaveUpIsNotDoneThoughItSaysSo) {
   start({.vendor = 0xffffff});
   VerbsProcess from, to;
@@ -319,8 +320,7 @@ TEST_F(VerbsFaultsTest, AReadThatTheSoftwareDeviceGaveUpIsNotDoneThoughItSaysSo)
   ASSERT_TRUE(stream.pass(100));
 }
 
-// The memory of a peer is being read or written when it dies. The answer that follows finds no
-// queue pair any more.
+// A peer dies while its memory is being read or written. The following answer finds no queue pair.
 TEST_F(VerbsFaultsTest, APeerThatDiesWhileItsMemoryIsAccessed) {
   for (const bool write : {false, true}) {
     SCOPED_TRACE(write);
@@ -359,8 +359,8 @@ TEST_F(VerbsFaultsTest, APeerThatDiesWhileItsMemoryIsAccessed) {
   }
 }
 
-// A peer whose last words are lost is missed at the port of its pid, long before it has been silent
-// for too long; also if another connection has that number by then.
+// The last datagram of a dead peer is lost. The port of its pid shows that it is gone, long before
+// its silence would. This holds also if a successor has the number by then.
 TEST_F(VerbsFaultsTest, ADeadPeerIsMissedAtItsPort) {
   const auto patient = [](VerbsSettings& settings) {
     settings.reliable.peer_timeout_ns = 600'000'000'000;
@@ -392,7 +392,7 @@ TEST_F(VerbsFaultsTest, ADeadPeerIsMissedAtItsPort) {
   }
 }
 
-// Registration fails while memory is to be read: the core is told to send data in messages.
+// Registration fails when memory is to be read: the core must send the data in messages.
 TEST_F(VerbsFaultsTest, MemoryThatCannotBeRegistered) {
   VerbsProcess from, to;
   Stream stream(from, to);
@@ -410,7 +410,7 @@ TEST_F(VerbsFaultsTest, MemoryThatCannotBeRegistered) {
   ASSERT_TRUE(stream.pass(100));
 }
 
-// An access fails half way: its end is reported, and messages go on.
+// An access fails half way: its end is reported, and messages continue.
 TEST_F(VerbsFaultsTest, AFailedAccessEnds) {
   for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE}) {
     start();
@@ -442,9 +442,9 @@ TEST_F(VerbsFaultsTest, AFailedAccessEnds) {
   }
 }
 
-// An operation is abandoned while the peer is at its memory, or has just invalidated the window and
-// not been heard yet, or is about to: nobody invalidates twice, the memory is out of reach at once,
-// and messages go on.
+// An operation is abandoned while the peer reads the memory, or has already invalidated the window,
+// or has not begun. The window is not invalidated twice, the memory becomes inaccessible at once,
+// and messages continue.
 TEST_F(VerbsFaultsTest, AbandonedWhileThePeerInvalidates) {
   enum class Peer { has_not_begun, reads, has_read, has_invalidated };
   for (const Peer peer :
@@ -492,7 +492,7 @@ TEST_F(VerbsFaultsTest, AbandonedWhileThePeerInvalidates) {
   }
 }
 
-// The device ends work requests late, and in portions, while everything else happens.
+// The device completes work requests late and in portions, during other activity.
 TEST_F(VerbsFaultsTest, LateCompletions) {
   VerbsProcess from, to;
   Stream stream(from, to);
@@ -509,7 +509,7 @@ TEST_F(VerbsFaultsTest, LateCompletions) {
   fake_verbs::release();
 }
 
-// Whatever may happen does, in an order that the dice decide.
+// All kinds of faults, in random order.
 class VerbsChaosTest : public VerbsFaultsTest, public testing::WithParamInterface<unsigned> {};
 
 TEST_P(VerbsChaosTest, NothingIsLostOrDoubled) {

@@ -1,5 +1,5 @@
-// Processes with the transport over RDMA devices, all of them in this one process, over devices
-// that are only made up (support/fake_verbs).
+// Processes with the transport over RDMA devices, all simulated in this one process, over the
+// stand-in devices of support/fake_verbs.
 #pragma once
 
 #include <unistd.h>
@@ -33,13 +33,13 @@ inline const VerbsModule& verbs_module() {
   return *static_cast<const VerbsModule*>(lintel_module.offer);
 }
 
-// Numbers that other tests, which run at the same time, do not use.
+// Pids that concurrent tests do not use.
 inline uint32_t next_pid() {
   static uint32_t counter = 0;
   return 2000 + (static_cast<uint32_t>(getpid()) * 37 + counter++) % 28000;
 }
 
-// One process: a transport, and a sink that keeps what arrives.
+// One process: a transport, and a sink that stores arrived messages.
 class VerbsProcess final : public MessageSink {
  public:
   struct Arrived {
@@ -51,8 +51,8 @@ class VerbsProcess final : public MessageSink {
     RemoteResult result;
   };
 
-  // Opens at the first number that is free. nullptr transport: `reason` says why.
-  // `wanted_pid`: that of a process that is gone, to take its place.
+  // Opens the transport with the first free pid. If `transport` is nullptr, `reason` says why.
+  // `wanted_pid`: the pid of a former process, to become its successor.
   explicit VerbsProcess(const std::function<void(VerbsSettings&)>& change = {},
                         const WatchedCache::Settings& registrations = {}, uint32_t wanted_pid = 0)
       : cache(registrations), id{0, wanted_pid} {
@@ -123,7 +123,7 @@ class VerbsProcess final : public MessageSink {
   SendStatus answered = SendStatus::sent;
 };
 
-// Polls all of them until the condition holds; false: not within the deadline.
+// Polls all processes until the condition is true. Returns false after the deadline.
 template <typename Condition>
 [[nodiscard]] bool run_until(const std::vector<VerbsProcess*>& processes,
                              const Condition& condition,
@@ -136,12 +136,12 @@ template <typename Condition>
     idle = work == 0 ? idle + 1 : 0;
     if (idle < 100) continue;
     if (std::chrono::steady_clock::now() > end) return false;
-    usleep(50);  // for the threads that look up addresses
+    usleep(50);  // lets the threads that look up addresses run
   }
   return true;
 }
 
-// Exposes memory to the peer and tells it so, with a message whose content does not matter here.
+// Exposes memory to the peer and announces that with a message without contents.
 [[nodiscard]] inline Exposure tell_of(VerbsProcess& owner, VerbsProcess& peer, Link& link,
                                       const Piece* pieces, unsigned count, bool write,
                                       RemoteMemory* told) {
@@ -154,7 +154,7 @@ template <typename Condition>
   return exposure;
 }
 
-// Bytes that depend on the number of their message and on their place in it.
+// Bytes that depend on the number of the message and on their position.
 inline std::vector<std::byte> bytes_of(uint64_t number, size_t length) {
   std::vector<std::byte> bytes(length);
   for (size_t i = 0; i < length; ++i)
@@ -162,7 +162,7 @@ inline std::vector<std::byte> bytes_of(uint64_t number, size_t length) {
   return bytes;
 }
 
-// Numbered messages of mixed lengths, each of which must arrive once and in order.
+// Numbered messages of various lengths. Each must arrive once and in order.
 class Stream {
  public:
   Stream(VerbsProcess& from, VerbsProcess& to) : from_(from), to_(to), link_(from.connect(to)) {}
@@ -171,7 +171,7 @@ class Stream {
   [[nodiscard]] uint64_t sent() const { return sent_; }
   [[nodiscard]] uint64_t received() const { return received_; }
 
-  // One more, if there is room. False: not now.
+  // Sends one more message. Returns false if there is no room now.
   bool send_one() {
     const SendStatus status = from_.send(*link_, sent_, bytes_of(sent_, length_of(sent_)));
     if (status == SendStatus::sent) {
@@ -183,7 +183,7 @@ class Stream {
     return false;
   }
 
-  // Looks at what has arrived.
+  // Checks the messages that have arrived.
   void check() {
     while (!to_.arrived.empty()) {
       const VerbsProcess::Arrived& message = to_.arrived.front();
@@ -194,7 +194,7 @@ class Stream {
     }
   }
 
-  // Sends so many and waits until all have arrived.
+  // Sends `count` messages and waits until all have arrived.
   [[nodiscard]] bool pass(uint64_t count) {
     const uint64_t goal = sent_ + count;
     return run_until({&from_, &to_}, [&] {
@@ -215,7 +215,7 @@ class Stream {
   uint64_t received_ = 0;
 };
 
-// Nothing is left of the devices after each test, and nothing was done to them that must not be.
+// Checks after each test that no object of the devices is in use, and that none was misused.
 class VerbsTest : public testing::Test {
  protected:
   void SetUp() override { start(); }

@@ -1,5 +1,5 @@
-// The transport over RDMA devices when all goes well: messages change from datagrams to queue
-// pairs, memory is read and written, with the devices that there are.
+// The transport over RDMA devices without faults. Messages change from datagrams to queue pairs,
+// and memory is read and written, with devices of all kinds.
 #include <sys/mman.h>
 
 #include "verbs_test_support.h"
@@ -13,7 +13,7 @@ using test::VerbsProcess;
 
 class VerbsTransportTest : public test::VerbsTest {
  protected:
-  // Messages go over queue pairs from here on.
+  // Returns when messages use queue pairs.
   static void connect(VerbsProcess& from, VerbsProcess& to, Stream& stream) {
     ASSERT_TRUE(run_until({&from, &to}, [&] {
       if (fake_verbs::done(IBV_WR_SEND_WITH_IMM) != 0 &&
@@ -30,7 +30,7 @@ class VerbsTransportTest : public test::VerbsTest {
     ASSERT_TRUE(stream.pass(50));
   }
 
-  // The target reads from, or writes to, memory that the initiator exposes.
+  // The target reads from, or writes to, memory exposed by the initiator.
   static void transfer(VerbsProcess& initiator, VerbsProcess& target, Link& link, bool write,
                        size_t bytes, size_t pieces = 1) {
     std::vector<std::byte> exposed = test::bytes_of(1, bytes);
@@ -48,8 +48,8 @@ class VerbsTransportTest : public test::VerbsTest {
 
     target.ended.clear();
     const Piece local{own.data(), bytes};
-    // The payload goes between the two buffers themselves: no processor copies it. Beside it there
-    // may be proofs of reads, 8 bytes each.
+    // The payload is transferred directly between the two buffers; no processor copies it. In
+    // addition there may be 8 bytes per read that prove its completion.
     auto straight = std::make_shared<std::atomic<uint64_t>>(0);
     auto elsewhere = std::make_shared<std::atomic<uint64_t>>(0);
     fake_verbs::fail_request(IBV_WC_GENERAL_ERR, [=, first = own.data(),
@@ -80,7 +80,7 @@ class VerbsTransportTest : public test::VerbsTest {
     EXPECT_EQ(elsewhere->load(), 0u);
     const unsigned by_owner = fake_verbs::done(IBV_WR_LOCAL_INV);
     target.transport->forgo(*target.last_link, told, static_cast<unsigned>(pieces));
-    // The answer, in which the target says that it is done.
+    // The answer that reports the end of the access.
     const size_t arrived = initiator.arrived.size();
     ASSERT_EQ(target.send(*target.last_link, 0, {}), SendStatus::sent);
     ASSERT_TRUE(
@@ -103,8 +103,8 @@ TEST_F(VerbsTransportTest, MessagesChangeToQueuePairs) {
   EXPECT_EQ(from.failed + to.failed, 0u);
 }
 
-// Tiny messages are read by the call that posts them, few of them ask for a completion, and those
-// that waited together go in one call.
+// Tiny messages are inline, few of them request a completion, and messages that were held together
+// are posted in one call.
 TEST_F(VerbsTransportTest, TinyMessagesAreInlineChainedAndSeldomSignalled) {
   VerbsProcess from, to;
   Stream stream(from, to);
@@ -158,7 +158,7 @@ TEST_F(VerbsTransportTest, RemoteMemory) {
   ASSERT_TRUE(stream.pass(200));
 }
 
-// What was withdrawn cannot be accessed any more, nor what was never exposed.
+// Memory that was withdrawn or never exposed cannot be accessed.
 TEST_F(VerbsTransportTest, RemoteMemoryEndsWithItsOperation) {
   VerbsProcess from, to;
   Stream stream(from, to);
@@ -176,7 +176,7 @@ TEST_F(VerbsTransportTest, RemoteMemoryEndsWithItsOperation) {
             RemoteStatus::started);
   ASSERT_TRUE(run_until({&from, &to}, [&] { return !to.ended.empty(); }));
   EXPECT_NE(to.ended[0].result.status, RemoteStatus::done);
-  // The queue pairs were lost by that; nothing else was.
+  // The queue pairs failed because of this; nothing else did.
   ASSERT_TRUE(stream.pass(300));
 }
 
@@ -189,7 +189,7 @@ TEST_F(VerbsTransportTest, ADeviceWithoutWindows) {
   ASSERT_TRUE(stream.pass(100));
 }
 
-// rxe does what concerns windows again when it repeats messages.
+// rxe repeats operations on windows when it retransmits messages.
 TEST_F(VerbsTransportTest, WindowsOfTheSoftwareDeviceAreNotUsed) {
   start({.vendor = 0xffffff});
   VerbsProcess from, to;
@@ -200,8 +200,8 @@ TEST_F(VerbsTransportTest, WindowsOfTheSoftwareDeviceAreNotUsed) {
   EXPECT_EQ(fake_verbs::done(IBV_WR_BIND_MW), 0u);
 }
 
-// Nothing more may be locked: the device has the kernel fetch what it needs, through windows or
-// without.
+// No more memory may be locked. The device lets the kernel page in what it needs, with or without
+// windows.
 TEST_F(VerbsTransportTest, MemoryThatCannotBeLockedIsPagedOnDemand) {
   for (const bool windows : {true, false}) {
     start({.windows = windows, .on_demand = true});
@@ -212,7 +212,7 @@ TEST_F(VerbsTransportTest, MemoryThatCannotBeLockedIsPagedOnDemand) {
     fake_verbs::limit_locked_bytes(locked);
     for (const bool write : {false, true}) transfer(from, to, stream.link(), write, 100'000, 3);
     EXPECT_EQ(fake_verbs::locked_bytes(), locked);
-    // Not what is not there.
+    // This does not apply to inaccessible memory.
     void* const nothing = mmap(nullptr, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(nothing, MAP_FAILED);
     const Piece piece{static_cast<std::byte*>(nothing), 8192};
@@ -279,8 +279,8 @@ TEST_F(VerbsTransportTest, MorePeersThanQueuePairs) {
   EXPECT_LE(fake_verbs::queue_pairs(IBV_QPT_RC).size(), 6u);
 }
 
-// Reads may take longer than queue pairs may be idle: they are neither given up for that, nor for
-// another peer.
+// Reads may take longer than the idle time of queue pairs. Their queue pair is not closed for that
+// reason, nor given to another peer.
 TEST_F(VerbsTransportTest, AQueuePairIsNotIdleWhileMemoryIsRead) {
   const auto impatient = [](VerbsSettings& settings) {
     settings.rc_idle_ns = 20'000'000;
@@ -299,7 +299,7 @@ TEST_F(VerbsTransportTest, AQueuePairIsNotIdleWhileMemoryIsRead) {
   ASSERT_EQ(to.transport->remote_read(*to.last_link, &local, 1, &told, 1, 77).status,
             RemoteStatus::started);
   const auto start = std::chrono::steady_clock::now();
-  // Longer than it takes until another peer may have it, too.
+  // Longer than the time after which another peer may get the queue pair.
   ASSERT_TRUE(run_until({&from, &to, &another}, [&] {
     static_cast<void>(elsewhere.send_one());
     to.transport->check_peers(to, nullptr, 0);
@@ -311,7 +311,7 @@ TEST_F(VerbsTransportTest, AQueuePairIsNotIdleWhileMemoryIsRead) {
   EXPECT_EQ(to.ended[0].result.status, RemoteStatus::done);
   EXPECT_EQ(own, exposed);
   from.transport->withdraw(stream.link(), exposure.number, false);
-  // Afterwards it is given up.
+  // Afterwards it is closed.
   EXPECT_TRUE(run_until({&from, &to, &another}, [&] {
     to.transport->check_peers(to, nullptr, 0);
     return fake_verbs::queue_pairs(IBV_QPT_RC).empty();
@@ -334,7 +334,7 @@ TEST_F(VerbsTransportTest, PacketsAreMarkedAsTheFabricDemands) {
   start({.pkeys = {0xffff, 0x8005}});
   constexpr uint8_t level = 5, traffic_class = 96;
   const auto demands = [](VerbsSettings& settings) {
-    settings.port.pkey = 0x0005;  // the bit of membership does not count
+    settings.port.pkey = 0x0005;  // the membership bit is ignored
     settings.port.service_level = level;
     settings.port.traffic_class = traffic_class;
   };
