@@ -27,9 +27,9 @@ void gex_Coll_BarrierBlocking(gex_TM_t tm, gex_Flags_t flags) {
 namespace lintel::gasnet {
 namespace {
 
-/* No name: the largest of no names is no name. */
+/* Stands for no name. Its maximum with a name is the name. */
 constexpr int64_t kAnonymous = INT64_MIN;
-/* Differs from the other side of any name. */
+/* Is no name, and not the negative of a name. */
 constexpr int64_t kMismatch = INT64_MAX;
 
 Reduction largest_of_two() {
@@ -48,7 +48,7 @@ NamedBarrier::Name NamedBarrier::name_of(int id, int flags) {
 
 void NamedBarrier::notify(const char* call, gasneti_team& team, int id, int flags) {
   check_may_communicate(call);
-  if (event_) gasnett_fatalerror_nopos("%s: a second time before wait", call);
+  if (event_) gasnett_fatalerror_nopos("%s: called a second time before wait", call);
   notified_ = name_of(id, flags);
   event_ = &start_collective(
       team, {CollectiveKind::kReduceToAll, 0, &result_, &notified_, largest_of_two()});
@@ -57,7 +57,7 @@ void NamedBarrier::notify(const char* call, gasneti_team& team, int id, int flag
 int NamedBarrier::finish(int id, int flags) {
   gex_Event_Wait(event_);
   event_ = nullptr;
-  // What this rank says in both calls must agree, too.
+  // The names of this rank in both calls must agree, too.
   const Name waited = name_of(id, flags);
   Name own = notified_;
   largest_of_two().combine(&waited, &own, 2);
@@ -67,13 +67,13 @@ int NamedBarrier::finish(int id, int flags) {
 
 int NamedBarrier::wait(const char* call, int id, int flags) {
   check_may_communicate(call);
-  if (!event_) gasnett_fatalerror_nopos("%s without notify", call);
+  if (!event_) gasnett_fatalerror_nopos("%s: called without notify", call);
   return finish(id, flags);
 }
 
 int NamedBarrier::try_wait(const char* call, int id, int flags) {
   check_may_communicate(call);
-  if (!event_) gasnett_fatalerror_nopos("%s without notify", call);
+  if (!event_) gasnett_fatalerror_nopos("%s: called without notify", call);
   poll();
   return event_->is_complete() ? finish(id, flags) : GASNET_ERR_NOT_READY;
 }

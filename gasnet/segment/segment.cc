@@ -40,7 +40,7 @@ void bind_segment(gasneti_endpoint& endpoint, gasneti_segment& segment) {
   entry.match_bits = endpoint.index;
   Binding binding{&endpoint, {network().append(PortalIndex::kSegment, entry, nullptr)}};
   if (endpoint.index == 0) {
-    // Active messages end at this endpoint only.
+    // Active messages go to this endpoint only.
     entry.options &= ~static_cast<unsigned int>(PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE);
     binding.entries.push_back(network().append(PortalIndex::kLongData, entry, nullptr));
   }
@@ -96,7 +96,7 @@ int gex_Segment_Create(gex_Segment_t* segment_p, gex_Client_t client, gex_Addr_t
     return report_error(GASNET_ERR_BAD_ARG, "gex_Segment_Create: GEX_MK_HOST is the only kind");
   auto* segment = new gasneti_segment;
   if (!address) {
-    // The library allocates, so that others could map it.
+    // The library allocates the memory, so that other processes can map it.
     if (!segment->memory.create("gasnet-segment", length)) {
       delete segment;
       return report_error(GASNET_ERR_RESOURCE, "gex_Segment_Create: no memory for %llu bytes",
@@ -163,7 +163,7 @@ int gex_MK_Create(gex_MK_t* memkind_p, gex_Client_t client, const gex_MK_Create_
     return report_error(GASNET_ERR_BAD_ARG, "gex_MK_Create: flags must be 0");
   if (args->gex_class != GEX_MK_CLASS_HOST)
     return report_error(GASNET_ERR_BAD_ARG,
-                        "gex_MK_Create: class %d; this library knows GEX_MK_CLASS_HOST only",
+                        "gex_MK_Create: class %d; this library supports GEX_MK_CLASS_HOST only",
                         static_cast<int>(args->gex_class));
   *memkind_p = GEX_MK_HOST;
   return GASNET_OK;
