@@ -11,7 +11,7 @@ using namespace lintel::gasnet;
 
 namespace {
 
-/** @return false if GEX_FLAG_IMMEDIATE is set and the request would have to wait. */
+/** @return false if the request would have to wait and GEX_FLAG_IMMEDIATE is set. */
 bool begin_request(Message* message, gex_TM_t tm, gex_Rank_t rank, gex_Flags_t flags,
                    const char* call) {
   check_may_communicate(call);

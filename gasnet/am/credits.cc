@@ -1,4 +1,4 @@
-/* credits.cc: collecting credits of others. Message path.
+/* credits.cc: collecting the credits of other processes. Message path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,8 +1,8 @@
-/* credits.h: how many requests may be under way, and who gets credits back. Message path.
+/* credits.h: how many requests may be under way, and the return of credits. Message path.
  *
- * A request takes a credit of its sender, which has room for as many replies: in the queue and in
- * the blocks for replies. The reply gives the credit back. For handlers that do not reply, credits
- * are collected and given back by a message of their own.
+ * A request takes a credit of its sender. For each credit the sender has room for a reply: in the
+ * queue and in the blocks for replies. The reply returns the credit. Credits of requests without a
+ * reply are collected and returned by a separate message.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,17 +34,17 @@ class Credits {
   std::atomic<int64_t> free_;
 };
 
-/** Credits of other processes that their requests no longer need. */
+/** Credits of other processes whose requests no longer need them. */
 class CreditsToReturn {
  public:
   CreditsToReturn(gex_Rank_t ranks, uint32_t at_once)
       : counts_(new std::atomic<uint32_t>[ranks]()), at_once_(at_once) {}
 
-  /** A request of `rank` had no reply. @return whether it is time to give credits back to it. */
+  /** A request of `rank` had no reply. @return whether to return credits to the rank now. */
   bool add(gex_Rank_t rank);
-  /** Takes what is collected for a rank, at most `most`, to be sent. */
+  /** Takes the credits collected for a rank, at most `most`, to be sent. */
   uint32_t take(gex_Rank_t rank, uint32_t most);
-  /** Any rank that has something to get; false if there is none. */
+  /** Any rank for which credits were collected; false if there is none. */
   bool next(gex_Rank_t* rank);
   bool is_empty() const { return waiting_.load(std::memory_order_relaxed) == 0; }
 
@@ -55,7 +55,7 @@ class CreditsToReturn {
   uint32_t at_once_;
   std::atomic<size_t> waiting_{0}; /* size of ranks_, to be read without the lock */
   std::mutex mutex_;
-  std::vector<gex_Rank_t> ranks_; /* each whose count has risen from 0 since it was here last */
+  std::vector<gex_Rank_t> ranks_; /* each once, from when its count rises from 0 */
 };
 
 }  // namespace lintel::gasnet

@@ -1,9 +1,9 @@
-/* header.h: how an active message is written into the fields of a put. Message path.
+/* header.h: the format of an active message in the fields of a put. Message path.
  *
- * Match bits name handler, kind and number of arguments. The first four arguments are in hdr_data
- * and remote_offset, so that a Short of up to four has no payload. The payload has what is left of
- * the header, filled up to 16 bytes, then the data. Its length is a multiple of 16, which keeps the
- * messages of a block aligned.
+ * The match bits contain the handler, the kind and the number of arguments. hdr_data and
+ * remote_offset contain the first four arguments, so a Short of up to four has no payload. The
+ * payload consists of the rest of the header, padded to 16 bytes, and the data. Its length is a
+ * multiple of 16, which keeps the messages of a block aligned.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,10 +22,10 @@ namespace lintel::gasnet {
 enum class MessageKind : uint8_t {
   kShort,
   kMedium,
-  kLong,       /* the payload has the data */
-  kLongPlaced, /* the data are in their place */
-  kCredits,    /* no handler: gives credits back */
-  kLongApart   /* the data come by a put of their own, before or after it */
+  kLong,       /* the data are in the payload */
+  kLongPlaced, /* the data have been stored at their destination */
+  kCredits,    /* no handler: returns credits */
+  kLongApart   /* a separate put brings the data, before or after it */
 };
 
 constexpr unsigned int kArgumentsInFields = 4;
@@ -33,11 +33,11 @@ constexpr size_t kAlignment = 16;
 constexpr size_t kLargestHeader = 64; /* address, length and operation, twelve arguments */
 constexpr size_t kLargestData = 8192; /* of a message with its data in the payload */
 constexpr size_t kSlotBytes = kLargestHeader + kLargestData;
-constexpr uint32_t kLargestCredits = 4095; /* that one message gives back */
+constexpr uint32_t kLargestCredits = 4095; /* that one message returns */
 
 constexpr size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) & ~(kAlignment - 1); }
 
-/** Whether the data are not in the payload, so that this tells how many they are. */
+/** Whether the data are not in the payload, so that the header contains their length. */
 constexpr bool has_length(MessageKind kind) {
   return kind == MessageKind::kLongPlaced || kind == MessageKind::kLongApart;
 }
@@ -57,10 +57,10 @@ struct MessageHeader {
   MessageKind kind = MessageKind::kShort;
   gex_AM_Index_t handler = 0;
   unsigned int arguments = 0;
-  uint32_t credits = 0;    /* given back to the receiver */
+  uint32_t credits = 0;    /* returned to the receiver */
   size_t data_bytes = 0;   /* of a Medium or Long */
-  void* address = nullptr; /* of a Long: where the data belong */
-  uint64_t operation = 0;  /* of kLongApart: pairs it with its data, for each sender */
+  void* address = nullptr; /* of a Long: destination of the data */
+  uint64_t operation = 0;  /* of kLongApart: identifies its data, for each sender */
 };
 constexpr unsigned int kLengthBits = 24;
 constexpr uint64_t kOperations = uint64_t{1} << (64 - kLengthBits);
@@ -73,7 +73,7 @@ struct PutFields {
   size_t payload_bytes = 0;
 };
 
-/** Writes the fields, and what of the header belongs into the payload. */
+/** Writes the fields, and the part of the header that is in the payload. */
 inline PutFields encode(const MessageHeader& header, const gex_AM_Arg_t* arguments, char* payload) {
   PutFields fields;
   uint32_t first[kArgumentsInFields] = {};
@@ -108,15 +108,15 @@ inline PutFields encode(const MessageHeader& header, const gex_AM_Arg_t* argumen
 inline MessageKind kind_of(const PutFields& fields) {
   return static_cast<MessageKind>(fields.match_bits >> 13 & 0x7);
 }
-/** Of a message of kind kLongApart. */
+/** The operation of a message of kind kLongApart. */
 inline uint64_t operation_of(const char* payload) {
   uint64_t word = 0;
   std::memcpy(&word, payload + sizeof(void*), sizeof word);
   return word >> kLengthBits;
 }
 
-/** Whether the fields of a message that has arrived agree, so that decode() stays inside of what is
- * there. */
+/** Whether the fields of a message that has arrived are consistent, so that decode() reads nothing
+ * outside of the message. */
 inline bool is_sound(const PutFields& fields) {
   const MessageKind kind = kind_of(fields);
   const auto arguments = static_cast<unsigned int>(fields.match_bits >> 8 & 0x1F);
@@ -128,7 +128,7 @@ inline bool is_sound(const PutFields& fields) {
   return fields.payload_bytes == in_front && filled == 0;
 }
 
-/** Reads what encode() wrote. The message is sound.
+/** Reads what encode() wrote. is_sound() has returned true for the fields.
  * @param arguments  room for GASNETI_AM_MAX_ARGS.
  * @return where the data begin in the payload. */
 inline char* decode(const PutFields& fields, char* payload, MessageHeader* header,

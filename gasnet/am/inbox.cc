@@ -43,7 +43,7 @@ void Inbox::append(MessageBlock& block) {
                   PTL_ME_EVENT_UNLINK_DISABLE | PTL_ME_EVENT_CT_COMM;
   entry.match_id.rank = PTL_RANK_ANY;
   entry.ignore_bits = ~ptl_match_bits_t{0};
-  // Counted first: a message may fill the block before this thread goes on.
+  // Counted before it is appended: a message may fill the block before this thread continues.
   appended_.fetch_add(1, std::memory_order_relaxed);
   network().append(index_, entry, &block);
 }
@@ -73,7 +73,7 @@ void Inbox::release(MessageBlock& block, const ptl_event_t& event) {
   const int64_t end =
       static_cast<char*>(event.start) - block.start + static_cast<int64_t>(event.mlength);
   auto change = static_cast<int64_t>(event.mlength);
-  // The block was unlinked after this message (min_free), which is its last.
+  // This message is the last one of the block: the block was unlinked after it (min_free).
   if (static_cast<int64_t>(block_bytes_) - end < static_cast<int64_t>(kSlotBytes)) {
     appended_.fetch_sub(1, std::memory_order_relaxed);
     change -= end;
@@ -82,7 +82,7 @@ void Inbox::release(MessageBlock& block, const ptl_event_t& event) {
 }
 
 void Inbox::enable_again() {
-  // Without a block the next message would only disable it once more.
+  // Without a block the next message would only disable the entry again.
   if (appended_.load(std::memory_order_relaxed) <= 0) return;
   if (!is_disabled_.exchange(false, std::memory_order_relaxed)) return;
   check(PtlPTEnable(network().interface(), number_of(index_)), "PtlPTEnable");

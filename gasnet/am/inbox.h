@@ -14,12 +14,12 @@
 
 namespace lintel::gasnet {
 
-/** Memory for payloads, filled from its start. When the last message is in it and the handlers of
- * all of them have returned, it is appended again. */
+/** Memory for payloads, filled from its start. When it has received its last message and the
+ * handlers of all its messages have returned, it is appended again. */
 struct MessageBlock {
   char* start = nullptr;
-  /* Bytes of messages whose handlers have returned, less all its bytes once the last one is known:
-   * 0 after a change means that the block is free. */
+  /* Bytes of messages whose handlers have returned. The bytes of all its messages are subtracted
+   * when the last message is known. 0 after a change means that the block is free. */
   std::atomic<int64_t> balance{0};
 };
 
@@ -31,7 +31,7 @@ class Inbox {
   Inbox(PortalIndex index, ptl_size_t events, unsigned int blocks, size_t block_bytes,
         Handle handle);
 
-  /** Handles a few messages. Any thread, several at once. @return how many. */
+  /** Handles a few messages. Any thread; several may call it at once. @return how many. */
   unsigned int poll();
 
  private:

@@ -1,4 +1,4 @@
-/* limits.cc: largest payloads, and what a token tells. They are the same for all peers.
+/* limits.cc: largest payloads, the same for all peers; queries of tokens.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,7 +9,7 @@ using namespace lintel::gasnet;
 
 namespace {
 
-/** The library's buffers hold the data of a Medium. */
+/** The buffers of the library hold the data of a Medium. */
 size_t largest_long(gex_Flags_t flags) {
   return flags & GEX_FLAG_AM_PREPARE_LEAST_ALLOC ? kLargestData : kLargestLong;
 }

@@ -1,4 +1,4 @@
-/* long_data.cc: data without a message, messages without data. Message path.
+/* long_data.cc: data whose message is missing, messages whose data are missing. Message path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

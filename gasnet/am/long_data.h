@@ -26,16 +26,16 @@ struct WaitingMessage {
 
 class LongData {
  public:
-  /** @param events  places in the queue; puts that find none are refused, and sent again. */
+  /** @param events  places in the queue. A put without a place is refused, and sent again. */
   explicit LongData(ptl_size_t events);
 
-  /** A message has arrived. Any thread.
-   * @return true if its data are there; else it waits, and poll() hands it out. */
+  /** To be called when a message has arrived. Any thread.
+   * @return true if its data have arrived; else poll() passes it to the handler later. */
   bool is_complete(gex_Rank_t source, uint64_t operation, bool is_request, const PutFields& fields,
                    const void* payload);
 
-  /** Looks at the data that have arrived.
-   * @param handle  called with each message that is complete by that: void(WaitingMessage&).
+  /** Processes events of data that have arrived.
+   * @param handle  called with each message whose data are now complete: void(WaitingMessage&).
    * @return how much was done. */
   template <typename Handle>
   unsigned int poll(Handle&& handle) {
@@ -69,7 +69,7 @@ class LongData {
   std::atomic<bool> is_disabled_{false};
   std::atomic<size_t> waiting_count_{0};
   std::mutex mutex_;
-  /* Few: they keep their memory. */
+  /* Vectors of few elements, which keep their memory. */
   std::vector<Arrival> arrivals_; /* data without a message */
   std::vector<Waiting> waiting_;
 };

@@ -27,8 +27,8 @@ static_assert(sizeof(NearRings) <= kNearBytes);
 
 Messages* g_messages = nullptr;
 
-/** Room for a reply of the largest size for each credit. A block has less than a slot of waste at
- * its end; one is partly handled and one partly filled. */
+/** Blocks with room for a reply of the largest size for each credit. A block wastes less than a
+ * slot at its end. Two more blocks: one is partly handled and one partly filled. */
 unsigned int reply_blocks(const MessageSettings& settings) {
   const size_t used = settings.block_bytes - kSlotBytes;
   return static_cast<unsigned int>((settings.credits * kSlotBytes + used - 1) / used + 2);
@@ -48,7 +48,7 @@ PutFields fields_of(const ptl_event_t& event) {
   return {event.match_bits, event.hdr_data, event.remote_offset, event.mlength};
 }
 
-/** Ends the program if this library cannot have written the message. */
+/** Ends the program if the message cannot be one of this library. */
 void check_arrival(gex_Rank_t source, const PutFields& fields) {
   if (source < job().size() && is_sound(fields)) return;
   gasnett_fatalerror_nopos(
@@ -63,7 +63,7 @@ void check_near(gex_Rank_t source, const PutFields& fields) {
                              fields.payload_bytes);
 }
 
-/** The same if the data of a Long do not belong into the segment. */
+/** Ends the program if the destination of a Long is outside of the segment. */
 void check_place(gex_Rank_t source, const MessageHeader& header) {
   ptl_size_t offset = 0;
   if (header.data_bytes == 0 ||
@@ -182,7 +182,7 @@ void Messages::handle_request(gex_Rank_t source, const PutFields& fields, void* 
 void Messages::handle_reply(gex_Rank_t source, const PutFields& fields, void* payload) {
   uint32_t credits = 0;
   run_handler(source, fields, payload, false, &credits);
-  // After the handler: its data occupy room until here.
+  // After the handler: the data of the message occupy room until here.
   credits_.give_back(credits);
 }
 
@@ -190,7 +190,7 @@ unsigned int Messages::poll_near() {
   unsigned int done = 0;
   const auto poll_ring = [&](auto& ring, bool is_request) {
     const auto handle_slot = [&](NearSlot& slot) {
-      // The sender could change the slot meanwhile, so its fields are read once.
+      // The sender could change the slot at the same time, so its fields are read once.
       const gex_Rank_t source = slot.source;
       const PutFields fields = slot.fields;
       check_near(source, fields);

@@ -1,8 +1,8 @@
 /* messages.h: the active messages of this process: entries, records, credits. Message path.
  *
- * No deadlock is possible: a request needs a credit, and for each credit there is room for a reply
- * at its sender. A reply therefore waits at most until earlier ones are acknowledged, which needs
- * no handler; so a reply only polls for acknowledgements.
+ * No deadlock is possible. A request needs a credit, and for each credit there is room for a reply
+ * at its sender. So a reply waits, at most, until earlier replies are acknowledged. That needs no
+ * handler, so a reply only polls for acknowledgements.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -24,7 +24,7 @@ struct MessageSettings {
   unsigned int request_blocks;
   size_t block_bytes;
 
-  /** As the environment says. */
+  /** The settings of the environment. */
   static MessageSettings read();
 };
 
@@ -32,29 +32,29 @@ class Messages {
  public:
   explicit Messages(const MessageSettings& settings);
 
-  /** Looks once at everything. @return how much was done. */
+  /** Polls the queues and rings once. @return how much was done. */
   unsigned int poll();
 
-  /** A record with a credit. Polls until there is one; with GEX_FLAG_IMMEDIATE returns NULL
+  /** A record with a credit. Polls until one is free; with GEX_FLAG_IMMEDIATE returns NULL
    * instead. */
   SendRecord* request_record(gex_Flags_t flags);
-  /** For a reply. Runs no handler; with GEX_FLAG_IMMEDIATE returns NULL if there is none. */
+  /** A record for a reply. Runs no handler. NULL if none is free and GEX_FLAG_IMMEDIATE is set. */
   SendRecord* reply_record(gex_Flags_t flags);
-  /** Gives a record back that is not needed. */
+  /** Returns a record that is not needed. */
   void cancel(SendRecord* record);
 
-  /** For a Long whose data travel apart. */
+  /** A number for a Long whose data are sent separately. */
   uint64_t next_operation() {
     return operations_.fetch_add(1, std::memory_order_relaxed) % kOperations;
   }
-  /** Sends; gives credits of `target` back on this occasion. */
+  /** Sends the message, and with it collected credits of `target`. */
   void post(SendRecord* record, gex_Rank_t target, MessageHeader header,
             const gex_AM_Arg_t* arguments);
   /** Whether a neighbour has sent something small. Costs two loads. */
   bool has_near_message() const {
     return !own_rings_->replies.is_empty() || !own_rings_->requests.is_empty();
   }
-  /** Looks at acknowledgements. @return whether there are none to come. */
+  /** Processes acknowledgements. @return whether none are outstanding. */
   bool is_quiet();
   /** Polls until the data of a posted record have arrived. */
   void wait_for(const std::atomic<bool>& source_is_free);
@@ -83,7 +83,7 @@ class Messages {
   std::atomic<uint64_t> operations_{0};
   std::atomic<unsigned int> polls_{0};
   NearRings* own_rings_;
-  /* By rank from that of the first neighbour on; NULL for others. */
+  /* By rank, beginning with the first neighbour; NULL for ranks that are no neighbours. */
   gex_Rank_t near_first_;
   std::vector<NearRings*> near_rings_;
 };

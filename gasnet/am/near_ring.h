@@ -1,8 +1,8 @@
 /* near_ring.h: small messages between neighbours through memory that they share. Message path.
  *
  * Each process has a ring for requests and one for replies. Any thread of any neighbour writes into
- * them, any thread of the process handles what is there. A message that finds no free slot is sent
- * through Portals, so neither side ever waits for a slot.
+ * them; any thread of the process handles the messages. If no slot is free, the message is sent
+ * through Portals. So neither side ever waits for a slot.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,9 +17,9 @@
 
 namespace lintel::gasnet {
 
-/** Two cache lines. In shared memory that begins as zeros. */
+/** Two cache lines. In shared memory that is initially zero. */
 struct alignas(64) NearSlot {
-  /* In lap n (from 0): 2n if it is free, 2n + 1 if it has a message. */
+  /* In lap n (from 0): 2n if the slot is free, 2n + 1 if it has a message. */
   std::atomic<uint64_t> turn;
   PutFields fields;
   gex_Rank_t source;
@@ -30,7 +30,7 @@ static_assert(sizeof(NearSlot) == 128 && std::is_standard_layout_v<NearSlot>);
 template <uint64_t kSlots>
 class NearRing {
  public:
-  /** @param write  called with a slot; its end makes the message visible.
+  /** @param write  called with a slot. When it returns, the message becomes visible.
    * @return false if no slot is free. */
   template <typename Write>
   bool push(Write&& write) {
@@ -51,7 +51,7 @@ class NearRing {
     }
   }
 
-  /** @param read  called with the slot of the oldest message, which is free when it returns.
+  /** @param read  called with the slot of the oldest message. When it returns, the slot is free.
    * @return false if there is none. */
   template <typename Read>
   bool pop(Read&& read) {

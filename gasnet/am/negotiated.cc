@@ -1,7 +1,7 @@
 /* negotiated.cc: Prepare, Commit, Cancel. Message path.
  *
- * Prepare takes record and credit, so that Commit cannot fail. The library's buffer is that of the
- * record: its data are sent from where the client writes them.
+ * Prepare takes record and credit, so Commit cannot fail. The buffer of the library is that of the
+ * record: the data are sent from where the client writes them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,11 +12,11 @@
 #include "job/thread.h"
 #include "team/team.h"
 
-/** A thread has one at most. */
+/** Each thread has at most one. */
 struct gasneti_source_descriptor {
   lintel::gasnet::SendRecord* record = nullptr;
   gex_Rank_t target = 0;
-  gex_Token_t token = nullptr; /* of the request that is replied to */
+  gex_Token_t token = nullptr; /* of the request that the reply answers */
   void* address = nullptr;
   size_t bytes = 0;
   gex_Event_t* lc_opt = nullptr;
@@ -87,7 +87,7 @@ int commit_medium(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t nbytes, un
 int commit_long(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t nbytes, void* dest_addr,
                 unsigned int numargs, const gex_AM_Arg_t* args) {
   const Message message = begin_commit(sd, handler, nbytes, numargs, args);
-  // Sending may run handlers, which prepare replies of their own.
+  // Sending may run handlers, which may prepare replies.
   gex_Event_t* const lc_opt = sd->lc_opt;
   send_long(message, sd->address, nbytes, dest_addr);
   source_is_free_now(lc_opt);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kEventsAtOnce = 32;
 constexpr uint64_t kFirstDelayNs = 2'000;
-constexpr unsigned int kLargestShift = 8; /* of the delay: half a millisecond */
+constexpr unsigned int kLargestShift = 8; /* the largest delay is half a millisecond */
 
 }  // namespace
 
@@ -40,7 +40,7 @@ void Outbox::post(SendRecord* record) {
 }
 
 void Outbox::put_data(SendRecord* record) {
-  // Bit 0 tells its acknowledgement from that of the message.
+  // Bit 0 marks the acknowledgement of the data; that of the message has bit 0 clear.
   void* const user_ptr = reinterpret_cast<char*>(record) + 1;
   check(PtlPut(memory_, reinterpret_cast<uintptr_t>(record->data), record->data_bytes, PTL_ACK_REQ,
                process_of(record->target), number_of(PortalIndex::kLongData), 0,
@@ -92,7 +92,7 @@ void Outbox::acknowledged(SendRecord* record, bool is_data, ptl_ni_fail_t result
     waiting_.store(refused_.size(), std::memory_order_relaxed);
     return;
   }
-  // The watch over the processes of the job ends it when one has died.
+  // The death watch ends the job when a process of it has died.
   if (result != PTL_NI_OK && result != PTL_NI_UNDELIVERABLE)
     gasnett_fatalerror_nopos(
         "rank %u refuses %s: %s", record->target,

@@ -1,7 +1,7 @@
 /* outbox.h: sends records until their targets have accepted them. Message path.
  *
- * Only an acknowledgement proves that a message was accepted. One that flow control has refused is
- * sent again after a while; the others are not affected.
+ * Only an acknowledgement proves that a message was accepted. A message that flow control has
+ * refused is sent again after a delay; other messages are not affected.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,18 +18,18 @@ namespace lintel::gasnet {
 
 class Outbox {
  public:
-  /** @param records  the most that can be under way. */
+  /** @param records  the most that may be under way. */
   explicit Outbox(uint32_t records);
 
-  /** Sends the data of a record, if it has any, and its message. Never waits. The record returns to
-   * its pool by itself. */
+  /** Sends the data of a record, if it has any, and its message. Never waits. When the record is
+   * accepted, it returns to its pool. */
   void post(SendRecord* record);
 
-  /** Looks at acknowledgements and sends refused messages again. Runs no handler. Any thread.
+  /** Processes acknowledgements and sends refused messages again. Runs no handler. Any thread.
    * @return how much was done. */
   unsigned int progress();
 
-  /** How often a target has refused a message. */
+  /** How many times a target has refused a message. */
   uint64_t refusals() const { return refusals_.load(std::memory_order_relaxed); }
 
  private:

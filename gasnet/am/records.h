@@ -1,4 +1,4 @@
-/* records.h: messages on their way, each with a buffer for its payload. Message path.
+/* records.h: messages under way, each with a buffer for its payload. Message path.
  *
  * A record is in use until the target has accepted the message, so that it can be sent again.
  *
@@ -19,7 +19,7 @@ namespace lintel::gasnet {
 
 class RecordPool;
 
-/** Of a put that flow control has refused. */
+/** The retransmissions of a put that flow control has refused. */
 struct Attempts {
   unsigned int refusals = 0;
   gasnett_tick_t send_again_at = 0;
@@ -32,15 +32,15 @@ struct SendRecord {
   gex_Rank_t target = 0;
   PutFields fields;
 
-  /* Data of a Long that are put into the segment of the target beside the message. */
-  const void* data = nullptr; /* NULL if there are none, or if they have arrived */
+  /* Data of a Long that a separate put brings to the segment of the target. */
+  const void* data = nullptr; /* NULL if there are none or if they have arrived */
   size_t data_bytes = 0;
   ptl_size_t data_offset = 0;
-  uint64_t operation = 0;                      /* tells the target which data are whose */
-  void* data_copy = nullptr;                   /* to be freed when they have arrived */
-  std::atomic<bool>* source_is_free = nullptr; /* or set then */
+  uint64_t operation = 0;                      /* identifies the data at the target */
+  void* data_copy = nullptr;                   /* freed when the data have arrived */
+  std::atomic<bool>* source_is_free = nullptr; /* or set then; may be NULL */
 
-  std::atomic<unsigned int> puts{0}; /* that the target has not accepted yet */
+  std::atomic<unsigned int> puts{0}; /* not accepted by the target yet */
   Attempts message_attempts;
   Attempts data_attempts;
 };
@@ -66,12 +66,12 @@ class RecordPool {
 
   PortalIndex index_;
   uint32_t count_;
-  /* Memory of records, which are made when they are first taken: no page is touched before. */
+  /* Memory of records. A record is made when it is first taken: no page is touched before. */
   std::unique_ptr<std::byte[]> records_;
   std::unique_ptr<char[]> buffers_;
   std::atomic<uint32_t> made_{0};
-  /* Number of the first free record, counted from 1; the upper half changes with every exchange, so
-   * that a record that was taken and given back meanwhile is noticed. */
+  /* Number of the first free record, counted from 1. The upper half changes with every exchange, to
+   * detect that a record was taken and returned in between. */
   std::atomic<uint64_t> free_{0};
 };
 

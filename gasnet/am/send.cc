@@ -1,4 +1,4 @@
-/* send.cc: from the arguments of a call to a record. Message path.
+/* send.cc: fills records from the arguments of calls. Message path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -30,7 +30,7 @@ ptl_size_t offset_in_segment(gex_Rank_t target, const void* address, size_t byte
   return offset;
 }
 
-/** Replies must not wait for their data, so they are sent from a copy. */
+/** A reply must not wait for its data, so they are sent from a copy. */
 void put_data_apart(const Message& message, const MessageHeader& header, const void* source,
                     ptl_size_t offset) {
   SendRecord* const record = message.record;

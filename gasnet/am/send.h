@@ -13,7 +13,7 @@ namespace lintel::gasnet {
 
 constexpr size_t kLargestLong = size_t{1} << 20;
 
-/** Where a message goes, and what is the same for all kinds. */
+/** The target of a message, and the parameters that all kinds have. */
 struct Message {
   SendRecord* record;
   gex_Rank_t target;
@@ -25,15 +25,15 @@ struct Message {
 
 void send_short(const Message& message);
 void send_medium(const Message& message, const void* source, size_t bytes);
-/** Data for neighbours are stored into their segment. Others get them with the message if they fit,
- * and else by a put beside it. */
+/** Data for neighbours are stored into their segment. For other targets, data that fit travel with
+ * the message. Longer data are sent by a separate put. */
 void send_long(const Message& message, const void* source, size_t bytes, void* address);
 
-/** Where the data of a Medium or Long begin in the buffer of a record: who writes them there saves
- * a copy. */
+/** Where the data of a Medium or Long begin in the buffer of a record. A caller that writes them
+ * there saves a copy. */
 char* place_for_data(const SendRecord& record, bool is_long, unsigned int numargs);
 
-/** The event of an operation whose source is free. */
+/** Completes the event of an operation whose source is free. */
 inline void source_is_free_now(gex_Event_t* lc_opt) {
   if (reinterpret_cast<uintptr_t>(lc_opt) > reinterpret_cast<uintptr_t>(GEX_EVENT_GROUP))
     *lc_opt = GEX_EVENT_INVALID;

@@ -1,4 +1,4 @@
-/* token.h: what a handler knows of its message. Message path.
+/* token.h: what a handler can query about its message. Message path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

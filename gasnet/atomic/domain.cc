@@ -1,7 +1,8 @@
 /* domain.cc: atomic domains. Set-up path.
  *
- * Where Portals and the processor are atomic against each other (PTL_COHERENT_ATOMICS), neighbours
- * are reached by the processor. Elsewhere all operations of a domain go through Portals.
+ * Atomics of some Portals interfaces and of the processor exclude each other
+ * (PTL_COHERENT_ATOMICS). There the processor performs the operations on memory of neighbours.
+ * Elsewhere all operations of a domain go through Portals.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -30,7 +31,7 @@ gex_OP_t legal_operations(gex_DT_t type) {
   return type & (GEX_DT_FLT | GEX_DT_DBL) ? kAll & ~kBitwise : kAll;
 }
 
-/** A team in which nobody is a neighbour. */
+/** A team in which no rank is a neighbour. */
 gex_TM_t team_without_neighbours() {
   static gasneti_team team;
   return &team;

@@ -1,5 +1,5 @@
-/* operation.cc: atomics on memory of neighbours if the operation is not a constant, and of others.
- * Message path.
+/* operation.cc: atomics on memory of other processes, and of neighbours if the operation is not a
+ * constant. Message path.
  *
  * GET, SET and SWAP treat a value as an unsigned integer, so that its bits arrive as they are.
  *
@@ -19,7 +19,7 @@
 namespace lintel::gasnet {
 namespace {
 
-/** The codes of a type in Portals. */
+/** The codes of a data type in GASNet and Portals. */
 struct Type {
   size_t bytes;
   ptl_datatype_t values;

@@ -1,4 +1,4 @@
-/* client.h: the object behind a gex_Client_t, and what belongs to the process. Set-up path.
+/* client.h: the object behind a gex_Client_t, and the state of the process. Set-up path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,7 +13,7 @@
 #include "network/exchange.h"
 #include "tools/headers.h"
 
-/** There is one client. It owns its endpoints; the primordial team and segment are found through
+/** There is one client. It owns its endpoints. The primordial team and segment are reached through
  * it. */
 struct gasneti_client {
   std::string name;

@@ -12,7 +12,7 @@ using namespace lintel::gasnet;
 
 namespace {
 
-/** The entries of an array of gex_RankInfo_t, which live as long as the process. */
+/** The entries of an array of gex_RankInfo_t. They are valid until the process ends. */
 gex_RankInfo_t* rank_info(const std::vector<gex_Rank_t>& ranks) {
   static_assert(sizeof(gex_RankInfo_t) == sizeof(gex_Rank_t));
   return reinterpret_cast<gex_RankInfo_t*>(ranks.data());
@@ -64,7 +64,7 @@ int gex_System_QueryProgressThreads(gex_Client_t client, unsigned int* count_p,
     return report_error(GASNET_ERR_RESOURCE,
                         "gex_System_QueryProgressThreads: gex_Client_Init had no "
                         "GEX_FLAG_DEFER_THREADS");
-  // Portals makes progress by itself; there is no thread to leave to the client.
+  // Portals makes progress by itself, so there is no thread that the client could start.
   *count_p = 0;
   *info_p = nullptr;
   return GASNET_OK;

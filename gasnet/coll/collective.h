@@ -1,4 +1,4 @@
-/* collective.h: starting a collective call, and barriers with names. Message path.
+/* collective.h: starting a collective call; named barriers. Message path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,19 +9,19 @@
 
 namespace lintel::gasnet {
 
-/** Small calls go through shared memory and triggered operations if the team has them, others
- * through the tree of messages. All arguments that this depends on are single-valued.
- * @return what the client waits for. */
+/** Small calls go through shared memory and triggered operations if the team has them. Other calls
+ * go through the tree of messages. The choice depends on single-valued arguments only.
+ * @return the event that the client waits for. */
 gasneti_event& start_collective(gasneti_team& team, const CollectiveRequest& request);
 
-/** A barrier of GASNet-1: its members must agree on a name. It is the maximum of the names and of
- * their negatives. One thread of a process uses it. */
+/** A barrier of GASNet-1: its members must agree on a name. It computes the maximum of the names
+ * and of their negatives. One thread of a process uses it. */
 class NamedBarrier {
  public:
   void notify(const char* call, gasneti_team& team, int id, int flags);
   /** @return GASNET_OK or GASNET_ERR_BARRIER_MISMATCH. */
   int wait(const char* call, int id, int flags);
-  /** @return GASNET_ERR_NOT_READY, too. */
+  /** @return as wait(), and GASNET_ERR_NOT_READY. */
   int try_wait(const char* call, int id, int flags);
   /** @return 0 if the last barrier had a name. */
   int result(int* id) const;
@@ -39,7 +39,7 @@ class NamedBarrier {
   Name result_{};
 };
 
-/** That of a team, made when it is first used. One thread of a process uses it. */
+/** The named barrier of a team. It is made at its first use. One thread of a process uses it. */
 NamedBarrier& named_barrier_of(gasneti_team& team);
 
 }  // namespace lintel::gasnet

@@ -19,11 +19,11 @@
 namespace lintel::gasnet {
 namespace {
 
-/* An offset fits into an argument. */
+/* Unit of an offset, so that it fits into an argument. */
 constexpr size_t kOffsetUnit = 4096;
 constexpr size_t kPartBytes = 2 * kOffsetUnit;
 
-/** Names what a step of a call sends. */
+/** Identifies what a step of a call sends. */
 struct Step {
   uint32_t team;
   uint32_t call;
@@ -33,7 +33,7 @@ struct Step {
   }
 };
 
-/** What has arrived of a step; the parts come in any order. */
+/** The parts of a step that have arrived, in any order. */
 struct Arrival {
   std::vector<char> bytes;
   size_t received = 0;
@@ -48,7 +48,7 @@ class Arrivals {
     std::memcpy(arrival.bytes.data() + offset, part, length);
     arrival.received += length;
   }
-  /** @return false as long as there is less. */
+  /** @return false if fewer bytes have arrived. */
   bool take(const Step& step, char* to, size_t length) {
     const std::lock_guard lock(mutex_);
     const auto found = arrivals_.find(step);
@@ -81,7 +81,7 @@ std::vector<char> gather_bytes(gex_TM_t tm, const void* mine, size_t bytes) {
   const gex_Rank_t rank = gex_TM_QueryRank(tm);
   const gex_Rank_t size = gex_TM_QuerySize(tm);
   const uint32_t call = tm->gathers++;
-  // Block i is that of rank (own + i) modulo size.
+  // Block i is the record of rank (own + i) modulo size.
   std::vector<char> blocks(size * bytes);
   std::memcpy(blocks.data(), mine, bytes);
   uint32_t number = 0;

@@ -1,7 +1,7 @@
-/* gather.h: all members of a team get a record of each. Set-up path.
+/* gather.h: each member of a team gets the records of all members. Set-up path.
  *
- * Step k: blocks go to the rank that is 2^k below, by requests with internal handlers. Blocks that
- * arrive before this process has called are kept.
+ * In step k each member sends its blocks to the rank that is 2^k below, by requests with internal
+ * handlers. Blocks that arrive before this process has made the call are kept.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,8 +15,8 @@
 
 namespace lintel::gasnet {
 
-/** Collective over the team, and a barrier.
- * @return the records of all by rank, `bytes` each. */
+/** Collective over the team; also a barrier.
+ * @return the records of all members by rank, `bytes` each. */
 std::vector<char> gather_bytes(gex_TM_t tm, const void* mine, size_t bytes);
 
 template <typename Record>

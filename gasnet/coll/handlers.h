@@ -1,4 +1,4 @@
-/* handlers.h: indexes of the handlers that the library has for itself, below GEX_AM_INDEX_BASE.
+/* handlers.h: indexes of the internal handlers of the library, below GEX_AM_INDEX_BASE.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

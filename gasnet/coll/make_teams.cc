@@ -1,6 +1,6 @@
 /* make_teams.cc: gex_TM_Split, gex_TM_Create, gex_TM_Destroy. Set-up path.
  *
- * Teams need no memory of the client: what it gives as scratch space is given back as it was.
+ * Teams need no memory of the client: scratch space is returned to it unchanged.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,7 +21,7 @@ using namespace lintel::gasnet;
 
 namespace {
 
-/* What a query recommends; it may not be 0. */
+/* The size that a query recommends; 0 is not allowed. */
 constexpr size_t kScratchBytes = 64;
 constexpr gex_Flags_t kQueries =
     GEX_FLAG_TM_SCRATCH_SIZE_MIN | GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED;
@@ -45,23 +45,23 @@ size_t recommended_scratch(const char* call, bool takes_part, gex_Flags_t flags)
   return takes_part ? kScratchBytes : 0;
 }
 
-/** What a member of the parent says of a number. Crosses the wire. */
+/** The answer of a member of the parent to a number. Crosses the wire. */
 struct NumberRecord {
   uint32_t next_number;
   uint32_t has_claimed;
 };
 static_assert(sizeof(NumberRecord) == 8);
 
-/** Another thread may make a team of the same processes meanwhile, from another parent, and would
- * find the same number. So members claim the number, and try another one unless all could.
- * Collective over the parent.
+/** Agrees on a number for a new team. At the same time another thread may make a team of the same
+ * processes from another parent, and would choose the same number. So all members claim the
+ * number. If one of them cannot, they try another number. Collective over the parent.
  * @param number      the highest that any member would take.
  * @param takes_part  whether this process becomes a member of a new team.
  * @return the number, claimed in all that take part. */
 uint32_t agreed_number(gex_TM_t parent, uint32_t number, bool takes_part) {
   for (uint32_t attempt = 1;; ++attempt) {
     const bool is_claimed = takes_part && claim_team_number(number);
-    // Those of different parents differ, so attempts do not meet again and again.
+    // Different parents propose different numbers, so attempts do not collide again and again.
     const NumberRecord mine{next_team_number() + parent->number % 61 * attempt,
                             is_claimed || !takes_part};
     uint32_t next = 0;
@@ -76,7 +76,7 @@ uint32_t agreed_number(gex_TM_t parent, uint32_t number, bool takes_part) {
   }
 }
 
-/** What a member of the parent says. Crosses the wire. */
+/** The arguments of a member of the parent. Crosses the wire. */
 struct SplitRecord {
   uint32_t next_number;
   uint32_t takes_part;
@@ -141,7 +141,7 @@ size_t gex_TM_Create(gex_TM_t* new_tms, size_t num_new_tms, gex_TM_t parent_tm,
                           ? args[i].gex_rank
                           : endpoint_of(parent_tm, args[i].gex_rank).jobrank);
   }
-  // A caller may name a team that it is no member of.
+  // A caller may describe a team of which it is no member.
   const auto of_caller =
       static_cast<size_t>(std::count(members.begin(), members.end(), gex_System_QueryJobRank()));
   if (numargs != 0 && num_new_tms != of_caller)

@@ -21,7 +21,7 @@ constexpr size_t kSegmentBytes = size_t{64} << 10;
 constexpr unsigned int kLevelShift = 24;
 constexpr uint32_t kMostSegments = uint32_t{1} << kLevelShift;
 constexpr size_t kWindowBytes = size_t{1} << 20;
-/* What a call costs beside its vector. */
+/* Memory of a call in addition to its vector. */
 constexpr size_t kCallBytes = 1024;
 
 /* Segments of all teams that this process takes part in. */
@@ -74,7 +74,7 @@ void TeamTrees::start(gasneti_team& team, const CollectiveRequest& request, gasn
 
 void TeamTrees::add(gasneti_team& team, const CollectiveRequest& request, Whole counts) {
   const Reduction& reduction = request.reduction;
-  // Segments have whole items.
+  // A segment consists of whole items.
   const size_t items_at_once = std::max<size_t>(1, kSegmentBytes / reduction.item_bytes);
   const size_t count = std::max<size_t>(1, (reduction.count + items_at_once - 1) / items_at_once);
   if (count > kMostSegments || items_at_once * reduction.item_bytes > UINT32_MAX)
@@ -96,7 +96,7 @@ void TeamTrees::add(gasneti_team& team, const CollectiveRequest& request, Whole 
       segment.request.destination = static_cast<char*>(request.destination) + offset;
     Reduction& part = segment.request.reduction;
     part.count = std::min(items_at_once, reduction.count - number * items_at_once);
-    // What does not commute is combined in the order of ranks.
+    // Operations that do not commute combine in the order of ranks.
     const bool is_rooted = request.kind != CollectiveKind::kReduceToAll;
     segment.base = is_rooted && reduction.is_commutative() ? request.root : 0;
     segment.is_up = !has_value;
@@ -117,7 +117,7 @@ void TeamTrees::arrived(uint32_t call, uint32_t segment, uint32_t level, size_t 
   vector.add(offset, part, length);
 }
 
-/** @return whether all is sent. */
+/** @return whether everything is sent. */
 bool TeamTrees::send(const Key& key, Segment& segment) {
   const size_t bytes = segment.request.reduction.bytes();
   const char* const value =
@@ -140,7 +140,7 @@ bool TeamTrees::send(const Key& key, Segment& segment) {
   return true;
 }
 
-/** @return false if a child has not sent all. */
+/** @return false if a child has not sent everything. */
 bool TeamTrees::combine_children(Segment& segment) {
   const gasneti_team& team = *segment.team;
   const Reduction& reduction = segment.request.reduction;
@@ -165,7 +165,7 @@ bool TeamTrees::combine_children(Segment& segment) {
   return true;
 }
 
-/** @return false if the result is not here. */
+/** @return false if the result has not arrived. */
 bool TeamTrees::turn_downwards(Segment& segment) {
   const gasneti_team& team = *segment.team;
   const CollectiveRequest& request = segment.request;

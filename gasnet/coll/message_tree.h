@@ -1,14 +1,15 @@
 /* message_tree.h: broadcasts and reductions by active messages, in a binomial tree. Message path.
  *
  * For vectors of any length, and for functions of the client, which only a processor can run.
- * Vectors are cut into segments that move through the tree one behind the other. They go on in
- * polls only. The order of a reduction is fixed: a node has combined the ranks from its own on,
- * and combines on the right those that follow.
+ * Vectors are cut into segments, which move through the tree one after the other. Segments make
+ * progress in polls only. The order of a reduction is fixed. Each node combines a range of ranks
+ * that begins with its own, and appends the ranks that follow on the right.
  *
- * What arrives before this process takes part in the call is kept, so its size has a limit. Calls
- * that follow each other are a window as long as their vectors are short together. With the first
- * call of a window a process enters a meeting of all. Its calls move when the meeting of the window
- * before is over; one that is longer than a window, when its own is.
+ * Messages that arrive before this process takes part in the call are kept, so their size needs a
+ * limit. Successive calls whose vectors are together below the limit form a window. With the first
+ * call of a window a process enters a meeting of all members. The calls of a window make progress
+ * when the meeting of the window before is over. A call that exceeds the limit by itself waits for
+ * the meeting of its own window.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -30,16 +31,16 @@ namespace lintel::gasnet {
 
 enum class CollectiveKind : uint8_t { kBroadcast, kReduceToOne, kReduceToAll };
 
-/** What the client asked for. */
+/** The call of the client. */
 struct CollectiveRequest {
   CollectiveKind kind = CollectiveKind::kReduceToAll;
   gex_Rank_t root = 0;
   void* destination = nullptr;
   const void* source = nullptr;
-  Reduction reduction; /* of a broadcast: its bytes are items */
+  Reduction reduction; /* in a broadcast the items are bytes */
 };
 
-/** What has arrived of a vector. */
+/** The parts of a vector that have arrived. */
 struct ArrivedVector {
   std::unique_ptr<char[]> bytes;
   size_t capacity = 0;
@@ -55,26 +56,26 @@ class TeamTrees {
  public:
   /** @param event  signalled when the part of this process is done. */
   void start(gasneti_team& team, const CollectiveRequest& request, gasneti_event& event);
-  /** A message of a member. In a handler.
+  /** To be called by the handler of a message of a member.
    * @param level  of the child in the tree that sent it, or kFromParent. */
   void arrived(uint32_t call, uint32_t segment, uint32_t level, size_t offset, const void* part,
                size_t length);
-  /** Does what can be done. Never waits. @return how much was done. */
+  /** Makes all progress that is possible now. Never waits. @return how much was done. */
   unsigned int advance();
 
   static constexpr uint32_t kFromParent = 255;
 
  private:
   struct Key {
-    uint32_t call; /* counted, the same in all members */
+    uint32_t call; /* number, the same in all members */
     uint32_t segment;
     auto operator<=>(const Key&) const = default;
   };
-  /** Counts the segments of a call that are not done. */
+  /** A call. Counts its segments that are not done. */
   struct Whole {
     gasneti_event* event; /* NULL: a meeting */
     uint32_t window;
-    uint32_t meetings; /* that are over before it moves */
+    uint32_t meetings; /* that must be over before it makes progress */
     uint32_t segments_left;
   };
   struct Sending {
@@ -86,12 +87,12 @@ class TeamTrees {
   struct Segment {
     std::map<uint32_t, ArrivedVector> from_children; /* by level */
     ArrivedVector from_parent;
-    /* Once this process takes part. */
+    /* Valid once this process takes part. */
     gasneti_team* team = nullptr;
-    CollectiveRequest request; /* of this segment alone */
+    CollectiveRequest request; /* restricted to this segment */
     std::shared_ptr<Whole> whole;
     gex_Rank_t base = 0; /* the root of the tree */
-    uint32_t level = 0;  /* children below it have been combined */
+    uint32_t level = 0;  /* children of lower levels have been combined */
     bool is_up = false;  /* the reduction is over for this process */
     bool is_down = false;
     std::unique_ptr<char[]> value;
@@ -110,17 +111,17 @@ class TeamTrees {
   uint32_t next_call_ = 0;
   uint32_t window_ = 0; /* of the newest call */
   size_t window_bytes_ = 0;
-  uint32_t meetings_over_ = 0; /* those of the windows up to this one */
+  uint32_t meetings_over_ = 0; /* the meetings of the windows up to this number */
 };
 
-/** Those of all teams. */
+/** The trees of all teams. */
 class MessageTrees {
  public:
   void start(gasneti_team& team, const CollectiveRequest& request, gasneti_event& event);
   void arrived(uint32_t team, uint32_t call, uint32_t segment, uint32_t level, size_t offset,
                const void* part, size_t length);
   unsigned int advance();
-  /** Before the team is deleted. */
+  /** To be called before the team is deleted. */
   void end(const gasneti_team& team);
 
  private:
@@ -128,7 +129,7 @@ class MessageTrees {
 
   /* Held by readers while they use a team. */
   std::shared_mutex mutex_;
-  std::map<uint32_t, TeamTrees> teams_; /* messages may come before the team is made here */
+  std::map<uint32_t, TeamTrees> teams_; /* messages may arrive before the team is made here */
 };
 
 MessageTrees& message_trees();

@@ -10,7 +10,7 @@
 namespace lintel::gasnet {
 namespace {
 
-/** What an entry is for. */
+/** The purpose of an entry. */
 enum class Target : uint8_t { kValue, kCombine, kResult, kRelease };
 
 /* Kept until the process ends. */

@@ -1,11 +1,11 @@
 /* network_stage.h: small collectives between nodes by counters and triggered operations. Message
  * path.
  *
- * A call is posted as a chain: what each step sends waits for the counter of the step before it.
- * The network carries it on while the program computes. A slot has a level for each step. At a
- * level arrive the value of another place and, as an increment, that the own value is ready; the
- * counter of both starts an atomic operation of this process with itself, whose own counter makes
- * the combined value ready. Counters are never set back.
+ * A call is posted as a chain: the counter of a step triggers the operations of the next step. So
+ * the network carries out the chain while the program computes. A slot has a level for each step. A
+ * level receives the value of another place and an increment when the own value is ready. The
+ * counter of both triggers an atomic operation of this process on itself. The counter of that
+ * operation shows that the combined value is ready. Counters are never reset.
  *
  * All memory is read when an operation starts (PTL_MD_VOLATILE).
  *
@@ -26,7 +26,7 @@
 
 namespace lintel::gasnet {
 
-/** A value that is ready, or will be when a counter has reached a threshold. */
+/** A value that is ready, or that is ready when a counter has reached a threshold. */
 struct Awaited {
   char* value = nullptr;
   ptl_handle_ct_t counter{};
@@ -35,12 +35,12 @@ struct Awaited {
 
 class NetworkStage {
  public:
-  /** What there is once for all teams: portal table entry and memory descriptor. @return false if
-   * the limits of the interface are too small. */
+  /** Makes what all teams share: portal table entry and memory descriptor. @return false if the
+   * limits of the interface are too low. */
   static bool open();
 
-  /** @param team    its number.
-   * @param places   stay where they are. */
+  /** @param team    number of the team.
+   * @param places   must outlive this object. */
   NetworkStage(uint32_t team, const TeamPlaces& places);
   ~NetworkStage();
   NetworkStage(const NetworkStage&) = delete;
@@ -48,23 +48,24 @@ class NetworkStage {
 
   /** Makes counters and entries. @return false if there are not enough. */
   bool prepare();
-  /** The same for the slots of neighbours: results are put into them. */
+  /** The same for the slots of neighbours, into which results are put. */
   bool prepare_release(const NodeStage& node);
 
-  /** The own value of a slot, to be filled in by this process. */
+  /** The own value of a slot. This process writes it. */
   Awaited own_value(unsigned int slot) { return {values_[slot][0]}; }
-  /** The own value, to be sent by a neighbour with send_to_leader(). */
+  /** The own value of a slot. A neighbour sends it with send_to_leader(). */
   Awaited value_of_neighbour(unsigned int slot);
-  /** Posts the steps. @return the result. */
+  /** Posts the steps of the schedule. @return the result. */
   Awaited post(unsigned int slot, const Schedule& schedule, const Reduction& reduction,
                Awaited value);
-  /** Posts that the neighbours get it. */
+  /** Posts the puts of the value to the neighbours. */
   void post_release(unsigned int slot, uint32_t use, Awaited value, size_t bytes);
-  /** Posts what is over when all that was posted on the value has been started. */
+  /** Posts an increment after everything that was posted on the value.
+   * @return ready when all of that has been started. */
   Awaited post_end(unsigned int slot, Awaited value);
   static bool is_reached(const Awaited& value);
 
-  /** Sends the contribution of a node to the process that speaks for it. By any neighbour.
+  /** Sends the contribution of a node to its leader. By any neighbour of the leader.
    * @param bytes  at least 1 unless the call has no data. */
   static void send_to_leader(ptl_rank_t leader, uint32_t team, unsigned int slot, const void* value,
                              size_t bytes);
@@ -91,7 +92,7 @@ class NetworkStage {
   unsigned int levels_;
   std::vector<std::vector<Level>> levels_of_slots_;
   std::vector<Counter> ends_;
-  std::vector<Counter> results_; /* of neighbours, in shared memory */
+  std::vector<Counter> results_; /* of the results for neighbours, in shared memory */
   std::vector<ptl_handle_me_t> entries_;
   std::vector<ptl_handle_ct_t> counters_;
   std::unique_ptr<char[]> memory_;

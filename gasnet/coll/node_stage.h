@@ -1,7 +1,6 @@
-/* node_stage.h: what the members of a team that are neighbours share for its small collectives.
- * Message path.
+/* node_stage.h: the memory that neighbours in a team share for its small collectives. Message path.
  *
- * A slot serves one call at a time. The member that comes last combines the contributions of all,
+ * A slot serves one call at a time. The member that arrives last combines the contributions of all,
  * in the order of ranks. A slot is used again when all members are done with it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -18,7 +17,7 @@ namespace lintel::gasnet {
 constexpr unsigned int kSlots = 16;
 constexpr size_t kSmallBytes = 256; /* of a vector that slots have room for */
 
-/** In shared memory that begins as zeros; contributions follow. */
+/** In shared memory that is initially zero. The contributions follow the slot. */
 struct NodeSlot {
   alignas(64) std::atomic<uint32_t> arrived;  /* members, in this use */
   alignas(64) std::atomic<uint32_t> released; /* the last use whose result is there */
@@ -46,10 +45,10 @@ class NodeStage {
   }
   char* own_contribution(unsigned int number) const { return contribution(number, index_); }
 
-  /** Whether all are done with earlier uses than `use`, which counts from 1. */
+  /** Whether all members are done with the uses before `use`, which counts from 1. */
   bool is_free(unsigned int number, uint32_t use) const {
     const uint32_t wanted = (use - 1) * members_;
-    // Others may be done with this use already.
+    // Other members may be done with this use already.
     return static_cast<int32_t>(slot(number).done.load(std::memory_order_acquire) - wanted) >= 0;
   }
   /** @return whether this member is the last. */
@@ -80,13 +79,13 @@ class NodeMemory {
  public:
   static constexpr uint32_t kNone = ~uint32_t{0};
 
-  /** Whether there is room for a team of all, with so many members in the largest neighbourhood.
-   * The same in all processes. */
+  /** Whether there is room for the team of all, with so many members in the largest neighbourhood.
+   * The result is the same in all processes. */
   static bool is_enough_for(uint32_t members);
-  /** Zeros. @return the offset, or kNone if there is no room. */
+  /** Takes memory that is zero. @return its offset, or kNone if there is no room. */
   static uint32_t take(size_t bytes);
   static void give_back(uint32_t offset);
-  /** Where the memory of a member of the neighbourhood is. */
+  /** The address of the memory of a member of the neighbourhood. */
   static void* at(uint32_t member, uint32_t offset);
 };
 

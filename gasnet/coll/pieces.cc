@@ -1,4 +1,4 @@
-/* pieces.cc: sending pieces and putting them where they belong. Message path.
+/* pieces.cc: sending pieces, and storing them at their destination. Message path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -48,7 +48,7 @@ void PieceCalls::arrived(uint32_t team, uint32_t call, gex_Rank_t from, size_t o
   calls_[{team, call}].arrived[from].add(offset, part, length);
 }
 
-/** @return whether all is sent. */
+/** @return whether everything is sent. */
 bool PieceCalls::send(const Key& key, Call& call) {
   for (OutgoingPiece& piece : call.outgoing) {
     while (!piece.is_done) {

@@ -1,6 +1,6 @@
 /* pieces.h: each member sends pieces of memory to some others, by active messages. Message path.
  *
- * For scatter, gather and exchange of gasnet_coll.h. Goes on in polls only.
+ * For scatter, gather and exchange of gasnet_coll.h. Makes progress in polls only.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -32,11 +32,11 @@ struct IncomingPiece {
 class PieceCalls {
  public:
   /** All pieces of a call have the same length. None is for this process.
-   * @param call   counted in the team, the same in all members.
+   * @param call   number of the call in the team, the same in all members.
    * @param event  signalled when the part of this process is done. */
   void start(gasneti_team& team, uint32_t call, std::vector<OutgoingPiece> outgoing,
              std::vector<IncomingPiece> incoming, size_t bytes, gasneti_event& event);
-  /** In a handler. */
+  /** To be called by the handler. */
   void arrived(uint32_t team, uint32_t call, gex_Rank_t from, size_t offset, const void* part,
                size_t length);
   /** Never waits. @return how many calls are done. */
@@ -50,7 +50,7 @@ class PieceCalls {
   };
   struct Call {
     std::map<gex_Rank_t, ArrivedVector> arrived;
-    /* Once this process takes part. */
+    /* Valid once this process takes part. */
     gasneti_team* team = nullptr;
     gasneti_event* event = nullptr;
     size_t bytes = 0;

@@ -14,12 +14,13 @@
 
 namespace lintel::gasnet {
 
-/** The members of a team in groups of neighbours: each group has a place, in the order of its first
- * rank, the leader. If no two members are neighbours a place is a rank, and nothing is stored. */
+/** The members of a team in groups of neighbours. Each group is a place; places are in the order of
+ * their first rank, the leader. If no two members are neighbours, each rank is a place, and nothing
+ * is stored. */
 class TeamPlaces {
  public:
   explicit TeamPlaces(const gasneti_team& team) : team_(&team) {}
-  /** As if no members were neighbours. */
+  /** Makes each member a place. */
   void make_flat();
   void group();
 
@@ -28,9 +29,9 @@ class TeamPlaces {
   uint32_t own() const { return own_; }
   /** Members of the own place. */
   uint32_t members() const { return members_; }
-  /** Of this process among them. */
+  /** Index of this process among them. */
   uint32_t index() const { return index_; }
-  /** Of the largest place. */
+  /** Members of the largest place. */
   uint32_t most_members() const { return most_members_; }
   bool is_leader() const { return index_ == 0; }
   /** Rank in the team. */

@@ -16,10 +16,10 @@ using namespace lintel::gasnet;
 
 namespace {
 
-/** What a process tells of an endpoint. Crosses the wire. */
+/** An endpoint and its segment. Crosses the wire. */
 struct Published {
   uint64_t address;
-  uint64_t bytes; /* 0: none, the record fills up */
+  uint64_t bytes; /* 0: no segment, the record is padding */
   uint32_t rank;  /* of the job */
   uint32_t endpoint;
 };

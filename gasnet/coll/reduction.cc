@@ -17,7 +17,7 @@ void for_each_pair(const void* left, void* right, size_t items, Operation&& oper
   for (size_t i = 0; i < items; ++i) y[i] = operation(x[i], y[i]);
 }
 
-/** What is true of integers of any sign is computed without a sign, so that overflow wraps. */
+/** Results that do not depend on the sign are computed in unsigned integers: overflow wraps. */
 template <typename T>
 struct Wrapping {
   using Type = T;
@@ -57,7 +57,7 @@ constexpr gex_OP_t kForNumbers = GEX_OP_ADD | GEX_OP_MULT | GEX_OP_MIN | GEX_OP_
 constexpr gex_OP_t kForBits = GEX_OP_AND | GEX_OP_OR | GEX_OP_XOR;
 constexpr gex_OP_t kOfClient = GEX_OP_USER | GEX_OP_USER_NC;
 
-/** 0 for a type that is not legal or has no size of its own. */
+/** 0 for a type that is not legal or has no fixed size. */
 size_t bytes_of(gex_DT_t type) {
   switch (type) {
     case GEX_DT_I32:

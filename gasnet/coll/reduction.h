@@ -12,7 +12,7 @@
 
 namespace lintel::gasnet {
 
-/** An operation and the vectors it is for. A reduction of no items is a barrier. */
+/** An operation and the format of its vectors. A reduction of no items is a barrier. */
 struct Reduction {
   gex_DT_t type = GEX_DT_I64;
   gex_OP_t operation = GEX_OP_MAX;
@@ -31,7 +31,7 @@ struct Reduction {
 
   /** Sets `right` to left (+) right for so many items. Both are aligned to 16 bytes. */
   void combine(const void* left, void* right, size_t items) const;
-  /** How Portals calls them. Not for operations of the client. */
+  /** The operation of Portals. Not for functions of the client. */
   ptl_op_t portals_operation() const;
   ptl_datatype_t portals_type() const;
 };

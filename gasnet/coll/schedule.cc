@@ -9,7 +9,7 @@
 namespace lintel::gasnet {
 namespace {
 
-/** The least k with 2^k at least `places`. */
+/** The lowest k for which 2^k is at least `places`. */
 unsigned int rounds_of(uint32_t places) {
   return static_cast<unsigned int>(std::bit_width(places - 1));
 }
@@ -57,7 +57,7 @@ Schedule exchange_of_pairs(uint32_t place, uint32_t places) {
 }
 
 Schedule for_all(uint32_t place, uint32_t places, bool is_idempotent) {
-  // Between pairs, acknowledgements travel with the answers; others are messages by themselves.
+  // Acknowledgements between pairs travel with the answers. Other acknowledgements are messages.
   return is_idempotent && !std::has_single_bit(places) ? dissemination(place, places)
                                                        : exchange_of_pairs(place, places);
 }

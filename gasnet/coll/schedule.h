@@ -1,8 +1,8 @@
-/* schedule.h: who sends to whom in a collective call of the nodes of a team. Message path.
+/* schedule.h: which node sends to which in a collective call of a team. Message path.
  *
- * All members compute their steps from their place and the number of places. What is sent in step
- * k arrives at level k + 1 of the receiver, and each level receives from one place only, so a
- * value is always the combination of two. That fixes the order of floating-point sums.
+ * Each member computes its steps from its place and the number of places. What is sent in step k
+ * arrives at level k + 1 of the receiver. Each level receives from one place only, so each value is
+ * the combination of two values. That fixes the order of floating-point sums.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -19,7 +19,7 @@ constexpr unsigned int kMaximumSteps = 34;
 struct Step {
   uint32_t to = kNoPlace;
   uint32_t from = kNoPlace;
-  bool replaces = false; /* what arrives takes the place of the own value */
+  bool replaces = false; /* the value that arrives replaces the own value */
 };
 
 struct Schedule {
@@ -27,17 +27,17 @@ struct Schedule {
   Step step[kMaximumSteps];
 };
 
-/** Steps of the longest schedule. */
+/** Number of steps of the longest schedule. */
 unsigned int most_steps(uint32_t places);
 
-/** In step k each place sends to the one that is 2^k above: for barriers, and for operations that
- * may see a contribution twice. */
+/** In step k each place sends to the one that is 2^k above. For barriers, and for operations that
+ * may include a contribution twice. */
 Schedule dissemination(uint32_t place, uint32_t places);
-/** In each step pairs of places exchange. The places above the largest power of two give their
- * values to others first, and get the result last. */
+/** In each step places exchange in pairs. The places above the largest power of two send their
+ * values to other places first, and get the result last. */
 Schedule exchange_of_pairs(uint32_t place, uint32_t places);
-/** For all to have the result, with the fewest messages.
- * @param is_idempotent  the operation may see a contribution twice. */
+/** A schedule in which all places get the result, with the fewest messages.
+ * @param is_idempotent  the operation may include a contribution twice. */
 Schedule for_all(uint32_t place, uint32_t places, bool is_idempotent);
 /** A binomial tree, from the leaves to the root. */
 Schedule to_root(uint32_t place, uint32_t places, uint32_t root);

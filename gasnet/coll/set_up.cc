@@ -1,5 +1,5 @@
-/* set_up.cc: what a team needs for small collectives, and polling it. Set-up path, but for the
- * polls.
+/* set_up.cc: setting up the small collectives of a team, and polling them. Set-up path, except for
+ * the polls.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,7 +15,7 @@
 namespace lintel::gasnet {
 namespace {
 
-/** All that exist, for polls. */
+/** The collectives of all teams, for polls. */
 struct Registry {
   std::mutex mutex;
   std::vector<TeamCollectives*> all;
@@ -66,7 +66,7 @@ std::unique_ptr<TeamCollectives> make(gasneti_team& team, const TeamPlaces& plac
   return collectives->prepare() ? std::move(collectives) : nullptr;
 }
 
-/** What a member says. Crosses the wire. */
+/** What a member contributes. Crosses the wire. */
 struct Offer {
   uint32_t offset; /* of the memory that a leader has taken */
   uint32_t can_use_network;
@@ -123,7 +123,7 @@ bool start_team_collectives() {
   TeamPlaces places(team);
   places.group();
   if (!NodeMemory::is_enough_for(places.most_members())) places.make_flat();
-  // The first to take memory gets offset 0.
+  // The first call that takes memory gets offset 0.
   take_memory(places);
   if (places.count() == 1 || g_can_use_network) primordial() = make(team, places, 0);
   return primordial() != nullptr;

@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kHalf = kSlots / 2;
 constexpr unsigned int kLooksBeforePoll = 32;
 
-/* Of all teams. */
+/* Open calls of all teams. */
 std::atomic<size_t> g_open_calls{0};
 
 bool is_barrier_of_leaders(uint32_t number) { return number % kHalf == kHalf - 1; }
@@ -70,7 +70,7 @@ std::optional<AwaitedCount> TeamCollectives::awaited(void* self, const gasneti_e
   const std::lock_guard lock(collectives->mutex_);
   for (const Call& call : collectives->calls_) {
     if (call.event != &event) continue;
-    // One that has not started waits for those before it.
+    // A call that has not started waits for the first one.
     const Call& first = call.is_started ? call : collectives->calls_.front();
     if (!first.awaited || first.awaited->threshold == 0) break;
     return AwaitedCount{first.awaited->counter, first.awaited->threshold};
@@ -91,7 +91,7 @@ void TeamCollectives::add_call(const CollectiveRequest& request, gasneti_event* 
   call.request = request;
   call.event = event;
   if (places_.count() > 1 && is_barrier_of_leaders(next_number_)) {
-    // The others only count it.
+    // Members that are no leaders only count the barrier.
     if (places_.is_leader())
       add_call({}, nullptr);
     else
@@ -126,7 +126,7 @@ unsigned int TeamCollectives::advance_locked() {
     if (call.is_done) continue;
     if (!call.is_started) {
       if (!can_start(call)) {
-        // The barrier of the leaders does not hold up what follows.
+        // A barrier of the leaders does not delay the calls that follow.
         if (call.event) break;
         continue;
       }
@@ -137,7 +137,7 @@ unsigned int TeamCollectives::advance_locked() {
     ++done;
     while (!calls_.empty() && calls_.front().is_done) {
       calls_.pop_front();
-      // The loop goes on with the one that follows.
+      // The loop continues with the next call.
       i = i == 0 ? SIZE_MAX : i - 1;
     }
   }
@@ -180,7 +180,7 @@ void TeamCollectives::start_call(Call& call) {
   }
 }
 
-/** Of the leader: the chain, and what follows it in this node. */
+/** By the leader: starts the chain, and the release of its neighbours after it. */
 void TeamCollectives::start_between_nodes(Call& call, const Schedule& schedule, Awaited own) {
   const CollectiveRequest& request = call.request;
   const unsigned int slot = slot_of(call);
@@ -229,7 +229,7 @@ void TeamCollectives::start_reduction(Call& call) {
   char* const own = node_.own_contribution(slot);
   if (bytes != 0) std::memcpy(own, request.source, bytes);
   const bool is_last = node_.arrive(slot);
-  // The result is in the contribution of the last rank.
+  // The combined value is in the contribution of the last rank.
   const char* const combined = node_.contribution(slot, places_.members() - 1);
   if (is_last)
     for (uint32_t member = 1; member < places_.members(); ++member)

@@ -1,13 +1,13 @@
 /* team_collectives.h: small collectives of a team, in the order of their calls. Message path.
  *
- * Neighbours first come together in shared memory (node_stage.h). The first of them, the leader,
- * takes part for all in the chain between the nodes (network_stage.h), whose last operations put
- * the result into the shared memory. The last process of a node to arrive starts its chain, so no
- * process waits for a chain.
+ * Neighbours first combine in shared memory (node_stage.h). The first of them, the leader, takes
+ * part for its neighbours in the chain between the nodes (network_stage.h). The last operations of
+ * the chain put the result into the shared memory. The last process of a node to arrive starts the
+ * chain, so no process waits to start one.
  *
  * Call n has slot n modulo kSlots. The last call of each half of the slots is a barrier of the
- * leaders: a slot is used again when the barrier of its half is over, since all leaders are done
- * with it then. Calls beyond wait here, and are started by polls and tests.
+ * leaders. When it is over, all leaders are done with that half, so its slots are used again. Calls
+ * without a free slot wait until polls or tests start them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -29,12 +29,12 @@ namespace lintel::gasnet {
 
 class TeamCollectives {
  public:
-  /** @param memory  what the leader of the place has taken for its members; NULL if it is alone. */
+  /** @param memory  taken by the leader for the members of its place; NULL if it is alone. */
   TeamCollectives(gasneti_team& team, TeamPlaces places, void* memory);
   /** @return false if Portals has not enough counters or entries. */
   bool prepare();
 
-  /** Whether calls of this kind run here. The same in all members. */
+  /** Whether this class handles calls of this kind. The result is the same in all members. */
   bool accepts(const CollectiveRequest& request) const;
   /** @param event  signalled when the part of this process is done. */
   void start(const CollectiveRequest& request, gasneti_event& event);
@@ -51,7 +51,7 @@ class TeamCollectives {
     gasneti_event* event = nullptr; /* NULL: the barrier of the leaders */
     bool is_started = false;
     bool is_done = false;
-    /* What it waits for. */
+    /* What the call waits for. */
     bool awaits_release = false;
     std::optional<Awaited> awaited;
     const char* result = nullptr; /* copied to the destination, unless NULL */
@@ -85,15 +85,15 @@ class TeamCollectives {
   uint32_t halves_over_ = 0;
 };
 
-/** Gives a team what it needs for small collectives, if all members can have it. Collective. */
+/** Sets up the small collectives of a team if all members are able to. Collective. */
 void set_up_collectives(gasneti_team& team);
-/** Before the team is deleted. */
+/** To be called before the team is deleted. */
 void end_collectives(gasneti_team& team);
 
 /** Set-up path. For the team of all processes, which meet afterwards.
- * @return whether this process can take part. */
+ * @return whether this process is able to take part. */
 bool start_team_collectives();
-/** What all have said. */
+/** To be called with the result of all processes. */
 void keep_team_collectives(bool all_can);
 
 }  // namespace lintel::gasnet

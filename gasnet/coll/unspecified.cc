@@ -1,7 +1,7 @@
 /* unspecified.cc: gasnet_coll_..., the names of gasnet_coll.h that are not in the specification.
  * Message path.
  *
- * A call with GASNET_COLL_IN_ALLSYNC or _OUT_ALLSYNC has a barrier before or behind it, and is
+ * A call with GASNET_COLL_IN_ALLSYNC or _OUT_ALLSYNC has a barrier before or after it. It is
  * complete when it returns, also in its form with _nb: a barrier that started later could overtake
  * other collective calls.
  *
@@ -45,7 +45,7 @@ void copy_own(void* to, const void* from, size_t bytes) {
   if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
 }
 
-/** Who takes part in a call: from each sender a piece goes to each receiver. */
+/** Which members send and receive in a call: each sender has a piece for each receiver. */
 struct Roles {
   bool sends;
   bool receives;
@@ -68,7 +68,7 @@ gex_Event_t start_pieces_of(gasneti_team& team, gex_Rank_t root, char* destinati
   std::vector<OutgoingPiece> outgoing;
   std::vector<IncomingPiece> incoming;
   for (gex_Rank_t i = 1; i < size; ++i) {
-    // Not all begin with the same rank.
+    // Each rank begins with another peer.
     const auto peer = static_cast<gex_Rank_t>((uint64_t{me} + i) % size);
     if (roles.sends && (roles.to_all || peer == root))
       outgoing.push_back({peer, outgoing_place(peer)});
@@ -154,7 +154,7 @@ void gasnet_coll_wait_sync_some(gasnet_coll_handle_t* phandle, size_t count) {
 void gasnet_coll_wait_sync_all(gasnet_coll_handle_t* phandle, size_t count) {
   gex_Event_WaitAll(phandle, count, 0);
 }
-/* Unlike gex_Event_Test..., as in GASNet-1, these poll. */
+/* Unlike gex_Event_Test..., these poll, as they do in GASNet-1. */
 int gasnet_coll_try_sync(gasnet_coll_handle_t handle) {
   gasnet_AMPoll();
   return gex_Event_Test(handle);

@@ -12,7 +12,7 @@ using namespace lintel::gasnet;
 
 namespace {
 
-/** Where a message for an index without a handler ends. */
+/** Handles a message for an index without a handler. */
 void no_handler() { gasnett_fatalerror_nopos("a message names a handler that is not registered"); }
 
 gasneti_endpoint* new_endpoint(gasneti_client* client, gex_EP_Index_t index,
@@ -86,7 +86,7 @@ int gex_EP_Create(gex_EP_t* ep_p, gex_Client_t client, gex_EP_Capabilities_t cap
   if (!ep_p || !client || flags != 0 || capabilities == 0)
     return report_error(GASNET_ERR_BAD_ARG, "gex_EP_Create: give capabilities and flags 0");
   const std::lock_guard lock(client->mutex);
-  // The first is the primordial endpoint, which alone has all capabilities.
+  // The first is the primordial endpoint. Only this one has all capabilities.
   const bool is_first = !client->endpoints[0];
   if (!is_first && capabilities != GEX_EP_CAPABILITY_RMA)
     return report_error(GASNET_ERR_BAD_ARG,

@@ -21,9 +21,9 @@ struct gasneti_endpoint {
   gex_AM_Entry_t handlers[256] = {};
   std::mutex registration;
 
-  /** Registers entries as gex_EP_RegisterHandlers says. */
+  /** Registers entries as specified for gex_EP_RegisterHandlers. */
   int register_handlers(gex_AM_Entry_t* table, size_t count);
-  /** For the library itself: an index below GEX_AM_INDEX_BASE. */
+  /** For the library itself: sets an index below GEX_AM_INDEX_BASE. */
   void set_internal_handler(gex_AM_Index_t handler, gex_AM_Fn_t function, const char* name);
 };
 

@@ -1,8 +1,8 @@
-/* tour.c: a tour of GASNet-EX in one program. Each part checks what it got.
+/* tour.c: a tour of GASNet-EX in one program. Each part checks its results.
  *
- * The ranks form a ring, and share a table of counters on rank 0:
- * active messages, puts and gets, strided puts, remote atomics, a team of the even and one of the
- * odd ranks, a barrier, a broadcast, reductions.
+ * The ranks form a ring, and share a table of counters on rank 0. The parts: active messages, puts
+ * and gets, strided puts, remote atomics, a team of the even and one of the odd ranks, a barrier, a
+ * broadcast, reductions.
  *
  *   cc $(pkg-config --cflags gasnet-portals4-seq) tour.c -o tour \
  *     $(pkg-config --libs gasnet-portals4-seq)
@@ -26,7 +26,7 @@
     }                                                                                \
   } while (0)
 
-/* What each rank has in its segment. */
+/* The contents of the segment of each rank. */
 enum { kRows = 64, kColumns = 16 };
 struct shared {
   double matrix[kRows][kColumns];
@@ -42,7 +42,7 @@ static gex_TM_t team;
 static gex_Segment_t segment;
 static gex_Rank_t rank, size, right;
 static struct shared* mine;
-static struct shared* shared_of[1024]; /* by rank: the address at that rank */
+static struct shared* shared_of[1024]; /* by rank: the address in that process */
 
 /* ------------------------------------------------------------------------------ active messages */
 
@@ -96,7 +96,7 @@ static void puts_and_gets(void) {
   EXPECT(value == rank);
 }
 
-/* The first column of a matrix here becomes the last one at the right; row 3 comes back. */
+/* The first column of this matrix becomes the last one of the right neighbour; row 3 comes back. */
 static void strides(void) {
   const ptrdiff_t row = sizeof mine->matrix[0];
   const size_t count = kRows;
@@ -193,6 +193,6 @@ int main(int argc, char** argv) {
     printf("tour of %u ranks is good\n", size);
     fflush(stdout);
   }
-  meet(team); /* the first rank that leaves ends all others */
+  meet(team); /* the first rank that exits ends the job */
   gasnet_exit(0);
 }

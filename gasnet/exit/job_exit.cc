@@ -53,7 +53,7 @@ void decide(uint32_t word) {
   futex_wake_all(control.exit_word);
 }
 
-/** Finds processes that ended unannounced: the first watches all others, they watch the first. */
+/** Finds processes that ended unannounced. The first process watches all others; they watch it. */
 class DeathWatch {
  public:
   DeathWatch() {
@@ -67,7 +67,7 @@ class DeathWatch {
     }
   }
 
-  /** @return whether a process has ended that was not finished. */
+  /** @return whether a process has ended without announcing its end. */
   bool found_dead() {
     if (watched_.empty() || ::poll(watched_.data(), watched_.size(), 0) <= 0) return false;
     for (size_t i = 0; i < watched_.size(); ++i) {

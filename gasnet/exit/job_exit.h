@@ -1,8 +1,8 @@
 /* job_exit.h: the end of the job. Any context, also signal handlers.
  *
- * A process that wants to end the job writes the code into the control block of its neighbourhood.
- * In each process a thread sleeps on that word. Once it is written, the first of the neighbourhood
- * passes it on to other neighbourhoods by puts, and each process ends.
+ * A process that ends the job writes the exit code into the control block of its neighbourhood. In
+ * each process a thread sleeps on that word. Once it is written, the first process of the
+ * neighbourhood puts it to other neighbourhoods, and each process ends.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,15 +11,15 @@
 
 namespace lintel::gasnet {
 
-/** Starts the thread, and catches exit() unless GASNET_CATCH_EXIT says no. */
+/** Starts the thread. Also intercepts exit(), unless GASNET_CATCH_EXIT is 0. */
 void start_exit_watch();
 
-/** Whether Portals is closed or about to be: what a thread meets there now does not matter. */
+/** Whether Portals is closed or about to be. Errors of calls of Portals do not matter then. */
 bool is_closing();
 
-/** Says that the job ends with this code; the first one counts. Async-signal-safe. Returns.
+/** Ends the job with this code; the first call in the job decides. Async-signal-safe. Returns.
  * @param by_failure  this process ends at once, and the others must not wait for it.
- * @return false before start_exit_watch(). */
+ * @return false if start_exit_watch() was not called yet. */
 bool request_exit(int code, bool by_failure = false);
 
 }  // namespace lintel::gasnet

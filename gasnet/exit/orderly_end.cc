@@ -47,8 +47,9 @@ bool sleep_until(std::atomic<uint32_t>& word, uint32_t value, const Deadline& de
   }
 }
 
-/** Between the first processes of neighbourhoods: in each round to a distance that doubles. The
- * puts ask for no acknowledgement, which could not be waited for either. */
+/** The meeting of the first processes of neighbourhoods. In each round a process puts to another
+ * one, and the distance doubles. The puts request no acknowledgement, since the process may end
+ * before it arrives. */
 class EndOfNeighbourhoods {
  public:
   EndOfNeighbourhoods() {
@@ -86,7 +87,7 @@ class EndOfNeighbourhoods {
   bool is_bound_ = false;
 };
 
-/** Whether all processes of the job have come before the deadline. */
+/** Whether all processes of the job have arrived before the deadline. */
 bool meet(EndOfNeighbourhoods* others, unsigned int phase, const Deadline& deadline) {
   ControlBlock& control = neighbourhood().control();
   std::atomic<uint32_t>& members = control.end_members[phase];
@@ -120,7 +121,7 @@ void expose_end() {
 void end_in_order(double seconds) {
   if (job().size() == 1) return;
   const Deadline deadline(seconds);
-  // It stays: the process ends while puts from it may be under way.
+  // Never destroyed: the process ends while puts from it may be under way.
   static EndOfNeighbourhoods* const others =
       neighbourhood().is_first() ? new EndOfNeighbourhoods : nullptr;
   stop_threads_that_poll();

@@ -1,8 +1,8 @@
-/* orderly_end.h: nobody leaves while others still expect something of it.
+/* orderly_end.h: no process ends while others still expect a message of it.
  *
- * The processes meet twice. First all know that the job ends, and their threads start nothing more;
- * then each waits until what it has sent is answered. Without that, an acknowledgement that a
- * process has not sent yet would make its peers report that it is gone.
+ * The processes meet twice. After the first meeting no thread of any process starts anything more.
+ * Then each process waits until all that it has sent is answered. Without the second meeting a
+ * process could end before it has sent an acknowledgement, and its peers would report it as gone.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,11 +11,11 @@
 
 namespace lintel::gasnet {
 
-/** Set-up path: where other neighbourhoods say that they have come. */
+/** Set-up path: exposes the words into which other neighbourhoods put their arrival. */
 void expose_end();
 
 /** Called once in each process, by the thread that ends it.
- * @param seconds  at most; a process that has died meanwhile does not come. */
+ * @param seconds  at most. A process that has died does not arrive. */
 void end_in_order(double seconds);
 
 }  // namespace lintel::gasnet

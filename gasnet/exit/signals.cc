@@ -89,7 +89,7 @@ void catch_signals() {
     if (lists(left_alone, number)) continue;
     struct sigaction previous {};
     sigaction(number, nullptr, &previous);
-    // The client's own handlers stay.
+    // Handlers of the client stay installed.
     if (previous.sa_handler == SIG_DFL) std::signal(number, on_fault);
   }
 }

@@ -1,4 +1,4 @@
-/* signals.h: signals that end the process or ask for a backtrace. Set-up path.
+/* signals.h: signals that end the process or write a backtrace. Set-up path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -7,12 +7,12 @@
 
 namespace lintel::gasnet {
 
-/** Catches faults, but for GASNET_NO_CATCH_SIGNAL: says which it was, writes a backtrace if that is
- * enabled, and ends the job. Before the Portals library is initialised, whose own handler of faults
- * then comes first. */
+/** Installs handlers of faults, except those in GASNET_NO_CATCH_SIGNAL. A handler prints the
+ * signal, writes a backtrace if that is enabled, and ends the job. To be called before the Portals
+ * library is initialised: the handler of that library then runs first. */
 void catch_signals();
 
-/** Those that GASNET_FREEZE_SIGNAL and GASNET_BACKTRACE_SIGNAL name. */
+/** Installs handlers of the signals in GASNET_FREEZE_SIGNAL and GASNET_BACKTRACE_SIGNAL. */
 void catch_requested_signals();
 
 /** The number of "SIGSEGV", "SEGV", "segv" or "11"; 0 for anything else. */

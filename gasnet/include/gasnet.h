@@ -1,4 +1,4 @@
-/* gasnet.h: GASNet-1 on top of GASNet-EX. Vector calls and collectives have headers of their own.
+/* gasnet.h: GASNet-1 on top of GASNet-EX. Vector calls and collectives have separate headers.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,7 +18,7 @@ typedef gex_Event_t gasnet_handle_t;
 struct gasneti_value_get;
 typedef struct gasneti_value_get* gasnet_valget_handle_t;
 
-/* Index 0: the library chooses, and writes it back. */
+/* Index 0: the library chooses an index and writes it into the entry. */
 typedef struct {
   gex_AM_Index_t index;
   gex_AM_Fn_t fnptr;
@@ -62,11 +62,11 @@ extern size_t gasnet_AMMaxMedium(void);
 #define gasnet_AMMaxLongReply() gex_AM_LUBReplyLong()
 extern int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t* srcindex);
 
-/** Ends the program if a call was given another number of arguments than it says. */
+/** Ends the program if a call has another number of arguments than its parameter says. */
 extern void gasneti_am_count_mismatch(const char* name, int said, int given) GASNETT_NORETURN;
 
-/* Each kind in two forms: with the number of arguments in its name, and with the number as an
- * argument, which is checked. */
+/* Each kind has two forms: one with the number of arguments in its name, and one with the number as
+ * an argument, which is checked. */
 #define GASNETI_AM_DEFINE(M)                                                                   \
   GASNETT_INLINE(gasnet_AMRequestShort##M)                                                     \
   int gasnet_AMRequestShort##M(gasnet_node_t dest,                                             \

@@ -1,4 +1,4 @@
-/* gasnet_fwd.h: simple types and constants of GASNet-EX, without the rest. Needs stdint.h only.
+/* gasnet_fwd.h: simple types and constants of GASNet-EX only. Needs stdint.h only.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,4 +1,4 @@
-/* gasnet_mk.h: memory kinds. This library knows host memory; devices are refused.
+/* gasnet_mk.h: memory kinds. This library supports host memory; it refuses devices.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

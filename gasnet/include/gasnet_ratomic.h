@@ -23,8 +23,8 @@ extern void gex_AD_SetCData(gex_AD_t ad, const void* val);
 extern void* gex_AD_QueryCData(gex_AD_t ad);
 GASNETT_END_EXTERNC
 
-/* gex_AD_OpNB_[T] and gex_AD_OpNBI_[T] for I32, U32, I64, U64, FLT and DBL. GEX_FLAG_IMMEDIATE
- * refuses nothing; GEX_FLAG_AD_MY_RANK and GEX_FLAG_AD_MY_NBRHD change nothing. */
+/* gex_AD_OpNB_[T] and gex_AD_OpNBI_[T] for I32, U32, I64, U64, FLT and DBL. GEX_FLAG_IMMEDIATE,
+ * GEX_FLAG_AD_MY_RANK and GEX_FLAG_AD_MY_NBRHD have no effect. */
 #include <gasneti_ad.h>
 
 #endif /* GASNET_RATOMIC_H */

@@ -32,7 +32,7 @@
 #endif
 
 #ifdef _GASNETEX_H
-/* With a conduit its mode decides. */
+/* With a conduit, the mode of the conduit is used. */
 #ifdef GASNETT_LITE_MODE
 #error "GASNETT_LITE_MODE cannot be used together with gasnetex.h"
 #endif
@@ -126,7 +126,7 @@ GASNETT_END_EXTERNC
 
 GASNETT_BEGIN_EXTERNC
 
-/* A program that was compiled for another mode than its library does not link. */
+/* A program compiled for another mode than its library does not link. */
 #ifdef _GASNETEX_H
 #define GASNETI_TOOLS_LINK_NAME GASNETI_LINK_NAME
 #elif defined(GASNETT_THREAD_SAFE)
@@ -139,24 +139,25 @@ __attribute__((used)) static const int* const gasneti_tools_link_check = &GASNET
 
 /* --------------------------------------------------------------------------------- environment */
 
-/** The value of a variable in the environment of the job (that of rank 0) after gex_Client_Init, in
- * that of the process before. NULL if it is not set. The text stays. */
+/** The value of a variable in the environment of the job (that of rank 0). Before gex_Client_Init,
+ * the value in the environment of the process. NULL if it is not set. The text is never freed. */
 extern char* gasnett_getenv(const char* key);
-/** The same with a default, which may be NULL. Reported if GASNET_VERBOSEENV is set, once a key. */
+/** The same with a default, which may be NULL. GASNET_VERBOSEENV reports each key once. */
 extern char* gasnett_getenv_withdefault(const char* key, const char* dflt);
 extern int gasnett_getenv_yesno_withdefault(const char* key, int dflt);
-/** @param mem_mult  0: a number. Else a size in memory, and the unit if it has none. */
+/** @param mem_mult  0: the value is a number. Else the value is a size in memory, and mem_mult is
+ *                   the unit if the text has none. */
 extern int64_t gasnett_getenv_int_withdefault(const char* key, int64_t dflt, uint64_t mem_mult);
-/** Also fractions, such as 3/8. */
+/** The value may also be a fraction, such as 3/8. */
 extern double gasnett_getenv_dbl_withdefault(const char* key, double dflt);
-/** For this process only; goes before the environment of the job. */
+/** For this process only. Has priority over the environment of the job. */
 extern void gasnett_setenv(const char* key, const char* val);
 extern void gasnett_unsetenv(const char* key);
 extern int gasnett_verboseenv(void);
 extern void gasnett_envint_display(const char* key, int64_t val, int is_dflt, int is_mem_size);
 extern void gasnett_envstr_display(const char* key, const char* val, int is_dflt);
 extern void gasnett_envdbl_display(const char* key, double val, int is_dflt);
-/** Returns `buf`. gasnett_parse_int reads it back. */
+/** Returns `buf`. gasnett_parse_int can read the text. */
 extern char* gasnett_format_number(int64_t val, char* buf, size_t bufsz, int is_mem_size);
 extern int64_t gasnett_parse_int(const char* s, uint64_t mem_mult);
 
@@ -165,7 +166,7 @@ extern int64_t gasnett_parse_int(const char* s, uint64_t mem_mult);
 #define gasnett_fatalerror(...) gasneti_fatalerror(__func__, __FILE__, __LINE__, __VA_ARGS__)
 extern void gasnett_fatalerror_nopos(const char* fmt, ...) GASNETT_NORETURN
     __attribute__((format(printf, 1, 2)));
-/** Ends all threads at once; no exit handlers. */
+/** Ends all threads at once, without exit handlers. */
 extern void gasnett_killmyprocess(int code) GASNETT_NORETURN;
 
 typedef void (*gasnett_sighandlerfn_t)(int);
@@ -173,16 +174,16 @@ typedef void (*gasnett_sighandlerfn_t)(int);
 extern gasnett_sighandlerfn_t gasnett_reghandler(int sig, gasnett_sighandlerfn_t handler);
 
 typedef struct {
-  const char* name; /* upper case, for GASNET_BACKTRACE_TYPE */
-  int (*fnp)(int);  /* writes to a descriptor; 0 on success */
+  const char* name; /* in upper case, for GASNET_BACKTRACE_TYPE */
+  int (*fnp)(int);  /* writes to a descriptor; returns 0 on success */
   int threadsupport;
 } gasnett_backtrace_type_t;
-/** A mechanism of the program's own, which may define this variable. */
+/** A program may define this variable to add a mechanism of its own. */
 extern gasnett_backtrace_type_t gasnett_backtrace_user __attribute__((visibility("default")));
 extern void gasnett_backtrace_init(const char* argv0);
-/** Writes a backtrace; 0 on success. */
+/** Writes a backtrace. Returns 0 on success. */
 extern int gasnett_print_backtrace(int fd);
-/** What fatal errors call. */
+/** Called by fatal errors. */
 extern int (*gasnett_print_backtrace_ifenabled)(int fd);
 
 extern volatile int gasnet_frozen;
@@ -204,7 +205,7 @@ extern int gasnett_cpu_count(void);
 extern uint64_t gasnett_getPhysMemSz(int fail_fatal);
 #define GASNETT_SET_AFFINITY_SUPPORT 1
 extern int gasnett_set_affinity(int rank);
-/** Nonzero on success. */
+/** Returns nonzero on success. */
 extern int gasnett_maximize_rlimits(void);
 extern int gasnett_maximize_rlimit(int res, const char* name);
 extern uint64_t gasnett_checksum(const void* data, int nbytes);
@@ -220,7 +221,7 @@ GASNETT_INLINE(gasnett_isLittleEndian) int gasnett_isLittleEndian(void) {
   return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
 }
 GASNETT_INLINE(gasnett_count0s_uint64_t) int gasnett_count0s_uint64_t(uint64_t v) {
-  /* The highest bit of each byte that is not zero, without carries between bytes. */
+  /* Sets the highest bit of each byte that is not zero, without carries between bytes. */
   const uint64_t low = UINT64_C(0x7f7f7f7f7f7f7f7f);
   return 8 - __builtin_popcountll((((v & low) + low) | v) & ~low);
 }

@@ -72,7 +72,7 @@ extern int gex_VIS_StridedPutBlocking(gex_TM_t tm, gex_Rank_t dstrank, void* dst
                                       const ptrdiff_t srcstrides[], size_t elemsz,
                                       const size_t count[], size_t stridelevels, gex_Flags_t flags);
 
-/* Bytes that a payload may have here at most. */
+/* The largest payload of a peer completion, in bytes. */
 #define GEX_VIS_MAX_PEERCOMPLETION ((size_t)256)
 extern void gex_VIS_SetPeerCompletionHandler(gex_AM_Index_t handler, const void* source_addr,
                                              size_t nbytes, gex_Flags_t flags);

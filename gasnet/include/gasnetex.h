@@ -1,8 +1,8 @@
 /* gasnetex.h: GASNet-EX over Portals 4. Link libgasnet-portals4-{seq,par,parsync}.
  *
- * The meaning of the calls is that of the GASNet-EX specification, 0.17; a comment here says what
- * this library adds or leaves open. Calls that are legal in handlers and while a handler-safe lock
- * is held are those that the section "Calls from restricted context" lists.
+ * The calls behave as the GASNet-EX specification 0.17 says. A comment here describes what this
+ * library adds, or where the specification leaves a choice. The section "Calls from restricted
+ * context" lists the calls that are legal in handlers and while a handler-safe lock is held.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -39,8 +39,8 @@
 #define GASNETI_MODE_NAME parsync
 #endif
 
-/* The library defines this symbol in the form that it was built for, so that a program for another
- * mode does not link. */
+/* The library defines only the symbol of its own mode. So a program for another mode does not
+ * link. */
 #define GASNETI_LINK_NAME_HELPER(mode, debug) gasneti_link_portals4_##mode##_##debug
 #define GASNETI_LINK_NAME_EXPAND(mode, debug) GASNETI_LINK_NAME_HELPER(mode, debug)
 #ifdef GASNET_DEBUG
@@ -62,8 +62,8 @@
 #define GASNET_EXTENDED_VERSION 1.0
 #define GASNET_EXTENDED_VERSION_STR "1.0"
 
-/* A program may define GASNET_SEGMENT_EVERYTHING: then all memory of each process is its segment.
- * All processes of a job must be alike. */
+/* A program that defines GASNET_SEGMENT_EVERYTHING has all memory of each process as its segment.
+ * All processes of a job must be alike in this. */
 #ifdef GASNET_SEGMENT_EVERYTHING
 #undef GASNET_SEGMENT_EVERYTHING
 #define GASNET_SEGMENT_EVERYTHING 1
@@ -103,7 +103,7 @@
 #define GASNET_SUPPORTS_TI_IS_LONG 1
 #define GASNET_SUPPORTS_AM_COMMIT_V2 20240906L
 #define GASNET_SUPPORTS_AM_CANCEL 20240418L
-/* The library's buffers are those that messages are sent from. */
+/* Messages are sent directly from the buffers of the library. */
 #define GASNET_NATIVE_NP_ALLOC_REQ_MEDIUM 1
 #define GASNET_NATIVE_NP_ALLOC_REP_MEDIUM 1
 #define GASNET_NATIVE_NP_ALLOC_REQ_LONG 1
@@ -217,7 +217,7 @@ typedef struct {
 typedef struct {
   gex_Rank_t host;
   gex_Rank_t supernode;
-  uintptr_t offset; /* add it to an address in the segment of that rank; 0 without a mapping */
+  uintptr_t offset; /* to add to an address in the segment of the rank; 0 without a mapping */
   int gasneti_is_mapped;
 } gasnet_nodeinfo_t;
 typedef void* gasnet_threadinfo_t;
@@ -253,7 +253,7 @@ typedef void* gasnet_threadinfo_t;
 
 GASNETT_BEGIN_EXTERNC
 
-/** Name and one line about a code. Never NULL; legal before gex_Client_Init. */
+/** Name and one-line description of a code. Never NULL; legal before gex_Client_Init. */
 extern const char* gasnet_ErrorName(int errval);
 extern const char* gasnet_ErrorDesc(int errval);
 
@@ -277,7 +277,7 @@ extern int gex_System_QueryProgressThreads(gex_Client_t client, unsigned int* co
                                            const gex_ProgressThreadInfo_t** info_p,
                                            gex_Flags_t flags);
 
-/** Ends the whole job. From any context: handlers, signal handlers, atexit, any thread. */
+/** Ends the whole job. Legal in handlers, signal handlers, atexit handlers, and in any thread. */
 extern void gasnet_exit(int exitcode) GASNETT_NORETURN;
 
 extern uintptr_t gasnet_getMaxLocalSegmentSize(void);
@@ -291,7 +291,7 @@ extern int gasnet_getNodeInfo(gasnet_nodeinfo_t* table, int count);
 extern int gasnet_set_waitmode(int wait_mode);
 
 extern int gasnet_AMPoll(void);
-/** Serves what arrives, and waits as gasnet_set_waitmode says if there was nothing. */
+/** Polls. If there was nothing to do, waits in the mode of gasnet_set_waitmode. */
 extern void gasneti_poll_or_wait(void);
 #define GASNET_BLOCKUNTIL(cond)             \
   do {                                      \
@@ -349,7 +349,7 @@ extern void* gex_Segment_QueryAddr(gex_Segment_t seg);
 extern uintptr_t gex_Segment_QuerySize(gex_Segment_t seg);
 extern void gex_Segment_SetCData(gex_Segment_t seg, const void* val);
 extern void* gex_Segment_QueryCData(gex_Segment_t seg);
-/** Deprecated: gex_EP_QueryBoundSegmentNB. */
+/** Deprecated: use gex_EP_QueryBoundSegmentNB. */
 extern int gex_Segment_QueryBound(gex_TM_t tm, gex_Rank_t rank, void** owneraddr_p,
                                   void** localaddr_p, uintptr_t* size_p);
 
@@ -370,20 +370,20 @@ extern gex_EP_Location_t gex_TM_TranslateRankToEP(gex_TM_t tm, gex_Rank_t rank, 
 extern void gex_TM_SetCData(gex_TM_t tm, const void* val);
 extern void* gex_TM_QueryCData(gex_TM_t tm);
 
-/* What inline functions see of a team: the beginning of what a gex_TM_t points at. */
+/* The part of a team that inline functions read: the beginning of the object behind a gex_TM_t. */
 struct gasneti_team_view {
   gex_Rank_t rank;
   gex_Rank_t size;
-  /* For the ranks from `mapped_first` on, `mapped_count` of them: one more than what to add to an
-   * address in the bound segment of the rank, to reach it from here. 0: the rank is no neighbour,
-   * or has no segment. So pages without neighbours need no memory. */
+  /* Offsets of `mapped_count` ranks, beginning with `mapped_first`. Adding an entry less 1 to an
+   * address in the bound segment of the rank gives its address in this process. 0: the rank is no
+   * neighbour, or has no segment. So pages without neighbours need no memory. */
   gex_Rank_t mapped_first;
   gex_Rank_t mapped_count;
   const intptr_t* mapped_offsets;
 };
 
-/* A pair of endpoints in the place of a team: bit 0 is set, from bit 1 the index of the remote
- * endpoint, from bit 17 that of the local one. */
+/* A pair of endpoints in the place of a team. Bit 0 is set. The index of the remote endpoint begins
+ * at bit 1, that of the local one at bit 17. */
 #define GASNETI_IS_PAIR(tm) (((uintptr_t)(tm)&1u) != 0)
 
 GASNETT_INLINE(gasneti_view) const struct gasneti_team_view* gasneti_view(gex_TM_t tm) {
@@ -400,7 +400,8 @@ gex_TM_t gex_TM_Pair(gex_EP_t local_ep, gex_EP_Index_t remote_ep_index) {
   return (gex_TM_t)(((uintptr_t)gex_EP_QueryIndex(local_ep) << 17) |
                     ((uintptr_t)remote_ep_index << 1) | (uintptr_t)1);
 }
-/** Where an address in the bound segment of a rank is mapped here; NULL if it is not. */
+/** The address in this process of an address in the bound segment of a rank; NULL if it is not
+ * mapped. */
 GASNETT_INLINE(gasneti_mapped_address)
 void* gasneti_mapped_address(gex_TM_t tm, gex_Rank_t rank, void* address) {
   const struct gasneti_team_view* view = gasneti_view(tm);
@@ -413,8 +414,8 @@ void* gasneti_mapped_address(gex_TM_t tm, gex_Rank_t rank, void* address) {
   return offset == 0 ? (void*)0 : (void*)((uintptr_t)address + (uintptr_t)offset - 1);
 }
 
-/* Bits as in gasneti_trace_categories, of the trace and of the statistics together: while it is not
- * 0, the inline functions tell the library what they do to the memory of neighbours. */
+/* Bits as in gasneti_trace_categories, of the trace and of the statistics together. If it is not 0,
+ * the inline functions report transfers to and from the memory of neighbours to the library. */
 extern unsigned int gasneti_transfer_categories;
 extern void gasneti_trace_near(char category, gex_TM_t tm, gex_Rank_t rank, const void* address,
                                size_t nbytes);
@@ -428,7 +429,7 @@ extern void gasneti_trace_near(char category, gex_TM_t tm, gex_Rank_t rank, cons
 
 /* --------------------------------------------------------------------------- handler-safe locks */
 
-/* Handlers run in threads that poll, so locks are needed only where several threads may. */
+/* Handlers run in threads that poll, so locks are needed only if several threads may poll. */
 typedef struct {
 #ifdef GASNET_PAR
   gasnett_mutex_t gasneti_lock;
@@ -443,7 +444,7 @@ typedef struct {
 #define GEX_HSL_INITIALIZER \
   { 0 }
 #endif
-/* Debug builds count the locks that a thread holds, to find calls that are not allowed then. */
+/* Debug builds count the locks that a thread holds, to detect calls that are not allowed then. */
 #ifdef GASNET_DEBUG
 extern void gasneti_hsl_counted(int change);
 #define GASNETI_HSL_COUNT(change) gasneti_hsl_counted(change)

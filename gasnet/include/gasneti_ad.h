@@ -1,9 +1,8 @@
 /* gasneti_ad.h: remote atomics. Private: include gasnet_ratomic.h.
  *
- * Neighbours are reached by the instructions of the processor, which are atomic against what
- * Portals does to the same memory; such an operation is complete when it returns. All others are
- * calls of the library. Both replace the target by MIN and MAX only if the operand is less or
- * greater.
+ * Neighbours are reached by instructions of the processor. These are atomic against what Portals
+ * does to the same memory. Such an operation is complete when it returns. All other operations call
+ * the library. In both cases MIN and MAX write the target only if the operand is less or greater.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,8 +11,8 @@
 
 #include <string.h>
 
-/* What inline functions see of a domain: the beginning of what a gex_AD_t points at. Both teams are
- * without mapped ranks if the processor and Portals are not atomic against each other. */
+/* The part of a domain that inline functions read: the beginning of the object behind a gex_AD_t.
+ * If the processor and Portals are not atomic against each other, neither team has mapped ranks. */
 struct gasneti_ad_view {
   gex_TM_t near_ranks;
   gex_TM_t near_jobranks;
@@ -23,8 +22,8 @@ struct gasneti_ad_view {
 
 GASNETT_BEGIN_EXTERNC
 
-/* What the inline functions below call: for neighbours if the operation is not a constant, and for
- * all others. The operands are values of the type of the domain. */
+/* Called by the inline functions below: for neighbours if the operation is not a constant, and for
+ * all other ranks. The operands are values of the type of the domain. */
 extern void gasneti_ad_near(gex_DT_t dt, void* target, void* result, gex_OP_t op, const void* a,
                             const void* b, gex_Flags_t flags);
 extern gex_Event_t gasneti_ad_far_nb(gex_AD_t ad, void* result, gex_Rank_t rank, void* address,
@@ -32,14 +31,15 @@ extern gex_Event_t gasneti_ad_far_nb(gex_AD_t ad, void* result, gex_Rank_t rank,
 extern int gasneti_ad_far_nbi(gex_AD_t ad, void* result, gex_Rank_t rank, void* address,
                               gex_OP_t op, const void* a, const void* b, gex_Flags_t flags);
 #ifdef GASNET_DEBUG
-/* Ends the program if the domain is not for this type or operation, or the address not aligned. */
+/* Ends the program if the domain does not have this type or operation, or if the address is not
+ * aligned. */
 extern void gasneti_ad_check(gex_AD_t ad, gex_DT_t dt, gex_OP_t op, const void* address);
 #define GASNETI_AD_CHECK(ad, dt, op, address) gasneti_ad_check(ad, dt, op, address)
 #else
 #define GASNETI_AD_CHECK(ad, dt, op, address) ((void)0)
 #endif
 
-/** Where the target is mapped here, or NULL. */
+/** The address of the target in this process, or NULL if it is not mapped. */
 GASNETT_INLINE(gasneti_ad_mapped)
 void* gasneti_ad_mapped(gex_AD_t ad, gex_Rank_t rank, void* address, size_t nbytes,
                         gex_Flags_t flags) {
@@ -51,9 +51,9 @@ void* gasneti_ad_mapped(gex_AD_t ad, gex_Rank_t rank, void* address, size_t nbyt
   return mapped;
 }
 
-/* One type T whose bits are the word W. Sums and products are made by way of the type A. All words
- * that are read and written are fences in both directions; loads and stores get those that the
- * flags ask for. */
+/* A type T whose bits are the word W. Sums and products are computed in the type A. Each operation
+ * that reads and writes is a fence in both directions. Loads and stores get the fences that the
+ * flags specify. */
 #define GASNETI_AD_TYPE(S, T, W, A, IS_INTEGER)                                                   \
   /* The value after an operation for which the processor has no instruction. */                  \
   GASNETT_INLINE(gasneti_ad_combine_##S)                                                          \

@@ -1,7 +1,8 @@
 /* gasneti_am.h: active messages. Private: include gasnetex.h.
  *
- * The calls with a number of arguments in their names are inline functions that put the arguments
- * into an array; those without count them. Both end in one function of the library per kind.
+ * The calls with a number of arguments in their names are inline functions, which put the arguments
+ * into an array. The calls without a number count their arguments. Both call one function of the
+ * library per kind.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -56,7 +57,7 @@ extern int gex_AM_CancelReplyMedium(gex_AM_SrcDesc_t sd, gex_Flags_t flags);
 extern int gex_AM_CancelRequestLong(gex_AM_SrcDesc_t sd, gex_Flags_t flags);
 extern int gex_AM_CancelReplyLong(gex_AM_SrcDesc_t sd, gex_Flags_t flags);
 
-/* What the inline functions below call. */
+/* Called by the inline functions below. */
 extern int gasneti_am_request_short(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler,
                                     gex_Flags_t flags, unsigned int numargs,
                                     const gex_AM_Arg_t* args);
@@ -77,7 +78,7 @@ extern int gasneti_am_reply_medium(gex_Token_t token, gex_AM_Index_t handler,
 extern int gasneti_am_reply_long(gex_Token_t token, gex_AM_Index_t handler, const void* source_addr,
                                  size_t nbytes, void* dest_addr, gex_Event_t* lc_opt,
                                  gex_Flags_t flags, unsigned int numargs, const gex_AM_Arg_t* args);
-/* Nonzero with GEX_FLAG_IMMEDIATE: nothing was sent, and the descriptor is valid still. */
+/* Nonzero with GEX_FLAG_IMMEDIATE: nothing was sent, and the descriptor is still valid. */
 extern int gasneti_am_commit_request_medium(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler,
                                             size_t nbytes, gex_Flags_t flags, unsigned int numargs,
                                             const gex_AM_Arg_t* args);
@@ -298,7 +299,7 @@ GASNETT_END_EXTERNC
 
 /* ---------------------------------------------------- calls that count their arguments */
 
-/* The 25th of its arguments: after a list of n, the number that stands at place 24 - n. */
+/* The 25th argument. Behind a list of n arguments it is the one with index 24 - n, from 0. */
 #define GASNETI_AM_25TH(p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, \
                         p17, p18, p19, p20, p21, p22, p23, p24, n, ...)                        \
   n

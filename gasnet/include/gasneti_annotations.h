@@ -77,7 +77,7 @@
 #define if_pt(cond) if (GASNETT_PREDICT_TRUE(cond))
 #endif
 
-/* Keeps a text in the program file, where `ident` and `strings` find it. */
+/* Keeps a text in the program file. `ident` and `strings` find it there. */
 #ifdef __cplusplus
 #define GASNETT_IDENT(id, text)           \
   extern "C" {                            \
@@ -119,7 +119,7 @@
   } while (0)
 #endif
 
-/* For what programs may test for by its declaration, and this library does not have. */
+/* For functions that this library does not have: programs test for them by their declarations. */
 #define GASNETI_MISSING \
   __attribute__((error("this release of GASNet-EX over Portals does not have this call")))
 

@@ -1,6 +1,6 @@
 /* gasneti_atomics.h: atomics of the tools. Private: include gasnet_tools.h.
  *
- * The plain families are really atomic only if the program has threads; the strong ones always are.
+ * The plain families are atomic only if the program has threads. The strong families always are.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -29,7 +29,7 @@
 #define GASNETT_HAVE_STRONGATOMIC_ADD_SUB 1
 #define GASNETT_HAVE_STRONGATOMIC_CAS 1
 
-/* A fence is as strong as any flag asks for: mostly they are constants, and it folds. */
+/* A fence as strong as the strongest flag. The compiler folds it if the flags are a constant. */
 GASNETT_INLINE(gasneti_atomic_fence) void gasneti_atomic_fence(int flags) {
   if (flags != 0) __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }

@@ -14,10 +14,11 @@ extern void* gasnett_mmap(uintptr_t bytes);
 /** The self-test of the library. Returns the number of errors. */
 extern int gasnett_run_diagnostics(int iters, int threads, const char* sections, gex_TM_t tm,
                                    void* myseg, gex_Rank_t peer, void* peerseg, unsigned seed);
-/** The handlers that it needs. Before gex_Client_Init. */
+/** Returns the handlers that the self-test needs. To be called before gex_Client_Init. */
 extern void gasnett_diagnostic_gethandlers(gex_AM_Entry_t** table, int* count);
 
-/* Names of a set of bits. With NULL, the size that is needed, with the zero byte at the end. */
+/* Names of a set of bits. With NULL, returns the size of the buffer that is needed, including the
+ * zero byte. */
 extern size_t gasnett_format_dt(char* buf, gex_DT_t mask);
 extern size_t gasnett_format_op(char* buf, gex_OP_t mask);
 extern size_t gasnett_format_ti(char* buf, gex_TI_t mask);

@@ -1,7 +1,7 @@
 /* gasneti_rma.h: remote memory access. Private: include gasnetex.h.
  *
- * Segments of neighbours are mapped here: puts and gets there are loads and stores, and are
- * complete when they return. All others are calls of the library.
+ * Segments of neighbours are mapped in this process. Puts and gets there are loads and stores; they
+ * are complete when they return. All other transfers call the library.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,7 +12,7 @@
 
 GASNETT_BEGIN_EXTERNC
 
-/* What the inline functions below call for ranks that are no neighbours. */
+/* Called by the inline functions below for ranks that are no neighbours. */
 extern int gasneti_rma_put_blocking(gex_TM_t tm, gex_Rank_t rank, void* dest, const void* src,
                                     size_t nbytes, gex_Flags_t flags);
 extern int gasneti_rma_put_nbi(gex_TM_t tm, gex_Rank_t rank, void* dest, const void* src,
@@ -35,8 +35,7 @@ extern gex_Event_t gasneti_rma_put_value_nb(gex_TM_t tm, gex_Rank_t rank, void* 
                                             gex_RMA_Value_t value, size_t nbytes,
                                             gex_Flags_t flags);
 
-/* Debug builds look whether the caller may communicate, and whether GEX_FLAG_PEER_NEVER_... are
- * true. */
+/* Debug builds check that the caller may communicate, and that GEX_FLAG_PEER_NEVER_... are true. */
 #ifdef GASNET_DEBUG
 extern void gasneti_rma_check(gex_TM_t tm, gex_Rank_t rank, gex_Flags_t flags);
 #define GASNETI_RMA_CHECK(tm, rank, flags) gasneti_rma_check(tm, rank, flags)
@@ -44,8 +43,8 @@ extern void gasneti_rma_check(gex_TM_t tm, gex_Rank_t rank, gex_Flags_t flags);
 #define GASNETI_RMA_CHECK(tm, rank, flags) ((void)0)
 #endif
 
-/** The address at which a neighbour's memory is mapped, or NULL for others and if the caller
- * promises that the peer is none. */
+/** The address at which the memory of a neighbour is mapped. NULL for other ranks, and if a flag
+ * says that the peer is no neighbour. */
 GASNETT_INLINE(gasneti_rma_mapped)
 void* gasneti_rma_mapped(char category, gex_TM_t tm, gex_Rank_t rank, void* address, size_t nbytes,
                          gex_Flags_t flags) {
@@ -78,11 +77,11 @@ GASNETT_INLINE(gasneti_rma_copy) void gasneti_rma_copy(void* to, const void* fro
       break;
   }
 }
-/** The leaf event of an operation that is complete. */
+/** Sets the leaf event of an operation that is complete. */
 GASNETT_INLINE(gasneti_rma_leaf_done) void gasneti_rma_leaf_done(gex_Event_t* lc_opt) {
   if ((uintptr_t)lc_opt > (uintptr_t)GEX_EVENT_GROUP) *lc_opt = GEX_EVENT_INVALID;
 }
-/** The low bytes of a value, in the order of this machine. */
+/** Stores the low bytes of a value, in the byte order of this machine. */
 GASNETT_INLINE(gasneti_rma_store_value)
 void gasneti_rma_store_value(void* to, gex_RMA_Value_t value, size_t nbytes) {
 #ifdef PLATFORM_ARCH_LITTLE_ENDIAN

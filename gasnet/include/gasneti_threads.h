@@ -28,7 +28,7 @@
 #ifdef GASNETI_TRUE_LOCKS
 
 #ifdef GASNET_DEBUG
-/* The owner is known, so that misuse is seen. */
+/* The owner is recorded, so that misuse is detected. */
 typedef struct {
   pthread_mutex_t gasneti_mutex;
   pthread_t gasneti_owner;
@@ -121,7 +121,7 @@ GASNETT_INLINE(gasnett_cond_wait) void gasnett_cond_wait(gasnett_cond_t* c, gasn
 }
 
 #ifdef GASNET_DEBUG
-/* The writer is known, and how many threads read. */
+/* The writer and the number of readers are recorded. */
 typedef struct {
   pthread_rwlock_t gasneti_rwlock;
   pthread_t gasneti_writer;
@@ -192,7 +192,7 @@ GASNETT_INLINE(gasnett_rwlock_unlock) void gasnett_rwlock_unlock(gasnett_rwlock_
   GASNETI_RWLOCK_FREED(l);
   GASNETI_LOCK_CHECK(pthread_rwlock_unlock(&l->gasneti_rwlock));
 }
-/* Debug builds only. Which threads read is not known, so any reader will do. */
+/* Debug builds only. The threads that read are not recorded, so any reader is accepted. */
 GASNETT_INLINE(gasnett_rwlock_assertlocked) void gasnett_rwlock_assertlocked(gasnett_rwlock_t* l) {
   gasneti_assert(GASNETI_RWLOCK_IS_WRITTEN(l) || GASNETI_RWLOCK_IS_READ(l));
   (void)l;
@@ -262,7 +262,7 @@ typedef struct {
   int volatile gasneti_ready;
 } gasneti_threadkey_t;
 
-/* Called by their addresses only, by programs that test for their existence. */
+/* Creates the key on the first call. Some programs take its address to test whether it exists. */
 __attribute__((unused)) static void _gasneti_threadkey_init(pthread_key_t* key,
                                                             gasnett_mutex_t* lock,
                                                             int volatile* ready) {

@@ -1,7 +1,7 @@
 /* gasneti_trace.h: hooks for trace and statistics files. Private: include gasnet_tools.h.
  *
- * With a conduit they write to the files that GASNET_TRACEFILE and GASNET_STATSFILE name; when
- * these are not set, a hook costs one branch. The tools alone have hooks that do nothing.
+ * With a conduit they write to the files that GASNET_TRACEFILE and GASNET_STATSFILE name. If these
+ * are not set, a hook costs one branch. The hooks of the tools alone do nothing.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,7 +18,7 @@ __attribute__((unused, format(printf, 1, 2))) static void _gasnett_trace_printf_
 #ifdef _GASNETEX_H
 
 GASNETT_BEGIN_EXTERNC
-/* Bit n is set if the category 'A' + n is written on this process. */
+/* Bit n is set if this process writes the category 'A' + n. */
 extern unsigned int gasneti_trace_categories;
 extern unsigned int gasneti_stats_categories;
 extern void gasneti_trace_printf(char category, const char* format, ...)

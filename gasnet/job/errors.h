@@ -1,4 +1,4 @@
-/* errors.h: calls that fail and return a code.
+/* errors.h: calls that fail with a return code.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

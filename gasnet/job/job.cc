@@ -12,7 +12,7 @@
 namespace lintel::gasnet {
 
 Job& job() {
-  // Never destroyed: the thread that watches for the end of the job reads it to the last.
+  // Never destroyed: the thread that waits for the end of the job reads it until the process ends.
   static Job& instance = *new Job;
   return instance;
 }

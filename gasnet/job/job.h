@@ -16,9 +16,10 @@ namespace lintel::gasnet {
 /** Rank, size and hosts. Constant from gex_Client_Init on. */
 class Job {
  public:
-  /** Reads the place of this process, once PtlJobOpen has joined the job. */
+  /** Reads the rank of this process and the hosts. To be called after Network::open(). */
   void join();
-  /** Takes processes with the same key to be on one host, whatever the launcher says.
+  /** Treats processes with the same key as processes of one host, in place of what the launcher
+   * reports.
    * @param keys  by rank. */
   void set_hosts(const std::vector<uint64_t>& keys);
 
@@ -26,7 +27,7 @@ class Job {
   gex_Rank_t rank() const { return rank_; }
   gex_Rank_t size() const { return size_; }
   gex_Rank_t host_count() const { return host_count_; }
-  /** The host of this process: counted from 0 in the order of lowest ranks. */
+  /** The number of the host of this process. Hosts are counted from 0, by their lowest rank. */
   gex_Rank_t host() const { return hosts_[rank_]; }
   /** The host of a rank. */
   gex_Rank_t host_of(gex_Rank_t rank) const { return hosts_[rank]; }

@@ -71,7 +71,7 @@ void Neighbourhood::map_control(const std::vector<int>& process_ids, int descrip
 }
 
 bool Neighbourhood::map_segments(uintptr_t bytes, std::vector<char*>& addresses) {
-  // Each begins where a huge page can begin.
+  // Each segment begins at the boundary of a huge page.
   constexpr size_t kAlignment = size_t{2} << 20;
   const auto aligned = [](size_t value) { return (value + kAlignment - 1) & ~(kAlignment - 1); };
   control_->segment_bytes[index_].store(bytes, std::memory_order_relaxed);
@@ -111,7 +111,7 @@ void Neighbourhood::barrier() {
     futex_wake_all(control_->generation);
     return;
   }
-  // Many ranks may share few processors: those that wait leave them to the others.
+  // Many ranks may share few processors: those that wait sleep.
   while (control_->generation.load(std::memory_order_acquire) == generation)
     futex_wait(control_->generation, generation, 1000);
 }

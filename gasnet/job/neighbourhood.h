@@ -1,7 +1,8 @@
 /* neighbourhood.h: the processes that map each other's memory. Set-up path.
  *
- * Those of a host in the order of ranks, cut into groups of GASNET_SUPERNODE_MAXSIZE. They share
- * the memory that the first of them provides: a control block, and the segments that they attach.
+ * A neighbourhood is a group of at most GASNET_SUPERNODE_MAXSIZE processes of one host, in the
+ * order of ranks. Its processes share memory that the first of them provides: a control block, and
+ * the segments that they attach.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,7 +18,7 @@
 
 namespace lintel::gasnet {
 
-/* Of exit/orderly_end.h. */
+/* Used by exit/orderly_end.h. */
 constexpr unsigned int kEndPhases = 2;
 constexpr unsigned int kEndRounds = 32;
 
@@ -25,26 +26,28 @@ constexpr gex_Rank_t kMostNeighbours = 4096;
 constexpr unsigned int kGathers = 2;
 constexpr size_t kRecordBytes = 16;
 
-/** What the processes of a neighbourhood share. In a segment, so its layout is fixed. */
+/** The state that the processes of a neighbourhood share. It is in shared memory, so its layout is
+ * fixed. */
 struct ControlBlock {
-  /* Arrivals at the barrier, and how often all have passed it: a futex. */
+  /* How many have arrived at the barrier; how often all have passed it, which is a futex. */
   std::atomic<uint32_t> arrived;
   std::atomic<uint32_t> generation;
   /* The exit code of the job with kExitDecided, or 0. A futex. */
   std::atomic<uint32_t> exit_word;
   /* Bytes of the environment of rank 0, which follows at kEnvironmentOffset. */
   std::atomic<uint32_t> environment_bytes;
-  /* What puts of other neighbourhoods write: the same as exit_word, and arrivals at the end. */
+  /* Written by puts of other neighbourhoods: the same as exit_word, and arrivals at the end. */
   std::atomic<uint64_t> remote_exit_word;
   std::atomic<uint64_t> end_arrivals[kEndPhases][kEndRounds];
-  /* By phase of the end: members that have come to it, and whether all processes have. Futexes. */
+  /* For each phase of the end: how many members have reached it, and whether all processes have.
+   * Futexes. */
   std::atomic<uint32_t> end_members[kEndPhases];
   std::atomic<uint32_t> end_is_reached[kEndPhases];
-  /* Nonzero for members that have ended as they should, by index. */
+  /* Nonzero for members that have announced their end, by index. */
   std::atomic<uint8_t> finished[kMostNeighbours];
-  /* Of the segments that members attach, by index. */
+  /* Sizes of the segments that members attach, by index. */
   std::atomic<uint64_t> segment_bytes[kMostNeighbours];
-  /* What gather() collects, by number and by index. */
+  /* The records of gather(), by number and by index. */
   char records[kGathers][kMostNeighbours][kRecordBytes];
 };
 static_assert(offsetof(ControlBlock, exit_word) == 8);
@@ -53,18 +56,19 @@ static_assert(offsetof(ControlBlock, end_arrivals) == 24);
 constexpr size_t kEnvironmentOffset = 172032;
 static_assert(sizeof(ControlBlock) <= kEnvironmentOffset);
 constexpr size_t kControlBytes = kEnvironmentOffset + (size_t{16} << 20);
-/* Behind it, for each member, what active messages share. Touched as far as it is used. */
+/* Behind the control block, for each member: memory for active messages. Pages that are not used
+ * take no memory. */
 constexpr size_t kNearBytes = size_t{128} << 10;
 constexpr uint32_t kExitDecided = 1u << 31;
-constexpr uint32_t kExitByFailure = 1u << 30; /* of a process, which does not take part any more */
+constexpr uint32_t kExitByFailure = 1u << 30; /* by a process that no longer takes part */
 
-/** Behind all of those, for each member: what collectives share, for so many members. Grows with
- * them to some extent. Touched as far as it is used. */
+/** Behind all of those, for each member: memory for collectives. Its size grows with the number of
+ * members, up to a limit. Pages that are not used take no memory. */
 constexpr size_t collective_bytes(size_t members) {
   return (size_t{64} << 10) + (members < 64 ? members : 64) * (size_t{16} << 10);
 }
 
-/** Bytes of the memory that a neighbourhood shares, for so many members. */
+/** Bytes of the memory that a neighbourhood of so many members shares. */
 constexpr size_t control_bytes(size_t members) {
   return kControlBytes + members * (kNearBytes + collective_bytes(members));
 }
@@ -74,22 +78,22 @@ class Neighbourhood {
   /** Computes the groups of all hosts.
    * @param largest  processes in a group, 0 for any number. */
   void divide(gex_Rank_t largest);
-  /** Makes memory for a control block, in case that this process becomes the first member.
-   * @param members  at most.
-   * @return its descriptor, which others need for map_control(). */
+  /** Makes memory for a control block, for the case that this process becomes the first member.
+   * @param members  the most that there can be.
+   * @return its descriptor, which other members pass to map_control(). */
   int provide_control(size_t members);
   /** Maps the control block of the first member.
    * @param process_ids  by index of member.
    * @param descriptor   of the first member. */
   void map_control(const std::vector<int>& process_ids, int descriptor);
-  /** Maps memory for the segments of all members, in one piece behind the control block: a process
-   * of many neighbours makes one mapping. Collective. Before others have come back, too, nobody may
-   * touch it.
+  /** Maps memory for the segments of all members. One mapping behind the control block holds all of
+   * them, however many neighbours there are. Collective. No process may touch the memory before the
+   * call has returned in all members.
    * @param bytes      for this process.
-   * @param addresses  gets where the segment of each member is in this process.
+   * @param addresses  gets the address of the segment of each member in this process.
    * @return false if there is no address space; errno says why. */
   bool map_segments(uintptr_t bytes, std::vector<char*>& addresses);
-  /** Once all members have come back from map_segments(). */
+  /** To be called once map_segments() has returned in all members. */
   void close_segments() { memory_.close_descriptor(); }
 
   const std::vector<gex_Rank_t>& ranks() const { return ranks_; }
@@ -97,7 +101,7 @@ class Neighbourhood {
   /** Index of this process among ranks(). */
   gex_Rank_t index() const { return index_; }
   bool is_first() const { return index_ == 0; }
-  /** Number of the neighbourhood of a rank: counted from 0 in the order of first ranks. */
+  /** Number of the neighbourhood of a rank. They are counted from 0, by their first rank. */
   gex_Rank_t number_of(gex_Rank_t rank) const { return numbers_[rank]; }
   gex_Rank_t number_of_neighbourhoods() const { return static_cast<gex_Rank_t>(firsts_.size()); }
   /** The first rank of a neighbourhood. */
@@ -109,14 +113,14 @@ class Neighbourhood {
   void* near_memory(gex_Rank_t member) const;
   /** collective_bytes() of a member, zeros at first. */
   void* collective_memory(gex_Rank_t member) const;
-  /** Waits for all members. Sleeps meanwhile. */
+  /** Waits for all members. The thread sleeps meanwhile. */
   void barrier();
   /** Whether all processes of the job are members, and the control block is mapped. */
   bool is_whole_job() const { return control_ && firsts_.size() == 1; }
-  /** Every member gets a record of every other. Collective, once for each number.
+  /** Exchanges records: each member gets those of all. Collective, once for each number.
    * @param number   below kGathers.
    * @param bytes    of a record, kRecordBytes at most.
-   * @param records  gets them in the order of members. */
+   * @param records  gets the records in the order of members. */
   void gather(unsigned int number, const void* mine, size_t bytes, char* records);
 
  private:
@@ -125,8 +129,8 @@ class Neighbourhood {
   std::vector<gex_Rank_t> numbers_;
   std::vector<gex_Rank_t> firsts_;
   std::vector<int> process_ids_;
-  SharedMemory memory_; /* of the first member only, once it is known */
-  int descriptor_ = -1; /* of that memory, in the first member */
+  SharedMemory memory_; /* kept by the first member only, once it is known */
+  int descriptor_ = -1; /* of memory_, in the first member */
   ControlBlock* control_ = nullptr;
 };
 

@@ -9,7 +9,7 @@
 
 namespace lintel::gasnet {
 
-/** Whether "0,2-4" or "*" names the rank. */
+/** Whether a list such as "0,2-4", or "*", contains the rank. */
 bool lists_rank(const char* text, gex_Rank_t rank);
 
 }  // namespace lintel::gasnet

@@ -1,7 +1,7 @@
 /* shared_memory.h: memory that other processes of the host can map. Set-up path.
  *
- * It is a memfd, touched lazily and not limited by the size of /dev/shm. Others open it through
- * /proc, for which they must run as the same user.
+ * The memory is a memfd: pages are allocated when they are touched, and the size of /dev/shm is no
+ * limit. Other processes open it through /proc, for which they must run as the same user.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,19 +18,19 @@ class SharedMemory {
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  /** @param name  seen in /proc/PID/maps.
+  /** @param name  appears in /proc/PID/maps.
    * @return false if the kernel refuses; errno says why. */
   bool create(const char* name, size_t bytes);
   void* address() const { return address_; }
   size_t bytes() const { return bytes_; }
   /** Valid until close_descriptor(). */
   int descriptor() const { return descriptor_; }
-  /** Makes it longer for those that map it from now on; address() has what it had.
+  /** Makes the memory longer for processes that map it later. The mapping at address() stays.
    * @return false if the kernel refuses; errno says why. */
   bool grow(size_t bytes);
-  /** Once all others have mapped it. */
+  /** To be called once all other processes have mapped the memory. */
   void close_descriptor();
-  /** Others that have mapped it keep it. */
+  /** Unmaps the memory here. Other processes that have mapped it keep it. */
   void unmap();
 
  private:
@@ -40,9 +40,9 @@ class SharedMemory {
 };
 
 /** Maps memory of another process.
- * @param descriptor  its number there.
- * @param offset      where in it the mapping begins, a multiple of the page size.
- * @return NULL if it cannot be opened; errno says why. */
+ * @param descriptor  its number in that process.
+ * @param offset      where the mapping begins, a multiple of the page size.
+ * @return NULL if the memory cannot be opened or mapped; errno says why. */
 void* map_memory_of(int process_id, int descriptor, size_t offset, size_t bytes);
 
 }  // namespace lintel::gasnet

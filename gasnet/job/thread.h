@@ -1,4 +1,4 @@
-/* thread.h: what the library keeps for each thread that calls it. Message path.
+/* thread.h: the state of each thread that calls the library. Message path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,10 +11,10 @@
 
 namespace lintel::gasnet {
 
-/** In SEQ there is one. A thread in a handler must not communicate, but a request handler may
- * reply. */
+/** In the mode SEQ there is one. A thread in a handler must not communicate; a request handler may
+ * reply, however. */
 struct ThreadState {
-  uint32_t index = 0;       /* less than max_threads(); taken again when a thread has ended */
+  uint32_t index = 0;       /* less than max_threads(); used again after the thread has ended */
   bool in_request = false;  /* a request handler runs in this thread */
   bool in_reply = false;    /* a reply handler runs in this thread */
   bool is_prepared = false; /* between gex_AM_Prepare... and gex_AM_Commit... */
@@ -33,15 +33,15 @@ ThreadState& this_thread();
 /** How many threads that have called the library are alive. */
 uint32_t live_threads();
 
-/** How many client threads may be alive and have called the library. */
+/** How many client threads that have called the library may be alive at once. */
 uint64_t max_threads();
 
-/** In debug builds ends the program if the calling thread must not communicate. */
+/** In debug builds: ends the program if the calling thread must not communicate. */
 #ifdef GASNET_DEBUG
 void check_may_communicate(const char* call);
 /** The same for a reply. */
 void check_may_reply(const char* call, bool has_replied);
-/** The same if a handler keeps a lock or a prepared message. */
+/** The same if a handler still holds a lock or a prepared message when it returns. */
 void check_end_of_handler(unsigned int handler);
 #else
 inline void check_may_communicate(const char*) {}

@@ -1,4 +1,4 @@
-/* job.cc: starting a job by GASNet-1, and its objects. Set-up path.
+/* job.cc: starting a job with the calls of GASNet-1, and its objects. Set-up path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

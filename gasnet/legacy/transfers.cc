@@ -1,4 +1,4 @@
-/* transfers.cc: puts, gets and their completion by the names of GASNet-1. Message path.
+/* transfers.cc: puts, gets and their completion with the calls of GASNet-1. Message path.
  *
  * Calls without "bulk" return when the source may be changed, the others when they have started.
  *
@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
-/** A value that a get brings. */
+/** The value of a get. */
 struct gasneti_value_get {
   gex_RMA_Value_t value;
   gex_Event_t event;
@@ -20,7 +20,7 @@ namespace {
 
 gex_TM_t team() { return gasneti_legacy_team(); }
 
-/* A handle is waited for by the thread that has it. */
+/* The thread that holds a handle waits for it. */
 #ifdef GASNET_SEQ
 gasneti_value_get* g_free = nullptr;
 #else

@@ -1,7 +1,7 @@
 /* vectors.cc: vector, indexed and strided puts and gets of GASNet-1.
  *
- * Its count[0] is the length of a piece. Strides have no sign here, which changes nothing for
- * arithmetic modulo the size of the address space.
+ * In a strided call count[0] is the length of a piece. Strides are unsigned here; that makes no
+ * difference modulo the size of the address space.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -25,7 +25,7 @@ const ptrdiff_t* with_sign(const size_t* strides) {
 
 }  // namespace
 
-/* RESULT NAME calls EX, with `return` where there is a result. */
+/* RESULT NAME calls EX. RETURN is `return` if there is a result. */
 #define LINTEL_GASNET_LEGACY_VIS(RESULT, RETURN, SUFFIX, EX)                                     \
   RESULT gasnet_putv_##SUFFIX(gex_Rank_t dstnode, size_t dstcount,                               \
                               gasnet_memvec_t const dstlist[], size_t srccount,                  \

@@ -1,9 +1,9 @@
-/* exchange.cc: an all-gather, through shared memory where all processes have it, else by puts along
- * a tree. Set-up path.
+/* exchange.cc: an all-gather through shared memory if all processes share it, else by puts along a
+ * tree. Set-up path.
  *
- * Write the ranks with digits to the base 8. The parent of a rank has a 0 in the place of its last
- * digit that is not 0. So a process and those below it have consecutive ranks, whose records travel
- * in one put.
+ * Write the ranks in base 8. The parent of a rank has a 0 in place of its last digit that is not 0.
+ * So a process and the processes below it in the tree have consecutive ranks. One put carries their
+ * records.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kBase = 8;
 
-/** How many ranks, this one first, send their records through this one. */
+/** How many ranks, including this one, send their records through this one. */
 uint64_t ranks_below(gex_Rank_t rank, gex_Rank_t size) {
   uint64_t below = 1;
   while (below < size && rank % (below * kBase) == 0) below *= kBase;
@@ -79,7 +79,7 @@ void Exchange::run(const void* mine) {
     neighbourhood().gather(number_ - 1, mine, record_bytes_, records_.data());
   else
     run_along_tree(mine);
-  // The few counters stay: to free one interrupts all processors (membarrier).
+  // The few counters are not freed: that would interrupt all processors (membarrier).
   for (const Direction direction : {kUp, kDown}) PtlMEUnlink(entries_[direction]);
 }
 

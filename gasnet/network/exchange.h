@@ -1,8 +1,8 @@
-/* exchange.h: every process gets a record of every other. Set-up path.
+/* exchange.h: each process gets the records of all processes. Set-up path.
  *
- * Records are gathered along a tree to rank 0, and all of them go back along it. A process talks to
- * few others, since each new connection costs more than the messages. Nobody is done before all
- * have begun, which makes it a barrier as well.
+ * Records are gathered along a tree to rank 0, and all of them go back along it. A process
+ * communicates with few others, since a new connection costs more than the messages. No process
+ * returns before all have begun, so an exchange is a barrier as well.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,15 +18,15 @@
 
 namespace lintel::gasnet {
 
-/** What rank 0 offers its environment under, beside the exchanges. */
+/** Match bits under which rank 0 exposes its environment, beside the exchanges. */
 constexpr ptl_match_bits_t kEnvironmentMatchBits = 1u << 16;
 
-/** Runs once: all processes prepare() theirs, Network::meet() follows, then run(). */
+/** Runs once. All processes call prepare(), then Network::meet(), then run(). */
 class Exchange {
  public:
-  /** @param number        tells exchanges apart; the same in all processes. 0 is the one before
-   *                      neighbours share memory.
-   * @param record_bytes  of each process. */
+  /** @param number        identifies the exchange; the same in all processes. Exchange 0 is the one
+   *                      before neighbours share memory.
+   * @param record_bytes  size of the record of each process. */
   Exchange(unsigned int number, size_t record_bytes);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -37,7 +37,7 @@ class Exchange {
   void run(const void* mine);
   /** The record of a rank, after run(). */
   const void* record(gex_Rank_t rank) const { return records_.data() + rank * record_bytes_; }
-  /** Frees the memory; records are gone. */
+  /** Frees the memory. The records are invalid afterwards. */
   void release();
 
  private:

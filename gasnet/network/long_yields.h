@@ -1,5 +1,5 @@
-/* long_yields.h: learns from how long yields take whether they give the processor to a thread that
- * computes, for its time slice. Then a thread that waits sleeps at once: who is woken runs sooner.
+/* long_yields.h: detects from the duration of yields that other threads compute for a whole time
+ * slice after a yield. Then a waiting thread sleeps at once: a thread that is woken up runs sooner.
  * Message path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -12,12 +12,12 @@
 
 namespace lintel::gasnet {
 
-/** Times in nanoseconds, of any clock. Any thread; one that comes between loses a finding. */
+/** Times in nanoseconds of any clock. Any thread; concurrent calls may lose a measurement. */
 class LongYields {
  public:
-  /** Processes that only wait have given the processor back by then. */
+  /** A yield to processes that only wait takes less than this. */
   static constexpr uint64_t kLongNs = 100'000;
-  /** One yield in so many that would be long is tried. */
+  /** After a long yield, yields are avoided for so many times its duration. */
   static constexpr uint64_t kAvoidedTimes = 32;
 
   void note(uint64_t before_ns, uint64_t after_ns) {

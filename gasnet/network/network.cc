@@ -38,7 +38,7 @@ void Network::open() {
                       &limits_, &interface_),
             "PtlNIInit");
   const int code = PtlJobPublish(interface_);
-  has_map_ = code == PTL_ARG_INVALID;  // another library of this process has opened it before
+  has_map_ = code == PTL_ARG_INVALID;  // another library of this process opened it before
   if (!has_map_) check_job(code, "PtlJobPublish");
   if (limits_.max_pt_index < static_cast<int>(PortalIndex::kCollectives))
     gasnett_fatalerror(

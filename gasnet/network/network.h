@@ -1,4 +1,4 @@
-/* network.h: the Portals interface of the process, and which portal table entry is for what. Set-up
+/* network.h: the Portals interface of the process, and the use of its portal table entries. Set-up
  * path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -10,15 +10,15 @@
 
 namespace lintel::gasnet {
 
-/* Fixed, the same in all processes, and high: another library, such as MPI, may use the same
- * interface. The run-time library has 247 and 248. */
+/* The same in all processes. High numbers, since another library such as MPI may use the same
+ * interface. The run-time library uses 247 and 248. */
 enum class PortalIndex : ptl_pt_index_t {
   kExchange = 236,   /* start-up and attach */
   kExit = 237,       /* the exit code of the job */
   kRequest = 238,    /* active message requests */
   kReply = 239,      /* active message replies */
-  kSegment = 240,    /* bound segments, without a queue; match bits: index of the endpoint */
-  kLongData = 241,   /* the primordial segment again, with events: data of large Longs */
+  kSegment = 240,    /* bound segments, without a queue; match bits: endpoint index */
+  kLongData = 241,   /* data of large Longs: the primordial segment, with events */
   kCollectives = 242 /* steps of collectives, with counters */
 };
 
@@ -27,8 +27,8 @@ class Network {
  public:
   /** Joins the job and opens the interface. */
   void open();
-  /** Collective, once what others may send to is there: a barrier, after which ranks are known. As
-   * PtlJobOpen would have had a barrier of its own, the steps of it are done one by one. */
+  /** Collective, after this process has exposed what others may send to. A barrier; after it ranks
+   * are known. PtlJobOpen would have another barrier, so its steps are done one by one. */
   void meet();
   bool is_open() const { return is_open_; }
 
@@ -36,7 +36,7 @@ class Network {
   const ptl_ni_limits_t& limits() const { return limits_; }
 
   /** Allocates the entry.
-   * @param queue  gets full events, or PTL_EQ_NONE. */
+   * @param queue  receives full events, or PTL_EQ_NONE. */
   void allocate(PortalIndex index, unsigned int options, ptl_handle_eq_t queue);
   ptl_handle_ct_t new_counter();
   ptl_handle_eq_t new_queue(ptl_size_t events);

@@ -23,7 +23,7 @@ constexpr unsigned int kMaximum = 8;
 constexpr unsigned int kMostArrivalCounters = 4;
 constexpr ptl_time_t kLongestSleepMs = 1;
 constexpr unsigned int kQuickLooks = 16;
-/* Another thread may be the one that polls Portals, and have no processor. */
+/* Another thread may be the one that polls Portals, and may be waiting for a processor. */
 constexpr unsigned int kLooksForPoll = 4;
 constexpr unsigned int kSpinsBeforeYield = 4096;
 constexpr unsigned int kSpinsBetweenYields = 1024;
@@ -38,7 +38,7 @@ std::atomic<bool> g_stopped{false};
 std::atomic<uint32_t> g_stopped_threads{0};
 std::atomic<int> g_wait_mode{GASNET_WAIT_SPIN};
 
-/** More processes of the job than processors: a process that spins delays the others. */
+/** Whether the job has more processes than processors. A process that spins delays others then. */
 bool is_crowded() {
   static const bool crowded =
       job().joined() && job().ranks_of_host().size() > static_cast<size_t>(gasnett_cpu_count());
@@ -51,9 +51,10 @@ ptl_sr_value_t status(ptl_sr_index_t which) {
   return value;
 }
 
-/** After a poll that did nothing here. Messages may have set off operations of Portals, and more
- * may be there: not every look at a queue polls. A process that gives its processor away now gets
- * it back only when its turn has come. @return false once a poll of Portals brought nothing. */
+/** To be called after a poll that did nothing here. Messages may have triggered operations of
+ * Portals. More messages may be waiting, since not every check of a queue polls. A process that
+ * yields now gets its processor back only after all others have run.
+ * @return false once a poll of Portals found nothing. */
 bool has_portals_work() {
   static LINTEL_GASNET_PER_THREAD ptl_sr_value_t polls_seen = 0, work_seen = 0;
   static LINTEL_GASNET_PER_THREAD unsigned int looks = 0;
@@ -115,13 +116,13 @@ void wait_hint(unsigned int done) {
   }
   const int mode = g_wait_mode.load(std::memory_order_relaxed);
   ++idle;
-  // A rank that shares the processor can answer only once it runs.
+  // A rank that shares the processor can answer only when it runs.
   if (mode == GASNET_WAIT_BLOCK || is_crowded()) {
     sched_yield();
     if (mode == GASNET_WAIT_BLOCK) gasnett_nsleep(20'000);
     return;
   }
-  // Where each process has a processor, one that yields to another program loses a time slice.
+  // If each process has a processor, a process that yields to another program loses a time slice.
   if (idle >= kSpinsBeforeYield && idle % kSpinsBetweenYields == 0) sched_yield();
   for (unsigned int i = 0; i < kQuickLooks; ++i) {
     gasnett_spinloop_hint();
@@ -138,7 +139,8 @@ void add_arrival_counter(ptl_handle_ct_t counter) {
 bool sleeps_while_waiting() { return is_crowded() && neighbourhood().count() == 1; }
 
 void sleep_until_one(const AwaitedCount* awaited, unsigned int size) {
-  // Read before the last poll: what has come since is not handled yet, and ends the wait at once.
+  // Read before the last poll: messages that arrived since then are not handled yet, and end the
+  // wait at once.
   static LINTEL_GASNET_PER_THREAD ptl_size_t seen[kMostArrivalCounters];
   ptl_handle_ct_t counters[kMostArrivalCounters + kMostAwaited];
   ptl_size_t thresholds[kMostArrivalCounters + kMostAwaited];

@@ -1,5 +1,5 @@
-# Headers, .mak and .pc files, programs. The .mak and .pc files have absolute paths, since build
-# systems read them as text; so they are written when the prefix is known.
+# Headers, .mak and .pc files, programs. The .mak and .pc files contain absolute paths, since build
+# systems read them as text. So they are written at installation, when the prefix is known.
 
 file(GLOB gasnet_headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/include/*.h")
 install(FILES ${gasnet_headers} "${gasnet_generated}/gasnet_config.h"

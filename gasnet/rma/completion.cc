@@ -1,7 +1,7 @@
 /* completion.cc: testing events and waiting for them, implicit operations, access regions. Message
  * path.
  *
- * A failed test leaves the event as it is, and a test runs no handlers; a wait polls.
+ * A test that fails does not change the event. A test runs no handlers; a wait polls.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,21 +22,21 @@ gasneti_event* root_of(gex_Event_t event) {
   return std::bit_cast<gasneti_event*>(std::bit_cast<uintptr_t>(event) & ~kLeafBit);
 }
 
-/** @return true if it is complete; then a root is free. */
+/** @return true if the event is complete; a root has been released then. */
 bool finish(gex_Event_t event, EventPool& pool) {
   if (!root_of(event)->is_complete()) return false;
   if (!is_leaf(event)) EventPool::release(*event, pool);
   return true;
 }
 
-/** What became of an array of events. */
+/** What a test of an array of events has found. */
 struct Outcome {
   size_t completed = 0;
   size_t pending = 0;
 };
 
 /** Marks the complete events of an array. An array may have a leaf and its root in any order, so
- * roots stay in use until all leaves were tested. */
+ * roots are released only when all leaves have been tested. */
 Outcome finish_each(gex_Event_t* events, size_t count) {
   Outcome outcome;
   gasneti_event* complete_roots = nullptr;
@@ -74,7 +74,7 @@ bool all_completed(gex_Event_t* events, size_t count) {
   return finish_each(events, count).pending == 0;
 }
 
-/** Waits until `is_over`, a look at an array of events. */
+/** Waits until `is_over`, a test of an array of events, returns true. */
 template <typename IsOver>
 void wait_for_each(const gex_Event_t* events, size_t count, IsOver is_over) {
   Wait wait;

@@ -16,18 +16,18 @@ using namespace lintel::gasnet;
 
 namespace {
 
-/** A peer that called gasnet_exit can be gone before its code has arrived here. When that arrives,
- * another thread ends this process. */
+/** A peer that called gasnet_exit can be gone before its exit code has arrived here. When the code
+ * arrives, another thread ends this process. */
 constexpr uint64_t kExitArrivesWithinNs = 2'000'000'000;
 
 constexpr uint64_t kYieldsForNs = 500'000;
 
-/* All events, which are never freed. */
+/* All events. They are never freed. */
 std::atomic<gasneti_event*> g_newest{nullptr};
 
 LongYields g_long_yields;
 
-/* Lists of pieces of all events. */
+/* Number of lists of pieces, over all events. */
 std::atomic<int> g_lists{0};
 
 bool all_are_answered() {
@@ -50,7 +50,7 @@ gasneti_event::gasneti_event(EventPool& pool) : owner(&pool), counter_(network()
   ptl_md_t md{};
   md.start = nullptr;
   md.length = PTL_SIZE_MAX;
-  // Small sources are read before PtlPut returns, so those puts are locally complete then.
+  // PtlPut has read small sources when it returns, so those puts are locally complete then.
   md.options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY | PTL_MD_VOLATILE;
   md.eq_handle = PTL_EQ_NONE;
   md.ct_handle = counter_;
@@ -118,7 +118,7 @@ gasneti_event::Pieces* gasneti_event::bind_pieces(std::unique_ptr<ptl_iovec_t[]>
 }
 
 void gasneti_event::release_pieces() const {
-  // A leaf of this event may be tested by another thread.
+  // Another thread may test a leaf of this event at the same time.
   Pieces* pieces = pieces_.exchange(nullptr, std::memory_order_acquire);
   while (pieces) {
     check(PtlMDRelease(pieces->memory), "PtlMDRelease");
@@ -200,7 +200,7 @@ bool Wait::poll() {
   if (sleeps_while_waiting()) {
     const uint64_t now_ns = gasnett_ticks_to_ns(gasnett_ticks_now());
     if (done != 0 || idle_since_ns_ == 0) idle_since_ns_ = now_ns;
-    // A short wait is over sooner with yields than with a sleep, unless others compute.
+    // Yields end a short wait sooner than a sleep does, unless other threads compute.
     if (done == 0 && (now_ns - idle_since_ns_ > kYieldsForNs || g_long_yields.are_expected(now_ns)))
       return true;
     wait_hint(done);
@@ -270,7 +270,7 @@ void EventPool::release(gasneti_event& event, EventPool& caller) {
 }
 
 ThreadEvents& this_threads_events() {
-  // A place is taken again when its thread has ended; its events stay.
+  // When a thread has ended, another one takes its place; the events stay.
   static ThreadEvents* const by_place = new ThreadEvents[max_threads()];
   return by_place[this_thread().index];
 }

@@ -1,4 +1,4 @@
-/* event.h: the object behind a gex_Event_t, and the events that a thread has. Message path.
+/* event.h: the object behind a gex_Event_t, and the events of a thread. Message path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -19,7 +19,7 @@ namespace lintel::gasnet {
 
 class EventPool;
 
-/** Where a transfer goes, or comes from. */
+/** The remote range of a transfer. */
 struct Place {
   gex_Rank_t rank;
   gex_EP_Index_t endpoint;
@@ -31,34 +31,34 @@ struct Atomic {
   ptl_op_t operation;
   ptl_datatype_t datatype;
   size_t bytes;
-  const void* data;    /* at most 8 bytes; free when the operation has started */
-  const void* operand; /* of PTL_SWAP and PTL_CSWAP; NULL for others */
+  const void* data;    /* at most 8 bytes; may change once the operation has started */
+  const void* operand; /* of PTL_SWAP and PTL_CSWAP; NULL for other operations */
 };
 
 }  // namespace lintel::gasnet
 
-/** A group of puts and gets that completes as a whole: one counter counts their acknowledgements
- * and replies, and is never set back. A leaf event is the address of its root with bit 0 set, so
- * that a root can be used again while a leaf of it is still in an array of the client. */
+/** A group of puts and gets that completes as a whole. One counter counts their acknowledgements
+ * and replies; it is never reset. A leaf event is the address of its root with bit 0 set. So a root
+ * can be used again while a leaf of it is still in an array of the client. */
 struct gasneti_event {
   explicit gasneti_event(lintel::gasnet::EventPool& pool);
-  /** One that counts nothing, and is complete when it is signalled. */
+  /** For an event that counts nothing. It is complete when it is signalled. */
   struct Signalled {};
   gasneti_event(lintel::gasnet::EventPool& pool, Signalled) : owner(&pool), is_signalled_(true) {}
 
-  /** Sends, in parts of at most max_msg_size bytes. The range is in the segment. */
+  /** Sends parts of at most max_msg_size bytes. The range is in the segment. */
   void put(lintel::gasnet::Place place, const void* source, size_t bytes);
   void get(lintel::gasnet::Place place, void* destination, size_t bytes);
-  /** One transfer between pieces of this process and a range of the peer. @return false if that is
-   * beyond what Portals has room for. */
+  /** One transfer between pieces of this process and a range of the peer.
+   * @return false if Portals has no room for it. */
   bool put_pieces(lintel::gasnet::Place place, std::unique_ptr<ptl_iovec_t[]> pieces, size_t count,
                   size_t bytes);
   bool get_pieces(lintel::gasnet::Place place, std::unique_ptr<ptl_iovec_t[]> pieces, size_t count,
                   size_t bytes);
-  /** @param result  gets what was there before; or NULL. */
+  /** @param result  gets the previous value; or NULL. */
   void update(const lintel::gasnet::Place& place, const lintel::gasnet::Atomic& atomic,
               void* result);
-  /** For what is answered by a message: counts as a put does. By the thread that starts it. */
+  /** Counts an operation that a message answers, like a put. By the thread that starts it. */
   void count_started() {
     started_.store(started_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
@@ -73,9 +73,10 @@ struct gasneti_event {
   using Look = bool (*)(void* context);
   using AwaitedBy = std::optional<lintel::gasnet::AwaitedCount> (*)(void* context,
                                                                     const gasneti_event& event);
-  /** @param look     called by tests until there is a signal; may give it. Runs no handlers.
-   * @param awaited  says which count `look` finds too low, if it is one.
-   * @param looks_before_poll  how often a wait looks first: what it waits for needs no poll. */
+  /** @param look     called by tests until the event is signalled; it may signal. Runs no handlers.
+   * @param awaited  returns the count that `look` finds too low, if it waits for a count.
+   * @param looks_before_poll  calls of `look` before a wait polls: for conditions that need no
+   *                           poll. */
   void set_look(Look look, AwaitedBy awaited, void* context, unsigned int looks_before_poll) {
     look_ = look;
     awaited_ = awaited;
@@ -86,10 +87,11 @@ struct gasneti_event {
   void signal() { has_signal_.store(true, std::memory_order_release); }
   /** Runs no handlers. A failed transfer ends the program. */
   bool is_complete() const;
-  /** @return the count that makes an incomplete event complete, if it is one. */
+  /** @return the count that completes an incomplete event, if it waits for a count. */
   std::optional<lintel::gasnet::AwaitedCount> awaited() const;
 
-  /** Whether all that was started has been answered, by success or not. For any thread. */
+  /** Whether every operation that was started has been answered, by success or failure. Any
+   * thread. */
   bool is_answered() const;
 
   lintel::gasnet::EventPool* const owner;
@@ -97,7 +99,7 @@ struct gasneti_event {
   gasneti_event* made_before = nullptr; /* in the list of all events */
 
  private:
-  /** A list of pieces, which Portals reads until the transfer is over. */
+  /** A list of pieces. Portals reads it until the transfer is complete. */
   struct Pieces {
     ptl_handle_md_t memory;
     std::unique_ptr<ptl_iovec_t[]> list;
@@ -105,7 +107,7 @@ struct gasneti_event {
   };
   /** @return NULL if Portals has no room. */
   Pieces* bind_pieces(std::unique_ptr<ptl_iovec_t[]> list, size_t count, size_t bytes);
-  /** Nothing is under way. */
+  /** To be called when no transfer is under way. */
   void release_pieces() const;
 
   ptl_handle_ct_t counter_{};
@@ -118,16 +120,16 @@ struct gasneti_event {
   AwaitedBy awaited_ = nullptr;
   void* context_ = nullptr;
   unsigned int looks_before_poll_ = 0;
-  std::atomic<ptl_size_t> started_{0}; /* changed by one thread */
+  std::atomic<ptl_size_t> started_{0}; /* written by one thread */
 };
 
 namespace lintel::gasnet {
 
-/** A wait for one of several events, in a loop that looks at them and polls. */
+/** A wait for one of several events: a loop that tests them and polls. */
 class Wait {
  public:
-  /** Polls, then waits a moment unless that did something. @return whether it is time to sleep
-   * instead: then add() what is awaited, and sleep(). */
+  /** Polls. If the poll did nothing, waits for a moment.
+   * @return whether to sleep now: call add() for each event that is awaited, then sleep(). */
   bool poll();
   void add(const gasneti_event& event);
   void sleep();
@@ -136,18 +138,18 @@ class Wait {
   uint64_t idle_since_ns_ = 0;
   AwaitedCount awaited_[kMostAwaited];
   unsigned int size_ = 0;
-  bool can_sleep_ = true; /* each event has a count */
+  bool can_sleep_ = true; /* each event waits for a count */
 };
 /** Runs handlers until the event is complete. */
 void wait_for(const gasneti_event& event);
 
-/** The free events of one place for threads. Other threads give events back through a list of
- * their own. Events are made when there is none, and kept. */
+/** The free events of one place for threads. Other threads return events through a list of their
+ * own. An event is made when none is free; it is never freed. */
 class EventPool {
  public:
   /** @return NULL if half of the memory descriptors of the interface are in use as events. */
   gasneti_event* take();
-  /** For the few events that a thread cannot do without. */
+  /** For the few events without which a thread cannot go on: there is no limit. */
   gasneti_event& take_always();
   /** By the thread whose pool is `caller`. */
   static void release(gasneti_event& event, EventPool& caller);
@@ -159,19 +161,19 @@ class EventPool {
   std::atomic<gasneti_event*> returned_{nullptr};
 };
 
-/** Implicit operations of a thread, by what gex_NBI_Test can ask for. */
+/** The implicit operations of a thread, in the groups that gex_NBI_Test distinguishes. */
 struct ThreadEvents {
   EventPool pool;
   gasneti_event* gets = nullptr;
   gasneti_event* puts = nullptr;
   gasneti_event* updates = nullptr;    /* atomics, for GEX_EC_RMW */
-  gasneti_event* group_puts = nullptr; /* with GEX_EVENT_GROUP: GEX_EC_LC asks for them */
+  gasneti_event* group_puts = nullptr; /* with GEX_EVENT_GROUP, for GEX_EC_LC */
   gasneti_event* region = nullptr;     /* between begin and end of an access region */
 };
 
 ThreadEvents& this_threads_events();
 
-/** An event that expects a signal. Who waits for it gives it back, like all events. */
+/** An event that expects a signal. The thread that waits for it releases it, like any event. */
 gasneti_event& take_signalled_event();
 
 /** Set-up path. */

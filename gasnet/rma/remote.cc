@@ -1,4 +1,4 @@
-/* remote.cc: finding the memory at the other side. Message path.
+/* remote.cc: finding the memory of the peer. Message path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

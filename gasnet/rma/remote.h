@@ -1,4 +1,4 @@
-/* remote.h: the memory at the other side of a transfer, and which event counts it. Message path.
+/* remote.h: the memory of the peer of a transfer, and which event counts it. Message path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,11 +11,11 @@
 
 namespace lintel::gasnet {
 
-/** The place of a range. One that is not in the segment ends the program. */
+/** The place of a range. A range outside of the segment ends the program. */
 Place place_in_segment(const char* call, const EndpointName& name, const void* address,
                        size_t bytes);
 
-/** Where a range of a rank is mapped here, for teams and pairs; NULL if it is not. */
+/** Where a range of a rank is mapped in this process; NULL if it is not. For teams and pairs. */
 void* mapped_range(gex_TM_t tm, gex_Rank_t rank, void* address, size_t bytes);
 
 /** Whether PtlPut has read a source of this size when it returns. */
@@ -30,8 +30,8 @@ inline gasneti_event& implicit(ThreadEvents& events, gasneti_event*& kind) {
   return *event;
 }
 
-/** Starts a transfer with an event of its own. If the client holds so many that there is none, the
- * transfer is complete on return, and the result NULL. */
+/** Starts a transfer with an event of its own. If no event is free because the client holds too
+ * many, the transfer is complete on return and the result is NULL. */
 template <typename Start>
 gasneti_event* start_explicit(gasneti_event* ThreadEvents::*kind, Start&& start) {
   ThreadEvents& events = this_threads_events();

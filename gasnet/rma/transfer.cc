@@ -14,13 +14,13 @@
 namespace lintel::gasnet {
 namespace {
 
-/** The memory at the other side of a transfer. */
+/** The memory of the peer of a transfer. */
 struct Remote {
   Place place;
-  void* local; /* where it is mapped here; then nothing is sent */
+  void* local; /* where it is mapped here, or NULL; nothing is sent then */
 };
 
-/** The inline functions have looked for teams; a pair can name mapped memory, too. */
+/** The inline functions have checked teams for mapped memory. A pair can name such memory, too. */
 Remote remote(const char* call, gex_TM_t tm, gex_Rank_t rank, void* address, size_t bytes) {
   check_may_communicate(call);
   LINTEL_GASNET_TRACE_TRANSFER(call[sizeof "gex_RMA_" - 1], endpoint_of(tm, rank).jobrank,

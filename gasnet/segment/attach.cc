@@ -1,7 +1,7 @@
 /* attach.cc: gex_Segment_Attach. Set-up path.
  *
- * The segments of a neighbourhood lie in memory that all its members map at once. Each member
- * exposes its own to everybody by one portal table entry. No page is touched or pinned.
+ * The segments of a neighbourhood are in memory that all its members map at once. Each member
+ * exposes its own segment to all processes by one match list entry. No page is touched or pinned.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -25,7 +25,7 @@
 namespace lintel::gasnet {
 namespace {
 
-/** What processes tell each other of their segments. Crosses the wire. */
+/** The segment of a process. Crosses the wire. */
 struct AttachRecord {
   uint64_t address;
   uint64_t bytes;
@@ -36,7 +36,7 @@ static_assert(sizeof(AttachRecord) == 16);
 
 void open_everything() {
   gasneti_client* const client = the_client();
-  // It belongs to no handle: gex_EP_QuerySegment does not tell it.
+  // This segment has no handle: gex_EP_QuerySegment does not return it.
   auto* segment = new gasneti_segment;
   segment->client = client;
   segment->bytes = UINTPTR_MAX;
@@ -60,7 +60,7 @@ int gex_Segment_Attach(gex_Segment_t* segment_p, gex_TM_t tm, uintptr_t size) {
   if (!segment_p || tm != client->team)
     return report_error(GASNET_ERR_BAD_ARG, "gex_Segment_Attach: give the team of gex_Client_Init");
   if (segment_table().is_everything()) {
-    // All memory is the segment already; the call is a barrier only, and may be left out.
+    // All memory is the segment already. The call is only a barrier, and optional.
     const AttachRecord nothing{};
     if (client->is_attached) return GASNET_OK;
     client->attach_exchange->run(&nothing);

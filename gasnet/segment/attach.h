@@ -1,4 +1,4 @@
-/* attach.h: what gex_Client_Init must know of gex_Segment_Attach. Set-up path.
+/* attach.h: the parts of gex_Segment_Attach that gex_Client_Init uses. Set-up path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,4 +1,4 @@
-/* limits.cc: GASNET_MAX_SEGSIZE in all its forms. Set-up path.
+/* limits.cc: parsing GASNET_MAX_SEGSIZE in all its forms. Set-up path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -31,7 +31,7 @@ bool parse_number(const char*& text, double& value) {
   return true;
 }
 
-/** The factor of a unit, 0 without one, and moves behind it. */
+/** The factor of a unit, or 0 if there is none. Moves `text` behind the unit. */
 double parse_unit(const char*& text) {
   constexpr std::string_view kLetters = "KMGT";
   const char letter = static_cast<char>(std::toupper(static_cast<unsigned char>(*text)));
@@ -83,7 +83,7 @@ uint64_t parse_segment_limit(const char* text, uint64_t memory_bytes, unsigned i
   } else if (*text) {
     return 0;
   }
-  // Without a unit, up to 1 it is a fraction of the memory, above it bytes.
+  // Without a unit, a value up to 1 is a fraction of the memory; a higher value is in bytes.
   double bytes = factor != 0  ? value * factor
                  : value <= 1 ? value * static_cast<double>(memory_bytes)
                               : value;

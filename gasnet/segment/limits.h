@@ -9,8 +9,8 @@
 
 namespace lintel::gasnet {
 
-/** The memory that processes of this host can have: that of the machine or of the
- * control group. */
+/** The memory that the processes of this host can use: that of the machine or of the control
+ * group. */
 uint64_t memory_of_host();
 
 /** The largest segment of a process.
@@ -18,7 +18,7 @@ uint64_t memory_of_host();
  *                        (shared by those of the host) behind it. "/P" if it has neither.
  * @param memory_bytes    of the host.
  * @param processes       of the job on the host.
- * @return bytes, a multiple of pages and at least one page; 0 if the text makes no sense. */
+ * @return bytes, a multiple of pages and at least one page; 0 if the text is not valid. */
 uint64_t parse_segment_limit(const char* text, uint64_t memory_bytes, unsigned int processes);
 
 }  // namespace lintel::gasnet

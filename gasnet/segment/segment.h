@@ -16,7 +16,7 @@
 
 namespace lintel::gasnet {
 
-/** An endpoint that has the segment, and the entries by which others reach it. */
+/** An endpoint with the segment, and the entries through which other processes reach it. */
 struct Binding {
   gex_EP_t endpoint;
   std::vector<ptl_handle_me_t> entries;
@@ -39,11 +39,11 @@ struct gasneti_segment {
 namespace lintel::gasnet {
 
 /** The bound segments of all endpoints that this process may reach, by endpoint index and rank.
- * Changed by attaching, binding and publishing only; read on the message path. */
+ * Only attaching, binding and publishing change it. It is read on the message path. */
 class SegmentTable {
  public:
   struct Entry {
-    uintptr_t address = 0; /* at the owner; 0 without a segment */
+    uintptr_t address = 0; /* in the owner; 0 without a segment */
     uintptr_t bytes = 0;
   };
 
@@ -73,10 +73,10 @@ class SegmentTable {
 
 SegmentTable& segment_table();
 
-/** Gives an endpoint its segment, which others can reach from now on. */
+/** Binds a segment to an endpoint. Other processes can reach it from now on. */
 void bind_segment(gasneti_endpoint& endpoint, gasneti_segment& segment);
 
-/** What gex_Client_Init finds out: the largest segments. */
+/** The largest segments, as gex_Client_Init has computed them. */
 struct SegmentLimits {
   uintptr_t local = 0;
   uintptr_t global = 0;

@@ -1,4 +1,4 @@
-/* fork_spawner.cc: numbers for the processes, starting them, and what becomes of them.
+/* fork_spawner.cc: assigns numbers to the processes, starts them and waits for them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,7 +22,7 @@
 namespace lintel::gasnet {
 namespace {
 
-/* Portals pids below 1024 are free to choose. */
+/* Portals pids below 1024 may be chosen freely. */
 constexpr unsigned int kFirstPid = 8;
 constexpr unsigned int kLastPid = 1023;
 constexpr unsigned int kBlock = 8;
@@ -30,7 +30,7 @@ constexpr unsigned int kBlock = 8;
 volatile sig_atomic_t g_asked_to_end = 0;
 void on_end(int signal) { g_asked_to_end = signal; }
 
-/** Opens an interface and closes it: a process can do so once. @return whether it has opened. */
+/** Opens and closes an interface, which a process can do only once. @return whether it opened. */
 bool open_once(ptl_nid_t& nid) {
   ptl_handle_ni_t interface;
   ptl_process_t id;
@@ -46,8 +46,8 @@ bool open_once(ptl_nid_t& nid) {
   return found;
 }
 
-/** The nid of this host, from a process that opens an interface. That also removes what processes
- * that were killed have left in /dev/shm. @return false if it does not open. */
+/** The nid of this host, found by a child process that opens an interface. That also removes what
+ * killed processes have left in /dev/shm. @return false if it does not open. */
 bool find_nid(ptl_nid_t& nid) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -64,7 +64,7 @@ bool find_nid(ptl_nid_t& nid) {
   return found;
 }
 
-/** Takes a block of Portals pids until this process ends: an abstract socket has its name. */
+/** Reserves a block of Portals pids until this process ends, by the name of an abstract socket. */
 bool take_block(unsigned int first) {
   const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return false;
@@ -93,7 +93,7 @@ std::vector<unsigned int> take_pids(unsigned int count) {
 pid_t start_process(const Options& options, unsigned int rank, pid_t parent) {
   const pid_t child = fork();
   if (child != 0) return child;
-  // Without this process there is no job.
+  // When this process ends, the job ends.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   setenv("PTL_MY_RID", std::to_string(rank).c_str(), 1);
@@ -117,7 +117,7 @@ void signal_all(const std::vector<pid_t>& children, int number) {
     if (child > 0) kill(child, number);
 }
 
-/** Waits for the children. A job that has failed ends by itself, but not for ever. */
+/** Waits for the children. A job that has failed ends by itself, but the wait has a limit. */
 int wait_for(std::vector<pid_t>& children) {
   constexpr unsigned int kPatience_s = 5;
   int result = 0;

@@ -1,4 +1,4 @@
-/* fork_spawner.h: a job of processes of this host, by hand.
+/* fork_spawner.h: starts a job on this host without a launcher.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,10 +9,9 @@
 
 namespace lintel::gasnet {
 
-/** Starts the processes, waits for them and ends those that are left when one has failed.
- * @return the exit status of the job: the first that is not 0; 128 and the signal for a process
- * that a
- *       signal ended. */
+/** Starts the processes and waits for them. When one has failed, ends those that are left.
+ * @return the exit status of the job: the first that is not 0. For a process that a signal ended,
+ *         128 plus the signal. */
 int run_by_fork(const Options& options);
 
 }  // namespace lintel::gasnet

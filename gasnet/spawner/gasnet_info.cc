@@ -1,5 +1,5 @@
-/* gasnet_info.cc: what the library is, where the processes of a job are, and which variables are
- * set. Alone, or under a launcher; rank 0 prints.
+/* gasnet_info.cc: prints the configuration of the library, where the processes of a job are, and
+ * which variables are set. Alone or under a launcher; rank 0 prints.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -61,7 +61,7 @@ const char* reason_not_mapped(gex_Rank_t rank) {
   return "another host";
 }
 
-/** Which way transfers and messages from rank 0 take. */
+/** Prints the path of transfers and messages from rank 0. */
 void print_paths(gex_TM_t team, ptl_handle_ni_t interface) {
   std::printf("\npaths from rank 0\n");
   constexpr gex_Rank_t kMost = 32;
@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
   gex_Segment_t segment;
   if (gex_Client_Init(&client, &endpoint, &team, "INFO", &argc, &argv, 0) != GASNET_OK) return 1;
   if (gex_Segment_Attach(&segment, team, GASNET_PAGESIZE) != GASNET_OK) gasnet_exit(1);
-  // The first call of gasnet_exit ends the job: rank 0 makes it.
+  // The first call of gasnet_exit ends the job. Rank 0 makes it.
   while (gex_TM_QueryRank(team) != 0) gasnett_nsleep(1'000'000'000);
   std::printf("GASNet %s, EX specification %d.%d, over Portals 4\n", gasnett_release_version_str(),
               GEX_SPEC_VERSION_MAJOR, GEX_SPEC_VERSION_MINOR);

@@ -1,4 +1,4 @@
-/* gasnet_trace.cc: sums up what GASNET_TRACEFILE and GASNET_STATSFILE have written.
+/* gasnet_trace.cc: summarises the files that GASNET_TRACEFILE and GASNET_STATSFILE name.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -30,12 +30,12 @@ const char* const kUsage =
 struct Line {
   unsigned long rank = 0;
   double seconds = 0;
-  std::string place; /* of the source; empty if the program has not told it */
+  std::string place; /* of the source; empty if the program has not set it */
   char category = 0;
   std::string text;
 };
 
-/** What is known of a category, or of a line of source. */
+/** The sums of a category or of a line of source. */
 struct Sum {
   unsigned long long calls = 0;
   unsigned long long bytes = 0;
@@ -52,7 +52,7 @@ struct Sum {
   }
 };
 
-/** Reads "3 0.000012000s> [file.c:12] (P) text". @return false if it is something else. */
+/** Parses "3 0.000012000s> [file.c:12] (P) text". @return false if the line is something else. */
 bool parse(const std::string& written, Line& line) {
   char* end = nullptr;
   line.rank = std::strtoul(written.c_str(), &end, 10);
@@ -74,7 +74,7 @@ bool parse(const std::string& written, Line& line) {
   return true;
 }
 
-/** A line of statistics counts many calls: "12 puts". */
+/** The calls that a line of statistics counts: "12 puts". */
 unsigned long long calls_of(const Line& line) {
   char* end = nullptr;
   const unsigned long long count = std::strtoull(line.text.c_str(), &end, 10);

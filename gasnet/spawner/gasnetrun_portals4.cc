@@ -16,7 +16,7 @@ extern "C" char** environ;
 namespace lintel::gasnet {
 namespace {
 
-/** Variables that mpirun shall hand on to other nodes: those of the libraries, and -E. */
+/** Variables that mpirun must pass to other nodes: those of the libraries, and -E. */
 std::vector<std::string> handed_on(const Options& options) {
   std::vector<std::string> names = options.variables;
   for (char** entry = environ; *entry; ++entry) {
@@ -53,7 +53,7 @@ std::vector<std::string> srun_command(const Options& options) {
   return words;
 }
 
-/** Becomes the launcher. */
+/** Replaces this process by the launcher. */
 int run_by_launcher(const Options& options, const std::vector<std::string>& words) {
   if (options.verbosity > 0) {
     std::fprintf(stderr, "gasnetrun_portals4:");

@@ -12,8 +12,8 @@
 
 namespace {
 
-/** Where the text that begins with the dollar sign at `start` ends, behind its last one; 0 if it is
- * no such text. */
+/** The end of the text that begins with the dollar sign at `start`, behind its last one. 0 if there
+ * is no such text. */
 size_t end_of_text(const std::string& bytes, size_t start) {
   size_t place = start + 1;
   if (!std::isalpha(static_cast<unsigned char>(bytes[place]))) return 0;

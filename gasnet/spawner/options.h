@@ -12,8 +12,8 @@ namespace lintel::gasnet {
 
 struct Options {
   unsigned int processes = 0;
-  unsigned int nodes = 0;     /* 0: as the launcher likes */
-  unsigned int cpus = 0;      /* of a process; 0: as the launcher likes */
+  unsigned int nodes = 0;     /* 0: the launcher decides */
+  unsigned int cpus = 0;      /* of a process; 0: the launcher decides */
   unsigned int verbosity = 0; /* -v, repeated */
   bool only_print = false;
   std::string spawner; /* "fork", "mpi" or "pmix" */
@@ -21,8 +21,8 @@ struct Options {
   std::vector<std::string> command;
 };
 
-/** @param error  gets one line if the command line makes no sense.
- * @return false then, and for -h with an empty error. */
+/** @param error  gets one line if the command line is not valid.
+ * @return false then. Also false for -h, with an empty error. */
 bool parse_options(int argc, const char* const* argv, Options& options, std::string& error);
 
 extern const char* const kUsage;

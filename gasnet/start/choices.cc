@@ -1,4 +1,4 @@
-/* choices.cc: reading them. Set-up path.
+/* choices.cc: reading the variables of choices.h. Set-up path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,7 +15,7 @@
 namespace lintel::gasnet {
 namespace {
 
-/** The place of the value among the words, of which the first is the default. */
+/** The index of the value among the words. The first word is the default. */
 uint32_t choice(const char* key, std::initializer_list<const char*> words) {
   const char* const value = gasnett_getenv_withdefault(key, *words.begin());
   uint32_t place = 0;

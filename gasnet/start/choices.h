@@ -1,4 +1,4 @@
-/* choices.h: variables of the environment that name one of several ways. Set-up path.
+/* choices.h: variables of the environment that select one of several methods. Set-up path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,14 +9,14 @@
 
 namespace lintel::gasnet {
 
-/** What tells hosts apart (GASNET_HOST_DETECT): 0, the launcher; 1, gethostid(); 2, the name of the
- * host. Another word ends the program. */
+/** How hosts are distinguished (GASNET_HOST_DETECT). 0: by the launcher; 1: by gethostid(); 2: by
+ * the name of the host. Another word ends the program. */
 uint32_t host_detection();
 
-/** What this process shows of its host: equal on one host. */
+/** A key of the host of this process. It is equal for all processes of a host. */
 uint64_t host_key(uint32_t detection);
 
-/** Ends the program if GASNET_BARRIER or GASNET_COLL_SCRATCH_SIZE make no sense. */
+/** Ends the program if GASNET_BARRIER or GASNET_COLL_SCRATCH_SIZE is not valid. */
 void check_choices();
 
 }  // namespace lintel::gasnet

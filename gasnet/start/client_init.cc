@@ -1,7 +1,7 @@
-/* client_init.cc: gex_Client_Init, from an unknown process to one of a job. Set-up path.
+/* client_init.cc: gex_Client_Init, which makes a process a member of a job. Set-up path.
  *
- * Order: open the interface; prepare what others will send to; meet; learn who is a neighbour and
- * get the environment of rank 0; start the parts; meet again.
+ * Order: open the interface; prepare what others will send to; meet; find the neighbours and get
+ * the environment of rank 0; start the parts; meet again.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -38,14 +38,14 @@
 namespace lintel::gasnet {
 namespace {
 
-/** What processes tell each other first. Crosses the wire. */
+/** The first record that processes exchange. Crosses the wire. */
 struct StartRecord {
   uint64_t memory_bytes;      /* of the host */
   uint64_t environment_bytes; /* serialised */
   int32_t process_id;
   int32_t descriptor; /* of the control block */
   uint32_t neighbourhood_limit;
-  uint32_t is_everything; /* the segment */
+  uint32_t is_everything; /* the segment is all memory */
   uint64_t host_key;      /* of the host */
   uint64_t host_detection;
 };
@@ -62,7 +62,7 @@ bool is_client_name(const char* name) {
   });
 }
 
-/** The first of each neighbourhood reads the environment of rank 0 from its memory. */
+/** By the first process of each neighbourhood: gets the environment of rank 0 from its memory. */
 void fetch_environment(uint64_t bytes) {
   ControlBlock& control = neighbourhood().control();
   if (bytes > kControlBytes - kEnvironmentOffset)
@@ -102,7 +102,7 @@ void expose_environment(std::string& text) {
   network().append(PortalIndex::kExchange, entry, nullptr);
 }
 
-/** The limit of each process follows from what all know, so it needs no exchange of its own. */
+/** Each process computes the limits of all from the records, without another exchange. */
 void find_segment_limits(const Exchange& start) {
   const char* text =
       gasnett_getenv_withdefault("GASNET_MAX_SEGSIZE", GASNETI_MAX_SEGSIZE_CONFIGURE);
@@ -170,18 +170,18 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   if (flags & ~(GEX_FLAG_USES_GASNET1 | GEX_FLAG_DEFER_THREADS))
     return report_error(GASNET_ERR_BAD_ARG, "gex_Client_Init: unknown flags 0x%x", flags);
 
-  set_environment_reports(false);  // until it is known which rank this is
-  this_thread();                   // takes its place
+  set_environment_reports(false);  // until the rank of this process is known
+  this_thread();                   // takes the place of this thread
   catch_signals();
   network().open();
   job().join();
-  // It stays: others read it while this process goes on.
+  // Never destroyed: other processes read it while this process goes on.
   static std::string& environment_text = *new std::string(serialise_environment());
   auto* client = new gasneti_client;
   client->name = clientName;
   client->flags = flags;
 
-  // With another detection the members are not known yet.
+  // With another method of detection the members are not known yet.
   const uint32_t detection = host_detection();
   const int descriptor =
       neighbourhood().provide_control(detection == 0 ? job().ranks_of_host().size() : job().size());
@@ -255,7 +255,7 @@ int gex_Client_Init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, cons
   return init(client_p, ep_p, tm_p, clientName, argc, argv, flags, false);
 }
 
-/* Programs that define GASNET_SEGMENT_EVERYTHING are the only ones that see the declaration. */
+/* Only programs that define GASNET_SEGMENT_EVERYTHING see the declaration. */
 extern "C" int gasneti_client_init_everything(gex_Client_t* client_p, gex_EP_t* ep_p,
                                               gex_TM_t* tm_p, const char* clientName, int* argc,
                                               char*** argv, gex_Flags_t flags) {

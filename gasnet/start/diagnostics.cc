@@ -1,4 +1,4 @@
-/* diagnostics.cc: the self-test of the library: what it computes, against a plain way to do so.
+/* diagnostics.cc: the self-test of the library. It compares results with a simple computation.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -7,11 +7,11 @@
 
 namespace lintel::gasnet {
 
-/** Calls the start function of each room. Job, neighbourhood, environment, endpoint and team exist;
- * other processes send nothing before all have returned from it.
+/** Calls the start function of each room. Job, neighbourhood, environment, endpoint and team exist.
+ * Other processes send nothing before the call has returned in all of them.
  * @return whether this process can run the collectives of coll/team_collectives.h. */
 bool start_parts();
-/** Whether all can. */
+/** To be called with the result of all processes. */
 void all_parts_started(bool all_can);
 
 }  // namespace lintel::gasnet

@@ -56,7 +56,7 @@ namespace {
 
 struct Teams {
   std::mutex mutex;
-  std::vector<gex_TM_t> all; /* but the primordial one */
+  std::vector<gex_TM_t> all; /* except the primordial one */
   std::set<uint32_t> numbers;
   uint32_t next_number = 1;
   uint32_t highest_deleted = 0;

@@ -1,4 +1,4 @@
-/* team.h: the object behind a gex_TM_t, and naming endpoints by teams and pairs. Message path.
+/* team.h: the object behind a gex_TM_t; which endpoint a team or pair names. Message path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -24,19 +24,20 @@ struct gasneti_team {
   gex_Client_t client = GEX_CLIENT_INVALID;
   gex_EP_t endpoint = GEX_EP_INVALID;
   gex_Flags_t flags = 0;
-  uint32_t number = 0;             /* tells the teams of a process apart; the same in all members */
+  uint32_t number = 0;             /* unique among the teams of its members; the same in all */
   uint32_t gathers = 0;            /* calls of gather_bytes(), the same in all members */
   std::atomic<uint32_t> pieces{0}; /* calls of piece_calls() */
-  /* Of coll; NULL if there are none. */
+  /* The state of the room coll; NULL if there is none. */
   lintel::gasnet::TeamCollectives* collectives = nullptr;
   lintel::gasnet::NamedBarrier* named_barrier = nullptr;
-  /* Ranks of the job, by rank; and ranks, sorted by rank of the job. That is 8 bytes a member: all
-   * are primordial endpoints. Empty in the team of all processes, where both are the same. */
+  /* The rank in the job of each member; and the ranks in the team, sorted by rank in the job. Both
+   * take 8 bytes a member, since all members are primordial endpoints. Empty in the team of all
+   * processes, where both ranks are the same. */
   std::vector<gex_Rank_t> members;
   std::vector<gex_Rank_t> ranks;
-  gex_Memvec_t scratch{}; /* of the client, as long as the team exists */
+  gex_Memvec_t scratch{}; /* memory of the client until the team is destroyed */
   std::atomic<const void*> client_data{nullptr};
-  /* What view.mapped_offsets points at. Fresh zeros: only pages with neighbours take memory. */
+  /* The target of view.mapped_offsets. Fresh zeros: only pages with neighbours use memory. */
   struct Free {
     void operator()(intptr_t* offsets) const { std::free(offsets); }
   };
@@ -44,11 +45,11 @@ struct gasneti_team {
 
   /** @return GEX_RANK_INVALID for a process that is no member. */
   gex_Rank_t rank_of(gex_Rank_t jobrank) const;
-  /** Takes over which members are mapped, and where. */
+  /** Copies from `primordial` which members are mapped, and where. */
   void map_as(const gasneti_team& primordial);
   /** Makes room for the offsets of ranks from the first to the last neighbour, all unmapped. */
   void cover(gex_Rank_t first, gex_Rank_t last);
-  /** @param offset  nothing: the rank is not mapped. */
+  /** @param offset  empty if the rank is not mapped. */
   void set_mapped_offset(gex_Rank_t rank, std::optional<intptr_t> offset);
   std::optional<intptr_t> mapped_offset_of(gex_Rank_t rank) const {
     const gex_Rank_t index = rank - view.mapped_first;
@@ -66,7 +67,7 @@ struct EndpointName {
   gex_EP_Index_t index;
 };
 
-/** The peer that a team (or pair) and a rank name. */
+/** The endpoint that a team (or pair) and a rank name. */
 inline EndpointName endpoint_of(gex_TM_t tm, gex_Rank_t rank) {
   if (GASNETI_IS_PAIR(tm))
     return {rank, static_cast<gex_EP_Index_t>(reinterpret_cast<uintptr_t>(tm) >> 1)};
@@ -80,18 +81,18 @@ gex_EP_t local_endpoint_of(gex_TM_t tm);
 /** Makes a team of primordial endpoints.
  * @param members  ranks of the job; this process is one of them.
  * @param number   claimed by all members.
- * @param flags    what gex_TM_QueryFlags gives. */
+ * @param flags    the result of gex_TM_QueryFlags(). */
 gex_TM_t new_team(gex_TM_t primordial, std::vector<gex_Rank_t> members, uint32_t number,
                   gex_Flags_t flags);
 void delete_team(gex_TM_t tm);
-/** The least number that is higher than all that were claimed in this process. */
+/** The lowest number above all that this process has claimed. */
 uint32_t next_team_number();
-/** Takes a number for a team, until delete_team(). Any thread.
- * @return false if another team has it, or may have had it. */
+/** Claims a number for a team, until delete_team(). Any thread.
+ * @return false if another team has the number or may have had it. */
 bool claim_team_number(uint32_t number);
-/** Of a number that no team was made with. */
+/** Releases a number that no team was made with. */
 void give_up_team_number(uint32_t number);
-/** After neighbours were mapped, or are no more. */
+/** To be called after neighbours were mapped or unmapped. */
 void map_all_teams(gex_TM_t primordial);
 
 /** Makes the team of all processes. */

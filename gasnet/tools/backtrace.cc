@@ -18,15 +18,15 @@
 #include "tools/fatal.h"
 #include "tools/headers.h"
 
-// The program may define it; then it takes the place of this one.
+// The program may define it. Its definition replaces this one.
 __attribute__((weak)) gasnett_backtrace_type_t gasnett_backtrace_user = {nullptr, nullptr, 0};
 
 namespace lintel::gasnet {
 namespace {
 
-/** Runs a program with its output going to `fd`. Returns 0 if it ended well. */
+/** Runs a program whose output goes to `fd`. Returns 0 if it succeeded. */
 int run_program(int fd, const char* const argv[]) {
-  // Lets the child attach where only ancestors may (Yama).
+  // Lets the child attach if only ancestors may do so (Yama).
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   const pid_t child = fork();
   if (child < 0) return 1;
@@ -35,7 +35,7 @@ int run_program(int fd, const char* const argv[]) {
     dup2(nothing, STDIN_FILENO);
     dup2(fd, STDOUT_FILENO);
     dup2(nothing, STDERR_FILENO);
-    // The program that runs must not load what this one was started with.
+    // The program must not load the libraries that this process was started with.
     unsetenv("LD_PRELOAD");
     execvp(argv[0], const_cast<char* const*>(argv));
     _exit(127);
@@ -128,7 +128,7 @@ void gasnett_backtrace_init(const char* /*argv0*/) {
 }
 
 int gasnett_print_backtrace(int fd) {
-  // Only the first of several threads and of nested faults.
+  // Only for the first of several threads or nested faults.
   static int running = 0;
   if (__atomic_exchange_n(&running, 1, __ATOMIC_ACQ_REL)) return 1;
   if (settings().order.empty()) settings().order = known();

@@ -23,10 +23,10 @@ extern "C" char** environ;
 namespace lintel::gasnet {
 namespace {
 
-// Values are never freed once they were handed out: callers keep the pointers.
+// Values that were returned once are never freed: callers keep the pointers.
 struct Environment {
   std::mutex mutex;
-  // An empty pointer: unset by gasnett_unsetenv.
+  // An empty pointer: gasnett_unsetenv has unset the variable.
   std::map<std::string, std::unique_ptr<std::string>> changed;
   std::map<std::string, std::string> of_job;
   bool has_job = false;
@@ -36,7 +36,7 @@ struct Environment {
 };
 
 Environment& environment() {
-  // Never destroyed: exit handlers of the client may ask.
+  // Never destroyed: exit handlers of the client may use it.
   static Environment& instance = *new Environment;
   return instance;
 }

@@ -18,7 +18,7 @@ namespace {
 const char* g_process_label = "";
 
 [[noreturn]] void end_with_message(const char* place, const char* format, va_list arguments) {
-  // In one write, so that messages of several processes do not mix.
+  // One write, so that messages of several processes do not mix.
   char text[2048];
   int length = std::snprintf(text, sizeof text, "*** FATAL ERROR %s%s: ", g_process_label, place);
   length +=

@@ -8,7 +8,7 @@
 namespace lintel::gasnet {
 
 /** Text that identifies the process in messages, such as "(rank 3 of 8)"; empty without a job.
- * @param text  stays. */
+ * @param text  must remain valid. */
 void set_process_label(const char* text);
 const char* process_label();
 

@@ -1,5 +1,5 @@
-/* headers.h: the tools as the library sees them. The conduit libraries contain the tools, so there
- * they are compiled in the mode of the conduit.
+/* headers.h: the tools inside of the library. The conduit libraries contain the tools, compiled in
+ * the mode of the conduit.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

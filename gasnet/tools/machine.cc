@@ -1,4 +1,4 @@
-/* machine.cc: what the tools tell of the process and its machine. Set-up path.
+/* machine.cc: queries of the tools about the process and its machine. Set-up path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -109,7 +109,7 @@ GASNETT_IDENT(gasneti_ident_configuration, "$GASNetConfig: " GASNET_CONFIG_STRIN
 #endif
 GASNETT_IDENT(gasneti_ident_build, "$GASNetBuild: " GASNETI_BUILD_ID " " GASNETI_SYSTEM_TUPLE " $");
 
-// Defined in the form of this library only: GASNETI_TOOLS_LINK_NAME.
+// Defined only in this form of the library: GASNETI_TOOLS_LINK_NAME.
 extern "C" {
 #ifdef GASNETI_TOOLS_ALONE
 const int GASNETI_TOOLS_LINK_NAME = 1;

@@ -73,7 +73,7 @@ char* gasnett_format_number(int64_t val, char* buf, size_t bufsz, int is_mem_siz
     std::snprintf(buf, bufsz, "%lld", static_cast<long long>(val));
     return buf;
   }
-  // The largest unit that divides it, so that nothing is lost.
+  // The largest unit that divides the number, so that the text is exact.
   size_t unit = 0;
   while (val != 0 && val % 1024 == 0 && unit + 2 < sizeof kUnits / sizeof *kUnits) {
     val /= 1024;

@@ -1,4 +1,4 @@
-/* format.cc: types, operations and lists as text, and fresh memory: the tools that need a conduit.
+/* format.cc: types, operations and lists as text, and fresh memory: tools that need a conduit.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,5 @@
-/* trace.cc: trace and statistics files, their categories, the source line. Set-up path, and the
- * path of lines that are written.
+/* trace.cc: trace and statistics files, their categories, the source line. Set-up path; lines are
+ * written on the path of the call that they trace.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -29,7 +29,7 @@ constexpr const char* kAllLetters = "GPRSWBLAXIODCNHU";
 constexpr unsigned int kOfTransfers =
     GASNETI_CATEGORY_BIT('P') | GASNETI_CATEGORY_BIT('G') | GASNETI_CATEGORY_BIT('O');
 
-/* What GASNETT_TRACE_SETSOURCELINE has said in this thread. */
+/* The source line that GASNETT_TRACE_SETSOURCELINE has set in this thread. */
 struct SourceLine {
   const char* file = "";
   unsigned int line = 0;
@@ -104,7 +104,7 @@ class Log {
   }
 
  private:
-  /** Other threads look at them meanwhile. */
+  /** Other threads read the categories at the same time. */
   void set_categories(unsigned int bits) {
     __atomic_store_n(&categories_, bits, __ATOMIC_RELAXED);
     const unsigned int of_both = __atomic_load_n(&gasneti_trace_categories, __ATOMIC_RELAXED) |
@@ -142,7 +142,7 @@ void print_statistics_line(const char* format, ...) {
   va_end(arguments);
 }
 
-/* By category, since the last dump that set them back. */
+/* Counts by category since the last dump that set them to zero. */
 std::atomic<unsigned long long> g_counts['Z' - 'A' + 1];
 
 int g_traces_local = 1;

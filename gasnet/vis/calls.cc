@@ -22,7 +22,7 @@ IndexedRows indexed_rows(size_t near_count, void* const* near, size_t near_lengt
 
 }  // namespace
 
-/* The three calls of a kind.
+/* The three calls for one kind of description.
  * ROWS  a declaration of `rows`. */
 #define LINTEL_GASNET_VIS_CALLS(NAME, PARAMETERS, RANK, IS_PUT, ROWS) \
   gex_Event_t gex_VIS_##NAME##NB PARAMETERS {                         \

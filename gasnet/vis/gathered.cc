@@ -7,9 +7,9 @@
 namespace lintel::gasnet {
 namespace {
 
-/* A list of fewer takes longer to make than it saves, measured over UDP. */
+/* A shorter list takes longer to make than it saves, measured over UDP. */
 constexpr size_t kLeastPieces = 4;
-/* A longer list gains nothing more. */
+/* A longer list brings no further gain. */
 constexpr size_t kMostPieces = 16384;
 
 size_t bytes_of(const Run& run) { return run.bytes * run.count; }

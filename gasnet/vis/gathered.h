@@ -13,15 +13,15 @@ namespace lintel::gasnet {
 
 class GatheredRows {
  public:
-  /** Whether the pieces of the row follow those that are here, at the peer. */
+  /** Whether the pieces of the row follow, at the peer, those that were added. */
   bool is_continued_by(const Row& row) const;
-  /** The pieces are one range at the peer, and continue what is here. */
+  /** The pieces are one range at the peer, and follow those that were added. */
   void add(const Row& row);
   static bool is_one_range(const Row& row);
 
   char* begin() const { return rows_[0].far.address; }
   /** Starts the transfer.
-   * @return false if there are too few pieces to gain anything, or no list can be had. */
+   * @return false if there are too few pieces for a gain, or Portals has no room for a list. */
   bool start(gasneti_event& event, const Place& place, bool is_put) const;
   template <typename Use>
   void for_each(Use&& use) const {

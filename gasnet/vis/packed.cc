@@ -21,7 +21,7 @@
 namespace lintel::gasnet {
 namespace {
 
-/* Below GEX_AM_INDEX_BASE; coll has those from 1 on. */
+/* Below GEX_AM_INDEX_BASE. The room coll has the indexes from 1 on. */
 constexpr gex_AM_Index_t kPutHandler = 64;
 constexpr gex_AM_Index_t kPutDoneHandler = 65;
 constexpr gex_AM_Index_t kGetHandler = 66;
@@ -30,13 +30,13 @@ constexpr gex_AM_Index_t kCompletionHandler = 68;
 
 constexpr unsigned int kPutArguments = 3;
 
-/** A message that is not answered yet. */
+/** A message that has not been answered yet. */
 struct OpenMessage {
-  gasneti_event* event = nullptr; /* NULL if none is open */
+  gasneti_event* event = nullptr; /* NULL if this place is free */
   std::vector<Run> near;          /* where the data of a get belong */
 };
 
-/** Open messages by number. There are at most as many as credits; their places are used again. */
+/** Open messages by number. There are at most as many as credits. Places are used again. */
 class OpenMessages {
  public:
   uint32_t open(gasneti_event& event, const Run* near, size_t count) {
@@ -51,7 +51,7 @@ class OpenMessages {
     messages_[number].near.assign(near, near + count);
     return number;
   }
-  /** The message stays where it is until close(). */
+  /** The address of the message is constant until close(). */
   OpenMessage& of(gex_AM_Arg_t number, gex_Rank_t source) {
     const std::lock_guard lock(mutex_);
     const auto index = static_cast<uint32_t>(number);
@@ -163,7 +163,7 @@ void on_get_done(gex_Token_t token, void* data, size_t bytes, gex_AM_Arg_t messa
   event.count_answer();
 }
 
-/** Runs the handler of the client as that of a reply, which it is to be for the client. */
+/** Calls the handler of the client as the handler of a reply, as the specification requires. */
 void on_completion(gex_Token_t token, void* payload, size_t bytes, gex_AM_Arg_t handler) {
   gasneti_token reply = *token;
   reply.entry = &handler_of(*token->endpoint, static_cast<gex_AM_Index_t>(handler));
@@ -176,7 +176,7 @@ void on_completion(gex_Token_t token, void* payload, size_t bytes, gex_AM_Arg_t 
   thread.in_request = true;
 }
 
-/** How many pieces of a row there is room for, each with its bytes, and one more run. */
+/** How many pieces of a row fit, each with its bytes, and one more run. */
 size_t room_for(const Run& run, size_t used, size_t largest, size_t run_count) {
   if (run_count == kLargestRunList || used + sizeof(PackedRun) > largest) return 0;
   return (largest - used - sizeof(PackedRun)) / run.bytes;
@@ -192,7 +192,7 @@ void append(Run* run, const Run& piece) {
   ++run->count;
 }
 
-/** Writes a list of runs as a message has it. */
+/** Writes a list of runs in the format of the message. */
 void write_list(char* to, const Run* runs, size_t count) {
   for (size_t i = 0; i < count; ++i, to += sizeof(PackedRun)) {
     const PackedRun run = packed(runs[i]);
@@ -200,7 +200,7 @@ void write_list(char* to, const Run* runs, size_t count) {
   }
 }
 
-/** The first pieces of a run; the run then begins behind them. */
+/** Removes the first pieces of a run and returns them as a run. */
 Run take_front(Run* run, size_t count) {
   Run front = *run;
   front.count = count;

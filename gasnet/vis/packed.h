@@ -1,7 +1,7 @@
 /* packed.h: many small pieces in one active message. Message path.
  *
- * A put is a request with the data and where they belong; a get is a request that says what is
- * wanted, and a reply with the data. The answer is counted by the event of the operation, like an
+ * A put is a request with the data and their destination. A get is a request with the list of what
+ * it reads, and a reply with the data. The event of the operation counts the answer like an
  * acknowledgement of Portals.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -32,7 +32,7 @@ class PackedPuts {
   /** @param largest  bytes of data and runs in a message. */
   PackedPuts(gasneti_event& event, gex_Rank_t target, size_t largest)
       : event_(event), target_(target), largest_(largest) {}
-  /** The pieces have at most half of the bytes of a message. */
+  /** The pieces have at most half as many bytes as a message. */
   void add(const Row& row);
   void flush();
 
@@ -65,7 +65,7 @@ class PackedGets {
   Run near_runs_[kLargestRunList];
 };
 
-/** Sends what gex_VIS_SetPeerCompletionHandler asks for. */
+/** Sends the message that gex_VIS_SetPeerCompletionHandler requested. */
 void send_peer_completion(gex_Rank_t target, gex_AM_Index_t handler, const void* source,
                           size_t bytes);
 

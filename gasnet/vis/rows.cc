@@ -7,7 +7,7 @@
 namespace lintel::gasnet {
 
 bool Run::is_inside(uintptr_t start, uintptr_t length) const {
-  // The pieces between the first and the last lie between them.
+  // All pieces lie between the first and the last.
   ptrdiff_t span = 0;
   if (count > 1 && (count > PTRDIFF_MAX ||
                     __builtin_mul_overflow(stride, static_cast<ptrdiff_t>(count - 1), &span)))

@@ -1,5 +1,5 @@
-/* rows.h: what vector, indexed and strided calls describe, as pieces of memory at both sides.
- * Message path.
+/* rows.h: vector, indexed and strided descriptions as pieces of memory at both sides. Message
+ * path.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,7 +12,7 @@
 
 namespace lintel::gasnet {
 
-/** `count` pieces of the same length, each a stride behind the one before it. */
+/** `count` pieces of the same length, at a constant distance. */
 struct Run {
   char* address;
   ptrdiff_t stride; /* not read if count is 1 */
@@ -24,7 +24,7 @@ struct Run {
   bool is_inside(uintptr_t start, uintptr_t length) const;
 };
 
-/** Pieces of this process and of the peer, with the same bytes and count. */
+/** Pieces of this process and of the peer. Length and count are the same at both sides. */
 struct Row {
   Run near;
   Run far;
@@ -38,11 +38,11 @@ class Rows {
   virtual bool next(Row* row) = 0;
   /** About how many pieces there are; 0 if there is nothing to do. */
   virtual size_t pieces() const = 0;
-  /** Whether the call names a peer. A strided one without pieces need not. */
+  /** Whether the call names a peer. A strided call without pieces may have none. */
   virtual bool has_peer() const { return true; }
 };
 
-/** Two lists of pieces that are cut where either has an end. */
+/** Two lists of pieces, both cut at the boundaries of either list. */
 template <typename Side>
 class ListRows final : public Rows {
  public:
@@ -55,7 +55,7 @@ class ListRows final : public Rows {
     size_t bytes = near_.left() < far_.left() ? near_.left() : far_.left();
     row->near = {near_.take(bytes), 0, bytes, 1};
     row->far = {far_.take(bytes), 0, bytes, 1};
-    // Neighbouring pieces at both sides are one.
+    // Pieces that are adjacent at both sides become one.
     while (near_.find() && far_.find() && near_.address() == row->near.address + row->near.bytes &&
            far_.address() == row->far.address + row->far.bytes) {
       bytes = near_.left() < far_.left() ? near_.left() : far_.left();
@@ -79,7 +79,7 @@ template <typename List>
 class ListSide {
  public:
   explicit ListSide(List list) : list_(list) {}
-  /** Goes to the next piece that has bytes left. @return false at the end. */
+  /** Moves to the next piece that has bytes left. @return false at the end. */
   bool find() {
     while (index_ < list_.count && used_ == list_.bytes(index_)) {
       ++index_;
@@ -99,7 +99,7 @@ class ListSide {
  private:
   List list_;
   size_t index_ = 0;
-  size_t used_ = 0; /* of the piece */
+  size_t used_ = 0; /* bytes of the current piece */
 };
 
 struct VectorList {
@@ -139,7 +139,7 @@ class StridedRows final : public Rows {
   Row row_{};
   size_t pieces_ = 0;
   bool is_at_end_ = false;
-  /* Those beyond the row. Each counts at least two pieces, so there can be no more. */
+  /* The levels beyond the row. Each counts at least two pieces, so there are at most 64. */
   std::array<Level, 64> levels_;
   size_t level_count_ = 0;
 };

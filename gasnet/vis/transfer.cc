@@ -1,8 +1,8 @@
 /* transfer.cc: how rows travel: copied, one by one, or packed. Message path.
  *
- * Pieces of neighbours are copied. To others go pieces that are one range there by one put or get,
- * large ones by puts and gets of their own, all counted by one event, and small ones packed into
- * active messages.
+ * Pieces of neighbours are copied. For other peers there are three ways. Pieces that are one range
+ * at the peer are one put or get. Each large piece is a put or get. Small pieces are packed into
+ * active messages. One event counts all of them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -23,12 +23,12 @@
 namespace lintel::gasnet {
 namespace {
 
-/* Fewer pieces go alone: those need no attention of the target. */
+/* Fewer pieces are transferred one by one: puts and gets need no progress by the target. */
 constexpr size_t kLeastPacked = 4;
-/* Larger pieces are faster alone, measured over UDP. */
+/* Larger pieces are faster one by one, measured over UDP. */
 constexpr size_t kLargestPackedPiece = 1024;
 
-/** What the environment says about packing. */
+/** The settings of the environment for packing. */
 struct Settings {
   bool packs = gasnett_getenv_yesno_withdefault("GASNET_VIS_AMPIPE", 1) != 0;
   size_t put_bytes = message_bytes("GASNET_VIS_PUT_MAXCHUNK");
@@ -47,9 +47,9 @@ const Settings& settings() {
   return instance;
 }
 
-/** What gex_VIS_SetPeerCompletionHandler has said in this thread. */
+/** What gex_VIS_SetPeerCompletionHandler has set in this thread. */
 struct PeerCompletion {
-  gex_AM_Index_t handler = 0; /* 0: nothing */
+  gex_AM_Index_t handler = 0; /* 0: none */
   const void* source = nullptr;
   size_t bytes = 0;
 };
@@ -92,7 +92,7 @@ void start_alone(gasneti_event& event, const Peer& peer, bool is_put, const Row&
   }
 }
 
-/** @param row  the first one, which was taken already. */
+/** @param row  the first row, which the caller has read already. */
 template <typename Packed>
 void start_rows(gasneti_event& event, const Transfer& transfer, Row row, Rows& rows,
                 size_t message_bytes) {
@@ -148,7 +148,7 @@ void copy_rows(const Transfer& transfer, Row row, Rows& rows, ptrdiff_t distance
   } while (rows.next(&row));
 }
 
-/** Copies if the memory of the peer is mapped here. Else gives the first row.
+/** If the memory of the peer is mapped here, copies. Otherwise reads the first row.
  * @return whether the call is complete. */
 bool is_complete_at_once(const Transfer& transfer, Rows& rows, Row* first) {
   check_may_communicate("gex_VIS");
@@ -174,7 +174,7 @@ gex_Event_t start_nb(const Transfer& transfer, Rows& rows) {
                         [&](gasneti_event& event) { start(event, transfer, first, rows); });
 }
 
-/** A put that tells the peer that it is complete. It waits for that. */
+/** A put with a message to the peer after its completion. Waits for the completion. */
 void put_and_tell(const Transfer& transfer, Rows& rows) {
   const PeerCompletion told = std::exchange(peer_completion(), {});
   gex_Event_Wait(start_nb(transfer, rows));

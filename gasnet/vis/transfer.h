@@ -9,7 +9,7 @@
 
 namespace lintel::gasnet {
 
-/** A call: the peer, and how it is to end. */
+/** A call: the peer, and how the call completes. */
 struct Transfer {
   gex_TM_t tm;
   gex_Rank_t rank;
