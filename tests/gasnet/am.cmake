@@ -35,11 +35,11 @@ lintel_add_am_test(apart.threads par threads 3 ${apart} ${tiny})
 lintel_add_am_test(udp.arity seq arity 2 ${udp})
 lintel_add_am_test(udp.negotiated seq negotiated 2 ${udp})
 lintel_add_am_test(udp.flood seq flood 3 ${udp} ${tiny})
-# Many ranks on few processors.
+# More ranks than processors.
 lintel_add_am_test(neighbours.storm seq flood 16 AM_PROBE_FLOOD=250 ${tiny})
 lintel_add_am_test(apart.storm par flood 12 AM_PROBE_FLOOD=250 ${apart} ${tiny})
 lintel_add_am_test(udp.storm seq flood 9 AM_PROBE_FLOOD=250 ${udp} ${tiny})
-# Header and data of a Long are lost, doubled and overtake each other.
+# Header and data of a Long are lost, duplicated and reordered.
 lintel_add_am_test(
   udp.faults seq flood 3 AM_PROBE_FLOOD=400 ${udp} PTL_FAULTS=drop=0.02,dup=0.02,reorder=0.05,corrupt=0.002,seed=7)
 foreach(where neighbours apart udp)
@@ -48,7 +48,7 @@ endforeach()
 lintel_add_am_test(immediate seq immediate 2 GASNET_AM_CREDITS=8)
 lintel_add_am_test(udp.immediate par immediate 2 ${udp} GASNET_AM_CREDITS=8)
 
-# What the queries promise, and messages by teams and pairs.
+# The guarantees of the queries, and messages by teams and pairs.
 foreach(mode seq par)
   add_executable(gasnet_am_limits_probe_${mode} "${CMAKE_CURRENT_LIST_DIR}/am_limits_probe.c")
   target_link_libraries(gasnet_am_limits_probe_${mode} PRIVATE gasnet-portals4-${mode} lintel_options)
@@ -60,14 +60,14 @@ foreach(mode seq par)
 endforeach()
 set_property(TEST gasnet.Messages.limits.par PROPERTY ENVIRONMENT GASNET_SUPERNODE_MAXSIZE=1)
 
-# The target reads nothing that is not there.
+# The target reads nothing outside of the message.
 add_test(NAME gasnet.Messages.hostile COMMAND gasnetrun_portals4 -spawner=fork -n 2
                                               $<TARGET_FILE:gasnet_am_probe_seq> hostile)
 set_tests_properties(
   gasnet.Messages.hostile PROPERTIES LABELS gasnet TIMEOUT 60 PROCESSORS 2 PASS_REGULAR_EXPRESSION
                                      "rank 1 has sent a message that cannot be read")
 
-# A short form of all for the sanitizers.
+# A short selection for the sanitizers.
 set_property(
   TEST gasnet.Messages.neighbours.negotiated gasnet.Messages.apart.threads gasnet.Messages.udp.flood
        gasnet.Messages.immediate gasnet.Messages.hostile

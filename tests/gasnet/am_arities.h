@@ -27,7 +27,7 @@
 #define PARAMETERS15 PARAMETERS14, gex_AM_Arg_t a14
 #define PARAMETERS16 PARAMETERS15, gex_AM_Arg_t a15
 
-/* The arguments that a handler was given, after a first element: no list is empty. */
+/* The arguments of a handler call. A first element is added, so that no list is empty. */
 #define GIVEN0 0
 #define GIVEN1 GIVEN0, a0
 #define GIVEN2 GIVEN1, a1
@@ -46,7 +46,7 @@
 #define GIVEN15 GIVEN14, a14
 #define GIVEN16 GIVEN15, a15
 
-/* The values to be sent: argument(number of arguments, direction, index). */
+/* The values to send: argument(number of arguments, direction, index). */
 #define VALUES0(m, d)
 #define VALUES1(m, d) VALUES0(m, d), argument(m, d, 0)
 #define VALUES2(m, d) VALUES1(m, d), argument(m, d, 1)

@@ -1,5 +1,5 @@
-/* am_limits_probe.c: what the queries of payloads promise, messages by teams and pairs, and that
- * each argument of a call is evaluated once.
+/* am_limits_probe.c: the guarantees of the queries of payloads, messages by teams and pairs, and
+ * that each argument of a call is evaluated once.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,7 +26,7 @@ static size_t lub(int query) {
 
 /* -------------------------------------------------------------------------------------- limits */
 
-/* The limits that this rank sees towards another, one after the other. */
+/* The limits of this rank for messages to another, in a fixed order. */
 static unsigned int limits_of(gex_TM_t tm, gex_Rank_t other, uint64_t* limits) {
   unsigned int count = 0;
   gex_Event_t event;
@@ -38,7 +38,7 @@ static unsigned int limits_of(gex_TM_t tm, gex_Rank_t other, uint64_t* limits) {
           const size_t limit = queries[query](tm, other, local[lc], all_flags[flags], arguments);
           CHECK(limit >= 512);
           CHECK(flags >= 2 || limit >= lub(query));
-          /* More arguments never leave more room, and any pointer is as good as any other. */
+          /* More arguments never raise the limit, and all pointers have the same limit. */
           CHECK(arguments == 0 || limit <= limits[count - 1]);
           CHECK(lc != 3 || limit == limits[count - kAllFlags * (gex_AM_MaxArgs() + 1)]);
           limits[count++] = limit;
@@ -55,10 +55,10 @@ static void test_limits(void) {
   for (gex_Rank_t peer = 0; peer < size; ++peer) {
     limits_of(team, peer, here);
     for (unsigned int i = 0; i < count; ++i) CHECK(of_all[i] <= here[i]);
-    /* However the endpoints are named. */
+    /* The limits do not depend on how the endpoints are named. */
     limits_of(gex_TM_Pair(endpoint, 0), peer, other);
     CHECK(memcmp(here, other, sizeof here) == 0);
-    /* Seen from the other side. */
+    /* The limits are the same at the other side. */
     uint64_t* const place = (uint64_t*)segment_of(team, peer) + me * kMost;
     gex_RMA_PutBlocking(team, peer, place, here, sizeof here, 0);
   }
@@ -68,7 +68,7 @@ static void test_limits(void) {
     CHECK(memcmp((uint64_t*)segment_of(team, me) + peer * kMost, here, sizeof here) == 0);
   }
   barrier();
-  /* The largest that may be asked for can be had. */
+  /* A payload of the largest size that may be requested can be prepared. */
   char* const buffer = calloc(gex_AM_LUBRequestLong(), 1);
   for (int of_client = 0; of_client < 2; ++of_client) {
     const gex_Flags_t flag =
@@ -98,7 +98,7 @@ static volatile unsigned int done;
 
 static void check_token(gex_Token_t token, int is_long) {
   gex_Token_Info_t info;
-  /* A part of the fields, then all. */
+  /* First a part of the fields, then all. */
   CHECK(gex_Token_Info(token, &info, GEX_TI_SRCRANK | GEX_TI_EP) & GEX_TI_SRCRANK);
   CHECK(info.gex_ep == endpoint);
   CHECK((gex_Token_Info(token, &info, GEX_TI_ALL) & GEX_TI_ALL) == GEX_TI_ALL);
@@ -123,7 +123,7 @@ static void on_medium(gex_Token_t token, void* data, size_t bytes, gex_AM_Arg_t 
   gex_AM_ReplyShort(token, kDone, 0);
 }
 static void on_long(gex_Token_t token, void* data, size_t bytes, gex_AM_Arg_t a) {
-  /* An empty one tells the address, too. */
+  /* An empty payload has an address, too. */
   CHECK(a == 14 && (bytes == 0 || memcmp(data, "team", 4) == 0));
   CHECK(data == gex_Segment_QueryAddr(segment));
   check_token(token, 1);
@@ -139,7 +139,7 @@ static gex_AM_Entry_t handlers[] = {
     {kLong, (gex_AM_Fn_t)on_long, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_LONG, 1, NULL, "long"},
     {kDone, (gex_AM_Fn_t)on_done, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_SHORT, 0, NULL, "done"}};
 
-/* Every kind of message to a rank of a team or pair, with counters in the place of values. */
+/* Every kind of message to a rank of a team or pair. The values are counters. */
 static void test_messages(gex_TM_t tm, gex_Rank_t rank, gex_Rank_t jobrank) {
   void* const place = segment_of(team, jobrank);
   int calls = 0, value = 11;
@@ -164,7 +164,7 @@ static void test_messages(gex_TM_t tm, gex_Rank_t rank, gex_Rank_t jobrank) {
   CHECK(calls == 6 && value == 16);
 }
 
-/* Macros among the tools and the calls. */
+/* The tools and calls that are macros. */
 static void test_evaluation(void) {
   gex_HSL_t lock = GEX_HSL_INITIALIZER, *locks[] = {&lock, &lock, &lock, &lock};
   gasnett_mutex_t mutex = GASNETT_MUTEX_INITIALIZER, *mutexes[] = {&mutex, &mutex, &mutex, &mutex};
@@ -214,7 +214,7 @@ int main(int argc, char** argv) {
   test_limits();
   gex_TM_Split(&backwards, team, 0, -(int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
   for (gex_Rank_t rank = 0; rank < size; ++rank) {
-    /* One rank at a time: Longs go to the same place. */
+    /* One rank at a time: all Longs have the same destination. */
     if (rank == me)
       for (gex_Rank_t peer = 0; peer < size; ++peer) {
         test_messages(team, peer, peer);

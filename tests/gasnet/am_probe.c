@@ -18,14 +18,14 @@
 enum {
   kRequest = 0,
   kReply = 1,
-  /* Handlers: from each of these one for every number of arguments. */
+  /* The first indexes of handlers, one handler for each number of arguments. */
   kShortRequest = 128,
   kShortReply = 145,
   kMediumRequest = 162,
   kMediumReply = 179,
   kLongRequest = 196,
   kLongReply = 213,
-  /* Others. */
+  /* Other handlers. */
   kCounted = 230,
   kExpect,
   kFloodShort,
@@ -82,7 +82,7 @@ static gex_Rank_t source_of(gex_Token_t token, int is_request, int is_long, gex_
 
 /* ---------------------------------------------------------------- every number of arguments */
 
-/* Replies take the forms in turn: fixed, variadic, negotiated with either buffer. */
+/* Replies take turns in the forms: fixed, variadic, negotiated with either buffer. */
 static unsigned int next_form;
 
 #define HANDLERS(M)                                                                               \
@@ -195,7 +195,7 @@ static void await_reply(size_t bytes) {
   atomic_store(&reply_bytes, 0);
 }
 
-/* Each call in the form with the number in its name, in the form that counts, and negotiated. */
+/* Each call in three forms: with the number in its name, counting its arguments, negotiated. */
 #define EXCHANGE(M)                                                                               \
   static void exchange##M(gex_Rank_t peer, char* buffer, const size_t* sizes,                     \
                           unsigned int count) {                                                   \
@@ -267,11 +267,11 @@ static void arity(void) {
   const size_t largest[] = {gex_AM_MaxRequestLong(team, 0, GEX_EVENT_NOW, 0, 16)};
   CHECK(largest[0] <= LARGEST && largest[0] >= gex_AM_LUBRequestLong());
   CHECK(gex_AM_LUBReplyMedium() >= 512 && gex_AM_MaxArgs() == 16);
-  /* One at a time: the requests of two ranks would meet in the segment of a third. */
+  /* One rank at a time: requests of two ranks would overwrite each other in a third. */
   for (gex_Rank_t turn = 0; turn < size; ++turn) {
     if (turn == me)
       for (gex_Rank_t peer = 0; peer < size; ++peer) {
-        /* All lengths where the number of arguments makes another header. */
+        /* All lengths for those numbers of arguments that change the header. */
 #define EXCHANGE_FEW(M) exchange##M(peer, buffer, few, M % 4 == 0 || M == 5 ? 8 : 3);
         FOR_EACH_ARITY(EXCHANGE_FEW)
         exchange0(peer, buffer, largest, 1);
@@ -327,7 +327,7 @@ static void negotiate(gex_Rank_t peer, size_t most, int is_long, int is_client) 
   gex_Event_t event = GEX_EVENT_NO_OP;
   gex_Event_t* const lc_opt = is_client ? &event : NULL;
   gex_AM_SrcDesc_t sd;
-  /* One that is cancelled first: its credit must come back. */
+  /* The first one is cancelled: its credit must be returned. */
   for (int cancelled = 0; cancelled < 2; ++cancelled) {
     sd = is_long ? gex_AM_PrepareRequestLong(team, peer, buffer, most < 8192 ? most : 8192, most,
                                              segments[peer], lc_opt, 0, 1)
@@ -340,7 +340,7 @@ static void negotiate(gex_Rank_t peer, size_t most, int is_long, int is_client) 
   size_t sent = gex_AM_SrcDescSize(sd);
   CHECK(sent <= most && (sent == most || sent >= 8192));
   CHECK(is_client ? gex_AM_SrcDescAddr(sd) == buffer : (uintptr_t)gex_AM_SrcDescAddr(sd) % 16 == 0);
-  if (sent > 1) --sent; /* less than was agreed */
+  if (sent > 1) --sent; /* less than was prepared */
   fill(gex_AM_SrcDescAddr(sd), sent, 3);
   if (is_long)
     CHECK(gex_AM_CommitRequestLong1_v2(sd, kPreparedLongRequest, sent, segments[peer],
@@ -377,7 +377,7 @@ static void expect_request(gex_Token_t token, gex_AM_Arg_t number) {
   atomic_fetch_add(&announcements, 1);
 }
 
-/* Each rank tells each how many requests it sent there; all arrive, and none twice. */
+/* Each rank sends each other how many requests it sent. Each request must arrive exactly once. */
 static void check_counts(const atomic_uint* sent) {
   for (gex_Rank_t rank = 0; rank < size; ++rank)
     gex_AM_RequestShort1(team, rank, kExpect, 0, (gex_AM_Arg_t)atomic_load(&sent[rank]));
@@ -390,7 +390,8 @@ static void check_counts(const atomic_uint* sent) {
 
 /* ---------------------------------------------------------------------------------- immediate */
 
-/* Without a poll between them no credit comes back, so that no more are accepted than there are. */
+/* Without a poll between the requests no credit is returned. So at most as many requests are
+ * accepted as there are credits. */
 static void immediate(void) {
   const unsigned int credits = (unsigned)atoi(getenv("GASNET_AM_CREDITS"));
   const gex_Rank_t peer = (me + 1) % size;
@@ -420,8 +421,8 @@ static void immediate(void) {
 
 /* -------------------------------------------------------------------------------------- flood */
 
-/* Every rank has places of its own in the segments of all, each thread a part of them. A place is
- * used again when the reply has come. */
+/* Each rank has its own places in the segments of all ranks, and each thread a part of them. A
+ * place is used again when the reply has arrived. */
 static atomic_uchar is_in_use[kFloodRanks][kSlots];
 enum { kUsesPlace = 1 << 8 }; /* in an argument, beside the number of the slot */
 
@@ -436,7 +437,7 @@ static size_t medium_bytes_of(unsigned int slot) {
   return bytes < 8192 ? bytes : 8192;
 }
 
-/* A reply waits for room, but takes no other request meanwhile. */
+/* A reply may wait for room, but must not handle another request meanwhile. */
 static __thread int is_replying;
 
 static void answer(gex_Token_t token, gex_AM_Arg_t number, gex_AM_Arg_t kind) {
@@ -484,7 +485,7 @@ static void flood_reply_data(gex_Token_t token, void* data, size_t bytes, gex_AM
 
 static atomic_uint flood_sent[kFloodRanks], flood_asked;
 
-/* Sends from `slots` slots, of which `first` is the first. */
+/* Sends from `slots` slots, beginning with `first`. */
 static void flood_from(unsigned int seed, unsigned int count, unsigned int first,
                        unsigned int slots) {
   char* const buffer = malloc(kSlotSize);
@@ -492,7 +493,7 @@ static void flood_from(unsigned int seed, unsigned int count, unsigned int first
     seed = seed * 1664525u + 1013904223u;
     const gex_Rank_t peer = (seed >> 8) % size;
     const unsigned int kind = (seed >> 16) % 3, slot = first + (seed >> 24) % slots;
-    /* The end of a Long shows in a reply only. */
+    /* Only a reply shows that a Long is complete, so each Long gets one. */
     const gex_AM_Arg_t wish = (gex_AM_Arg_t)((seed >> 20) % 4);
     const gex_AM_Arg_t reply = kind == 2 && wish == 0 ? 1 : wish;
     const int uses_place = kind == 2 || reply == 3;
@@ -529,8 +530,8 @@ static void flood(void) {
   finish_flood();
 }
 
-/* Rank 0 sends to a process that is stopped: it takes nothing, so a call that waited for it would
- * not come back. */
+/* Rank 0 sends to a process that is stopped and receives nothing. A call that waited for that
+ * process would not return. */
 static void stopped(void) {
   enum { kSlot = 6, kPuts = 64, kPutBytes = 4096 };
   char* const buffer = calloc(kPuts, kPutBytes);
@@ -582,7 +583,7 @@ static void threads(void) {
 
 /* ------------------------------------------------------------------------------------ hostile */
 
-/* Rank 1 sends by Portals alone what no message looks like: 31 arguments without a payload. */
+/* Rank 1 sends, by Portals alone, a message that is not valid: 31 arguments without a payload. */
 static void hostile(void) {
   ptl_handle_ni_t interface;
   ptl_handle_md_t memory;
@@ -629,7 +630,7 @@ static gex_AM_Entry_t handlers[] = {
     {kPreparedLongReply, (gex_AM_Fn_t)prepared_reply, REPLY_FLAGS(LONG), 1, NULL, "prepared"},
 };
 
-/* What a launcher would have to know: the name of this node. */
+/* A launcher needs this: the nid of this node. */
 static int print_nid(void) {
   ptl_handle_ni_t interface;
   ptl_process_t id;

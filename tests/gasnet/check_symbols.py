@@ -1,4 +1,4 @@
-"""Every function that a public header declares is in the libraries, or using it is an error at compile time.
+"""A function that a public header declares is in the libraries, or a call of it does not compile.
 
 Usage: check_symbols.py <C compiler> <directory of libraries> <include directory>...
 """
@@ -19,7 +19,7 @@ missing_mark = "does not have this call"
 
 
 def preprocessed(defines, headers):
-    """The text of the public headers, without what they include from elsewhere."""
+    """The text of the public headers, without the other headers that they include."""
     source = "".join(f"#include <{header}.h>\n" for header in headers)
     text = subprocess.run([cc, "-E", "-D_GNU_SOURCE=1", *defines, *(f"-I{directory}" for directory in includes), "-xc", "-"],
                           input=source, capture_output=True, text=True, check=True).stdout
@@ -33,15 +33,15 @@ def preprocessed(defines, headers):
 
 
 def declarations(text):
-    """Names of functions that are declared and not defined, each with whether calling it is an error."""
-    # Bodies become a mark, so that what is left are declarations.
+    """Functions that are declared and not defined, and for each whether a call is an error."""
+    # Each body is replaced by a mark, so that only declarations are left.
     while (without := re.sub(r"\{[^{}]*\}", " \x00 ", text)) != text:
         text = without
     found = {}
     for statement in re.split(r"[;\x00]", text):
         is_missing = missing_mark in statement
         statement = re.sub(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)", "", statement)
-        # Not variables that point at functions.
+        # Variables that are pointers to functions do not match.
         name = re.search(r"\bextern\b[^()=]*?\b(\w+)\s*\((?!\s*\*)", statement)
         if name and "typedef" not in statement:
             found[name[1]] = is_missing
@@ -61,7 +61,7 @@ for library, defines, headers in kinds:
         problems += [f"lib{library}.{kind} has no {name}" for name in present if name not in defined]
         problems += [f"lib{library}.{kind} has {name}, which the header says is missing"
                      for name, is_missing in names.items() if is_missing and name in defined]
-# A call of what is missing does not compile.
+# A call of a missing function does not compile.
 for header, call in (("gasnet_vis", "gex_VIS_SetPeerCompletionHandler(0, 0, 0, 0)"), ("gasnet_ratomic", "gex_AD_Destroy(0)")):
     result = subprocess.run([cc, "-c", "-o", "/dev/null", "-DGASNET_SEQ", *(f"-I{directory}" for directory in includes),
                              "-xc", "-"], input=f"#include <{header}.h>\nvoid f(void) {{ {call}; }}\n", capture_output=True,

@@ -1,4 +1,4 @@
-"""A trace call that is off costs a load, a test and one branch: compiles a function with one and the same without.
+"""A trace call that is off costs a load, a test and one branch: functions with it and without.
 
 Usage: check_trace_cost.py <C compiler> <include directory>...
 """

@@ -1,4 +1,4 @@
-/* checks.h: what the programs of jobs begin with: their place in the job, CHECK, a barrier.
+/* checks.h: the start of the programs of jobs: their rank, CHECK, a barrier.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -23,7 +23,7 @@ static gex_Rank_t me, size;
     }                                                                              \
   } while (0)
 
-/* The first rank to exit ends the others, so it is also the end of a program. */
+/* The first rank to exit ends the others, so each program ends with a barrier. */
 static inline void barrier(void) { gex_Coll_BarrierBlocking(team, 0); }
 
 /* Starts a client with these handlers. */
@@ -35,7 +35,7 @@ static inline void start_client(const char* name, int* argc, char*** argv, gex_A
   CHECK(gex_EP_RegisterHandlers(endpoint, handlers, count) == GASNET_OK);
 }
 
-/* The address of the segment of a rank at its owner. */
+/* The address of the segment of a rank in its owner. */
 static inline void* segment_of(gex_TM_t tm, gex_Rank_t rank) {
   void* owner = NULL;
   gex_Event_Wait(gex_EP_QueryBoundSegmentNB(tm, rank, &owner, NULL, NULL, 0));

@@ -28,18 +28,18 @@ lintel_add_coll_test(mixed.udp par 6 "random 200 4" ${good} PTL_TRANSPORT=udp GA
 lintel_add_coll_test(apart seq 8 "random 200 5" ${good} ${apart})
 lintel_add_coll_test(udp seq 3 "random 200 6" ${good} ${udp})
 lintel_add_coll_test(many seq 16 "random 60 7" ${good} ${apart})
-# Without the thread of Portals only the program carries on what it has started, so the last stops.
+# Without the thread of Portals only polls carry on a collective. So the last one does not complete.
 set(all "4 of 4 completed while")
 lintel_add_coll_test(compute seq 4 compute ${all} ${apart})
 lintel_add_coll_test(compute.nodes seq 5 compute ${all} GASNET_SUPERNODE_MAXSIZE=2)
 lintel_add_coll_test(compute.udp seq 4 compute ${all} ${udp})
 lintel_add_coll_test(compute.alone seq 4 compute "[0-3] of 4 completed while" ${udp} PTL_PROGRESS=caller
                      GASNET_EXITTIMEOUT=1)
-# Bits of sums that depend on the order of additions.
+# The bits of sums that depend on the order of additions.
 lintel_add_coll_test(sums seq 6 sums "sums f2c9a6f24f18966a" GASNET_SUPERNODE_MAXSIZE=3)
 lintel_add_coll_test(sums.udp seq 6 sums "sums fe9654ceecff44ff" ${udp})
 
-# What calls cost with more places than can be started.
+# The costs of calls with more places than a test can start.
 add_executable(gasnet_coll_scale "${CMAKE_CURRENT_LIST_DIR}/coll_scale.cc" "${PROJECT_SOURCE_DIR}/gasnet/coll/schedule.cc")
 target_include_directories(gasnet_coll_scale PRIVATE "${PROJECT_SOURCE_DIR}/gasnet")
 target_link_libraries(gasnet_coll_scale PRIVATE lintel_options)
@@ -52,13 +52,13 @@ add_test(NAME gasnet.LongYields COMMAND gasnet_long_yields_test)
 set_tests_properties(gasnet.LongYields PROPERTIES LABELS gasnet TIMEOUT 60)
 lintel_add_coll_test(pieces seq 5 "pieces" "pieces of 5 ranks are good")
 lintel_add_coll_test(pieces.udp par 4 "pieces" "pieces of 4 ranks are good" ${udp})
-# Threads that make and use teams at the same time.
+# Several threads make and use teams at the same time.
 set(threads "threads of [0-9]+ ranks are good")
 lintel_add_coll_test(threads.neighbours par 3 "threads 15" ${threads})
 lintel_add_coll_test(threads.mixed par 4 "threads 12" ${threads} GASNET_SUPERNODE_MAXSIZE=2)
 lintel_add_coll_test(threads.apart par 3 "threads 12" ${threads} ${apart})
 lintel_add_coll_test(threads.udp par 3 "threads 8" ${threads} ${udp})
-# A root that is ahead of the others.
+# The root starts calls before the others.
 lintel_add_coll_test(ahead.neighbours seq 3 ahead "nobody of 3 ranks was overrun")
 lintel_add_coll_test(ahead.udp par 3 ahead "nobody of 3 ranks was overrun" ${udp})
 # With more ranks than processors, waiting ranks sleep.

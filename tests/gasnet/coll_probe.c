@@ -5,7 +5,7 @@
  * coll_probe pieces                  the calls of gasnet_coll.h that are not in the specification
  * coll_probe sums                    prints a floating-point sum, which is the same in every run
  * coll_probe idle                    waiting ranks sleep while another computes
- * coll_probe ahead                   a root cannot send what others have not asked for
+ * coll_probe ahead                   a root cannot send what others have no room for
  * coll_probe threads <rounds>        threads with a team each make teams and use them (PAR only)
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -25,7 +25,8 @@ static uint64_t mixed(uint64_t x) {
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   return x ^ (x >> 31);
 }
-/* The same in all ranks, as long as they draw equally often; and one of this rank. */
+/* States of random numbers. The first is the same in all ranks if they draw equally often; the
+ * second is that of this rank. */
 static uint64_t common_state, own_state;
 static uint64_t common(uint64_t below) { return mixed(common_state++) % below; }
 static uint64_t own(uint64_t below) { return mixed(own_state++) % below; }
@@ -33,7 +34,7 @@ static uint64_t own(uint64_t below) { return mixed(own_state++) % below; }
 /* ------------------------------------------------------------------------- operations of clients
  */
 
-/* x -> a * x + b; composing two of them does not commute. */
+/* x -> a * x + b. The composition of two maps does not commute. */
 struct Map {
   uint32_t a, b, filler;
 };
@@ -49,7 +50,7 @@ static void compose(const void* left, void* right, size_t count, const void* cda
 }
 
 static void add_numbers(const void* left, void* right, size_t count, const void* cdata) {
-  /* Without a sign: sums wrap. */
+  /* Unsigned: sums wrap. */
   const uint64_t* const x = left;
   uint64_t* const y = right;
   CHECK(cdata == (void*)&me);
@@ -75,8 +76,8 @@ struct Call {
 
 static gex_TM_t teams[kTeams];
 
-/* Item `index` of what a rank (of the job) gives to a call. Small whole numbers, so that the order
- * of floating-point operations does not matter. */
+/* Item `index` of the contribution of a rank (of the job). Items are small whole numbers, so the
+ * order of floating-point operations does not matter. */
 static void make_item(const struct Call* call, gex_Rank_t rank, size_t index, void* item) {
   const uint64_t random = mixed(call->number * 1000003 + rank * 7919 + index);
   const int is_product = call->operation == GEX_OP_MULT;
@@ -161,7 +162,7 @@ static void expect(const struct Call* call) {
   const gex_TM_t tm = teams[call->team];
   if (call->kind == kToOne && gex_TM_QueryRank(tm) != call->root) return;
   for (size_t i = 0; i < call->count; ++i) {
-    struct Map wanted, next; /* the largest item, and aligned */
+    struct Map wanted, next; /* Map is the largest type of an item, and aligned */
     if (call->kind == kBroadcast) {
       make_item(call, gex_TM_TranslateRankToJobrank(tm, call->root), i, &wanted);
     } else {
@@ -211,7 +212,7 @@ static void start(struct Call* call, uint64_t number) {
   call->kind = (int)common(kKinds);
   call->team = (int)common(kTeams);
   const gex_TM_t tm = teams[call->team];
-  /* Members draw the same, though their teams have different sizes. */
+  /* Members draw the same number, though their teams have different sizes. */
   const uint64_t random = common(1u << 30);
   call->root = (gex_Rank_t)(random % gex_TM_QuerySize(tm));
   call->type = GEX_DT_U64;
@@ -266,7 +267,7 @@ static void run_random(uint64_t calls, uint64_t seed) {
       start(&in_flight[count++], number++);
       continue;
     }
-    /* Any of them, in an order of this rank; sometimes all. */
+    /* Completes one, in an order that differs by rank; sometimes all. */
     if (own(8) == 0) {
       gex_Event_t events[kMostInFlight];
       for (size_t i = 0; i < count; ++i) events[i] = in_flight[i].event;
@@ -295,7 +296,7 @@ static void compute_ms(unsigned int milliseconds) {
   }
 }
 
-/* Tests run no handlers, and these are fewer than after which one polls Portals. */
+/* Tests run no handlers. Portals is not polled either: that needs more tests than these. */
 static int completes_while_computing(gex_Event_t event) {
   for (int i = 0; i < 25; ++i) {
     compute_ms(40);
@@ -327,8 +328,8 @@ static void run_compute(void) {
   if (me == 0) printf("%d of 4 completed while %u ranks computed\n", (int)least, size);
 }
 
-/* With more ranks than processors: sleeping gives up the processor voluntarily, yielding does not
- * count as that. */
+/* With more ranks than processors. A sleep is a voluntary context switch; a yield is not counted as
+ * one. */
 static void run_idle(void) {
   struct rusage before, after;
   uint64_t* const word = segment_of(team, (me + 1) % size);
@@ -351,8 +352,9 @@ static void run_idle(void) {
   if (me == 0) printf("ranks have slept\n");
 }
 
-/* Broadcasts of vectors that only messages carry. All but the root handle messages and take part
- * late. What has come by then has a limit, and the root cannot be done. */
+/* Broadcasts of vectors that are too long for anything but messages. All ranks but the root handle
+ * messages, and take part late. Until then the received bytes are limited, and the root cannot
+ * finish. */
 static void run_ahead(void) {
   enum { kCalls = 64, kBytes = 256 << 10, kMost = 16 << 20, kPatienceMs = 300 };
   unsigned char* const vectors = malloc((size_t)kCalls * kBytes);
@@ -385,7 +387,7 @@ static void run_ahead(void) {
   if (me == 0) printf("nobody of %u ranks was overrun\n", size);
 }
 
-/* The same numbers again and again, with others in flight; their sum depends on the order. */
+/* The same sum again and again, with others in flight. It depends on the order of additions. */
 static void run_sums(void) {
   enum { kItems = 8, kRounds = 60 };
   double numbers[kItems], sums[kRounds][kItems];
@@ -430,7 +432,7 @@ static void check_piece(const char* piece, int call, gex_Rank_t from, gex_Rank_t
   for (size_t i = 0; i < bytes; ++i) CHECK(piece[i] == byte_of(call, from, to, i));
 }
 
-/* One after the other with every pair of flags, then several at once. */
+/* One call after the other with every pair of flags, then several at once. */
 static void run_pieces(void) {
   static const int in[] = {GASNET_COLL_IN_NOSYNC, GASNET_COLL_IN_MYSYNC, GASNET_COLL_IN_ALLSYNC};
   static const int out[] = {GASNET_COLL_OUT_NOSYNC, GASNET_COLL_OUT_MYSYNC,
@@ -492,7 +494,7 @@ static void run_pieces(void) {
       }
     }
   }
-  /* Barriers with names, of a team of some. */
+  /* Named barriers of a team that has only some of the ranks. */
   gex_TM_t half;
   int id = 0;
   gex_TM_Split(&half, team, (int)(me % 2), 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
@@ -525,7 +527,7 @@ static uint64_t given(const struct Worker* worker, unsigned int round, gex_Rank_
   return mixed(worker->number * 1000003u + round * 7919u + jobrank);
 }
 
-/* Sums and broadcasts, short and long, several in flight. */
+/* Sums and broadcasts, short and long; several are in flight. */
 static void use_team(gex_TM_t tm, const struct Worker* worker, unsigned int round) {
   uint64_t mine[kLongItems], sums[kLongItems], sum = 0, by_function = 0, wanted = 0;
   const gex_Rank_t members = gex_TM_QuerySize(tm), root = round % members;
@@ -551,7 +553,7 @@ static void use_team(gex_TM_t tm, const struct Worker* worker, unsigned int roun
   CHECK(from_root[1] == worker->number);
 }
 
-/* Teams of different parents are made at once, so that their members must tell them apart. */
+/* Teams of different parents are made at the same time. Their members must not mix them up. */
 static void* work(void* argument) {
   const struct Worker* const worker = argument;
   for (unsigned int round = 0; round < worker->rounds; ++round) {

@@ -1,5 +1,5 @@
-/* coll_scale.cc: plays the schedules of collectives for many places, without processes, and prints
- * what one place sends and keeps. With an argument, up to a million places.
+/* coll_scale.cc: simulates the schedules of collectives for many places, without processes. Prints
+ * how much one place sends and stores. With an argument, up to a million places.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -28,8 +28,8 @@ struct Cost {
   std::exit(1);
 }
 
-/** Values are sums of place numbers plus one, or of how many are known if they may be counted
- * twice. */
+/** A value is the sum of place number plus one over its contributions. If contributions may be
+ * included twice, it is their number. */
 struct Play {
   std::vector<uint64_t> values;
   Cost cost;
@@ -48,7 +48,7 @@ Play play(const char* name, uint32_t places, uint32_t root, Make make, bool coun
       if (number >= schedule.steps) continue;
       const Step& step = schedule.step[number];
       if (step.to != kNoPlace) {
-        // The other side expects it at the same level.
+        // The receiver expects the value at the same level.
         const Schedule other = make(step.to, places, root);
         if (number >= other.steps || other.step[number].from != place) fail(name, places, place);
         ++sent[place];
@@ -87,7 +87,7 @@ void check_all(uint32_t places, uint32_t root, Cost* barrier, Cost* sum) {
   *sum = e.cost;
 }
 
-/** What a place keeps for a team, in bytes of this library and objects of Portals. */
+/** The memory of a place for a team, in bytes of this library and objects of Portals. */
 void print_row(uint32_t places) {
   Cost barrier;
   Cost sum;
@@ -95,7 +95,7 @@ void print_row(uint32_t places) {
   const unsigned int levels = most_steps(places) + 1;
   const unsigned int entries = 2 * kSlots * levels;
   const unsigned int counters = entries + kSlots;
-  // Of the reference: an entry takes 208 bytes, a counter 128.
+  // Sizes in the Portals library of this project: an entry takes 208 bytes, a counter 128.
   const double kib =
       (kSlots * levels * double{kSmallBytes} + entries * 208.0 + counters * 128.0) / 1024;
   std::printf("%9u %8u %8u %8u %8u %9.2f %9u %9.0f\n", places, barrier.steps, barrier.most,

@@ -155,7 +155,7 @@ int main(int argc, char** argv) {
   transfers();
   barrier();
   messages();
-  /* GASNet-EX beside it. */
+  /* A call of GASNet-EX beside those of GASNet-1. */
   gex_RMA_PutBlockingVal(team, peer, theirs, me + 1, 8, 0);
   barrier();
   CHECK(*(uint64_t*)(void*)mine == (me + size - 1) % size + 1);

@@ -1,4 +1,4 @@
-// When waiting threads stop yielding. Prints nothing if all is so.
+// When waiting threads stop yielding. Prints nothing on success.
 #include "network/long_yields.h"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-/* misuse_probe.c: calls where they are not allowed, which debug builds find. In each case rank 0
+/* misuse_probe.c: calls where they are not allowed, which debug builds detect. In each case rank 0
  * sends to rank 1, and one of them makes the call.
  *
  * Usage: misuse_probe [<case>]. Exits with 77 in other builds.
@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <gasnetex.h>
-/* behind it */
+/* must follow gasnetex.h */
 #include <gasnet_tools.h>
 
 #include "checks.h"
@@ -14,14 +14,14 @@
 enum { kRequest = 200, kReply };
 
 static const char* what;
-static void* place[2]; /* in the segments of both */
+static void* place[2]; /* in the segment of each rank */
 static gex_HSL_t lock = GEX_HSL_INITIALIZER;
 static gasnett_mutex_t mutex = GASNETT_MUTEX_INITIALIZER;
 static gasnett_rwlock_t rwlock = GASNETT_RWLOCK_INITIALIZER;
 static int is(const char* name) { return strcmp(what, name) == 0; }
 
 static void misuse_locks(void) {
-  /* These are allowed. */
+  /* These calls are allowed. */
   gasnett_rwlock_rdlock(&rwlock);
   gasnett_rwlock_assertlocked(&rwlock);
   gasnett_rwlock_assertrdlocked(&rwlock);
@@ -59,7 +59,7 @@ static void request(gex_Token_t token) {
   if (is("register-in-request")) gex_EP_RegisterHandlers(endpoint, NULL, 0);
   if (is("rank-in-request")) gex_TM_TranslateJobrankToRank(team, 0);
   if (is("bound-in-request")) gex_EP_QueryBoundSegmentNB(team, 0, NULL, NULL, NULL, 0);
-  /* These are allowed. */
+  /* These calls are allowed. */
   gex_EP_QueryBoundSegmentNB(team, 0, NULL, NULL, NULL, GEX_FLAG_IMMEDIATE);
   gex_AM_MaxReplyMedium(team, 0, GEX_EVENT_NOW, 0, 0);
   if (is("locked-reply")) gex_HSL_Lock(&lock);

@@ -1,4 +1,4 @@
-/* probe.c: a program of a job, for run_gasnet_test.py. The first argument says what it does.
+/* probe.c: a program of a job, for run_gasnet_test.py. The first argument selects what it does.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,8 +34,7 @@ static void* memory_of(gex_Rank_t peer) {
   return local;
 }
 
-/* Each rank writes into the memory of each neighbour; two rounds, so that nobody leaves early. */
-/* Mappings of memory that neighbours share. */
+/* How many mappings of memory that neighbours share this process has. */
 static unsigned int shared_mappings(void) {
   char line[512];
   unsigned int found = 0;
@@ -46,7 +45,7 @@ static unsigned int shared_mappings(void) {
   return found;
 }
 
-/* A line of /proc/self/status, such as "VmLck:". */
+/* The value of a line of /proc/self/status, such as "VmLck:". */
 static long status_kib(const char* name) {
   char line[256];
   long value = -1;
@@ -59,13 +58,15 @@ static long status_kib(const char* name) {
   return value;
 }
 
-/* Segments of different sizes. */
+/* Segments have different sizes. */
 static uintptr_t bytes_of(gex_Rank_t owner, uintptr_t least) {
   return least + owner % 3 * GASNET_PAGESIZE;
 }
 
+/* Each rank writes into the segment of each neighbour. There are two rounds, so that no rank exits
+ * early. Only the owner writes the word kMark of a page. */
 static void test_segments(uintptr_t least) {
-  enum { kMark = 1000, kWords = GASNET_PAGESIZE / 4 }; /* of each page, of the owner alone */
+  enum { kMark = 1000, kWords = GASNET_PAGESIZE / 4 };
   const uintptr_t bytes = bytes_of(rank, least);
   gex_RankInfo_t* neighbours;
   gex_Rank_t count, index, i;
@@ -79,7 +80,7 @@ static void test_segments(uintptr_t least) {
   CHECK(neighbours[index].gex_jobrank == rank);
   own = (uint32_t volatile*)gex_Segment_QueryAddr(segment);
   CHECK(memory_of(rank) == (void*)(uintptr_t)own);
-  /* One for the segments of all neighbours, however many they are. */
+  /* One mapping has the segments of all neighbours, however many they are. */
   CHECK(shared_mappings() == 2);
   for (page = 0; page < bytes / GASNET_PAGESIZE && page < 64; ++page) {
     CHECK(own[page * kWords + kMark] == 0);
@@ -95,7 +96,7 @@ static void test_segments(uintptr_t least) {
       gex_Event_t none = gex_EP_QueryBoundSegmentNB(team, peer, &owner, NULL, &length, 0);
       CHECK(none == GEX_EVENT_INVALID && length == bytes_of(peer, least));
       CHECK(gasneti_mapped_address(team, peer, owner) == (void*)there);
-      /* Also the last page. */
+      /* Also writes the last page. */
       __atomic_store_n(there + bytes_of(peer, least) / 4 - 1024 + index, rank + 1,
                        __ATOMIC_RELEASE);
       __atomic_store_n(there + round * 256 + index, rank + 1, __ATOMIC_RELEASE);
@@ -182,7 +183,7 @@ static void* in_thread(void* argument) {
   return NULL;
 }
 
-/* Threads of all ranks end the job at the same time, while one of each polls. */
+/* Threads of all ranks end the job at the same time, while one thread of each polls. */
 static void* poll_forever(void* argument) {
   GASNET_BLOCKUNTIL(0);
   return argument;
@@ -195,7 +196,7 @@ static void exit_together(void) {
   gasnet_exit(code);
 }
 
-/* The end comes from the handler of a request or of a reply, while the others poll. */
+/* A handler of a request or of a reply ends the job, while the other ranks poll. */
 static void exit_or_reply(gex_Token_t token, gex_AM_Arg_t replies) {
   if (replies)
     gex_AM_ReplyShort0(token, 202, 0);
@@ -268,7 +269,7 @@ int main(int argc, char** argv) {
   }
 
   if (!strcmp(what, "leave")) {
-    /* The last rank leaves, and rank 0 sees that it is gone. */
+    /* The last rank exits, and rank 0 detects that the process is gone. */
     pid_t volatile* own;
     CHECK(gex_Segment_Attach(&segment, team, GASNET_PAGESIZE) == GASNET_OK);
     own = (pid_t volatile*)gex_Segment_QueryAddr(segment);
@@ -282,7 +283,7 @@ int main(int argc, char** argv) {
   }
 
   if (!strcmp(what, "traced")) {
-    /* Two lines of a program: a put to the process itself, and one to a neighbour. */
+    /* Two source lines: a put to the process itself, and one to a neighbour. */
     const gex_Rank_t next = (rank + 1) % size;
     CHECK(gex_Segment_Attach(&segment, team, GASNET_PAGESIZE) == GASNET_OK);
     void* there = NULL;
@@ -295,7 +296,7 @@ int main(int argc, char** argv) {
     gasnet_exit(0);
   }
 
-  /* Ends of the job. The others compute. */
+  /* Ends of the job. The other ranks compute. */
   if (!strcmp(what, "all") || !strcmp(what, "setenv")) gasnet_exit(code);
   if (!strcmp(what, "return")) return code;
   if (!strcmp(what, "no-attach") && rank == last) gasnet_exit(code);

@@ -1,9 +1,9 @@
 /* ratomic_probe.c: remote atomics between the ranks of a job.
  *
- * First every thread of every rank applies random operations of all 138 legal pairs of type and
- * operation to words of its own at every rank, and to a model of them. Then all threads apply
- * operations to the same words, whose end is known whatever the order: so operations that did not
- * exclude each other show. In the end bits that are no ordinary number travel.
+ * First every thread of every rank applies random operations to its own words at every rank, and to
+ * a model of them. All 138 legal pairs of type and operation occur. Then all threads apply
+ * operations to the same words. The final values do not depend on the order, so operations that
+ * were not atomic are detected. Last, the bits of special values must arrive unchanged.
  *
  * Usage: ratomic_probe <threads> <rounds>
  *        ratomic_probe illegal|pair|operation|outside     (ends with a message)
@@ -39,7 +39,7 @@ static const gex_OP_t every_op[kOps] = {
     GEX_OP_XOR,  GEX_OP_FAND, GEX_OP_FOR,  GEX_OP_FXOR};
 static unsigned char tried[kTypes][kOps];
 
-/* The beginning of a segment: what all threads change, then words of each thread. */
+/* The beginning of a segment: words that all threads change, then words of each thread. */
 struct shared {
   uint64_t added, counted, swapped, guarded, guard, least, most, bits, product;
   int32_t small;
@@ -72,8 +72,8 @@ static gex_Flags_t some_flags(struct worker* worker) {
   return choices[below(worker, 5)];
 }
 
-/* What the operations are to do, by the definitions of the specification. It leaves open what MIN
- * and MAX do to what is not a number: here it stays. */
+/* The operations by the definitions of the specification. It does not define MIN and MAX of values
+ * that are not a number: in this library the target does not change. */
 #define DEFINE_MODEL(S, T, W)                        \
   static T model_##S(gex_OP_t op, T old, T a, T b) { \
     switch (op) {                                    \
@@ -142,7 +142,7 @@ static gex_Flags_t some_flags(struct worker* worker) {
     static const double edges[] = {0.0, -0.0, 1, -1, 0.5, 1e30, -1e-30, INFINITY};           \
     return (T)(below(worker, 2) ? edges[below(worker, 8)] : below(worker, 1000) / 8.0 - 50); \
   }                                                                                          \
-  /* The specification leaves open which zero the least of two is. */                        \
+  /* The specification does not define which of two zeros is the minimum. */                 \
   static int is_equal_##S(T x, T y) { return x == y || (x != x && y != y); }
 DEFINE_INTEGER_MODEL(I32, int32_t, uint32_t)
 DEFINE_INTEGER_MODEL(U32, uint32_t, uint32_t)
@@ -151,7 +151,7 @@ DEFINE_INTEGER_MODEL(U64, uint64_t, uint64_t)
 DEFINE_FLOAT_MODEL(FLT, float)
 DEFINE_FLOAT_MODEL(DBL, double)
 
-/* An operation that the compiler knows, beside one that it does not. */
+/* An operation that is a constant for the compiler, and one that is not. */
 #define KNOWN(S, OP)                                                                            \
   case OP:                                                                                      \
     return is_nbi            ? (void)gex_AD_OpNBI_##S(ad, result, rank, word, OP, a, b, flags), \
@@ -266,7 +266,7 @@ static const gex_DT_t types[kTypes] = {GEX_DT_I32, GEX_DT_U32, GEX_DT_I64,
                                        GEX_DT_U64, GEX_DT_FLT, GEX_DT_DBL};
 static gex_AD_t domains[kTypes][2]; /* of both teams */
 
-/* Only one thread of those that hold the guard may be between the two. */
+/* The guard is a lock: only one thread at a time may run the two calls in the middle. */
 static void guarded_step(gex_AD_t ad, gex_Rank_t target) {
   struct shared* const shared = shared_of(target);
   uint64_t previous = 1, value = 0;
@@ -314,7 +314,7 @@ static void contend(struct worker* worker, gex_Rank_t target, struct sums* sums)
   }
 }
 
-/* Many operations one after the other, where they take nanoseconds. */
+/* Many operations in sequence, where each takes nanoseconds. */
 static uint64_t storm(gex_Rank_t target) {
   struct shared* const shared = shared_of(target);
   void* mapped = NULL;
@@ -329,7 +329,7 @@ static uint64_t storm(gex_Rank_t target) {
   return steps;
 }
 
-/* What the threads of this rank did to the words of rank 0. */
+/* The operations of the threads of this rank on the words of rank 0. */
 struct totals {
   uint64_t steps, added, bits, swapped_in, swapped_out, most, least, guarded, storm;
 };
@@ -382,7 +382,7 @@ static void run(void* (*body)(void*), struct worker* workers) {
 #endif
 }
 
-/* Tells rank 0 what this one did; there all of it must be in the words. */
+/* Sends rank 0 the totals of this rank. Rank 0 compares their sum with its words. */
 static void check_words(void) {
   struct totals* const at_zero = (struct totals*)(void*)(segments[0] + 2048);
   struct totals mine = {0, 0, 0, 0, 0, 0, UINT64_MAX, 0, 0};
@@ -476,7 +476,7 @@ static void check_queries(void) {
 
 static void misuse(const char* how) {
   gex_AD_t ad = GEX_AD_INVALID;
-  const gex_Rank_t peer = size - 1 - me; /* each rank the other one */
+  const gex_Rank_t peer = size - 1 - me; /* the other of two ranks */
   if (!strcmp(how, "illegal")) gex_AD_Create(&ad, team, GEX_DT_DBL, GEX_OP_ADD | GEX_OP_XOR, 0);
   if (!strcmp(how, "pair")) gex_AD_Create(&ad, gex_TM_Pair(endpoint, 0), GEX_DT_U64, GEX_OP_ADD, 0);
   gex_AD_Create(&ad, team, GEX_DT_U64, GEX_OP_ADD, 0);
@@ -527,6 +527,6 @@ int main(int argc, char** argv) {
     printf("atomics of %u ranks are good\n", size);
     fflush(stdout);
   }
-  barrier(); /* the first exit ends all */
+  barrier(); /* the first rank to exit ends the job */
   gasnet_exit(0);
 }

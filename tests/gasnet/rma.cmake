@@ -1,4 +1,4 @@
-# Puts, gets and events between the ranks of a job: neighbours, and strangers over shared memory and
+# Puts, gets and events between the ranks of a job: neighbours, and others over shared memory and
 # UDP. Label: gasnet.
 
 foreach(mode seq par parsync)
@@ -12,7 +12,7 @@ function(lintel_add_rma_test name mode ranks arguments)
   add_test(NAME gasnet.Rma.${name}
            COMMAND gasnetrun_portals4 -spawner=fork -n ${ranks} $<TARGET_FILE:gasnet_rma_probe_${mode}>
                    ${arguments})
-  # A job that ends in order leaves nobody behind.
+  # In an orderly end no rank reports that a peer is gone.
   set_tests_properties(
     gasnet.Rma.${name} PROPERTIES LABELS gasnet TIMEOUT 240 PROCESSORS 2 ENVIRONMENT "${ARGN}"
                                   FAIL_REGULAR_EXPRESSION "its process is gone")
@@ -28,19 +28,19 @@ lintel_add_rma_test(apart.parsync parsync 2 "1 150" ${apart})
 lintel_add_rma_test(apart.threads par 2 "4 200" ${apart})
 lintel_add_rma_test(udp seq 3 "1 80" ${udp})
 lintel_add_rma_test(udp.threads par 2 "4 100" ${udp})
-# Many ranks and threads on few processors.
+# More ranks and threads than processors.
 lintel_add_rma_test(neighbours.16 seq 16 "1 60")
 lintel_add_rma_test(mixed.12.threads par 12 "4 15" GASNET_SUPERNODE_MAXSIZE=5)
 lintel_add_rma_test(apart.16.threads par 16 "2 15" ${apart})
 lintel_add_rma_test(udp.9.threads par 9 "3 15" ${udp})
-# Transfers in parts, and more operations in flight than there are events.
+# Transfers in parts, and more operations in flight than events.
 lintel_add_rma_test(limits seq 3 "1 80 3000 24" ${apart})
 lintel_add_rma_test(udp.limits par 2 "4 50 3000 64" ${udp})
 lintel_add_rma_test(outside seq 2 "0 0" ${apart})
 set_tests_properties(gasnet.Rma.outside PROPERTIES PASS_REGULAR_EXPRESSION
                                                    "gex_RMA_Put: 8 bytes at .* are not in a segment of endpoint 0")
 
-# A short form of all for the sanitizers.
+# A short selection for the sanitizers.
 set_property(
   TEST gasnet.Rma.neighbours.threads gasnet.Rma.mixed gasnet.Rma.udp.limits
   APPEND

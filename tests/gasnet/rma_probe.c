@@ -1,12 +1,12 @@
 /* rma_probe.c: puts, gets and events between the ranks of a job, against a model.
  *
- * Every thread of every rank has a region of its own in every segment, and a copy of what it must
- * be. Each round covers disjoint slices of one region with random operations, completes them, and
- * so overlaps with operations of earlier rounds. In the end the targets check the sums of their
- * memory.
+ * Every thread of every rank has its own region in every segment, and a copy with the contents that
+ * it must have. Each round applies random operations to disjoint slices of one region, and
+ * completes them. So slices overlap with those of earlier rounds. In the end the targets check the
+ * sums of their memory.
  *
  * Usage: rma_probe <threads> <rounds> [<largest message> <memory descriptors>]
- * The last two are limits of the Portals interface. Without threads it puts outside of a segment.
+ * The last two are limits of the Portals interface. With 0 threads it puts outside of a segment.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -29,10 +29,10 @@ struct board {
 #define BOARD_BYTES ((size_t)4096)
 
 static unsigned int threads, rounds;
-static char* segments[kMostRanks]; /* addresses at the owners */
+static char* segments[kMostRanks]; /* addresses in the owners */
 static struct board* board;
 static unsigned int handled;
-static size_t region_bytes; /* less in large jobs */
+static size_t region_bytes; /* smaller in large jobs */
 
 static void count_message(gex_Token_t token) {
   (void)token;
@@ -46,8 +46,8 @@ struct worker {
   unsigned int thread;
   uint64_t random;
   gex_TM_t team;           /* or a pair that names the same endpoints */
-  char* source;            /* of puts, destination of gets: the place of a slice is the same */
-  char* model[kMostRanks]; /* the region of this thread at each rank */
+  char* source;            /* of puts, destination of gets; a slice has the same offset */
+  char* model[kMostRanks]; /* the region of this thread in each rank */
 };
 
 static uint64_t next_random(struct worker* worker) {
@@ -64,7 +64,7 @@ static size_t random_size(struct worker* worker) {
     case 1:
       return below(worker, 9000);
     case 2:
-      return 505 + below(worker, 16); /* about the largest that is copied at once */
+      return 505 + below(worker, 16); /* around the largest size that PtlPut copies at once */
     default:
       return below(worker, 65);
   }
@@ -79,7 +79,7 @@ struct slice {
   gex_Event_t event;
 };
 
-/* Starts a put of fresh bytes; the source changes as soon as it may. */
+/* Starts a put of new bytes. The source changes as soon as that is allowed. */
 static gex_Event_t start_put(struct worker* worker, gex_Rank_t peer, size_t start, size_t bytes,
                              int in_region) {
   char* const source = worker->source + start;
@@ -236,7 +236,7 @@ static void run_round(struct worker* worker) {
   gex_Event_WaitSome(events, pending, 0);
   gex_Event_WaitAll(events, pending / 2, 0);
   {
-    /* What is left in the second half may be a leaf of a root in the first: forget those. */
+    /* The second half may have leaves whose roots were in the first half: drop those. */
     size_t kept = 0;
     for (i = pending / 2; i < pending; ++i)
       if (events[i] != GEX_EVENT_INVALID && ((uintptr_t)events[i] & 1) == 0)
@@ -269,7 +269,7 @@ static pthread_barrier_t all_are_known;
 static void* work(void* argument) {
   struct worker* const worker = argument;
 #ifdef GASNET_PAR
-  /* All are alive at once, and have called the library. */
+  /* All threads are alive at once, and have called the library. */
   gex_NBI_Wait(GEX_EC_ALL, 0);
   pthread_barrier_wait(&all_are_known);
 #endif
@@ -291,8 +291,8 @@ static void test_until_complete(gex_Event_t event) {
   while (gex_Event_Test(event) != GASNET_OK) gasnett_sched_yield();
 }
 
-/* A test of an event runs no handlers, even if a message waits; polling does. From the moment when
- * it lets others send, rank 0 calls nothing that polls. */
+/* A test of an event runs no handlers, even if a message waits; polling does. After rank 0 has let
+ * the others send, it calls nothing that polls. */
 static void check_that_tests_run_no_handlers(void) {
   uint64_t word = 0;
   if (me != 0) {
@@ -358,7 +358,7 @@ int main(int argc, char** argv) {
     for (unsigned int i = 0; i < threads; ++i)
       CHECK(board->sums[peer][i] ==
             sum_of((char*)board + BOARD_BYTES + (peer * threads + i) * region_bytes));
-  /* With few descriptors a put may have to wait before it starts. */
+  /* With few memory descriptors a put may have to wait before it starts. */
   if (argc == 3) check_that_tests_run_no_handlers();
   barrier();
   gasnet_exit(0);

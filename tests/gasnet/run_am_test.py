@@ -1,4 +1,4 @@
-"""Runs am_probe as a job whose processes the environment names.
+"""Runs am_probe as a job. The environment lists its processes.
 
 Usage: run_am_test.py <am_probe> <case> <ranks> <variable=value>...
 """
@@ -17,7 +17,7 @@ def main():
     needs_refusals = given.pop("refusals", "0") == "1"
     environment = {**os.environ, **given}
     nid = subprocess.run([program, "nid"], env=environment, stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
-    # Far from what PTL_PID_ANY gives, and different in tests that run side by side.
+    # Pids that PTL_PID_ANY does not return, and that differ in tests that run at the same time.
     first = 41000 + os.getpid() % 1000 * 20
     environment["PTL_NIDMAP"] = ":".join([nid] * int(count))
     environment["PTL_PIDMAP"] = ":".join(str(first + rank) for rank in range(int(count)))

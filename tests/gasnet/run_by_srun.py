@@ -1,4 +1,4 @@
-"""Runs a program as four ranks on two nodes of Slurm, in a cluster of its own.
+"""Runs a program as four ranks on two nodes of Slurm, in a cluster that it starts.
 
 Usage: run_by_srun.py <program> <what it must print>
 """

@@ -1,4 +1,4 @@
-"""Runs one case of the tests of jobs: starts probes, looks at what they print, how the job ends and what is left.
+"""Runs a case of the tests of jobs: starts probes, checks output, exit of the job and what is left.
 
 Usage: run_gasnet_test.py --list | <directory of programs> <mode> <case>
 """
@@ -17,7 +17,7 @@ GRACE_S = 5  # after the end of a job none of its processes may be left for long
 
 
 class Job:
-    """One run of a program, known by a variable in the environment of its processes."""
+    """One run of a program. A variable in the environment of its processes identifies them."""
 
     def __init__(self, command, **variables):
         self.marker = f"LINTEL_GASNET_CASE={uuid.uuid4()}"
@@ -39,7 +39,7 @@ class Job:
         self.code = self.process.returncode
 
     def left(self):
-        """Processes of the job that exist still."""
+        """Processes of the job that still exist."""
         found = []
         for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
             try:
@@ -131,7 +131,7 @@ def environment():
 
 
 def exits():
-    # The modes differ in locks only, so one of them tries more numbers of ranks.
+    # The modes differ in locks only, so only one of them runs with several numbers of ranks.
     for ranks in (1, 2, 4) if mode == "seq" else (3,):
         for what in ("one", "all", "plain", "signal", "atexit", "no-attach", "return", "quick", "handler", "reply"):
             fork(ranks, what, 7).check(7)
@@ -147,7 +147,7 @@ def exits():
 
 
 def exits_of_threads():
-    """The thread sanitizer sees each way to end once, in one neighbourhood and in several."""
+    """For the thread sanitizer: each way to end once, in one neighbourhood and in several."""
     for most in ("0", "1"):
         for what in ("all", "signal", "atexit", "handler", "reply", "thread", "together"):
             fork(3, what, 7, GASNET_SUPERNODE_MAXSIZE=most).check(7)
@@ -160,7 +160,7 @@ def exits_between_neighbourhoods():
 
 
 def deaths():
-    # The address sanitizer leaves the fault to the library.
+    # The address sanitizer must not handle the fault: the library does.
     os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "handle_segv=0"]))
     fork(3, "killed").check(128 + signal.SIGKILL)
     fork(3, "fault").check(128 + signal.SIGSEGV, r"rank 2 of 3\) caught a fatal signal: SIGSEGV")
@@ -170,10 +170,10 @@ def deaths():
 
 
 def by_hand(ranks, *arguments):
-    """Runs the probe without a spawner that would end the others. Returns the exit codes and the Portals pids."""
+    """Runs the probe without the spawner, which would end the others. Returns codes and pids."""
     shown = Job([run, "-spawner=fork", "-t", "-n", str(ranks), "true"]).check(0).err
     nids = re.search(r"PTL_NIDMAP=(\S+)", shown)[1]
-    # Not those of the spawner, which other tests use meanwhile.
+    # Not those of the spawner, which other tests use at the same time.
     first = 31000 + os.getpid() % 1000 * 10
     pids = [str(first + rank) for rank in range(ranks)]
     processes = [subprocess.Popen([probe, *arguments], env={**os.environ, "PTL_MY_RID": str(rank), "PTL_NIDMAP": nids,
@@ -186,7 +186,7 @@ def by_hand(ranks, *arguments):
 
 
 def deaths_by_hand():
-    """The others notice it."""
+    """The other processes detect the death."""
     for what, code in (("killed", -signal.SIGKILL), ("one", 7)):
         codes, _ = by_hand(3, what, "7")
         others = 1 if what == "killed" else 7
@@ -195,20 +195,20 @@ def deaths_by_hand():
 
 
 def left_in_shared_memory(pids):
-    """Files whose names have nid and Portals pid, and links to memory of processes that have ended."""
+    """Files with nid and Portals pid in their names, and links to memory of ended processes."""
     files = [path for pid in pids for path in pathlib.Path(f"/dev/shm/lintel.{os.getuid()}").glob(f"*.{pid}.*")]
     links = pathlib.Path("/dev/shm").glob(f"lintel-map.{os.getuid()}.*")
     return files + [link for link in links if not os.path.lexists(os.path.dirname(os.path.dirname(os.readlink(link))))]
 
 
 def nothing_is_left():
-    """In /dev/shm, whether threads are in the library in the end ("all", "return") or compute ("one")."""
+    """In /dev/shm. At the end, threads are in the library ("all", "return") or compute ("one")."""
     for what, code in (("all", 0), ("all", 7), ("return", 0), ("one", 7), ("one", 0)):
         codes, pids = by_hand(3, what, str(code))
         left = left_in_shared_memory(pids)
         if codes != [code] * 3 or left:
             sys.exit(f"{what} {code}: the processes ended with {codes} and left {left}")
-    # What a killed process leaves, the spawner removes.
+    # The spawner removes what a killed process leaves.
     killed = fork(3, "killed", options=["-v"]).check(128 + signal.SIGKILL)
     if left := left_in_shared_memory(re.search(r"PTL_PIDMAP=(\S+)", killed.err)[1].split(":")):
         sys.exit(f"after a killed process there is {left}")
@@ -230,7 +230,7 @@ def trace_files():
             sys.exit("a category that was masked, or statistics of a rank that was not asked")
         if not (directory / "statistics.1").exists():
             sys.exit("there is no file of statistics")
-        # Each kind of call leaves lines, and is counted unless it is masked.
+        # Each kind of call writes lines, and is counted unless it is masked.
         names = {"A": "active messages handled", "B": "barriers", "X": "collectives", "O": "atomics", "P": "puts", "G": "gets"}
         for program, letters in (("coll_probe_seq random 20 1", "ABX"), ("vis_probe_seq 1 20", "PG"),
                                  ("ratomic_probe_seq 1 20", "O")):
@@ -246,7 +246,7 @@ def trace_files():
                     sys.exit(f"of {program}, {names[letter]} should be counted, unless they are masked:\n{counts}")
             if "X" in letters and "gex_TM_Split: team" not in lines:
                 sys.exit("the trace does not say which teams were made")
-        # So do transfers to mapped memory, with the line of source that the program names.
+        # So do transfers to mapped memory, with the source line that the program sets.
         for local, puts in (("1", 2), ("0", 1)):
             fork(2, "traced", GASNET_TRACEFILE=f"{directory}/local{local}.%", GASNET_STATSFILE=f"{directory}/counts.%",
                  GASNET_TRACELOCAL=local).check(0)
@@ -298,7 +298,7 @@ def frozen():
 
 
 def variables():
-    """What else of the environment has an effect."""
+    """The effects of other variables of the environment."""
     fork(2, "leave", 5, GASNET_CATCH_EXIT="0").check(5, "still here")
     fork(1, "queries", GASNET_EXITTIMEOUT="0").check(134, "GASNET_EXITTIMEOUT=0: give at least")
     fork(2, "all", 0, GASNET_EXITTIMEOUT_MAX="3", GASNET_EXITTIMEOUT_MIN="1", GASNET_EXITTIMEOUT_FACTOR="0.5",
@@ -314,7 +314,7 @@ def variables():
 
 
 def misuse():
-    """What debug builds diagnose."""
+    """The misuse that debug builds detect."""
     in_handler = "in a handler of an active message, where it is not allowed"
     locked, prepared = "while a handler-safe lock is held", "between prepare and commit"
     cases = {"request-in-request": f"gex_AM_RequestShort was called {in_handler}",
@@ -355,7 +355,7 @@ def misuse():
         sys.exit(77)
     command = [run, "-spawner=fork", "-n", "2", str(program)]
     Job([*command, "correct"]).check(0)
-    # Each job waits most of its time.
+    # Each job sleeps most of its time.
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda case: Job([*command, case[0]]).check(128 + signal.SIGABRT, case[1]), cases.items()))
     Job([*command, "put-in-request"], GASNET_SUPERNODE_MAXSIZE="1").check(134, cases["put-in-request"])
@@ -407,7 +407,7 @@ def launcher():
         GASNET_SOMETHING="1").check(0, r"mpirun -n 4 .*ppr:2:node:pe=3 -x HOME -x USER .*-x GASNET_SOMETHING.* p -x")
     Job([run, "-n", "4", "-N", "2", "-c", "3", "-t", "--", "p"], GASNET_PORTALS4_SPAWNER="PMIX").check(
         0, "srun --mpi=pmix -n 4 -N 2 -c 3 p")
-    # -k prints the command, as -v does, and starts the job; without them nothing is printed.
+    # -k prints the command, as -v does, and starts the job. Without them nothing is printed.
     command = [run, "-spawner=fork", "-n", "2"]
     for option in ("-k", "-v"):
         Job([*command, option, "echo", "started"]).check(0, "started\nstarted\n[^$]*2 processes of this host, PTL_NIDMAP=")
@@ -433,7 +433,7 @@ def launcher():
 
 
 def killed_launcher():
-    """The processes of the spawner fork end with it."""
+    """When the spawner fork ends, its processes end."""
     job = subprocess.Popen([run, "-spawner=fork", "-n", "3", "sleep", "1000"])
     children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children")
     deadline = time.monotonic() + 20
@@ -455,7 +455,7 @@ def mpirun():
 
 
 def slurm():
-    """Two nodes of a cluster that the tests of jobs know to start: two neighbourhoods."""
+    """Two nodes of a cluster that the tests of jobs start: two neighbourhoods."""
     sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "jobs"))
     from cases_slurm import cluster
     made = cluster(2)

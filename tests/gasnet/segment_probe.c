@@ -1,5 +1,5 @@
-/* segment_probe.c: segments of the client's memory, bound to endpoints of its own; and, compiled
- * with GASNET_SEGMENT_EVERYTHING, all memory as the segment.
+/* segment_probe.c: segments in memory of the client, bound to endpoints that the program makes.
+ * Compiled with GASNET_SEGMENT_EVERYTHING: all memory as the segment.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,7 +13,7 @@ enum { kMostRanks = 16, kHere = 200, kLong, kWords = 4096 };
 static void* volatile places[kMostRanks];
 static volatile unsigned int told, longs;
 
-/* A rank tells where its memory is. */
+/* Handler: the sender reports the address of its memory. */
 static void here(gex_Token_t token, gex_AM_Arg_t low, gex_AM_Arg_t high) {
   gex_Token_Info_t info;
   gex_Token_Info(token, &info, GEX_TI_SRCRANK);
@@ -46,7 +46,7 @@ static void exchange_places(void* mine) {
   GASNET_BLOCKUNTIL(told == size);
 }
 
-/* Every rank writes and reads memory of every other, wherever it is. */
+/* Every rank writes and reads memory of every other rank, wherever that is. */
 static void use_memory(uint64_t (*mine)[kWords]) {
   uint64_t out[kWords], back[kWords];
   longs = 0;
@@ -168,7 +168,7 @@ static void run(void) {
   gex_MK_Destroy(kind, 0);
   gex_System_SetVerboseErrors(1);
 
-  /* What is not published is known to its own process only. */
+  /* A segment that is not published is visible in its own process only. */
   barrier();
   CHECK(gex_EP_QueryBoundSegmentNB(gex_TM_Pair(endpoint, 1), (me + 1) % size, NULL, NULL, &bytes,
                                    GEX_FLAG_IMMEDIATE) == GEX_EVENT_INVALID);

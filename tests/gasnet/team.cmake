@@ -15,7 +15,7 @@ function(lintel_add_team_test name mode ranks)
                PASS_REGULAR_EXPRESSION "are good" FAIL_REGULAR_EXPRESSION "its process is gone")
 endfunction()
 
-# What a team takes with more ranks than can be started.
+# The memory of a team with more ranks than a test can start.
 add_executable(gasnet_team_scale "${CMAKE_CURRENT_LIST_DIR}/team_scale.cc" $<TARGET_OBJECTS:gasnet-seq-objects>)
 target_include_directories(gasnet_team_scale PRIVATE "${PROJECT_SOURCE_DIR}/gasnet" "${PROJECT_SOURCE_DIR}/gasnet/include"
                                                      "${PROJECT_BINARY_DIR}/gasnet/include" "${PROJECT_SOURCE_DIR}/include")

@@ -24,7 +24,7 @@ static uint64_t* word_of(gex_TM_t tm, gex_Rank_t rank, size_t word) {
   return (uint64_t*)segment_of(tm, rank) + word;
 }
 
-/* Everybody in a team writes to everybody and sends to everybody. */
+/* Every member of a team writes and sends to every member. */
 static void use(gex_TM_t tm, uint64_t mark) {
   const gex_Rank_t rank = gex_TM_QueryRank(tm), members = gex_TM_QuerySize(tm);
   handled = 0;
@@ -57,14 +57,14 @@ static void split(void) {
     CHECK(gex_TM_TranslateJobrankToRank(odd_even, me ^ 1) == GEX_RANK_INVALID || (me ^ 1) >= size);
   use(odd_even, 1000);
 
-  /* Keys turn the order around; the parent is a team itself. */
+  /* Keys reverse the order. The parent is a team that was made by a split. */
   gex_TM_Split(&backwards, odd_even, 5, -(int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
   CHECK(gex_TM_QueryRank(backwards) ==
         gex_TM_QuerySize(backwards) - 1 - gex_TM_QueryRank(odd_even));
   CHECK(gex_TM_QueryFlags(backwards) == GEX_FLAG_TM_NO_SCRATCH);
   use(backwards, 2000);
 
-  /* Not all take part. */
+  /* Some ranks do not take part. */
   gex_TM_Split(me == 0 ? NULL : &of_some, team, 1, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
   CHECK((of_some == GEX_TM_INVALID) == (me == 0));
   if (me != 0) {
@@ -91,8 +91,8 @@ static void create(void) {
   CHECK(gex_TM_QueryRank(reversed) == size - 1 - me);
   CHECK(gex_TM_QueryFlags(reversed) == (GEX_FLAG_RANK_IS_JOBRANK | GEX_FLAG_TM_LOCAL_SCRATCH));
   use(reversed, 4000);
-  /* Two teams by one call, named by ranks of the parent, whose rank 0 is in none of them: it names
-   * none, or one of the two. */
+  /* One call makes two teams, named by ranks of the parent. Rank 0 of the parent is in neither: it
+   * names no team, or one of the two. */
   const gex_Rank_t mine = gex_TM_QueryRank(reversed);
   if (mine == 0) {
     for (gex_Rank_t i = 0; i < half; ++i) members[i].gex_rank = i + 1;
@@ -108,8 +108,8 @@ static void create(void) {
   CHECK(gex_TM_Destroy(reversed, &given, 0) == 1 && given.gex_addr == scratch);
 }
 
-/* Scratch space named by offsets in segments, in each of the three forms; given back as an address
- * or as an offset, whichever is asked for. */
+/* Scratch space named by offsets in segments, in each of the three forms. It is returned as an
+ * address or as an offset, as the flags request. */
 static void offsets(void) {
   enum { kBytes = 64 };
   char* const start = (char*)gex_Segment_QueryAddr(segment);
@@ -139,7 +139,7 @@ static void offsets(void) {
   }
 }
 
-/* The sets of a team's ranks agree with those of the job, whatever order it has. */
+/* The sets of ranks of a team agree with those of the job, in any order of the team. */
 static void host_sets(void) {
   gex_RankInfo_t *hosts, *neighbours;
   gex_Rank_t on_host, near, index, own_set, sets, host, own_host;
@@ -151,7 +151,7 @@ static void host_sets(void) {
   CHECK(neighbours[index].gex_jobrank == me);
   gex_System_QueryMyPosition(&sets, &own_set, &host, &own_host);
   CHECK(own_set < sets && own_host < host && host <= sets);
-  /* These run on one host, in neighbourhoods that the environment cuts up. */
+  /* The ranks run on one host, in neighbourhoods that the environment sets. */
   CHECK(on_host == size && host == 1);
   const char* const most = gasnett_getenv("GASNET_SUPERNODE_MAXSIZE");
   const gex_Rank_t largest = most && atoi(most) > 0 ? (gex_Rank_t)atoi(most) : size;
@@ -183,7 +183,7 @@ static void barriers(void) {
       for (int i = 8; i >= 0; --i) gex_Event_Wait(events[i]);
     }
   }
-  /* Nobody leaves before the last has come. */
+  /* No rank leaves a barrier before the last rank has entered it. */
   for (gex_Rank_t last = 0; last < size; ++last) {
     uint64_t* const flag = word_of(team, last, kMostRanks);
     if (me == last) gex_RMA_PutBlockingVal(team, me, flag, last + 1, 8, 0);

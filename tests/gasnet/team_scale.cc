@@ -1,5 +1,5 @@
-/* team_scale.cc: the memory of a team of a million ranks, without processes: 8 bytes a rank,
- * wherever the neighbours of the process are among them.
+/* team_scale.cc: the memory of a team of a million ranks, without processes. It is 8 bytes a rank,
+ * for any distribution of the neighbours of the process.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,7 +15,7 @@ namespace {
 
 constexpr gex_Rank_t kRanks = 1'000'000;
 constexpr gex_Rank_t kNeighbours = 64;
-constexpr gex_Rank_t kApart = kRanks / kNeighbours; /* as where ranks go round the nodes */
+constexpr gex_Rank_t kApart = kRanks / kNeighbours; /* ranks round-robin over nodes */
 constexpr long kPageKib = 4;
 
 long resident_kib() {
@@ -48,7 +48,7 @@ int main() {
   std::iota(members.rbegin(), members.rend(), 0);
   const long with_list = resident_kib();
   const gex_TM_t team = new_team(&all, std::move(members), 1, 0);
-  // The list of members is the team's now.
+  // The team owns the list of members now.
   const long team_kib = resident_kib() - with_list + long{kRanks} * 4 / 1024;
 
   bool good = true;

@@ -1,4 +1,4 @@
-/* tools_probe.c: the tools alone, in the mode that it is compiled for. */
+/* tools_probe.c: the tools alone, in the mode in which it is compiled. */
 #include <gasnet_tools.h>
 #include <signal.h>
 #include <string.h>

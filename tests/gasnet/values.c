@@ -1,5 +1,5 @@
-/* values.c: every value, size and layout that clients depend on. Compiled as C99, C11 and C++11 to
- * 20, in each mode, by check_headers.py; nothing runs.
+/* values.c: every value, size and layout on which clients depend. check_headers.py compiles it as
+ * C99, C11 and C++11 to 20, in each mode. Nothing runs.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -182,7 +182,7 @@ ASSERT_TRUE(GASNET_COLL_SYNC_FLAG_MASK == 0x3F && GASNET_COLL_LOCAL == 0x80);
 ASSERT_TRUE(GASNET_COLL_DST_IN_SEGMENT == 0x400 && GASNET_COLL_SRC_IN_SEGMENT == 0x800);
 ASSERT_TRUE(GEX_VIS_MAX_PEERCOMPLETION >= 127);
 
-/* What is usable in conditions. */
+/* Constants that are usable in conditions of the preprocessor. */
 #if GEX_AM_INDEX_BASE > 128 || GASNET_MAXEPS < 1 || SIZEOF_GASNET_REGISTER_VALUE_T != 8
 #error "limits"
 #endif
@@ -234,7 +234,7 @@ ASSERT_TRUE(GEX_VIS_MAX_PEERCOMPLETION >= 127);
 #error "platform"
 #endif
 
-/* What is a literal. */
+/* String literals. */
 const char* const literals[] = {"" GASNET_CONFIG_STRING "",
                                 "" GASNETT_CONFIG_STRING "",
                                 "" GASNET_CONDUIT_NAME_STR "",
@@ -248,7 +248,7 @@ const char* const literals[] = {"" GASNET_CONFIG_STRING "",
 
 GASNETT_IDENT(values_ident, "$values: kept $");
 
-/* Interchangeable types. */
+/* Types that are interchangeable. */
 gex_Rank_t* same_rank(gasnet_node_t* node) { return node; }
 gex_Token_t* same_token(gasnet_token_t* token) { return token; }
 gex_AM_Index_t* same_index(gasnet_handler_t* handler) { return handler; }
@@ -256,7 +256,7 @@ gex_AM_Arg_t* same_argument(gasnet_handlerarg_t* argument) { return argument; }
 gex_Event_t* same_event(gasnet_handle_t* handle) { return handle; }
 gex_HSL_t* same_lock(gasnet_hsl_t* lock) { return lock; }
 
-/* Every number of arguments, with the number in the name and without; never called. */
+/* Every number of arguments, with the number in the name and without it. Never called. */
 int call_all(gex_TM_t tm, gex_Token_t token, gex_Event_t* lc, char* buffer, gex_AM_SrcDesc_t sd) {
   int n = 0;
   n += gex_AM_RequestShort0(tm, 0, 200, 0);

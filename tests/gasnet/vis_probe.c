@@ -1,9 +1,9 @@
 /* vis_probe.c: vector, indexed and strided puts and gets between the ranks of a job, against a
  * model.
  *
- * Every thread of every rank has a region in every segment, and a copy of what it must be. Each
- * round describes pieces at both sides at random, and moves them; after a put a get of the whole
- * region shows that the pieces have arrived and nothing else has changed.
+ * Every thread of every rank has a region in every segment, and a copy with the contents that it
+ * must have. Each round describes random pieces at both sides, and moves them. After a put a get of
+ * the whole region shows that the pieces have arrived and nothing else has changed.
  *
  * Usage: vis_probe <threads> <rounds>
  *        vis_probe outside|lengths     (ends with a message)
@@ -20,7 +20,7 @@
 
 enum { kMostRanks = 16, kMostThreads = 4, kMostPieces = 600, kMostLevels = 5, kDone = 200 };
 #define REGION_BYTES ((size_t)1 << 17)
-/* Behind it: each put that the peer is told of has a place that nothing else changes. */
+/* Behind the region: a place for each put with a peer completion, which nothing else changes. */
 #define TOLD_BYTES ((size_t)64)
 #define TOLD_PLACES ((size_t)512)
 #define WHOLE_BYTES (REGION_BYTES + TOLD_PLACES * TOLD_BYTES)
@@ -28,7 +28,7 @@ enum { kMostRanks = 16, kMostThreads = 4, kMostPieces = 600, kMostLevels = 5, kD
 static unsigned int threads, rounds;
 static char* segments[kMostRanks];
 
-/* Peer completion: the payload says where 8 bytes must have arrived, and which. */
+/* Peer completion: the payload contains an address and the 8 bytes that must be there. */
 struct notice {
   uint64_t* where;
   uint64_t value;
@@ -54,7 +54,7 @@ struct worker {
   gex_TM_t team;
   char* near;              /* a region of this process */
   char* before;            /* a copy of it */
-  char* fetched;           /* a region of a peer, as it is */
+  char* fetched;           /* a region of a peer, as it was read */
   char* model[kMostRanks]; /* the regions of this thread, as they must be */
   unsigned int completions[kMostRanks];
 };
@@ -72,7 +72,7 @@ static char* region(const struct worker* worker, gex_Rank_t rank) {
   return segments[rank] + (me * threads + worker->thread) * WHOLE_BYTES;
 }
 
-/* The transfer as the program means it: from bytes of one region to bytes of another. */
+/* The transfer as it must be: from bytes of one region to bytes of another. */
 static void move_model(char* to, size_t to_offset, const char* from, size_t from_offset,
                        size_t bytes) {
   CHECK(to_offset + bytes <= REGION_BYTES && from_offset + bytes <= REGION_BYTES);
@@ -86,7 +86,7 @@ static void finish(struct worker* worker, enum form form, gex_Event_t event, int
   if (form == kLeaf) {
     gex_Event_t leaf = gex_Event_QueryLeaf(event, GEX_EC_LC);
     gex_Event_Wait(leaf);
-    memset(worker->near, 0x77, REGION_BYTES); /* the source may change */
+    memset(worker->near, 0x77, REGION_BYTES); /* the program may change the source now */
   }
   if (form == kLeafNBI) {
     gex_NBI_Wait(GEX_EC_LC, 0);
@@ -116,7 +116,7 @@ struct pieces {
   void* indexed[kMostPieces];
 };
 
-/* Pieces of a list of lengths, each somewhere behind the one before; then in any order. */
+/* Pieces of a list of lengths, each at a random distance from the one before; then shuffled. */
 static void place(struct worker* worker, const size_t* lengths, size_t count, int may_overlap,
                   size_t* offsets) {
   size_t total = 0, cursor, slack;
@@ -190,7 +190,7 @@ static void lists_round(struct worker* worker, gex_Rank_t peer, int is_put, enum
   size_t near_count, far_count, total, near_length = 0, far_length = 0;
   gex_Event_t event;
   if (is_indexed) {
-    /* Equal lengths whose products agree. */
+    /* All pieces of a side have the same length. Both sides have the same number of bytes. */
     const size_t unit = 1 + below(worker, below(worker, 3) ? 20 : 300);
     const size_t units = below(worker, 8) == 0 ? 0 : 1 + below(worker, MIN(500, 60000 / unit));
     size_t divisor = 1 + below(worker, 8);
@@ -236,8 +236,8 @@ static void lists_round(struct worker* worker, gex_Rank_t peer, int is_put, enum
   free(far);
 }
 
-/* Nested strides: of the innermost level the smallest, each with a gap, some downwards; the levels
- * then in any order. So no two pieces overlap. */
+/* Nested strides. The innermost level has the smallest stride, each level has a gap, some go
+ * downwards. Then the levels are shuffled. So no two pieces overlap. */
 static void choose_strides(struct worker* worker, size_t element, const size_t* count,
                            size_t levels, const size_t* order, ptrdiff_t* strides, size_t* origin) {
   size_t extent = element;
@@ -278,7 +278,7 @@ static void strided_round(struct worker* worker, gex_Rank_t peer, int is_put, en
   for (size_t i = 0; i < levels; ++i) {
     const size_t most = MIN(room, 40);
     count[i] = below(worker, 12) == 0 ? 0 : 1 + below(worker, most != 0 ? most : 1);
-    /* The gaps make each level up to a quarter larger. */
+    /* The gaps enlarge each level by up to a quarter. */
     if (count[i] > 1) room /= count[i] + (count[i] + 2) / 3;
     pieces *= count[i];
     index[i] = 0;
@@ -287,7 +287,7 @@ static void strided_round(struct worker* worker, gex_Rank_t peer, int is_put, en
   choose_strides(worker, element, count, levels, order, near_strides, &near_origin);
   if (below(worker, 2)) random_order(worker, levels, order);
   choose_strides(worker, element, count, levels, order, far_strides, &far_origin);
-  /* The source may be the same again and again. */
+  /* The source of several pieces may be the same. */
   if (levels != 0 && below(worker, 8) == 0) {
     ptrdiff_t* const strides = is_put ? near_strides : far_strides;
     if (strides[0] >= 0) strides[0] = 0;
@@ -310,14 +310,14 @@ static void strided_round(struct worker* worker, gex_Rank_t peer, int is_put, en
   else
     event = START(form, StridedGet, flags, worker->team, worker->near + near_origin, near_strides,
                   peer, region(worker, peer) + far_origin, far_strides, element, count, levels);
-  /* These have been read. */
+  /* The library has read these. */
   memset(near_strides, 0x5A, sizeof near_strides);
   memset(far_strides, 0x5A, sizeof far_strides);
   memset(count, 0x5A, sizeof count);
   finish(worker, form, event, is_put);
 }
 
-/* A put after which the peer gets a message. */
+/* A put with a peer completion. */
 static void told_round(struct worker* worker, gex_Rank_t peer) {
   struct notice notice;
   uint64_t values[8];
@@ -327,8 +327,8 @@ static void told_round(struct worker* worker, gex_Rank_t peer) {
       region(worker, peer) + REGION_BYTES + worker->completions[peer]++ * TOLD_BYTES;
   CHECK(worker->completions[peer] <= TOLD_PLACES);
   for (size_t i = 0; i < count; ++i) values[i] = next_random(worker);
-  /* A call without pieces reads neither team nor rank. It was the next call, so the one after it
-   * tells nothing. */
+  /* A call without pieces reads neither team nor rank. It consumes the peer completion, so the call
+   * after it sends none. */
   const size_t none = 0;
   gex_VIS_SetPeerCompletionHandler(kDone, NULL, 0, 0);
   gex_VIS_StridedPutBlocking(GEX_TM_INVALID, GEX_RANK_INVALID, NULL, &far_stride, NULL,
@@ -351,7 +351,7 @@ static void told_round(struct worker* worker, gex_Rank_t peer) {
   gex_NBI_Wait(GEX_EC_PUT, 0);
 }
 
-/* The same by the names of GASNet-1. */
+/* The same with the calls of GASNet-1. */
 static void legacy_round(struct worker* worker, gex_Rank_t peer) {
   enum { kCount = 50, kBytes = 24 };
   const size_t near_stride = kBytes, far_stride = 3 * kBytes, count[] = {kBytes, kCount};
@@ -443,7 +443,7 @@ static void* work(void* argument) {
 }
 
 static void misuse(const char* how) {
-  const gex_Rank_t peer = size - 1 - me; /* each rank the other one */
+  const gex_Rank_t peer = size - 1 - me; /* the other of two ranks */
   char bytes[64];
   const ptrdiff_t stride = 1 << 20;
   const size_t count = 4000;
@@ -457,7 +457,7 @@ static void misuse(const char* how) {
   gasnet_exit(0);
 }
 
-/* Pieces that are one range at the peer need no attention of it: rank 1 only computes. */
+/* Pieces that are one range at the peer need no progress by the peer: rank 1 only computes. */
 static void one_range(void) {
   enum { kPieces = 64, kBytes = 300, kApart = 1000 };
   static char source[kPieces * kApart], back[kPieces * kApart];
@@ -516,7 +516,7 @@ int main(int argc, char** argv) {
   work(&workers[0]);
 #endif
   barrier();
-  /* Everybody says how often it was to be told. */
+  /* Each rank sends how many peer completions it requested. */
   uint32_t* const counts = (uint32_t*)(void*)segments[me];
   for (gex_Rank_t peer = 0; peer < size; ++peer) {
     uint32_t sum = 0;
