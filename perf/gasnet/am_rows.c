@@ -1,4 +1,4 @@
-/* am_rows.c: times of Shorts between two ranks, to be compared with ptl_perf. am_rows.py runs both.
+/* am_rows.c: times of Shorts between two ranks, to be compared with ptl_perf. rows.py runs both.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
   gex_EP_RegisterHandlers(endpoint, handlers, sizeof handlers / sizeof *handlers);
   begin_pair();
   meet();
-  /* Medians of batches: another process on the processor disturbs few of them. */
+  /* Medians of batches: another process on the processor affects only few of them. */
   static double batches[1000];
   const unsigned int trips = 16, messages = 4096, floods_timed = 21;
   for (unsigned int batch = 0; me == 0 && batch < 1000; ++batch) {

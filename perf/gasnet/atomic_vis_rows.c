@@ -1,5 +1,5 @@
-/* atomic_vis_rows.c: times of remote atomics and of strided puts between two ranks, each beside its
- * floor, measured in turn. rows.py runs it.
+/* atomic_vis_rows.c: times of remote atomics and of strided puts between two ranks, and of their
+ * lower bounds, measured alternately. rows.py runs it.
  *
  * Usage: atomic_vis_rows near|far|strided [<pieces> <bytes>]
  *
@@ -15,9 +15,9 @@
 
 static gex_Segment_t segment;
 static gex_AD_t ad;
-static char* theirs; /* address of the other segment at its owner */
+static char* theirs; /* address of the other segment in its owner */
 
-/* Calls that the compiler does not see through. */
+/* Functions that the compiler does not inline. */
 static uint64_t add_by_processor(uint64_t* to, uint64_t value) {
   return __atomic_fetch_add(to, value, __ATOMIC_ACQ_REL);
 }
@@ -42,7 +42,7 @@ static void measure_near(void) {
   }
   printf("fetch_add_ns %.3f\ninstruction_ns %.3f\n", median(atomics, BATCHES),
          median(instructions, BATCHES));
-  if (sum == 1) printf("\n"); /* the results are needed */
+  if (sum == 1) printf("\n"); /* so that the results are used */
 }
 
 /* The same by Portals alone. */
@@ -72,7 +72,7 @@ static void add_raw(struct raw* raw) {
   ptl_ct_event_t count;
   target.rank = 1 - me;
   ++raw->count;
-  /* 240: where this library has the segment. */
+  /* 240: the portal table entry of segments in this library. */
   if (PtlFetchAtomic(raw->memory, (ptl_size_t)(uintptr_t)&raw->result, raw->memory,
                      (ptl_size_t)(uintptr_t)&raw->operand, 8, target, 240, 0, 0, NULL, 0, PTL_SUM,
                      PTL_UINT64_T) != PTL_OK)
@@ -94,7 +94,7 @@ static void measure_far(void) {
   printf("fetch_add_ns %.1f\nraw_ns %.1f\n", median(atomics, BATCHES), median(raws, BATCHES));
 }
 
-/* Every second piece of the segment of the other rank. */
+/* Puts every second piece of the segment of the other rank. */
 static void measure_strided(size_t pieces, size_t bytes) {
   enum { kTimes = 31 };
   static double strided[kTimes], gets[kTimes], blocking[kTimes], one_by_one[kTimes];

@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   gex_Client_Init(&client, &endpoint, &team, "COLL_ROWS", &argc, &argv, 0);
   const gex_Rank_t me = gex_TM_QueryRank(team);
   gasnett_set_affinity((int)me); /* as ptl_perf does */
-  /* Medians of batches, in turns: another process on the processor disturbs few of them. */
+  /* Medians of batches, alternating: another process on the processor affects only few of them. */
   static double barriers[kBatches], sums[kBatches];
   for (unsigned int batch = 0; batch < 2 * kBatches; ++batch) {
     double number = me, sum = 0;

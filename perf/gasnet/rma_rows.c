@@ -1,5 +1,5 @@
-/* rma_rows.c: times of puts and gets between two ranks, each beside its floor, measured in turn.
- * rows.py runs it.
+/* rma_rows.c: times of puts and gets between two ranks, and of their lower bounds, measured
+ * alternately. rows.py runs it.
  *
  * Usage: rma_rows near|far|memory|attach|open|nothing
  *
@@ -15,7 +15,7 @@ enum { kArrived = 200, kBig = 1 << 20, kDepth = 16 };
 
 static gex_Segment_t segment;
 static volatile unsigned int arrivals;
-static char* theirs; /* address of the other segment at its owner */
+static char* theirs; /* address of the other segment in its owner */
 static char* mine;
 
 static void arrived(gex_Token_t token) {
@@ -23,7 +23,7 @@ static void arrived(gex_Token_t token) {
   ++arrivals;
 }
 
-/* Calls that the compiler does not see through. */
+/* Functions that the compiler does not inline. */
 static void store_word(uint64_t* to, uint64_t value) { *to = value; }
 static uint64_t load_word(const uint64_t* from) { return *from; }
 static void (*volatile store)(uint64_t*, uint64_t) = store_word;
@@ -56,11 +56,11 @@ static void measure_near(void) {
     }
     printf("put_ns %.3f\nstore_ns %.3f\nget_ns %.3f\nload_ns %.3f\n", median(puts, BATCHES),
            median(stores, BATCHES), median(gets, BATCHES), median(loads, BATCHES));
-    if (sum == 1) printf("\n"); /* the loads are needed */
+    if (sum == 1) printf("\n"); /* so that the loads are used */
   }
 }
 
-/* A put by Portals alone into the same place, with a counted acknowledgement. */
+/* A put by Portals alone to the same address, with a counted acknowledgement. */
 struct raw {
   ptl_handle_md_t memory;
   ptl_handle_ct_t counter;
@@ -82,7 +82,7 @@ static void open_raw(struct raw* raw) {
   md.ct_handle = raw->counter;
   if (PtlMDBind(interface, &md, &raw->memory) != PTL_OK) gasnet_exit(3);
   raw->count = 0;
-  raw->index = 240; /* where this library has the segment */
+  raw->index = 240; /* the portal table entry of segments in this library */
 }
 static void start_raw(struct raw* raw, const void* from, ptl_size_t bytes) {
   ptl_process_t target;
@@ -132,7 +132,7 @@ static void measure_far(void) {
     fflush(stdout);
   }
   meet();
-  /* The target computes until it is told to stop. */
+  /* The target computes until a put stops it. */
   volatile uint64_t* const stop = (volatile uint64_t*)(void*)(mine + kBig);
   if (me == 1) {
     while (!*stop) gasnett_spinloop_hint();
@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
                                 GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL, "arrived"}};
   const char* const what = argc > 1 ? argv[1] : "";
   struct timespec now;
-  /* What it takes to start and load a program that is linked with the library. */
+  /* The time to start and load a program that is linked with the library. */
   if (!strcmp(what, "nothing")) return 0;
   if (!strcmp(what, "open")) {
     /* Portals alone. */
@@ -183,7 +183,7 @@ int main(int argc, char** argv) {
   gex_Segment_Attach(&segment, team, 2 * kBig);
   clock_gettime(CLOCK_REALTIME, &now);
   if (!strcmp(what, "attach")) {
-    /* The end of a rank must not take the processors from those that are not there yet. */
+    /* A rank that ends must not take a processor from ranks that have not attached yet. */
     meet();
     printf("attached %ld.%09ld\n", (long)now.tv_sec, now.tv_nsec);
     fflush(stdout);

@@ -1,4 +1,4 @@
-/* rows.h: what the programs that rows.py runs begin with: two ranks, their meeting, medians.
+/* rows.h: the start of the programs that rows.py runs: two ranks, a barrier, medians.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -20,7 +20,7 @@ static inline void start_client(const char* name, int* argc, char*** argv) {
   gex_Client_Init(&client, &endpoint, &team, name, argc, argv, 0);
   me = gex_TM_QueryRank(team);
 }
-/* Ranks are pinned, as those of ptl_perf. */
+/* Ranks are pinned like those of ptl_perf. */
 static inline void begin_pair(void) {
   if (gex_TM_QuerySize(team) != 2) gasnet_exit(2);
   gasnett_set_affinity((int)me);
@@ -35,7 +35,7 @@ static inline double median(double* values, unsigned int count) {
   return values[count / 2];
 }
 
-/* Puts the time of one of `count` calls, in nanoseconds, into values[batch]. */
+/* Stores the time of one of `count` calls, in nanoseconds, in values[batch]. */
 #define TIME(values, batch, count, call)                                                  \
   do {                                                                                    \
     const gasnett_tick_t start = gasnett_ticks_now();                                     \

@@ -1,4 +1,4 @@
-"""Prints times of GASNet between two processes, each beside its floor, from one run.
+"""Prints times of GASNet between two processes, each beside its lower bound, from one run.
 
 Usage: rows.py <directory of perf_gasnet_am, perf_gasnet_rma, perf_gasnet_atomic_vis, perf_gasnet_coll, perf_gasnet_udp_floor, ptl_perf and gasnetrun_portals4> [<row>...]
 The rows are am, near, far, atomics, strided, collectives, attach and memory; without a name, all.
@@ -61,7 +61,7 @@ def far():
     show("8-byte blocking put, UDP", found["put_ns"] / 1000, "us", found["raw_put_ns"] / 1000, "PtlPut, counted")
     stream = (1 << 20) / found["stream_ns"]
     show("1 MiB puts, UDP", stream, "GB/s", (1 << 20) / found["raw_stream_ns"], "PtlPut, counted")
-    # Medians of both: a mean has what other programs took of the processor.
+    # Medians of both: a mean includes the time that other programs took.
     show("1 MiB puts, UDP", stream, "GB/s", (1 << 20) / of_ptl_perf("median_ns", "bandwidth", "1MiB", **UDP),
          "the stream of ptl_perf")
     print(f"{'1 MiB get, UDP, from a rank that computes':45} {found['get_from_busy_ns'] / 1e6:9.2f} ms")

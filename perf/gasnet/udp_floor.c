@@ -1,4 +1,4 @@
-/* udp_floor.c: what a barrier of processes over bare UDP sockets takes on this machine. rows.py
+/* udp_floor.c: the time of a barrier of processes over bare UDP sockets on this machine. rows.py
  * prints it beside the barrier of GASNet.
  *
  * Usage: perf_gasnet_udp_floor <processes>. Processes are pinned as the ranks of coll_rows.c. A
@@ -23,7 +23,7 @@ enum { kMost = 64, kBatches = 400, kCalls = 16, kFromAbove = 30 };
 static unsigned int me, count;
 static int sockets[kMost];
 static struct sockaddr_in addresses[kMost];
-static unsigned int arrived[kFromAbove + 1]; /* by step; messages of later barriers come early */
+static unsigned int arrived[kFromAbove + 1]; /* by step; later barriers may send early */
 static int sleeps;
 
 static void fail(const char* call) {
