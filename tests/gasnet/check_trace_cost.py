@@ -23,7 +23,7 @@ for mode in (["-DGASNET_SEQ"], ["-DGASNET_PAR", "-D_REENTRANT"]):
         body = re.search(rf"^{name}:.*?\n(.*?)^\s+ret", text, re.M | re.S)[1]
         paths[name] = [line.split()[0] for line in body.splitlines() if re.match(r"\s+[a-z]", line)]
         if "gasneti_trace_printf" in body:
-            sys.exit(f"{name}: the call stands on the path that is taken while tracing is off\n{body}")
+            sys.exit(f"{name}: the call is on the path that runs while tracing is off\n{body}")
     branches = {name: [word for word in words if re.match(r"j(?!mp)", word)] for name, words in paths.items()}
     more = len(paths["with_trace"]) - len(paths["without_trace"])
     if len(branches["with_trace"]) != len(branches["without_trace"]) + 1 or more > MOST:

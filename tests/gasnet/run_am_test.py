@@ -36,9 +36,9 @@ def main():
     if hung or any(rank.returncode for rank in ranks) or f"{case}: done" not in output:
         sys.exit(f"exit codes {[rank.returncode for rank in ranks]}{', did not end' if hung else ''}")
     if "its process is gone" in output:
-        sys.exit("a rank has left while others expected something of it")
+        sys.exit("a rank ended while others expected a message of it")
     if needs_refusals and not sum(map(int, re.findall(r"(\d+) refusals", output))):
-        sys.exit("no message was refused, so that the case has not tested what it should")
+        sys.exit("no message was refused, so the case has not tested refusals")
 
 
 main()

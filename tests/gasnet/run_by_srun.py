@@ -12,4 +12,4 @@ program, text = sys.argv[1:]
 output, _ = cluster(2).srun(2, 4, program)
 print(output, end="")
 if text not in output:
-    sys.exit(f"nothing says {text!r}")
+    sys.exit(f"{text!r} was not printed")

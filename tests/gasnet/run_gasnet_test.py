@@ -63,9 +63,9 @@ class Job:
         if "Sanitizer:" in self.err:
             sys.exit(f"a sanitizer has found something{where}")
         if code == 0 and "its process is gone" in self.err:
-            sys.exit(f"a rank has left while others expected something of it{where}")
+            sys.exit(f"a rank ended while others expected a message of it{where}")
         if not re.search(text, self.out + self.err):
-            sys.exit(f"nothing says {text!r}{where}")
+            sys.exit(f"{text!r} was not printed{where}")
         return self
 
 
@@ -211,7 +211,7 @@ def nothing_is_left():
     # The spawner removes what a killed process leaves.
     killed = fork(3, "killed", options=["-v"]).check(128 + signal.SIGKILL)
     if left := left_in_shared_memory(re.search(r"PTL_PIDMAP=(\S+)", killed.err)[1].split(":")):
-        sys.exit(f"after a killed process there is {left}")
+        sys.exit(f"after the end of a killed process {left} is left")
 
 
 def trace_files():
@@ -221,13 +221,13 @@ def trace_files():
         fork(3, "all", 0, GASNET_TRACEFILE=f"{directory}/trace.%", GASNET_TRACENODES="0,2").check(0)
         names = sorted(path.name for path in directory.iterdir())
         if names != ["trace.0", "trace.2"]:
-            sys.exit(f"files of ranks 0 and 2 were asked for, there are {names}")
+            sys.exit(f"expected the files trace.0 and trace.2, found {names}")
         if "(I) rank 2 of 3" not in (directory / "trace.2").read_text():
-            sys.exit("the trace does not say whose it is")
+            sys.exit("the trace does not name its rank")
         fork(2, "all", 0, GASNET_TRACEFILE=f"{directory}/masked.%", GASNET_TRACEMASK="^I", GASNET_TRACEFLUSH="1",
              GASNET_STATSFILE=f"{directory}/statistics.%", GASNET_STATSNODES="1", GASNET_STATSMASK="H").check(0)
         if "(I)" in (directory / "masked.0").read_text() or (directory / "statistics.0").exists():
-            sys.exit("a category that was masked, or statistics of a rank that was not asked")
+            sys.exit("a masked category was traced, or a rank that was not selected wrote statistics")
         if not (directory / "statistics.1").exists():
             sys.exit("there is no file of statistics")
         # Each kind of call writes lines, and is counted unless it is masked.
@@ -245,21 +245,21 @@ def trace_files():
                 if bool(re.search(rf"\({letter}\) \d+ {names[letter]}", counts)) != (letter != "G"):
                     sys.exit(f"of {program}, {names[letter]} should be counted, unless they are masked:\n{counts}")
             if "X" in letters and "gex_TM_Split: team" not in lines:
-                sys.exit("the trace does not say which teams were made")
+                sys.exit("the trace has no line for a new team")
         # So do transfers to mapped memory, with the source line that the program sets.
         for local, puts in (("1", 2), ("0", 1)):
             fork(2, "traced", GASNET_TRACEFILE=f"{directory}/local{local}.%", GASNET_STATSFILE=f"{directory}/counts.%",
                  GASNET_TRACELOCAL=local).check(0)
             lines, counts = ((directory / f"{file}.1").read_text() for file in (f"local{local}", "counts"))
             if ("[own.c:11] (P) 8 bytes" in lines) != (local == "1") or "[near.c:22] (P) 8 bytes" not in lines:
-                sys.exit(f"GASNET_TRACELOCAL={local} makes a trace of these puts:\n{lines}")
+                sys.exit(f"GASNET_TRACELOCAL={local}: the trace has the wrong puts:\n{lines}")
             if f"(P) {puts} puts" not in counts:
-                sys.exit(f"GASNET_TRACELOCAL={local}: not {puts} puts are counted:\n{counts}")
+                sys.exit(f"GASNET_TRACELOCAL={local}: expected {puts} puts:\n{counts}")
         sums = [str(programs / "gasnet_trace"), "-c", "PB", f"{directory}/local1.0", f"{directory}/local1.1"]
         for text in (r"\(P\) puts +4 +32 .* 2\n", r"\(B\) barriers +2 +0 ", r"\(P\) near.c:22 +2 +16 "):
             Job(sums).check(0, text)
         if "(I)" in Job(sums).check(0).out:
-            sys.exit("gasnet_trace shows a category that was not asked for")
+            sys.exit("gasnet_trace prints a category that was not selected")
         Job([sums[0], f"{directory}/counts.1"]).check(0, r"\(P\) puts +1 ")
         Job([sums[0], "-o", f"{directory}/sums", f"{directory}/counts.1"]).check(0)
         if "(P) puts" not in (directory / "sums").read_text():
@@ -285,7 +285,7 @@ def frozen():
                 elif re.search(text, line):
                     break
             else:
-                sys.exit(f"{variables}: the process ended, and nothing said {text!r}")
+                sys.exit(f"{variables}: the process ended and did not print {text!r}")
         finally:
             process.kill()
             process.communicate()
@@ -307,7 +307,7 @@ def variables():
         134, "EXECINFO")
     if "EXECINFO" in fork(2, "fatal", GASNET_BACKTRACE="1", GASNET_BACKTRACE_TYPE="EXECINFO",
                           GASNET_BACKTRACE_NODES="0,2-5").check(134).err:
-        sys.exit("rank 1 wrote a backtrace that was asked of others")
+        sys.exit("rank 1 wrote a backtrace, but GASNET_BACKTRACE_NODES does not list it")
     threads = Job([run, "-spawner=fork", "-n", "2", str(programs / "gasnet_rma_probe_par"), "4", "2"],
                   GASNET_MAX_THREADS="2")
     threads.check(134, "raise GASNET_MAX_THREADS")
@@ -412,7 +412,7 @@ def launcher():
     for option in ("-k", "-v"):
         Job([*command, option, "echo", "started"]).check(0, "started\nstarted\n[^$]*2 processes of this host, PTL_NIDMAP=")
     if (said := Job([*command, "-c", "2", "echo", "started"]).check(0)).err or said.out != "started\nstarted\n":
-        sys.exit(f"without -v it says {said.err!r} and {said.out!r}")
+        sys.exit(f"without -v it prints {said.err!r} and {said.out!r}")
     if "started" in Job([*command, "-t", "echo", "started"]).check(0, "2 processes of this host").out:
         sys.exit("-t has started the job")
     if "srun" not in Job([run, "-n", "2", "-t", "p"], SLURM_JOB_ID="1").check(0).err:
@@ -444,7 +444,7 @@ def killed_launcher():
     while any(pathlib.Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.01)
     if len(pids) < 3 or any(pathlib.Path(f"/proc/{pid}").exists() for pid in pids):
-        sys.exit(f"of {pids} some were left")
+        sys.exit(f"some of the processes {pids} are left")
 
 
 def mpirun():
