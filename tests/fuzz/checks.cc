@@ -1,4 +1,4 @@
-// Order of events and contents of memory. Set-up path.
+// Checks of the order of events and of the contents of memory. Set-up path.
 #include "fuzz/checks.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ void check_order_of_events(const PortalHistory& history, std::vector<std::string
               user_number(log[i].event) == entry_user_base + element.id)
             problems.push_back("after its entry was unlinked: " + test::describe(log[i].event));
       } else if (element.action == Action::disable) {
-        // Until another thread may have enabled it again.
+        // Until the time at which another thread may have enabled it again.
         uint64_t until = never;
         for (const Element* enable : enables)
           if (enable->end_ns > element.begin_ns) until = std::min(until, enable->begin_ns);
@@ -71,7 +71,7 @@ void check_releases(const PortalHistory& history, const Evidence& evidence, cons
   for (const Delivery& delivery : last.deliveries) entry_of[delivery.message] = delivery.entry;
   for (std::size_t i = 0; i < log.size(); ++i) {
     const ptl_event_t& event = log[i].event;
-    // A search that found nothing names no message (spec 3.13.1).
+    // The event of a search without a match does not name a message (spec 3.13.1).
     if (event.ni_fail_type == PTL_NI_NO_MATCH) continue;
     const Message* const message = evidence.message_of(event);
     if (message == nullptr || entry_of.count(message->id) == 0) continue;
@@ -89,7 +89,7 @@ void check_memory(const PortalHistory& history, const State& last,
   std::map<uint32_t, std::vector<const Delivery*>> by_entry;
   for (const Delivery& delivery : last.deliveries) by_entry[delivery.entry].push_back(&delivery);
   for (const auto& [id, live] : last.entries) {
-    if (!live.cells.empty()) continue;  // compared by the model
+    if (!live.cells.empty()) continue;  // the model compares these
     const Entry& entry = program.entries[id];
     const uint64_t length = entry.memory.length();
     std::vector<const Delivery*> writers;
@@ -109,7 +109,7 @@ void check_memory(const PortalHistory& history, const State& last,
     for (std::size_t w = 0; w < writers.size(); ++w) {
       const Delivery& writer = *writers[w];
       const Message& message = program.messages[writer.message];
-      // Later short data of the same thread lie over earlier ones (spec 2.7.1).
+      // Later short data of the same thread overwrite earlier ones (spec 2.7.1).
       std::vector<const Delivery*> over;
       for (std::size_t later = w + 1; later < writers.size(); ++later) {
         const Message& other = program.messages[writers[later]->message];

@@ -7,7 +7,7 @@
 
 namespace lintel::fuzz {
 
-// The same for all processes.
+// All processes read the same clock.
 [[nodiscard]] inline uint64_t now_ns() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);

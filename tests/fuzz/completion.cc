@@ -13,7 +13,7 @@ namespace lintel::fuzz {
 
 namespace {
 
-// The events that a started operation gives its descriptor whatever becomes of it.
+// The events that a started operation posts for its descriptor with any result.
 uint32_t sure_sends(const Message& m, const Descriptor& d) {
   return m.kind != Kind::get && d.has_queue &&
                  (d.options & (PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_SUCCESS_DISABLE)) == 0
@@ -80,7 +80,8 @@ void Completion::wait_until(const char* what, const std::function<std::string()>
   }
 }
 
-// Nothing is left to fire, and the counters are what all that fired has made of them.
+// No triggered operation is pending, and the counters have the values that the triggered operations
+// produced.
 void Completion::finish_triggers() {
   const int threads = phase_.program.shape.threads;
   for (int i = 0; i < threads; ++i) {
@@ -125,7 +126,7 @@ void Completion::finish_operations() {
   }
 }
 
-// What was sent before has been dealt with when a message behind it has.
+// When a message has been processed, all earlier ones have been, too.
 void Completion::fence() {
   const CountingDescriptor& fence = phase_.objects.fence();
   ptl_size_t fences = phase_.objects.read(fence.count).success;

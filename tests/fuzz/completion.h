@@ -14,16 +14,16 @@ class Completion {
   Completion(const Phase& phase, const Descriptors& descriptors, EventTaker& events)
       : phase_(phase), descriptors_(descriptors), events_(events) {}
 
-  // All operations end (spec 3.13.3); then nothing holds the descriptors any more.
+  // Waits until all operations have ended (spec 3.13.3) and releases the descriptors.
   void finish_operations();
-  // What was sent before has been dealt with when a message behind it has.
+  // When a message has been processed, all earlier ones have been, too.
   void fence();
 
  private:
-  // What of the own operations has not ended; empty: all have.
+  // Describes an operation of this endpoint that has not ended; empty: all have ended.
   [[nodiscard]] std::string unfinished();
   void finish_triggers();
-  // Until `missing` returns nothing.
+  // Waits until `missing` returns an empty text.
   void wait_until(const char* what, const std::function<std::string()>& missing);
 
   const Phase& phase_;

@@ -1,4 +1,4 @@
-// Adding up what operations may count. Set-up path.
+// Sums of what operations may count. Set-up path.
 #include "fuzz/count_bounds.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace lintel::fuzz {
 
 namespace {
 
-// A success of `length` bytes.
+// The count of a success of `length` bytes.
 uint64_t success_of(bool bytes, uint64_t length) { return bytes ? length : 1; }
 
 Count count_of(const State& state, uint32_t descriptor) {

@@ -11,7 +11,7 @@ class Descriptors {
  public:
   explicit Descriptors(const Phase& phase);
 
-  // Calls visit(uint32_t) with the number of each of this endpoint.
+  // Calls visit(uint32_t) with the number of each descriptor of this endpoint.
   template <typename Visit>
   void for_each(Visit&& visit) const {
     for (uint32_t i = 0; i < handles_.size(); ++i) visit(first_ + i);
@@ -19,7 +19,7 @@ class Descriptors {
   [[nodiscard]] ptl_handle_md_t handle_of(uint32_t number) const {
     return handles_[number - first_];
   }
-  // Its counter, whether the descriptor uses that or not.
+  // The counter reserved for the descriptor, which may not use it.
   [[nodiscard]] ptl_handle_ct_t counter_of(uint32_t number) const {
     return phase_.objects.descriptor_count(number - first_);
   }
@@ -28,7 +28,7 @@ class Descriptors {
   [[nodiscard]] ptl_handle_md_t bind(uint32_t number);
 
   const Phase& phase_;
-  uint32_t first_;  // of this endpoint
+  uint32_t first_;  // the first one of this endpoint
   std::vector<ptl_handle_md_t> handles_;
   std::vector<std::vector<ptl_iovec_t>> vectors_;
 };

@@ -1,4 +1,4 @@
-// Running a phase. Set-up path.
+// Execution of a phase. Set-up path.
 #include "fuzz/endpoint.h"
 
 #include <thread>
@@ -75,7 +75,7 @@ void Endpoint::open_portals(const Phase& phase) {
   }
 }
 
-// Until all that they have started has ended.
+// Returns when all operations that the threads have started have ended.
 void Endpoint::run_threads(const Phase& phase, EventTaker& events, ListCalls& lists) {
   for (int i = 0; i < shape_.threads; ++i) {
     phase.objects.thread_queue(i).log.clear();
@@ -94,8 +94,8 @@ void Endpoint::run_threads(const Phase& phase, EventTaker& events, ListCalls& li
   if (problems_.none()) completion.fence();
 }
 
-// Nothing arrives any more: what is left is taken out, and the portals are given back. A long get
-// may have ended at its initiator only: its target awaits acknowledgements of the data.
+// No more messages arrive. Removes what is left and frees the portals. A long get may have ended at
+// its initiator while its target still awaits acknowledgements of the data.
 void Endpoint::empty_portals(const Phase& phase, EventTaker& events, ListCalls& lists) {
   const int last = shape_.threads;
   for (int i = 0; i < portals; ++i) {

@@ -1,5 +1,5 @@
-// A process of Portals: its interfaces and memory, and the threads that run its part of a program.
-// Set-up path.
+// A process of Portals: its interfaces and memory, and the threads that execute its part of a
+// program. Set-up path.
 #pragma once
 
 #include <portals4.h>
@@ -15,14 +15,14 @@ namespace lintel::fuzz {
 
 class Endpoint {
  public:
-  // Opens the interfaces; PtlInit was called. `lossy`: the network may lose frames.
+  // Opens the interfaces, after PtlInit. `lossy`: the network may lose frames.
   Endpoint(Shared& shared, const Shape& shape, int index, ptl_interface_t interface, bool lossy);
 
-  // Once all endpoints exist; all call it.
+  // All endpoints must call it once they all exist.
   void connect();
-  // All endpoints run the same phase. What is wrong, or nothing.
+  // Executes a phase; all endpoints execute the same one. Returns all problems found.
   [[nodiscard]] const std::vector<std::string>& run(uint64_t phase);
-  // After the last phase: no queue has lost room.
+  // Called after the last phase: checks that each queue still holds as many events as before.
   [[nodiscard]] const std::vector<std::string>& check_room();
 
  private:

@@ -76,8 +76,8 @@ void EventTaker::note_initiator_event(const Taken& taken) {
     });
 }
 
-// The data of a put are there when its event is (spec 2.5, 3.13.1). Looked at where nothing else
-// may change them.
+// The data of a put are in memory when its event is posted (spec 2.5, 3.13.1). This is checked
+// where no other message may change them.
 void EventTaker::note_target_event(int portal, const Taken& taken) {
   const ptl_event_t& event = taken.event;
   if ((event.type != PTL_EVENT_PUT && event.type != PTL_EVENT_PUT_OVERFLOW) || event.mlength == 0 ||

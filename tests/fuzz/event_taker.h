@@ -1,5 +1,5 @@
-// Takes events out of the queues of an endpoint and looks at what each promises at the moment. Any
-// thread. Set-up path.
+// Removes events from the queues of an endpoint, and checks what each event guarantees at that
+// time. Any thread. Set-up path.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@ class EventTaker {
  public:
   explicit EventTaker(const Phase& phase) : phase_(phase) {}
 
-  // Up to `most` events. Under the lock of the queue, so that its log has the order of the events.
+  // Removes up to `most` events. Holds the lock of the queue, so that its log has the order of the
+  // events.
   void take_of_thread(int thread, std::size_t most = SIZE_MAX);
   // Returns the length of the log afterwards.
   std::size_t take_of_portal(int portal, std::size_t most = SIZE_MAX);

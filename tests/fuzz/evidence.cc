@@ -1,4 +1,4 @@
-// Sorting the events of a portal. Set-up path.
+// Assignment of the events of a portal to operations. Set-up path.
 #include "fuzz/evidence.h"
 
 #include <algorithm>
@@ -137,14 +137,15 @@ std::size_t Evidence::position_of(const Element& element) const {
 
 bool Evidence::is_decisive() const {
   const Portal& portal = program_.portal(history_.endpoint, history_.portal);
-  // What atomics leave in their items depends on their order.
+  // The results of atomics depend on their order.
   if (portal.tight || portal.cells) return false;
   const auto is_known = [&](const Element& element) {
     switch (element.action) {
       case Action::send:
         return arrivals_.count(element.id) != 0 || history_.messages[element.id].ends != 0;
       case Action::enable:
-        // Whether a message triggers flow control or comes after, it looks the same.
+        // A message that triggers flow control cannot be distinguished from one that arrives
+        // afterwards.
         return !portal.flow_controlled();
       case Action::unlink:
         return element.call->code != CallSeen::unknown;

@@ -1,4 +1,4 @@
-// The events of a portal, by the operations that they belong to. Set-up path.
+// The events of a portal, assigned to the operations that caused them. Set-up path.
 #pragma once
 
 #include <map>
@@ -13,32 +13,32 @@ struct EntryEvents {
   uint32_t links = 0;
   uint32_t unlinks = 0;
   uint32_t frees = 0;
-  std::vector<const Taken*> overflow;  // and of searches, in order
+  std::vector<const Taken*> overflow;  // also of searches, in order
 };
 
 class Evidence {
  public:
-  // Events that no message or entry explains are told in `problems`.
+  // Events that no message or entry explains are added to `problems`.
   Evidence(const PortalHistory& history, std::vector<std::string>& problems);
 
-  // Of the event of a message; nullptr: of none.
+  // The message that caused an event; nullptr: none did.
   [[nodiscard]] const Message* message_of(const ptl_event_t& event) const;
-  // What the target was told of a message; nullptr: nothing.
+  // The event of a message at the target; nullptr: there is none.
   [[nodiscard]] const Taken* arrival_of(uint32_t message) const;
   [[nodiscard]] const EntryEvents& events_of(uint32_t entry) const;
   [[nodiscard]] uint32_t disabled_events() const noexcept { return disabled_events_; }
-  // An append or a search found the header of `later` before that of `earlier`: they did not arrive
-  // in this order.
+  // True if an append or a search found the header of `later` before that of `earlier`. Then the
+  // messages did not arrive in this order.
   [[nodiscard]] bool contradicts_order(uint32_t earlier, uint32_t later) const;
-  // When the target was done with a message, at the latest.
+  // The time at which the target had completed a message, at the latest.
   [[nodiscard]] uint64_t completed_ns(uint32_t message) const;
-  // Where in the log the first event of an operation stands; `unknown`: it has none.
+  // The position of the first event of an operation in the log; `unknown`: it has none.
   static constexpr std::size_t unknown = SIZE_MAX;
   [[nodiscard]] std::size_t position_of(const Element& element) const;
-  // What was seen leaves no choice of how each message ended.
+  // Whether the observations leave no choice of how each message ended.
   [[nodiscard]] bool is_decisive() const;
-  // The field of an event that is not as the message in that place of that entry makes it; empty:
-  // none.
+  // The field of an event that differs from what the message would produce at this place of the
+  // entry; empty: none.
   [[nodiscard]] std::string wrong_field(const ptl_event_t& event, const Message& message,
                                         const Entry& where, uint64_t offset,
                                         uint64_t mlength) const;
@@ -50,7 +50,7 @@ class Evidence {
   const Program& program_;
   std::map<uint32_t, const Taken*> arrivals_;  // by message
   std::map<uint32_t, EntryEvents> entry_events_;
-  // By message: the entries whose overflow events name it, and which of their events that are.
+  // By message: the entries whose overflow events name it, and the indexes of these events.
   std::map<uint32_t, std::map<uint32_t, std::size_t>> found_by_;
   std::map<uint32_t, std::size_t> entry_positions_;  // of the first event
   uint32_t disabled_events_ = 0;

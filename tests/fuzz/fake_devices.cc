@@ -1,4 +1,4 @@
-// The library looks for RDMA devices only where the kernel lists some. With the stand-in of
+// The library looks for RDMA devices only if the kernel lists some. With the stand-in of
 // tests/support/fake_verbs there are always some. Set-up path.
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <cstdarg>
 #include <cstring>
 
-// What std::filesystem opens directories with.
+// std::filesystem opens directories with this function.
 extern "C" [[gnu::visibility("default")]] int openat(int directory, const char* name, int flags,
                                                      ...) {
   using Open = int (*)(int, const char*, int, ...);

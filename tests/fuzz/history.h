@@ -1,5 +1,5 @@
-// What is known of a portal when a phase has ended: the operations on it, when they took place, and
-// the events that were taken from its queue. Set-up path.
+// The observations of a portal at the end of a phase: the operations on it with their times, and
+// the events of its queue. Set-up path.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace lintel::fuzz {
 
-// One operation on the portal and when it took place.
+// One operation on the portal and its time.
 struct Element {
   Action action = Action::send;
   uint32_t id = 0;  // message or entry
@@ -21,7 +21,7 @@ struct Element {
   bool may_vanish = false;  // PTL_MD_UNRELIABLE
 };
 
-// What was seen of a portal.
+// All observations of a portal.
 struct PortalHistory {
   const Program* program = nullptr;
   int endpoint = 0;
@@ -31,13 +31,14 @@ struct PortalHistory {
   std::span<const MessageSeen> messages;
   std::span<const Count> descriptor_counts;
   std::array<Count, portal_counters> counts{};
-  std::byte* memory = nullptr;           // of the endpoint's entries
-  std::vector<ptl_process_t> processes;  // as operations name endpoints
+  std::byte* memory = nullptr;           // memory of the endpoint's entries
+  std::vector<ptl_process_t> processes;  // addresses of the endpoints, as used in operations
   uint32_t uid = 0;
-  std::vector<std::vector<Element>> sequences;  // each in its order
+  std::vector<std::vector<Element>> sequences;  // each in its own order
 };
 
-// user_ptr of entries and searches, and what names a message at its target.
+// The user_ptr of the event of an entry or a search is entry_user_base plus its id. The match bits
+// of a message contain its id above tag_bits.
 [[nodiscard]] inline uint64_t user_number(const ptl_event_t& event) {
   return reinterpret_cast<uintptr_t>(event.user_ptr);
 }

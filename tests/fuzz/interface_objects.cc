@@ -139,7 +139,7 @@ void InterfaceObjects::empty_queue(int index) {
              fillers_[static_cast<std::size_t>(index)]);
 }
 
-// Waits for what never comes: waiting moves messages.
+// Waits for a count that never comes: during the wait, messages make progress.
 void InterfaceObjects::poll() const {
   ptl_ct_event_t value{};
   const ptl_size_t test = PTL_SIZE_MAX;

@@ -1,5 +1,5 @@
-// The objects of one logical interface of an endpoint that outlast a phase: queues, counters, and
-// portals that take everything. Set-up path.
+// The objects of one logical interface of an endpoint that are used in all phases: queues,
+// counters, and portals that accept all messages. Set-up path.
 #pragma once
 
 #include <portals4.h>
@@ -18,15 +18,15 @@ inline constexpr ptl_pt_index_t first_portal = 10;
 inline constexpr ptl_pt_index_t fence_portal = 30;
 inline constexpr ptl_pt_index_t first_filler = 40;
 
-// An event queue and all that was taken from it, in order.
+// An event queue and all events removed from it, in order.
 struct Queue {
   ptl_handle_eq_t handle = PTL_EQ_NONE;
-  std::size_t room = 0;  // events that it holds under flow control
+  std::size_t room = 0;  // events that it can hold under flow control
   std::mutex mutex;
   std::vector<Taken> log{};
 };
 
-// A descriptor of no memory and the counter of its acknowledgments.
+// A descriptor without memory, and the counter of its acknowledgments.
 struct CountingDescriptor {
   ptl_handle_ct_t count = PTL_CT_NONE;
   ptl_handle_md_t handle = PTL_INVALID_HANDLE;
@@ -34,15 +34,15 @@ struct CountingDescriptor {
 
 class InterfaceObjects {
  public:
-  // PtlInit was called.
+  // PtlInit must have been called.
   InterfaceObjects(bool matching, bool logical, ptl_interface_t interface, int index,
                    Problems& problems);
 
-  // Once the physical identifiers of all endpoints are known.
+  // Called when the physical identifiers of all endpoints are known.
   void connect(const ptl_process_t* physical, int endpoints);
-  // No queue has lost room since connect().
+  // Checks that each queue holds as many events as at connect().
   void check_room();
-  // Leaves `portal.room` slots free in the queue of a tight portal; empty_queue() takes that back.
+  // Leaves `portal.room` slots free in the queue of a tight portal; empty_queue() reverses that.
   void fill_queue(int index, const Portal& portal);
   void empty_queue(int index);
 
@@ -50,7 +50,7 @@ class InterfaceObjects {
   [[nodiscard]] bool matching() const noexcept { return matching_; }
   [[nodiscard]] bool logical() const noexcept { return logical_; }
   [[nodiscard]] ptl_size_t max_volatile_size() const noexcept { return max_volatile_size_; }
-  // As operations name endpoints.
+  // The addresses of the endpoints, as used in operations.
   [[nodiscard]] const std::vector<ptl_process_t>& processes() const noexcept { return processes_; }
   [[nodiscard]] ptl_process_t process(int endpoint) const {
     return processes_[static_cast<std::size_t>(endpoint)];
@@ -65,11 +65,11 @@ class InterfaceObjects {
   [[nodiscard]] ptl_handle_ct_t portal_count(int portal, int counter) const {
     return portal_counts_[static_cast<std::size_t>(portal * portal_counters + counter)];
   }
-  // `number` counts the descriptors of the endpoint.
+  // `number`: index among the descriptors of the endpoint.
   [[nodiscard]] ptl_handle_ct_t descriptor_count(std::size_t number) const {
     return descriptor_counts_[number];
   }
-  // For triggered operations of a thread.
+  // The counter for triggered operations of a thread.
   [[nodiscard]] ptl_handle_ct_t trigger_count(int thread) const {
     return trigger_counts_[static_cast<std::size_t>(thread)];
   }
@@ -81,18 +81,19 @@ class InterfaceObjects {
     return probes_[static_cast<std::size_t>(thread)];
   }
 
-  // Returns after a millisecond in which the library could move messages.
+  // Returns after a millisecond in which messages could make progress.
   void poll() const;
   [[nodiscard]] Count read(ptl_handle_ct_t counter);
 
  private:
   [[nodiscard]] ptl_handle_ct_t new_count();
   [[nodiscard]] CountingDescriptor bind_counting();
-  // A portal with one entry, which takes puts of no bytes.
+  // Opens a portal with one entry that accepts puts of length zero.
   [[nodiscard]] ptl_handle_any_t open_sink(ptl_pt_index_t index, unsigned options,
                                            ptl_handle_eq_t queue);
   void close_sink(ptl_pt_index_t index, ptl_handle_any_t entry);
-  // Puts to the own sink, each acknowledged before the next; how many were accepted.
+  // Puts to the sink of this process, each after the acknowledgment of the one before. Returns how
+  // many were accepted.
   std::size_t put_to_sink(ptl_pt_index_t index, std::size_t most);
   [[nodiscard]] std::size_t measure_room(const Queue& queue);
 

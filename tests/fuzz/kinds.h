@@ -1,4 +1,4 @@
-// What the kinds of messages have in common. Set-up path.
+// Common properties of the kinds of messages. Set-up path.
 #pragma once
 
 #include <portals4.h>
@@ -59,7 +59,7 @@ namespace lintel::fuzz {
   return all.front();
 }
 
-// Whether the message stores its data in the entry as they are.
+// Whether the message stores its data in the entry unchanged.
 [[nodiscard]] inline bool stores(const Message& message, const Entry& entry, const Portal& portal) {
   if (message.kind == Kind::put) return true;
   return message.kind != Kind::get && !(portal.cells && entry.list == PTL_PRIORITY_LIST);

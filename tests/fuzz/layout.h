@@ -1,5 +1,4 @@
-// Memory as an entry or a descriptor describes it: one range, or the pieces of a PTL_IOVEC. Set-up
-// path.
+// The memory of an entry or a descriptor: one range, or the pieces of a PTL_IOVEC. Set-up path.
 #pragma once
 
 #include <portals4.h>
@@ -13,7 +12,7 @@ namespace lintel::fuzz {
 
 struct Layout {
   struct Piece {
-    uint64_t start;  // in the memory that the layout is a part of
+    uint64_t start;  // in the memory that contains the layout
     uint64_t length;
   };
   std::vector<Piece> pieces;
@@ -24,7 +23,7 @@ struct Layout {
     return total;
   }
 
-  // `visit(start, length, done)` for each contiguous part of [offset, offset + length).
+  // Calls `visit(start, length, done)` for each contiguous part of [offset, offset + length).
   template <typename Visit>
   void for_each(uint64_t offset, uint64_t length, Visit&& visit) const {
     uint64_t done = 0;
@@ -42,7 +41,7 @@ struct Layout {
     }
   }
 
-  // Where the byte at `offset` lies; it must be inside.
+  // The position of the byte at `offset`, which must be within the layout.
   [[nodiscard]] uint64_t position(uint64_t offset) const {
     uint64_t found = 0;
     for_each(offset, 1, [&](uint64_t start, uint64_t, uint64_t) { found = start; });
@@ -56,7 +55,7 @@ struct Layout {
   }
 };
 
-// Of `length` bytes, each given by `byte_at(position)`.
+// A hash of `length` bytes, which `byte_at(position)` returns.
 template <typename ByteAt>
 [[nodiscard]] uint64_t hash_of(const Layout& layout, uint64_t offset, uint64_t length,
                                ByteAt&& byte_at) {

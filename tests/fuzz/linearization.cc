@@ -1,4 +1,4 @@
-// The search for an order, depth first; states that were reached before are not searched again.
+// The depth-first search for an order. States that were reached before are not searched again.
 // Set-up path.
 #include "fuzz/linearization.h"
 
@@ -10,7 +10,7 @@
 
 namespace lintel::fuzz {
 
-// A bad first choice can cost any number of attempts, so that others are tried soon.
+// After a bad first choice any number of attempts may fail, so other choices are tried soon.
 const Linearization::Effort Linearization::efforts[] = {
     {Preference::early, 20'000, 100},      {Preference::late, 20'000, 100},
     {Preference::by_time, 20'000, 100},    {Preference::between, 20'000, 100},
@@ -97,7 +97,7 @@ bool Linearization::ends_well(const State& state) {
   }
   at_the_end_.insert(differences.begin(), differences.end());
   note({{nullptr, differences.front()}});
-  // Another order would end alike.
+  // Every other order would end in the same way.
   if (model_.is_decisive()) gave_up_ = contradicted_ = true;
   if (left_.complete < cost) gave_up_ = true;
   left_.complete -= cost;
@@ -109,7 +109,7 @@ bool Linearization::go_on(const State& state) {
     gave_up_ = true;
     return false;
   }
-  // Where all orders end alike, the end tells more.
+  // If all orders end in the same way, the difference at the end is the better explanation.
   if (!model_.is_decisive()) {
     if (const std::string impossible = counts_.impossible(state, positions_); !impossible.empty()) {
       note({{nullptr, impossible}});

@@ -1,6 +1,6 @@
-// Whether some order of the operations explains what was seen of a portal. The order keeps each
-// thread's calls in order, and puts no operation before one that had ended before it began. Set-up
-// path.
+// Searches for an order of the operations that explains the observations of a portal. The order
+// keeps the calls of each thread in order, and places no operation before another one that had
+// ended before it began. Set-up path.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +22,20 @@ class Linearization {
   Linearization(const PortalHistory& history, const Evidence& evidence, const Model& model);
 
   [[nodiscard]] Verdict find();
-  // After `explained`: the last state.
+  // The last state, after `explained`.
   [[nodiscard]] const State& state() const noexcept { return last_; }
-  // After `contradicted`: how far the longest attempt came and why it went no further.
+  // After `contradicted`: the longest attempt, and why it could not continue.
   [[nodiscard]] const std::string& explanation() const noexcept { return explanation_; }
 
  private:
-  // Which operation is tried first where several may be next. Operations with events go by the
-  // place of these in the log. Those without one follow the one before them in their sequence, or
-  // wait for the one after them, or go somewhere between the two.
+  // Which operation is tried first if several may be next. Operations with events are sorted by the
+  // position of these in the log. An operation without events follows its predecessor in the
+  // sequence, or comes just before its successor, or at a random place between them.
   enum class Preference { early, late, between, by_time };
   struct Effort {
     Preference preference;
     uint64_t attempts;
-    uint64_t complete;  // orders whose end disagrees; one that differs in memory alone costs more
+    uint64_t complete;  // orders whose end disagrees; a difference in memory alone costs more
   };
   static const Effort efforts[];
 
@@ -45,7 +45,7 @@ class Linearization {
   bool go_on(const State& state);
   [[nodiscard]] bool ends_well(const State& state);
   struct DeadEnd {
-    const Element* element;  // nullptr: all operations have had their turn
+    const Element* element;  // nullptr: all operations have been placed
     std::string why;
   };
   void note(const std::vector<DeadEnd>& reasons);
@@ -54,7 +54,7 @@ class Linearization {
   const Evidence& evidence_;
   const Model& model_;
   const CountBounds counts_;
-  std::vector<std::vector<uint64_t>> earliest_end_;  // of what a sequence has from a position on
+  std::vector<std::vector<uint64_t>> earliest_end_;  // by sequence, from a position on
   std::vector<std::vector<uint64_t>> keys_;          // lower ones are tried first
   std::vector<std::size_t> positions_;
   std::vector<const Element*> order_;
@@ -63,7 +63,7 @@ class Linearization {
   State last_;
   std::size_t longest_ = 0;
   std::string explanation_;
-  std::set<std::string> at_the_end_;  // what disagrees when all operations have had their turn
+  std::set<std::string> at_the_end_;  // differences found after all operations had been placed
   Effort left_{};
   bool gave_up_ = false;
   bool contradicted_ = false;

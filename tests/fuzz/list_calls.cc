@@ -135,7 +135,7 @@ void ListCalls::forget_triggered() {
     if (e.triggered && !e.starts) handles_[e.id].ended = true;
 }
 
-// After calls that end something, whatever is to come must be in the queue.
+// After calls that end something, all remaining events must be in the queue.
 void ListCalls::note(int thread, Action action, uint32_t id, int portal, CallSeen seen) {
   const bool ends = action == Action::unlink || action == Action::disable;
   seen.log_end = ends && !phase_.program.portal(phase_.endpoint, portal).tight

@@ -1,5 +1,5 @@
-// The calls that concern entries of the own portals, and what was seen of them. Each thread makes
-// its own. Set-up path.
+// The calls for entries of this endpoint's portals, and their results. Each thread makes its own
+// calls. Set-up path.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,10 @@
 
 namespace lintel::fuzz {
 
-// A call that concerns one portal.
+// A call for one portal.
 struct PortalCall {
   Action action;
-  uint32_t id;  // entry, or portal
+  uint32_t id;  // entry or portal
   int portal;
   CallSeen seen;
 };
@@ -24,19 +24,19 @@ class ListCalls {
 
   void append(const Entry& entry);
   void search(const Entry& entry);
-  // By the thread with this number. Nothing happens where the handle is known to be gone.
+  // Called by the thread with this number. Does nothing if the handle is known to be invalid.
   void unlink(int thread, const Entry& entry);
-  // Of an append that is not due: nothing becomes of it.
+  // Cancels an append that has not been triggered.
   void cancel(const Entry& entry);
   void unlink_later(int thread, const Entry& entry, uint64_t threshold);
   void disable(int thread, int portal);
   void enable(int thread, int portal);
-  // Triggered operations were carried out during a call.
+  // Triggered operations were executed during a call.
   void note_fired(int thread, const Fired& fired, uint64_t begin_ns);
-  // After the phase: appends that are not due any more are forgotten.
+  // Called after the phase: forgets appends that will not be triggered.
   void forget_triggered();
 
-  // Of each thread in order; behind them those of the endpoint after the phase.
+  // The calls of each thread in order, followed by those that the endpoint made after the phase.
   [[nodiscard]] const std::vector<std::vector<PortalCall>>& calls() const noexcept {
     return calls_;
   }
@@ -44,7 +44,7 @@ class ListCalls {
  private:
   struct Handle {
     ptl_handle_any_t handle = PTL_INVALID_HANDLE;
-    bool ended = false;  // by the own call
+    bool ended = false;  // by a call of this endpoint
   };
 
   [[nodiscard]] ptl_me_t match_entry(const Entry& entry);

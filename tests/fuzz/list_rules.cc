@@ -20,7 +20,7 @@ void ListRules::drop_header(State& state, std::size_t position) const {
   state.unexpected.erase(state.unexpected.begin() + static_cast<std::ptrdiff_t>(position));
 }
 
-// The header leaves the list for the entry or search `by`, which is told.
+// Removes the header from the list for the entry or search `by`, and counts that for it.
 void ListRules::claim(State& state, std::size_t position, const Entry& by) const {
   const Header header = state.unexpected[position];
   if (by.counter >= 0 && (by.is_search || by.has(PTL_ME_EVENT_CT_OVERFLOW)))
@@ -65,7 +65,7 @@ bool ListRules::append(State& state, const Element& element, std::string& why) c
     }
   }
   const bool ended = !claimed.empty() && used_up(e, live);
-  // Without PTL_ME_LOCAL_INC_UH_RLENGTH the offset has not moved, and min_free is not looked at.
+  // Without PTL_ME_LOCAL_INC_UH_RLENGTH the offset has not changed, and min_free is not checked.
   const bool linked = !ended || (!e.has(PTL_ME_USE_ONCE) && !e.has(PTL_ME_LOCAL_INC_UH_RLENGTH));
   if (linked) {
     state.lists[e.list].push_back(e.id);
@@ -86,7 +86,8 @@ bool ListRules::append(State& state, const Element& element, std::string& why) c
         "claimed " + text(events.overflow.size()) + " headers, would claim " + text(claimed.size());
     return false;
   }
-  // Those whose data were still on the way come when they are there (spec 2.5).
+  // Events of headers whose data were still arriving are posted when the data are complete (spec
+  // 2.5).
   std::vector<const Taken*> left(events.overflow);
   for (const Header& header : claimed) {
     const Message& m = program_.messages[header.message];
@@ -134,7 +135,7 @@ void ListRules::unlink(const State& state, const Element& element, std::string& 
     after.entries.at(id).life = Life::unlinked_by_call;
     std::erase(after.lists[program_.entries[id].list], id);
   }
-  // An entry that another call has unlinked may be known as such, or not any more.
+  // After another call has unlinked the entry, its handle may still be known or already be invalid.
   const bool is_refusal = code == PTL_IN_USE || code == CallSeen::unknown ||
                           (code == PTL_ARG_INVALID && live.life == Life::unlinked_by_call);
   if (may_be_refused && is_refusal) next.push_back(state);
@@ -155,11 +156,11 @@ void ListRules::search(const State& state, const Element& element, std::string& 
   const bool deletes = e.search == PTL_SEARCH_DELETE;
   const bool once = e.has(PTL_ME_USE_ONCE);
   std::vector<std::size_t> found;
-  std::vector<std::size_t> lengths;  // of what may be found
+  std::vector<std::size_t> lengths;  // possible numbers of headers found
   for (std::size_t i = 0; i < state.unexpected.size(); ++i) {
     const Message& m = program_.messages[state.unexpected[i].message];
     if (!matches(program_, e, m)) continue;
-    // Documented: it ends before the first header whose data still arrive.
+    // Documented: a search ends before the first header whose data are still arriving.
     if (is_slow(m) && evidence_.completed_ns(m.id) > element.begin_ns)
       lengths.push_back(found.size());
     if (once && found.size() == 1) break;

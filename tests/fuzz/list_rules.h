@@ -1,5 +1,5 @@
-// What calls do to the lists of a portal (spec 3.11, 3.12), and whether that is what their callers
-// were told. Set-up path.
+// The effects of calls on the lists of a portal (spec 3.11, 3.12), and whether they agree with the
+// results that the callers observed. Set-up path.
 #pragma once
 
 #include <string>
@@ -18,9 +18,11 @@ class ListRules {
         program_(*history.program),
         portal_(program_.portal(history.endpoint, history.portal)) {}
 
-  // True: `state` is the one after the call. False: `why` says what disagrees.
+  // Returns true and changes `state` to the one after the call. Returns false if an observation
+  // disagrees; `why` says which.
   bool append(State& state, const Element& element, std::string& why) const;
-  // Add the states after the call to `next`; none: `why` says what disagrees.
+  // Adds the possible states after the call to `next`. If there are none, `why` says what
+  // disagrees.
   void unlink(const State& state, const Element& element, std::string& why,
               std::vector<State>& next) const;
   void search(const State& state, const Element& element, std::string& why,

@@ -1,6 +1,6 @@
-// Random programs of all calls against a model (CONTRIBUTING.md, Tests). Starts the processes of
-// each round. When one fails, prints how to repeat it and searches a shorter program that fails as
-// well. Set-up path.
+// Random programs of all calls, compared with a model (CONTRIBUTING.md, Tests). Starts the
+// processes of each round. When one fails, it prints how to repeat it and searches for a shorter
+// program that also fails. Set-up path.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -36,9 +36,10 @@ using Environment = std::vector<std::pair<const char*, const char*>>;
 struct Transport {
   const char* name;
   Environment environment;
-  // Of the two endpoints if they are in one process; none: one process has one endpoint.
+  // The interface of the second endpoint if both are in one process; none: each process has one
+  // endpoint.
   std::optional<ptl_interface_t> second_interface;
-  bool one_process;  // always
+  bool one_process;  // never more than one process
   bool lossy;
 };
 
@@ -74,12 +75,12 @@ struct Options {
   int processes = 2;
   std::string transport = "shm";
   int seconds = 10;
-  int64_t phase = -1;  // only this one
+  int64_t phase = -1;  // if not negative, only this phase is executed
   int repeat = 0;
   bool shrink = true;
 };
 
-// One set of processes: phases from `first_phase` on, or one phase again and again.
+// One set of processes. It executes phases from the first one on, or one phase repeatedly.
 struct Round {
   Shape shape;
   std::optional<uint64_t> only_phase;
@@ -147,7 +148,7 @@ void run_endpoint(Shared& shared, const Round& round, int index, ptl_interface_t
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   const Transport& transport = transport_of(options);
-  setenv("PTL_PEER_TIMEOUT_MS", "60000", 1);  // a machine that others use may be slow
+  setenv("PTL_PEER_TIMEOUT_MS", "60000", 1);  // a busy machine may be slow
   for (const auto& [name, value] : transport.environment) setenv(name, value, 1);
   if (PtlInit() != PTL_OK) _exit(3);
   if (options.processes > 1) {
@@ -166,7 +167,7 @@ void run_endpoint(Shared& shared, const Round& round, int index, ptl_interface_t
   std::exit(shared.failed.load() != 0 ? 2 : 0);
 }
 
-// Kills all processes when one has failed or nothing has moved for a long time.
+// Kills all processes when one of them has failed, or after a long time without progress.
 bool succeeds(const Round& round, const Options& options, Shared& shared) {
   std::cerr.flush();
   const pid_t parent = getpid();
@@ -231,8 +232,8 @@ std::string command(const Options& options, const Shape& shape, uint64_t phase, 
          " --phase " + std::to_string(phase) + " --repeat " + std::to_string(repeat);
 }
 
-// Searches fewer steps that fail as well. The order of threads differs each time, so each is tried
-// often.
+// Searches for fewer steps that also fail. The order of threads differs each time, so each number
+// of steps is tried often.
 void shrink(const Options& options, const Round& failed, uint64_t phase) {
   constexpr int tries = 100;
   int fails = failed.shape.steps;
@@ -292,7 +293,7 @@ int run(Options options) {
   std::cout << phases << " phases with " << messages << " messages over " << options.transport
             << "; of " << checked << " histories of portals " << undecided
             << " were too ambiguous\n";
-  // A model that leaves many histories undecided would overlook faults.
+  // A model that leaves many histories undecided could miss faults.
   return checked > 1000 && undecided * 100 > checked ? 1 : 0;
 }
 

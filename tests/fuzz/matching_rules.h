@@ -1,5 +1,4 @@
-// What decides whether an entry takes a message, and when it is used up (spec 2.5, 3.12.1). Set-up
-// path.
+// Whether an entry matches a message, and when it is used up (spec 2.5, 3.12.1). Set-up path.
 #pragma once
 
 #include "fuzz/state.h"
@@ -17,8 +16,8 @@ namespace lintel::fuzz {
          e.memory.length() - live.offset < e.min_free;
 }
 
-// Its data may still be moving when other calls are made. What is sent to the own process and is
-// longer than this is copied later.
+// The data of such a message may still be arriving when other calls are made. Messages of a process
+// to itself that are longer than this are copied later.
 inline constexpr uint64_t longest_at_once = 80;
 [[nodiscard]] inline bool is_slow(const Message& m) { return m.length > longest_at_once; }
 

@@ -1,4 +1,4 @@
-// Looking for the data of messages. Set-up path.
+// Finding the data of messages in memory. Set-up path.
 #include "fuzz/memory_evidence.h"
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 namespace lintel::fuzz {
 
 namespace {
-// So many bytes are no coincidence.
+// This many equal bytes are not a coincidence.
 constexpr uint64_t telling_bytes = 8;
-// At both ends of a message, where it is looked at again and again.
+// At both ends of a message, because contradicts() is called very often.
 constexpr uint64_t compared_bytes = 32;
 }  // namespace
 
@@ -63,7 +63,7 @@ bool MemoryEvidence::contradicts(const Message& m, const Entry* entry, uint64_t 
                                  uint64_t mlength) const {
   if (const auto found = places_.find(m.id); found != places_.end())
     return entry == nullptr || entry->id != found->second.entry || offset != found->second.offset;
-  // Nothing is written twice into an entry that manages its offset.
+  // An entry with a locally managed offset is never overwritten.
   if (entry == nullptr || !entry->has(PTL_ME_MANAGE_LOCAL) || !stores(m, *entry, portal_))
     return false;
   const auto known = contents_.find(entry->id);

@@ -22,7 +22,7 @@ void MessageCalls::send(const Message& m) {
   if ((d.options & PTL_MD_VOLATILE) == 0 || m.triggered || m.kind == Kind::get ||
       m.length > phase_.objects.max_volatile_size())
     return;
-  // The data have been taken (spec 3.10.1, PTL_MD_VOLATILE).
+  // The data have been copied (spec 3.10.1, PTL_MD_VOLATILE).
   d.memory.for_each(m.source, m.length, [&](uint64_t first, uint64_t bytes, uint64_t) {
     std::memset(phase_.memory.sends.data() + first, static_cast<int>(overwritten), bytes);
   });

@@ -1,4 +1,4 @@
-// The calls that start messages, at once or triggered. Set-up path.
+// The calls that start messages, directly or triggered. Set-up path.
 #pragma once
 
 #include "fuzz/descriptors.h"

@@ -1,4 +1,4 @@
-// Messages in the model. Set-up path.
+// The effects of messages in the model. Set-up path.
 #include "fuzz/message_rules.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ bool exceeds(const Count& count, const Count& seen) {
 
 }  // namespace
 
-// The priority list first; of each the first entry that matches and accepts the length (spec 2.5,
-// 3.12.1).
+// Searches the priority list first. In each list, the first entry that matches and accepts the
+// length is used (spec 2.5, 3.12.1).
 const Entry* MessageRules::find(const State& state, const Message& m) const {
   for (const auto& list : state.lists) {
     for (const uint32_t id : list) {
@@ -68,7 +68,7 @@ bool MessageRules::arrive(State& state, const Message& m, std::string& why) cons
     if (is_atomic(m.kind)) outcome.mlength -= outcome.mlength % datatype_of(m).bytes;
     if (e->has(PTL_ME_MANAGE_LOCAL)) {
       live.offset += outcome.mlength;
-      // Documented: placed at multiples of 8 bytes.
+      // Documented: the offset is a multiple of 8 bytes.
       if (e->has(PTL_ME_MAY_ALIGN) && !e->has(PTL_ME_LOCAL_INC_UH_RLENGTH))
         live.offset = std::min(length, (live.offset + 7) & ~uint64_t{7});
     }
@@ -116,7 +116,7 @@ bool MessageRules::arrive_without_room(State& state, const Message& m, std::stri
   if (e == nullptr || e->foreign || (e->options & needed(m.kind)) != needed(m.kind)) return false;
   const bool may_unlink =
       e->has(PTL_ME_USE_ONCE) || (e->has(PTL_ME_MANAGE_LOCAL) && e->min_free != 0);
-  // PTL_ME_EVENT_SUCCESS_DISABLE lets the events of failures through, which need room as well.
+  // PTL_ME_EVENT_SUCCESS_DISABLE does not suppress events of failures, which need slots as well.
   if (e->has(PTL_ME_EVENT_COMM_DISABLE) && !(may_unlink && !e->has(PTL_ME_EVENT_UNLINK_DISABLE)))
     return false;
   if (memory_.shows(m)) {
@@ -131,7 +131,7 @@ bool MessageRules::arrive_without_room(State& state, const Message& m, std::stri
   return agrees_with_target(m, outcome, why) && agrees_with_initiator(state, m, outcome, why);
 }
 
-// An atomic that the overflow list takes is not applied (spec 3.15.4).
+// An atomic that matches an entry of the overflow list is not applied (spec 3.15.4).
 void MessageRules::apply(State& state, const Message& m, const Outcome& outcome,
                          std::byte* fetched) const {
   const Entry& e = *outcome.entry;
@@ -181,7 +181,8 @@ bool MessageRules::agrees_with_initiator(State& state, const Message& m, const O
   const Descriptor& d = program_.descriptors[m.descriptor];
   const bool bytes = (d.options & PTL_MD_EVENT_CT_BYTES) != 0;
   const bool asks = replies(m.kind) || m.ack != PTL_NO_ACK_REQ;
-  // Being dropped or refused is completion, too; a disabled portal is not (spec 3.15.1).
+  // A dropped or refused message has also completed; one for a disabled portal has not (spec
+  // 3.15.1).
   const bool only_completion = !replies(m.kind) && m.ack == PTL_OC_ACK_REQ;
   const ptl_ni_fail_t fail = only_completion && outcome.fail != PTL_NI_PT_DISABLED
                                  ? static_cast<ptl_ni_fail_t>(PTL_NI_OK)

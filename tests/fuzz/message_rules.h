@@ -1,5 +1,5 @@
-// What an arriving message does to a portal (spec 2.5, 2.8, 3.15), and whether that is what its
-// initiator and its target were told. Set-up path.
+// The effects of an arriving message on a portal (spec 2.5, 2.8, 3.15), and whether they agree with
+// the events at its initiator and its target. Set-up path.
 #pragma once
 
 #include <string>
@@ -18,11 +18,12 @@ class MessageRules {
         program_(*history.program),
         portal_(program_.portal(history.endpoint, history.portal)) {}
 
-  // True: `state` is the one after the message. False: `why` says what disagrees.
+  // Returns true and changes `state` to the one after the message. Returns false if an observation
+  // disagrees; `why` says which.
   bool arrive(State& state, const Message& message, std::string& why) const;
-  // The same if its events find no room in the queue (spec 2.8).
+  // The same for a message whose events find no room in the queue (spec 2.8).
   bool arrive_without_room(State& state, const Message& message, std::string& why) const;
-  // It may have been lost on the way.
+  // Whether the message may have been lost.
   [[nodiscard]] bool may_be_lost(const Message& message) const {
     return evidence_.arrival_of(message.id) == nullptr && !memory_.shows(message);
   }

@@ -1,6 +1,6 @@
-// A portal table entry as the specification describes it: calls and arriving messages change it one
-// after the other (spec 2.9). Each operation takes a state to those states that agree with what was
-// seen of it. Set-up path.
+// A portal table entry according to the specification: calls and arriving messages change it one
+// after the other (spec 2.9). Each operation leads from a state to those states that agree with its
+// observed results. Set-up path.
 #pragma once
 
 #include <string>
@@ -18,12 +18,12 @@ class Model {
   Model(const PortalHistory& history, const Evidence& evidence);
 
   [[nodiscard]] State first() const;
-  // The states after `element`; none: `why` says what disagrees.
+  // The possible states after `element`. If there are none, `why` says what disagrees.
   [[nodiscard]] std::vector<State> after(const State& state, const Element& element,
                                          std::string& why) const;
-  // What must hold at the end; the difference, or nothing.
+  // The difference between the state and the observations at the end; empty: none.
   [[nodiscard]] std::string disagreement(const State& state) const;
-  // Another order of operations would end alike.
+  // Whether every other order of operations would end in the same way.
   [[nodiscard]] bool is_decisive() const noexcept { return decisive_; }
 
  private:

@@ -1,4 +1,4 @@
-// Operations on a portal as messages to people name them. Set-up path.
+// Names of operations on a portal, for messages to users. Set-up path.
 #pragma once
 
 #include <string>

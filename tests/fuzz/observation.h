@@ -1,4 +1,4 @@
-// What was seen of a phase, as far as others than the one who saw it need it. Set-up path.
+// Observations of a phase that other endpoints need as well. Set-up path.
 #pragma once
 
 #include <portals4.h>
@@ -16,7 +16,7 @@ struct Count {
   bool operator==(const Count&) const = default;
 };
 
-// A successful event counts one or its bytes, a failed one always one (spec 3.10.1, 3.12.1).
+// A success counts one, or its bytes; a failure always counts one (spec 3.10.1, 3.12.1).
 inline void add(Count& count, bool success, bool bytes, uint64_t mlength) {
   if (success) {
     count.success += bytes ? mlength : 1;
@@ -25,15 +25,16 @@ inline void add(Count& count, bool success, bool bytes, uint64_t mlength) {
   }
 }
 
-// A message at its initiator, in memory that all endpoints share. Written by the initiator only.
+// A message as its initiator observed it, in memory that all endpoints share. Only the initiator
+// writes it.
 struct MessageSeen {
   uint64_t call_ns;   // before the call that started it
-  uint64_t ended_ns;  // when its acknowledgment or reply was taken; 0: there was none
-  uint32_t sends;     // events taken
+  uint64_t ended_ns;  // when its acknowledgment or reply was received; 0: there was none
+  uint32_t sends;     // events received
   uint32_t ends;      // PTL_EVENT_ACK or PTL_EVENT_REPLY
   ptl_event_t send;
   ptl_event_t end;
-  uint64_t result_hash;  // of what a get or fetch brought
+  uint64_t result_hash;  // of the result of a get or fetch
   std::byte result[32];  // its first bytes
 };
 
@@ -42,9 +43,9 @@ struct Taken {
   uint64_t taken_ns;
 };
 
-// A call that concerns a portal of the own endpoint.
+// A call for a portal of this endpoint.
 struct CallSeen {
-  static constexpr int unknown = -1;  // a triggered one, which returns to nobody
+  static constexpr int unknown = -1;  // of a triggered call, whose result nobody receives
   int code = 0;
   uint64_t begin_ns = 0;
   uint64_t end_ns = 0;

@@ -1,4 +1,4 @@
-// What the parts of an endpoint share while a phase runs. Set-up path.
+// Data shared by the parts of an endpoint during a phase. Set-up path.
 #pragma once
 
 #include <portals4.h>
@@ -13,15 +13,15 @@
 
 namespace lintel::fuzz {
 
-// What a buffer holds once it may be used again.
+// The contents of a buffer that may be used again.
 inline constexpr std::byte overwritten{0x5a};
 
-// Of an endpoint, for all phases.
+// The memory of an endpoint, for all phases.
 struct EndpointMemory {
   explicit EndpointMemory(int threads)
       : entries(static_cast<std::size_t>(threads) * thread_entry_bytes),
         sends(static_cast<std::size_t>(threads) * thread_send_bytes) {}
-  // As the phase expects it.
+  // Sets the initial contents for a phase.
   void prepare(const Program& program, int endpoint);
 
   std::vector<std::byte> entries;

@@ -1,4 +1,4 @@
-// Whether what was seen of a portal in a phase can be explained. Set-up path.
+// Whether the observations of a portal in a phase can be explained. Set-up path.
 #pragma once
 
 #include "fuzz/evidence.h"
@@ -11,12 +11,12 @@ class PortalCheck {
  public:
   PortalCheck(const Phase& phase, const ListCalls& lists, int portal);
 
-  // Tells the problems of the phase what cannot be.
+  // Adds contradictions to the problems of the phase.
   void run();
 
  private:
-  // Calls of each thread here, and messages of each thread anywhere, triggered ones apart, in their
-  // order.
+  // Adds the calls of each thread of this endpoint, and the messages of each thread of all
+  // endpoints, in their order. Triggered ones are separate.
   void add_calls(const ListCalls& lists);
   void add_messages(const Evidence& evidence);
   [[nodiscard]] Element element_of(const Message& message, const Evidence& evidence) const;

@@ -1,4 +1,4 @@
-// What an endpoint finds wrong. Any thread. Set-up path.
+// The problems that an endpoint has found. Any thread. Set-up path.
 #pragma once
 
 #include <portals4.h>
@@ -22,7 +22,7 @@ class Problems {
   void expect_ok(int code, const char* call) {
     if (code != PTL_OK) add(std::string(call) + " returned " + test::return_code_name(code));
   }
-  // No other thread adds any.
+  // Other threads must have stopped adding problems.
   [[nodiscard]] const std::vector<std::string>& texts() const noexcept { return texts_; }
   [[nodiscard]] bool none() const noexcept { return texts_.empty(); }
 

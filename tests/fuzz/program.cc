@@ -1,4 +1,4 @@
-// Drawing programs. Set-up path.
+// Generation of random programs. Set-up path.
 #include "fuzz/program.h"
 
 #include <algorithm>
@@ -17,7 +17,8 @@ Random random_for(uint64_t seed, uint64_t phase, uint64_t part) {
   return Random(sequence);
 }
 
-// What one thread does. Draws from its own stream, so that what other threads do has no influence.
+// Generates the steps of one thread. Draws from a separate stream of random numbers, so other
+// threads have no influence.
 class Author {
  public:
   Author(Program& program, uint64_t phase, int endpoint, int thread)
@@ -72,7 +73,7 @@ class Author {
         d.options |= percent(50) ? all_counts : static_cast<unsigned>(random_()) & all_counts;
         break;
       case 5:
-        // Without counts nobody could tell when such operations have ended.
+        // Without counts, the end of such operations could not be detected.
         d.has_queue = d.has_counter = true;
         d.options |= PTL_MD_EVENT_SUCCESS_DISABLE | all_counts;
         break;
@@ -99,7 +100,7 @@ class Author {
     program_.descriptors.push_back(d);
   }
 
-  // Cuts one range into pieces, in another order.
+  // Divides one range into pieces and changes their order.
   void cut(Layout& layout, uint64_t pieces) {
     const Layout::Piece whole = layout.pieces.front();
     std::vector<uint64_t> ends{whole.length};
@@ -162,7 +163,7 @@ class Author {
       m.kind = !lossy && percent(30) ? Kind::get : Kind::put;
       m.length = draw_length(left / 2);
       if (m.kind == Kind::get && !program_.matching) {
-        // On such interfaces the length is all that tells gets of an endpoint apart.
+        // On such interfaces only the length distinguishes the gets of an endpoint.
         m.length = (std::min<uint64_t>(m.length, left / 2 - 64) & ~uint64_t{63}) +
                    static_cast<uint64_t>(thread_ * 16 + gets_);
         if (++gets_ > 16) return;
@@ -196,8 +197,8 @@ class Author {
       const uint64_t which = below(3);
       const test::Datatype& datatype = datatypes[below(datatypes.size())];
       const ptl_op_t operation = operations[below(operations.size())];
-      // The sum or product of items that were not drawn for it depends on how it is computed, and
-      // long double has bytes without a value.
+      // Sums and products of arbitrary items depend on how they are computed, and long double has
+      // padding bytes.
       if (datatype.numbers != test::Numbers::integral) continue;
       if (operation == PTL_DIFF || !test::is_legal(functions[which], operation, datatype)) continue;
       m.kind = kinds[which];
@@ -215,7 +216,7 @@ class Author {
     if ((d.options & PTL_MD_UNRELIABLE) != 0) return;
     m.ack = percent(70) ? PTL_ACK_REQ : PTL_NO_ACK_REQ;
     const bool counts = d.has_counter && (d.options & PTL_MD_EVENT_CT_ACK) != 0;
-    if (d.has_queue && !counts) return;  // nothing would tell that one has come
+    if (d.has_queue && !counts) return;  // its arrival could not be detected
     if ((d.options & PTL_MD_EVENT_CT_BYTES) != 0) return;
     if (percent(40)) m.ack = percent(50) ? PTL_CT_ACK_REQ : PTL_OC_ACK_REQ;
   }
@@ -238,7 +239,7 @@ class Author {
     e.is_search = is_search;
     e.search = percent(50) ? PTL_SEARCH_ONLY : PTL_SEARCH_DELETE;
     e.list = catches_all || (!is_search && percent(30)) ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST;
-    // Nothing that has events without having room set aside for them (spec 2.8).
+    // Entries of the overflow list would post events without reserved slots (spec 2.8).
     if (portal.tight) e.list = PTL_PRIORITY_LIST;
     const auto maybe = [&](unsigned option, uint64_t chance) {
       if (percent(chance)) e.options |= option;

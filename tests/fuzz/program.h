@@ -1,5 +1,5 @@
-// What the threads of all endpoints do in one phase: a function of the seed, so that every endpoint
-// knows all of it and a shorter program is a prefix of a longer one. Set-up path.
+// The steps of all threads of all endpoints in one phase. They are a function of the seed, so every
+// endpoint can compute all of them, and a shorter program is a prefix of a longer one. Set-up path.
 #pragma once
 
 #include <portals4.h>
@@ -15,16 +15,16 @@ namespace lintel::fuzz {
 
 inline constexpr int max_endpoints = 4;
 inline constexpr int max_threads = 4;
-inline constexpr int max_steps = 64;  // of a thread in a phase
-inline constexpr int portals = 2;     // of an endpoint
+inline constexpr int max_steps = 64;  // per thread and phase
+inline constexpr int portals = 2;     // per endpoint
 inline constexpr int portal_counters = 4;
 inline constexpr int descriptors_per_thread = 3;
 inline constexpr int max_messages = max_endpoints * max_threads * max_steps;
 inline constexpr uint64_t thread_entry_bytes = uint64_t{3} << 20;  // for the entries of a thread
 inline constexpr uint64_t thread_send_bytes = uint64_t{3}
                                               << 20;  // for what a thread sends and gets
-inline constexpr uint64_t cell_bytes = 64;            // of an entry that takes atomics
-// max_waw_ordered_size and max_war_ordered_size: longer messages may be under way for a while (spec
+inline constexpr uint64_t cell_bytes = 64;            // of an entry for atomics
+// max_waw_ordered_size and max_war_ordered_size: the data of longer messages may arrive later (spec
 // 2.7).
 inline constexpr uint64_t ordered_bytes = 4096;
 
@@ -47,13 +47,13 @@ struct Descriptor {
   unsigned options = 0;
   bool has_queue = false;
   bool has_counter = false;
-  Layout memory;  // of the thread's send memory
+  Layout memory;  // within the thread's send memory
 };
 
 struct Message {
   uint32_t id = 0;
   uint32_t descriptor = 0;
-  int endpoint = 0;  // that starts it
+  int endpoint = 0;  // the initiator
   int thread = 0;
   int target = 0;
   int portal = 0;
@@ -66,14 +66,14 @@ struct Message {
   ptl_ack_req_t ack = PTL_NO_ACK_REQ;
   ptl_op_t operation = PTL_SUM;
   ptl_datatype_t datatype = PTL_UINT64_T;
-  std::array<std::byte, 32> item{};  // atomics
+  std::array<std::byte, 32> item{};  // of atomics
   std::array<std::byte, 32> operand{};
   bool triggered = false;
   uint64_t threshold = 0;
-  bool starts = true;  // a triggered one may never be
+  bool starts = true;  // false for a triggered one that is never started
 };
 
-// An entry that is appended, or what a search is made with.
+// An entry to append, or the arguments of a search.
 struct Entry {
   uint32_t id = 0;
   int endpoint = 0;
@@ -86,13 +86,13 @@ struct Entry {
   int source = -1;   // endpoint; -1: any
   int counter = -1;  // of the portal; -1: none
   uint64_t min_free = 0;
-  bool foreign = false;  // nobody's usage identifier fits
+  bool foreign = false;  // its usage id matches no process
   bool is_search = false;
   ptl_search_op_t search = PTL_SEARCH_ONLY;
-  Layout memory;  // of the endpoint's entry memory
+  Layout memory;  // within the endpoint's entry memory
   bool triggered = false;
   uint64_t threshold = 0;
-  bool starts = true;  // a triggered append may never be carried out
+  bool starts = true;  // false for a triggered append that is never executed
 
   [[nodiscard]] bool has(unsigned option) const { return (options & option) != 0; }
 };
@@ -100,9 +100,9 @@ struct Entry {
 struct Portal {
   unsigned options = 0;
   bool has_queue = false;
-  // Little room in its queue: only what arrives has events, and may trigger flow control.
+  // The queue has few free slots. Only arriving messages post events, and may trigger flow control.
   bool tight = false;
-  uint64_t room = 0;  // slots that are free then
+  uint64_t room = 0;  // free slots at the start of the phase
   bool cells =
       false;  // for atomics: entries of the priority list are items, and puts do not come here
 
@@ -116,21 +116,21 @@ enum class Action : uint8_t {
   search,   // index: entry
   disable,  // index: portal
   enable,
-  cancel,       // index: entry, whose triggered append is not due
+  cancel,       // index: entry whose append has not been triggered
   count,        // adds `amount` to the thread's counter for triggered operations
   set,          // sets it to `amount`
-  count_later,  // the same at the threshold `index`
+  count_later,  // the same, triggered at the threshold `index`
   set_later,
   unlink_later,  // index: entry; amount: threshold
-  drain,         // takes up to `amount` events
-  reuse,  // sets back a counter of acknowledgments of endpoint `index` that others may have moved
+  drain,         // receives up to `amount` events
+  reuse,  // resets a counter of acknowledgments of endpoint `index` that others may have changed
   poll,   // lets the library make progress
   begin_bundle,
   end_bundle,
   sync,  // PtlAtomicSync
 };
 
-// A triggered operation whose threshold is reached.
+// A triggered operation whose threshold has been reached.
 struct Fired {
   enum class What : uint8_t { message, append, unlink, count, set };
   What what;
@@ -172,7 +172,7 @@ struct Program {
   std::vector<std::vector<Step>> all_steps;  // by endpoint and thread
 };
 
-// Byte `index` of what message `id` carries.
+// Byte `index` of the payload of message `id`.
 [[nodiscard]] constexpr std::byte payload_at(uint32_t id, uint64_t index) {
   const uint64_t word = ((index >> 3) + 1) * 0x9e3779b97f4a7c15u + id * 0xd1b54a32d192ed03u;
   return static_cast<std::byte>((word ^ (word >> 29)) >> (index & 7) * 8);

@@ -1,4 +1,4 @@
-// What the processes of a round share: an anonymous mapping made before they are forked. Set-up
+// Data shared by the processes of a round: an anonymous mapping made before they are forked. Set-up
 // path.
 #pragma once
 
@@ -12,15 +12,15 @@
 
 namespace lintel::fuzz {
 
-// Thrown when another endpoint has failed: there is nothing more to do.
+// Thrown when another endpoint has failed, so that this one stops.
 struct OtherFailed {};
 
 struct Shared {
   std::atomic<uint32_t> failed;
   std::atomic<uint32_t> stop;      // set by endpoint 0: this phase is the last
-  std::atomic<uint32_t> arrived;   // at the barrier
-  std::atomic<uint32_t> barriers;  // passed
-  std::atomic<uint64_t> phase;     // that runs
+  std::atomic<uint32_t> arrived;   // endpoints at the barrier
+  std::atomic<uint32_t> barriers;  // barriers passed
+  std::atomic<uint64_t> phase;     // the current phase
   std::atomic<uint64_t> phases_done;
   std::atomic<uint64_t> messages_done;
   std::atomic<uint64_t> portals_checked;

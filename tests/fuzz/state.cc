@@ -1,4 +1,4 @@
-// The hash by which states are told apart. Set-up path.
+// The hash that distinguishes states. Set-up path.
 #include "fuzz/state.h"
 
 namespace lintel::fuzz {
@@ -18,7 +18,7 @@ uint64_t State::hash() const {
   for (const Count& count : counts) h = mix(mix(h, count.success), count.failure);
   for (const auto& [id, count] : descriptor_counts)
     h = mix(mix(mix(h, id), count.success), count.failure);
-  // Of messages of different threads the order makes no difference any more.
+  // Deliveries of different threads: their order makes no difference any more.
   uint64_t sum = 0;
   for (const Delivery& delivery : deliveries)
     sum += mix(mix(mix(0x51ed27, delivery.message), delivery.entry), delivery.offset);

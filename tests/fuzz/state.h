@@ -1,5 +1,5 @@
-// A portal table entry in the model: its lists, its unexpected headers, and what has happened so
-// far. Set-up path.
+// A portal table entry in the model: its lists, its unexpected headers, and its history. Set-up
+// path.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@ enum class Life : uint8_t { absent, linked, unlinked_itself, unlinked_by_call };
 struct LiveEntry {
   Life life = Life::absent;
   uint64_t offset = 0;         // locally managed
-  uint32_t headers = 0;        // unexpected ones of its messages
-  uint64_t pending_until = 0;  // long messages in it may be under way so long
+  uint32_t headers = 0;        // unexpected headers of its messages
+  uint64_t pending_until = 0;  // data of long messages may arrive until then
   std::vector<std::byte> cells{};
 };
 

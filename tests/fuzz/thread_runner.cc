@@ -70,7 +70,7 @@ void ThreadRunner::take(const Step& step) {
   }
 }
 
-// What the counter of the thread, which nobody else moves, goes through.
+// Steps that change the counter of the thread; no other thread changes it.
 void ThreadRunner::count(const Step& step) {
   const ptl_handle_ct_t counter = phase_.objects.trigger_count(thread_);
   const ptl_ct_event_t value{step.amount, 0};
@@ -88,8 +88,8 @@ void ThreadRunner::count(const Step& step) {
   }
 }
 
-// A counter that others have moved is set back. Operations posted then wait for what is counted
-// then, even if other threads still read the value of before (spec 3.14.8, 3.16).
+// Resets a counter that others have changed. Operations posted afterwards wait for later counts,
+// even if other threads still read the former value (spec 3.14.8, 3.16).
 void ThreadRunner::reuse_counter(const Step& step) {
   InterfaceObjects& mine = phase_.objects;
   const CountingDescriptor& reused = mine.reused(thread_);

@@ -1,4 +1,4 @@
-// A thread of an endpoint at its steps. Set-up path.
+// Executes the steps of a thread of an endpoint. Set-up path.
 #pragma once
 
 #include "fuzz/event_taker.h"
@@ -24,7 +24,7 @@ class ThreadRunner {
   EventTaker& events_;
   MessageCalls& messages_;
   ListCalls& lists_;
-  ptl_size_t probes_;  // of reuse_counter() that were to count
+  ptl_size_t probes_;  // expected count of the probes of reuse_counter()
 };
 
 }  // namespace lintel::fuzz

@@ -1,5 +1,5 @@
-// The triggered operations that wait for the counter of a thread, which nobody else moves: what
-// fires when, and what becomes of the counter (spec 3.16). Set-up path.
+// The triggered operations that wait for the counter of a thread, which no other thread changes:
+// which operations are triggered when, and the values of the counter (spec 3.16). Set-up path.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,18 @@ class TriggerPlan {
 
   [[nodiscard]] uint64_t count() const noexcept { return count_; }
 
-  // Each returns what fires, in order.
+  // Each returns the operations that are triggered, in order.
   [[nodiscard]] std::vector<Fired> post(const Operation& operation);
   [[nodiscard]] std::vector<Fired> add(uint64_t amount) { return move(count_ + amount); }
   [[nodiscard]] std::vector<Fired> set(uint64_t value) { return move(value); }
 
-  // An append that has not fired never will. False: it has, or there is none.
+  // Cancels an append that has not been triggered. Returns false if it has been, or there is none.
   bool cancel_append(uint32_t entry);
 
  private:
   [[nodiscard]] std::vector<Fired> move(uint64_t value);
-  // The counter changes: what it reaches becomes ready, by threshold and then by posting.
+  // Sets the counter. Operations that it reaches become ready, in order of threshold and then of
+  // posting.
   void reach(uint64_t value);
 
   uint64_t count_ = 0;

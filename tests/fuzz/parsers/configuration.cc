@@ -1,4 +1,4 @@
-// The configuration: a file as the administrator may have written it, and the environment.
+// The configuration: an arbitrary file of the administrator, and the environment.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lintel;
   static const int file = [] {
     set_log_level(LogLevel::error);
-    // The files of the user who runs this are not read.
+    // Prevents reading the files of the user.
     setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
     const int made = memfd_create("lintel.conf", MFD_CLOEXEC);
     config_use_system_file("/proc/self/fd/" + std::to_string(made));

@@ -1,5 +1,5 @@
-"""Sums up what libFuzzer says with -print_coverage=1 (standard input): of each source file of the library that
-the inputs reached, functions and edges of the control flow, reached and in all.
+"""Summarises the output of libFuzzer with -print_coverage=1 (standard input). For each source file of the library
+that the inputs reached: functions and edges of the control flow, reached and in total.
 
 Usage: coverage.py [--missed]
   --missed  also the functions of these files that no input reached

@@ -1,6 +1,6 @@
-// Frames of a peer at every state of a connection: of the handshake in both directions, with good
-// and bad cookies; of open connections; resets; after failures. Checks are made right where the
-// input does not ask for wrong ones.
+// Frames of a peer in every state of a connection: handshakes in both directions with valid and
+// invalid cookies, open connections, resets, failures. Checks are valid unless the input demands
+// invalid ones.
 #include <array>
 
 #include "fuzz/parsers/input.h"
@@ -19,12 +19,12 @@ constexpr uint32_t most_connections = 4;
 constexpr unsigned most_steps = 300;
 constexpr unsigned peers = 3;
 
-// A peer as far as the fuzzer has to know it to make frames that are believed.
+// The state of a peer that the fuzzer needs for valid frames.
 struct Peer {
   ProcessId id{};
-  uint64_t number = 0;         // ours, in frames to us
+  uint64_t number = 0;         // the peer's number, in frames to it
   uint64_t target_number = 0;  // the target's
-  uint64_t calls_us = 0;       // the target's number in its hello, which waits for an answer
+  uint64_t calls_us = 0;       // the number in the target's hello, which waits for an answer
   uint64_t cookie = 0;
   uint32_t next = 1;  // sequence number
   Link* link = nullptr;
@@ -47,7 +47,7 @@ class Fuzzed {
       look_at_answers();
       check();
     }
-    // Whatever came before: time passes, and it still works.
+    // After any input, time can pass and the transport still works.
     for (unsigned i = 0; i < 8; ++i) {
       test::virtual_now_ns += 20'000'000'000;
       target_.poll();
@@ -62,7 +62,7 @@ class Fuzzed {
     settings.most_connections = most_connections;
     settings.reuses_places = input.flag();
     const uint8_t first = input.byte();
-    // Some begin close to the end of the numbers.
+    // Some sequence numbers begin shortly before their wrap.
     settings.first_sequence = first < 128 ? 1 : UINT32_MAX - (first & 15);
     return settings;
   }
@@ -130,7 +130,7 @@ class Fuzzed {
     inject(peer, test::FakePeer::frame_of(header, body, handshake_seed));
   }
 
-  // Good messages, alone, in a bundle or in several frames, and such that contradict themselves.
+  // Valid messages, alone, in a bundle or in several frames, and inconsistent ones.
   void send_message(Peer& peer) {
     std::vector<std::byte> body;
     const unsigned messages = 1 + (input_.below(4) == 0 ? input_.below(9) : 0);
@@ -185,7 +185,7 @@ class Fuzzed {
     const std::vector<std::byte> payload(input_.take<uint16_t>() % 8193);
     MessageHeader header = test::numbered_put(1);
     header.set_length(payload.size());
-    // A failed connection begins anew.
+    // After a failure, a new connection is made.
     if (target_.send(peer.link, header, payload) == SendStatus::peer_failed)
       peer.link = target_.connect(peer.id);
   }

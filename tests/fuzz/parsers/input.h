@@ -1,5 +1,5 @@
-// The bytes of one run of a fuzzer, taken apart piece by piece. What is asked for beyond their end
-// is zero, so that every input is a valid one.
+// The input of one run of a fuzzer, consumed piece by piece. Bytes after its end are zero, so every
+// input is valid.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-// One run. Each program in this folder defines it. It returns 0.
+// Executes one run. Each program in this folder defines it. Returns 0.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace lintel::fuzz {
@@ -35,7 +35,7 @@ class Input {
     return value;
   }
   [[nodiscard]] uint8_t byte() noexcept { return take<uint8_t>(); }
-  // `limit`, at most 256, is not among them.
+  // Excludes `limit`, which is at most 256.
   [[nodiscard]] unsigned below(unsigned limit) noexcept { return byte() % limit; }
   [[nodiscard]] bool flag() noexcept { return (byte() & 1) != 0; }
   [[nodiscard]] std::vector<std::byte> bytes(size_t most) noexcept {
@@ -43,7 +43,7 @@ class Input {
     fill(taken.data(), taken.size());
     return taken;
   }
-  // Changes up to `most` bytes of something, at places that the input names.
+  // Changes up to `most` bytes at positions that the input determines.
   void damage(void* what, size_t bytes, unsigned most) noexcept {
     auto* const at = static_cast<uint8_t*>(what);
     for (unsigned i = below(most + 1); i != 0 && bytes != 0; --i) {
@@ -57,7 +57,7 @@ class Input {
   size_t left_;
 };
 
-// What must hold in every run. The sanitizers see the rest.
+// A condition that must hold in every run. Sanitizers detect other faults.
 #define FUZZ_CHECK(condition)                                                            \
   do {                                                                                   \
     if (!(condition)) {                                                                  \

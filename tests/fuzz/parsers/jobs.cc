@@ -1,5 +1,5 @@
-// What other processes and launchers say about a job: values of PMIx, stored values of a job by
-// hand, announcements of shared memory, and the environment of a job by hand.
+// Data about a job from other processes and launchers: values of PMIx, stored values of a job
+// started by hand, announcements of shared memory, and the environment of a job started by hand.
 #include <memory>
 #include <string>
 
@@ -63,7 +63,8 @@ void attach(Input& input) {
       SharedFetch::attach(announcement, 1 + input.below(2), wanted);
   if (other == nullptr) return;
   FUZZ_CHECK(wanted == ranks);
-  // Parts beyond what was announced are fetched alone; nobody else runs, so one part only.
+  // A process fetches parts outside the announced range alone. No other process runs, so one part
+  // is fetched.
   const uint32_t part = input.flag() ? input.take<uint32_t>() : 0;
   const std::string why = other->run(part, 1, [&](uint32_t rank, ptl_process_t& id) {
     FUZZ_CHECK(rank < ranks);

@@ -1,5 +1,5 @@
-// Both ends of a lane whose memory the other side writes as it likes: before, between and during
-// the reads. Nothing outside the lane is touched, and what is handed up is what was checked.
+// Both ends of a lane whose memory the other side changes arbitrarily: before, between and during
+// reads. No access goes outside the lane, and messages are delivered as they were checked.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ constexpr LaneGeometry geometry{5, 2 * lane_max_payload_bytes};
 static_assert(geometry.valid());
 constexpr unsigned burst = 16;
 
-// A lane that ends at a page that cannot be accessed.
+// A lane that ends at an inaccessible page.
 class GuardedLane {
  public:
   GuardedLane() {
@@ -36,7 +36,7 @@ class GuardedLane {
   LaneControl* control_;
 };
 
-// A thread that changes one word of the lane between two values as long as a run wants that.
+// A thread that alternates one word of the lane between two values during a run.
 class Scribbler {
  public:
   void begin(std::atomic<uint32_t>& word, uint32_t one, uint32_t other) {

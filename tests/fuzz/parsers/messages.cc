@@ -1,6 +1,6 @@
-// Messages of a peer at the entry of the core, with operations of both sides in flight: requests
-// and answers that are sound, and such that no correct peer sends. The transport below is made up,
-// and refuses, fails and finishes what the input says.
+// Messages of a peer for the core, with operations of both sides in progress: valid requests and
+// answers, and others that no correct peer sends. The transport below is simulated. The input
+// decides what it refuses, fails and finishes.
 #include <portals4.h>
 
 #include <functional>
@@ -21,7 +21,7 @@ constexpr unsigned most_steps = 200;
 constexpr unsigned most_operations = 64;
 constexpr size_t memory_bytes = 64 << 10;
 
-Input* input = nullptr;  // of the run
+Input* input = nullptr;  // of the current run
 
 class MadeUpTransport final : public Transport {
  public:
@@ -40,7 +40,7 @@ class MadeUpTransport final : public Transport {
   [[nodiscard]] SendStatus send(Link&, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override {
     if (fails) return SendStatus::peer_failed;
-    // A peer may guess the cookie of a message that waits.
+    // A peer may guess the cookie of a waiting message.
     if (cookies.size() < 256) cookies.push_back(header.cookie);
     if (refuses) return input->flag() ? SendStatus::queue_full : SendStatus::connecting;
     uint64_t bytes = 0;
@@ -71,12 +71,12 @@ class MadeUpTransport final : public Transport {
   void check_peers(MessageSink&, Link* const*, unsigned) noexcept override {}
   [[nodiscard]] std::string describe() const override { return "made up"; }
 
-  // What the next poll hands up.
+  // The messages that the next poll delivers.
   std::function<void(MessageSink&)> next;
   Link link;
   bool refuses = false;
   bool fails = false;
-  std::vector<uint32_t> cookies;  // of messages that were sent
+  std::vector<uint32_t> cookies;  // of sent messages
   std::vector<Started> started;
 
  private:
@@ -85,7 +85,7 @@ class MadeUpTransport final : public Transport {
     uint64_t bytes = 0;
     for (unsigned i = 0; i < local_count; ++i) {
       bytes += local[i].length;
-      if (reads) std::memset(local[i].base, 0x5a, local[i].length);  // it must be there
+      if (reads) std::memset(local[i].base, 0x5a, local[i].length);  // must be accessible
     }
     if (fails) return {RemoteStatus::peer_failed, 0};
     switch (input->below(6)) {
@@ -126,7 +126,7 @@ OpenedTransports open_transports(uint32_t, uint32_t) {
   return opened;
 }
 
-// The interface is opened once; descriptors, entries and operations are those of one run.
+// The interface is opened once. Descriptors, entries and operations belong to one run.
 NetworkInterface& interface() {
   static NetworkInterface* const opened = [] {
     setenv("PTL_PROGRESS", "caller", 1);
@@ -174,9 +174,9 @@ class Fuzzed {
 
  private:
   struct Begun {
-    bool is_get = false;  // ends with REPLY
-    bool sends = false;   // has SEND as well
-    bool asks = false;    // for an acknowledgement
+    bool is_get = false;  // ends with PTL_EVENT_REPLY
+    bool sends = false;   // posts PTL_EVENT_SEND
+    bool asks = false;    // requests an acknowledgement
     unsigned send = 0;
     unsigned ack = 0;
     unsigned reply = 0;
@@ -281,7 +281,7 @@ class Fuzzed {
     begun_.push_back(operation);
   }
 
-  // Of exactly its length, so that an access beside it is noticed.
+  // Memory of exactly the entry's length, so that an access outside is detected.
   void append() {
     if (entries_.size() == 32) return;
     Entry& entry = entries_.emplace_back();
@@ -325,7 +325,7 @@ class Fuzzed {
     header.flags = input->byte();
     if (input->below(4) != 0) header.flags &= flag_remote_memory | flag_last | flag_overflow_list;
     const bool request = header.kind >= MessageKind::put && header.kind <= MessageKind::swap;
-    // Requests that the checks let through, most of the time.
+    // Mostly requests that pass the checks.
     if (request && input->below(8) != 0) header.flags &= flag_remote_memory;
     header.operation = input->byte();
     header.modes = input->byte();
@@ -343,14 +343,14 @@ class Fuzzed {
       length =
           input->flag() ? input->take<uint64_t>() & max_message_length : input->take<uint16_t>();
     header.set_length(length);
-    // A copy of exactly its length.
+    // A copy without spare bytes, so that an access outside is detected.
     const std::unique_ptr<std::byte[]> exact(new std::byte[payload.size()]);
     if (!payload.empty()) std::memcpy(exact.get(), payload.data(), payload.size());
     const InboundMessage message{header, exact.get(), static_cast<uint32_t>(payload.size())};
     hand_up([&](MessageSink& sink) { sink.on_messages(transport->link, &message, 1); });
   }
 
-  // The peer dies: every operation ends, everything can be released.
+  // The peer dies: every operation ends, and all objects can be released.
   void end() {
     transport->refuses = false;
     transport->fails = true;
@@ -370,7 +370,7 @@ class Fuzzed {
     FUZZ_CHECK(PtlMDRelease(with_events_) == PTL_OK);
     FUZZ_CHECK(PtlMDRelease(counting_) == PTL_OK);
     FUZZ_CHECK(PtlPTDisable(ni_, portal_) == PTL_OK);
-    // Headers that nobody has claimed keep their entries.
+    // Unclaimed headers keep their entries in use.
     ptl_me_t any{};
     any.ct_handle = PTL_CT_NONE;
     any.uid = PTL_UID_ANY;
@@ -382,7 +382,8 @@ class Fuzzed {
     for (const Entry& entry : entries_) {
       if (entry.handle == PTL_INVALID_HANDLE) continue;
       const int code = PtlMEUnlink(entry.handle);
-      // PTL_IN_USE: it has unlinked itself, or is the caller's no more (spec 3.11.3).
+      // PTL_IN_USE: the entry was unlinked automatically, or its handle is not valid any more (spec
+      // 3.11.3).
       FUZZ_CHECK(code == PTL_OK || code == PTL_IN_USE);
     }
     FUZZ_CHECK(PtlPTFree(ni_, portal_) == PTL_OK);

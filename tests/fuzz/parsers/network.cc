@@ -1,7 +1,7 @@
-// Two transports, and an attacker between them who sees every frame and loses, delays, repeats,
-// damages and splices as the input says. Without seals he can make checks right, and nothing must
-// break. With seals he gets nothing but delay: what arrives is what was sent, once and in order.
-// Datagrams may be lost or late. Only the window against replays keeps them from arriving twice.
+// Two transports with an attacker between them, who sees every frame. The input decides what the
+// attacker loses, delays, repeats, damages and splices. Without seals the attacker can compute
+// valid checks, and nothing may crash. With seals messages are only delayed: they arrive unchanged,
+// once and in order. Datagrams may be lost or late; only the replay window prevents duplicates.
 #include <array>
 #include <set>
 
@@ -48,7 +48,7 @@ class Meddler {
         if (input_.flag()) repair(side, changed);
         return {{std::move(changed), 0}, {frame, delay()}};
       }
-      case 5: {  // something old, perhaps to the other side
+      case 5: {  // an old frame, perhaps to the other side
         Frame old = seen_[input_.byte() % seen_.size()];
         input_.damage(old.data(), old.size(), 1);
         return {{frame, 0}, {std::move(old), delay()}};
@@ -66,7 +66,7 @@ class Meddler {
 
  private:
   uint64_t delay() noexcept { return uint64_t{1} << input_.below(24); }
-  // By which each side calls the connection: he reads it off the handshake.
+  // Records the number of the connection for each side, from the handshake.
   void note_numbers(unsigned to, const Frame& frame) noexcept {
     HandshakeBody body;
     if (frame.size() != sizeof(FrameHeader) + sizeof body) return;
@@ -120,7 +120,7 @@ class Fuzzed {
       test::virtual_now_ns += uint64_t{1} << input_.below(28);
       poll();
     }
-    // He goes away; what was sent over open connections arrives.
+    // Without the attacker, messages sent over open connections arrive.
     network_.script = nullptr;
     for (unsigned i = 0; i < 400; ++i) {
       test::virtual_now_ns += 1'000'000;
@@ -180,7 +180,7 @@ class Fuzzed {
               streams_[1 - side], message);
       process.messages.clear();
       if (!process.failed.empty()) {
-        // Also if the peer has connected again at once.
+        // Even if the peer has connected again at once.
         process.failed.clear();
         ++streams_[side].connection;
         streams_[side].sent = 0;
@@ -191,9 +191,9 @@ class Fuzzed {
 
   struct Stream {
     Link* link = nullptr;
-    uint64_t connection = 0;  // counts those that failed
+    uint64_t connection = 0;  // number of failed connections
     uint64_t sent = 0;
-    uint64_t arriving = 0;  // the connection whose messages arrive
+    uint64_t arriving = 0;  // the connection from which messages arrive
     uint64_t received = 0;
     uint64_t datagrams = 0;
     std::set<uint64_t> datagrams_received;
@@ -218,7 +218,7 @@ class Fuzzed {
   }
 
   Input& input_;
-  const unsigned sealed_;  // 0, 1: not; 2: authenticated; 3: encrypted
+  const unsigned sealed_;  // 0, 1: no; 2: authenticated; 3: encrypted
   const ReliableSettings settings_;
   Meddler meddler_;
   MemoryNetwork network_;

@@ -1,7 +1,8 @@
-# Fuzzers of everything that reads what others wrote (tests/fuzz/parsers). Each is a program twice
+# Fuzzers of all code that reads data of others (tests/fuzz/parsers). Each is built as a fuzzer with
+# libFuzzer in the preset fuzz. Elsewhere it is a test that replays its corpus.
 # over: with libFuzzer in the preset fuzz; everywhere else a test that replays its corpus.
 
-# Where the random numbers of the kernel would make two runs differ, they come from a seed.
+# Random numbers of the kernel would make runs differ, so they are derived from a seed.
 set(parser_fuzzers frames network messages lanes segments jobs configuration)
 set(seeded_fuzzers frames network)
 if(LIBIBVERBS_FOUND)
@@ -26,7 +27,7 @@ foreach(name ${parser_fuzzers})
   else()
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:lintel_objects>)
   endif()
-  # Modules use what this program contains of the library.
+  # Modules use functions of the library that this program contains.
   set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
   add_dependencies(parser_fuzzers ${target})
   if(LINTEL_FUZZ)

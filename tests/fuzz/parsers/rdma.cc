@@ -1,6 +1,5 @@
-// What two transports over RDMA devices say to each other: agreements on queue pairs, of which some
-// are changed on the way or made up, descriptions of memory for remote accesses, and the record of
-// a resolver.
+// The messages between two transports over RDMA devices: agreements on queue pairs, some of them
+// changed or invented, descriptions of memory for remote accesses, and the record of a resolver.
 #include <deque>
 #include <memory>
 
@@ -19,9 +18,9 @@ namespace {
 
 constexpr uint32_t eager_bytes = 1024;
 constexpr unsigned most_steps = 100;
-Input* input = nullptr;  // of the run
+Input* input = nullptr;  // of the current run
 
-// The layer of datagrams below a transport: what is sent comes up at the other end.
+// The layer of datagrams below a transport: messages sent at one end arrive at the other.
 class Datagrams final : public Transport {
  public:
   explicit Datagrams(uint32_t peer) noexcept { link_.peer = {peer, 1}; }
@@ -140,7 +139,7 @@ class Process final : public MessageSink {
   Datagrams* datagrams = nullptr;
   std::unique_ptr<VerbsTransport> transport;
   Link* link = nullptr;
-  unsigned accesses = 0;  // under way
+  unsigned accesses = 0;  // in progress
 
  private:
   uint32_t peer_;
@@ -172,7 +171,7 @@ void make_up_agreement(Process& to) {
   to.datagrams->inject(header, std::move(payload));
 }
 
-// Of memory that the peer described as it liked.
+// Accesses memory with an arbitrary description from the peer.
 void access(Process& by, Process& other) {
   static std::vector<std::byte> memory(16384);
   static std::vector<std::byte> of_other(16384);
@@ -217,7 +216,7 @@ void read_record_of_input() {
 
 void run() {
   fake_verbs::reset({});
-  // As in a program, it outlives transports.
+  // As in a program, it is not destroyed before the transports.
   static WatchedCache& cache = *new WatchedCache(WatchedCache::Settings{});
   std::string reason;
   const std::shared_ptr<VerbsDevice> device = VerbsDevice::open({}, reason);

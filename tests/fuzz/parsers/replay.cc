@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
   for (const std::filesystem::path& path : files) {
     std::ifstream file(path, std::ios::binary);
     const std::vector<char> content{std::istreambuf_iterator<char>(file), {}};
-    // If it ends the program, this says which one did.
+    // Printed before the run: shows which file ended the program.
     std::printf("%s, %zu bytes\n", path.c_str(), content.size());
     std::fflush(stdout);
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(content.data()), content.size());

@@ -1,5 +1,5 @@
-// Segments of shared memory that a hostile process made or writes into: the identity of its own
-// segment, and the table of lanes, the counters and the lanes of ours, between any two steps.
+// Shared segments that a hostile process has made or writes into: the identity of its own segment,
+// and the table of lanes, the counters and the lanes of the victim's, between any two steps.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,7 +41,7 @@ class CountingSink final : public MessageSink {
   bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return true; }
 };
 
-// What another process says about its segment.
+// Opens a segment with an identity that another process has forged.
 void open_forged(Input& input, const ShmTransport& genuine) {
   SegmentIdentity identity = genuine.segment().header().identity;
   identity.pid = forged_pid;
@@ -70,7 +70,7 @@ void open_forged(Input& input, const ShmTransport& genuine) {
     PeerSegment::Claim claim;
     while (segment->claim_lane({{1, 1}, 16, 1}, claim, reason) ==
            PeerSegment::ClaimStatus::claimed) {
-      // All of it must be there.
+      // The first and last byte must be accessible.
       *reinterpret_cast<volatile char*>(claim.control) = 0;
       *(reinterpret_cast<volatile char*>(claim.control) + claim.geometry.bytes() - 1) = 0;
     }
@@ -122,7 +122,8 @@ class Fuzzed {
         break;
       }
       case 2:
-        // The doorbell, the counters and the joint copy, but not what was fixed before.
+        // The doorbell, the counters and the joint copy, but not the identity, which does not
+        // change.
         input_.damage(reinterpret_cast<std::byte*>(&header) + sizeof(SegmentIdentity),
                       sizeof header - sizeof(SegmentIdentity), 8);
         break;
@@ -133,7 +134,7 @@ class Fuzzed {
         input_.fill(bytes + at, input_.below(9));
         break;
       }
-      case 4: {  // a message as it would be, nearly
+      case 4: {  // an almost valid message
         LaneCell& cell = lane_detail::cells_of(victim_->segment().lane(lane))[input_.below(4)];
         MessageHeader message{};
         message.kind = static_cast<MessageKind>(1 + input_.below(message_kinds));
