@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Open MPI, unmodified, over the library: the MPI programs of tests/clients/mpi and public suites through the four
-Portals components of Open MPI, over shared memory, over UDP, and over RDMA devices: this machine's own, else those
-of a guest (tests/vm/run_on_device).
+"""Unmodified Open MPI with the library: the MPI programs of tests/clients/mpi and public suites use the four Portals
+components of Open MPI. The transports are shared memory, UDP, and RDMA devices of this machine or of a guest
+(tests/vm/run_on_device).
 
 Usage: run_client_test.py --list
        run_client_test.py <build directory> <directory for what is built here> <case>
@@ -17,25 +17,25 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "jobs"))
-import suites  # noqa: E402 (needs what stands beside the tests of jobs)
+import suites  # noqa: E402 (needs support.py of the tests of jobs)
 import support  # noqa: E402
 from support import check, skip, start, finish  # noqa: E402
 
-# A guest that is emulated says how slow it is: too slow for the long forms of the programs.
+# Set in an emulated guest, which is too slow for the long forms of the programs.
 SLOWDOWN = int(os.environ.get("LINTEL_TEST_SLOWDOWN", "1"))
 if SLOWDOWN > 1:
     os.environ.pop("LINTEL_TEST_LONG", None)
 LONG = bool(os.environ.get("LINTEL_TEST_LONG"))
 DEADLINE_S = (1800 if LONG else 300) * SLOWDOWN
 FLOOD_DEADLINE_S = 100 * SLOWDOWN
-FLOW_CONTROL = "Entering flowctl_start_recover"  # the MTL says so when it sets in
+FLOW_CONTROL = "Entering flowctl_start_recover"  # printed by the MTL when flow control begins
 REFUSED_TWICE = "refusal witness: a message was refused twice"  # openmpi/refusal_witness.c
 FLOODS = 30 if LONG else 1
-MOST_REFUSED_TWICE = 25  # for each flood that ends well
+MOST_REFUSED_TWICE = 25  # for each successful flood
 GUEST_TIME_LIMIT_S = 2300
 
-# The components that carry a job, with the options that the BTL needs: it loses what is longer than
-# its eager limit, and what arrives when its blocks are full (docs/porting.md).
+# The components that a job uses. The BTL needs options: it loses messages longer than its eager
+# limit, and messages that arrive when its blocks are full (docs/porting.md).
 MTL = ["--mca", "pml", "cm", "--mca", "mtl", "portals4"]
 CLIENTS = {
     "mtl": [*MTL, "--mca", "osc", "pt2pt", "--mca", "coll", "^portals4"],
@@ -45,10 +45,10 @@ CLIENTS = {
     "osc": [*MTL, "--mca", "osc", "portals4", "--mca", "coll", "^portals4"],
     "coll": [*MTL, "--mca", "osc", "pt2pt", "--mca", "coll_portals4_priority", "100"],
 }
-# The longest message that these can truncate. Beyond it Open MPI waits for ever (mtl) or writes
-# past the buffer (ob1), see docs/porting.md.
+# The longest message that each client can truncate. Beyond it Open MPI waits for ever (mtl) or
+# writes past the buffer (ob1); see docs/porting.md.
 LONGEST_TRUNCATED = {"mtl": 2048, "logical": 2048, "btl": 30000}
-# Longest message, repetitions, options. The BTL crashes if the last message is long, see
+# Longest message, repetitions, options. The BTL crashes if the last message is long; see
 # docs/porting.md.
 REPETITIONS = 200 if LONG else 20
 NETPIPE = {
@@ -60,8 +60,8 @@ NETPIPE = {
 EIGHT = (8,) if LONG else ()
 
 
-# Room for messages to a rank that has lost its processor for a while. Without it flow control sets
-# in by chance, and the MTL loses messages that are refused twice (docs/porting.md).
+# Room for messages to a rank that is without a processor for a while. Otherwise flow control may
+# begin, and the MTL loses messages that are refused twice (docs/porting.md).
 ROOM = ["--mca", "mtl_portals4_recv_event_queue_size", "65536", "--mca", "mtl_portals4_short_recv_num", "64"]
 
 
@@ -70,7 +70,7 @@ def point_to_point(client, *sizes):
 
 
 def cases():
-    """Name of the case: its transport, and runs of (client, ranks, program, argument...)."""
+    """Returns for each case its transport, and runs of (client, ranks, program, argument...)."""
     found = {}
 
     def case(name, transport, client, *runs):
@@ -81,7 +81,7 @@ def cases():
             # Open MPI's BTL self does not report a truncation.
             sizes = (2, 4) if client == "btl" else (1, 2, 4)
             case(f"{client}_point_to_point", transport, client, *point_to_point(client, *sizes, *EIGHT))
-            # ob1 looks through all messages that came early for each receive.
+            # ob1 searches all messages that arrived early for each receive.
             case(f"{client}_unexpected", transport, client, (2, "unexpected"), (4, "unexpected"),
                  *((ranks, "unexpected") for ranks in EIGHT if client != "btl"))
             case(f"{client}_collectives", transport, client, (2, "collectives"),
@@ -92,7 +92,7 @@ def cases():
         case("coll_collectives", transport, "coll", *((ranks, "collectives") for ranks in (2, 5, *EIGHT)))
         case("mtl_flood_expected", transport, "mtl", (2, "flood", "expected", 3000, 100))
         if LONG:
-            # Several senders are often refused twice, which the MTL does not survive.
+            # Several senders are often refused twice, and then the MTL fails.
             case("mtl_flood_of_several", transport, "mtl", (4, "flood", "expected", 1000, 100))
         for client in ("mtl", "btl", "coll"):
             case(f"{client}_hpcc", transport, client, (2, "hpcc"), (4, "hpcc"), *((ranks, "hpcc") for ranks in EIGHT))
@@ -100,7 +100,7 @@ def cases():
             case(f"{client}_netpipe", transport, client, *NETPIPE[client])
     case("mtl_flood_unexpected", "shm", "mtl", (2, "flood", "unexpected", 40000, 2000))
 
-    # A guest takes a while to start, and is slow.
+    # A guest needs a while to start, and is slow.
     found["some_verbs"] = ("verbs", [("mtl", *run) for run in point_to_point("mtl", 2, 8)] +
                            [("osc", 2, "onesided"), ("coll", 2, "collectives")])
     case("mtl", "verbs", "mtl", *point_to_point("mtl", 2, 4, 8), (2, "unexpected"), (4, "unexpected"),
@@ -117,7 +117,7 @@ CASES = cases()
 
 
 class Work:
-    """What `prepare` leaves for the other cases."""
+    """The results of `prepare` for the other cases."""
 
     def __init__(self, build, directory):
         self.build = pathlib.Path(build)
@@ -136,7 +136,7 @@ class Work:
 
 
 def call(command, **options):
-    """Runs a step of the preparation; its output is shown if it fails."""
+    """Runs a step of the preparation; prints its output if it fails."""
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           **options)
     if done.returncode not in (0, support.SKIP):
@@ -171,7 +171,7 @@ def prepare(work):
 
 
 def mpirun(work, client, transport, ranks, program, *arguments, options=(), deadline_s=DEADLINE_S, code=0, **process):
-    """Runs one program to its end; returns what it printed."""
+    """Runs one program to its end; returns its output."""
     system = call(["ompi_info", "--parsable", "--path", "pkglibdir"]).stdout.strip().rsplit(":", 1)[-1]
     environment = {
         "OMPI_MCA_mca_base_component_path": f"{work.components}:{system}",
@@ -183,8 +183,8 @@ def mpirun(work, client, transport, ranks, program, *arguments, options=(), dead
 
 
 def run_program(work, client, transport, ranks, program, *arguments, excuse=None, **options):
-    """Runs one program and reads what it says of its checks; returns what the components said. Where `excuse` is
-    among that, nothing is checked."""
+    """Runs one program and reads its report about the checks; returns the output of the components. If that
+    contains `excuse`, nothing is checked."""
     output, error = mpirun(work, client, transport, ranks, program, *arguments, code="any" if excuse else 0, **options)
     if excuse and excuse in error:
         return error
@@ -196,8 +196,9 @@ def run_program(work, client, transport, ranks, program, *arguments, excuse=None
 
 
 def run_flood(work, client, transport, ranks, *arguments):
-    """The busier the machine, the longer the receiver has to look away until the flood is there; and the more often
-    the MTL loses a message that flow control has refused twice (docs/porting.md). Then, and only then, once more."""
+    """On a busier machine, the receiver must make no calls for longer until the flood has arrived. Also, the MTL
+    loses a message more often that flow control has refused twice (docs/porting.md). Only in these cases the flood
+    is repeated."""
     computing_ms, survived, refused_twice = 200, 0, 0
     while survived < FLOODS:
         said = run_one_flood(work, client, transport, ranks, *arguments, computing_ms)
@@ -240,7 +241,7 @@ def run_case(work, transport, runs):
 
 
 def go_on_where_devices_are(work, case):
-    """Replaces this process by one that runs it again on this machine or in a guest; there LINTEL_TEST_NEEDS_RDMA is
+    """Replaces this process by one that runs it again on this machine or in a guest, with LINTEL_TEST_NEEDS_RDMA
     set."""
     form = [] if case == "some_verbs" else ["--long"]
     run_on_device = str(HERE.parent / "vm" / "run_on_device")
@@ -255,8 +256,7 @@ def main():
         return
     if len(sys.argv) != 4 or sys.argv[3] not in ("prepare", *CASES):
         sys.exit(__doc__)
-    # The environment of a job that the tests run in, and settings of the user, do not reach the
-    # tests.
+    # The tests must not depend on a job in which they run themselves, nor on settings of the user.
     for name in list(os.environ):
         if name.startswith(("PTL_", "PMIX_", "PMI_", "OMPI_", "SLURM_")):
             del os.environ[name]

@@ -1,7 +1,7 @@
-"""Public suites of MPI programs that Debian has as packages, and how to read their verdicts: HPC Challenge (package
-hpcc) and NetPIPE (package netpipe-openmpi).
+"""Public suites of MPI programs in packages of Debian, and how to read their results: HPC Challenge (package hpcc)
+and NetPIPE (package netpipe-openmpi).
 
-Each function runs one by `launch(program, *arguments, **options of the process)`, which returns what it prints.
+Each function runs one suite with `launch(program, *arguments, **options of the process)`, which returns the output.
 SPDX-License-Identifier: BSD-3-Clause
 """
 import pathlib
@@ -12,8 +12,8 @@ import tempfile
 import support
 from support import check
 
-# Each line is a value and its meaning; all combinations are solved. Small ones are enough for all
-# kinds of messages: HPC Challenge also measures with messages of 8 bytes and of 2 MB.
+# Each line contains a value and its meaning; all combinations are solved. Small values are enough
+# for all kinds of messages: HPC Challenge also measures with messages of 8 bytes and of 2 MB.
 HPCC_INPUT = """\
 HPLinpack benchmark input file
 of a test
@@ -91,13 +91,13 @@ def hpcc(launch, ranks, size, block):
 
 
 def netpipe(launch, longest_bytes, repetitions, *options):
-    """NetPIPE: messages of growing size to and fro, each of which is compared with what was sent."""
+    """NetPIPE: round trips of messages of growing size, each of which is compared with what was sent."""
     support.need("NPopenmpi", "netpipe-openmpi")
     with tempfile.TemporaryDirectory(prefix="lintel-netpipe-") as directory:
         text = launch(shutil.which("NPopenmpi"), "-i", "-u", longest_bytes, "-n", repetitions, *options, cwd=directory)
     lengths = re.findall(r"^ *\d+: +(\d+) bytes +(\d+) times -->  Integrity check (\w+)$", text, re.MULTILINE)
     check(all(times == str(repetitions) and verdict == "passed" for _, times, verdict in lengths), text)
-    # Lengths grow by half.
+    # Each length is 1.5 times the one before.
     check(len(lengths) >= 20 and int(lengths[-1][0]) * 2 > longest_bytes, text)
     print(f"netpipe {' '.join(options)}: {len(lengths)} lengths of up to {lengths[-1][0]} bytes, "
           f"{repetitions} times each")

@@ -1,4 +1,4 @@
-"""Processes without a launcher, and launches that are broken."""
+"""Processes without a launcher, and launches that fail."""
 import os
 import pathlib
 import re
@@ -30,7 +30,7 @@ def alone_abort(programs):
 
 @case
 def broken_launch(programs):
-    """Variables of a launcher without the launcher: an error that says so, not a job of one."""
+    """Variables of a launcher without the launcher: an error with this cause, not a job of one process."""
     for left in ({"PMIX_NAMESPACE": "gone", "PMIX_RANK": "0"}, {"PMIX_RANK": "0"},
                  {"PMIX_NAMESPACE": "gone", "PMIX_RANK": "0", "PMIX_SERVER_URI41": "gone;tcp4://127.0.0.1:1"}):
         _, error = run([programs.probe, "map"], left, code=9)
@@ -40,7 +40,7 @@ def broken_launch(programs):
 
 @case
 def broken_launch_server_gone(programs):
-    """The environment of a real job after its end."""
+    """The environment of a real job after the end of the job."""
     need("mpirun", "openmpi-bin")
     output, _ = run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "1", "env", "-0"])
     left = dict(entry.split("=", 1) for entry in output.split("\0") if entry.startswith("PMIX_"))
@@ -51,7 +51,7 @@ def broken_launch_server_gone(programs):
 
 @case
 def broken_launch_without_pmix(programs):
-    """Started several times by a launcher without PMIx."""
+    """Several processes started by a launcher without PMIx."""
     for left, text in (({"SLURM_STEP_NUM_TASKS": 4}, "srun --mpi=pmix"), ({"PMI_SIZE": 2}, "offers no PMIx"),
                        ({"OMPI_COMM_WORLD_SIZE": 2}, "offers no PMIx")):
         _, error = run([programs.probe, "map"], left, code=9)
@@ -62,7 +62,7 @@ def broken_launch_without_pmix(programs):
 
 @case
 def module_missing_or_broken(programs):
-    """A library without the PMIx module works, but not under a launcher."""
+    """Without the PMIx module the library works, except under a launcher."""
     launched = {"PMIX_NAMESPACE": "job", "PMIX_RANK": "0"}
     with work_directory() as directory:
         for library in (programs.directory.parent / "lib").glob("libportals*.so.4*"):
@@ -80,7 +80,7 @@ def module_missing_or_broken(programs):
 
 @case
 def library_needs_no_pmix(programs):
-    """libpmix is loaded only under a launcher: one package serves machines without it."""
+    """libpmix is loaded only under a launcher, so one package also suits machines without it."""
     listing = subprocess.run(["readelf", "-d", programs.directory.parent / "lib/libportals_runtime.so.4"],
                              stdout=subprocess.PIPE, text=True, check=True).stdout
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", listing)
@@ -89,7 +89,7 @@ def library_needs_no_pmix(programs):
 
 @case
 def key_file(programs):
-    """PTL_JOB_KEY_FILE: read if its owner alone has access, else refused."""
+    """PTL_JOB_KEY_FILE: read if only its owner has access, otherwise refused."""
     with work_directory() as directory:
         path = pathlib.Path(directory) / "key"
         setting = {"PTL_JOB_KEY_FILE": path}

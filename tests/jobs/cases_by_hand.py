@@ -1,4 +1,4 @@
-"""Jobs whose processes the environment names."""
+"""Jobs whose processes are listed in the environment."""
 import os
 import signal
 
@@ -7,13 +7,13 @@ from support import case, check, check_examples, check_places, deadline_for, fin
 
 def numbers(programs, count):
     nid = run([programs.probe, "nid"])[0].strip()
-    # Far from what PTL_PID_ANY gives, and different in tests that run side by side.
+    # Far from the pids that PTL_PID_ANY yields, and different in concurrent tests.
     first = 30000 + os.getpid() % 1000 * 30
     return [nid] * count, [str(first + rank) for rank in range(count)]
 
 
 def launch(command, nids, pids, changes=None, ranks=None):
-    """Starts the processes; `changes(rank)` gives further variables."""
+    """Starts the processes; `changes(rank)` returns further variables."""
     return [start(command, {"PTL_MY_RID": rank, "PTL_NIDMAP": ":".join(nids), "PTL_PIDMAP": ":".join(pids),
                             **(changes(rank) if changes else {})})
             for rank in (ranks or range(len(nids)))]
@@ -47,7 +47,7 @@ def by_hand_examples(programs):
 
 @case
 def by_hand_late(programs):
-    """The others say that they wait for a process that starts later, and complain of nothing."""
+    """The other processes report that they wait for one that starts later, and report nothing else."""
     nids, pids = numbers(programs, 3)
     early = launch([programs.probe, "map"], nids, pids, ranks=[2, 0])
     with deadline_for(early[1]):
@@ -70,7 +70,7 @@ def by_hand_dying_rank(programs):
 
 @case
 def by_hand_keys(programs):
-    """With one key everybody is reached; with another one, or none, nobody is, and the message names the key."""
+    """With one key all processes connect. With another key, or none, none does, and the message names the key."""
     nids, pids = numbers(programs, 2)
     processes = launch([programs.probe, "map"], nids, pids, changes=lambda rank: {"PTL_JOB_KEY": "one"})
     check_places("".join(finish(process)[0] for process in processes), 2, "environment")

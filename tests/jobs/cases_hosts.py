@@ -1,4 +1,4 @@
-"""Jobs over several hosts: network namespaces with their own name, address and /dev/shm."""
+"""Jobs over several hosts: network namespaces with separate names, addresses and /dev/shm."""
 import json
 import os
 import pathlib
@@ -8,7 +8,7 @@ import subprocess
 from support import (case, check, check_examples, check_places, deadline_for, isolated, need, run, skip, start,
                      work_directory)
 
-# What mpirun starts in the place of ssh: <agent> [options] <host> <command>...
+# mpirun starts this in place of ssh: <agent> [options] <host> <command>...
 AGENT = """#!/bin/bash
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1; shift
@@ -35,12 +35,12 @@ class Hosts:
             subprocess.run(command, shell=True, check=True)
 
     def ports(self, count):
-        """Gives each host so many interfaces that DPDK may take, on a switch; returns PTL_DPDK_PORTS."""
+        """Gives each host `count` interfaces for DPDK on a switch; returns PTL_DPDK_PORTS."""
         commands = ["ip link add switch type bridge", "ip link set switch mtu 9000 up"]
         for i in range(self.count):
             for j in range(count):
-                # The driver makes a number from process and interface index that must be unique on
-                # a host.
+                # The driver computes a number from process id and interface index, which must be
+                # unique on a host.
                 commands += [f"ip -n h{i} link add port{j} mtu 9000 index {16384 * (j + 1)} type veth "
                              f"peer name s{i}p{j} mtu 9000 netns {os.getpid()}",
                              f"ip link set s{i}p{j} master switch up", f"ip -n h{i} link set port{j} up"]
@@ -50,8 +50,8 @@ class Hosts:
         return ";".join(f"net_af_packet0,iface=port{j},{ring}" for j in range(count))
 
     def narrow_path(self):
-        """A network of its own between the first two hosts, behind a router: the second takes shorter frames
-        than the first knows of. Returns its name on the hosts."""
+        """A separate network between the first two hosts, with a router. The second host accepts only shorter
+        frames, which the first one does not know. Returns the interface name on the hosts."""
         commands = ["echo 1 > /proc/sys/net/ipv4/ip_forward"]
         for i, mtu in enumerate((9000, 1500)):
             here, there = f"10.98.{i}", f"10.98.{1 - i}"
@@ -67,7 +67,7 @@ class Hosts:
         return run(self.command(slots, *command, options=options), changes, code)
 
     def command(self, slots, *command, options=()):
-        """`slots`: ranks by host."""
+        """`slots`: number of ranks on each host."""
         hosts = ",".join(f"h{i}:{count}" for i, count in enumerate(slots))
         return ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", self.agent, "--mca", "oob_tcp_if_include",
                 "10.99.7.0/24", "-H", hosts, "-n", sum(slots), *options, *command]
@@ -85,7 +85,7 @@ def hosts(count):
 
 @case
 def hosts_placement(programs):
-    """Maps and nodes; the ranks of one host reach each other by shared memory."""
+    """Maps and nodes; the ranks of a host exchange messages through shared memory."""
     several = hosts(3)
     found = check_places(several.mpirun((2, 1, 3), programs.probe, "local-map")[0], 6, "pmix", 3)
     check([found[rank]["node"] for rank in range(6)] == [0, 0, 1, 2, 2, 2], found)
@@ -110,7 +110,7 @@ def hosts_many_ranks(programs):
 
 
 def connected_hosts(programs, count):
-    """Hosts, for a library that has a transport between them."""
+    """Hosts, if the library has a transport between them."""
     interfaces = json.loads(run([programs.info, "--json"])[0])["interfaces"]
     names = {transport["name"] for interface in interfaces if interface["default"] for transport in interface["transports"]}
     if not names - {"local", "shm"}:
@@ -120,7 +120,7 @@ def connected_hosts(programs, count):
 
 @case
 def hosts_messages(programs):
-    """Everybody reaches everybody, by shared memory within a host and by the network between hosts."""
+    """Every rank reaches every other: within a host through shared memory, between hosts over the network."""
     several = connected_hosts(programs, 3)
     check_places(several.mpirun((2, 1, 3), programs.probe, "map")[0], 6, "pmix", 3)
     check_places(several.mpirun((2, 2, 2), programs.probe, "map", options=["--map-by", "node"])[0], 6, "pmix", 3)
@@ -142,7 +142,8 @@ def hosts_perf(programs):
 
 @case
 def hosts_perf_without_launcher(programs):
-    """`ptl_perf --listen` on one host and `ptl_perf HOST` on another, with nothing set, measure the network between."""
+    """`ptl_perf --listen` on one host and `ptl_perf HOST` on another, without configuration, measure the
+    network."""
     several = connected_hosts(programs, 2)
     listener = start([several.agent, "h1", programs.perf, "--listen"])
     with deadline_for(listener):
@@ -159,7 +160,7 @@ def hosts_perf_without_launcher(programs):
 
 @case
 def hosts_narrow_path(programs):
-    """Datagrams that are too long for a part of the way are fragmented, rather than lost for ever."""
+    """Datagrams that are too long for a part of the route are fragmented, not lost for ever."""
     several = connected_hosts(programs, 2)
     network = several.narrow_path()
     changes = {"PTL_TRANSPORT": "udp", "PTL_NID": network, "PTL_STATS": "1"}
@@ -174,7 +175,7 @@ def hosts_narrow_path(programs):
 
 @case
 def hosts_dying_rank(programs):
-    """The survivors go on. Over several hosts, mpirun itself does not end after a process was killed."""
+    """The survivors continue. Over several hosts, mpirun itself does not end after a process was killed."""
     several = connected_hosts(programs, 2)
     process = start(several.command((2, 2), programs.probe, "death", options=["--enable-recovery", "-x", "PTL_LOG_LEVEL"]),
                     {"PTL_LOG_LEVEL": "info"}, stderr=subprocess.STDOUT)
@@ -190,7 +191,7 @@ def hosts_dying_rank(programs):
 
 @case
 def hosts_over_ethernet_ports(programs):
-    """DPDK between hosts, a port for each of their processes; shared memory within them."""
+    """DPDK between hosts with a port for each process, and shared memory within hosts."""
     if not (programs.directory.parent / "lib/lintel/dpdk.so").exists():
         skip("built without DPDK (libdpdk-dev)")
     several = connected_hosts(programs, 2)
@@ -204,7 +205,7 @@ def hosts_over_ethernet_ports(programs):
 
 @case
 def hosts_wrong_key(programs):
-    """Refused over the network, said once with the reason, and counted."""
+    """A connection over the network is refused, reported once with the reason, and counted."""
     several = connected_hosts(programs, 3)
     shell = 'if [ "$PMIX_RANK" = 1 ]; then export PTL_JOB_KEY=wrong; else export PTL_JOB_KEY=right; fi; exec "$@"'
     output, error = several.mpirun((1, 1, 1), "env", "PTL_STATS=1", "sh", "-c", shell, "sh", programs.probe, "keys")

@@ -69,7 +69,7 @@ def mpirun_abort(programs):
 
 
 def with_keys(*keys):
-    """A shell that sets PTL_JOB_KEY by rank, or leaves it alone."""
+    """A shell that sets PTL_JOB_KEY by rank, or does not set it."""
     cases = "".join(f"{rank}) export PTL_JOB_KEY={key};;" for rank, key in enumerate(keys) if key)
     return ["sh", "-c", f'case $PMIX_RANK in {cases} esac; exec "$@"', "sh"]
 
@@ -82,18 +82,18 @@ def mpirun_wrong_key(programs):
 
 @case
 def mpirun_missing_key(programs):
-    """Rank 0 has a key of its own and another none: that one must not go on without."""
+    """Rank 0 has a key and rank 1 has none: rank 1 must not continue without a key."""
     _, error = mpirun(2, *with_keys("right", None), programs.probe, "keys", code=None)
     check("rank 0 has PTL_JOB_KEY or PTL_JOB_KEY_FILE set, this process has neither" in error, error)
-    # The other way round it is just a wrong one.
+    # In the opposite case the key is simply wrong.
     output, _ = mpirun(3, *with_keys(None, "own", None), programs.probe, "keys")
     check(output.count("refused") == 3, output)
 
 
 @case
 def mpirun_start_up_64(programs):
-    """To the end of the map, with 64 ranks: below 2 s, and below three times what the launcher itself needs; where that
-    is more than a second, below twice that."""
+    """The time until the map is complete, with 64 ranks. It must be below 2 s, and below three times the time of
+    the launcher alone. If that is more than a second, it must be below twice that time."""
     if not programs.floor.exists():
         check(not os.path.exists("/usr/include/pmix.h"), "pmix_floor was not built")
     times = {programs.floor: [], programs.probe: []}
@@ -110,7 +110,7 @@ def mpirun_start_up_64(programs):
 
 
 def check_perf(output, processes):
-    """The JSON document of rank 0, which alone prints."""
+    """The JSON document of rank 0; no other rank prints."""
     document = json.loads(output)
     check(f"of {processes} processes" in document["processes"], document["processes"])
     return document["results"]

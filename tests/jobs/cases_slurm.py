@@ -1,4 +1,4 @@
-"""Jobs under Slurm: slurmctld and several slurmds that the test starts, without systemd and munge."""
+"""Jobs under Slurm. The test starts slurmctld and several slurmds, without systemd and munge."""
 import json
 import os
 import pathlib
@@ -46,7 +46,7 @@ PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FO
 
 
 class Cluster:
-    """Daemons in namespaces of the test, which end with it."""
+    """Daemons in namespaces of the test; they end with it."""
 
     def __init__(self, directory, nodes):
         self.directory = pathlib.Path(directory)
@@ -74,7 +74,7 @@ class Cluster:
         return run(["srun", f"--mpi={mpi}", "--overcommit", "-N", nodes, "-n", size, *options, *command], changes, code)
 
     def sbatch(self, *words, changes=None):
-        """A batch job to its end. Says what Slurm knows of a job that does not end."""
+        """Runs a batch job to its end. If it does not end, prints the state of the job in Slurm."""
         try:
             return run(["sbatch", "--wait", "--overcommit", *words], changes)
         except Unfinished:
@@ -112,7 +112,7 @@ def slurm_examples(programs):
 
 @case
 def slurm_placement(programs):
-    """Ranks that are not in node order, and different numbers of them on the nodes."""
+    """Ranks that are not in node order, and different numbers of ranks per node."""
     slurm = cluster(3)
     found = check_places(slurm.srun(3, 6, programs.probe, "map", options=["--distribution=cyclic"])[0], 6, "pmix", 3)
     check([found[rank]["node"] for rank in range(6)] == [0, 1, 2, 0, 1, 2], found)
@@ -130,10 +130,10 @@ def slurm_failures(programs):
     slurm = cluster(2)
     _, error = slurm.srun(2, 4, programs.probe, "map", mpi="none", code=None)
     check("use srun --mpi=pmix" in error, f"srun without PMIx wrote: {error}")
-    # Whether others survive a task that was killed is up to the PMIx plug-in here, also with
-    # --kill-on-bad-exit=0; mpirun_dying_rank and hosts_dying_rank see to the survivors.
+    # It depends on the PMIx plug-in whether other tasks survive a killed one, also with
+    # --kill-on-bad-exit=0. mpirun_dying_rank and hosts_dying_rank test the survivors.
     begin = time.monotonic()
-    # Slurm may end the step before it passes on the last lines, so the text is not checked.
+    # Slurm may end the step before it forwards the last lines, so the text is not checked.
     slurm.srun(2, 4, programs.probe, "abort", code=None)
     check(time.monotonic() - begin < 20, "the others were ended soon")
 
@@ -155,7 +155,7 @@ def slurm_perf(programs):
 
 @case
 def slurm_batch_script(programs):
-    """packaging/slurm/portals.sbatch, with a program, and without: then ptl_perf across nodes."""
+    """packaging/slurm/portals.sbatch with a program. Without one it runs ptl_perf across nodes."""
     slurm = cluster(2)
     script = pathlib.Path(__file__).resolve().parents[2] / "packaging/slurm/portals.sbatch"
     output = slurm.directory / "output"

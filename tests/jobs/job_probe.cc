@@ -1,5 +1,5 @@
-// One process of a job, as the tests of jobs start it: does what its first argument says, through
-// the public interface alone, and ends with 0 if everything was as it must be.
+// One process of a job in the tests of jobs. Its first argument selects what it does, using only
+// the public interface. It exits with 0 if all checks succeeded.
 #include <portals4_runtime.h>
 #include <signal.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ ptl_handle_ni_t open_job(unsigned options = PTL_NI_NO_MATCHING | PTL_NI_LOGICAL)
   return ni;
 }
 
-// A word from every rank, and a counter of those that came.
+// One word from every rank, and a counter of arrived words.
 struct Mailbox {
   explicit Mailbox(ptl_handle_ni_t ni) : words(job.size) {
     must(PtlCTAlloc(ni, &arrived), "PtlCTAlloc");
@@ -65,7 +65,7 @@ struct Mailbox {
     descriptor.ct_handle = PTL_CT_NONE;
     must(PtlMDBind(ni, &descriptor, &md), "PtlMDBind");
   }
-  // How a put to the process ended.
+  // Puts to the process and returns how the put ended.
   ptl_ni_fail_t put(ptl_process_t to, uint64_t value) {
     word = value;
     must(PtlPut(md, 0, sizeof word, PTL_ACK_REQ, to, pt_index, 0, job.rank * sizeof word, nullptr,
@@ -101,7 +101,8 @@ void close_job(ptl_handle_ni_t ni) {
 
 uint64_t word_of(ptl_rank_t from, ptl_rank_t to) { return uint64_t{from} << 32 | (to + 1); }
 
-// Rank, map and group are consistent; all processes (of this node, with "local") reach each other.
+// Rank, map and group are consistent, and all processes (with "local": of this node) reach each
+// other.
 void check_map(bool only_local) {
   const ptl_handle_ni_t ni = open_job();
   expect(job.rank < job.size && job.local_rank < job.local_size && job.local_size <= job.size,
@@ -166,7 +167,8 @@ void check_map(bool only_local) {
   close_job(ni);
 }
 
-// What one stores the others get, also if they ask before; and nothing else.
+// Each process gets the values that others store, even if it requests them earlier, and no other
+// values.
 void check_values() {
   must(PtlJobInit(), "PtlJobInit");
   must(PtlInit(), "PtlInit");
@@ -187,7 +189,7 @@ void check_values() {
   expect(map[job.rank].phys.pid == own.phys.pid, "the map has this process");
 
   const std::string mine = "value of " + std::to_string(job.rank);
-  // The others probably ask before; what is checked holds either way.
+  // So the others probably request the value before it is stored; the checks apply in both orders.
   if (job.rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   must(PtlJobPut("name", mine.data(), mine.size()), "PtlJobPut");
   for (ptl_rank_t i = 0; i < job.size; ++i) {
@@ -203,7 +205,7 @@ void check_values() {
   expect(PtlJobGet(job.size, "name", nullptr, &none) == PTL_ARG_INVALID, "no rank beyond the job");
   expect(PtlJobPut("lintel.secret", "x", 1) == PTL_ARG_INVALID, "keys of the library are its own");
 
-  // The secret is the same everywhere.
+  // All processes have the same secret.
   char secret[256] = "";
   const int code = PtlJobSecret(secret, sizeof secret);
   expect(code == PTL_OK || code == PTL_IGNORED, "there is a secret or none");
@@ -221,7 +223,7 @@ void check_values() {
   PtlFini();
 }
 
-// Four interfaces of one process, with different orders of the calls.
+// Four interfaces of one process, opened and closed in different orders.
 void check_interfaces() {
   must(PtlInit(), "PtlInit");
   must(PtlJobInit(), "PtlJobInit");
@@ -247,7 +249,8 @@ void check_interfaces() {
   PtlFini();
 }
 
-// Two libraries of a process open the same interface; one of them closes it, the other goes on.
+// Two libraries of a process open the same interface. One of them closes it, and the other still
+// uses it.
 void check_same_interface() {
   const ptl_handle_ni_t of_one = open_job();
   Mailbox mailbox(of_one);
@@ -266,14 +269,14 @@ void check_same_interface() {
   expect(PtlJobClose(of_other) == PTL_NO_INIT, "the job has been left");
 }
 
-// The last rank is killed; operations to it end, and the others go on.
+// The last rank is killed. Operations to it end, and the other ranks continue.
 void check_death() {
   const ptl_handle_ni_t ni = open_job();
   Mailbox mailbox(ni);
   must(PtlJobBarrier(), "PtlJobBarrier");
   const ptl_rank_t victim = job.size - 1;
   if (job.rank == victim) {
-    mailbox.await(100);  // in the midst of it
+    mailbox.await(100);  // while the other ranks send to it
     kill(getpid(), SIGKILL);
   }
   const Clock::time_point deadline = Clock::now() + std::chrono::seconds(20);
@@ -283,18 +286,19 @@ void check_death() {
   for (ptl_rank_t rank = 0; rank < victim; ++rank)
     expect(mailbox.put(rank, word_of(job.rank, rank)) == PTL_NI_OK, "survivors reach each other");
   mailbox.await(victim);
-  // All have heard from all; one that tells the others so may find that some have ended.
+  // Each survivor has received all words. It may have ended before this final word arrives, so the
+  // result is ignored.
   for (ptl_rank_t rank = 0; rank < victim; ++rank) static_cast<void>(mailbox.put(rank, 3));
   mailbox.await(2 * victim);
   std::printf("rank %u survived\n", job.rank);
   std::fflush(nullptr);
-  // A launcher that has seen a process die may not let the others leave in an orderly way.
+  // After the death of a process, a launcher may prevent an orderly exit of the others.
   PtlNIFini(ni);
   PtlFini();
   _exit(0);
 }
 
-// Rank 1 ends the job while all others wait for something that never comes.
+// Rank 1 ends the job while all others wait for a count that never comes.
 void abort_job() {
   const ptl_handle_ni_t ni = open_job();
   Mailbox mailbox(ni);
@@ -305,11 +309,11 @@ void abort_job() {
   fail("the wait ended");
 }
 
-// PtlAbort is about this process alone (spec 3.5.3): the job goes on.
+// PtlAbort concerns only this process (spec 3.5.3): the job continues.
 void abort_portals() {
   const ptl_handle_ni_t ni = open_job();
   Mailbox mailbox(ni);
-  // By hand, others read values of this process until they have opened the job.
+  // In a job started by hand, others read values of this process until they have opened the job.
   must(PtlJobBarrier(), "PtlJobBarrier");
   std::thread waiting([&] {
     ptl_ct_event_t count;
@@ -321,7 +325,7 @@ void abort_portals() {
   must(PtlJobClose(ni), "PtlJobClose");
 }
 
-// Ranks other than 1 have one job key: they reach each other, and not rank 1.
+// All ranks except rank 1 have the same job key: they reach each other, but not rank 1.
 void check_keys() {
   const ptl_handle_ni_t ni = open_job();
   Mailbox mailbox(ni);

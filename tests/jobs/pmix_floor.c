@@ -1,4 +1,4 @@
-/* What a launcher needs for a program that joins its job and does nothing else. */
+/* Joins a job through PMIx and does nothing else: shows the time that the launcher needs. */
 #include <pmix.h>
 
 int main(void) {

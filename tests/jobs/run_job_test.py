@@ -4,7 +4,7 @@
 Usage: run_job_test.py --list
        run_job_test.py <directory of programs> <case>
 
-The launchers are in launchers.py, the cases in the files cases_*.py.
+The cases are in the files cases_*.py.
 SPDX-License-Identifier: BSD-3-Clause
 """
 import os
@@ -24,7 +24,7 @@ def main():
         return
     if len(sys.argv) != 3 or sys.argv[2] not in CASES:
         sys.exit(__doc__)
-    # A job that the tests run in is none of their business.
+    # The tests must not depend on a job in which they run themselves.
     for name in list(os.environ):
         if name.startswith(("PTL_", "PMIX_", "PMI_", "OMPI_", "SLURM_")):
             del os.environ[name]

@@ -1,4 +1,4 @@
-"""What the cases share: running programs with a deadline, and reading what they print."""
+"""Common functions of the cases: running programs with a deadline, and reading their output."""
 import contextlib
 import ctypes
 import os
@@ -48,7 +48,7 @@ class Programs:
 
 
 def end_with_parent():
-    """In a child: its own session, and SIGKILL when the test is killed."""
+    """Called in a child: creates a session, and requests SIGKILL for the end of the test."""
     os.setsid()
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
@@ -58,7 +58,7 @@ def environment(changes=None):
 
 
 class Unfinished(SystemExit):
-    """A process that did not end within its deadline; `said` is what it had printed."""
+    """A process that did not end before its deadline; `said` is the output until then."""
 
     said = ""
 
@@ -69,7 +69,7 @@ def start(command, changes=None, stderr=subprocess.PIPE, **options):
 
 
 def finish(process, code=0, deadline_s=DEADLINE_S):
-    """Waits for a process that shall exit with `code` (None: anything but 0, "any": whatever the launcher likes)."""
+    """Waits for a process that must exit with `code` (None: anything except 0; "any": anything)."""
     try:
         output, error = process.communicate(timeout=deadline_s)
     except subprocess.TimeoutExpired:
@@ -88,7 +88,7 @@ def finish(process, code=0, deadline_s=DEADLINE_S):
 
 @contextlib.contextmanager
 def deadline_for(process, deadline_s=DEADLINE_S):
-    """Within the block the process may run for that long; it is ended with the block in any case."""
+    """A process that is used within a block. It is killed after `deadline_s`, or when the block ends."""
     timer = threading.Timer(deadline_s, lambda: os.killpg(process.pid, signal.SIGKILL))
     timer.start()
     try:
@@ -105,7 +105,7 @@ def run(command, changes=None, code=0, **options):
 
 
 def places(output):
-    """The lines of `job_probe map`, by rank."""
+    """The lines that `job_probe map` prints, by rank."""
     found = {}
     for line in re.findall(r"^rank \d+ of .*$", output, re.MULTILINE):
         numbers = dict(re.findall(r"(rank|of|local|node|nid) (\d+)", line))
@@ -125,14 +125,14 @@ def check_places(output, size, launcher, nodes=1):
 
 
 def check_examples(programs, launch):
-    """Runs every example by `launch(program)`, which returns its output."""
+    """Runs every example with `launch(program)`, which returns the output."""
     for name in EXAMPLES:
         output = launch(programs.example(name))
         check(re.search(rf"^{name}: ", output, re.MULTILINE), f"{name} printed: {output}")
 
 
 def no_leftovers(pattern="lintel*"):
-    """What this user has in /dev/shm of jobs that have ended."""
+    """The files of this user in /dev/shm, which ended jobs must not leave."""
     return sorted(path.name for path in pathlib.Path("/dev/shm").glob(pattern) if path.lstat().st_uid == os.geteuid())
 
 
@@ -149,12 +149,12 @@ def need(program, package):
 
 
 def isolated():
-    """Goes on in namespaces of its own, for hosts, ports, daemons and shared memory: everything in them ends and
-    vanishes with this process."""
+    """Restarts this program in new namespaces for hosts, ports, daemons and shared memory. All of them end with
+    this process."""
     if os.geteuid() != 0:
         skip("only root may make namespaces for hosts and daemons")
     if os.environ.get("LINTEL_TEST_ISOLATED"):
-        # Some daemons resolve no name, not even a number, on a machine without a network.
+        # Without a network, some daemons cannot resolve any name, not even a numeric one.
         subprocess.run("mount --make-rprivate / && mount -t tmpfs tmpfs /dev/shm && ip link set lo up && "
                        "ip link add lnet0 type veth peer name lnet1 && ip addr add 10.99.8.1/24 dev lnet0 && "
                        "ip link set lnet0 up && ip link set lnet1 up", shell=True, check=True)
@@ -169,7 +169,7 @@ def isolated():
 
 
 class IsolatedDirectory:
-    """Memory in the mount namespace of the test: daemons may write to it until they end with the test."""
+    """A tmpfs in the mount namespace of the test, because daemons write to it until they end with the test."""
 
     def __init__(self):
         self.name = tempfile.mkdtemp(prefix="lintel-job-")

@@ -1,6 +1,6 @@
-// Collective operations of all kinds, roots, lengths and data types against a serial oracle: each
-// rank computes what every rank contributed and compares. Blocking and non-blocking, on the world,
-// a duplicate of it, its reverse and its halves.
+// Collective operations of all kinds, roots, lengths and data types, compared with a serial oracle:
+// each rank computes the contribution of every rank. Blocking and non-blocking, on the world, a
+// duplicate, its reverse and its halves.
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Group {
   const char* name;
 };
 
-// Small whole numbers: sums and products are exact in every type, whatever the order.
+// Small whole numbers: sums and products are exact in every type and in any order.
 template <typename T>
 T value(int contributor, std::size_t i) {
   return static_cast<T>((static_cast<std::size_t>(contributor) * 3 + i * 7 + i / 5) % 3 + 1);
@@ -62,7 +62,7 @@ T combine(const Operation& operation, T a, T b) {
   return T{};
 }
 
-// The oracle: of the contributions of ranks [first, last).
+// The oracle: the result for the contributions of ranks [first, last).
 template <typename T>
 std::vector<T> reduced(const Operation& operation, std::size_t count, int first, int last) {
   std::vector<T> result = contribution<T>(first, count);
@@ -123,7 +123,7 @@ void reductions(const Group& group, MPI_Datatype type, std::size_t count,
     require_equal(group, result, reduced<T>(operation, count, 0, group.me), "exscan",
                   operation.name);
 
-  // Rank r gets r + 1 items, starting behind those of the ranks before it.
+  // Rank r gets r + 1 items, which follow those of the ranks before it.
   std::vector<int> counts(static_cast<std::size_t>(group.size));
   std::iota(counts.begin(), counts.end(), 1);
   const auto total = static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), 0));
@@ -140,7 +140,7 @@ void reductions(const Group& group, MPI_Datatype type, std::size_t count,
       "reduce_scatter", operation.name);
 }
 
-// Blocks of bytes: what rank r sends to rank s is the message 1000 r + s.
+// Blocks of bytes: rank r sends the message number 1000 r + s to rank s.
 std::uint64_t seed(int from, int to) { return static_cast<std::uint64_t>(from * 1000 + to); }
 
 void broadcast(const Group& group, std::size_t length) {
@@ -223,7 +223,7 @@ void everybody_to_everybody(const Group& group, std::size_t length) {
   verify_blocks(group, all, length, true, "ialltoall");
 }
 
-// Rank r has r * 13 + 1 bytes for everybody.
+// Rank r has r * 13 + 1 bytes for every rank.
 void uneven(const Group& group) {
   std::vector<int> counts;
   std::vector<int> places;
@@ -261,7 +261,7 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// No rank leaves a barrier before all have entered it, by the one clock of this node.
+// No rank leaves a barrier before all have entered it, measured with the common clock of the node.
 void barriers(const Group& group) {
   for (int round = 0; round < 20; ++round) {
     if (group.me == round % group.size) usleep(2000);
@@ -281,7 +281,7 @@ void barriers(const Group& group) {
   }
 }
 
-// Several operations under way at once, finished in reverse order.
+// Several operations in progress at once, completed in reverse order.
 void at_once(const Group& group) {
   constexpr std::size_t count = 8;
   std::vector<std::vector<int>> results(count, std::vector<int>(100));

@@ -1,8 +1,8 @@
-// Many ranks flood one that computes and makes no calls: more messages than its queues and buffers
-// hold. None may be lost, and the messages of each sender stay in order.
+// Many ranks flood a rank that makes no calls for a while, with more messages than its queues and
+// buffers hold. No message may be lost, and the messages of each sender stay in order.
 //
-// If one is missing the receiver prints that and waits: a sender that was refused twice gets to see
-// it, and ends the job (refusal_witness.c).
+// If a message is missing, the receiver prints that and waits. A sender with a message that was
+// refused twice detects this and ends the job (refusal_witness.c).
 //
 // Usage: flood expected|unexpected <messages of each sender> <bytes of a message> <ms that it
 // computes>
@@ -36,7 +36,7 @@ void send_all(int count, std::size_t length) {
   MPI_Waitall(at_once, requests.data(), MPI_STATUSES_IGNORE);
 }
 
-// Of `in`, which should hold message `i` of `sender`.
+// Checks that `in` contains message `i` of `sender`.
 void verify_in_order(Buffer& in, std::size_t length, int sender, int i, int count,
                      const char* what) {
   const auto holds = [&](int message) {
@@ -55,10 +55,10 @@ void verify_in_order(Buffer& in, std::size_t length, int sender, int i, int coun
   in.verify_received(length, seed(sender, i), what);
 }
 
-// No call: no progress by the application.
+// Makes no call, so the application makes no progress.
 void compute(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
-// The receives are there before the flood comes: their completions overrun the event queue.
+// The receives are posted before the flood: their completions overrun the event queue.
 void receive_expected(int count, std::size_t length, int computing_ms) {
   const auto senders = static_cast<std::size_t>(ranks - 1);
   std::vector<Buffer> in(senders * static_cast<std::size_t>(count), Buffer(length));
@@ -74,7 +74,7 @@ void receive_expected(int count, std::size_t length, int computing_ms) {
                     count, "expected");
 }
 
-// They come after it: the flood overruns the buffers for unexpected messages.
+// The receives are posted after the flood: it overruns the buffers for unexpected messages.
 void receive_unexpected(int count, std::size_t length, int computing_ms) {
   barrier();
   compute(computing_ms);
@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
   const int computing_ms = std::atoi(argv[4]);
   if (rank != 0) {
     barrier();
-    compute(50);  // until the receiver has left the barrier, in which it would take messages
+    compute(50);  // meanwhile the receiver leaves the barrier, which would receive messages
     send_all(count, length);
   } else if (std::strcmp(argv[1], "expected") == 0) {
     receive_expected(count, length, computing_ms);

@@ -1,5 +1,5 @@
-// One-sided communication: put, get, accumulate and the fetching operations under fences, general
-// active targets, locks and flushes, in windows of all kinds. Every byte is compared.
+// One-sided communication: put, get, accumulate and fetching operations with fences, general active
+// targets, locks and flushes, in windows of all kinds. Every byte is compared.
 #include <algorithm>
 #include <initializer_list>
 #include <memory>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t window_bytes = 1 << 20;
 
-// A window, freed by all together.
+// A window; all ranks free it together.
 class Window {
  public:
   enum class Kind { created, allocated, dynamic };
@@ -72,7 +72,7 @@ std::uint64_t seed(int writer, int target, std::size_t length) {
          length;
 }
 
-// --- epochs: what makes operations complete at both ends
+// --- epochs: how operations are completed at both ends
 
 enum class Epoch { fence, active_target, lock, lock_all };
 
@@ -149,7 +149,7 @@ void put_and_get(Window::Kind kind, Epoch epoch) {
   }
 }
 
-// Blocks of a column: strided at the origin, at the target, or both.
+// Blocks of a column: strided at the origin, at the target, or at both.
 void strided() {
   Window window(Window::Kind::created, window_bytes, 1);
   const int target = (rank + 1) % ranks;
@@ -179,7 +179,7 @@ void strided() {
   MPI_Type_free(&column);
 }
 
-// --- atomics: all ranks work on the same items of rank 0
+// --- atomics: all ranks use the same items of rank 0
 
 template <typename T>
 void accumulate(MPI_Datatype type, MPI_Op op, T (*combine)(T, T), T start, std::size_t count) {
@@ -229,7 +229,8 @@ void accumulates(MPI_Datatype type) {
   }
 }
 
-// Every rank draws numbers from a counter: each number is drawn once, those of one rank rise.
+// Every rank draws numbers from a counter. Each number is drawn once, and the numbers of a rank
+// increase.
 void tickets(bool get_accumulate) {
   Window window(Window::Kind::allocated, sizeof(std::int64_t), sizeof(std::int64_t));
   const int draws = 200;
@@ -258,7 +259,7 @@ void tickets(bool get_accumulate) {
     require(all[i] == static_cast<std::int64_t>(i), "ticket %zu was not drawn exactly once", i);
 }
 
-// A lock of compare_and_swap guards an ordinary counter.
+// A lock made with compare_and_swap protects a plain counter.
 void compare_and_swap() {
   Window window(Window::Kind::allocated, 2 * sizeof(std::int32_t), sizeof(std::int32_t));
   const int rounds = 50;
@@ -295,7 +296,7 @@ void compare_and_swap() {
   barrier();
 }
 
-// Exclusive locks of MPI guard an ordinary counter.
+// Exclusive MPI locks protect a plain counter.
 void exclusive_locks() {
   Window window(Window::Kind::allocated, sizeof(std::int64_t), sizeof(std::int64_t));
   const int rounds = 40;
@@ -320,7 +321,7 @@ void exclusive_locks() {
   barrier();
 }
 
-// Operations with requests, each completed by itself.
+// Operations with requests, completed separately.
 void requests() {
   Window window(Window::Kind::created, window_bytes, 1);
   const int target = (rank + 1) % ranks;
@@ -347,7 +348,7 @@ void requests() {
   check(MPI_Win_unlock_all(window.handle()), "unlock_all");
 }
 
-// Which parts to leave out, by name: what a client is known not to support.
+// Parts to leave out, by name, because a client does not support them.
 bool left_out(int argc, char** argv, const std::string& part) {
   return std::find(argv + 1, argv + argc, part) != argv + argc;
 }

@@ -1,5 +1,5 @@
-// Point-to-point messages of all sizes and modes between all neighbours of a ring, and to oneself:
-// every byte, every status, and that nothing else is written.
+// Point-to-point messages of all sizes and modes between neighbours of a ring, and to the rank
+// itself. Every byte and every status is checked, and that nothing else is written.
 //
 // Usage: point_to_point [<bytes of the longest message to truncate>]
 #include <limits>
@@ -47,7 +47,7 @@ void send(Mode mode, Buffer& buffer, int to, int tag) {
   MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-// All messages first, then all receives, or the other way round. Ready sends need the latter.
+// All messages first, then all receives, or in the opposite order. Ready sends need the latter.
 void exchange(Mode mode, bool receive_first, int to, int from) {
   const int tag = 100 + static_cast<int>(mode) * 2 + (receive_first ? 1 : 0);
   for (const int size : sizes()) {
@@ -74,7 +74,7 @@ void exchange(Mode mode, bool receive_first, int to, int from) {
         MPI_Ibsend(out.data(), size, MPI_BYTE, to, tag, MPI_COMM_WORLD, &sent);
       else
         start(out.data(), size, MPI_BYTE, to, tag, MPI_COMM_WORLD, &sent);
-      barrier();  // it is unexpected there
+      barrier();  // now the message is unexpected there
       receive();
       MPI_Wait(&sent, MPI_STATUS_IGNORE);
     }
@@ -99,7 +99,7 @@ void all_modes(int to, int from) {
   MPI_Buffer_detach(&address, &length);
 }
 
-// Blocking calls, which the clients carry out differently.
+// Blocking calls, which the clients implement differently.
 void blocking(int peer, bool first) {
   for (const int size : sizes()) {
     const auto length = static_cast<std::size_t>(size);
@@ -127,9 +127,9 @@ void blocking(int peer, bool first) {
   }
 }
 
-// A receive that is too short fails with MPI_ERR_TRUNCATE, writes no byte too many, and the next
-// message arrives intact. The PML ob1 of Open MPI 4.1 itself writes past the buffer when it gets a
-// truncated message by rendezvous, over any BTL: `limit` is then its eager limit.
+// A receive that is too short fails with MPI_ERR_TRUNCATE and writes no byte too many. The next
+// message arrives intact. With a truncated message by rendezvous, the PML ob1 of Open MPI 4.1
+// itself writes past the buffer, over any BTL. For ob1, `limit` is therefore its eager limit.
 void truncation(int to, int from, bool receive_first, int limit) {
   for (const auto& [sent, room] : {std::pair{8, 4},
                                    {1000, 999},
@@ -162,7 +162,8 @@ void truncation(int to, int from, bool receive_first, int limit) {
     require(kind == MPI_ERR_TRUNCATE, "%d bytes into room for %d: error class %d, not truncation",
             sent, room, kind);
     MPI_Wait(&send, MPI_STATUS_IGNORE);
-    // How much of the message is there is not defined; nothing may be outside the buffer.
+    // MPI does not define how much of the message was written; nothing may be written outside the
+    // buffer.
     in.verify_untouched_after(in.length(), "truncated");
     in.clear();
     MPI_Sendrecv(out.data(), room, MPI_BYTE, to, 6, in.data(), room, MPI_BYTE, from, 6,
@@ -173,7 +174,7 @@ void truncation(int to, int from, bool receive_first, int limit) {
   }
 }
 
-// Three quarters of each row of a matrix, which no descriptor of one piece describes.
+// Three quarters of each row of a matrix, which needs several pieces.
 void strided(int to, int from) {
   for (const int rows : {1, 3, 100, 5000}) {
     const int stride = 64;
@@ -216,7 +217,7 @@ void persistent(int to, int from) {
   }
 }
 
-// Messages of one pair match in the order sent, whatever their lengths.
+// Messages between two ranks match in the order sent, for any lengths.
 void order(int to, int from) {
   const int count = long_form ? 2000 : 300;
   const auto length = [](int i) {
@@ -246,7 +247,7 @@ void order(int to, int from) {
   }
 }
 
-// A receive that nothing matches can be taken back.
+// A receive that no message matches can be cancelled.
 void cancelled_receive(int from) {
   int value = 0;
   int cancelled = 0;

@@ -1,5 +1,5 @@
-// Shared by the MPI programs of this directory: messages whose every byte is known, and checks that
-// end the job. Set-up path. C interface of MPI only.
+// Common to the MPI programs of this directory: messages with known bytes, and checks that end the
+// job. Set-up path. Uses only the C interface of MPI.
 #pragma once
 
 #include <mpi.h>
@@ -15,13 +15,13 @@ namespace mpi_test {
 
 using Byte = unsigned char;
 
-// Of MPI_COMM_WORLD, valid within the life of a Job.
+// In MPI_COMM_WORLD; valid while a Job exists.
 inline int rank = 0;
 inline int ranks = 0;
 inline bool long_form = false;  // LINTEL_TEST_LONG is set
 inline std::uint64_t checks = 0;
 
-// Ends the whole job unless `condition` holds. `what` says what was wrong.
+// Ends the whole job if `condition` is false. `what` describes the error.
 template <typename... Values>
 void require(bool condition, const char* what, Values... values) {
   ++checks;
@@ -34,7 +34,7 @@ void require(bool condition, const char* what, Values... values) {
   std::abort();
 }
 
-// The byte at `offset` of the message `seed`: a change of either changes it almost always.
+// The byte at `offset` of the message `seed`. It nearly always differs for another seed or offset.
 inline Byte expected_byte(std::uint64_t seed, std::size_t offset) {
   std::uint64_t mixed = (seed + 1) * 0x9E3779B97F4A7C15ULL ^ (offset + 1) * 0xC2B2AE3D27D4EB4FULL;
   mixed ^= mixed >> 29;
@@ -53,7 +53,7 @@ inline void verify(const Byte* data, std::size_t length, std::uint64_t seed, con
           static_cast<unsigned long long>(seed));
 }
 
-// A buffer between two guards that nobody may touch.
+// A buffer between two guards that must not be written.
 class Buffer {
  public:
   explicit Buffer(std::size_t length) : bytes_(length + 2 * guard, guard_byte), length_(length) {}
@@ -63,13 +63,14 @@ class Buffer {
   void fill_with(std::uint64_t seed) { fill(data(), length_, seed); }
   void clear() { bytes_.assign(bytes_.size(), guard_byte); }
 
-  // `received` bytes are those of the message `seed`; the rest is as it was before.
+  // Checks that the first `received` bytes are those of the message `seed`, and the rest is
+  // unchanged.
   void verify_received(std::size_t received, std::uint64_t seed, const char* what) {
     verify(data(), received, seed, what);
     verify_untouched_after(received, what);
   }
 
-  // Nothing was written but, perhaps, the first `written` bytes.
+  // Checks that nothing was written except, perhaps, the first `written` bytes.
   void verify_untouched_after(std::size_t written, const char* what) {
     std::size_t i = 0;
     while (i < guard && bytes_[i] == guard_byte) ++i;
@@ -98,7 +99,7 @@ inline void require_status(const MPI_Status& status, int source, int tag, std::s
 
 inline void barrier() { MPI_Barrier(MPI_COMM_WORLD); }
 
-// MPI from start to end. Errors are returned to the caller, not fatal.
+// MPI from initialisation to finalisation. Errors are returned to the caller and are not fatal.
 class Job {
  public:
   Job(int* argc, char*** argv, const char* name, int threads = MPI_THREAD_SINGLE) : name_(name) {

@@ -1,5 +1,5 @@
-// MPI_THREAD_MULTIPLE: several threads of each rank exchange messages at once. Each pair of threads
-// has its own tag; in one communicator, and in one for each thread.
+// MPI_THREAD_MULTIPLE: several threads of each rank exchange messages at the same time. Each pair
+// of threads has its own tag, in one communicator, and in one communicator for each thread.
 //
 // Usage: threads [<threads of each rank>]; prints a last line if MPI grants less than
 // MPI_THREAD_MULTIPLE.
@@ -13,7 +13,7 @@ using namespace mpi_test;
 
 namespace {
 
-std::mutex checking;  // of what `require` counts
+std::mutex checking;  // for the counter of `require`
 
 std::uint64_t seed(int sender, int thread, int round) {
   return static_cast<std::uint64_t>((sender * 64 + thread) * 100000 + round);
@@ -24,7 +24,7 @@ int length_of(int thread, int round) {
   return lengths[(thread + round) % 8];
 }
 
-// Rings in both directions: even threads send to the next rank, odd ones to the one before.
+// Rings in both directions: even threads send to the next rank, odd ones to the previous rank.
 void exchange(int thread, int rounds, MPI_Comm comm) {
   const int step = thread % 2 == 0 ? 1 : ranks - 1;
   const int to = (rank + step) % ranks;
@@ -36,7 +36,7 @@ void exchange(int thread, int rounds, MPI_Comm comm) {
     out.fill_with(seed(rank, thread, round));
     MPI_Request requests[2];
     MPI_Status statuses[2];
-    if (round % 3 == 0) {  // posted early, or late
+    if (round % 3 == 0) {  // the receive is posted before or after the send
       MPI_Irecv(in.data(), length, MPI_BYTE, from, thread, comm, &requests[0]);
       MPI_Isend(out.data(), length, MPI_BYTE, to, thread, comm, &requests[1]);
     } else {

@@ -1,12 +1,12 @@
-// Messages that come before their receives: thousands of them, taken in other orders than they
-// came, by wildcards, and through all kinds of probe.
+// Messages that arrive before their receives: thousands of them, received in other orders than that
+// of arrival, with wildcards, and with all kinds of probe.
 #include "support.h"
 
 using namespace mpi_test;
 
 namespace {
 
-// Short ones, which the receiver keeps, and some that stay with the sender.
+// Short messages, which the receiver buffers, and some that remain at the sender.
 std::size_t length_of(int i) {
   return i % 97 == 50 ? 6000 + static_cast<std::size_t>(i) : static_cast<std::size_t>(i % 300);
 }
@@ -14,8 +14,8 @@ std::uint64_t seed(int sender, int i) {
   return static_cast<std::uint64_t>(sender) * 1000003 + static_cast<std::uint64_t>(i);
 }
 
-// All ranks but 0 send `count` messages to rank 0, then meet it at a barrier; rank 0 then calls
-// `take`. Tags are message numbers.
+// All ranks except 0 send `count` messages to rank 0. After a barrier, rank 0 calls `take`. Tags
+// are message numbers.
 template <typename Take>
 void many_to_one(int count, Take take) {
   if (rank == 0) {
@@ -62,7 +62,7 @@ void scattered(int count) {
   });
 }
 
-// By wildcards: the messages of one sender come in the order sent.
+// With wildcards: the messages of a sender are received in the order sent.
 void any_source_any_tag(int count) {
   many_to_one(count, [count] {
     std::vector<int> next(static_cast<std::size_t>(ranks), 0);
@@ -80,7 +80,7 @@ void any_source_any_tag(int count) {
   });
 }
 
-// What a probe tells is what the next receive takes.
+// The next receive gets the message that a probe reported.
 void probed(int count) {
   many_to_one(count, [count] {
     for (int i = 0; i < count * (ranks - 1); ++i) {
@@ -103,7 +103,8 @@ void probed(int count) {
   });
 }
 
-// A matched message is nobody else's: a receive by wildcard posted afterwards takes the next.
+// A message found by a matched probe cannot be received otherwise: a later receive with wildcards
+// gets the next one.
 void matched_probes(int count) {
   many_to_one(count, [count] {
     for (int i = 0; i + 1 < count; i += 2) {
@@ -137,7 +138,7 @@ void matched_probes(int count) {
   });
 }
 
-// Half of the receives are there before, half come after.
+// Half of the receives are posted before the messages, half afterwards.
 void mixed(int count) {
   std::vector<Buffer> early;
   std::vector<MPI_Request> requests;

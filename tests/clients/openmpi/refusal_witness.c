@@ -1,11 +1,11 @@
-// Preloaded into a rank whose messages go through Open MPI's MTL. Watches the calls of the
-// component and their results, and ends the rank when one message is refused for the second time by
-// a portal table entry that flow control had disabled (Portals 4.3, section 2.7). The MTL overlooks
-// that refusal, so the message is lost (docs/porting.md). A flood that fails for another reason
-// fails because of the library.
+// Preloaded into a rank whose messages use Open MPI's MTL. It observes the calls of the component
+// and their results. It ends the rank when a message is refused for the second time by a portal
+// table entry that flow control has disabled (Portals 4.3, section 2.7). The MTL overlooks that
+// refusal, so the message is lost (docs/porting.md). If a flood fails for another reason, the
+// library is at fault.
 //
-// The component is unmodified: its calls come here first, and go on to the library. In these
-// programs one thread of each rank calls Portals.
+// The component is unmodified: its calls reach this file first, which forwards them to the library.
+// In these programs one thread of each rank calls Portals.
 #include <dlfcn.h>
 #include <portals4.h>
 #include <stdint.h>
@@ -14,10 +14,10 @@
 
 enum { places = 1 << 16, exit_code = 87 };
 
-// What was put last on behalf of a request, and how often it was refused.
+// The last put for a request, and how often it was refused.
 struct message {
   void* request;
-  ptl_hdr_data_t header_data;  // has a number of the message in it, the same when it is sent again
+  ptl_hdr_data_t header_data;  // contains the number of the message; the same when it is sent again
   unsigned refusals;
 };
 static struct message messages[places];
@@ -31,7 +31,7 @@ static struct message* message_of(void* request) {
   abort();
 }
 
-// The library was loaded by the component, for nobody else to see.
+// The component has loaded the library with local symbols.
 static void* next(const char* name) {
   void* library = dlopen("libportals.so.4", RTLD_NOW | RTLD_NOLOAD);
   void* found = library != NULL ? dlsym(library, name) : NULL;
