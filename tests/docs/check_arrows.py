@@ -1,4 +1,4 @@
-"""Compares what the sources include with the table of allowed arrows, and looks for cycles.
+"""Compares the includes of the sources with the table of allowed ones, and searches for cycles.
 
 Usage: check_arrows.py <source directory> [<table> [<part>]]
 A part is a folder, such as gasnet, whose sources name their own headers from there. Without it the parts of the
@@ -34,8 +34,8 @@ def files():
 
 
 def name_of(path):
-    """Without src/; src/core/events/x.h is core/events/x.h. In a part, from there; its public headers are include,
-    those of the library ../include."""
+    """The name of a file in the table. src/core/events/x.h is core/events/x.h. In a part, names begin there; the
+    public headers are include, and those of the library are ../include."""
     name = path.relative_to(source)
     if part:
         return name.relative_to(part) if name.parts[0] == part else pathlib.Path("..") / name
@@ -43,7 +43,7 @@ def name_of(path):
 
 
 def includes():
-    """(file, line, included file) for what is part of the project; names as in the table."""
+    """Yields (file, line, included file) for includes of files of the project; names as in the table."""
     for path in files():
         for number, line in enumerate(path.read_text().splitlines(), 1):
             match = include_line.match(line)
@@ -62,7 +62,7 @@ def within(name, part):
 
 
 def components(graph):
-    """Sets of folders that can reach each other."""
+    """Sets of folders that include each other, directly or indirectly."""
     def reachable(start):
         seen, todo = set(), [start]
         while todo:

@@ -1,4 +1,4 @@
-"""check_arrows.py finds each kind of mistake in a small tree.
+"""Tests that check_arrows.py finds each kind of mistake in a small tree.
 
 Usage: check_arrows_test.py <source directory>
 """
@@ -13,7 +13,8 @@ checker = pathlib.Path(__file__).with_name("check_arrows.py")
 
 class CheckArrows(unittest.TestCase):
     def check(self, table, **sources):
-        """Exit status and output, for sources such as upper_a="lower/b.h": src/upper/a.cc includes it."""
+        """Exit status and output for given sources. For example, upper_a="lower/b.h" means: src/upper/a.cc
+        includes lower/b.h."""
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
             for name, included in sources.items():

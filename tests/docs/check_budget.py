@@ -1,4 +1,4 @@
-"""Holds the documentation to a length that is read: README.md of 150 lines, all pages together 15,000 words.
+"""Limits the length of the documentation: README.md to 150 lines, and all pages together to 15,000 words.
 
 Usage: check_budget.py <source directory>
 """

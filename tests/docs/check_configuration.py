@@ -1,5 +1,5 @@
-"""Compares docs/configuration.md with `ptl_info --json`: the table of the page must be that of the configuration
-table, without the variables for tests. Every variable that any page names must be known.
+"""Compares docs/configuration.md with `ptl_info --json`. The table of the page must be the configuration table,
+without the variables for tests. Every variable in any page must exist.
 
 Usage: check_configuration.py <source directory> <ptl_info> [--update]
 """
@@ -13,7 +13,7 @@ import sys
 source, ptl_info = pathlib.Path(sys.argv[1]), sys.argv[2]
 update = "--update" in sys.argv[3:]
 
-# What the environment sets must not show.
+# The environment must not influence the output.
 clean = {name: value for name, value in os.environ.items() if not name.startswith("PTL_")}
 facts = json.loads(subprocess.run([ptl_info, "--json"], env=clean, check=True,
                                   stdout=subprocess.PIPE).stdout)
@@ -49,8 +49,8 @@ former = dict(re.findall(r"^\| `(PTL_\w+)` \| `(PTL_\w+)` \|$", after, re.MULTIL
 if former != facts["former_names"]:
     problems.append(f"former names: {former}, but {facts['former_names']}")
 
-# What a page calls a variable must be one, and what users may set must be documented. Most names
-# with PTL_ are constants of the headers.
+# A variable mentioned in a page must exist, and all variables for users must be documented. Most
+# names with PTL_ are constants of the headers.
 headers = "".join(path.read_text() for path in source.glob("include/*.h"))
 constants = set(re.findall(r"\bPTL_\w+", headers))
 for_users = {variable["name"] for variable in facts["configuration"] if not variable["for_tests"]}

@@ -1,6 +1,6 @@
-"""Compares statements of the pages with the code and with what programs do: pids and ports, senders through shared
-memory, the return code for a misspelt transport, socket buffers, build options, the duration of ptl_perf, address space by
-limit.
+"""Compares statements of the pages with the code and with the behaviour of programs: pids and ports, senders
+through shared memory, the return code for a misspelt transport, socket buffers, build options, the duration of
+ptl_perf, address space by limit.
 
 Usage: check_facts.py <source directory> <print_limits> <ptl_perf> <example_footprint>
 """
@@ -70,7 +70,7 @@ else:
 buffers = constant("src/udp/udp_socket.cc", r"wanted_buffer_bytes = (\d+) << 20;") << 20
 says("cluster.md", f"sysctl -w net.core.rmem_max={buffers} net.core.wmem_max={buffers}")
 
-# Options of the build; the last one is for tests.
+# The options of the build; LINTEL_FUZZ is for tests.
 options = re.findall(r"^option\((\w+) ", (source / "cmake/options.cmake").read_text(), re.MULTILINE)
 for option in set(options) - {"LINTEL_FUZZ"}:
     says("install.md", f"`{option}`")
@@ -82,7 +82,7 @@ seconds = re.search(r"takes about (\d+) seconds", text)[1]
 for name in ("install.md", "performance.md"):
     says(name, f"about {seconds} s")
 
-# Sizes of types; what is resident depends on the machine.
+# Sizes of types; resident memory depends on the machine and is not compared.
 _, text = output(footprint)
 sizes = re.findall(r"^ +max_\w+ +\d+ bytes$", text, re.MULTILINE)
 if len(sizes) != 6:

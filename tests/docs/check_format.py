@@ -1,4 +1,4 @@
-"""Says which sources clang-format would change, and which lines with comments have more than 100 columns.
+"""Lists sources that clang-format would change, and comment lines longer than 100 columns.
 
 Usage: check_format.py <source directory> <clang-format>
 """
@@ -20,7 +20,7 @@ if not files:
 
 
 def comment_lines_of_python(text):
-    """Numbers of the lines that hold a comment; a directive for a checker is none."""
+    """Numbers of the lines that contain a comment, except directives for a checker."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     return {token.start[0] for token in tokens
             if token.type == tokenize.COMMENT and "noqa" not in token.string}
@@ -36,7 +36,8 @@ def long_comments(path):
     if not any(len(line) > columns for _, line in lines):
         return
     if path.suffix in (".c", ".cc", ".h"):
-        # Strings go first: "://" is no comment. Lines within /* */ begin with an asterisk.
+        # Strings are removed first: "://" is not a comment. Lines within /* */ begin with an
+        # asterisk.
         numbers = {number for number, line in lines
                    if re.search(r"//|/\*|^\s*\*\s", re.sub(r'"(?:\\.|[^"\\])*"', '""', line))}
     elif path.suffix == ".py" or "python" in first:

@@ -1,5 +1,5 @@
-"""Installs the library into an empty directory and builds examples/hello.c there with the very
-commands and the very CMake lines that docs/programs.md shows.
+"""Installs the library into an empty directory and builds examples/hello.c there with exactly the commands and
+CMake lines of docs/programs.md.
 
 Usage: check_hello_installed.py <source directory> <cmake> <generator> <build directory> <C compiler>
 """

@@ -1,4 +1,4 @@
-"""Compares docs/programs.md and docs/reference.md with the library: the example; limits and status registers.
+"""Compares docs/programs.md and docs/reference.md with the library: the example, limits, status registers.
 
 Usage: check_readme.py <source directory> <print_limits>
 """
@@ -22,7 +22,7 @@ def rows(first_cell):
 
 
 def number(text):
-    """1,048,576 or 2^48 - 1 as a number."""
+    """Converts 1,048,576 or 2^48 - 1 to a number."""
     text = text.replace(",", "")
     power = re.fullmatch(r"2\^(\d+)( - 1)?", text)
     if power:
@@ -39,7 +39,7 @@ for name in expected.keys() | written.keys():
     if expected.get(name) != written.get(name):
         problems.append(f"limit {name}: {written.get(name)} written, {expected.get(name)} granted")
 
-# Status registers: those of the headers with their indexes.
+# Status registers: those of the headers, with their indexes.
 defined = {}
 for header in ("portals4_types.h", "portals4_lintel.h"):
     text = (source / "include" / header).read_text()

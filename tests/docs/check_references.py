@@ -1,6 +1,5 @@
-"""Looks for what the documentation names: paths, files, links, functions, types,
-constants, messages. Whatever does not exist (any more) is reported. So is an error or a warning of the library that
-docs/troubleshooting.md does not have.
+"""Checks what the documentation mentions: paths, files, links, functions, types, constants, messages. Names that
+do not exist are reported, and also errors and warnings of the library that docs/troubleshooting.md lacks.
 
 Usage: check_references.py <source directory>
 """
@@ -10,7 +9,8 @@ import sys
 
 source = pathlib.Path(sys.argv[1])
 pages = [source / "README.md", source / "CONTRIBUTING.md", source / "gasnet/README.md", *sorted((source / "docs").glob("*.md"))]
-# These speak of the code; in the others, identifiers in code spans may be anybody's.
+# These pages describe the code. In other pages, identifiers in code spans may belong to other
+# projects.
 about_the_code = {"README.md", "reference.md", "architecture.md", "troubleshooting.md", "configuration.md", "glossary.md",
                   "programs.md"}
 
@@ -24,19 +24,19 @@ words = set(re.findall(r"\w+", code + "\n".join(path.read_text() for path in bui
 called = set(re.findall(r"(\w+)\s*(?:<[^<>;{}]*>)?\(", code))
 file_names = {path.name for directory in top.split("|")
               for path in (source / directory).rglob("*") if path.is_file()}
-# Literals that stand side by side are one; printf directives stand where the pages have dots.
+# Adjacent string literals are joined. Pages have dots in place of printf directives.
 messages = re.sub(r'"\s*"', "", code).replace('\\"', '"')
 problems = []
 
 
 def anchors(linked):
-    """The headings of a page as browsers of Markdown name them."""
+    """The anchors of the headings of a page, as Markdown viewers generate them."""
     headings = re.findall(r"^#+ (.*)$", linked.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def check_messages(page, text):
-    """Lines `> ...` quote the log: what stands between the dots must be there."""
+    """Lines `> ...` quote the log: the text between the dots must be part of a message."""
     for quoted in re.findall(r"^> (.*)$", text, re.MULTILINE):
         for part in quoted.split("..."):
             if part.strip() and part.strip() not in messages:
@@ -44,7 +44,8 @@ def check_messages(page, text):
 
 
 def check_troubleshooting():
-    """A part of each text between its directives is on the page. Texts that are made elsewhere are not looked for."""
+    """Each message must be on the page, at least a part of its text between directives. Texts composed elsewhere
+    are not checked."""
     page = (source / "docs/troubleshooting.md").read_text()
     found = 0
     for path in [*(source / "src").rglob("*.cc"), *(source / "pmix").glob("*.cc")]:

@@ -1,6 +1,5 @@
-/* Prints what is granted of every limit: by default, when as little and when as much as possible is
- * desired. One line each: name, default, least, most. check_readme.py compares it with README.md.
- */
+/* Prints all limits that are granted: by default, with minimal and with maximal desired values.
+ * Each line contains name, default, least, most. check_readme.py compares them with README.md. */
 #include <limits.h>
 #include <portals4.h>
 #include <stddef.h>
@@ -58,7 +57,8 @@ int main(void) {
   if (PtlInit() != PTL_OK) return EXIT_FAILURE;
   const ptl_ni_limits_t little = all(1, 1);
   const ptl_ni_limits_t much = all(INT_MAX, PTL_SIZE_MAX);
-  /* The limits of an interface are settled when it is first opened: a different one each time. */
+  /* The limits of an interface are fixed when it is first opened, so each call uses another
+   * interface. */
   const ptl_ni_limits_t by_default = granted(PTL_NI_MATCHING | PTL_NI_PHYSICAL, NULL);
   const ptl_ni_limits_t least = granted(PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, &little);
   const ptl_ni_limits_t most = granted(PTL_NI_MATCHING | PTL_NI_LOGICAL, &much);

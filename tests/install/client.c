@@ -1,4 +1,4 @@
-/* A C11 client of the installed library: sends eight bytes to itself and waits by counting. */
+/* A C11 client of the installed library: sends eight bytes to itself and waits for a count. */
 #include <portals4.h>
 #include <stdint.h>
 #include <stdio.h>

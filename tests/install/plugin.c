@@ -1,5 +1,5 @@
-/* A C11 program that loads the installed library as plug-ins of others do, uses it and closes it
- * again: faults that come afterwards find the program's own handler. */
+/* A C11 program that loads the installed library like a plug-in, uses it and closes it. A later
+ * fault must reach the program's own handler. */
 #include <dlfcn.h>
 #include <portals4.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@ static void fail(const char* what) {
   exit(1);
 }
 
-/* Function pointers and data pointers are different things in C. */
+/* C does not permit conversions between function pointers and data pointers. */
 static void find(void* library, const char* name, void* function) {
   void* found = dlsym(library, name);
   if (found == NULL) fail(dlerror());

@@ -1,4 +1,4 @@
-// A module of a version that never was.
+// A module of a version that does not exist.
 #include "util/module.h"
 
 const lintel::Module lintel_module{"0.0.0", "an offer"};

@@ -1,4 +1,4 @@
-"""Reads a Containerfile: its stages, each a list of (instruction, rest of the line)."""
+"""Reads a Containerfile. Its stages are lists of (instruction, rest of the line)."""
 import re
 
 

@@ -1,7 +1,7 @@
-"""Root directories of a minimal Debian, in which a test is a stranger.
+"""Root directories of a minimal Debian, in which tests install the project like a new user.
 
-A base is made by debootstrap once. A test works on an overlay of it, which is forgotten, or kept under a name
-if making it takes long. All mounts are in a mount namespace of the test and vanish with it.
+debootstrap makes a base once. A test uses an overlay over it, which is discarded, or kept under a name if it takes
+long to make. All mounts are in a mount namespace of the test and end with it.
 """
 import contextlib
 import os
@@ -13,7 +13,7 @@ import sys
 
 
 def need_root():
-    """Goes on in a mount namespace of its own."""
+    """Restarts this program in a new mount namespace."""
     if os.geteuid() != 0:
         print("skipped: needs root for chroot and mount")
         sys.exit(77)
@@ -30,7 +30,7 @@ def call(*command):
 
 
 def table_of_packages(source):
-    """What docs/install.md names for Debian 12."""
+    """The packages that docs/install.md lists for Debian 12."""
     table = (source / "docs/install.md").read_text().split("### Packages that the build needs")[1]
     rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines() if line.startswith("|")]
     if not rows or not rows[0][2].startswith("Debian 12"):
@@ -62,7 +62,7 @@ class Root:
                  + " ".join(packages))
 
     def install_table(self):
-        """The packages that docs/install.md names for Debian 12, and a compiler cache."""
+        """Installs the packages that docs/install.md lists for Debian 12, and a compiler cache."""
         self.install(*table_of_packages(self.source), "ccache")
 
     def files(self):
@@ -86,7 +86,7 @@ class Base:
         archive = next((line.split()[0] for line in archives if line.split()[1] == suite), None)
         if archive is None:
             sys.exit(f"apt is not configured with an archive of {suite}")
-        # In memory, since dpkg waits for the disk after each file.
+        # In memory: on a disk, dpkg waits for the end of every write.
         call("mount", "-t", "tmpfs", "tmpfs", "/mnt")
         call("debootstrap", "--variant=minbase", suite, "/mnt/system", archive)
         pathlib.Path("/mnt/system/etc/dpkg/dpkg.cfg.d/in_a_test").write_text("force-unsafe-io\n")
@@ -95,7 +95,8 @@ class Base:
 
     @contextlib.contextmanager
     def open(self, layer=None):
-        """A root over the base. What is written goes to the layer of that name, which stays, or to none."""
+        """A root over the base. Writes go to the layer with this name, which is kept; without a name they are
+        discarded."""
         call("mount", "-t", "tmpfs", "tmpfs", "/mnt")
         top = self.directory / layer if layer else pathlib.Path("/mnt/layer")
         for directory in (top / "upper", top / "work", pathlib.Path("/mnt/root")):
@@ -103,7 +104,7 @@ class Base:
         root = pathlib.Path("/mnt/root")
         call("mount", "-t", "overlay", "overlay", "-o",
              f"lowerdir={self.system},upperdir={top / 'upper'},workdir={top / 'work'}", root)
-        # What a test writes there is of no use to the next one.
+        # The next test must not find files of an earlier one.
         shutil.rmtree(root / "stranger", ignore_errors=True)
         (root / "stranger").mkdir()
         mounts = [("/proc", "proc"), ("/dev", "dev"), ("/sys", "sys")]
@@ -119,14 +120,14 @@ class Base:
         yield Root(root, self.source)
 
     def mount_source(self, place):
-        """The sources, where they are outside; what is written to them is forgotten."""
+        """Mounts the sources at the same path as outside; writes to them are discarded."""
         upper, work = pathlib.Path("/mnt/source/upper"), pathlib.Path("/mnt/source/work")
         for directory in (upper, work, place):
             directory.mkdir(parents=True, exist_ok=True)
         call("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={self.source},upperdir={upper},workdir={work}", place)
 
     def compiler_cache(self):
-        """That of the user, if there is one: it may have the objects."""
+        """The compiler cache of the user if there is one, since it may contain the objects."""
         try:
             directory = subprocess.run(["ccache", "--get-config", "cache_dir"], stdout=subprocess.PIPE,
                                        text=True, check=True).stdout.strip()

@@ -3,8 +3,8 @@
 Usage: run_package_test.py <source directory> <build directory> <C++ compiler> <case>
        run_package_test.py --list
 
-The cases stranger_* run in a root directory of their own, which debootstrap makes once; they need root and the
-package archive that apt is configured with.
+The cases stranger_* run in a separate root directory, which debootstrap makes once. They need root, and the package
+archive for which apt is configured.
 """
 import functools
 import json
@@ -55,7 +55,8 @@ class Suite:
         self.work.mkdir(exist_ok=True)
         self.packages = self.variant("package") / "packages"
 
-    # Beside the build under test: a compiler cache knows objects by relative paths of sources.
+    # Next to the build under test: a compiler cache identifies objects by relative paths of
+    # sources.
     def variant(self, name):
         return self.build.with_name(f"{self.build.name}-{name}")
 
@@ -67,7 +68,7 @@ class Suite:
         return directory
 
     def case_build(self):
-        """deb and rpm are made, as by the preset `package`."""
+        """Builds deb and rpm packages in the same way as the preset `package`."""
         shutil.rmtree(self.packages, ignore_errors=True)
         directory = self.build_variant("package", "-DCMAKE_INSTALL_PREFIX=/usr", "-DCMAKE_SKIP_INSTALL_RPATH=ON")
         run("cmake", "--build", directory, "--target", "package")
@@ -83,14 +84,15 @@ class Suite:
             sys.exit("there is no package of debug symbols")
 
     def case_lint(self):
-        """lintian and rpmlint have nothing to say that applies."""
+        """lintian and rpmlint report nothing that applies here."""
         need("lintian")
         need("rpmlint")
-        # The first two: who builds sets DEBEMAIL. The third is about uploads to Debian.
+        # The first two do not apply, since DEBEMAIL is set by whoever builds. The third one is
+        # about uploads to Debian.
         foreign = "bogus-mail-host,bogus-mail-host-in-debian-changelog,initial-upload-closes-no-bugs"
         said = run("lintian", "--allow-root", "--suppress-tags", foreign, "--fail-on", "none",
                    *self.packages.glob("*.deb"))
-        # That it has two times the same to say of a file, even if that is overridden.
+        # Duplicate reports about a file appear even if they are overridden.
         said = re.sub(r"^Warning in processable .*: Tried to issue duplicate hint .*\n", "", said, flags=re.MULTILINE)
         if said.strip():
             sys.exit(f"lintian says:\n{said}")
@@ -102,7 +104,7 @@ class Suite:
             sys.exit("rpmlint says:\n" + "\n".join(found))
 
     def case_strip(self):
-        """rpm packages have no symbol tables, even if CPack makes no debuginfo package of a component."""
+        """rpm packages have no symbol tables, even where CPack makes no debuginfo package for a component."""
         with tempfile.TemporaryDirectory() as root:
             for file in (self.build / "lib/lintel/crypto.so", self.build / "bin/ptl_info", self.source / "LICENSE"):
                 shutil.copy(file, root)
@@ -113,7 +115,7 @@ class Suite:
             sys.exit(f"{before} files had symbol tables before, {after} after")
 
     def case_short_path(self):
-        """Sources at a path too short for CPack's renaming of sources: rpm packages without debug information."""
+        """If the path of the sources is too short for CPack's renaming, rpm packages have no debug information."""
         roots.call("mount", "-t", "tmpfs", "tmpfs", "/mnt")
         for path, wanted in (("/mnt/l", "OFF"), ("/mnt/lintel-0.1.0", "ON")):
             pathlib.Path(path).mkdir()
@@ -124,7 +126,7 @@ class Suite:
                 sys.exit(f"{path}: CPACK_RPM_DEBUGINFO_PACKAGE is not {wanted}, or nothing was said:\n{said}")
 
     def case_modulefile(self):
-        """It finds the installation, hides no manual page of the system, and leaves nothing."""
+        """The module file finds the installation, hides no manual page of the system, and leaves nothing."""
         init = pathlib.Path("/usr/share/modules/init/bash")
         if not init.exists():
             print("skipped: there is no environment-modules")
@@ -141,7 +143,7 @@ class Suite:
             sys.exit(f"expected:\n{wanted}got:\n{said}")
 
     def case_manual(self):
-        """Each public function has a page; the pages and the reference are free of errors."""
+        """Each public function has a page. The pages and the reference contain no errors."""
         need("mandoc")
         need("doxygen")
         declared = {name for header in (self.source / "include").glob("*.h")
@@ -166,7 +168,7 @@ class Suite:
             sys.exit("the reference has no page of portals4.h")
 
     def case_completion(self):
-        """Options, choices and tests of the tools are completed."""
+        """Options, choices and tests of the tools can be completed."""
         script = f"""source '{self.source}/packaging/completion/lintel.bash'
 complete_words() {{ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _lintel_tool "$1"; echo "${{COMPREPLY[*]}}"; }}
 complete_words '{self.build}/bin/ptl_perf' --warm
@@ -180,7 +182,7 @@ complete_words '{self.build}/bin/ptl_info' --js
             sys.exit(f"completed {completed}, expected {wanted}")
 
     def case_abi(self):
-        """The public functions and their types are those of packaging/abi."""
+        """The public functions and their types agree with packaging/abi."""
         need("abidw")
         for library in ("libportals", "libportals_runtime"):
             recorded = self.source / f"packaging/abi/{library}.abi"
@@ -192,8 +194,8 @@ complete_words '{self.build}/bin/ptl_info' --js
                          f"{result.stdout}")
 
     def case_static(self):
-        """Static libraries: hello by pkg-config and by CMake; a shared library of them; uninstall leaves nothing. The build
-        type is Release, where the compiler warns of other things."""
+        """Static libraries: hello by pkg-config and by CMake, and a shared library made of them; uninstall leaves
+        nothing. The build type is Release, for which the compiler gives other warnings."""
         directory = self.build_variant("static", "-DBUILD_SHARED_LIBS=OFF", "-DCMAKE_BUILD_TYPE=Release")
         prefix = self.work / "static-prefix"
         shutil.rmtree(prefix, ignore_errors=True)
@@ -225,8 +227,8 @@ complete_words '{self.build}/bin/ptl_info' --js
         expect_hello(run(work / "built/hello"), "CMake")
 
     def quickstart_says(self, *absent):
-        """What scripts/common does for the packages of quickstart, as a user without sudo on a system that lacks the
-        packages `absent`; (exit code, output)."""
+        """Runs the part of scripts/common that handles the packages of quickstart. The user has no sudo, and the
+        system lacks the packages `absent`. Returns (exit code, output)."""
         with tempfile.TemporaryDirectory() as directory:
             top = pathlib.Path(directory)
             (top / "scripts").mkdir()
@@ -250,7 +252,8 @@ complete_words '{self.build}/bin/ptl_info' --js
             return done.returncode, done.stdout
 
     def case_quickstart(self):
-        """Without sudo: a needed package that is missing ends it with the command for root; an optional one does not."""
+        """Without sudo: if a needed package is missing, it exits and prints the command for root. Optional
+        packages may be missing."""
         without = "Building without libpmix-dev libdpdk-dev (docs/install.md says what each is for)"
         for absent, code, wanted in (
                 ((), 0, ["it builds"]),
@@ -269,7 +272,7 @@ complete_words '{self.build}/bin/ptl_info' --js
         return roots.Base(self.work / "root", self.source)
 
     def case_root(self):
-        """A minimal system is made, once."""
+        """Makes a minimal system, which the later cases reuse."""
         need("debootstrap")
         self.base.make()
 
@@ -286,7 +289,7 @@ complete_words '{self.build}/bin/ptl_info' --js
                               "cmake --build built >> log && built/hello"), "CMake")
 
     def case_stranger_packages(self):
-        """apt install ./*.deb; hello; the tools; all gone after apt purge. Then the same with rpm."""
+        """apt install ./*.deb; hello; the tools; after apt purge nothing remains. Then the same with rpm."""
         with self.base.open() as root:
             root.install("gcc", "libc6-dev", "make", "cmake", "pkg-config")
             before = root.files()
@@ -312,7 +315,8 @@ complete_words '{self.build}/bin/ptl_info' --js
             self.use_rpms(root)
 
     def use_rpms(self, root):
-        """Without the dependencies, which have the names of other distributions; the libraries are still there."""
+        """Without the dependencies, which have names of other distributions; the libraries are there all the
+        same."""
         def rpm(*arguments):
             return run("rpm", "--root", root.path, "--force-debian", *arguments)
 
@@ -332,8 +336,8 @@ complete_words '{self.build}/bin/ptl_info' --js
         """cmake -S . -B b && cmake --build b, with the packages of docs/install.md; hello; uninstall."""
         with self.base.open(layer="table") as root:
             root.install_table()
-            # Stricter than without options, with the same result, and a compiler cache has the
-            # objects.
+            # Stricter than a build without options, with the same result, and a compiler cache may
+            # contain the objects.
             options = "-DLINTEL_WERROR=ON"
             if "LINTEL_TEST_LONG" not in os.environ:
                 options += " -DLINTEL_GASNET=OFF"
@@ -346,8 +350,8 @@ complete_words '{self.build}/bin/ptl_info' --js
                 sys.exit(f"left by uninstall: {left}")
 
     def case_stranger_quickstart(self):
-        """scripts/quickstart of a fresh copy, as a user without sudo, where no optional package is installed. Only in the
-        long form, as case_stranger_container()."""
+        """scripts/quickstart of a fresh copy, as a user without sudo, without any optional package. Only in the
+        long form, like case_stranger_container()."""
         if "LINTEL_TEST_LONG" not in os.environ:
             print("skipped: set LINTEL_TEST_LONG=1")
             sys.exit(77)
@@ -362,7 +366,8 @@ complete_words '{self.build}/bin/ptl_info' --js
                     sys.exit(f"quickstart does not say '{wanted}':\n{said}")
 
     def case_stranger_spack(self):
-        """What the Spack recipe says, and its first step; in the long form all steps in a clean root, and hello."""
+        """The contents of the Spack recipe, and its first step. In the long form all its steps in a clean root,
+        and hello."""
         recipe = read_recipe(self.source / "packaging/spack/lintel/package.py")
         for wanted in ("cmake", "cxx", "python", "pmix", "rdma-core", "openssl"):
             if wanted not in recipe.dependencies:
@@ -385,11 +390,13 @@ complete_words '{self.build}/bin/ptl_info' --js
                 sys.exit("the recipe built a module that its default leaves out")
 
     def case_containerfile(self):
-        """The Containerfile installs the packages of docs/install.md, what cpack needs, and what cpack writes."""
+        """The Containerfile installs the packages of docs/install.md, those that cpack needs, and those that cpack
+        makes."""
         build, image = read_stages(self.source / "packaging/container/Containerfile")
         installed = [set(re.search(r"--no-install-recommends ([^&]+)", rest)[1].split())
                      for instruction, rest in (build[0], image[1]) if instruction == "RUN"]
-        # The one is for x86 only, the other for Ethernet ports that a container does not have.
+        # The first is for x86 only; the second is for Ethernet ports, which a container does not
+        # have.
         wanted = set(roots.table_of_packages(self.source)) - {"libipsec-mb-dev", "libdpdk-dev"} | {"dpkg-dev", "file"}
         if installed[0] != wanted:
             sys.exit(f"the Containerfile and docs/install.md differ: {sorted(installed[0] ^ wanted)}")
@@ -397,8 +404,8 @@ complete_words '{self.build}/bin/ptl_info' --js
             sys.exit(f"the image does not install the packages, or has another command: {image}")
 
     def case_stranger_container(self):
-        """The steps of the Containerfile, in roots in place of images. Only in the long form: it takes long unless a
-        compiler cache has the objects."""
+        """The steps of the Containerfile, in roots instead of images. Only in the long form: it takes long unless
+        a compiler cache contains the objects."""
         stages = read_stages(self.source / "packaging/container/Containerfile")
         if "LINTEL_TEST_LONG" not in os.environ:
             print("skipped: set LINTEL_TEST_LONG=1")

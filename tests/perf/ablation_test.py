@@ -1,4 +1,4 @@
-"""What perf/ablation runs, and what it makes of that; the measurement is a stand-in."""
+"""The runs of perf/ablation and the evaluation of their results, with a simulated measurement."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 
 ABLATION = Path(__file__).resolve().parents[2] / "perf/ablation"
-# Twice as slow without crowding, all the same without anything else.
+# Takes twice as long without crowding, and the same time without any other heuristic.
 STAND_IN = ("import os; off = os.environ.get('PTL_WAIT_WITHOUT', '');"
             "print('median_ns'); print(200 if off == 'crowding' else 100); print('took', 7 if off else 14)")
 

@@ -1,4 +1,4 @@
-"""What perf/compare makes of measurements: turns, medians, verdicts, and results apart by distance."""
+"""The evaluation of measurements by perf/compare: turns, medians, verdicts, and separate results by distance."""
 
 import sys
 import unittest

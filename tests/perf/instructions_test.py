@@ -1,4 +1,4 @@
-"""What perf/instructions reads in callgrind's files, and to which stages it counts it."""
+"""What perf/instructions reads from callgrind's files, and to which stage it assigns each cost."""
 
 import sys
 import unittest
@@ -9,7 +9,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "perf"))
 
 from instructions_lib import callgrind, stages  # noqa: E402
 
-# PtlPut calls copy() of a library, once itself and once in code of lane.h that is inlined into it.
+# PtlPut calls copy() of a library, once directly and once in code of lane.h that is inlined into
+# it.
 DUMP = """
 version: 1
 positions: line

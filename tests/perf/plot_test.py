@@ -83,7 +83,7 @@ class ChartsTest(unittest.TestCase):
 
 
 class FakeProgram:
-    """Measures times that name the environment: the more variables, the longer."""
+    """A simulated program whose times depend on the environment: the more variables, the longer."""
 
     def __init__(self, slowness=1):
         self.slowness = slowness
@@ -111,7 +111,7 @@ class FakeProgram:
 
 
 class CompareTest(unittest.TestCase):
-    """What `perf/compare --quick` draws: curves over each transport, and rows beside peers."""
+    """The drawings of `perf/compare --quick`: curves over each transport, and rows next to peers."""
 
     def setUp(self):
         loader = importlib.machinery.SourceFileLoader("compare", str(ROOT / "perf/compare"))
@@ -136,7 +136,8 @@ class CompareTest(unittest.TestCase):
         return document
 
     def rows(self):
-        """Of all stages; those of verbs as a guest hands them over, those of UDP from a busy time."""
+        """Rows of all stages. Those of verbs have the form in which a guest returns them; those of UDP were
+        measured on a busy machine."""
         made = {name: [Row(name, "x", Target(1.5, 1.1), [1.0, 1.2, 1.3])] for name in ("UDP", "Ethernet ports", "verbs")}
         guest = made["verbs"][0].as_dict() | {"name": "verbs (guest)"}
         return (self.compare.marked_if_busy(made["UDP"], 7.5) + self.compare.marked_if_busy(made["Ethernet ports"], 0.5)

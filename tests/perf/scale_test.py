@@ -1,4 +1,4 @@
-"""What perf/scale writes. Usage: scale_test.py <directory of simulation_tests and simulation_swift>."""
+"""The output of perf/scale. Usage: scale_test.py <directory of simulation_tests and simulation_swift>."""
 
 import json
 import subprocess

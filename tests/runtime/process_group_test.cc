@@ -33,7 +33,7 @@ ptl_process_t own_id(ptl_handle_ni_t ni) {
   return id;
 }
 
-// The nid that an interface will have.
+// The nid that an interface is going to have.
 ptl_nid_t own_nid() {
   const Interface interface(nonmatching_physical, {});
   return own_id(interface.handle()).phys.nid;
@@ -73,7 +73,7 @@ TEST_P(ProcessGroupTest, IsSetAfterTheInterface) {
     set_group(interface.handle(), maps);
     expect_group(interface.handle(), maps);
     ptl_size_t size = 0;
-    // A logically addressed interface got the map.
+    // A logically addressed interface has this map.
     EXPECT_EQ(PtlGetMap(interface.handle(), 0, nullptr, &size),
               GetParam().logical ? PTL_OK : PTL_ARG_INVALID);
     if (GetParam().logical) {
@@ -93,7 +93,7 @@ TEST_P(ProcessGroupTest, IsSetBeforeTheInterfaceAndGivesThePid) {
     const Interface interface(GetParam(), {});
     EXPECT_EQ(own_id(interface.handle()).phys.pid, rank.reserved_pid(0));
     expect_group(interface.handle(), maps);
-    // It was for the next interface, and for that alone.
+    // The settings applied to the next interface only.
     const InterfaceKind other{!GetParam().matching, GetParam().logical};
     const Interface second(other, {});
     ptl_rid_t own = 0;
@@ -135,7 +135,7 @@ TEST_P(ProcessGroupTest, WrongIdentifiersAreRefusedAfterwards) {
     std::vector<ptl_pid_t> pids = maps.pids;
     pids[own_rank] += 1;
     EXPECT_EQ(PtlSetPIDMap(ni, pids.data(), group_size), PTL_PID_INVALID);
-    // The other entries are the business of the caller.
+    // The caller is responsible for the other entries.
     nids = maps.nids;
     nids[0] += 1;
     must(PtlSetNIDMap(ni, nids.data(), group_size));
@@ -217,7 +217,7 @@ TEST(ProcessGroup, EachInterfaceHasItsOwn) {
 TEST(ProcessGroup, GoesWithTheInterface) {
   run_ranks(1, [](Rank& rank) {
     rank.initialise();
-    // Handles are used again after some time.
+    // Handles are reused after some time.
     for (int i = 0; i < 300; ++i) {
       const Interface interface(matching_physical, {});
       ptl_rid_t number = 0;
@@ -243,7 +243,7 @@ TEST(ProcessGroup, IsNotInherited) {
 
 class EnvironmentGroup : public testing::Test {
  protected:
-  // Runs a body with the environment of rank 1 of three; `changes` come on top.
+  // Runs `body` with the environment of rank 1 of three and the additional `changes`.
   static void run(const std::vector<std::pair<std::string, std::string>>& changes,
                   const std::function<void(const Maps&)>& body) {
     run_ranks(1, [&](Rank& rank) {

@@ -1,5 +1,5 @@
-// What makes life hard for a process of an endurance run. Each is for the process that calls it and
-// its children.
+// Adverse conditions for processes of an endurance run. Each function applies to the calling
+// process and its children.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,13 @@
 
 namespace lintel::soak {
 
-// Those system calls fail with ENOSYS. False: seccomp is not to be had.
+// These system calls fail with ENOSYS. Returns false if seccomp is not available.
 [[nodiscard]] bool forbid_calls(std::initializer_list<int> numbers);
 
-// A file system at /dev/shm that no other process sees. False: no right to mount one.
+// Mounts a file system at /dev/shm that other processes cannot see. Returns false without the right
+// to mount one.
 [[nodiscard]] bool own_shared_memory(uint64_t bytes);
-// Takes all room there, and gives it back.
+// Uses up all room there; free_shared_memory() releases it.
 void fill_shared_memory();
 void free_shared_memory();
 

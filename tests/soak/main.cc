@@ -1,6 +1,6 @@
-// An endurance run: mixed traffic between the processes of a node, with kills, restarts, stops and
-// losses, and with too little of everything. At the end memory and descriptors of the servers are
-// what they were, and nothing is left in /dev/shm. scripts/soak builds and starts it.
+// An endurance run: mixed traffic between the processes of a node, with kills, restarts, stops,
+// losses, and shortages of every resource. At the end the servers must have the same memory and
+// descriptors as before, and no segment may remain in /dev/shm. scripts/soak builds and starts it.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -63,7 +63,8 @@ std::vector<Scene> scenes(bool owns_shared_memory) {
                  .transport = "local,shm,udp",
                  .may_fail = true,
                  .hardship = [] {
-                   // From too little for anything to enough. Each says that it has too little.
+                   // From too little for anything to enough. Each process with too little reports
+                   // that.
                    constexpr rlim_t gibibytes[] = {1, 8, 32, 128};
                    limit(RLIMIT_AS, gibibytes[getpid() % std::size(gibibytes)] << 30);
                    if (std::freopen("/dev/null", "w", stderr) == nullptr) std::exit(failed);
@@ -109,7 +110,7 @@ int main(int argc, char** argv) {
   runner.start_servers();
   if (runner.problems() != 0) return 1;
   const std::vector<Scene> all = scenes(owns);
-  // Twice each: what grows shows in the second half.
+  // Every scene is played twice: growth shows in the second round.
   for (unsigned round = 0; round < 2; ++round) {
     for (const Scene& scene : all)
       runner.play(scene, seconds / (2.0 * static_cast<double>(all.size())));

@@ -22,8 +22,8 @@ namespace {
 
 constexpr unsigned steady_servers = 2;
 constexpr double progress_s = 5;
-constexpr double patience_s = 90;  // for processes that were told to end
-// Growth that is not a leak: caches of the memory allocator, and pages used for the first time.
+constexpr double patience_s = 90;  // for processes that were asked to end
+// Growth that is not a leak: caches of the memory allocator, and pages in use for the first time.
 constexpr uint64_t allowed_growth_kib = 2048;
 
 double now_s() {
@@ -78,7 +78,7 @@ void Runner::problem(const std::string& text) {
 
 pid_t Runner::start(const std::function<int()>& body) {
   std::fflush(nullptr);
-  // A process may be told to end before it has said what is to happen then.
+  // SIGTERM may be sent to the process before it has installed a handler.
   sigset_t end;
   sigemptyset(&end);
   sigaddset(&end, SIGTERM);
@@ -266,7 +266,7 @@ void Runner::finish() {
   }
   servers_.clear();
   if (!owns_shared_memory_) return;
-  // Every start tidies up after the dead, and leaves nothing itself.
+  // Each starting process removes what dead ones left, and leaves nothing itself.
   const pid_t last = start([] {
     ClientOrder order;
     order.servers = 1;
@@ -277,7 +277,7 @@ void Runner::finish() {
   });
   waitpid(last, nullptr, 0);
   for (const auto& entry : std::filesystem::recursive_directory_iterator("/dev/shm")) {
-    // <nid>.<pid>.<nonce>; the secret of the node stays.
+    // Segments are named <nid>.<pid>.<nonce>; the secret of the node remains.
     const std::string name = entry.path().filename();
     const bool segment = entry.is_regular_file() && name.find('.') != name.rfind('.');
     if (segment) problem(entry.path().string() + " is left behind");

@@ -1,5 +1,5 @@
-// An endurance run: servers that live as long as it, clients that come and go, and what happens to
-// them. Every process it starts ends with it.
+// An endurance run: servers that run all the time, clients that come and go, and the faults that
+// disturb them. All processes that it starts end with it.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@
 namespace lintel::soak {
 
 struct Resources {
-  uint64_t memory_kib = 0;  // resident, without what is shared
+  uint64_t memory_kib = 0;  // resident, without shared memory
   unsigned descriptors = 0;
 };
 
@@ -24,11 +24,11 @@ struct Scene {
   unsigned clients;
   const char* transport;                // PTL_TRANSPORT of the clients
   const char* faults = "";              // PTL_FAULTS of the clients
-  bool kills = false;                   // clients, and the server that may die
-  bool stops = false;                   // SIGSTOP to anybody, for some tenths of a second
-  bool may_fail = false;                // operations and starts
-  std::function<void()> hardship = {};  // in each client
-  std::function<void()> begin = {};     // in the runner
+  bool kills = false;                   // kills clients and the volatile server
+  bool stops = false;                   // SIGSTOP to any process, for some tenths of a second
+  bool may_fail = false;                // operations and starts may fail
+  std::function<void()> hardship = {};  // called in each client
+  std::function<void()> begin = {};     // called in the runner
   std::function<void()> end = {};
 };
 
@@ -39,11 +39,11 @@ class Runner {
 
   void start_servers();
   void play(const Scene& scene, double seconds);
-  // All clients have ended; the servers are as they were, and go.
+  // Called after the end of all clients. Checks that the servers are as before, and ends them.
   void finish();
 
   [[nodiscard]] unsigned problems() const noexcept { return problems_; }
-  // The state from which on nothing may grow.
+  // Records the state of the servers, which must not grow afterwards.
   void take_base();
 
  private:
@@ -65,7 +65,7 @@ class Runner {
 
   uint64_t state_;
   const bool owns_shared_memory_;
-  Tally* tallies_;  // shared with the clients, one each
+  Tally* tallies_;  // shared with the clients; one for each
   std::vector<pid_t> servers_;
   pid_t volatile_server_ = 0;
   std::map<pid_t, Client> clients_;

@@ -12,12 +12,12 @@ namespace lintel::soak {
 
 namespace {
 
-// Other runs on this node have others, most likely. Children inherit it.
+// Other runs on this node most likely use other pids. Children inherit the value.
 const ptl_pid_t first_server_pid = 4000 + static_cast<ptl_pid_t>(getpid()) % 100 * 150;
 const ptl_pid_t first_client_pid = first_server_pid + 10;
 constexpr ptl_pt_index_t portal = 4;
 constexpr size_t block_bytes = 64 << 10;
-// In a server, of each client: a block, and a counter in a place of its own.
+// The memory of a server contains a block and a separate counter for each client.
 constexpr size_t counters_at = most_clients * block_bytes;
 constexpr size_t server_bytes = counters_at + most_clients * sizeof(uint64_t);
 constexpr ptl_time_t longest_wait_ms = 60'000;  // for the end of an operation
@@ -49,7 +49,7 @@ class Client {
                      first_client_pid + order_.slot, nullptr, nullptr, &ni_);
     if (code != PTL_OK) {
       PtlFini();
-      // Its predecessor with that pid was killed a moment ago.
+      // The predecessor with that pid may have been killed a moment ago.
       return code == PTL_PID_IN_USE || code == PTL_NO_SPACE || code == PTL_FAIL
                  ? had_no_means
                  : complain("PtlNIInit", code);
@@ -81,7 +81,7 @@ class Client {
     constexpr size_t lengths[] = {0, 1, 8, 64, 100, 1400, 4000, 8192, 8193, 30'000, block_bytes};
     const size_t length = lengths[next(random_) % std::size(lengths)];
     for (size_t i = 0; i < length; i += 64) memory_[i] = static_cast<char>(next(random_));
-    // The rest changes from one message to the next, too.
+    // The other bytes differ from one message to the next as well.
     if (length != 0) memory_[length - 1] = static_cast<char>(next(random_));
     const ptl_size_t at = order_.slot * block_bytes;
     Outcome outcome =
@@ -101,7 +101,7 @@ class Client {
     return to_volatile ? ended_well : count(server);
   }
 
-  // Each atomic operation must take effect exactly once.
+  // Each atomic operation must be executed exactly once.
   [[nodiscard]] int count(unsigned server) {
     constexpr size_t operand = 2 * block_bytes;
     const uint64_t one = 1;
@@ -133,7 +133,7 @@ class Client {
     if (outcome == Outcome::failed) return failed;
     if (!to_volatile && !order_.may_fail)
       return complain("an operation ended as undeliverable", PTL_NI_UNDELIVERABLE);
-    // A program that waits for a server to come back.
+    // Waits for the server to come back.
     usleep(20'000);
     return ended_well;
   }
@@ -157,7 +157,7 @@ class Client {
       complain("waiting for the end of an operation", code);
       return Outcome::failed;
     }
-    // A server that has just started drops messages until it has an entry for them.
+    // A server that has just started drops messages until it has posted an entry.
     if (event.ni_fail_type == PTL_NI_UNDELIVERABLE ||
         (order_.to_volatile && event.ni_fail_type == PTL_NI_DROPPED)) {
       ++tally_.undelivered;
@@ -174,7 +174,7 @@ class Client {
   const ClientOrder order_;
   Tally& tally_;
   uint64_t random_;
-  std::vector<char> memory_;  // what is put, what is got, operand and result
+  std::vector<char> memory_;  // data to put, data from gets, operand and result
   std::vector<bool> counts_known_;
   std::vector<uint64_t> counts_;
   ptl_handle_ni_t ni_ = PTL_INVALID_HANDLE;
@@ -197,7 +197,7 @@ int serve(unsigned number, int ready) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
-  // Before the threads of the library, which inherit it.
+  // Before the library starts threads, which inherit the mask.
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   int code = PtlInit();
   if (code != PTL_OK) return complain("PtlInit", code);

@@ -1,5 +1,5 @@
-// What the processes of an endurance run do: servers that offer memory, and clients that write into
-// it, read it back and compare.
+// The processes of an endurance run: servers that offer memory, and clients that write into it,
+// read it back and compare.
 #pragma once
 
 #include <cstdint>
@@ -8,35 +8,35 @@ namespace lintel::soak {
 
 inline constexpr unsigned most_clients = 128;
 
-// Numbers that all processes of a run share. The runner makes them before it forks.
+// Counters shared by all processes of a run. The runner makes them before it forks.
 struct Tally {
-  // Operations that ended, by their result.
+  // Numbers of ended operations, by result.
   uint64_t good = 0;
   uint64_t undelivered = 0;
-  uint64_t wrong = 0;  // of which the data were not those expected
+  uint64_t wrong = 0;  // operations with wrong data
 };
 
-// How a process ends.
+// The exit codes of a process.
 enum Ending : int {
   ended_well = 0,
   found_wrong_data = 1,
   failed = 2,        // an operation failed, or did not end
-  had_no_means = 3,  // PtlInit or PtlNIInit said that something is short
+  had_no_means = 3,  // PtlInit or PtlNIInit reported a lack of resources
 };
 
 struct ClientOrder {
-  unsigned slot = 0;         // its place in the memory of servers, and its pid
-  unsigned servers = 0;      // those that live as long as the run: what they hold is compared
-  bool to_volatile = false;  // also to the server that is killed now and then
+  unsigned slot = 0;         // determines its place in the memory of servers, and its pid
+  unsigned servers = 0;      // servers that run all the time, whose data are compared
+  bool to_volatile = false;  // also use the server that is killed now and then
   bool may_fail = false;     // operations may end as PTL_NI_UNDELIVERABLE everywhere
-  unsigned operations = 0;   // 0: until it is told to end
+  unsigned operations = 0;   // 0: until SIGTERM
   uint64_t seed = 0;
 };
 
-// `number`: its pid follows from it. Writes a byte to `ready` when clients may come, unless that is
-// negative. Returns an Ending when the runner sends SIGTERM.
+// `number` determines the pid. Writes a byte to `ready`, unless that is negative, when clients may
+// start. Returns an Ending when the runner sends SIGTERM.
 [[nodiscard]] int serve(unsigned number, int ready);
-// `tally` is this client's own.
+// `tally` belongs to this client.
 [[nodiscard]] int work(const ClientOrder& order, Tally& tally);
 
 }  // namespace lintel::soak

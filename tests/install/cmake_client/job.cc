@@ -1,4 +1,4 @@
-// A C++11 client of the installed run-time library: joins its job, of one process.
+// A C++11 client of the installed run-time library: joins a job of one process.
 #include <portals4_runtime.h>
 
 #include <iostream>

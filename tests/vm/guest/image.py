@@ -1,6 +1,6 @@
-"""The first file system of the guest, made in memory: init, its shell, the modules, and what to run.
+"""The initial file system of the guest, made in memory: init, its shell, the modules, and the command.
 
-The format is cpio's "newc": a header of hexadecimal numbers, the name, the content, each padded to four bytes.
+The format is "newc" of cpio: a header of hexadecimal numbers, the name, the content, each padded to four bytes.
 SPDX-License-Identifier: BSD-3-Clause
 """
 
@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def build(kernel, settings):
-    """A file descriptor of the image; `settings` is the text that the guest's scripts read first."""
+    """Returns a file descriptor of the image; `settings` is the text that the guest's scripts read first."""
     busybox = shutil.which("busybox", path=os.environ.get("PATH", os.defpath) + ":/bin:/usr/bin")
     if busybox is None:
         raise GuestError("busybox is not there: apt-get install busybox-static")
@@ -36,7 +36,7 @@ def build(kernel, settings):
 
 
 class _Archive:
-    """An archive in memory that no name in any directory refers to: it goes when its last user has gone."""
+    """An archive in memory without a name in any directory: it is released when its last user has closed it."""
 
     def __init__(self):
         self._file = os.fdopen(os.memfd_create("lintel-guest", 0), "wb")

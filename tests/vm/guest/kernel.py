@@ -1,8 +1,7 @@
 """The kernel of the guest: a package of Debian, downloaded once into a cache and unpacked there, never installed.
 
-What is used of it: the kernel itself, uncompressed (the emulator starts that directly; decompressing it in
-the guest would take most of the time of a start), and the modules that the guest loads, in the order in
-which they can be loaded.
+Two parts of it are used. The kernel itself is uncompressed, so the emulator can start it directly; decompression
+in the guest would take most of the time of a start. The modules that the guest loads are in loading order.
 SPDX-License-Identifier: BSD-3-Clause
 """
 
@@ -17,18 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # Loaded with their dependencies: channels to the host (console, files), the root file system, the
-# network device with two ends, the software RDMA device with the checksum that it requests by name.
+# network device with two ends, the software RDMA device and the checksum that it requests by name.
 MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "veth", "crc32_generic", "rdma_rxe",
            "rdma_ucm")
 
-# How the images inside a compressed kernel start, and how to unpack them.
+# The first bytes of compressed kernel images, and how to unpack them.
 COMPRESSIONS = ((b"\xfd7zXZ\x00", lambda data: lzma.LZMADecompressor(lzma.FORMAT_XZ).decompress(data)),
                 (b"\x5d\x00\x00", lambda data: lzma.LZMADecompressor(lzma.FORMAT_ALONE).decompress(data)),
                 (b"\x1f\x8b\x08", lambda data: gzip.zlib.decompressobj(31).decompress(data)))
 
 
 class GuestError(Exception):
-    """Something that the guest needs is missing or does not work; the text says what, and what to do."""
+    """Something that the guest needs is missing or does not work. The text says what it is and what to do."""
 
 
 @dataclass
@@ -39,7 +38,7 @@ class Kernel:
 
 
 def provide(cache):
-    """The kernel in the directory `cache`; downloads and unpacks it there if this is the first time."""
+    """Returns the kernel in the directory `cache`; the first time it downloads and unpacks it."""
     cache.mkdir(parents=True, exist_ok=True)
     with _locked(cache / "lock"):
         ready = cache / "kernel"
@@ -71,12 +70,12 @@ def _prepare(cache, ready):
     (ready / "version").write_text(version)
     names = _copy_modules(scratch, ready)
     shutil.rmtree(scratch)
-    # Last: it says that all the rest is there.
+    # Written last: its existence shows that all other files are complete.
     (ready / "order").write_text("\n".join(names))
 
 
 def _download(cache):
-    """The package: one that lies in the cache already, else the present one of the distribution."""
+    """The package in the cache, or the current one of the distribution."""
     present = sorted(cache.glob("linux-image-*.deb"))
     if present:
         return present[-1]
@@ -96,7 +95,7 @@ def _download(cache):
 
 
 def _uncompressed(image):
-    """The ELF file that a kernel for booting unpacks itself into."""
+    """The ELF file contained in a kernel image for booting."""
     data = image.read_bytes()
     for magic, decompress in COMPRESSIONS:
         position = data.find(magic)

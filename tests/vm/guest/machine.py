@@ -1,7 +1,6 @@
-"""A guest under qemu: starts it, hands on what it says, and ends it.
+"""A guest under qemu: starts it, forwards its output, and ends it.
 
-Nothing outlives this process: qemu is killed with it by the kernel, and all files between the two have
-no names.
+Nothing remains after this process: the kernel kills qemu with it, and all files between the two have no names.
 SPDX-License-Identifier: BSD-3-Clause
 """
 
@@ -21,19 +20,19 @@ from . import image
 from .kernel import GuestError
 
 QEMU = "qemu-system-x86_64"
-# Virtualisation counts as unusable if the guest has not started by then (on some machines guests
-# hang with /dev/kvm). Emulation takes a few seconds, on a busy machine many.
+# If the guest has not started by then, virtualisation counts as unusable: on some machines guests
+# hang with /dev/kvm. Emulation takes a few seconds, and longer on a busy machine.
 HARDWARE_START_S = 20
 EMULATED_START_S = 240
 CONSOLE_TAIL_LINES = 15
-# Slow in emulation and fast in hardware: string instructions byte by byte, five levels of page
-# tables.
+# Disables features that are fast in hardware and slow in emulation: string instructions byte by
+# byte, five levels of page tables.
 EMULATED_CPU = "max,erms=off,fsrm=off,la57=off"
-# By this, the deadlines of tests are longer.
+# The factor for the deadlines of tests.
 EMULATED_SLOWDOWN = 12
-# On a busy host, the kernel's checks for stopped timers and hanging processors report some. The
-# clock of the emulated processor is reliable; the kernel would choose one that costs a system call.
-# Zeroing huge pages takes most of the time of short processes.
+# On a busy host, the kernel's checks for stopped timers and hanging processors give false alarms.
+# The clock of the emulated processor is reliable; the kernel would choose one that needs a system
+# call. Zeroing huge pages takes most of the time of short processes.
 BOOT_OPTIONS = ("console=ttyS0 quiet loglevel=4 panic=-1 no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1 "
                 "tsc=reliable mitigations=off nokaslr random.trust_cpu=on transparent_hugepage=never")
 
@@ -47,17 +46,17 @@ class Options:
     mtu: int = 4200
     locked_memory_kib: str = "unlimited"
     accelerator: str = "auto"
-    # Directories that the guest shares instead of copying.
+    # Directories that the guest shares with the host.
     writable: list = field(default_factory=list)
     environment: dict = field(default_factory=dict)
 
 
 class NeverReady(GuestError):
-    """The guest did not come up."""
+    """The guest has not started."""
 
 
 def run(kernel, options, command, write):
-    """Runs `command` in a guest and returns its status; `write` gets the bytes that it prints."""
+    """Runs `command` in a guest and returns its status; calls `write` with the bytes that it prints."""
     if shutil.which(QEMU) is None:
         raise GuestError(f"{QEMU} is not there: apt-get install qemu-system-x86")
     deadline = time.monotonic() + options.time_limit_s
@@ -85,7 +84,7 @@ def _may_use_kvm(verdict, accelerator):
         if accelerator == "kvm":
             raise GuestError("/dev/kvm is not there or not ours: without --accelerator kvm the guest is emulated")
         return False
-    # What was found out holds until this machine starts again.
+    # The verdict is valid until this machine is restarted.
     return accelerator == "kvm" or not verdict.exists() or _boot_id() not in verdict.read_text()
 
 
@@ -107,7 +106,7 @@ class _Guest:
         self._output, self._console_pipe = output_end, console_end
 
     def _settings(self, command):
-        """Assignments in the language of the shell, for `session`."""
+        """Shell assignments for `session`."""
         shares = [f"share{number}={Path(path).resolve()}" for number, path in enumerate(self._options.writable)]
         lines = [f"token={self._token.decode()}", f"mtu={self._options.mtu}",
                  f"locked_memory_kib={self._options.locked_memory_kib}", f"directory={shlex.quote(os.getcwd())}",
@@ -180,7 +179,7 @@ class _Guest:
         return self._explain(state, time.monotonic() >= deadline, write)
 
     def _hand_on(self, text, write, state):
-        """Takes whole lines off `text`; those of the session itself change the state."""
+        """Removes whole lines from `text`; lines of the session itself change the state."""
         while (end := text.find(b"\n")) >= 0:
             line = bytes(text[:end + 1])
             before, found, message = line.partition(self._token)
@@ -189,7 +188,7 @@ class _Guest:
                 write(line)
                 continue
             if before:
-                write(before + b"\n")  # the command's last line had no end
+                write(before + b"\n")  # the last line of the command was incomplete
             word, _, rest = message.decode(errors="replace").strip().partition(" ")
             if word == "failed":
                 raise GuestError(rest)
