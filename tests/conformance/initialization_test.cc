@@ -18,9 +18,9 @@
 namespace lintel::test {
 namespace {
 
-// For a process with threads. The thread sanitizer confuses the child's threads with its parent's.
-// With the address sanitizer, locks of the allocator that the parent's threads held stay locked in
-// the child.
+// Used in processes with threads. The thread sanitizer confuses the child's threads with its
+// parent's. With the address sanitizer, locks of the allocator that the parent's threads held stay
+// locked in the child.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr bool children_may_start_threads = false;
 #else

@@ -47,7 +47,7 @@ void check_order_of_events(const PortalHistory& history, std::vector<std::string
               user_number(log[i].event) == entry_user_base + element.id)
             problems.push_back("after its entry was unlinked: " + test::describe(log[i].event));
       } else if (element.action == Action::disable) {
-        // Until the time at which another thread may have enabled it again.
+        // The time at which another thread may have enabled it again.
         uint64_t until = never;
         for (const Element* enable : enables)
           if (enable->end_ns > element.begin_ns) until = std::min(until, enable->begin_ns);

@@ -1,5 +1,5 @@
-// The effects of an arriving message on a portal (spec 2.5, 2.8, 3.15), and whether they agree with
-// the events at its initiator and its target. Set-up path.
+// The effects of an arriving message on a portal (spec 2.5, 2.8, 3.15). They are compared with the
+// events at its initiator and its target. Set-up path.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // The steps of all threads of all endpoints in one phase. They are a function of the seed, so every
-// endpoint can compute all of them, and a shorter program is a prefix of a longer one. Set-up path.
+// endpoint can compute all of them. A shorter program is a prefix of a longer one. Set-up path.
 #pragma once
 
 #include <portals4.h>

@@ -1,5 +1,5 @@
-"""Reads a Spack recipe without Spack: enough of its directives to check them, and to know the steps that its defaults
-lead to. A directive, a type or a variant that Spack would not know is an error."""
+"""Reads a Spack recipe without Spack. It implements the directives that are needed to check them and to determine
+the steps of the default variants. A directive, a type or a variant that Spack does not have is an error."""
 import dataclasses
 import re
 import runpy

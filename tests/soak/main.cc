@@ -63,8 +63,8 @@ std::vector<Scene> scenes(bool owns_shared_memory) {
                  .transport = "local,shm,udp",
                  .may_fail = true,
                  .hardship = [] {
-                   // From too little for anything to enough. Each process with too little reports
-                   // that.
+                   // The limits range from too little for anything to enough. Each process with too
+                   // little reports that.
                    constexpr rlim_t gibibytes[] = {1, 8, 32, 128};
                    limit(RLIMIT_AS, gibibytes[getpid() % std::size(gibibytes)] << 30);
                    if (std::freopen("/dev/null", "w", stderr) == nullptr) std::exit(failed);

@@ -167,8 +167,8 @@ TEST_F(EventQueueThreadsTest, ReservedEventsAllArriveThroughASmallRing) {
 TEST_F(EventQueueThreadsTest, OverflowKeepsOrderAndReportsEveryGap) {
   ASSERT_TRUE(queue.open(64, 0, &gate));
   queue.start_at((uint64_t{1} << 46) - 1000);
-  // A single reader receives all events in order. If events between two others were lost, it was
-  // told.
+  // A single reader receives all events in order. If events between two others were lost, a loss
+  // was reported.
   const auto received = run(1, [this](const ptl_event_t& event) { queue.post(event); });
   const uint64_t total = check_order(received);
   EXPECT_LE(total, written());

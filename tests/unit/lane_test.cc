@@ -247,7 +247,7 @@ TEST_F(LaneTest, SleepingProducerIsSeenOnce) {
 }
 
 TEST_F(LaneTest, LargestPayloadsAlwaysFitAnEmptyLane) {
-  // For every position in the byte ring.
+  // Tests every position in the byte ring.
   uint64_t number = 0;
   for (size_t shift = 0; shift < 300; ++shift) {
     ASSERT_EQ(push(number, 81 + 64 * (shift % 7)), SendStatus::sent);

@@ -291,7 +291,8 @@ TEST_F(JointCopyTest, FaultsTellTheFirstByteThatIsNotThere) {
   munmap(guarded, bytes + page);
 }
 
-// As by a debugger, or when a job is suspended: its peers can still communicate with others.
+// Stopped like by a debugger, or when a job is suspended: its peers can still communicate with
+// others.
 TEST_F(JointCopyTest, AStoppedHelperHoldsUpNobodyElse) {
   std::vector<std::byte> here(bytes);
   start_copy_with_stopped_helper(here.data());

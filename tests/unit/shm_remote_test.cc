@@ -225,7 +225,7 @@ TEST_F(RemoteAccess, SwitchedOffItIsUnsupported) {
   EXPECT_EQ(changed_at_peer(), 0u);
 }
 
-// As across pid namespaces: some process has that number, but it is not the peer.
+// This happens across pid namespaces: some process has that number, but it is not the peer.
 TEST(RemoteAccessRefused, AnotherProcessUnderThePeersNumber) {
   const auto a = open_transport();
   const auto b = open_transport();

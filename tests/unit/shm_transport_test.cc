@@ -71,7 +71,7 @@ int echo(uint32_t pid, uint64_t messages, std::atomic<uint32_t>* ready = nullptr
       })) {
     return 3;
   }
-  // Until the other side has received all.
+  // Polls until the other side has received all.
   return wait_until([&] {
     transport->poll(sink, 64);
     return sink.failed;
@@ -226,7 +226,7 @@ TEST(ShmTransport, SixtyFourPeersAtOnce) {
       for (uint64_t m = 0; m < messages; ++m)
         if (send_message(*own, *link, i * messages + m, lengths[m % 10], sink) != SendStatus::sent)
           return 4;
-      // Until every message has been answered.
+      // Polls until every message has been answered.
       return wait_until([&] {
         own->poll(sink, 64);
         return sink.total == messages;

@@ -245,7 +245,7 @@ TEST_F(VerbsFaultsTest, AReceiverThatDoesNotLook) {
   ASSERT_TRUE(run_until({&from}, [&] { return !stream.send_one(); }));
   EXPECT_GE(fake_verbs::waiting_for_receivers(), 1u);
   ASSERT_TRUE(stream.pass(300));
-  // And again, until the device gives up its retries.
+  // Fills the queue again, until the device gives up its retries.
   ASSERT_TRUE(run_until({&from}, [&] { return !stream.send_one(); }));
   fake_verbs::expire_retries();
   ASSERT_TRUE(stream.pass(500));

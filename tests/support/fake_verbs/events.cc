@@ -17,7 +17,7 @@ void ring(int descriptor) {
   static_cast<void>(!write(descriptor, &one, sizeof one));
 }
 
-// As with real devices, O_NONBLOCK of the descriptor decides whether this blocks.
+// Like with real devices, O_NONBLOCK of the descriptor decides whether this blocks.
 bool take_ring(int descriptor) {
   uint64_t one = 0;
   return read(descriptor, &one, sizeof one) == static_cast<ssize_t>(sizeof one);

@@ -61,9 +61,9 @@ struct InUse {
 // The numbers of the queue pairs of this type.
 [[nodiscard]] std::vector<uint32_t> queue_pairs(ibv_qp_type type);
 [[nodiscard]] ibv_qp_state state_of(uint32_t queue_pair);
-// As set by ibv_modify_qp().
+// The attributes set by ibv_modify_qp().
 [[nodiscard]] ibv_qp_attr attributes_of(uint32_t queue_pair);
-// Of the address handle that was created last.
+// The attributes of the address handle that was created last.
 [[nodiscard]] ibv_ah_attr last_address();
 // How often this function, such as "ibv_reg_mr", was called so far.
 [[nodiscard]] unsigned calls(const std::string& function);
