@@ -146,7 +146,7 @@ TEST_P(AtomicMemoryTest, ConditionalSwapsAreAtomicAgainstTheProcessor) {
         initiator.swap({.length = 8}, nullptr, PTL_SWAP, PTL_UINT64_T);
         initiator.source.events.expect(PTL_EVENT_SEND);
         initiator.result.events.expect(PTL_EVENT_REPLY);
-        EXPECT_EQ(*fetched, 2u) << "somebody else broke the lock";
+        EXPECT_EQ(*fetched, 2u) << "another process changed the lock";
       }
     }
     if (processor.joinable()) processor.join();

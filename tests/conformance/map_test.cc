@@ -137,7 +137,7 @@ TEST_P(MapTest, RanksAreTranslatedByTheMapOfTheSender) {
     for (int i = 0; i < 3; ++i) {
       const ptl_event_t event = events.expect(PTL_EVENT_PUT);
       const uint64_t from = event.hdr_data / 10;
-      EXPECT_EQ(event.hdr_data % 10, shift) << "came to the wrong process";
+      EXPECT_EQ(event.hdr_data % 10, shift) << "arrived at the wrong process";
       // If the maps differ, it is not specified which map gives the name in the event. By its own
       // map the sender is 0.
       EXPECT_TRUE(event.initiator.rank == 0 || event.initiator.rank == (from + 3 - shift) % 3)

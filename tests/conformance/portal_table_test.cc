@@ -249,7 +249,8 @@ TEST_P(PortalDisableTest, DisableReturnsAfterTheLastMessageAndItsEvent) {
         expect_bytes(tail, std::byte{round});
         std::this_thread::sleep_for(Milliseconds(5));
         EXPECT_TRUE(std::ranges::equal(before, tail)) << "memory changed afterwards";
-        EXPECT_EQ(target.events.drain(), 0u) << "an event came late";
+        EXPECT_EQ(target.events.drain(), 0u)
+            << "an event was posted after PtlPTDisable had returned";
       });
       pair.on_initiator([&] {
         for (int i = 0; i < 4; ++i) initiator.source.events.next();

@@ -150,7 +150,7 @@ TEST(IsolationTest, AnotherUserThatLiesIsRefusedOverTheNetwork) {
     }
     const std::string said = testing::internal::GetCapturedStderr();
     EXPECT_NE(said.find("set PTL_JOB_KEY"), std::string::npos)
-        << "both sides say what to do: " << said;
+        << "the messages of both sides must say what to do: " << said;
   });
 }
 

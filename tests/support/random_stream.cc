@@ -66,7 +66,7 @@ void check(const RandomStream& stream, Rank& rank, std::span<const std::byte> me
     const ptl_event_t event = events.expect(PTL_EVENT_PUT);
     const uint64_t number = event.match_bits;
     ASSERT_LT(number, stream.messages);
-    ASSERT_FALSE(seen[number]) << number << " came twice";
+    ASSERT_FALSE(seen[number]) << number << " arrived twice";
     seen[number] = true;
     ASSERT_EQ(event.mlength, expected[number]);
     ASSERT_EQ(event.hdr_data, expected[number]);

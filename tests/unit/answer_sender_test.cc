@@ -76,7 +76,7 @@ TEST_F(AnswerSenderTest, AQueuedAnswerWaitsUntilThereIsRoom) {
   auto& answer = static_cast<Answer&>(*to_.peer.queue_head);
   EXPECT_FALSE(sender_.send_queued(to_.peer, answer));
   to_.transport.status = SendStatus::peer_failed;
-  EXPECT_TRUE(sender_.send_queued(to_.peer, answer)) << "nobody waits for it any more";
+  EXPECT_TRUE(sender_.send_queued(to_.peer, answer)) << "no operation waits for it any more";
 }
 
 TEST_F(AnswerSenderTest, AFailedPeerIsNotAnswered) {

@@ -183,7 +183,7 @@ TEST_F(EventQueueThreadsTest, OverflowKeepsOrderAndReportsEveryGap) {
   for (const Received& event : received[0]) {
     if (event.dropped_before) told.assign(writer_count, true);
     if (static_cast<int64_t>(event.number) != last[event.writer] + 1) {
-      ASSERT_TRUE(told[event.writer]) << "lost in silence";
+      ASSERT_TRUE(told[event.writer]) << "lost without a report";
     }
     last[event.writer] = static_cast<int64_t>(event.number);
     told[event.writer] = false;

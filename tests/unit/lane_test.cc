@@ -233,7 +233,7 @@ TEST_F(LaneTest, PublishesRoomUnaskedAfterAQuarter) {
     if (consumer_.release(1)) ++published;
   }
   EXPECT_EQ(published, 10 * small_lane.cells / (small_lane.cells / 4));
-  EXPECT_FALSE(consumer_.release_on_request()) << "nobody asked";
+  EXPECT_FALSE(consumer_.release_on_request()) << "the producer requested no room";
 }
 
 TEST_F(LaneTest, SleepingProducerIsSeenOnce) {
@@ -241,7 +241,7 @@ TEST_F(LaneTest, SleepingProducerIsSeenOnce) {
   producer_.control().sleeps_for_room.store(1);
   ASSERT_EQ(push(1, 8), SendStatus::sent);
   expect_next(1, 8);
-  EXPECT_TRUE(consumer_.release_on_request()) << "sleeping is asking";
+  EXPECT_TRUE(consumer_.release_on_request()) << "a sleeping producer requests room";
   EXPECT_TRUE(consumer_.producer_sleeps());
   EXPECT_FALSE(consumer_.producer_sleeps());
 }

@@ -95,7 +95,7 @@ TEST_F(PeerDirectoryTest, BetterTransportsAreTriedAgainWhenTheProcessRuns) {
   ASSERT_EQ(peer->transport, &transport(1));
   transport(0).reaches = true;
   directory_.reconsider(*peer);
-  EXPECT_EQ(peer->transport, &transport(1)) << "nothing says that its process runs";
+  EXPECT_EQ(peer->transport, &transport(1)) << "it is not known whether its process runs";
   EXPECT_EQ(transport(0).connects, 1u);
   transport(0).process = transport(1).process = 7;
   directory_.reconsider(*peer);

@@ -365,7 +365,7 @@ TEST(RefusalTest, BeforePtlInitTheLevelComesFromAFileToo) {
   };
   EXPECT_EQ(refusals_in(errors_of("", run)).size(), 2u);
   EXPECT_TRUE(refusals_in(errors_of("warn", run)).empty())
-      << "the environment goes before the file";
+      << "the environment takes precedence over the file";
   unlink(path.c_str());
 }
 

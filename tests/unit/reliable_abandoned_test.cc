@@ -67,14 +67,14 @@ TEST_F(ReliableFullTable, PeersThatAreSilentForLongGiveTheirPlacesToNewcomers) {
   virtual_now_ns += long_enough_ns;
   say_something(3, 2);
   for (uint32_t i = 0; i + 1 < places; ++i) ASSERT_TRUE(newcomer_connects(places + i)) << i;
-  EXPECT_FALSE(newcomer_connects(3 * places)) << "now everybody has spoken lately";
+  EXPECT_FALSE(newcomer_connects(3 * places)) << "now every peer has sent a frame recently";
   EXPECT_EQ(target_.failed.size(), places - 1);
   EXPECT_EQ(target_.transport().connections(), places);
   target_.messages.clear();
   say_something(3, 3);
   EXPECT_EQ(target_.messages.size(), 1u) << "it was not given up";
   virtual_now_ns += long_enough_ns;
-  EXPECT_TRUE(newcomer_connects(0)) << "who was given up may come back";
+  EXPECT_TRUE(newcomer_connects(0)) << "a peer that was given up may connect again";
 }
 
 TEST_F(ReliableFullTable, APeerThatHasLeftMakesRoomForAnybody) {

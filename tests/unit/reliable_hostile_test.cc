@@ -120,7 +120,7 @@ TEST_F(HostileFrames, RandomFramesOfAPeerDoNoHarm) {
       if (header_of(answer).type == FrameType::ack) sequence = header_of(answer).acknowledged;
     if (target_.failed.empty()) continue;
     target_.failed.clear();
-    ASSERT_TRUE(fake_.connect(target_)) << "it may come back";
+    ASSERT_TRUE(fake_.connect(target_)) << "a peer may connect again after a failure";
     sequence = 1;
     ++reconnected;
   }

@@ -243,7 +243,7 @@ TEST(Reliable, ALinkThatIsFullIsTriedAgain) {
   EXPECT_EQ(first.send(link, numbered_put(1), {}), SendStatus::sent);
   run_for(all, 10'000'000);
   EXPECT_EQ(second.messages.size(), 1u);
-  EXPECT_GE(first.transport().sleep_limit_ns(), 0) << "nobody else would wake the poller";
+  EXPECT_GE(first.transport().sleep_limit_ns(), 0) << "nothing else would wake the poller";
   first.link().full = false;
   EXPECT_TRUE(run_until(
       all, [&] { return second.messages.size() == 2; }, 10'000'000));
@@ -300,7 +300,7 @@ TEST(Reliable, UnreliablePutsAreSentOnce) {
   EXPECT_EQ(first.send(link, header, numbered_bytes(2, 500)), SendStatus::sent);
   network.script = nullptr;
   run_for(all, 50'000'000);
-  EXPECT_EQ(second.messages.size(), 2u) << "it was lost, and nobody minds";
+  EXPECT_EQ(second.messages.size(), 2u) << "it was lost, and is not sent again";
   EXPECT_EQ(first.transport().counters().datagrams_sent, 2u);
   EXPECT_EQ(first.transport().counters().retransmissions, 0u);
   EXPECT_EQ(second.transport().counters().datagrams_received, 1u);

@@ -201,7 +201,7 @@ TEST_F(AcknowledgerTest, HoldsTheAcknowledgementOfAMessageForOneThatAnswersAtOnc
   EXPECT_TRUE(acknowledger_.holds(connection_, acknowledgement, virtual_now_ns));
   EXPECT_TRUE(connection_.held_back);
   acknowledger_.end_hold_if_due();
-  EXPECT_TRUE(connection_.held_back) << "its time has not come";
+  EXPECT_TRUE(connection_.held_back) << "it is not due yet";
   virtual_now_ns += connection_.habit.patience_ns();
   acknowledger_.end_hold_if_due();
   EXPECT_FALSE(connection_.held_back);

@@ -106,7 +106,7 @@ TEST(ConnectionTable, AConnectionThatHasEndedGivesItsPlaceToAnother) {
   Connection& connection = *table.find_or_make(peer_id);
   EXPECT_EQ(table.find_or_make(self_id), nullptr);
   connection.state = ConnectionState::failed;
-  EXPECT_EQ(table.find_or_make(self_id), nullptr) << "nobody has been told yet";
+  EXPECT_EQ(table.find_or_make(self_id), nullptr) << "no failure has been reported yet";
   table.note_end(connection);
   EXPECT_EQ(table.find_or_make(self_id), &connection);
   EXPECT_EQ(connection.peer, self_id);
@@ -263,8 +263,8 @@ TEST_F(WatchedLinkTest, IsNotAskedWhenNothingHasComeForAWhileUntilSomethingDoes)
   EXPECT_TRUE(quiet_.is_worth_asking());
   ask_without_frames_after(settings_.quiet_after_ns);
   EXPECT_FALSE(quiet_.is_worth_asking());
-  EXPECT_TRUE(quiet_.arm()) << "and one may sleep";
-  EXPECT_LT(quiet_.sleep_limit_ns(), 0) << "for as long as one likes";
+  EXPECT_TRUE(quiet_.arm()) << "a thread may sleep";
+  EXPECT_LT(quiet_.sleep_limit_ns(), 0) << "without a time limit";
   link_.announce_frame();
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (!quiet_.is_worth_asking() && std::chrono::steady_clock::now() < end)

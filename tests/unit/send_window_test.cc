@@ -198,7 +198,7 @@ TEST_F(SendWindowTest, TheWindowOfThePeerBoundsWhatIsOnTheWay) {
     EXPECT_LE(window_.in_flight_bytes(), peer);
     acknowledge(acknowledged, {0}, round * ms + 50'000);
   }
-  EXPECT_TRUE(window_.empty()) << "and yet everything goes";
+  EXPECT_TRUE(window_.empty()) << "all frames must be sent";
   // If the peer has room for less than a frame, it gets one frame at a time.
   open(10);
   queue(2);
@@ -358,7 +358,7 @@ TEST(CookieTest, GoodForWhomItWasMadeAndForAWhile) {
   EXPECT_FALSE(maker.is_good(cookie, elsewhere, later, 3, now));
   EXPECT_FALSE(maker.is_good(cookie + 1, here, later, 3, now));
   EXPECT_FALSE(other.is_good(cookie, here, later, 3, now));
-  EXPECT_FALSE(maker.is_good(cookie, here, later, 4, now)) << "another connection came after";
+  EXPECT_FALSE(maker.is_good(cookie, here, later, 4, now)) << "another connection followed";
   later.number = 8;
   EXPECT_FALSE(maker.is_good(cookie, here, later, 3, now));
 }

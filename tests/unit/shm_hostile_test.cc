@@ -247,7 +247,7 @@ TEST(ShmHostile, ClaimsThatLieAreRefused) {
   EXPECT_EQ(sink.total, 0u);
   EXPECT_TRUE(sink.new_links.empty());
   EXPECT_EQ(victim->counters().links_refused, 2u);
-  EXPECT_TRUE(victim->arm(false)) << "a refused lane keeps nobody awake";
+  EXPECT_TRUE(victim->arm(false)) << "a refused lane must not prevent sleep";
   victim->disarm();
   // The bystander can still connect and send.
   Link* link = connect_or_fail(*bystander, victim->id());

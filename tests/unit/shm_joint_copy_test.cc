@@ -88,7 +88,8 @@ class Processors {
 class JointCopyTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (processors_.count() < 2) GTEST_SKIP() << "one processor: nobody polls while another copies";
+    if (processors_.count() < 2)
+      GTEST_SKIP() << "with one processor, no process polls while another one copies";
     processors_.take(0);
   }
   void TearDown() override { processors_.give_back(); }
@@ -305,12 +306,12 @@ TEST_F(JointCopyTest, AStoppedHelperHoldsUpNobodyElse) {
   EXPECT_EQ(sink.messages, 1u);
   EXPECT_EQ(sink.endings, 0u);
   EXPECT_FALSE(transport_->all_delivered());
-  EXPECT_TRUE(transport_->arm(false)) << "nothing to do until it goes on";
+  EXPECT_TRUE(transport_->arm(false)) << "nothing to do until the helper continues";
   transport_->disarm();
   transport_->check_peers(sink, &link_, 1);
-  EXPECT_FALSE(sink.failed) << "it lives";
+  EXPECT_FALSE(sink.failed) << "the helper is alive";
   std::byte first{};
-  EXPECT_EQ(read(&first, 0, 1).status, RemoteStatus::done) << "other copies go on";
+  EXPECT_EQ(read(&first, 0, 1).status, RemoteStatus::done) << "other copies are possible";
 
   board_->stops_itself.store(false);
   ASSERT_EQ(kill(child_->pid(), SIGCONT), 0);

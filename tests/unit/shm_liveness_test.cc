@@ -105,7 +105,7 @@ TEST(ShmLiveness, DeathWhileWeSendIsReported) {
     for (uint64_t i = 0; i < 100 * round; ++i)
       ASSERT_EQ(send_message(*transport, *link, i, 100, sink), SendStatus::sent);
     transport->check_peers(sink, &link, 1);
-    ASSERT_TRUE(sink.failures.empty()) << "it lives";
+    ASSERT_TRUE(sink.failures.empty()) << "the peer is alive";
     child.kill_and_wait();
     // Sends until the lane is full: only check_peers() detects the death.
     while (transport->send(*link, put_header(1), nullptr, 0) == SendStatus::sent) {
@@ -113,7 +113,7 @@ TEST(ShmLiveness, DeathWhileWeSendIsReported) {
     transport->check_peers(sink, &link, 1);
     EXPECT_EQ(sink.failures[link], 1);
     EXPECT_EQ(transport->send(*link, put_header(1), nullptr, 0), SendStatus::peer_failed);
-    EXPECT_TRUE(transport->arm(true)) << "a dead peer's full lane keeps nobody awake";
+    EXPECT_TRUE(transport->arm(true)) << "a dead peer's full lane must not prevent sleep";
     transport->disarm();
   }
 }
@@ -204,7 +204,8 @@ TEST(ShmLiveness, ANewPeerReplacesAKilledOneUnderTheSamePid) {
   ASSERT_EQ(send_message(*again, *link, 7, 8, at_again), SendStatus::sent);
   transport->poll(sink, 16);
   EXPECT_EQ(sink.failures[old_link], 1);
-  EXPECT_GE(sink.by_link[old_link].size(), old_sent) << "its last messages come first";
+  EXPECT_GE(sink.by_link[old_link].size(), old_sent)
+      << "its last messages are delivered before its end";
   ASSERT_EQ(sink.new_links.size(), 2u);
   EXPECT_EQ(sink.by_link[sink.new_links[1]].size(), 1u);
 }

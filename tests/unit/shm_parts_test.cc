@@ -116,7 +116,7 @@ TEST_F(ShmParts, OnlyWhoIsWhoItSaysIsAccepted) {
 TEST_F(ShmParts, ASenderKnowsThatItsLaneIsFull) {
   ShmLink* const link = connect();
   RoomWait room(from_b_);
-  EXPECT_TRUE(room.arm()) << "nobody waits";
+  EXPECT_TRUE(room.arm()) << "no sender waits";
   room.disarm();
   uint64_t sent = 0;
   while (link->sender.send(put_header(sent), nullptr, 0) == SendStatus::sent) ++sent;
@@ -142,7 +142,7 @@ TEST_F(ShmParts, LanesAreReadWhileActive) {
   EXPECT_EQ(lanes_.state(lane), ReceiveLanes::State::active);
   ASSERT_EQ(sink_.new_links.size(), 1u);
   EXPECT_EQ(lanes_.link(lane), sink_.new_links[0]);
-  EXPECT_TRUE(lanes_.arm()) << "nothing has come";
+  EXPECT_TRUE(lanes_.arm()) << "no message has arrived";
   ASSERT_EQ(link->sender.send(put_header(1), nullptr, 0), SendStatus::sent);
   EXPECT_FALSE(lanes_.arm());
   // The lane has been idle, so it is polled less often.
@@ -225,7 +225,7 @@ TEST_F(ShmParts, ALaneIsRecalledAndReturnedWithItsMessages) {
   LaneRecalls recalls(*a_, lanes_);
   LaneReturns returns(*b_, from_b_);
   recalls.look(0);
-  EXPECT_FALSE(recalls.is_pending()) << "nobody wants a lane";
+  EXPECT_FALSE(recalls.is_pending()) << "no sender requests a lane";
   a_->header().lanes_wanted.store(1);
   recalls.look(0);
   ASSERT_TRUE(recalls.is_pending());

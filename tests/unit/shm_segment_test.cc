@@ -207,7 +207,7 @@ TEST(ShmSegment, TheLockIsAwaitedWhileOthersComeAndGo) {
   ASSERT_TRUE(waiting && busy && busy->lock());
   constexpr std::chrono::milliseconds limit{500};
   constexpr uint64_t limit_ns = std::chrono::nanoseconds(limit).count();
-  EXPECT_FALSE(waiting->lock(limit_ns)) << "no process comes or goes";
+  EXPECT_FALSE(waiting->lock(limit_ns)) << "no process starts or ends";
   std::thread others([&, end = steady_clock::now() + 3 * limit] {
     const std::string name = busy->path() + "/another";
     while (steady_clock::now() < end) {
