@@ -126,7 +126,7 @@ TEST(ConnectionTable, AConnectionThatIsOpenedAgainKeepsItsPlace) {
 
 class ConnectionTimersTest : public testing::Test {
  protected:
-  // The connections for which run() calls; `next` contains the times that the calls return.
+  // The connections that run() passes to its callback. `next` contains the times that it returns.
   std::vector<Connection*> run(std::map<Connection*, uint64_t> next) {
     std::vector<Connection*> seen;
     timers_.run([&](Connection& connection) {
