@@ -27,9 +27,14 @@ constexpr gex_Flags_t kQueries =
     GEX_FLAG_TM_SCRATCH_SIZE_MIN | GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED;
 
 void trace_new(const gasneti_team& team, const char* call) {
-  LINTEL_GASNET_TRACE('I', "%s: team %u, rank %u of %u, collectives of up to %zu bytes by %s", call,
-                      team.number, team.view.rank, team.view.size, kSmallBytes,
-                      team.collectives ? "counters" : "messages");
+  if (team.collectives)
+    LINTEL_GASNET_TRACE(
+        'I', "%s: team %u, rank %u of %u, collectives of up to %zu bytes by counters, places: %u",
+        call, team.number, team.view.rank, team.view.size, kSmallBytes,
+        team.collectives->places().count());
+  else
+    LINTEL_GASNET_TRACE('I', "%s: team %u, rank %u of %u, collectives by messages", call,
+                        team.number, team.view.rank, team.view.size);
 }
 
 void check_parent(const char* call, gex_TM_t tm) {

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace lintel::gasnet {
 
@@ -87,6 +88,26 @@ class NodeMemory {
   static void give_back(uint32_t offset);
   /** The address of the memory of a member of the neighbourhood. */
   static void* at(uint32_t member, uint32_t offset);
+};
+
+/** The part that this process has taken for a team; given back at the end. */
+class NodeMemoryOfTeam {
+ public:
+  NodeMemoryOfTeam() = default;
+  explicit NodeMemoryOfTeam(size_t bytes) : offset_(NodeMemory::take(bytes)), is_needed_(true) {}
+  NodeMemoryOfTeam(NodeMemoryOfTeam&& other) noexcept
+      : offset_(other.offset_), is_needed_(std::exchange(other.is_needed_, false)) {}
+  NodeMemoryOfTeam& operator=(NodeMemoryOfTeam&&) = delete;
+  ~NodeMemoryOfTeam() {
+    if (is_needed_ && offset_ != NodeMemory::kNone) NodeMemory::give_back(offset_);
+  }
+
+  /** @return 0 if none is needed, NodeMemory::kNone if there is no room. */
+  uint32_t offset() const { return offset_; }
+
+ private:
+  uint32_t offset_ = 0;
+  bool is_needed_ = false;
 };
 
 }  // namespace lintel::gasnet

@@ -52,17 +52,17 @@ uint32_t member_of(ptl_rank_t process) {
                                ranks.begin());
 }
 
-uint32_t take_memory(const TeamPlaces& places) {
-  if (places.members() == 1 || !places.is_leader()) return 0;
-  return NodeMemory::take(NodeStage::bytes(places.members()));
+NodeMemoryOfTeam take_memory(const TeamPlaces& places) {
+  if (places.members() == 1 || !places.is_leader()) return {};
+  return NodeMemoryOfTeam(NodeStage::bytes(places.members()));
 }
 
-std::unique_ptr<TeamCollectives> make(gasneti_team& team, const TeamPlaces& places,
-                                      uint32_t offset) {
+std::unique_ptr<TeamCollectives> make(gasneti_team& team, const TeamPlaces& places, uint32_t offset,
+                                      NodeMemoryOfTeam taken) {
   void* const memory = places.members() == 1
                            ? nullptr
                            : NodeMemory::at(member_of(places.process_at(places.own())), offset);
-  auto collectives = std::make_unique<TeamCollectives>(team, places, memory);
+  auto collectives = std::make_unique<TeamCollectives>(team, places, memory, std::move(taken));
   return collectives->prepare() ? std::move(collectives) : nullptr;
 }
 
@@ -83,21 +83,22 @@ std::unique_ptr<TeamCollectives>& primordial() {
 void set_up_collectives(gasneti_team& team) {
   TeamPlaces places(team);
   places.group();
-  const uint32_t offset = take_memory(places);
-  const std::vector<Offer> offers = gather(&team, Offer{offset, g_can_use_network});
+  NodeMemoryOfTeam taken = take_memory(places);
+  const std::vector<Offer> offers = gather(&team, Offer{taken.offset(), g_can_use_network});
   const bool has_memory = std::none_of(offers.begin(), offers.end(), [](const Offer& offer) {
     return offer.offset == NodeMemory::kNone;
   });
-  if (!has_memory && offset != NodeMemory::kNone && places.members() > 1 && places.is_leader())
-    NodeMemory::give_back(offset);
-  if (!has_memory) places.make_flat();
+  if (!has_memory) {
+    const NodeMemoryOfTeam given_back(std::move(taken));
+    places.make_flat();
+  }
   if (places.count() == 1)
-    return keep(team, make(team, places, offers[places.leader_of(0)].offset));
+    return keep(team, make(team, places, offers[places.leader_of(0)].offset, std::move(taken)));
   if (std::any_of(offers.begin(), offers.end(),
                   [](const Offer& offer) { return !offer.can_use_network; }))
     return;
   std::unique_ptr<TeamCollectives> made =
-      make(team, places, offers[places.leader_of(places.own())].offset);
+      make(team, places, offers[places.leader_of(places.own())].offset, std::move(taken));
   const std::vector<char> answers = gather(&team, static_cast<char>(made != nullptr));
   if (std::find(answers.begin(), answers.end(), 0) == answers.end()) keep(team, std::move(made));
 }
@@ -124,8 +125,9 @@ bool start_team_collectives() {
   places.group();
   if (!NodeMemory::is_enough_for(places.most_members())) places.make_flat();
   // The first call that takes memory gets offset 0.
-  take_memory(places);
-  if (places.count() == 1 || g_can_use_network) primordial() = make(team, places, 0);
+  NodeMemoryOfTeam taken = take_memory(places);
+  if (places.count() == 1 || g_can_use_network)
+    primordial() = make(team, places, 0, std::move(taken));
   return primordial() != nullptr;
 }
 

@@ -35,9 +35,11 @@ Schedule schedule_of(const CollectiveRequest& request, uint32_t place, uint32_t 
 
 }  // namespace
 
-TeamCollectives::TeamCollectives(gasneti_team& team, TeamPlaces places, void* memory)
+TeamCollectives::TeamCollectives(gasneti_team& team, TeamPlaces places, void* memory,
+                                 NodeMemoryOfTeam taken)
     : team_(team),
       places_(std::move(places)),
+      taken_(std::move(taken)),
       own_memory_(memory ? nullptr : new char[NodeStage::bytes(1) + 64]()),
       node_(memory ? memory
                    : own_memory_.get() + (64 - reinterpret_cast<uintptr_t>(own_memory_.get()) % 64),

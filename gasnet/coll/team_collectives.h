@@ -29,8 +29,9 @@ namespace lintel::gasnet {
 
 class TeamCollectives {
  public:
-  /** @param memory  taken by the leader for the members of its place; NULL if it is alone. */
-  TeamCollectives(gasneti_team& team, TeamPlaces places, void* memory);
+  /** @param memory  taken by the leader for the members of its place; NULL if it is alone.
+   * @param taken   by this process. */
+  TeamCollectives(gasneti_team& team, TeamPlaces places, void* memory, NodeMemoryOfTeam taken);
   /** @return false if Portals has not enough counters or entries. */
   bool prepare();
 
@@ -40,6 +41,7 @@ class TeamCollectives {
   void start(const CollectiveRequest& request, gasneti_event& event);
   /** Never waits. @return how many calls are done. */
   unsigned int advance();
+  const TeamPlaces& places() const { return places_; }
   bool has_calls() const { return calls_count_.load(std::memory_order_relaxed) != 0; }
   /** Whether any team has calls. */
   static bool are_calls_open();
@@ -75,6 +77,7 @@ class TeamCollectives {
 
   gasneti_team& team_;
   TeamPlaces places_;
+  const NodeMemoryOfTeam taken_;
   std::unique_ptr<char[]> own_memory_;
   NodeStage node_;
   std::unique_ptr<NetworkStage> network_;

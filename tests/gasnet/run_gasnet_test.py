@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -270,6 +271,16 @@ def trace_files():
         shutil.rmtree(directory)
 
 
+def teams_in_turn():
+    """The memory that neighbours share for a team serves another one later."""
+    with tempfile.TemporaryDirectory() as directory:
+        Job([run, "-spawner=fork", "-n", "4", str(programs / "gasnet_team_probe_par")],
+            GASNET_TRACEFILE=f"{directory}/trace.%").check(0, "are good")
+        lines = re.findall(r"gex_TM_Split: team .*", pathlib.Path(directory, "trace.0").read_text())
+        if len(lines) < 40 or not all(line.endswith("places: 1") for line in lines[-40:]):
+            sys.exit("\n".join(["expected 40 teams of neighbours in one place, found:", *lines]))
+
+
 def frozen():
     """Processes that wait for a debugger, and a backtrace on request."""
     wanted = "Process frozen for a debugger"
@@ -469,7 +480,7 @@ def slurm():
 
 every_mode = [queries, segments, exits]
 once = [attach_time, segment_limits, environment, exits_of_threads, exits_between_neighbourhoods, deaths, deaths_by_hand,
-        nothing_is_left, trace_files, frozen, variables, reports, choices, misuse, info, launcher, killed_launcher, mpirun, slurm]
+        nothing_is_left, trace_files, teams_in_turn, frozen, variables, reports, choices, misuse, info, launcher, killed_launcher, mpirun, slurm]
 cases = {function.__name__: function for function in every_mode + once}
 if sys.argv[1] == "--list":
     print("\n".join([f"{m} {f.__name__}" for m in ("seq", "par", "parsync") for f in every_mode] +

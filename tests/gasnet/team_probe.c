@@ -222,6 +222,16 @@ static void named_barriers(void) {
   }
 }
 
+/* More teams than the memory that neighbours share has room for at once. */
+static void in_turn(void) {
+  for (int i = 0; i < 40; ++i) {
+    gex_TM_t same;
+    gex_TM_Split(&same, team, 0, me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    gex_Coll_BarrierBlocking(same, 0);
+    gex_TM_Destroy(same, NULL, 0);
+  }
+}
+
 int main(int argc, char** argv) {
   gex_TM_t before_attach = GEX_TM_INVALID;
   start_client("TEAM_PROBE", &argc, &argv, handlers, 1, GEX_FLAG_USES_GASNET1);
@@ -235,6 +245,7 @@ int main(int argc, char** argv) {
   host_sets();
   barriers();
   named_barriers();
+  in_turn();
   gex_TM_Destroy(before_attach, NULL, 0);
   if (me == 0) printf("teams of %u ranks are good\n", size);
   barrier();
