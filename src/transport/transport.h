@@ -229,9 +229,9 @@ class Transport {
   // After arm(): how long the poller may sleep before the transport must be polled for its timers,
   // in nanoseconds. Negative: until the doorbell rings.
   [[nodiscard]] virtual int64_t sleep_limit_ns() noexcept { return -1; }
-  // Path into sleep; poll token held. Wakes the progress thread of a peer that owes answers. It
-  // polls if no other thread of the peer does. Nothing happens without
-  // capabilities().wakes_progress.
+  // Path into sleep; poll token held; the peer has not answered all requests. Wakes the progress
+  // thread of the peer, which polls unless another thread of the peer does. Without
+  // capabilities().wakes_progress it does nothing.
   virtual void wake_progress(Link&) noexcept {}
   // Before closing: everything taken over by send() has reached its peer, as far as one can know.
   [[nodiscard]] virtual bool all_delivered() noexcept { return true; }

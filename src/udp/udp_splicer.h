@@ -20,7 +20,7 @@ namespace lintel {
 
 class UdpSplicer {
  public:
-  // A shorter payload is copied with less effort.
+  // To copy a shorter payload takes less time.
   static constexpr uint64_t least_bytes = 16 * 1024;
 
   explicit UdpSplicer(const UdpSocket& socket) noexcept : socket_(socket) {}

@@ -1,5 +1,5 @@
-// The limits of an interface: defaults, desired values, and that exactly the granted amount is
-// available.
+// The limits of an interface: default values and desired values. As much is available as was
+// granted, and not more.
 #include <climits>
 
 #include <gtest/gtest.h>

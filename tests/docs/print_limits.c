@@ -1,5 +1,6 @@
-/* Prints all limits that are granted: by default, with minimal and with maximal desired values.
- * Each line contains name, default, least, most. check_readme.py compares them with README.md. */
+/* Prints the granted limits of an interface: by default, for minimal and for maximal desired
+ * values. Each line contains name, default, least, most. check_readme.py compares them with
+ * README.md. */
 #include <limits.h>
 #include <portals4.h>
 #include <stddef.h>

@@ -24,7 +24,7 @@ class CountedMemory {
 
   [[nodiscard]] size_t requests() const { return requests_; }
   [[nodiscard]] size_t outstanding_bytes() const { return outstanding_bytes_; }
-  // Grants `count` further requests and refuses all later ones.
+  // The next `count` requests succeed. All later ones fail.
   void grant_only(size_t count) { refuse_from_ = requests_ + count; }
   void grant_all() { refuse_from_ = SIZE_MAX; }
 

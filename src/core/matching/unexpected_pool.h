@@ -30,7 +30,7 @@ struct KeyLinks {
 };
 static_assert(sizeof(KeyLinks) == 12);
 
-// What few messages need.
+// Fields that few messages need.
 struct UnexpectedDetails {
   uint64_t mlength = 0;        // bytes
   uint64_t rlength = 0;        // bytes

@@ -1,4 +1,4 @@
-// The search for a free processor: after milliseconds on a crowded one.
+// The search for a free processor. Reached after a millisecond on a crowded one.
 #include "core/progress/relocation.h"
 
 #include <sched.h>

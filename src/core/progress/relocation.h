@@ -1,4 +1,4 @@
-// Moves threads that share a processor to one that nobody uses. The kernel does that by itself
+// Moves threads that share a processor to a free one. The kernel does that by itself
 // after tens of milliseconds; a thread that is woken stays where it was if the idle processors are
 // virtual ones that the host has halted.
 #pragma once
@@ -11,16 +11,16 @@ namespace lintel {
 
 enum class SearchResult : uint8_t {
   moved,     // or the thread's own processor has become free
-  busy,      // somebody uses the processor that was tried
+  busy,      // another thread runs on the processor that was tried
   no_other,  // the thread may use no other processor
 };
 
-// When a thread on a crowded processor looks for another one. Belongs to a process. Concurrent
-// callers may overwrite each other, which changes when the next search takes place. Reads no clock.
-// Message path, after microseconds of idle polls.
+// Decides when a thread on a crowded processor searches for another one. One per process.
+// Concurrent callers may overwrite each other, which changes when the next search takes place.
+// Reads no clock. Message path, after microseconds of idle polls.
 class RelocationSchedule {
  public:
-  // A processor is crowded for so long before a search.
+  // The processor must be crowded for this long before a search.
   static constexpr uint64_t first_interval_ns = 1'000'000;
   // A search where all processors are busy may take two time slices, so the interval grows by this
   // factor after each one.
@@ -29,7 +29,7 @@ class RelocationSchedule {
 
   // Set-up path.
   void use(bool enabled) noexcept { enabled_.store(enabled, std::memory_order_relaxed); }
-  // On a crowded processor.
+  // To be called while the processor is crowded.
   [[nodiscard]] bool is_due(uint64_t now_ns) noexcept {
     const uint64_t last = last_crowded_ns_.load(std::memory_order_relaxed);
     last_crowded_ns_.store(now_ns, std::memory_order_relaxed);
@@ -64,7 +64,7 @@ class RelocationSchedule {
 };
 
 // The calling thread tries one of the other processors that it may use, each time another one, and
-// returns to its own if somebody uses that one. Its affinity mask is the same afterwards. Makes
+// returns to its own if another thread runs there. Its affinity mask is the same afterwards. Makes
 // system calls.
 SearchResult move_to_free_processor() noexcept;
 
