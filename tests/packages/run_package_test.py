@@ -87,7 +87,8 @@ class Suite:
         """lintian and rpmlint report nothing that applies here."""
         need("lintian")
         need("rpmlint")
-        # The first two do not apply: the builder sets DEBEMAIL. The third one is about uploads to Debian.
+        # The first two do not apply: the builder sets DEBEMAIL. The third one is about uploads to
+        # Debian.
         foreign = "bogus-mail-host,bogus-mail-host-in-debian-changelog,initial-upload-closes-no-bugs"
         said = run("lintian", "--allow-root", "--suppress-tags", foreign, "--fail-on", "none",
                    *self.packages.glob("*.deb"))
