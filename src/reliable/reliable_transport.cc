@@ -13,6 +13,10 @@ namespace lintel {
 
 namespace {
 constexpr unsigned receive_burst = 32;
+// Frames are checked first and copied when their messages are delivered. After so many bytes they
+// are delivered, so that the copy still finds them in the cache, and acknowledged, so that the peer
+// can send during the rest of the burst.
+constexpr uint64_t bytes_before_delivery = 64 * 1024;
 // Memory for messages of several frames: this fraction of the memory for frames, in addition to it.
 constexpr uint64_t share_of_long_messages = 8;
 
@@ -136,7 +140,15 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   const unsigned count = link_->receive(frames, std::min(budget, receive_burst));
   const uint64_t now_ns = settings_.clock();
   batch_.begin(sink);
-  for (unsigned i = 0; i < count; ++i) take(frames[i], now_ns);
+  uint64_t bytes = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    bytes += frames[i].length;
+    take(frames[i], now_ns);
+    if (bytes < bytes_before_delivery) continue;
+    bytes = 0;
+    batch_.deliver();
+    acknowledger_.settle(now_ns);
+  }
   batch_.deliver();
   acknowledger_.settle(now_ns);
   if (timers_.is_due(now_ns)) {

@@ -97,6 +97,7 @@ inline void SendWindow::note_delivered(FrameBuffer& frame) noexcept {
     --lost_frames_;
   } else {
     in_flight_ -= charge_of(frame);
+    if (in_flight_ == 0) since_wanted_ = 0;
   }
   congestion_.delivered(charge_of(frame));
   if (frame.transmission > newest_delivered_) newest_delivered_ = frame.transmission;

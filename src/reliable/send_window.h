@@ -42,6 +42,15 @@ class SendWindow {
   // Up to `max` frames that may be sent now: lost ones first. They stay in the window. `exhausted`:
   // more waits, but not before something is acknowledged.
   [[nodiscard]] unsigned collect(FrameBuffer** frames, unsigned max, bool& exhausted) noexcept;
+  // Whether the peer should acknowledge this frame at once. To be called for each frame before it
+  // is sent. One frame in each part of the window does, so that acknowledgements of one part come
+  // while the next ones are on the way.
+  [[nodiscard]] bool wants_ack(const FrameBuffer& frame) noexcept {
+    since_wanted_ += charge_of(frame);
+    if (since_wanted_ * acks_per_window < congestion_.window_bytes()) return false;
+    since_wanted_ = 0;
+    return true;
+  }
   // The first `count` of those were sent.
   void mark_sent(FrameBuffer* const* frames, unsigned count, uint64_t now_ns) noexcept;
 
@@ -91,6 +100,7 @@ class SendWindow {
  private:
   // A frame is lost when one sent this much later has arrived: networks reorder a little.
   static constexpr uint64_t reordering_frames = 3;
+  static constexpr uint64_t acks_per_window = 4;
 
   FrameBuffer* release_before(uint32_t acknowledged, Acknowledged& result,
                               const FrameBuffer*& newest) noexcept;
@@ -105,6 +115,7 @@ class SendWindow {
   uint64_t queued_bytes_ = 0;
   uint64_t unsent_bytes_ = 0;
   uint64_t in_flight_ = 0;         // charges of frames sent and neither acknowledged nor lost
+  uint64_t since_wanted_ = 0;      // charges of frames since one that wants_ack()
   uint64_t transmissions_ = 0;     // numbers every sending of a frame
   uint64_t newest_delivered_ = 0;  // the highest such number that is known to have arrived
   uint64_t timer_start_ns_ = 0;    // last sending into an empty network, or last progress

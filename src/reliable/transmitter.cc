@@ -107,7 +107,8 @@ void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
       FrameBuffer& frame = *frames[i];
       header.sequence = frame.sequence;
       header.flags = frame.flags;
-      if (exhausted && i + 1 == count) header.flags |= frame_wants_ack;
+      if (connection.send.wants_ack(frame) || (exhausted && i + 1 == count))
+        header.flags |= frame_wants_ack;
       const unsigned count_of_pieces = finish(connection, frame, header, pieces[i]);
       outbound[i] = {&connection.route.address, pieces[i], count_of_pieces, count_of_pieces > 1};
     }

@@ -205,6 +205,27 @@ TEST_F(SendWindowTest, TheWindowOfThePeerBoundsWhatIsOnTheWay) {
   EXPECT_EQ(send(0).size(), 1u);
 }
 
+// So the acknowledgement of one part of the window comes while the next ones are on the way.
+TEST_F(SendWindowTest, FourFramesOfAWindowWantAnAcknowledgement) {
+  FrameBuffer* frames[64];
+  const auto wanted = [&](unsigned count) {
+    unsigned wanted = 0;
+    queue(count);
+    const unsigned sent = window_.collect(frames, count, exhausted_);
+    EXPECT_EQ(sent, count);
+    for (unsigned i = 0; i < sent; ++i) wanted += window_.wants_ack(*frames[i]);
+    window_.mark_sent(frames, sent, 0);
+    return wanted;
+  };
+  EXPECT_EQ(wanted(16), 4u);
+  acknowledge(116, {0}, 0);
+  // Messages that are answered one by one need none.
+  for (uint32_t i = 117; i < 200; ++i) {
+    EXPECT_EQ(wanted(1), 0u);
+    acknowledge(i, {0}, 0);
+  }
+}
+
 // A loss reduces the window by its share, by half at most. Arrivals let it grow again.
 TEST(CongestionTest, LossesCostTheirShare) {
   Congestion congestion;
