@@ -2,8 +2,8 @@
  * prints it beside the barrier of GASNet.
  *
  * Usage: perf_gasnet_udp_floor <processes>. Processes are pinned as the ranks of coll_rows.c. A
- * dissemination barrier sends n log2(n) messages, a tree 2 (n - 1). A process that waits polls and
- * yields its processor, or sleeps in recv().
+ * dissemination barrier sends n log2(n) messages, a tree and a star 2 (n - 1). A process that waits
+ * polls and yields its processor, or sleeps in recv().
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -70,6 +70,16 @@ static void tree(void) {
     if (me + (1u << step) < count) send_to(me + (1u << step), kFromAbove);
 }
 
+static void star(void) {
+  if (me != 0) {
+    send_to(0, 0);
+    await(kFromAbove);
+    return;
+  }
+  for (unsigned int other = 1; other < count; ++other) await(0);
+  for (unsigned int other = 1; other < count; ++other) send_to(other, kFromAbove);
+}
+
 static double now_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -115,6 +125,8 @@ int main(int argc, char** argv) {
   measure("dissemination_sleeps", dissemination, 1);
   measure("tree_yields", tree, 0);
   measure("tree_sleeps", tree, 1);
+  measure("star_yields", star, 0);
+  measure("star_sleeps", star, 1);
   fflush(stdout);
   if (me != 0) _exit(0);
   while (wait(NULL) > 0) {
