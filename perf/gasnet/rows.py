@@ -14,6 +14,8 @@ import time
 programs = pathlib.Path(sys.argv[1])
 UDP = {"PTL_TRANSPORT": "udp"}
 APART = {**UDP, "GASNET_SUPERNODE_MAXSIZE": "1"}
+REPETITIONS = 5
+MIB = 1 << 20
 
 
 def run(*command, **variables):
@@ -29,25 +31,37 @@ def numbers(output):
     return {name: float(value) for name, value in map(str.split, output.splitlines())}
 
 
-def of_ptl_perf(column, metric, size, **variables):
+def of_ptl_perf(metric, size, **variables):
     output = run(programs / "ptl_perf", "put", "--metric", metric, "--sizes", size, "--csv", "-", **variables)
-    return float(next(csv.DictReader(output.splitlines()))[column])
+    return {"ptl_perf_ns": float(next(csv.DictReader(output.splitlines()))["median_ns"])}
+
+
+def alternately(*measurements):
+    """The results of functions that measure in turn, several times. The speed of a machine changes between runs: a
+    virtual one has its two processors now in one core complex, now in two."""
+    return [{name: value for measure in measurements for name, value in measure().items()} for _ in range(REPETITIONS)]
 
 
 def show(name, value, unit, floor, floor_name):
-    print(f"{name:45} {value:9.2f} {unit}, {value / floor:5.2f} x {floor_name} ({floor:.2f} {unit})")
+    show_medians(name, [None], lambda _: value, unit, lambda _: floor, floor_name)
+
+
+def show_medians(name, found, value, unit, floor, floor_name):
+    """Medians of value(result), of floor(result), and of their ratios."""
+    values, floors, ratios = (statistics.median(map(part, found))
+                              for part in (value, floor, lambda one: value(one) / floor(one)))
+    print(f"{name:45} {values:9.2f} {unit}, {ratios:5.2f} x {floor_name} ({floors:.2f} {unit})")
 
 
 def am():
     for where, variables in (("neighbours", {}), ("UDP", APART)):
-        half_us = of_ptl_perf("median_ns", "latency", "8", **(UDP if variables else {})) / 1000
-        found = numbers(job(2, programs / "perf_gasnet_am", **variables))
-        trip_us = found["round_trip_ns"] / 1000
-        if variables:
-            show(f"Short request and reply, {where}", trip_us, "us", 2 * half_us, "round trip of ptl_perf")
-        else:
-            show(f"Short request and reply, {where}", trip_us, "us", half_us, "half round trip of ptl_perf")
-        print(f"{'Short flood, ' + where + ', per message':45} {found['flood_ns']:9.1f} ns")
+        found = alternately(lambda: numbers(job(2, programs / "perf_gasnet_am", **variables)),
+                            lambda: of_ptl_perf("latency", "8", **(UDP if variables else {})))
+        halves, floor = (2, "round trip of ptl_perf") if variables else (1, "half round trip of ptl_perf")
+        show_medians(f"Short request and reply, {where}", found, lambda one: one["round_trip_ns"] / 1000, "us",
+                     lambda one: halves * one["ptl_perf_ns"] / 1000, floor)
+        flood_ns = statistics.median(one["flood_ns"] for one in found)
+        print(f"{'Short flood, ' + where + ', per message':45} {flood_ns:9.1f} ns")
 
 
 def near():
@@ -57,14 +71,17 @@ def near():
 
 
 def far():
-    found = numbers(job(2, programs / "perf_gasnet_rma", "far", **APART))
-    show("8-byte blocking put, UDP", found["put_ns"] / 1000, "us", found["raw_put_ns"] / 1000, "PtlPut, counted")
-    stream = (1 << 20) / found["stream_ns"]
-    show("1 MiB puts, UDP", stream, "GB/s", (1 << 20) / found["raw_stream_ns"], "PtlPut, counted")
-    # Medians of both: a mean includes the time that other programs took.
-    show("1 MiB puts, UDP", stream, "GB/s", (1 << 20) / of_ptl_perf("median_ns", "bandwidth", "1MiB", **UDP),
-         "the stream of ptl_perf")
-    print(f"{'1 MiB get, UDP, from a rank that computes':45} {found['get_from_busy_ns'] / 1e6:9.2f} ms")
+    found = alternately(lambda: numbers(job(2, programs / "perf_gasnet_rma", "far", **APART)),
+                        lambda: of_ptl_perf("bandwidth", "1MiB", **UDP))
+    show_medians("8-byte blocking put, UDP", found, lambda one: one["put_ns"] / 1000, "us",
+                 lambda one: one["raw_put_ns"] / 1000, "PtlPut, counted")
+    # All send one buffer again and again. GASNet and PtlPut start 16 puts and wait for all;
+    # ptl_perf has 16 to 32 in flight.
+    for name, floor in (("raw_stream_ns", "PtlPut, counted"), ("ptl_perf_ns", "the stream of ptl_perf")):
+        show_medians("1 MiB puts, UDP", found, lambda one: MIB / one["stream_ns"], "GB/s",
+                     lambda one: MIB / one[name], floor)
+    get_ms = statistics.median(one["get_from_busy_ns"] for one in found) / 1e6
+    print(f"{'1 MiB get, UDP, from a rank that computes':45} {get_ms:9.2f} ms")
 
 
 def atomics():
@@ -92,7 +109,7 @@ def collectives():
     show("barrier of 2, neighbours", found["barrier_ns"] / 1000, "us", trip_us, "a Short and its reply")
     show("sum of 8 bytes of 2, neighbours", found["sum_ns"] / 1000, "us", found["barrier_ns"] / 1000, "the barrier")
     found = numbers(job(4, programs / "perf_gasnet_coll", **APART))
-    half_us = of_ptl_perf("median_ns", "latency", "8", **UDP) / 1000
+    half_us = of_ptl_perf("latency", "8", **UDP)["ptl_perf_ns"] / 1000
     show("barrier of 4, UDP", found["barrier_ns"] / 1000, "us", 2 * half_us, "2 half round trips of ptl_perf")
     # On fewer processors than ranks each message waits for its receiver to run.
     for name, floor_ns in numbers(run(programs / "perf_gasnet_udp_floor", 4)).items():
