@@ -165,11 +165,13 @@ OpenStatus Segment::publish(const Settings& settings, const SegmentFile& file, O
       own_names.remember(path_, directory->path());
       if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) {
         // Without the lock: of many processes that start at once each would wait for all.
-        directory = SegmentDirectory::open(false);
-        // The first process of a job on this node has looked at all of them.
+        directory->unlock();
+        // The first process of a job on this node looks at all of them, unless there are too many.
         constexpr unsigned few = 8;
-        if (directory)
-          directory->sweep(find_local_rank().rank == 0 ? SegmentDirectory::most_living : few);
+        if (find_local_rank().rank == 0)
+          directory->sweep();
+        else if (names.size() >= SegmentDirectory::most_living)
+          directory->sweep(few);
         return OpenStatus::opened;
       }
       const int error = errno;

@@ -146,6 +146,8 @@ bool SegmentDirectory::lock(uint64_t limit_ns) const noexcept {
   return false;
 }
 
+void SegmentDirectory::unlock() const noexcept { flock(directory_.get(), LOCK_UN); }
+
 unsigned SegmentDirectory::sweep(unsigned living_limit) const {
   std::vector<SegmentName> names;
   for_each([&names](const SegmentName& name) {

@@ -61,6 +61,7 @@ class SegmentDirectory {
   // False: errno is ENOENT if the directory was removed; or other processes held the lock, and no
   // file came or went for `limit_ns`. Thousands of processes that start at once may take minutes.
   [[nodiscard]] bool lock(uint64_t limit_ns = 30'000'000'000) const noexcept;
+  void unlock() const noexcept;
   // Removes segments whose owners ended; returns how many. Begins anywhere, ends after so many
   // whose owners run: thousands of processes may start at once.
   static constexpr unsigned most_living = 256;

@@ -17,8 +17,8 @@ class ServiceThread {
   ServiceThread& operator=(const ServiceThread&) = delete;
   ~ServiceThread() { join(); }
 
-  // Runs the member function `run` of `owner`. `name`: 15 characters at most. False: `reason` says
-  // why not.
+  // Runs the member function `run` of `owner`. `name`: a literal of 15 characters at most. False:
+  // `reason` says why not.
   template <auto run, typename Owner>
   [[nodiscard]] bool start(Owner& owner, const char* name, std::string& reason) {
     const auto entry = [](void* argument) -> void* {
@@ -33,6 +33,12 @@ class ServiceThread {
 
  private:
   bool start(void* (*entry)(void*), void* argument, const char* name, std::string& reason);
+  static void* begin(void* self);
+
+  // What the thread reads when it begins.
+  void* (*entry_)(void*) = nullptr;
+  void* argument_ = nullptr;
+  const char* name_ = nullptr;
 
   pthread_t thread_{};
   bool running_ = false;

@@ -1,6 +1,8 @@
 // The parts of the shared-memory transport, each with as few other parts as possible.
 #include <fcntl.h>
 
+#include <cstdlib>
+
 #include <gtest/gtest.h>
 
 #include "shm/claim_acceptor.h"
@@ -59,6 +61,20 @@ TEST(SegmentDirectory, SweepsWhatNobodyHasLocked) {
   EXPECT_EQ(directory->sweep(), 0u);
   EXPECT_NE(access(dead.c_str(), F_OK), 0);
   EXPECT_EQ(access(segment->path().c_str(), F_OK), 0);
+}
+
+TEST(SegmentDirectory, OnlyTheFirstProcessOfAJobSweepsFewSegments) {
+  const auto segment = make_segment();
+  const auto directory = SegmentDirectory::open(false);
+  ASSERT_TRUE(directory);
+  const std::string dead = directory->path_of({{test::test_nid, 9}, 16});
+  close(open(dead.c_str(), O_CREAT | O_CLOEXEC, 0600));
+  setenv("SLURM_LOCALID", "1", 1);
+  const auto second = make_segment();
+  EXPECT_EQ(access(dead.c_str(), F_OK), 0) << "the second process has removed it";
+  unsetenv("SLURM_LOCALID");
+  const auto first = make_segment();
+  EXPECT_NE(access(dead.c_str(), F_OK), 0) << "the first process has left it";
 }
 
 // A process with two segments: `a` with all that receives, `b` with links that send.
