@@ -33,8 +33,12 @@ bool begin_reply(Message* message, gex_Token_t token, gex_Flags_t flags, const c
 
 int gasneti_am_request_short(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler,
                              gex_Flags_t flags, unsigned int numargs, const gex_AM_Arg_t* args) {
+  constexpr const char* kCall = "gex_AM_RequestShort";
+  check_may_communicate(kCall);
+  if (messages().send_short_near(endpoint_of(tm, rank).jobrank, false, handler, numargs, args))
+    return 0;
   Message message{nullptr, rank, false, handler, numargs, args};
-  if (!begin_request(&message, tm, rank, flags, "gex_AM_RequestShort")) return 1;
+  if (!begin_request(&message, tm, rank, flags, kCall)) return 1;
   send_short(message);
   return 0;
 }
@@ -62,8 +66,14 @@ int gasneti_am_request_long(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler
 
 int gasneti_am_reply_short(gex_Token_t token, gex_AM_Index_t handler, gex_Flags_t flags,
                            unsigned int numargs, const gex_AM_Arg_t* args) {
+  constexpr const char* kCall = "gex_AM_ReplyShort";
+  check_may_reply(kCall, token->has_replied);
+  if (messages().send_short_near(token->source, true, handler, numargs, args)) {
+    token->has_replied = true;
+    return 0;
+  }
   Message message{nullptr, 0, true, handler, numargs, args};
-  if (!begin_reply(&message, token, flags, "gex_AM_ReplyShort")) return 1;
+  if (!begin_reply(&message, token, flags, kCall)) return 1;
   send_short(message);
   return 0;
 }

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <vector>
 
+#include "job/thread.h"
 #include "tools/headers.h"
 
 namespace lintel::gasnet {
@@ -24,11 +25,20 @@ class Credits {
   explicit Credits(uint32_t count) : free_(count) {}
   bool try_take() {
     int64_t free = free_.load(std::memory_order_relaxed);
+    if constexpr (!kCallsAreConcurrent) {
+      if (free > 0) free_.store(free - 1, std::memory_order_relaxed);
+      return free > 0;
+    }
     while (free > 0)
       if (free_.compare_exchange_weak(free, free - 1, std::memory_order_acquire)) return true;
     return false;
   }
-  void give_back(uint32_t count) { free_.fetch_add(count, std::memory_order_release); }
+  void give_back(uint32_t count) {
+    if constexpr (kCallsAreConcurrent)
+      free_.fetch_add(count, std::memory_order_release);
+    else
+      free_.store(free_.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+  }
 
  private:
   std::atomic<int64_t> free_;

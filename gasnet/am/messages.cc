@@ -207,16 +207,34 @@ unsigned int Messages::poll_near() {
 }
 
 bool Messages::post_near(SendRecord& record) {
-  const gex_Rank_t index = record.target - near_first_;
-  if (index >= near_rings_.size() || !near_rings_[index]) return false;
+  NearRings* const rings = near_rings_of(record.target);
+  if (!rings) return false;
   if (record.data || record.fields.payload_bytes > sizeof NearSlot::payload) return false;
   const auto write = [&record](NearSlot& slot) {
     slot.fields = record.fields;
     slot.source = job().rank();
     std::memcpy(slot.payload, record.buffer, record.fields.payload_bytes);
   };
-  NearRings& rings = *near_rings_[index];
-  return record.pool == &requests_ ? rings.requests.push(write) : rings.replies.push(write);
+  return record.pool == &requests_ ? rings->requests.push(write) : rings->replies.push(write);
+}
+
+bool Messages::send_short_near(gex_Rank_t target, bool is_reply, gex_AM_Index_t handler,
+                               unsigned int numargs, const gex_AM_Arg_t* arguments) {
+  NearRings* const rings = near_rings_of(target);
+  if (!rings || numargs > kArgumentsInFields) return false;
+  if (!is_reply && !credits_.try_take()) return false;
+  MessageHeader header;
+  header.handler = handler;
+  header.arguments = numargs;
+  header.credits = is_reply ? 1 : 0;
+  const auto write = [&](NearSlot& slot) {
+    header.credits += returns_.take(target, kLargestCredits - header.credits);
+    slot.fields = encode(header, arguments, slot.payload);
+    slot.source = job().rank();
+  };
+  const bool is_sent = is_reply ? rings->replies.push(write) : rings->requests.push(write);
+  if (!is_sent && !is_reply) credits_.give_back(1);
+  return is_sent;
 }
 
 unsigned int Messages::poll() {

@@ -35,6 +35,11 @@ class Messages {
   /** Polls the queues and rings once. @return how much was done. */
   unsigned int poll();
 
+  /** Sends a Short through the ring of a neighbour, without a record.
+   * @return false: nothing was sent. It has too many arguments, the target is no neighbour, or
+   *         there is no credit or no free slot. */
+  bool send_short_near(gex_Rank_t target, bool is_reply, gex_AM_Index_t handler,
+                       unsigned int numargs, const gex_AM_Arg_t* arguments);
   /** A record with a credit. Polls until one is free; with GEX_FLAG_IMMEDIATE returns NULL
    * instead. */
   SendRecord* request_record(gex_Flags_t flags);
@@ -70,6 +75,11 @@ class Messages {
   void handle(gex_Rank_t source, bool is_request, const PutFields& fields, void* payload);
   unsigned int poll_near();
   bool post_near(SendRecord& record);
+  /** NULL if the rank is no neighbour. */
+  NearRings* near_rings_of(gex_Rank_t rank) const {
+    const gex_Rank_t index = rank - near_first_;
+    return index < near_rings_.size() ? near_rings_[index] : nullptr;
+  }
   bool send_credits();
 
   Outbox outbox_;

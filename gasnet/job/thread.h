@@ -36,6 +36,14 @@ uint32_t live_threads();
 /** How many client threads that have called the library may be alive at once. */
 uint64_t max_threads();
 
+/** Whether two threads may handle or send messages at once. The thread that ends the process does
+ * neither. */
+#ifdef GASNET_PAR
+constexpr bool kCallsAreConcurrent = true;
+#else
+constexpr bool kCallsAreConcurrent = false;
+#endif
+
 /** In debug builds: ends the program if the calling thread must not communicate. */
 #ifdef GASNET_DEBUG
 void check_may_communicate(const char* call);

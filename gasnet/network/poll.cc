@@ -22,7 +22,8 @@ namespace {
 constexpr unsigned int kMaximum = 8;
 constexpr unsigned int kMostArrivalCounters = 4;
 constexpr ptl_time_t kLongestSleepMs = 1;
-constexpr unsigned int kQuickLooks = 16;
+constexpr unsigned int kQuickLooks = 40;
+constexpr unsigned int kLooksPerPause = 4; /* a pause takes longer than a look */
 /* Another thread may be the one that polls Portals, and may be waiting for a processor. */
 constexpr unsigned int kLooksForPoll = 4;
 constexpr unsigned int kSpinsBeforeYield = 4096;
@@ -124,9 +125,10 @@ void wait_hint(unsigned int done) {
   }
   // If each process has a processor, a process that yields to another program loses a time slice.
   if (idle >= kSpinsBeforeYield && idle % kSpinsBetweenYields == 0) sched_yield();
-  for (unsigned int i = 0; i < kQuickLooks; ++i) {
-    gasnett_spinloop_hint();
-    if (!g_quick_look || g_quick_look()) return;
+  gasnett_spinloop_hint();
+  for (unsigned int i = 1; g_quick_look && i <= kQuickLooks; ++i) {
+    if (g_quick_look()) return;
+    if (i % kLooksPerPause == 0) gasnett_spinloop_hint();
   }
 }
 
