@@ -59,6 +59,8 @@ std::string read_hand_environment(HandEnvironment& environment) {
   if (why.empty()) why = read_list("PTL_NIDMAP", environment.nids);
   if (why.empty()) why = read_list("PTL_PIDMAP", environment.pids);
   if (!why.empty()) return why;
+  if (const char* const path = std::getenv("PTL_JOB_MEMORY"); path != nullptr)
+    environment.memory = path;
   const size_t nids = environment.nids.size();
   const size_t pids = environment.pids.size();
   if (nids != 0 && pids != 0 && nids != pids)

@@ -1,5 +1,5 @@
-// A process group in the environment: PTL_MY_RID, PTL_NIDMAP, PTL_PIDMAP, PTL_MY_JID, PTL_WAIT_S.
-// Set-up path.
+// A process group in the environment: PTL_MY_RID, PTL_NIDMAP, PTL_PIDMAP, PTL_MY_JID, PTL_WAIT_S,
+// PTL_JOB_MEMORY. Set-up path.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@ struct HandEnvironment {
   std::vector<uint32_t> nids;  // by rank; empty if not set
   std::vector<uint32_t> pids;
   std::optional<uint32_t> wait_s;  // for a process that has not started
+  std::string memory;              // for SharedBarrier; empty if not set
 };
 
 // An empty text, or what makes no sense: anything but numbers, maps of different lengths, a rank

@@ -17,7 +17,8 @@ HandLauncher::HandLauncher(const HandEnvironment& environment)
     : rank_(*environment.rank),
       job_(environment.job),
       wait_(environment.wait_s.value_or(default_wait_s)),
-      processes_(environment.nids.size()) {
+      processes_(environment.nids.size()),
+      memory_(environment.memory) {
   for (size_t rank = 0; rank < processes_.size(); ++rank) {
     processes_[rank].phys.nid = environment.nids[rank];
     processes_[rank].phys.pid = environment.pids[rank];
@@ -40,7 +41,7 @@ std::string HandLauncher::start(JobPlace& place) {
     if (rank < rank_) ++place.local_rank;
   }
   place.node_count = static_cast<uint32_t>(nodes.size());
-  return "";
+  return memory_.empty() ? "" : barrier_.open(memory_, place.size);
 }
 
 void HandLauncher::finish() { exchange_.reset(); }
@@ -66,6 +67,7 @@ std::string HandLauncher::get(uint32_t rank, const std::string& key,
 
 std::string HandLauncher::fence() {
   if (processes_.size() == 1) return "";
+  if (barrier_.is_open()) return barrier_.wait(wait_);
   std::string why = open_exchange();
   return why.empty() ? exchange_->barrier() : why;
 }

@@ -1,4 +1,5 @@
 // A job by hand: the environment names the processes, which exchange values through Portals itself.
+// They meet through Portals, too, or in memory that a launcher of one node gives them.
 // Set-up path.
 #pragma once
 
@@ -7,6 +8,7 @@
 
 #include "hand_environment.h"
 #include "launcher.h"
+#include "shared_barrier.h"
 
 namespace lintel {
 
@@ -41,6 +43,8 @@ class HandLauncher final : public Launcher {
   std::vector<ptl_process_t> processes_;
   ptl_interface_t interface_ = PTL_IFACE_DEFAULT;
   std::unique_ptr<HandExchange> exchange_;
+  const std::string memory_;
+  SharedBarrier barrier_;
 };
 
 }  // namespace lintel

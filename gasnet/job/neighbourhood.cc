@@ -6,16 +6,46 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <numeric>
 
 #include "job/futex.h"
 #include "job/job.h"
 
 namespace lintel::gasnet {
+namespace {
+
+/* Those before it are exchanges. */
+constexpr unsigned int kGatherOfDescriptors = kGathers - 1;
+
+}  // namespace
 
 Neighbourhood& neighbourhood() {
   static Neighbourhood& instance = *new Neighbourhood;
   return instance;
+}
+
+bool Neighbourhood::use_memory_of_launcher() {
+  const char* const path = std::getenv("GASNETRUN_MEMORY");
+  const gex_Rank_t size = job().size();
+  if (!path || size > kMostNeighbours) return false;
+  if (!memory_of_launcher_.open(path, control_bytes(size)))
+    gasnett_fatalerror_nopos("%s, memory of gasnetrun_portals4, cannot be mapped (%s)", path,
+                             std::strerror(errno));
+  memory_of_launcher_.close_descriptor();
+  control_ = static_cast<ControlBlock*>(memory_of_launcher_.address());
+  // A script may run several programs. All processes of the first one come before those of others.
+  if (control_->uses.fetch_add(1, std::memory_order_relaxed) >= size) {
+    memory_of_launcher_.unmap();
+    control_ = nullptr;
+    return false;
+  }
+  ranks_.resize(size);
+  std::iota(ranks_.begin(), ranks_.end(), gex_Rank_t{0});
+  firsts_ = {0};
+  index_ = job().rank();
+  return true;
 }
 
 void Neighbourhood::divide(gex_Rank_t largest) {
@@ -26,6 +56,7 @@ void Neighbourhood::divide(gex_Rank_t largest) {
     gex_Rank_t members = 0;
   };
   std::vector<Group> current(job().host_count());
+  firsts_.clear();
   numbers_.resize(size);
   for (gex_Rank_t rank = 0; rank < size; ++rank) {
     Group& group = current[job().host_of(rank)];
@@ -36,10 +67,22 @@ void Neighbourhood::divide(gex_Rank_t largest) {
     ++group.members;
     numbers_[rank] = group.number;
   }
+  if (memory_of_launcher_.address() && firsts_.size() > 1) leave_memory_of_launcher();
+  ranks_.clear();
   for (const gex_Rank_t rank : job().ranks_of_host())
     if (numbers_[rank] == numbers_[job().rank()]) ranks_.push_back(rank);
   index_ = static_cast<gex_Rank_t>(std::lower_bound(ranks_.begin(), ranks_.end(), job().rank()) -
                                    ranks_.begin());
+}
+
+/** The control block becomes one of the first member of each group. */
+void Neighbourhood::leave_memory_of_launcher() {
+  const int descriptor = provide_control(job().ranks_of_host().size());
+  descriptors_.resize(job().size());
+  gather(kGatherOfDescriptors, &descriptor, sizeof descriptor,
+         reinterpret_cast<char*>(descriptors_.data()));
+  memory_of_launcher_.unmap();
+  control_ = nullptr;
 }
 
 int Neighbourhood::provide_control(size_t members) {
@@ -51,7 +94,8 @@ int Neighbourhood::provide_control(size_t members) {
 
 void Neighbourhood::map_control(const std::vector<int>& process_ids, int descriptor) {
   process_ids_ = process_ids;
-  descriptor_ = descriptor;
+  if (memory_of_launcher_.address()) return;
+  if (!descriptors_.empty()) descriptor = descriptors_[ranks_[0]];
   if (count() > kMostNeighbours)
     gasnett_fatalerror(
         "%u processes are on this host, %u can be neighbours: set GASNET_SUPERNODE_MAXSIZE=%u",
@@ -59,7 +103,7 @@ void Neighbourhood::map_control(const std::vector<int>& process_ids, int descrip
   void* address = memory_.address();
   if (!is_first()) {
     memory_.unmap();
-    address = map_memory_of(process_ids_[0], descriptor_, 0, control_bytes(count()));
+    address = map_memory_of(process_ids_[0], descriptor, control_bytes(count()));
   }
   if (!address)
     gasnett_fatalerror(
@@ -75,6 +119,10 @@ bool Neighbourhood::map_segments(uintptr_t bytes, std::vector<char*>& addresses)
   constexpr size_t kAlignment = size_t{2} << 20;
   const auto aligned = [](size_t value) { return (value + kAlignment - 1) & ~(kAlignment - 1); };
   control_->segment_bytes[index_].store(bytes, std::memory_order_relaxed);
+  if (is_first()) {
+    segments_.make("gasnet-segments");
+    control_->segments_descriptor.store(segments_.descriptor(), std::memory_order_relaxed);
+  }
   barrier();
   std::vector<size_t> offsets;
   size_t total = 0;
@@ -82,10 +130,9 @@ bool Neighbourhood::map_segments(uintptr_t bytes, std::vector<char*>& addresses)
     offsets.push_back(total);
     total += aligned(control_->segment_bytes[member].load(std::memory_order_relaxed));
   }
-  const size_t behind = aligned(control_bytes(count()));
-  if (is_first() && !memory_.grow(behind + total)) return false;
-  auto* const start =
-      static_cast<char*>(map_memory_of(process_ids_[0], descriptor_, behind, total));
+  if (is_first() && !segments_.grow(total)) return false;
+  const int descriptor = control_->segments_descriptor.load(std::memory_order_relaxed);
+  auto* const start = static_cast<char*>(map_memory_of(process_ids_[0], descriptor, total));
   if (!start) return false;
   for (const size_t offset : offsets) addresses.push_back(start + offset);
   return true;

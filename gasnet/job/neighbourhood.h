@@ -23,8 +23,8 @@ constexpr unsigned int kEndPhases = 2;
 constexpr unsigned int kEndRounds = 32;
 
 constexpr gex_Rank_t kMostNeighbours = 4096;
-constexpr unsigned int kGathers = 2;
-constexpr size_t kRecordBytes = 16;
+constexpr unsigned int kGathers = 4;
+constexpr size_t kRecordBytes = 48;
 
 /** The state that the processes of a neighbourhood share. It is in shared memory, so its layout is
  * fixed. */
@@ -47,13 +47,17 @@ struct ControlBlock {
   std::atomic<uint8_t> finished[kMostNeighbours];
   /* Sizes of the segments that members attach, by index. */
   std::atomic<uint64_t> segment_bytes[kMostNeighbours];
+  /* In memory of the launcher: how many processes have mapped it. */
+  std::atomic<uint32_t> uses;
+  /* Of the memory for segments, in the first member; -1 if there is none. */
+  std::atomic<int32_t> segments_descriptor;
   /* The records of gather(), by number and by index. */
   char records[kGathers][kMostNeighbours][kRecordBytes];
 };
 static_assert(offsetof(ControlBlock, exit_word) == 8);
 static_assert(offsetof(ControlBlock, remote_exit_word) == 16);
 static_assert(offsetof(ControlBlock, end_arrivals) == 24);
-constexpr size_t kEnvironmentOffset = 172032;
+constexpr size_t kEnvironmentOffset = 835584;
 static_assert(sizeof(ControlBlock) <= kEnvironmentOffset);
 constexpr size_t kControlBytes = kEnvironmentOffset + (size_t{16} << 20);
 /* Behind the control block, for each member: memory for active messages. Pages that are not used
@@ -75,26 +79,33 @@ constexpr size_t control_bytes(size_t members) {
 
 class Neighbourhood {
  public:
-  /** Computes the groups of all hosts.
+  /** Maps memory of the launcher that is for all processes of the job. They are one neighbourhood
+   * from now on, until divide(). All processes of the job get the same result.
+   * @return false if the launcher gives no memory, or another program of the job has used it. */
+  bool use_memory_of_launcher();
+  /** Computes the groups of all hosts. Collective after use_memory_of_launcher().
    * @param largest  processes in a group, 0 for any number. */
   void divide(gex_Rank_t largest);
   /** Makes memory for a control block, for the case that this process becomes the first member.
    * @param members  the most that there can be.
    * @return its descriptor, which other members pass to map_control(). */
   int provide_control(size_t members);
-  /** Maps the control block of the first member.
+  /** Maps the control block of the first member, unless it is in memory of the launcher.
    * @param process_ids  by index of member.
-   * @param descriptor   of the first member. */
+   * @param descriptor   of the first member. Not used after use_memory_of_launcher(). */
   void map_control(const std::vector<int>& process_ids, int descriptor);
-  /** Maps memory for the segments of all members. One mapping behind the control block holds all of
-   * them, however many neighbours there are. Collective. No process may touch the memory before the
-   * call has returned in all members.
+  /** Maps memory for the segments of all members. One mapping holds all of them, however many
+   * neighbours there are. Collective. No process may touch the memory before the call has returned
+   * in all members.
    * @param bytes      for this process.
    * @param addresses  gets the address of the segment of each member in this process.
    * @return false if there is no address space; errno says why. */
   bool map_segments(uintptr_t bytes, std::vector<char*>& addresses);
   /** To be called once map_segments() has returned in all members. */
-  void close_segments() { memory_.close_descriptor(); }
+  void close_segments() {
+    memory_.close_descriptor();
+    segments_.close_descriptor();
+  }
 
   const std::vector<gex_Rank_t>& ranks() const { return ranks_; }
   gex_Rank_t count() const { return static_cast<gex_Rank_t>(ranks_.size()); }
@@ -124,13 +135,17 @@ class Neighbourhood {
   void gather(unsigned int number, const void* mine, size_t bytes, char* records);
 
  private:
+  void leave_memory_of_launcher();
+
   std::vector<gex_Rank_t> ranks_;
   gex_Rank_t index_ = 0;
   std::vector<gex_Rank_t> numbers_;
   std::vector<gex_Rank_t> firsts_;
   std::vector<int> process_ids_;
-  SharedMemory memory_; /* kept by the first member only, once it is known */
-  int descriptor_ = -1; /* of memory_, in the first member */
+  SharedMemory memory_of_launcher_; /* while the control block is in it */
+  std::vector<int> descriptors_;    /* of control blocks, by rank; if all processes have left it */
+  SharedMemory memory_;             /* kept by the first member only, once it is known */
+  SharedMemory segments_;           /* in the first member */
   ControlBlock* control_ = nullptr;
 };
 

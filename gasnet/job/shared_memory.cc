@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,23 +14,33 @@
 
 namespace lintel::gasnet {
 
-bool SharedMemory::create(const char* name, size_t bytes) {
+bool SharedMemory::make(const char* name) {
   descriptor_ = memfd_create(name, MFD_CLOEXEC);
-  if (descriptor_ < 0) return false;
-  if (ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) {
-    close_descriptor();
-    return false;
+  return descriptor_ >= 0;
+}
+
+bool SharedMemory::create(const char* name, size_t bytes) { return make(name) && map(bytes); }
+
+bool SharedMemory::open(const char* path, size_t bytes) {
+  descriptor_ = ::open(path, O_RDWR | O_CLOEXEC);
+  return descriptor_ >= 0 && map(bytes);
+}
+
+bool SharedMemory::map(size_t bytes) {
+  struct stat status;
+  if (fstat(descriptor_, &status) == 0 &&
+      (static_cast<size_t>(status.st_size) >= bytes || grow(bytes))) {
+    void* const address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+    if (address != MAP_FAILED) {
+      address_ = address;
+      bytes_ = bytes;
+      return true;
+    }
   }
-  void* const address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
-  if (address == MAP_FAILED) {
-    const int error = errno;
-    close_descriptor();
-    errno = error;
-    return false;
-  }
-  address_ = address;
-  bytes_ = bytes;
-  return true;
+  const int error = errno;
+  close_descriptor();
+  errno = error;
+  return false;
 }
 
 bool SharedMemory::grow(size_t bytes) {
@@ -48,13 +59,12 @@ void SharedMemory::unmap() {
   bytes_ = 0;
 }
 
-void* map_memory_of(int process_id, int descriptor, size_t offset, size_t bytes) {
+void* map_memory_of(int process_id, int descriptor, size_t bytes) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", process_id, descriptor);
-  const int opened = open(path, O_RDWR | O_CLOEXEC);
+  const int opened = ::open(path, O_RDWR | O_CLOEXEC);
   if (opened < 0) return nullptr;
-  void* const address =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, opened, static_cast<off_t>(offset));
+  void* const address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, opened, 0);
   const int error = errno;
   close(opened);
   errno = error;

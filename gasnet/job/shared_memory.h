@@ -18,14 +18,21 @@ class SharedMemory {
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  /** @param name  appears in /proc/PID/maps.
+  /** Makes memory of length 0 and does not map it.
+   * @param name  appears in /proc/PID/maps.
    * @return false if the kernel refuses; errno says why. */
+  bool make(const char* name);
+  /** Makes memory and maps it. The same parameter and result. */
   bool create(const char* name, size_t bytes);
+  /** Maps memory that another process keeps. Each process that opens it makes it long enough.
+   * @param path  in /proc.
+   * @return false if it cannot be opened or mapped; errno says why. */
+  bool open(const char* path, size_t bytes);
   void* address() const { return address_; }
   size_t bytes() const { return bytes_; }
   /** Valid until close_descriptor(). */
   int descriptor() const { return descriptor_; }
-  /** Makes the memory longer for processes that map it later. The mapping at address() stays.
+  /** Makes the memory longer for processes that map it later.
    * @return false if the kernel refuses; errno says why. */
   bool grow(size_t bytes);
   /** To be called once all other processes have mapped the memory. */
@@ -34,6 +41,8 @@ class SharedMemory {
   void unmap();
 
  private:
+  bool map(size_t bytes);
+
   void* address_ = nullptr;
   size_t bytes_ = 0;
   int descriptor_ = -1;
@@ -41,9 +50,8 @@ class SharedMemory {
 
 /** Maps memory of another process.
  * @param descriptor  its number in that process.
- * @param offset      where the mapping begins, a multiple of the page size.
  * @return NULL if the memory cannot be opened or mapped; errno says why. */
-void* map_memory_of(int process_id, int descriptor, size_t offset, size_t bytes);
+void* map_memory_of(int process_id, int descriptor, size_t bytes);
 
 }  // namespace lintel::gasnet
 

@@ -76,7 +76,7 @@ void Exchange::await(Direction direction, ptl_size_t messages) const {
 
 void Exchange::run(const void* mine) {
   if (neighbourhood().is_whole_job())
-    neighbourhood().gather(number_ - 1, mine, record_bytes_, records_.data());
+    neighbourhood().gather(number_, mine, record_bytes_, records_.data());
   else
     run_along_tree(mine);
   // The few counters are not freed: that would interrupt all processors (membarrier).

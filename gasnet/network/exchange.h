@@ -25,7 +25,7 @@ constexpr ptl_match_bits_t kEnvironmentMatchBits = 1u << 16;
 class Exchange {
  public:
   /** @param number        identifies the exchange; the same in all processes. Exchange 0 is the one
-   *                      before neighbours share memory.
+   *                      before neighbours share memory, unless the launcher gives them memory.
    * @param record_bytes  size of the record of each process. */
   Exchange(unsigned int number, size_t record_bytes);
   Exchange(const Exchange&) = delete;

@@ -19,6 +19,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "spawner/job_memory.h"
+
 namespace lintel::gasnet {
 namespace {
 
@@ -118,7 +120,7 @@ void signal_all(const std::vector<pid_t>& children, int number) {
 }
 
 /** Waits for the children. A job that has failed ends by itself, but the wait has a limit. */
-int wait_for(std::vector<pid_t>& children) {
+int wait_for(std::vector<pid_t>& children, JobMemory& memory) {
   constexpr unsigned int kPatience_s = 5;
   int result = 0;
   bool hurries = false;
@@ -140,6 +142,7 @@ int wait_for(std::vector<pid_t>& children) {
       g_asked_to_end = 0;
       continue;
     }
+    memory.note_end();
     for (pid_t& child : children) {
       if (child != ended) continue;
       child = 0;
@@ -185,6 +188,8 @@ int run_by_fork(const Options& options) {
 
   setenv("PTL_NIDMAP", nid_map.c_str(), 1);
   setenv("PTL_PIDMAP", pid_map.c_str(), 1);
+  JobMemory memory;
+  memory.provide();
   struct sigaction action {};
   action.sa_handler = on_end;
   for (const int number : {SIGALRM, SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
@@ -197,10 +202,10 @@ int run_by_fork(const Options& options) {
                  std::strerror(errno));
     children.pop_back();
     signal_all(children, SIGKILL);
-    wait_for(children);
+    wait_for(children, memory);
     return 1;
   }
-  const int result = wait_for(children);
+  const int result = wait_for(children, memory);
   if (result != 0) find_nid(nid);
   return result;
 }

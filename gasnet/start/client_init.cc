@@ -49,7 +49,7 @@ struct StartRecord {
   uint64_t host_key;      /* of the host */
   uint64_t host_detection;
 };
-static_assert(sizeof(StartRecord) == 48);
+static_assert(sizeof(StartRecord) == 48 && sizeof(StartRecord) <= kRecordBytes);
 
 const StartRecord& record_of(const Exchange& start, gex_Rank_t rank) {
   return *static_cast<const StartRecord*>(start.record(rank));
@@ -183,8 +183,10 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
 
   // With another method of detection the members are not known yet.
   const uint32_t detection = host_detection();
-  const int descriptor =
-      neighbourhood().provide_control(detection == 0 ? job().ranks_of_host().size() : job().size());
+  const int descriptor = neighbourhood().use_memory_of_launcher()
+                             ? -1
+                             : neighbourhood().provide_control(
+                                   detection == 0 ? job().ranks_of_host().size() : job().size());
   network().allocate(PortalIndex::kExchange, 0, PTL_EQ_NONE);
   Exchange start(0, sizeof(StartRecord));
   Exchange end(1, 1);

@@ -153,7 +153,7 @@ constexpr FormerName former_names[] = {{"PTL_NETWORK_TIMEOUT_MS", ConfigKey::pee
                                        {"PTL_NID_INTERFACE", ConfigKey::nid}};
 
 constexpr std::string_view runtime_names[] = {"PTL_MY_RID", "PTL_NIDMAP", "PTL_PIDMAP",
-                                              "PTL_MY_JID", "PTL_WAIT_S"};
+                                              "PTL_MY_JID", "PTL_WAIT_S", "PTL_JOB_MEMORY"};
 
 struct Value {
   uint64_t number = 0;

@@ -105,6 +105,23 @@ def segments():
         fork(70, "segments", "64KB").check(0, "segments of 70 ranks")
 
 
+def memory_of_launcher():
+    """Processes of the spawner fork meet in its memory, or find each other through Portals."""
+    def through(script, text="segments of 5 ranks"):
+        return Job([run, "-spawner=fork", "-n", "5", "sh", "-c", script, "sh", str(probe), "segments", "64KB"]).check(0, text)
+
+    for without in ("PTL_JOB_MEMORY", "GASNETRUN_MEMORY", "PTL_JOB_MEMORY GASNETRUN_MEMORY"):
+        through(f'unset {without}; exec "$@"')
+    # The setting of rank 0 counts.
+    for ranks in ("= 0", "!= 0"):
+        through(f'test $PTL_MY_RID {ranks} && export GASNET_SUPERNODE_MAXSIZE=2; exec "$@"')
+    # Of several programs only the first can use the memory.
+    through('"$@" && "$@" && "$@"', "(segments of 5 ranks\\s+){3}")
+    # A process that ends before it joins the job does not leave others waiting.
+    Job([run, "-spawner=fork", "-n", "3", "sh", "-c", 'test $PTL_MY_RID = 1 || exec "$@"', "sh", str(probe), "queries"]).check(
+        134, "a process of the job has ended")
+
+
 def attach_time():
     """8 GiB of address space, of which nothing is touched."""
     job = fork(2, "attach-time", GASNET_MAX_SEGSIZE="8GB").check(0, "attach_us=")
@@ -479,7 +496,7 @@ def slurm():
 
 
 every_mode = [queries, segments, exits]
-once = [attach_time, segment_limits, environment, exits_of_threads, exits_between_neighbourhoods, deaths, deaths_by_hand,
+once = [memory_of_launcher, attach_time, segment_limits, environment, exits_of_threads, exits_between_neighbourhoods, deaths, deaths_by_hand,
         nothing_is_left, trace_files, teams_in_turn, frozen, variables, reports, choices, misuse, info, launcher, killed_launcher, mpirun, slurm]
 cases = {function.__name__: function for function in every_mode + once}
 if sys.argv[1] == "--list":

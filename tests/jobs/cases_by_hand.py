@@ -1,6 +1,7 @@
 """Jobs whose processes are listed in the environment."""
 import os
 import signal
+import sys
 
 from support import case, check, check_examples, check_places, deadline_for, finish, run, start
 
@@ -66,6 +67,40 @@ def by_hand_dying_rank(programs):
     processes = launch([programs.probe, "death"], *numbers(programs, 4))
     for rank, process in enumerate(processes):
         finish(process, code=-signal.SIGKILL if rank == 3 else 0)
+
+
+@case
+def by_hand_memory(programs):
+    """Processes of one node meet in memory of their launcher. Its first word says that a process has ended."""
+    memory = os.memfd_create("job")
+    os.ftruncate(memory, 4096)
+    path = f"/proc/{os.getpid()}/fd/{memory}"
+
+    def launch_with(name, count, ranks=None, **more):
+        return launch([programs.probe, name], *numbers(programs, count), ranks=ranks,
+                      changes=lambda rank: {"PTL_JOB_MEMORY": path, **more})
+
+    # The second job finds the memory as the first one has left it.
+    for _ in range(2):
+        check_places("".join(finish(process)[0] for process in launch_with("map", 3)), 3, "environment")
+    for process in launch_with("values", 3):
+        finish(process)
+    passed = int.from_bytes(os.pread(memory, 4, 8), sys.byteorder)
+    check(passed >= 3, f"{passed} barriers were passed in the memory")
+    os.pwrite(memory, bytes(16), 0)
+    (process,) = launch_with("map", 2, ranks=[1], PTL_WAIT_S=1)
+    _, error = finish(process, code=None)
+    check("1 of 2 processes have not called PtlJobInit within 1 s (PTL_WAIT_S)" in error, error)
+    os.pwrite(memory, b"\1" + bytes(15), 0)
+    (process,) = launch_with("map", 2, ranks=[1])
+    _, error = finish(process, code=None)
+    check("a process of the job has ended" in error, error)
+    os.ftruncate(memory, 100)
+    for other, text in (("/proc/self/fd/999", "No such file"), (path, "not a file of 4096 bytes")):
+        (process,) = launch([programs.probe, "map"], *numbers(programs, 2), ranks=[0],
+                            changes=lambda rank: {"PTL_JOB_MEMORY": other})
+        _, error = finish(process, code=None)
+        check(f"PTL_JOB_MEMORY={other}: {text}" in error, error)
 
 
 @case
