@@ -79,13 +79,15 @@ struct SealSettings {
   uint64_t first_counter = 1;
 };
 
-// A frame to be sealed: what it holds, with room for a tag behind it, and a payload elsewhere. A
-// payload is encrypted to behind what the frame holds, where there is room for it, too.
+// A frame to be sealed: what it holds, with room for a tag behind it, and a payload elsewhere.
 struct UnsealedFrame {
   std::byte* held;
   uint32_t held_bytes;  // with the header
   const std::byte* payload = nullptr;
   uint32_t payload_bytes = 0;
+  // Where the whole sealed frame goes, if it is encrypted. Null: it is sealed in place, and there
+  // is room for the payload between what the frame holds and the tag.
+  std::byte* sealed = nullptr;
 };
 
 // The sending end of a direction. The lock of the connection is held.
@@ -96,9 +98,9 @@ class FrameSealer {
                           const SealSettings& settings) noexcept;
   [[nodiscard]] bool encrypts() const noexcept { return settings_.encrypts; }
 
-  // Writes the header, with its `check`, and the tag; encrypts what the frame holds in place if
-  // that was asked for. Returns the counter; 0: the payload is not readable memory, and there is no
-  // tag.
+  // Writes the header, with its `check`, and the tag; encrypts what the frame holds, in place or
+  // not, if that was asked for. Returns the counter; 0: the payload is not readable memory, and
+  // there is no tag.
   [[nodiscard]] uint64_t seal(FrameHeader header, const UnsealedFrame& frame) noexcept;
   // Makes plain again what a frame of `bytes` bytes held when it was encrypted with the counter of
   // that low half, whose key must be at hand.

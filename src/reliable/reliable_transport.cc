@@ -56,7 +56,7 @@ ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
       capabilities_(capabilities_of(*link_)),
       timers_(wakeup_),
       quiet_(context(), wakeup_, timers_),
-      transmitter_(context(), timers_),
+      transmitter_(context(), sent_, timers_),
       received_(sent_, transmitter_),
       acknowledger_(context(), transmitter_, timers_),
       sender_(context(), sent_, transmitter_, timers_, received_, acknowledger_),
@@ -69,7 +69,10 @@ ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
 bool ReliableTransport::open_pools() {
   const uint32_t frame = std::max(link_->mtu(), PacketLink::least_mtu);
   const uint64_t half = settings_.memory_bytes / 2;
-  if (!sent_.open(frame, half) || !early_.open(frame, half) ||
+  const bool encrypts_to_pages =
+      settings_.security == NetworkSecurity::encrypted && frame >= link_->least_referred_bytes();
+  if (!sent_.open(frame, half) || (encrypts_to_pages && !sent_.add_pages()) ||
+      !early_.open(frame, half) ||
       !reassembly_.open(sizeof(MessageHeader) + max_eager_bytes,
                         settings_.memory_bytes / share_of_long_messages) ||
       !table_.open(settings_.most_connections, settings_.reuses_places))

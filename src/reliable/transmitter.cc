@@ -53,22 +53,32 @@ inline unsigned Transmitter::finish(Connection& connection, FrameBuffer& frame, 
 unsigned Transmitter::finish_sealed(Connection& connection, FrameBuffer& frame,
                                     const FrameHeader& header,
                                     Piece (&pieces)[most_pieces]) noexcept {
-  seal(connection, frame, header);
-  pieces[0] = {frame.data(), frame.held_bytes};
-  if (frame.payload == nullptr || frame.encrypted) {
-    pieces[0].length = frame.length + tag_bytes;
+  std::byte* const pages = pages_for(connection, frame);
+  seal(connection, frame, header, pages);
+  if (frame.payload == nullptr || connection.encrypts) {
+    pieces[0] = {pages != nullptr ? pages : frame.data(), frame.length + tag_bytes};
     return 1;
   }
+  pieces[0] = {frame.data(), frame.held_bytes};
   pieces[1] = {const_cast<std::byte*>(frame.payload), frame.length - frame.held_bytes};
   pieces[2] = {frame.data() + frame.held_bytes, tag_bytes};
   return 3;
 }
 
+// Where a frame is encrypted to that the link may refer to afterwards. nullptr: to its own place. A
+// frame that is sent again gets other pages, since its first copy may still be on its way. A copy
+// that is there even when its pages are used again has a wrong tag.
+std::byte* Transmitter::pages_for(const Connection& connection, FrameBuffer& frame) noexcept {
+  const bool may_be_referred_to = connection.encrypts && frame.payload != nullptr &&
+                                  frame.length >= context_.link.least_referred_bytes();
+  return may_be_referred_to ? sent_.renew_pages(frame) : nullptr;
+}
+
 // Each transmission has its own counter. The tag lies behind what the frame holds.
-void Transmitter::seal(const Connection& connection, FrameBuffer& frame,
-                       const FrameHeader& header) noexcept {
+void Transmitter::seal(const Connection& connection, FrameBuffer& frame, const FrameHeader& header,
+                       std::byte* pages) noexcept {
   UnsealedFrame unsealed{frame.data(), frame.held_bytes, frame.payload,
-                         frame.length - frame.held_bytes};
+                         frame.length - frame.held_bytes, pages};
   FrameSealer& sealer = connection.secure->send;
   if (frame.encrypted) sealer.undo(frame.body_check, frame.data(), frame.held_bytes);
   frame.encrypted = false;
@@ -78,7 +88,7 @@ void Transmitter::seal(const Connection& connection, FrameBuffer& frame,
     unsealed.payload = frame.payload = nothing;
     counter = seal(connection, header, unsealed);
   }
-  frame.encrypted = sealer.encrypts();
+  frame.encrypted = sealer.encrypts() && pages == nullptr;
   frame.body_check = static_cast<uint32_t>(counter);
 }
 
@@ -110,7 +120,9 @@ void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
       if (connection.send.wants_ack(frame) || (exhausted && i + 1 == count))
         header.flags |= frame_wants_ack;
       const unsigned count_of_pieces = finish(connection, frame, header, pieces[i]);
-      outbound[i] = {&connection.route.address, pieces[i], count_of_pieces, count_of_pieces > 1};
+      const bool payload_stays =
+          frame.payload != nullptr && (count_of_pieces > 1 || frame.pages != CiphertextPages::none);
+      outbound[i] = {&connection.route.address, pieces[i], count_of_pieces, payload_stays};
     }
     const unsigned taken = context_.link.send(outbound, count);
     uint64_t repeated = 0;

@@ -10,8 +10,9 @@ namespace lintel {
 
 class Transmitter {
  public:
-  Transmitter(const ReliableContext& context, ConnectionTimers& timers) noexcept
-      : context_(context), timers_(timers) {}
+  // `sent`: where frames are kept until they are acknowledged.
+  Transmitter(const ReliableContext& context, FramePool& sent, ConnectionTimers& timers) noexcept
+      : context_(context), sent_(sent), timers_(timers) {}
 
   // Sends what the windows allow.
   void transmit(Connection& connection, uint64_t now_ns) noexcept;
@@ -33,12 +34,13 @@ class Transmitter {
   static FrameHeader header_of(const Connection& connection, FrameType type,
                                uint64_t now_ns) noexcept;
   static constexpr unsigned most_pieces = 3;
-  static unsigned finish(Connection& connection, FrameBuffer& frame, FrameHeader& header,
+  unsigned finish(Connection& connection, FrameBuffer& frame, FrameHeader& header,
+                  Piece (&pieces)[most_pieces]) noexcept;
+  unsigned finish_sealed(Connection& connection, FrameBuffer& frame, const FrameHeader& header,
                          Piece (&pieces)[most_pieces]) noexcept;
-  static unsigned finish_sealed(Connection& connection, FrameBuffer& frame,
-                                const FrameHeader& header, Piece (&pieces)[most_pieces]) noexcept;
-  static void seal(const Connection& connection, FrameBuffer& frame,
-                   const FrameHeader& header) noexcept;
+  std::byte* pages_for(const Connection& connection, FrameBuffer& frame) noexcept;
+  static void seal(const Connection& connection, FrameBuffer& frame, const FrameHeader& header,
+                   std::byte* pages) noexcept;
   static uint64_t seal(const Connection& connection, const FrameHeader& header,
                        const UnsealedFrame& frame) noexcept;
   static void check_again(const Connection& connection, FrameBuffer& frame) noexcept;
@@ -46,6 +48,7 @@ class Transmitter {
                     size_t words, uint64_t now_ns) noexcept;
 
   const ReliableContext context_;
+  FramePool& sent_;
   ConnectionTimers& timers_;
 };
 

@@ -56,9 +56,9 @@ struct OutboundFrame {
   const LinkAddress* to;
   const Piece* pieces;
   unsigned count;  // at least 1, at most PacketLink::most_pieces
-  // The second piece does not change before the peer has acknowledged the frame, and a link may
-  // refer to it after send() returned. Later it may change while a copy of the frame is still on
-  // its way. That copy has a number that was received before, or a wrong check.
+  // The second piece, or the only one, does not change before the peer has acknowledged the frame,
+  // and a link may refer to it after send() returned. Later it may change while a copy of the frame
+  // is still on its way. That copy has a number that was received before, or a wrong check.
   bool payload_stays;
 };
 
@@ -119,6 +119,9 @@ struct LinkProperties {
   // called: it does not crash, and such frames are lost. Only then are payloads sent from the
   // application's memory.
   bool sends_from_anywhere = false;
+  // send() may refer to frames of one piece that stays (OutboundFrame::payload_stays) and that have
+  // at least this length.
+  uint32_t least_referred_bytes = UINT32_MAX;
   bool receives_by_system_call = false;  // receive() is one even if no frame has arrived
   // A descriptor that becomes readable when frames arrive; poll() can wait for it. None: receive()
   // is called from time to time, and the processor never sleeps for long.
@@ -158,6 +161,9 @@ class PacketLink {
   }
   [[nodiscard]] bool sends_from_anywhere() const noexcept {
     return properties_.sends_from_anywhere;
+  }
+  [[nodiscard]] uint32_t least_referred_bytes() const noexcept {
+    return properties_.least_referred_bytes;
   }
   [[nodiscard]] bool receives_by_system_call() const noexcept {
     return properties_.receives_by_system_call;

@@ -46,6 +46,7 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
       .descriptor = socket.descriptor(),
   };
   link->sender_.open();
+  if (link->sender_.splices()) link->properties_.least_referred_bytes = UdpSplicer::least_bytes;
   if (!link->receiver_.open(mtu)) {
     reason = "no memory";
     return OpenStatus::failed;
@@ -93,7 +94,7 @@ std::string UdpLink::describe() const {
           : segments        ? "segmentation by the kernel"
           : joins           ? "joining by the kernel"
                             : "no segmentation by the kernel") +
-         (sender_.splices() ? ", no copies of long payloads to processes of this node" : "");
+         ", " + sender_.describe_splicing();
 }
 
 }  // namespace lintel

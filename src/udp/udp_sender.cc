@@ -92,7 +92,8 @@ void UdpSender::fill(Batch& batch, const OutboundFrame* frames, unsigned count) 
 }
 
 unsigned UdpSender::send(const OutboundFrame* frames, unsigned count) noexcept {
-  if (count == 1 && frames[0].count == 1 && send_one(frames[0])) return 1;
+  if (count == 1 && frames[0].count == 1 && !frames[0].payload_stays && send_one(frames[0]))
+    return 1;
   unsigned taken = 0;
   while (taken < count) {
     taken += splice(frames + taken, count - taken);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <string>
 
 #include "transport/packet_link.h"
 #include "udp/udp_peer_sockets.h"
@@ -15,7 +16,7 @@ namespace lintel {
 class UdpSender {
  public:
   UdpSender(UdpSocket& socket, AtomicLinkCounters& counters) noexcept
-      : socket_(socket), counters_(counters), peers_(socket), splicer_(socket) {}
+      : socket_(socket), counters_(counters), peers_(socket), splicer_(socket, peers_) {}
 
   // Set-up path, once the socket is open.
   void open() noexcept;
@@ -25,8 +26,9 @@ class UdpSender {
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept;
   // The kernel cuts up datagrams. False for good once the device of a route refused.
   [[nodiscard]] bool segments() const noexcept { return segments_.load(std::memory_order_relaxed); }
-  // Payloads within the node are sent from where they lie.
+  // Payloads to processes of this node are sent from where they lie.
   [[nodiscard]] bool splices() const noexcept { return splicer_.works(); }
+  [[nodiscard]] std::string describe_splicing() const { return splicer_.describe(); }
 
  private:
   struct Batch;

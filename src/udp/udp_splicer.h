@@ -5,13 +5,18 @@
 // The payload must stay unchanged until the peer has acknowledged it. A copy of the frame that is
 // still queued then may change: its number was received before, or its check is wrong.
 //
-// A socket of its own collects the pieces of a datagram. Message path, any thread.
+// A socket of its own collects the pieces of a datagram. A frame of one piece goes through the
+// socket that is connected to the peer. Message path, any thread.
 #pragma once
+
+#include <sys/uio.h>
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "transport/packet_link.h"
+#include "udp/udp_peer_sockets.h"
 #include "udp/udp_socket.h"
 #include "util/descriptor.h"
 #include "util/spin_lock.h"
@@ -21,32 +26,56 @@ namespace lintel {
 class UdpSplicer {
  public:
   // To copy a shorter payload takes less time.
-  static constexpr uint64_t least_bytes = 16 * 1024;
+  static constexpr uint32_t least_bytes = 16 * 1024;
+  // So many frames in a row that the kernel refuses, and no more are tried.
+  static constexpr unsigned most_refusals = 8;
 
-  explicit UdpSplicer(const UdpSocket& socket) noexcept : socket_(socket) {}
+  UdpSplicer(const UdpSocket& socket, const UdpPeerSockets& peers) noexcept
+      : socket_(socket), peers_(peers) {}
   UdpSplicer(const UdpSplicer&) = delete;
   UdpSplicer& operator=(const UdpSplicer&) = delete;
 
+  // Set-up path. Why this kernel cannot do it; nullptr: it can.
+  [[nodiscard]] static const char* why_not() noexcept;
   // Set-up path, once the socket has its port. Where the kernel cannot do it, send() returns false.
   void open() noexcept;
-  [[nodiscard]] bool works() const noexcept { return works_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool works() const noexcept {
+    return obstacle_.load(std::memory_order_acquire) == nullptr;
+  }
   // False: the frame was not sent, and has to be copied. It is not suitable, another thread is
   // sending this way, or the kernel refuses.
   [[nodiscard]] bool send(const OutboundFrame& frame) noexcept {
-    return frame.payload_stays && works() && frame.pieces[1].length >= least_bytes && splice(frame);
+    if (!frame.payload_stays || !works()) return false;
+    const bool is_whole = frame.count == 1;
+    return frame.pieces[is_whole ? 0 : 1].length >= least_bytes &&
+           (is_whole ? splice_whole(frame) : splice(frame));
   }
+  // For people: whether payloads are copied, and why.
+  [[nodiscard]] std::string describe() const;
 
  private:
+  struct Parts;
+
   bool open_socket() noexcept;
   bool open_pipe() noexcept;
+  bool splice_whole(const OutboundFrame& frame) noexcept;
   bool splice(const OutboundFrame& frame) noexcept;
-  bool splice_locked(const OutboundFrame& frame) noexcept;
+  bool splice_locked(const OutboundFrame& frame, const Parts& parts) noexcept;
+  bool fill_pipe(const Piece& piece) noexcept;
+  bool move(const Piece& piece, int to, bool more) noexcept;
+  bool send_pieces(const iovec* pieces, unsigned count, int flags,
+                   const LinkAddress* to) const noexcept;
   void empty_pipe() noexcept;
-  void give_up() noexcept;
+  void note_refusal(const char* call, int error) noexcept;
+  void give_up(const char* call, int error) noexcept;
 
   const UdpSocket& socket_;
-  std::atomic<bool> works_{false};
+  const UdpPeerSockets& peers_;
+  // What failed, with which error (0: none is known), which is written first. Null: nothing.
+  std::atomic<const char*> obstacle_{"it is not open"};
+  std::atomic<int> error_{0};
   SpinLock lock_;  // everything below
+  unsigned refusals_in_a_row_ = 0;
   Descriptor collector_;
   Descriptor pipe_out_;
   Descriptor pipe_in_;

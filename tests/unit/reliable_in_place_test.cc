@@ -21,20 +21,24 @@ MessageHeader data_header(uint8_t modes = 0) {
   return header;
 }
 
-// Two connected processes, and pages that represent memory of the application. Parameter: whether
-// frames are encrypted.
-class ReliableInPlace : public ConnectedPair, public testing::WithParamInterface<bool> {
+enum class Frames { plain, encrypted, encrypted_to_pages };
+
+// Two connected processes, and pages that represent memory of the application.
+class ReliableInPlace : public ConnectedPair, public testing::WithParamInterface<Frames> {
  protected:
-  ReliableInPlace() : ConnectedPair(true, settings()) {}
+  ReliableInPlace()
+      : ConnectedPair(true, settings(),
+                      GetParam() == Frames::encrypted_to_pages ? payload_bytes : UINT32_MAX) {}
+  static bool encrypts() { return GetParam() != Frames::plain; }
   static ReliableSettings settings() {
     ReliableSettings settings;
-    if (!GetParam() || !use_built_modules()) return settings;
+    if (!encrypts() || !use_built_modules()) return settings;
     settings.job_key = "a secret that is long enough not to be stretched";
     settings.security = NetworkSecurity::encrypted;
     return settings;
   }
   void SetUp() override {
-    if (GetParam() && !use_built_modules()) GTEST_SKIP() << no_crypto_module;
+    if (encrypts() && !use_built_modules()) GTEST_SKIP() << no_crypto_module;
     install_fault_handler();
     memory_ = static_cast<std::byte*>(
         mmap(nullptr, payload_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -56,7 +60,7 @@ class ReliableInPlace : public ConnectedPair, public testing::WithParamInterface
   }
   // An encrypted frame needs memory for the encrypted payload.
   void expect_no_copy() {
-    if (!GetParam()) {
+    if (!encrypts()) {
       EXPECT_LT(first_.transport().frame_memory_used(), payload_bytes / 4);
     }
   }
@@ -151,9 +155,15 @@ TEST_P(ReliableInPlace, APayloadThatIsNotThereIsTold) {
   EXPECT_EQ(first_.transport().frame_memory_used(), 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Links, ReliableInPlace, testing::Bool(), [](const auto& info) {
-  return std::string(info.param ? "encrypted" : "plain");
-});
+std::string name_of(const testing::TestParamInfo<Frames>& info) {
+  static constexpr const char* names[] = {"plain", "encrypted", "encrypted_to_pages"};
+  return names[static_cast<int>(info.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Links, ReliableInPlace,
+                         testing::Values(Frames::plain, Frames::encrypted,
+                                         Frames::encrypted_to_pages),
+                         name_of);
 
 }  // namespace
 }  // namespace lintel::test

@@ -110,7 +110,7 @@ class ReliablePart : public testing::Test {
   Connection& connection_{first_of(table_)};
   PollerWakeup wakeup_;
   ConnectionTimers timers_{wakeup_};
-  Transmitter transmitter_{context_, timers_};
+  Transmitter transmitter_{context_, sent_, timers_};
   ReceivedAcknowledgements received_{sent_, transmitter_};
   Acknowledger acknowledger_{context_, transmitter_, timers_};
   Sender sender_{context_, sent_, transmitter_, timers_, received_, acknowledger_};

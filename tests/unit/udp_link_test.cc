@@ -2,11 +2,15 @@
 #include "udp/udp_link.h"
 
 #include <arpa/inet.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <atomic>
@@ -23,6 +27,7 @@
 #include "reliable/quiet_link.h"
 #include "shm_test_support.h"
 #include "util/descriptor_watch.h"
+#include "util/log.h"
 #include "util/node_identity.h"
 
 namespace lintel {
@@ -197,6 +202,125 @@ TEST(UdpLinkTest, ALongPayloadThatStaysIsNotCopied) {
     pages.data()[5000] = ~before;
     EXPECT_EQ(receive(*second, 1)[0].bytes[1 + 5000], stays ? ~before : before);
   }
+}
+
+TEST(UdpLinkTest, AFrameOfOnePieceThatStaysIsNotCopied) {
+  for (const size_t length : {size_t{16384}, size_t{50'000}, long_payload + 96}) {
+    const auto first = open_link();
+    const auto second = open_link();
+    if (!sends_in_place(*first)) GTEST_SKIP() << "the kernel does not send pages by reference";
+    EXPECT_LE(first->least_referred_bytes(), length);
+    const Route route = route_between(*first, *second);
+    const Pages pages(16 * 4096);
+    const std::vector<std::byte> content(pages.data(), pages.data() + length);
+    const Piece piece{pages.data(), length};
+    for (const bool stays : {false, true}) {
+      const OutboundFrame frame{&route.address, &piece, 1, stays};
+      const OutboundFrame frames[] = {frame, frame, frame};
+      for (const unsigned count : {1u, 3u}) {
+        ASSERT_EQ(first->send(frames, count), count);
+        const std::byte before = pages.data()[5000];
+        pages.data()[5000] = ~before;
+        for (Arrived& arrived : receive(*second, count)) {
+          EXPECT_EQ(arrived.from, first->own_address());
+          ASSERT_EQ(arrived.bytes.size(), length);
+          EXPECT_EQ(arrived.bytes[5000], stays ? ~before : before);
+          arrived.bytes[5000] = before;
+          EXPECT_EQ(arrived.bytes, content);
+        }
+        pages.data()[5000] = before;
+      }
+    }
+    EXPECT_EQ(first->counters().send_errors, 0u);
+    EXPECT_TRUE(sends_in_place(*first));
+  }
+}
+
+// What the kernel copies fills one page after the other. A piece that begins in one and ends in the
+// next makes one fragment more, which may be too many for that frame.
+TEST(UdpLinkTest, ManyPayloadsThatStayAreInFlight) {
+  const auto first = open_link();
+  const auto second = open_link();
+  const bool in_place = sends_in_place(*first);
+  const Route route = route_between(*first, *second);
+  const Pages pages(2 * long_payload);
+  std::vector<std::byte> header = pattern(1, 80);
+  std::vector<std::byte> tag = pattern(2, 16);
+  constexpr size_t in_flight = 20;
+  for (const size_t offset : {0, 100}) {
+    for (const unsigned count : {2u, 3u}) {
+      const Piece pieces[] = {{header.data(), header.size()},
+                              {pages.data() + offset, long_payload},
+                              {tag.data(), tag.size()}};
+      const OutboundFrame frame{&route.address, pieces, count, true};
+      std::vector<std::byte> expected = header;
+      expected.insert(expected.end(), pages.data() + offset, pages.data() + offset + long_payload);
+      if (count == 3) expected.insert(expected.end(), tag.begin(), tag.end());
+      size_t sent = 0;
+      size_t received = 0;
+      while (sent < 1000) {
+        sent += first->send(&frame, 1);
+        if (sent - received < in_flight) continue;
+        for (const Arrived& arrived : receive(*second, 1)) {
+          ++received;
+          ASSERT_TRUE(arrived.bytes == expected) << offset << ", " << count << " pieces";
+        }
+      }
+      receive(*second, sent - received);
+    }
+  }
+  EXPECT_EQ(first->counters().send_errors, 0u);
+  EXPECT_EQ(sends_in_place(*first), in_place) << "it did not give up";
+}
+
+// From now on the kernel refuses splice() to this thread. False: it has no such filters.
+bool refuse_splice() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_splice, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{std::size(program), program};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST(UdpLinkTest, FramesAreCopiedIfTheKernelRefusesAndThatIsReportedOnce) {
+  bool possible = false;
+  set_log_level(LogLevel::warn);
+  testing::internal::CaptureStderr();
+  std::thread([&] {
+    const auto first = open_link();
+    const auto second = open_link();
+    possible = sends_in_place(*first) && refuse_splice();
+    if (!possible) return;
+    const Route route = route_between(*first, *second);
+    const Pages pages(long_payload);
+    std::byte header{};
+    const Piece pieces[] = {{&header, 1}, {pages.data(), long_payload}};
+    for (unsigned i = 0; i < 2 * UdpSplicer::most_refusals; ++i) {
+      const bool is_whole = i % 2 != 0;
+      const OutboundFrame frame{&route.address, is_whole ? &pieces[1] : pieces, is_whole ? 1u : 2u,
+                                true};
+      ASSERT_EQ(sends_in_place(*first), i < UdpSplicer::most_refusals);
+      ASSERT_EQ(first->send(&frame, 1), 1u);
+      const Arrived arrived = receive(*second, 1)[0];
+      ASSERT_EQ(arrived.bytes.size(), frame_bytes(frame));
+      EXPECT_TRUE(
+          std::equal(arrived.bytes.end() - long_payload, arrived.bytes.end(), pages.data()));
+    }
+    EXPECT_NE(first->describe().find("are copied (splice: Operation not permitted)"),
+              std::string::npos)
+        << first->describe();
+    EXPECT_EQ(first->counters().send_errors, 0u);
+  }).join();
+  const std::string log = testing::internal::GetCapturedStderr();
+  if (!possible) GTEST_SKIP() << "no pages by reference here, or no filters of system calls";
+  EXPECT_NE(log.find("the kernel does not send by reference (splice: Operation not permitted)"),
+            std::string::npos)
+      << log;
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
 }
 
 // Such a loss is permitted by PacketLink::sends_from_anywhere().
