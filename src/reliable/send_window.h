@@ -100,7 +100,7 @@ class SendWindow {
  private:
   // A frame is lost when one sent this much later has arrived: networks reorder a little.
   static constexpr uint64_t reordering_frames = 3;
-  static constexpr uint64_t acks_per_window = 4;
+  static constexpr uint64_t acks_per_window = 2;
 
   FrameBuffer* release_before(uint32_t acknowledged, Acknowledged& result,
                               const FrameBuffer*& newest) noexcept;
