@@ -2,18 +2,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ptl_perf/fork_rendezvous.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include <cerrno>
 #include <new>
 
 #include "ptl_perf/errors.h"
+#include "ptl_perf/shared_barrier.h"
 
 namespace lintel::perf {
 
 struct SharedBoard::Header {
-  pthread_barrier_t barrier;
+  explicit Header(unsigned process_count) : barrier(process_count) {}
+  SharedBarrier barrier;
 };
 
 struct SharedBoard::Slot {
@@ -33,17 +34,12 @@ SharedBoard::SharedBoard(unsigned process_count)
                   std::string("cannot map ") + std::to_string(mapped_bytes_) +
                       " bytes shared between the processes: " + std::strerror(errno));
   }
-  header_ = new (memory) Header;
-  pthread_barrierattr_t attributes;
-  pthread_barrierattr_init(&attributes);
-  pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-  pthread_barrier_init(&header_->barrier, &attributes, process_count);
-  pthread_barrierattr_destroy(&attributes);
+  header_ = new (memory) Header(process_count);
 }
 
 SharedBoard::~SharedBoard() { munmap(header_, mapped_bytes_); }
 
-void SharedBoard::barrier() { pthread_barrier_wait(&header_->barrier); }
+void SharedBoard::barrier() { header_->barrier.wait(); }
 
 SharedBoard::Slot& SharedBoard::slot(unsigned rank) const {
   auto* first = reinterpret_cast<std::byte*>(header_) + 4096;

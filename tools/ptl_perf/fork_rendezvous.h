@@ -16,8 +16,8 @@ class SharedBoard {
 
   unsigned process_count() const { return process_count_; }
 
-  /** No process returns before all processes have called. Sleeps; a dead process is for the
-   *  supervisor to notice. */
+  /** No process returns before all processes have called. Does not notice a dead process; the
+   *  supervisor does. */
   void barrier();
 
   void write(unsigned rank, std::span<const std::byte> bytes);
