@@ -61,8 +61,7 @@ struct alignas(64) UnexpectedHeader {
     ListEntry* claimant;
   };
   KeyLinks key;  // in index 0 of the list; other indexes keep theirs
-  // Of a header in use, the index of the overflow entry that holds the data. Otherwise it belongs
-  // to the Arena.
+  // Belongs to the Arena while the header is free; otherwise see overflow_entry().
   std::atomic<uint32_t> next_free{0};
   ptl_uid_t uid = 0;
   // See UnexpectedPool::details_of().
@@ -73,6 +72,14 @@ struct alignas(64) UnexpectedHeader {
   // (spec 2.5), so an entry that is appended and matches the header meanwhile claims it.
   uint8_t arriving : 1 = 0;
   uint8_t claimed : 1 = 0;
+
+  // Of a header in use: the index of the list entry that holds the data.
+  [[nodiscard]] uint32_t overflow_entry() const noexcept {
+    return next_free.load(std::memory_order_relaxed);
+  }
+  void set_overflow_entry(uint32_t index) noexcept {
+    next_free.store(index, std::memory_order_relaxed);
+  }
 };
 static_assert(sizeof(UnexpectedHeader) == 64);
 

@@ -144,7 +144,7 @@ void report_overflow(NetworkInterface& interface, PortalEntry& portal, Unexpecte
 void release_header(NetworkInterface& interface, PortalEntry& portal,
                     UnexpectedHeader& header) noexcept {
   UnexpectedPool& pool = interface.unexpected_headers();
-  ListEntry& entry = interface.entries().at(header.next_free.load(std::memory_order_relaxed));
+  ListEntry& entry = interface.entries().at(header.overflow_entry());
   --entry.unexpected_headers;
   pool.release(header);
   interface.status.unexpected_depth.fetch_sub(1, std::memory_order_relaxed);

@@ -172,7 +172,7 @@ void record_header(const Arrival& arrival, ListEntry& entry, const Placement& pl
   record.kind = header.kind;
   record.arriving = false;
   record.claimed = false;
-  record.next_free.store(interface.entries().index_of(entry), std::memory_order_relaxed);
+  record.set_overflow_entry(interface.entries().index_of(entry));
   interface.unexpected_headers().set_details(record,
                                              {.mlength = placement.mlength,
                                               .rlength = header.length(),
