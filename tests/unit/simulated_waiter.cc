@@ -63,7 +63,7 @@ SimulatedThread::Action SimulatedWaiter::next(SimulatedMachine& machine) {
       process_.policy_.note_yield(began_ns_, machine.now_ns());
       break;
     case State::relocating:
-      process_.policy_.note_relocation(
+      process_.load_.note_relocation(
           machine.moved(*this) ? SearchResult::moved : SearchResult::busy, machine.now_ns());
       break;
     case State::asleep:

@@ -3,7 +3,6 @@
 
 #include <sched.h>
 
-#include "core/progress/relocation.h"
 #include "util/clock.h"
 
 namespace lintel {
@@ -39,8 +38,7 @@ void PassingPolls::rest(uint32_t idle_looks) noexcept {
   const uint64_t before = now_ns();
   if (!policy_.wants_yield(idle_looks, before)) return;
   if (policy_.wants_relocation(before)) {
-    const SearchResult result = move_to_free_processor();
-    policy_.note_relocation(result, now_ns());
+    policy_.relocate();
     return;
   }
   sched_yield();

@@ -65,10 +65,7 @@ class PassingPolicy {
   [[nodiscard]] bool wants_relocation(uint64_t now_ns) noexcept {
     return load_.wants_relocation(now_ns);
   }
-  void note_relocation(SearchResult result, uint64_t now_ns) noexcept {
-    load_.note_relocation(result, now_ns);
-    last_rest_ns_.store(now_ns, std::memory_order_relaxed);
-  }
+  void relocate() noexcept { last_rest_ns_.store(load_.relocate(), std::memory_order_relaxed); }
   // Who looks at several queues in turn needs one poll for a turn, not one for each.
   [[nodiscard]] bool shares_rounds() const noexcept { return shares_rounds_; }
 

@@ -1,7 +1,7 @@
 // Whether other threads want the processors that this process runs on, learnt from how long yields
 // take. One object serves all threads of a process: the load belongs to the machine and not to one
-// wait. Concurrent notes may overwrite each other, which loses one finding. Never reads a clock
-// itself. Message path, after microseconds of idle polls.
+// wait. Concurrent notes may overwrite each other, which loses one finding. Only relocate() reads a
+// clock. Message path, after microseconds of idle polls.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,7 @@
 
 #include "core/progress/relocation.h"
 #include "core/progress/wait_heuristics.h"
+#include "util/clock.h"
 
 namespace lintel {
 
@@ -59,6 +60,14 @@ class ProcessorLoad {
   void note_relocation(SearchResult result, uint64_t now_ns) noexcept {
     if (result == SearchResult::moved) level_.store(0, std::memory_order_relaxed);
     relocation_.note_search(result, now_ns);
+  }
+  // The calling thread searches for a free processor. Returns the time afterwards. Makes system
+  // calls.
+  uint64_t relocate() noexcept {
+    const SearchResult result = move_to_free_processor();
+    const uint64_t after_ns = now_ns();
+    note_relocation(result, after_ns);
+    return after_ns;
   }
 
  private:

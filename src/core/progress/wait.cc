@@ -4,7 +4,7 @@
 
 #include <sched.h>
 
-#include "core/progress/relocation.h"
+#include "core/progress/processor_load.h"
 
 namespace lintel {
 
@@ -65,11 +65,9 @@ Waiter::Pause Waiter::pause(Condition ready) noexcept {
     case WaitPolicy::Step::sleep:
       sleep(ready, now);
       break;
-    case WaitPolicy::Step::relocate: {
-      const SearchResult result = move_to_free_processor();
-      policy_.note_relocation(result, now_ns());
+    case WaitPolicy::Step::relocate:
+      processor_load().relocate();
       break;
-    }
   }
   return Pause::go_on;
 }

@@ -60,9 +60,6 @@ class WaitPolicy {
   void note_yield(uint64_t before_ns, uint64_t after_ns) noexcept {
     load_.note_yield(before_ns, after_ns);
   }
-  void note_relocation(SearchResult result, uint64_t now_ns) noexcept {
-    load_.note_relocation(result, now_ns);
-  }
 
  private:
   // A thread whose processor others want makes few polls that are system calls.
