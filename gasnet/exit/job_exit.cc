@@ -190,6 +190,7 @@ void* watch(void* /*argument*/) {
   tell_other_neighbourhoods(word);
   if (!(word & kExitByFailure)) end_in_order(g_timeout_s / 2);
   g_told_others = true;
+  g_told_others.notify_all();
   if (g_ends_by_itself) return nullptr;
   const bool asked_here = (word >> 8 & 0xffff) == (job().rank() & 0xffff);
   if (!asked_here) call_quit_handler();
@@ -209,7 +210,7 @@ void on_process_exit(int status, void* /*argument*/) {
   }
   request_exit(status);
   // The deadline ends the process if this takes too long.
-  while (!g_told_others) usleep(100);
+  g_told_others.wait(false);
   if (status == 0) PtlJobFini();
   close_portals(1);
 }
@@ -268,7 +269,7 @@ void gasnet_exit(int exitcode) {
   if (pthread_equal(pthread_self(), g_thread)) end_process(g_exit_code, 0);
   // The thread ends the process. In exit() it waits for this one.
   if (g_ends_by_itself) {
-    while (!g_told_others) usleep(100);
+    g_told_others.wait(false);
     end_process(exitcode & 0xff, 1);
   }
   stop_this_thread();
