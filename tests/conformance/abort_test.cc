@@ -158,9 +158,10 @@ TEST(AbortTest, WorksFromASignalHandler) {
       struct sigaction action {};
       action.sa_handler = [](int) { PtlAbort(); };
       ASSERT_EQ(sigaction(SIGALRM, &action, nullptr), 0);
-      const itimerval soon{{0, 0}, {0, 30'000}};
-      ASSERT_EQ(setitimer(ITIMER_REAL, &soon, nullptr), 0);
-      EXPECT_EQ(PTL_ABORTED, waiting.wait_with(function));
+      WaitingThread waiter([&] { EXPECT_EQ(PTL_ABORTED, waiting.wait_with(function)); });
+      waiter.await_sleep();
+      waiter.interrupt(SIGALRM);
+      waiter.join();
     });
   }
 }

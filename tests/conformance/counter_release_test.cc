@@ -107,7 +107,8 @@ void expect_no_late_count(const Use& use) {
       use.prepare(fixture, counter);
       set(prepared, round);
       awaited.wait(round - 1);
-      while (!is_asleep(thread)) sched_yield();
+      rank.await_condition("waiting until the thread that frees sleeps",
+                           [&] { return is_asleep(thread); });
       use.call(fixture, counter);
       freed.wait(round - 1);
       ptl_ct_event_t value{};

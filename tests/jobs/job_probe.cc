@@ -189,8 +189,14 @@ void check_values() {
   expect(map[job.rank].phys.pid == own.phys.pid, "the map has this process");
 
   const std::string mine = "value of " + std::to_string(job.rank);
-  // So the others probably request the value before it is stored; the checks apply in both orders.
-  if (job.rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  // Rank 0 stores its value when the others are about to request it. They may or may not be
+  // earlier; the checks apply in both orders.
+  if (job.rank != 0) must(PtlJobPut("requests", "x", 1), "PtlJobPut");
+  for (ptl_rank_t i = 1; job.rank == 0 && i < job.size; ++i) {
+    char value = '\0';
+    size_t bytes = sizeof value;
+    must(PtlJobGet(i, "requests", &value, &bytes), "PtlJobGet");
+  }
   must(PtlJobPut("name", mine.data(), mine.size()), "PtlJobPut");
   for (ptl_rank_t i = 0; i < job.size; ++i) {
     char value[64];

@@ -14,6 +14,7 @@
 #include "support/objects.h"
 #include "support/ranks.h"
 #include "support/text.h"
+#include "support/waiting_thread.h"
 
 namespace lintel::test {
 namespace {
@@ -216,7 +217,7 @@ void expect_idle(InterfaceKind kind, bool after_traffic) {
       }
     }
     rank.barrier();
-    std::this_thread::sleep_for(Milliseconds(200));  // threads that still poll fall asleep
+    rank.await_condition("waiting until the threads of the library sleep", others_are_asleep);
     const double before = cpu_seconds();
     std::this_thread::sleep_for(std::chrono::seconds(1));
     const double used = cpu_seconds() - before;
@@ -240,11 +241,11 @@ TEST_F(CostTest, AWaitingThreadFallsAsleep) {
     const Interface interface(rank, matching_physical);
     const EventQueue events(interface.handle());
     const Counter counter(interface.handle());
-    std::thread waiter = start_thread([&] {
+    WaitingThread waiter([&] {
       ptl_ct_event_t value{};
       must(PtlCTWait(counter.handle(), 1, &value));
     });
-    std::this_thread::sleep_for(Milliseconds(200));
+    waiter.await_sleep();
     const double before = cpu_seconds();
     std::this_thread::sleep_for(std::chrono::seconds(1));
     const double used = cpu_seconds() - before;

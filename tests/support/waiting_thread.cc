@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -24,6 +26,14 @@ bool has_state(const std::string& file, char state) {
 
 bool is_asleep(pid_t thread) {
   return has_state("/proc/self/task/" + std::to_string(thread) + "/stat", 'S');
+}
+
+bool others_are_asleep() {
+  const std::filesystem::directory_iterator threads("/proc/self/task");
+  return std::all_of(begin(threads), end(threads), [](const auto& entry) {
+    const pid_t thread = std::stoi(entry.path().filename());
+    return thread == gettid() || is_asleep(thread);
+  });
 }
 
 bool is_stopped(pid_t process) {

@@ -55,6 +55,13 @@ void verify_in_order(Buffer& in, std::size_t length, int sender, int i, int coun
   in.verify_received(length, seed(sender, i), what);
 }
 
+// The last call of the receiver before it computes. The senders begin when they have the message.
+void start_senders() {
+  for (int sender = 1; sender < ranks; ++sender)
+    MPI_Send(nullptr, 0, MPI_BYTE, sender, 2, MPI_COMM_WORLD);
+}
+void await_start() { MPI_Recv(nullptr, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE); }
+
 // Makes no call, so the application makes no progress.
 void compute(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
@@ -66,7 +73,7 @@ void receive_expected(int count, std::size_t length, int computing_ms) {
   for (std::size_t k = 0; k < in.size(); ++k)
     MPI_Irecv(in[k].data(), static_cast<int>(length), MPI_BYTE, static_cast<int>(k % senders) + 1,
               1, MPI_COMM_WORLD, &requests[k]);
-  barrier();
+  start_senders();
   compute(computing_ms);
   MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
   for (std::size_t k = 0; k < in.size(); ++k)
@@ -76,7 +83,7 @@ void receive_expected(int count, std::size_t length, int computing_ms) {
 
 // The receives are posted after the flood: it overruns the buffers for unexpected messages.
 void receive_unexpected(int count, std::size_t length, int computing_ms) {
-  barrier();
+  start_senders();
   compute(computing_ms);
   std::vector<int> next(static_cast<std::size_t>(ranks), 0);
   Buffer in(length);
@@ -101,8 +108,7 @@ int main(int argc, char** argv) {
   const auto length = static_cast<std::size_t>(std::atol(argv[3]));
   const int computing_ms = std::atoi(argv[4]);
   if (rank != 0) {
-    barrier();
-    compute(50);  // meanwhile the receiver leaves the barrier, which would receive messages
+    await_start();
     send_all(count, length);
   } else if (std::strcmp(argv[1], "expected") == 0) {
     receive_expected(count, length, computing_ms);
