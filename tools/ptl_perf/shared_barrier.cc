@@ -2,7 +2,6 @@
 #include "ptl_perf/shared_barrier.h"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,8 +13,7 @@ namespace {
 
 // The others arrive this early in the middle of a measurement.
 constexpr std::chrono::microseconds longest_poll{50};
-// Then another process may need this processor.
-constexpr int polls_between_yields = 256;
+constexpr int polls_between_clocks = 256;
 
 void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) {
   static_assert(sizeof word == sizeof value);
@@ -38,12 +36,12 @@ void SharedBarrier::wait() {
   sleepers_.fetch_sub(1);
 }
 
+// Without yields: what runs then takes the cache.
 bool SharedBarrier::poll_until_after(std::uint32_t round) const {
   const auto start = std::chrono::steady_clock::now();
   do {
-    for (int polls = 0; polls < polls_between_yields; ++polls)
+    for (int polls = 0; polls < polls_between_clocks; ++polls)
       if (round_.load(std::memory_order_acquire) != round) return true;
-    sched_yield();
   } while (std::chrono::steady_clock::now() - start < longest_poll);
   return false;
 }
