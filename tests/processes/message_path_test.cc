@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -159,10 +160,10 @@ ptl_event_t poll_for(const EventQueue& events, ptl_event_kind_t kind) {
   }
 }
 
-void expect_few(uint64_t most_calls) {
+void expect_few(uint64_t most_calls, uint64_t most_allocations = 0) {
   EXPECT_LE(system_calls, most_calls) << "the last was system call " << last_system_call;
 #if LINTEL_COUNTS_ALLOCATIONS
-  EXPECT_EQ(allocations.load(), 0u);
+  EXPECT_LE(allocations.load(), most_allocations);
 #endif
 }
 
@@ -207,7 +208,9 @@ TEST(MessagePathTest, NoSystemCallAndNoAllocationWithinAProcess) {
   });
 }
 
-// Messages of two ranks in turn; only the last ones are counted.
+// Messages of two ranks in turn; only the last ones are counted. A peer that has owed an answer for
+// 200 ms is looked up, which allocates memory, over links that have no other way to find out
+// whether it still runs. An emulated machine on a busy host has such pauses.
 void exchange_counted(Rank& rank, int uncounted, int counted) {
   std::vector<std::byte> source(4096);
   std::vector<std::byte> target(4096);
@@ -221,8 +224,11 @@ void exchange_counted(Rank& rank, int uncounted, int counted) {
   const Descriptor descriptor(interface.handle(), source);
   rank.barrier();
   const int other = 1 - rank.index();
+  constexpr std::chrono::milliseconds pause{150};
+  uint64_t pauses = 0;
   for (int i = 0; i < uncounted + counted; ++i) {
     if (i == uncounted) allocations.store(0);
+    const auto start = std::chrono::steady_clock::now();
     if (i >= uncounted) MessagePathCounter::arm();
     const ptl_size_t length = i % 2 == 0 ? 8 : 4096;
     if (rank.index() == 1) poll_for(events, PTL_EVENT_PUT);
@@ -230,8 +236,9 @@ void exchange_counted(Rank& rank, int uncounted, int counted) {
                 0, 0, nullptr, 0));
     if (rank.index() == 0) poll_for(events, PTL_EVENT_PUT);
     MessagePathCounter::disarm();
+    if (i >= uncounted && std::chrono::steady_clock::now() - start > pause) ++pauses;
   }
-  expect_few(counted / 20);  // before the interface is closed
+  expect_few(counted / 20, pauses);  // before the interface is closed
   rank.barrier();
 }
 
