@@ -36,6 +36,10 @@ std::string SharedBarrier::open(const std::string& path, uint32_t processes) {
       mmap(nullptr, memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) return because(std::strerror(errno));
   words_ = static_cast<Words*>(memory);
+  if (const uint32_t found = words_->version.load(std::memory_order_relaxed); found != version)
+    return because(("version " + std::to_string(found) + ", must be " + std::to_string(version) +
+                    ": use the launcher of this library")
+                       .c_str());
   processes_ = processes;
   words_->opened.fetch_add(1, std::memory_order_relaxed);
   return "";

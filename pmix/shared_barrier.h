@@ -1,9 +1,9 @@
 // A barrier of all processes of a job on one node, in memory that their launcher shares with them
 // (PTL_JOB_MEMORY). Set-up path.
 //
-// The launcher names a file of 4096 bytes, zeros at first, which it keeps open while the job runs.
-// It sets the first word when a process of the job has ended, and wakes those that sleep on the
-// third word.
+// The launcher names a file of 4096 bytes, zeros but for the version, which it keeps open while the
+// job runs. It sets the first word when a process of the job has ended, and wakes those that sleep
+// on the third word.
 #pragma once
 
 #include <atomic>
@@ -34,8 +34,10 @@ class SharedBarrier {
     std::atomic<uint32_t> arrived;
     std::atomic<uint32_t> generation;  // barriers passed; a futex
     std::atomic<uint32_t> opened;      // processes that have called open()
+    std::atomic<uint32_t> version;     // of this layout; set by the launcher
   };
-  static_assert(sizeof(Words) == 16);
+  static_assert(sizeof(Words) == 20);
+  static constexpr uint32_t version = 1;
 
   Words* words_ = nullptr;
   uint32_t processes_ = 0;

@@ -44,6 +44,7 @@ void JobMemory::provide() {
       mmap(nullptr, kBarrierBytes, PROT_READ | PROT_WRITE, MAP_SHARED, barrier, 0);
   if (address == MAP_FAILED) return;
   words_ = static_cast<Words*>(address);
+  words_->version.store(kVersion, std::memory_order_relaxed);
   set_path("PTL_JOB_MEMORY", barrier);
   // The processes give it its size.
   const int control = make_memory("gasnetrun", 0);

@@ -25,7 +25,11 @@ class JobMemory {
     std::atomic<uint32_t> ended;
     std::atomic<uint32_t> arrived;
     std::atomic<uint32_t> generation;
+    std::atomic<uint32_t> opened;
+    std::atomic<uint32_t> version;
   };
+  static_assert(sizeof(Words) == 20);
+  static constexpr uint32_t kVersion = 1;
   Words* words_ = nullptr;
 };
 

@@ -74,6 +74,7 @@ def by_hand_memory(programs):
     """Processes of one node meet in memory of their launcher. Its first word says that a process has ended."""
     memory = os.memfd_create("job")
     os.ftruncate(memory, 4096)
+    os.pwrite(memory, (1).to_bytes(4, sys.byteorder), 16)
     path = f"/proc/{os.getpid()}/fd/{memory}"
 
     def launch_with(name, count, ranks=None, **more):
@@ -95,6 +96,10 @@ def by_hand_memory(programs):
     (process,) = launch_with("map", 2, ranks=[1])
     _, error = finish(process, code=None)
     check("a process of the job has ended" in error, error)
+    os.pwrite(memory, (2).to_bytes(4, sys.byteorder), 16)
+    (process,) = launch_with("map", 2, ranks=[1])
+    _, error = finish(process, code=None)
+    check("version 2, must be 1: use the launcher of this library" in error, error)
     os.ftruncate(memory, 100)
     for other, text in (("/proc/self/fd/999", "No such file"), (path, "not a file of 4096 bytes")):
         (process,) = launch([programs.probe, "map"], *numbers(programs, 2), ranks=[0],
