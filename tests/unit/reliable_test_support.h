@@ -413,6 +413,9 @@ class ConnectedPair : public testing::Test {
                least_referred_bytes),
         second_(network_, second_id, settings, frame_bytes, capacity_bytes, from_anywhere,
                 least_referred_bytes) {}
+  // The script refers to variables of the test, which no longer exist when the processes say
+  // goodbye.
+  ~ConnectedPair() override { network_.script = nullptr; }
   void SetUp() override {
     link_ = first_.connect(second_id);
     const MessageHeader hello = numbered_put(0);
