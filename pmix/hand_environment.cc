@@ -2,10 +2,13 @@
 #include "hand_environment.h"
 
 #include <arpa/inet.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 
 namespace lintel {
 
@@ -59,8 +62,11 @@ std::string read_hand_environment(HandEnvironment& environment) {
   if (why.empty()) why = read_list("PTL_NIDMAP", environment.nids);
   if (why.empty()) why = read_list("PTL_PIDMAP", environment.pids);
   if (!why.empty()) return why;
-  if (const char* const path = std::getenv("PTL_JOB_MEMORY"); path != nullptr)
+  if (const char* const path = std::getenv("PTL_JOB_MEMORY"); path != nullptr && *path != '\0') {
+    if (access(path, R_OK | W_OK) != 0)
+      return std::string("PTL_JOB_MEMORY=") + path + ": " + std::strerror(errno);
     environment.memory = path;
+  }
   const size_t nids = environment.nids.size();
   const size_t pids = environment.pids.size();
   if (nids != 0 && pids != 0 && nids != pids)
