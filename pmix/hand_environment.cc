@@ -64,7 +64,8 @@ std::string read_hand_environment(HandEnvironment& environment) {
   if (!why.empty()) return why;
   if (const char* const path = std::getenv("PTL_JOB_MEMORY"); path != nullptr && *path != '\0') {
     if (access(path, R_OK | W_OK) != 0)
-      return std::string("PTL_JOB_MEMORY=") + path + ": " + std::strerror(errno);
+      return std::string("PTL_JOB_MEMORY=") + path + ": " + std::strerror(errno) +
+             "; gasnetrun_portals4 sets it, unset it in jobs by hand";
     environment.memory = path;
   }
   const size_t nids = environment.nids.size();

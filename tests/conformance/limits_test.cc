@@ -1,5 +1,5 @@
-// The limits of an interface: default values and desired values. As much is available as was
-// granted, and not more.
+// The limits of an interface: default values and desired values. A program can use exactly as many
+// objects as PtlNIInit granted.
 #include <climits>
 
 #include <gtest/gtest.h>

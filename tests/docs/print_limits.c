@@ -1,6 +1,6 @@
-/* Prints the granted limits of an interface: by default, for minimal and for maximal desired
- * values. Each line contains name, default, least, most. check_readme.py compares them with
- * README.md. */
+/* Opens an interface three times: without desired limits, with the smallest and with the largest
+ * ones. Prints the limits that it gets. Each line contains name, default, least, most.
+ * check_readme.py compares them with README.md. */
 #include <limits.h>
 #include <portals4.h>
 #include <stddef.h>

@@ -208,9 +208,9 @@ TEST(MessagePathTest, NoSystemCallAndNoAllocationWithinAProcess) {
   });
 }
 
-// Messages of two ranks in turn; only the last ones are counted. A peer that has owed an answer for
-// 200 ms is looked up, which allocates memory, over links that have no other way to find out
-// whether it still runs. An emulated machine on a busy host has such pauses.
+// Two ranks send messages in turn. Only the last `counted` ones are counted. If the peer has owed
+// an answer for 200 ms, a link that cannot see whether the peer still runs looks it up, which
+// allocates memory. An emulated machine on a busy host has such pauses.
 void exchange_counted(Rank& rank, int uncounted, int counted) {
   std::vector<std::byte> source(4096);
   std::vector<std::byte> target(4096);
