@@ -144,8 +144,9 @@ bool Evidence::is_decisive() const {
       case Action::send:
         return arrivals_.count(element.id) != 0 || history_.messages[element.id].ends != 0;
       case Action::enable:
-        // A message that triggers flow control cannot be distinguished from one that arrives
-        // afterwards.
+      case Action::disable:
+        // A message that triggers flow control cannot be distinguished from one that arrives at
+        // the disabled entry.
         return !portal.flow_controlled();
       case Action::unlink:
         return element.call->code != CallSeen::unknown;

@@ -160,7 +160,7 @@ ptl_event_t poll_for(const EventQueue& events, ptl_event_kind_t kind) {
   }
 }
 
-void expect_few(uint64_t most_calls, uint64_t most_allocations = 0) {
+void expect_few(uint64_t most_calls, [[maybe_unused]] uint64_t most_allocations = 0) {
   EXPECT_LE(system_calls, most_calls) << "the last was system call " << last_system_call;
 #if LINTEL_COUNTS_ALLOCATIONS
   EXPECT_LE(allocations.load(), most_allocations);
