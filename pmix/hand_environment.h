@@ -15,7 +15,7 @@ struct HandEnvironment {
   std::vector<uint32_t> nids;  // by rank; empty if not set
   std::vector<uint32_t> pids;
   std::optional<uint32_t> wait_s;  // for a process that has not started
-  std::string memory;              // for SharedBarrier; empty if not set
+  std::string memory;              // for JobBarrier; empty if not set
 };
 
 // An empty text, or what makes no sense: anything but numbers, maps of different lengths, a rank

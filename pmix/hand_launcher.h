@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "hand_environment.h"
+#include "job_barrier.h"
 #include "launcher.h"
-#include "shared_barrier.h"
 
 namespace lintel {
 
@@ -44,7 +44,7 @@ class HandLauncher final : public Launcher {
   ptl_interface_t interface_ = PTL_IFACE_DEFAULT;
   std::unique_ptr<HandExchange> exchange_;
   const std::string memory_;
-  SharedBarrier barrier_;
+  JobBarrier barrier_;
 };
 
 }  // namespace lintel

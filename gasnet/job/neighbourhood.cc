@@ -35,6 +35,7 @@ bool Neighbourhood::use_memory_of_launcher() {
                              std::strerror(errno));
   memory_of_launcher_.close_descriptor();
   control_ = static_cast<ControlBlock*>(memory_of_launcher_.address());
+  check_version();
   // A script may run several programs. All processes of the first one come before those of others.
   if (control_->uses.fetch_add(1, std::memory_order_relaxed) >= size) {
     memory_of_launcher_.unmap();
@@ -112,6 +113,19 @@ void Neighbourhood::map_control(const std::vector<int>& process_ids, int descrip
         "users, set GASNET_SUPERNODE_MAXSIZE=1",
         process_ids_[0], ranks_[0]);
   control_ = static_cast<ControlBlock*>(address);
+  check_version();
+}
+
+void Neighbourhood::check_version() {
+  uint32_t version = 0;
+  if (control_->version.compare_exchange_strong(version, kControlVersion,
+                                                std::memory_order_relaxed) ||
+      version == kControlVersion)
+    return;
+  gasnett_fatalerror_nopos(
+      "the memory that the processes of this host share has layout %u, this library has %u: run "
+      "all processes of a job with the same library",
+      version, kControlVersion);
 }
 
 bool Neighbourhood::map_segments(uintptr_t bytes, std::vector<char*>& addresses) {

@@ -29,9 +29,10 @@ constexpr size_t kRecordBytes = 48;
 /** The state that the processes of a neighbourhood share. It is in shared memory, so its layout is
  * fixed. */
 struct ControlBlock {
-  /* How many have arrived at the barrier; how often all have passed it, which is a futex. */
+  /* kControlVersion, from the first process that uses the memory. */
+  std::atomic<uint32_t> version;
+  /* How many have arrived at the barrier. */
   std::atomic<uint32_t> arrived;
-  std::atomic<uint32_t> generation;
   /* The exit code of the job with kExitDecided, or 0. A futex. */
   std::atomic<uint32_t> exit_word;
   /* Bytes of the environment of rank 0, which follows at kEnvironmentOffset. */
@@ -43,6 +44,8 @@ struct ControlBlock {
    * Futexes. */
   std::atomic<uint32_t> end_members[kEndPhases];
   std::atomic<uint32_t> end_is_reached[kEndPhases];
+  /* How often all have passed the barrier. A futex. */
+  std::atomic<uint32_t> generation;
   /* Nonzero for members that have announced their end, by index. */
   std::atomic<uint8_t> finished[kMostNeighbours];
   /* Sizes of the segments that members attach, by index. */
@@ -54,9 +57,12 @@ struct ControlBlock {
   /* The records of gather(), by number and by index. */
   char records[kGathers][kMostNeighbours][kRecordBytes];
 };
+constexpr uint32_t kControlVersion = 1;
+static_assert(offsetof(ControlBlock, version) == 0);
 static_assert(offsetof(ControlBlock, exit_word) == 8);
 static_assert(offsetof(ControlBlock, remote_exit_word) == 16);
 static_assert(offsetof(ControlBlock, end_arrivals) == 24);
+static_assert(sizeof(ControlBlock) == 823864);
 constexpr size_t kEnvironmentOffset = 835584;
 static_assert(sizeof(ControlBlock) <= kEnvironmentOffset);
 constexpr size_t kControlBytes = kEnvironmentOffset + (size_t{16} << 20);
@@ -136,6 +142,8 @@ class Neighbourhood {
 
  private:
   void leave_memory_of_launcher();
+  /** The program ends if another process has given the memory another layout. */
+  void check_version();
 
   std::vector<gex_Rank_t> ranks_;
   gex_Rank_t index_ = 0;

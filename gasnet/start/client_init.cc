@@ -31,6 +31,7 @@
 #include "segment/segment.h"
 #include "start/choices.h"
 #include "start/parts.h"
+#include "start/start_record.h"
 #include "team/team.h"
 #include "tools/environment.h"
 #include "trace/trace.h"
@@ -38,18 +39,7 @@
 namespace lintel::gasnet {
 namespace {
 
-/** The first record that processes exchange. Crosses the wire. */
-struct StartRecord {
-  uint64_t memory_bytes;      /* of the host */
-  uint64_t environment_bytes; /* serialised */
-  int32_t process_id;
-  int32_t descriptor; /* of the control block */
-  uint32_t neighbourhood_limit;
-  uint32_t is_everything; /* the segment is all memory */
-  uint64_t host_key;      /* of the host */
-  uint64_t host_detection;
-};
-static_assert(sizeof(StartRecord) == 48 && sizeof(StartRecord) <= kRecordBytes);
+static_assert(sizeof(StartRecord) <= kRecordBytes);
 
 const StartRecord& record_of(const Exchange& start, gex_Rank_t rank) {
   return *static_cast<const StartRecord*>(start.record(rank));
@@ -124,14 +114,9 @@ void find_segment_limits(const Exchange& start) {
 }
 
 void check_alike(const Exchange& start) {
-  const StartRecord& first = record_of(start, 0);
   for (gex_Rank_t rank = 1; rank < job().size(); ++rank) {
-    if (record_of(start, rank).is_everything != first.is_everything)
-      gasnett_fatalerror_nopos(
-          "ranks 0 and %u differ: the program of one was compiled with GASNET_SEGMENT_EVERYTHING",
-          rank);
-    if (record_of(start, rank).host_detection != first.host_detection)
-      gasnett_fatalerror_nopos("ranks 0 and %u differ: set GASNET_HOST_DETECT for all", rank);
+    const std::string text = difference(record_of(start, 0), record_of(start, rank), rank);
+    if (!text.empty()) gasnett_fatalerror_nopos("%s", text.c_str());
   }
 }
 
@@ -198,14 +183,15 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   network().meet();
 
   const StartRecord mine{
+      kWireVersion,
+      detection,
       memory_of_host(),
       environment_text.size(),
       static_cast<int32_t>(getpid()),
       descriptor,
       static_cast<uint32_t>(gasnett_getenv_int_withdefault("GASNET_SUPERNODE_MAXSIZE", 0, 0)),
       segment_is_everything,
-      host_key(detection),
-      detection};
+      host_key(detection)};
   start.run(&mine);
   check_alike(start);
   find_hosts(start);

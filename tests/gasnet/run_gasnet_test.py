@@ -120,6 +120,10 @@ def memory_of_launcher():
     # A process that ends before it joins the job does not leave others waiting.
     Job([run, "-spawner=fork", "-n", "3", "sh", "-c", 'test $PTL_MY_RID = 1 || exec "$@"', "sh", str(probe), "queries"]).check(
         134, "a process of the job has ended")
+    # Memory of another layout.
+    other = 'test $PTL_MY_RID != 0 || printf "\\115" | dd of=$GASNETRUN_MEMORY conv=notrunc status=none; exec "$@"'
+    Job([run, "-spawner=fork", "-n", "2", "sh", "-c", other, "sh", str(probe), "queries"]).check(
+        134, "has layout 77, this library has 1: run all processes of a job with the same library")
 
 
 def attach_time():

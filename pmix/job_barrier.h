@@ -13,12 +13,12 @@
 
 namespace lintel {
 
-class SharedBarrier {
+class JobBarrier {
  public:
-  SharedBarrier() = default;
-  ~SharedBarrier();
-  SharedBarrier(const SharedBarrier&) = delete;
-  SharedBarrier& operator=(const SharedBarrier&) = delete;
+  JobBarrier() = default;
+  ~JobBarrier();
+  JobBarrier(const JobBarrier&) = delete;
+  JobBarrier& operator=(const JobBarrier&) = delete;
 
   // Each returns an empty text, or what went wrong.
   [[nodiscard]] std::string open(const std::string& path, uint32_t processes);

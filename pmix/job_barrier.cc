@@ -1,5 +1,5 @@
 // Mapping the memory, waiting. Set-up path.
-#include "shared_barrier.h"
+#include "job_barrier.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -21,11 +21,11 @@ constexpr int64_t look_after_ns = 1'000'000'000;
 
 }  // namespace
 
-SharedBarrier::~SharedBarrier() {
+JobBarrier::~JobBarrier() {
   if (words_ != nullptr) munmap(words_, memory_bytes);
 }
 
-std::string SharedBarrier::open(const std::string& path, uint32_t processes) {
+std::string JobBarrier::open(const std::string& path, uint32_t processes) {
   const auto because = [&](const char* error) { return "PTL_JOB_MEMORY=" + path + ": " + error; };
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   struct stat status;
@@ -45,7 +45,7 @@ std::string SharedBarrier::open(const std::string& path, uint32_t processes) {
   return "";
 }
 
-std::string SharedBarrier::wait(std::chrono::seconds limit) {
+std::string JobBarrier::wait(std::chrono::seconds limit) {
   const uint32_t generation = words_->generation.load(std::memory_order_acquire);
   if (words_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == processes_) {
     words_->arrived.store(0, std::memory_order_relaxed);
