@@ -74,17 +74,19 @@ const char* UdpSplicer::why_not() noexcept {
 
 void UdpSplicer::open() noexcept {
   const char* obstacle = why_not();
-  if (obstacle == nullptr && !open_pipe()) obstacle = "no pipe";
+  if (obstacle == nullptr) obstacle = open_pipe();
   if (obstacle == nullptr && !open_socket()) obstacle = "no second socket for the port";
   obstacle_.store(obstacle, std::memory_order_release);
 }
 
-bool UdpSplicer::open_pipe() noexcept {
+const char* UdpSplicer::open_pipe() noexcept {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return "no pipe";
   pipe_out_ = Descriptor(ends[0]);
   pipe_in_ = Descriptor(ends[1]);
-  return true;
+  return fcntl(ends[0], F_GETPIPE_SZ) >= static_cast<int>(most_spliced_pages * page_bytes)
+             ? nullptr
+             : "pipes are short, because this user has many: raise fs.pipe-user-pages-soft";
 }
 
 bool UdpSplicer::open_socket() noexcept {

@@ -57,7 +57,7 @@ class UdpSplicer {
   struct Parts;
 
   bool open_socket() noexcept;
-  bool open_pipe() noexcept;
+  const char* open_pipe() noexcept;  // the obstacle, if any
   bool splice_whole(const OutboundFrame& frame) noexcept;
   bool splice(const OutboundFrame& frame) noexcept;
   bool splice_locked(const OutboundFrame& frame, const Parts& parts) noexcept;

@@ -1,8 +1,13 @@
 // Payloads that pass over UDP sockets by reference.
+#include "udp/udp_splicer.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -13,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "udp_test_support.h"
+#include "util/descriptor.h"
 #include "util/log.h"
 
 namespace lintel {
@@ -232,6 +238,45 @@ TEST(UdpSplicerTest, FramesAreCopiedIfTheKernelRefusesAndThatIsReportedOnce) {
             std::string::npos)
       << log;
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+}
+
+// From now on the calling thread is an ordinary user that has opened so many pipes that the kernel
+// makes further ones short (fs.pipe-user-pages-soft). False: they do not become short here.
+bool use_up_pipes(std::vector<Descriptor>& pipes) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct none[2]{};
+  // Raw system calls change this thread only.
+  if (syscall(SYS_setresuid, -1, 12345, -1) != 0 && geteuid() == 0) return false;
+  if (syscall(SYS_capset, &header, none) != 0) return false;
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  for (rlim_t i = 0; i + 100 < files.rlim_cur / 2; ++i) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return false;
+    pipes.emplace_back(ends[0]);
+    pipes.emplace_back(ends[1]);
+    if (fcntl(ends[0], F_GETPIPE_SZ) < 65536) return true;
+  }
+  return false;
+}
+
+TEST(UdpSplicerTest, PipesThatAreTooShortAreReported) {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  const rlimit before = files;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  bool possible = false;
+  std::thread([&] {
+    std::vector<Descriptor> pipes;
+    possible = UdpSplicer::why_not() == nullptr && use_up_pipes(pipes);
+    if (!possible) return;
+    const auto link = open_link();
+    EXPECT_NE(link->describe().find("fs.pipe-user-pages-soft"), std::string::npos)
+        << link->describe();
+  }).join();
+  setrlimit(RLIMIT_NOFILE, &before);
+  if (!possible) GTEST_SKIP() << "pipes are not limited here, or the kernel is too old";
 }
 
 // Such a loss is permitted by PacketLink::sends_from_anywhere().
