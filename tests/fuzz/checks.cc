@@ -5,6 +5,7 @@
 #include <map>
 
 #include "fuzz/kinds.h"
+#include "fuzz/matching_rules.h"
 #include "support/text.h"
 
 namespace lintel::fuzz {
@@ -68,7 +69,9 @@ void check_releases(const PortalHistory& history, const Evidence& evidence, cons
       freed[static_cast<uint32_t>(user_number(log[i].event) - entry_user_base)] = i;
   if (freed.empty()) return;
   std::map<uint32_t, uint32_t> entry_of;
-  for (const Delivery& delivery : last.deliveries) entry_of[delivery.message] = delivery.entry;
+  for (const Delivery& delivery : last.deliveries)
+    if (is_placed(history.program->entries[delivery.entry], delivery.offset))
+      entry_of[delivery.message] = delivery.entry;
   for (std::size_t i = 0; i < log.size(); ++i) {
     const ptl_event_t& event = log[i].event;
     // The event of a search without a match does not name a message (spec 3.13.1).

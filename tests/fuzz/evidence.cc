@@ -186,7 +186,7 @@ std::string Evidence::wrong_field(const ptl_event_t& event, const Message& m, co
   if (is_atomic(m.kind) &&
       (event.atomic_operation != m.operation || event.atomic_type != m.datatype))
     return "atomic_operation or atomic_type";
-  if (mlength != 0 && event.start != history_.memory + where.memory.position(offset))
+  if (is_placed(where, offset) && event.start != history_.memory + where.memory.position(offset))
     return "start";
   return "";
 }

@@ -16,6 +16,11 @@ namespace lintel::fuzz {
          e.memory.length() - live.offset < e.min_free;
 }
 
+// Whether the start of a message identifies the entry. An empty message may begin behind its end.
+[[nodiscard]] inline bool is_placed(const Entry& e, uint64_t offset) {
+  return offset < e.memory.length();
+}
+
 // The data of such a message may still be arriving when other calls are made. Messages of a process
 // to itself that are longer than this are copied later.
 inline constexpr uint64_t longest_at_once = 80;
