@@ -98,7 +98,7 @@ static void measure_far(void) {
 static void measure_strided(size_t pieces, size_t bytes) {
   enum { kTimes = 31 };
   static double strided[kTimes], gets[kTimes], blocking[kTimes], one_by_one[kTimes];
-  static double gathered[kTimes];
+  static double gathered[kTimes], gets_one_by_one[kTimes];
   const ptrdiff_t stride = (ptrdiff_t)(2 * bytes), dense = (ptrdiff_t)bytes;
   char* const mine = malloc(2 * bytes * pieces);
   memset(mine, 1, 2 * bytes * pieces);
@@ -120,6 +120,11 @@ static void measure_strided(size_t pieces, size_t bytes) {
                          GEX_EVENT_DEFER, 0);
         gex_NBI_Wait(GEX_EC_PUT, 0);
       });
+      TIME(gets_one_by_one, batch, 1, {
+        for (size_t k = 0; k < pieces; ++k)
+          gex_RMA_GetNBI(team, mine + k * 2 * bytes, 1, theirs + k * 2 * bytes, bytes, 0);
+        gex_NBI_Wait(GEX_EC_GET, 0);
+      });
       TIME(blocking, batch, 1, {
         for (size_t k = 0; k < pieces; ++k)
           gex_RMA_PutBlocking(team, 1, theirs + k * 2 * bytes, mine + k * 2 * bytes, bytes, 0);
@@ -127,8 +132,9 @@ static void measure_strided(size_t pieces, size_t bytes) {
     }
     printf("strided_put_ns %.1f\nstrided_get_ns %.1f\n", median(strided, kTimes),
            median(gets, kTimes));
-    printf("gathered_put_ns %.1f\nput_loop_ns %.1f\nblocking_puts_ns %.1f\n",
-           median(gathered, kTimes), median(one_by_one, kTimes), median(blocking, kTimes));
+    printf("gathered_put_ns %.1f\nput_loop_ns %.1f\nget_loop_ns %.1f\nblocking_puts_ns %.1f\n",
+           median(gathered, kTimes), median(one_by_one, kTimes), median(gets_one_by_one, kTimes),
+           median(blocking, kTimes));
   }
   free(mine);
 }
