@@ -146,7 +146,7 @@ def collectives(programs, schedule):
                                "am": lambda: programs.numbers(2, "perf_gasnet_am")})
     far = schedule.alternate({"coll": lambda: programs.numbers(4, "perf_gasnet_coll", **APART),
                               "ptl_perf": lambda: 2 * programs.ptl_perf_ns("latency", "8", **UDP),
-                              # On fewer processors than ranks each message waits for its receiver to run.
+                              # On few processors each message waits for its receiver to run.
                               "sockets": lambda: programs.udp_floor(4)})
     barriers = part(far["coll"], "barrier_ns")
     sockets = {name: part(far["sockets"], name, 1000) for name in far["sockets"][0]}
@@ -174,7 +174,7 @@ def attach(programs, schedule):
     rma = programs.path("perf_gasnet_rma")
     found = schedule.alternate({
         "the launcher alone": lambda: milliseconds("true"),
-        # A program that is linked in the same way takes longer to load than one that needs only libc.
+        # A program that is linked alike takes longer to load than one that needs only libc.
         "a program linked alike": lambda: milliseconds(rma, "nothing"),
         "to the end of PtlJobOpen": lambda: milliseconds(rma, "open"),
         "attached": lambda: milliseconds(rma, "attach")})
