@@ -6,22 +6,33 @@
 
 namespace lintel {
 
+namespace {
+constexpr uint64_t page_bytes = 4096;
+
+constexpr uint64_t rounded(uint64_t bytes, uint64_t unit) noexcept {
+  return (bytes + unit - 1) & ~(unit - 1);
+}
+}  // namespace
+
 bool CiphertextPages::open(uint32_t blocks, uint32_t payload_bytes) noexcept {
-  constexpr uint64_t page_bytes = 4096;
   free_.reset(new (std::nothrow) uint32_t[blocks]);
   if (free_ == nullptr) return false;
-  const uint64_t block_bytes = (payload_bytes + page_bytes - 1) & ~(page_bytes - 1);
-  void* const memory = mmap(nullptr, blocks * block_bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  memory_ = static_cast<std::byte*>(memory);
-  block_bytes_ = block_bytes;
+  block_bytes_ = rounded(payload_bytes, page_bytes);
+  const uint64_t bytes = rounded(blocks * block_bytes_, huge_page_bytes);
+  mapped_bytes_ = bytes + huge_page_bytes;
+  void* const mapping = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) return false;
+  mapping_ = mapping;
+  memory_ =
+      reinterpret_cast<std::byte*>(rounded(reinterpret_cast<uintptr_t>(mapping), huge_page_bytes));
+  static_cast<void>(madvise(memory_, bytes, MADV_HUGEPAGE));  // without them it is slower
   blocks_ = blocks;
   return true;
 }
 
 CiphertextPages::~CiphertextPages() {
-  if (memory_ != nullptr) munmap(memory_, blocks_ * block_bytes_);
+  if (mapping_ != nullptr) munmap(mapping_, mapped_bytes_);
 }
 
 uint32_t CiphertextPages::acquire() noexcept {

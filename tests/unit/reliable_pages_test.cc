@@ -59,6 +59,16 @@ TEST(CiphertextPagesTest, BlocksAreWholePagesOfTheirOwn) {
   EXPECT_EQ(pages.acquire(), all[3]);
 }
 
+TEST(CiphertextPagesTest, BlocksBeginAtAHugePage) {
+  CiphertextPages pages;
+  ASSERT_TRUE(pages.open(10, payload_bytes));
+  const uint32_t first = pages.acquire();
+  ASSERT_EQ(first, 0u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(pages.memory_of(first)) % CiphertextPages::huge_page_bytes,
+            0u);
+  std::fill_n(pages.memory_of(9), payload_bytes, std::byte{1});
+}
+
 TEST(CiphertextPagesTest, AReleasedFrameGivesItsPagesBack) {
   FramePool pool;
   ASSERT_TRUE(pool.open(payload_bytes, 8 * payload_bytes));
