@@ -103,9 +103,12 @@ namespace {
 constexpr uint64_t link_up_ns = 5'000'000'000;
 constexpr unsigned claims = 3;
 constexpr uint64_t claim_gap_ns = 3'000'000;
-// What the reliability layer counts for the smallest frame: a ring of so many slots takes that
-// much.
-constexpr uint64_t smallest_charge_bytes = 640 + 64;
+// Of a ring, what data may take: the rest is for acknowledgements.
+constexpr uint64_t slots_for_data(uint32_t ring_frames) noexcept {
+  return std::max(ring_frames - ring_frames / 8, 4u);
+}
+// Frames wait only in the ring between two processes, which holds up no others.
+constexpr uint64_t private_queue_delay_ns = 250'000;
 
 std::string mac_text(const MacAddress& mac) {
   char text[18];
@@ -131,8 +134,10 @@ DpdkLink::DpdkLink(const DpdkSettings& settings, std::unique_ptr<Port> port, Int
       .id = settings.id,
       .own_address = link_address_of(port_->mac()),
       .mtu = mtu,
-      .receive_capacity_bytes =
-          std::max(port_->ring_frames() * smallest_charge_bytes, uint64_t{4} * mtu),
+      .receive_capacity_bytes = slots_for_data(port_->ring_frames()) * mtu,
+      .receive_slot_bytes = mtu,
+      .queue_delay_ns =
+          port_->is_private() ? private_queue_delay_ns : LinkProperties{}.queue_delay_ns,
       .sends_from_anywhere = port_->sends_from_anywhere(),
       .receives_by_system_call = false,
       .descriptor = port_->interrupt_descriptor(),

@@ -52,6 +52,8 @@ class Port {
   [[nodiscard]] static bool needs_gate(const std::string& device) noexcept {
     return device.compare(0, 9, "net_memif") == 0;
   }
+  // Its ring lies between two processes.
+  [[nodiscard]] bool is_private() const noexcept { return driver_ == "net_memif"; }
   // It connects to a port that waits (the client of a memif).
   [[nodiscard]] bool starts_connections() const noexcept { return memif_client_; }
   // Its driver may free frames that it then says it has not taken.

@@ -20,13 +20,13 @@ class Acknowledger {
       : settings_(context.settings),
         transmitter_(transmitter),
         timers_(timers),
+        charge_(context.link.receive_slot_bytes()),
         at_once_bytes_(context.link.receive_capacity_bytes() / acks_per_window) {}
 
   // Numbered data came: a frame that is sent to the peer within the delay acknowledges it. The lock
   // of the connection is held.
   void note_arrival(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept {
-    if (connection.pending.arrived(bytes + SendWindow::frame_charge, now_ns,
-                                   settings_.ack_delay_ns))
+    if (connection.pending.arrived(charge_.of(bytes), now_ns, settings_.ack_delay_ns))
       timers_.set(connection, connection.pending.deadline_ns());
     if (connection.pending.bytes() >= at_once_bytes_) touched_.push(connection);
   }
@@ -64,6 +64,7 @@ class Acknowledger {
   const ReliableSettings& settings_;
   Transmitter& transmitter_;
   ConnectionTimers& timers_;
+  const FrameCharge charge_;
   const uint64_t at_once_bytes_;
   ConnectionStack<&Connection::touched> touched_;
   Connection* held_ = nullptr;  // an acknowledgement to it is held back

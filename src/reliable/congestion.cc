@@ -26,7 +26,7 @@ constexpr uint64_t base_period_ns = 10'000'000'000;
 
 }  // namespace
 
-void Congestion::open(uint64_t most_bytes, uint32_t frame_bytes) noexcept {
+void Congestion::open(uint64_t most_bytes, uint32_t frame_bytes, uint64_t queue_delay_ns) noexcept {
   *this = Congestion{};
   frame_ = frame_bytes;
   // A peer that can take less than a frame still gets one at a time.
@@ -34,7 +34,8 @@ void Congestion::open(uint64_t most_bytes, uint32_t frame_bytes) noexcept {
   least_ = std::min(least_frames * frame_, most_);
   window_ = least_;
   threshold_ = most_;
-  allowed_delay_ns_ = std::max(queue_delay_ns, delay_ns_per_frame_byte * frame_);
+  allowed_delay_ns_ =
+      std::max(static_cast<double>(queue_delay_ns), delay_ns_per_frame_byte * frame_);
 }
 
 // What a round trip has beyond the shortest one and the queue that is allowed; at most 0: nothing.

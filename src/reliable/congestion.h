@@ -14,12 +14,12 @@ namespace lintel {
 
 class Congestion {
  public:
-  // The delay by a queue that any window may cause, and what the smallest windows may cause beyond.
-  static constexpr double queue_delay_ns = 50'000;
+  // What the smallest windows may cause beyond the delay that any window may cause.
   static constexpr double shared_delay_ns = 100'000;
 
-  // `most_bytes`: what the peer can take at once; `frame_bytes`: the cost of the largest frame.
-  void open(uint64_t most_bytes, uint32_t frame_bytes) noexcept;
+  // `most_bytes`: what the peer can take at once; `frame_bytes`: the cost of the largest frame;
+  // `queue_delay_ns`: the delay by a queue that any window may cause.
+  void open(uint64_t most_bytes, uint32_t frame_bytes, uint64_t queue_delay_ns) noexcept;
 
   [[nodiscard]] uint64_t window_bytes() const noexcept { return static_cast<uint64_t>(window_); }
 

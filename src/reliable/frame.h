@@ -20,7 +20,7 @@ static_assert(std::endian::native == std::endian::little,
 // and connect are answered by the header of a refuse. For this all versions have in common: the
 // size of FrameHeader, the check of the handshake, the places of version, type and connection, the
 // numbers of hello, connect and refuse, and that a HandshakeBody begins with the number.
-inline constexpr uint8_t frame_version = 5;
+inline constexpr uint8_t frame_version = 6;
 
 enum class FrameType : uint8_t {
   // The handshake, a HandshakeBody each: hello -> challenge -> connect -> accept, or refuse.
@@ -122,13 +122,14 @@ struct HandshakeBody {
   RefuseCause cause;           // refuse only
   uint64_t cookie;             // challenge: made by the target; connect: the same, given back
   NetworkSecurity security;    // what protects the frames of the connection
-  uint8_t reserved[7];         // zero
+  uint8_t reserved[3];         // zero
+  uint32_t slot_bytes;         // of the window, for each frame; 0: see SendWindow::charge_of()
   uint8_t share[share_bytes];  // hello, connect, accept: for the keys of frames; zero without
   uint8_t proof[proof_bytes];  // connect, accept: of the secret; zero without
 };
 static_assert(sizeof(HandshakeBody) == 152 && offsetof(HandshakeBody, number) == 0 &&
-              offsetof(HandshakeBody, cookie) == 72 && offsetof(HandshakeBody, share) == 88 &&
-              offsetof(HandshakeBody, proof) == 120);
+              offsetof(HandshakeBody, cookie) == 72 && offsetof(HandshakeBody, slot_bytes) == 84 &&
+              offsetof(HandshakeBody, share) == 88 && offsetof(HandshakeBody, proof) == 120);
 
 struct ResetBody {
   uint64_t number;             // that of the frame without a connection

@@ -66,6 +66,13 @@ bool read_frame(const InboundFrame& frame, Body& body, ReliableCounters& counter
   return true;
 }
 
+// What the sender states about itself. A slot takes the longest frame.
+bool is_plausible(const HandshakeBody& body) noexcept {
+  return body.number != 0 && body.incarnation != 0 && body.mtu >= PacketLink::least_mtu &&
+         (body.slot_bytes == 0 ||
+          (body.slot_bytes >= body.mtu && body.slot_bytes <= PacketLink::largest_mtu));
+}
+
 }  // namespace
 
 bool Handshake::may_answer(const InboundFrame& frame, uint64_t now_ns) noexcept {
@@ -84,6 +91,7 @@ HandshakeBody Handshake::own_body(ProcessId to) const noexcept {
   body.uid = context_.settings.uid;
   body.mtu = context_.link.mtu();
   body.window_bytes = context_.link.receive_capacity_bytes();
+  body.slot_bytes = context_.link.receive_slot_bytes();
   body.first_sequence = context_.settings.first_sequence;
   body.message_version = message_version;
   body.admission = proof_.admission();
@@ -243,8 +251,7 @@ RefuseCause Handshake::take_accept(Connection& connection, const HandshakeBody& 
   // What takes so long that senders would wait for the lock is done before it is taken. While it
   // opens, only this thread changes the connection.
   if (!connection.opening->challenged) return RefuseCause::none;
-  if (body.number == 0 || body.incarnation == 0 || body.mtu < PacketLink::least_mtu ||
-      body.message_version != message_version) {
+  if (!is_plausible(body) || body.message_version != message_version) {
     context_.counters.malformed.increment();
     return RefuseCause::none;
   }
@@ -341,8 +348,7 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
   Connection* const known = table_.find(peer);
   const bool again =
       known != nullptr && known->is_established() && known->peer_number == body.number;
-  if (peer == context_.link.id() || body.number == 0 || body.incarnation == 0 ||
-      body.mtu < PacketLink::least_mtu ||
+  if (peer == context_.link.id() || !is_plausible(body) ||
       !cookies_.is_good(body.cookie, *frame.from, body, last_number_of(peer), now_ns)) {
     if (again && known->cookie == body.cookie) return send_accept(*known, body);  // ours was lost
     context_.counters.strangers.increment();
@@ -438,7 +444,9 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
   connection.encrypts = connection.secure != nullptr && connection.secure->send.encrypts();
   connection.frame_bytes -= connection.seal_bytes;
   connection.max_data_bytes = data_bytes_of(connection.frame_bytes);
-  connection.send.open(context_.settings.first_sequence, body.window_bytes, connection.frame_bytes,
+  connection.send.open(context_.settings.first_sequence,
+                       {body.window_bytes, FrameCharge(body.slot_bytes), connection.frame_bytes,
+                        context_.link.queue_delay_ns()},
                        context_.settings.shortest_timeout_ns);
   connection.receive.open(body.first_sequence);
   connection.pending = {};

@@ -7,12 +7,13 @@
 
 namespace lintel {
 
-void SendWindow::open(uint32_t first_sequence, uint64_t peer_window_bytes, uint32_t mtu,
+void SendWindow::open(uint32_t first_sequence, const SendLimits& limits,
                       uint64_t shortest_timeout_ns) noexcept {
   *this = SendWindow{};
   next_sequence_ = unsent_sequence_ = acknowledged_ = round_end_ = first_sequence;
   round_trip_.open(shortest_timeout_ns);
-  congestion_.open(peer_window_bytes, mtu + frame_charge);
+  charge_ = limits.charge;
+  congestion_.open(limits.window_bytes, charge_.of(limits.frame_bytes), limits.queue_delay_ns);
 }
 
 FrameBuffer* SendWindow::take_all() noexcept {
@@ -43,30 +44,31 @@ unsigned SendWindow::collect(FrameBuffer** frames, unsigned max, bool& exhausted
   uint64_t in_flight = in_flight_;
   unsigned count = 0;
   exhausted = false;
-  const auto fits = [&](const FrameBuffer& frame) {
+  // False: there is no room for it.
+  const auto takes = [&](FrameBuffer& frame) {
+    const uint64_t sum = in_flight + charge_of(frame);
     // With nothing on the way one frame always goes, or there would never be an answer.
-    return in_flight + charge_of(frame) <= window || in_flight == 0;
+    if (sum > window && in_flight != 0) return false;
+    in_flight = sum;
+    frames[count++] = &frame;
+    return true;
   };
   uint32_t lost = lost_frames_;
   for (FrameBuffer* frame = head_; lost != 0 && frame != unsent_ && count < max;
        frame = frame->next) {
     if (!frame->lost) continue;
-    if (!fits(*frame)) {
+    if (!takes(*frame)) {
       exhausted = true;
       return count;
     }
     --lost;
-    in_flight += charge_of(*frame);
-    frames[count++] = frame;
   }
   for (FrameBuffer* frame = unsent_; frame != nullptr && count < max; frame = frame->next) {
-    if (!fits(*frame) ||
-        sequence_distance(frame->sequence, acknowledged_) >= int32_t{selective_reach}) {
+    if (sequence_distance(frame->sequence, acknowledged_) >= int32_t{selective_reach} ||
+        !takes(*frame)) {
       exhausted = true;
       break;
     }
-    in_flight += charge_of(*frame);
-    frames[count++] = frame;
   }
   return count;
 }
@@ -92,14 +94,15 @@ void SendWindow::mark_sent(FrameBuffer* const* frames, unsigned count, uint64_t 
 }
 
 inline void SendWindow::note_delivered(FrameBuffer& frame) noexcept {
+  const uint64_t charge = charge_of(frame);
   if (frame.lost) {
     frame.lost = false;
     --lost_frames_;
   } else {
-    in_flight_ -= charge_of(frame);
+    in_flight_ -= charge;
     if (in_flight_ == 0) since_wanted_ = 0;
   }
-  congestion_.delivered(charge_of(frame));
+  congestion_.delivered(charge);
   if (frame.transmission > newest_delivered_) newest_delivered_ = frame.transmission;
 }
 

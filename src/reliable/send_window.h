@@ -13,15 +13,36 @@
 
 namespace lintel {
 
-class SendWindow {
+// What a frame takes of the room of its receiver: a slot, or its bytes and a share for records.
+class FrameCharge {
  public:
-  // What a frame costs on the way, beside its bytes: buffers keep records, too.
-  static constexpr uint32_t frame_charge = 640;
-  [[nodiscard]] static uint64_t charge_of(const FrameBuffer& frame) noexcept {
-    return frame.length + frame_charge;
+  // Of the records that a buffer keeps for a frame.
+  static constexpr uint32_t records_bytes = 640;
+
+  // `slot_bytes`: 0 if there are no slots.
+  explicit constexpr FrameCharge(uint32_t slot_bytes = 0) noexcept
+      : counted_(slot_bytes != 0 ? 0 : UINT32_MAX),
+        constant_(slot_bytes != 0 ? slot_bytes : records_bytes) {}
+  [[nodiscard]] constexpr uint32_t of(uint32_t frame_bytes) const noexcept {
+    return (frame_bytes & counted_) + constant_;
   }
 
-  void open(uint32_t first_sequence, uint64_t peer_window_bytes, uint32_t mtu,
+ private:
+  uint32_t counted_;  // all bits, or none
+  uint32_t constant_;
+};
+
+// What a peer and the way to it permit.
+struct SendLimits {
+  uint64_t window_bytes;    // of frames on the way
+  FrameCharge charge;       // of each of them
+  uint32_t frame_bytes;     // of the largest frame
+  uint64_t queue_delay_ns;  // that a queue may cause
+};
+
+class SendWindow {
+ public:
+  void open(uint32_t first_sequence, const SendLimits& limits,
             uint64_t shortest_timeout_ns) noexcept;
   // Everything that is queued, for the pool; the window is empty afterwards.
   [[nodiscard]] FrameBuffer* take_all() noexcept;
@@ -98,6 +119,10 @@ class SendWindow {
   [[nodiscard]] const RoundTrip& round_trip() const noexcept { return round_trip_; }
 
  private:
+  [[nodiscard]] uint64_t charge_of(const FrameBuffer& frame) const noexcept {
+    return charge_.of(frame.length);
+  }
+
   // A frame is lost when one sent this much later has arrived: networks reorder a little.
   static constexpr uint64_t reordering_frames = 3;
   static constexpr uint64_t acks_per_window = 2;
@@ -112,6 +137,7 @@ class SendWindow {
   FrameBuffer* head_ = nullptr;
   FrameBuffer* tail_ = nullptr;
   FrameBuffer* unsent_ = nullptr;  // the first that was never sent
+  FrameCharge charge_;
   uint64_t queued_bytes_ = 0;
   uint64_t unsent_bytes_ = 0;
   uint64_t in_flight_ = 0;         // charges of frames sent and neither acknowledged nor lost

@@ -115,6 +115,12 @@ struct LinkProperties {
   // Bytes of frames that can wait here to be received before more are lost. A peer never has more
   // in flight to this process.
   uint64_t receive_capacity_bytes = 0;
+  // Bytes of that capacity that each frame takes, whatever its length. 0: its own bytes, and a
+  // share for the records of its buffer.
+  uint32_t receive_slot_bytes = 0;
+  // The delay by a queue that a sender may cause. A longer one is permitted where frames wait in no
+  // other queue than the receiver's own.
+  uint64_t queue_delay_ns = 50'000;
   // send() accepts pieces, other than the first of a frame, that are not readable memory when it is
   // called: it does not crash, and such frames are lost. Only then are payloads sent from the
   // application's memory.
@@ -159,6 +165,10 @@ class PacketLink {
   [[nodiscard]] uint64_t receive_capacity_bytes() const noexcept {
     return properties_.receive_capacity_bytes;
   }
+  [[nodiscard]] uint32_t receive_slot_bytes() const noexcept {
+    return properties_.receive_slot_bytes;
+  }
+  [[nodiscard]] uint64_t queue_delay_ns() const noexcept { return properties_.queue_delay_ns; }
   [[nodiscard]] bool sends_from_anywhere() const noexcept {
     return properties_.sends_from_anywhere;
   }

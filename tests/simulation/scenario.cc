@@ -47,6 +47,7 @@ ProcessShape make_process(Dice& dice, uint64_t peer_timeout_ns) {
   shape.most_connections = 64;
   shape.poll_ns = dice.between(500, 20'000);
   shape.messages_per_poll = static_cast<unsigned>(dice.between(1, 8));
+  shape.link.has_slots = dice.happens(0.3);
   return shape;
 }
 

@@ -31,13 +31,18 @@ SimulatedLink::SimulatedLink(Network& network, uint32_t process, const LinkShape
   properties_.own_address = address_of(id_of(process));
   properties_.mtu = shape.mtu;
   properties_.receive_capacity_bytes = shape.capacity_bytes;
+  properties_.receive_slot_bytes = shape.has_slots ? shape.mtu : 0;
   properties_.sends_from_anywhere = shape.sends_from_anywhere;
   properties_.longest_pause_ns = shape.longest_pause_ns;
 }
 
+// The buffer of a socket also counts the records of its frames.
+uint64_t SimulatedLink::charge_of(const std::vector<std::byte>& bytes) const noexcept {
+  return FrameCharge(receive_slot_bytes()).of(static_cast<uint32_t>(bytes.size()));
+}
+
 bool SimulatedLink::queue(TravellingFrame frame) {
-  // The buffer of a socket also counts the records of its frames.
-  const uint64_t charge = frame.bytes.size() + SendWindow::frame_charge;
+  const uint64_t charge = charge_of(frame.bytes);
   if (waiting_bytes_ + charge > receive_capacity_bytes()) return false;
   waiting_bytes_ += charge;
   waiting_.push_back({address_of(id_of(frame.from)), std::move(frame.bytes)});
@@ -76,7 +81,7 @@ unsigned SimulatedLink::send(const OutboundFrame* frames, unsigned count) noexce
 unsigned SimulatedLink::receive(InboundFrame* frames, unsigned max) noexcept {
   handed_out_.clear();
   while (handed_out_.size() < max && !waiting_.empty()) {
-    waiting_bytes_ -= waiting_.front().bytes.size() + SendWindow::frame_charge;
+    waiting_bytes_ -= charge_of(waiting_.front().bytes);
     handed_out_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }

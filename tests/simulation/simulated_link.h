@@ -17,6 +17,7 @@ namespace lintel::simulation {
 struct LinkShape {
   uint32_t mtu = 1472;
   uint64_t capacity_bytes = 256 * 1024;  // of arrived frames that have not been received
+  bool has_slots = false;                // each frame takes as much as the longest one
   bool sends_from_anywhere = false;
   int64_t longest_pause_ns = 1'000'000;
 };
@@ -46,6 +47,8 @@ class SimulatedLink final : public PacketLink {
     LinkAddress from;
     std::vector<std::byte> bytes;
   };
+
+  [[nodiscard]] uint64_t charge_of(const std::vector<std::byte>& bytes) const noexcept;
 
   Network& network_;
   const uint32_t process_;

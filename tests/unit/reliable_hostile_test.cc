@@ -97,7 +97,7 @@ TEST_F(HostileFrames, RandomFramesOfAPeerDoNoHarm) {
     constexpr FrameType types[] = {FrameType::data,     FrameType::data, FrameType::data,
                                    FrameType::datagram, FrameType::ack,  FrameType::probe};
     header.type = types[dice() % std::size(types)];
-    header.flags = static_cast<uint8_t>(dice() % 8);
+    header.flags = static_cast<uint8_t>(dice() % 16);
     header.sequence = sequence + (dice() % 4 == 0 ? dice() % 4 : 0);
     header.acknowledged = dice() % 8 == 0 ? dice() : 1;
     header.selective = dice() % 4 == 0 ? dice() : 0;
@@ -141,6 +141,25 @@ TEST_F(HostileFrames, EveryFlippedBitIsNoticed) {
     ASSERT_TRUE(target_.messages.empty()) << bit;
   }
   expect_alive();
+}
+
+TEST_F(HostileFrames, SlotsThatHoldNoFrameOpenNothing) {
+  constexpr ProcessId other_id{0x0a000004, 21};
+  FakePeer other(network_, other_id, target_id);
+  HandshakeBody body = other.body();
+  for (const uint32_t slot_bytes :
+       {1u, body.mtu - 1, PacketLink::largest_mtu + 1, UINT32_MAX, body.mtu}) {
+    body.slot_bytes = slot_bytes;
+    body.cookie = 0;
+    other.call(FrameType::hello, body);
+    target_.poll();
+    HandshakeBody answer{};
+    ASSERT_TRUE(other.take_answer(FrameType::challenge, answer));
+    body.cookie = answer.cookie;
+    other.call(FrameType::connect, body);
+    target_.poll();
+    EXPECT_EQ(other.take_answer(FrameType::accept, answer), slot_bytes == body.mtu) << slot_bytes;
+  }
 }
 
 TEST_F(HostileFrames, FramesFromElsewhereAreNotOfTheConnection) {

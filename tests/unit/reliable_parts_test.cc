@@ -54,7 +54,8 @@ class ReliablePart : public testing::Test {
     connection.peer = peer_id;
     connection.route = {address_of(peer_id), frame_bytes};
     connection.frame_bytes = frame_bytes;
-    connection.send.open(1, 1 << 16, frame_bytes, settings_.shortest_timeout_ns);
+    connection.send.open(1, {1 << 16, FrameCharge(), frame_bytes, LinkProperties{}.queue_delay_ns},
+                         settings_.shortest_timeout_ns);
     connection.receive.open(1);
     connection.silence.heard(virtual_now_ns);
     connection.state = ConnectionState::established;

@@ -13,6 +13,7 @@ namespace {
 
 constexpr uint32_t mtu = 1000;
 constexpr uint64_t ms = 1'000'000;
+constexpr uint64_t queue_delay_ns = 50'000;
 
 class SendWindowTest : public testing::Test {
  protected:
@@ -23,9 +24,9 @@ class SendWindowTest : public testing::Test {
   void TearDown() override { pool_.release_chain(window_.take_all()); }
   // The state after some round trips of duration 0, which are not counted as measured. 16 frames
   // may be sent if the peer can receive them. The next number is 100.
-  void open(uint64_t peer_window) {
+  void open(uint64_t peer_window, uint32_t slot_bytes = 0) {
     constexpr unsigned earlier = 2 + 4 + 8;
-    window_.open(100 - earlier, peer_window, mtu, ms);
+    window_.open(100 - earlier, {peer_window, FrameCharge(slot_bytes), mtu, queue_delay_ns}, ms);
     queue(earlier);
     while (!window_.empty()) acknowledge(send(0).back() + 1, {0}, 0);
   }
@@ -76,6 +77,26 @@ TEST_F(SendWindowTest, OldAndImpossibleAcknowledgementsChangeNothing) {
   EXPECT_TRUE(old.valid);
   EXPECT_FALSE(old.progress);
   EXPECT_EQ(window_.queued_frames(), 1u);
+}
+
+// Otherwise three times as many of the short ones would go.
+TEST_F(SendWindowTest, EachFrameTakesASlotOfThePeer) {
+  constexpr uint32_t slots = 5;
+  open(uint64_t{slots} * mtu, mtu);
+  for (const uint32_t length : {mtu, mtu / 4}) {
+    const uint32_t first = window_.next_sequence();
+    for (unsigned i = 0; i < 2 * slots; ++i) window_.append(pool_.acquire(length));
+    for (FrameBuffer* frame = window_.oldest(); frame != nullptr; frame = frame->next)
+      frame->length = length;
+    EXPECT_EQ(send(0).size(), slots);
+    EXPECT_TRUE(exhausted_);
+    EXPECT_EQ(window_.in_flight_bytes(), slots * mtu);
+    acknowledge(first + slots, {0}, 0);
+    EXPECT_EQ(send(0).size(), slots);
+    acknowledge(first + 2 * slots, {0}, 0);
+    EXPECT_TRUE(window_.empty());
+    EXPECT_EQ(window_.in_flight_bytes(), 0u);
+  }
 }
 
 TEST_F(SendWindowTest, AFrameThatThreeLaterOnesOvertookIsLostAndGoesAgainFirst) {
@@ -229,7 +250,7 @@ TEST_F(SendWindowTest, TwoFramesOfAWindowWantAnAcknowledgement) {
 // A loss reduces the window by its share, by half at most. Arrivals let it grow again.
 TEST(CongestionTest, LossesCostTheirShare) {
   Congestion congestion;
-  congestion.open(64 << 20, 1000);
+  congestion.open(64 << 20, 1000, queue_delay_ns);
   for (unsigned i = 0; i < 6; ++i) {
     congestion.delivered(congestion.window_bytes());
     congestion.round_ended();
@@ -251,7 +272,7 @@ TEST(CongestionTest, LossesCostTheirShare) {
 
 TEST(CongestionTest, LongRoundTripsMeanAQueue) {
   Congestion congestion;
-  congestion.open(1 << 20, 1000);
+  congestion.open(1 << 20, 1000, queue_delay_ns);
   for (unsigned i = 0; i < 100; ++i) {
     congestion.measured(50'000, 0);
     congestion.delivered(20'000);
@@ -270,7 +291,7 @@ TEST(CongestionTest, LongRoundTripsMeanAQueue) {
 
 TEST(CongestionTest, TheFirstQueueEndsTheDoubling) {
   Congestion congestion;
-  congestion.open(64 << 20, 1000);
+  congestion.open(64 << 20, 1000, queue_delay_ns);
   congestion.measured(20'000, 0);
   congestion.delivered(congestion.window_bytes());
   congestion.round_ended();
@@ -281,19 +302,35 @@ TEST(CongestionTest, TheFirstQueueEndsTheDoubling) {
   EXPECT_LE(congestion.window_bytes(), doubled + 1000);
 }
 
+TEST(CongestionTest, ALinkMayPermitALongerQueue) {
+  for (const uint64_t permitted_ns : {queue_delay_ns, 10 * queue_delay_ns}) {
+    Congestion congestion;
+    congestion.open(1 << 20, 1000, permitted_ns);
+    for (unsigned i = 0; i < 10; ++i) {
+      congestion.measured(20'000, 0);
+      congestion.delivered(congestion.window_bytes());
+      congestion.round_ended();
+    }
+    const uint64_t before = congestion.window_bytes();
+    congestion.measured(20'000 + 5 * queue_delay_ns, 0);
+    congestion.round_ended();
+    EXPECT_EQ(congestion.window_bytes() == before, permitted_ns > queue_delay_ns);
+  }
+}
+
 // Of two senders with the same queue, the one with the larger window reduces it.
 TEST(CongestionTest, SmallWindowsMayCauseALongerQueue) {
   Congestion small;
   Congestion large;
-  small.open(64 << 20, 1000);
-  large.open(64 << 20, 1000);
+  small.open(64 << 20, 1000, queue_delay_ns);
+  large.open(64 << 20, 1000, queue_delay_ns);
   for (unsigned i = 0; i < 6; ++i) large.delivered(large.window_bytes());
   const uint64_t small_before = small.window_bytes();
   const uint64_t large_before = large.window_bytes();
   for (Congestion* congestion : {&small, &large}) {
     congestion->measured(20'000, 0);
     congestion->round_ended();
-    congestion->measured(20'000 + static_cast<uint64_t>(Congestion::queue_delay_ns) + 10'000, 0);
+    congestion->measured(20'000 + queue_delay_ns + 10'000, 0);
     congestion->round_ended();
   }
   EXPECT_EQ(small.window_bytes(), small_before);

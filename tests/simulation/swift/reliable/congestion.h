@@ -13,7 +13,7 @@ namespace lintel {
 
 class Congestion {
  public:
-  void open(uint64_t most_bytes, uint32_t frame_bytes) noexcept {
+  void open(uint64_t most_bytes, uint32_t frame_bytes, uint64_t) noexcept {
     *this = Congestion{};
     frame_ = frame_bytes;
     most_ = std::max(static_cast<double>(most_bytes), frame_);
