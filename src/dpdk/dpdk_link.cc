@@ -139,6 +139,7 @@ DpdkLink::DpdkLink(const DpdkSettings& settings, std::unique_ptr<Port> port, Int
       .queue_delay_ns =
           port_->is_private() ? private_queue_delay_ns : LinkProperties{}.queue_delay_ns,
       .sends_from_anywhere = port_->sends_from_anywhere(),
+      .keeps_frames_of_node = port_->is_private(),
       .receives_by_system_call = false,
       .descriptor = port_->interrupt_descriptor(),
       .longest_pause_ns = static_cast<int64_t>(settings.pause_ns),

@@ -170,6 +170,7 @@ struct Connection : Link {
   std::unique_ptr<SecureChannel> secure;
   uint32_t seal_bytes = 0;  // of a tag behind each frame
   bool encrypts = false;
+  bool leaves_unchecked = false;  // frames with payloads in place carry frame_unchecked
 
   SendWindow send;
   ReceiveWindow receive;

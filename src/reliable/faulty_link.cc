@@ -69,6 +69,7 @@ bool Faults::parse(std::string_view text, Faults& faults, std::string& reason) {
 FaultyLink::FaultyLink(std::unique_ptr<PacketLink> link, const Faults& faults) noexcept
     : link_(std::move(link)), faults_(faults), state_(faults.seed) {
   properties_ = link_->properties();
+  if (faults.corrupt > 0 || faults.reorder > 0) properties_.keeps_frames_of_node = false;
 }
 
 FaultyLink::~FaultyLink() = default;

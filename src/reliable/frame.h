@@ -45,7 +45,10 @@ inline constexpr uint8_t frame_first = 0x01;  // data: begins with the message h
 inline constexpr uint8_t frame_last = 0x02;   // data: ends the message
 inline constexpr uint8_t frame_whole = frame_first | frame_last;
 inline constexpr uint8_t frame_wants_ack = 0x04;  // do not delay the acknowledgement
-inline constexpr uint8_t frame_flags_known = 0x07;
+// data: the check leaves out the payload of this frame, which has a single message or part of one.
+// Only on connections on which both sides have agreed to that.
+inline constexpr uint8_t frame_unchecked = 0x08;
+inline constexpr uint8_t frame_flags_known = 0x0f;
 
 struct FrameHeader {
   // CRC-32C of the body, then of the rest of this header, seeded per connection. Where frames are
@@ -122,8 +125,9 @@ struct HandshakeBody {
   RefuseCause cause;           // refuse only
   uint64_t cookie;             // challenge: made by the target; connect: the same, given back
   NetworkSecurity security;    // what protects the frames of the connection
-  uint8_t reserved[3];         // zero
-  uint32_t slot_bytes;         // of the window, for each frame; 0: see SendWindow::charge_of()
+  uint8_t leaves_unchecked;    // 1: payloads between the two need no check; else 0
+  uint8_t reserved[2];         // zero
+  uint32_t slot_bytes;         // of the window, for each frame; 0: see FrameCharge
   uint8_t share[share_bytes];  // hello, connect, accept: for the keys of frames; zero without
   uint8_t proof[proof_bytes];  // connect, accept: of the secret; zero without
 };
@@ -148,6 +152,10 @@ inline constexpr uint32_t handshake_seed = 0x4c4e544cu;
 [[nodiscard]] uint32_t body_check(uint32_t seed, const void* body, size_t bytes) noexcept;
 // The value for FrameHeader::check.
 [[nodiscard]] uint32_t finish_check(uint32_t body_check, const FrameHeader& header) noexcept;
+// Of a frame with frame_unchecked: bytes up to its payload, which are checked.
+[[nodiscard]] constexpr uint32_t bytes_before_payload(uint8_t flags) noexcept {
+  return (flags & frame_first) != 0 ? message_frame_overhead : uint32_t{sizeof(FrameHeader)};
+}
 [[nodiscard]] bool check_frame(uint32_t seed, const std::byte* frame, size_t bytes) noexcept;
 
 // Sequence numbers wrap: how far `a` is ahead of `b`.

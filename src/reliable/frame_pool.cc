@@ -31,7 +31,9 @@ bool FrameBuffer::compute_body_check(uint32_t seed) noexcept {
     self.body_check =
         lintel::body_check(self.body_check, self.payload, self.length - self.held_bytes);
   };
-  return payload == nullptr || guarded_call(add_payload, this);
+  if (payload == nullptr) return true;
+  return (flags & frame_unchecked) != 0 ? is_readable(payload, length - held_bytes)
+                                        : guarded_call(add_payload, this);
 }
 
 FramePool::~FramePool() {

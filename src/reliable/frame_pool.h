@@ -34,7 +34,8 @@ struct alignas(16) FrameBuffer {
   alignas(16) std::byte link_header[PacketLink::headroom];  // the link's own, in front of the frame
 
   [[nodiscard]] std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
-  // Of all behind the FrameHeader. False: the payload is not readable memory.
+  // Of all behind the FrameHeader, up to the payload if frame_unchecked is set. False: the payload
+  // is not readable memory.
   [[nodiscard]] bool compute_body_check(uint32_t seed) noexcept;
 };
 static_assert(offsetof(FrameBuffer, link_header) + PacketLink::headroom == sizeof(FrameBuffer));

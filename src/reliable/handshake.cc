@@ -81,6 +81,11 @@ bool Handshake::may_answer(const InboundFrame& frame, uint64_t now_ns) noexcept 
   return admitted;
 }
 
+// Processes with the same nid are on one node.
+bool Handshake::needs_no_check(ProcessId peer) const noexcept {
+  return context_.link.keeps_frames_of_node() && peer.nid == context_.link.id().nid && !seals();
+}
+
 HandshakeBody Handshake::own_body(ProcessId to) const noexcept {
   HandshakeBody body{};
   body.incarnation = incarnation_;
@@ -96,6 +101,7 @@ HandshakeBody Handshake::own_body(ProcessId to) const noexcept {
   body.message_version = message_version;
   body.admission = proof_.admission();
   body.security = context_.settings.security;
+  body.leaves_unchecked = needs_no_check(to) ? 1 : 0;
   return body;
 }
 
@@ -443,6 +449,7 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
   connection.seal_bytes = connection.secure == nullptr ? 0 : tag_bytes;
   connection.encrypts = connection.secure != nullptr && connection.secure->send.encrypts();
   connection.frame_bytes -= connection.seal_bytes;
+  connection.leaves_unchecked = body.leaves_unchecked == 1 && needs_no_check(connection.peer);
   connection.max_data_bytes = data_bytes_of(connection.frame_bytes);
   connection.send.open(context_.settings.first_sequence,
                        {body.window_bytes, FrameCharge(body.slot_bytes), connection.frame_bytes,

@@ -223,7 +223,13 @@ Connection* ReliableTransport::connection_of(InboundFrame& frame, const FrameHea
   }
   if (connection->secure != nullptr)
     return open_sealed(*connection, frame, header) ? connection : nullptr;
-  if (!check_frame(connection->receive_seed, frame.data, frame.length)) {
+  uint32_t checked_bytes = frame.length;
+  bool permitted = true;
+  if ((header.flags & frame_unchecked) != 0) {
+    permitted = connection->leaves_unchecked && header.type == FrameType::data;
+    checked_bytes = std::min(checked_bytes, bytes_before_payload(header.flags));
+  }
+  if (!permitted || !check_frame(connection->receive_seed, frame.data, checked_bytes)) {
     counters_.damaged.increment();
     return nullptr;
   }

@@ -61,15 +61,6 @@ class PieceReader {
   uint64_t offset_ = 0;
 };
 
-// Whether it can be read now. What is sealed is read when it is sent.
-bool is_readable(const std::byte* memory, uint32_t bytes) noexcept {
-  constexpr uint32_t page_bytes = 4096;
-  std::byte read{};
-  for (uint32_t at = 0; at < bytes; at += page_bytes)
-    if (!guarded_copy(&read, memory + at, 1)) return false;
-  return bytes == 0 || guarded_copy(&read, memory + bytes - 1, 1);
-}
-
 // With the length of the payload as its link word. Written as words, as the check reads it.
 void write_header(std::byte* to, const MessageHeader& header, uint32_t length) noexcept {
   static_assert(offsetof(MessageHeader, link_word) == 0);
@@ -184,6 +175,7 @@ SendStatus Sender::cut(const Connection& connection, const MessageHeader& header
     if (in_place) {
       frame->payload = pieces->base + (length - left);
       frame->length += part;
+      if (connection.leaves_unchecked) frame->flags |= frame_unchecked;
     } else if (part != 0 && !payload.read(frame->data() + overhead, part)) {
       return SendStatus::inaccessible;
     }

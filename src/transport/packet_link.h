@@ -125,6 +125,9 @@ struct LinkProperties {
   // called: it does not crash, and such frames are lost. Only then are payloads sent from the
   // application's memory.
   bool sends_from_anywhere = false;
+  // Frames between processes of one node are copied by processors and nothing else, as in shared
+  // memory: those that arrive are as they were sent. Their payloads need no check.
+  bool keeps_frames_of_node = false;
   // send() may refer to frames of one piece that stays (OutboundFrame::payload_stays) and that have
   // at least this length.
   uint32_t least_referred_bytes = UINT32_MAX;
@@ -171,6 +174,9 @@ class PacketLink {
   [[nodiscard]] uint64_t queue_delay_ns() const noexcept { return properties_.queue_delay_ns; }
   [[nodiscard]] bool sends_from_anywhere() const noexcept {
     return properties_.sends_from_anywhere;
+  }
+  [[nodiscard]] bool keeps_frames_of_node() const noexcept {
+    return properties_.keeps_frames_of_node;
   }
   [[nodiscard]] uint32_t least_referred_bytes() const noexcept {
     return properties_.least_referred_bytes;

@@ -242,6 +242,15 @@ bool guarded_detail::copy_under_recovery_point(void* destination, const void* so
   return true;
 }
 
+bool is_readable(const void* start, size_t bytes) noexcept {
+  constexpr size_t page_bytes = 4096;  // no page is smaller
+  const auto* const from = static_cast<const char*>(start);
+  char read = 0;
+  for (size_t at = 0; at < bytes; at += page_bytes)
+    if (!guarded_copy(&read, from + at, 1)) return false;
+  return bytes == 0 || guarded_copy(&read, from + bytes - 1, 1);
+}
+
 bool guarded_call(void (*action)(void*), void* argument) noexcept {
   RecoveryPoint point;
   if (LINTEL_SET_JUMP(point.buffer) != 0) return false;

@@ -43,6 +43,9 @@ namespace guarded_detail {
   return guarded_detail::copy_under_recovery_point(destination, source, bytes);
 }
 
+// Whether a range can be read now.
+[[nodiscard]] bool is_readable(const void* start, size_t bytes) noexcept;
+
 // Runs action(argument) under a recovery point. False: it touched inaccessible memory and was
 // abandoned there; it must hold no lock and own nothing meanwhile.
 [[nodiscard]] bool guarded_call(void (*action)(void*), void* argument) noexcept;

@@ -143,6 +143,22 @@ TEST_F(HostileFrames, EveryFlippedBitIsNoticed) {
   expect_alive();
 }
 
+// Without an agreement nobody leaves out a check.
+TEST_F(HostileFrames, UncheckedPayloadsAreRefused) {
+  FrameHeader header{};
+  header.type = FrameType::data;
+  header.flags = frame_whole | frame_unchecked;
+  header.sequence = 2;
+  const MessageHeader message = numbered_put(666);
+  std::vector<std::byte> body(sizeof message);
+  std::memcpy(body.data(), &message, sizeof message);
+  fake_.inject(fake_.connected_frame(header, body));
+  target_.poll();
+  EXPECT_TRUE(target_.messages.empty());
+  EXPECT_EQ(counters().damaged, 1u);
+  expect_alive();
+}
+
 TEST_F(HostileFrames, SlotsThatHoldNoFrameOpenNothing) {
   constexpr ProcessId other_id{0x0a000004, 21};
   FakePeer other(network_, other_id, target_id);

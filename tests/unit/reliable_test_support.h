@@ -105,6 +105,8 @@ class MemoryLink final : public PacketLink {
     properties_.least_referred_bytes = least_referred_bytes;
   }
 
+  void keep_frames_of_node(bool keep) { properties_.keeps_frames_of_node = keep; }
+
   bool full = false;   // accepts no frames
   uint32_t route_mtu;  // of the route to every peer
   struct Referred {

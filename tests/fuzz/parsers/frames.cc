@@ -33,8 +33,10 @@ struct Peer {
 class Fuzzed {
  public:
   explicit Fuzzed(Input& input) : input_(input), target_(network_, target_id, settings(input)) {
+    target_.link().keep_frames_of_node(true);
     for (unsigned i = 0; i < peers; ++i) {
-      peers_[i].id = {0x0a000002 + i, 20};
+      // The first one is on the node of the target.
+      peers_[i].id = {target_id.nid + i, 20};
       peers_[i].number = 4711 + i;
     }
   }
@@ -123,6 +125,7 @@ class Fuzzed {
     HandshakeBody body = test::FakePeer(network_, peer.id, target_id, peer.number).body();
     body.cookie = cookie;
     body.first_sequence = 1;
+    body.leaves_unchecked = 1;
     input_.damage(&body, sizeof body, 3);
     FrameHeader header{};
     header.type = type;
@@ -154,7 +157,8 @@ class Fuzzed {
     header.version = frame_version;
     header.type = type;
     const uint8_t how = input_.byte();
-    header.flags = (how & 8) != 0 ? how & frame_flags_known : frame_whole;
+    header.flags = (how & 8) != 0 ? how & (frame_whole | frame_wants_ack) : frame_whole;
+    if ((how & 0x80) != 0) header.flags |= frame_unchecked;
     header.connection = peer.target_number;
     header.sequence = peer.next;
     if ((how & 0x10) != 0) header.sequence += input_.byte();
@@ -163,7 +167,11 @@ class Fuzzed {
     header.ack_delay = how;
     if (type == FrameType::data && header.sequence == peer.next) ++peer.next;
     const uint32_t seed = connection_seed(peer.target_number, peer.number);
-    header.check = finish_check(body_check(seed, body.data(), body.size()), header);
+    size_t checked_bytes = body.size();
+    if ((header.flags & frame_unchecked) != 0)
+      checked_bytes = std::min(
+          checked_bytes, (header.flags & frame_first) != 0 ? sizeof(MessageHeader) : size_t{0});
+    header.check = finish_check(body_check(seed, body.data(), checked_bytes), header);
     if (how == 0xff) ++header.check;
     Frame frame(sizeof header + body.size());
     std::memcpy(frame.data(), &header, sizeof header);
