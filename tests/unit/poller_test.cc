@@ -227,6 +227,21 @@ TEST_F(PollerTest, AQueueIsPolledForUnlessAnotherLookHasPolledSince) {
   EXPECT_GT(net_.polls, polls);
 }
 
+// It waits for longer than it polls without work, but it always finds some.
+TEST_F(PollerTest, AWaitingThreadThatFindsWorkDoesNotSleep) {
+  ProcessorLoad load;
+  WaitPolicy policy{load};
+  policy.use({.spin_ns = 1});
+  net_.arms = true;
+  const auto next_message = [&] {
+    net_.arrived = 1;
+    return net_.polls >= 1000;
+  };
+  net_.arrived = 1;
+  EXPECT_TRUE(wait_until(poller_, policy, next_message, now_ns() + 10'000'000'000));
+  EXPECT_EQ(poller_.counters.sleeps.get(), 0u);
+}
+
 TEST_F(PollerTest, AWaitingThreadPollsUntilTheConditionHolds) {
   ProcessorLoad load;
   WaitPolicy policy{load};

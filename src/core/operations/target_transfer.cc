@@ -25,6 +25,10 @@ constexpr uint64_t slice_bytes = uint64_t{1} << 20;
 // the initiator to have the data, which takes longer than copying less.
 constexpr uint64_t sent_in_place_bytes = uint64_t{1} << 16;
 
+// Puts are fetched together up to this sum: copying it takes less than the time for which the
+// initiator polls before it sleeps (PTL_SPIN_US).
+constexpr uint64_t most_batch_bytes = uint64_t{1} << 18;
+
 // Puts longer than this are fetched one by one: nothing is gained by joining them.
 constexpr uint64_t batched_bytes = uint64_t{1} << 16;
 
@@ -245,7 +249,9 @@ void start_transfer(Arrival& arrival, Transfer& transfer) noexcept {
   TransferBatch& batch = physical.transfers().batch();
   batch.transfers[batch.count++] = &transfer;
   batch.bytes += transfer.mlength;
-  if (batch.count == TransferBatch::capacity || batch.bytes >= slice_bytes) fetch_batch(physical);
+  if (batch.count < TransferBatch::capacity && batch.bytes < most_batch_bytes) return;
+  fetch_batch(physical);
+  physical.answers().flush_acknowledgements(peer);
 }
 
 // One remote read for all: the cost of a call is that of copying several KiB.

@@ -27,9 +27,12 @@ class Waiter {
   // One short step: a poll, if this thread is the one that polls. True: it is worth looking whether
   // the wait is over. What this thread's own polls did not bring comes from other threads, and is
   // looked for less often.
+  // What a poll found ends the idle time after which the thread sleeps.
   bool step() noexcept {
     if (holds_token_) [[likely]] {
-      return poller_.poll_once() != 0;
+      const bool worked = poller_.poll_once() != 0;
+      if (worked) idle_since_ns_ = 0;
+      return worked;
     }
     spin_hint();
     if ((++steps_without_token_ & 15) == 0) try_token();
