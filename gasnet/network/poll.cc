@@ -52,21 +52,82 @@ ptl_sr_value_t status(ptl_sr_index_t which) {
   return value;
 }
 
+/** What Portals has done since the last look of this thread. */
+class PortalsProgress {
+ public:
+  void look() {
+    const ptl_sr_value_t work = status(PTL_SR_LINTEL_POLLS_WITH_WORK);
+    const ptl_sr_value_t polls = status(PTL_SR_LINTEL_POLLS);
+    has_worked_ = work != work_seen_;
+    has_polled_ = polls != polls_seen_;
+    work_seen_ = work;
+    polls_seen_ = polls;
+  }
+  bool has_worked() const { return has_worked_; }
+  bool has_polled() const { return has_polled_; }
+
+ private:
+  ptl_sr_value_t work_seen_ = 0;
+  ptl_sr_value_t polls_seen_ = 0;
+  bool has_worked_ = false;
+  bool has_polled_ = false;
+};
+LINTEL_GASNET_PER_THREAD PortalsProgress t_progress;
+
 /** To be called after a poll that did nothing here. Messages may have triggered operations of
  * Portals. More messages may be waiting, since not every check of a queue polls. A process that
  * yields now gets its processor back only after all others have run.
  * @return false once a poll of Portals found nothing. */
 bool has_portals_work() {
-  static LINTEL_GASNET_PER_THREAD ptl_sr_value_t polls_seen = 0, work_seen = 0;
   static LINTEL_GASNET_PER_THREAD unsigned int looks = 0;
-  const ptl_sr_value_t work = status(PTL_SR_LINTEL_POLLS_WITH_WORK);
-  const ptl_sr_value_t polls = status(PTL_SR_LINTEL_POLLS);
-  const bool is_idle = work == work_seen && (polls != polls_seen || ++looks >= kLooksForPoll);
-  work_seen = work;
-  polls_seen = polls;
+  t_progress.look();
+  const bool is_idle =
+      !t_progress.has_worked() && (t_progress.has_polled() || ++looks >= kLooksForPoll);
   if (is_idle) looks = 0;
   return !is_idle;
 }
+
+/** The counts that end a wait: some that the caller awaits, and new messages for poll(). */
+class AwaitedCounts {
+ public:
+  AwaitedCounts(const AwaitedCount* awaited, unsigned int size) : size_(g_arrival_count + size) {
+    for (unsigned int i = 0; i < g_arrival_count; ++i) {
+      counters_[i] = g_arrival_counters[i];
+      thresholds_[i] = t_arrivals_seen[i] + 1;
+    }
+    for (unsigned int i = 0; i < size; ++i) {
+      counters_[g_arrival_count + i] = awaited[i].counter;
+      thresholds_[g_arrival_count + i] = awaited[i].threshold;
+    }
+  }
+  /** Polls Portals if none is reached. @return whether one is reached. */
+  bool wait(ptl_time_t timeout_ms) const {
+    ptl_ct_event_t count;
+    unsigned int which = 0;
+    const int code = PtlCTPoll(counters_, thresholds_, size_, timeout_ms, &count, &which);
+    if (code == PTL_CT_NONE_REACHED) return false;
+    check(code, "PtlCTPoll");
+    if (which < g_arrival_count) note_arrivals();
+    return true;
+  }
+
+ private:
+  void note_arrivals() const {
+    for (unsigned int i = 0; i < g_arrival_count; ++i) {
+      ptl_ct_event_t count;
+      check(PtlCTGet(counters_[i], &count), "PtlCTGet");
+      t_arrivals_seen[i] = count.success;
+    }
+  }
+  /* Read before the last poll(): messages that arrived since then are not handled yet, and end the
+   * next wait at once. */
+  static LINTEL_GASNET_PER_THREAD ptl_size_t t_arrivals_seen[kMostArrivalCounters];
+
+  ptl_handle_ct_t counters_[kMostArrivalCounters + kMostAwaited];
+  ptl_size_t thresholds_[kMostArrivalCounters + kMostAwaited];
+  unsigned int size_;
+};
+LINTEL_GASNET_PER_THREAD ptl_size_t AwaitedCounts::t_arrivals_seen[kMostArrivalCounters];
 
 }  // namespace
 
@@ -101,10 +162,15 @@ void stop_if_process_ends() {
 
 uint32_t stopped_threads() { return g_stopped_threads.load(std::memory_order_acquire); }
 
-unsigned int poll() {
+unsigned int run_poll_functions() {
   stop_if_process_ends();
   unsigned int done = 0;
   for (unsigned int i = 0; i < g_count; ++i) done += g_functions[i]();
+  return done;
+}
+
+unsigned int poll() {
+  unsigned int done = run_poll_functions();
   if (done == 0 && is_crowded() && has_portals_work()) done = 1;
   return done;
 }
@@ -140,30 +206,25 @@ void add_arrival_counter(ptl_handle_ct_t counter) {
 
 bool sleeps_while_waiting() { return is_crowded() && neighbourhood().count() == 1; }
 
+bool look_for_one(const AwaitedCount* awaited, unsigned int size) {
+  const AwaitedCounts counts(awaited, size);
+  for (unsigned int looks = 0; looks < kLooksForPoll;) {
+    t_progress.look();
+    if (t_progress.has_worked()) {
+      if (size == 0) return true;
+      looks = 0;
+    } else if (t_progress.has_polled()) {
+      return false;
+    } else {
+      ++looks;
+    }
+    if (counts.wait(0)) return true;
+  }
+  return false;
+}
+
 void sleep_until_one(const AwaitedCount* awaited, unsigned int size) {
-  // Read before the last poll: messages that arrived since then are not handled yet, and end the
-  // wait at once.
-  static LINTEL_GASNET_PER_THREAD ptl_size_t seen[kMostArrivalCounters];
-  ptl_handle_ct_t counters[kMostArrivalCounters + kMostAwaited];
-  ptl_size_t thresholds[kMostArrivalCounters + kMostAwaited];
-  const unsigned int arrivals = g_arrival_count;
-  for (unsigned int i = 0; i < arrivals; ++i) {
-    counters[i] = g_arrival_counters[i];
-    thresholds[i] = seen[i] + 1;
-  }
-  for (unsigned int i = 0; i < size; ++i) {
-    counters[arrivals + i] = awaited[i].counter;
-    thresholds[arrivals + i] = awaited[i].threshold;
-  }
-  ptl_ct_event_t count;
-  unsigned int which = 0;
-  const int code =
-      PtlCTPoll(counters, thresholds, arrivals + size, kLongestSleepMs, &count, &which);
-  if (code != PTL_CT_NONE_REACHED) check(code, "PtlCTPoll");
-  for (unsigned int i = 0; i < arrivals; ++i) {
-    check(PtlCTGet(counters[i], &count), "PtlCTGet");
-    seen[i] = count.success;
-  }
+  static_cast<void>(AwaitedCounts(awaited, size).wait(kLongestSleepMs));
 }
 
 }  // namespace lintel::gasnet

@@ -47,6 +47,8 @@ void stop_if_process_ends();
 uint32_t stopped_threads();
 
 /** Calls all poll functions. @return how much was done. */
+unsigned int run_poll_functions();
+/** The same. Where a yield is expensive, the result is 0 only if Portals has nothing to do, too. */
 unsigned int poll();
 
 /** To be called in a loop that waits for a condition, after poll().
@@ -67,9 +69,14 @@ constexpr unsigned int kMostAwaited = 8;
  * thread that waits for a count sleeps then, since with yields it would run again and again. */
 bool sleeps_while_waiting();
 
-/** To be called in place of wait_hint() if sleeps_while_waiting(), after a poll() without work.
- * Waits in Portals for a message or for one of the counts, for a millisecond at most.
- * @param size  at most kMostAwaited. */
+/** To be called before a yield or a sleep if sleeps_while_waiting(), after run_poll_functions()
+ * returned 0. Has Portals poll until a poll finds nothing, which takes less time than poll() does.
+ * @param size  at most kMostAwaited; 0: the thread does not wait for counts.
+ * @return true as soon as a message for poll() has arrived or one of the counts is reached; without
+ *         counts, as soon as Portals has done something. */
+bool look_for_one(const AwaitedCount* awaited, unsigned int size);
+/** To be called after that. Sleeps in Portals until then, for a millisecond at most.
+ * @param size  at least 1. */
 void sleep_until_one(const AwaitedCount* awaited, unsigned int size);
 
 }  // namespace lintel::gasnet

@@ -82,7 +82,7 @@ void wait_for_each(const gex_Event_t* events, size_t count, IsOver is_over) {
     if (!wait.poll()) continue;
     for (size_t i = 0; i < count; ++i)
       if (events[i] != GEX_EVENT_INVALID) wait.add(*root_of(events[i]));
-    wait.sleep();
+    wait.pause();
   }
 }
 
@@ -159,7 +159,7 @@ void gex_NBI_Wait(gex_EC_t event_mask, gex_Flags_t /*flags*/) {
     for (const gasneti_event* const event :
          {events.gets, events.puts, events.updates, events.group_puts})
       if (!is_complete(event)) wait.add(*event);
-    wait.sleep();
+    wait.pause();
   }
 }
 

@@ -196,34 +196,39 @@ std::optional<AwaitedCount> gasneti_event::awaited() const {
 namespace lintel::gasnet {
 
 bool Wait::poll() {
-  const unsigned int done = gasnet::poll();
-  if (sleeps_while_waiting()) {
-    const uint64_t now_ns = gasnett_ticks_to_ns(gasnett_ticks_now());
-    if (done != 0 || idle_since_ns_ == 0) idle_since_ns_ = now_ns;
-    // Yields end a short wait sooner than a sleep does, unless other threads compute.
-    if (done == 0 && (now_ns - idle_since_ns_ > kYieldsForNs || g_long_yields.are_expected(now_ns)))
-      return true;
-    wait_hint(done);
-    g_long_yields.note(now_ns, gasnett_ticks_to_ns(gasnett_ticks_now()));
+  if (!sleeps_while_waiting()) {
+    wait_hint(gasnet::poll());
     return false;
   }
-  wait_hint(done);
+  if (run_poll_functions() == 0) return true;
+  idle_since_ns_ = 0;
   return false;
 }
 
 void Wait::add(const gasneti_event& event) {
   const std::optional<AwaitedCount> awaited = event.awaited();
-  can_sleep_ = can_sleep_ && awaited && size_ < kMostAwaited;
-  if (can_sleep_) awaited_[size_++] = *awaited;
+  has_all_counts_ = has_all_counts_ && awaited && size_ < kMostAwaited;
+  if (has_all_counts_) awaited_[size_++] = *awaited;
 }
 
-void Wait::sleep() {
-  if (can_sleep_ && size_ != 0)
-    sleep_until_one(awaited_, size_);
-  else
-    wait_hint(0);
+void Wait::pause() {
+  const unsigned int size = has_all_counts_ ? size_ : 0;
   size_ = 0;
-  can_sleep_ = true;
+  has_all_counts_ = true;
+  if (look_for_one(awaited_, size)) {
+    idle_since_ns_ = 0;
+    return;
+  }
+  const uint64_t now_ns = gasnett_ticks_to_ns(gasnett_ticks_now());
+  if (idle_since_ns_ == 0) idle_since_ns_ = now_ns;
+  // Yields end a short wait sooner than a sleep does, unless other threads compute.
+  const bool sleeps = now_ns - idle_since_ns_ > kYieldsForNs || g_long_yields.are_expected(now_ns);
+  if (sleeps && size != 0) {
+    sleep_until_one(awaited_, size);
+    return;
+  }
+  wait_hint(0);
+  if (!sleeps) g_long_yields.note(now_ns, gasnett_ticks_to_ns(gasnett_ticks_now()));
 }
 
 void wait_for(const gasneti_event& event) {
@@ -231,7 +236,7 @@ void wait_for(const gasneti_event& event) {
   while (!event.is_complete()) {
     if (!wait.poll()) continue;
     wait.add(event);
-    wait.sleep();
+    wait.pause();
   }
 }
 

@@ -129,16 +129,17 @@ namespace lintel::gasnet {
 class Wait {
  public:
   /** Polls. If the poll did nothing, waits for a moment.
-   * @return whether to sleep now: call add() for each event that is awaited, then sleep(). */
+   * @return whether that is still to be done: call add() for each event that is awaited, then
+   *         pause(). */
   bool poll();
   void add(const gasneti_event& event);
-  void sleep();
+  void pause();
 
  private:
   uint64_t idle_since_ns_ = 0;
   AwaitedCount awaited_[kMostAwaited];
   unsigned int size_ = 0;
-  bool can_sleep_ = true; /* each event waits for a count */
+  bool has_all_counts_ = true; /* each event waits for a count */
 };
 /** Runs handlers until the event is complete. */
 void wait_for(const gasneti_event& event);

@@ -187,7 +187,7 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
   CounterWait wait(ct_handles, tests, size, event);
   bool over = wait.look();
   if (!over && timeout == 0) {
-    over = physical->passing_polls().poll() && wait.look();
+    over = physical->passing_polls().poll_now() && wait.look();
   } else if (!over) {
     over = physical->wait_until([&wait] { return wait.look(); }, deadline_after(timeout));
     if (!over && portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;

@@ -216,6 +216,20 @@ TEST_F(PollerTest, LooksInPassingMakeMoreRoundsOnceTheirCallerWaits) {
   EXPECT_TRUE(poller_.token().wanted());
 }
 
+TEST_F(PollerTest, LooksAtAllThatIsAwaitedAreNotSpared) {
+  ScriptedTransport costly;
+  costly.offers.polls_by_system_call = true;
+  costly.offers.wakes_progress = false;
+  ASSERT_TRUE(poller_.transports().add(costly));
+  PassingPolls passing(poller_);
+  costly.arrived = 1;
+  EXPECT_TRUE(passing.poll());
+  EXPECT_FALSE(passing.poll());
+  EXPECT_EQ(costly.polls, 1u);
+  EXPECT_FALSE(passing.poll_now());
+  EXPECT_EQ(costly.polls, 2u);
+}
+
 TEST_F(PollerTest, AQueueIsPolledForUnlessAnotherLookHasPolledSince) {
   PassingPolls passing(poller_);
   std::atomic<uint64_t> one{0}, other{0};

@@ -95,8 +95,10 @@ class PassingPolls {
   void use(WaitHeuristics heuristics) noexcept { policy_.use(heuristics); }
 
   // A few rounds if nobody else polls. True: messages came, so it is worth looking again.
-  bool poll() noexcept {
-    if (!poller_.polls_by_callers() || policy_.spares_poll()) return false;
+  bool poll() noexcept { return !policy_.spares_poll() && poll_now(); }
+  // The same for a caller that looks at all it waits for in one call: no look is spared.
+  bool poll_now() noexcept {
+    if (!poller_.polls_by_callers()) return false;
     PollToken& token = poller_.token();
     if (!token.try_acquire()) [[unlikely]] {
       token.want_in_passing();
