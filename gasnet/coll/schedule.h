@@ -25,6 +25,9 @@ struct Step {
 struct Schedule {
   unsigned int steps = 0;
   Step step[kMaximumSteps];
+
+  /** Whether the result is sent nowhere. */
+  bool ends_with_arrival() const { return steps != 0 && step[steps - 1].from != kNoPlace; }
 };
 
 /** Number of steps of the longest schedule. */

@@ -14,12 +14,14 @@ namespace lintel::gasnet {
 namespace {
 
 constexpr uint32_t kHalf = kSlots / 2;
+/* So many calls in a row never wait for each other. */
+constexpr uint32_t kOverlap = 4;
 constexpr unsigned int kLooksBeforePoll = 32;
 
 /* Open calls of all teams. */
 std::atomic<size_t> g_open_calls{0};
 
-bool is_barrier_of_leaders(uint32_t number) { return number % kHalf == kHalf - 1; }
+bool ends_half(uint32_t number) { return number % kHalf == kHalf - 1; }
 
 Schedule schedule_of(const CollectiveRequest& request, uint32_t place, uint32_t places,
                      uint32_t root_place) {
@@ -83,6 +85,9 @@ std::optional<AwaitedCount> TeamCollectives::awaited(void* self, const gasneti_e
 void TeamCollectives::start(const CollectiveRequest& request, gasneti_event& event) {
   event.set_look(look, awaited, this, places_.members() > 1 ? kLooksBeforePoll : 0);
   const std::lock_guard lock(mutex_);
+  if (places_.count() > 1 && ends_half(next_number_) &&
+      request.kind != CollectiveKind::kReduceToAll)
+    add_barrier_of_leaders();
   add_call(request, &event);
   advance_locked();
 }
@@ -92,13 +97,13 @@ void TeamCollectives::add_call(const CollectiveRequest& request, gasneti_event* 
   call.number = next_number_++;
   call.request = request;
   call.event = event;
-  if (places_.count() > 1 && is_barrier_of_leaders(next_number_)) {
-    // Members that are no leaders only count the barrier.
-    if (places_.is_leader())
-      add_call({}, nullptr);
-    else
-      ++next_number_;
-  }
+}
+
+void TeamCollectives::add_barrier_of_leaders() {
+  if (places_.is_leader())
+    add_call({}, nullptr);
+  else
+    node_.finish(next_number_++ % kSlots);
 }
 
 void TeamCollectives::count_calls() {
@@ -108,10 +113,18 @@ void TeamCollectives::count_calls() {
 
 bool TeamCollectives::are_calls_open() { return g_open_calls.load(std::memory_order_relaxed) != 0; }
 
-bool TeamCollectives::can_start(const Call& call) const {
-  if (!call.event && &call != &calls_.front()) return false;
-  const uint32_t half = call.number / kHalf;
-  if (places_.count() > 1 && places_.is_leader() && half >= 2 && halves_over_ < half - 1)
+bool TeamCollectives::counts_halves(const Call& call) const {
+  return places_.count() > 1 && places_.is_leader() && ends_half(call.number);
+}
+
+bool TeamCollectives::awaits_earlier_calls(const Call& call) const {
+  return counts_halves(call) && call.number - calls_.front().number >= kOverlap;
+}
+
+bool TeamCollectives::has_free_slot(const Call& call) const {
+  // All leaders are done with the calls before the last kOverlap calls of the halves that are over.
+  if (places_.count() > 1 && places_.is_leader() &&
+      call.number - halves_over_ * kHalf >= kSlots - kOverlap)
     return false;
   return !call.event || node_.is_free(slot_of(call), use_of(call));
 }
@@ -127,11 +140,9 @@ unsigned int TeamCollectives::advance_locked() {
     Call& call = calls_[i];
     if (call.is_done) continue;
     if (!call.is_started) {
-      if (!can_start(call)) {
-        // A barrier of the leaders does not delay the calls that follow.
-        if (call.event) break;
-        continue;
-      }
+      // The calls that follow do not wait for the earlier calls.
+      if (awaits_earlier_calls(call)) continue;
+      if (!has_free_slot(call)) break;
       start_call(call);
     }
     if (!is_over(call)) continue;
@@ -154,8 +165,9 @@ bool TeamCollectives::is_over(Call& call) {
 
 void TeamCollectives::finish(Call& call) {
   call.is_done = true;
+  if (counts_halves(call)) ++halves_over_;
   if (!call.event) {
-    ++halves_over_;
+    node_.finish(slot_of(call));
     return;
   }
   const size_t bytes = call.request.reduction.bytes();
@@ -189,9 +201,11 @@ void TeamCollectives::start_between_nodes(Call& call, const Schedule& schedule, 
   const Awaited result = network_->post(slot, schedule, request.reduction, own);
   const bool is_for_one = request.kind == CollectiveKind::kReduceToOne;
   const bool is_here = !is_for_one || places_.place_of(request.root) == places_.own();
-  if (is_here && places_.members() > 1 && !(is_for_one && request.root == team_.view.rank))
-    network_->post_release(slot, use_of(call), result, request.reduction.bytes());
-  call.awaited = network_->post_end(slot, result);
+  const bool releases =
+      is_here && places_.members() > 1 && !(is_for_one && request.root == team_.view.rank);
+  if (releases) network_->post_release(slot, use_of(call), result, request.reduction.bytes());
+  const bool is_result_the_end = !releases && schedule.ends_with_arrival();
+  call.awaited = is_result_the_end ? result : network_->post_end(slot, result);
   if (!is_for_one || request.root == team_.view.rank) call.result = result.value;
 }
 

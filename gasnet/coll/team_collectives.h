@@ -5,9 +5,11 @@
  * the chain put the result into the shared memory. The last process of a node to arrive starts the
  * chain, so no process waits to start one.
  *
- * Call n has slot n modulo kSlots. The last call of each half of the slots is a barrier of the
- * leaders. When it is over, all leaders are done with that half, so its slots are used again. Calls
- * without a free slot wait until polls or tests start them.
+ * Call n has slot n modulo kSlots. The last call of each half of the slots is a barrier or a
+ * reduction to all. Other calls do not take that place: the leaders insert a barrier there. It
+ * starts when only a few calls before it are not done. So when it is over, all leaders are done
+ * with the calls before those, and their slots are used again. Calls without a free slot wait until
+ * polls or tests start them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -50,7 +52,7 @@ class TeamCollectives {
   struct Call {
     uint32_t number = 0;
     CollectiveRequest request;
-    gasneti_event* event = nullptr; /* NULL: the barrier of the leaders */
+    gasneti_event* event = nullptr; /* NULL: a barrier that the leaders have inserted */
     bool is_started = false;
     bool is_done = false;
     /* What the call waits for. */
@@ -64,7 +66,12 @@ class TeamCollectives {
   unsigned int advance_locked();
   void count_calls();
   void add_call(const CollectiveRequest& request, gasneti_event* event);
-  bool can_start(const Call& call) const;
+  /** Puts it at the next number. Other members only count it. */
+  void add_barrier_of_leaders();
+  /** Whether its end shows this leader that slots are free. */
+  bool counts_halves(const Call& call) const;
+  bool awaits_earlier_calls(const Call& call) const;
+  bool has_free_slot(const Call& call) const;
   void start_call(Call& call);
   void start_broadcast(Call& call);
   void start_reduction(Call& call);

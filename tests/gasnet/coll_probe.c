@@ -6,6 +6,7 @@
  * coll_probe pieces                  the calls of gasnet_coll.h that are not in the specification
  * coll_probe sums                    prints a floating-point sum, which is the same in every run
  * coll_probe idle                    waiting ranks sleep while another computes
+ * coll_probe barriers                many barriers, whose messages can be counted
  * coll_probe ahead                   a root cannot send what others have no room for
  * coll_probe threads <rounds>        threads with a team each make teams and use them (PAR only)
  *
@@ -628,6 +629,8 @@ int main(int argc, char** argv) {
     run_compute(8, 100);
   } else if (strcmp(argv[1], "idle") == 0) {
     run_idle();
+  } else if (strcmp(argv[1], "barriers") == 0) {
+    for (int i = 0; i < 700; ++i) barrier();
   } else if (strcmp(argv[1], "ahead") == 0) {
     run_ahead();
   } else if (strcmp(argv[1], "pieces") == 0) {
