@@ -8,6 +8,7 @@
 
 #include "job/job.h"
 #include "job/neighbourhood.h"
+#include "tools/headers.h"
 
 namespace lintel::gasnet {
 
@@ -41,6 +42,15 @@ void TeamPlaces::group() {
   count_ = static_cast<uint32_t>(leaders_.size());
   own_ = place_by_neighbourhood_[all.number_of(job().rank())];
   members_ = members[own_];
+}
+
+uint32_t TeamPlaces::most_at_once() {
+  static const uint32_t most = [] {
+    const int processors = gasnett_cpu_count();
+    return job().host_count() == 1 && processors > 0 ? static_cast<uint32_t>(processors)
+                                                     : UINT32_MAX;
+  }();
+  return most;
 }
 
 uint32_t TeamPlaces::place_of(gex_Rank_t rank) const {

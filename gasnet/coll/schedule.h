@@ -36,12 +36,16 @@ unsigned int most_steps(uint32_t places);
 /** In step k each place sends to the one that is 2^k above. For barriers, and for operations that
  * may include a contribution twice. */
 Schedule dissemination(uint32_t place, uint32_t places);
-/** In each step places exchange in pairs. The places above the largest power of two send their
- * values to other places first, and get the result last. */
-Schedule exchange_of_pairs(uint32_t place, uint32_t places);
-/** A schedule in which all places get the result, with the fewest messages.
- * @param is_idempotent  the operation may include a contribution twice. */
-Schedule for_all(uint32_t place, uint32_t places, bool is_idempotent);
+/** In each step places exchange in pairs: as many as the largest power of two allows. The other
+ * places send their values to these first, and get the result last.
+ * @param most_paired  a limit for that number, at least 1. A quarter of all places may exceed it.
+ */
+Schedule exchange_of_pairs(uint32_t place, uint32_t places, uint32_t most_paired);
+/** A schedule in which all places get the result, in the shortest time.
+ * @param is_idempotent  the operation may include a contribution twice.
+ * @param most_at_once   places that can run at the same time. If there are more, the total of the
+ *                       messages counts, and not the number of steps. */
+Schedule for_all(uint32_t place, uint32_t places, bool is_idempotent, uint32_t most_at_once);
 /** A binomial tree, from the leaves to the root. */
 Schedule to_root(uint32_t place, uint32_t places, uint32_t root);
 /** The same tree, from the root to the leaves. */

@@ -31,7 +31,7 @@ Schedule schedule_of(const CollectiveRequest& request, uint32_t place, uint32_t 
     case CollectiveKind::kReduceToOne:
       return to_root(place, places, root_place);
     default:
-      return for_all(place, places, request.reduction.is_idempotent());
+      return for_all(place, places, request.reduction.is_idempotent(), TeamPlaces::most_at_once());
   }
 }
 
@@ -185,7 +185,8 @@ void TeamCollectives::await_release(Call& call, bool wants_result) {
 void TeamCollectives::start_call(Call& call) {
   call.is_started = true;
   if (!call.event) {
-    const Schedule schedule = for_all(places_.own(), places_.count(), true);
+    const Schedule schedule =
+        for_all(places_.own(), places_.count(), true, TeamPlaces::most_at_once());
     call.awaited = network_->post(slot_of(call), schedule, call.request.reduction, {});
   } else if (call.request.kind == CollectiveKind::kBroadcast) {
     start_broadcast(call);

@@ -2,8 +2,9 @@
  * prints it beside the barrier of GASNet.
  *
  * Usage: perf_gasnet_udp_floor <processes>. Processes are pinned as the ranks of coll_rows.c. A
- * dissemination barrier sends n log2(n) messages, a tree and a star 2 (n - 1). A process that waits
- * polls and yields its processor, or sleeps in recv().
+ * dissemination barrier sends n log2(n) messages, a tree and a star 2 (n - 1). In a fold, as many
+ * processes as there are processors exchange in pairs; the others send to them and get an answer. A
+ * process that waits polls and yields its processor, or sleeps in recv().
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -20,7 +21,7 @@
 
 enum { kMost = 64, kBatches = 400, kCalls = 16, kFromAbove = 30 };
 
-static unsigned int me, count;
+static unsigned int me, count, processors;
 static int sockets[kMost];
 static struct sockaddr_in addresses[kMost];
 static unsigned int arrived[kFromAbove + 1]; /* by step; later barriers may send early */
@@ -80,6 +81,27 @@ static void star(void) {
   for (unsigned int other = 1; other < count; ++other) send_to(other, kFromAbove);
 }
 
+static void fold(void) {
+  unsigned int exchanges = 0;
+  while (2u << exchanges <= count && 2u << exchanges <= processors) ++exchanges;
+  unsigned int step = exchanges;
+  while (2u << step < count) ++step;
+  for (; step > exchanges && me < 1u << step; --step)
+    if (me + (1u << step) < count) await(step);
+  if (me >= 1u << step) {
+    send_to(me - (1u << step), step);
+    await(kFromAbove);
+    ++step;
+  } else {
+    if (me + (1u << step) < count) await(step);
+    for (unsigned int k = 0; k < exchanges; ++k) {
+      send_to(me ^ (1u << k), k);
+      await(k);
+    }
+  }
+  for (; me + (1u << step) < count; ++step) send_to(me + (1u << step), kFromAbove);
+}
+
 static double now_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -106,6 +128,7 @@ static void measure(const char* name, void (*barrier)(void), int sleeping) {
 int main(int argc, char** argv) {
   count = argc == 2 ? (unsigned int)strtoul(argv[1], NULL, 10) : 0;
   if (count < 2 || count > kMost) return 2;
+  processors = (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
   for (unsigned int i = 0; i < count; ++i) {
     socklen_t length = sizeof addresses[i];
     addresses[i].sin_family = AF_INET;
@@ -119,7 +142,7 @@ int main(int argc, char** argv) {
     if (fork() == 0) me = i;
   cpu_set_t processor;
   CPU_ZERO(&processor);
-  CPU_SET((int)(me % (unsigned int)sysconf(_SC_NPROCESSORS_ONLN)), &processor);
+  CPU_SET((int)(me % processors), &processor);
   sched_setaffinity(0, sizeof processor, &processor);
   measure("dissemination_yields", dissemination, 0);
   measure("dissemination_sleeps", dissemination, 1);
@@ -127,6 +150,8 @@ int main(int argc, char** argv) {
   measure("tree_sleeps", tree, 1);
   measure("star_yields", star, 0);
   measure("star_sleeps", star, 1);
+  measure("fold_yields", fold, 0);
+  measure("fold_sleeps", fold, 1);
   fflush(stdout);
   if (me != 0) _exit(0);
   while (wait(NULL) > 0) {

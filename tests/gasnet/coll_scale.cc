@@ -74,12 +74,19 @@ void check_all(uint32_t places, uint32_t root, Cost* barrier, Cost* sum) {
       [](uint32_t p, uint32_t n, uint32_t) { return dissemination(p, n); }, true);
   const Play e = play(
       "exchange", places, root,
-      [](uint32_t p, uint32_t n, uint32_t) { return exchange_of_pairs(p, n); }, false);
+      [](uint32_t p, uint32_t n, uint32_t) { return exchange_of_pairs(p, n, n); }, false);
+  // As many processors as the number of the root.
+  const Play few = play(
+      "exchange of few", places, root,
+      [](uint32_t p, uint32_t n, uint32_t most) { return exchange_of_pairs(p, n, most + 1); },
+      false);
   const Play up = play("to_root", places, root, to_root, false);
   const Play down = play("from_root", places, root, from_root, false);
   for (uint32_t place = 0; place < places; ++place) {
     if (d.values[place] < places) fail("dissemination", places, place);
     if (e.values[place] != total) fail("exchange", places, place);
+    if (few.values[place] != total || few.cost.steps > most_steps(places))
+      fail("exchange of few", places, place);
     if (down.values[place] != root + 1) fail("from_root", places, place);
   }
   if (up.values[root] != total) fail("to_root", places, root);
