@@ -15,8 +15,9 @@ namespace lintel::gasnet {
 /** Times in nanoseconds of any clock. Any thread; concurrent calls may lose a measurement. */
 class LongYields {
  public:
-  /** A yield to processes that only wait takes less than this. */
-  static constexpr uint64_t kLongNs = 100'000;
+  /** A yield to processes that only wait takes less than this, also to several of them that send
+   * and receive. A time slice is longer. */
+  static constexpr uint64_t kLongNs = 400'000;
   /** After a long yield, yields are avoided for so many times its duration. */
   static constexpr uint64_t kAvoidedTimes = 32;
 
