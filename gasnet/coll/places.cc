@@ -8,7 +8,6 @@
 
 #include "job/job.h"
 #include "job/neighbourhood.h"
-#include "tools/headers.h"
 
 namespace lintel::gasnet {
 
@@ -45,12 +44,7 @@ void TeamPlaces::group() {
 }
 
 uint32_t TeamPlaces::most_at_once() {
-  static const uint32_t most = [] {
-    const int processors = gasnett_cpu_count();
-    return job().host_count() == 1 && processors > 0 ? static_cast<uint32_t>(processors)
-                                                     : UINT32_MAX;
-  }();
-  return most;
+  return job().host_count() == 1 && job().processors() > 0 ? job().processors() : UINT32_MAX;
 }
 
 uint32_t TeamPlaces::place_of(gex_Rank_t rank) const {

@@ -23,6 +23,9 @@ class Job {
    * @param keys  by rank. */
   void set_hosts(const std::vector<uint64_t>& keys);
 
+  /** @param count  of the host of rank 0; 0: unknown. */
+  void set_processors(uint32_t count) { processors_ = count; }
+
   bool joined() const { return joined_; }
   gex_Rank_t rank() const { return rank_; }
   gex_Rank_t size() const { return size_; }
@@ -33,6 +36,9 @@ class Job {
   gex_Rank_t host_of(gex_Rank_t rank) const { return hosts_[rank]; }
   /** The ranks on the host of this process, in increasing order. */
   const std::vector<gex_Rank_t>& ranks_of_host() const { return ranks_of_host_; }
+  /** Of the host of rank 0, as rank 0 knows it; 0: unknown. The same in all processes, though
+   * containers may show each process another number. */
+  uint32_t processors() const { return processors_; }
 
  private:
   void find_ranks_of_host();
@@ -41,6 +47,7 @@ class Job {
   gex_Rank_t rank_ = 0;
   gex_Rank_t size_ = 1;
   gex_Rank_t host_count_ = 1;
+  uint32_t processors_ = 0;
   std::vector<gex_Rank_t> hosts_;
   std::vector<gex_Rank_t> ranks_of_host_;
 };

@@ -45,6 +45,10 @@ const StartRecord& record_of(const Exchange& start, gex_Rank_t rank) {
   return *static_cast<const StartRecord*>(start.record(rank));
 }
 
+uint16_t processors_of_host() {
+  return static_cast<uint16_t>(std::min(gasnett_cpu_count(), int{UINT16_MAX}));
+}
+
 bool is_client_name(const char* name) {
   if (!name || !std::isupper(static_cast<unsigned char>(name[0])) || !name[1]) return false;
   return std::all_of(name + 1, name + std::strlen(name), [](unsigned char c) {
@@ -191,10 +195,12 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
       descriptor,
       static_cast<uint32_t>(gasnett_getenv_int_withdefault("GASNET_SUPERNODE_MAXSIZE", 0, 0)),
       segment_is_everything,
+      processors_of_host(),
       host_key(detection)};
   start.run(&mine);
   check_alike(start);
   find_hosts(start);
+  job().set_processors(record_of(start, 0).processors);
   neighbourhood().divide(record_of(start, 0).neighbourhood_limit);
   std::vector<int> process_ids;
   for (const gex_Rank_t rank : neighbourhood().ranks())

@@ -23,7 +23,8 @@ struct StartRecord {
   int32_t process_id;
   int32_t descriptor; /* of the control block */
   uint32_t neighbourhood_limit;
-  uint32_t is_everything; /* the segment is all memory */
+  uint16_t is_everything; /* the segment is all memory */
+  uint16_t processors;    /* of the host; 0: unknown */
   uint64_t host_key;      /* of the host */
 };
 static_assert(sizeof(StartRecord) == 48);

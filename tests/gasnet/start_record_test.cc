@@ -30,11 +30,13 @@ int main() {
                           .descriptor = 4,
                           .neighbourhood_limit = 5,
                           .is_everything = 0,
+                          .processors = 4,
                           .host_key = 6};
   StartRecord other = first;
   other.memory_bytes = other.environment_bytes = other.host_key = 7;
   other.process_id = other.descriptor = 8;
   other.neighbourhood_limit = 9;
+  other.processors = 10;
   check(difference(first, other, 5).empty(), "memory, processes and rank 0's settings may differ");
   other = first;
   ++other.version;
