@@ -144,16 +144,21 @@ def strided(programs, schedule):
 def collectives(programs, schedule):
     near = schedule.alternate({"coll": lambda: programs.numbers(2, "perf_gasnet_coll"),
                                "am": lambda: programs.numbers(2, "perf_gasnet_am")})
-    far = schedule.alternate({"coll": lambda: programs.numbers(4, "perf_gasnet_coll", **APART),
+    far = schedule.alternate({"pair": lambda: programs.numbers(2, "perf_gasnet_coll", **APART),
+                              "coll": lambda: programs.numbers(4, "perf_gasnet_coll", **APART),
                               "ptl_perf": lambda: 2 * programs.ptl_perf_ns("latency", "8", **UDP),
                               # On few processors each message waits for its receiver to run.
                               "sockets": lambda: programs.udp_floor(4)})
     barriers = part(far["coll"], "barrier_ns")
+    pairs = part(far["pair"], "barrier_ns")
     sockets = {name: part(far["sockets"], name, 1000) for name in far["sockets"][0]}
     return near.tell([
         row("barrier of 2, neighbours", "x a Short and its reply", Target(1.5, 0.7), part(near["coll"], "barrier_ns"),
             part(near["am"], "round_trip_ns"), {"us": part(near["coll"], "barrier_ns", 1000)}),
     ]) + far.tell([
+        # One step of the barrier of 4, with a processor for each rank.
+        row("barrier of 2, UDP", "x half round trip of ptl_perf", Target(1.6, 1.1), pairs,
+            [two / 2 for two in far["ptl_perf"]], {"us": part(far["pair"], "barrier_ns", 1000)}),
         row("barrier of 4, UDP", "x 2 half round trips of ptl_perf", Target(1.6, 1.1), barriers, far["ptl_perf"],
             {"us": part(far["coll"], "barrier_ns", 1000),
              **{f"a {pattern} over bare sockets that {waiting}, us": times
