@@ -36,10 +36,10 @@ unsigned int most_steps(uint32_t places);
 /** In step k each place sends to the one that is 2^k above. For barriers, and for operations that
  * may include a contribution twice. */
 Schedule dissemination(uint32_t place, uint32_t places);
-/** In each step places exchange in pairs: as many as the largest power of two allows. The other
- * places send their values to these first, and get the result last.
- * @param most_paired  a limit for that number, at least 1. A quarter of all places may exceed it.
- */
+/** The paired places exchange values in pairs in each step. Their number is a power of two. The
+ * other places send their values to these first, and get the result last.
+ * @param most_paired  the most paired places, at least 1. With two steps at most for the other
+ *                     places, at least a quarter of all places is paired even so. */
 Schedule exchange_of_pairs(uint32_t place, uint32_t places, uint32_t most_paired);
 /** A schedule in which all places get the result, in the shortest time.
  * @param is_idempotent  the operation may include a contribution twice.

@@ -185,8 +185,7 @@ void TeamCollectives::await_release(Call& call, bool wants_result) {
 void TeamCollectives::start_call(Call& call) {
   call.is_started = true;
   if (!call.event) {
-    const Schedule schedule =
-        for_all(places_.own(), places_.count(), true, TeamPlaces::most_at_once());
+    const Schedule schedule = schedule_of(call.request, places_.own(), places_.count(), 0);
     call.awaited = network_->post(slot_of(call), schedule, call.request.reduction, {});
   } else if (call.request.kind == CollectiveKind::kBroadcast) {
     start_broadcast(call);

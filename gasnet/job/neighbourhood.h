@@ -29,7 +29,7 @@ constexpr size_t kRecordBytes = 48;
 /** The state that the processes of a neighbourhood share. It is in shared memory, so its layout is
  * fixed. */
 struct ControlBlock {
-  /* kControlVersion, from the first process that uses the memory. */
+  /* kControlVersion. The first process that uses the memory writes it. */
   std::atomic<uint32_t> version;
   /* How many have arrived at the barrier. */
   std::atomic<uint32_t> arrived;

@@ -1,5 +1,5 @@
-// The limits of an interface: default values and desired values. A program can use exactly as many
-// objects as PtlNIInit granted.
+// The limits of an interface: default values and desired values. PtlNIInit returns limits, and a
+// program can allocate exactly that many objects.
 #include <climits>
 
 #include <gtest/gtest.h>

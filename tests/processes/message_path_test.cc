@@ -208,9 +208,10 @@ TEST(MessagePathTest, NoSystemCallAndNoAllocationWithinAProcess) {
   });
 }
 
-// Two ranks send messages in turn. Only the last `counted` ones are counted. If the peer has owed
-// an answer for 200 ms, a link that cannot see whether the peer still runs looks it up, which
-// allocates memory. An emulated machine on a busy host has such pauses.
+// Two ranks send messages in turn: first `uncounted` messages, then `counted` messages during which
+// system calls and allocations are counted. If an answer of the peer is 200 ms late, a link that
+// cannot see whether the peer runs looks for it, which allocates memory. An emulated machine on a
+// busy host has such pauses.
 void exchange_counted(Rank& rank, int uncounted, int counted) {
   std::vector<std::byte> source(4096);
   std::vector<std::byte> target(4096);

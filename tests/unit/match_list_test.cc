@@ -315,7 +315,7 @@ TEST(MatchList, WithoutMoreMemoryTheTableFillsUpAndThenRefuses) {
     for (size_t i = 0; i < entries.size(); ++i)
       ASSERT_EQ(list.find(i, 1, accept_all), i < list.size() ? &entries[i] : nullptr);
   };
-  memory.grant_only(4);  // the index, a group, its table, and a larger table
+  memory.grant_only(4);  // allocations: the index, a group, its table, a larger table
   append_until_refused();
   EXPECT_GT(list.size(), 50u);
   EXPECT_LT(list.size(), 64u);

@@ -24,10 +24,9 @@ class Waiter {
   Waiter& operator=(const Waiter&) = delete;
   ~Waiter() { leave(); }
 
-  // One short step: a poll, if this thread is the one that polls. True: it is worth looking whether
-  // the wait is over. What this thread's own polls did not bring comes from other threads, and is
-  // looked for less often.
-  // What a poll found ends the idle time after which the thread sleeps.
+  // One short step: a poll, if this thread is the one that polls. Work that the poll finds restarts
+  // the idle time after which the thread sleeps. True: check whether the wait is over. After a poll
+  // without work only another thread can have ended it, so the check can wait.
   bool step() noexcept {
     if (holds_token_) [[likely]] {
       const bool worked = poller_.poll_once() != 0;
