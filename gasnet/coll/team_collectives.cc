@@ -136,23 +136,25 @@ unsigned int TeamCollectives::advance() {
 
 unsigned int TeamCollectives::advance_locked() {
   unsigned int done = 0;
-  for (size_t i = 0; i < calls_.size(); ++i) {
-    Call& call = calls_[i];
-    if (call.is_done) continue;
+  for (size_t next = 0; next < calls_.size();) {
+    Call& call = calls_[next];
     if (!call.is_started) {
       // The calls that follow do not wait for the earlier calls.
-      if (awaits_earlier_calls(call)) continue;
+      if (awaits_earlier_calls(call)) {
+        ++next;
+        continue;
+      }
       if (!has_free_slot(call)) break;
       start_call(call);
     }
-    if (!is_over(call)) continue;
-    finish(call);
-    ++done;
-    while (!calls_.empty() && calls_.front().is_done) {
-      calls_.pop_front();
-      // The loop continues with the next call.
-      i = i == 0 ? SIZE_MAX : i - 1;
+    if (!call.is_done && is_over(call)) {
+      finish(call);
+      ++done;
     }
+    if (calls_.front().is_done)
+      calls_.pop_front(); /* this one, so `next` is 0 */
+    else
+      ++next;
   }
   if (calls_.size() != calls_count_.load(std::memory_order_relaxed)) count_calls();
   return done;

@@ -36,6 +36,8 @@ lintel_add_coll_test(compute.nodes seq 5 compute ${all} GASNET_SUPERNODE_MAXSIZE
 lintel_add_coll_test(compute.udp seq 4 compute ${all} ${udp})
 lintel_add_coll_test(compute.alone seq 4 compute-alone "0 of 4 completed while" ${udp} PTL_PROGRESS=caller
                      GASNET_EXITTIMEOUT=1)
+lintel_add_coll_test(order seq 2 order "calls start in any order" ${apart})
+lintel_add_coll_test(order.udp seq 2 order "calls start in any order" ${udp})
 # The bits of sums that depend on the order of additions.
 lintel_add_coll_test(sums seq 6 sums "sums f2c9a6f24f18966a" GASNET_SUPERNODE_MAXSIZE=3)
 lintel_add_coll_test(sums.udp seq 6 sums "sums fe9654ceecff44ff" ${udp})

@@ -3,6 +3,7 @@
  * coll_probe random <calls> <seed>   every type and operation, random lengths, roots and orders
  * coll_probe compute                 reductions and barriers complete while all ranks compute
  * coll_probe compute-alone           the same in more and shorter rounds
+ * coll_probe order                   a call starts although earlier ones end in another order
  * coll_probe pieces                  the calls of gasnet_coll.h that are not in the specification
  * coll_probe sums                    prints a floating-point sum, which is the same in every run
  * coll_probe idle                    waiting ranks sleep while another computes
@@ -355,6 +356,44 @@ static void run_compute(uint64_t rounds, unsigned int milliseconds) {
   if (me == 0) printf("%d of 4 completed while %u ranks computed\n", (int)least, size);
 }
 
+/* Rank 1 is done with its second call before the first one, and starts the third call when the
+ * first one is over. It must start at once, since rank 1 computes afterwards until rank 0 has the
+ * result. */
+static void run_order(void) {
+  volatile uint64_t* const told = gex_Segment_QueryAddr(segment);
+  for (uint64_t round = 1; round <= 20; ++round) {
+    uint64_t first = 0, second = 0, number = me, sum = 0;
+    const uint64_t words[2] = {2 * round, 2 * round + 1};
+    const gasnett_tick_t begin = gasnett_ticks_now();
+    gex_Event_t events[3];
+    barrier();
+    if (me == 1) {
+      events[0] = gex_Coll_BroadcastNB(team, 0, &first, NULL, 8, 0);
+      events[1] = gex_Coll_BroadcastNB(team, 1, &second, &round, 8, 0);
+      while (*told != words[0]) {
+      }
+    } else {
+      events[0] = gex_Coll_BroadcastNB(team, 0, &first, &round, 8, 0);
+      events[1] = gex_Coll_BroadcastNB(team, 1, &second, NULL, 8, 0);
+      compute_ms(5);
+      gex_RMA_PutBlocking(team, 1, segment_of(team, 1), &words[0], 8, 0);
+    }
+    events[2] =
+        gex_Coll_ReduceToAllNB(team, &sum, &number, GEX_DT_U64, 8, 1, GEX_OP_ADD, NULL, NULL, 0);
+    if (me == 0) {
+      gex_Event_Wait(events[2]);
+      gex_RMA_PutBlocking(team, 1, segment_of(team, 1), &words[1], 8, 0);
+      gex_Event_WaitAll(events, 2, 0);
+    } else {
+      while (*told != words[1])
+        CHECK(gasnett_ticks_to_ns(gasnett_ticks_now() - begin) < UINT64_C(10000000000));
+      gex_Event_WaitAll(events, 3, 0);
+    }
+    CHECK(first == round && second == round && sum == 1);
+  }
+  if (me == 0) printf("calls start in any order\n");
+}
+
 /* With more ranks than processors. A sleep is a voluntary context switch; a yield is not counted as
  * one. */
 static void run_idle(void) {
@@ -627,6 +666,8 @@ int main(int argc, char** argv) {
     run_compute(2, 1000);
   } else if (strcmp(argv[1], "compute-alone") == 0) {
     run_compute(8, 100);
+  } else if (strcmp(argv[1], "order") == 0) {
+    run_order();
   } else if (strcmp(argv[1], "idle") == 0) {
     run_idle();
   } else if (strcmp(argv[1], "barriers") == 0) {
