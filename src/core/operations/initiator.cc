@@ -137,7 +137,7 @@ void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
       operation->stage.store(Operation::Stage::sent, std::memory_order_release);
   }
   if (reports_send)
-    report_send(interface, put, {request.header, request.put_offset, request.user_ptr}, PTL_NI_OK);
+    report_sent_put(interface, put, {request.header, request.put_offset, request.user_ptr});
   return true;
 }
 

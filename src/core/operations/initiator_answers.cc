@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "core/objects/network_interface.h"
+#include "core/operations/exposed_memory.h"
 #include "core/operations/initiator_events.h"
 #include "core/operations/initiator_payload.h"
 
@@ -194,9 +195,7 @@ void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
           counts.add(*put->counter, bytes ? operation->header.length() : 1);
         }
       } else {
-        report_ack(*operation->interface, *put, put_view(*operation),
-                   {operation->header.length(), operation->header.remote_offset, PTL_PRIORITY_LIST,
-                    PTL_NI_OK});
+        report_whole_ack(*operation->interface, *put, put_view(*operation));
       }
     }
     interface.operations().end(*operation);

@@ -90,6 +90,30 @@ void report_reply(NetworkInterface& interface, MemoryDescriptor& descriptor,
           .atomic_type = atomic ? header.datatype() : PTL_INT8_T};
 }
 
+// The events of most puts: full events only, success. Straight code at the calls.
+[[gnu::always_inline]] inline void report_sent_put(NetworkInterface& interface,
+                                                   MemoryDescriptor& descriptor,
+                                                   const OperationView& view) noexcept {
+  if ((descriptor.options & PTL_MD_EVENT_CT_SEND) != 0 || !send_event_wanted(descriptor, PTL_NI_OK))
+      [[unlikely]]
+    return report_send(interface, descriptor, view, PTL_NI_OK);
+  descriptor.event_queue->queue.post(
+      describe_operation(interface, descriptor, view, MessageKind::put, PTL_EVENT_SEND, PTL_NI_OK,
+                         view.header.length(), view.header.remote_offset, PTL_PRIORITY_LIST));
+}
+// Of a put or an atomic of which nothing was truncated. ack_event_wanted() for success.
+[[gnu::always_inline]] inline void report_whole_ack(NetworkInterface& interface,
+                                                    MemoryDescriptor& descriptor,
+                                                    const OperationView& view) noexcept {
+  const MessageHeader& header = view.header;
+  if ((descriptor.options & PTL_MD_EVENT_CT_ACK) != 0) [[unlikely]]
+    return report_ack(interface, descriptor, view,
+                      {header.length(), header.remote_offset, PTL_PRIORITY_LIST, PTL_NI_OK});
+  descriptor.event_queue->queue.post(describe_operation(interface, descriptor, view, header.kind,
+                                                        PTL_EVENT_ACK, PTL_NI_OK, header.length(),
+                                                        header.remote_offset, PTL_PRIORITY_LIST));
+}
+
 // Both full events of a put that was delivered in whole before it was reported as sent. False, and
 // nothing was done: the descriptor reports otherwise.
 [[nodiscard, gnu::always_inline]] inline bool report_put_and_ack(

@@ -2,6 +2,7 @@
 #include "core/operations/initiator_payload.h"
 
 #include "core/operations/atomics.h"
+#include "core/operations/exposed_memory.h"
 #include "core/operations/operation.h"
 
 namespace lintel {
@@ -42,10 +43,8 @@ SendStatus send_description(Peer& peer, const MessageHeader& header, const Memor
 
 }  // namespace
 
-void withdraw_memory(Operation& operation, bool answered) noexcept {
+void withdraw_exposed_memory(Operation& operation, bool answered) noexcept {
   const uint32_t number = operation.exposure.load(std::memory_order_relaxed);
-  if (number == Exposure::none) [[likely]]
-    return;
   operation.exposure.store(Exposure::none, std::memory_order_relaxed);
   Peer& peer = *operation.peer.load(std::memory_order_relaxed);
   peer.transport->withdraw(*peer.link, number, !answered);

@@ -34,8 +34,4 @@ namespace lintel {
 [[nodiscard]] SendStatus send_payload(Peer& peer, const Request& request, Operation* operation,
                                       const std::byte* copy = nullptr) noexcept;
 
-// Ends the target's access to the operation's memory. Called before the end of the operation, or of
-// its sending, is reported. `answered`: the target has said that it is done.
-void withdraw_memory(Operation& operation, bool answered) noexcept;
-
 }  // namespace lintel

@@ -3,31 +3,19 @@
 #include <mutex>
 #include <utility>
 
-#include "core/operations/initiator_payload.h"
-
 namespace lintel {
 
 namespace {
 // Address space until used. A cookie has 24 bits for the index.
 constexpr uint32_t most_operations = 1u << 20;
-
-void make_free(Operation& operation) noexcept {
-  // The uppermost bit of a cookie tells counted puts from operations.
-  constexpr uint8_t generation_mask = 0x7f;
-  const uint8_t generation = operation.generation.load(std::memory_order_relaxed);
-  operation.generation.store((generation + 1) & generation_mask, std::memory_order_relaxed);
-  operation.peer.store(nullptr, std::memory_order_relaxed);
-}
 }  // namespace
 
 bool OperationTable::open() noexcept {
   return operations_.open(most_operations) && copies_.open(most_operations);
 }
 
-Operation* OperationTable::allocate(Peer& peer) noexcept {
-  if (peer.free_operations == none)
-    peer.free_operations = peer.returned_operations.exchange(none, std::memory_order_acquire);
-  uint32_t index = peer.free_operations;
+Operation* OperationTable::allocate_returned(Peer& peer) noexcept {
+  uint32_t index = peer.returned_operations.exchange(none, std::memory_order_acquire);
   if (index != none) {
     peer.free_operations = operations_.at(index).next_free.load(std::memory_order_relaxed);
   } else {
@@ -62,17 +50,6 @@ void OperationTable::discard(Operation& operation) noexcept {
   operations_.release(operations_.index_of(operation));
 }
 
-void OperationTable::end(Operation& operation) noexcept {
-  withdraw_memory(operation, false);
-  Peer& peer = *operation.peer.load(std::memory_order_relaxed);
-  const uint32_t index = operations_.index_of(operation);
-  make_free(operation);
-  operation.next_free.store(peer.returned_chain_head, std::memory_order_relaxed);
-  if (peer.returned_chain_head == none) peer.returned_chain_tail = index;
-  peer.returned_chain_head = index;
-  peer.count_as_ended();
-}
-
 void OperationTable::return_chain(Peer& peer) noexcept {
   Operation& last = operations_.at(peer.returned_chain_tail);
   uint32_t head = peer.returned_operations.load(std::memory_order_relaxed);
@@ -82,14 +59,6 @@ void OperationTable::return_chain(Peer& peer) noexcept {
   } while (!peer.returned_operations.compare_exchange_weak(
       head, peer.returned_chain_head, std::memory_order_release, std::memory_order_relaxed));
   peer.returned_chain_head = none;
-}
-
-uint32_t OperationTable::cookie_of(const Operation& operation) const noexcept {
-  return cookie_in(operations_, operation);
-}
-
-Operation* OperationTable::find(uint32_t cookie) const noexcept {
-  return find_by_cookie(operations_, cookie);
 }
 
 void OperationTable::copy_payload(Operation& operation) noexcept {

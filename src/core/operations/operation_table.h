@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/operations/cookie.h"
+#include "core/operations/exposed_memory.h"
 #include "core/operations/operation.h"
 #include "core/operations/peer_table.h"
 #include "util/arena.h"
@@ -17,7 +18,14 @@ class OperationTable {
   [[nodiscard]] bool open() noexcept;
 
   // peer.send_lock held. nullptr: none is free.
-  [[nodiscard]] Operation* allocate(Peer& peer) noexcept;
+  [[nodiscard]] Operation* allocate(Peer& peer) noexcept {
+    const uint32_t index = peer.free_operations;
+    if (index == none) [[unlikely]]
+      return allocate_returned(peer);
+    Operation& operation = operations_.at(index);
+    peer.free_operations = operation.next_free.load(std::memory_order_relaxed);
+    return &operation;
+  }
   // Makes slots that peers have reserved available to all peers. Any thread, no send lock held.
   // True: a slot is free.
   [[nodiscard]] bool reclaim(const PeerTable& peers) noexcept;
@@ -25,14 +33,27 @@ class OperationTable {
   void discard(Operation& operation) noexcept;
   // Token held. Returns slots to their peer in one chain per burst, so that neither side needs a
   // locked instruction for each.
-  void end(Operation& operation) noexcept;
+  void end(Operation& operation) noexcept {
+    withdraw_memory(operation, false);
+    Peer& peer = *operation.peer.load(std::memory_order_relaxed);
+    const uint32_t index = operations_.index_of(operation);
+    make_free(operation);
+    operation.next_free.store(peer.returned_chain_head, std::memory_order_relaxed);
+    if (peer.returned_chain_head == none) peer.returned_chain_tail = index;
+    peer.returned_chain_head = index;
+    peer.count_as_ended();
+  }
   void return_ended(Peer& peer) noexcept {
     if (peer.returned_chain_head != none) return_chain(peer);
   }
 
   // nullptr: the cookie names none that has not ended.
-  [[nodiscard]] Operation* find(uint32_t cookie) const noexcept;
-  [[nodiscard]] uint32_t cookie_of(const Operation& operation) const noexcept;
+  [[nodiscard]] Operation* find(uint32_t cookie) const noexcept {
+    return find_by_cookie(operations_, cookie);
+  }
+  [[nodiscard]] uint32_t cookie_of(const Operation& operation) const noexcept {
+    return cookie_in(operations_, operation);
+  }
   // Calls action(Operation&) for all that have not ended. Token held.
   template <typename Action>
   void for_each(Action&& action) noexcept {
@@ -48,6 +69,15 @@ class OperationTable {
   }
 
  private:
+  static void make_free(Operation& operation) noexcept {
+    // The uppermost bit of a cookie tells counted puts from operations.
+    constexpr uint8_t generation_mask = 0x7f;
+    const uint8_t generation = operation.generation.load(std::memory_order_relaxed);
+    operation.generation.store((generation + 1) & generation_mask, std::memory_order_relaxed);
+    operation.peer.store(nullptr, std::memory_order_relaxed);
+  }
+  // The peer has no slot at hand.
+  [[nodiscard]] Operation* allocate_returned(Peer& peer) noexcept;
   void return_chain(Peer& peer) noexcept;
 
   static constexpr uint32_t none = Arena<Operation>::no_index;
