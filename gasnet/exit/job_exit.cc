@@ -53,7 +53,8 @@ void decide(uint32_t word) {
   futex_wake_all(control.exit_word);
 }
 
-/** Finds processes that ended unannounced. The first process watches all others; they watch it. */
+/** Finds processes that ended unannounced. The first process watches all others; they watch it.
+ * Made by the thread of the client: an allocation by another thread makes it a heap of its own. */
 class DeathWatch {
  public:
   DeathWatch() {
@@ -84,9 +85,8 @@ class DeathWatch {
 };
 
 /** Waits until the code is decided. @return the word. */
-uint32_t wait_for_decision() {
+uint32_t wait_for_decision(DeathWatch& deaths) {
   ControlBlock& control = neighbourhood().control();
-  DeathWatch deaths;
   // What other neighbourhoods put arrives without a wake-up, so the first one looks now and then.
   const long interval_ms = neighbourhood().is_first() ? 100 : 1000;
   for (;;) {
@@ -182,8 +182,8 @@ void call_quit_handler() {
     action.sa_handler(SIGQUIT);
 }
 
-void* watch(void* /*argument*/) {
-  const uint32_t word = wait_for_decision();
+void* watch(void* deaths) {
+  const uint32_t word = wait_for_decision(*static_cast<DeathWatch*>(deaths));
   g_exit_code = static_cast<int>(word & 0xff);
   neighbourhood().control().finished[neighbourhood().index()] = 1;
   set_deadline(g_timeout_s);
@@ -234,12 +234,14 @@ void start_exit_watch() {
   g_syncs_files = gasnett_getenv_yesno_withdefault("GASNET_FS_SYNC", 0) != 0;
   g_process_id = getpid();
   if (neighbourhood().is_first()) expose_end();
+  // Never destroyed: the thread uses it until the process ends.
+  static DeathWatch& deaths = *new DeathWatch;
   // Signals are for the threads of the client.
   sigset_t all;
   sigset_t previous;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &previous);
-  const int error = pthread_create(&g_thread, nullptr, watch, nullptr);
+  const int error = pthread_create(&g_thread, nullptr, watch, &deaths);
   pthread_sigmask(SIG_SETMASK, &previous, nullptr);
   if (error != 0) gasnett_fatalerror_nopos("no thread can be started (error %d)", error);
   on_exit(on_process_exit, nullptr);
