@@ -178,11 +178,18 @@ void Neighbourhood::barrier() {
 }
 
 void Neighbourhood::gather(unsigned int number, const void* mine, size_t bytes, char* records) {
-  auto& gathered = control_->records[number];
-  std::memcpy(gathered[index_], mine, bytes);
+  show(number, mine, bytes);
   barrier();
+  collect(number, bytes, records);
+}
+
+void Neighbourhood::show(unsigned int number, const void* mine, size_t bytes) {
+  std::memcpy(control_->records[number][index_], mine, bytes);
+}
+
+void Neighbourhood::collect(unsigned int number, size_t bytes, char* records) const {
   for (gex_Rank_t member = 0; member < count(); ++member)
-    std::memcpy(records + member * bytes, gathered[member], bytes);
+    std::memcpy(records + member * bytes, control_->records[number][member], bytes);
 }
 
 }  // namespace lintel::gasnet

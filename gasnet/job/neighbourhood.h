@@ -139,6 +139,9 @@ class Neighbourhood {
    * @param bytes    of a record, kRecordBytes at most.
    * @param records  gets the records in the order of members. */
   void gather(unsigned int number, const void* mine, size_t bytes, char* records);
+  /** Both halves of gather(), which does them before and after a barrier of the members. */
+  void show(unsigned int number, const void* mine, size_t bytes);
+  void collect(unsigned int number, size_t bytes, char* records) const;
 
  private:
   void leave_memory_of_launcher();

@@ -79,7 +79,18 @@ void Exchange::run(const void* mine) {
     neighbourhood().gather(number_, mine, record_bytes_, records_.data());
   else
     run_along_tree(mine);
-  // The few counters are not freed: that would interrupt all processors (membarrier).
+  unlink_entries();
+}
+
+void Exchange::show(const void* mine) const { neighbourhood().show(number_, mine, record_bytes_); }
+
+void Exchange::collect() {
+  neighbourhood().collect(number_, record_bytes_, records_.data());
+  unlink_entries();
+}
+
+// The few counters are not freed: that would interrupt all processors (membarrier).
+void Exchange::unlink_entries() const {
   for (const Direction direction : {kUp, kDown}) PtlMEUnlink(entries_[direction]);
 }
 

@@ -21,7 +21,9 @@ namespace lintel::gasnet {
 /** Match bits under which rank 0 exposes its environment, beside the exchanges. */
 constexpr ptl_match_bits_t kEnvironmentMatchBits = 1u << 16;
 
-/** Runs once. All processes call prepare(), then Network::meet(), then run(). */
+/** Runs once. All processes call prepare(), then Network::meet(), then run(). If the job is one
+ * neighbourhood before that, show(), Network::meet() and collect() do the same with one barrier
+ * less. */
 class Exchange {
  public:
   /** @param number        identifies the exchange; the same in all processes. Exchange 0 is the one
@@ -35,7 +37,11 @@ class Exchange {
   void prepare();
   /** Collective. @param mine  the record of this process. */
   void run(const void* mine);
-  /** The record of a rank, after run(). */
+  /** Before Network::meet(). The same parameter as run(). */
+  void show(const void* mine) const;
+  /** After Network::meet(). */
+  void collect();
+  /** The record of a rank, after run() or collect(). */
   const void* record(gex_Rank_t rank) const { return records_.data() + rank * record_bytes_; }
   /** Frees the memory. The records are invalid afterwards. */
   void release();
@@ -44,6 +50,7 @@ class Exchange {
   /* Towards rank 0, and back. */
   enum Direction : unsigned int { kUp, kDown };
   void await(Direction direction, ptl_size_t messages) const;
+  void unlink_entries() const;
   void run_along_tree(const void* mine);
 
   unsigned int number_;

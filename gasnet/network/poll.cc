@@ -41,8 +41,13 @@ std::atomic<int> g_wait_mode{GASNET_WAIT_SPIN};
 
 /** Whether the job has more processes than processors. A process that spins delays others then. */
 bool is_crowded() {
-  static const bool crowded =
-      job().joined() && job().ranks_of_host().size() > static_cast<size_t>(gasnett_cpu_count());
+  static const bool crowded = [] {
+    if (!job().joined()) return false;
+    const bool is_known = job().host_count() == 1 && job().processors() > 0;
+    const uint32_t processors =
+        is_known ? job().processors() : static_cast<uint32_t>(gasnett_cpu_count());
+    return job().ranks_of_host().size() > processors;
+  }();
   return crowded;
 }
 

@@ -1,7 +1,8 @@
 /* client_init.cc: gex_Client_Init, which makes a process a member of a job. Set-up path.
  *
  * Order: open the interface; prepare what others will send to; meet; find the neighbours and get
- * the environment of rank 0; start the parts; meet again.
+ * the environment of rank 0; start the parts; meet again. What the processes exchange lies in the
+ * memory of gasnetrun_portals4 before they meet, if there is any.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -56,13 +57,25 @@ bool is_client_name(const char* name) {
   });
 }
 
-/** By the first process of each neighbourhood: gets the environment of rank 0 from its memory. */
-void fetch_environment(uint64_t bytes) {
-  ControlBlock& control = neighbourhood().control();
+void check_environment_size(uint64_t bytes) {
   if (bytes > kControlBytes - kEnvironmentOffset)
     gasnett_fatalerror_nopos("the environment of rank 0 has %llu bytes, at most %zu are possible",
                              static_cast<unsigned long long>(bytes),
                              kControlBytes - kEnvironmentOffset);
+}
+
+/** By rank 0, where all processes of the job share memory. */
+void show_environment(const std::string& text) {
+  check_environment_size(text.size());
+  std::memcpy(neighbourhood().environment_text(), text.data(), text.size());
+  neighbourhood().control().environment_bytes.store(static_cast<uint32_t>(text.size()),
+                                                    std::memory_order_relaxed);
+}
+
+/** By the first process of each neighbourhood: gets the environment of rank 0 from its memory. */
+void fetch_environment(uint64_t bytes) {
+  ControlBlock& control = neighbourhood().control();
+  check_environment_size(bytes);
   if (neighbourhood().is_first()) {
     ptl_md_t md{};
     md.start = neighbourhood().environment_text();
@@ -81,7 +94,6 @@ void fetch_environment(uint64_t bytes) {
     control.environment_bytes.store(static_cast<uint32_t>(bytes), std::memory_order_release);
   }
   neighbourhood().barrier();
-  set_job_environment(neighbourhood().environment_text(), bytes);
 }
 
 void expose_environment(std::string& text) {
@@ -96,8 +108,9 @@ void expose_environment(std::string& text) {
   network().append(PortalIndex::kExchange, entry, nullptr);
 }
 
-/** Each process computes the limits of all from the records, without another exchange. */
-void find_segment_limits(const Exchange& start) {
+/** Each process computes the limits of all from the records, without another exchange.
+ * @param alike  all processes have the memory of the first one. */
+void find_segment_limits(const Exchange& start, bool alike) {
   const char* text =
       gasnett_getenv_withdefault("GASNET_MAX_SEGSIZE", GASNETI_MAX_SEGSIZE_CONFIGURE);
   std::vector<unsigned int> processes(job().host_count());
@@ -105,8 +118,8 @@ void find_segment_limits(const Exchange& start) {
   SegmentLimits& limits = segment_limits();
   limits.global = UINTPTR_MAX;
   for (gex_Rank_t rank = 0; rank < job().size(); ++rank) {
-    const uintptr_t bytes = parse_segment_limit(text, record_of(start, rank).memory_bytes,
-                                                processes[job().host_of(rank)]);
+    const uintptr_t bytes = parse_segment_limit(
+        text, record_of(start, alike ? 0 : rank).memory_bytes, processes[job().host_of(rank)]);
     if (bytes == 0)
       gasnett_fatalerror_nopos(
           "GASNET_MAX_SEGSIZE=%s: give a size such as 512MB or a fraction of "
@@ -184,20 +197,30 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   end.prepare();
   client->attach_exchange->prepare();
   if (job().rank() == 0) expose_environment(environment_text);
-  network().meet();
-
+  // To find out about the machine takes a while. The processes that a launcher has started on one
+  // host read what rank 0 says about it.
+  const bool shares_memory = neighbourhood().is_whole_job();
+  const bool describes_host = !shares_memory || job().rank() == 0;
   const StartRecord mine{
       kWireVersion,
       detection,
-      memory_of_host(),
+      describes_host ? memory_of_host() : 0,
       environment_text.size(),
       static_cast<int32_t>(getpid()),
       descriptor,
       static_cast<uint32_t>(gasnett_getenv_int_withdefault("GASNET_SUPERNODE_MAXSIZE", 0, 0)),
       segment_is_everything,
-      processors_of_host(),
+      describes_host ? processors_of_host() : uint16_t{0},
       host_key(detection)};
-  start.run(&mine);
+  if (shares_memory) {
+    start.show(&mine);
+    if (job().rank() == 0) show_environment(environment_text);
+  }
+  network().meet();
+  if (shares_memory)
+    start.collect();
+  else
+    start.run(&mine);
   check_alike(start);
   find_hosts(start);
   job().set_processors(record_of(start, 0).processors);
@@ -207,10 +230,12 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
     process_ids.push_back(record_of(start, rank).process_id);
   neighbourhood().map_control(process_ids, record_of(start, neighbourhood().ranks()[0]).descriptor);
   set_environment_reports(job().rank() == 0);
-  fetch_environment(record_of(start, 0).environment_bytes);
+  const uint64_t environment_bytes = record_of(start, 0).environment_bytes;
+  if (!shares_memory || !neighbourhood().is_whole_job()) fetch_environment(environment_bytes);
+  set_job_environment(neighbourhood().environment_text(), environment_bytes);
 
   print_verbose_header();
-  find_segment_limits(start);
+  find_segment_limits(start, shares_memory);
   gasnett_backtrace_init(argc && argv && *argc > 0 ? (*argv)[0] : gasnett_exe_name());
   if (!lists_rank(gasnett_getenv_withdefault("GASNET_BACKTRACE_NODES", "*"), job().rank()))
     gasnett_print_backtrace_ifenabled = [](int /*descriptor*/) { return 1; };

@@ -18,7 +18,7 @@ constexpr uint32_t kWireVersion = 1;
 struct StartRecord {
   uint32_t version;
   uint32_t host_detection;
-  uint64_t memory_bytes;      /* of the host */
+  uint64_t memory_bytes;      /* of the host; 0: what rank 0 says */
   uint64_t environment_bytes; /* serialised */
   int32_t process_id;
   int32_t descriptor; /* of the control block */
