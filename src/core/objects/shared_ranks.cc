@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "transport/process_key.h"
+#include "util/local_rank.h"
 #include "util/own_names.h"
 
 namespace lintel {
@@ -209,9 +210,11 @@ SharedRanks::~SharedRanks() {
 }
 
 void SharedRanks::remove_leftovers() noexcept {
-  DIR* const entries = opendir(directory);
-  if (entries == nullptr) return;
+  DIR* entries = nullptr;
   try {
+    if (find_local_rank().rank != 0) return;
+    entries = opendir(directory);
+    if (entries == nullptr) return;
     const std::string prefix = link_prefix();
     for (unsigned seen = 0; seen < sweep_limit; ++seen) {
       const dirent* entry = readdir(entries);
@@ -225,7 +228,7 @@ void SharedRanks::remove_leftovers() noexcept {
   } catch (...) {
     // No memory for a name: the next interface tries again.
   }
-  closedir(entries);
+  if (entries != nullptr) closedir(entries);
 }
 
 }  // namespace lintel
