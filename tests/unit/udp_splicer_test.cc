@@ -241,12 +241,14 @@ TEST(UdpSplicerTest, FramesAreCopiedIfTheKernelRefusesAndThatIsReportedOnce) {
 }
 
 // From now on the calling thread is an ordinary user that has opened so many pipes that the kernel
-// makes further ones short (fs.pipe-user-pages-soft). False: they do not become short here.
+// makes further ones short (fs.pipe-user-pages-soft). False: they do not become short here. The
+// kernel counts pipes by real user, so no other process may be this user: it could close some.
 bool use_up_pipes(std::vector<Descriptor>& pipes) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   const __user_cap_data_struct none[2]{};
   // Raw system calls change this thread only.
-  if (syscall(SYS_setresuid, -1, 12345, -1) != 0 && geteuid() == 0) return false;
+  const uid_t user = 1'000'000 + static_cast<uid_t>(getpid());
+  if (syscall(SYS_setresuid, user, user, -1) != 0 && geteuid() == 0) return false;
   if (syscall(SYS_capset, &header, none) != 0) return false;
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
