@@ -57,7 +57,7 @@ struct ControlBlock {
   /* The records of gather(), by number and by index. */
   char records[kGathers][kMostNeighbours][kRecordBytes];
 };
-constexpr uint32_t kControlVersion = 1;
+constexpr uint32_t kControlVersion = 2;
 static_assert(offsetof(ControlBlock, version) == 0);
 static_assert(offsetof(ControlBlock, exit_word) == 8);
 static_assert(offsetof(ControlBlock, remote_exit_word) == 16);
