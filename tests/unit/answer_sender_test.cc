@@ -1,6 +1,8 @@
 #include "core/operations/answer_sender.h"
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -77,6 +79,35 @@ TEST_F(AnswerSenderTest, AQueuedAnswerWaitsUntilThereIsRoom) {
   EXPECT_FALSE(sender_.send_queued(to_.peer, answer));
   to_.transport.status = SendStatus::peer_failed;
   EXPECT_TRUE(sender_.send_queued(to_.peer, answer)) << "no operation waits for it any more";
+}
+
+TEST_F(AnswerSenderTest, LongAndShortPayloadsWaitAlike) {
+  std::vector<std::byte> payload(largest_reply_bytes);
+  for (size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<std::byte>(i * 7);
+  to_.transport.status = SendStatus::queue_full;
+  const size_t lengths[] = {short_answer_bytes, short_answer_bytes + 1, largest_reply_bytes};
+  for (const size_t length : lengths) {
+    const Piece piece{payload.data(), length};
+    sender_.send(to_.peer, reply(), &piece, 1);
+  }
+  to_.transport.status = SendStatus::sent;
+  for (const size_t length : lengths) {
+    auto& answer = static_cast<Answer&>(*to_.peer.queue_head);
+    queues_.remove_first(to_.peer);
+    EXPECT_TRUE(sender_.send_queued(to_.peer, answer));
+    const auto& sent = to_.transport.sent.back().payload;
+    ASSERT_EQ(sent.size(), length);
+    EXPECT_TRUE(std::equal(sent.begin(), sent.end(), payload.begin()));
+  }
+}
+
+// A process that stops taking answers may have started so many operations before.
+TEST_F(AnswerSenderTest, AMillionAnswersWait) {
+  constexpr uint32_t million = 1u << 20;
+  to_.transport.status = SendStatus::queue_full;
+  for (uint32_t i = 0; i < million; ++i) sender_.send(to_.peer, reply(), nullptr, 0);
+  EXPECT_EQ(refused_.get(), 0u);
+  EXPECT_EQ(to_.peer.queue_length, million);
 }
 
 TEST_F(AnswerSenderTest, AFailedPeerIsNotAnswered) {

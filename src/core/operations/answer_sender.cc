@@ -3,13 +3,20 @@
 #include <algorithm>
 #include <mutex>
 
+#include "util/log.h"
+#include "util/node_identity.h"
+
 namespace lintel {
 
 namespace {
-constexpr uint32_t most_answers = 1u << 18;  // address space until used
+// Address space until used. Twice as many answers as one process can have operations outstanding.
+constexpr uint32_t most_answers = 1u << 21;
+constexpr uint32_t most_long_payloads = 1u << 18;
 }  // namespace
 
-bool AnswerSender::open() noexcept { return answers_.open(most_answers); }
+bool AnswerSender::open() noexcept {
+  return answers_.open(most_answers) && long_payloads_.open(most_long_payloads);
+}
 
 [[gnu::always_inline]] inline void AnswerSender::send_or_queue(Peer& peer,
                                                                const MessageHeader& header,
@@ -35,21 +42,34 @@ void AnswerSender::send(Peer& peer, const MessageHeader& header, const Piece* pi
   send_or_queue(peer, header, pieces, count, payload_length);
 }
 
+Answer* AnswerSender::allocate(uint64_t payload_length) noexcept {
+  const uint32_t index = answers_.allocate();
+  if (index == Arena<Answer>::no_index) return nullptr;
+  Answer& answer = answers_.at(index);
+  answer.payload_length = static_cast<uint32_t>(payload_length);
+  if (!is_long(answer)) return &answer;
+  answer.long_payload = long_payloads_.allocate();
+  if (answer.long_payload != Arena<LongPayload>::no_index) return &answer;
+  answers_.release(index);
+  return nullptr;
+}
+
 void AnswerSender::queue(Peer& peer, const MessageHeader& header, const Piece* pieces,
                          unsigned count, uint64_t payload_length) noexcept {
-  const uint32_t index = answers_.allocate();
-  if (index == Arena<Answer>::no_index) {
-    // As many answers are queued as operations can be outstanding: the peer does not take them.
+  Answer* const answer = allocate(payload_length);
+  if (answer == nullptr) {
     refused_.increment();
+    static std::atomic<bool> said{false};
+    log_once(said, LogLevel::error,
+             "%s takes no answers, and no more can be kept: some of its operations will not end",
+             ProcessText(peer.id.nid, peer.id.pid).c_str());
     return;
   }
-  Answer& answer = answers_.at(index);
-  answer.kind = QueuedSend::Kind::answer;
-  answer.header = header;
-  answer.payload_length = static_cast<uint32_t>(payload_length);
-  std::byte* to = answer.payload;
+  answer->kind = QueuedSend::Kind::answer;
+  answer->header = header;
+  std::byte* to = payload_of(*answer);
   for (unsigned i = 0; i < count; ++i) to = std::copy_n(pieces[i].base, pieces[i].length, to);
-  queues_.enqueue(peer, answer);
+  queues_.enqueue(peer, *answer);
 }
 
 void AnswerSender::send_acknowledgements(Peer& peer) noexcept {
@@ -69,7 +89,7 @@ void AnswerSender::send_acknowledgements(Peer& peer) noexcept {
 }
 
 bool AnswerSender::send_queued(Peer& peer, Answer& answer) noexcept {
-  const Piece piece{answer.payload, answer.payload_length};
+  const Piece piece{payload_of(answer), answer.payload_length};
   const SendStatus status =
       peer.transport->send(*peer.link, answer.header, &piece, answer.payload_length != 0 ? 1 : 0);
   if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;

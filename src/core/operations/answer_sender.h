@@ -29,9 +29,20 @@ class AnswerSender {
   // Sends an answer from the queue (peer.send_lock held). False: no room.
   [[nodiscard]] bool send_queued(Peer& peer, Answer& answer) noexcept;
   // The answer has left the queue.
-  void release(Answer& answer) noexcept { answers_.release(answers_.index_of(answer)); }
+  void release(Answer& answer) noexcept {
+    if (is_long(answer)) long_payloads_.release(answer.long_payload);
+    answers_.release(answers_.index_of(answer));
+  }
 
  private:
+  static bool is_long(const Answer& answer) noexcept {
+    return answer.payload_length > short_answer_bytes;
+  }
+  [[nodiscard]] std::byte* payload_of(Answer& answer) noexcept {
+    return is_long(answer) ? long_payloads_.at(answer.long_payload).bytes : answer.payload;
+  }
+  // nullptr: none is free.
+  [[nodiscard]] Answer* allocate(uint64_t payload_length) noexcept;
   void send_acknowledgements(Peer& peer) noexcept;
   void send_or_queue(Peer& peer, const MessageHeader& header, const Piece* pieces, unsigned count,
                      uint64_t payload_length) noexcept;
@@ -42,6 +53,7 @@ class AnswerSender {
   SendQueues& queues_;
   SharedCounter& refused_;
   Arena<Answer> answers_;
+  Arena<LongPayload> long_payloads_;
 };
 
 }  // namespace lintel

@@ -108,12 +108,19 @@ struct TransferBatch {
 // or answered in data messages. Not less than the max_eager_bytes of any transport.
 inline constexpr size_t largest_reply_bytes = 8192;
 
-// An answer that waits for room.
+// An answer that waits for room. Most are acknowledgements: there may be a million of them, so they
+// do not have the room of a reply.
+inline constexpr size_t short_answer_bytes = 80;
 struct Answer : QueuedSend {
   std::atomic<uint32_t> next_free{0};
   MessageHeader header{};
   uint32_t payload_length = 0;
-  std::byte payload[largest_reply_bytes];
+  uint32_t long_payload = 0;  // index of the LongPayload, if it does not fit here
+  std::byte payload[short_answer_bytes];
+};
+struct LongPayload {
+  std::atomic<uint32_t> next_free{0};
+  std::byte bytes[largest_reply_bytes];
 };
 
 }  // namespace lintel
