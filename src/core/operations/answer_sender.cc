@@ -60,8 +60,7 @@ void AnswerSender::queue(Peer& peer, const MessageHeader& header, const Piece* p
   if (answer == nullptr) {
     refused_.increment();
     static std::atomic<bool> said{false};
-    log_once(said, LogLevel::error,
-             "%s takes no answers, and no more can be kept: some of its operations will not end",
+    log_once(said, LogLevel::error, "too many answers wait for %s: some are dropped",
              ProcessText(peer.id.nid, peer.id.pid).c_str());
     return;
   }
