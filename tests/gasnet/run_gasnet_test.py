@@ -123,7 +123,7 @@ def memory_of_launcher():
     # Memory of another layout.
     other = 'test $PTL_MY_RID != 0 || printf "\\115" | dd of=$GASNETRUN_MEMORY conv=notrunc status=none; exec "$@"'
     Job([run, "-spawner=fork", "-n", "2", "sh", "-c", other, "sh", str(probe), "queries"]).check(
-        134, "has layout 77, this library has 1: run all processes of a job with the same library")
+        134, "has layout 77, this library has 2: run all processes of a job with the same library")
 
 
 def attach_time():
