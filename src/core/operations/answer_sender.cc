@@ -12,6 +12,8 @@ namespace {
 // Address space until used. Twice as many answers as one process can have operations outstanding.
 constexpr uint32_t most_answers = 1u << 21;
 constexpr uint32_t most_long_payloads = 1u << 18;
+
+static_assert(short_answer_bytes >= ack_batch_capacity * sizeof(uint32_t));
 }  // namespace
 
 bool AnswerSender::open() noexcept {
