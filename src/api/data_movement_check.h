@@ -54,12 +54,6 @@ namespace movement_detail {
   return target.phys.nid != PTL_NID_ANY && target.phys.pid != PTL_PID_ANY;
 }
 
-[[nodiscard]] constexpr AtomicFunction function_of(MessageKind kind) noexcept {
-  return kind == MessageKind::atomic ? AtomicFunction::atomic
-         : kind == MessageKind::swap ? AtomicFunction::swap
-                                     : AtomicFunction::fetch_atomic;
-}
-
 [[nodiscard]] inline bool atomic_is_valid(const NetworkInterface& interface,
                                           const MovementArguments& a) noexcept {
   const ptl_ni_limits_t& limits = interface.limits();

@@ -79,7 +79,7 @@ int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr)
     return refuse_handle(pt_disable, "ni_handle", ni_handle, HandleType::interface);
-  const int code = disable_portal(*interface, pt_index);
+  const int code = enable_portal(*interface, pt_index, false);
   if (code != PTL_OK) return refuse_entry(code, pt_disable, pt_index);
   // PtlAbort ends waits for events, but not this wait: it lasts as long as deliveries in progress
   // (spec 3.7.3).
@@ -94,7 +94,7 @@ int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr)
     return refuse_handle(pt_enable, "ni_handle", ni_handle, HandleType::interface);
-  const int code = enable_portal(*interface, pt_index);
+  const int code = enable_portal(*interface, pt_index, true);
   return code == PTL_OK ? code : refuse_entry(code, pt_enable, pt_index);
 }
 

@@ -1,5 +1,5 @@
 // Transport of a process to itself: one lane in private memory, and memcpy for remote access.
-// Message path: send(), poll(), remote_read(), remote_write().
+// Message path: send(), poll(), remote_access().
 #pragma once
 
 #include <atomic>
@@ -28,27 +28,16 @@ class LocalTransport final : public Transport {
 
   [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
   [[nodiscard]] Link* connect(ProcessId peer, std::string* reason) override;
-  [[nodiscard]] uint64_t incarnation(Link&) const noexcept override {
-    return 1;
-  }  // there is no other
+  [[nodiscard]] uint64_t incarnation(Link&) const noexcept override { return 1; }  // the only one
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
-  [[nodiscard]] RemoteResult remote_read(Link&, const Piece* local, unsigned local_count,
-                                         const RemoteMemory* remote, unsigned remote_count,
-                                         uint32_t) noexcept override {
-    return copy_within_process(local, local_count, remote, remote_count, true);
-  }
-  [[nodiscard]] RemoteResult remote_write(Link&, const Piece* local, unsigned local_count,
-                                          const RemoteMemory* remote, unsigned remote_count,
-                                          uint32_t) noexcept override {
-    return copy_within_process(local, local_count, remote, remote_count, false);
+  [[nodiscard]] RemoteResult remote_access(Link&, bool write, const Piece* local,
+                                           unsigned local_count, const RemoteMemory* remote,
+                                           unsigned remote_count, uint32_t) noexcept override {
+    return copy_within_process(local, local_count, remote, remote_count, !write);
   }
   unsigned poll(MessageSink& sink, unsigned budget) noexcept override;
-  // The sender is this process and wakes its own poller.
-  [[nodiscard]] Doorbell* doorbell() noexcept override { return nullptr; }
   [[nodiscard]] bool arm(bool blocked_senders) noexcept override;
-  void disarm() noexcept override {}
-  void check_peers(MessageSink&, Link* const*, unsigned) noexcept override {}
   [[nodiscard]] std::string describe() const override;
 
  private:

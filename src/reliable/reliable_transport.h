@@ -40,16 +40,7 @@ class ReliableTransport final : public Transport {
   [[nodiscard]] bool payloads_released(Link& link, uint32_t mark) noexcept override;
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
-  [[nodiscard]] RemoteResult remote_read(Link&, const Piece*, unsigned, const RemoteMemory*,
-                                         unsigned, uint32_t) noexcept override {
-    return {RemoteStatus::unsupported, 0};
-  }
-  [[nodiscard]] RemoteResult remote_write(Link&, const Piece*, unsigned, const RemoteMemory*,
-                                          unsigned, uint32_t) noexcept override {
-    return {RemoteStatus::unsupported, 0};
-  }
   unsigned poll(MessageSink& sink, unsigned budget) noexcept override;
-  [[nodiscard]] Doorbell* doorbell() noexcept override { return nullptr; }
   void set_doorbell(Doorbell& doorbell) noexcept override { quiet_.watch(doorbell); }
   [[nodiscard]] bool arm(bool blocked_senders) noexcept override;
   void disarm() noexcept override { quiet_.disarm(); }

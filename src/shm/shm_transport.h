@@ -66,16 +66,12 @@ class ShmTransport final : public Transport {
   }
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
-  [[nodiscard]] RemoteResult remote_read(Link& link, const Piece* local, unsigned local_count,
-                                         const RemoteMemory* remote, unsigned remote_count,
-                                         uint32_t token) noexcept override {
-    return offers_.copy(static_cast<ShmLink&>(link), CopyDirection::to_here, local, local_count,
-                        remote, remote_count, token);
-  }
-  [[nodiscard]] RemoteResult remote_write(Link& link, const Piece* local, unsigned local_count,
-                                          const RemoteMemory* remote, unsigned remote_count,
-                                          uint32_t token) noexcept override {
-    return offers_.copy(static_cast<ShmLink&>(link), CopyDirection::to_peer, local, local_count,
+  [[nodiscard]] RemoteResult remote_access(Link& link, bool write, const Piece* local,
+                                           unsigned local_count, const RemoteMemory* remote,
+                                           unsigned remote_count,
+                                           uint32_t token) noexcept override {
+    return offers_.copy(static_cast<ShmLink&>(link),
+                        write ? CopyDirection::to_peer : CopyDirection::to_here, local, local_count,
                         remote, remote_count, token);
   }
   unsigned poll(MessageSink& sink, unsigned budget) noexcept override;

@@ -45,7 +45,7 @@ struct Statistic {
 struct Capabilities {
   const char* name;                 // as in PTL_TRANSPORT
   uint32_t max_eager_bytes;         // largest payload of one message
-  bool remote_access;               // remote_read and remote_write exist (may still fail per peer)
+  bool remote_access;               // remote_access() exists (may still fail per peer)
   bool remote_asynchronous;         // they start only, and end with MessageSink::on_remote_done()
   uint32_t remote_threshold_bytes;  // beyond this size remote access beats eager messages
   bool refers_to_payloads =
@@ -114,7 +114,7 @@ class MessageSink {
   // The peer is gone; remote accesses under way have been ended before. A later incarnation is
   // announced by on_new_link(), or found by connect(), and may get this Link again.
   virtual void on_peer_failed(Link& link) noexcept = 0;
-  // A remote_read() or remote_write() that was answered with started has ended: `result` has any of
+  // A remote_access() that was answered with started has ended: `result` has any of
   // the other statuses but busy. The peer's memory is not accessed for it any more, nor is ours.
   virtual void on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept = 0;
   // Whether this process has exposed `memory` (with its key) to that peer, to read or to write, for
@@ -194,18 +194,16 @@ class Transport {
   // access takes place.
   virtual void withdraw(Link&, uint32_t /*exposure*/, bool /*peer_may_access*/) noexcept {}
 
-  // Message path; poll token held. Copies between local pieces and the peer's memory; the totals
-  // of both sides agree. Synchronous ones are cut into slices by the core. `token` is for
-  // on_remote_done(), which is called from within poll() only.
-  [[nodiscard]] virtual RemoteResult remote_read(Link& link, const Piece* local,
-                                                 unsigned local_count, const RemoteMemory* remote,
-                                                 unsigned remote_count,
-                                                 uint32_t token) noexcept = 0;
-  [[nodiscard]] virtual RemoteResult remote_write(Link& link, const Piece* local,
-                                                  unsigned local_count, const RemoteMemory* remote,
-                                                  unsigned remote_count,
-                                                  uint32_t token) noexcept = 0;
-
+  // Message path; poll token held. Copies from the peer's memory to local pieces, or the other way
+  // (`write`); the totals of both sides agree. Synchronous ones are cut into slices by the core.
+  // `token` is for on_remote_done(), which is called from within poll() only.
+  [[nodiscard]] virtual RemoteResult remote_access(Link&, bool /*write*/, const Piece* /*local*/,
+                                                   unsigned /*local_count*/,
+                                                   const RemoteMemory* /*remote*/,
+                                                   unsigned /*remote_count*/,
+                                                   uint32_t /*token*/) noexcept {
+    return {RemoteStatus::unsupported, 0};
+  }
   // Message path; poll token held. This process ends its access to that memory of the peer, which
   // was exposed for one operation. Called before the answer to that operation is sent.
   virtual void forgo(Link&, const RemoteMemory* /*remote*/, unsigned /*count*/) noexcept {}
@@ -215,7 +213,7 @@ class Transport {
 
   // The doorbell in memory that this transport's peers can reach; nullptr if its peers never ring
   // (then the sender wakes the poller through the doorbell of the interface).
-  [[nodiscard]] virtual Doorbell* doorbell() noexcept = 0;
+  [[nodiscard]] virtual Doorbell* doorbell() noexcept { return nullptr; }
   // Set-up path, before anything else: the doorbell that the poller sleeps on. A transport without
   // one that peers can reach rings it itself when something arrives for a poller that sleeps.
   virtual void set_doorbell(Doorbell&) noexcept {}
@@ -225,7 +223,7 @@ class Transport {
   // appears for sends refused as queue_full) rings the doorbell. False: there is something to do
   // already; poll instead. disarm() undoes it.
   [[nodiscard]] virtual bool arm(bool blocked_senders) noexcept = 0;
-  virtual void disarm() noexcept = 0;
+  virtual void disarm() noexcept {}
   // After arm(): how long the poller may sleep before the transport must be polled for its timers,
   // in nanoseconds. Negative: until the doorbell rings.
   [[nodiscard]] virtual int64_t sleep_limit_ns() noexcept { return -1; }
@@ -238,7 +236,7 @@ class Transport {
 
   // Every so often, and when woken without messages (may make system calls): looks after peers that
   // died without a word. `watch` lists links with operations outstanding.
-  virtual void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept = 0;
+  virtual void check_peers(MessageSink&, Link* const* /*watch*/, unsigned /*count*/) noexcept {}
 
   [[nodiscard]] virtual NetworkCounters network_counters() const noexcept { return {}; }
   // For PTL_STATS.

@@ -46,7 +46,7 @@ class RemoteAccesses {
   // Scatter/gather elements of a work request.
   [[nodiscard]] uint32_t pieces_of_request() const noexcept { return pieces_; }
 
-  // The poller. Answers as Transport::remote_read() and remote_write() do.
+  // The poller. Answers as Transport::remote_access() does.
   [[nodiscard]] RemoteResult start(VerbsLink& link, const Piece* local, unsigned local_count,
                                    const RemoteMemory* remote, unsigned remote_count, bool writes,
                                    uint32_t token) noexcept;

@@ -48,20 +48,14 @@ class VerbsTransport final : public Transport, private MessageSink {
     exposures_.withdraw(static_cast<VerbsLink&>(link), exposure, peer_may_access);
   }
   void forgo(Link& link, const RemoteMemory* remote, unsigned count) noexcept override;
-  [[nodiscard]] RemoteResult remote_read(Link& link, const Piece* local, unsigned local_count,
-                                         const RemoteMemory* remote, unsigned remote_count,
-                                         uint32_t token) noexcept override {
+  [[nodiscard]] RemoteResult remote_access(Link& link, bool write, const Piece* local,
+                                           unsigned local_count, const RemoteMemory* remote,
+                                           unsigned remote_count,
+                                           uint32_t token) noexcept override {
     return accesses_.start(static_cast<VerbsLink&>(link), local, local_count, remote, remote_count,
-                           false, token);
-  }
-  [[nodiscard]] RemoteResult remote_write(Link& link, const Piece* local, unsigned local_count,
-                                          const RemoteMemory* remote, unsigned remote_count,
-                                          uint32_t token) noexcept override {
-    return accesses_.start(static_cast<VerbsLink&>(link), local, local_count, remote, remote_count,
-                           true, token);
+                           write, token);
   }
   unsigned poll(MessageSink& sink, unsigned budget) noexcept override;
-  [[nodiscard]] Doorbell* doorbell() noexcept override { return nullptr; }
   void set_doorbell(Doorbell& doorbell) noexcept override {
     requests_.set_doorbell(doorbell);
     datagrams_->set_doorbell(doorbell);

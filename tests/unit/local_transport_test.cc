@@ -94,12 +94,12 @@ TEST_F(LocalTransportTest, CopiesBothWays) {
   const Piece pieces[] = {{mine.data(), 3333}, {mine.data() + 3333, 0}, {mine.data() + 3333, 6667}};
   const RemoteMemory remotes[] = {{reinterpret_cast<uint64_t>(target.data()), 5000, 0},
                                   {reinterpret_cast<uint64_t>(target.data()) + 5000, 5000, 0}};
-  RemoteResult result = transport_->remote_write(*link_, pieces, 3, remotes, 2, 0);
+  RemoteResult result = transport_->remote_access(*link_, true, pieces, 3, remotes, 2, 0);
   EXPECT_EQ(result.status, RemoteStatus::done);
   EXPECT_EQ(result.bytes, 10000u);
   EXPECT_EQ(target, mine);
   mine.assign(10000, std::byte{0});
-  result = transport_->remote_read(*link_, pieces, 3, remotes, 2, 0);
+  result = transport_->remote_access(*link_, false, pieces, 3, remotes, 2, 0);
   EXPECT_EQ(result.status, RemoteStatus::done);
   EXPECT_EQ(mine, target);
 }
@@ -114,16 +114,16 @@ TEST_F(LocalTransportTest, FaultsTellSideAndCount) {
   const Piece good_local{good.data(), 4 * page};
   const RemoteMemory bad_remote{reinterpret_cast<uint64_t>(memory), 4 * page, 0};
 
-  RemoteResult result = transport_->remote_read(*link_, bad_local, 2, &good_remote, 1, 0);
+  RemoteResult result = transport_->remote_access(*link_, false, bad_local, 2, &good_remote, 1, 0);
   EXPECT_EQ(result.status, RemoteStatus::local_fault);
   EXPECT_EQ(result.bytes, 3 * page);
-  result = transport_->remote_write(*link_, bad_local, 2, &good_remote, 1, 0);
+  result = transport_->remote_access(*link_, true, bad_local, 2, &good_remote, 1, 0);
   EXPECT_EQ(result.status, RemoteStatus::local_fault);
   EXPECT_EQ(result.bytes, 3 * page);
-  result = transport_->remote_read(*link_, &good_local, 1, &bad_remote, 1, 0);
+  result = transport_->remote_access(*link_, false, &good_local, 1, &bad_remote, 1, 0);
   EXPECT_EQ(result.status, RemoteStatus::remote_fault);
   EXPECT_EQ(result.bytes, 3 * page);
-  result = transport_->remote_write(*link_, &good_local, 1, &bad_remote, 1, 0);
+  result = transport_->remote_access(*link_, true, &good_local, 1, &bad_remote, 1, 0);
   EXPECT_EQ(result.status, RemoteStatus::remote_fault);
   EXPECT_EQ(result.bytes, 3 * page);
   munmap(memory, 4 * page);

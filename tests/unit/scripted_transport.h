@@ -43,20 +43,11 @@ class ScriptedTransport final : public Transport {
   [[nodiscard]] bool payloads_released(Link&, uint32_t mark) noexcept override {
     return mark <= released_mark;
   }
-  [[nodiscard]] RemoteResult remote_read(Link&, const Piece*, unsigned, const RemoteMemory*,
-                                         unsigned, uint32_t) noexcept override {
-    return {RemoteStatus::unsupported, 0};
-  }
-  [[nodiscard]] RemoteResult remote_write(Link&, const Piece*, unsigned, const RemoteMemory*,
-                                          unsigned, uint32_t) noexcept override {
-    return {RemoteStatus::unsupported, 0};
-  }
   unsigned poll(MessageSink& sink, unsigned) noexcept override {
     ++polls;
     if (hand_up) std::exchange(hand_up, nullptr)(sink);
     return std::exchange(arrived, 0);
   }
-  [[nodiscard]] Doorbell* doorbell() noexcept override { return nullptr; }
   [[nodiscard]] bool arm(bool blocked_senders) noexcept override {
     armed_for_senders = blocked_senders;
     return arms;

@@ -120,7 +120,8 @@ class JointCopyTest : public ::testing::Test {
     std::byte first{};
     const Piece piece{&first, 1};
     const RemoteMemory there = remote(0, 1);
-    ASSERT_EQ(transport_->remote_read(*link_, &piece, 1, &there, 1, 0).status, RemoteStatus::done);
+    ASSERT_EQ(transport_->remote_access(*link_, false, &piece, 1, &there, 1, 0).status,
+              RemoteStatus::done);
   }
 
   int peer() {
@@ -161,7 +162,7 @@ class JointCopyTest : public ::testing::Test {
   RemoteResult start_read(std::byte* to, uint64_t offset, uint64_t length) {
     const Piece piece{to, length};
     const RemoteMemory there = remote(offset, length);
-    return transport_->remote_read(*link_, &piece, 1, &there, 1, CopyingSink::token_used);
+    return transport_->remote_access(*link_, false, &piece, 1, &there, 1, CopyingSink::token_used);
   }
   RemoteResult read(std::byte* to, uint64_t offset, uint64_t length) {
     return end_of(start_read(to, offset, length));
@@ -169,7 +170,8 @@ class JointCopyTest : public ::testing::Test {
   RemoteResult write(std::byte* from, uint64_t offset, uint64_t length) {
     const Piece piece{from, length};
     const RemoteMemory there = remote(offset, length);
-    return end_of(transport_->remote_write(*link_, &piece, 1, &there, 1, CopyingSink::token_used));
+    return end_of(
+        transport_->remote_access(*link_, true, &piece, 1, &there, 1, CopyingSink::token_used));
   }
   // A helper without a processor ends its part later.
   RemoteResult end_of(RemoteResult result) {

@@ -84,19 +84,19 @@ TEST_F(RemoteAccess, ReadsAndWrites) {
   std::vector<std::byte> here(bytes);
   const Piece piece{here.data(), bytes};
   const RemoteMemory there = remote(0, bytes);
-  RemoteResult result = transport_->remote_read(*link_, &piece, 1, &there, 1, 0);
+  RemoteResult result = transport_->remote_access(*link_, false, &piece, 1, &there, 1, 0);
   EXPECT_EQ(result.status, RemoteStatus::done);
   EXPECT_EQ(result.bytes, bytes);
   EXPECT_EQ(here, pattern(1, bytes));
   for (std::byte& b : here) b = ~b;
-  result = transport_->remote_write(*link_, &piece, 1, &there, 1, 0);
+  result = transport_->remote_access(*link_, true, &piece, 1, &there, 1, 0);
   EXPECT_EQ(result.status, RemoteStatus::done);
   EXPECT_EQ(result.bytes, bytes);
   EXPECT_EQ(changed_at_peer(), bytes);
 }
 
 TEST_F(RemoteAccess, NothingIsDoneAtOnce) {
-  const RemoteResult result = transport_->remote_read(*link_, nullptr, 0, nullptr, 0, 0);
+  const RemoteResult result = transport_->remote_access(*link_, false, nullptr, 0, nullptr, 0, 0);
   EXPECT_EQ(result.status, RemoteStatus::done);
   EXPECT_EQ(result.bytes, 0u);
 }
@@ -120,9 +120,9 @@ TEST_F(RemoteAccess, ManyPieces) {
     cut([&](uint64_t at, uint64_t length) { pieces.push_back({here.data() + at, length}); });
     cut([&](uint64_t at, uint64_t length) { remotes.push_back(remote(at, length)); });
     ASSERT_GT(pieces.size(), 1024u);
-    const RemoteResult result =
-        transport_->remote_read(*link_, pieces.data(), static_cast<unsigned>(pieces.size()),
-                                remotes.data(), static_cast<unsigned>(remotes.size()), 0);
+    const RemoteResult result = transport_->remote_access(
+        *link_, false, pieces.data(), static_cast<unsigned>(pieces.size()), remotes.data(),
+        static_cast<unsigned>(remotes.size()), 0);
     ASSERT_EQ(result.status, RemoteStatus::done);
     ASSERT_EQ(result.bytes, bytes);
     ASSERT_EQ(here, content);
@@ -137,12 +137,14 @@ TEST_F(RemoteAccess, FaultsTellSideAndCount) {
       mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_EQ(mprotect(guarded + 3 * page, page, PROT_NONE), 0);
   const auto read = [&](std::vector<Piece> local, std::vector<RemoteMemory> there) {
-    return transport_->remote_read(*link_, local.data(), static_cast<unsigned>(local.size()),
-                                   there.data(), static_cast<unsigned>(there.size()), 0);
+    return transport_->remote_access(*link_, false, local.data(),
+                                     static_cast<unsigned>(local.size()), there.data(),
+                                     static_cast<unsigned>(there.size()), 0);
   };
   const auto write = [&](std::vector<Piece> local, std::vector<RemoteMemory> there) {
-    return transport_->remote_write(*link_, local.data(), static_cast<unsigned>(local.size()),
-                                    there.data(), static_cast<unsigned>(there.size()), 0);
+    return transport_->remote_access(*link_, true, local.data(),
+                                     static_cast<unsigned>(local.size()), there.data(),
+                                     static_cast<unsigned>(there.size()), 0);
   };
 
   // The peer's memory is accessible for two pages from the start.
@@ -201,11 +203,12 @@ TEST_F(RemoteAccess, ADeadPeerIsNoticed) {
   std::vector<std::byte> here(8);
   const Piece piece{here.data(), 8};
   const RemoteMemory there = remote(0, 8);
-  ASSERT_EQ(transport_->remote_read(*link_, &piece, 1, &there, 1, 0).status, RemoteStatus::done);
+  ASSERT_EQ(transport_->remote_access(*link_, false, &piece, 1, &there, 1, 0).status,
+            RemoteStatus::done);
   child_->kill_and_wait();
-  EXPECT_EQ(transport_->remote_read(*link_, &piece, 1, &there, 1, 0).status,
+  EXPECT_EQ(transport_->remote_access(*link_, false, &piece, 1, &there, 1, 0).status,
             RemoteStatus::peer_failed);
-  EXPECT_EQ(transport_->remote_write(*link_, &piece, 1, &there, 1, 0).status,
+  EXPECT_EQ(transport_->remote_access(*link_, true, &piece, 1, &there, 1, 0).status,
             RemoteStatus::peer_failed);
 }
 
@@ -218,9 +221,9 @@ TEST_F(RemoteAccess, SwitchedOffItIsUnsupported) {
   std::vector<std::byte> here(8);
   const Piece piece{here.data(), 8};
   const RemoteMemory there = remote(0, 8);
-  EXPECT_EQ(transport->remote_read(*link, &piece, 1, &there, 1, 0).status,
+  EXPECT_EQ(transport->remote_access(*link, false, &piece, 1, &there, 1, 0).status,
             RemoteStatus::unsupported);
-  EXPECT_EQ(transport->remote_write(*link, &piece, 1, &there, 1, 0).status,
+  EXPECT_EQ(transport->remote_access(*link, true, &piece, 1, &there, 1, 0).status,
             RemoteStatus::unsupported);
   EXPECT_EQ(changed_at_peer(), 0u);
 }
@@ -237,8 +240,10 @@ TEST(RemoteAccessRefused, AnotherProcessUnderThePeersNumber) {
   uint64_t target = 5;
   const Piece piece{here.data(), 8};
   const RemoteMemory there{reinterpret_cast<uint64_t>(&target), 8, 0};
-  EXPECT_EQ(a->remote_read(*link, &piece, 1, &there, 1, 0).status, RemoteStatus::unsupported);
-  EXPECT_EQ(a->remote_write(*link, &piece, 1, &there, 1, 0).status, RemoteStatus::unsupported);
+  EXPECT_EQ(a->remote_access(*link, false, &piece, 1, &there, 1, 0).status,
+            RemoteStatus::unsupported);
+  EXPECT_EQ(a->remote_access(*link, true, &piece, 1, &there, 1, 0).status,
+            RemoteStatus::unsupported);
   EXPECT_EQ(target, 5u);
   // Messages still work.
   RecordingSink sink;

@@ -29,19 +29,8 @@ class FakeDatagrams final : public Transport {
     messages.push_back(std::move(message));
     return status;
   }
-  RemoteResult remote_read(Link&, const Piece*, unsigned, const RemoteMemory*, unsigned,
-                           uint32_t) noexcept override {
-    return {RemoteStatus::unsupported, 0};
-  }
-  RemoteResult remote_write(Link&, const Piece*, unsigned, const RemoteMemory*, unsigned,
-                            uint32_t) noexcept override {
-    return {RemoteStatus::unsupported, 0};
-  }
   unsigned poll(MessageSink&, unsigned) noexcept override { return 0; }
-  Doorbell* doorbell() noexcept override { return nullptr; }
   bool arm(bool) noexcept override { return true; }
-  void disarm() noexcept override {}
-  void check_peers(MessageSink&, Link* const*, unsigned) noexcept override {}
   std::string describe() const override { return {}; }
 
   SendStatus status = SendStatus::sent;

@@ -310,7 +310,7 @@ TEST_F(VerbsFaultsTest, AReadThatTheSoftwareDeviceGaveUpIsNotDoneThoughItSaysSo)
       fake_verbs::fail_request(
           IBV_WC_SUCCESS, [](const auto& request) { return request.opcode == IBV_WR_RDMA_READ; });
     to.ended.clear();
-    ASSERT_EQ(to.transport->remote_read(*to.last_link, &local, 1, &told, 1, 3).status,
+    ASSERT_EQ(to.transport->remote_access(*to.last_link, false, &local, 1, &told, 1, 3).status,
               RemoteStatus::started);
     ASSERT_TRUE(run_until({&from, &to}, [&] { return !to.ended.empty(); }));
     EXPECT_EQ(to.ended[0].result.status, given_up ? RemoteStatus::unsupported : RemoteStatus::done);
@@ -340,9 +340,7 @@ TEST_F(VerbsFaultsTest, APeerThatDiesWhileItsMemoryIsAccessed) {
         fake_verbs::hold();
         const Piece local{own.data(), own.size()};
         Link& link = *survivor.last_link;
-        ASSERT_EQ((write ? survivor.transport->remote_write(link, &local, 1, &told, 1, 3)
-                         : survivor.transport->remote_read(link, &local, 1, &told, 1, 3))
-                      .status,
+        ASSERT_EQ(survivor.transport->remote_access(link, write, &local, 1, &told, 1, 3).status,
                   RemoteStatus::started);
       }
       Link* const link = survivor.last_link;
@@ -401,7 +399,7 @@ TEST_F(VerbsFaultsTest, MemoryThatCannotBeRegistered) {
   const Piece piece{memory.data(), memory.size()};
   const RemoteMemory remote{reinterpret_cast<uint64_t>(memory.data()), memory.size(), 1};
   fake_verbs::fail_call("ibv_reg_mr", ENOMEM, 1, 100);
-  EXPECT_EQ(to.transport->remote_read(*to.last_link, &piece, 1, &remote, 1, 1).status,
+  EXPECT_EQ(to.transport->remote_access(*to.last_link, false, &piece, 1, &remote, 1, 1).status,
             RemoteStatus::unsupported);
   RemoteMemory told{};
   const Exposure exposure = from.transport->expose(stream.link(), &piece, 1, false, 1, &told);
@@ -426,8 +424,7 @@ TEST_F(VerbsFaultsTest, AFailedAccessEnds) {
     fake_verbs::hold();
     const Piece local{own.data(), own.size()};
     const RemoteResult result =
-        write ? to.transport->remote_write(*to.last_link, &local, 1, &told, 1, 3)
-              : to.transport->remote_read(*to.last_link, &local, 1, &told, 1, 3);
+        to.transport->remote_access(*to.last_link, write, &local, 1, &told, 1, 3);
     ASSERT_EQ(result.status, RemoteStatus::started);
     fake_verbs::fail_request(IBV_WC_RETRY_EXC_ERR, [](const fake_verbs::Request& request) {
       return request.opcode == IBV_WR_RDMA_READ || request.opcode == IBV_WR_RDMA_WRITE;
@@ -462,7 +459,7 @@ TEST_F(VerbsFaultsTest, AbandonedWhileThePeerInvalidates) {
     ASSERT_EQ(exposure.count, 1u);
     const Piece local{own.data(), own.size()};
     const auto read = [&] {
-      return to.transport->remote_read(*to.last_link, &local, 1, &told, 1, 3).status;
+      return to.transport->remote_access(*to.last_link, false, &local, 1, &told, 1, 3).status;
     };
     const auto forgo = [&] {
       to.transport->forgo(*to.last_link, &told, 1);

@@ -63,11 +63,8 @@ class VerbsTransportTest : public test::VerbsTest {
       return false;
     });
     ASSERT_NE(target.last_link, nullptr);
-    const RemoteResult result =
-        write ? target.transport->remote_write(*target.last_link, &local, 1, told,
-                                               static_cast<unsigned>(pieces), 77)
-              : target.transport->remote_read(*target.last_link, &local, 1, told,
-                                              static_cast<unsigned>(pieces), 77);
+    const RemoteResult result = target.transport->remote_access(
+        *target.last_link, write, &local, 1, told, static_cast<unsigned>(pieces), 77);
     ASSERT_EQ(result.status, RemoteStatus::started);
     ASSERT_TRUE(run_until({&initiator, &target}, [&] { return !target.ended.empty(); }));
     EXPECT_EQ(target.ended[0].token, 77u);
@@ -172,7 +169,7 @@ TEST_F(VerbsTransportTest, RemoteMemoryEndsWithItsOperation) {
   from.transport->withdraw(stream.link(), exposure.number, false);
   ASSERT_TRUE(stream.pass(100));
   const Piece local{own.data(), 4096};
-  ASSERT_EQ(to.transport->remote_write(*to.last_link, &local, 1, &told, 1, 1).status,
+  ASSERT_EQ(to.transport->remote_access(*to.last_link, true, &local, 1, &told, 1, 1).status,
             RemoteStatus::started);
   ASSERT_TRUE(run_until({&from, &to}, [&] { return !to.ended.empty(); }));
   EXPECT_NE(to.ended[0].result.status, RemoteStatus::done);
@@ -296,7 +293,7 @@ TEST_F(VerbsTransportTest, AQueuePairIsNotIdleWhileMemoryIsRead) {
   const Exposure exposure = test::tell_of(from, to, stream.link(), &part, 1, false, &told);
   ASSERT_EQ(exposure.count, 1u);
   fake_verbs::hold();
-  ASSERT_EQ(to.transport->remote_read(*to.last_link, &local, 1, &told, 1, 77).status,
+  ASSERT_EQ(to.transport->remote_access(*to.last_link, false, &local, 1, &told, 1, 77).status,
             RemoteStatus::started);
   const auto start = std::chrono::steady_clock::now();
   // Longer than the time after which another peer may get the queue pair.

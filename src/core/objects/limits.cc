@@ -12,8 +12,9 @@ int grant_count(int desired, int fallback, int least, int most) noexcept {
   return std::clamp(desired, least, most);
 }
 
-ptl_size_t grant_bytes(ptl_size_t desired, ptl_size_t least, ptl_size_t most) noexcept {
-  return std::clamp(desired, least, most);
+ptl_size_t grant_bytes(ptl_size_t desired, ptl_size_t fallback, ptl_size_t least,
+                       ptl_size_t most) noexcept {
+  return desired == 0 ? fallback : std::clamp(desired, least, most);
 }
 
 constexpr unsigned all_features =
@@ -55,24 +56,20 @@ ptl_ni_limits_t grant_limits(const ptl_ni_limits_t* desired) noexcept {
   g.max_list_size = grant_count(desired->max_list_size, d.max_list_size, 1, largest_entries);
   g.max_triggered_ops =
       grant_count(desired->max_triggered_ops, d.max_triggered_ops, 1, largest_triggered_ops);
-  g.max_msg_size = desired->max_msg_size == 0
-                       ? d.max_msg_size
-                       : grant_bytes(desired->max_msg_size, 1, largest_message_bytes);
+  g.max_msg_size = grant_bytes(desired->max_msg_size, d.max_msg_size, 1, largest_message_bytes);
   // Zero says that no ordering is needed (spec 2.7.5). The minimum is granted all the same, since
   // 3.6.1 demands it and it costs nothing.
-  g.max_waw_ordered_size = grant_bytes(desired->max_waw_ordered_size, 64, largest_ordered_bytes);
-  g.max_war_ordered_size = grant_bytes(desired->max_war_ordered_size, 64, largest_ordered_bytes);
+  g.max_waw_ordered_size =
+      grant_bytes(desired->max_waw_ordered_size, 64, 64, largest_ordered_bytes);
+  g.max_war_ordered_size =
+      grant_bytes(desired->max_war_ordered_size, 64, 64, largest_ordered_bytes);
   // One atomic always carries the largest datatype.
-  g.max_atomic_size = desired->max_atomic_size == 0
-                          ? d.max_atomic_size
-                          : grant_bytes(desired->max_atomic_size, 512, largest_atomic_bytes);
-  g.max_fetch_atomic_size =
-      desired->max_fetch_atomic_size == 0
-          ? d.max_fetch_atomic_size
-          : grant_bytes(desired->max_fetch_atomic_size, 512, largest_atomic_bytes);
-  g.max_volatile_size = desired->max_volatile_size == 0
-                            ? d.max_volatile_size
-                            : grant_bytes(desired->max_volatile_size, 64, largest_volatile_bytes);
+  g.max_atomic_size =
+      grant_bytes(desired->max_atomic_size, d.max_atomic_size, 512, largest_atomic_bytes);
+  g.max_fetch_atomic_size = grant_bytes(desired->max_fetch_atomic_size, d.max_fetch_atomic_size,
+                                        512, largest_atomic_bytes);
+  g.max_volatile_size =
+      grant_bytes(desired->max_volatile_size, d.max_volatile_size, 64, largest_volatile_bytes);
   g.features = all_features;
   return g;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace lintel {
 namespace {
@@ -101,32 +102,31 @@ unsigned MemoryRegion::vector_pieces(uint64_t offset, uint64_t length, Piece* ou
   return used;
 }
 
-bool MemoryRegion::vector_write(uint64_t offset, const std::byte* source,
-                                uint64_t length) const noexcept {
+// Calls move(address, bytes) for each part of the range; false as soon as one of them is.
+template <typename Move>
+bool MemoryRegion::move_parts(uint64_t offset, uint64_t length, const Move& move) const noexcept {
   Position position = locate(offset);
-  while (length != 0) {
+  for (; length != 0; position.within = 0) {
     const ptl_iovec_t& element = elements_[position.element++];
     const uint64_t bytes = std::min<uint64_t>(element.iov_len - position.within, length);
-    if (!copy(base_of(element) + position.within, source, bytes)) return false;
-    source += bytes;
+    if (!move(base_of(element) + position.within, bytes)) return false;
     length -= bytes;
-    position.within = 0;
   }
   return true;
 }
 
+bool MemoryRegion::vector_write(uint64_t offset, const std::byte* source,
+                                uint64_t length) const noexcept {
+  return move_parts(offset, length, [&](std::byte* part, uint64_t bytes) {
+    return copy(part, std::exchange(source, source + bytes), bytes);
+  });
+}
+
 bool MemoryRegion::vector_read(uint64_t offset, std::byte* destination,
                                uint64_t length) const noexcept {
-  Position position = locate(offset);
-  while (length != 0) {
-    const ptl_iovec_t& element = elements_[position.element++];
-    const uint64_t bytes = std::min<uint64_t>(element.iov_len - position.within, length);
-    if (!copy(destination, base_of(element) + position.within, bytes)) return false;
-    destination += bytes;
-    length -= bytes;
-    position.within = 0;
-  }
-  return true;
+  return move_parts(offset, length, [&](const std::byte* part, uint64_t bytes) {
+    return copy(std::exchange(destination, destination + bytes), part, bytes);
+  });
 }
 
 }  // namespace lintel

@@ -129,6 +129,8 @@ class MemoryRegion {
   [[nodiscard]] std::byte* vector_address(uint64_t offset) const noexcept;
   unsigned vector_pieces(uint64_t offset, uint64_t length, Piece* out, unsigned max_pieces,
                          uint64_t* covered) const noexcept;
+  template <typename Move>
+  [[nodiscard]] bool move_parts(uint64_t offset, uint64_t length, const Move& move) const noexcept;
   [[nodiscard]] bool vector_write(uint64_t offset, const std::byte* source,
                                   uint64_t length) const noexcept;
   [[nodiscard]] bool vector_read(uint64_t offset, std::byte* destination,

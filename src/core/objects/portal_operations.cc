@@ -67,11 +67,11 @@ int free_portal(NetworkInterface& interface, uint32_t pt_index) noexcept {
   return PTL_OK;
 }
 
-int disable_portal(NetworkInterface& interface, uint32_t pt_index) noexcept {
+int enable_portal(NetworkInterface& interface, uint32_t pt_index, bool enabled) noexcept {
   PortalEntry* portal = find_allocated(interface, pt_index);
   if (portal == nullptr) return PTL_ARG_INVALID;
   std::lock_guard guard(portal->lock);
-  portal->enabled = false;
+  portal->enabled = enabled;
   return PTL_OK;
 }
 
@@ -79,14 +79,6 @@ bool portal_is_quiet(NetworkInterface& interface, uint32_t pt_index) noexcept {
   PortalEntry& portal = *interface.portal(pt_index);
   std::lock_guard guard(portal.lock);
   return portal.operations == 0;
-}
-
-int enable_portal(NetworkInterface& interface, uint32_t pt_index) noexcept {
-  PortalEntry* portal = find_allocated(interface, pt_index);
-  if (portal == nullptr) return PTL_ARG_INVALID;
-  std::lock_guard guard(portal->lock);
-  portal->enabled = true;
-  return PTL_OK;
 }
 
 }  // namespace lintel

@@ -13,10 +13,10 @@ namespace lintel {
                                   uint32_t* pt_index) noexcept;
 // PTL_OK, PTL_ARG_INVALID, PTL_PT_IN_USE (entries or unexpected headers are left).
 [[nodiscard]] int free_portal(NetworkInterface& interface, uint32_t pt_index) noexcept;
-// From then on no message is accepted there. PTL_OK, PTL_ARG_INVALID.
-[[nodiscard]] int disable_portal(NetworkInterface& interface, uint32_t pt_index) noexcept;
+// False: from then on no message is accepted there. PTL_OK, PTL_ARG_INVALID.
+[[nodiscard]] int enable_portal(NetworkInterface& interface, uint32_t pt_index,
+                                bool enabled) noexcept;
 // No message is being delivered there (any more). The entry exists.
 [[nodiscard]] bool portal_is_quiet(NetworkInterface& interface, uint32_t pt_index) noexcept;
-[[nodiscard]] int enable_portal(NetworkInterface& interface, uint32_t pt_index) noexcept;
 
 }  // namespace lintel

@@ -16,10 +16,16 @@
 
 #include "core/objects/memory_region.h"
 #include "portals4.h"
+#include "transport/message.h"
 
 namespace lintel {
 
 enum class AtomicFunction : uint8_t { atomic, fetch_atomic, swap };
+[[nodiscard]] constexpr AtomicFunction function_of(MessageKind kind) noexcept {
+  return kind == MessageKind::atomic ? AtomicFunction::atomic
+         : kind == MessageKind::swap ? AtomicFunction::swap
+                                     : AtomicFunction::fetch_atomic;
+}
 
 inline constexpr unsigned atomic_operations = PTL_MSWAP + 1;
 inline constexpr unsigned atomic_datatypes = PTL_LONG_DOUBLE_COMPLEX + 1;

@@ -2,24 +2,6 @@
 
 namespace lintel {
 
-namespace {
-
-Initiator initiator_of(const NetworkInterface& interface, const Peer& peer,
-                       const MessageHeader& header) noexcept {
-  Initiator initiator{{}, 0, peer.link->uid};
-  if (interface.logical()) {
-    initiator.id.rank = interface.map.rank_of(peer.id, header.initiator_rank);
-    initiator.source = source_of_rank(initiator.id.rank);
-  } else {
-    initiator.id.phys.nid = peer.id.nid;
-    initiator.id.phys.pid = peer.id.pid;
-    initiator.source = source_of(peer.id);
-  }
-  return initiator;
-}
-
-}  // namespace
-
 bool deliver_plain_put(PhysicalInterface& physical, Peer& peer,
                        const InboundMessage& message) noexcept {
   const MessageHeader& header = message.header;

@@ -11,13 +11,6 @@
 
 namespace lintel {
 
-// Who sent a message, as the interface names it.
-struct Initiator {
-  ptl_process_t id;
-  uint64_t source;  // for matching
-  ptl_uid_t uid;
-};
-
 // Matches, delivers and reports a put without flags, whose payload has the length that its header
 // says (spec 2.5). The caller acknowledges. False: nothing was done, or a part of the payload was
 // written that handle_request() writes again; it finds out what is special.

@@ -3,7 +3,6 @@
 #include "core/operations/target_request.h"
 
 #include <algorithm>
-#include <new>
 
 #include "core/objects/delivery.h"
 #include "core/objects/network_interface.h"
@@ -51,11 +50,7 @@ bool is_well_formed(const Arrival& arrival) noexcept {
     case MessageKind::swap: {
       const auto operation = header.atomic_operation();
       const auto datatype = header.datatype();
-      const AtomicFunction function = header.kind == MessageKind::atomic ? AtomicFunction::atomic
-                                      : header.kind == MessageKind::swap
-                                          ? AtomicFunction::swap
-                                          : AtomicFunction::fetch_atomic;
-      if (remote || !atomic_allowed(operation, datatype, function)) return false;
+      if (remote || !atomic_allowed(operation, datatype, function_of(header.kind))) return false;
       const uint64_t item = datatype_size(datatype);
       if (length > largest_atomic_bytes || length % item != 0) return false;
       if (is_single_item(operation) && length > item) return false;
@@ -105,7 +100,7 @@ bool accepts(const ListEntry& entry, const MessageHeader& header) noexcept {
 ListEntry* find_entry(const Arrival& arrival, MatchList& list) noexcept {
   if (!arrival.interface.matching()) return static_cast<ListEntry*>(list.head());
   return static_cast<ListEntry*>(
-      list.find(arrival.header.match_bits, arrival.source, [&](const MatchNode& node) {
+      list.find(arrival.header.match_bits, arrival.initiator.source, [&](const MatchNode& node) {
         return accepts(static_cast<const ListEntry&>(node), arrival.header);
       }));
 }
@@ -165,10 +160,10 @@ void record_header(const Arrival& arrival, ListEntry& entry, const Placement& pl
   const MessageHeader& header = arrival.header;
   NetworkInterface& interface = arrival.interface;
   record.match_bits = header.match_bits;
-  record.source = arrival.source;
+  record.source = arrival.initiator.source;
   record.start = entry.region.address(placement.offset);
   record.hdr_data = header.hdr_data;
-  record.uid = arrival.uid;
+  record.uid = arrival.initiator.uid;
   record.kind = header.kind;
   record.arriving = false;
   record.claimed = false;
@@ -271,9 +266,9 @@ Outcome conclude(const Arrival& arrival, PortalEntry& portal, ListEntry& entry,
   outcome.list = entry.list;
   if (unexpected != nullptr && !moved)
     arrival.interface.unexpected_headers().set_outcome(*unexpected, PTL_NI_SEGV, 0);
-  const Delivery delivery{arrival.header,  arrival.initiator,
-                          arrival.uid,     entry.region.address(placement.offset),
-                          outcome.mlength, outcome.fail};
+  const Delivery delivery{arrival.header,        arrival.initiator.id,
+                          arrival.initiator.uid, entry.region.address(placement.offset),
+                          outcome.mlength,       outcome.fail};
   const PendingCount count =
       report_delivery(arrival.interface, portal, entry, delivery, reservation.communication);
   if (entry_is_used_up(entry)) unlink_entry(portal, entry);
@@ -314,16 +309,12 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
       entry.list == PTL_OVERFLOW_LIST && !entry.has(PTL_ME_UNEXPECTED_HDR_DISABLE);
   if (keeps_header) {
     unexpected = interface.unexpected_headers().allocate();
-    if (unexpected == nullptr) {
-      exhaust(arrival, portal, &entry);
-      return;
-    }
+    if (unexpected == nullptr) return exhaust(arrival, portal, &entry);
   }
   EventReservation reservation;
   if (!reserve_events(portal, entry, reservation)) {
     if (keeps_header) interface.unexpected_headers().release(*unexpected);
-    exhaust(arrival, portal, &entry);
-    return;
+    return exhaust(arrival, portal, &entry);
   }
   Transfer* transfer = nullptr;
   if ((header.flags & flag_remote_memory) != 0 && placement.mlength != 0) {
@@ -332,8 +323,7 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
       if (keeps_header) interface.unexpected_headers().release(*unexpected);
       if (reservation.communication) portal.event_queue->queue.cancel_reservation();
       if (reservation.unlink) portal.event_queue->queue.cancel_reservation();
-      exhaust(arrival, portal, &entry);
-      return;
+      return exhaust(arrival, portal, &entry);
     }
   }
 
@@ -358,44 +348,28 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
 
 void translate(Arrival& arrival) noexcept {
   NetworkInterface& interface = arrival.interface;
+  InterfaceStatus& status = interface.status;
   PortalEntry* portal = interface.portal(arrival.header.pt_index);
   if (portal == nullptr) {
-    interface.status.dropped.increment();
-    refuse(arrival, PTL_NI_DROPPED);
-    return;
+    status.dropped.increment();
+    return refuse(arrival, PTL_NI_DROPPED);
   }
   portal->lock.lock();
-  if (!portal->allocated) {
+  const auto refuse_unlocked = [&](SharedCounter& reason, ptl_ni_fail_t fail) {
     portal->lock.unlock();
-    interface.status.dropped.increment();
-    refuse(arrival, PTL_NI_DROPPED);
-    return;
-  }
-  if (!portal->enabled) {
-    portal->lock.unlock();
-    interface.status.dropped.increment();
-    refuse(arrival, PTL_NI_PT_DISABLED);
-    return;
-  }
+    reason.increment();
+    refuse(arrival, fail);
+  };
+  if (!portal->allocated) return refuse_unlocked(status.dropped, PTL_NI_DROPPED);
+  if (!portal->enabled) return refuse_unlocked(status.dropped, PTL_NI_PT_DISABLED);
   ListEntry* entry = find_entry(arrival, portal->priority);
   if (entry == nullptr) entry = find_entry(arrival, portal->overflow);
-  if (entry == nullptr) {
-    exhaust(arrival, *portal, nullptr);
-    return;
-  }
-  if (entry->uid != PTL_UID_ANY && entry->uid != arrival.uid) {
-    portal->lock.unlock();
-    interface.status.permission_violations.increment();
-    refuse(arrival, PTL_NI_PERM_VIOLATION);
-    return;
-  }
+  if (entry == nullptr) return exhaust(arrival, *portal, nullptr);
+  if (entry->uid != PTL_UID_ANY && entry->uid != arrival.initiator.uid)
+    return refuse_unlocked(status.permission_violations, PTL_NI_PERM_VIOLATION);
   const unsigned required = required_options(arrival.header.kind);
-  if ((entry->options & required) != required) {
-    portal->lock.unlock();
-    interface.status.operation_violations.increment();
-    refuse(arrival, PTL_NI_OP_VIOLATION);
-    return;
-  }
+  if ((entry->options & required) != required)
+    return refuse_unlocked(status.operation_violations, PTL_NI_OP_VIOLATION);
   deliver(arrival, *portal, *entry);
 }
 
@@ -404,34 +378,22 @@ void translate(Arrival& arrival) noexcept {
 void handle_request(PhysicalInterface& physical, Peer& peer,
                     const InboundMessage& message) noexcept {
   const MessageHeader& header = message.header;
-  NetworkInterface* interface = physical.logical(header.interface_slot());
-  if (interface == nullptr) {
-    // The process has no such interface (any more): spec 4.2.2, dropped.
-    Outcome outcome;
-    outcome.fail = PTL_NI_DROPPED;
-    physical.messages_refused.increment();
-    answer(physical, peer, header, outcome);
-    return;
+  // nullptr: the process has no such interface (any more): spec 4.2.2, dropped.
+  if (NetworkInterface* interface = physical.logical(header.interface_slot());
+      interface != nullptr) {
+    Arrival arrival{physical,
+                    *interface,
+                    peer,
+                    header,
+                    message.payload,
+                    message.payload_length,
+                    initiator_of(*interface, peer, header)};
+    if (is_well_formed(arrival)) return translate(arrival);
   }
-  Arrival arrival{
-      physical, *interface, peer,          header, message.payload, message.payload_length,
-      {},       0,          peer.link->uid};
-  if (interface->logical()) {
-    arrival.initiator.rank = interface->map.rank_of(peer.id, header.initiator_rank);
-    arrival.source = source_of_rank(arrival.initiator.rank);
-  } else {
-    arrival.initiator.phys.nid = peer.id.nid;
-    arrival.initiator.phys.pid = peer.id.pid;
-    arrival.source = source_of(peer.id);
-  }
-  if (!is_well_formed(arrival)) {
-    physical.messages_refused.increment();
-    Outcome outcome;
-    outcome.fail = PTL_NI_DROPPED;
-    answer(physical, peer, header, outcome);
-    return;
-  }
-  translate(arrival);
+  physical.messages_refused.increment();
+  Outcome outcome;
+  outcome.fail = PTL_NI_DROPPED;
+  answer(physical, peer, header, outcome);
 }
 
 }  // namespace lintel

@@ -2,11 +2,33 @@
 // path, the poll token held.
 #pragma once
 
+#include "core/objects/network_interface.h"
 #include "core/operations/physical_interface.h"
 
 namespace lintel {
 
-// A request that has arrived, with where it came from as the interface names it.
+// Who sent a message, as the interface names it.
+struct Initiator {
+  ptl_process_t id;
+  uint64_t source;  // for matching, see match_criteria.h
+  ptl_uid_t uid;
+};
+
+[[nodiscard]] inline Initiator initiator_of(const NetworkInterface& interface, const Peer& peer,
+                                            const MessageHeader& header) noexcept {
+  Initiator initiator{{}, 0, peer.link->uid};
+  if (interface.logical()) {
+    initiator.id.rank = interface.map.rank_of(peer.id, header.initiator_rank);
+    initiator.source = source_of_rank(initiator.id.rank);
+  } else {
+    initiator.id.phys.nid = peer.id.nid;
+    initiator.id.phys.pid = peer.id.pid;
+    initiator.source = source_of(peer.id);
+  }
+  return initiator;
+}
+
+// A request that has arrived.
 struct Arrival {
   PhysicalInterface& physical;
   NetworkInterface& interface;
@@ -14,9 +36,7 @@ struct Arrival {
   const MessageHeader& header;
   const std::byte* payload;
   uint32_t payload_length;
-  ptl_process_t initiator;
-  uint64_t source;  // for matching, see match_criteria.h
-  ptl_uid_t uid;
+  Initiator initiator;
 };
 
 void handle_request(PhysicalInterface& physical, Peer& peer,

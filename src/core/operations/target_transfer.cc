@@ -92,15 +92,10 @@ void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
   PendingCount count;
   {
     std::lock_guard guard(portal.lock);
-    ptl_process_t initiator{};
-    if (interface.logical()) {
-      initiator.rank = interface.map.rank_of(peer.id, header.initiator_rank);
-    } else {
-      initiator.phys = {peer.id.nid, peer.id.pid};
-    }
+    const Initiator initiator = initiator_of(interface, peer, header);
     count = report_delivery(
         interface, portal, entry,
-        {header, initiator, peer.link->uid, entry.region.address(transfer.region_offset),
+        {header, initiator.id, initiator.uid, entry.region.address(transfer.region_offset),
          outcome.mlength, outcome.fail},
         transfer.event_reserved);
     --portal.operations;
@@ -209,11 +204,8 @@ void advance_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept 
   RemoteMemory remote[transfer_remote_pieces];
   const unsigned remote_count = remote_range(transfer, transfer.moved, covered, remote);
   const uint32_t token = physical.transfers().cookie_of(transfer);
-  const RemoteResult result = transfer.writes_peer
-                                  ? peer.transport->remote_write(*peer.link, local, local_count,
-                                                                 remote, remote_count, token)
-                                  : peer.transport->remote_read(*peer.link, local, local_count,
-                                                                remote, remote_count, token);
+  const RemoteResult result = peer.transport->remote_access(
+      *peer.link, transfer.writes_peer, local, local_count, remote, remote_count, token);
   if (result.status == RemoteStatus::started) transfer.in_flight = covered;
   take_result(physical, transfer, result);
 }
@@ -275,8 +267,9 @@ void fetch_batch(PhysicalInterface& physical) noexcept {
   bool fetched = false;
   if (simple == batch.count && simple > 1) {
     Peer& peer = *batch.transfers[0]->peer.load(std::memory_order_relaxed);
-    fetched = peer.transport->remote_read(*peer.link, local, simple, remote, simple, 0).status ==
-              RemoteStatus::done;
+    fetched =
+        peer.transport->remote_access(*peer.link, false, local, simple, remote, simple, 0).status ==
+        RemoteStatus::done;
   }
   for (unsigned i = 0; i < batch.count; ++i) {
     Transfer& transfer = *batch.transfers[i];

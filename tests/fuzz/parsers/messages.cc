@@ -50,25 +50,12 @@ class MadeUpTransport final : public Transport {
       cookies.push_back(static_cast<uint32_t>(header.match_bits));
     return SendStatus::sent;
   }
-  [[nodiscard]] RemoteResult remote_read(Link& to, const Piece* local, unsigned local_count,
-                                         const RemoteMemory*, unsigned,
-                                         uint32_t token) noexcept override {
-    return access(to, local, local_count, token, true);
-  }
-  [[nodiscard]] RemoteResult remote_write(Link& to, const Piece* local, unsigned local_count,
-                                          const RemoteMemory*, unsigned,
-                                          uint32_t token) noexcept override {
-    return access(to, local, local_count, token, false);
-  }
   unsigned poll(MessageSink& sink, unsigned) noexcept override {
     if (!next) return 0;
     std::exchange(next, {})(sink);
     return 1;
   }
-  [[nodiscard]] Doorbell* doorbell() noexcept override { return nullptr; }
   [[nodiscard]] bool arm(bool) noexcept override { return true; }
-  void disarm() noexcept override {}
-  void check_peers(MessageSink&, Link* const*, unsigned) noexcept override {}
   [[nodiscard]] std::string describe() const override { return "made up"; }
 
   // The messages that the next poll delivers.
@@ -80,12 +67,13 @@ class MadeUpTransport final : public Transport {
   std::vector<Started> started;
 
  private:
-  RemoteResult access(Link& to, const Piece* local, unsigned local_count, uint32_t token,
-                      bool reads) noexcept {
+  [[nodiscard]] RemoteResult remote_access(Link& to, bool write, const Piece* local,
+                                           unsigned local_count, const RemoteMemory*, unsigned,
+                                           uint32_t token) noexcept override {
     uint64_t bytes = 0;
     for (unsigned i = 0; i < local_count; ++i) {
       bytes += local[i].length;
-      if (reads) std::memset(local[i].base, 0x5a, local[i].length);  // must be accessible
+      if (!write) std::memset(local[i].base, 0x5a, local[i].length);  // must be accessible
     }
     if (fails) return {RemoteStatus::peer_failed, 0};
     switch (input->below(6)) {

@@ -45,14 +45,6 @@ class Datagrams final : public Transport {
     other_->inject(header, std::move(payload));
     return SendStatus::sent;
   }
-  [[nodiscard]] RemoteResult remote_read(Link&, const Piece*, unsigned, const RemoteMemory*,
-                                         unsigned, uint32_t) noexcept override {
-    return {RemoteStatus::unsupported, 0};
-  }
-  [[nodiscard]] RemoteResult remote_write(Link&, const Piece*, unsigned, const RemoteMemory*,
-                                          unsigned, uint32_t) noexcept override {
-    return {RemoteStatus::unsupported, 0};
-  }
   unsigned poll(MessageSink& sink, unsigned budget) noexcept override {
     if (!announced_) link_.context = sink.on_new_link(link_);
     announced_ = true;
@@ -68,10 +60,7 @@ class Datagrams final : public Transport {
     failed_ = false;
     return count;
   }
-  [[nodiscard]] Doorbell* doorbell() noexcept override { return nullptr; }
   [[nodiscard]] bool arm(bool) noexcept override { return true; }
-  void disarm() noexcept override {}
-  void check_peers(MessageSink&, Link* const*, unsigned) noexcept override {}
   [[nodiscard]] std::string describe() const override { return "made up"; }
 
  private:
@@ -185,8 +174,7 @@ void access(Process& by, Process& other) {
   input->damage(remote, sizeof remote, 2);
   if (remote[0].length > memory.size()) remote[0].length = length;
   const Piece local{memory.data(), remote[0].length};
-  const RemoteResult result = write ? by.transport->remote_write(*by.link, &local, 1, remote, 1, 7)
-                                    : by.transport->remote_read(*by.link, &local, 1, remote, 1, 7);
+  const RemoteResult result = by.transport->remote_access(*by.link, write, &local, 1, remote, 1, 7);
   if (result.status == RemoteStatus::started) ++by.accesses;
   for (unsigned i = 0; i < 4; ++i) {
     by.poll();
