@@ -105,8 +105,7 @@ extern "C" {
 
 int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(ct_alloc, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(ct_alloc, ni_handle);
   if (ct_handle == nullptr) return refuse_null(ct_alloc, "ct_handle");
   const uint32_t index = interface->counters().allocate();
   if (index == Arena<CountingEvent>::no_index)

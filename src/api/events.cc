@@ -148,8 +148,7 @@ extern "C" {
 
 int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_handle) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(eq_alloc, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(eq_alloc, ni_handle);
   if (eq_handle == nullptr) return refuse_null(eq_alloc, "eq_handle");
   const uint32_t index = interface->event_queues().allocate();
   if (index == Arena<EventQueueObject>::no_index)

@@ -74,8 +74,7 @@ int PtlLintelSetHooks(const ptl_lintel_hooks_t* hooks) noexcept {
 
 int PtlLintelGetMapEntry(ptl_handle_ni_t ni_handle, ptl_rank_t rank, ptl_process_t* id) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(get_map_entry, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(get_map_entry, ni_handle);
   if (!interface->logical())
     return refuse_bits(PTL_ARG_INVALID, get_map_entry, "ni_handle", ni_handle, logical_only);
   if (id == nullptr) return refuse_null(get_map_entry, "id");
@@ -93,8 +92,7 @@ int PtlLintelGetPath(ptl_handle_ni_t ni_handle, ptl_process_t target,
                      ptl_lintel_path_t* path) noexcept {
   const WithoutCancellation scope;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(get_path, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(get_path, ni_handle);
   if (path == nullptr) return refuse_null(get_path, "path");
   ProcessId process{target.phys.nid, target.phys.pid};
   if (interface->logical() && !interface->map.find(target.rank, &process))

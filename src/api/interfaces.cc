@@ -95,15 +95,13 @@ int PtlNIFini(ptl_handle_ni_t ni_handle) noexcept {
   const WithoutCancellation scope;
   if (!library_is_initialized()) return refuse_before_init(ni_fini);
   const int code = close_interface(ni_handle);
-  return code == PTL_OK ? code
-                        : refuse_handle(ni_fini, "ni_handle", ni_handle, HandleType::interface);
+  return code == PTL_OK ? code : refuse_interface_handle(ni_fini, ni_handle);
 }
 
 int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register,
                 ptl_sr_value_t* status) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(ni_status, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(ni_status, ni_handle);
   if (status == nullptr) return refuse_null(ni_status, "status");
   if (!read_status_register(*interface, status_register, status))
     return refuse(PTL_ARG_INVALID, ni_status, "status_register", status_register,
@@ -125,8 +123,7 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size,
               const ptl_process_t* mapping) noexcept {
   const WithoutCancellation scope;
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(set_map, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(set_map, ni_handle);
   if (!interface->logical())
     return refuse_bits(PTL_ARG_INVALID, set_map, "ni_handle", ni_handle, logical_only);
   if (map_size == 0 || map_size >= PTL_RANK_ANY)
@@ -142,8 +139,7 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size,
 int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t* mapping,
               ptl_size_t* actual_map_size) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(get_map, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(get_map, ni_handle);
   if (!interface->logical())
     return refuse_bits(PTL_ARG_INVALID, get_map, "ni_handle", ni_handle, logical_only);
   if (actual_map_size == nullptr) return refuse_null(get_map, "actual_map_size");
@@ -163,8 +159,7 @@ int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t* map
 
 int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t* uid) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(get_uid, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(get_uid, ni_handle);
   if (uid == nullptr) return refuse_null(get_uid, "uid");
   *uid = interface->physical().uid();
   return PTL_OK;
@@ -172,8 +167,7 @@ int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t* uid) noexcept {
 
 int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t* id) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(get_id, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(get_id, ni_handle);
   if (id == nullptr) return refuse_null(get_id, "id");
   // The rank is not known before the map is (spec 3.6.6).
   if (interface->logical() && !interface->map.is_set())
@@ -184,8 +178,7 @@ int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t* id) noexcept {
 
 int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t* id) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(get_phys_id, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(get_phys_id, ni_handle);
   if (id == nullptr) return refuse_null(get_phys_id, "id");
   id->phys.nid = interface->physical().id().nid;
   id->phys.pid = interface->physical().id().pid;
@@ -196,16 +189,14 @@ int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t* id) noexcept {
 // that a bundle could save (spec 3.17, implementation note 17). The calls are checked and counted.
 int PtlStartBundle(ptl_handle_ni_t ni_handle) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(start_bundle, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(start_bundle, ni_handle);
   interface->bundles.fetch_add(1, std::memory_order_relaxed);
   return PTL_OK;
 }
 
 int PtlEndBundle(ptl_handle_ni_t ni_handle) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(end_bundle, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(end_bundle, ni_handle);
   uint32_t open = interface->bundles.load(std::memory_order_relaxed);
   do {
     if (open == 0)

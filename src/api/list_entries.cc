@@ -146,8 +146,7 @@ int search(const Call& call, NetworkInterface& interface, ptl_pt_index_t pt_inde
 // For a call whose handle find_interface_of_kind() did not find.
 [[gnu::cold, gnu::noinline]] int refuse_interface(const Call& call, ptl_handle_ni_t handle,
                                                   bool matching) noexcept {
-  if (find_interface(handle) == nullptr)
-    return refuse_handle(call, "ni_handle", handle, HandleType::interface);
+  if (find_interface(handle) == nullptr) return refuse_interface_handle(call, handle);
   return refuse_bits(PTL_ARG_INVALID, call, "ni_handle", handle,
                      matching ? "must be of an interface with PTL_NI_MATCHING"
                               : "must be of an interface with PTL_NI_NO_MATCHING");

@@ -21,8 +21,7 @@ extern "C" {
 
 int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md_handle) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(md_bind, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(md_bind, ni_handle);
   if (md == nullptr) return refuse_null(md_bind, "md");
   if (md_handle == nullptr) return refuse_null(md_bind, "md_handle");
   if ((md->options & ~descriptor_options) != 0)

@@ -46,8 +46,7 @@ extern "C" {
 int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle,
                ptl_pt_index_t pt_index_req, ptl_pt_index_t* pt_index) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(pt_alloc, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(pt_alloc, ni_handle);
   if (pt_index == nullptr) return refuse_null(pt_alloc, "pt_index");
   if ((options & ~portal_options) != 0)
     return refuse_bits(PTL_ARG_INVALID, pt_alloc, "options", options,
@@ -68,8 +67,7 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t 
 
 int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(pt_free, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(pt_free, ni_handle);
   const int code = poll_before_refusal(interface->physical(), PTL_PT_IN_USE,
                                        [&] { return free_portal(*interface, pt_index); });
   return code == PTL_OK ? code : refuse_entry(code, pt_free, pt_index);
@@ -77,8 +75,7 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
 
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(pt_disable, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(pt_disable, ni_handle);
   const int code = enable_portal(*interface, pt_index, false);
   if (code != PTL_OK) return refuse_entry(code, pt_disable, pt_index);
   // PtlAbort ends waits for events, but not this wait: it lasts as long as deliveries in progress
@@ -92,8 +89,7 @@ int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
 
 int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
-  if (interface == nullptr)
-    return refuse_handle(pt_enable, "ni_handle", ni_handle, HandleType::interface);
+  if (interface == nullptr) return refuse_interface_handle(pt_enable, ni_handle);
   const int code = enable_portal(*interface, pt_index, true);
   return code == PTL_OK ? code : refuse_entry(code, pt_enable, pt_index);
 }

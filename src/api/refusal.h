@@ -37,6 +37,11 @@ struct Call {
 [[nodiscard, gnu::cold, gnu::noinline]] int refuse_handle(const Call& call, const char* argument,
                                                           ptl_handle_any_t handle,
                                                           HandleType type) noexcept;
+// The same for the argument `ni_handle`.
+[[nodiscard]] inline int refuse_interface_handle(const Call& call,
+                                                 ptl_handle_ni_t handle) noexcept {
+  return refuse_handle(call, "ni_handle", handle, HandleType::interface);
+}
 
 // PTL_NO_SPACE: there is no room for another triggered operation.
 [[nodiscard]] inline int refuse_triggered(const Call& call, int max_triggered_ops) noexcept {

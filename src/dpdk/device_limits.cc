@@ -4,10 +4,11 @@
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+
+#include "util/descriptor.h"
 
 namespace lintel {
 
@@ -32,10 +33,8 @@ uint32_t mtu_of_interface(const std::string& name) {
   ifreq request{};
   if (name.empty() || name.size() >= sizeof request.ifr_name) return 0;
   std::copy(name.begin(), name.end(), request.ifr_name);
-  const int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (any < 0) return 0;
-  const bool known = ioctl(any, SIOCGIFMTU, &request) == 0;
-  close(any);
+  const Descriptor any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const bool known = ioctl(any.get(), SIOCGIFMTU, &request) == 0;
   return known && request.ifr_mtu > 0 ? static_cast<uint32_t>(request.ifr_mtu) : 0;
 }
 

@@ -140,19 +140,15 @@ DpdkLink::DpdkLink(const DpdkSettings& settings, std::unique_ptr<Port> port, Int
           port_->is_private() ? private_queue_delay_ns : LinkProperties{}.queue_delay_ns,
       .sends_from_anywhere = port_->sends_from_anywhere(),
       .keeps_frames_of_node = port_->is_private(),
-      .receives_by_system_call = false,
       .descriptor = port_->interrupt_descriptor(),
-      .longest_pause_ns = static_cast<int64_t>(settings.pause_ns),
   };
 }
 
 OpenStatus DpdkLink::open(const DpdkSettings& settings, std::unique_ptr<PacketLink>& result,
                           std::string& reason) {
   uint64_t seed = 0;
-  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) {
-    reason = "the kernel gives no random numbers (getrandom)";
-    return OpenStatus::failed;
-  }
+  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
+    return explained(OpenStatus::failed, reason, "the kernel gives no random numbers (getrandom)");
   InterruptGate* gate = nullptr;
   if (Port::needs_gate(settings.port)) {
     gate = InterruptGate::get(reason);
@@ -183,10 +179,10 @@ OpenStatus DpdkLink::claim(std::string& reason) {
     const uint64_t next = now_ns() + claim_gap_ns;
     while (now_ns() < next) static_cast<void>(receive(ignored, DpdkReceiver::burst));
   }
-  if (discovery_.disputed()) {
-    reason = "another process on the network of " + port_->name() + " has this nid and pid";
-    return OpenStatus::pid_in_use;
-  }
+  if (discovery_.disputed())
+    return explained(
+        OpenStatus::pid_in_use, reason,
+        "another process on the network of " + port_->name() + " has this nid and pid");
   discovery_.settle();
   return OpenStatus::opened;
 }
@@ -234,11 +230,11 @@ std::string DpdkLink::describe() const {
   return text_of(
       port_->name(), " (", port_->driver(), ", ", mac_text(port_->mac()), "), frames of up to ",
       mtu(), " bytes, ", port_->ring_frames(), " of them in the port, ", describe_eal_memory(),
-      sends_from_anywhere()  ? ", long payloads sent from where they are"
-      : sender_.has_memory() ? ", long frames sent without a copy"
-                             : ", all frames copied",
+      properties_.sends_from_anywhere ? ", long payloads sent from where they are"
+      : sender_.has_memory()          ? ", long frames sent without a copy"
+                                      : ", all frames copied",
       descriptor() == no_descriptor ? text_of(", no receive interrupts: polled every ",
-                                              longest_pause_ns() / 1000, " us at least")
+                                              properties_.longest_pause_ns / 1000, " us at least")
                                     : "",
       state_.reaches_network() ? "" : ", the other end is not open yet", "; ", rte_version());
 }

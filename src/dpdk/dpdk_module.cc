@@ -11,6 +11,7 @@
 #include "dpdk/eal.h"
 #include "module_version.h"
 #include "util/module.h"
+#include "util/text.h"
 
 namespace lintel {
 
@@ -26,10 +27,8 @@ bool examine_bus_device(const std::string& port, std::string& text) {
   std::error_code ignored;
   std::filesystem::path device = "/sys/bus/pci/devices/" + name;
   if (!std::filesystem::exists(device, ignored)) device = "/sys/bus/pci/devices/0000:" + name;
-  if (!std::filesystem::exists(device, ignored)) {
-    text = "there is no PCI device " + name;
-    return false;
-  }
+  if (!std::filesystem::exists(device, ignored))
+    return explained(false, text, "there is no PCI device " + name);
   const std::string driver = std::filesystem::read_symlink(device / "driver", ignored).filename();
   for (const char* willing : willing_drivers)
     if (driver == willing) return true;

@@ -11,12 +11,11 @@
 namespace lintel {
 
 struct DpdkSettings {
-  ProcessId id;                   // of this process
-  std::string port;               // a PCI address, or a device with its arguments
-  std::string eal_arguments;      // PTL_DPDK_EAL
-  uint32_t mtu = 0;               // payload of an Ethernet frame; 0: what the port is set up for
-  uint32_t ring = 1024;           // frames that may wait in the port, each way
-  uint64_t pause_ns = 1'000'000;  // between two looks at a port without interrupts, at most
+  ProcessId id;               // of this process
+  std::string port;           // a PCI address, or a device with its arguments
+  std::string eal_arguments;  // PTL_DPDK_EAL
+  uint32_t mtu = 0;           // payload of an Ethernet frame; 0: what the port is set up for
+  uint32_t ring = 1024;       // frames that may wait in the port, each way
 };
 
 struct DpdkModule {

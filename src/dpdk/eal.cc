@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "util/service_thread.h"
+#include "util/text.h"
 
 namespace lintel {
 
@@ -196,16 +197,12 @@ struct Start {
 bool start_eal(const EalSettings& settings, std::string& reason) {
   Eal& state = eal();
   const std::lock_guard guard(state.mutex);
-  if (state.tried && state.owner != getpid()) {
-    reason =
+  if (state.tried && state.owner != getpid())
+    return explained(
+        false, reason,
         "DPDK was started by the parent of this process, and a forked child cannot use it; fork "
-        "before the first interface is opened";
-    return false;
-  }
-  if (state.tried) {
-    reason = state.failure;
-    return state.failure.empty();
-  }
+        "before the first interface is opened");
+  if (state.tried) return explained(state.failure.empty(), reason, state.failure);
   redirect_eal_log();
   state.arguments = arguments_for(settings, state.memory);
   std::string used;

@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "dpdk/eal.h"
+#include "util/descriptor.h"
 #include "util/text.h"
 
 namespace lintel {
@@ -43,12 +44,10 @@ void remove_stale_socket(const std::string& device) {
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) return;
   std::copy(path.begin(), path.end(), address.sun_path);
-  const int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  if (probe < 0) return;
-  if (connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+  const Descriptor probe(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
       errno == ECONNREFUSED)
     unlink(path.c_str());
-  close(probe);
 }
 
 std::string device_name(const std::string& device) {
@@ -77,23 +76,19 @@ bool Port::probe(const std::string& device, std::string& reason) {
   if (rte_eth_dev_get_port_by_name(name_.c_str(), &id_) != 0) {
     remove_stale_socket(device);
     const QuietEalLog quiet;
-    if (const int error = rte_dev_probe(device.c_str()); error != 0) {
-      reason = error_text("DPDK cannot open the port " + name_, error);
-      return false;
-    }
-    if (rte_eth_dev_get_port_by_name(name_.c_str(), &id_) != 0) {
-      reason = with_complaint(name_ +
-                              " is no Ethernet port of DPDK; is it bound to vfio-pci, or is its "
-                              "driver one that needs no binding (mlx5)?");
-      return false;
-    }
+    if (const int error = rte_dev_probe(device.c_str()); error != 0)
+      return explained(false, reason, error_text("DPDK cannot open the port " + name_, error));
+    if (rte_eth_dev_get_port_by_name(name_.c_str(), &id_) != 0)
+      return explained(
+          false, reason,
+          with_complaint(name_ + " is no Ethernet port of DPDK; is it bound to vfio-pci, or is its "
+                                 "driver one that needs no binding (mlx5)?"));
   }
   rte_eth_dev_info info{};
   rte_ether_addr mac{};
-  if (const int error = rte_eth_dev_info_get(id_, &info); error != 0) {
-    reason = error_text("the limits of the port " + name_ + " cannot be read", error);
-    return false;
-  }
+  if (const int error = rte_eth_dev_info_get(id_, &info); error != 0)
+    return explained(false, reason,
+                     error_text("the limits of the port " + name_ + " cannot be read", error));
   device_ = info.device;
   driver_ = info.driver_name == nullptr ? "" : info.driver_name;
   memif_client_ = driver_ == "net_memif" && device_argument(device, "role") == "client";
@@ -103,10 +98,8 @@ bool Port::probe(const std::string& device, std::string& reason) {
       (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) == 0)
     frame_memory_ = FrameMemory::registered;
   shared_with_kernel_ = driver_.compare(0, 3, "mlx") == 0;
-  if (const int error = rte_eth_macaddr_get(id_, &mac); error != 0) {
-    reason = error_text("the port " + name_ + " has no address", error);
-    return false;
-  }
+  if (const int error = rte_eth_macaddr_get(id_, &mac); error != 0)
+    return explained(false, reason, error_text("the port " + name_ + " has no address", error));
   std::copy_n(mac.addr_bytes, mac_.size(), mac_.begin());
   return true;
 }
@@ -125,11 +118,10 @@ bool Port::settle_sizes(const PortSettings& settings, std::string& reason) {
   mtu_ = std::min({wanted, most, longest_ethernet_body + ethernet_payload_overhead});
   // Hardware may add a VLAN tag and the checksum.
   buffer_bytes_ = std::max(mtu_ + ethernet_header_bytes + 8, limits.slot_bytes);
-  if (mtu_ < PacketLink::least_mtu + ethernet_payload_overhead) {
-    reason = "frames of the port " + name_ + " carry " + std::to_string(mtu_) +
-             " bytes, which is too little";
-    return false;
-  }
+  if (mtu_ < PacketLink::least_mtu + ethernet_payload_overhead)
+    return explained(false, reason,
+                     "frames of the port " + name_ + " carry " + std::to_string(mtu_) +
+                         " bytes, which is too little");
   uint16_t receive = static_cast<uint16_t>(settings.ring);
   uint16_t send = receive;
   static_cast<void>(rte_eth_dev_adjust_nb_rx_tx_desc(id_, &receive, &send));
@@ -175,15 +167,10 @@ bool Port::configure(bool with_interrupts, std::string& reason) {
     rte_flow_error ignored{};
     shared_with_kernel_ = rte_flow_isolate(id_, 1, &ignored) == 0;
   }
-  if (error != 0) {
-    reason = error_text("the port " + name_ + " cannot be set up", error);
-    return false;
-  }
+  if (error != 0)
+    return explained(false, reason, error_text("the port " + name_ + " cannot be set up", error));
   std::string why;
-  if (!start(why) && !memif_client_) {
-    reason = why;
-    return false;
-  }
+  if (!start(why) && !memif_client_) return explained(false, reason, why);
   if (with_interrupts) {
     interrupt_descriptor_ = rte_eth_dev_rx_intr_ctl_q_get_fd(id_, 0);
     if (interrupt_descriptor_ < 0 || rte_eth_dev_rx_intr_enable(id_, 0) != 0) {

@@ -20,7 +20,7 @@ class Acknowledger {
       : settings_(context.settings),
         transmitter_(transmitter),
         timers_(timers),
-        charge_(context.link.receive_slot_bytes()),
+        charge_(context.link.properties().receive_slot_bytes),
         at_once_bytes_(context.link.receive_capacity_bytes() / acks_per_window) {}
 
   // Numbered data came: a frame that is sent to the peer within the delay acknowledges it. The lock

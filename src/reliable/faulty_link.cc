@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "util/guarded_memory.h"
+#include "util/text.h"
 
 namespace lintel {
 
@@ -58,10 +59,7 @@ bool Faults::parse(std::string_view text, Faults& faults, std::string& reason) {
           std::from_chars(value.data(), value.data() + value.size(), faults.seed);
       good = error == std::errc{} && end == value.data() + value.size();
     }
-    if (!good) {
-      reason = std::string(item);
-      return false;
-    }
+    if (!good) return explained(false, reason, std::string(item));
   }
   return true;
 }

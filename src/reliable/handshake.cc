@@ -83,7 +83,8 @@ bool Handshake::may_answer(const InboundFrame& frame, uint64_t now_ns) noexcept 
 
 // Processes with the same nid are on one node.
 bool Handshake::needs_no_check(ProcessId peer) const noexcept {
-  return context_.link.keeps_frames_of_node() && peer.nid == context_.link.id().nid && !seals();
+  return context_.link.properties().keeps_frames_of_node && peer.nid == context_.link.id().nid &&
+         !seals();
 }
 
 HandshakeBody Handshake::own_body(ProcessId to) const noexcept {
@@ -96,7 +97,7 @@ HandshakeBody Handshake::own_body(ProcessId to) const noexcept {
   body.uid = context_.settings.uid;
   body.mtu = context_.link.mtu();
   body.window_bytes = context_.link.receive_capacity_bytes();
-  body.slot_bytes = context_.link.receive_slot_bytes();
+  body.slot_bytes = context_.link.properties().receive_slot_bytes;
   body.first_sequence = context_.settings.first_sequence;
   body.message_version = message_version;
   body.admission = proof_.admission();
@@ -453,7 +454,7 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
   connection.max_data_bytes = data_bytes_of(connection.frame_bytes);
   connection.send.open(context_.settings.first_sequence,
                        {body.window_bytes, FrameCharge(body.slot_bytes), connection.frame_bytes,
-                        context_.link.queue_delay_ns()},
+                        context_.link.properties().queue_delay_ns},
                        context_.settings.shortest_timeout_ns);
   connection.receive.open(body.first_sequence);
   connection.pending = {};

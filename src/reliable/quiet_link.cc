@@ -58,8 +58,9 @@ int64_t QuietLink::sleep_limit_ns() const noexcept {
   // the link.
   constexpr int64_t share_of_silence = 8;
   const auto silence_ns = static_cast<int64_t>(elapsed_ns(last_frame_ns_, now));
-  const int64_t pause_ns = std::clamp(silence_ns / share_of_silence, shortest_pause_ns,
-                                      std::max(link_.longest_pause_ns(), shortest_pause_ns));
+  const int64_t pause_ns =
+      std::clamp(silence_ns / share_of_silence, shortest_pause_ns,
+                 std::max(link_.properties().longest_pause_ns, shortest_pause_ns));
   return limit_ns < 0 ? pause_ns : std::min(limit_ns, pause_ns);
 }
 

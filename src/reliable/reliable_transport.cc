@@ -8,6 +8,7 @@
 #include "util/log.h"
 #include "util/peer_order.h"
 #include "util/random.h"
+#include "util/text.h"
 
 namespace lintel {
 
@@ -26,8 +27,8 @@ Capabilities capabilities_of(const PacketLink& link) noexcept {
           false,
           false,
           longest_eager_bytes,
-          link.sends_from_anywhere(),
-          link.receives_by_system_call(),
+          link.properties().sends_from_anywhere,
+          link.properties().receives_by_system_call,
           link.descriptor() == PacketLink::no_descriptor ? QuietLink::spin_beside_pauses_ns : 0};
 }
 }  // namespace
@@ -37,15 +38,12 @@ std::unique_ptr<ReliableTransport> ReliableTransport::open(std::unique_ptr<Packe
                                                            std::string& reason) {
   std::unique_ptr<ReliableTransport> transport(new ReliableTransport(std::move(link), settings));
   uint64_t random = 0;
-  if (!fill_random(&random, sizeof random)) {
-    reason = "the kernel gives no random numbers (getrandom), which connections need";
-    return nullptr;
-  }
+  if (!fill_random(&random, sizeof random))
+    return explained(nullptr, reason,
+                     "the kernel gives no random numbers (getrandom), which connections need");
   if (!transport->handshake_.open(reason)) return nullptr;
-  if (!transport->open_pools()) {
-    reason = "no address space for its buffers (ulimit -v?)";
-    return nullptr;
-  }
+  if (!transport->open_pools())
+    return explained(nullptr, reason, "no address space for its buffers (ulimit -v?)");
   return transport;
 }
 
@@ -69,8 +67,8 @@ ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
 bool ReliableTransport::open_pools() {
   const uint32_t frame = std::max(link_->mtu(), PacketLink::least_mtu);
   const uint64_t half = settings_.memory_bytes / 2;
-  const bool encrypts_to_pages =
-      settings_.security == NetworkSecurity::encrypted && frame >= link_->least_referred_bytes();
+  const bool encrypts_to_pages = settings_.security == NetworkSecurity::encrypted &&
+                                 frame >= link_->properties().least_referred_bytes;
   if (!sent_.open(frame, half) || (encrypts_to_pages && !sent_.add_pages()) ||
       !early_.open(frame, half) ||
       !reassembly_.open(sizeof(MessageHeader) + max_eager_bytes,

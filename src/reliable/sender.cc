@@ -192,7 +192,7 @@ inline SendStatus Sender::append(Connection& connection, const MessageHeader& he
                                  const Piece* pieces, unsigned count, uint32_t length) noexcept {
   SendStatus status;
   if (join_last(connection, header, pieces, count, length, status)) return status;
-  const bool in_place = (connection.encrypts || context_.link.sends_from_anywhere()) &&
+  const bool in_place = (connection.encrypts || context_.link.properties().sends_from_anywhere) &&
                         count == 1 && length >= in_place_min_bytes && payload_stays(header);
   FrameBuffer* first = nullptr;
   status = cut(connection, header, pieces, count, length, in_place, first);

@@ -70,7 +70,7 @@ unsigned Transmitter::finish_sealed(Connection& connection, FrameBuffer& frame,
 // that is there even when its pages are used again has a wrong tag.
 std::byte* Transmitter::pages_for(const Connection& connection, FrameBuffer& frame) noexcept {
   const bool may_be_referred_to = connection.encrypts && frame.payload != nullptr &&
-                                  frame.length >= context_.link.least_referred_bytes();
+                                  frame.length >= context_.link.properties().least_referred_bytes;
   return may_be_referred_to ? sent_.renew_pages(frame) : nullptr;
 }
 

@@ -13,6 +13,7 @@
 
 #include "shm/peer_memory.h"
 #include "util/log.h"
+#include "util/text.h"
 #include "util/without_cancellation.h"
 
 namespace lintel {
@@ -66,44 +67,31 @@ PeerSegment::Status PeerSegment::open_file(const std::string& path, const Segmen
 PeerSegment::Status PeerSegment::check_and_map(int fd, const SegmentName& name, uint32_t job_hash,
                                                std::string& reason) {
   struct stat status;
-  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-    reason = "is not a regular file";
-    return Status::refused;
-  }
-  if (status.st_uid != geteuid()) {
-    reason = "belongs to user " + std::to_string(status.st_uid);
-    return Status::refused;
-  }
+  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
+    return explained(Status::refused, reason, "is not a regular file");
+  if (status.st_uid != geteuid())
+    return explained(Status::refused, reason, "belongs to user " + std::to_string(status.st_uid));
   const uint64_t bytes = static_cast<uint64_t>(status.st_size);
-  if (bytes < first_lane_offset || bytes > segment_max_bytes) {
-    reason = "has an impossible size";
-    return Status::refused;
-  }
+  if (bytes < first_lane_offset || bytes > segment_max_bytes)
+    return explained(Status::refused, reason, "has an impossible size");
   // Reading through the descriptor gives a private copy and cannot fault.
   if (pread(fd, &identity_, sizeof identity_, 0) != sizeof identity_ ||
-      identity_.magic != segment_magic) {
-    reason = "is not a segment of this library";
-    return Status::refused;
-  }
+      identity_.magic != segment_magic)
+    return explained(Status::refused, reason, "is not a segment of this library");
   if (identity_.layout_version != segment_layout_version ||
-      identity_.message_version != message_version) {
-    reason = "was made by another version of this library";
-    return Status::refused;
-  }
+      identity_.message_version != message_version)
+    return explained(Status::refused, reason, "was made by another version of this library");
   geometry_ = SegmentGeometry::checked(identity_, bytes);
   if (geometry_.lane_count == 0 || identity_.segment_bytes != bytes ||
       identity_.lane_count != geometry_.lane_count || identity_.nid != name.id.nid ||
       identity_.pid != name.id.pid || identity_.nonce != name.nonce ||
-      (identity_.nonce & lane_state_mask) != 0) {
-    reason = "has an inconsistent header";
-    return Status::refused;
-  }
+      (identity_.nonce & lane_state_mask) != 0)
+    return explained(Status::refused, reason, "has an inconsistent header");
   if (identity_.job_hash != job_hash) return Status::absent;
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) {
-    reason = std::string("cannot be mapped: ") + std::strerror(errno);
-    return Status::failed;
-  }
+  if (memory == MAP_FAILED)
+    return explained(Status::failed, reason,
+                     std::string("cannot be mapped: ") + std::strerror(errno));
   header_ = static_cast<SegmentHeader*>(memory);
   uid_ = status.st_uid;
   return Status::opened;
@@ -184,7 +172,6 @@ PeerSegment::ClaimStatus PeerSegment::claim_lane(const Claimer& claimer, Claim& 
     }
     entry.nid = claimer.id.nid;
     entry.pid = claimer.id.pid;
-    entry.os_pid = claimer.os_pid;
     claim.lane = lane;
     claim.control =
         reinterpret_cast<LaneControl*>(reinterpret_cast<std::byte*>(header_) + place.offset_bytes);

@@ -46,7 +46,6 @@ class PeerSegment {
   struct Claimer {
     ProcessId id;
     uint64_t nonce;
-    int32_t os_pid;
   };
   struct Claim {
     uint32_t lane = 0;

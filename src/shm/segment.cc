@@ -18,6 +18,7 @@
 #include "util/local_rank.h"
 #include "util/own_names.h"
 #include "util/prefault.h"
+#include "util/text.h"
 
 namespace lintel {
 
@@ -78,10 +79,8 @@ OpenStatus Segment::create(const Settings& settings, std::unique_ptr<Segment>& r
                            std::string& reason) {
   OwnNames own_names;
   const SegmentFile file = SegmentDirectory::make_file();
-  if (file.fd() < 0) {
-    reason = because("cannot create a file in /dev/shm");
-    return OpenStatus::failed;
-  }
+  if (file.fd() < 0)
+    return explained(OpenStatus::failed, reason, because("cannot create a file in /dev/shm"));
   std::unique_ptr<Segment> segment(new Segment);
   if (!segment->prepare(settings, file, reason)) return OpenStatus::failed;
   const OpenStatus status = segment->publish(settings, file, own_names, reason);
@@ -93,32 +92,24 @@ OpenStatus Segment::create(const Settings& settings, std::unique_ptr<Segment>& r
 // descriptor stays open, so a program that closes all descriptors does no harm.
 bool Segment::prepare(const Settings& settings, const SegmentFile& file, std::string& reason) {
   geometry_ = SegmentGeometry::plan(std::min(settings.memory_bytes, file_size_limit()));
-  if (geometry_.lane_count == 0) {
-    reason =
+  if (geometry_.lane_count == 0)
+    return explained(
+        false, reason,
         "PTL_SHM_MEMORY_KIB, or the limit of the size of files (ulimit -f), is too little for a "
-        "single lane";
-    return false;
-  }
+        "single lane");
   nonce_ = settings.incarnation != 0 ? settings.incarnation : new_incarnation();
-  if (nonce_ == 0) {
-    reason = because("no random numbers");
-    return false;
-  }
+  if (nonce_ == 0) return explained(false, reason, because("no random numbers"));
   const off_t bytes = static_cast<off_t>(geometry_.segment_bytes);
   // The table is allocated at once: a full /dev/shm shows here and not as SIGBUS later. It has room
   // for more lanes than this segment.
   const uint64_t table_end = lane_table_offset + geometry_.lane_count * sizeof(LaneEntry);
   if (ftruncate(file.fd(), bytes) != 0 ||
-      fallocate(file.fd(), 0, 0, static_cast<off_t>(table_end)) != 0) {
-    reason = because("no room in /dev/shm");
-    return false;
-  }
+      fallocate(file.fd(), 0, 0, static_cast<off_t>(table_end)) != 0)
+    return explained(false, reason, because("no room in /dev/shm"));
   void* memory =
       mmap(nullptr, geometry_.segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd(), 0);
-  if (memory == MAP_FAILED) {
-    reason = because("cannot map the shared segment");
-    return false;
-  }
+  if (memory == MAP_FAILED)
+    return explained(false, reason, because("cannot map the shared segment"));
   prefault(memory, table_end);
   creator_ = getpid();
   id_.nid = settings.nid;
@@ -138,10 +129,8 @@ bool Segment::prepare(const Settings& settings, const SegmentFile& file, std::st
   std::memcpy(identity.classes, geometry_.classes, sizeof identity.classes);
   header_->doorbell.full_fences.store(asymmetric_fence_available() ? 0 : 1);
   // In a child the segment would look as if its owner still ran.
-  if (madvise(memory, geometry_.segment_bytes, MADV_DONTFORK) != 0 || !file.lock()) {
-    reason = because("cannot lock the shared segment");
-    return false;
-  }
+  if (madvise(memory, geometry_.segment_bytes, MADV_DONTFORK) != 0 || !file.lock())
+    return explained(false, reason, because("cannot lock the shared segment"));
   return true;
 }
 

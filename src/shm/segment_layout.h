@@ -41,7 +41,6 @@ struct alignas(64) LaneEntry {
   std::atomic<uint64_t> owner;
   uint32_t nid;
   uint32_t pid;
-  int32_t os_pid;
 };
 static_assert(sizeof(LaneEntry) == 64);
 

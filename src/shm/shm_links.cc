@@ -1,13 +1,12 @@
 // Finding and making links. Connection path.
 #include "shm/shm_links.h"
 
-#include <unistd.h>
-
 #include <new>
 #include <utility>
 
 #include "transport/process_key.h"
 #include "util/clock.h"
+#include "util/text.h"
 #include "util/without_cancellation.h"
 
 namespace lintel {
@@ -50,7 +49,7 @@ std::unique_ptr<ShmLink> ShmLinks::make(ProcessId peer, uint64_t nonce,
 PeerSegment::ClaimStatus ShmLinks::claim_lane(ShmLink& link, std::string& reason) const {
   PeerSegment::Claim claim;
   const PeerSegment::ClaimStatus status =
-      link.segment->claim_lane({own_.id(), own_.nonce(), getpid()}, claim, reason);
+      link.segment->claim_lane({own_.id(), own_.nonce()}, claim, reason);
   if (status != PeerSegment::ClaimStatus::claimed) return status;
   if (link.sender.attach(claim, *link.segment)) return status;
   link.segment->close_lane(claim.lane, own_.nonce());
@@ -60,19 +59,13 @@ PeerSegment::ClaimStatus ShmLinks::claim_lane(ShmLink& link, std::string& reason
 
 ShmLink* ShmLinks::connect(ProcessId peer, std::string& reason) {
   // Hosts that share /dev/shm, as network namespaces of one machine do, are nodes of their own.
-  if (peer.nid != own_.id().nid) {
-    reason = "it is on another node";
-    return nullptr;
-  }
+  if (peer.nid != own_.id().nid) return explained(nullptr, reason, "it is on another node");
   const std::lock_guard guard(mutex_);
   if (ShmLink* const known = find(peer)) return known;
   std::unique_ptr<PeerSegment> segment;
   if (PeerSegment::open(peer, job_hash_, segment, reason) != PeerSegment::Status::opened)
     return nullptr;
-  if (!segment->owner_alive()) {
-    reason = "the process has ended";
-    return nullptr;
-  }
+  if (!segment->owner_alive()) return explained(nullptr, reason, "the process has ended");
   const uint64_t nonce = segment->identity().nonce;
   auto link = make(peer, nonce, std::move(segment));
   // Before the link can be found by others, so that no send lock is needed yet.

@@ -168,24 +168,7 @@ class PacketLink {
   [[nodiscard]] uint64_t receive_capacity_bytes() const noexcept {
     return properties_.receive_capacity_bytes;
   }
-  [[nodiscard]] uint32_t receive_slot_bytes() const noexcept {
-    return properties_.receive_slot_bytes;
-  }
-  [[nodiscard]] uint64_t queue_delay_ns() const noexcept { return properties_.queue_delay_ns; }
-  [[nodiscard]] bool sends_from_anywhere() const noexcept {
-    return properties_.sends_from_anywhere;
-  }
-  [[nodiscard]] bool keeps_frames_of_node() const noexcept {
-    return properties_.keeps_frames_of_node;
-  }
-  [[nodiscard]] uint32_t least_referred_bytes() const noexcept {
-    return properties_.least_referred_bytes;
-  }
-  [[nodiscard]] bool receives_by_system_call() const noexcept {
-    return properties_.receives_by_system_call;
-  }
   [[nodiscard]] int descriptor() const noexcept { return properties_.descriptor; }
-  [[nodiscard]] int64_t longest_pause_ns() const noexcept { return properties_.longest_pause_ns; }
 
   // Connection path; any thread, several at once. Finds out how frames reach `peer`. May ask on the
   // network, but never waits. `reason` (if not null) receives a clause for the log when

@@ -7,6 +7,7 @@
 
 #include "portals4.h"
 #include "util/node_identity.h"
+#include "util/text.h"
 
 namespace lintel {
 
@@ -47,10 +48,7 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
   };
   link->sender_.open();
   if (link->sender_.splices()) link->properties_.least_referred_bytes = UdpSplicer::least_bytes;
-  if (!link->receiver_.open(mtu)) {
-    reason = "no memory";
-    return OpenStatus::failed;
-  }
+  if (!link->receiver_.open(mtu)) return explained(OpenStatus::failed, reason, "no memory");
   result = std::move(link);
   return OpenStatus::opened;
 }

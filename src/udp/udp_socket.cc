@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "util/descriptor.h"
 #include "util/descriptors_in_children.h"
+#include "util/text.h"
 #include "util/without_cancellation.h"
 
 namespace lintel {
@@ -28,10 +30,7 @@ const sockaddr* socket_address(const LinkAddress& address) noexcept {
 OpenStatus UdpSocket::open(uint32_t pid, std::string& reason) {
   descriptor_ =
       socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (descriptor_ < 0) {
-    reason = error_text("socket");
-    return OpenStatus::failed;
-  }
+  if (descriptor_ < 0) return explained(OpenStatus::failed, reason, error_text("socket"));
   close_in_children(descriptor_);
   // Reports ports where no socket is open.
   set_option(ip_level(), host_.ipv6 ? IPV6_RECVERR : IP_RECVERR, 1);
@@ -147,14 +146,12 @@ bool UdpSocket::permit_fragments() noexcept {
 
 uint32_t UdpSocket::route_payload_bytes(const LinkAddress& to) const noexcept {
   const WithoutCancellation scope;
-  const int probe = socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (probe < 0) return 0;
+  const Descriptor probe(socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   int mtu = 0;
   socklen_t length = sizeof mtu;
   const bool known =
-      connect(probe, socket_address(to), address_bytes()) == 0 &&
-      getsockopt(probe, ip_level(), host_.ipv6 ? IPV6_MTU : IP_MTU, &mtu, &length) == 0;
-  close(probe);
+      connect(probe.get(), socket_address(to), address_bytes()) == 0 &&
+      getsockopt(probe.get(), ip_level(), host_.ipv6 ? IPV6_MTU : IP_MTU, &mtu, &length) == 0;
   const int ip_and_udp_bytes = (host_.ipv6 ? 40 : 20) + 8;
   if (!known || mtu <= 0) return 0;
   return mtu <= ip_and_udp_bytes ? 1 : static_cast<uint32_t>(mtu - ip_and_udp_bytes);

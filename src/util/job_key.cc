@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "util/config.h"
+#include "util/descriptor.h"
 #include "util/log.h"
 
 namespace lintel {
@@ -69,16 +70,10 @@ bool settle_job_key() {
   }
   const std::string& path = config_string(ConfigKey::job_key_file);
   if (!config_string(ConfigKey::job_key).empty() || path.empty()) return true;
-  std::string why;
   std::string key;
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    why = std::strerror(errno);
-  } else {
-    why = why_not_secret(fd);
-    if (why.empty()) why = read_key(fd, key);
-    close(fd);
-  }
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::string why = file.is_open() ? why_not_secret(file.get()) : std::strerror(errno);
+  if (why.empty()) why = read_key(file.get(), key);
   if (!why.empty()) {
     log_message(LogLevel::error, "no job key: PTL_JOB_KEY_FILE=%s: %s", path.c_str(), why.c_str());
     return false;

@@ -10,6 +10,7 @@
 
 #include "module_version.h"
 #include "util/config_parse.h"
+#include "util/text.h"
 
 // A static library contains its modules. The build lists them: MODULE(verbs) and so on, or nothing.
 #define MODULE(name) extern "C" const lintel::Module lintel_module_##name;
@@ -50,15 +51,13 @@ std::vector<std::string> directories() {
 
 const void* offer_of(void* object, const std::string& path, std::string& reason) {
   const auto* const module = static_cast<const Module*>(dlsym(object, "lintel_module"));
-  if (module == nullptr) {
-    reason = path + " is not a module of this library: it has no lintel_module";
-    return nullptr;
-  }
-  if (std::string_view(module->version) != LINTEL_MODULE_VERSION) {
-    reason = path + " is of version " + module->version +
-             " of this library, which is " LINTEL_MODULE_VERSION;
-    return nullptr;
-  }
+  if (module == nullptr)
+    return explained(nullptr, reason,
+                     path + " is not a module of this library: it has no lintel_module");
+  if (std::string_view(module->version) != LINTEL_MODULE_VERSION)
+    return explained(nullptr, reason,
+                     path + " is of version " + module->version +
+                         " of this library, which is " LINTEL_MODULE_VERSION);
   if (module->offer == nullptr) reason = path + " cannot be used here";
   return module->offer;
 }

@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <string>
+#include <utility>
 
 namespace lintel {
 
@@ -17,6 +18,13 @@ template <typename... Parts>
   };
   (add(parts), ...);
   return text;
+}
+
+// For functions that say why they failed: stores the sentence, and returns `result`.
+template <typename Result>
+[[nodiscard]] Result explained(Result result, std::string& reason, std::string why) {
+  reason = std::move(why);
+  return result;
 }
 
 }  // namespace lintel

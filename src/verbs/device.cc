@@ -214,33 +214,25 @@ std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::s
   device->traffic_class = wish.traffic_class;
 
   ibv_port_attr state{};
-  if (const int error = ibv_query_port(device->context, port.port, &state); error != 0) {
-    reason = verbs_failure(name, "ibv_query_port", error);
-    return nullptr;
-  }
+  if (const int error = ibv_query_port(device->context, port.port, &state); error != 0)
+    return explained(nullptr, reason, verbs_failure(name, "ibv_query_port", error));
   device->lid = state.lid;
   device->mtu = state.active_mtu;
   device->mtu_bytes = bytes_of(state.active_mtu);
   device->max_message_bytes = state.max_msg_sz;
   ibv_device_attr_ex attributes{};
-  if (const int error = ibv_query_device_ex(device->context, nullptr, &attributes); error != 0) {
-    reason = verbs_failure(name, "ibv_query_device", error);
-    return nullptr;
-  }
+  if (const int error = ibv_query_device_ex(device->context, nullptr, &attributes); error != 0)
+    return explained(nullptr, reason, verbs_failure(name, "ibv_query_device", error));
   device->attributes = attributes.orig_attr;
   device->has_on_demand_paging = pages_on_demand(attributes.odp_caps);
   if (!device->find_pkey(wish.pkey, state.pkey_tbl_len, name, reason)) return nullptr;
   device->pd = ibv_alloc_pd(device->context);
-  if (device->pd == nullptr) {
-    reason = verbs_failure(name, "ibv_alloc_pd", errno);
-    return nullptr;
-  }
+  if (device->pd == nullptr)
+    return explained(nullptr, reason, verbs_failure(name, "ibv_alloc_pd", errno));
   std::string why;
   if (!device->events.open(device->context, why) ||
-      !device->async_events.open(device->context, port.device, why)) {
-    reason = text_of(name, ": ", why);
-    return nullptr;
-  }
+      !device->async_events.open(device->context, port.device, why))
+    return explained(nullptr, reason, text_of(name, ": ", why));
   device->name_ = name;
   device->description_ =
       text_of(name, " (", choice.reason, "), ", gid_text(row), ", MTU ", device->mtu_bytes);

@@ -22,10 +22,7 @@ bool RegisteredBuffer::open(ibv_pd* pd, size_t bytes, int access, const char* wh
                             std::string& reason) {
   void* const memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    reason = text_of("no memory for ", what);
-    return false;
-  }
+  if (memory == MAP_FAILED) return explained(false, reason, text_of("no memory for ", what));
   data_ = static_cast<std::byte*>(memory);
   bytes_ = bytes;
   region_ = ibv_reg_mr(pd, memory, bytes, access);

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "util/guarded_memory.h"
+#include "util/text.h"
 #include "verbs/channel.h"
 
 namespace lintel {
@@ -13,10 +14,8 @@ namespace lintel {
 bool SendSlots::Pool::open(ibv_pd* pd, uint32_t count, uint32_t bytes, std::string& reason) {
   constexpr uint32_t alignment = 64;
   slot_bytes = (bytes + alignment - 1) / alignment * alignment;
-  if (!states.open(count)) {
-    reason = "no address space for messages (ulimit -v?)";
-    return false;
-  }
+  if (!states.open(count))
+    return explained(false, reason, "no address space for messages (ulimit -v?)");
   return memory.open(pd, size_t{count} * slot_bytes, 0, "messages to be sent", reason);
 }
 

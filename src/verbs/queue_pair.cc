@@ -47,10 +47,8 @@ std::unique_ptr<QueuePair> QueuePair::create(VerbsDevice& device, ibv_cq* comple
     wanted.cap.max_inline_data = 0;
     result->pair_ = ibv_create_qp(device.pd, &wanted);
   }
-  if (result->pair_ == nullptr) {
-    reason = failure("a queue pair cannot be made", errno);
-    return nullptr;
-  }
+  if (result->pair_ == nullptr)
+    return explained(nullptr, reason, failure("a queue pair cannot be made", errno));
   result->sizes_ = {sizes.send_requests, wanted.cap.max_inline_data, sizes.pieces};
   result->first_packet_ = static_cast<uint32_t>(random_u64()) & packet_number_mask;
 
@@ -62,10 +60,8 @@ std::unique_ptr<QueuePair> QueuePair::create(VerbsDevice& device, ibv_cq* comple
   const int error =
       ibv_modify_qp(result->pair_, &attributes,
                     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-  if (error != 0) {
-    reason = failure("a queue pair cannot be initialised", error);
-    return nullptr;
-  }
+  if (error != 0)
+    return explained(nullptr, reason, failure("a queue pair cannot be initialised", error));
   return result;
 }
 
@@ -98,10 +94,8 @@ bool QueuePair::connect(const QueuePairAddress& peer, std::string& reason) {
   int error = ibv_modify_qp(pair_, &attributes,
                             IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                                 IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-  if (error != 0) {
-    reason = failure("a queue pair cannot be made ready to receive", error);
-    return false;
-  }
+  if (error != 0)
+    return explained(false, reason, failure("a queue pair cannot be made ready to receive", error));
   attributes = {};
   attributes.qp_state = IBV_QPS_RTS;
   attributes.timeout = ack_timeout;
@@ -114,10 +108,8 @@ bool QueuePair::connect(const QueuePairAddress& peer, std::string& reason) {
   error = ibv_modify_qp(pair_, &attributes,
                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
-  if (error != 0) {
-    reason = failure("a queue pair cannot be made ready to send", error);
-    return false;
-  }
+  if (error != 0)
+    return explained(false, reason, failure("a queue pair cannot be made ready to send", error));
   return true;
 }
 

@@ -91,10 +91,8 @@ bool Resolver::start(const UdDestination& own, Client& client, uint64_t timeout_
   const int of_client = client.event_descriptor();
   if (!watch(epoll_, port_.descriptor(), about_listener) ||
       !watch(epoll_, wake_event_.get(), about_wake) ||
-      (of_client >= 0 && !watch(epoll_, of_client, about_client))) {
-    reason = std::string("epoll: ") + strerror(errno);
-    return false;
-  }
+      (of_client >= 0 && !watch(epoll_, of_client, about_client)))
+    return explained(false, reason, std::string("epoll: ") + strerror(errno));
   inquiries_.open(epoll_.get(), port_.id().nid, own.is_roce, client, timeout_ns);
   return thread_.start<&Resolver::run>(*this, "ptl-resolver", reason);
 }

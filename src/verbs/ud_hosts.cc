@@ -79,10 +79,7 @@ ibv_ah* UdHosts::make_handle(Host& host) noexcept {
 
 uint32_t UdHosts::make(const HostKey& key, std::string& reason) {
   const uint32_t number = find_or_add(key, false);
-  if (number == none) {
-    reason = "too many nodes are known already";
-    return none;
-  }
+  if (number == none) return explained(none, reason, "too many nodes are known already");
   admit(number);
   errno = 0;
   if (make_handle(hosts_.at(number)) != nullptr) return number;

@@ -82,15 +82,13 @@ OpenStatus UdLink::open(std::shared_ptr<VerbsDevice> device, const UdSettings& s
 }
 
 bool UdLink::open_parts(const UdSettings& settings, std::string& reason) {
-  if (mtu() < least_mtu) {
-    reason = text_of(device_->name(), " carries datagrams of ", mtu(),
-                     " bytes only; raise the MTU of its network interface to 1500 at least");
-    return false;
-  }
-  if (!hosts_.open(*device_)) {
-    reason = "no address space for the table of nodes (ulimit -v?)";
-    return false;
-  }
+  if (mtu() < least_mtu)
+    return explained(
+        false, reason,
+        text_of(device_->name(), " carries datagrams of ", mtu(),
+                " bytes only; raise the MTU of its network interface to 1500 at least"));
+  if (!hosts_.open(*device_))
+    return explained(false, reason, "no address space for the table of nodes (ulimit -v?)");
   const uint32_t slots =
       std::min({settings.receive_buffers, static_cast<uint32_t>(device_->attributes.max_qp_wr),
                 static_cast<uint32_t>(device_->attributes.max_cqe)});

@@ -44,7 +44,6 @@ void UdMemory::register_wanted() noexcept {
           registration_failure("frames that wait for acknowledgement", bytes, error).c_str());
       return;
     }
-    registered_bytes_.add(bytes);
     part.region.store(region, std::memory_order_release);
   }
 }

@@ -10,8 +10,6 @@
 
 #include <infiniband/verbs.h>
 
-#include "util/counter.h"
-
 namespace lintel {
 
 class UdMemory {
@@ -49,7 +47,6 @@ class UdMemory {
   }
   void register_wanted() noexcept;
 
-  [[nodiscard]] uint64_t registered_bytes() const noexcept { return registered_bytes_.get(); }
   [[nodiscard]] bool refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
 
  private:
@@ -63,7 +60,6 @@ class UdMemory {
   size_t bytes_ = 0;
   size_t part_count_ = 0;
   std::unique_ptr<Part[]> parts_;
-  SharedCounter registered_bytes_;
   std::atomic<bool> refused_{false};  // by the device: no further attempts
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "util/random.h"
+#include "util/text.h"
 
 namespace lintel {
 
@@ -18,10 +19,8 @@ bool UdQueuePair::open(uint32_t receive_depth, std::string& reason) {
   sends_ = ibv_create_cq(device_.context, send_depth, nullptr, nullptr, 0);
   receives_ = ibv_create_cq(device_.context, static_cast<int>(receive_depth), nullptr,
                             device_.events.channel(), 0);
-  if (sends_ == nullptr || receives_ == nullptr) {
-    reason = verbs_failure(device_.name(), "ibv_create_cq", errno);
-    return false;
-  }
+  if (sends_ == nullptr || receives_ == nullptr)
+    return explained(false, reason, verbs_failure(device_.name(), "ibv_create_cq", errno));
   ibv_qp_init_attr attributes{};
   attributes.send_cq = sends_;
   attributes.recv_cq = receives_;
@@ -32,10 +31,9 @@ bool UdQueuePair::open(uint32_t receive_depth, std::string& reason) {
     attributes.cap = {send_depth, receive_depth, most_elements, 1, 0};
     pair_ = ibv_create_qp(device_.pd, &attributes);
   }
-  if (pair_ == nullptr) {
-    reason = verbs_failure(device_.name(), "ibv_create_qp for datagrams", errno);
-    return false;
-  }
+  if (pair_ == nullptr)
+    return explained(false, reason,
+                     verbs_failure(device_.name(), "ibv_create_qp for datagrams", errno));
   inline_bytes_ = attributes.cap.max_inline_data;
   do {
     q_key_ = static_cast<uint32_t>(random_u64()) >> 1;

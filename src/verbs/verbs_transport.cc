@@ -62,10 +62,8 @@ VerbsTransport::VerbsTransport(std::shared_ptr<VerbsDevice> device,
 
 bool VerbsTransport::open_queues(std::string& reason) {
   const uint32_t large = sizeof(MessageHeader) + settings_.eager_bytes;
-  if (!accesses_.open() || !exposures_.open()) {
-    reason = "no address space for its pools (ulimit -v?)";
-    return false;
-  }
+  if (!accesses_.open() || !exposures_.open())
+    return explained(false, reason, "no address space for its pools (ulimit -v?)");
   if (settings_.most_queue_pairs == 0) return true;
   if (!sender_.open(device_->pd, small_bytes, large, reason) ||
       !receives_.open(*device_, settings_.receive_buffers, large, Arrivals::tag, reason) ||

@@ -110,10 +110,9 @@ UdpHost udp_host(const TransportSettings& settings) {
 OpenStatus open_udp(const TransportSettings& settings, OpenedTransports& opened,
                     bool polls_always) {
   const UdpSettings udp{udp_host(settings), opened.id.pid, settings.udp_frame_bytes};
-  if (udp.host.found && udp.host.nid != settings.nid) {
-    opened.reason = "the nid of this node is not the address of its socket";
-    return OpenStatus::failed;
-  }
+  if (udp.host.found && udp.host.nid != settings.nid)
+    return explained(OpenStatus::failed, opened.reason,
+                     "the nid of this node is not the address of its socket");
   std::unique_ptr<UdpLink> link;
   const OpenStatus status = UdpLink::open(udp, link, opened.reason);
   return status == OpenStatus::opened
@@ -142,10 +141,7 @@ OpenStatus open_verbs(const TransportSettings& settings, OpenedTransports& opene
 
 OpenStatus open_local(const TransportSettings& settings, OpenedTransports& opened, bool) {
   auto transport = LocalTransport::open(opened.id, settings.uid);
-  if (transport == nullptr) {
-    opened.reason = "no memory";
-    return OpenStatus::failed;
-  }
+  if (transport == nullptr) return explained(OpenStatus::failed, opened.reason, "no memory");
   opened.transports.push_back(std::move(transport));
   return OpenStatus::opened;
 }

@@ -38,7 +38,7 @@ SimulatedLink::SimulatedLink(Network& network, uint32_t process, const LinkShape
 
 // The buffer of a socket also counts the records of its frames.
 uint64_t SimulatedLink::charge_of(const std::vector<std::byte>& bytes) const noexcept {
-  return FrameCharge(receive_slot_bytes()).of(static_cast<uint32_t>(bytes.size()));
+  return FrameCharge(properties_.receive_slot_bytes).of(static_cast<uint32_t>(bytes.size()));
 }
 
 bool SimulatedLink::queue(TravellingFrame frame) {

@@ -139,7 +139,7 @@ void receive_all(Rank& rank, LinkedRank& self) {
 TEST_P(EthernetLinkTest, PayloadsAreSentFromWhereTheyAre) {
   run_ranks(2, {}, [&](Rank& rank) {
     LinkedRank self(rank, GetParam());
-    EXPECT_TRUE(self.link().sends_from_anywhere());
+    EXPECT_TRUE(self.link().properties().sends_from_anywhere);
     const uint32_t longest = self.route().mtu - header_bytes;
     const std::vector<uint32_t> lengths = {longest, 1,    255,  256,     257, 0,
                                            2048,    4096, 8192, longest, 33,  longest - 1};

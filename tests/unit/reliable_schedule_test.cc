@@ -207,7 +207,7 @@ TEST_F(QuietLinkTest, WithoutADescriptorItIsAskedLessAndLessOftenButAlways) {
   virtual_now_ns += second_ns;
   quiet_.asked(0, virtual_now_ns);
   EXPECT_TRUE(quiet_.is_worth_asking());
-  EXPECT_EQ(quiet_.sleep_limit_ns(), link_.longest_pause_ns());
+  EXPECT_EQ(quiet_.sleep_limit_ns(), link_.properties().longest_pause_ns);
 }
 
 TEST_F(QuietLinkTest, NobodySleepsBeyondATimer) {

@@ -138,10 +138,10 @@ class MemoryLink final : public PacketLink {
         readable &= guarded_copy(bytes.data() + before, frames[i].pieces[p].base,
                                  frames[i].pieces[p].length);
       }
-      if (!readable) continue;  // lost, as sends_from_anywhere() permits
+      if (!readable) continue;  // lost, as sends_from_anywhere permits
       EXPECT_LE(bytes.size(), mtu());
       if (frames[i].payload_stays && frames[i].count == 1) {
-        EXPECT_GE(bytes.size(), least_referred_bytes());
+        EXPECT_GE(bytes.size(), properties_.least_referred_bytes);
         referred.push_back({frames[i].pieces[0].base, bytes});
       }
       network_.carry(own_address(), *frames[i].to, std::move(bytes));

@@ -149,8 +149,7 @@ TEST(ShmHostile, RandomIdentitiesAreHarmless) {
     }
     // An accepted segment must be usable: every lane that can be claimed lies within the file.
     PeerSegment::Claim claim;
-    while (segment->claim_lane({{1, 1}, 16, 1}, claim, reason) ==
-           PeerSegment::ClaimStatus::claimed) {
+    while (segment->claim_lane({{1, 1}, 16}, claim, reason) == PeerSegment::ClaimStatus::claimed) {
       LaneProducer producer;
       ASSERT_TRUE(producer.attach(claim.control, claim.geometry));
       std::vector<std::byte> payload(8192);
@@ -215,8 +214,7 @@ class Rogue {
   PeerSegment::Claim claim(ProcessId as, uint64_t nonce) {
     PeerSegment::Claim claim;
     std::string reason;
-    EXPECT_EQ(segment_->claim_lane({as, nonce, getpid()}, claim, reason),
-              PeerSegment::ClaimStatus::claimed)
+    EXPECT_EQ(segment_->claim_lane({as, nonce}, claim, reason), PeerSegment::ClaimStatus::claimed)
         << reason;
     return claim;
   }
@@ -506,7 +504,7 @@ TEST(ShmHostile, LanesThatChangeWhileTheyAreReadAreHarmless) {
       return 2;
     }
     PeerSegment::Claim claim;
-    if (segment->claim_lane({own->id(), own->segment().nonce(), getpid()}, claim, reason) !=
+    if (segment->claim_lane({own->id(), own->segment().nonce()}, claim, reason) !=
         PeerSegment::ClaimStatus::claimed) {
       return 3;
     }

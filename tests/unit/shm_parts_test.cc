@@ -285,7 +285,7 @@ TEST_F(ShmParts, LanesOfFalseClaimsComeBackWhenNobodyOwnsThem) {
   std::string reason;
   ASSERT_EQ(PeerSegment::open(a_->id(), job(), segment, reason), PeerSegment::Status::opened);
   PeerSegment::Claim claim;
-  ASSERT_EQ(segment->claim_lane({b_->id(), b_->nonce() + 16, getpid()}, claim, reason),
+  ASSERT_EQ(segment->claim_lane({b_->id(), b_->nonce() + 16}, claim, reason),
             PeerSegment::ClaimStatus::claimed);
   claims_.look(sink_);
   EXPECT_EQ(claims_.refused(), 1u);

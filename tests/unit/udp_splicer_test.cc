@@ -126,7 +126,7 @@ TEST(UdpSplicerTest, AFrameOfOnePieceThatStaysIsNotCopied) {
     const auto first = open_link();
     const auto second = open_link();
     if (!sends_in_place(*first)) GTEST_SKIP() << "the kernel does not send pages by reference";
-    EXPECT_LE(first->least_referred_bytes(), length);
+    EXPECT_LE(first->properties().least_referred_bytes, length);
     const Route route = route_between(*first, *second);
     const Pages pages(16 * 4096);
     const std::vector<std::byte> content(pages.data(), pages.data() + length);
@@ -281,7 +281,7 @@ TEST(UdpSplicerTest, PipesThatAreTooShortAreReported) {
   if (!possible) GTEST_SKIP() << "pipes are not limited here, or the kernel is too old";
 }
 
-// Such a loss is permitted by PacketLink::sends_from_anywhere().
+// Such a loss is permitted by LinkProperties::sends_from_anywhere.
 TEST(UdpSplicerTest, AFrameWhoseMemoryIsGoneIsLostAndNoOther) {
   const auto first = open_link();
   const auto second = open_link();

@@ -68,8 +68,7 @@ void open_forged(Input& input, const ShmTransport& genuine) {
   if (PeerSegment::open({test::test_nid, forged_pid}, job_hash_of(test::test_settings().job_key),
                         segment, reason) == PeerSegment::Status::opened) {
     PeerSegment::Claim claim;
-    while (segment->claim_lane({{1, 1}, 16, 1}, claim, reason) ==
-           PeerSegment::ClaimStatus::claimed) {
+    while (segment->claim_lane({{1, 1}, 16}, claim, reason) == PeerSegment::ClaimStatus::claimed) {
       // The first and last byte must be accessible.
       *reinterpret_cast<volatile char*>(claim.control) = 0;
       *(reinterpret_cast<volatile char*>(claim.control) + claim.geometry.bytes() - 1) = 0;
@@ -109,7 +108,7 @@ class Fuzzed {
         PeerSegment::Claim claim;
         std::string reason;
         static_cast<void>(
-            segment_->claim_lane({peer_->id(), peer_->segment().nonce(), getpid()}, claim, reason));
+            segment_->claim_lane({peer_->id(), peer_->segment().nonce()}, claim, reason));
         break;
       }
       case 1: {
