@@ -74,6 +74,12 @@ class KeyedTable {
     --used_;
   }
 
+  // A number for each slot, until the table grows. Any number names one.
+  [[nodiscard]] uint64_t number_of(const Slot& slot) const noexcept {
+    return static_cast<uint64_t>(&slot - slots_);
+  }
+  [[nodiscard]] Slot& slot(uint64_t number) const noexcept { return slots_[number & mask_]; }
+
   [[nodiscard]] Slot* slots() noexcept { return slots_; }
   [[nodiscard]] uint64_t mask() const noexcept { return mask_; }
   [[nodiscard]] uint64_t used() const noexcept { return used_; }

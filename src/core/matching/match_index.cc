@@ -13,12 +13,21 @@ struct MatchGroup {
   uint32_t position;       // in the probes
   MatchGroup* next_spare;  // while it has no nodes
   KeyedTable<MatchNode> table;
+  uint64_t recent_slot;  // of the last insertion or removal: many repeat a key
 
   [[nodiscard]] bool has_shape_of(const MatchCriteria& criteria) const noexcept {
     return ((criteria.ignore_bits ^ ignore_bits) | (criteria.source_mask ^ source_mask)) == 0;
   }
   [[nodiscard]] uint64_t hash_of(const MatchCriteria& criteria, uint64_t seed) const noexcept {
     return keyed_hash(criteria.match_bits & ~ignore_bits, criteria.source & source_mask, seed);
+  }
+  // The slot of the nodes with that key if it is the recent one, else null. `criteria` has the
+  // shape of the group.
+  [[nodiscard]] KeyedSlot<MatchNode>* recent_slot_of(const MatchCriteria& criteria) const noexcept {
+    KeyedSlot<MatchNode>& slot = table.slot(recent_slot);
+    return slot.node != nullptr && slot.node->criteria.matches(criteria.match_bits, criteria.source)
+               ? &slot
+               : nullptr;
   }
 };
 
@@ -74,10 +83,14 @@ bool MatchIndex::insert(MatchNode& node) noexcept {
     recent_group_ = group;
   }
   const uint64_t mask_before = group->table.mask();
-  const KeyedSlot<MatchNode>* const slot =
-      group->table.find_or_insert(group->hash_of(node.criteria, seed_), node, leads(node.criteria));
-  // Not a new group: the first nodes of a table need no memory.
-  if (slot == nullptr) return false;
+  const KeyedSlot<MatchNode>* slot = group->recent_slot_of(node.criteria);
+  if (slot == nullptr) {
+    slot = group->table.find_or_insert(group->hash_of(node.criteria, seed_), node,
+                                       leads(node.criteria));
+    // Not a new group: the first nodes of a table need no memory.
+    if (slot == nullptr) return false;
+    group->recent_slot = group->table.number_of(*slot);
+  }
   MatchNode& leader = *slot->node;
   if (&leader == &node) {
     node.previous_of_key = &node;
@@ -106,8 +119,12 @@ void MatchIndex::remove(MatchNode& node) noexcept {
     }
   }
   // The leader goes, or the last one, which the leader knows.
+  KeyedSlot<MatchNode>* const recent = group.recent_slot_of(node.criteria);
   KeyedSlot<MatchNode>& slot =
-      *group.table.find(group.hash_of(node.criteria, seed_), leads(node.criteria));
+      recent != nullptr
+          ? *recent
+          : *group.table.find(group.hash_of(node.criteria, seed_), leads(node.criteria));
+  group.recent_slot = group.table.number_of(slot);
   if (!is_leader) {
     slot.node->previous_of_key = &previous;
   } else if (next != nullptr) {

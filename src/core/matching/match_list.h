@@ -56,20 +56,11 @@ class MatchList {
   template <typename Accepts>
   [[nodiscard, gnu::always_inline]] MatchNode* find(uint64_t match_bits, uint64_t source,
                                                     Accepts&& accepts) noexcept {
-    if (!indexed_) {
-      for (MatchNode* node = head_; node != nullptr; node = node->next_in_list) {
-        if (node->criteria.matches(match_bits, source) && accepts(*node)) return node;
-      }
-      return nullptr;
+    if (indexed_) return find_indexed(match_bits, source, accepts);
+    for (MatchNode* node = head_; node != nullptr; node = node->next_in_list) {
+      if (node->criteria.matches(match_bits, source) && accepts(*node)) return node;
     }
-    MatchNode* node = index_->earliest(match_bits, source);
-    if (node == nullptr || accepts(*node)) return node;
-    index_->start_walk(match_bits, source);
-    node = index_->next_candidate();  // again the one just rejected
-    do {
-      node = index_->next_candidate();
-    } while (node != nullptr && !accepts(*node));
-    return node;
+    return nullptr;
   }
 
   // The first node in posting order that matches.
@@ -87,6 +78,22 @@ class MatchList {
  private:
   static constexpr uint32_t direct_limit = 4;
   static constexpr uint32_t indexed_minimum = 2;
+
+  // find() in a long list. A function of its own: inline it would take registers from short lists.
+  template <typename Accepts>
+  [[nodiscard, gnu::noinline]] MatchNode* find_indexed(uint64_t match_bits, uint64_t source,
+                                                       Accepts& accepts) noexcept {
+    // Messages often come in the order of the entries.
+    const bool head_matches = head_->criteria.matches(match_bits, source);
+    MatchNode* node = head_matches ? head_ : index_->earliest(match_bits, source);
+    if (node == nullptr || accepts(*node)) return node;
+    index_->start_walk(match_bits, source);
+    node = index_->next_candidate();  // again the one just rejected
+    do {
+      node = index_->next_candidate();
+    } while (node != nullptr && !accepts(*node));
+    return node;
+  }
 
   // Indexes the whole list first if it was not.
   [[nodiscard]] bool append_to_index(MatchNode& node) noexcept;
