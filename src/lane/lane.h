@@ -142,8 +142,8 @@ class LaneProducer {
   }
 
   // sent, queue_full or inaccessible. At most lane_max_payload_bytes in all pieces together.
-  [[nodiscard]] SendStatus push(const MessageHeader& header, const Piece* pieces,
-                                unsigned count) noexcept {
+  [[nodiscard, gnu::always_inline]] SendStatus push(const MessageHeader& header,
+                                                    const Piece* pieces, unsigned count) noexcept {
     if (header.kind == MessageKind::ack_batch && count == 0 && push_ack(header.cookie))
       return SendStatus::sent;
     const uint64_t length = count == 0 ? 0 : pieces->length;
@@ -214,7 +214,8 @@ class LaneProducer {
     if (length > lane_near_bytes && length <= lane_inline_bytes)
       lane_detail::prefetch_for_write(cell + 64);
   }
-  void publish(LaneCell& cell, const MessageHeader& header, uint32_t length) noexcept {
+  [[gnu::always_inline]] void publish(LaneCell& cell, const MessageHeader& header,
+                                      uint32_t length) noexcept {
     lane_detail::publish_header(cell.header, header, lap_ << 16 | length);
     data_ends_[index_] = data_tail_;
     ++sent_;

@@ -73,21 +73,16 @@ class LaneSender {
   // Number of the lane in the peer's segment, or no_lane. Any thread.
   [[nodiscard]] uint32_t lane() const noexcept { return lane_.load(std::memory_order_relaxed); }
 
-  [[nodiscard]] SendStatus send(const MessageHeader& header, const Piece* pieces,
-                                unsigned count) noexcept {
+  [[nodiscard, gnu::always_inline]] SendStatus send(const MessageHeader& header,
+                                                    const Piece* pieces, unsigned count) noexcept {
     note_sending();
     const SendStatus status = producer_.push(header, pieces, count);
-    if (status == SendStatus::sent) [[likely]] {
-      doorbell_->ring_if_sleeping();
-      if (blocked()) [[unlikely]]
-        blocked_.store(false, std::memory_order_relaxed);
-    } else if (producer_.wants_data()) {
-      producer_.extend_data(segment_->allocate_rest(lane()));
-      return send(header, pieces, count);
-    } else if (status == SendStatus::queue_full) {
-      blocked_.store(true, std::memory_order_release);  // the producer is set up
-    }
-    return status;
+    if (status != SendStatus::sent) [[unlikely]]
+      return send_after(status, header, pieces, count);
+    doorbell_->ring_if_sleeping();
+    if (blocked()) [[unlikely]]
+      blocked_.store(false, std::memory_order_relaxed);
+    return SendStatus::sent;
   }
   // A message came the other way. Any thread.
   void note_inbound() noexcept { producer_.note_inbound(); }
@@ -100,6 +95,18 @@ class LaneSender {
   [[nodiscard]] bool room_appeared() const noexcept { return producer_.room_appeared(); }
 
  private:
+  // The producer could not send, for this reason.
+  [[gnu::noinline]] SendStatus send_after(SendStatus reason, const MessageHeader& header,
+                                          const Piece* pieces, unsigned count) noexcept {
+    if (producer_.wants_data()) {
+      producer_.extend_data(segment_->allocate_rest(lane()));
+      return send(header, pieces, count);
+    }
+    if (reason == SendStatus::queue_full)
+      blocked_.store(true, std::memory_order_release);  // the producer is set up
+    return reason;
+  }
+
   LaneProducer producer_;
   const PeerSegment* segment_ = nullptr;
   Doorbell* doorbell_ = nullptr;

@@ -28,7 +28,8 @@ template <typename Object>
 }
 // nullptr: the cookie names none that goes on.
 template <typename Object>
-[[nodiscard]] Object* find_by_cookie(const Arena<Object>& pool, uint32_t cookie) noexcept {
+[[nodiscard, gnu::always_inline]] inline Object* find_by_cookie(const Arena<Object>& pool,
+                                                                uint32_t cookie) noexcept {
   const uint32_t index = cookie_index(cookie);
   if (!pool.contains(index)) return nullptr;
   Object& object = pool.at(index);
