@@ -324,7 +324,9 @@ typedef PTL_ENUM{
     PTL_NI_NO_MATCH = 7        /* PTL_EVENT_SEARCH: nothing found, or nothing more */
 } ptl_ni_fail_t;
 
-/* A full event (3.13.4). Which fields are meaningful depends on the kind of the event. */
+/* A full event (3.13.4). Which fields are meaningful depends on the kind of the event. Of
+ * PTL_EVENT_SEND, PTL_EVENT_ACK and PTL_EVENT_REPLY only user_ptr, mlength, remote_offset, type,
+ * ptl_list, ni_fail_type and atomic_operation are written. */
 typedef struct {
   void* start;                 /* first byte of the data at the target */
   void* user_ptr;              /* as given to the local call that the event belongs to */

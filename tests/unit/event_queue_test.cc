@@ -78,6 +78,30 @@ TEST_F(EventQueueTest, EveryFieldArrives) {
   EXPECT_EQ(got.atomic_type, event.atomic_type);
 }
 
+// Their slots held other events before. spec 3.13.4
+TEST_F(EventQueueTest, EventsOfAnInitiatorLeaveOtherFieldsAlone) {
+  ASSERT_TRUE(queue.open(4, 0, &gate));
+  fill(0, queue.capacity());
+  for (uint64_t i = 0; i < queue.capacity(); ++i) expect_next(i);
+  for (const ptl_event_kind_t type : {PTL_EVENT_SEND, PTL_EVENT_ACK, PTL_EVENT_REPLY}) {
+    int object = 0;
+    queue.post(
+        {type, &object, 0x1111111111111111, 0x2222222222222222, PTL_OVERFLOW_LIST, PTL_NI_DROPPED});
+    ptl_event_t got;
+    std::memset(static_cast<void*>(&got), 0x5a, sizeof got);
+    ptl_event_t expected = got;
+    expected.type = type;
+    expected.user_ptr = &object;
+    expected.mlength = 0x1111111111111111;
+    expected.remote_offset = 0x2222222222222222;
+    expected.ptl_list = PTL_OVERFLOW_LIST;
+    expected.ni_fail_type = PTL_NI_DROPPED;
+    expected.atomic_operation = PTL_MIN;
+    ASSERT_EQ(queue.get(&got), GetStatus::ok);
+    EXPECT_EQ(std::memcmp(&got, &expected, sizeof got), 0) << "event type " << type;
+  }
+}
+
 TEST_F(EventQueueTest, HoldsAsManyAsAskedFor) {
   for (const uint64_t count : {0u, 1u, 2u, 3u, 64u, 65u, 1000u}) {
     for (const unsigned slots : {0u, 1u, 5u}) {

@@ -95,7 +95,7 @@ void EventQueue::post_into_own_slot(const ptl_event_t& event, uint64_t& last) no
   const bool overwritten = ring.tail.load(std::memory_order_relaxed) - position > ring.lap;
   if (last != 0 && !taken && !overwritten) return;
   const uint64_t tail = ring.tail.fetch_add(one_event, std::memory_order_relaxed);
-  fill(ring, tail, event, event.type);
+  fill(ring, tail, event);
   last = (tail & ~reserved_mask) | 1;
   gate_->notify();
 }

@@ -30,6 +30,17 @@ enum class GetStatus : uint8_t {
   contended,  // of try_get() only: not known yet
 };
 
+// What table 3-3 of the spec defines of PTL_EVENT_SEND, PTL_EVENT_ACK and PTL_EVENT_REPLY. Most
+// messages have two of them at their initiator, so a reader leaves the other fields alone.
+struct InitiatorEvent {
+  ptl_event_kind_t type;
+  void* user_ptr;
+  uint64_t mlength;        // bytes
+  uint64_t remote_offset;  // bytes
+  ptl_list_t list;
+  ptl_ni_fail_t fail;
+};
+
 class EventQueue {
  public:
   EventQueue() = default;
@@ -51,15 +62,21 @@ class EventQueue {
   [[gnu::always_inline]] void post(const ptl_event_t& event, bool reserved = false) noexcept {
     Ring& ring = *ring_.load(std::memory_order_relaxed);
     fill(ring, ring.tail.fetch_add(one_event - (reserved ? 1 : 0), std::memory_order_relaxed),
-         event, event.type);
+         event);
     gate_->notify();
   }
-  // Appends two neighbouring events: `event`, and a copy of it of kind `second`.
-  [[gnu::always_inline]] void post(const ptl_event_t& event, ptl_event_kind_t second) noexcept {
+  [[gnu::always_inline]] void post(const InitiatorEvent& event) noexcept {
+    Ring& ring = *ring_.load(std::memory_order_relaxed);
+    fill(ring, ring.tail.fetch_add(one_event, std::memory_order_relaxed), event);
+    gate_->notify();
+  }
+  // Appends two neighbouring events.
+  [[gnu::always_inline]] void post(const InitiatorEvent& first,
+                                   const InitiatorEvent& second) noexcept {
     Ring& ring = *ring_.load(std::memory_order_relaxed);
     const uint64_t tail = ring.tail.fetch_add(2 * one_event, std::memory_order_relaxed);
-    fill(ring, tail, event, event.type);
-    fill(ring, tail + one_event, event, second);
+    fill(ring, tail, first);
+    fill(ring, tail + one_event, second);
     gate_->notify();
   }
 
@@ -146,12 +163,25 @@ class EventQueue {
 
   // sequence == lap_of(p): empty, free for the writer of position p; lap_of(p) + writing: being
   // filled; lap_of(p) + lap: holds the event of position p. Zeroed memory is a ring in its first
-  // lap.
+  // lap. The fields are those of ptl_event_t, in words.
   struct alignas(128) Slot {
-    std::atomic<uint64_t> sequence;
-    ptl_event_t event;
+    using Word = std::atomic<uint64_t>;
+    Word sequence;
+    // All of an InitiatorEvent lies in the first cache line.
+    Word user_ptr;
+    Word mlength;
+    Word remote_offset;
+    Word type_and_list;
+    Word fail_and_operation;
+    Word hdr_data;
+    Word match_bits;
+    Word start;
+    Word rlength;
+    Word initiator;
+    Word uid_and_index;
+    Word atomic_type;
   };
-  static_assert(sizeof(Slot) == 128);
+  static_assert(sizeof(Slot) == 128 && offsetof(Slot, start) == 64);
   static constexpr uint64_t writing = 1;
 
   struct Ring {
@@ -181,20 +211,20 @@ class EventQueue {
     [[nodiscard]] size_t bytes() const noexcept { return sizeof(Ring) + mask * sizeof(Slot); }
   };
 
-  // `from` and `to`: one of them is in a slot, and a thread may be overwriting it.
-  static void copy_into_slot(ptl_event_t& to, const ptl_event_t& from,
-                             ptl_event_kind_t type) noexcept;
-  static void copy_from_slot(ptl_event_t& to, ptl_event_t& from) noexcept;
+  // A thread may be overwriting the slot.
+  static void copy(Slot& to, const ptl_event_t& from) noexcept;
+  static void copy(Slot& to, const InitiatorEvent& from) noexcept;
+  static void copy(ptl_event_t& to, const Slot& from) noexcept;
 
-  [[gnu::always_inline]] static void fill(Ring& ring, uint64_t tail, const ptl_event_t& event,
-                                          const ptl_event_kind_t& type) noexcept {
+  template <typename Event>
+  [[gnu::always_inline]] static void fill(Ring& ring, uint64_t tail, const Event& event) noexcept {
     Slot& slot = ring.slot(tail);
     const uint64_t lap = ring.lap_of(tail);
     if (slot.sequence.load(std::memory_order_acquire) != lap) [[unlikely]]
       wait_for_previous_lap(slot, lap);
     slot.sequence.store(lap + writing, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
-    copy_into_slot(slot.event, event, type);
+    copy(slot, event);
     slot.sequence.store(lap + ring.lap, std::memory_order_release);
     prefetch(ring.slot(tail + one_event));
   }
@@ -210,7 +240,7 @@ class EventQueue {
   // another reader was faster.
   [[gnu::always_inline]] static bool take(Ring& ring, Slot& slot, uint64_t complete, uint64_t head,
                                           uint64_t position, ptl_event_t* event) noexcept {
-    copy_from_slot(*event, slot.event);
+    copy(*event, slot);
     std::atomic_thread_fence(std::memory_order_acquire);
     if (slot.sequence.load(std::memory_order_relaxed) != complete) [[unlikely]]
       return false;
@@ -227,51 +257,78 @@ class EventQueue {
 };
 
 namespace event_queue_detail {
-// An event is 12 words, each stored and loaded as one. A load of one word takes it from the store
-// buffer; a wider load would wait until the stores have reached the cache. Relaxed atomics compile
-// to plain moves and make it harmless to read a slot that is being overwritten.
-inline std::atomic_ref<uint64_t> word(void* field) noexcept {
-  return std::atomic_ref(*static_cast<uint64_t*>(field));
+// Each word is stored and loaded as one. A load of one word takes it from the store buffer; a wider
+// load would wait until the stores have reached the cache. Relaxed atomics compile to plain moves
+// and make it harmless to read a slot that is being overwritten.
+[[gnu::always_inline]] inline void store(std::atomic<uint64_t>& word, uint64_t value) noexcept {
+  word.store(value, std::memory_order_relaxed);
 }
-[[gnu::always_inline]] inline void store(void* field, uint64_t value) noexcept {
-  word(field).store(value, std::memory_order_relaxed);
+[[gnu::always_inline]] inline void store(std::atomic<uint64_t>& word, const void* value) noexcept {
+  store(word, reinterpret_cast<uint64_t>(value));
 }
-[[gnu::always_inline]] inline void store_pair(void* field, uint64_t low, uint64_t high) noexcept {
-  store(field, (low & 0xffffffff) | high << 32);
+[[gnu::always_inline]] inline void store(std::atomic<uint64_t>& word, uint64_t low,
+                                         uint64_t high) noexcept {
+  store(word, (low & 0xffffffff) | high << 32);
 }
-static_assert(sizeof(ptl_event_t) == 12 * sizeof(uint64_t) && sizeof(ptl_process_t) == 8);
+template <typename Field>
+[[gnu::always_inline]] inline void load(Field& field, const std::atomic<uint64_t>& word) noexcept {
+  static_assert(sizeof(Field) == sizeof(uint64_t));
+  field = std::bit_cast<Field>(word.load(std::memory_order_relaxed));
+}
+// Into two neighbouring fields.
+[[gnu::always_inline]] inline void load_pair(void* fields,
+                                             const std::atomic<uint64_t>& word) noexcept {
+  const uint64_t value = word.load(std::memory_order_relaxed);
+  std::memcpy(fields, &value, sizeof value);
+}
+static_assert(sizeof(ptl_process_t) == 8);
 static_assert(offsetof(ptl_event_t, pt_index) == offsetof(ptl_event_t, uid) + 4 &&
               offsetof(ptl_event_t, ptl_list) == offsetof(ptl_event_t, type) + 4 &&
               offsetof(ptl_event_t, atomic_operation) == offsetof(ptl_event_t, ni_fail_type) + 4);
+static_assert(PTL_EVENT_SEND == PTL_EVENT_REPLY + 1 && PTL_EVENT_ACK == PTL_EVENT_REPLY + 2);
 }  // namespace event_queue_detail
 
-[[gnu::always_inline]] inline void EventQueue::copy_into_slot(ptl_event_t& to,
-                                                              const ptl_event_t& from,
-                                                              ptl_event_kind_t type) noexcept {
-  using namespace event_queue_detail;
-  store(&to.start, reinterpret_cast<uint64_t>(from.start));
-  store(&to.user_ptr, reinterpret_cast<uint64_t>(from.user_ptr));
-  store(&to.hdr_data, from.hdr_data);
-  store(&to.match_bits, from.match_bits);
-  store(&to.rlength, from.rlength);
-  store(&to.mlength, from.mlength);
-  store(&to.remote_offset, from.remote_offset);
-  store(&to.initiator, std::bit_cast<uint64_t>(from.initiator));
-  store_pair(&to.uid, from.uid, from.pt_index);
-  store_pair(&to.type, type, from.ptl_list);
-  store_pair(&to.ni_fail_type, from.ni_fail_type, from.atomic_operation);
-  store_pair(&to.atomic_type, from.atomic_type, 0);
+[[gnu::always_inline]] inline void EventQueue::copy(Slot& to, const ptl_event_t& from) noexcept {
+  using event_queue_detail::store;
+  store(to.user_ptr, from.user_ptr);
+  store(to.mlength, from.mlength);
+  store(to.remote_offset, from.remote_offset);
+  store(to.type_and_list, from.type, from.ptl_list);
+  store(to.fail_and_operation, from.ni_fail_type, from.atomic_operation);
+  store(to.hdr_data, from.hdr_data);
+  store(to.match_bits, from.match_bits);
+  store(to.start, from.start);
+  store(to.rlength, from.rlength);
+  store(to.initiator, std::bit_cast<uint64_t>(from.initiator));
+  store(to.uid_and_index, from.uid, from.pt_index);
+  store(to.atomic_type, from.atomic_type);
 }
 
-[[gnu::always_inline]] inline void EventQueue::copy_from_slot(ptl_event_t& to,
-                                                              ptl_event_t& from) noexcept {
-  auto* const target = reinterpret_cast<std::byte*>(&to);
-  auto* const source = reinterpret_cast<std::byte*>(&from);
-#pragma GCC unroll 12
-  for (size_t i = 0; i < sizeof(ptl_event_t); i += sizeof(uint64_t)) {
-    const uint64_t value = event_queue_detail::word(source + i).load(std::memory_order_relaxed);
-    std::memcpy(target + i, &value, sizeof value);
-  }
+[[gnu::always_inline]] inline void EventQueue::copy(Slot& to, const InitiatorEvent& from) noexcept {
+  using event_queue_detail::store;
+  store(to.user_ptr, from.user_ptr);
+  store(to.mlength, from.mlength);
+  store(to.remote_offset, from.remote_offset);
+  store(to.type_and_list, from.type, from.list);
+  store(to.fail_and_operation, from.fail, PTL_MIN);
+}
+
+[[gnu::always_inline]] inline void EventQueue::copy(ptl_event_t& to, const Slot& from) noexcept {
+  using event_queue_detail::load;
+  using event_queue_detail::load_pair;
+  load_pair(&to.type, from.type_and_list);
+  load(to.user_ptr, from.user_ptr);
+  load(to.mlength, from.mlength);
+  load(to.remote_offset, from.remote_offset);
+  load_pair(&to.ni_fail_type, from.fail_and_operation);
+  if (to.type >= PTL_EVENT_REPLY && to.type <= PTL_EVENT_ACK) return;
+  load(to.hdr_data, from.hdr_data);
+  load(to.match_bits, from.match_bits);
+  load(to.start, from.start);
+  load(to.rlength, from.rlength);
+  load(to.initiator, from.initiator);
+  load_pair(&to.uid, from.uid_and_index);
+  to.atomic_type = static_cast<ptl_datatype_t>(from.atomic_type.load(std::memory_order_relaxed));
 }
 
 }  // namespace lintel

@@ -136,8 +136,7 @@ void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
     if (operation != nullptr)
       operation->stage.store(Operation::Stage::sent, std::memory_order_release);
   }
-  if (reports_send)
-    report_sent_put(interface, put, {request.header, request.put_offset, request.user_ptr});
+  if (reports_send) report_sent_put(put, request);
   return true;
 }
 
@@ -205,8 +204,7 @@ bool start_if_possible(NetworkInterface& interface, Peer& peer, Request& request
 
   switch (status) {
     case SendStatus::sent:
-      if (reports_send)
-        report_send(interface, *put, {header, request.put_offset, request.user_ptr}, PTL_NI_OK);
+      if (reports_send) report_send(*put, request, PTL_NI_OK);
       kick_in_process(physical, peer);
       break;
     case SendStatus::queue_full:
@@ -215,7 +213,7 @@ bool start_if_possible(NetworkInterface& interface, Peer& peer, Request& request
       break;
     case SendStatus::inaccessible:
     case SendStatus::peer_failed:
-      report_local_failure(interface, request,
+      report_local_failure(request,
                            status == SendStatus::inaccessible ? PTL_NI_SEGV : PTL_NI_UNDELIVERABLE);
       break;
   }
@@ -236,18 +234,16 @@ bool await_operation(PhysicalInterface& physical) noexcept {
 
 }  // namespace
 
-void report_local_failure(NetworkInterface& interface, const Request& request,
-                          ptl_ni_fail_t fail) noexcept {
+void report_local_failure(const Request& request, ptl_ni_fail_t fail) noexcept {
   const MessageHeader& header = request.header;
   MemoryDescriptor* const get = request.get.descriptor;
   // Until its own event it is in use, whatever the other descriptor reports.
   if (get != nullptr) get->pending.fetch_add(1, std::memory_order_relaxed);
   if (MemoryDescriptor* const put = request.put.descriptor; put != nullptr)
-    report_unsent_put(interface, *put, {header, request.put_offset, request.user_ptr}, fail);
+    report_unsent_put(*put, request, fail);
   if (get == nullptr) return;
   get->pending.fetch_sub(1, std::memory_order_release);
-  report_reply(interface, *get, {header, request.get_offset, request.user_ptr},
-               {0, header.remote_offset, PTL_PRIORITY_LIST, fail});
+  report_reply(*get, request, {0, header.remote_offset, PTL_PRIORITY_LIST, fail});
 }
 
 int start_put(NetworkInterface& interface, Peer& peer, Request& request) noexcept {
@@ -261,7 +257,7 @@ int start_in_general(NetworkInterface& interface, Peer& peer, Request& request) 
   while (!start_if_possible(interface, peer, request)) {
     // A triggered operation is started by a thread that may hold the poll token.
     if (trigger_work.running || !await_operation(interface.physical())) {
-      report_local_failure(interface, request, PTL_NI_UNDELIVERABLE);
+      report_local_failure(request, PTL_NI_UNDELIVERABLE);
       break;
     }
   }
@@ -272,7 +268,7 @@ int start_to_another(NetworkInterface& interface, MemoryDescriptor& descriptor, 
                      Request& request) noexcept {
   Peer* const peer = interface.physical().peers().find_or_connect(target);
   if (peer == nullptr) {
-    report_local_failure(interface, request, PTL_NI_UNDELIVERABLE);
+    report_local_failure(request, PTL_NI_UNDELIVERABLE);
     return PTL_OK;
   }
   descriptor.recent_peer.store(peer, std::memory_order_release);
@@ -306,8 +302,7 @@ void report_queued_send(PhysicalInterface& interface, Operation& operation) noex
   const bool ends_here = !operation.answer_due;
   // The thread that sees the event may release the descriptor at once.
   put->pending.fetch_sub(1, std::memory_order_release);
-  report_send(*operation.interface, *put,
-              {operation.header, operation.put_offset, operation.user_ptr}, PTL_NI_OK);
+  report_send(*put, operation, PTL_NI_OK);
   if (ends_here) interface.operations().discard(operation);
 }
 
@@ -317,7 +312,7 @@ void fail_unsent_operation(PhysicalInterface& interface, Operation& operation,
   MemoryDescriptor* get = operation.get.descriptor;
   if (put != nullptr) put->pending.fetch_sub(1, std::memory_order_release);
   if (get != nullptr) get->pending.fetch_sub(1, std::memory_order_release);
-  report_local_failure(*operation.interface, operation, fail);
+  report_local_failure(operation, fail);
   interface.operations().discard(operation);
 }
 

@@ -57,8 +57,7 @@ namespace lintel {
 }
 
 // Nothing was sent and nothing will be: the operation ends here.
-void report_local_failure(NetworkInterface& interface, const Request& request,
-                          ptl_ni_fail_t fail) noexcept;
+void report_local_failure(const Request& request, ptl_ni_fail_t fail) noexcept;
 
 // --- from the send queue
 // Sends the first message of a queued operation (peer.send_lock held).

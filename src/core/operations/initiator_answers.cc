@@ -15,35 +15,45 @@ namespace lintel {
 
 namespace {
 
-Operation* operation_of_peer(PhysicalInterface& interface, const Peer& peer,
-                             uint32_t cookie) noexcept {
+[[gnu::always_inline]] inline Operation* operation_of_peer(PhysicalInterface& interface,
+                                                           const Peer& peer,
+                                                           uint32_t cookie) noexcept {
   Operation* operation = interface.operations().find(cookie);
   return operation != nullptr && operation->peer.load(std::memory_order_relaxed) == &peer
              ? operation
              : nullptr;
 }
 
-// The operation that an answer names, if this peer may answer it: its first message was sent.
-Operation* answered_operation(PhysicalInterface& interface, Peer& peer, uint32_t cookie) noexcept {
-  Operation* operation = operation_of_peer(interface, peer, cookie);
-  if (operation != nullptr &&
-      operation->stage.load(std::memory_order_acquire) == Operation::Stage::sending) [[unlikely]] {
+// The same for an operation whose first message may be on its way out. nullptr: refused.
+[[gnu::noinline]] Operation* operation_once_sent(PhysicalInterface& interface, Peer& peer,
+                                                 uint32_t cookie) noexcept {
+  {
     // The sender holds the send lock until it knows whether the message was sent.
     std::lock_guard guard(peer.send_lock);
-    operation = operation_of_peer(interface, peer, cookie);
+    Operation* const operation = operation_of_peer(interface, peer, cookie);
+    if (operation != nullptr &&
+        operation->stage.load(std::memory_order_acquire) == Operation::Stage::sent)
+      return operation;
   }
-  if (operation == nullptr ||
-      operation->stage.load(std::memory_order_acquire) != Operation::Stage::sent) [[unlikely]] {
-    interface.messages_refused.increment();
-    return nullptr;
-  }
-  return operation;
+  interface.messages_refused.increment();
+  return nullptr;
+}
+
+// The operation that an answer names, if this peer may answer it: its first message was sent.
+[[gnu::always_inline]] inline Operation* answered_operation(PhysicalInterface& interface,
+                                                            Peer& peer, uint32_t cookie) noexcept {
+  Operation* const operation = operation_of_peer(interface, peer, cookie);
+  return operation != nullptr &&
+                 operation->stage.load(std::memory_order_acquire) == Operation::Stage::sent
+             ? operation
+             : operation_once_sent(interface, peer, cookie);
 }
 
 // The operation that an acknowledgement names. Those that receive data end with a reply, and while
 // the data of a long put are being sent the target has not answered it.
-Operation* acknowledged_operation(PhysicalInterface& interface, Peer& peer,
-                                  uint32_t cookie) noexcept {
+[[gnu::always_inline]] inline Operation* acknowledged_operation(PhysicalInterface& interface,
+                                                                Peer& peer,
+                                                                uint32_t cookie) noexcept {
   Operation* operation = answered_operation(interface, peer, cookie);
   if (operation != nullptr && (operation->get.descriptor != nullptr || operation->streaming))
       [[unlikely]] {
@@ -53,10 +63,6 @@ Operation* acknowledged_operation(PhysicalInterface& interface, Peer& peer,
   return operation;
 }
 
-OperationView put_view(const Operation& operation) noexcept {
-  return {operation.header, operation.put_offset, operation.user_ptr};
-}
-
 // The target has read what it keeps from the memory of a direct put.
 void end_sending(Operation& operation, ptl_ni_fail_t fail) noexcept {
   if (!operation.send_due) return;
@@ -64,7 +70,7 @@ void end_sending(Operation& operation, ptl_ni_fail_t fail) noexcept {
   MemoryDescriptor* put = operation.put.descriptor;
   // The thread that sees the event may release the descriptor at once.
   put->pending.fetch_sub(1, std::memory_order_release);
-  report_send(*operation.interface, *put, put_view(operation), fail);
+  report_send(*put, operation, fail);
 }
 
 // Counts the acknowledgements of one batch that go to the same counter together.
@@ -149,7 +155,7 @@ void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& h
   if (operation->answer_due && put != nullptr) {
     if (!told_by_send) {
       report_ack(
-          *operation->interface, *put, put_view(*operation),
+          *put, *operation,
           {std::min(header.length(), operation->header.length()), header.remote_offset,
            (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST, fail});
     }
@@ -195,7 +201,7 @@ void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
           counts.add(*put->counter, bytes ? operation->header.length() : 1);
         }
       } else {
-        report_whole_ack(*operation->interface, *put, put_view(*operation));
+        report_whole_ack(*put, *operation);
       }
     }
     interface.operations().end(*operation);
@@ -223,7 +229,7 @@ void handle_reply(PhysicalInterface& interface, Peer& peer,
   if (operation->fault != PTL_NI_OK && fail == PTL_NI_OK) fail = operation->fault;
   get->pending.fetch_sub(1, std::memory_order_release);
   report_reply(
-      *operation->interface, *get, {operation->header, operation->get_offset, operation->user_ptr},
+      *get, *operation,
       {mlength, header.remote_offset,
        (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST, fail});
   interface.operations().end(*operation);
@@ -315,10 +321,9 @@ void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept
                             PTL_NI_UNDELIVERABLE};
   if (MemoryDescriptor* get = operation.get.descriptor; get != nullptr) {
     get->pending.fetch_sub(1, std::memory_order_release);
-    report_reply(*operation.interface, *get,
-                 {operation.header, operation.get_offset, operation.user_ptr}, result);
+    report_reply(*get, operation, result);
   } else if (operation.answer_due && put != nullptr) {
-    report_ack(*operation.interface, *put, put_view(operation), result);
+    report_ack(*put, operation, result);
   }
   interface.operations().end(operation);
 }

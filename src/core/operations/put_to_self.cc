@@ -20,15 +20,13 @@ Initiator initiator_is_self(const NetworkInterface& interface, const Peer& self)
 }
 
 // Events and counts that are not both full events of a put.
-[[gnu::noinline]] void report_apart(NetworkInterface& interface, const Request& request,
-                                    bool reports_send) noexcept {
+[[gnu::noinline]] void report_apart(const Request& request, bool reports_send) noexcept {
   MemoryDescriptor& put = *request.put.descriptor;
-  const OperationView view{request.header, request.put_offset, request.user_ptr};
   const bool asks_for_ack = request.header.asks_for_ack();
-  if (reports_send) report_send(interface, put, view, PTL_NI_OK);
+  if (reports_send) report_send(put, request, PTL_NI_OK);
   if (asks_for_ack)
     report_ack(
-        interface, put, view,
+        put, request,
         {request.header.length(), request.header.remote_offset, PTL_PRIORITY_LIST, PTL_NI_OK});
 }
 
@@ -71,9 +69,8 @@ void count_ack(const Request& request, uint64_t length) noexcept {
     // event releases it.
     if (put.event_queue == nullptr && !reports_send)
       count_ack(request, length);
-    else if (!report_put_and_ack(interface, put,
-                                 {request.header, request.put_offset, request.user_ptr}))
-      report_apart(interface, request, reports_send);
+    else if (!report_put_and_ack(put, request))
+      report_apart(request, reports_send);
   }
   poller.end_delivery_to_self();
   return delivered;

@@ -20,7 +20,7 @@ void start_movement(NetworkInterface& interface, Request& request) noexcept {
   // Refused if the rank has left the map since the call. That ends like other failures (spec
   // 3.13.3).
   if (start_request(interface, request) != PTL_OK)
-    report_local_failure(interface, request, PTL_NI_UNDELIVERABLE);
+    report_local_failure(request, PTL_NI_UNDELIVERABLE);
 }
 
 void append_of(NetworkInterface& interface, const TriggeredEntry& arguments) noexcept {
