@@ -126,6 +126,94 @@ TEST(ExhaustionTest, BothSidesFloodEachOtherWithoutDeadlock) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+uint64_t available_memory_mib() {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string name;
+  while (meminfo >> name && name != "MemAvailable:") {
+  }
+  uint64_t kib = 0;
+  meminfo >> kib;
+  return kib >> 10;
+}
+
+// The initiator calls nothing that takes answers, until the target has no memory for more of them.
+// Not with sanitizers: it takes too long.
+// spec 3.13.3, 3.15.3, 3.15.6
+TEST(ExhaustionTest, RepliesThatFindNoRoomAtTheTargetEndTheirOperationsAsFailed) {
+  constexpr uint64_t needed_mib = 3072;
+  if (const uint64_t mib = available_memory_mib(); mib < needed_mib)
+    GTEST_SKIP() << "needs " << needed_mib << " MiB of memory, and " << mib << " are available";
+  RunOptions options = patient;
+  options.environment.emplace_back("PTL_PROGRESS", "caller");
+  options.environment.emplace_back("PTL_TRANSPORT", "local,shm");
+  run_ranks(2, options, [](Rank& rank) {
+    constexpr ptl_size_t length = 128;  // more than waits with the header
+    constexpr ptl_size_t burst = 128;   // fits the lane to the target
+    constexpr ptl_size_t room = 1u << 18;
+    constexpr ptl_size_t count = room + 2048;  // the lane from the target has less room than that
+    constexpr auto items = length / sizeof(uint64_t);
+    std::vector<uint64_t> memory(items, 1);
+    const auto bytes = std::as_writable_bytes(std::span(memory));
+    const Interface interface(rank, nonmatching_physical);
+    const EventQueue events(interface.handle());
+    const Counter handled(interface.handle());
+    const Counter replies(interface.handle());
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+    interface.append(pt_index, {.start = memory.data(),
+                                .length = length,
+                                .options = PTL_LE_OP_GET | PTL_LE_OP_PUT | PTL_LE_EVENT_CT_COMM |
+                                           PTL_LE_EVENT_SUCCESS_DISABLE | PTL_LE_EVENT_LINK_DISABLE,
+                                .counter = handled.handle()});
+    std::vector<std::byte> buffer(length);
+    const Descriptor counted(interface.handle(), buffer, PTL_MD_EVENT_CT_REPLY, PTL_EQ_NONE,
+                             replies.handle());
+    const Descriptor told(interface.handle(), buffer, PTL_MD_EVENT_SEND_DISABLE, events.handle());
+    std::vector<uint64_t> ones(items, 1);
+    const Descriptor operands(interface.handle(), std::as_writable_bytes(std::span(ones)));
+    const ptl_process_t target = interface.address(1);
+    const auto get = [&](const Descriptor& into) {
+      must(PtlGet(into.handle(), 0, length, target, pt_index, 0, 0, nullptr));
+    };
+    // They have arrived: this finds them without a yield, which takes long beside busy processes.
+    const auto handle = [&](ptl_size_t requests) {
+      ptl_ct_event_t event;
+      must(PtlCTWait(handled.handle(), requests, &event));
+    };
+    for (ptl_size_t started = 0; started < count; started += burst) {
+      if (rank.index() == 0)
+        for (ptl_size_t i = 0; i < burst; ++i) get(counted);
+      rank.barrier();
+      if (rank.index() == 1) handle(started + burst);
+      rank.barrier();
+    }
+    if (rank.index() == 0) {
+      get(told);
+      must(PtlFetchAtomic(told.handle(), 0, operands.handle(), 0, length, target, pt_index, 0, 0,
+                          nullptr, 0, PTL_SUM, PTL_UINT64_T));
+    }
+    rank.barrier();
+    if (rank.index() == 1) handle(count + 2);
+    rank.barrier();
+    if (rank.index() == 0) {
+      events.expect(PTL_EVENT_REPLY, PTL_NI_UNDELIVERABLE);
+      events.expect(PTL_EVENT_REPLY, PTL_NI_UNDELIVERABLE);
+      const ptl_ct_event_t ended = replies.value();
+      EXPECT_EQ(ended.success + ended.failure, count);
+      EXPECT_GE(ended.success, room);
+      EXPECT_GT(ended.failure, 0u);
+      get(told);  // there is room again
+      events.expect(PTL_EVENT_REPLY);
+      EXPECT_EQ(buffer[0], std::byte{2}) << "the target had done the atomic";
+      rank.raise(1);
+    } else {
+      handle(count + 3);
+      events.expect_empty();
+      rank.await(0, 1);
+    }
+  });
+}
+
 // Not with sanitizers: they need an unlimited address space.
 std::size_t address_space_bytes() {
   std::ifstream statm("/proc/self/statm");

@@ -13,7 +13,8 @@ namespace {
 
 class AnswerSenderTest : public ::testing::Test {
  protected:
-  AnswerSenderTest() { EXPECT_TRUE(sender_.open()); }
+  static constexpr uint32_t long_replies = 4;
+  AnswerSenderTest() { EXPECT_TRUE(sender_.open(long_replies)); }
   static MessageHeader reply() {
     MessageHeader header{};
     header.kind = MessageKind::reply;
@@ -108,6 +109,39 @@ TEST_F(AnswerSenderTest, AMillionAnswersWait) {
   for (uint32_t i = 0; i < million; ++i) sender_.send(to_.peer, reply(), nullptr, 0);
   EXPECT_EQ(refused_.get(), 0u);
   EXPECT_EQ(to_.peer.queue_length, million);
+}
+
+// Its operation ends all the same.
+TEST_F(AnswerSenderTest, AReplyWhosePayloadFindsNoRoomSaysThatItFailed) {
+  std::vector<std::byte> payload(short_answer_bytes + 1);
+  const Piece piece{payload.data(), payload.size()};
+  MessageHeader header = reply();
+  header.set_length(payload.size());
+  header.remote_offset = 24;
+  to_.transport.status = SendStatus::queue_full;
+  for (header.cookie = 0; header.cookie <= long_replies; ++header.cookie)
+    sender_.send(to_.peer, header, &piece, 1);
+  EXPECT_EQ(refused_.get(), 1u);
+  to_.transport.status = SendStatus::sent;
+  for (uint32_t cookie = 0; cookie <= long_replies; ++cookie) {
+    ASSERT_NE(to_.peer.queue_head, nullptr);
+    auto& answer = static_cast<Answer&>(*to_.peer.queue_head);
+    queues_.remove_first(to_.peer);
+    EXPECT_TRUE(sender_.send_queued(to_.peer, answer));
+    const ScriptedTransport::Sent& sent = to_.transport.sent.back();
+    const bool whole = cookie < long_replies;
+    EXPECT_EQ(sent.header.kind, MessageKind::reply);
+    EXPECT_EQ(sent.header.cookie, cookie);
+    EXPECT_EQ(sent.header.remote_offset, 24u);
+    EXPECT_EQ(sent.header.fail(), whole ? PTL_NI_OK : PTL_NI_UNDELIVERABLE);
+    EXPECT_EQ(sent.header.length(), whole ? payload.size() : 0);
+    EXPECT_EQ(sent.payload.size(), sent.header.length());
+  }
+  // There is room again.
+  to_.transport.status = SendStatus::queue_full;
+  sender_.send(to_.peer, header, &piece, 1);
+  EXPECT_EQ(static_cast<Answer&>(*to_.peer.queue_head).header.fail(), PTL_NI_OK);
+  EXPECT_EQ(refused_.get(), 1u);
 }
 
 TEST_F(AnswerSenderTest, AFailedPeerIsNotAnswered) {

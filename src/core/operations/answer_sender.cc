@@ -9,15 +9,16 @@
 namespace lintel {
 
 namespace {
-// Address space until used. Twice as many answers as one process can have operations outstanding.
+// Address space until used. Twice as many answers as one process can have operations outstanding,
+// for all processes together. Answers beyond that are dropped: a request cannot be left in its
+// link, where acknowledgements and replies that this process waits for come behind it.
 constexpr uint32_t most_answers = 1u << 21;
-constexpr uint32_t most_long_payloads = 1u << 18;
 
 static_assert(short_answer_bytes >= ack_batch_capacity * sizeof(uint32_t));
 }  // namespace
 
-bool AnswerSender::open() noexcept {
-  return answers_.open(most_answers) && long_payloads_.open(most_long_payloads);
+bool AnswerSender::open(uint32_t long_answers) noexcept {
+  return answers_.open(most_answers) && long_payloads_.open(long_answers);
 }
 
 [[gnu::always_inline]] inline void AnswerSender::send_or_queue(Peer& peer,
@@ -44,6 +45,19 @@ void AnswerSender::send(Peer& peer, const MessageHeader& header, const Piece* pi
   send_or_queue(peer, header, pieces, count, payload_length);
 }
 
+void AnswerSender::report_shortage(const Peer& peer, bool tells_initiator) noexcept {
+  static std::atomic<bool> said_failed{false};
+  static std::atomic<bool> said_dropped{false};
+  const ProcessText initiator(peer.id.nid, peer.id.pid);
+  if (tells_initiator)
+    log_once(said_failed, LogLevel::error,
+             "too many answers wait for %s: its gets and fetches fail as PTL_NI_UNDELIVERABLE",
+             initiator.c_str());
+  else
+    log_once(said_dropped, LogLevel::error, "too many answers wait for %s: some are dropped",
+             initiator.c_str());
+}
+
 Answer* AnswerSender::allocate(uint64_t payload_length) noexcept {
   const uint32_t index = answers_.allocate();
   if (index == Arena<Answer>::no_index) return nullptr;
@@ -56,18 +70,30 @@ Answer* AnswerSender::allocate(uint64_t payload_length) noexcept {
   return nullptr;
 }
 
+// A reply without its data. The target has done the operation: its memory and events say so, and
+// only this message is not delivered. The initiator cannot tell, as if the target had died before
+// it answered (spec 3.13.3).
+MessageHeader AnswerSender::failed_reply(const MessageHeader& reply) noexcept {
+  MessageHeader header = reply;
+  header.operation = PTL_NI_UNDELIVERABLE;
+  header.flags |= flag_remote_memory;  // no data follow
+  header.set_length(0);
+  return header;
+}
+
 void AnswerSender::queue(Peer& peer, const MessageHeader& header, const Piece* pieces,
                          unsigned count, uint64_t payload_length) noexcept {
-  Answer* const answer = allocate(payload_length);
-  if (answer == nullptr) {
+  Answer* answer = allocate(payload_length);
+  const bool whole = answer != nullptr;
+  if (!whole) [[unlikely]] {
     refused_.increment();
-    static std::atomic<bool> said{false};
-    log_once(said, LogLevel::error, "too many answers wait for %s: some are dropped",
-             ProcessText(peer.id.nid, peer.id.pid).c_str());
-    return;
+    if (payload_length > short_answer_bytes) answer = allocate(0);
+    report_shortage(peer, answer != nullptr);
+    if (answer == nullptr) return;
+    count = 0;
   }
   answer->kind = QueuedSend::Kind::answer;
-  answer->header = header;
+  answer->header = whole ? header : failed_reply(header);
   std::byte* to = payload_of(*answer);
   for (unsigned i = 0; i < count; ++i) to = std::copy_n(pieces[i].base, pieces[i].length, to);
   queues_.enqueue(peer, *answer);

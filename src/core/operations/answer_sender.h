@@ -11,8 +11,9 @@ class AnswerSender {
  public:
   AnswerSender(SendQueues& queues, SharedCounter& refused) noexcept
       : queues_(queues), refused_(refused) {}
-  // Set-up path. False: no address space.
-  [[nodiscard]] bool open() noexcept;
+  // Set-up path. At most so many answers of more than short_answer_bytes wait. False: no address
+  // space.
+  [[nodiscard]] bool open(uint32_t long_answers = most_long_answers) noexcept;
 
   // The pieces hold at most largest_reply_bytes.
   void send(Peer& peer, const MessageHeader& header, const Piece* pieces, unsigned count) noexcept;
@@ -35,6 +36,8 @@ class AnswerSender {
   }
 
  private:
+  static constexpr uint32_t most_long_answers = 1u << 18;
+
   static bool is_long(const Answer& answer) noexcept {
     return answer.payload_length > short_answer_bytes;
   }
@@ -43,6 +46,8 @@ class AnswerSender {
   }
   // nullptr: none is free.
   [[nodiscard]] Answer* allocate(uint64_t payload_length) noexcept;
+  [[nodiscard]] static MessageHeader failed_reply(const MessageHeader& reply) noexcept;
+  static void report_shortage(const Peer& peer, bool tells_initiator) noexcept;
   void send_acknowledgements(Peer& peer) noexcept;
   void send_or_queue(Peer& peer, const MessageHeader& header, const Piece* pieces, unsigned count,
                      uint64_t payload_length) noexcept;

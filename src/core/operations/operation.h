@@ -119,6 +119,8 @@ struct Answer : QueuedSend {
   std::byte payload[short_answer_bytes];
 };
 struct LongPayload {
+  // Does not clear the bytes: a short payload touches one page or two.
+  LongPayload() noexcept {}
   std::atomic<uint32_t> next_free{0};
   std::byte bytes[largest_reply_bytes];
 };
