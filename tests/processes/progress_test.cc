@@ -1,11 +1,15 @@
 // Progress while the application makes no calls, and the processor time of an idle process.
+#include <portals4_lintel.h>
 #include <sys/resource.h>
 
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <fstream>
 #include <functional>
+#include <span>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -184,6 +188,113 @@ TEST_P(ProgressTest, TriggeredOperationsFireInAProcessThatComputes) {
       rank.raise(served_flag);
     }
     rank.barrier();
+  });
+}
+
+const RunOptions within_process{.environment = {{"PTL_TRANSPORT", "local"}}};
+
+// Nobody polls, and the next message to the own process must wake the progress thread.
+bool progress_sleeps(const Interface& interface) {
+  return interface.status(PTL_SR_LINTEL_SLEEPS) != interface.status(PTL_SR_LINTEL_WAKEUPS);
+}
+
+// While the progress thread sleeps, threads set off chains of messages to their own process, which
+// are longer than a call handles in passing. One of the threads waits for some of them. Then nobody
+// makes a call until all have ended: who gives up the poll token with something left, or sends
+// while another thread has it, must wake the progress thread.
+// spec 1.6, 3.15.5, 3.16
+TEST(ProgressWakeTest, MessagesToItselfEndThoughNoThreadCallsAnything) {
+  run_ranks(1, within_process, [](Rank& rank) {
+    constexpr uint64_t threads = 3;
+    constexpr uint64_t chain = 300;
+    constexpr ptl_size_t rounds = 100;
+    const Interface interface(rank, matching_physical);
+    uint64_t sums[threads] = {};
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
+    std::barrier<> together(threads);
+    const auto await = [](const char* what, const auto& condition) {
+      const auto give_up = Clock::now() + wait_deadline;
+      while (!condition()) {
+        ASSERT_LT(Clock::now(), give_up) << what;
+        std::this_thread::yield();
+      }
+    };
+    const auto run = [&](uint64_t number) {
+      uint64_t one = 1;
+      const Counter arrived(interface.handle());
+      const Counter acks(interface.handle());
+      const Descriptor descriptor(interface.handle(), std::as_writable_bytes(std::span(&one, 1)),
+                                  PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, acks.handle());
+      const ptl_process_t self = interface.address(0);
+      const ptl_match_bits_t starts = threads + number;
+      interface.append(index, {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM,
+                               .counter = arrived.handle(),
+                               .match_bits = starts});
+      interface.append(index, {.start = &sums[number],
+                               .length = sizeof one,
+                               .options = PTL_ME_OP_PUT,
+                               .match_bits = number});
+      for (ptl_size_t round = 1; round <= rounds; ++round) {
+        for (uint64_t i = 0; i < chain; ++i)
+          must(PtlTriggeredAtomic(descriptor.handle(), 0, sizeof one, PTL_CT_ACK_REQ, self, index,
+                                  number, 0, nullptr, 0, PTL_SUM, PTL_UINT64_T, arrived.handle(),
+                                  round));
+        together.arrive_and_wait();
+        await("the progress thread does not sleep", [&] { return progress_sleeps(interface); });
+        together.arrive_and_wait();
+        must(PtlPut(descriptor.handle(), 0, 0, PTL_NO_ACK_REQ, self, index, starts, 0, nullptr, 0));
+        ptl_ct_event_t event;
+        if (number == round % (threads + 1))
+          must(PtlCTWait(acks.handle(), (round - 1) * chain + round, &event));
+        await("messages to the own process wait, and nobody polls",
+              [&] { return std::atomic_ref(sums[number]).load() == round * chain; });
+        together.arrive_and_wait();
+      }
+      acks.expect(rounds * chain);
+    };
+    std::vector<std::thread> others;
+    for (uint64_t number = 1; number < threads; ++number)
+      others.push_back(start_thread([&run, number] { run(number); }));
+    run(0);
+    for (std::thread& other : others) other.join();
+  });
+}
+
+// The call that starts the message moves a part of its data, and leaves the rest to the progress
+// thread.
+// spec 1.6, 3.15.2, 3.16
+TEST(ProgressWakeTest, ALongMessageToItselfEndsThoughNoThreadCallsAnything) {
+  run_ranks(1, within_process, [](Rank& rank) {
+    constexpr ptl_size_t rounds = 5;
+    const Interface interface(rank, nonmatching_physical);
+    const Counter arrived(interface.handle());
+    std::vector<std::byte> memory(8u << 20u);
+    std::vector<std::byte> source(memory.size());
+    uint64_t ended = 0;
+    uint64_t one = 1;
+    const Descriptor long_source(interface.handle(), source);
+    const Descriptor operand(interface.handle(), std::as_writable_bytes(std::span(&one, 1)));
+    const ptl_process_t self = interface.address(0);
+    ptl_pt_index_t to_memory = 0;
+    ptl_pt_index_t to_ended = 0;
+    must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, PTL_PT_ANY, &to_memory));
+    must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, PTL_PT_ANY, &to_ended));
+    interface.append(to_memory, {.start = memory.data(),
+                                 .length = memory.size(),
+                                 .options = PTL_LE_OP_PUT | PTL_LE_EVENT_CT_COMM,
+                                 .counter = arrived.handle()});
+    interface.append(to_ended, {.start = &ended, .length = sizeof ended, .options = PTL_LE_OP_PUT});
+    for (ptl_size_t round = 1; round <= rounds; ++round) {
+      must(PtlTriggeredAtomic(operand.handle(), 0, sizeof one, PTL_NO_ACK_REQ, self, to_ended, 0, 0,
+                              nullptr, 0, PTL_SUM, PTL_UINT64_T, arrived.handle(), round));
+      rank.await_condition("waiting until the progress thread sleeps",
+                           [&] { return progress_sleeps(interface); });
+      must(PtlPut(long_source.handle(), 0, source.size(), PTL_NO_ACK_REQ, self, to_memory, 0, 0,
+                  nullptr, 0));
+      rank.await_condition("waiting until a message to the own process has ended",
+                           [&] { return std::atomic_ref(ended).load() == round; });
+    }
   });
 }
 
