@@ -77,11 +77,12 @@ bool is_taken(const SegmentDirectory& directory, const std::vector<SegmentName>&
 
 OpenStatus Segment::create(const Settings& settings, std::unique_ptr<Segment>& result,
                            std::string& reason) {
-  OwnNames own_names;
+  std::unique_ptr<Segment> segment;
+  OwnNames own_names;  // given up before a segment that fails, whose end takes it
   const SegmentFile file = SegmentDirectory::make_file();
   if (file.fd() < 0)
     return explained(OpenStatus::failed, reason, because("cannot create a file in /dev/shm"));
-  std::unique_ptr<Segment> segment(new Segment);
+  segment.reset(new Segment);
   if (!segment->prepare(settings, file, reason)) return OpenStatus::failed;
   const OpenStatus status = segment->publish(settings, file, own_names, reason);
   if (status == OpenStatus::opened) result = std::move(segment);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "util/clock.h"
+#include "util/never_destroyed.h"
 
 namespace lintel {
 
@@ -24,8 +25,8 @@ namespace {
 constexpr unsigned directory_names = 16;
 
 std::string& root() noexcept {
-  static std::string& name = *new std::string("/dev/shm");  // used until the last exit handler
-  return name;
+  static NeverDestroyed<std::string> name("/dev/shm");
+  return name.get();
 }
 
 std::string directory_path(unsigned number) {

@@ -9,6 +9,8 @@
 #include <mutex>
 #include <vector>
 
+#include "util/never_destroyed.h"
+
 namespace lintel {
 
 namespace {
@@ -30,13 +32,14 @@ void unlock_after_fork();
 
 // Never destroyed: it is used until the last exit handler has run.
 Registry& registry() {
-  static Registry* const instance = [] {
+  static Registry& instance = []() -> Registry& {
+    static NeverDestroyed<Registry> made;
     std::atexit(remove_names_at_exit);
     std::at_quick_exit(remove_names_at_exit);
     pthread_atfork(lock_before_fork, unlock_after_fork, unlock_after_fork);
-    return new Registry;
+    return made.get();
   }();
-  return *instance;
+  return instance;
 }
 
 void lock_before_fork() { registry().mutex.lock(); }

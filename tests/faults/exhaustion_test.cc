@@ -1,8 +1,10 @@
-// Targets that receive nothing for a while, and systems without free resources.
+// Targets that receive nothing for a while, and systems without free resources. The allocations
+// that fail go through a malloc of this test.
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <thread>
@@ -14,6 +16,31 @@
 #include "support/objects.h"
 #include "support/ranks.h"
 #include "support/text.h"
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+namespace {
+constexpr long unlimited = -1;
+thread_local long allocations_left = unlimited;  // then one fails, and those after it do not
+thread_local bool one_has_failed = false;
+
+bool allocation_fails() noexcept {
+  if (allocations_left == unlimited || allocations_left-- != 0) return false;
+  one_has_failed = true;
+  errno = ENOMEM;
+  return true;
+}
+}  // namespace
+
+extern "C" {
+void* __libc_malloc(size_t bytes);            // NOLINT(bugprone-reserved-identifier)
+void* __libc_calloc(size_t count, size_t n);  // NOLINT(bugprone-reserved-identifier)
+
+void* malloc(size_t bytes) { return allocation_fails() ? nullptr : __libc_malloc(bytes); }
+void* calloc(size_t count, size_t bytes) {
+  return allocation_fails() ? nullptr : __libc_calloc(count, bytes);
+}
+}
+#endif
 
 namespace lintel::test {
 namespace {
@@ -220,6 +247,43 @@ std::size_t address_space_bytes() {
   std::size_t pages = 0;
   statm >> pages;
   return pages * 4096;
+}
+
+// spec 3.5.1, 3.6.2
+TEST(ExhaustionTest, InitializationReturnsWhicheverAllocationFails) {
+  constexpr int failed_slot = 0;
+  const RunOptions options{.environment = {{"PTL_TRANSPORT", "local,shm,udp"}}};
+  run_ranks(1, options, [](Rank& rank) {
+    bool failed = true;
+    for (long after = 0; failed; ++after) {
+      const int status = run_child([&] {
+        ptl_handle_ni_t handle = PTL_INVALID_HANDLE;
+        const auto open = [&] {
+          return PtlNIInit(PTL_IFACE_DEFAULT, matching_physical.options(), PTL_PID_ANY, nullptr,
+                           nullptr, &handle);
+        };
+        allocations_left = after;
+        const int init_code = PtlInit();
+        int open_code = init_code == PTL_OK ? open() : PTL_OK;
+        allocations_left = unlimited;
+        rank.publish(failed_slot, one_has_failed);
+        EXPECT_TRUE(init_code == PTL_OK || init_code == PTL_FAIL || init_code == PTL_NO_SPACE)
+            << return_code_name(init_code);
+        EXPECT_TRUE(open_code == PTL_OK || open_code == PTL_NO_SPACE)
+            << return_code_name(open_code);
+        // With memory again it works.
+        if (init_code != PTL_OK) must(PtlInit());
+        if (handle == PTL_INVALID_HANDLE) must(open());
+        const Counter counter(handle);
+        counter.add(1);
+        counter.expect(1);
+        must(PtlNIFini(handle));
+        PtlFini();
+      });
+      ASSERT_EQ(status, 0) << "the allocation after " << after << " others has failed";
+      failed = rank.published<bool>(0, failed_slot);
+    }
+  });
 }
 
 // spec 3.6.2

@@ -17,6 +17,7 @@
 #include "util/job_key.h"
 #include "util/local_rank.h"
 #include "util/log.h"
+#include "util/never_destroyed.h"
 #include "util/node_identity.h"
 #include "util/prefault.h"
 
@@ -65,8 +66,8 @@ struct Library {
 
 // Never destroyed: threads may still be in the library while static objects go.
 Library* library() noexcept {
-  static Library* instance = new Library;
-  return instance;
+  static NeverDestroyed<Library> instance;
+  return &instance.get();
 }
 
 // A child has none of its parent's resources and may call PtlInit (spec 3.5). The parent's objects
