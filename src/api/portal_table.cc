@@ -76,7 +76,7 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr) return refuse_interface_handle(pt_disable, ni_handle);
-  const int code = enable_portal(*interface, pt_index, false);
+  const int code = set_portal_enabled(*interface, pt_index, false);
   if (code != PTL_OK) return refuse_entry(code, pt_disable, pt_index);
   // PtlAbort ends waits for events, but not this wait: it lasts as long as deliveries in progress
   // (spec 3.7.3).
@@ -90,7 +90,7 @@ int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
 int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr) return refuse_interface_handle(pt_enable, ni_handle);
-  const int code = enable_portal(*interface, pt_index, true);
+  const int code = set_portal_enabled(*interface, pt_index, true);
   return code == PTL_OK ? code : refuse_entry(code, pt_enable, pt_index);
 }
 

@@ -46,7 +46,7 @@ struct Capabilities {
   const char* name;                 // as in PTL_TRANSPORT
   uint32_t max_eager_bytes;         // largest payload of one message
   bool remote_access;               // remote_access() exists (may still fail per peer)
-  bool remote_asynchronous;         // they start only, and end with MessageSink::on_remote_done()
+  bool remote_asynchronous;         // it only starts, and ends with MessageSink::on_remote_done()
   uint32_t remote_threshold_bytes;  // beyond this size remote access beats eager messages
   bool refers_to_payloads =
       false;  // send() does not copy all payloads that stay: see payload_mark()
@@ -114,8 +114,8 @@ class MessageSink {
   // The peer is gone; remote accesses under way have been ended before. A later incarnation is
   // announced by on_new_link(), or found by connect(), and may get this Link again.
   virtual void on_peer_failed(Link& link) noexcept = 0;
-  // A remote_access() that was answered with started has ended: `result` has any of
-  // the other statuses but busy. The peer's memory is not accessed for it any more, nor is ours.
+  // A remote_access() that was answered with started has ended: `result` has any of the other
+  // statuses but busy. The peer's memory is not accessed for it any more, nor is ours.
   virtual void on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept = 0;
   // Whether this process has exposed `memory` (with its key) to that peer, to read or to write, for
   // an operation in flight.
@@ -204,6 +204,7 @@ class Transport {
                                                    uint32_t /*token*/) noexcept {
     return {RemoteStatus::unsupported, 0};
   }
+
   // Message path; poll token held. This process ends its access to that memory of the peer, which
   // was exposed for one operation. Called before the answer to that operation is sent.
   virtual void forgo(Link&, const RemoteMemory* /*remote*/, unsigned /*count*/) noexcept {}

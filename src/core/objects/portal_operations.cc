@@ -67,7 +67,7 @@ int free_portal(NetworkInterface& interface, uint32_t pt_index) noexcept {
   return PTL_OK;
 }
 
-int enable_portal(NetworkInterface& interface, uint32_t pt_index, bool enabled) noexcept {
+int set_portal_enabled(NetworkInterface& interface, uint32_t pt_index, bool enabled) noexcept {
   PortalEntry* portal = find_allocated(interface, pt_index);
   if (portal == nullptr) return PTL_ARG_INVALID;
   std::lock_guard guard(portal->lock);

@@ -355,21 +355,21 @@ void translate(Arrival& arrival) noexcept {
     return refuse(arrival, PTL_NI_DROPPED);
   }
   portal->lock.lock();
-  const auto refuse_unlocked = [&](SharedCounter& reason, ptl_ni_fail_t fail) {
+  const auto unlock_and_refuse = [&](SharedCounter& reason, ptl_ni_fail_t fail) {
     portal->lock.unlock();
     reason.increment();
     refuse(arrival, fail);
   };
-  if (!portal->allocated) return refuse_unlocked(status.dropped, PTL_NI_DROPPED);
-  if (!portal->enabled) return refuse_unlocked(status.dropped, PTL_NI_PT_DISABLED);
+  if (!portal->allocated) return unlock_and_refuse(status.dropped, PTL_NI_DROPPED);
+  if (!portal->enabled) return unlock_and_refuse(status.dropped, PTL_NI_PT_DISABLED);
   ListEntry* entry = find_entry(arrival, portal->priority);
   if (entry == nullptr) entry = find_entry(arrival, portal->overflow);
   if (entry == nullptr) return exhaust(arrival, *portal, nullptr);
   if (entry->uid != PTL_UID_ANY && entry->uid != arrival.initiator.uid)
-    return refuse_unlocked(status.permission_violations, PTL_NI_PERM_VIOLATION);
+    return unlock_and_refuse(status.permission_violations, PTL_NI_PERM_VIOLATION);
   const unsigned required = required_options(arrival.header.kind);
   if ((entry->options & required) != required)
-    return refuse_unlocked(status.operation_violations, PTL_NI_OP_VIOLATION);
+    return unlock_and_refuse(status.operation_violations, PTL_NI_OP_VIOLATION);
   deliver(arrival, *portal, *entry);
 }
 
