@@ -7,7 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "lane/lane.h"
+#include "lane/lane_consumer.h"
+#include "lane/lane_producer.h"
 #include "transport/transport.h"
 
 namespace lintel {

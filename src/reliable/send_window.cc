@@ -3,40 +3,26 @@
 
 #include <algorithm>
 
-#include "reliable/frame.h"
-
 namespace lintel {
 
 void SendWindow::open(uint32_t first_sequence, const SendLimits& limits,
                       uint64_t shortest_timeout_ns) noexcept {
   *this = SendWindow{};
   next_sequence_ = unsent_sequence_ = acknowledged_ = round_end_ = first_sequence;
-  round_trip_.open(shortest_timeout_ns);
+  timer_.open(shortest_timeout_ns);
   charge_ = limits.charge;
   congestion_.open(limits.window_bytes, charge_.of(limits.frame_bytes), limits.queue_delay_ns);
 }
 
 FrameBuffer* SendWindow::take_all() noexcept {
-  FrameBuffer* all = head_;
-  head_ = tail_ = unsent_ = nullptr;
-  queued_bytes_ = unsent_bytes_ = in_flight_ = 0;
-  queued_frames_ = unsent_frames_ = lost_frames_ = selectively_acknowledged_ = 0;
-  return all;
+  in_flight_ = 0;
+  lost_frames_ = selectively_acknowledged_ = 0;
+  return queue_.remove_all();
 }
 
 void SendWindow::append(FrameBuffer* frame) noexcept {
   frame->sequence = next_sequence_++;
-  frame->next = nullptr;
-  if (tail_ != nullptr)
-    tail_->next = frame;
-  else
-    head_ = frame;
-  tail_ = frame;
-  if (unsent_ == nullptr) unsent_ = frame;
-  ++queued_frames_;
-  queued_bytes_ += frame->length;
-  ++unsent_frames_;
-  unsent_bytes_ += frame->length;
+  queue_.append(*frame);
 }
 
 unsigned SendWindow::collect(FrameBuffer** frames, unsigned max, bool& exhausted) noexcept {
@@ -53,19 +39,20 @@ unsigned SendWindow::collect(FrameBuffer** frames, unsigned max, bool& exhausted
     frames[count++] = &frame;
     return true;
   };
-  uint32_t lost = lost_frames_;
-  for (FrameBuffer* frame = head_; lost != 0 && frame != unsent_ && count < max;
-       frame = frame->next) {
-    if (!frame->lost) continue;
-    if (!takes(*frame)) {
-      exhausted = true;
-      return count;
+  if (lost_frames_ != 0) [[unlikely]] {
+    for (FrameBuffer& frame : queue_.sent()) {
+      if (count == max || count == lost_frames_) break;
+      if (!frame.lost) continue;
+      if (!takes(frame)) {
+        exhausted = true;
+        return count;
+      }
     }
-    --lost;
   }
-  for (FrameBuffer* frame = unsent_; frame != nullptr && count < max; frame = frame->next) {
-    if (sequence_distance(frame->sequence, acknowledged_) >= int32_t{selective_reach} ||
-        !takes(*frame)) {
+  for (FrameBuffer& frame : queue_.unsent()) {
+    if (count == max) break;
+    if (sequence_distance(frame.sequence, acknowledged_) >= int32_t{selective_reach} ||
+        !takes(frame)) {
       exhausted = true;
       break;
     }
@@ -74,7 +61,7 @@ unsigned SendWindow::collect(FrameBuffer** frames, unsigned max, bool& exhausted
 }
 
 void SendWindow::mark_sent(FrameBuffer* const* frames, unsigned count, uint64_t now_ns) noexcept {
-  if (count != 0 && in_flight_ == 0) timer_start_ns_ = now_ns;
+  if (count != 0 && in_flight_ == 0) timer_.start(now_ns);
   for (unsigned i = 0; i < count; ++i) {
     FrameBuffer& frame = *frames[i];
     frame.sent_ns = now_ns;
@@ -85,9 +72,7 @@ void SendWindow::mark_sent(FrameBuffer* const* frames, unsigned count, uint64_t 
       frame.lost = false;
       --lost_frames_;
     } else {
-      unsent_ = frame.next;
-      --unsent_frames_;
-      unsent_bytes_ -= frame.length;
+      queue_.note_sent(frame);
       unsent_sequence_ = frame.sequence + 1;
     }
   }
@@ -108,24 +93,15 @@ inline void SendWindow::note_delivered(FrameBuffer& frame) noexcept {
 
 inline FrameBuffer* SendWindow::release_before(uint32_t acknowledged, Acknowledged& result,
                                                const FrameBuffer*& newest) noexcept {
-  FrameBuffer* const released = head_;
-  FrameBuffer* last = nullptr;
-  while (head_ != nullptr && sequence_distance(head_->sequence, acknowledged) < 0) {
-    FrameBuffer& frame = *head_;
+  FrameBuffer* const released = queue_.remove_before(acknowledged, [&](FrameBuffer& frame) {
     if (frame.acknowledged) {
       --selectively_acknowledged_;
     } else {
       note_delivered(frame);
       if (!frame.repeated) newest = &frame;
     }
-    queued_bytes_ -= frame.length;
-    --queued_frames_;
-    last = &frame;
-    head_ = frame.next;
-  }
-  if (last == nullptr) return nullptr;
-  last->next = nullptr;
-  if (head_ == nullptr) tail_ = nullptr;
+  });
+  if (released == nullptr) return nullptr;
   acknowledged_ = acknowledged;
   result.progress = true;
   return released;
@@ -133,28 +109,28 @@ inline FrameBuffer* SendWindow::release_before(uint32_t acknowledged, Acknowledg
 
 void SendWindow::mark_selective(uint32_t acknowledged, std::span<const uint64_t> selective,
                                 Acknowledged& result, const FrameBuffer*& newest) noexcept {
-  for (FrameBuffer* frame = head_; frame != nullptr && frame != unsent_; frame = frame->next) {
-    const int32_t bit = sequence_distance(frame->sequence, acknowledged) - 1;
+  for (FrameBuffer& frame : queue_.sent()) {
+    const int32_t bit = sequence_distance(frame.sequence, acknowledged) - 1;
     if (bit < 0) continue;
     if (static_cast<size_t>(bit) >= selective.size() * 64) break;
-    if ((selective[static_cast<size_t>(bit) / 64] >> (bit % 64) & 1) == 0 || frame->acknowledged)
+    if ((selective[static_cast<size_t>(bit) / 64] >> (bit % 64) & 1) == 0 || frame.acknowledged)
       continue;
-    note_delivered(*frame);
-    frame->acknowledged = true;
+    note_delivered(frame);
+    frame.acknowledged = true;
     ++selectively_acknowledged_;
-    if (!frame->repeated) newest = frame;
+    if (!frame.repeated) newest = &frame;
     result.progress = true;
   }
 }
 
 void SendWindow::find_losses(Acknowledged& result) noexcept {
-  for (FrameBuffer* frame = head_; frame != nullptr && frame != unsent_; frame = frame->next) {
-    if (frame->acknowledged || frame->lost) continue;
-    if (frame->transmission + reordering_frames > newest_delivered_) continue;
-    frame->lost = true;
+  for (FrameBuffer& frame : queue_.sent()) {
+    if (frame.acknowledged || frame.lost) continue;
+    if (frame.transmission + reordering_frames > newest_delivered_) continue;
+    frame.lost = true;
     ++lost_frames_;
-    in_flight_ -= charge_of(*frame);
-    congestion_.lost(charge_of(*frame));
+    in_flight_ -= charge_of(frame);
+    congestion_.lost(charge_of(frame));
     ++result.newly_lost;
   }
 }
@@ -174,7 +150,7 @@ SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
     return now_ns > frame.sent_ns ? now_ns - frame.sent_ns : 0;
   };
   uint64_t sample_ns = newest != nullptr ? since(*newest) : 0;
-  if (head_ != nullptr) {
+  if (!queue_.empty()) {
     const FrameBuffer* newest_selective = nullptr;
     bool any = false;
     for (const uint64_t word : selective) any |= word != 0;
@@ -182,19 +158,15 @@ SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
     if (newest_selective != nullptr) sample_ns = since(*newest_selective);
     // Repeated frames may have been overtaken too, though nothing is acknowledged selectively now.
     if (answered_ ||
-        (result.progress && (any || selectively_acknowledged_ != 0 || timeouts_in_a_row_ != 0)))
+        (result.progress && (any || selectively_acknowledged_ != 0 || timer_.has_timed_out())))
       find_losses(result);
   }
   answered_ = false;
   if (!result.progress) return result;
-  timer_start_ns_ = now_ns;
-  probes_ = 0;
+  timer_.note_progress(now_ns);
   if (sample_ns != 0) {
-    // Only then: if the timeout is shorter than the round trip, an acknowledgement of a repeated
-    // frame may be for its first copy.
-    timeouts_in_a_row_ = 0;
     if (sample_ns > ack_delay_ns) sample_ns -= ack_delay_ns;
-    round_trip_.measure(sample_ns);
+    timer_.measure(sample_ns);
     congestion_.measured(sample_ns, now_ns);
   }
   if (sequence_distance(acknowledged_, round_end_) >= 0) {
@@ -205,25 +177,20 @@ SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
 }
 
 uint64_t SendWindow::deadline_ns() const noexcept {
-  if (in_flight_ == 0) return UINT64_MAX;
-  return timer_start_ns_ +
-         std::min(round_trip_.probe_delay_ns(probes_), round_trip_.timeout_ns(timeouts_in_a_row_));
+  return in_flight_ == 0 ? UINT64_MAX : timer_.deadline_ns();
 }
 
 bool SendWindow::time_out(uint64_t now_ns) noexcept {
-  if (now_ns < timer_start_ns_ + round_trip_.timeout_ns(timeouts_in_a_row_)) {
-    ++probes_;
+  if (!timer_.time_out(now_ns)) {
     probe_ = ++transmissions_;
     return false;
   }
-  for (FrameBuffer* frame = head_; frame != nullptr && frame != unsent_; frame = frame->next) {
-    if (frame->acknowledged || frame->lost) continue;
-    frame->lost = true;
+  for (FrameBuffer& frame : queue_.sent()) {
+    if (frame.acknowledged || frame.lost) continue;
+    frame.lost = true;
     ++lost_frames_;
   }
   in_flight_ = 0;
-  ++timeouts_in_a_row_;
-  timer_start_ns_ = now_ns;
   congestion_.timed_out();
   return true;
 }

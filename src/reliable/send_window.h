@@ -7,9 +7,8 @@
 #include <span>
 
 #include "reliable/congestion.h"
-#include "reliable/frame.h"
-#include "reliable/frame_pool.h"
-#include "reliable/round_trip.h"
+#include "reliable/frame_queue.h"
+#include "reliable/retransmission_timer.h"
 
 namespace lintel {
 
@@ -51,14 +50,9 @@ class SendWindow {
   void append(FrameBuffer* frame) noexcept;
 
   // The newest frame, if it was not sent yet and may still grow.
-  [[nodiscard]] FrameBuffer* last_unsent() const noexcept {
-    return unsent_ != nullptr ? tail_ : nullptr;
-  }
+  [[nodiscard]] FrameBuffer* last_unsent() const noexcept { return queue_.newest_unsent(); }
   // That frame has become longer.
-  void note_growth(uint32_t bytes) noexcept {
-    queued_bytes_ += bytes;
-    unsent_bytes_ += bytes;
-  }
+  void note_growth(uint32_t bytes) noexcept { queue_.note_growth(bytes); }
 
   // Up to `max` frames that may be sent now: lost ones first. They stay in the window. `exhausted`:
   // more waits, but not before something is acknowledged.
@@ -97,12 +91,12 @@ class SendWindow {
   void take_answer(uint32_t probe_number) noexcept;
 
   // The first of the queued frames.
-  [[nodiscard]] FrameBuffer* oldest() const noexcept { return head_; }
-  [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
-  [[nodiscard]] uint32_t queued_frames() const noexcept { return queued_frames_; }
-  [[nodiscard]] uint32_t unsent_frames() const noexcept { return unsent_frames_; }
-  [[nodiscard]] uint64_t unsent_bytes() const noexcept { return unsent_bytes_; }
-  [[nodiscard]] uint64_t queued_bytes() const noexcept { return queued_bytes_; }
+  [[nodiscard]] FrameBuffer* oldest() const noexcept { return queue_.oldest(); }
+  [[nodiscard]] bool empty() const noexcept { return queue_.empty(); }
+  [[nodiscard]] uint32_t queued_frames() const noexcept { return queue_.frames(); }
+  [[nodiscard]] uint32_t unsent_frames() const noexcept { return queue_.unsent_frames(); }
+  [[nodiscard]] uint64_t unsent_bytes() const noexcept { return queue_.unsent_bytes(); }
+  [[nodiscard]] uint64_t queued_bytes() const noexcept { return queue_.bytes(); }
   [[nodiscard]] uint64_t in_flight_bytes() const noexcept { return in_flight_; }
   [[nodiscard]] uint64_t window_bytes() const noexcept { return congestion_.window_bytes(); }
   // Whether a peer can acknowledge all before that number.
@@ -115,8 +109,8 @@ class SendWindow {
   [[nodiscard]] bool has_arrived_before(uint32_t sequence) const noexcept {
     return sequence_distance(acknowledged_, sequence) >= 0;
   }
-  [[nodiscard]] bool can_send() const noexcept { return lost_frames_ != 0 || unsent_ != nullptr; }
-  [[nodiscard]] const RoundTrip& round_trip() const noexcept { return round_trip_; }
+  [[nodiscard]] bool can_send() const noexcept { return lost_frames_ != 0 || queue_.any_unsent(); }
+  [[nodiscard]] const RoundTrip& round_trip() const noexcept { return timer_.round_trip(); }
 
  private:
   [[nodiscard]] uint64_t charge_of(const FrameBuffer& frame) const noexcept {
@@ -134,31 +128,22 @@ class SendWindow {
   void find_losses(Acknowledged& result) noexcept;
   void note_delivered(FrameBuffer& frame) noexcept;
 
-  FrameBuffer* head_ = nullptr;
-  FrameBuffer* tail_ = nullptr;
-  FrameBuffer* unsent_ = nullptr;  // the first that was never sent
+  FrameQueue queue_;
+  RetransmissionTimer timer_;
+  Congestion congestion_;
   FrameCharge charge_;
-  uint64_t queued_bytes_ = 0;
-  uint64_t unsent_bytes_ = 0;
   uint64_t in_flight_ = 0;         // charges of frames sent and neither acknowledged nor lost
   uint64_t since_wanted_ = 0;      // charges of frames since one that wants_ack()
   uint64_t transmissions_ = 0;     // numbers every sending of a frame
   uint64_t newest_delivered_ = 0;  // the highest such number that is known to have arrived
-  uint64_t timer_start_ns_ = 0;    // last sending into an empty network, or last progress
-  uint32_t queued_frames_ = 0;
-  uint32_t unsent_frames_ = 0;
+  uint64_t probe_ = 0;             // the number of a probe on the way; 0: none is
+  bool answered_ = false;          // the probe, by the acknowledgement that follows
   uint32_t lost_frames_ = 0;
   uint32_t next_sequence_ = 0;
   uint32_t unsent_sequence_ = 0;  // the lowest that was never sent
   uint32_t acknowledged_ = 0;
   uint32_t round_end_ = 0;                 // when this is acknowledged, a round trip has passed
   uint32_t selectively_acknowledged_ = 0;  // frames in the window that are
-  unsigned timeouts_in_a_row_ = 0;
-  unsigned probes_ = 0;  // since the last progress
-  bool answered_ = false;
-  uint64_t probe_ = 0;  // the number of its sending; 0: none is on the way
-  RoundTrip round_trip_;
-  Congestion congestion_;
 };
 
 }  // namespace lintel

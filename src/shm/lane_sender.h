@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "lane/lane.h"
+#include "lane/lane_producer.h"
 #include "shm/peer_segment.h"
 #include "transport/transport.h"
 #include "util/doorbell.h"

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "lane/lane_consumer.h"
 #include "shm/segment.h"
 #include "shm/shm_link.h"
 #include "transport/transport.h"

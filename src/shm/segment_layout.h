@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "lane/lane.h"
+#include "lane/lane_layout.h"
 #include "shm/joint_copy.h"
 #include "transport/incarnation.h"
 #include "util/doorbell.h"

@@ -1,7 +1,5 @@
 // The lane: messages arrive in order and once, full lanes are reported, and random contents are
 // harmless.
-#include "lane/lane.h"
-
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -16,6 +14,8 @@
 
 #include <gtest/gtest.h>
 
+#include "lane/lane_consumer.h"
+#include "lane/lane_producer.h"
 #include "support/deadlines.h"
 #include "util/guarded_memory.h"
 
@@ -138,7 +138,7 @@ TEST_F(LaneTest, PublishesRoomInTheByteRingUnasked) {
 TEST_F(LaneTest, AnEightByteMessageTouchesOneCacheLine) {
   std::vector<std::byte> before(memory_.bytes(), memory_.bytes() + small_lane.bytes());
   ASSERT_EQ(push(1, 8), SendStatus::sent);
-  const auto* cell = reinterpret_cast<const std::byte*>(lane_detail::cells_of(memory_.control()));
+  const auto* cell = reinterpret_cast<const std::byte*>(cells_of(memory_.control()));
   const size_t first = static_cast<size_t>(cell - memory_.bytes());
   for (size_t i = 0; i < before.size(); ++i) {
     if (i >= first && i < first + 64) continue;
@@ -400,7 +400,7 @@ TEST_F(LaneTest, RandomBytesNeverLeadOutside) {
     const LaneMemory memory(small_lane);
     uint64_t* words = reinterpret_cast<uint64_t*>(memory.bytes());
     for (size_t i = 0; i < small_lane.bytes() / 8 && i < 1024; ++i) words[i] = random();
-    LaneCell* cells = lane_detail::cells_of(memory.control());
+    LaneCell* cells = cells_of(memory.control());
     for (uint32_t i = 0; i < small_lane.cells; ++i) {
       // Published, and with valid first bytes often enough that the rest is checked, too.
       cells[i].header.link_word = 1u << 16 | static_cast<uint32_t>(random() % 0x3000);

@@ -283,7 +283,7 @@ TEST(ShmHostile, RefusedLanesComeBackWhenTheClaimerIsGone) {
   }));
   const auto again = rogue.claim(bystander->id(), bystander->segment().nonce());
   EXPECT_EQ(again.lane, lie.lane);
-  EXPECT_EQ(lane_detail::cells_of(again.control)[0].header.link_word, 0u);
+  EXPECT_EQ(cells_of(again.control)[0].header.link_word, 0u);
 }
 
 TEST(ShmHostile, HalfMadeClaimsOfTheDeadComeBack) {
@@ -349,7 +349,7 @@ TEST(ShmHostile, RandomBytesInCellsNeverHarm) {
     Rogue rogue(*victim);
     RecordingSink sink;
     const auto claim = rogue.claim(peer->id(), peer->segment().nonce());
-    LaneCell* cells = lane_detail::cells_of(claim.control);
+    LaneCell* cells = cells_of(claim.control);
     for (uint32_t i = 0; i < claim.geometry.cells; ++i) {
       auto* words = reinterpret_cast<uint64_t*>(&cells[i]);
       for (size_t k = 0; k < sizeof(LaneCell) / 8; ++k) words[k] = random();
@@ -508,7 +508,7 @@ TEST(ShmHostile, LanesThatChangeWhileTheyAreReadAreHarmless) {
         PeerSegment::ClaimStatus::claimed) {
       return 3;
     }
-    LaneCell* cells = lane_detail::cells_of(claim.control);
+    LaneCell* cells = cells_of(claim.control);
     std::mt19937_64 random(5);
     ready->store(1);
     for (uint64_t n = 0;; ++n) {

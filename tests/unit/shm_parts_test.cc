@@ -172,7 +172,7 @@ TEST_F(ShmParts, LanesAreReadWhileActive) {
   EXPECT_TRUE(lanes_.empty());
   lanes_.free(lane);
   EXPECT_EQ(a_->entry(lane).owner.load(), 0u);
-  EXPECT_EQ(lane_detail::cells_of(a_->lane(lane))[0].header.link_word, 0u);
+  EXPECT_EQ(cells_of(a_->lane(lane))[0].header.link_word, 0u);
 }
 
 TEST_F(ShmParts, MalformedMessagesAreReported) {

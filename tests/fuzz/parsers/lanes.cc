@@ -7,7 +7,8 @@
 #include <thread>
 
 #include "fuzz/parsers/input.h"
-#include "lane/lane.h"
+#include "lane/lane_consumer.h"
+#include "lane/lane_producer.h"
 
 namespace lintel::fuzz {
 namespace {
@@ -75,7 +76,7 @@ class Scribbler {
 };
 
 void write_cell(Input& input, GuardedLane& lane, uint32_t cell, uint32_t lap) {
-  LaneCell& at = lane_detail::cells_of(lane.control())[cell % geometry.cells];
+  LaneCell& at = cells_of(lane.control())[cell % geometry.cells];
   MessageHeader header{};
   header.kind = static_cast<MessageKind>(input.below(message_kinds + 1));
   header.flags = input.byte() & (input.flag() ? 0xff : flag_known);

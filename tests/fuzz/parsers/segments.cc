@@ -134,7 +134,7 @@ class Fuzzed {
         break;
       }
       case 4: {  // an almost valid message
-        LaneCell& cell = lane_detail::cells_of(victim_->segment().lane(lane))[input_.below(4)];
+        LaneCell& cell = cells_of(victim_->segment().lane(lane))[input_.below(4)];
         MessageHeader message{};
         message.kind = static_cast<MessageKind>(1 + input_.below(message_kinds));
         message.link_word = 1u << 16 | input_.take<uint16_t>();

@@ -1,0 +1,117 @@
+// The receiving end of a lane. Not thread-safe: the caller serialises. Message path.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "lane/cell_ring.h"
+#include "lane/lane_acks.h"
+#include "lane/lane_layout.h"
+#include "transport/transport.h"
+
+namespace lintel {
+
+class LaneConsumer {
+ public:
+  // The lane must stay mapped.
+  void attach(LaneControl* lane, const LaneGeometry& geometry) noexcept;
+  [[nodiscard]] bool attached() const noexcept { return lane_ != nullptr; }
+
+  [[nodiscard]] bool ready() const noexcept {
+    return next_.is_published_by(word_of(ring_.at(next_)).load(std::memory_order_acquire)) ||
+           acks_.ready();
+  }
+
+  // Describes up to `max` waiting messages without releasing them; their payloads stay in place
+  // until release(). Stops before a malformed one and sets `malformed`: nothing after it can be
+  // trusted.
+  [[nodiscard]] unsigned peek(InboundMessage* messages, unsigned max, bool& malformed) noexcept {
+    unsigned count = acks_.peek(messages, max, malformed);
+    CellPlace place = next_;
+    while (count < max) {
+      LaneCell& cell = ring_.at(place);
+      const uint32_t word = word_of(cell).load(std::memory_order_acquire);
+      if (!place.is_published_by(word)) break;
+      if (!accept(cell, word, messages[count])) [[unlikely]] {
+        malformed = true;
+        break;
+      }
+      ++count;
+      ring_.advance(place);
+    }
+    peeked_ = place;
+    return count;
+  }
+
+  // Gives back what the last peek() returned, `count` messages. True: room was published, so that
+  // a producer that sleeps for it must be woken (producer_sleeps()).
+  [[nodiscard]] bool release(unsigned count) noexcept {
+    count -= acks_.release();
+    if (count == 0) return false;
+    next_ = peeked_;
+    taken_ += count;
+    if (taken_ - published_ < ring_.count() / 4 && far_bytes_ < data_bytes_ / 4) return false;
+    publish_room();
+    return true;
+  }
+
+  // For a lane found empty: publishes room if the producer asked for it; true as for release().
+  [[nodiscard]] bool release_on_request() noexcept {
+    if (taken_ == published_) return false;
+    if ((lane_->wants_room.load(std::memory_order_relaxed) |
+         lane_->sleeps_for_room.load(std::memory_order_relaxed)) == 0) {
+      return false;
+    }
+    lane_->wants_room.store(0, std::memory_order_relaxed);
+    return publish_room();
+  }
+
+  // Before sleeping, or before looking at this lane rarely: true if there was anything to publish.
+  bool publish_room() noexcept {
+    if (taken_ == published_) return false;
+    published_ = taken_;
+    far_bytes_ = 0;
+    lane_->released.store(taken_, std::memory_order_release);
+    return true;
+  }
+
+  // After a fence that follows publish_room(). True once per request.
+  [[nodiscard]] bool producer_sleeps() noexcept {
+    if (lane_->sleeps_for_room.load(std::memory_order_relaxed) == 0) return false;
+    lane_->sleeps_for_room.store(0, std::memory_order_relaxed);
+    return true;
+  }
+
+ private:
+  static std::atomic_ref<uint32_t> word_of(LaneCell& cell) noexcept {
+    return std::atomic_ref<uint32_t>(cell.header.link_word);
+  }
+  // Everything that follows uses the private copy: the compiler must not read the lane again.
+  static void keep_private_copy() noexcept { asm volatile("" ::: "memory"); }
+  // Copies first and checks the copy, since the peer may change the lane at any time.
+  bool accept(LaneCell& cell, uint32_t word, InboundMessage& message) noexcept {
+    const uint32_t length = word & 0xffff;
+    std::memcpy(&message.header, &cell.header, sizeof(MessageHeader));
+    message.payload = cell.payload;
+    message.payload_length = length;
+    if (length > lane_inline_bytes && !accept_far(cell, length, message)) return false;
+    keep_private_copy();
+    const unsigned kind = static_cast<unsigned>(message.header.kind);
+    return kind - 1u < message_kinds - 1u && (message.header.flags & ~flag_known) == 0;
+  }
+  bool accept_far(const LaneCell& cell, uint32_t length, InboundMessage& message) noexcept;
+
+  LaneControl* lane_ = nullptr;
+  CellRing ring_;
+  CellPlace next_;
+  CellPlace peeked_;  // behind the last peek()
+  LaneAckReader acks_;
+  const std::byte* data_ = nullptr;
+  uint32_t data_bytes_ = 0;
+  uint32_t taken_ = 0;      // cells released by the owner of this object
+  uint32_t published_ = 0;  // of these, known to the producer
+  uint32_t far_bytes_ = 0;  // of the byte ring, taken since
+};
+
+}  // namespace lintel

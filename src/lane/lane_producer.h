@@ -1,0 +1,135 @@
+// The sending end of a lane. Not thread-safe: the caller serialises. Message path.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "lane/byte_ring.h"
+#include "lane/cell_ring.h"
+#include "lane/lane_acks.h"
+#include "lane/lane_layout.h"
+#include "lane/prefetch.h"
+#include "transport/transport.h"
+#include "util/guarded_memory.h"
+
+namespace lintel {
+
+class LaneProducer {
+ public:
+  // Connection path. The lane must stay mapped. It must be zeroed, except that its counters may
+  // start elsewhere, and not have been used since; the producer may have had another one before.
+  // `data_bytes`: so much of the byte ring may be used until extend_data(), a length that is valid.
+  // False: no memory.
+  [[nodiscard]] bool attach(LaneControl* lane, const LaneGeometry& geometry,
+                            uint32_t data_bytes) noexcept;
+  [[nodiscard]] bool attach(LaneControl* lane, const LaneGeometry& geometry) noexcept {
+    return attach(lane, geometry, geometry.data_bytes);
+  }
+  [[nodiscard]] bool attached() const noexcept { return lane_ != nullptr; }
+  // Nothing is sent any more.
+  void detach() noexcept {
+    lane_ = nullptr;
+    bytes_.detach();
+  }
+
+  // sent, queue_full or inaccessible. At most lane_max_payload_bytes in all pieces together.
+  [[nodiscard, gnu::always_inline]] SendStatus push(const MessageHeader& header,
+                                                    const Piece* pieces, unsigned count) noexcept {
+    if (header.kind == MessageKind::ack_batch && count == 0 && acks_.push(header.cookie))
+      return SendStatus::sent;
+    const uint64_t length = count == 0 ? 0 : pieces->length;
+    if (count > 1 || length > lane_inline_bytes || free_cells_ == 0) [[unlikely]]
+      return push_in_general(header, pieces, count);
+    LaneCell& cell = ring_.at(next_);
+    // Payload bytes come from the application, whose memory may not be there (PTL_NI_SEGV).
+    if (length != 0 && !guarded_copy(cell.payload, pieces->base, length)) [[unlikely]]
+      return SendStatus::inaccessible;
+    publish(cell, header, static_cast<uint32_t>(length));
+    return SendStatus::sent;
+  }
+
+  // After queue_full: the message is the first that needs more of the byte ring than may be used.
+  [[nodiscard]] bool wants_data() const noexcept { return wants_data_; }
+  // All of the byte ring may be used, or never more than so far.
+  void extend_data(bool to_all) noexcept {
+    bytes_.extend(to_all);
+    wants_data_ = false;
+  }
+
+  // A message came the other way: what follows is rather an answer than a stream. Any thread.
+  void note_inbound() noexcept { streak_.store(0, std::memory_order_relaxed); }
+
+  // After queue_full, from any thread: false as long as the consumer released nothing more.
+  [[nodiscard]] bool room_appeared() const noexcept {
+    return lane_->released.load(std::memory_order_acquire) !=
+           full_at_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] LaneControl& control() const noexcept { return *lane_; }
+
+ private:
+  static constexpr uint32_t prefetch_distance = 4;
+  // In a ping-pong, asking early for a cell ahead only delays the one that is being sent.
+  static constexpr uint32_t stream_length = 4;
+
+  bool refresh_room() noexcept;
+  bool reserve_cell() noexcept { return free_cells_ != 0 || refresh_room(); }
+  SendStatus refuse_full() noexcept;
+  SendStatus push_in_general(const MessageHeader& header, const Piece* pieces,
+                             unsigned count) noexcept;
+  SendStatus push_far(const MessageHeader& header, const Piece* pieces, unsigned count,
+                      uint64_t length) noexcept;
+  // Copies the words in which MessageHeader::set() stored it, so that no load waits for stores to
+  // reach the cache. The first word goes last and publishes.
+  static void publish_header(MessageHeader& to, const MessageHeader& from,
+                             uint32_t link_word) noexcept {
+    const auto copy = [](auto& target, const auto& source) {
+      std::atomic_ref(target).store(source, std::memory_order_relaxed);
+    };
+    copy(to.initiator_rank, from.initiator_rank);
+    copy(to.cookie, from.cookie);
+    uint64_t word;
+    std::memcpy(&word, &from.pt_index, sizeof word);
+    std::memcpy(&to.pt_index, &word, sizeof word);
+    copy(to.match_bits, from.match_bits);
+    copy(to.remote_offset, from.remote_offset);
+    copy(to.hdr_data, from.hdr_data);
+    uint32_t kinds;
+    std::memcpy(&kinds, &from.kind, sizeof kinds);
+    std::atomic_ref(reinterpret_cast<uint64_t&>(to))
+        .store(uint64_t{kinds} << 32 | link_word, std::memory_order_release);
+  }
+  // Cache lines that the consumer read a lap ago come back before they are needed.
+  void prefetch_ahead(uint32_t length) noexcept {
+    const uint32_t streak = streak_.load(std::memory_order_relaxed) + 1;
+    streak_.store(streak, std::memory_order_relaxed);
+    if (streak <= stream_length || free_cells_ <= prefetch_distance) return;
+    const auto* cell = reinterpret_cast<const std::byte*>(&ring_.beyond(next_, cells_ahead_));
+    prefetch_for_write(cell);
+    if (length > lane_near_bytes && length <= lane_inline_bytes) prefetch_for_write(cell + 64);
+  }
+  [[gnu::always_inline]] void publish(LaneCell& cell, const MessageHeader& header,
+                                      uint32_t length) noexcept {
+    publish_header(cell.header, header, next_.link_word(length));
+    bytes_.note_published(next_.cell());
+    ++sent_;
+    --free_cells_;
+    ring_.advance(next_);
+    prefetch_ahead(length);
+  }
+
+  LaneControl* lane_ = nullptr;
+  CellRing ring_;
+  CellPlace next_;
+  LaneAckWriter acks_;
+  ByteRing bytes_;
+  uint32_t cells_ahead_ = 0;  // from the next cell to the one to be prefetched
+  uint32_t sent_ = 0;         // cells published in all, modulo 2^32
+  uint32_t free_cells_ = 0;   // as far as known
+  bool room_asked_ = false;   // since it last appeared
+  bool wants_data_ = false;
+  std::atomic<uint32_t> streak_{0};   // sent since the last message came the other way
+  std::atomic<uint32_t> full_at_{0};  // `released` when the lane was last found full
+};
+
+}  // namespace lintel

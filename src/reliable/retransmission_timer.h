@@ -1,0 +1,58 @@
+// When a sender must act because no acknowledgement comes: first with probes, then by sending
+// everything again. Message path. It has no clock.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "reliable/round_trip.h"
+
+namespace lintel {
+
+class RetransmissionTimer {
+ public:
+  void open(uint64_t shortest_timeout_ns) noexcept {
+    *this = RetransmissionTimer{};
+    round_trip_.open(shortest_timeout_ns);
+  }
+  [[nodiscard]] const RoundTrip& round_trip() const noexcept { return round_trip_; }
+
+  // The network was empty, and something was sent.
+  void start(uint64_t now_ns) noexcept { start_ns_ = now_ns; }
+  // Something was acknowledged.
+  void note_progress(uint64_t now_ns) noexcept {
+    start_ns_ = now_ns;
+    probes_ = 0;
+  }
+  // The acknowledged frame was sent once. If the timeout is shorter than the round trip, an
+  // acknowledgement of a repeated frame may be for its first copy, and the timeout stays long.
+  void measure(uint64_t sample_ns) noexcept {
+    timeouts_in_a_row_ = 0;
+    round_trip_.measure(sample_ns);
+  }
+  [[nodiscard]] bool has_timed_out() const noexcept { return timeouts_in_a_row_ != 0; }
+
+  // While something is on the way.
+  [[nodiscard]] uint64_t deadline_ns() const noexcept {
+    return start_ns_ + std::min(round_trip_.probe_delay_ns(probes_),
+                                round_trip_.timeout_ns(timeouts_in_a_row_));
+  }
+  // At the deadline. False: it is time for a probe.
+  [[nodiscard]] bool time_out(uint64_t now_ns) noexcept {
+    if (now_ns < start_ns_ + round_trip_.timeout_ns(timeouts_in_a_row_)) {
+      ++probes_;
+      return false;
+    }
+    ++timeouts_in_a_row_;
+    start_ns_ = now_ns;
+    return true;
+  }
+
+ private:
+  RoundTrip round_trip_;
+  uint64_t start_ns_ = 0;  // last sending into an empty network, or last progress
+  unsigned timeouts_in_a_row_ = 0;
+  unsigned probes_ = 0;  // since the last progress
+};
+
+}  // namespace lintel
