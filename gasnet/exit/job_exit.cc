@@ -148,18 +148,17 @@ void set_deadline(double seconds) {
   setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
-/** Portals removes its memory in /dev/shm. Only while no thread of the client can be in a call.
- * @param callers  threads of the client that call this. */
-void close_portals(uint32_t callers) {
-  for (unsigned int i = 0; i < kLooksAtThreads && stopped_threads() + callers < live_threads(); ++i)
+/** Portals removes its memory in /dev/shm. Only while no thread of the client can be in a call. */
+void close_portals() {
+  for (unsigned int i = 0; i < kLooksAtThreads && running_threads() != 0; ++i)
     gasnett_nsleep(kLookAgainNs);
-  if (stopped_threads() + callers < live_threads()) return;
+  if (running_threads() != 0) return;
   g_is_closing = true;
   PtlNIFini(network().interface());
   PtlFini();
 }
 
-[[noreturn]] void end_process(int code, uint32_t callers) {
+[[noreturn]] void end_process(int code) {
   close_trace_files();
   std::fflush(stdout);
   std::fflush(stderr);
@@ -168,7 +167,7 @@ void close_portals(uint32_t callers) {
   if (code == 0) PtlJobFini();
   // A signal handler may have called gasnet_exit in the middle of a call that holds a lock.
   set_deadline(std::min(g_timeout_s, kCloseWithinS));
-  close_portals(callers);
+  close_portals();
   // While a thread computes Portals stays open, and removes its names in /dev/shm now.
   std::quick_exit(code);
 }
@@ -194,7 +193,7 @@ void* watch(void* deaths) {
   if (g_ends_by_itself) return nullptr;
   const bool asked_here = (word >> 8 & 0xffff) == (job().rank() & 0xffff);
   if (!asked_here) call_quit_handler();
-  end_process(g_exit_code, 0);
+  end_process(g_exit_code);
 }
 
 /** Runs in exit() and at the end of main. */
@@ -209,10 +208,12 @@ void on_process_exit(int status, void* /*argument*/) {
     return;
   }
   request_exit(status);
-  // The deadline ends the process if this takes too long.
-  g_told_others.wait(false);
+  retire_this_thread();
+  // It returns when it has told the others, or ends the process. The deadline does if that takes
+  // too long.
+  pthread_join(g_thread, nullptr);
   if (status == 0) PtlJobFini();
-  close_portals(1);
+  close_portals();
 }
 
 double read_timeout() {
@@ -268,11 +269,12 @@ void gasnet_exit(int exitcode) {
     std::fflush(stderr);
     _exit(exitcode);
   }
-  if (pthread_equal(pthread_self(), g_thread)) end_process(g_exit_code, 0);
+  if (pthread_equal(pthread_self(), g_thread)) end_process(g_exit_code);
   // The thread ends the process. In exit() it waits for this one.
   if (g_ends_by_itself) {
     g_told_others.wait(false);
-    end_process(exitcode & 0xff, 1);
+    retire_this_thread();
+    end_process(exitcode & 0xff);
   }
   stop_this_thread();
 }

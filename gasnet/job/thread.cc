@@ -4,6 +4,7 @@
  */
 #include "job/thread.h"
 
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -32,11 +33,18 @@ ThreadState& this_thread() {
   return state;
 }
 
-uint32_t live_threads() { return 1; }
+namespace {
+std::atomic<uint32_t> g_running{1};
+}
+
+void retire_this_thread() { g_running.store(0, std::memory_order_release); }
 
 #else
 
 namespace {
+
+std::atomic<uint32_t> g_running{0};
+thread_local constinit bool t_runs = false;
 
 struct Places {
   std::mutex mutex;
@@ -50,6 +58,8 @@ Places& places() {
 
 struct Registered : ThreadState {
   Registered() {
+    t_runs = true;
+    g_running.fetch_add(1, std::memory_order_relaxed);
     Places& p = places();
     const std::lock_guard lock(p.mutex);
     if (!p.free.empty()) {
@@ -63,6 +73,7 @@ struct Registered : ThreadState {
     index = p.used++;
   }
   ~Registered() {
+    retire_this_thread();
     Places& p = places();
     const std::lock_guard lock(p.mutex);
     p.free.push_back(index);
@@ -76,13 +87,16 @@ ThreadState& this_thread() {
   return state;
 }
 
-uint32_t live_threads() {
-  Places& p = places();
-  const std::lock_guard lock(p.mutex);
-  return p.used - static_cast<uint32_t>(p.free.size());
+// Its calls happen before whatever follows running_threads().
+void retire_this_thread() {
+  if (!t_runs) return;
+  t_runs = false;
+  g_running.fetch_sub(1, std::memory_order_release);
 }
 
 #endif
+
+uint32_t running_threads() { return g_running.load(std::memory_order_acquire); }
 
 #ifdef GASNET_DEBUG
 

@@ -30,8 +30,11 @@ struct ThreadState {
 /** The state of the calling thread. Its first call takes one of GASNET_MAX_THREADS places. */
 ThreadState& this_thread();
 
-/** How many threads that have called the library are alive. */
-uint32_t live_threads();
+/** How many threads that have called the library may be in a call, or make another one. */
+uint32_t running_threads();
+
+/** The calling thread makes no further call. Async-signal-safe. */
+void retire_this_thread();
 
 /** How many client threads that have called the library may be alive at once. */
 uint64_t max_threads();

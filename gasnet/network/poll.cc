@@ -36,7 +36,6 @@ unsigned int g_quiet_count = 0;
 ptl_handle_ct_t g_arrival_counters[kMostArrivalCounters];
 unsigned int g_arrival_count = 0;
 std::atomic<bool> g_stopped{false};
-std::atomic<uint32_t> g_stopped_threads{0};
 std::atomic<int> g_wait_mode{GASNET_WAIT_SPIN};
 
 /** Whether the job has more processes than processors. A process that spins delays others then. */
@@ -157,15 +156,13 @@ bool is_quiet() {
 void stop_threads_that_poll() { g_stopped.store(true, std::memory_order_relaxed); }
 
 void stop_this_thread() {
-  g_stopped_threads.fetch_add(1, std::memory_order_release);
+  retire_this_thread();
   for (;;) pause();
 }
 
 void stop_if_process_ends() {
   if (g_stopped.load(std::memory_order_relaxed)) stop_this_thread();
 }
-
-uint32_t stopped_threads() { return g_stopped_threads.load(std::memory_order_acquire); }
 
 unsigned int run_poll_functions() {
   stop_if_process_ends();

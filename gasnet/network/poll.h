@@ -43,8 +43,6 @@ void stop_threads_that_poll();
 [[noreturn]] void stop_this_thread();
 /** Calls stop_this_thread() after stop_threads_that_poll(). Failures do not matter then. */
 void stop_if_process_ends();
-/** How many threads have been stopped. */
-uint32_t stopped_threads();
 
 /** Calls all poll functions. @return how much was done. */
 unsigned int run_poll_functions();
