@@ -41,9 +41,10 @@ const char* signal_name(int number) {
 void on_fault(int number) {
   if (is_closing()) stop_this_thread();
   std::signal(number, SIG_DFL);
-  dprintf(STDERR_FILENO, "*** %scaught a fatal signal: %s(%d)\n", process_label(),
-          signal_name(number), number);
-  gasnett_freezeForDebuggerErr();
+  // The thread may hold the lock of the heap or of a stream: nothing here takes one.
+  write_message(STDERR_FILENO, "*** %scaught a fatal signal: %s(%d)\n", process_label(),
+                signal_name(number), number);
+  freeze_on_error();
   gasnett_print_backtrace_ifenabled(STDERR_FILENO);
   request_exit(128 + number, true);
   raise(number);

@@ -35,6 +35,7 @@
 #include "start/start_record.h"
 #include "team/team.h"
 #include "tools/environment.h"
+#include "tools/fatal.h"
 #include "trace/trace.h"
 
 namespace lintel::gasnet {
@@ -236,6 +237,7 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
 
   print_verbose_header();
   find_segment_limits(start, shares_memory);
+  read_freeze_on_error();
   gasnett_backtrace_init(argc && argv && *argc > 0 ? (*argv)[0] : gasnett_exe_name());
   if (!lists_rank(gasnett_getenv_withdefault("GASNET_BACKTRACE_NODES", "*"), job().rank()))
     gasnett_print_backtrace_ifenabled = [](int /*descriptor*/) { return 1; };

@@ -5,10 +5,12 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -28,7 +30,8 @@ namespace {
 int run_program(int fd, const char* const argv[]) {
   // Lets the child attach if only ancestors may do so (Yama).
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-  const pid_t child = fork();
+  // Not fork(), which takes the locks of the heap and of streams: this thread may hold them.
+  const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
   if (child < 0) return 1;
   if (child == 0) {
     const int nothing = open("/dev/null", O_RDWR);
@@ -46,24 +49,31 @@ int run_program(int fd, const char* const argv[]) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
 }
 
+// The number of this process as text.
+struct PidText {
+  char text[16];
+  PidText() { std::snprintf(text, sizeof text, "%d", static_cast<int>(getpid())); }
+};
+
 int by_gstack(int fd) {
-  const std::string pid = std::to_string(getpid());
-  const char* const argv[] = {"gstack", pid.c_str(), nullptr};
+  const PidText pid;
+  const char* const argv[] = {"gstack", pid.text, nullptr};
   return run_program(fd, argv);
 }
 
 int by_pstack(int fd) {
-  const std::string pid = std::to_string(getpid());
-  const char* const argv[] = {"pstack", pid.c_str(), nullptr};
+  const PidText pid;
+  const char* const argv[] = {"pstack", pid.text, nullptr};
   return run_program(fd, argv);
 }
 
+bool g_all_threads = true;
+
 int by_gdb(int fd) {
-  const std::string pid = std::to_string(getpid());
-  const bool all = gasnett_getenv_yesno_withdefault("GASNET_BACKTRACE_MT", 1) != 0;
+  const PidText pid;
   const char* const argv[] = {
-      "gdb", "-nx",       "-batch", "-ex", all ? "thread apply all backtrace" : "backtrace",
-      "-p",  pid.c_str(), nullptr};
+      "gdb", "-nx",    "-batch", "-ex", g_all_threads ? "thread apply all backtrace" : "backtrace",
+      "-p",  pid.text, nullptr};
   return run_program(fd, argv);
 }
 
@@ -124,7 +134,11 @@ void gasnett_backtrace_init(const char* /*argv0*/) {
       if (name == m.name) s.order.push_back(m);
     start = end + 1;
   }
+  g_all_threads = gasnett_getenv_yesno_withdefault("GASNET_BACKTRACE_MT", 1) != 0;
   s.enabled = gasnett_getenv_yesno_withdefault("GASNET_BACKTRACE", 0) != 0;
+  // The first call loads a library, which allocates.
+  void* frame = nullptr;
+  if (s.enabled) backtrace(&frame, 1);
 }
 
 int gasnett_print_backtrace(int fd) {
@@ -134,11 +148,11 @@ int gasnett_print_backtrace(int fd) {
   if (settings().order.empty()) settings().order = known();
   int result = 1;
   for (const Mechanism& m : settings().order) {
-    dprintf(fd, "%sbacktrace by %s:\n", process_label(), m.name);
+    write_message(fd, "%sbacktrace by %s:\n", process_label(), m.name);
     result = m.write(fd);
     if (result == 0) break;
   }
-  if (result != 0) dprintf(fd, "%sno mechanism could write a backtrace\n", process_label());
+  if (result != 0) write_message(fd, "%sno mechanism could write a backtrace\n", process_label());
   __atomic_store_n(&running, 0, __ATOMIC_RELEASE);
   return result;
 }

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -34,6 +35,17 @@ const char* g_process_label = "";
   std::abort();
 }
 }  // namespace
+
+void write_message(int descriptor, const char* format, ...) {
+  char text[2048];
+  va_list arguments;
+  va_start(arguments, format);
+  const int length = std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  if (length <= 0) return;
+  [[maybe_unused]] const auto written =
+      write(descriptor, text, std::min(static_cast<size_t>(length), sizeof text - 1));
+}
 
 void set_process_label(const char* text) { g_process_label = text; }
 const char* process_label() { return g_process_label; }

@@ -4,20 +4,34 @@
  */
 #include <unistd.h>
 
-#include <cstdio>
-
 #include "tools/fatal.h"
 #include "tools/headers.h"
 
 volatile int gasnet_frozen = 1;
 
+namespace lintel::gasnet {
+namespace {
+bool g_freezes_on_error = false;
+}
+
+void read_freeze_on_error() {
+  g_freezes_on_error = gasnett_getenv_yesno_withdefault("GASNET_FREEZE_ON_ERROR", 0) != 0;
+  gasnett_gethostname();  // so that it is known when the process freezes
+}
+
+void freeze_on_error() {
+  if (g_freezes_on_error) gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");
+}
+
+}  // namespace lintel::gasnet
+
+using namespace lintel::gasnet;
+
 void gasnett_freezeForDebuggerNow(volatile int* flag, const char* flagname) {
-  std::fprintf(stderr,
-               "Process frozen for a debugger: host=%s pid=%d %s\n"
-               "To go on, attach a debugger and set %s to 0\n",
-               gasnett_gethostname(), static_cast<int>(getpid()), lintel::gasnet::process_label(),
-               flagname);
-  std::fflush(stderr);
+  write_message(STDERR_FILENO,
+                "Process frozen for a debugger: host=%s pid=%d %s\n"
+                "To go on, attach a debugger and set %s to 0\n",
+                gasnett_gethostname(), static_cast<int>(getpid()), process_label(), flagname);
   while (*flag) {
     sleep(1);
     gasnett_compiler_fence();
@@ -25,6 +39,6 @@ void gasnett_freezeForDebuggerNow(volatile int* flag, const char* flagname) {
 }
 
 void gasnett_freezeForDebuggerErr() {
-  if (gasnett_getenv_yesno_withdefault("GASNET_FREEZE_ON_ERROR", 0))
-    gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");
+  read_freeze_on_error();
+  freeze_on_error();
 }

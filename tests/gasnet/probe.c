@@ -4,6 +4,7 @@
  */
 #include <gasnet_mk.h>
 #include <gasnetex.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -26,6 +27,14 @@ static void fail(const char* text, int line) {
 /* Computes, without a call of the library. */
 static void compute(void) {
   for (;;) gasnett_spinloop_hint();
+}
+
+/* Writes behind a block, so that the next malloc() aborts. It holds the lock of the heap then. */
+static void abort_in_malloc(void) {
+  enum { bytes = 100000 };
+  char* volatile block = malloc(bytes);
+  memset(block + malloc_usable_size(block), 0xff, sizeof(size_t));
+  block = malloc(bytes);
 }
 
 static void* memory_of(gex_Rank_t peer) {
@@ -326,6 +335,7 @@ int main(int argc, char** argv) {
     compute();
   }
   if (!strcmp(what, "fatal")) gasnett_fatalerror("the reason is %d", 42);
+  if (!strcmp(what, "heap")) abort_in_malloc();
   if (!strcmp(what, "fault")) raise(SIGSEGV);
   if (!strcmp(what, "killed")) raise(SIGKILL);
   return 97;

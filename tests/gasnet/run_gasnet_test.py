@@ -181,12 +181,22 @@ def exits_between_neighbourhoods():
     fork(3, "one", 8, GASNET_SUPERNODE_MAXSIZE="1").check(8)
 
 
+def is_sanitized():
+    return any(name in probe.read_bytes() for name in (b"__asan_init", b"__tsan_init"))
+
+
 def deaths():
-    # The address sanitizer must not handle the fault: the library does.
-    os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "handle_segv=0"]))
+    # No sanitizer must handle the fault: the library does.
+    for options in ("ASAN_OPTIONS", "TSAN_OPTIONS"):
+        os.environ[options] = ":".join(filter(None, [os.environ.get(options), "handle_segv=0"]))
     fork(3, "killed").check(128 + signal.SIGKILL)
     fork(3, "fault").check(128 + signal.SIGSEGV, r"rank 2 of 3\) caught a fatal signal: SIGSEGV")
     fork(3, "fault", GASNET_NO_CATCH_SIGNAL="segv").check(128 + signal.SIGSEGV)
+    # A sanitizer ends the process at the write.
+    if not is_sanitized():
+        for backtrace in ("0", "1"):
+            fork(3, "heap", GASNET_BACKTRACE=backtrace).check(
+                128 + signal.SIGABRT, r"rank 2 of 3\) caught a fatal signal: SIGABRT")
     fork(2, "fatal", GASNET_BACKTRACE="1", GASNET_BACKTRACE_TYPE="EXECINFO").check(
         128 + signal.SIGABRT, r"rank 1 of 2\) in main at .*probe.c:\d+: the reason is 42[^$]*EXECINFO")
 
