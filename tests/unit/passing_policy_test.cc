@@ -22,50 +22,25 @@ class PassingPolicyTest : public testing::Test {
   ProcessorLoad load;
   PassingPolicy policy{load, read_clock};
 
-  // Returns the number of rounds. `found_in`: the round that finds messages, or 0.
-  unsigned look(unsigned found_in = 0, bool costly = false) {
-    unsigned made = 0;
-    bool found = false;
-    for (unsigned rounds = policy.rounds(); rounds != 0 && !found; --rounds)
-      found = ++made == found_in;
+  void look(bool found, bool costly = false) {
     static_cast<void>(policy.note_result(found, costly));
-    return made;
   }
 };
 
-TEST_F(PassingPolicyTest, RoundsInPassingAreMoreOnceACallerWaits) {
-  EXPECT_EQ(look(), 1u);
-  EXPECT_EQ(look(), 3u);
-  EXPECT_EQ(look(2), 2u);
-  EXPECT_EQ(look(), 1u);
-  policy.use(without(WaitHeuristic::rounds_in_passing));
-  EXPECT_EQ(look(), 1u);
-  EXPECT_EQ(look(), 1u);
-}
-
-TEST_F(PassingPolicyTest, RoundsThatAreSystemCallsStaySingle) {
-  look(1, true);
-  EXPECT_EQ(look(), 1u);
-  EXPECT_EQ(look(), 1u);
-  EXPECT_EQ(look(1), 1u);  // a message from another transport
-  EXPECT_EQ(look(), 1u);
-  EXPECT_EQ(look(), 3u);
-}
-
 TEST_F(PassingPolicyTest, SparedPollsFollowCostlyMessages) {
-  look(1);
+  look(true);
   EXPECT_FALSE(policy.spares_poll());
-  look(1, true);
+  look(true, true);
   EXPECT_TRUE(policy.spares_poll());
   EXPECT_TRUE(policy.spares_poll());
   EXPECT_FALSE(policy.spares_poll());
   policy.use(without(WaitHeuristic::spared_polls));
-  look(1, true);
+  look(true, true);
   EXPECT_FALSE(policy.spares_poll());
 }
 
 TEST_F(PassingPolicyTest, ALookNowAndThenIsNotSpared) {
-  look(1, true);
+  look(true, true);
   clock_ns += PassingPolicy::spared_for_ns;
   EXPECT_FALSE(policy.spares_poll());
 }
@@ -88,7 +63,6 @@ class LookingProgram final : public SimulatedThread {
       yields_ = false;
       policy_.note_yield(began_ns_, machine.now_ns());
     }
-    static_cast<void>(policy_.rounds());
     const bool found = arrived;
     if (found) {
       arrived = false;

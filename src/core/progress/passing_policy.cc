@@ -8,7 +8,6 @@
 namespace lintel {
 
 void PassingPolicy::use(WaitHeuristics heuristics) noexcept {
-  rounds_when_idle_ = heuristics.uses(WaitHeuristic::rounds_in_passing) ? rounds_when_idle : 1;
   spared_after_costly_ = heuristics.uses(WaitHeuristic::spared_polls) ? spared_after_costly : 0;
   rests_ = heuristics.uses(WaitHeuristic::rests);
   shares_rounds_ = heuristics.uses(WaitHeuristic::shared_rounds);

@@ -1,5 +1,5 @@
-// For calls that look for events and do not wait: decides whether a look polls, for how many
-// rounds, and when its caller yields. One object per physical interface. Functions marked "token
+// For calls that look for events and do not wait: decides whether a look polls, and when its caller
+// yields. One object per physical interface. Functions marked "token
 // held" are for the holder of the poll token. Message path.
 #pragma once
 
@@ -16,7 +16,6 @@ namespace lintel {
 
 class PassingPolicy {
  public:
-  static constexpr unsigned rounds_when_idle = 3;
   static constexpr uint32_t spared_after_costly = 2;
   static constexpr uint64_t spared_for_ns = 4'000;
   static constexpr uint32_t looks_between_rests = 8;
@@ -37,17 +36,11 @@ class PassingPolicy {
     to_spare_.store(left - 1, std::memory_order_relaxed);
     return clock_() - last_costly_ns_.load(std::memory_order_relaxed) < spared_for_ns;
   }
-  // Token held: the largest number of rounds for this look; they end when one brings a message. A
-  // caller whose last look found nothing is waiting and gets more rounds, unless they are system
-  // calls.
-  [[nodiscard]] unsigned rounds() noexcept {
-    return idle_looks_ != 0 && !awaits_costly_ ? rounds_when_idle_ : 1;
-  }
-  // Token held, after the rounds. `costly`: a transport that is polled by system calls brought
+  // Token held, after a poll. `costly`: a transport that is polled by system calls brought
   // messages. Returns the number of looks in a row without a message.
   [[nodiscard]] uint32_t note_result(bool found, bool costly) noexcept {
     if (!found) return ++idle_looks_;
-    if (awaits_costly_ = costly; costly) [[unlikely]]
+    if (costly) [[unlikely]]
       spare_next();
     return idle_looks_ = 0;
   }
@@ -74,27 +67,25 @@ class PassingPolicy {
 
   ProcessorLoad& load_;
   const Clock clock_;
-  unsigned rounds_when_idle_ = rounds_when_idle;
   uint32_t spared_after_costly_ = spared_after_costly;
   bool rests_ = true;
   bool shares_rounds_ = true;
-  bool awaits_costly_ = false;  // token held: the last look with messages found such
-  uint32_t idle_looks_ = 0;     // token held
+  uint32_t idle_looks_ = 0;  // token held
   std::atomic<uint32_t> to_spare_{0};
   std::atomic<uint64_t> last_costly_ns_{0};
   std::atomic<uint64_t> last_rest_ns_{0};
   std::atomic<uint64_t> idle_since_ns_{0};
 };
 
-// Polls in passing, for calls that look for events and do not wait. PassingPolicy says when and for
-// how long. Message path.
+// Polls in passing, for calls that look for events and do not wait. PassingPolicy says when.
+// Message path.
 class PassingPolls {
  public:
   explicit PassingPolls(Poller& poller) noexcept : poller_(poller) {}
   // Set-up path.
   void use(WaitHeuristics heuristics) noexcept { policy_.use(heuristics); }
 
-  // A few rounds if nobody else polls. True: messages came, so it is worth looking again.
+  // One round if nobody else polls. True: messages came, so it is worth looking again.
   bool poll() noexcept { return !policy_.spares_poll() && poll_now(); }
   // The same for a caller that looks at all it waits for in one call: no look is spared.
   bool poll_now() noexcept {
@@ -105,9 +96,7 @@ class PassingPolls {
       return false;
     }
     token.note_application_poll();
-    bool found = false;
-    for (unsigned rounds = policy_.rounds(); rounds != 0 && !found; --rounds)
-      found = poller_.poll_once() != 0;
+    const bool found = poller_.poll_once() != 0;
     const uint32_t idle_looks = policy_.note_result(found, poller_.transports().polled_costly());
     token.release();
     if (PassingPolicy::is_rest_due(idle_looks)) [[unlikely]]

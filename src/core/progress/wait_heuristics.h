@@ -17,7 +17,6 @@ enum class WaitHeuristic : uint8_t {
   few_polls,
   late_arrivals,
   placement,
-  rounds_in_passing,
   spared_polls,
   shared_rounds,
   rests,
@@ -26,9 +25,8 @@ enum class WaitHeuristic : uint8_t {
 };
 
 inline constexpr std::array<std::string_view, static_cast<size_t>(WaitHeuristic::count)>
-    wait_heuristic_names{"crowding",  "long_turns",        "few_polls",    "late_arrivals",
-                         "placement", "rounds_in_passing", "spared_polls", "shared_rounds",
-                         "rests",     "tick_backoff"};
+    wait_heuristic_names{"crowding",     "long_turns",    "few_polls", "late_arrivals", "placement",
+                         "spared_polls", "shared_rounds", "rests",     "tick_backoff"};
 
 class WaitHeuristics {
  public:
