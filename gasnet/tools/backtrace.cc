@@ -26,6 +26,21 @@ __attribute__((weak)) gasnett_backtrace_type_t gasnett_backtrace_user = {nullptr
 namespace lintel::gasnet {
 namespace {
 
+struct Mechanism {
+  const char* name;
+  int (*write)(int fd);
+};
+
+struct Settings {
+  bool enabled = false;
+  bool all_threads = true;
+  std::vector<Mechanism> order;
+};
+Settings& settings() {
+  static Settings& instance = *new Settings;
+  return instance;
+}
+
 /** Runs a program whose output goes to `fd`. Returns 0 if it succeeded. */
 int run_program(int fd, const char* const argv[]) {
   // Lets the child attach if only ancestors may do so (Yama).
@@ -67,13 +82,16 @@ int by_pstack(int fd) {
   return run_program(fd, argv);
 }
 
-bool g_all_threads = true;
-
 int by_gdb(int fd) {
   const PidText pid;
-  const char* const argv[] = {
-      "gdb", "-nx",    "-batch", "-ex", g_all_threads ? "thread apply all backtrace" : "backtrace",
-      "-p",  pid.text, nullptr};
+  const char* const argv[] = {"gdb",
+                              "-nx",
+                              "-batch",
+                              "-ex",
+                              settings().all_threads ? "thread apply all backtrace" : "backtrace",
+                              "-p",
+                              pid.text,
+                              nullptr};
   return run_program(fd, argv);
 }
 
@@ -85,21 +103,8 @@ int by_execinfo(int fd) {
   return 0;
 }
 
-struct Mechanism {
-  const char* name;
-  int (*write)(int fd);
-};
 constexpr Mechanism kMechanisms[] = {
     {"GDB", by_gdb}, {"GSTACK", by_gstack}, {"PSTACK", by_pstack}, {"EXECINFO", by_execinfo}};
-
-struct Settings {
-  bool enabled = false;
-  std::vector<Mechanism> order;
-};
-Settings& settings() {
-  static Settings& instance = *new Settings;
-  return instance;
-}
 
 int print_if_enabled(int fd) { return settings().enabled ? gasnett_print_backtrace(fd) : 1; }
 
@@ -134,7 +139,7 @@ void gasnett_backtrace_init(const char* /*argv0*/) {
       if (name == m.name) s.order.push_back(m);
     start = end + 1;
   }
-  g_all_threads = gasnett_getenv_yesno_withdefault("GASNET_BACKTRACE_MT", 1) != 0;
+  s.all_threads = gasnett_getenv_yesno_withdefault("GASNET_BACKTRACE_MT", 1) != 0;
   s.enabled = gasnett_getenv_yesno_withdefault("GASNET_BACKTRACE", 0) != 0;
   // The first call loads a library, which allocates.
   void* frame = nullptr;

@@ -19,16 +19,12 @@ namespace {
 const char* g_process_label = "";
 
 [[noreturn]] void end_with_message(const char* place, const char* format, va_list arguments) {
-  // One write, so that messages of several processes do not mix.
-  char text[2048];
-  int length = std::snprintf(text, sizeof text, "*** FATAL ERROR %s%s: ", g_process_label, place);
-  length +=
-      std::vsnprintf(text + length, sizeof text - static_cast<size_t>(length), format, arguments);
-  if (length > static_cast<int>(sizeof text) - 2) length = sizeof text - 2;
-  text[length++] = '\n';
+  // With a place of 512 bytes it fits write_message().
+  char text[1400];
+  std::vsnprintf(text, sizeof text, format, arguments);
   std::fflush(stdout);
   std::fflush(stderr);
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, text, static_cast<size_t>(length));
+  write_message(STDERR_FILENO, "*** FATAL ERROR %s%s: %s\n", g_process_label, place, text);
   gasnett_freezeForDebuggerErr();
   gasnett_print_backtrace_ifenabled(STDERR_FILENO);
   std::signal(SIGABRT, SIG_DFL);
