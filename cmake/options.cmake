@@ -17,6 +17,7 @@ option(LINTEL_STATIC_LIBSTDCXX
 option(LINTEL_MANUAL "Build the manual pages (needs Python 3)" ON)
 option(LINTEL_BENCHMARKS "Build the component benchmarks (needs Google Benchmark)" OFF)
 option(LINTEL_WERROR "Treat warnings as errors" OFF)
+option(LINTEL_ASSERTIONS "Check at run time what must hold (src/util/assert.h)" OFF)
 option(LINTEL_FUZZ "Instrument everything for libFuzzer (needs Clang)" OFF)
 if(NOT BUILD_SHARED_LIBS AND (BUILD_TESTING OR LINTEL_BENCHMARKS))
   message(FATAL_ERROR "Tests and benchmarks need BUILD_SHARED_LIBS=ON")
@@ -69,6 +70,7 @@ target_compile_options(
             -fvisibility=hidden
             $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>
             $<$<BOOL:${LINTEL_WERROR}>:-Werror>)
+target_compile_definitions(lintel_options INTERFACE $<$<BOOL:${LINTEL_ASSERTIONS}>:LINTEL_ASSERTIONS>)
 
 if(LINTEL_SANITIZE STREQUAL "address")
   set(sanitizer_flags -fsanitize=address,undefined -fno-sanitize-recover=undefined
