@@ -180,7 +180,6 @@ TEST(ExhaustionTest, RepliesThatFindNoRoomAtTheTargetEndTheirOperationsAsFailed)
     constexpr ptl_size_t count = room + 2048;  // the lane from the target has less room than that
     constexpr auto items = length / sizeof(uint64_t);
     std::vector<uint64_t> memory(items, 1);
-    const auto bytes = std::as_writable_bytes(std::span(memory));
     const Interface interface(rank, nonmatching_physical);
     const EventQueue events(interface.handle());
     const Counter handled(interface.handle());
