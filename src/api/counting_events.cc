@@ -15,9 +15,17 @@ using namespace lintel::api;
 namespace {
 
 // PtlCTGet should cost little more than two loads (implementation note 14). But a program may call
-// only PtlCTGet, in a loop. So it polls every now and then.
+// only PtlCTGet, in a loop. So it polls every now and then. The first poll comes early, since the
+// program may look rarely.
 constexpr unsigned gets_per_poll = 32;
-__attribute__((tls_model("initial-exec"))) thread_local unsigned gets_since_poll = 0;
+constexpr unsigned first_gets = 8;
+constexpr uint64_t rare_get_ns = 50'000;
+struct GetPolls {
+  unsigned until_poll = first_gets;
+  unsigned between = first_gets;
+  uint64_t last_ns = 0;
+};
+__attribute__((tls_model("initial-exec"))) thread_local GetPolls get_polls;
 
 constexpr Call ct_alloc{"PtlCTAlloc", "spec 3.14.2"};
 constexpr Call ct_free{"PtlCTFree", "spec 3.14.3"};
@@ -78,6 +86,25 @@ class CounterWait {
   unsigned which_ = 0;
   int code_ = PTL_OK;
 };
+
+// Without a progress thread a program that looks rarely polls each time.
+[[gnu::cold, gnu::noinline]] void poll_for_gets(PhysicalInterface& physical) noexcept {
+  PassingPolls& polls = physical.passing_polls();
+  unsigned next = gets_per_poll;
+  if (polls.checks_peers()) {
+    const uint64_t now = now_ns();
+    next = now - get_polls.last_ns > get_polls.between * rare_get_ns ? 1 : first_gets;
+    get_polls.last_ns = now;
+  }
+  get_polls.until_poll = get_polls.between = next;
+  polls.poll();
+}
+
+// For each call that returns at once and may be repeated in a loop.
+void note_get(PhysicalInterface& physical) noexcept {
+  if (--get_polls.until_poll == 0) [[unlikely]]
+    poll_for_gets(physical);
+}
 
 void await_announced_counts(const CountingEvent& counter) noexcept {
   while (counter.announced_counts.load(std::memory_order_acquire) != 0) sched_yield();
@@ -145,10 +172,7 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) noexcept {
   if (found.counter == nullptr) [[unlikely]]
     return refuse_handle(ct_get, "ct_handle", ct_handle, HandleType::counter);
   if (event == nullptr) return refuse_null(ct_get, "event");
-  if (++gets_since_poll == gets_per_poll) [[unlikely]] {
-    gets_since_poll = 0;
-    found.interface->physical().passing_polls().poll();
-  }
+  note_get(found.interface->physical());
   *event = found.counter->get();
   return PTL_OK;
 }
@@ -159,7 +183,13 @@ int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event)
     return refuse_count(ct_handle, found.counter);
   if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
   const ptl_ct_event_t value = found.counter->get();
-  if (value.success >= test || value.failure != 0) [[likely]] {
+  if (value.failure != 0) [[unlikely]] {
+    // Other operations may still have to end.
+    note_get(found.interface->physical());
+    *event = value;
+    return PTL_OK;
+  }
+  if (value.success >= test) [[likely]] {
     *event = value;
     return PTL_OK;
   }
@@ -185,9 +215,11 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
   }
   CounterWait wait(ct_handles, tests, size, event);
   bool over = wait.look();
-  if (!over && timeout == 0) {
+  if (over) {
+    note_get(*physical);
+  } else if (timeout == 0) {
     over = physical->passing_polls().poll_now() && wait.look();
-  } else if (!over) {
+  } else {
     over = physical->wait_until([&wait] { return wait.look(); }, deadline_after(timeout));
     if (!over && portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
   }

@@ -194,7 +194,7 @@ uint64_t CoreProcess::run() {
   };
   if (armed_) {
     // Like a thread that has slept.
-    poller.check_peers_soon();
+    poller.check_peers_if_due(now_ns());
     poller.wake();
   }
   armed_ = false;

@@ -165,6 +165,22 @@ TEST_F(PeerDirectoryTest, OnlyTheOwnProcessHasThePollerTold) {
   EXPECT_TRUE(in_process_sends_.is_set());
 }
 
+// A poller that sleeps without a limit, because there are no peers, must learn of the first one.
+TEST_F(PeerDirectoryTest, AConnectionToAnotherProcessWakesThePoller) {
+  Doorbell doorbell;
+  directory_.set_doorbell(doorbell);
+  const uint32_t rings = doorbell.announce_sleep();
+  EXPECT_FALSE(directory_.has_others());
+  Peer* const peer = directory_.find_or_connect({1, 1});
+  EXPECT_TRUE(directory_.has_others());
+  EXPECT_EQ(doorbell.rings.load(), rings + 1);
+  peer->failed = true;
+  EXPECT_FALSE(directory_.has_others());
+  transport(0).offers.in_process = true;
+  EXPECT_NE(directory_.find_or_connect({1, 2}), nullptr);
+  EXPECT_FALSE(directory_.has_others());
+}
+
 TEST_F(PeerDirectoryTest, PeersThatSomebodyWaitsForAreCheckedByTheirTransport) {
   std::vector<Link*> expected;
   for (uint32_t pid = 0; pid < 200; ++pid) {

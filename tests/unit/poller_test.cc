@@ -26,6 +26,7 @@ class ScriptedWork final : public PolledWork {
   }
   bool is_ready() const noexcept override { return ready; }
   bool sends_wait() const noexcept override { return blocked; }
+  bool has_peers() const noexcept override { return connected; }
   bool awaits_peers() const noexcept override { return awaiting; }
   void check_peers() noexcept override { ++checks; }
   void wake_awaited_peers() noexcept override { ++wakes; }
@@ -35,6 +36,7 @@ class ScriptedWork final : public PolledWork {
   unsigned wakes = 0;
   bool ready = false;
   bool blocked = false;
+  bool connected = false;
   bool awaiting = false;
 };
 
@@ -184,22 +186,44 @@ TEST_F(PollerTest, ItSleepsOnlyIfTransportsAndWorkAgree) {
   EXPECT_EQ(local_.disarms, 1u);
 }
 
-TEST_F(PollerTest, TimersAndAwaitedPeersLimitItsSleep) {
+// An operation that starts while it sleeps may wait for a peer that dies.
+TEST_F(PollerTest, TimersAndPeersLimitItsSleep) {
   EXPECT_LT(poller_.sleep_limit_ns(), 0);
-  work_.awaiting = true;
+  work_.connected = true;
   EXPECT_EQ(poller_.sleep_limit_ns(), static_cast<int64_t>(check_interval_ns));
   net_.limit_ns = 10;
   EXPECT_EQ(poller_.sleep_limit_ns(), 10);
-  work_.awaiting = false;
+  work_.connected = false;
   net_.limit_ns = 2 * check_interval_ns;
   EXPECT_EQ(poller_.sleep_limit_ns(), static_cast<int64_t>(2 * check_interval_ns));
 }
 
-TEST_F(PollerTest, PeersAreCheckedAfterASleep) {
-  poller_.poll_once();
+TEST_F(PollerTest, PeersAreCheckedAtATimeWhoeverPolls) {
+  for (unsigned i = 0; i < 10'000; ++i) poller_.poll_once();
   EXPECT_EQ(work_.checks, 0u);
-  poller_.check_peers_soon();
+  const uint64_t before = now_ns();
+  poller_.check_peers_if_due(before);
   poller_.poll_once();
+  EXPECT_EQ(work_.checks, 1u);
+  poller_.check_peers_if_due(before + check_interval_ns - 1);
+  poller_.poll_once();
+  EXPECT_EQ(work_.checks, 1u);
+  while (now_ns() < before + 100 * check_interval_ns && work_.checks == 1) {
+    poller_.check_peers_if_due(now_ns());
+    poller_.poll_once();
+  }
+  EXPECT_EQ(work_.checks, 2u);
+}
+
+// Without a progress thread nobody else looks at the clock.
+TEST_F(PollerTest, LooksInPassingCheckPeersWhereNoThreadDoes) {
+  PassingPolls passing(poller_);
+  static_cast<void>(passing.poll());
+  static_cast<void>(passing.poll());
+  EXPECT_EQ(work_.checks, 0u);
+  passing.check_peers();
+  static_cast<void>(passing.poll());
+  static_cast<void>(passing.poll());
   EXPECT_EQ(work_.checks, 1u);
 }
 

@@ -47,6 +47,7 @@ Peer* PeerDirectory::connect(ProcessId id) noexcept {
       if (peer == nullptr) peer = table_.insert(id);
       if (peer == nullptr) return nullptr;
       attach(*peer, *transport, *link, reasons_.of(answers.size() - 1, answers));
+      if (doorbell_ != nullptr) doorbell_->ring_if_sleeping();
       return peer;
     }
     const std::string& why = reasons_.of(transports_.size(), answers);
@@ -162,6 +163,15 @@ uint64_t PeerDirectory::sent(MessageKind kind, bool bytes) const noexcept {
     sum += (bytes ? sent.bytes : sent.messages)[static_cast<unsigned>(kind)].get();
   }
   return sum;
+}
+
+bool PeerDirectory::has_others() const noexcept {
+  for (uint32_t i = 0; i < table_.size(); ++i) {
+    const Peer& peer = table_.at(i);
+    if (!peer.failed.load(std::memory_order_acquire) && peer.in_process_sends == nullptr)
+      return true;
+  }
+  return false;
 }
 
 bool PeerDirectory::awaits_any() const noexcept {

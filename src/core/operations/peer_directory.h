@@ -29,6 +29,8 @@ class PeerDirectory {
   // the directory.
   [[nodiscard]] bool open(Transports transports, std::span<const OpenedTransports::Unused> unused,
                           PollFlag& in_process_sends) noexcept;
+  // Set-up path: of the own poller, which does not look after peers before there are any.
+  void set_doorbell(Doorbell& doorbell) noexcept { doorbell_ = &doorbell; }
 
   // The peer with that address, connecting to it if this is the first use or it failed earlier.
   // nullptr: no transport reaches it.
@@ -60,6 +62,8 @@ class PeerDirectory {
   // Messages of a kind sent to all peers, or the bytes of their payloads.
   [[nodiscard]] uint64_t sent(MessageKind kind, bool bytes) const noexcept;
   [[nodiscard]] const PeerTable& all() const noexcept { return table_; }
+  // Token held. A peer in another process is connected.
+  [[nodiscard]] bool has_others() const noexcept;
   // Token held. An operation waits for a peer.
   [[nodiscard]] bool awaits_any() const noexcept;
   // Token held. Asks each transport about those of its peers that an operation waits for.
@@ -91,6 +95,7 @@ class PeerDirectory {
 
   Transports transports_;
   PollFlag* in_process_sends_ = nullptr;
+  Doorbell* doorbell_ = nullptr;
   PeerTable table_;
   Arena<CountedPuts::Ring> counted_put_rings_;
   // Recursive: what a failing peer's events set off may connect to another.

@@ -81,7 +81,9 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_t
       *doorbell, mode != ProgressMode::thread,
       std::min(config_u64(ConfigKey::peer_timeout_ms) * 1'000'000 / 4, longest_peer_check_ns));
   for (const auto& transport : transports_) transport->set_doorbell(*doorbell);
+  peers_.set_doorbell(*doorbell);
   set_up_waiting();
+  if (mode == ProgressMode::caller) passing_polls_.check_peers();
   if (!progress_thread_.start(poller_, mode)) return PTL_NO_SPACE;
   if (log_enabled(LogLevel::info)) {
     for (const auto& transport : transports_)
@@ -147,6 +149,7 @@ void PhysicalInterface::finish_remote_accesses(const NetworkInterface& interface
       transfers_.for_each([&](const Transfer& transfer) {
         under_way |= transfer.interface == &interface && transfer.in_flight != 0;
       });
+      poller_.check_peers_if_due(now_ns());
       if (under_way) poller_.poll_once();
     });
   }

@@ -79,6 +79,7 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   unsigned advance() noexcept override;
   [[nodiscard]] bool is_ready() const noexcept override;
   [[nodiscard]] bool sends_wait() const noexcept override { return queues_.any(); }
+  [[nodiscard]] bool has_peers() const noexcept override { return peers_.has_others(); }
   [[nodiscard]] bool awaits_peers() const noexcept override { return peers_.awaits_any(); }
   void check_peers() noexcept override;
   void wake_awaited_peers() noexcept override;

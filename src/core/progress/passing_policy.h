@@ -84,6 +84,9 @@ class PassingPolls {
   explicit PassingPolls(Poller& poller) noexcept : poller_(poller) {}
   // Set-up path.
   void use(WaitHeuristics heuristics) noexcept { policy_.use(heuristics); }
+  // Set-up path: no progress thread looks at the clock, so these polls do.
+  void check_peers() noexcept { checks_peers_ = true; }
+  [[nodiscard]] bool checks_peers() const noexcept { return checks_peers_; }
 
   // One round if nobody else polls. True: messages came, so it is worth looking again.
   bool poll() noexcept { return !policy_.spares_poll() && poll_now(); }
@@ -96,6 +99,8 @@ class PassingPolls {
       return false;
     }
     token.note_application_poll();
+    if (checks_peers_) [[unlikely]]
+      poller_.check_peers_if_due(now_ns());
     const bool found = poller_.poll_once() != 0;
     const uint32_t idle_looks = policy_.note_result(found, poller_.transports().polled_costly());
     token.release();
@@ -127,6 +132,7 @@ class PassingPolls {
 
   Poller& poller_;
   PassingPolicy policy_{processor_load(), quick_clock()};
+  bool checks_peers_ = false;
 };
 
 }  // namespace lintel

@@ -24,22 +24,21 @@ unsigned Poller::poll_once() noexcept {
   unsigned handled = transports_.poll(sink_);
   if (work_due_.is_set()) [[unlikely]] {
     static_cast<void>(work_due_.take());
+    if (peer_check_due_.is_set()) check_peers();
     handled += work_.advance();
   }
   counters.polls.increment();
   if (handled != 0) counters.polls_with_work.increment();
-  if (++polls_since_clock_ >= polls_between_clock_looks) [[unlikely]] {
-    polls_since_clock_ = 0;
-    check_peers();
-  }
   token_.end_round();
   return handled;
 }
 
 void Poller::check_peers() noexcept {
+  static_cast<void>(peer_check_due_.take());
   const uint64_t now = now_ns();
-  if (now < next_peer_check_ns_) return;
-  next_peer_check_ns_ = now + peer_check_interval_ns_;
+  // Several threads may have found it due, one after another.
+  if (now < next_peer_check_ns_.load(std::memory_order_relaxed)) return;
+  next_peer_check_ns_.store(now + peer_check_interval_ns_, std::memory_order_relaxed);
   const WithoutCancellation scope;
   work_.check_peers();
 }
@@ -65,11 +64,13 @@ bool Poller::prepare_sleep() noexcept {
   return true;
 }
 
+// An operation that another thread starts rings no doorbell, so the sleep ends in time for a check
+// even if no operation waits for a peer yet.
 int64_t Poller::sleep_limit_ns() const noexcept {
   const int64_t limit_ns = transports_.sleep_limit_ns();
   const auto check_ns = static_cast<int64_t>(peer_check_interval_ns_);
   if (limit_ns >= 0 && limit_ns <= check_ns) return limit_ns;
-  return work_.awaits_peers() ? check_ns : limit_ns;
+  return work_.has_peers() ? check_ns : limit_ns;
 }
 
 void Poller::sleep(uint32_t announced, int64_t timeout_ns) noexcept {

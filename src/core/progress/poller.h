@@ -2,9 +2,11 @@
 // Message path.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "core/events/wait_gate.h"
+#include "core/progress/poll_flag.h"
 #include "core/progress/poll_token.h"
 #include "core/progress/polled_transports.h"
 #include "core/progress/statistics.h"
@@ -21,6 +23,8 @@ class PolledWork {
   [[nodiscard]] virtual bool is_ready() const noexcept = 0;
   // Sends wait until a transport has room.
   [[nodiscard]] virtual bool sends_wait() const noexcept = 0;
+  // Peers in other processes, that an operation may wait for at any time.
+  [[nodiscard]] virtual bool has_peers() const noexcept = 0;
   // Peers with operations that fail if they die.
   [[nodiscard]] virtual bool awaits_peers() const noexcept = 0;
   virtual void check_peers() noexcept = 0;
@@ -83,14 +87,19 @@ class Poller {
   void sleep(uint32_t announced, int64_t timeout_ns) noexcept;
   void wake() noexcept { transports_.disarm(); }
   [[nodiscard]] bool is_ready() const noexcept { return work_due_.is_set() && work_.is_ready(); }
-  // Looks after peers in the next round.
-  void check_peers_soon() noexcept { polls_since_clock_ = polls_between_clock_looks; }
+  // Any thread: looks after peers in the next round, if that is due. Who polls, or watches whether
+  // others do, calls it every few milliseconds or after each pause: the next check is due at a
+  // time, and not after a number of polls.
+  void check_peers_if_due(uint64_t now_ns) noexcept {
+    if (now_ns < next_peer_check_ns_.load(std::memory_order_relaxed)) return;
+    peer_check_due_.set();
+    work_due_.set();
+  }
   [[nodiscard]] Doorbell& doorbell() noexcept { return *doorbell_; }
 
   PollCounters counters;
 
  private:
-  static constexpr uint32_t polls_between_clock_looks = 4096;
   static constexpr uint64_t deliveries_between_polls = 16;
   void check_peers() noexcept;
 
@@ -102,8 +111,8 @@ class Poller {
   WaitGate gate_;
   alignas(64) PollToken token_;
   PollFlag work_due_;
-  uint32_t polls_since_clock_ = 0;   // token held
-  uint64_t next_peer_check_ns_ = 0;  // token held
+  PollFlag peer_check_due_;                      // set before work_due_
+  std::atomic<uint64_t> next_peer_check_ns_{0};  // written by the holder of the token
   PolledTransports transports_;
 };
 

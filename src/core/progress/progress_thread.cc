@@ -62,6 +62,7 @@ void ProgressThread::run_always() noexcept {
       sched_yield();
       continue;
     }
+    poller_->check_peers_if_due(now_ns());
     for (unsigned i = 0; i < 256; ++i) poller_->poll_once();
     token.release();
   }
@@ -92,6 +93,8 @@ void ProgressThread::watch_application(uint32_t handoffs_seen, uint32_t rings_se
     ticks_.restart();
     return;
   }
+  // Who polls rarely, as by PtlCTGet, does not look at the clock.
+  poller_->check_peers_if_due(now_ns());
   const uint64_t tick_ns = ticks_.next_ns(!poller_->transports().take_needs_ticks());
   if (!ticks_.may_be_woken_in(tick_ns))
     token.await_handoff(handoffs_seen, static_cast<int64_t>(tick_ns));
@@ -105,7 +108,9 @@ void ProgressThread::take_over() noexcept {
   ticks_.restart();
   poller_->wake();
   token.forget_passing_wants();
-  ticks_.note_work(now_ns());
+  const uint64_t now = now_ns();
+  ticks_.note_work(now);
+  poller_->check_peers_if_due(now);
   while (!stop_.load(std::memory_order_relaxed) && !token.exclusively_wanted() && !token.wanted()) {
     if (poller_->poll_once() != 0 || poller_->is_ready()) {
       ticks_.note_work(now_ns());

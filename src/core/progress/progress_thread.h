@@ -1,6 +1,6 @@
 // The thread that makes progress while no application thread does (spec 1.6: progress never needs
-// the application). It polls only when nobody else polls, and sleeps without any timer when there
-// is nothing to do.
+// the application). It polls only when nobody else polls. When there is nothing to do it sleeps,
+// and wakes only to look whether peers live.
 #pragma once
 
 #include <algorithm>

@@ -52,7 +52,10 @@ Waiter::Pause Waiter::pause(Condition ready) noexcept {
   const uint64_t now = now_ns();
   if (now >= deadline_ns_) return Pause::give_up;
   if (token_.exclusively_wanted()) step_aside();
-  if (holds_token_) token_.note_application_poll();
+  if (holds_token_) {
+    token_.note_application_poll();
+    poller_.check_peers_if_due(now);
+  }
   switch (policy_.next(idle_since_ns_, now)) {
     case WaitPolicy::Step::poll:
       break;
@@ -94,7 +97,7 @@ void Waiter::sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept {
     const int64_t limit_ns = poller_.sleep_limit_ns();
     if (limit_ns >= 0 && (timeout_ns < 0 || limit_ns < timeout_ns)) timeout_ns = limit_ns;
     poller_.sleep(announced, timeout_ns);
-    poller_.check_peers_soon();
+    poller_.check_peers_if_due(now_ns());
   }
   token_.set_asleep(false);
   poller_.wake();
