@@ -27,6 +27,15 @@ elseif(LINTEL_MANUAL)
   endfunction()
 
   lintel_add_pages(functions functions INPUTS ${headers} DEPENDS ${headers})
+  # With programs that are compiled and run as tests.
+  set(examples "${PROJECT_SOURCE_DIR}/examples")
+  set(types "${PROJECT_SOURCE_DIR}/include/portals4_types.h")
+  lintel_add_pages(types types INPUTS "${types}" "${examples}"
+                   DEPENDS "${types}" "${examples}/hello.c" "${examples}/concepts/iovec.c"
+                           "${examples}/concepts/unexpected.c" "${examples}/concepts/flow_control.c")
+  set(runtime "${PROJECT_SOURCE_DIR}/include/portals4_runtime.h")
+  lintel_add_pages(runtime runtime INPUTS "${runtime}" "${examples}"
+                   DEPENDS "${runtime}" "${examples}/jobs/hello.c")
   install(DIRECTORY "${pages}/man3" "${pages}/man7" DESTINATION "${CMAKE_INSTALL_MANDIR}"
           COMPONENT development)
   # The others ask programs that were built.
@@ -65,5 +74,11 @@ if(DOXYGEN_FOUND)
     reference
     COMMAND Doxygen::doxygen "${PROJECT_BINARY_DIR}/Doxyfile"
     COMMENT "HTML reference: ${reference_directory}/html/index.html"
+    VERBATIM)
+else()
+  add_custom_target(
+    reference
+    COMMAND "${CMAKE_COMMAND}" -E echo "The target reference needs Doxygen, which was not found: install doxygen and configure again"
+    COMMAND "${CMAKE_COMMAND}" -E false
     VERBATIM)
 endif()

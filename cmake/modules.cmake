@@ -47,8 +47,8 @@ function(lintel_add_module name pattern)
                                           COMPONENT ${component})
 endfunction()
 
-# lintel_place_module(<name> <pkg-config name> <prefix of pkg_check_modules>): puts a module into
-# the static library.
+# lintel_place_module(<name> <pkg-config name> <prefix of pkg_check_modules> [<library>...]): puts a
+# module into the static library. Programs need the pkg-config module, or only these libraries of it.
 function(lintel_place_module name package prefix)
   if(BUILD_SHARED_LIBS)
     return()
@@ -56,7 +56,13 @@ function(lintel_place_module name package prefix)
   target_sources(portals PRIVATE $<TARGET_OBJECTS:portals-${name}>)
   target_link_libraries(portals PRIVATE PkgConfig::${prefix})
   set_property(GLOBAL APPEND_STRING PROPERTY LINTEL_STATIC_MODULES "MODULE(${name}) ")
-  set_property(GLOBAL APPEND PROPERTY LINTEL_STATIC_PACKAGES ${package})
+  if(ARGN)
+    list(TRANSFORM ARGN PREPEND "-l" OUTPUT_VARIABLE libraries)
+    list(TRANSFORM ${prefix}_LIBRARY_DIRS PREPEND "-L" OUTPUT_VARIABLE directories)
+    set_property(GLOBAL APPEND PROPERTY LINTEL_STATIC_LIBRARIES ${directories} ${libraries})
+  else()
+    set_property(GLOBAL APPEND PROPERTY LINTEL_STATIC_PACKAGES ${package})
+  endif()
   set_property(GLOBAL APPEND_STRING PROPERTY LINTEL_STATIC_DEPENDENCIES
                "pkg_check_modules(${prefix} REQUIRED QUIET IMPORTED_TARGET ${package})\n")
 endfunction()
@@ -81,7 +87,8 @@ if(LIBDPDK_FOUND)
   lintel_add_module(dpdk "${PROJECT_SOURCE_DIR}/src/dpdk/*.cc" PkgConfig::LIBDPDK Threads::Threads)
   # Interrupt handles of one's own, which 22.11 does not call stable yet.
   target_compile_definitions(portals-dpdk PRIVATE ALLOW_EXPERIMENTAL_API)
-  lintel_place_module(dpdk libdpdk LIBDPDK)
+  # `pkg-config --static libdpdk` names every driver as a static library. Drivers are loaded.
+  lintel_place_module(dpdk libdpdk LIBDPDK rte_ethdev rte_mbuf rte_mempool rte_eal)
 else()
   message(STATUS "DPDK (libdpdk-dev) not found: without the module dpdk, PTL_DPDK_PORTS cannot be used")
 endif()

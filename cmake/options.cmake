@@ -16,6 +16,7 @@ option(LINTEL_STATIC_LIBSTDCXX
        "Contain libstdc++ and libgcc in the shared libraries if there are static ones: C programs start sooner" ON)
 option(LINTEL_MANUAL "Build the manual pages (needs Python 3)" ON)
 option(LINTEL_BENCHMARKS "Build the component benchmarks (needs Google Benchmark)" OFF)
+option(LINTEL_HARDENING "Compile as distributions do: stack protector, _FORTIFY_SOURCE, CET, bound at the start" OFF)
 option(LINTEL_WERROR "Treat warnings as errors" OFF)
 option(LINTEL_ASSERTIONS "Check at run time what must hold (src/util/assert.h)" OFF)
 option(LINTEL_FUZZ "Instrument everything for libFuzzer (needs Clang)" OFF)
@@ -71,6 +72,16 @@ target_compile_options(
             $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>
             $<$<BOOL:${LINTEL_WERROR}>:-Werror>)
 target_compile_definitions(lintel_options INTERFACE $<$<BOOL:${LINTEL_ASSERTIONS}>:LINTEL_ASSERTIONS>)
+
+# Of packages. It costs the message path instructions, so other builds are without.
+if(LINTEL_HARDENING)
+  target_compile_options(lintel_options INTERFACE -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+                                                  -Wformat -Werror=format-security)
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+    target_compile_options(lintel_options INTERFACE -fcf-protection)
+  endif()
+  target_link_options(lintel_options INTERFACE LINKER:-z,relro LINKER:-z,now)
+endif()
 
 if(LINTEL_SANITIZE STREQUAL "address")
   set(sanitizer_flags -fsanitize=address,undefined -fno-sanitize-recover=undefined

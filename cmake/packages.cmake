@@ -6,7 +6,7 @@
 set(CPACK_PACKAGE_NAME lintel)
 set(CPACK_PACKAGE_VENDOR Lintel)
 # Who makes the packages, as Debian's tools are told.
-set(CPACK_PACKAGE_CONTACT "Lintel <lintel@localhost>")
+set(CPACK_PACKAGE_CONTACT "Lintel <packages@example.org>")
 if(DEFINED ENV{DEBEMAIL})
   set(CPACK_PACKAGE_CONTACT "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
 endif()
@@ -25,18 +25,16 @@ set(CPACK_VERBATIM_VARIABLES ON)
 set(CPACK_PRE_BUILD_SCRIPTS "${PROJECT_SOURCE_DIR}/packaging/before_packing.cmake")
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 
-set(CPACK_GENERATOR "")
-foreach(pair dpkg-deb=DEB rpmbuild=RPM)
-  string(REPLACE "=" ";" pair "${pair}")
-  list(GET pair 0 program)
-  list(GET pair 1 generator)
-  find_program(LINTEL_${program} ${program})
-  mark_as_advanced(LINTEL_${program})
-  if(LINTEL_${program})
-    list(APPEND CPACK_GENERATOR ${generator})
-  endif()
-endforeach()
-if(NOT CPACK_GENERATOR)
+# A package has the directories of its distributions. The preset package-rpm has those of rpm
+# distributions on Debian, too.
+find_program(LINTEL_DPKG_DEB dpkg-deb)
+find_program(LINTEL_RPMBUILD rpmbuild)
+mark_as_advanced(LINTEL_DPKG_DEB LINTEL_RPMBUILD)
+if(LINTEL_DPKG_DEB AND LINTEL_DEBIAN_DIRECTORIES)
+  set(CPACK_GENERATOR DEB)
+elseif(LINTEL_RPMBUILD)
+  set(CPACK_GENERATOR RPM)
+else()
   set(CPACK_GENERATOR TGZ)
 endif()
 
@@ -70,8 +68,8 @@ set(CPACK_RPM_SPEC_MORE_DEFINE "%define __brp_strip '${PROJECT_SOURCE_DIR}/packa
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
     /usr/share/man /usr/share/man/man1 /usr/share/man/man3 /usr/share/man/man5 /usr/share/man/man7
     /usr/lib/cmake /usr/lib64/cmake /usr/lib64/pkgconfig /usr/share/bash-completion
-    /usr/share/bash-completion/completions /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}
-    /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/cmake /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pkgconfig)
+    /usr/share/bash-completion/completions /usr/share/zsh /usr/share/zsh/site-functions /usr/share/fish
+    /usr/share/fish/vendor_completions.d /usr/share/licenses)
 
 # lintel_package(<component> <package> <section of Debian> <component needed or ""> <summary>
 # <description>): names in Debian and, by its habits, in RPM.
@@ -83,6 +81,8 @@ function(lintel_package component package section needed summary description)
   set(CPACK_DEBIAN_${upper}_DESCRIPTION "${summary}\n${description}" PARENT_SCOPE)
   string(REGEX REPLACE "-dev$" "-devel" rpm_package ${package})
   set(CPACK_RPM_${upper}_PACKAGE_NAME ${rpm_package} PARENT_SCOPE)
+  # packaging/before_packing.cmake puts it there.
+  set(CPACK_RPM_${upper}_USER_FILELIST "%license /usr/share/licenses/${rpm_package}/LICENSE" PARENT_SCOPE)
   if(section STREQUAL "libdevel")
     set(CPACK_RPM_${upper}_PACKAGE_GROUP Development/Libraries PARENT_SCOPE)
   endif()
@@ -99,19 +99,24 @@ lintel_package(
   library libportals4 libs "" "Portals 4.3 network programming interface: libraries"
   "What programs need at run time: shared memory within a node, UDP\nbetween nodes.")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS "libipsec-mb1") # loaded by the module crypto if it is there
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS "lintel-tools, lintel-verbs, lintel-dpdk, lintel-pmix")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS "lintel-doc, lintel-tools, lintel-verbs, lintel-dpdk, lintel-pmix")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA
     "${PROJECT_BINARY_DIR}/package/shlibs;${PROJECT_BINARY_DIR}/package/triggers;${PROJECT_BINARY_DIR}/package/symbols")
 set(CPACK_RPM_LIBRARY_POST_INSTALL_SCRIPT_FILE "${PROJECT_SOURCE_DIR}/packaging/rpm/ldconfig")
 set(CPACK_RPM_LIBRARY_POST_UNINSTALL_SCRIPT_FILE "${PROJECT_SOURCE_DIR}/packaging/rpm/ldconfig")
-set(CPACK_RPM_LIBRARY_PACKAGE_SUGGESTS "lintel-tools, lintel-verbs, lintel-dpdk, lintel-pmix")
+set(CPACK_RPM_LIBRARY_PACKAGE_SUGGESTS "lintel-doc, lintel-tools, lintel-verbs, lintel-dpdk, lintel-pmix")
 lintel_package(
   development libportals-dev libdevel libportals4 "Portals 4.3 network programming interface: headers"
-  "What programs are built with: headers, pkg-config modules, CMake\npackage and manual pages.")
+  "What programs are built with: headers, pkg-config modules, CMake\npackage, manual pages and examples.")
+lintel_package(documentation lintel-doc doc "" "Portals 4.3 network programming interface: documentation"
+               "How to install, configure, program and measure; what messages mean.")
+set(CPACK_DEBIAN_DOCUMENTATION_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_DOCUMENTATION_DEBUGINFO_PACKAGE OFF)
+set(CPACK_RPM_DOCUMENTATION_PACKAGE_ARCHITECTURE noarch)
 if(LINTEL_TOOLS)
   lintel_package(
     tools lintel-tools utils libportals4 "Portals 4.3 network programming interface: tools"
-    "ptl_info tells which networks are used and why; ptl_perf measures\nlatency, message rate and bandwidth.")
+    "ptl_info tells which networks are used and why; ptl_perf measures\nlatency, message rate and bandwidth. With a batch script for Slurm and\na module file.")
 endif()
 foreach(module verbs dpdk pmix)
   if(TARGET portals-${module} AND BUILD_SHARED_LIBS)

@@ -8,6 +8,12 @@ find_program(gzip gzip REQUIRED)
 file(GLOB_RECURSE pages "${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*/usr/share/man/*")
 execute_process(COMMAND "${gzip}" -9nf ${pages} COMMAND_ERROR_IS_FATAL ANY)
 if(CPACK_GENERATOR STREQUAL "RPM")
+  # Each package contains the licence (USER_FILELIST in cmake/packages.cmake).
+  foreach(component IN LISTS CPACK_COMPONENTS_ALL)
+    string(TOUPPER ${component} upper)
+    file(COPY "${CPACK_RESOURCE_FILE_LICENSE}"
+         DESTINATION "${CPACK_TEMPORARY_INSTALL_DIRECTORY}/${component}/usr/share/licenses/${CPACK_RPM_${upper}_PACKAGE_NAME}")
+  endforeach()
   return()
 endif()
 # CPack strips programs and shared libraries only.

@@ -3,10 +3,12 @@
 tool, the configuration table.
 
 Usage: make_pages.py functions <directory> <version> <header>...
+       make_pages.py types <directory> <version> <portals4_types.h> <directory of examples>
+       make_pages.py runtime <directory> <version> <portals4_runtime.h> <directory of examples>
        make_pages.py tool <directory> <version> <program>
        make_pages.py configuration <directory> <version> <program that prints the table>
 
-A function without a comment, or a comment with an unknown @ command, is an error.
+A function, a member or a constant without a comment, or a comment with an unknown @ command, is an error.
 """
 import os
 import pathlib
@@ -65,7 +67,7 @@ def join(text):
 def first_sentence(text):
     sentence = re.split(r"(?<=[.;])\s", re.sub(r"\s+", " ", text), maxsplit=1)[0].rstrip(".;")
     sentence = SECTION.sub("", sentence)
-    return sentence[:1].lower() + sentence[1:]
+    return sentence if sentence.startswith("Ptl") else sentence[:1].lower() + sentence[1:]
 
 
 def declarations(header):
@@ -158,8 +160,118 @@ def make_functions(directory, version, headers):
            ".SH DESCRIPTION\nLintel connects processes through shared memory within a node, and through " \
            "RDMA verbs,\nUDP or DPDK between nodes.\n.BR ptl_info (1)\nlists the interfaces of a machine.\n"
     body += "\n".join(overview)
-    body += "\n.SH \"SEE ALSO\"\n.BR ptl_info (1),\n.BR ptl_perf (1),\n.BR lintel.conf (5)\n"
+    body += "\n.SH \"SEE ALSO\"\n.BR ptl_md_t (3),\n.BR ptl_le_t (3),\n.BR ptl_me_t (3),\n.BR ptl_event_t (3),\n" \
+            ".BR portals4_runtime (7),\n.BR ptl_info (1),\n.BR ptl_perf (1),\n.BR lintel.conf (5)\n"
     write(directory, "portals4", 7, version, body)
+
+
+def make_runtime(directory, version, header, examples):
+    body = ".SH NAME\nportals4_runtime \\- how the processes of a job find each other\n" \
+           ".SH SYNOPSIS\n.nf\n#include <portals4_runtime.h>\n.fi\n.PP\n" \
+           "cc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs portals4_runtime)\n" \
+           ".SH DESCRIPTION\n" + lists(head_of(header))
+    heading_shown = ""
+    for heading, comment, declaration in declarations(header):
+        if heading != heading_shown:
+            body += f".SH \"{escape(heading.upper())}\"\n"
+            heading_shown = heading
+        name = re.search(r"(Ptl\w+)\s*\(", declaration)[1]
+        text, _, _ = split_comment(comment_text(comment), name)
+        body += f".TP\n.BR {name} (3)\n{escape(first_sentence(text))}\n"
+    body += example(examples, "jobs/hello.c")
+    body += ".SH \"SEE ALSO\"\n.BR portals4 (7),\n.BR ptl_info (1),\n.BR lintel.conf (5)\n"
+    write(directory, "portals4_runtime", 7, version, body)
+
+
+class Types:
+    """What portals4_types.h says about structures, options and enumerations."""
+
+    def __init__(self, header):
+        self.text = pathlib.Path(header).read_text()
+
+    def structure(self, name):
+        """(comment, declaration, [(member, comment)])."""
+        found = re.search(r"((?:/\*(?:(?!\*/).)*\*/\s*)?)(typedef struct \{\n((?:(?!\n\}).)*\n)\} " + name + ";)",
+                          self.text, re.DOTALL)
+        if not found:
+            sys.exit(f"there is no structure {name}")
+        members = re.findall(r"^\s+[^/]*?\b(\w+);[ \t]*(?:/\*(.*?)\*/)?", found[3], re.MULTILINE)
+        declaration = re.sub(r"\s*/\*.*?\*/", "", found[2])
+        return comment_text(found[1]), declaration, [(member, comment.strip()) for member, comment in members]
+
+    def options(self, prefix):
+        """[(option, comment)] of the options that begin with a prefix, and of PTL_IOVEC. An alias has the comment of
+        the option that it stands for."""
+        comments, found = {}, []
+        pattern = re.compile(r"(?:/\*((?:(?!\*/).)*)\*/\n)?^#define (PTL_\w+) (\(1u << \d+\)|PTL_\w+|0u)"
+                             r"[ \t]*(?:/\*(.*?)\*/)?$", re.DOTALL | re.MULTILINE)
+        for before, option, value, behind in pattern.findall(self.text):
+            comments[option] = comments.get(value) or (behind or comment_text(before)).strip()
+            if value != "0u" and (option.startswith(prefix) or option == "PTL_IOVEC"):
+                found.append((option, comments[option]))
+        return found
+
+    def constants(self, name):
+        """[(constant, comment)] of an enumeration."""
+        found = re.search(r"typedef PTL_ENUM\s*\{([^}]*)\} " + name + ";", self.text)
+        if not found:
+            sys.exit(f"there is no enumeration {name}")
+        return [(constant, comment.strip())
+                for constant, comment in re.findall(r"(PTL_\w+) = \d+,?[ \t]*(?:/\*(.*?)\*/)?", found[1])]
+
+
+def items(heading, pairs):
+    missing = [name for name, comment in pairs if not comment]
+    if missing or not pairs:
+        sys.exit(f"{heading}: without a comment: {missing}")
+    return f".SH \"{heading}\"\n" + "".join(f".TP\n.B {name}\n{escape(comment)}\n" for name, comment in pairs)
+
+
+def example(directory, path):
+    """A program, as the build compiles it and the tests run it."""
+    program = (pathlib.Path(directory) / path).read_text().rstrip()
+    code = program.replace("\\", "\\e").replace("-", "\\-")
+    code = re.sub(r"^([.'])", r"\\&\1", code, flags=re.MULTILINE)
+    more = " It needs common.h of the same directory." if '"common.h"' in program else ""
+    return f".SH EXAMPLE\nThe documentation contains it as examples/{escape(path)}.{more}\n.PP\n.nf\n{code}\n.fi\n"
+
+
+def make_types(directory, version, header, examples):
+    types = Types(header)
+    entry_members = dict(types.structure("ptl_le_t")[2])
+    # NI_OK has no comment: the name says it.
+    failures = [(name, comment or "success") for name, comment in types.constants("ptl_ni_fail_t")]
+    pages = {
+        "ptl_md_t": ("memory of an initiator: the description of a memory descriptor", "PtlMDBind",
+                     [("OPTIONS", types.options("PTL_MD_"))], "concepts/iovec.c"),
+        "ptl_le_t": ("memory of a target: the description of a list entry", "PtlLEAppend",
+                     [("OPTIONS", types.options("PTL_LE_"))], "hello.c"),
+        "ptl_me_t": ("memory of a target: the description of a match list entry", "PtlMEAppend",
+                     [("OPTIONS", types.options("PTL_ME_"))], "concepts/unexpected.c"),
+        "ptl_event_t": ("a full event", "PtlEQGet",
+                        [("KINDS OF EVENTS (type)", types.constants("ptl_event_kind_t")),
+                         ("RESULTS (ni_fail_type)", failures)], "concepts/flow_control.c"),
+    }
+    for name, (what, function, parts, program) in pages.items():
+        comment, declaration, members = types.structure(name)
+        members = [(member, text or entry_members.get(member, "") or MEMBERS.get(member, ""))
+                   for member, text in members]
+        body = f".SH NAME\n{name} \\- {what}\n.SH SYNOPSIS\n.nf\n#include <portals4.h>\n.PP\n"
+        body += f"{escape(declaration)}\n.fi\n.SH DESCRIPTION\n{escape(join(comment))}\n"
+        body += items("MEMBERS", members)
+        body += "".join(items(heading, pairs) for heading, pairs in parts)
+        body += example(examples, program)
+        body += f".SH \"SEE ALSO\"\n.BR {function} (3),\n.BR portals4 (7)\n"
+        write(directory, name, 3, version, body)
+
+
+# Members whose declaration in the header says enough for readers of the header only.
+MEMBERS = {
+    "ignore_bits": "bits of match_bits that are not compared",
+    "initiator": "process that sent the message: rank, or nid and pid, as the interface is addressed",
+    "type": "kind of the event, see below",
+    "ni_fail_type": "what became of the operation, see below",
+}
 
 
 def make_tool(directory, version, program):
@@ -218,7 +330,8 @@ def main():
     if kind == "functions":
         make_functions(directory, version, inputs)
     else:
-        {"tool": make_tool, "configuration": make_configuration}[kind](directory, version, *inputs)
+        {"types": make_types, "runtime": make_runtime, "tool": make_tool,
+         "configuration": make_configuration}[kind](directory, version, *inputs)
 
 
 main()

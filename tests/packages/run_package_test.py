@@ -10,11 +10,15 @@ import functools
 import json
 import os
 import pathlib
+import pty
 import re
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import roots
 from containerfile import read_stages
@@ -48,12 +52,39 @@ def expect_hello(output, how):
         sys.exit(f"hello, built by {how}, printed: {output}")
 
 
+def complete_in_zsh(functions, directory, environment, line, wanted):
+    """What a terminal with zsh shows after the line and a tabulator, until it shows `wanted`. zsh completes on
+    terminals only."""
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(directory)
+        os.execvpe("zsh", ["zsh", "-f"], dict(environment, TERM="dumb"))
+
+    def read(until):
+        shown, end = "", time.monotonic() + 20
+        while until not in shown and time.monotonic() < end:
+            if select.select([terminal], [], [], 0.2)[0]:
+                shown += os.read(terminal, 4096).decode(errors="replace")
+        return shown
+
+    # A line typed before the prompt would not be completed. The quotes keep the echo from looking like the prompt.
+    os.write(terminal, f"fpath=({functions} $fpath); autoload -U compinit && compinit -u -D; PS1=rea''dy:\n".encode())
+    read("ready:")
+    os.write(terminal, line.encode() + b"\t")
+    shown = read(wanted)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    os.close(terminal)
+    return shown
+
+
 class Suite:
     def __init__(self, source, build, compiler):
         self.source, self.build, self.compiler = pathlib.Path(source), pathlib.Path(build), compiler
         self.work = self.build / "packages-test"
         self.work.mkdir(exist_ok=True)
         self.packages = self.variant("package") / "packages"
+        self.rpms = self.variant("package-rpm") / "packages"
 
     # Next to the build under test: a compiler cache identifies objects by relative paths of
     # sources.
@@ -70,13 +101,16 @@ class Suite:
     def case_build(self):
         """Builds deb and rpm packages in the same way as the preset `package`."""
         shutil.rmtree(self.packages, ignore_errors=True)
-        directory = self.build_variant("package", "-DCMAKE_INSTALL_PREFIX=/usr", "-DCMAKE_SKIP_INSTALL_RPATH=ON")
-        run("cmake", "--build", directory, "--target", "package")
+        shutil.rmtree(self.rpms, ignore_errors=True)
+        options = ("-DCMAKE_INSTALL_PREFIX=/usr", "-DCMAKE_SKIP_INSTALL_RPATH=ON", "-DLINTEL_HARDENING=ON")
+        # Each at the directories of its distributions; the compiler cache has the objects of the first.
+        for name, directories in (("package", ()), ("package-rpm", ("-DCMAKE_INSTALL_LIBDIR=lib64",))):
+            run("cmake", "--build", self.build_variant(name, *options, *directories), "--target", "package")
         for suffix in ("deb", "rpm"):
             names = sorted(path.name.split("-0")[0].split("_")[0]
-                           for path in self.packages.glob(f"*.{suffix}"))
+                           for path in (self.packages if suffix == "deb" else self.rpms).glob(f"*.{suffix}"))
             devel = "libportals-dev" if suffix == "deb" else "libportals-devel"
-            for wanted in ("libportals4", devel, "lintel-tools", "lintel-verbs", "lintel-dpdk", "lintel-pmix",
+            for wanted in ("libportals4", devel, "lintel-doc", "lintel-tools", "lintel-verbs", "lintel-dpdk", "lintel-pmix",
                            "gasnet-portals4", devel.replace("libportals", "gasnet-portals4")):
                 if wanted not in names:
                     sys.exit(f"there is no {suffix} package {wanted}, only {names}")
@@ -87,21 +121,37 @@ class Suite:
         """lintian and rpmlint report nothing that applies here."""
         need("lintian")
         need("rpmlint")
-        # The first two do not apply: the builder sets DEBEMAIL. The third one is about uploads to
-        # Debian.
-        foreign = "bogus-mail-host,bogus-mail-host-in-debian-changelog,initial-upload-closes-no-bugs"
+        # It is about uploads to Debian.
+        foreign = "initial-upload-closes-no-bugs"
         said = run("lintian", "--allow-root", "--suppress-tags", foreign, "--fail-on", "none",
                    *self.packages.glob("*.deb"))
         # Duplicate reports about a file appear even if they are overridden.
         said = re.sub(r"^Warning in processable .*: Tried to issue duplicate hint .*\n", "", said, flags=re.MULTILINE)
         if said.strip():
             sys.exit(f"lintian says:\n{said}")
-        rpms = [path for path in self.packages.glob("*.rpm") if "debuginfo" not in path.name]
+        rpms = [path for path in self.rpms.glob("*.rpm") if "debuginfo" not in path.name]
         said = subprocess.run(["rpmlint", "--rpmlintrc", self.source / "packaging/rpm/rpmlintrc", *rpms],
                               stdout=subprocess.PIPE, text=True).stdout
         found = re.findall(r"^\S+: [EW]: .*$", said, re.MULTILINE)
         if found:
             sys.exit("rpmlint says:\n" + "\n".join(found))
+
+    def case_hardening(self):
+        """Libraries, modules and programs of the packages are bound at the start, and compiled with stack protector,
+        _FORTIFY_SOURCE and control-flow protection."""
+        files = [path for path in (*self.variant("package").glob("lib/**/*.so*"), *self.variant("package").glob("bin/*"))
+                 if path.is_file() and not path.is_symlink()]
+        wrong = []
+        for path in files:
+            dynamic, notes, symbols = run("readelf", "-d", path), run("readelf", "-n", path), run("readelf", "-W", "--dyn-syms", path)
+            if "BIND_NOW" not in dynamic and not re.search(r"FLAGS_1.*NOW", dynamic):
+                wrong.append(f"{path.name}: not bound at the start")
+            if "IBT, SHSTK" not in notes and os.uname().machine == "x86_64":
+                wrong.append(f"{path.name}: without control-flow protection")
+            if "portals.so" in path.name and not ("__stack_chk_fail" in symbols and re.search(r"__\w+_chk\b", symbols)):
+                wrong.append(f"{path.name}: without stack protector or fortified functions")
+        if wrong or len(files) < 6:
+            sys.exit("\n".join(wrong) or f"only {len(files)} files")
 
     def case_strip(self):
         """rpm packages have no symbol tables, even where CPack makes no debuginfo package for a component."""
@@ -132,7 +182,7 @@ class Suite:
             print("skipped: there is no environment-modules")
             sys.exit(77)
         with tempfile.TemporaryDirectory() as prefix:
-            for component in ("cluster", "library", "development"):
+            for component in ("tools", "library", "development"):
                 run("cmake", "--install", self.build, "--component", component, "--prefix", prefix)
             show = "echo $(pkg-config --variable=prefix portals4 2> /dev/null) ${LD_LIBRARY_PATH:-none} ${MANPATH:-none}"
             said = run("bash", "-c", f"source {init}; unset MANPATH LD_LIBRARY_PATH PKG_CONFIG_PATH; "
@@ -152,9 +202,18 @@ class Suite:
         written = {page.stem for page in (pages / "man3").glob("Ptl*.3")}
         if declared != written or not declared:
             sys.exit(f"functions and pages differ: {sorted(declared ^ written)}")
+        types = {page.stem for page in (pages / "man3").glob("ptl_*.3")}
+        if types != {"ptl_md_t", "ptl_le_t", "ptl_me_t", "ptl_event_t"}:
+            sys.exit(f"pages of structures: {sorted(types)}")
+        constants = re.findall(r"\b(PTL_(?:MD|LE|ME|EVENT|NI)_\w+) (?:= \d|\(1u)", (self.source / "include/portals4_types.h").read_text())
+        documented = "".join((pages / f"man3/{name}.3").read_text() for name in sorted(types))
+        missing = [name for name in constants if f".B {name}\n" not in documented
+                   and not re.match(r"PTL_NI_(NO_)?(MATCHING|LOGICAL|PHYSICAL)", name)]
+        if missing or len(constants) < 50:
+            sys.exit(f"options and events that no page of a structure names: {missing} of {len(constants)}")
         others = [pages / name for name in ("man1/ptl_info.1", "man1/ptl_perf.1", "man1/gasnetrun_portals4.1",
                                            "man1/gasnet_info.1", "man1/gasnet_trace.1", "man5/lintel.conf.5",
-                                            "man7/portals4.7")]
+                                            "man7/portals4.7", "man7/portals4_runtime.7")]
         said = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *others, *sorted((pages / "man3").iterdir())],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
         wrong = [line for line in said.splitlines() if "missing date" not in line]
@@ -168,18 +227,34 @@ class Suite:
             sys.exit("the reference has no page of portals4.h")
 
     def case_completion(self):
-        """Options, choices and tests of the tools can be completed."""
-        script = f"""source '{self.source}/packaging/completion/lintel.bash'
+        """Options, choices, lists of values and tests of the installed tools are completed in bash, zsh and fish; files
+        where a file is expected."""
+        for shell in ("zsh", "fish"):
+            need(shell)
+        cases = (("ptl_perf", "--warm", "--warm-up"), ("ptl_perf", "--wait ", "block poll"), ("ptl_perf", "unex", "unexpected-depth"),
+                 ("ptl_perf", "--metric rate,band", "rate,bandwidth"), ("ptl_perf", "--sizes 8,51", "8,512"),
+                 ("ptl_perf", "--json sha", "share/"), ("ptl_info", "--js", "--json"))
+        with tempfile.TemporaryDirectory() as prefix:
+            run("cmake", "--install", self.build, "--component", "tools", "--prefix", prefix)
+            environment = dict(os.environ, HOME=prefix, PATH=f"{self.build}/bin:{os.environ['PATH']}")
+            bash = f"""source {prefix}/share/bash-completion/completions/ptl_perf
 complete_words() {{ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _lintel_tool "$1"; echo "${{COMPREPLY[*]}}"; }}
-complete_words '{self.build}/bin/ptl_perf' --warm
-complete_words '{self.build}/bin/ptl_perf' --wait ''
-complete_words '{self.build}/bin/ptl_perf' unex
-complete_words '{self.build}/bin/ptl_info' --js
 """
-        completed = run("bash", "-c", script).splitlines()
-        wanted = ["--warm-up", "block poll", "unexpected-depth", "--json"]
-        if completed != wanted:
-            sys.exit(f"completed {completed}, expected {wanted}")
+            fish = "".join(f"source {prefix}/share/fish/vendor_completions.d/{program}.fish\n" for program in ("ptl_info", "ptl_perf"))
+            for program, words, wanted in cases:
+                *before, last = words.split(" ")
+                said = {"bash": f"{bash}complete_words {program} {' '.join(before)} '{last}'",
+                        "fish": f"{fish}complete -C '{program} {words}'"}
+                for shell, script in said.items():
+                    # fish adds descriptions behind tabulators.
+                    completed = re.sub(r"\t.*", "", run(shell, "-c", script, env=environment, cwd=prefix)).split()
+                    # bash itself adds the files.
+                    if completed != wanted.split() and not (shell == "bash" and wanted == "share/" and not completed):
+                        sys.exit(f"{shell} completed '{program} {words}' with {completed}, expected {wanted}")
+                functions = next(pathlib.Path(prefix).rglob("_lintel")).parent
+                shown = complete_in_zsh(functions, prefix, environment, f"{program} {words}", wanted.split()[-1])
+                if not all(word in shown for word in wanted.split()):
+                    sys.exit(f"zsh completed '{program} {words}' with:\n{shown}\nexpected {wanted}")
 
     def case_abi(self):
         """The public functions and their types agree with packaging/abi."""
@@ -201,6 +276,11 @@ complete_words '{self.build}/bin/ptl_info' --js
         shutil.rmtree(prefix, ignore_errors=True)
         run("cmake", "--install", directory, "--prefix", prefix)
         self.try_hello(prefix)
+        pc = next(prefix.rglob("portals4.pc"))
+        for options in ((), ("--static",)):
+            named = re.findall(r"rte_\w+", run("pkg-config", "--libs", *options, pc))
+            if len(named) > 5:
+                sys.exit(f"pkg-config {options} names {len(named)} libraries of DPDK: {named}")
         archive = next(prefix.rglob("libportals.a"))
         run("cc", "-shared", "-o", self.work / "hello/whole.so", "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive")
         output = run(prefix / "bin/ptl_perf", "put", "--sizes", "8", "--time", "0.01")
@@ -306,6 +386,9 @@ complete_words '{self.build}/bin/ptl_info' --js
             root.write("/stranger/tour.c", (self.source / "gasnet/examples/tour.c").read_text())
             root.run("cd /stranger && cc tour.c -o tour $(pkg-config --cflags --libs gasnet-portals4-seq) && "
                      "gasnetrun_portals4 -n 2 ./tour")
+            for path in ("docs/cluster.md", "examples/hello.c", "examples/concepts/common.h"):
+                root.run(f"test -e /usr/share/doc/lintel/{path}")
+            root.run("test -x /usr/share/lintel/slurm/portals.sbatch && test -e /usr/share/lintel/modulefiles/lintel")
             names = root.run("dpkg-query -W -f '${Package}\\n' '*portals*' 'lintel*'").split()
             ours = set(root.run(f"dpkg -L {' '.join(names)}").split())
             root.run(f"DEBIAN_FRONTEND=noninteractive apt-get -y -qq purge {' '.join(names)}")
@@ -322,10 +405,14 @@ complete_words '{self.build}/bin/ptl_info' --js
 
         need("rpm")
         before = root.files()
-        rpm("--install", "--nodeps", *(path for path in self.packages.glob("*.rpm") if "debuginfo" not in path.name))
-        self.hello_in(root)
-        root.run("ptl_info > /dev/null; ptl_perf put --sizes 8 --time 0.01 > /dev/null")
+        rpm("--install", "--nodeps", *(path for path in self.rpms.glob("*.rpm") if "debuginfo" not in path.name))
+        # Debian's linker does not look into /usr/lib64.
+        self.hello_in(root, "/usr")
+        root.run("export LD_LIBRARY_PATH=/usr/lib64; ptl_info > /dev/null; ptl_perf put --sizes 8 --time 0.01 > /dev/null")
         names = rpm("--query", "--all").split()
+        for name in names:
+            if not rpm("--query", "--licensefiles", name).strip():
+                sys.exit(f"the rpm package {name} has no licence file")
         ours = set(rpm("--query", "--list", *names).split())
         rpm("--erase", "--nodeps", *names)
         left = (root.files() - before) & ours

@@ -88,11 +88,11 @@ void add_measurement_options(CLI::App& app, Settings& settings) {
             }
             settings.metrics = names;
           },
-          "Of put, get, atomic, fetch-atomic and swap: latency, completion (put and atomic: until "
-          "the acknowledgment), rate, bandwidth; default: latency, rate (of 8 bytes) and bandwidth")
+          "Of put, get, atomic, fetch-atomic and swap; completion (put and atomic): until "
+          "the acknowledgment; default: latency, rate (of 8 bytes) and bandwidth")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->type_name("NAME,...");
+      ->type_name("latency|completion|rate|bandwidth,...");
   group
       ->add_option_function<std::vector<std::string>>(
           "--sizes",
