@@ -34,7 +34,7 @@ namespace lintel {
 
 class PeerSilence {
  public:
-  // The network reports that no socket is there. The peer may be about to start, or the report be
+  // It is reported that no socket is there. The peer may be about to start, or the report be
   // forged: it counts after this time, and this many reports, without a frame of the peer.
   static constexpr uint64_t believe_hints_ns = 1'000'000'000;
   // For peers of this node the kernel itself reports it, which cannot be forged.

@@ -97,7 +97,8 @@ Link* ReliableTransport::connect(ProcessId peer, std::string* reason) {
     return nullptr;
   }
   Route route;
-  if (link_->resolve(peer, route, reason) == ResolveStatus::unreachable) return nullptr;
+  const ResolveStatus status = link_->resolve(peer, route, reason);
+  if (status == ResolveStatus::unreachable || status == ResolveStatus::no_route) return nullptr;
   Connection* const connection = table_.find_or_make(peer);
   if (connection == nullptr && reason != nullptr) *reason = "too many connections";
   return connection;

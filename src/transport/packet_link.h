@@ -48,6 +48,7 @@ struct Route {
 enum class ResolveStatus : uint8_t {
   resolved,
   pending,      // asked on the network: resolve() again later, the answer comes through receive()
+  no_route,     // the node has no route there now, as while its own link is down
   unreachable,  // no such process can be reached through this link
 };
 
@@ -172,7 +173,7 @@ class PacketLink {
 
   // Connection path; any thread, several at once. Finds out how frames reach `peer`. May ask on the
   // network, but never waits. `reason` (if not null) receives a clause for the log when
-  // unreachable.
+  // unreachable, or there is no route.
   [[nodiscard]] virtual ResolveStatus resolve(ProcessId peer, Route& route,
                                               std::string* reason) noexcept = 0;
   // Connection path; within poll. The process at `from` claims to be `peer`. False: a frame of that
@@ -207,8 +208,9 @@ class PacketLink {
   [[nodiscard]] virtual bool arm() noexcept = 0;
   virtual void disarm() noexcept {}
 
-  // The same thread as receive(). At most `max` addresses that the network has reported, since the
-  // last call, as unreachable (ICMP port or host unreachable). The report may be forged.
+  // The same thread as receive(). At most `max` addresses that were reported, since the last call,
+  // to have no process (ICMP port unreachable). The report may be forged. That a host or network is
+  // unreachable is not reported here: a link that is down for a while causes the same.
   [[nodiscard]] virtual unsigned take_unreachable(LinkAddress*, unsigned) noexcept { return 0; }
 
   // Connection path; the same thread as receive(). Called repeatedly while a peer is silent that

@@ -75,7 +75,7 @@ ResolveStatus UdpLink::resolve(ProcessId peer, Route& route, std::string* reason
       reason->clear();
     }
   }
-  return ResolveStatus::unreachable;
+  return ResolveStatus::no_route;
 }
 
 bool UdpLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept {

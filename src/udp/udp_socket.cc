@@ -180,9 +180,9 @@ void UdpSocket::take_error(msghdr& message, const LinkAddress& to) noexcept {
     if (control->cmsg_level != ip_level() || control->cmsg_type != type) continue;
     sock_extended_err error;
     std::memcpy(&error, CMSG_DATA(control), sizeof error);
-    const bool unreachable = error.ee_errno == ECONNREFUSED || error.ee_errno == EHOSTUNREACH ||
-                             error.ee_errno == ENETUNREACH;
-    if (unreachable && unreachable_count_ < unreachable_.size())
+    // Only the node itself knows that a port is closed. EHOSTUNREACH and ENETUNREACH also come from
+    // a neighbour search without an answer, as while a link is down.
+    if (error.ee_errno == ECONNREFUSED && unreachable_count_ < unreachable_.size())
       unreachable_[unreachable_count_++] = to;
     return;
   }

@@ -142,10 +142,13 @@ void ResolverInquiries::try_again(Inquiry& inquiry, int error, uint64_t now) noe
   const bool short_of_something = error == EMFILE || error == ENFILE || error == ENOBUFS ||
                                   error == ENOMEM || error == EADDRNOTAVAIL;
   const bool own_node = inquiry.question.peer.nid == own_nid_;
-  const uint64_t patience_ns = short_of_something    ? timeout_ns_
-                               : refused && own_node ? believe_own_node_ns
-                               : refused             ? std::min(believe_refused_ns, timeout_ns_)
-                                                     : 0;
+  // As while a link is down for a moment.
+  const bool no_way_now = error == EHOSTUNREACH || error == ENETUNREACH || error == ENETDOWN ||
+                          error == EHOSTDOWN || error == ETIMEDOUT;
+  const uint64_t patience_ns = short_of_something || no_way_now ? timeout_ns_
+                               : refused && own_node            ? believe_own_node_ns
+                               : refused ? std::min(believe_refused_ns, timeout_ns_)
+                                         : 0;
   if (now - inquiry.started_ns >= patience_ns) {
     give_up(inquiry, refused ? "no process listens there" : strerror(error), refused);
     return;

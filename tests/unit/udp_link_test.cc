@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "reliable/answer_limit.h"
+#include "support/ethernet.h"
 #include "udp/udp_address.h"
 #include "udp_test_support.h"
 
@@ -292,6 +293,41 @@ TEST(UdpLinkTest, WhereNobodyListensIsTold) {
     return poll(&waiting, 1, 0) == 1;
   }));
   EXPECT_TRUE(wait_until([&] { return link->arm() && poll(&waiting, 1, 0) == 0; }));
+}
+
+// The kernel of this node reports a neighbour that does not answer, as while a link is down.
+TEST(UdpLinkTest, AHostThatDoesNotAnswerIsNoProofThatAProcessIsGone) {
+  bool possible = false;
+  std::thread([&] {
+    // The neighbour search ends after 60 ms, and not after 3 s.
+    possible =
+        have_own_loopback() && test::run_command("ip link add near type veth peer name far") &&
+        test::run_command("ip address add 10.79.0.1/24 dev near") &&
+        test::run_command("ip link set far up") && test::run_command("ip link set near up") &&
+        test::run_command("ip ntable change name arp_cache dev near retrans 20");
+    if (!possible) return;
+    const auto link = open_link("near");
+    Route route;
+    ASSERT_EQ(link->resolve({0x0a4f0002, 7}, route, nullptr), ResolveStatus::resolved);
+    std::byte byte{};
+    const Piece piece{&byte, 1};
+    const OutboundFrame frame{&route.address, &piece, 1, false};
+    for (unsigned reported = 0; reported < 4; ++reported) {
+      pollfd waiting{link->descriptor(), POLLIN, 0};
+      ASSERT_TRUE(wait_until([&] {
+        return link->send(&frame, 1) == 1 && poll(&waiting, 1, 0) == 1;
+      })) << "the kernel reports nothing";
+      InboundFrame ignored;
+      LinkAddress told;
+      static_cast<void>(link->receive(&ignored, 1));
+      EXPECT_EQ(link->take_unreachable(&told, 1), 0u);
+      static_cast<void>(link->arm());
+    }
+    // While its own link is down there is no route, which is not for ever either.
+    ASSERT_TRUE(test::run_command("ip link set near down"));
+    EXPECT_EQ(link->resolve({0x0a4f0002, 7}, route, nullptr), ResolveStatus::no_route);
+  }).join();
+  if (!possible) GTEST_SKIP() << "a network of its own needs root, and the command ip (iproute2)";
 }
 
 }  // namespace
