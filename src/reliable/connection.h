@@ -13,6 +13,7 @@
 
 #include "reliable/frame.h"
 #include "reliable/frame_seal.h"
+#include "reliable/own_pauses.h"
 #include "reliable/reassembly.h"
 #include "reliable/receive_window.h"
 #include "reliable/reply_habit.h"
@@ -51,6 +52,10 @@ class PeerSilence {
     if (awaited_since_ns_ == 0) awaited_since_ns_ = now_ns;
   }
   void asked(uint64_t now_ns) noexcept { asked_ns_ = now_ns; }
+  void excuse(const OwnPauses::Excuse& excuse, uint64_t now_ns) noexcept {
+    if (awaited_since_ns_ != 0) awaited_since_ns_ = excuse.moved(awaited_since_ns_, now_ns);
+    hints_ = 0;
+  }
   void hint(uint64_t now_ns) noexcept {
     if (hints_ == 0) hinted_since_ns_ = now_ns;
     if (hints_ < believed_hints) ++hints_;
@@ -129,6 +134,11 @@ struct Opening {
   unsigned attempts = 0;
   uint64_t started_ns = 0;
   uint64_t next_attempt_ns = 0;
+
+  void excuse(const OwnPauses::Excuse& excuse, uint64_t now_ns) noexcept {
+    started_ns = excuse.moved(started_ns, now_ns);
+    refused_ns = excuse.moved(refused_ns, now_ns);
+  }
 };
 
 // An acknowledgement that came and has not been looked at yet.

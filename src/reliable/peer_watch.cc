@@ -3,20 +3,47 @@
 #include <algorithm>
 #include <mutex>
 
+#include "util/log.h"
+
 namespace lintel {
 
 namespace {
 // After this time without an expected answer, links that can test whether the process exists do so.
 constexpr uint64_t ask_for_silent_ns = 200'000'000;
+// So many polls with frames put timers off that are late. At most: frames may never stop coming.
+constexpr unsigned most_put_off = 256;
+// check() is called so often in the time that a silent peer is given.
+constexpr uint64_t checks_per_timeout = 4;
 constexpr uint64_t never = ConnectionTimers::never;
 
 constexpr const char* gone = "its process is gone";
 constexpr const char* silent = "it has not answered for the time that PTL_PEER_TIMEOUT_MS allows";
 }  // namespace
 
-void PeerWatch::run_timers(uint64_t now_ns) noexcept {
+void PeerWatch::run_timers(uint64_t now_ns, bool reads) noexcept {
+  const uint64_t late_ns = elapsed_ns(timers_.earliest_ns(), now_ns);
+  if (pauses_.is_pause(late_ns)) [[unlikely]] {
+    // Answers may wait to be read.
+    if (reads && ++put_off_ < most_put_off) return;
+    put_off_ = 0;
+    excuse_all(late_ns, now_ns);
+  }
+  looked_ns_ = now_ns;
   take_hints(now_ns);
   timers_.run([&](Connection& connection) { return look(connection, now_ns); });
+}
+
+// After a pause of this process.
+void PeerWatch::excuse_all(uint64_t late_ns, uint64_t now_ns) noexcept {
+  const OwnPauses::Excuse excuse = pauses_.end(late_ns, now_ns);
+  log_message(LogLevel::debug, "%s: this process did not look at its peers for %.1f s; they get %s",
+              context_.link.name(), static_cast<double>(late_ns) * 1e-9,
+              excuse.anew ? "the full time to answer again" : "as much longer to answer");
+  table_.for_each([&](Connection& connection) {
+    const std::lock_guard guard(connection.lock);
+    connection.silence.excuse(excuse, now_ns);
+    if (connection.opening != nullptr) connection.opening->excuse(excuse, now_ns);
+  });
 }
 
 void PeerWatch::take_hints(uint64_t now_ns) noexcept {
@@ -116,6 +143,11 @@ uint64_t PeerWatch::look_at_unfinished(Connection& connection, bool unreachable,
 }
 
 void PeerWatch::check(Link* const* links, unsigned count, uint64_t now_ns) noexcept {
+  const uint64_t due_ns = looked_ns_ + context_.settings.peer_timeout_ns / checks_per_timeout;
+  const uint64_t late_ns = elapsed_ns(due_ns, now_ns);
+  if (count != 0 && looked_ns_ != 0 && pauses_.is_pause(late_ns)) [[unlikely]]
+    excuse_all(late_ns, now_ns);
+  looked_ns_ = now_ns;
   for (unsigned i = 0; i < count; ++i) {
     auto& connection = static_cast<Connection&>(*links[i]);
     const char* failure = nullptr;

@@ -9,10 +9,12 @@ namespace lintel {
 
 class PeerWatch {
  public:
-  PeerWatch(const ReliableContext& context, ConnectionTimers& timers, Handshake& handshake,
-            ConnectionCloser& closer, Transmitter& transmitter, ReceivedAcknowledgements& received,
-            DataReceiver& data) noexcept
+  PeerWatch(const ReliableContext& context, ConnectionTable& table, ConnectionTimers& timers,
+            Handshake& handshake, ConnectionCloser& closer, Transmitter& transmitter,
+            ReceivedAcknowledgements& received, DataReceiver& data) noexcept
       : context_(context),
+        pauses_(context.settings.peer_timeout_ns),
+        table_(table),
         timers_(timers),
         handshake_(handshake),
         closer_(closer),
@@ -20,12 +22,14 @@ class PeerWatch {
         received_(received),
         data_(data) {}
 
-  void run_timers(uint64_t now_ns) noexcept;
+  // `reads`: frames have just come, and more may wait.
+  void run_timers(uint64_t now_ns, bool reads) noexcept;
   // Peers from which the core expects an answer. Silent ones are probed, and fail without an
   // answer.
   void check(Link* const* links, unsigned count, uint64_t now_ns) noexcept;
 
  private:
+  void excuse_all(uint64_t late_ns, uint64_t now_ns) noexcept;
   void take_hints(uint64_t now_ns) noexcept;
   uint64_t look(Connection& connection, uint64_t now_ns) noexcept;
   uint64_t look_locked(Connection& connection, uint64_t now_ns, Link::Failure& failure) noexcept;
@@ -36,6 +40,10 @@ class PeerWatch {
   bool is_gone(Connection& connection, uint64_t awaited_ns) noexcept;
 
   const ReliableContext context_;
+  OwnPauses pauses_;
+  uint64_t looked_ns_ = 0;  // last run_timers() or check()
+  unsigned put_off_ = 0;    // polls since a pause, in which frames came
+  ConnectionTable& table_;
   ConnectionTimers& timers_;
   Handshake& handshake_;
   ConnectionCloser& closer_;

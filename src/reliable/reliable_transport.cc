@@ -62,7 +62,7 @@ ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
       assembler_(context(), early_, reassembly_, batch_, closer_),
       data_(context(), early_, timers_, received_, acknowledger_, batch_, closer_, assembler_),
       handshake_(context(), table_, timers_, closer_),
-      watch_(context(), timers_, handshake_, closer_, transmitter_, received_, data_) {}
+      watch_(context(), table_, timers_, handshake_, closer_, transmitter_, received_, data_) {}
 
 bool ReliableTransport::open_pools() {
   const uint32_t frame = std::max(link_->mtu(), PacketLink::least_mtu);
@@ -154,7 +154,7 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   batch_.deliver();
   acknowledger_.settle(now_ns);
   if (timers_.is_due(now_ns)) {
-    watch_.run_timers(now_ns);
+    watch_.run_timers(now_ns, count != 0);
     batch_.deliver();
   }
   quiet_.asked(count, now_ns);

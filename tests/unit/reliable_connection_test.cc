@@ -193,6 +193,41 @@ TEST_F(Connections, WatchedPeersAreProbed) {
   EXPECT_EQ(a.failed.size(), 1u);
 }
 
+// All processes of a job stop, and go on one after the other.
+TEST_F(Connections, SurviveAJobThatIsSuspendedAsAWhole) {
+  ReliableSettings settings;
+  settings.peer_timeout_ns = 3'000'000'000;
+  MemoryProcess a(network_, low_id, settings);
+  MemoryProcess b(network_, high_id, settings);
+  expect_exchange(a, b);
+  EXPECT_EQ(a.send(a.connect(high_id), numbered_put(3)), SendStatus::sent);
+  EXPECT_EQ(b.send(b.connect(low_id), numbered_put(4)), SendStatus::sent);
+  const size_t arrived = b.messages.size();
+  virtual_now_ns += 4 * settings.peer_timeout_ns;
+  run_for({&a}, settings.peer_timeout_ns / 2);
+  EXPECT_TRUE(run_until(
+      {&a, &b}, [&] { return b.messages.size() > arrived; }, 1'000'000'000));
+  run_for({&a, &b}, settings.peer_timeout_ns);
+  EXPECT_TRUE(a.failed.empty());
+  EXPECT_TRUE(b.failed.empty());
+}
+
+// The peer has died. The process itself looks only once in a while.
+TEST_F(Connections, ADeadPeerFailsThoughTheProcessHardlyEverPolls) {
+  ReliableSettings settings;
+  settings.peer_timeout_ns = 3'000'000'000;
+  MemoryProcess a(network_, low_id, settings);
+  MemoryProcess b(network_, high_id, settings);
+  expect_exchange(a, b);
+  EXPECT_EQ(a.send(a.connect(high_id), numbered_put(3)), SendStatus::sent);
+  unsigned polls = 0;
+  for (; a.failed.empty() && polls < 100; ++polls) {
+    virtual_now_ns += 5 * settings.peer_timeout_ns;
+    a.poll();
+  }
+  EXPECT_LT(polls, 32u);
+}
+
 struct Refusal {
   const char* name;
   ReliableSettings first;

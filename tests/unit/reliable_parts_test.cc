@@ -366,11 +366,11 @@ class PeerWatchTest : public HandshakeTest {
     const uint64_t end_ns = virtual_now_ns + ns;
     while (timers_.earliest_ns() <= end_ns) {
       virtual_now_ns = std::max(virtual_now_ns, timers_.earliest_ns());
-      watch_.run_timers(virtual_now_ns);
+      watch_.run_timers(virtual_now_ns, false);
     }
     virtual_now_ns = end_ns;
   }
-  PeerWatch watch_{context_, timers_, handshake_, closer_, transmitter_, received_, data_};
+  PeerWatch watch_{context_, table_, timers_, handshake_, closer_, transmitter_, received_, data_};
 };
 
 TEST_F(PeerWatchTest, RepeatsFramesUntilThePeerTimeout) {
@@ -397,8 +397,51 @@ TEST_F(PeerWatchTest, AsksAPeerThatIsSilentAndFailsItWithoutAnAnswer) {
   virtual_now_ns += settings_.longest_silence_ns();
   watch_.check(links, 1, virtual_now_ns);
   EXPECT_EQ(taken_frames().size(), 1u);
-  virtual_now_ns += settings_.peer_timeout_ns + 1;
+  for (unsigned checks = 0; checks < 4; ++checks) {
+    virtual_now_ns += settings_.peer_timeout_ns / 4 + 1;
+    watch_.check(links, 1, virtual_now_ns);
+  }
+  EXPECT_EQ(sink_.failed.size(), 1u);
+}
+
+TEST_F(PeerWatchTest, AfterAPauseOfThisProcessThePeerHasTheFullTimeAgain) {
+  EXPECT_EQ(send(1), SendStatus::sent);
+  run_timers_for(settings_.peer_timeout_ns / 2);
+  virtual_now_ns += 2 * settings_.peer_timeout_ns;
+  const uint64_t due_ns = timers_.earliest_ns();
+  watch_.run_timers(virtual_now_ns, true);
+  EXPECT_EQ(timers_.earliest_ns(), due_ns) << "what waits is read first";
+  run_timers_for(settings_.peer_timeout_ns - 1);
+  EXPECT_TRUE(sink_.failed.empty());
+  run_timers_for(settings_.peer_timeout_ns / 4);
+  EXPECT_EQ(sink_.failed.size(), 1u);
+}
+
+// A peer that floods does not keep the others from being looked after.
+TEST_F(PeerWatchTest, TimersRunAfterAPauseThoughFramesNeverStop) {
+  EXPECT_EQ(send(1), SendStatus::sent);
+  virtual_now_ns += 2 * settings_.peer_timeout_ns;
+  for (unsigned polls = 0; polls < 1000; ++polls) watch_.run_timers(virtual_now_ns, true);
+  EXPECT_EQ(counters_.retransmissions, 1u);
+}
+
+TEST_F(PeerWatchTest, APauseBetweenChecksIsNoSilenceOfThePeer) {
+  Link* const links[] = {&connection_};
+  virtual_now_ns += settings_.longest_silence_ns();
   watch_.check(links, 1, virtual_now_ns);
+  virtual_now_ns += 2 * settings_.peer_timeout_ns;
+  watch_.check(links, 1, virtual_now_ns);
+  EXPECT_TRUE(sink_.failed.empty());
+  EXPECT_EQ(taken_frames().size(), 2u) << "it is asked again";
+}
+
+TEST_F(PeerWatchTest, APauseDoesNotEndAnAttemptToConnect) {
+  Connection& connection = *table_.find_or_make({peer_id.nid + 1, peer_id.pid});
+  handshake_.start(connection, virtual_now_ns);
+  virtual_now_ns += 2 * settings_.peer_timeout_ns;
+  watch_.run_timers(virtual_now_ns, false);
+  EXPECT_TRUE(sink_.failed.empty());
+  run_timers_for(2 * settings_.peer_timeout_ns);
   EXPECT_EQ(sink_.failed.size(), 1u);
 }
 
