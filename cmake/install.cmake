@@ -5,8 +5,8 @@
 
 include(CMakePackageConfigHelpers)
 
-# The directories of Debian: libraries lie in one of the architecture. Those of rpm distributions lie
-# in lib64, and are executable files.
+# The directories of Debian: libraries lie in one of the architecture. Those of rpm distributions
+# lie in lib64, and are executable files.
 set(LINTEL_DEBIAN_DIRECTORIES OFF)
 if(CMAKE_LIBRARY_ARCHITECTURE AND CMAKE_INSTALL_LIBDIR MATCHES "${CMAKE_LIBRARY_ARCHITECTURE}$")
   set(LINTEL_DEBIAN_DIRECTORIES ON)

@@ -48,7 +48,8 @@ function(lintel_add_module name pattern)
 endfunction()
 
 # lintel_place_module(<name> <pkg-config name> <prefix of pkg_check_modules> [<library>...]): puts a
-# module into the static library. Programs need the pkg-config module, or only these libraries of it.
+# module into the static library. Programs need the pkg-config module, or only these of its
+# libraries.
 function(lintel_place_module name package prefix)
   if(BUILD_SHARED_LIBS)
     return()

@@ -5,10 +5,11 @@
 
 #include <sched.h>
 
+#include <atomic>
+
 #include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/progress/wait.h"
-#include "util/asymmetric_fence.h"
 
 namespace lintel::api {
 
@@ -53,6 +54,8 @@ class WaitingThread {
           .at(fields.index)
           .waiting_threads.fetch_add(static_cast<uint32_t>(change), std::memory_order_acq_rel);
     }
+    // The next look reads the handle: pairs with the fence of await_waiting_threads().
+    std::atomic_thread_fence(std::memory_order_seq_cst);
   }
 
   const ptl_handle_any_t* handles_;
@@ -60,11 +63,12 @@ class WaitingThread {
   unsigned looks_ = 0;
 };
 
-// Set-up path; the handle of `object` is stale already. Threads that wait see that, or that waiting
-// was aborted, and leave.
+// The handle of `object` is stale already. Threads that wait see that, or that waiting was aborted,
+// and leave. Collective operations allocate and free counters in each call, so it makes no system
+// call unless a thread waits: both sides have a full fence, since neither runs per message.
 template <typename Object>
 void await_waiting_threads(const Object& object, PhysicalInterface& physical) noexcept {
-  heavy_fence();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   while (object.waiting_threads.load(std::memory_order_acquire) != 0) {
     physical.poller().gate().wake_all();
     sched_yield();

@@ -67,7 +67,8 @@ def complete_in_zsh(functions, directory, environment, line, wanted):
                 shown += os.read(terminal, 4096).decode(errors="replace")
         return shown
 
-    # A line typed before the prompt would not be completed. The quotes keep the echo from looking like the prompt.
+    # A line typed before the prompt would not be completed. The quotes keep the echo from looking
+    # like the prompt.
     os.write(terminal, f"fpath=({functions} $fpath); autoload -U compinit && compinit -u -D; PS1=rea''dy:\n".encode())
     read("ready:")
     os.write(terminal, line.encode() + b"\t")
@@ -103,7 +104,8 @@ class Suite:
         shutil.rmtree(self.packages, ignore_errors=True)
         shutil.rmtree(self.rpms, ignore_errors=True)
         options = ("-DCMAKE_INSTALL_PREFIX=/usr", "-DCMAKE_SKIP_INSTALL_RPATH=ON", "-DLINTEL_HARDENING=ON")
-        # Each at the directories of its distributions; the compiler cache has the objects of the first.
+        # Each at the directories of its distributions. The compiler cache has the objects of the
+        # first.
         for name, directories in (("package", ()), ("package-rpm", ("-DCMAKE_INSTALL_LIBDIR=lib64",))):
             run("cmake", "--build", self.build_variant(name, *options, *directories), "--target", "package")
         for suffix in ("deb", "rpm"):

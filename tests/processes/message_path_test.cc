@@ -208,6 +208,43 @@ TEST(MessagePathTest, NoSystemCallAndNoAllocationWithinAProcess) {
   });
 }
 
+// A collective operation by triggered operations allocates its counters, queues and entries, and
+// frees them at its end, in each call.
+TEST(MessagePathTest, AStepOfACollectiveWithItsOwnCounterMakesNoSystemCallAndNoAllocation) {
+  run_ranks(1, [](Rank& rank) {
+    MessagePathCounter counter;
+    if (!counter.available()) GTEST_SKIP() << no_counter;
+    std::vector<std::byte> source(64);
+    std::vector<std::byte> target(64);
+    const Interface interface(rank, matching_physical);
+    const EventQueue events(interface.handle());
+    ptl_pt_index_t index = 0;
+    must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+    const Descriptor descriptor(interface.handle(), source);
+    for (int i = 0; i < warm_up + messages; ++i) {
+      if (i == warm_up) allocations.store(0);
+      if (i >= warm_up) MessagePathCounter::arm();
+      ptl_handle_ct_t started = PTL_CT_NONE;
+      ptl_handle_eq_t queue = PTL_EQ_NONE;
+      must(PtlCTAlloc(interface.handle(), &started));
+      must(PtlEQAlloc(interface.handle(), 4, &queue));
+      interface.append(pt_index,
+                       {.start = target.data(),
+                        .length = target.size(),
+                        .options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
+                                   PTL_ME_EVENT_UNLINK_DISABLE});
+      must(PtlTriggeredPut(descriptor.handle(), 0, 8, PTL_NO_ACK_REQ, interface.address(0),
+                           pt_index, 0, 0, nullptr, 0, started, 1));
+      must(PtlCTInc(started, {1, 0}));
+      poll_for(events, PTL_EVENT_PUT);
+      must(PtlEQFree(queue));
+      must(PtlCTFree(started));
+      MessagePathCounter::disarm();
+    }
+    expect_few(20);
+  });
+}
+
 // Two ranks send messages in turn: first `uncounted` messages, then `counted` messages during which
 // system calls and allocations are counted. If an answer of the peer is 200 ms late, a link that
 // cannot see whether the peer runs looks for it, which allocates memory. An emulated machine on a
