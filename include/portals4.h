@@ -475,11 +475,16 @@ PTL_API int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2)
 
 /** PtlMEAppend once the threshold is reached; see the triggered operations for what they have in
  * common.
- * @param me        as in PtlMEAppend; copied at the call.
+ * @param me        as in PtlMEAppend, and valid at the call. It is read again, and copied, when the
+ *                  threshold is reached: until then it must stay, and may change. The program may
+ *                  reuse it after PTL_EVENT_LINK, or when PtlMEUnlink, PtlCTCancelTriggered or
+ *                  PtlCTFree has ended the append.
  * @param me_handle receives a handle at once. Until the entry is appended PtlMEUnlink cancels the
  *                  append and returns PTL_OK; the triggered operation counts towards
  *                  max_triggered_ops until its threshold is reached or its counter is freed.
- *                  If the append fails when it is due, a line of the log says so.
+ *                  If the append fails when it is due, PTL_EVENT_ERROR with this user_ptr is posted
+ *                  (PTL_NI_SEGV: *me cannot be read), a counter that would count messages of the
+ *                  entry counts a failure, and a line of the log says why.
  * @return as PtlMEAppend. */
 PTL_API int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl_me_t* me,
                                  ptl_list_t ptl_list, void* user_ptr, ptl_handle_me_t* me_handle,

@@ -3,21 +3,14 @@
 #include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/objects/append_entry.h"
+#include "core/objects/entry_options.h"
+#include "core/objects/reserved_append.h"
 #include "portals4.h"
 
 using namespace lintel;
 using namespace lintel::api;
 
 namespace {
-
-constexpr unsigned common_options =
-    PTL_IOVEC | PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_USE_ONCE | PTL_ME_UNEXPECTED_HDR_DISABLE |
-    PTL_ME_IS_ACCESSIBLE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_COMM_DISABLE |
-    PTL_ME_EVENT_FLOWCTRL_DISABLE | PTL_ME_EVENT_SUCCESS_DISABLE | PTL_ME_EVENT_OVER_DISABLE |
-    PTL_ME_EVENT_UNLINK_DISABLE | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_OVERFLOW |
-    PTL_ME_EVENT_CT_BYTES;
-constexpr unsigned matching_options =
-    PTL_ME_MANAGE_LOCAL | PTL_ME_NO_TRUNCATE | PTL_ME_MAY_ALIGN | PTL_ME_LOCAL_INC_UH_RLENGTH;
 
 constexpr const char* list_rule = "must be PTL_PRIORITY_LIST or PTL_OVERFLOW_LIST";
 constexpr Call le_append{"PtlLEAppend", "spec 3.11.2"};
@@ -41,19 +34,12 @@ ptl_me_t as_match_entry(const ptl_le_t& le) noexcept {
   return me;
 }
 
-inline unsigned options_of(bool matching) noexcept {
-  return common_options | (matching ? matching_options : 0);
-}
-
 // Does not check the portal table index.
 [[gnu::always_inline]] inline bool entry_is_valid(const NetworkInterface& interface, bool matching,
                                                   const ptl_me_t& entry,
                                                   CountingEvent** counter) noexcept {
-  if ((entry.options & ~options_of(matching)) != 0) return false;
-  if ((entry.options & PTL_IOVEC) != 0 &&
-      entry.length > static_cast<ptl_size_t>(interface.limits().max_iovecs))
-    return false;
-  return resolve_optional_counter(interface, entry.ct_handle, counter);
+  return entry_options_are_valid(interface, matching, entry) &&
+         resolve_optional_counter(interface, entry.ct_handle, counter);
 }
 
 bool arguments_are_valid(const NetworkInterface& interface, const ptl_me_t& entry,
@@ -73,7 +59,7 @@ int refuse_index(const Call& call, ptl_pt_index_t pt_index) noexcept {
                                                   ptl_pt_index_t pt_index, unsigned options,
                                                   ptl_size_t length,
                                                   ptl_handle_ct_t ct_handle) noexcept {
-  if ((options & ~options_of(interface.matching())) != 0)
+  if ((options & ~entry_options(interface.matching())) != 0)
     return refuse_bits(PTL_ARG_INVALID, call, "options", options,
                        interface.matching() ? "must consist of options of entries, see 3.12.1"
                                             : "must consist of options of entries, see 3.11.1");
@@ -244,7 +230,13 @@ int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl
   TriggeredOperation& operation = interface->triggered_operations().at(index);
   operation.kind = TriggeredKind::me_append;
   operation.threshold = threshold;
-  operation.entry = {ni_handle, *me_handle, pt_index, ptl_list, user_ptr, *me};
+  operation.entry = {
+      .handle = *me_handle,
+      .pt_index = pt_index,
+      .list = ptl_list,
+      .user_ptr = user_ptr,
+      .description = me,
+      .failures = (me->options & counting_options) != 0 ? me->ct_handle : PTL_CT_NONE};
   trigger.counter->attach(operation);
   return PTL_OK;
 }

@@ -1,6 +1,9 @@
 // The extensions PtlTriggeredMEAppend and PtlTriggeredMEUnlink: the effect of the plain calls at a
 // threshold.
+#include <sys/mman.h>
+
 #include <atomic>
+#include <new>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -30,8 +33,9 @@ TEST_P(TriggeredListsTest, AnAppendHappensAtItsThreshold) {
     TargetSide target(pair);
     InitiatorSide initiator(pair);
     ptl_handle_me_t handle = PTL_INVALID_HANDLE;
+    ptl_me_t entry{};
     pair.on_target([&] {
-      ptl_me_t entry = open_entry(pair, target, 0);
+      entry = open_entry(pair, target, 0);
       must(PtlTriggeredMEAppend(pair.ni(), default_pt_index, &entry, PTL_PRIORITY_LIST, tag(5),
                                 &handle, target.counter.handle(), 2));
       target.counter.add(1);
@@ -74,6 +78,85 @@ TEST_P(TriggeredListsTest, AnAppendFindsUnexpectedMessages) {
       EXPECT_EQ(event.user_ptr, tag(6));
       EXPECT_EQ(event.hdr_data, 4u);
       target.events.expect(PTL_EVENT_AUTO_UNLINK);
+    });
+  });
+}
+
+// Programs let a put write fields of the description of an append that waits for the put.
+// spec 3.16, 3.12.2
+TEST_P(TriggeredListsTest, AnAppendReadsItsDescriptionAtItsThreshold) {
+  run_pair(GetParam(), [](Pair& pair) {
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    ptl_me_t entry{};
+    pair.on_target([&] {
+      entry = open_entry(pair, target, 0);
+      entry.length = 1;
+      entry.match_bits = 0xdead;
+      ptl_handle_me_t handle = PTL_INVALID_HANDLE;
+      must(PtlTriggeredMEAppend(pair.ni(), default_pt_index, &entry, PTL_PRIORITY_LIST, tag(8),
+                                &handle, target.counter.handle(), 1));
+      entry.match_bits = 0x1234;
+      entry.length = 64;
+      target.counter.add(1);
+      target.events.expect(PTL_EVENT_LINK);
+      entry = {};  // the library has its copy
+    });
+    pair.on_initiator([&] {
+      fill(initiator.source.memory, 3);
+      initiator.put_and_wait({.length = 64, .match_bits = 0x1234});
+    });
+    pair.on_target([&] {
+      const ptl_event_t event = target.events.expect(PTL_EVENT_PUT);
+      EXPECT_EQ(event.user_ptr, tag(8));
+      EXPECT_EQ(event.mlength, 64u);
+      expect_pattern(target.memory.first(64), 3);
+    });
+  });
+}
+
+// spec 3.16, 3.13.1, 3.14.1
+TEST_P(TriggeredListsTest, ADescriptionThatIsBadAtTheThresholdIsAFailure) {
+  run_pair(GetParam(), [](Pair& pair) {
+    constexpr size_t page = 4096;
+    TargetSide target(pair);
+    pair.on_target([&] {
+      void* const memory =
+          mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      ASSERT_NE(memory, MAP_FAILED);
+      Counter counter(pair.ni());
+      auto* const entry = new (memory) ptl_me_t(open_entry(pair, target, PTL_ME_EVENT_CT_COMM));
+      entry->ct_handle = counter.handle();
+      const auto append_at = [&](ptl_size_t threshold, void* user_ptr) {
+        ptl_handle_me_t handle = PTL_INVALID_HANDLE;
+        must(PtlTriggeredMEAppend(pair.ni(), default_pt_index, entry, PTL_PRIORITY_LIST, user_ptr,
+                                  &handle, target.counter.handle(), threshold));
+        return handle;
+      };
+      const auto expect_failure = [&](ptl_handle_me_t handle, const void* user_ptr,
+                                      ptl_ni_fail_t reason, ptl_size_t failures) {
+        target.counter.add(1);
+        EXPECT_EQ(target.events.expect(PTL_EVENT_ERROR, reason).user_ptr, user_ptr);
+        counter.expect(0, failures);
+        EXPECT_EQ(PTL_ARG_INVALID, PtlMEUnlink(handle));
+      };
+      ptl_handle_me_t handle = append_at(1, tag(1));
+      entry->options |= 1u << 31;
+      expect_failure(handle, tag(1), PTL_NI_UNDELIVERABLE, 1);
+      entry->options &= ~(1u << 31);
+
+      handle = append_at(2, tag(2));
+      entry->ct_handle = pair.ni();
+      expect_failure(handle, tag(2), PTL_NI_UNDELIVERABLE, 2);
+      entry->ct_handle = counter.handle();
+
+      handle = append_at(3, tag(3));
+      const ptl_handle_me_t cancelled = append_at(3, tag(4));
+      must(PtlMEUnlink(cancelled));
+      ASSERT_EQ(munmap(memory, page), 0);
+      expect_failure(handle, tag(3), PTL_NI_SEGV, 3);
+      target.events.expect_silence();
+      must(PtlPTFree(pair.ni(), default_pt_index));
     });
   });
 }

@@ -22,6 +22,7 @@ ListCalls::ListCalls(const Phase& phase, EventTaker& events)
       events_(events),
       handles_(phase.program.entries.size()),
       vectors_(phase.program.entries.size()),
+      descriptions_(phase.program.entries.size()),
       calls_(static_cast<std::size_t>(phase.program.shape.threads) + 1) {}
 
 ptl_me_t ListCalls::match_entry(const Entry& e) {
@@ -57,10 +58,9 @@ void ListCalls::append(const Entry& e) {
   ptl_handle_any_t& handle = handles_[e.id].handle;
   CallSeen seen{.begin_ns = now_ns()};
   if (e.triggered) {
-    ptl_me_t copied = me;
-    seen.code =
-        PtlTriggeredMEAppend(interface, index_of(e.portal), &copied, e.list, user_pointer(e),
-                             &handle, phase_.objects.trigger_count(e.thread), e.threshold);
+    ptl_me_t& kept = descriptions_[e.id] = me;  // read when the append is due
+    seen.code = PtlTriggeredMEAppend(interface, index_of(e.portal), &kept, e.list, user_pointer(e),
+                                     &handle, phase_.objects.trigger_count(e.thread), e.threshold);
   } else if (phase_.program.matching) {
     seen.code = PtlMEAppend(interface, index_of(e.portal), &me, e.list, user_pointer(e), &handle);
   } else {

@@ -57,6 +57,7 @@ class ListCalls {
   EventTaker& events_;
   std::vector<Handle> handles_;                    // by entry
   std::vector<std::vector<ptl_iovec_t>> vectors_;  // by entry
+  std::vector<ptl_me_t> descriptions_;             // by entry, of triggered appends
   std::vector<std::vector<PortalCall>> calls_;     // by thread
 };
 

@@ -30,12 +30,12 @@ struct TriggeredCount {
 
 // me_append, me_unlink (extensions). The handle exists from the call on.
 struct TriggeredEntry {
-  ptl_handle_ni_t ni;
   ptl_handle_me_t handle;
   ptl_pt_index_t pt_index;
   ptl_list_t list;
   void* user_ptr;
-  ptl_me_t entry;
+  const ptl_me_t* description;  // the application's, read when the append is due
+  ptl_handle_ct_t failures;     // counts a failed append, or PTL_CT_NONE
 };
 
 struct alignas(64) TriggeredOperation {

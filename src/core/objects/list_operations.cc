@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "core/objects/append_entry.h"
+#include "core/objects/reserved_append.h"
 
 namespace lintel {
 
@@ -50,35 +51,6 @@ bool claim_all(NetworkInterface& interface, PortalEntry& portal, ListEntry& entr
   return false;
 }
 
-// The call that posted a triggered append returned before: only an event can report the failure
-// (spec 3.13.1, PTL_EVENT_ERROR).
-void report_failed_append(NetworkInterface& interface, const EntryArguments& arguments,
-                          ptl_list_t list) noexcept {
-  PortalEntry* const portal = interface.portal(arguments.pt_index);
-  if (portal == nullptr) return;
-  std::lock_guard guard(portal->lock);
-  if (!portal->allocated || portal->event_queue == nullptr) return;
-  ptl_event_t event{};
-  event.type = PTL_EVENT_ERROR;
-  event.user_ptr = arguments.user_ptr;
-  event.pt_index = portal->index;
-  event.ptl_list = list;
-  event.start = arguments.entry.start;
-  event.ni_fail_type = PTL_NI_UNDELIVERABLE;
-  portal->event_queue->queue.post(event);
-}
-
-// The slot of a triggered append that was neither performed nor cancelled. The caller does one of
-// the two.
-ListEntry* take_reserved(NetworkInterface& interface, const HandleFields& handle) noexcept {
-  ListEntry* const entry = interface.entry_slot(handle.index);
-  uint32_t generation = handle.generation;
-  return entry != nullptr && generation_is_live(generation) &&
-                 entry->reserved_for.compare_exchange_strong(generation, 0)
-             ? entry
-             : nullptr;
-}
-
 }  // namespace
 
 void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept {
@@ -112,33 +84,6 @@ int append_and_claim(NetworkInterface& interface, PortalEntry& portal, ListEntry
   }
   if (!entry.has(PTL_ME_EVENT_LINK_DISABLE)) post_link_event(portal, entry);
   return PTL_OK;
-}
-
-int reserve_entry(NetworkInterface& interface, uint32_t pt_index, uint64_t* handle) noexcept {
-  ListEntry* const entry = allocate_entry(interface, handle);
-  if (entry == nullptr) return PTL_NO_SPACE;
-  entry->pt_index = static_cast<uint16_t>(pt_index);
-  entry->reserved_for.store(decode_handle(*handle).generation, std::memory_order_release);
-  return PTL_OK;
-}
-
-int append_reserved(NetworkInterface& interface, const HandleFields& handle,
-                    const EntryArguments& arguments, ptl_list_t list) noexcept {
-  ListEntry* const entry = take_reserved(interface, handle);
-  if (entry == nullptr) return PTL_OK;
-  PortalEntry* const portal = interface.portal(arguments.pt_index);
-  const int code = portal == nullptr ? drop_entry(interface, *entry, PTL_ARG_INVALID)
-                                     : append_to(interface, interface.matching(), *portal, *entry,
-                                                 arguments, list);
-  if (code != PTL_OK) report_failed_append(interface, arguments, list);
-  return code;
-}
-
-bool cancel_reserved(NetworkInterface& interface, const HandleFields& handle) noexcept {
-  ListEntry* const entry = take_reserved(interface, handle);
-  if (entry == nullptr) return false;
-  free_entry(interface, *entry, true);
-  return true;
 }
 
 int unlink_by_handle(NetworkInterface& interface, const HandleFields& handle) noexcept {

@@ -16,15 +16,7 @@ struct EntryArguments {
   void* user_ptr;
 };
 
-// For triggered appends, whose handle exists before the entry is appended. append_entry.h has the
-// others.
-[[nodiscard]] int reserve_entry(NetworkInterface& interface, uint32_t pt_index,
-                                uint64_t* handle) noexcept;
-// PTL_OK also if the append was cancelled. What is refused is told by PTL_EVENT_ERROR as well.
-[[nodiscard]] int append_reserved(NetworkInterface& interface, const HandleFields& handle,
-                                  const EntryArguments& arguments, ptl_list_t list) noexcept;
-// The append is not carried out, and the handle ends. False: it is under way or has happened.
-bool cancel_reserved(NetworkInterface& interface, const HandleFields& handle) noexcept;
+// append_entry.h has the appends, reserved_append.h those that wait for a counter.
 
 // PTL_OK, also if the append was not due yet and is cancelled. PTL_IN_USE: operations or headers
 // refer to the entry, or it has unlinked itself. PTL_ARG_INVALID.

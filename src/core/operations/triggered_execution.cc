@@ -2,6 +2,7 @@
 
 #include "core/objects/list_operations.h"
 #include "core/objects/network_interface.h"
+#include "core/objects/reserved_append.h"
 #include "core/operations/initiator.h"
 #include "util/log.h"
 
@@ -23,22 +24,12 @@ void start_movement(NetworkInterface& interface, Request& request) noexcept {
     report_local_failure(request, PTL_NI_UNDELIVERABLE);
 }
 
-void append_of(NetworkInterface& interface, const TriggeredEntry& arguments) noexcept {
-  CountingEvent* const counted = interface.find_counter(arguments.entry.ct_handle);
-  const int code = append_reserved(
-      interface, decode_handle(arguments.handle),
-      {arguments.entry, counted, arguments.pt_index, arguments.user_ptr}, arguments.list);
-  if (code != PTL_OK)
-    log_message(LogLevel::error, "a triggered append to portal table entry %u failed: code %d",
-                arguments.pt_index, code);
-}
-
 }  // namespace
 
 void TriggeredExecution::execute(TriggeredOperation& operation) noexcept {
   switch (operation.kind) {
     case TriggeredKind::me_append:
-      append_of(interface_, operation.entry);
+      append_reserved(interface_, operation.entry);
       break;
     case TriggeredKind::me_unlink: {
       const int code = unlink_by_handle(interface_, decode_handle(operation.entry.handle));
