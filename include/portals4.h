@@ -186,8 +186,9 @@ PTL_API int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, cons
                         ptl_handle_le_t* le_handle) PTL_NOEXCEPT;
 
 /** Unlinks a list entry (3.11.3). Safe for entries that have just been used or unlinked.
- * @return PTL_OK: unlinked, the memory is free; PTL_NO_INIT, PTL_ARG_INVALID; PTL_IN_USE: a message
- *         uses it, unexpected headers refer to it, or the library has unlinked it already. */
+ * @return PTL_OK: unlinked, the memory is free; PTL_NO_INIT; PTL_IN_USE: a message uses it,
+ *         unexpected headers refer to it, or, once, the library has unlinked it already;
+ *         PTL_ARG_INVALID: no such entry any more, and no event or count of it follows. */
 PTL_API int PtlLEUnlink(ptl_handle_le_t le_handle) PTL_NOEXCEPT;
 
 /** Searches the unexpected headers as PtlLEAppend would, without appending (3.11.4). Results are

@@ -138,12 +138,23 @@ int search(const Call& call, NetworkInterface& interface, ptl_pt_index_t pt_inde
                               : "must be of an interface with PTL_NI_NO_MATCHING");
 }
 
-int refuse_unlink(int code, const Call& call, ptl_handle_any_t handle) noexcept {
-  return code == PTL_IN_USE
-             ? refuse_bits(code, call, "handle", handle,
-                           "the entry must be unused: it has operations or headers, or it has "
-                           "unlinked itself")
-             : refuse_handle(call, "handle", handle, HandleType::entry);
+[[gnu::cold, gnu::noinline]] int refuse_unlink(const Call& call, NetworkInterface& interface,
+                                               ptl_handle_any_t handle,
+                                               UnlinkResult result) noexcept {
+  switch (result) {
+    case UnlinkResult::in_use:
+      return refuse_bits(PTL_IN_USE, call, "handle", handle,
+                         "messages or unexpected headers refer to the entry: repeat the call");
+    case UnlinkResult::ended:
+      // Required before the next append, permitted after it. Programs that repeat the call until
+      // the entry is not in use must come to an end without an append, too.
+      if (tell_end(interface, decode_handle(handle)))
+        return refuse_bits(PTL_IN_USE, call, "handle", handle, "the entry has unlinked itself");
+      return refuse_bits(PTL_ARG_INVALID, call, "handle", handle,
+                         "the entry has ended, and no event of it follows");
+    default:
+      return refuse_handle(call, "handle", handle, HandleType::entry);
+  }
 }
 
 int unlink(const Call& call, ptl_handle_any_t handle, bool matching) noexcept {
@@ -151,12 +162,15 @@ int unlink(const Call& call, ptl_handle_any_t handle, bool matching) noexcept {
   NetworkInterface* interface = fields.type == HandleType::entry ? interface_of(fields) : nullptr;
   if (interface == nullptr || interface->matching() != matching)
     return refuse_handle(call, "handle", handle, HandleType::entry);
-  const int code = poll_before_refusal(interface->physical(), PTL_IN_USE,
-                                       [&] { return unlink_by_handle(*interface, fields); });
+  UnlinkResult result{};
+  const int code = poll_before_refusal(interface->physical(), PTL_IN_USE, [&] {
+    result = unlink_by_handle(*interface, fields);
+    return result == UnlinkResult::in_use ? PTL_IN_USE : PTL_OK;
+  });
   // A message is counted after the lock of the portal table entry has been released.
-  if (code != PTL_OK) return refuse_unlink(code, call, handle);
-  interface->physical().poller().token().finish_round();
-  return code;
+  if (code == PTL_OK) interface->physical().poller().token().finish_round();
+  return result == UnlinkResult::unlinked ? PTL_OK
+                                          : refuse_unlink(call, *interface, handle, result);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ TEST_P(UnlinkTest, AnUnlinkedEntryTakesNothingMore) {
 }
 
 // spec 3.11.3, 3.12.3
-TEST_P(UnlinkTest, OfAnEntryThatUnlinkedItselfIsInUse) {
+TEST_P(UnlinkTest, OfAnEntryThatUnlinkedItselfIsInUseOnce) {
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair);
     InitiatorSide initiator(pair);
@@ -43,8 +43,58 @@ TEST_P(UnlinkTest, OfAnEntryThatUnlinkedItselfIsInUse) {
       target.events.expect(PTL_EVENT_PUT);
       target.events.expect(PTL_EVENT_AUTO_UNLINK);
       EXPECT_EQ(PTL_IN_USE, pair.interface().unlink(entry));
-      EXPECT_EQ(PTL_IN_USE, pair.interface().unlink(entry));
+      EXPECT_EQ(PTL_ARG_INVALID, pair.interface().unlink(entry));
+      EXPECT_EQ(PTL_ARG_INVALID, pair.interface().unlink(entry));
+      entry = target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE));
     });
+    pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
+    pair.on_target([&] {
+      target.events.expect(PTL_EVENT_PUT);
+      target.events.expect(PTL_EVENT_AUTO_UNLINK);
+      const ptl_handle_any_t later = target.append(target.entry(PTL_ME_OP_PUT));
+      const int code = pair.interface().unlink(entry);
+      EXPECT_TRUE(code == PTL_IN_USE || code == PTL_ARG_INVALID) << code;
+      EXPECT_EQ(PTL_ARG_INVALID, pair.interface().unlink(entry));
+      must(pair.interface().unlink(later));
+    });
+  });
+}
+
+// spec 3.11.3, 3.12.3
+TEST_P(UnlinkTest, RepeatedWhileInUseComesToAnEndWithAllCounts) {
+  run_pair(GetParam(), [](Pair& pair) {
+    constexpr int rounds = 40;
+    TargetSide target(pair);
+    InitiatorSide initiator(pair);
+    for (int round = 0; round < rounds; ++round) {
+      ptl_handle_any_t entry = PTL_INVALID_HANDLE;
+      ptl_size_t before = 0;
+      if (pair.is_target()) {
+        before = target.counter.value().success;
+        EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_CT_COMM |
+                                      PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE);
+        spec.counter = target.counter.handle();
+        entry = target.append(spec);
+      }
+      pair.barrier();
+      if (pair.is_initiator()) initiator.put({.length = 8, .ack = PTL_NO_ACK_REQ});
+      if (pair.is_target()) {
+        ptl_ct_event_t seen{};
+        if (round % 2 != 0) must(PtlCTWait(target.counter.handle(), before + 1, &seen));
+        int code = PTL_IN_USE;
+        pair.rank().await_condition("the end of an entry", [&] {
+          code = pair.interface().unlink(entry);
+          return code != PTL_IN_USE;
+        });
+        const ptl_size_t counted = target.counter.value().success;
+        EXPECT_TRUE(code == PTL_OK || (code == PTL_ARG_INVALID && counted == before + 1)) << code;
+      }
+      if (pair.is_initiator()) {
+        initiator.source.events.expect(PTL_EVENT_SEND);
+        initiator.fence();
+      }
+      pair.barrier();
+    }
   });
 }
 

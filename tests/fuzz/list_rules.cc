@@ -135,9 +135,10 @@ void ListRules::unlink(const State& state, const Element& element, std::string& 
     after.entries.at(id).life = Life::unlinked_by_call;
     std::erase(after.lists[program_.entries[id].list], id);
   }
-  // After another call has unlinked the entry, its handle may still be known or already be invalid.
-  const bool is_refusal = code == PTL_IN_USE || code == CallSeen::unknown ||
-                          (code == PTL_ARG_INVALID && live.life == Life::unlinked_by_call);
+  // The handle of an entry that has ended may still be known or already be invalid.
+  const bool has_ended = live.life == Life::unlinked_by_call || live.life == Life::unlinked_itself;
+  const bool is_refusal =
+      code == PTL_IN_USE || code == CallSeen::unknown || (code == PTL_ARG_INVALID && has_ended);
   if (may_be_refused && is_refusal) next.push_back(state);
   if (next.empty())
     why = "returned " + test::return_code_name(code) +

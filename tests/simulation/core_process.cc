@@ -499,7 +499,7 @@ void CoreProcess::check_rest() {
   for (const auto& [number, entry] : overflow_) {
     // A full entry has been unlinked automatically.
     const int code = PtlMEUnlink(entry.handle);
-    if (code != PTL_IN_USE) require(code, "PtlMEUnlink");
+    if (code != PTL_IN_USE && code != PTL_ARG_INVALID) require(code, "PtlMEUnlink");
   }
   for (const ptl_pt_index_t portal : {portal_of_puts, portal_of_gets, portal_of_counter})
     require(PtlPTFree(handle(), portal), "PtlPTFree");

@@ -111,10 +111,11 @@ void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& e
                                               bool by_call) noexcept {
   entry.region.close();
   entry.state = EntryState::free;
-  entry.unlinked_by_call = by_call;
   // Nobody else changes the generation of an entry in use.
-  entry.generation.store(entry.generation.load(std::memory_order_relaxed) + 1,
-                         std::memory_order_release);
+  const uint32_t generation = entry.generation.load(std::memory_order_relaxed);
+  if (by_call)
+    entry.end_told_of.store(generation & handle_generation_mask, std::memory_order_relaxed);
+  entry.generation.store(generation + 1, std::memory_order_release);
   interface.entries().release(interface.entries().index_of(entry));
 }
 

@@ -28,7 +28,6 @@ struct ListEntry : MatchNode {
   // A put that fits goes to the offset that it asks for and posts one event at most.
   bool takes_plain_puts = false;
   bool unlink_announced = false;  // PTL_EVENT_AUTO_UNLINK was posted or is disabled
-  bool unlinked_by_call = false;  // the last use of this slot ended by PtlMEUnlink
   unsigned options = 0;
   ptl_uid_t uid = 0;
   uint32_t operations = 0;          // messages being delivered
@@ -41,6 +40,9 @@ struct ListEntry : MatchNode {
   // Generation, as in the handle, of a triggered append that is not due yet; 0: none. The thread
   // that clears it performs the append or cancels it.
   std::atomic<uint32_t> reserved_for{0};
+  // Generation, as in the handle, of a former use of this slot of whose end PtlMEUnlink has told
+  // the program.
+  std::atomic<uint32_t> end_told_of{0};
 
   [[nodiscard]] bool has(unsigned option) const noexcept { return (options & option) != 0; }
 };

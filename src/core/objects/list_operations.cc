@@ -6,6 +6,7 @@
 
 #include "core/objects/append_entry.h"
 #include "core/objects/reserved_append.h"
+#include "util/assert.h"
 
 namespace lintel {
 
@@ -86,35 +87,35 @@ int append_and_claim(NetworkInterface& interface, PortalEntry& portal, ListEntry
   return PTL_OK;
 }
 
-int unlink_by_handle(NetworkInterface& interface, const HandleFields& handle) noexcept {
+UnlinkResult unlink_by_handle(NetworkInterface& interface, const HandleFields& handle) noexcept {
   ListEntry* entry = interface.entry_slot(handle.index);
-  if (entry == nullptr) return PTL_ARG_INVALID;
+  if (entry == nullptr || !generation_is_live(handle.generation)) return UnlinkResult::invalid;
   if (entry->reserved_for.load(std::memory_order_relaxed) != 0 &&
       cancel_reserved(interface, handle))
-    return PTL_OK;
+    return UnlinkResult::unlinked;
   for (;;) {
     const uint32_t generation = entry->generation.load(std::memory_order_acquire);
-    if ((generation & handle_generation_mask) != handle.generation) {
-      // An old handle: the entry has unlinked itself, and the caller could not know
-      // (spec 3.11.3). Only if this thread's own unlink ended it is it an error.
-      const bool was_alive = generation_is_live(handle.generation) &&
-                             ((generation - handle.generation) & handle_generation_mask) <
-                                 (handle_generation_mask >> 1);
-      if (!was_alive) return PTL_ARG_INVALID;
-      const bool last_use = ((generation - handle.generation) & handle_generation_mask) == 1;
-      return last_use && entry->unlinked_by_call ? PTL_ARG_INVALID : PTL_IN_USE;
-    }
+    const uint32_t age = (generation - handle.generation) & handle_generation_mask;
+    // Later uses of the slot began by appends, after which the handle may be invalid (spec 3.11.3).
+    if (age != 0) return age == 1 ? UnlinkResult::ended : UnlinkResult::invalid;
     PortalEntry* portal = interface.portal(entry->pt_index);
-    if (portal == nullptr) return PTL_IN_USE;  // a triggered append that is being refused
+    if (portal == nullptr) return UnlinkResult::in_use;  // a triggered append being refused
     std::lock_guard guard(portal->lock);
     if (entry->generation.load(std::memory_order_relaxed) != generation) continue;
     if (entry->state != EntryState::linked || entry->operations != 0 ||
         entry->unexpected_headers != 0)
-      return PTL_IN_USE;
+      return UnlinkResult::in_use;
     (entry->list == PTL_PRIORITY_LIST ? portal->priority : portal->overflow).remove(*entry);
     free_entry(interface, *entry, true);
-    return PTL_OK;
+    return UnlinkResult::unlinked;
   }
+}
+
+bool tell_end(NetworkInterface& interface, const HandleFields& handle) noexcept {
+  ListEntry* const entry = interface.entry_slot(handle.index);
+  LINTEL_ASSERT(entry != nullptr && generation_is_live(handle.generation));
+  return entry->end_told_of.exchange(handle.generation, std::memory_order_relaxed) !=
+         handle.generation;
 }
 
 int search_unexpected(NetworkInterface& interface, const EntryArguments& arguments,

@@ -18,10 +18,16 @@ struct EntryArguments {
 
 // append_entry.h has the appends, reserved_append.h those that wait for a counter.
 
-// PTL_OK, also if the append was not due yet and is cancelled. PTL_IN_USE: operations or headers
-// refer to the entry, or it has unlinked itself. PTL_ARG_INVALID.
-[[nodiscard]] int unlink_by_handle(NetworkInterface& interface,
-                                   const HandleFields& handle) noexcept;
+enum class UnlinkResult {
+  unlinked,  // also an append that was not due yet and is cancelled
+  in_use,    // operations or headers refer to the entry
+  ended,     // it has unlinked itself: all its events are posted
+  invalid,
+};
+[[nodiscard]] UnlinkResult unlink_by_handle(NetworkInterface& interface,
+                                            const HandleFields& handle) noexcept;
+// For an entry that has ended. True: the program has not been told yet, and is told now.
+[[nodiscard]] bool tell_end(NetworkInterface& interface, const HandleFields& handle) noexcept;
 
 [[nodiscard]] int search_unexpected(NetworkInterface& interface, const EntryArguments& arguments,
                                     ptl_search_op_t operation) noexcept;

@@ -31,11 +31,11 @@ void TriggeredExecution::execute(TriggeredOperation& operation) noexcept {
     case TriggeredKind::me_append:
       append_reserved(interface_, operation.entry);
       break;
-    case TriggeredKind::me_unlink: {
-      const int code = unlink_by_handle(interface_, decode_handle(operation.entry.handle));
-      if (code != PTL_OK) log_message(LogLevel::debug, "a triggered unlink gave code %d", code);
+    case TriggeredKind::me_unlink:
+      if (unlink_by_handle(interface_, decode_handle(operation.entry.handle)) !=
+          UnlinkResult::unlinked)
+        log_message(LogLevel::debug, "PtlTriggeredMEUnlink: the entry was in use or had ended");
       break;
-    }
     default:
       start_movement(interface_, operation.request);
   }
