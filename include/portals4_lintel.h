@@ -161,7 +161,8 @@ PTL_API const char* PtlToStr(int value, ptl_str_type_t type) PTL_NOEXCEPT;
 #define PTL_EV_STR_SIZE 512
 
 /** Writes an event as text. Any thread; needs no PtlInit.
- * @param verbose  0: its kind and its result; otherwise all fields.
+ * @param verbose  0: its kind and its result; otherwise the fields, too, that table 3-3 defines for
+ *                 its kind.
  * @param text     at least PTL_EV_STR_SIZE bytes.
  * @return length of the text without the zero byte. */
 PTL_API int PtlEvToStr(int verbose, const ptl_event_t* event, char* text) PTL_NOEXCEPT;

@@ -1,5 +1,7 @@
 // Constants and events as text. Set-up path.
+#include <algorithm>
 #include <cinttypes>
+#include <cstdarg>
 #include <cstdio>
 
 #include "portals4_lintel.h"
@@ -67,6 +69,106 @@ const char* find(const Name (&names)[size], int value) noexcept {
   return "unknown";
 }
 
+// The columns of table 3-3, but for type and ni_fail_type, which all events have.
+enum Field : unsigned {
+  initiator = 1u << 0,
+  pt_index = 1u << 1,
+  list = 1u << 2,
+  uid = 1u << 3,
+  match_bits = 1u << 4,
+  rlength = 1u << 5,
+  mlength = 1u << 6,
+  remote_offset = 1u << 7,
+  start = 1u << 8,
+  user_ptr = 1u << 9,
+  hdr_data = 1u << 10,
+  atomic = 1u << 11,
+};
+
+// The fields that table 3-3 defines: of any event of the kind, and of one with PTL_NI_OK.
+struct Defined {
+  unsigned always;
+  unsigned on_success;
+};
+
+Defined defined_fields(ptl_event_kind_t kind) noexcept {
+  constexpr unsigned of_get = initiator | pt_index | uid | match_bits | mlength | start | user_ptr;
+  constexpr unsigned of_put = of_get | hdr_data;
+  constexpr unsigned of_target = rlength | remote_offset;
+  constexpr unsigned of_answer = list | mlength | remote_offset;
+  switch (kind) {
+    case PTL_EVENT_GET:
+    case PTL_EVENT_GET_OVERFLOW:
+      return {of_get, of_target};
+    case PTL_EVENT_PUT:
+    case PTL_EVENT_PUT_OVERFLOW:
+      return {of_put, of_target};
+    case PTL_EVENT_ATOMIC:
+    case PTL_EVENT_ATOMIC_OVERFLOW:
+    case PTL_EVENT_FETCH_ATOMIC:
+    case PTL_EVENT_FETCH_ATOMIC_OVERFLOW:
+      return {of_put | atomic, of_target};
+    case PTL_EVENT_REPLY:
+    case PTL_EVENT_ACK:
+      return {user_ptr, of_answer};
+    case PTL_EVENT_SEND:
+      return {user_ptr, mlength};
+    case PTL_EVENT_PT_DISABLED:
+      return {pt_index, 0};
+    case PTL_EVENT_LINK:
+    case PTL_EVENT_AUTO_UNLINK:
+    case PTL_EVENT_AUTO_FREE:
+      return {pt_index | user_ptr, 0};
+    case PTL_EVENT_SEARCH:
+      // A failure has found no message: only user_ptr is defined (spec 3.13.1).
+      return {user_ptr, of_put | of_target | atomic};
+    case PTL_EVENT_ERROR:
+      return {user_ptr, 0};
+  }
+  return {0, 0};
+}
+
+class EventText {
+ public:
+  explicit EventText(char* text) noexcept : text_(text) {}
+
+  [[gnu::format(printf, 2, 3)]] void add(const char* format, ...) noexcept {
+    va_list arguments;
+    va_start(arguments, format);
+    const int added = std::vsnprintf(
+        text_ + length_, PTL_EV_STR_SIZE - static_cast<size_t>(length_), format, arguments);
+    va_end(arguments);
+    if (added > 0) length_ = std::min(length_ + added, PTL_EV_STR_SIZE - 1);
+  }
+
+  void add_fields(const ptl_event_t& event) noexcept {
+    const Defined defined = defined_fields(event.type);
+    const unsigned fields =
+        defined.always | (event.ni_fail_type == PTL_NI_OK ? defined.on_success : 0);
+    if ((fields & initiator) != 0)
+      add(" initiator %" PRIu32 ":%" PRIu32, event.initiator.phys.nid, event.initiator.phys.pid);
+    if ((fields & uid) != 0) add(" uid %" PRIu32, event.uid);
+    if ((fields & pt_index) != 0) add(" pt_index %" PRIu32, event.pt_index);
+    if ((fields & list) != 0) add(" list %u", static_cast<unsigned>(event.ptl_list));
+    if ((fields & match_bits) != 0) add(" match_bits 0x%" PRIx64, event.match_bits);
+    if ((fields & rlength) != 0) add(" rlength %" PRIu64, event.rlength);
+    if ((fields & mlength) != 0) add(" mlength %" PRIu64, event.mlength);
+    if ((fields & remote_offset) != 0) add(" remote_offset %" PRIu64, event.remote_offset);
+    if ((fields & start) != 0) add(" start %p", event.start);
+    if ((fields & user_ptr) != 0) add(" user_ptr %p", event.user_ptr);
+    if ((fields & hdr_data) != 0) add(" hdr_data 0x%" PRIx64, event.hdr_data);
+    if ((fields & atomic) != 0)
+      add(" operation %u type %u", static_cast<unsigned>(event.atomic_operation),
+          static_cast<unsigned>(event.atomic_type));
+  }
+
+  [[nodiscard]] int length() const noexcept { return length_; }
+
+ private:
+  char* text_;
+  int length_ = 0;
+};
+
 }  // namespace
 
 extern "C" {
@@ -90,18 +192,11 @@ const char* PtlLintelStrError(int code) noexcept {
 }
 
 int PtlEvToStr(int verbose, const ptl_event_t* event, char* text) noexcept {
-  const char* kind = PtlToStr(static_cast<int>(event->type), PTL_STR_EVENT);
-  const char* fail = PtlToStr(static_cast<int>(event->ni_fail_type), PTL_STR_FAIL_TYPE);
-  if (verbose == 0) return snprintf(text, PTL_EV_STR_SIZE, "%s %s", kind, fail);
-  return snprintf(
-      text, PTL_EV_STR_SIZE,
-      "%s %s initiator %" PRIu32 ":%" PRIu32 " uid %" PRIu32 " pt_index %" PRIu32
-      " list %u match_bits 0x%" PRIx64 " rlength %" PRIu64 " mlength %" PRIu64
-      " remote_offset %" PRIu64 " start %p user_ptr %p hdr_data 0x%" PRIx64 " operation %u type %u",
-      kind, fail, event->initiator.phys.nid, event->initiator.phys.pid, event->uid, event->pt_index,
-      static_cast<unsigned>(event->ptl_list), event->match_bits, event->rlength, event->mlength,
-      event->remote_offset, event->start, event->user_ptr, event->hdr_data,
-      static_cast<unsigned>(event->atomic_operation), static_cast<unsigned>(event->atomic_type));
+  EventText out(text);
+  out.add("%s %s", PtlToStr(static_cast<int>(event->type), PTL_STR_EVENT),
+          PtlToStr(static_cast<int>(event->ni_fail_type), PTL_STR_FAIL_TYPE));
+  if (verbose != 0) out.add_fields(*event);
+  return out.length();
 }
 
 }  // extern "C"

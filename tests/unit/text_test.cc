@@ -37,4 +37,40 @@ TEST(TextTest, AnEventFitsItsBufferAndNamesItsKindAndResult) {
   }
 }
 
+std::string verbose_text(ptl_event_kind_t kind, ptl_ni_fail_t fail) {
+  ptl_event_t event;
+  std::memset(&event, 0xee, sizeof event);  // what was in the program's variable before
+  event.type = kind;
+  event.ni_fail_type = fail;
+  event.user_ptr = nullptr;
+  event.pt_index = 4;
+  event.mlength = 8;
+  char text[PTL_EV_STR_SIZE];
+  PtlEvToStr(1, &event, text);
+  return text;
+}
+
+// spec 3.13.4, table 3-3
+TEST(TextTest, AnEventShowsTheFieldsThatItsKindDefines) {
+  EXPECT_EQ(verbose_text(PTL_EVENT_SEND, PTL_NI_OK),
+            "PTL_EVENT_SEND PTL_NI_OK mlength 8 user_ptr (nil)");
+  EXPECT_EQ(verbose_text(PTL_EVENT_ACK, PTL_NI_DROPPED),
+            "PTL_EVENT_ACK PTL_NI_DROPPED user_ptr (nil)");
+  EXPECT_EQ(verbose_text(PTL_EVENT_LINK, PTL_NI_OK),
+            "PTL_EVENT_LINK PTL_NI_OK pt_index 4 user_ptr (nil)");
+  EXPECT_EQ(verbose_text(PTL_EVENT_PT_DISABLED, PTL_NI_OK),
+            "PTL_EVENT_PT_DISABLED PTL_NI_OK pt_index 4");
+  EXPECT_EQ(verbose_text(PTL_EVENT_ERROR, PTL_NI_UNDELIVERABLE),
+            "PTL_EVENT_ERROR PTL_NI_UNDELIVERABLE user_ptr (nil)");
+  EXPECT_EQ(verbose_text(PTL_EVENT_SEARCH, PTL_NI_NO_MATCH),
+            "PTL_EVENT_SEARCH PTL_NI_NO_MATCH user_ptr (nil)");
+  const std::string get = verbose_text(PTL_EVENT_GET, PTL_NI_OK);
+  for (const char* field : {"initiator", "uid", "pt_index 4", "match_bits", "rlength", "start"})
+    EXPECT_NE(get.find(field), std::string::npos) << field << ": " << get;
+  for (const char* field : {"list", "hdr_data", "operation", "type"})
+    EXPECT_EQ(get.find(field), std::string::npos) << field << ": " << get;
+  const std::string atomic = verbose_text(PTL_EVENT_ATOMIC, PTL_NI_OK);
+  EXPECT_NE(atomic.find("operation"), std::string::npos) << atomic;
+}
+
 }  // namespace
