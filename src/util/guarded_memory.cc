@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "util/config.h"
+#include "util/foreign_fault.h"
 #include "util/guarded_small_copy.h"
 #include "util/spin_lock.h"
 
@@ -101,12 +102,35 @@ void restore_default(int signal_number) noexcept {
   sigaction(signal_number, &action, nullptr);
 }
 
+std::atomic<bool> foreign_fault_said{false};
+
+// In a backtrace the handler that passes a fault on looks like its cause. Programs that handle
+// faults of their own may have many: a handler gets one line, the end of a process always.
+void tell_foreign_fault(int signal_number, const siginfo_t& info, const void* context,
+                        bool ends_process) noexcept {
+  if (foreign_fault_said.exchange(true, std::memory_order_relaxed) && !ends_process) return;
+  uintptr_t instruction = 0;
+#if defined(__x86_64__)
+  instruction =
+      static_cast<uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+#else
+  static_cast<void>(context);
+#endif
+  write_foreign_fault({.signal = signal_number == SIGSEGV ? "SIGSEGV" : "SIGBUS",
+                       .address = reinterpret_cast<uintptr_t>(info.si_addr),
+                       .instruction = instruction,
+                       .ends_process = ends_process});
+}
+
 // A fault that is not ours, or a signal that a process sent.
 void pass_on(int signal_number, siginfo_t* info, void* context) noexcept {
   const struct sigaction& action = previous_handler(signal_number).action;
   const bool sent = info->si_code <= 0;
   const bool takes_info = (action.sa_flags & SA_SIGINFO) != 0;
-  if (!takes_info && (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN)) {
+  const bool has_none =
+      !takes_info && (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN);
+  if (!sent) tell_foreign_fault(signal_number, *info, context, has_none);
+  if (has_none) {
     // The kernel does not let a process ignore a fault.
     if (sent && action.sa_handler == SIG_IGN) return;
     restore_default(signal_number);
