@@ -233,6 +233,12 @@ unsigned int TeamTrees::advance() {
   return done;
 }
 
+bool TeamTrees::has_calls() {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(segments_.begin(), segments_.end(),
+                     [](const auto& entry) { return entry.second.team != nullptr; });
+}
+
 TeamTrees& MessageTrees::of(uint32_t team) {
   {
     const std::shared_lock lock(mutex_);

@@ -62,6 +62,8 @@ class TeamTrees {
                size_t length);
   /** Makes all progress that is possible now. Never waits. @return how much was done. */
   unsigned int advance();
+  /** Whether this process takes part in a call or a meeting that is not over. */
+  bool has_calls();
 
   static constexpr uint32_t kFromParent = 255;
 
@@ -121,7 +123,8 @@ class MessageTrees {
   void arrived(uint32_t team, uint32_t call, uint32_t segment, uint32_t level, size_t offset,
                const void* part, size_t length);
   unsigned int advance();
-  /** To be called before the team is deleted. */
+  bool has_calls_of(const gasneti_team& team) { return of(team.number).has_calls(); }
+  /** To be called before the team is deleted, when it has no calls. */
   void end(const gasneti_team& team);
 
  private:

@@ -112,7 +112,7 @@ bool NetworkStage::prepare_release(const NodeStage& node) {
         !add_entry(match_bits_of(team_, slot, 0, Target::kResult), shared.result, kSmallBytes,
                    results_[slot].handle, PTL_ME_OP_PUT) ||
         !add_entry(match_bits_of(team_, slot, 0, Target::kRelease), &shared.released,
-                   sizeof shared.released, PTL_CT_NONE, PTL_ME_OP_PUT))
+                   sizeof shared.released, ends_[slot].handle, PTL_ME_OP_PUT))
       return false;
   }
   return true;
@@ -179,7 +179,7 @@ Awaited NetworkStage::post(unsigned int slot, const Schedule& schedule, const Re
   return value;
 }
 
-void NetworkStage::post_release(unsigned int slot, uint32_t use, Awaited value, size_t bytes) {
+Awaited NetworkStage::post_release(unsigned int slot, uint32_t use, Awaited value, size_t bytes) {
   const ptl_rank_t self = job().rank();
   if (bytes != 0) {
     put(value, bytes, self, match_bits_of(team_, slot, 0, Target::kResult));
@@ -188,6 +188,7 @@ void NetworkStage::post_release(unsigned int slot, uint32_t use, Awaited value, 
   uses_[slot] = use;
   value.value = reinterpret_cast<char*>(&uses_[slot]);
   put(value, sizeof use, self, match_bits_of(team_, slot, 0, Target::kRelease));
+  return {nullptr, ends_[slot].handle, ++ends_[slot].expected};
 }
 
 Awaited NetworkStage::post_end(unsigned int slot, Awaited value) {

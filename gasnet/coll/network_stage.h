@@ -58,8 +58,10 @@ class NetworkStage {
   /** Posts the steps of the schedule. @return the result. */
   Awaited post(unsigned int slot, const Schedule& schedule, const Reduction& reduction,
                Awaited value);
-  /** Posts the puts of the value to the neighbours. */
-  void post_release(unsigned int slot, uint32_t use, Awaited value, size_t bytes);
+  /** Posts the puts of the value to the neighbours.
+   * @return ready when the value is in the memory that neighbours share. So this process does not
+   *         return from a call that its neighbours cannot return from. */
+  Awaited post_release(unsigned int slot, uint32_t use, Awaited value, size_t bytes);
   /** Posts an increment after everything that was posted on the value.
    * @return ready when all of that has been started. */
   Awaited post_end(unsigned int slot, Awaited value);

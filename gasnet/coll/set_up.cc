@@ -104,6 +104,8 @@ void set_up_collectives(gasneti_team& team) {
 }
 
 void end_collectives(gasneti_team& team) {
+  while ((team.collectives && !team.collectives->is_over()) || message_trees().has_calls_of(team))
+    wait_hint(poll());
   delete team.named_barrier;
   team.named_barrier = nullptr;
   message_trees().end(team);

@@ -129,6 +129,17 @@ bool TeamCollectives::has_free_slot(const Call& call) const {
   return !call.event || node_.is_free(slot_of(call), use_of(call));
 }
 
+bool TeamCollectives::is_over() {
+  const std::lock_guard lock(mutex_);
+  if (!calls_.empty()) return false;
+  // The memory of the slots belongs to the leader.
+  for (unsigned int slot = 0; places_.is_leader() && slot < kSlots; ++slot) {
+    const uint32_t uses = (next_number_ + kSlots - 1 - slot) / kSlots;
+    if (!node_.is_free(slot, uses + 1)) return false;
+  }
+  return true;
+}
+
 unsigned int TeamCollectives::advance() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   return lock ? advance_locked() : 0;
@@ -205,9 +216,10 @@ void TeamCollectives::start_between_nodes(Call& call, const Schedule& schedule, 
   const bool is_here = !is_for_one || places_.place_of(request.root) == places_.own();
   const bool releases =
       is_here && places_.members() > 1 && !(is_for_one && request.root == team_.view.rank);
-  if (releases) network_->post_release(slot, use_of(call), result, request.reduction.bytes());
-  const bool is_result_the_end = !releases && schedule.ends_with_arrival();
-  call.awaited = is_result_the_end ? result : network_->post_end(slot, result);
+  if (releases)
+    call.awaited = network_->post_release(slot, use_of(call), result, request.reduction.bytes());
+  else
+    call.awaited = schedule.ends_with_arrival() ? result : network_->post_end(slot, result);
   if (!is_for_one || request.root == team_.view.rank) call.result = result.value;
 }
 

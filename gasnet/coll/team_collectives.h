@@ -41,6 +41,9 @@ class TeamCollectives {
   bool accepts(const CollectiveRequest& request) const;
   /** @param event  signalled when the part of this process is done. */
   void start(const CollectiveRequest& request, gasneti_event& event);
+  /** Whether all calls are over, also those of the leaders, and no neighbour reads the memory of this
+   * process any more. It takes polls here and in the neighbours to become true. */
+  bool is_over();
   /** Never waits. @return how many calls are done. */
   unsigned int advance();
   const TeamPlaces& places() const { return places_; }
@@ -97,7 +100,8 @@ class TeamCollectives {
 
 /** Sets up the small collectives of a team if all members are able to. Collective. */
 void set_up_collectives(gasneti_team& team);
-/** To be called before the team is deleted. */
+/** To be called before the team is deleted. Polls until no other member needs this process for a
+ * call of the team: a neighbour may not have seen the end of a call that is over here. */
 void end_collectives(gasneti_team& team);
 
 /** Set-up path. For the team of all processes, which meet afterwards.

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <gasnet.h>
+#include <gasnet_coll.h>
 
 #include "checks.h"
 
@@ -232,6 +233,25 @@ static void in_turn(void) {
   }
 }
 
+/* A leader can return from the barrier, end the team and make the next one before its neighbours have
+ * seen the end of the barrier. */
+static void ended_after_barriers(void) {
+  for (int i = 0; i < 60; ++i) {
+    gex_TM_t same;
+    gex_TM_Split(&same, team, 0, i % 2 ? (int)me : -(int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    /* Some rounds end at a barrier that the leaders have added. */
+    for (int n = 0; n < i % 20; ++n) {
+      gex_Rank_t word = me;
+      const gex_Rank_t root = (gex_Rank_t)n % size;
+      gex_Event_Wait(gex_Coll_BroadcastNB(same, root, &word, &word, sizeof word, 0));
+      CHECK(word == gex_TM_TranslateRankToJobrank(same, root));
+    }
+    gex_Coll_BarrierBlocking(same, 0);
+    gex_TM_Destroy(same, NULL, GEX_FLAG_GLOBALLY_QUIESCED);
+    if (i % 3 == 0) gex_Coll_BarrierBlocking(team, 0);
+  }
+}
+
 int main(int argc, char** argv) {
   gex_TM_t before_attach = GEX_TM_INVALID;
   start_client("TEAM_PROBE", &argc, &argv, handlers, 1, GEX_FLAG_USES_GASNET1);
@@ -246,6 +266,7 @@ int main(int argc, char** argv) {
   barriers();
   named_barriers();
   in_turn();
+  ended_after_barriers();
   gex_TM_Destroy(before_attach, NULL, 0);
   if (me == 0) printf("teams of %u ranks are good\n", size);
   barrier();

@@ -1,0 +1,31 @@
+# All suites in the shape of a cluster: several neighbourhoods, each with several ranks. Included
+# after the files of the suites. Label: gasnet.
+
+foreach(way shm udp)
+  set(transport "")
+  if(way STREQUAL "udp")
+    set(transport PTL_TRANSPORT=udp)
+  endif()
+  foreach(ranks 4 6)
+    foreach(largest 2 3)
+      set(name cluster.${way}.${ranks}.${largest})
+      set(shape ${transport} GASNET_SUPERNODE_MAXSIZE=${largest})
+      set(mode seq)
+      if(ranks EQUAL 6)
+        set(mode par)
+      endif()
+      lintel_add_am_test(${name} ${mode} flood ${ranks} AM_PROBE_FLOOD=250 ${shape})
+      lintel_add_rma_test(${name} ${mode} ${ranks} "1 40" ${shape})
+      lintel_add_segment_test(${name} gasnet_segment_probe_${mode} ${ranks} ${shape})
+      lintel_add_legacy_test(${name} ${mode} ${ranks} ${shape})
+      lintel_add_team_test(${name} ${mode} ${ranks} ${shape})
+      lintel_add_ratomic_test(${name} ${mode} ${ranks} "1 60" ${shape})
+      lintel_add_vis_test(${name} ${mode} ${ranks} "1 40" ${shape})
+      lintel_add_coll_test(${name} ${mode} ${ranks} "random 60 9" "collectives of [0-9]+ ranks are good" ${shape})
+    endforeach()
+  endforeach()
+  lintel_add_coll_test(pieces.cluster.${way} seq 6 pieces "pieces of 6 ranks are good" ${transport}
+                       GASNET_SUPERNODE_MAXSIZE=3)
+  lintel_add_coll_test(threads.cluster.${way} par 4 "threads 6" "threads of [0-9]+ ranks are good" ${transport}
+                       GASNET_SUPERNODE_MAXSIZE=2)
+endforeach()
