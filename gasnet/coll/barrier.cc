@@ -57,12 +57,13 @@ void NamedBarrier::notify(const char* call, gasneti_team& team, int id, int flag
 int NamedBarrier::finish(int id, int flags) {
   gex_Event_Wait(event_);
   event_ = nullptr;
-  // The names of this rank in both calls must agree, too.
+  // The name in the wait of this rank must agree with those that all ranks have notified.
   const Name waited = name_of(id, flags);
-  Name own = notified_;
-  largest_of_two().combine(&waited, &own, 2);
-  if (!own.is_agreed()) result_ = own;
-  return result_.is_agreed() ? GASNET_OK : GASNET_ERR_BARRIER_MISMATCH;
+  Name with_waited = result_;
+  largest_of_two().combine(&waited, &with_waited, 2);
+  if (with_waited.is_agreed()) return GASNET_OK;
+  result_ = with_waited;
+  return GASNET_ERR_BARRIER_MISMATCH;
 }
 
 int NamedBarrier::wait(const char* call, int id, int flags) {

@@ -41,8 +41,8 @@ class TeamCollectives {
   bool accepts(const CollectiveRequest& request) const;
   /** @param event  signalled when the part of this process is done. */
   void start(const CollectiveRequest& request, gasneti_event& event);
-  /** Whether all calls are over, also those of the leaders, and no neighbour reads the memory of this
-   * process any more. It takes polls here and in the neighbours to become true. */
+  /** Whether all calls are over, also those of the leaders, and no neighbour reads the memory of
+   * this process any more. It takes polls here and in the neighbours to become true. */
   bool is_over();
   /** Never waits. @return how many calls are done. */
   unsigned int advance();

@@ -215,6 +215,10 @@ static void named_barriers(void) {
     CHECK((gasnet_barrier_wait(size > 1 && last ? 8 : 9, named) == GASNET_OK) == (size == 1));
     gasnet_barrier_notify(3, named);
     CHECK(gasnet_barrier_wait(4, named) == GASNET_ERR_BARRIER_MISMATCH);
+    /* Not the name that the others have given. With one rank, nobody gives one. */
+    gasnet_barrier_notify(0, last ? anonymous : named);
+    CHECK((gasnet_barrier_wait(last ? 6 : 0, named) == GASNET_OK) == (size == 1 || !last));
+    CHECK((gasnet_barrier_result(&id) == 0) == (size > 1 && !last));
     gasnet_barrier_notify(5, anonymous);
     for (int code = GASNET_ERR_NOT_READY; code != GASNET_OK;) {
       code = gasnet_barrier_try(5, named);
@@ -233,8 +237,8 @@ static void in_turn(void) {
   }
 }
 
-/* A leader can return from the barrier, end the team and make the next one before its neighbours have
- * seen the end of the barrier. */
+/* A leader can return from the barrier, end the team and make the next one before its neighbours
+ * have seen the end of the barrier. */
 static void ended_after_barriers(void) {
   for (int i = 0; i < 60; ++i) {
     gex_TM_t same;
