@@ -51,11 +51,28 @@ uint16_t processors_of_host() {
   return static_cast<uint16_t>(std::min(gasnett_cpu_count(), int{UINT16_MAX}));
 }
 
+/** The specification allows capitals, digits and underscores. No client keeps to that, and no
+ * library requires it. */
 bool is_client_name(const char* name) {
-  if (!name || !std::isupper(static_cast<unsigned char>(name[0])) || !name[1]) return false;
-  return std::all_of(name + 1, name + std::strlen(name), [](unsigned char c) {
-    return std::isupper(c) || std::isdigit(c) || c == '_';
-  });
+  if (!name || !name[0]) return false;
+  return std::all_of(name, name + std::strlen(name),
+                     [](unsigned char c) { return std::isprint(c); });
+}
+
+/** For a call that fails before the process has joined a job. There are clients that go on without
+ * a network then, and end with 0. So the message is printed whatever gex_System_SetVerboseErrors
+ * says. */
+int refuse(int code, const char* text) {
+  std::fprintf(
+      stderr,
+      "**********************************************************************\n"
+      "GASNet: gex_Client_Init has FAILED in process %d on %s:\n"
+      "  %s (%s)\n"
+      "This process is not part of a job. If its program goes on, it computes alone, and its\n"
+      "results may be wrong.\n"
+      "**********************************************************************\n",
+      static_cast<int>(getpid()), gasnett_gethostname(), text, gasnet_ErrorName(code));
+  return code;
 }
 
 void check_environment_size(uint64_t bytes) {
@@ -166,12 +183,14 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
                         "gex_Client_Init: a process can have one client, this "
                         "one has %s",
                         existing->name.c_str());
-  if (!client_p || !ep_p || !tm_p || !is_client_name(clientName))
-    return report_error(GASNET_ERR_BAD_ARG,
-                        "gex_Client_Init: the name must be like [A-Z][A-Z0-9_]+, here it is %s",
-                        clientName ? clientName : "NULL");
+  if (!client_p || !ep_p || !tm_p)
+    return refuse(GASNET_ERR_BAD_ARG, "a pointer to a result is NULL");
+  if (!is_client_name(clientName))
+    return refuse(GASNET_ERR_BAD_ARG,
+                  "the name of the client is empty or has characters that cannot be printed");
   if (flags & ~(GEX_FLAG_USES_GASNET1 | GEX_FLAG_DEFER_THREADS))
-    return report_error(GASNET_ERR_BAD_ARG, "gex_Client_Init: unknown flags 0x%x", flags);
+    return refuse(GASNET_ERR_BAD_ARG,
+                  "flags has other bits than GEX_FLAG_USES_GASNET1 and GEX_FLAG_DEFER_THREADS");
 
   set_environment_reports(false);  // until the rank of this process is known
   this_thread();                   // takes the place of this thread

@@ -135,7 +135,8 @@ static void test_queries(void) {
   CHECK((uintptr_t)GEX_EVENT_INVALID == 0 && (uintptr_t)GEX_EVENT_NO_OP == 1);
   CHECK((uintptr_t)GEX_EVENT_NOW == 1 && (uintptr_t)GEX_EVENT_DEFER == 2);
   CHECK((uintptr_t)GEX_EVENT_GROUP == 3 && (uintptr_t)GEX_MK_HOST == 1);
-  CHECK(!strcmp(gex_Client_QueryName(client), "PROBE") && gex_Client_QueryFlags(client) == 0);
+  CHECK(!strcmp(gex_Client_QueryName(client), "probe::Name 1") &&
+        gex_Client_QueryFlags(client) == 0);
   CHECK(gex_TM_QueryClient(team) == client && gex_TM_QueryEP(team) == endpoint);
   CHECK(gex_EP_QueryClient(endpoint) == client && gex_EP_QueryIndex(endpoint) == 0);
   CHECK(gex_EP_QuerySegment(endpoint) == GEX_SEGMENT_INVALID);
@@ -231,7 +232,18 @@ int main(int argc, char** argv) {
   gex_Rank_t last;
   if (!strcmp(what, "early")) gasnet_exit(14);
   if (!strcmp(what, "setenv")) gasnett_setenv("GASNET_FS_SYNC", "1");
-  if (gex_Client_Init(&client, &endpoint, &team, "PROBE", &argc, &argv, 0) != GASNET_OK) return 98;
+  if (!strcmp(what, "refused")) {
+    gex_System_SetVerboseErrors(0);
+    CHECK(gex_Client_Init(&client, &endpoint, &team, "probe", &argc, &argv, 1u << 20) ==
+          GASNET_ERR_BAD_ARG);
+    for (const char* const* name = (const char* const[]){"", "pro\nbe", "pro\177be", NULL}; *name;
+         ++name)
+      CHECK(gex_Client_Init(&client, &endpoint, &team, *name, &argc, &argv, 0) ==
+            GASNET_ERR_BAD_ARG);
+    return 0;
+  }
+  if (gex_Client_Init(&client, &endpoint, &team, "probe::Name 1", &argc, &argv, 0) != GASNET_OK)
+    return 98;
   rank = gex_TM_QueryRank(team);
   size = gex_TM_QuerySize(team);
   last = size - 1;

@@ -416,6 +416,13 @@ def info():
         0, r"rank 2 +puts and gets: Portals\n +because it is in another neighbourhood of this host.*\n +messages: Portals over udp")
 
 
+def refused():
+    """Some clients go on without a network when they are refused, and end with 0."""
+    job = alone("refused").check(0, "(?s)has FAILED in process .*flags has other bits .*not part of a job")
+    if (count := job.err.count("has FAILED in process")) != 4:
+        sys.exit(f"{count} of 4 refusals are reported")
+
+
 def reports():
     """GASNET_VERBOSEENV lists every variable once, with where its value comes from."""
     shown = fork(3, "setenv", GASNET_VERBOSEENV="1", GASNET_TRACEFLUSH="y", GASNET_UNKNOWN="7", GASNET_PSHM_NODES="4").check(0).err
@@ -511,7 +518,7 @@ def slurm():
 
 every_mode = [queries, segments, exits]
 once = [memory_of_launcher, attach_time, segment_limits, environment, exits_of_threads, exits_between_neighbourhoods, deaths, deaths_by_hand,
-        nothing_is_left, trace_files, teams_in_turn, frozen, variables, reports, choices, misuse, info, launcher, killed_launcher, mpirun, slurm]
+        nothing_is_left, trace_files, teams_in_turn, frozen, variables, refused, reports, choices, misuse, info, launcher, killed_launcher, mpirun, slurm]
 cases = {function.__name__: function for function in every_mode + once}
 if sys.argv[1] == "--list":
     print("\n".join([f"{m} {f.__name__}" for m in ("seq", "par", "parsync") for f in every_mode] +
