@@ -45,7 +45,6 @@ extern int gasnet_attach(gasnet_handlerentry_t* table, int numentries, uintptr_t
                          uintptr_t minheapoffset);
 extern void gasnet_QueryGexObjects(gex_Client_t* client_p, gex_EP_t* endpoint_p, gex_TM_t* tm_p,
                                    gex_Segment_t* segment_p);
-extern char* gasnet_getenv(const char* key);
 #define gasnet_mynode() gex_System_QueryJobRank()
 #define gasnet_nodes() gex_System_QueryJobSize()
 #define gasnet_hold_interrupts() ((void)0)

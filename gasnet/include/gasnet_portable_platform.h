@@ -6,7 +6,32 @@
 #ifndef GASNET_PORTABLE_PLATFORM_H
 #define GASNET_PORTABLE_PLATFORM_H
 
-/* Compiler. PLATFORM_COMPILER_FAMILYNAME is a token, _VERSION_STR a string literal. */
+/* Other projects copy a header of this name and origin; that of Open MPI's mpi.h defines some of
+ * these names in another way. */
+#undef PLATFORM_COMPILER_FAMILYNAME
+#undef PLATFORM_COMPILER_FAMILYID
+#undef PLATFORM_COMPILER_VERSION_MAJOR
+#undef PLATFORM_COMPILER_VERSION_MINOR
+#undef PLATFORM_COMPILER_VERSION_PATCH
+#undef PLATFORM_COMPILER_VERSION_STR
+#undef PLATFORM_COMPILER_VERSION_INT
+#undef PLATFORM_COMPILER_VERSION
+#undef PLATFORM_COMPILER_IDSTR
+#undef PLATFORM_COMPILER_VERSION_GE
+#undef PLATFORM_COMPILER_VERSION_GT
+#undef PLATFORM_COMPILER_VERSION_LE
+#undef PLATFORM_COMPILER_VERSION_LT
+#undef PLATFORM_COMPILER_VERSION_EQ
+#undef PLATFORM_COMPILER_UNKNOWN
+#undef PLATFORM_COMPILER_GNU
+#undef PLATFORM_COMPILER_GNU_C
+#undef PLATFORM_COMPILER_GNU_CXX
+#undef PLATFORM_COMPILER_CLANG
+#undef PLATFORM_COMPILER_CLANG_C
+#undef PLATFORM_COMPILER_CLANG_CXX
+
+/* Compiler. PLATFORM_COMPILER_FAMILYNAME is a token, _VERSION_STR and _IDSTR are string literals.
+ */
 #if defined(__clang__)
 #define PLATFORM_COMPILER_CLANG 1
 #ifdef __cplusplus
@@ -52,6 +77,15 @@
   (PLATFORM_COMPILER_VERSION < PLATFORM_COMPILER_VERSION_INT(major, minor, patch))
 #define PLATFORM_COMPILER_VERSION_EQ(major, minor, patch) \
   (PLATFORM_COMPILER_VERSION == PLATFORM_COMPILER_VERSION_INT(major, minor, patch))
+
+#define GASNETI_PLATFORM_TEXT(token) #token
+#define GASNETI_PLATFORM_TEXT_OF(macro) GASNETI_PLATFORM_TEXT(macro)
+/* What programs keep to show by which compiler they were made. */
+#define PLATFORM_COMPILER_IDSTR                                                        \
+  "|COMPILER_FAMILY:" GASNETI_PLATFORM_TEXT_OF(                                        \
+      PLATFORM_COMPILER_FAMILYNAME) "|COMPILER_VERSION:" PLATFORM_COMPILER_VERSION_STR \
+                                    "|COMPILER_FAMILYID:" GASNETI_PLATFORM_TEXT_OF(    \
+                                        PLATFORM_COMPILER_FAMILYID) "|"
 
 /* Operating system. */
 #if defined(__linux__)

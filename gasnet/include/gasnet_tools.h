@@ -73,6 +73,7 @@
 #endif
 
 #include <gasneti_annotations.h>
+#include <limits.h>
 #include <portable_inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,6 +202,7 @@ extern void gasnett_close_streams(void);
 
 extern const char* gasnett_exe_name(void);
 extern const char* gasnett_gethostname(void);
+#define gasneti_gethostname gasnett_gethostname
 extern int gasnett_cpu_count(void);
 extern uint64_t gasnett_getPhysMemSz(int fail_fatal);
 #define GASNETT_SET_AFFINITY_SUPPORT 1
@@ -212,6 +214,16 @@ extern uint64_t gasnett_checksum(const void* data, int nbytes);
 extern size_t gasnett_count0s(const void* src, size_t bytes);
 extern size_t gasnett_count0s_copy(void* dst, const void* src, size_t bytes);
 extern const char* gasnett_performance_warning_str(void);
+/** The self-test of the tools. Returns the number of errors. Programs differ in what they pass
+ * after the sections; none of it is read. */
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+extern int gasnett_run_diagnostics(int iters, int threads, const char* sections, ...);
+#else
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
+extern int gasnett_run_diagnostics(); /* compatible with a declaration of the program */
+#pragma GCC diagnostic pop
+#endif
 extern uint64_t gasnett_release_version(void);
 extern const char* gasnett_release_version_str(void);
 

@@ -78,11 +78,6 @@ extern void gex_VIS_SetPeerCompletionHandler(gex_AM_Index_t handler, const void*
                                              size_t nbytes, gex_Flags_t flags);
 
 /* GASNet-1 */
-typedef struct {
-  void* addr;
-  size_t len;
-} gasnet_memvec_t;
-
 extern void gasnet_putv_bulk(gex_Rank_t dstnode, size_t dstcount, gasnet_memvec_t const dstlist[],
                              size_t srccount, gasnet_memvec_t const srclist[]);
 extern void gasnet_getv_bulk(size_t dstcount, gasnet_memvec_t const dstlist[], gex_Rank_t srcnode,

@@ -221,9 +221,14 @@ typedef struct {
   int gasneti_is_mapped;
 } gasnet_nodeinfo_t;
 typedef void* gasnet_threadinfo_t;
+typedef struct {
+  void* addr;
+  size_t len;
+} gasnet_memvec_t;
 
-#define GEX_FLAG_PEER_NEVER_NBRHD ((gex_Flags_t)1 << 14)
-#define GEX_FLAG_PEER_NEVER_SELF ((gex_Flags_t)1 << 15)
+/* Programs compare them in #if, so they have no cast. */
+#define GEX_FLAG_PEER_NEVER_NBRHD (1U << 14)
+#define GEX_FLAG_PEER_NEVER_SELF (1U << 15)
 
 #ifdef __cplusplus
 }
@@ -259,6 +264,7 @@ extern const char* gasnet_ErrorDesc(int errval);
 
 /* ---------------------------------------------------------------------------------- the process */
 
+extern char* gasnet_getenv(const char* key);
 extern gex_Rank_t gex_System_QueryJobRank(void);
 extern gex_Rank_t gex_System_QueryJobSize(void);
 #define gasneti_mynode (gex_System_QueryJobRank())

@@ -11,9 +11,6 @@ GASNETT_BEGIN_EXTERNC
 /** Fresh memory of the process, aligned to pages. */
 extern void* gasnett_mmap(uintptr_t bytes);
 
-/** The self-test of the library. Returns the number of errors. */
-extern int gasnett_run_diagnostics(int iters, int threads, const char* sections, gex_TM_t tm,
-                                   void* myseg, gex_Rank_t peer, void* peerseg, unsigned seed);
 /** Returns the handlers that the self-test needs. To be called before gex_Client_Init. */
 extern void gasnett_diagnostic_gethandlers(gex_AM_Entry_t** table, int* count);
 

@@ -4,6 +4,7 @@ Usage: check_headers.py <C compiler> <C++ compiler> <include directory>...
 """
 import concurrent.futures
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -44,6 +45,44 @@ for header in headers:
     mode = ["-DGASNETT_THREAD_SAFE"] if tools else modes["par"]
     for standard in (standards[0], standards[2], standards[5]):
         jobs.append((must_compile, *standard, mode, f"#include <{header}>\n#include <{header}>\nint here;\n"))
+# Names that programs use without another include.
+texts = {
+    "gasnet.h": """#include <gasnet.h>
+#if !defined(INT_MAX) || !defined(PRIu64) || !defined(UINT64_MAX) || !GEX_FLAG_PEER_NEVER_SELF || \\
+    GEX_FLAG_PEER_NEVER_NBRHD == GEX_FLAG_PEER_NEVER_SELF
+#error
+#endif
+const char* program = "compiler " PLATFORM_COMPILER_IDSTR;
+gasnet_memvec_t piece;
+void use(void) {
+  fprintf(stderr, "%d %s\\n", INT_MAX, gasneti_gethostname());
+  free(malloc(1));
+}
+""",
+    "gasnetex.h": """#include <gasnetex.h>
+char* of_job(void) { return gasnet_getenv("HOME"); }
+int here(gex_TM_t team) { return gasnett_run_diagnostics(1, 1, (const char*)0, team, (void*)0, 0u, (void*)0); }
+""",
+    "gasnetex.h with a seed": """#include <gasnetex.h>
+int here(gex_TM_t team) { return gasnett_run_diagnostics(1, 1, (const char*)0, team, (void*)0, 0u, (void*)0, 7u); }
+""",
+}
+for text in texts.values():
+    for standard in (standards[0], standards[2], standards[5]):
+        jobs.append((must_compile, *standard, modes["par"], text))
+# Open MPI brings a header of the same origin, with the same names.
+mpi = next((name for name in ("mpicc", "mpicc.openmpi") if shutil.which(name)), None)
+if mpi:
+    shown = subprocess.run([mpi, "--showme:incdirs"], capture_output=True, text=True)
+    mpi_includes = [f"-I{directory}" for directory in shown.stdout.split()] if shown.returncode == 0 else []
+    if mpi_includes:
+        for standard in (standards[0], standards[5]):
+            for header in ("gasnetex.h", "gasnet.h", "gasnet_tools.h"):
+                defines = modes["par"] if header != "gasnet_tools.h" else ["-DGASNETT_THREAD_SAFE"]
+                jobs.append((must_compile, *standard, [*defines, *mpi_includes, "-DOMPI_SKIP_MPICXX=1"],
+                             f"#include <mpi.h>\n#include <{header}>\n"
+                             "#if !defined(PLATFORM_COMPILER_VERSION_GE) || PLATFORM_COMPILER_VERSION_GE(200, 0, 0)\n"
+                             "#error\n#endif\nint here;\n"))
 for define in ("GASNETT_THREAD_SINGLE", "GASNETT_LITE_MODE"):
     jobs.append((must_compile, *standards[0], [f"-D{define}"], "#include <gasnet_tools.h>\n"
                  f"#if {define} != 1 || defined(_GASNETEX_H)\n#error mode\n#endif\n"))
