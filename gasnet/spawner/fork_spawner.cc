@@ -12,12 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "spawner/job_memory.h"
 
@@ -28,9 +30,6 @@ namespace {
 constexpr unsigned int kFirstPid = 8;
 constexpr unsigned int kLastPid = 1023;
 constexpr unsigned int kBlock = 8;
-
-volatile sig_atomic_t g_asked_to_end = 0;
-void on_end(int signal) { g_asked_to_end = signal; }
 
 /** Opens and closes an interface, which a process can do only once. @return whether it opened. */
 bool open_once(ptl_nid_t& nid) {
@@ -92,9 +91,11 @@ std::vector<unsigned int> take_pids(unsigned int count) {
   return pids;
 }
 
-pid_t start_process(const Options& options, unsigned int rank, pid_t parent) {
+pid_t start_process(const Options& options, unsigned int rank, pid_t parent,
+                    const AwaitedSignals& signals) {
   const pid_t child = fork();
   if (child != 0) return child;
+  signals.restore();
   // When this process ends, the job ends.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
@@ -114,53 +115,55 @@ pid_t start_process(const Options& options, unsigned int rank, pid_t parent) {
   _exit(127);
 }
 
-void signal_all(const std::vector<pid_t>& children, int number) {
-  for (const pid_t child : children)
-    if (child > 0) kill(child, number);
-}
-
-/** Waits for the children. A job that has failed ends by itself, but the wait has a limit. */
-int wait_for(std::vector<pid_t>& children, JobMemory& memory) {
+/** Waits for the ranks. A job that has failed ends by itself, but the wait has a limit. Then all
+ * that the ranks have started ends, too. */
+int wait_for(std::vector<pid_t>& ranks, JobMemory& memory, const AwaitedSignals& signals) {
   constexpr unsigned int kPatience_s = 5;
+  Children children;
   int result = 0;
-  bool hurries = false;
-  bool kills = false;
-  for (size_t left = children.size(); left > 0;) {
+  int end_signal = 0; /* for each child, also for those that are adopted later */
+  bool has_alarm = false;
+  bool has_children = true;
+  for (size_t left = ranks.size(); left > 0 || (result != 0 && has_children);) {
+    const int number = signals.wait().si_signo;
+    if (number == parent_ended_signal()) {
+      Children::kill_all();
+      return 128 + SIGKILL;
+    }
+    if (number == SIGALRM) {
+      end_signal = end_signal == 0 ? SIGTERM : SIGKILL;
+    } else if (number != SIGCHLD) {
+      end_signal = number;
+      children = Children();
+      if (result == 0) result = 128 + number;
+    }
     int status = 0;
-    const pid_t ended = waitpid(-1, &status, 0);
-    if (ended < 0) {
-      if (errno != EINTR) break;
-      if (g_asked_to_end == SIGALRM) {
-        signal_all(children, kills ? SIGKILL : SIGTERM);
-        kills = true;
-        alarm(1);
-      } else if (g_asked_to_end != 0) {
-        signal_all(children, g_asked_to_end);
-        if (result == 0) result = 128 + g_asked_to_end;
-        alarm(kPatience_s);
-      }
-      g_asked_to_end = 0;
-      continue;
-    }
-    memory.note_end();
-    for (pid_t& child : children) {
-      if (child != ended) continue;
-      child = 0;
+    pid_t ended = 0;
+    while ((ended = waitpid(-1, &status, WNOHANG)) > 0) {
+      const auto rank = std::find(ranks.begin(), ranks.end(), ended);
+      if (rank == ranks.end()) continue;
+      *rank = 0;
       --left;
+      memory.note_end();
+      const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      if (result == 0) result = code;
     }
-    const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    if (result == 0) result = code;
-    if (code != 0 && !hurries) {
-      hurries = true;
+    has_children = ended == 0;
+    // What a failed job has left need not be waited for.
+    if (left == 0 && result != 0 && end_signal == 0) end_signal = SIGTERM;
+    if (end_signal != 0) children.signal(end_signal);
+    if (number == SIGALRM)
+      alarm(1);
+    else if (result != 0 && !std::exchange(has_alarm, true))
       alarm(kPatience_s);
-    }
   }
+  alarm(0);
   return result;
 }
 
 }  // namespace
 
-int run_by_fork(const Options& options) {
+int run_by_fork(const Options& options, const AwaitedSignals& signals) {
   ptl_nid_t nid = 0;
   if (!find_nid(nid)) {
     std::fprintf(stderr, "gasnetrun_portals4: no Portals interface opens; see ptl_info\n");
@@ -190,22 +193,17 @@ int run_by_fork(const Options& options) {
   setenv("PTL_PIDMAP", pid_map.c_str(), 1);
   JobMemory memory;
   memory.provide();
-  struct sigaction action {};
-  action.sa_handler = on_end;
-  for (const int number : {SIGALRM, SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
-  std::vector<pid_t> children;
+  std::vector<pid_t> ranks;
   const pid_t own = getpid();
   for (unsigned int rank = 0; rank < options.processes; ++rank) {
-    children.push_back(start_process(options, rank, own));
-    if (children.back() > 0) continue;
+    ranks.push_back(start_process(options, rank, own, signals));
+    if (ranks.back() > 0) continue;
     std::fprintf(stderr, "gasnetrun_portals4: no more processes can be started: %s\n",
                  std::strerror(errno));
-    children.pop_back();
-    signal_all(children, SIGKILL);
-    wait_for(children, memory);
+    Children::kill_all();
     return 1;
   }
-  const int result = wait_for(children, memory);
+  const int result = wait_for(ranks, memory, signals);
   if (result != 0) find_nid(nid);
   return result;
 }

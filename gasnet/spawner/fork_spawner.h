@@ -5,14 +5,15 @@
 #ifndef LINTEL_GASNET_SPAWNER_FORK_SPAWNER_H
 #define LINTEL_GASNET_SPAWNER_FORK_SPAWNER_H
 
-#include "spawner/options.h"
+#include "spawner/supervisor.h"
 
 namespace lintel::gasnet {
 
-/** Starts the processes and waits for them. When one has failed, ends those that are left.
+/** To be called by run_supervised(). Starts the processes and waits for them. When one has failed,
+ * ends those that are left.
  * @return the exit status of the job: the first that is not 0. For a process that a signal ended,
  *         128 plus the signal. */
-int run_by_fork(const Options& options);
+int run_by_fork(const Options& options, const AwaitedSignals& signals);
 
 }  // namespace lintel::gasnet
 

@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "gasnetrun_portals4: %s\n%s", error.c_str(), kUsage);
     return 2;
   }
-  if (options.spawner == "fork") return run_by_fork(options);
+  if (options.spawner == "fork") return run_supervised(run_by_fork, options);
   return run_by_launcher(
       options, options.spawner == "mpi" ? mpirun_command(options) : srun_command(options));
 }

@@ -481,19 +481,66 @@ def launcher():
     Job([run, "-n", "3", "-spawner=fork", "sh", "-c", "test $PTL_MY_RID != 1 || exit 4"]).check(4)
 
 
+class Wrapped:
+    """A job whose ranks are started by wrappers, so that they are no children of the launcher. Each rank is a shell that
+    waits for a file `go` and then writes a file."""
+
+    def __init__(self, directory, before=""):
+        self.directory = pathlib.Path(directory)
+        self.marker = f"LINTEL_GASNET_CASE={uuid.uuid4()}"
+        name, value = self.marker.split("=")
+        rank = "echo $$ > rank.$PTL_MY_RID; until test -e go; do sleep 0.3; done; echo done > done.$PTL_MY_RID"
+        wrapper = "sh -c \"$RANK\"; true"
+        script = f"{before} {run} -spawner=fork -n 3 sh -c '{wrapper}'; true"
+        self.shell = subprocess.Popen(["sh", "-c", script], cwd=directory, stderr=subprocess.PIPE, text=True,
+                                      env={**os.environ, name: value, "RANK": rank})
+        self.await_that("three ranks", lambda: len(list(self.directory.glob("rank.*"))) == 3)
+        outer = self.child_of(self.shell.pid)
+        self.launchers = [outer, self.child_of(outer)]
+
+    @staticmethod
+    def child_of(pid):
+        return int(pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+
+    def left(self):
+        return Job.left(self)
+
+    def await_that(self, what, condition):
+        deadline = time.monotonic() + 20
+        while not condition():
+            if time.monotonic() > deadline:
+                left = self.left()
+                for pid in left:
+                    os.kill(pid, signal.SIGKILL)
+                sys.exit(f"waited for {what} in vain; processes: {left}")
+            time.sleep(0.1)
+
+    def await_end(self):
+        self.await_that("the end of all processes", lambda: not self.left())
+        return self.shell.communicate()[1]
+
+
 def killed_launcher():
-    """When the spawner fork ends, its processes end."""
-    job = subprocess.Popen([run, "-spawner=fork", "-n", "3", "sleep", "1000"])
-    children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children")
-    deadline = time.monotonic() + 20
-    while len(pids := children.read_text().split()) < 3 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    job.kill()
-    job.wait()
-    while any(pathlib.Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    if len(pids) < 3 or any(pathlib.Path(f"/proc/{pid}").exists() for pid in pids):
-        sys.exit(f"some of the processes {pids} are left")
+    """When one of the processes of the spawner fork or their parent ends, all ends that the ranks have started."""
+    for victim, number in ((0, signal.SIGKILL), (1, signal.SIGKILL), (0, signal.SIGTERM), (0, signal.SIGINT)):
+        with tempfile.TemporaryDirectory() as directory:
+            job = Wrapped(directory)
+            os.kill(job.launchers[victim], number)
+            job.await_end()
+    with tempfile.TemporaryDirectory() as directory:
+        job = Wrapped(directory)
+        job.shell.kill()
+        if "the process that started it has ended" not in (said := job.await_end()):
+            sys.exit(f"the launcher does not say that its parent has ended: {said}")
+    # Under nohup the job goes on.
+    with tempfile.TemporaryDirectory() as directory:
+        job = Wrapped(directory, "nohup")
+        job.shell.kill()
+        job.shell.wait()
+        pathlib.Path(directory, "go").touch()
+        job.await_end()
+        if len(list(pathlib.Path(directory).glob("done.*"))) != 3:
+            sys.exit("under nohup the job has ended with its parent")
 
 
 def mpirun():
