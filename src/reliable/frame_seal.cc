@@ -23,12 +23,13 @@ struct Sealing {
   const CipherPart* parts;
   unsigned count;
   uint8_t* tag;
+  bool sealed = false;
 };
 
 void run_sealing(void* argument) {
-  const auto& sealing = *static_cast<const Sealing*>(argument);
-  static_cast<void>(sealing.crypto->seal(sealing.cipher, sealing.nonce, sealing.parts,
-                                         sealing.count, sealing.tag));
+  auto& sealing = *static_cast<Sealing*>(argument);
+  sealing.sealed = sealing.crypto->seal(sealing.cipher, sealing.nonce, sealing.parts, sealing.count,
+                                        sealing.tag);
 }
 
 }  // namespace
@@ -43,8 +44,13 @@ bool FrameSealer::open(const CryptoModule& crypto,
 }
 
 uint64_t FrameSealer::seal(FrameHeader header, const UnsealedFrame& frame) noexcept {
+  if (is_broken_) [[unlikely]]
+    return 0;
   const uint64_t counter = next_++;
-  if (counter >> settings_.epoch_bits != ciphers_.newest()) static_cast<void>(ciphers_.advance());
+  if (counter >> settings_.epoch_bits != ciphers_.newest() && !ciphers_.advance()) {
+    is_broken_ = true;
+    return 0;
+  }
   header.check = static_cast<uint32_t>(counter);
   std::byte* const to = frame.sealed != nullptr ? frame.sealed : frame.held;
   std::memcpy(to, &header, sizeof header);
@@ -67,7 +73,8 @@ uint64_t FrameSealer::seal(FrameHeader header, const UnsealedFrame& frame) noexc
     if (encrypts() && to == frame.held) undo(header.check, frame.held, frame.held_bytes);
     return 0;
   }
-  return counter;
+  is_broken_ |= !sealing.sealed;
+  return is_broken_ ? 0 : counter;
 }
 
 void FrameSealer::undo(uint32_t low, std::byte* frame, uint32_t bytes) noexcept {
@@ -79,7 +86,7 @@ void FrameSealer::undo(uint32_t low, std::byte* frame, uint32_t bytes) noexcept 
   const CipherPart part{body, body, bytes - sizeof(FrameHeader)};
   uint8_t tag[CryptoModule::tag_bytes];
   // GCM encrypts by exclusive or with what depends on key and nonce alone.
-  static_cast<void>(crypto_->seal(cipher, nonce.bytes, &part, 1, tag));
+  is_broken_ |= !crypto_->seal(cipher, nonce.bytes, &part, 1, tag);
 }
 
 bool FrameOpener::open(const CryptoModule& crypto,
@@ -109,7 +116,8 @@ FrameOpener::Result FrameOpener::open_frame(const FrameHeader& header, std::byte
                      reinterpret_cast<const uint8_t*>(frame + held_bytes)))
     return Result::damaged;
   window_.mark(counter);
-  // In the middle of the newest epoch nothing of the one before it is under way any more.
+  // In the middle of the newest epoch nothing of the one before it is under way any more. Without a
+  // next key, frames of the next epoch are damaged.
   const uint64_t half = uint64_t{1} << (settings_.epoch_bits - 1);
   if (epoch == ciphers_.newest() && (counter & half) != 0) static_cast<void>(ciphers_.advance());
   return Result::good;

@@ -31,6 +31,7 @@ class EpochCiphers {
                           const uint8_t (&key)[CryptoModule::cipher_key_bytes],
                           uint64_t first) noexcept {
     crypto_ = &crypto;
+    seals_ = seals;
     newest_ = first;
     for (FrameCipher*& cipher : ciphers_)
       if ((cipher = crypto.make_cipher(seals)) == nullptr) return false;
@@ -43,7 +44,8 @@ class EpochCiphers {
     const bool at_hand = epoch == newest_ || (epoch + 1 == newest_ && has_two_);
     return at_hand ? ciphers_[epoch & 1] : nullptr;
   }
-  // Makes the key of the next epoch; erases that of the epoch before the newest.
+  // Makes the key of the next epoch; erases that of the epoch before the newest. False: there is no
+  // next key, and nothing may be sealed with another one.
   [[nodiscard]] bool advance() noexcept {
     // What the key makes of zeros under a nonce that no frame has.
     uint8_t nonce[CryptoModule::cipher_nonce_bytes];
@@ -54,18 +56,24 @@ class EpochCiphers {
     FrameCipher* const last = ciphers_[newest_ & 1];
     FrameCipher* const next = ciphers_[(newest_ + 1) & 1];
     // One that opens does the same, and finds that the tag is wrong.
-    static_cast<void>(crypto_->seal(last, nonce, &part, 1, tag));
-    const bool is_set = crypto_->set_key(next, key);
+    const bool sealed = crypto_->seal(last, nonce, &part, 1, tag) || !seals_;
+    // All zeros: it was not encrypted. Everybody knows that key.
+    uint8_t any = 0;
+    for (const uint8_t byte : key) any |= byte;
+    has_two_ = false;
+    const bool is_set = sealed && any != 0 && crypto_->set_key(next, key);
     std::memset(key, 0, sizeof key);
+    if (!is_set) return false;
     ++newest_;
     has_two_ = true;
-    return is_set;
+    return true;
   }
 
  private:
   const CryptoModule* crypto_ = nullptr;
   FrameCipher* ciphers_[2] = {};  // of an epoch by its lowest bit
   uint64_t newest_ = 0;
+  bool seals_ = false;
   bool has_two_ = false;
 };
 
@@ -99,11 +107,13 @@ class FrameSealer {
   [[nodiscard]] bool encrypts() const noexcept { return settings_.encrypts; }
 
   // Writes the header, with its `check`, and the tag; encrypts what the frame holds, in place or
-  // not, if that was asked for. Returns the counter; 0: the payload is not readable memory, and
-  // there is no tag.
+  // not, if that was asked for. Returns the counter; 0: the payload is not readable memory, or
+  // is_broken(). Then there is no tag, and the frame must not be sent.
   [[nodiscard]] uint64_t seal(FrameHeader header, const UnsealedFrame& frame) noexcept;
+  // The library behind it has failed once: nothing is sealed any more.
+  [[nodiscard]] bool is_broken() const noexcept { return is_broken_; }
   // Makes plain again what a frame of `bytes` bytes held when it was encrypted with the counter of
-  // that low half, whose key must be at hand.
+  // that low half, whose key must be at hand. Afterwards is_broken(), if that failed.
   void undo(uint32_t low, std::byte* frame, uint32_t bytes) noexcept;
   // Whether the next seal() erases a key; whether it is the key of that counter.
   [[nodiscard]] bool forgets_key_next() const noexcept {
@@ -122,6 +132,7 @@ class FrameSealer {
   SealSettings settings_;
   EpochCiphers ciphers_;
   uint64_t next_ = 1;
+  bool is_broken_ = false;
 };
 
 // The receiving end. The poller.

@@ -17,6 +17,8 @@ constexpr uint64_t checks_per_timeout = 4;
 constexpr uint64_t never = ConnectionTimers::never;
 
 constexpr const char* gone = "its process is gone";
+constexpr const char* unsealed =
+    "libcrypto fails to seal a frame for it, and none is sent without a seal";
 constexpr const char* silent = "it has not answered for the time that PTL_PEER_TIMEOUT_MS allows";
 }  // namespace
 
@@ -93,6 +95,10 @@ bool PeerWatch::is_gone(Connection& connection, uint64_t awaited_ns) noexcept {
 
 uint64_t PeerWatch::look_at_established(Connection& connection, bool unreachable, uint64_t now_ns,
                                         const char*& failure) noexcept {
+  if (connection.secure != nullptr && connection.secure->send.is_broken()) {
+    failure = unsealed;
+    return never;
+  }
   SendWindow& window = connection.send;
   if (now_ns >= connection.pending.deadline_ns()) transmitter_.acknowledge(connection, now_ns);
   if (now_ns >= window.deadline_ns()) {

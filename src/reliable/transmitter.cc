@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "util/assert.h"
+
 namespace lintel {
 
 namespace {
@@ -54,7 +56,7 @@ unsigned Transmitter::finish_sealed(Connection& connection, FrameBuffer& frame,
                                     const FrameHeader& header,
                                     Piece (&pieces)[most_pieces]) noexcept {
   std::byte* const pages = pages_for(connection, frame);
-  seal(connection, frame, header, pages);
+  if (!seal(connection, frame, header, pages)) return 0;
   if (frame.payload == nullptr || connection.encrypts) {
     pieces[0] = {pages != nullptr ? pages : frame.data(), frame.length + tag_bytes};
     return 1;
@@ -74,8 +76,9 @@ std::byte* Transmitter::pages_for(const Connection& connection, FrameBuffer& fra
   return may_be_referred_to ? sent_.renew_pages(frame) : nullptr;
 }
 
-// Each transmission has its own counter. The tag lies behind what the frame holds.
-void Transmitter::seal(const Connection& connection, FrameBuffer& frame, const FrameHeader& header,
+// Each transmission has its own counter. The tag lies behind what the frame holds. False: the
+// sealer is broken.
+bool Transmitter::seal(const Connection& connection, FrameBuffer& frame, const FrameHeader& header,
                        std::byte* pages) noexcept {
   UnsealedFrame unsealed{frame.data(), frame.held_bytes, frame.payload,
                          frame.length - frame.held_bytes, pages};
@@ -83,13 +86,16 @@ void Transmitter::seal(const Connection& connection, FrameBuffer& frame, const F
   if (frame.encrypted) sealer.undo(frame.body_check, frame.data(), frame.held_bytes);
   frame.encrypted = false;
   uint64_t counter = seal(connection, header, unsealed);
-  if (counter == 0) {
+  if (counter == 0 && !sealer.is_broken()) {
     // Like check_again(): the frames behind it wait for this one.
     unsealed.payload = frame.payload = nothing;
     counter = seal(connection, header, unsealed);
   }
+  LINTEL_ASSERT((counter == 0) == sealer.is_broken());
+  if (counter == 0) return false;
   frame.encrypted = sealer.encrypts() && pages == nullptr;
   frame.body_check = static_cast<uint32_t>(counter);
+  return true;
 }
 
 // Frames that may be sent again become plain before the key that encrypted them is forgotten.
@@ -103,6 +109,11 @@ uint64_t Transmitter::seal(const Connection& connection, const FrameHeader& head
         sent->encrypted = false;
       }
   return sealer.seal(header, frame);
+}
+
+// PeerWatch ends a connection whose frames cannot be sealed. What is in its window stays there.
+[[gnu::cold]] void Transmitter::fail_soon(Connection& connection, uint64_t now_ns) noexcept {
+  timers_.set(connection, now_ns);
 }
 
 void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
@@ -120,6 +131,8 @@ void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
       if (connection.send.wants_ack(frame) || (exhausted && i + 1 == count))
         header.flags |= frame_wants_ack;
       const unsigned count_of_pieces = finish(connection, frame, header, pieces[i]);
+      if (count_of_pieces == 0) [[unlikely]]
+        return fail_soon(connection, now_ns);
       const bool payload_stays =
           frame.payload != nullptr && (count_of_pieces > 1 || frame.pages != CiphertextPages::none);
       outbound[i] = {&connection.route.address, pieces[i], count_of_pieces, payload_stays};
@@ -146,6 +159,8 @@ void Transmitter::send_datagram(Connection& connection, FrameBuffer& frame,
   FrameHeader header = header_of(connection, FrameType::datagram, now_ns);
   Piece pieces[most_pieces];
   const unsigned count = finish(connection, frame, header, pieces);
+  if (count == 0) [[unlikely]]
+    return fail_soon(connection, now_ns);
   const OutboundFrame outbound{&connection.route.address, pieces, count, false};
   if (context_.link.send(&outbound, 1) == 1) connection.pending.went();
   context_.counters.datagrams_sent.increment();
@@ -166,7 +181,7 @@ bool Transmitter::send_control(const Connection& connection, FrameType type, con
   } else {
     const auto held_bytes = static_cast<uint32_t>(sizeof header + bytes);
     if (bytes != 0) std::memcpy(sealed + sizeof header, body, bytes);
-    static_cast<void>(seal(connection, header, {sealed, held_bytes}));
+    if (seal(connection, header, {sealed, held_bytes}) == 0) return false;
     pieces[0] = {sealed, held_bytes + tag_bytes};
     count = 1;
   }

@@ -34,16 +34,18 @@ class Transmitter {
   static FrameHeader header_of(const Connection& connection, FrameType type,
                                uint64_t now_ns) noexcept;
   static constexpr unsigned most_pieces = 3;
+  // 0: it could not be sealed, and must not be sent.
   unsigned finish(Connection& connection, FrameBuffer& frame, FrameHeader& header,
                   Piece (&pieces)[most_pieces]) noexcept;
   unsigned finish_sealed(Connection& connection, FrameBuffer& frame, const FrameHeader& header,
                          Piece (&pieces)[most_pieces]) noexcept;
   std::byte* pages_for(const Connection& connection, FrameBuffer& frame) noexcept;
-  static void seal(const Connection& connection, FrameBuffer& frame, const FrameHeader& header,
-                   std::byte* pages) noexcept;
+  [[nodiscard]] static bool seal(const Connection& connection, FrameBuffer& frame,
+                                 const FrameHeader& header, std::byte* pages) noexcept;
   static uint64_t seal(const Connection& connection, const FrameHeader& header,
                        const UnsealedFrame& frame) noexcept;
   static void check_again(const Connection& connection, FrameBuffer& frame) noexcept;
+  void fail_soon(Connection& connection, uint64_t now_ns) noexcept;
   bool send_control(const Connection& connection, FrameType type, const uint64_t* body,
                     size_t words, uint64_t now_ns) noexcept;
 

@@ -12,6 +12,7 @@
 
 #include "reliable/session_keys.h"
 #include "support/modules.h"
+#include "unit/failing_crypto.h"
 #include "util/guarded_memory.h"
 #include "util/module.h"
 
@@ -19,6 +20,7 @@ namespace lintel {
 namespace {
 
 using Bytes = std::vector<std::byte>;
+using test::FailingCrypto;
 
 const CryptoModule* crypto() {
   std::string reason;
@@ -105,6 +107,50 @@ TEST_P(FrameSealTest, AnotherKeyDoesNotOpen) {
   constexpr uint8_t other[CryptoModule::cipher_key_bytes] = {1, 2, 4};
   ASSERT_TRUE(opener_.emplace().open(*crypto(), other, {GetParam()}));
   EXPECT_EQ(opened(frame), FrameOpener::Result::damaged);
+}
+
+// libcrypto may fail: out of memory, a module in an error state.
+TEST_P(FrameSealTest, NothingIsSealedAfterAFailure) {
+  const CryptoModule& failing = FailingCrypto::over(*crypto());
+  ASSERT_TRUE(sealer_.emplace().open(failing, key, {GetParam()}));
+  sealed(Bytes(40));
+  EXPECT_EQ(last_counter_, 1u);
+  for (const bool fails : {true, false}) {
+    FailingCrypto::fails = fails;
+    sealed(Bytes(40));
+    EXPECT_EQ(last_counter_, 0u);
+    EXPECT_TRUE(sealer_->is_broken());
+  }
+}
+
+TEST_P(FrameSealTest, WithoutAKeyForTheNextEpochNothingIsSealed) {
+  const CryptoModule& failing = FailingCrypto::over(*crypto());
+  ASSERT_TRUE(sealer_.emplace().open(failing, key, {GetParam(), 4, 15}));
+  sealed(Bytes(40));
+  EXPECT_EQ(last_counter_, 15u);
+  FailingCrypto::fails = true;
+  sealed(Bytes(40));
+  EXPECT_EQ(last_counter_, 0u);
+  EXPECT_TRUE(sealer_->is_broken());
+}
+
+// Frames of anybody would open with a key of zeros.
+TEST_P(FrameSealTest, AKeyThatWasNotMadeOpensNothing) {
+  const CryptoModule& failing = FailingCrypto::over(*crypto());
+  FailingCrypto::fails = true;
+  EXPECT_FALSE(opener_.emplace().open(failing, key, {GetParam()}));
+}
+
+TEST_P(FrameSealTest, AFrameThatCannotBeMadePlainIsNotSealedAgain) {
+  const CryptoModule& failing = FailingCrypto::over(*crypto());
+  ASSERT_TRUE(sealer_.emplace().open(failing, key, {GetParam()}));
+  Bytes frame = sealed(Bytes(40));
+  FailingCrypto::fails = true;
+  sealer_->undo(static_cast<uint32_t>(last_counter_), frame.data(), sizeof(FrameHeader) + 40);
+  FailingCrypto::fails = false;
+  EXPECT_TRUE(sealer_->is_broken());
+  sealed(Bytes(40));
+  EXPECT_EQ(last_counter_, 0u);
 }
 
 TEST_P(FrameSealTest, TheBodyOfASentFrameCanBeHadAgain) {

@@ -4,7 +4,10 @@
 #include "reliable/handshake.h"
 #include "reliable/peer_watch.h"
 #include "reliable/sender.h"
+#include "support/modules.h"
+#include "unit/failing_crypto.h"
 #include "unit/reliable_test_support.h"
+#include "util/module.h"
 
 namespace lintel::test {
 namespace {
@@ -443,6 +446,47 @@ TEST_F(PeerWatchTest, APauseDoesNotEndAnAttemptToConnect) {
   EXPECT_TRUE(sink_.failed.empty());
   run_timers_for(2 * settings_.peer_timeout_ns);
   EXPECT_EQ(sink_.failed.size(), 1u);
+}
+
+class SealedPeerWatchTest : public PeerWatchTest,
+                            public testing::WithParamInterface<NetworkSecurity> {
+ protected:
+  void SetUp() override {
+    if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
+    std::string reason;
+    const auto* const real = static_cast<const CryptoModule*>(load_module("crypto", reason));
+    ASSERT_NE(real, nullptr) << reason;
+    constexpr uint8_t key[CryptoModule::cipher_key_bytes] = {1, 2, 3};
+    connection_.encrypts = GetParam() == NetworkSecurity::encrypted;
+    connection_.seal_bytes = tag_bytes;
+    connection_.frame_bytes -= tag_bytes;
+    connection_.secure = std::make_unique<SecureChannel>();
+    ASSERT_TRUE(connection_.secure->send.open(FailingCrypto::over(*real), key,
+                                              {.encrypts = connection_.encrypts}));
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Security, SealedPeerWatchTest,
+                         testing::Values(NetworkSecurity::authenticated,
+                                         NetworkSecurity::encrypted),
+                         [](const auto& tested) {
+                           return tested.param == NetworkSecurity::encrypted ? "encrypted"
+                                                                             : "authenticated";
+                         });
+
+TEST_P(SealedPeerWatchTest, AFrameThatCannotBeSealedIsNotSentAndTheConnectionFails) {
+  EXPECT_EQ(send(1), SendStatus::sent);
+  EXPECT_EQ(taken_frames().size(), 1u);
+  FailingCrypto::fails = true;
+  EXPECT_EQ(send(2), SendStatus::sent) << "it is kept";
+  transmitter_.probe(connection_, virtual_now_ns);
+  transmitter_.acknowledge(connection_, virtual_now_ns);
+  transmitter_.say_goodbye(connection_, virtual_now_ns);
+  EXPECT_TRUE(taken_frames().empty());
+  run_timers_for(1'000'000);
+  EXPECT_TRUE(taken_frames().empty());
+  ASSERT_EQ(sink_.failed.size(), 1u);
+  EXPECT_NE(std::string(connection_.failure.reason).find("seal"), std::string::npos);
 }
 
 }  // namespace
