@@ -24,6 +24,7 @@
 #include "job/thread.h"
 #include "network/network.h"
 #include "network/poll.h"
+#include "tools/descriptors.h"
 #include "tools/headers.h"
 #include "trace/trace.h"
 
@@ -61,9 +62,10 @@ class DeathWatch {
     const Neighbourhood& n = neighbourhood();
     for (gex_Rank_t i = 0; i < n.count(); ++i) {
       if (i == n.index() || (!n.is_first() && i != 0)) continue;
-      const long descriptor = syscall(SYS_pidfd_open, n.process_ids()[i], 0);
+      const int descriptor =
+          above_standard(static_cast<int>(syscall(SYS_pidfd_open, n.process_ids()[i], 0)));
       if (descriptor < 0) continue;
-      watched_.push_back({static_cast<int>(descriptor), POLLIN, 0});
+      watched_.push_back({descriptor, POLLIN, 0});
       members_.push_back(i);
     }
   }

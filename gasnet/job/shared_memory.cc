@@ -12,17 +12,19 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "tools/descriptors.h"
+
 namespace lintel::gasnet {
 
 bool SharedMemory::make(const char* name) {
-  descriptor_ = memfd_create(name, MFD_CLOEXEC);
+  descriptor_ = above_standard(memfd_create(name, MFD_CLOEXEC));
   return descriptor_ >= 0;
 }
 
 bool SharedMemory::create(const char* name, size_t bytes) { return make(name) && map(bytes); }
 
 bool SharedMemory::open(const char* path, size_t bytes) {
-  descriptor_ = ::open(path, O_RDWR | O_CLOEXEC);
+  descriptor_ = above_standard(::open(path, O_RDWR | O_CLOEXEC));
   return descriptor_ >= 0 && map(bytes);
 }
 
@@ -62,7 +64,7 @@ void SharedMemory::unmap() {
 void* map_memory_of(int process_id, int descriptor, size_t bytes) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", process_id, descriptor);
-  const int opened = ::open(path, O_RDWR | O_CLOEXEC);
+  const int opened = above_standard(::open(path, O_RDWR | O_CLOEXEC));
   if (opened < 0) return nullptr;
   void* const address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, opened, 0);
   const int error = errno;

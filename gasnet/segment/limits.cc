@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "tools/descriptors.h"
 #include "tools/headers.h"
 
 namespace lintel::gasnet {
@@ -51,7 +52,7 @@ double parse_unit(const char*& text) {
 
 uint64_t read_number(const char* path) {
   unsigned long long value = 0;
-  if (FILE* file = std::fopen(path, "r")) {
+  if (FILE* file = open_file(path, "r")) {
     if (std::fscanf(file, "%llu", &value) != 1) value = 0;
     std::fclose(file);
   }

@@ -103,7 +103,7 @@ pid_t start_process(const Options& options, unsigned int rank, pid_t parent,
   if (rank != 0) {
     const int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, STDIN_FILENO);
-    close(nothing);
+    if (nothing != STDIN_FILENO) close(nothing);
   }
   std::vector<char*> arguments;
   for (const std::string& argument : options.command)

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "tools/categories.h"
+#include "tools/descriptors.h"
 
 namespace {
 
@@ -148,6 +149,7 @@ int fail(const char* what, const char* why) {
 int main(int argc, char** argv) {
   std::string letters;
   const char* output = nullptr;
+  lintel::gasnet::open_standard_descriptors();
   int next = 1;
   for (; next < argc && argv[next][0] == '-'; ++next) {
     const std::string option = argv[next];

@@ -10,6 +10,7 @@
 
 #include "spawner/fork_spawner.h"
 #include "spawner/options.h"
+#include "tools/descriptors.h"
 
 extern "C" char** environ;
 
@@ -78,6 +79,7 @@ int run_by_launcher(const Options& options, const std::vector<std::string>& word
 using namespace lintel::gasnet;
 
 int main(int argc, char** argv) {
+  open_standard_descriptors();
   Options options;
   std::string error;
   if (!parse_options(argc, argv, options, error)) {

@@ -17,6 +17,7 @@
 #include "job/rank_list.h"
 #include "job/thread.h"
 #include "tools/categories.h"
+#include "tools/descriptors.h"
 
 unsigned int gasneti_trace_categories = 0;
 unsigned int gasneti_stats_categories = 0;
@@ -59,7 +60,7 @@ class Log {
     } else {
       if (const size_t place = path.find('%'); place != std::string::npos)
         path.replace(place, 1, std::to_string(job().rank()));
-      file_ = std::fopen(path.c_str(), "w");
+      file_ = open_file(path.c_str(), "w");
       if (!file_) gasnett_fatalerror_nopos("%s=%s: the file cannot be written", file_key, name);
     }
     set_mask(letters);

@@ -520,6 +520,16 @@ class Wrapped:
         return self.shell.communicate()[1]
 
 
+def closed_descriptors():
+    """The launcher without standard input, output and error: its ranks get /dev/null, and none of its files."""
+    with tempfile.TemporaryDirectory() as directory:
+        rank = 'found=$(readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2); echo "$found" > link.$PTL_MY_RID'
+        Job(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", run, "-spawner=fork", "-n", "2", "sh", "-c", f"cd {directory}; {rank}"]).check(0)
+        for number in "01":
+            if (found := pathlib.Path(directory, f"link.{number}").read_text()) != "/dev/null\n" * 3:
+                sys.exit(f"rank {number} has the files:\n{found}")
+
+
 def killed_launcher():
     """When one of the processes of the spawner fork or their parent ends, all ends that the ranks have started."""
     for victim, number in ((0, signal.SIGKILL), (1, signal.SIGKILL), (0, signal.SIGTERM), (0, signal.SIGINT)):
@@ -565,7 +575,7 @@ def slurm():
 
 every_mode = [queries, segments, exits]
 once = [memory_of_launcher, attach_time, segment_limits, environment, exits_of_threads, exits_between_neighbourhoods, deaths, deaths_by_hand,
-        nothing_is_left, trace_files, teams_in_turn, frozen, variables, refused, reports, choices, misuse, info, launcher, killed_launcher, mpirun, slurm]
+        nothing_is_left, trace_files, teams_in_turn, frozen, variables, refused, reports, choices, misuse, info, launcher, closed_descriptors, killed_launcher, mpirun, slurm]
 cases = {function.__name__: function for function in every_mode + once}
 if sys.argv[1] == "--list":
     print("\n".join([f"{m} {f.__name__}" for m in ("seq", "par", "parsync") for f in every_mode] +
