@@ -38,8 +38,8 @@ extern "C" {
 /* Initialization and cleanup (3.5) */
 
 /** Initializes the library, or adds a reference to it (3.5.1). A forked child inherits nothing of
- * its parent's Portals objects and may start afresh with PtlInit. Configuration variables (PTL_...)
- * are read by the first call.
+ * its parent's Portals objects and may start afresh with PtlInit, but not if _Fork or clone made it
+ * after the parent's first PtlInit. Configuration variables (PTL_...) are read by the first call.
  * @return PTL_OK; PTL_FAIL if the system refuses what is needed (a log line says what), or after
  *         the last PtlFini of this process. */
 PTL_API int PtlInit(void) PTL_NOEXCEPT;

@@ -12,7 +12,7 @@ namespace {
 
 // Before PtlInit the level has not been read.
 bool says_refusals() noexcept {
-  if (!library_is_initialized()) config_find_log_level();
+  if (!library_was_used()) config_find_log_level();
   return log_enabled(LogLevel::debug);
 }
 

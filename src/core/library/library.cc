@@ -24,17 +24,16 @@
 namespace lintel {
 
 namespace library_detail {
-std::atomic<bool> initialized{false};
-std::atomic<NetworkInterface*> interface_table[interface_table_size] = {};
+constinit ProcessPage process{};
 std::atomic<const ptl_lintel_hooks_t*> hooks{nullptr};
 }  // namespace library_detail
 
 namespace {
 
-using library_detail::interface_table;
+using library_detail::process;
 
 // A physical interface is found by its number; PTL_IFACE_DEFAULT is number 0.
-constexpr unsigned physical_interfaces = interface_table_size / logical_interfaces;
+static_assert(physical_interfaces == interface_table_size / logical_interfaces);
 
 struct Logical {
   Logical(PhysicalInterface& physical, unsigned slot, unsigned index, uint8_t incarnation) noexcept
@@ -57,9 +56,9 @@ struct Library {
   std::mutex mutex;
   unsigned references = 0;
   bool finalized = false;
+  // PtlInit was called in this process, or in one that it inherits from.
+  std::atomic<bool> used{false};
   std::unique_ptr<PhysicalInterface> physical[physical_interfaces];
-  // Physical interfaces that PtlAbort must wake, for use in signal handlers.
-  std::atomic<PhysicalInterface*> wakeable[physical_interfaces] = {};
   std::unique_ptr<Logical> logical[interface_table_size];
   uint8_t incarnations[interface_table_size] = {};
 };
@@ -74,14 +73,15 @@ Library* library() noexcept {
 // stay as they are: their threads do not exist in the child, and their segments are the parent's.
 void abandon_in_child() noexcept {
   Library* old = library();
-  library_detail::initialized.store(false, std::memory_order_relaxed);
+  process.initialized.store(false, std::memory_order_relaxed);
   portals_aborted.store(false, std::memory_order_relaxed);
-  for (auto& entry : interface_table) entry.store(nullptr, std::memory_order_relaxed);
-  for (auto& entry : old->wakeable) entry.store(nullptr, std::memory_order_relaxed);
+  for (auto& entry : process.interface_table) entry.store(nullptr, std::memory_order_relaxed);
+  for (auto& entry : process.wakeable) entry.store(nullptr, std::memory_order_relaxed);
   for (auto& logical : old->logical) static_cast<void>(logical.release());
   for (auto& physical : old->physical) static_cast<void>(physical.release());
   old->references = 0;
   old->finalized = false;
+  old->used.store(false, std::memory_order_relaxed);
   new (&old->mutex) std::mutex;  // a thread of the parent may have held it
 }
 
@@ -98,8 +98,24 @@ void prefault_heap() noexcept {
   std::free(memory);
 }
 
+// Whether _Fork() or clone() has made this process from one that has used the library. Its objects
+// are the parent's, and the parent's threads may have held any lock then. Takes no lock.
+bool is_bare_child(const Library& lib) noexcept {
+  return lib.used.load(std::memory_order_acquire) && !process.used.load(std::memory_order_acquire);
+}
+
+void note_use(Library& lib) noexcept {
+  if (lib.used.load(std::memory_order_relaxed)) return;
+  process.used.store(true, std::memory_order_release);
+  if (!keep_from_children(process))
+    log_message(LogLevel::info,
+                "children that _Fork() or clone() makes must not call Portals: the kernel has no "
+                "MADV_WIPEONFORK for pages of 4096 bytes");
+  lib.used.store(true, std::memory_order_release);
+}
+
 void close_physical(Library& lib, unsigned number) noexcept {
-  lib.wakeable[number].store(nullptr, std::memory_order_release);
+  process.wakeable[number].store(nullptr, std::memory_order_release);
   lib.physical[number]->close();
   if (config_bool(ConfigKey::stats)) report_statistics(*lib.physical[number]);
   lib.physical[number].reset();
@@ -115,7 +131,7 @@ void close_logical(Library& lib, unsigned index) noexcept {
   NetworkInterface& interface = lib.logical[index]->interface;
   if (const ptl_lintel_hooks_t* hooks = interface_hooks(); hooks != nullptr)
     hooks->closed(interface.handle());
-  interface_table[index].store(nullptr, std::memory_order_release);
+  process.interface_table[index].store(nullptr, std::memory_order_release);
   interface.physical().set_logical(interface.slot(), nullptr);
   lib.logical[index].reset();
   const unsigned number = index / logical_interfaces;
@@ -124,9 +140,17 @@ void close_logical(Library& lib, unsigned index) noexcept {
 
 }  // namespace
 
+bool library_was_used() noexcept { return library()->used.load(std::memory_order_acquire); }
+
 int initialize_library() noexcept {
   install_fork_handler();
   Library& lib = *library();
+  if (is_bare_child(lib)) {
+    log_message(LogLevel::error,
+                "PtlInit in a child that _Fork() or clone() made of a process with Portals: use "
+                "fork(), or execute a program");
+    return PTL_FAIL;
+  }
   std::lock_guard guard(lib.mutex);
   if (lib.finalized) {
     log_message(LogLevel::error,
@@ -153,15 +177,17 @@ int initialize_library() noexcept {
                 "no expedited membarrier here: every message pays for a full fence");
   if (config_bool(ConfigKey::segv_handler)) install_fault_handler();
   portals_aborted.store(false, std::memory_order_relaxed);
-  library_detail::initialized.store(true, std::memory_order_release);
+  note_use(lib);
+  process.initialized.store(true, std::memory_order_release);
   return PTL_OK;
 }
 
 void finalize_library() noexcept {
   Library& lib = *library();
+  if (is_bare_child(lib)) return;
   std::lock_guard guard(lib.mutex);
   if (lib.references == 0 || --lib.references != 0) return;
-  library_detail::initialized.store(false, std::memory_order_release);
+  process.initialized.store(false, std::memory_order_release);
   for (unsigned index = 0; index < interface_table_size; ++index)
     if (lib.logical[index] != nullptr) close_logical(lib, index);
   lib.finalized = true;
@@ -169,13 +195,14 @@ void finalize_library() noexcept {
 
 void abort_waiting() noexcept {
   portals_aborted.store(true, std::memory_order_seq_cst);
-  for (const auto& entry : library()->wakeable)
+  for (const auto& entry : process.wakeable)
     if (PhysicalInterface* physical = entry.load(std::memory_order_acquire); physical != nullptr)
       physical->poller().gate().wake_all();
 }
 
 int set_job_key(std::string key) noexcept {
   Library& lib = *library();
+  if (is_bare_child(lib)) return PTL_NO_INIT;
   std::lock_guard guard(lib.mutex);
   for (const auto& physical : lib.physical)
     if (physical != nullptr) return PTL_IN_USE;
@@ -209,7 +236,7 @@ int open_interface(uint32_t number, unsigned slot, uint32_t pid, const ptl_ni_li
       if (const int code = physical->open(number, pid, open_transports); code != PTL_OK)
         return code;
       lib.physical[number] = std::move(physical);
-      lib.wakeable[number].store(lib.physical[number].get(), std::memory_order_release);
+      process.wakeable[number].store(lib.physical[number].get(), std::memory_order_release);
     } else if (pid != PTL_PID_ANY && pid != lib.physical[number]->id().pid) {
       // All interfaces over one physical interface share its pid (spec 3.6), and that is taken.
       return PTL_PID_IN_USE;
@@ -227,7 +254,7 @@ int open_interface(uint32_t number, unsigned slot, uint32_t pid, const ptl_ni_li
     return PTL_NO_SPACE;
   }
   *interface = &lib.logical[index]->interface;
-  interface_table[index].store(*interface, std::memory_order_release);
+  process.interface_table[index].store(*interface, std::memory_order_release);
   (*interface)->physical().set_logical(slot, *interface);
   return PTL_OK;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/library/process_page.h"
 #include "core/objects/handle.h"
 #include "core/operations/physical_interface.h"
 #include "portals4.h"
@@ -14,11 +15,8 @@
 
 namespace lintel {
 
-inline constexpr unsigned interface_table_size = 32;
-
 namespace library_detail {
-extern std::atomic<bool> initialized;
-extern std::atomic<NetworkInterface*> interface_table[interface_table_size];
+extern ProcessPage process;
 extern std::atomic<const ptl_lintel_hooks_t*> hooks;
 }  // namespace library_detail
 
@@ -31,24 +29,28 @@ extern std::atomic<const ptl_lintel_hooks_t*> hooks;
 
 // PtlInit succeeded and the matching PtlFini has not been called.
 [[nodiscard]] inline bool library_is_initialized() noexcept {
-  return library_detail::initialized.load(std::memory_order_acquire);
+  return library_detail::process.initialized.load(std::memory_order_acquire);
 }
 
 // The interface that a handle of any type belongs to; nullptr if there is none (any more).
 [[nodiscard]] inline NetworkInterface* interface_of(const HandleFields& fields) noexcept {
   NetworkInterface* interface =
-      library_detail::interface_table[fields.interface_index].load(std::memory_order_acquire);
+      library_detail::process.interface_table[fields.interface_index].load(
+          std::memory_order_acquire);
   return interface != nullptr && interface->incarnation() == fields.incarnation ? interface : nullptr;
 }
 // The same, but the caller checks the incarnation.
 [[nodiscard]] inline NetworkInterface* interface_at_index_of(uint64_t handle) noexcept {
-  return library_detail::interface_table[interface_index_of(handle)].load(
+  return library_detail::process.interface_table[interface_index_of(handle)].load(
       std::memory_order_acquire);
 }
 [[nodiscard]] inline NetworkInterface* find_interface(ptl_handle_any_t handle) noexcept {
   NetworkInterface* const interface = interface_at_index_of(handle);
   return interface != nullptr && interface->handle() == handle ? interface : nullptr;
 }
+
+// PtlInit was called, by this process or by one that it inherits from (see process_page.h).
+[[nodiscard]] bool library_was_used() noexcept;
 
 // PtlInit, PtlFini (spec 3.5.1, 3.5.2): any thread, any time.
 [[nodiscard]] int initialize_library() noexcept;

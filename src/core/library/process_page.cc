@@ -1,0 +1,18 @@
+#include "core/library/process_page.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+#include "util/assert.h"
+
+namespace lintel {
+
+bool keep_from_children(ProcessPage& page) noexcept {
+  LINTEL_ASSERT(reinterpret_cast<uintptr_t>(&page) % process_page_bytes == 0);
+  return sysconf(_SC_PAGESIZE) == long{process_page_bytes} &&
+         madvise(&page, process_page_bytes, MADV_WIPEONFORK) == 0;
+}
+
+}  // namespace lintel
