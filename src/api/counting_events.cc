@@ -183,13 +183,13 @@ int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event)
     return refuse_count(ct_handle, found.counter);
   if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
   const ptl_ct_event_t value = found.counter->get();
-  if (value.failure != 0) [[unlikely]] {
-    // Other operations may still have to end.
-    note_get(found.interface->physical());
+  if (value.success >= test) [[likely]] {
     *event = value;
     return PTL_OK;
   }
-  if (value.success >= test) [[likely]] {
+  if (value.failure != 0) {
+    // Other operations may still have to end.
+    note_get(found.interface->physical());
     *event = value;
     return PTL_OK;
   }
