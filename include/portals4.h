@@ -73,7 +73,9 @@ PTL_API int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid
                       ptl_handle_ni_t* ni_handle) PTL_NOEXCEPT;
 
 /** Drops a reference to a logical interface; the last one frees it with all its objects, whose
- * handles become invalid (3.6.3). Blocks until messages in hand are finished.
+ * handles become invalid (3.6.3). Blocks until messages in hand and calls that other threads have
+ * begun are finished. Their waits, and all later calls, return PTL_ARG_INVALID. A call from the
+ * destructor of a thread-local object, when its thread ends, is not waited for.
  * @return PTL_OK, PTL_NO_INIT, PTL_ARG_INVALID. */
 PTL_API int PtlNIFini(ptl_handle_ni_t ni_handle) PTL_NOEXCEPT;
 

@@ -58,6 +58,7 @@ class CounterWait {
   // Checks each counter once. The wait is over when one has reached its test, counts a failure, or
   // was freed (spec 3.14.6, 3.14.7).
   bool look() noexcept {
+    LongCall::note_look();
     thread_.note_look();
     for (unsigned i = 0; i < size_; ++i) {
       const CounterOfInterface found = resolve_counter(handles_[i]);
@@ -119,6 +120,7 @@ void await_announced_counts(const CountingEvent& counter) noexcept {
 
 [[gnu::noinline]] int wait_for_count(PhysicalInterface& physical, ptl_handle_ct_t handle,
                                      ptl_size_t test, ptl_ct_event_t* event) noexcept {
+  const LongCall call(interface_index_of(handle));
   CounterWait wait(&handle, &test, 1, event);
   if (!physical.wait_until([&wait] { return wait.look(); }, no_deadline)) return PTL_ABORTED;
   return wait.code() == PTL_ARG_INVALID
@@ -131,6 +133,7 @@ void await_announced_counts(const CountingEvent& counter) noexcept {
 extern "C" {
 
 int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) noexcept {
+  const LongCall call(interface_index_of(ni_handle));
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr) return refuse_interface_handle(ct_alloc, ni_handle);
   if (ct_handle == nullptr) return refuse_null(ct_alloc, "ct_handle");
@@ -147,6 +150,7 @@ int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) noexcept {
 }
 
 int PtlCTFree(ptl_handle_ct_t ct_handle) noexcept {
+  const LongCall call(interface_index_of(ct_handle));
   const CounterOfInterface found = resolve_counter(ct_handle);
   if (found.counter == nullptr || !found.counter->handle.end(ct_handle))
     return refuse_handle(ct_free, "ct_handle", ct_handle, HandleType::counter);
@@ -160,6 +164,7 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) noexcept {
 }
 
 int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) noexcept {
+  const LongCall call(interface_index_of(ct_handle));
   const CounterOfInterface found = resolve_counter(ct_handle);
   if (found.counter == nullptr)
     return refuse_handle(ct_cancel_triggered, "ct_handle", ct_handle, HandleType::counter);
@@ -205,6 +210,7 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
   if (event == nullptr) return refuse_null(ct_poll, "event");
   if (which == nullptr) return refuse_null(ct_poll, "which");
   if (portals_aborted.load(std::memory_order_acquire)) return PTL_ABORTED;
+  const LongCall call(interface_index_of(ct_handles[0]));
   PhysicalInterface* physical = nullptr;
   for (unsigned i = 0; i < size; ++i) {
     const CounterOfInterface found = resolve_counter(ct_handles[i]);

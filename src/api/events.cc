@@ -53,6 +53,7 @@ class QueueWait {
 
   // True when the wait is over; code() and which() tell how.
   bool look() noexcept {
+    LongCall::note_look();
     thread_.note_look();
     code_ = take_event(handles_, size_, event_, &which_);
     return code_ != PTL_EQ_EMPTY;
@@ -72,6 +73,7 @@ class QueueWait {
 // PtlEQWait() when the queue is empty or the oldest event is not to be had at once.
 [[gnu::noinline]] int wait_for_event(PhysicalInterface& physical, ptl_handle_eq_t handle,
                                      ptl_event_t* event) noexcept {
+  const LongCall call(interface_index_of(handle));
   QueueWait wait(&handle, 1, event);
   if (!wait.look() && !physical.wait_until([&wait] { return wait.look(); }, no_deadline))
     return PTL_ABORTED;
@@ -100,6 +102,7 @@ class QueueWait {
 [[gnu::noinline]] int wait_for_events(PhysicalInterface& physical, const ptl_handle_eq_t* handles,
                                       unsigned size, ptl_time_t timeout, ptl_event_t* event,
                                       unsigned* which) noexcept {
+  const LongCall call(interface_index_of(handles[0]));
   QueueWait wait(handles, size, event);
   const bool over = physical.wait_until([&wait] { return wait.look(); }, deadline_after(timeout));
   if (!over) return portals_aborted.load(std::memory_order_acquire) ? PTL_ABORTED : PTL_EQ_EMPTY;
@@ -147,6 +150,7 @@ class QueueWait {
 extern "C" {
 
 int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_handle) noexcept {
+  const LongCall call(interface_index_of(ni_handle));
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr) return refuse_interface_handle(eq_alloc, ni_handle);
   if (eq_handle == nullptr) return refuse_null(eq_alloc, "eq_handle");
@@ -168,6 +172,7 @@ int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_
 }
 
 int PtlEQFree(ptl_handle_eq_t eq_handle) noexcept {
+  const LongCall call(interface_index_of(eq_handle));
   const EventQueueOfInterface found = resolve_event_queue(eq_handle);
   if (found.object == nullptr || !found.object->handle.end(eq_handle))
     return refuse_handle(eq_free, "eq_handle", eq_handle, HandleType::event_queue);

@@ -90,6 +90,7 @@ int PtlLintelGetMapEntry(ptl_handle_ni_t ni_handle, ptl_rank_t rank, ptl_process
 
 int PtlLintelGetPath(ptl_handle_ni_t ni_handle, ptl_process_t target,
                      ptl_lintel_path_t* path) noexcept {
+  const LongCall call(interface_index_of(ni_handle));
   const WithoutCancellation scope;
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr) return refuse_interface_handle(get_path, ni_handle);

@@ -100,6 +100,7 @@ int PtlNIFini(ptl_handle_ni_t ni_handle) noexcept {
 
 int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register,
                 ptl_sr_value_t* status) noexcept {
+  const LongCall call(interface_index_of(ni_handle));
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr) return refuse_interface_handle(ni_status, ni_handle);
   if (status == nullptr) return refuse_null(ni_status, "status");
@@ -121,6 +122,7 @@ int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t* ni_handle) noexcept {
 
 int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size,
               const ptl_process_t* mapping) noexcept {
+  const LongCall call(interface_index_of(ni_handle));
   const WithoutCancellation scope;
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr) return refuse_interface_handle(set_map, ni_handle);
@@ -138,6 +140,7 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size,
 
 int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t* mapping,
               ptl_size_t* actual_map_size) noexcept {
+  const LongCall call(interface_index_of(ni_handle));
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr) return refuse_interface_handle(get_map, ni_handle);
   if (!interface->logical())

@@ -111,6 +111,7 @@ int refuse_index(const Call& call, ptl_pt_index_t pt_index) noexcept {
 
 int search(const Call& call, NetworkInterface& interface, ptl_pt_index_t pt_index,
            const ptl_me_t& entry, ptl_search_op_t operation, void* user_ptr) noexcept {
+  const LongCall running(interface_index_of(interface.handle()));
   CountingEvent* counter = nullptr;
   if (operation != PTL_SEARCH_ONLY && operation != PTL_SEARCH_DELETE)
     return refuse(PTL_ARG_INVALID, call, "ptl_search_op", operation,
@@ -158,6 +159,7 @@ int search(const Call& call, NetworkInterface& interface, ptl_pt_index_t pt_inde
 }
 
 int unlink(const Call& call, ptl_handle_any_t handle, bool matching) noexcept {
+  const LongCall running(interface_index_of(handle));
   const HandleFields fields = decode_handle(handle);
   NetworkInterface* interface = fields.type == HandleType::entry ? interface_of(fields) : nullptr;
   if (interface == nullptr || interface->matching() != matching)

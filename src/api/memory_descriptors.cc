@@ -20,6 +20,7 @@ constexpr Call md_release{"PtlMDRelease", "spec 3.10.4"};
 extern "C" {
 
 int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md_handle) noexcept {
+  const LongCall call(interface_index_of(ni_handle));
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr) return refuse_interface_handle(md_bind, ni_handle);
   if (md == nullptr) return refuse_null(md_bind, "md");
@@ -60,6 +61,7 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
 }
 
 int PtlMDRelease(ptl_handle_md_t md_handle) noexcept {
+  const LongCall call(interface_index_of(md_handle));
   const DescriptorOfInterface found = resolve_descriptor(md_handle);
   if (found.descriptor == nullptr)
     return refuse_handle(md_release, "md_handle", md_handle, HandleType::memory_descriptor);

@@ -45,6 +45,7 @@ extern "C" {
 
 int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle,
                ptl_pt_index_t pt_index_req, ptl_pt_index_t* pt_index) noexcept {
+  const LongCall call(interface_index_of(ni_handle));
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr) return refuse_interface_handle(pt_alloc, ni_handle);
   if (pt_index == nullptr) return refuse_null(pt_alloc, "pt_index");
@@ -66,6 +67,7 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t 
 }
 
 int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
+  const LongCall call(interface_index_of(ni_handle));
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr) return refuse_interface_handle(pt_free, ni_handle);
   const int code = poll_before_refusal(interface->physical(), PTL_PT_IN_USE,
@@ -74,6 +76,7 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
 }
 
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
+  const LongCall call(interface_index_of(ni_handle));
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr) return refuse_interface_handle(pt_disable, ni_handle);
   const int code = set_portal_enabled(*interface, pt_index, false);
@@ -88,6 +91,7 @@ int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
 }
 
 int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) noexcept {
+  const LongCall call(interface_index_of(ni_handle));
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr) return refuse_interface_handle(pt_enable, ni_handle);
   const int code = set_portal_enabled(*interface, pt_index, true);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/library/library.h"
+#include "core/progress/long_call.h"
 #include "portals4.h"
 
 namespace lintel::api {

@@ -10,6 +10,7 @@
 
 #include "core/library/status_registers.h"
 #include "core/operations/triggered_execution.h"
+#include "core/progress/long_call.h"
 #include "core/progress/wait.h"
 #include "util/asymmetric_fence.h"
 #include "util/config.h"
@@ -72,6 +73,7 @@ Library* library() noexcept {
 // A child has none of its parent's resources and may call PtlInit (spec 3.5). The parent's objects
 // stay as they are: their threads do not exist in the child, and their segments are the parent's.
 void abandon_in_child() noexcept {
+  LongCalls::forget_other_threads();
   Library* old = library();
   process.initialized.store(false, std::memory_order_relaxed);
   portals_aborted.store(false, std::memory_order_relaxed);
@@ -132,6 +134,7 @@ void close_logical(Library& lib, unsigned index) noexcept {
   if (const ptl_lintel_hooks_t* hooks = interface_hooks(); hooks != nullptr)
     hooks->closed(interface.handle());
   process.interface_table[index].store(nullptr, std::memory_order_release);
+  LongCalls::await_calls(index, logical_interfaces, interface.physical().poller());
   interface.physical().set_logical(interface.slot(), nullptr);
   lib.logical[index].reset();
   const unsigned number = index / logical_interfaces;

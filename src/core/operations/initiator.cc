@@ -9,6 +9,7 @@
 #include "core/objects/network_interface.h"
 #include "core/operations/initiator_events.h"
 #include "core/operations/initiator_payload.h"
+#include "core/progress/long_call.h"
 #include "core/progress/wait.h"
 
 namespace lintel {
@@ -254,6 +255,7 @@ int start_put(NetworkInterface& interface, Peer& peer, Request& request) noexcep
 }
 
 int start_in_general(NetworkInterface& interface, Peer& peer, Request& request) noexcept {
+  const LongCall call(interface_index_of(interface.handle()));
   while (!start_if_possible(interface, peer, request)) {
     // A triggered operation is started by a thread that may hold the poll token.
     if (trigger_work.running || !await_operation(interface.physical())) {
@@ -266,6 +268,7 @@ int start_in_general(NetworkInterface& interface, Peer& peer, Request& request) 
 
 int start_to_another(NetworkInterface& interface, MemoryDescriptor& descriptor, ProcessId target,
                      Request& request) noexcept {
+  const LongCall call(interface_index_of(interface.handle()));
   Peer* const peer = interface.physical().peers().find_or_connect(target);
   if (peer == nullptr) {
     report_local_failure(request, PTL_NI_UNDELIVERABLE);
