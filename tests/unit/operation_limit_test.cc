@@ -21,7 +21,7 @@ class OperationLimitTest : public test::BareTargetTest {
  protected:
   void SetUp() override {
     BareTargetTest::SetUp();
-    must(PtlEQAlloc(ni_, 64, &events_));
+    must(PtlEQAlloc(ni_, 128, &events_));
     const ptl_md_t description{memory_, sizeof memory_, 0, events_, PTL_CT_NONE};
     must(PtlMDBind(ni_, &description, &md_));
     std::lock_guard guard(peer().send_lock);
@@ -58,6 +58,28 @@ TEST_F(OperationLimitTest, APutWaitsUntilAnOperationEnds) {
   caller.join();
   EXPECT_EQ(received(1)[0].header.length(), sizeof memory_);
   expect_event(PTL_EVENT_SEND, PTL_NI_OK);
+}
+
+// The target may be a process that is stopped.
+// spec 2.9
+TEST_F(OperationLimitTest, APutEndsAsUndeliverableIfNoOperationEnds) {
+  std::atomic<int> returned{0};
+  std::thread caller([&] {
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_EQ(put(target()), PTL_OK);
+      ++returned;
+    }
+  });
+  // Only the first one waits: each of the others would take two seconds.
+  const bool all_returned = wait_until([&] { return returned.load() == 100; });
+  EXPECT_TRUE(all_returned) << returned.load();
+  if (!all_returned) PtlAbort();
+  caller.join();
+  portals_aborted.store(false);
+  for (int i = 0; i < 100; ++i) expect_event(PTL_EVENT_SEND, PTL_NI_UNDELIVERABLE);
+  physical().operations().discard(*taken_.back());
+  EXPECT_EQ(put(target()), PTL_OK);
+  EXPECT_EQ(received(1)[0].header.length(), sizeof memory_);
 }
 
 // Ended operations stay with their peer in a chain, from which a sender can allocate without a

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "core/objects/network_interface.h"
@@ -11,6 +12,8 @@
 #include "core/operations/initiator_payload.h"
 #include "core/progress/long_call.h"
 #include "core/progress/wait.h"
+#include "util/clock.h"
+#include "util/log.h"
 
 namespace lintel {
 
@@ -19,6 +22,9 @@ namespace {
 // With this much queued for one peer, the caller helps to send before it goes on.
 constexpr uint32_t long_queue = 1024;
 constexpr unsigned help_rounds = 64;
+// How long a call waits for a free operation while none ends.
+constexpr uint64_t longest_stall_ns = 2'000'000'000;
+
 void record_operation(NetworkInterface& interface, const Request& request, bool direct,
                       Operation& operation) noexcept {
   static_cast<Request&>(operation) = request;
@@ -221,15 +227,53 @@ bool start_if_possible(NetworkInterface& interface, Peer& peer, Request& request
   return true;
 }
 
-// Operations end without any call of the application, so this wait ends, too. False: PtlAbort was
-// called.
+// Grows whenever operations end or leave a send queue.
+uint64_t progress_of(const PeerTable& peers) noexcept {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < peers.size(); ++i) {
+    const Peer& peer = peers.at(i);
+    sum += peer.operations_ended.load(std::memory_order_relaxed);
+    sum += peer.queue_removed.load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
+// The last wait of this thread for a free operation that was in vain. Until an operation ends, the
+// next calls do not wait at all.
+struct VainWait {
+  const PhysicalInterface* at = nullptr;
+  uint64_t progress = 0;
+};
+__attribute__((tls_model("initial-exec"))) thread_local constinit VainWait last_vain_wait;
+
+// While operations end, one becomes free soon. But the only peer may be a process that is stopped,
+// and the call does not block (spec 2.9). False: none has ended for longest_stall_ns, or PtlAbort
+// was called.
 bool await_operation(PhysicalInterface& physical) noexcept {
   constexpr uint64_t look_interval_ns = 1'000'000;
-  const auto one_is_free = [&physical] {
-    return physical.operations().reclaim(physical.peers().all());
-  };
-  while (!physical.wait_until(one_is_free, now_ns() + look_interval_ns))
+  const PeerTable& peers = physical.peers().all();
+  const auto one_is_free = [&] { return physical.operations().reclaim(peers); };
+  uint64_t progress = progress_of(peers);
+  if (last_vain_wait.at == &physical && last_vain_wait.progress == progress) return one_is_free();
+  uint64_t stalled_ns = 0;
+  uint64_t before = now_ns();
+  while (!physical.wait_until(one_is_free, before + look_interval_ns)) {
     if (portals_aborted.load(std::memory_order_acquire)) return false;
+    const uint64_t now = now_ns();
+    // If this process itself was stopped, or had no processor, its peers may have been, too.
+    stalled_ns += std::min(now - before, 10 * look_interval_ns);
+    before = now;
+    if (const uint64_t latest = progress_of(peers); latest != progress) {
+      progress = latest;
+      stalled_ns = 0;
+    } else if (stalled_ns >= longest_stall_ns) {
+      last_vain_wait = {&physical, progress};
+      log_message(LogLevel::warn,
+                  "as many operations are outstanding as there may be, and none has ended for two "
+                  "seconds: further ones end as PTL_NI_UNDELIVERABLE until one does");
+      return false;
+    }
+  }
   return true;
 }
 

@@ -38,8 +38,8 @@ namespace lintel {
 
 // Starts the operation and fills in the rest of the request's header. Any thread.
 // PTL_OK: it will end with its events. PTL_ARG_INVALID: the rank is not in the map.
-// Waits while the pool has no free operation (most_operations). A triggered operation cannot wait;
-// it ends with PTL_NI_UNDELIVERABLE.
+// Waits for a free operation (most_operations) as long as others end. If none does, and where it is
+// triggered, which cannot wait, it ends with PTL_NI_UNDELIVERABLE.
 [[nodiscard, gnu::always_inline]] inline int start_request(NetworkInterface& interface,
                                                            Request& request) noexcept {
   ProcessId target{request.target.phys.nid, request.target.phys.pid};
