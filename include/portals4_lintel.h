@@ -53,7 +53,26 @@
 #define PTL_SR_LINTEL_UNRELIABLE_SENT 52u /* messages sent once, never again: PTL_MD_UNRELIABLE */
 #define PTL_SR_LINTEL_CONNECTIONS_REFUSED 53u /* other jobs, other users, other versions */
 
-#define PTL_SR_LINTEL_END 54u /* one more than the largest index */
+/* Messages that this process dropped as their target, by reason: PTL_SR_LINTEL_DROPPED +
+ * PTL_LINTEL_DROP_NO_MATCH, and so on. With PTL_LOG_LEVEL=debug both ends write a line about each
+ * reason and peer, at most every ten seconds; the initiator of a put with PTL_NO_ACK_REQ learns
+ * nothing. */
+#define PTL_SR_LINTEL_DROPPED 54u
+typedef enum {
+  PTL_LINTEL_DROP_NO_INTERFACE, /* the process has no such interface open */
+  PTL_LINTEL_DROP_MALFORMED,
+  PTL_LINTEL_DROP_NO_PORTAL, /* the portal table entry is not allocated */
+  PTL_LINTEL_DROP_DISABLED,  /* the portal table entry is disabled */
+  PTL_LINTEL_DROP_NO_MATCH,  /* no entry of either list accepts the message */
+  PTL_LINTEL_DROP_NO_HEADER, /* max_unexpected_headers are in use */
+  PTL_LINTEL_DROP_NO_EVENT,  /* flow control: no room in the event queue */
+  PTL_LINTEL_DROP_NO_TRANSFER,
+  PTL_LINTEL_DROP_USER,      /* the entry is for another uid */
+  PTL_LINTEL_DROP_OPERATION, /* the entry lacks PTL_ME_OP_PUT or PTL_ME_OP_GET */
+  PTL_LINTEL_DROP_REASONS
+} ptl_lintel_drop_t;
+
+#define PTL_SR_LINTEL_END 64u /* one more than the largest index */
 
 #ifdef __cplusplus
 extern "C" {

@@ -73,6 +73,26 @@ constexpr Single singles[] = {
      "network: processes of other jobs or users that wanted to connect"},
 };
 
+struct Reason {
+  ptl_lintel_drop_t reason;
+  const char* name;
+  const char* meaning;
+};
+
+constexpr Reason reasons[] = {
+    {PTL_LINTEL_DROP_NO_INTERFACE, "NO_INTERFACE", "no such interface is open"},
+    {PTL_LINTEL_DROP_MALFORMED, "MALFORMED", "malformed"},
+    {PTL_LINTEL_DROP_NO_PORTAL, "NO_PORTAL", "the portal table entry is not allocated"},
+    {PTL_LINTEL_DROP_DISABLED, "DISABLED", "the portal table entry is disabled"},
+    {PTL_LINTEL_DROP_NO_MATCH, "NO_MATCH", "no entry accepts them"},
+    {PTL_LINTEL_DROP_NO_HEADER, "NO_HEADER", "no unexpected header is free"},
+    {PTL_LINTEL_DROP_NO_EVENT, "NO_EVENT", "no room in the event queue"},
+    {PTL_LINTEL_DROP_NO_TRANSFER, "NO_TRANSFER", "too many long messages"},
+    {PTL_LINTEL_DROP_USER, "USER", "the entry is for another uid"},
+    {PTL_LINTEL_DROP_OPERATION, "OPERATION", "the entry does not allow the operation"},
+};
+static_assert(std::size(reasons) == PTL_LINTEL_DROP_REASONS);
+
 }  // namespace
 
 std::vector<StatusRegister> known_registers() {
@@ -91,6 +111,11 @@ std::vector<StatusRegister> known_registers() {
   }
   // In the order of their indexes: the counts by kind come after those of the specification.
   registers.insert(registers.begin() + 3, counted.begin(), counted.end());
+  for (const Reason& each : reasons) {
+    registers.push_back({PTL_SR_LINTEL_DROPPED + static_cast<unsigned>(each.reason),
+                         std::string("PTL_SR_LINTEL_DROPPED + PTL_LINTEL_DROP_") + each.name,
+                         std::string("messages dropped: ") + each.meaning, 0});
+  }
   return registers;
 }
 

@@ -64,6 +64,8 @@ std::optional<uint64_t> value_of(const NetworkInterface& interface, ptl_sr_index
     const unsigned table = at / PTL_SR_LINTEL_KINDS;
     return sum_over_kinds(physical, at % PTL_SR_LINTEL_KINDS, table % 2 == 0, table >= 2);
   }
+  if (index >= PTL_SR_LINTEL_DROPPED && index < PTL_SR_LINTEL_DROPPED + PTL_LINTEL_DROP_REASONS)
+    return physical.refused_requests.count(static_cast<Refusal>(index - PTL_SR_LINTEL_DROPPED));
   switch (index) {
     case PTL_SR_DROP_COUNT:
       return status.dropped.get();
@@ -127,6 +129,7 @@ struct Line {
 
 struct Report {
   std::vector<Line> kinds;
+  Line dropped;
   Line progress;
   std::vector<Line> transports;
 };
@@ -166,6 +169,12 @@ Report gather(const PhysicalInterface& physical) {
                      {"messages received", physical.received.messages[kind].get()},
                      {"bytes received", physical.received.bytes[kind].get()}}};
     if (line.numbers[0].value != 0 || line.numbers[2].value != 0) report.kinds.push_back(line);
+  }
+  report.dropped.subject = "dropped";
+  for (unsigned reason = 0; reason < PTL_LINTEL_DROP_REASONS; ++reason) {
+    const auto refusal = static_cast<Refusal>(reason);
+    const uint64_t count = physical.refused_requests.count(refusal);
+    if (count != 0) report.dropped.numbers.push_back({refusal_text(refusal).name, count});
   }
   const PollCounters& polls = physical.poller().counters;
   report.progress = {"progress",
@@ -213,7 +222,7 @@ std::string json_line(const PhysicalInterface& physical, const Report& report) {
       "{\"version\": 1, \"host\": \"", host_name(), "\", \"process\": ", static_cast<int>(getpid()),
       ", \"rank\": ", rank ? std::to_string(*rank) : "null", ", \"interface\": ", physical.number(),
       ", \"nid\": \"", nid_text(physical.id().nid), "\", \"pid\": ", physical.id().pid,
-      ", \"messages\": ", json_lines(report.kinds),
+      ", \"messages\": ", json_lines(report.kinds), ", \"dropped\": ", json_numbers(report.dropped),
       ", \"progress\": ", json_numbers(report.progress),
       ", \"transports\": ", json_lines(report.transports), "}\n");
 }
@@ -240,6 +249,7 @@ void report_statistics(const PhysicalInterface& physical) noexcept try {
   }
   std::string text;
   for (const Line& line : report.kinds) text += text_line(physical, line);
+  if (!report.dropped.numbers.empty()) text += text_line(physical, report.dropped);
   text += text_line(physical, report.progress);
   for (const Line& line : report.transports) text += text_line(physical, line);
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());

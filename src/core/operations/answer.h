@@ -21,6 +21,9 @@ struct Outcome {
 // Acknowledges a put or atomic, or ends a get, fetch or swap without data.
 void answer(PhysicalInterface& physical, Peer& peer, const MessageHeader& request,
             const Outcome& outcome) noexcept;
+// The same for a request that goes no further; counts it and tells the log of both ends.
+void answer_refused(PhysicalInterface& physical, Peer& peer, const MessageHeader& request,
+                    Refusal reason, ptl_ni_fail_t fail) noexcept;
 // Answers a get, fetch or swap with its data.
 void reply(PhysicalInterface& physical, Peer& peer, const MessageHeader& request,
            const Outcome& outcome, const std::byte* data) noexcept;

@@ -130,6 +130,8 @@ void fail_counted_puts(Peer& peer) noexcept {
 }
 
 void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& header) noexcept {
+  if (header.hdr_data != 0) [[unlikely]]
+    interface.refused_requests.note_answer(peer.id, header);
   if ((header.cookie & counted_put_cookie) != 0) {
     const Count count = end_counted_put(interface, peer, header.cookie, header.length());
     if (count.counter == nullptr) return;
@@ -223,6 +225,8 @@ void handle_reply(PhysicalInterface& interface, Peer& peer,
   }
   withdraw_memory(*operation, true);
   auto fail = static_cast<ptl_ni_fail_t>(header.operation);
+  if (fail != PTL_NI_OK && header.hdr_data != 0) [[unlikely]]
+    interface.refused_requests.note_answer(peer.id, header);
   if (carries_data && fail == PTL_NI_OK &&
       !get->region.write(operation->get_offset, message.payload, mlength))
     fail = PTL_NI_SEGV;

@@ -14,6 +14,7 @@
 #include "core/operations/link_relation.h"
 #include "core/operations/operation_table.h"
 #include "core/operations/peer_directory.h"
+#include "core/operations/refused_requests.h"
 #include "core/operations/send_queues.h"
 #include "core/operations/transfer_table.h"
 #include "core/progress/passing_policy.h"
@@ -73,6 +74,7 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   TrafficCounters received;
   SharedCounter peers_failed;
   SharedCounter messages_refused;
+  RefusedRequests refused_requests;
 
  private:
   // --- PolledWork

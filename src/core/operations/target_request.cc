@@ -120,13 +120,11 @@ unsigned required_options(MessageKind kind) noexcept {
 
 // The message goes no further. PTL_OC_ACK_REQ asks only whether the target dealt with it: being
 // dropped or refused counts as that (spec 3.15.1), a disabled portal does not.
-void refuse(const Arrival& arrival, ptl_ni_fail_t fail) noexcept {
-  Outcome outcome;
-  outcome.fail = fail;
-  outcome.offset = arrival.header.remote_offset;
+[[gnu::cold]] void refuse(const Arrival& arrival, Refusal reason, ptl_ni_fail_t fail) noexcept {
   const bool only_completion = arrival.header.requested_ack() == PTL_OC_ACK_REQ;
-  if (only_completion && fail != PTL_NI_PT_DISABLED) outcome.fail = PTL_NI_OK;
-  answer(arrival.physical, arrival.peer, arrival.header, outcome);
+  const bool is_success = only_completion && fail != PTL_NI_PT_DISABLED;
+  answer_refused(arrival.physical, arrival.peer, arrival.header, reason,
+                 is_success ? PTL_NI_OK : fail);
 }
 
 // A full queue has room for one such event of each entry. If that event was not taken yet, no
@@ -143,7 +141,8 @@ void post_portal_disabled(PortalEntry& portal, const ListEntry* cause) noexcept 
 
 // A resource is exhausted (spec 2.8): the message is dropped, and with flow control the portal
 // table entry is disabled.
-void exhaust(const Arrival& arrival, PortalEntry& portal, const ListEntry* cause) noexcept {
+void exhaust(const Arrival& arrival, PortalEntry& portal, const ListEntry* cause,
+             Refusal reason) noexcept {
   const bool disables = portal.flow_controlled();
   if (disables) {
     portal.enabled = false;
@@ -152,7 +151,7 @@ void exhaust(const Arrival& arrival, PortalEntry& portal, const ListEntry* cause
   }
   arrival.interface.status.dropped.increment();
   portal.lock.unlock();
-  refuse(arrival, disables ? PTL_NI_PT_DISABLED : PTL_NI_DROPPED);
+  refuse(arrival, reason, disables ? PTL_NI_PT_DISABLED : PTL_NI_DROPPED);
 }
 
 void record_header(const Arrival& arrival, ListEntry& entry, const Placement& placement,
@@ -309,12 +308,12 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
       entry.list == PTL_OVERFLOW_LIST && !entry.has(PTL_ME_UNEXPECTED_HDR_DISABLE);
   if (keeps_header) {
     unexpected = interface.unexpected_headers().allocate();
-    if (unexpected == nullptr) return exhaust(arrival, portal, &entry);
+    if (unexpected == nullptr) return exhaust(arrival, portal, &entry, PTL_LINTEL_DROP_NO_HEADER);
   }
   EventReservation reservation;
   if (!reserve_events(portal, entry, reservation)) {
     if (keeps_header) interface.unexpected_headers().release(*unexpected);
-    return exhaust(arrival, portal, &entry);
+    return exhaust(arrival, portal, &entry, PTL_LINTEL_DROP_NO_EVENT);
   }
   Transfer* transfer = nullptr;
   if ((header.flags & flag_remote_memory) != 0 && placement.mlength != 0) {
@@ -323,7 +322,7 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
       if (keeps_header) interface.unexpected_headers().release(*unexpected);
       if (reservation.communication) portal.event_queue->queue.cancel_reservation();
       if (reservation.unlink) portal.event_queue->queue.cancel_reservation();
-      return exhaust(arrival, portal, &entry);
+      return exhaust(arrival, portal, &entry, PTL_LINTEL_DROP_NO_TRANSFER);
     }
   }
 
@@ -352,24 +351,28 @@ void translate(Arrival& arrival) noexcept {
   PortalEntry* portal = interface.portal(arrival.header.pt_index);
   if (portal == nullptr) {
     status.dropped.increment();
-    return refuse(arrival, PTL_NI_DROPPED);
+    return refuse(arrival, PTL_LINTEL_DROP_NO_PORTAL, PTL_NI_DROPPED);
   }
   portal->lock.lock();
-  const auto unlock_and_refuse = [&](SharedCounter& reason, ptl_ni_fail_t fail) {
+  const auto unlock_and_refuse = [&](SharedCounter& counter, Refusal reason, ptl_ni_fail_t fail) {
     portal->lock.unlock();
-    reason.increment();
-    refuse(arrival, fail);
+    counter.increment();
+    refuse(arrival, reason, fail);
   };
-  if (!portal->allocated) return unlock_and_refuse(status.dropped, PTL_NI_DROPPED);
-  if (!portal->enabled) return unlock_and_refuse(status.dropped, PTL_NI_PT_DISABLED);
+  if (!portal->allocated)
+    return unlock_and_refuse(status.dropped, PTL_LINTEL_DROP_NO_PORTAL, PTL_NI_DROPPED);
+  if (!portal->enabled)
+    return unlock_and_refuse(status.dropped, PTL_LINTEL_DROP_DISABLED, PTL_NI_PT_DISABLED);
   ListEntry* entry = find_entry(arrival, portal->priority);
   if (entry == nullptr) entry = find_entry(arrival, portal->overflow);
-  if (entry == nullptr) return exhaust(arrival, *portal, nullptr);
+  if (entry == nullptr) return exhaust(arrival, *portal, nullptr, PTL_LINTEL_DROP_NO_MATCH);
   if (entry->uid != PTL_UID_ANY && entry->uid != arrival.initiator.uid)
-    return unlock_and_refuse(status.permission_violations, PTL_NI_PERM_VIOLATION);
+    return unlock_and_refuse(status.permission_violations, PTL_LINTEL_DROP_USER,
+                             PTL_NI_PERM_VIOLATION);
   const unsigned required = required_options(arrival.header.kind);
   if ((entry->options & required) != required)
-    return unlock_and_refuse(status.operation_violations, PTL_NI_OP_VIOLATION);
+    return unlock_and_refuse(status.operation_violations, PTL_LINTEL_DROP_OPERATION,
+                             PTL_NI_OP_VIOLATION);
   deliver(arrival, *portal, *entry);
 }
 
@@ -378,6 +381,7 @@ void translate(Arrival& arrival) noexcept {
 void handle_request(PhysicalInterface& physical, Peer& peer,
                     const InboundMessage& message) noexcept {
   const MessageHeader& header = message.header;
+  Refusal reason = PTL_LINTEL_DROP_NO_INTERFACE;
   // nullptr: the process has no such interface (any more): spec 4.2.2, dropped.
   if (NetworkInterface* interface = physical.logical(header.interface_slot());
       interface != nullptr) {
@@ -389,11 +393,10 @@ void handle_request(PhysicalInterface& physical, Peer& peer,
                     message.payload_length,
                     initiator_of(*interface, peer, header)};
     if (is_well_formed(arrival)) return translate(arrival);
+    reason = PTL_LINTEL_DROP_MALFORMED;
   }
   physical.messages_refused.increment();
-  Outcome outcome;
-  outcome.fail = PTL_NI_DROPPED;
-  answer(physical, peer, header, outcome);
+  answer_refused(physical, peer, header, reason, PTL_NI_DROPPED);
 }
 
 }  // namespace lintel
