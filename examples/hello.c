@@ -10,7 +10,7 @@ static const ptl_pt_index_t greetings = 5; /* the portal table entry that both a
 
 static void check(int code, const char* call) {
   if (code == PTL_OK) return;
-  fprintf(stderr, "%s: return code %d\n", call, code);
+  fprintf(stderr, "%s: return code %d; PTL_LOG_LEVEL=debug says why\n", call, code);
   exit(EXIT_FAILURE);
 }
 

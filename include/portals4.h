@@ -18,6 +18,8 @@
  *    PTL_ARG_INVALID for a handle that is stale or of another type, an index out of range, a NULL
  *    pointer where an object is needed, or a value that the argument cannot take. Further codes are
  *    listed with the function.
+ *  - With PTL_LOG_LEVEL=debug in the environment each refused call writes a line to standard error:
+ *    the argument, its value, the rule and its section; and so does each message that is dropped.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

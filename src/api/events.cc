@@ -1,4 +1,6 @@
 // Event queues (spec 3.13). Message path, except PtlEQAlloc and PtlEQFree.
+#include <atomic>
+
 #include "api/deadline.h"
 #include "api/refusal.h"
 #include "api/resolve.h"
@@ -6,6 +8,7 @@
 #include "core/objects/event_queue_use.h"
 #include "core/progress/wait.h"
 #include "portals4.h"
+#include "util/log.h"
 
 using namespace lintel;
 using namespace lintel::api;
@@ -177,6 +180,11 @@ int PtlEQFree(ptl_handle_eq_t eq_handle) noexcept {
   if (found.object == nullptr || !found.object->handle.end(eq_handle))
     return refuse_handle(eq_free, "eq_handle", eq_handle, HandleType::event_queue);
   await_waiting_threads(*found.object, found.interface->physical());
+  static std::atomic<bool> said{false};
+  if (found.object->users.load(std::memory_order_acquire) != 0)
+    log_once(said, LogLevel::warn,
+             "PtlEQFree: memory descriptors or portal table entries still use the queue: their "
+             "events are lost; release them first (spec 3.13.6)");
   found.object->freed.store(true, std::memory_order_release);
   recycle_if_unused(*found.interface, *found.object);
   return PTL_OK;

@@ -1,4 +1,6 @@
 // List entries and match list entries (spec 3.11, 3.12). Message path for appends.
+#include <atomic>
+
 #include "api/in_use.h"
 #include "api/refusal.h"
 #include "api/resolve.h"
@@ -6,6 +8,7 @@
 #include "core/objects/entry_options.h"
 #include "core/objects/reserved_append.h"
 #include "portals4.h"
+#include "util/log.h"
 
 using namespace lintel;
 using namespace lintel::api;
@@ -32,6 +35,20 @@ ptl_me_t as_match_entry(const ptl_le_t& le) noexcept {
   me.options = le.options;
   me.ignore_bits = ~ptl_match_bits_t{0};
   return me;
+}
+
+// Legal, and probably not meant. Searches count whatever the options (spec 3.11.4).
+[[gnu::cold, gnu::noinline]] void warn_of_counting(bool has_counter) noexcept {
+  static std::atomic<bool> said_uncounted{false};
+  static std::atomic<bool> said_no_counter{false};
+  if (has_counter)
+    log_once(said_uncounted, LogLevel::warn,
+             "an entry has a ct_handle, but neither PTL_ME_EVENT_CT_COMM nor "
+             "PTL_ME_EVENT_CT_OVERFLOW (spec 3.11.1, 3.12.1): nothing will be counted");
+  else
+    log_once(said_no_counter, LogLevel::warn,
+             "an entry has PTL_ME_EVENT_CT_COMM or PTL_ME_EVENT_CT_OVERFLOW, but its ct_handle is "
+             "PTL_CT_NONE (spec 3.11.1, 3.12.1): nothing will be counted");
 }
 
 // Does not check the portal table index.
@@ -104,6 +121,8 @@ int refuse_index(const Call& call, ptl_pt_index_t pt_index) noexcept {
   if (!entry_is_valid(interface, matching, entry, &counter)) [[unlikely]]
     return refuse_arguments(call, interface, pt_index, entry.options, entry.length,
                             entry.ct_handle);
+  if ((counter != nullptr) != ((entry.options & counting_options) != 0)) [[unlikely]]
+    warn_of_counting(counter != nullptr);
   const int code =
       append_entry(interface, matching, {entry, counter, pt_index, user_ptr}, list, handle);
   return code == PTL_OK ? code : refuse_entry(code, call, interface, pt_index);
@@ -144,15 +163,15 @@ int search(const Call& call, NetworkInterface& interface, ptl_pt_index_t pt_inde
                                                UnlinkResult result) noexcept {
   switch (result) {
     case UnlinkResult::in_use:
-      return refuse_bits(PTL_IN_USE, call, "handle", handle,
-                         "messages or unexpected headers refer to the entry: repeat the call");
+      return refuse_expected(PTL_IN_USE, call, "handle", handle,
+                             "messages or unexpected headers refer to the entry: repeat the call");
     case UnlinkResult::ended:
       // Required before the next append, permitted after it. Programs that repeat the call until
       // the entry is not in use must come to an end without an append, too.
       if (tell_end(interface, decode_handle(handle)))
-        return refuse_bits(PTL_IN_USE, call, "handle", handle, "the entry has unlinked itself");
-      return refuse_bits(PTL_ARG_INVALID, call, "handle", handle,
-                         "the entry has ended, and no event of it follows");
+        return refuse_expected(PTL_IN_USE, call, "handle", handle, "the entry has unlinked itself");
+      return refuse_expected(PTL_ARG_INVALID, call, "handle", handle,
+                             "the entry has ended, and no event of it follows");
     default:
       return refuse_handle(call, "handle", handle, HandleType::entry);
   }

@@ -1,9 +1,12 @@
 // Memory descriptors (spec 3.10). Set-up path.
+#include <atomic>
+
 #include "api/in_use.h"
 #include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/objects/event_queue_use.h"
 #include "portals4.h"
+#include "util/log.h"
 
 using namespace lintel;
 using namespace lintel::api;
@@ -15,6 +18,23 @@ constexpr unsigned descriptor_options =
     PTL_MD_VOLATILE | PTL_MD_UNRELIABLE;
 constexpr Call md_bind{"PtlMDBind", "spec 3.10.3"};
 constexpr Call md_release{"PtlMDRelease", "spec 3.10.4"};
+
+// Legal, and probably not meant.
+void warn_of_counting(unsigned options, bool has_counter) noexcept {
+  const bool counts =
+      (options & (PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_ACK)) != 0;
+  static std::atomic<bool> said_uncounted{false};
+  static std::atomic<bool> said_no_counter{false};
+  if (has_counter && !counts)
+    log_once(
+        said_uncounted, LogLevel::warn,
+        "a memory descriptor has a ct_handle, but none of PTL_MD_EVENT_CT_SEND, "
+        "PTL_MD_EVENT_CT_REPLY and PTL_MD_EVENT_CT_ACK (spec 3.10.1): nothing will be counted");
+  if (!has_counter && counts)
+    log_once(said_no_counter, LogLevel::warn,
+             "a memory descriptor has a PTL_MD_EVENT_CT_ option, but its ct_handle is PTL_CT_NONE "
+             "(spec 3.10.1): nothing will be counted");
+}
 }  // namespace
 
 extern "C" {
@@ -34,6 +54,7 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
   CountingEvent* counter = nullptr;
   if (!resolve_optional_counter(*interface, md->ct_handle, &counter))
     return refuse_handle(md_bind, "md->ct_handle", md->ct_handle, HandleType::counter);
+  warn_of_counting(md->options, counter != nullptr);
   const bool iovec = (md->options & PTL_IOVEC) != 0;
   if (iovec && md->length > static_cast<ptl_size_t>(interface->limits().max_iovecs))
     return refuse(PTL_ARG_INVALID, md_bind, "md->length", md->length,

@@ -1,5 +1,6 @@
 // Refused calls: with PTL_LOG_LEVEL=debug each writes one line that names the call, the argument,
-// its value and the rule. Fault path, out of line: calls that succeed execute nothing of it.
+// its value and the rule. At the level warn the first one of a process says that. Fault path, out
+// of line: calls that succeed execute nothing of it.
 //
 // Each function returns the code that it is given or finds, for the call to return in turn.
 #pragma once
@@ -23,6 +24,10 @@ struct Call {
 [[nodiscard, gnu::cold, gnu::noinline]] int refuse_bits(int code, const Call& call,
                                                         const char* argument, uint64_t value,
                                                         const char* rule) noexcept;
+// The same for a code that correct programs get, too.
+[[nodiscard, gnu::cold, gnu::noinline]] int refuse_expected(int code, const Call& call,
+                                                            const char* argument, uint64_t value,
+                                                            const char* rule) noexcept;
 // PTL_ARG_INVALID: a pointer that must not be NULL.
 [[nodiscard, gnu::cold, gnu::noinline]] int refuse_null(const Call& call,
                                                         const char* argument) noexcept;

@@ -2,47 +2,19 @@
 // value and the rule. Otherwise there is none.
 #include "api/refusal.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "errors_of_child.h"
 #include "portals4_lintel.h"
 #include "util/config.h"
 
 namespace lintel {
 namespace {
-
-// The standard error of another process that runs `body`.
-std::string errors_of(const char* level, const std::function<void()>& body) {
-  int ends[2];
-  EXPECT_EQ(pipe(ends), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDERR_FILENO);
-    close(ends[0]);
-    close(ends[1]);
-    setenv("PTL_LOG_LEVEL", level, 1);
-    body();
-    _exit(testing::Test::HasFailure() ? 1 : 0);
-  }
-  close(ends[1]);
-  std::string text;
-  char part[4096];
-  for (ssize_t got; (got = read(ends[0], part, sizeof part)) > 0;)
-    text.append(part, static_cast<size_t>(got));
-  close(ends[0]);
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << text;
-  return text;
-}
 
 // The lines about refused calls, from the name of the call onwards.
 std::vector<std::string> refusals_in(const std::string& text) {
@@ -386,6 +358,110 @@ TEST(RefusalTest, LimitsThatAreReached) {
   const std::vector<std::string> lines = refusals_in(errors_of("debug", run));
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_NE(lines[0].find("PtlCTAlloc returns PTL_NO_SPACE: max_cts = "), std::string::npos);
+}
+
+size_t times(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(RefusalTest, TheFirstOneOfAProcessSaysHowToLearnMore) {
+  const auto run = [] {
+    Program program;
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(program.put(65), PTL_ARG_INVALID);
+    EXPECT_EQ(program.append({}, 100000), PTL_ARG_INVALID);
+  };
+  const std::string text = errors_of("warn", run);
+  EXPECT_EQ(times(text, "with PTL_LOG_LEVEL=debug a line says why, for each refused call\n"), 1u)
+      << text;
+  EXPECT_EQ(times(text, "warn: PtlPut returns PTL_ARG_INVALID: "), 1u) << text;
+  EXPECT_EQ(times(errors_of("debug", run), "PTL_LOG_LEVEL=debug"), 0u);
+}
+
+// Correct programs cancel receives that may have happened (spec 3.12.3).
+TEST(RefusalTest, AnUnlinkOfAnUsedEntryIsNoReasonForALine) {
+  const std::string text = errors_of("warn", [] {
+    Program program;
+    ptl_me_t entry{};
+    entry.ct_handle = PTL_CT_NONE;
+    entry.uid = PTL_UID_ANY;
+    entry.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE;
+    entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+    ptl_handle_me_t handle;
+    EXPECT_EQ(PtlMEAppend(program.interface, 3, &entry, PTL_PRIORITY_LIST, nullptr, &handle),
+              PTL_OK);
+    ptl_event_t event{};
+    EXPECT_EQ(PtlPut(program.descriptor, 0, 0, PTL_NO_ACK_REQ, program.self, 3, 0, 0, nullptr, 0),
+              PTL_OK);
+    while (event.type != PTL_EVENT_AUTO_UNLINK) EXPECT_EQ(PtlEQWait(program.queue, &event), PTL_OK);
+    for (int i = 0; i < 3; ++i) EXPECT_NE(PtlMEUnlink(handle), PTL_OK);
+  });
+  EXPECT_EQ(times(text, "returns"), 0u) << text;
+}
+
+// Legal, and probably not meant: told once each.
+TEST(RefusalTest, CombinationsWithoutEffectAreWarnedOfOnce) {
+  struct Combination {
+    const char* text;
+    std::function<void(Program&)> use;
+  };
+  const Combination all[] = {
+      {"nothing will report it", [](Program& program) { EXPECT_EQ(program.put(8), PTL_OK); }},
+      {"PTL_MD_EVENT_CT_ option, but its ct_handle is PTL_CT_NONE",
+       [](Program& program) {
+         EXPECT_EQ(program.bind({program.buffer, 8, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, PTL_CT_NONE}),
+                   PTL_OK);
+       }},
+      {"a memory descriptor has a ct_handle, but none of",
+       [](Program& program) {
+         EXPECT_EQ(program.bind({program.buffer, 8, 0, PTL_EQ_NONE, program.counter}), PTL_OK);
+       }},
+      {"PTL_ME_EVENT_CT_OVERFLOW, but its ct_handle is PTL_CT_NONE",
+       [](Program& program) {
+         ptl_me_t entry{};
+         entry.ct_handle = PTL_CT_NONE;
+         entry.options = PTL_ME_EVENT_CT_COMM;
+         EXPECT_EQ(program.append(entry), PTL_OK);
+       }},
+      {"an entry has a ct_handle, but neither",
+       [](Program& program) {
+         ptl_me_t entry{};
+         entry.ct_handle = program.counter;
+         EXPECT_EQ(program.append(entry), PTL_OK);
+       }},
+      {"PtlMDBind returns PTL_ARG_INVALID: md->eq_handle is 0, as in a zeroed structure; where there "
+       "is to be none, it must be PTL_EQ_NONE (spec 3.10.3)",
+       [](Program& program) {
+         ptl_md_t md{};
+         md.ct_handle = PTL_CT_NONE;
+         EXPECT_EQ(program.bind(md), PTL_ARG_INVALID);
+       }},
+      {"PtlEQFree: memory descriptors or portal table entries still use the queue",
+       [](Program& program) {
+         EXPECT_EQ(PtlEQFree(program.queue), PTL_OK);
+         EXPECT_EQ(PtlEQAlloc(program.interface, 4, &program.queue), PTL_OK);
+         ptl_pt_index_t index;
+         EXPECT_EQ(PtlPTAlloc(program.interface, 0, program.queue, PTL_PT_ANY, &index), PTL_OK);
+       }},
+  };
+  for (const Combination& one : all) {
+    const std::string text = errors_of("warn", [&] {
+      Program program;
+      one.use(program);
+      one.use(program);
+    });
+    EXPECT_EQ(times(text, one.text), 1u) << one.text << "\n" << text;
+  }
+  // Searches count whatever the options (spec 3.12.4).
+  const std::string text = errors_of("warn", [] {
+    Program program;
+    ptl_me_t entry{};
+    entry.ct_handle = program.counter;
+    entry.uid = PTL_UID_ANY;
+    EXPECT_EQ(PtlMESearch(program.interface, 3, &entry, PTL_SEARCH_ONLY, nullptr), PTL_OK);
+  });
+  EXPECT_EQ(times(text, "warn"), 0u) << text;
 }
 
 }  // namespace

@@ -116,7 +116,8 @@ Source::Source(Endpoint& endpoint, const Region& region, const Exposure& answers
   ptl_md_t descriptor{};
   descriptor.start = region.start();
   descriptor.length = region.length_bytes();
-  descriptor.options = PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_CT_ACK;
+  descriptor.options = PTL_MD_EVENT_SUCCESS_DISABLE;
+  if (!answers.has_queue()) descriptor.options |= PTL_MD_EVENT_CT_ACK;
   descriptor.eq_handle = answers.has_queue() ? answers.queue() : PTL_EQ_NONE;
   descriptor.ct_handle = answers.has_queue() ? PTL_CT_NONE : answers.counter();
   descriptor_ = bind_memory(endpoint.interface, descriptor);

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 
 #include "core/objects/network_interface.h"
@@ -16,6 +17,14 @@
 #include "util/log.h"
 
 namespace lintel {
+
+void warn_of_unheard_acknowledgement() noexcept {
+  static std::atomic<bool> said{false};
+  log_once(said, LogLevel::warn,
+           "an acknowledgment is requested with a memory descriptor that has neither event queue "
+           "nor counting event (spec 3.15.2): nothing will report it, nor that the message was "
+           "dropped");
+}
 
 namespace {
 

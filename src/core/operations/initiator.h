@@ -13,6 +13,8 @@
 namespace lintel {
 
 // --- parts of start_request()
+// The program asks for an acknowledgment that nothing reports.
+[[gnu::cold, gnu::noinline]] void warn_of_unheard_acknowledgement() noexcept;
 // An eager put whose peer is known.
 [[nodiscard]] int start_put(NetworkInterface& interface, Peer& peer, Request& request) noexcept;
 // Any request.
@@ -48,7 +50,11 @@ namespace lintel {
   MemoryDescriptor& descriptor =
       *(request.put.descriptor != nullptr ? request.put : request.get).descriptor;
   // An acknowledgement is sent only if something is to be posted or counted (spec 3.15.2).
-  if (!descriptor_listens(descriptor)) request.header.ask_for_no_ack();
+  if (!descriptor_listens(descriptor)) {
+    if (request.header.asks_for_ack()) [[unlikely]]
+      warn_of_unheard_acknowledgement();
+    request.header.ask_for_no_ack();
+  }
   Peer* const peer = descriptor.recent_peer.load(std::memory_order_acquire);
   if (peer == nullptr || peer->id != target || peer->failed.load(std::memory_order_acquire))
       [[unlikely]]
