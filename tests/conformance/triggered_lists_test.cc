@@ -171,10 +171,11 @@ TEST_P(TriggeredListsTest, AnAppendThatIsRefusedAtItsThresholdPostsAnError) {
   run_pair(GetParam(), options, [](Pair& pair) {
     TargetSide target(pair);
     InitiatorSide initiator(pair);
+    ptl_me_t entry{};
     pair.on_target([&] {
       ASSERT_LE(pair.limits().max_list_size, 1000) << "a desired limit of 16 has been ignored";
-      ptl_me_t entry = open_entry(
-          pair, target, PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE | PTL_ME_EVENT_LINK_DISABLE);
+      entry = open_entry(pair, target,
+                         PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE | PTL_ME_EVENT_LINK_DISABLE);
       for (int i = 0; i < pair.limits().max_list_size; ++i)
         target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE));
       ptl_handle_me_t handle = PTL_INVALID_HANDLE;
