@@ -24,7 +24,7 @@ class Chart:
 
 @dataclass
 class Rows:
-    """Ratios beside peers: (name, lower quartile, median, upper quartile, mark)."""
+    """Ratios beside peers: (name, lower quartile, median, upper quartile, mark, larger is better)."""
     name: str
     title: str
     x_label: str
@@ -37,10 +37,18 @@ class Source:
     label: str
     facts: dict  # for the page, in order
     busy: str  # why the numbers are not to be judged; empty: they may be
+    missing: str = ""  # what is not drawn, and why
 
 
 class FormatError(Exception):
     pass
+
+
+def size_label(size):
+    for unit, factor in (("MiB", 2**20), ("KiB", 2**10)):
+        if size >= factor and size % factor == 0:
+            return f"{size / factor:g} {unit}"
+    return f"{size:.0f} B"
 
 
 _TIMES = ("half round trip or operation", "microseconds", 1e3)
@@ -117,6 +125,9 @@ def _from_compare(document, label):
     }
     busy = f"the machine was busy (load {max(loads):.2f})" if loads and max(loads) > BUSY_LOAD else ""
     charts = []
+    # Earlier versions measured one program after the other, which says nothing of one beside the other.
+    are_neighbours = document.get("version", 0) >= 3
+    missing = ""
     for key, title, y_label, divisor, logarithmic in (
             ("latency_ns", "Half round trip", "microseconds", 1e3, True),
             ("rate_per_s", "Message rate", "million messages a second", 1e6, True),
@@ -127,6 +138,9 @@ def _from_compare(document, label):
             for name, curve in curves.get(key, {}).items():
                 for size, value in curve.items():
                     drawn.add(name, float(size), _scaled(_point(value), divisor))
+            if len(drawn.curves) > 1 and not are_neighbours:
+                missing = "its curves are not of neighbouring runs, and are not drawn side by side"
+                drawn.curves = {name: curve for name, curve in drawn.curves.items() if name == "Lintel"}
             charts.append(drawn)
     depth = Chart("depth", "Cost over the length of the list", "entries posted before, or unexpected headers",
                   "nanoseconds", False)
@@ -136,10 +150,11 @@ def _from_compare(document, label):
     charts.append(depth)
     ratios = [row for row in document["rows"] if row["unit"].startswith("x")]
     charts.append(Rows(
-        "ratios", "Beside peers and floors: median and quartiles of the ratios", "ratio (the table says to what)",
+        "ratios", "Beside peers and floors: median and quartiles of the ratios",
+        "ratio (the table says to what); better are values further left where a name ends with <, right with >",
         [(row["name"], row["result"]["lower_quartile"], row["result"]["median"], row["result"]["upper_quartile"],
-          "busy" if busy or row.get("busy") else row["verdict"]) for row in ratios]))
-    return Source(label, facts, busy), [chart for chart in charts if getattr(chart, "curves", None) or getattr(chart, "rows", None)]
+          "busy" if busy or row.get("busy") else row["verdict"], row.get("larger_is_better", False)) for row in ratios]))
+    return Source(label, facts, busy, missing), [chart for chart in charts if getattr(chart, "curves", None) or getattr(chart, "rows", None)]
 
 
 def _by_transport(over_size):
@@ -153,7 +168,7 @@ def read(document, path):
         return _from_perf(document, _perf_label(document))
     if "rows" in document and "machine" in document:
         return _from_compare(document, Path(path).stem)
-    raise FormatError(f"{path}: neither ptl_perf --json nor perf/compare wrote this")
+    raise FormatError("neither ptl_perf --json nor perf/compare wrote this")
 
 
 def merge(read_files):
@@ -178,4 +193,9 @@ def merge(read_files):
                     name = f"{source.label}: {name}"
                 mark = " [busy machine]" if source.busy else ""
                 target.curves[name + mark] = points
-    return sources, list(merged.values())
+    return sources, [chart for chart in merged.values() if isinstance(chart, Rows) or not _is_dot(chart)]
+
+
+def _is_dot(chart):
+    """A chart without a course: all of its points are above one another."""
+    return len({x for curve in chart.curves.values() for x in curve}) < 2

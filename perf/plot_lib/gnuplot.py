@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 
-from .charts import Rows
+from .charts import Rows, size_label
 
 _COLOURS = ["#c0392b", "#2471a3", "#229954", "#7d3c98", "#b9770e", "#117a65", "#515a5a", "#922b6b"]
 _TERMINALS = {"svg": "svg noenhanced size 760,{height} font 'sans-serif,13' background '#ffffff'",
@@ -26,13 +26,6 @@ def _quoted(text):
     return "'" + text.replace("'", "''") + "'"
 
 
-def _size_label(size):
-    for unit, factor in (("MiB", 2**20), ("KiB", 2**10)):
-        if size >= factor and size % factor == 0:
-            return f"{size / factor:g} {unit}"
-    return f"{size:g} B"
-
-
 def _short(text, most=50):
     """A tic label: a percent sign there is a format."""
     return (text if len(text) <= most else text[:most - 3] + "...").replace("%", "%%")
@@ -42,7 +35,7 @@ def _curves(chart):
     sizes = chart.x_label == "message size"
     # A logarithmic axis has no zero: it stands at one half.
     xs = sorted({x for curve in chart.curves.values() for x in curve})
-    tics = ", ".join(f"{_quoted(_size_label(x) if sizes else f'{x:,.0f}')} {x or 0.5}" for x in xs)
+    tics = ", ".join(f"{_quoted(size_label(x) if sizes else f'{x:,.0f}')} {x or 0.5}" for x in xs)
     lines = ["set logscale x", f"set xrange [{(xs[0] or 0.5) / 1.5}:{(xs[-1] or 0.5) * 1.5}]", f"set xtics ({tics})",
              "set xtics rotate by -35", f"set ylabel {_quoted(chart.y_label)}",
              "set logscale y" if chart.logarithmic_y else "set yrange [0:*]"]
@@ -57,13 +50,17 @@ def _curves(chart):
 
 
 def _ratios(chart):
-    lines = [f"set yrange [{len(chart.rows) - 0.5}:-0.5]", "set xrange [0:*]", "set lmargin 52",
-             "set ytics (" + ", ".join(f"{_quoted(_short(row[0]))} {i}" for i, row in enumerate(chart.rows)) + ")"]
+    def label(row):
+        return _short(row[0]) + (" >" if row[5] else " <")
+
+    lines = [f"set yrange [{len(chart.rows) - 0.5}:-0.5]", "set xrange [0:*]", "set lmargin 54",
+             "set arrow from 1, graph 0 to 1, graph 1 nohead lw 1.5 dt 2 lc rgb '#555555' back",
+             "set ytics (" + ", ".join(f"{_quoted(label(row))} {i}" for i, row in enumerate(chart.rows)) + ")"]
     plots = []
     marks = sorted({row[4] for row in chart.rows})
     for index, mark in enumerate(marks):
         points = "\n".join(f"{median} {i} {low} {high}"
-                           for i, (_, low, median, high, own) in enumerate(chart.rows) if own == mark)
+                           for i, (_, low, median, high, own, _) in enumerate(chart.rows) if own == mark)
         lines.append(f"$rows{index} << end\n{points}\nend")
         colour = "#999999" if mark == "busy" else _COLOURS[index % len(_COLOURS)]
         plots.append(f"$rows{index} using 1:2:3:4 with xerrorbars pt 7 ps 0.7 lw 2 lc rgb '{colour}' title {_quoted(mark)}")

@@ -2,7 +2,7 @@
 
 import html
 
-from .charts import Rows
+from .charts import Rows, size_label
 
 _HEAD = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Measurements of Portals</title>
@@ -34,12 +34,13 @@ def _figure(chart, directory):
     text = f"<figure>{_inline(directory / f'{chart.name}.svg')}"
     text += f'<figcaption><a href="{chart.name}.svg">SVG</a> <a href="{chart.name}.png">PNG</a></figcaption>\n'
     if isinstance(chart, Rows):
-        rows = [(name, f"{median:.3g}", f"{low:.3g} to {high:.3g}", mark if mark != "busy" else "busy machine: not judged")
-                for name, low, median, high, mark in chart.rows]
-        text += _table(["row", "median", "quartiles", "verdict"], rows,
+        rows = [(name, f"{median:.3g}", f"{low:.3g} to {high:.3g}", mark if mark != "busy" else "busy machine: not judged",
+                 "larger" if larger else "smaller") for name, low, median, high, mark, larger in chart.rows]
+        text += _table(["row", "median", "quartiles", "verdict", "better"], rows,
                        ["busy" if row[4] == "busy" else "" for row in chart.rows])
     else:
-        rows = [(name, f"{x:g}", f"{median:.4g}", f"{low:.4g} to {high:.4g}")
+        sizes = chart.x_label == "message size"
+        rows = [(name, size_label(x) if sizes else f"{x:,.0f}", f"{median:.4g}", f"{low:.4g} to {high:.4g}")
                 for name, curve in chart.curves.items() for x, (low, median, high) in sorted(curve.items())]
         text += "<details><summary>numbers</summary>" + _table(
             ["curve", chart.x_label, f"median, {chart.y_label}", "quartiles"], rows) + "</details>\n"
@@ -52,6 +53,9 @@ def write(path, sources, charts):
     for source in busy:
         text += (f'<p class="busy"><b>{html.escape(source.label)}: {html.escape(source.busy)}.</b> '
                  "Its numbers are shown and not judged: repeat the run on a quiet machine.</p>\n")
+    for source in sources:
+        if source.missing:
+            text += f"<p>{html.escape(source.label)}: {html.escape(source.missing)}.</p>\n"
     names = list(dict.fromkeys(name for source in sources for name in source.facts))
     text += _table(["", *names], [[source.label, *(source.facts.get(name, "") for name in names)] for source in sources],
                    ["busy" if source.busy else "" for source in sources])

@@ -8,6 +8,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "perf"))
 
 from compare_lib import curves, distance, report  # noqa: E402
+from compare_lib.commands import CommandError  # noqa: E402
 from compare_lib.rounds import Schedule  # noqa: E402
 from compare_lib.rows import Row, Target  # noqa: E402
 
@@ -42,12 +43,39 @@ class TurnsTest(unittest.TestCase):
 class CurvesTest(unittest.TestCase):
     def test_points_have_quartiles_in_a_quick_run_too(self):
         sweeps, sizes = curves.plan(quick=True)
-        times = iter(range(100, 1000, 100))
-        made = curves.over_size({"Lintel": (lambda: dict.fromkeys(sizes, next(times)), None)}, sizes, sweeps,
-                                lambda text: None, lambda text: None)
+        times = iter(range(100, 100_000, 100))
+        made = curves.over_size({"Lintel": (lambda size: next(times), None)}, sizes,
+                                schedule_of(sweeps, [50] * 100), lambda text: None)
         for lower, median, upper in made["latency_ns"]["Lintel"].values():
             self.assertLess(lower, median)
             self.assertLess(median, upper)
+
+
+    def test_at_each_size_the_programs_take_turns(self):
+        order = []
+
+        def of(name):
+            return (lambda size: order.append(f"{name}{size}") or 1.0, None)
+
+        curves.over_size({"a": of("a"), "b": of("b")}, [1, 2], schedule_of(2, [50] * 100), lambda text: None)
+        self.assertEqual(order, ["a1", "b1", "b1", "a1", "a2", "b2", "b2", "a2"])
+
+    def test_a_point_is_of_rounds_with_the_cores_at_one_distance(self):
+        # Near in the first and third round of each program; between them the cores move away and back.
+        readings = [50, 50, 250, 50, 50, 50, 50, 50, 50, 50]
+        times = {"a": iter([100, 500, 100, 100, 100, 100]), "b": iter([200, 900, 200, 200, 200, 200])}
+        made = curves.over_size({name: (lambda size, name=name: next(times[name]), None) for name in "ab"}, [8, 64],
+                                schedule_of(3, readings), lambda text: None)["latency_ns"]
+        self.assertEqual([made["a"][8], made["b"][8]], [[100, 100, 100], [200, 200, 200]])
+
+    def test_a_program_that_fails_is_left_out(self):
+        def fails(size):
+            raise CommandError(f"no {size}")
+
+        said = []
+        made = curves.over_size({"a": (lambda size: 1.0, None), "b": (fails, None)}, [8], schedule_of(2, [50] * 100), said.append)
+        self.assertEqual(list(made["latency_ns"]), ["a"])
+        self.assertEqual(said, ["no curve of b: no 8"])
 
 
 class VerdictTest(unittest.TestCase):

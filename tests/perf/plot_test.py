@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "perf"))
 
 from compare_lib import curves, verbs  # noqa: E402
+from compare_lib.rounds import Schedule  # noqa: E402
 from compare_lib.rows import Row, Target  # noqa: E402
 from plot_lib import charts, gnuplot  # noqa: E402
 
@@ -74,8 +75,26 @@ class ChartsTest(unittest.TestCase):
     def test_ratios_are_drawn_and_plain_numbers_are_not(self):
         _, drawn = charts.read(compare_document(), "a.json")
         ratios, = [chart for chart in drawn if isinstance(chart, charts.Rows)]
-        self.assertEqual([("a row with 1 % loss", 0.5, 0.6, 0.9, "reached")], ratios.rows)
+        self.assertEqual([("a row with 1 % loss", 0.5, 0.6, 0.9, "reached", False)], ratios.rows)
         self.assertEqual({"udp-latency", "depth", "ratios"}, {chart.name for chart in drawn})
+
+    def test_a_dot_is_no_chart(self):
+        document = perf_document()
+        document["results"] = document["results"][:1]
+        self.assertEqual([], charts.merge([("a.json", *charts.read(document, "a.json"))])[1])
+
+    def test_only_curves_of_neighbouring_runs_are_drawn_side_by_side(self):
+        for version, names in ((2, ["Lintel"]), (3, ["Lintel", "UCX, udp"])):
+            document = compare_document() | {"version": version}
+            latency = document["over_size"]["udp"]["latency_ns"]
+            latency["UCX, udp"] = latency["Lintel"]
+            source, drawn = charts.read(document, "a.json")
+            self.assertEqual(names, list(next(chart for chart in drawn if chart.name == "udp-latency").curves))
+            self.assertEqual(version == 2, "not of neighbouring runs" in source.missing)
+
+    def test_sizes_are_written_with_their_unit(self):
+        self.assertEqual(["8 B", "4 KiB", "1 MiB", "1500 B", "3000000 B"],
+                         [charts.size_label(float(size)) for size in (8, 4096, 2**20, 1500, 3_000_000)])
 
     def test_other_files_are_refused(self):
         with self.assertRaises(charts.FormatError):
@@ -128,10 +147,12 @@ class CompareTest(unittest.TestCase):
 
         with mock.patch.object(verbs, "active_port", lambda: port):
             over = self.compare.over_transports(programs, SimpleNamespace())
+        schedule = Schedule(repetitions, quiet, lambda: 50)
         document = compare_document()
         document["rows"] = rows
-        document["over_size"] = {name: curves.over_size(peers, sizes, repetitions, quiet, quiet)
-                                 for name, peers in curves.peers_by_transport(programs, sizes, over).items()}
+        document["version"] = 3
+        document["over_size"] = {name: curves.over_size(peers, sizes, schedule, quiet)
+                                 for name, peers in curves.peers_by_transport(programs, over).items()}
         document["over_depth"] = curves.over_depth(programs["lintel"], 1, quiet, quiet)
         return document
 
@@ -157,7 +178,7 @@ class CompareTest(unittest.TestCase):
             self.assertIn("Half round trip, udp", udp)
             self.assertIn("UCX, udp", udp)
             page = (Path(directory) / "index.html").read_text()
-            self.assertIn("<td>UDP</td><td>1.2</td><td>1.1 to 1.25</td><td>busy machine: not judged</td>", page)
+            self.assertIn("<td>UDP</td><td>1.2</td><td>1.1 to 1.25</td><td>busy machine: not judged</td><td>smaller</td>", page)
             for row in ("Ethernet ports", "verbs (guest)"):
                 self.assertIn(f"<td>{row}</td><td>1.2</td><td>1.1 to 1.25</td><td>reached</td>", page)
 
@@ -188,7 +209,9 @@ class ProgramTest(unittest.TestCase):
                 drawing = (out / f"{name}.svg").read_text()
                 xml.etree.ElementTree.fromstring(drawing)
                 self.assertEqual(b"\x89PNG", (out / f"{name}.png").read_bytes()[:4])
-            self.assertIn("1 % loss", (out / "ratios-compare.svg").read_text())
+            ratios = (out / "ratios-compare.svg").read_text()
+            self.assertIn("1 % loss &lt;", ratios)
+            self.assertIn("stroke-dasharray", ratios)  # the line at 1
             page = (out / "index.html").read_text()
             for needed in ("2026-01-02T03:04:05Z", "A &lt;fast&gt; processor", "2 of 4 cores", "udp dev", "Lintel 0.1.0",
                            "0.36 to 0.48", "busy", "put-latency-time.png"):
@@ -200,6 +223,12 @@ class ProgramTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             done = self.plot(directory, broken="{")
             self.assertNotEqual(0, done.returncode)
+            self.assertIn("broken.json: ", done.stderr)
+            done = self.plot(directory, lacking={"tool": "ptl_perf"})
+            self.assertIn("lacking.json: it has no 'machine'", done.stderr)
+            dot = perf_document()
+            del dot["results"][1]
+            self.assertIn("nothing to draw", self.plot(directory, dot=dot).stderr)
             done = self.plot(directory, other={"tool": "other"})
             self.assertIn("neither ptl_perf --json nor perf/compare", done.stderr)
 
