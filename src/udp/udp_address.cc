@@ -23,12 +23,6 @@ InterfaceList list_interfaces() {
   return {list, &freeifaddrs};
 }
 
-uint32_t last_word(const in6_addr& address) noexcept {
-  uint32_t word;
-  std::memcpy(&word, address.s6_addr + 12, sizeof word);
-  return ntohl(word);
-}
-
 UdpHost host_of(const sockaddr& address) {
   UdpHost host;
   host.found = true;
@@ -76,8 +70,10 @@ int preference(const ifaddrs& entry, const std::string& wanted) {
 }  // namespace
 
 UdpHost udp_host_of(const NodeIdentity& node) {
-  const sockaddr_in address = ipv4_address_of(node.nid, 0);
-  UdpHost host = host_of(reinterpret_cast<const sockaddr&>(address));
+  const sockaddr_in ipv4 = ipv4_address_of(node.nid, 0);
+  const sockaddr_in6 ipv6{AF_INET6, 0, 0, node.address, node.scope};
+  UdpHost host = host_of(node.ipv6 ? reinterpret_cast<const sockaddr&>(ipv6)
+                                   : reinterpret_cast<const sockaddr&>(ipv4));
   host.device = node.interface;
   host.reason = node.reason;
   return host;
@@ -100,6 +96,10 @@ UdpHost find_udp_host(const std::string& wanted) {
   host.device = best->ifa_name;
   host.reason += ", an address of " + std::string(best->ifa_name) + " (PTL_NID)";
   return host;
+}
+
+NodeIdentity node_identity_of(const UdpHost& host) {
+  return {host.nid, host.reason, host.device, host.ipv6, host.address, host.scope};
 }
 
 socklen_t udp_address_bytes(const UdpHost& host) noexcept {

@@ -33,6 +33,7 @@ struct UdpHost {
 [[nodiscard]] UdpHost find_udp_host(const std::string& wanted);
 // The address that is the nid of the node, where that is known already.
 [[nodiscard]] UdpHost udp_host_of(const NodeIdentity& node);
+[[nodiscard]] NodeIdentity node_identity_of(const UdpHost& host);
 
 // The socket address of a process, in the network of `host`.
 [[nodiscard]] LinkAddress udp_address_of(const UdpHost& host, ProcessId process) noexcept;

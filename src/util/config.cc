@@ -80,7 +80,7 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::nid, "PTL_NID", ConfigType::text, "", "", 0, 0, nullptr,
      "Network interface by name or by one of its IPv4 or IPv6 addresses: its address is the node "
      "identifier, and UDP uses it. Or a node identifier written like an IPv4 address. Empty means the "
-     "address of the RDMA port, else of the default route, else of the first interface that is up."},
+     "address of the RDMA port, else of the default route, else of the first interface with carrier that leads to other nodes."},
     {ConfigKey::local_rank, "PTL_LOCAL_RANK", ConfigType::optional, "", "", 0, 0xffffffff, nullptr,
      "Position of the process among those of its job on this node, from 0; empty means what the "
      "launcher says."},

@@ -1,4 +1,4 @@
-// Choosing the nid among the node's IPv4 addresses. Set-up path.
+// Choosing the nid among the addresses of the node. Set-up path.
 #include "util/node_identity.h"
 
 #include <arpa/inet.h>
@@ -7,22 +7,27 @@
 #include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "util/descriptor.h"
 #include "util/log.h"
+#include "util/network_links.h"
 
 namespace lintel {
 
 namespace {
 
-// The interface that packets to anywhere leave through; empty if there is none.
-std::string default_route_interface() {
+// The interfaces that packets to anywhere leave through, the preferred one first.
+std::vector<std::string> default_route_interfaces() {
+  std::vector<std::string> interfaces;
   const std::unique_ptr<FILE, int (*)(FILE*)> routes(std::fopen("/proc/net/route", "re"), fclose);
   char line[256];
   char interface[IFNAMSIZ];
@@ -31,11 +36,17 @@ std::string default_route_interface() {
   while (routes != nullptr && std::fgets(line, sizeof line, routes.get()) != nullptr)
     if (std::sscanf(line, "%15s %8s", interface, destination) == 2 &&
         std::strcmp(destination, "00000000") == 0)
-      return interface;
-  return "";
+      interfaces.emplace_back(interface);
+  return interfaces;
 }
 
-bool is_usable(unsigned flags) { return (flags & IFF_UP) != 0 && (flags & IFF_LOOPBACK) == 0; }
+// Without carrier nothing leaves it.
+bool is_usable(unsigned flags) {
+  return (flags & IFF_UP) != 0 && (flags & IFF_RUNNING) != 0 && (flags & IFF_LOOPBACK) == 0;
+}
+
+constexpr bool is_loopback(uint32_t ipv4) { return ipv4 >> 24 == IN_LOOPBACKNET; }
+constexpr bool is_link_local(uint32_t ipv4) { return ipv4 >> 16 == 0xa9fe; }  // RFC 3927
 
 // The first address of an interface, unless it is not usable or has none.
 std::optional<uint32_t> address_of(const std::string& interface) {
@@ -49,37 +60,167 @@ std::optional<uint32_t> address_of(const std::string& interface) {
     return {};
   sockaddr_in address;
   std::memcpy(&address, &request.ifr_addr, sizeof address);
-  return ntohl(address.sin_addr.s_addr);
+  const uint32_t nid = ntohl(address.sin_addr.s_addr);
+  return is_link_local(nid) ? std::nullopt : std::optional(nid);
 }
 
 std::string choice(uint32_t nid, const std::string& interface) {
   return nid_text(nid) + ", the address of " + interface;
 }
 
+// What makes an address better than another; the lowest is chosen.
+enum class Rank : uint8_t {
+  ipv4,
+  ipv6,
+  ipv6_link_local,
+  ipv4_link_local,  // some devices have the same one in every machine
+  within_node,      // so has docker0
+  none,
+};
+
+struct Candidate {
+  Rank rank = Rank::none;
+  NodeIdentity node;
+};
+
+// Not one that will expire, nor one that another host has: the flags in /proc/net/if_inet6.
+bool is_lasting(unsigned flags) {
+  constexpr unsigned temporary = 0x01;
+  constexpr unsigned duplicate = 0x08;
+  constexpr unsigned deprecated = 0x20;
+  return (flags & (temporary | duplicate | deprecated)) == 0;
+}
+
+std::vector<Candidate> ipv6_candidates() {
+  std::vector<Candidate> found;
+  const std::unique_ptr<FILE, int (*)(FILE*)> table(std::fopen("/proc/net/if_inet6", "re"), fclose);
+  char line[256];
+  while (table != nullptr && std::fgets(line, sizeof line, table.get()) != nullptr) {
+    char digits[33];
+    char interface[IFNAMSIZ];
+    unsigned index = 0;
+    unsigned flags = 0;
+    if (std::sscanf(line, "%32s %x %*x %*x %x %15s", digits, &index, &flags, interface) != 4 ||
+        std::strlen(digits) != 32 || !is_lasting(flags))
+      continue;
+    Candidate candidate;
+    NodeIdentity& node = candidate.node;
+    node.ipv6 = true;
+    for (size_t i = 0; i < sizeof node.address.s6_addr; ++i)
+      std::sscanf(digits + 2 * i, "%2hhx", &node.address.s6_addr[i]);
+    const bool is_local = IN6_IS_ADDR_LINKLOCAL(&node.address);
+    node.scope = is_local ? index : 0;
+    node.nid = last_word(node.address);
+    node.interface = interface;
+    if (node.nid == INADDR_ANY || node.nid == INADDR_NONE) continue;
+    candidate.rank = is_local ? Rank::ipv6_link_local : Rank::ipv6;
+    found.push_back(candidate);
+  }
+  return found;
+}
+
+std::string text_of(const NodeIdentity& node) {
+  if (!node.ipv6) return choice(node.nid, node.interface);
+  char text[INET6_ADDRSTRLEN] = "";
+  inet_ntop(AF_INET6, &node.address, text, sizeof text);
+  return nid_text(node.nid) + ", the end of " + text + ", an address of " + node.interface;
+}
+
+std::string text_of(Rank rank) {
+  switch (rank) {
+    case Rank::ipv4:
+      return ", the first network interface that has carrier";
+    case Rank::ipv6:
+      return ", since none has an IPv4 address that others could reach";
+    case Rank::ipv6_link_local:
+    case Rank::ipv4_link_local:
+      return ", since there are only link-local addresses";
+    default:
+      return ", since no network interface leads to other nodes";
+  }
+}
+
+// All addresses of interfaces that are up and have carrier, by rank.
+Candidate best_candidate() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) list = nullptr;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
+  const std::vector<NetworkLink> links = read_network_links();
+  const std::vector<Candidate> of_ipv6 = ipv6_candidates();
+  Candidate best;
+  const auto consider = [&](Rank rank, const NodeIdentity& node) {
+    if (stays_on_node(links, node.interface)) rank = Rank::within_node;
+    if (rank < best.rank) best = {rank, node};
+  };
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || !is_usable(entry->ifa_flags)) continue;
+    if (entry->ifa_addr->sa_family == AF_INET) {
+      const uint32_t nid =
+          ntohl(reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr.s_addr);
+      consider(is_link_local(nid) ? Rank::ipv4_link_local : Rank::ipv4, {nid, "", entry->ifa_name});
+    } else if (entry->ifa_addr->sa_family == AF_INET6) {
+      const auto& wanted = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr)->sin6_addr;
+      for (const Candidate& candidate : of_ipv6)
+        if (IN6_ARE_ADDR_EQUAL(&candidate.node.address, &wanted) &&
+            candidate.node.interface == entry->ifa_name)
+          consider(candidate.rank, candidate.node);
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 NodeIdentity find_node_identity() {
   // Asked for alone: a node may have thousands of interfaces and addresses.
-  const std::string default_route = default_route_interface();
-  if (const std::optional<uint32_t> nid = address_of(default_route))
-    return {*nid, choice(*nid, default_route) + ", which has the default route", default_route};
-  NodeIdentity first;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) list = nullptr;
-  for (const ifaddrs* entry = list; entry != nullptr && first.reason.empty();
-       entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET ||
-        !is_usable(entry->ifa_flags))
-      continue;
-    const std::string name = entry->ifa_name;
-    const uint32_t nid =
-        ntohl(reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr.s_addr);
-    first = {nid, choice(nid, name) + ", the first network interface that is up", name};
-  }
-  if (list != nullptr) freeifaddrs(list);
+  for (const std::string& interface : default_route_interfaces())
+    if (const std::optional<uint32_t> nid = address_of(interface))
+      return {*nid, choice(*nid, interface) + ", which has the default route", interface};
+  Candidate best = best_candidate();
+  if (best.rank == Rank::none)
+    return {INADDR_LOOPBACK,
+            nid_text(INADDR_LOOPBACK) + ", since no network interface with carrier has an address",
+            "lo"};
+  best.node.reason = text_of(best.node) + text_of(best.rank);
+  return best.node;
+}
 
-  if (!first.reason.empty()) return first;
-  return {INADDR_LOOPBACK, nid_text(INADDR_LOOPBACK) + ", since no network interface is up", "lo"};
+std::string why_not_reached(const NodeIdentity& node) {
+  if (node.ipv6 ? IN6_IS_ADDR_LOOPBACK(&node.address) : is_loopback(node.nid))
+    return "is an address of the loopback, which every node has";
+  const std::string& name = node.interface;
+  ifreq request{};
+  if (name.empty() || name.size() >= sizeof request.ifr_name) return "";
+  name.copy(request.ifr_name, sizeof request.ifr_name - 1);
+  const Descriptor asked(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (ioctl(asked.get(), SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_RUNNING) == 0)
+    return "is an address of " + name + ", which has no carrier";
+  if (stays_on_node(read_network_links(), name))
+    return "is an address of " + name + ", which leads to no other node";
+  return "";
+}
+
+uint32_t last_word(const in6_addr& address) noexcept {
+  uint32_t word;
+  std::memcpy(&word, address.s6_addr + 12, sizeof word);
+  return ntohl(word);
+}
+
+uint64_t number_of_machine() {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(
+      std::fopen("/proc/sys/kernel/random/boot_id", "re"), fclose);
+  char digits[64] = "";
+  if (file == nullptr || std::fgets(digits, sizeof digits, file.get()) == nullptr) return 0;
+  uint64_t number = 0;
+  for (const char* digit = digits; *digit != '\0'; ++digit)
+    if (std::isxdigit(static_cast<unsigned char>(*digit)) != 0)
+      number = number * 31 + static_cast<unsigned char>(*digit);
+  return number;
+}
+
+uint64_t number_of_network() {
+  struct stat state {};
+  return stat("/proc/self/ns/net", &state) == 0 ? number_of_machine() * 31 + state.st_ino : 0;
 }
 
 std::string host_name() {

@@ -1,5 +1,5 @@
-// The nid of this node: an IPv4 address by which others reach it (spec 2.3, 3.3.5); and the address
-// of a process on an IP network. Set-up path.
+// The nid of this node: an address by which others reach it (spec 2.3, 3.3.5); and the address of a
+// process on an IP network. Set-up path.
 #pragma once
 
 #include <netinet/in.h>
@@ -10,14 +10,30 @@
 namespace lintel {
 
 struct NodeIdentity {
-  uint32_t nid = 0;          // the address in host byte order
+  uint32_t nid = 0;          // the address in host byte order; of an IPv6 one the last 32 bits
   std::string reason;        // how it was chosen, for people
   std::string interface {};  // the network interface that has it; empty: not known
+  bool ipv6 = false;
+  in6_addr address{};  // of IPv6
+  uint32_t scope = 0;  // of a link-local IPv6 address
 };
 
-// The address of the interface with the default route; else of the first one that is up and not the
-// loopback; else 127.0.0.1. Thread-safe.
+// An address of a network interface that has carrier: of the one with the default route; else of
+// the first one that others can reach, IPv4 before IPv6; then link-local ones and those that every
+// machine has; else 127.0.0.1. Thread-safe.
 [[nodiscard]] NodeIdentity find_node_identity();
+
+// Why processes of other nodes cannot reach this one by its nid. Empty: nothing is known against
+// it.
+[[nodiscard, gnu::visibility("default")]] std::string why_not_reached(const NodeIdentity& node);
+
+// The nid that stands for an IPv6 address.
+[[nodiscard]] uint32_t last_word(const in6_addr& address) noexcept;
+
+// Of the running system, random at each of its starts; the same in all containers. 0: not known.
+[[nodiscard]] uint64_t number_of_machine();
+// Of the network namespace on that machine, within which an address names one interface.
+[[nodiscard, gnu::visibility("default")]] uint64_t number_of_network();
 
 // As the kernel has it, without the domain.
 [[nodiscard]] std::string host_name();

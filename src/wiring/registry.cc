@@ -338,7 +338,7 @@ NodeIdentity requested_nid(TransportSettings& settings) {
   if (wanted.empty()) return {};
   if (const UdpHost host = find_udp_host(wanted); host.found) {
     settings.udp_interface = wanted;
-    return {host.nid, host.reason};
+    return node_identity_of(host);
   }
   in_addr address{};
   if (inet_pton(AF_INET, wanted.c_str(), &address) == 1 && address.s_addr != INADDR_ANY)
