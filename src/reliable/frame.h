@@ -20,7 +20,7 @@ static_assert(std::endian::native == std::endian::little,
 // and connect are answered by the header of a refuse. For this all versions have in common: the
 // size of FrameHeader, the check of the handshake, the places of version, type and connection, the
 // numbers of hello, connect and refuse, and that a HandshakeBody begins with the number.
-inline constexpr uint8_t frame_version = 6;
+inline constexpr uint8_t frame_version = 7;
 
 enum class FrameType : uint8_t {
   // The handshake, a HandshakeBody each: hello -> challenge -> connect -> accept, or refuse.
@@ -97,8 +97,9 @@ enum class RefuseCause : uint8_t {
   no_room,   // too many connections
   closed,    // neither has a job key, and they are not processes of one user on one node
   security,  // they do not agree on what protects frames
+  nid,       // another node has the same nid
 };
-inline constexpr size_t refuse_causes = 7;
+inline constexpr size_t refuse_causes = 8;
 
 enum class NetworkSecurity : uint8_t { off, authenticated, encrypted };
 
@@ -128,12 +129,14 @@ struct HandshakeBody {
   uint8_t leaves_unchecked;    // 1: payloads between the two need no check; else 0
   uint8_t reserved[2];         // zero
   uint32_t slot_bytes;         // of the window, for each frame; 0: see FrameCharge
+  uint64_t node;               // ReliableSettings::node
   uint8_t share[share_bytes];  // hello, connect, accept: for the keys of frames; zero without
   uint8_t proof[proof_bytes];  // connect, accept: of the secret; zero without
 };
-static_assert(sizeof(HandshakeBody) == 152 && offsetof(HandshakeBody, number) == 0 &&
+static_assert(sizeof(HandshakeBody) == 160 && offsetof(HandshakeBody, number) == 0 &&
               offsetof(HandshakeBody, cookie) == 72 && offsetof(HandshakeBody, slot_bytes) == 84 &&
-              offsetof(HandshakeBody, share) == 88 && offsetof(HandshakeBody, proof) == 120);
+              offsetof(HandshakeBody, node) == 88 && offsetof(HandshakeBody, share) == 96 &&
+              offsetof(HandshakeBody, proof) == 128);
 
 struct ResetBody {
   uint64_t number;             // that of the frame without a connection

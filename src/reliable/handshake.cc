@@ -37,7 +37,9 @@ const char* text_of(RefuseCause cause) noexcept {
       // In parentheses: Clang takes two literals in a list for a forgotten comma.
       ("there is no job key, and it is no process of this user on this node: set PTL_JOB_KEY to "
        "the same secret in all processes, or PTL_UDP_OPEN=1 to admit everybody"),
-      "PTL_NETWORK_SECURITY is not the same in all processes"};
+      "PTL_NETWORK_SECURITY is not the same in all processes",
+      ("it is on another node, but both nodes have the same nid: set PTL_NID on each (ptl_info shows "
+       "it)")};
   static_assert(std::size(texts) == refuse_causes);
   const auto index = static_cast<size_t>(cause);
   return texts[index < std::size(texts) ? index : 0];
@@ -98,6 +100,7 @@ HandshakeBody Handshake::own_body(ProcessId to) const noexcept {
   body.mtu = context_.link.mtu();
   body.window_bytes = context_.link.receive_capacity_bytes();
   body.slot_bytes = context_.link.properties().receive_slot_bytes;
+  body.node = context_.settings.node;
   body.first_sequence = context_.settings.first_sequence;
   body.message_version = message_version;
   body.admission = proof_.admission();
@@ -334,16 +337,21 @@ RefuseCause Handshake::judge(const HandshakeBody& body, bool proven) const noexc
                                                        : RefuseCause::security;
   }
   if (!is_of_user) return RefuseCause::user;
-  return body.security == context_.settings.security ? RefuseCause::none : RefuseCause::security;
+  if (body.security != context_.settings.security) return RefuseCause::security;
+  const uint64_t node = context_.settings.node;
+  const bool is_other_node = node != 0 && body.node != 0 && body.node != node;
+  return is_other_node && body.from_nid == context_.link.id().nid ? RefuseCause::nid
+                                                                  : RefuseCause::none;
 }
 
 void Handshake::refuse(const InboundFrame& frame, const HandshakeBody& body,
                        RefuseCause cause) noexcept {
   context_.counters.handshakes_refused.increment();
   static std::atomic<bool> said[refuse_causes];
-  log_once(said[static_cast<unsigned>(cause)], LogLevel::warn, "%s: refused %s, user %u: %s",
-           context_.link.name(), ProcessText(body.from_nid, body.from_pid).c_str(), body.uid,
-           text_of(cause));
+  log_once(said[static_cast<unsigned>(cause)],
+           cause == RefuseCause::nid ? LogLevel::error : LogLevel::warn,
+           "%s: refused %s, user %u: %s", context_.link.name(),
+           ProcessText(body.from_nid, body.from_pid).c_str(), body.uid, text_of(cause));
   HandshakeBody answer = own_body({body.from_nid, body.from_pid});
   answer.cause = cause;
   send(FrameType::refuse, *frame.from, body.number, answer);

@@ -34,6 +34,7 @@ struct ReliableSettings {
   bool reuses_places = true;         // of connections that ended or are silent, when all are taken
   uint32_t first_sequence = 1;
   uint64_t incarnation = 0;  // of this process; 0: a new one
+  uint64_t node = 0;         // number_of_machine(); 0: peers with the same nid are on this node
   Clock clock = quick_clock();
 
   // A peer that sent nothing for this time is sent a probe.

@@ -31,6 +31,7 @@ ReliableSettings configured_reliability(uint32_t uid, const std::string& job_key
   ReliableSettings reliable;
   reliable.uid = uid;
   reliable.job_key = job_key;
+  reliable.node = number_of_machine();
   reliable.memory_bytes = config_u64(ConfigKey::network_memory_kib) * 1024;
   reliable.peer_timeout_ns = config_u64(ConfigKey::peer_timeout_ms) * 1'000'000;
   const std::string& security = config_string(ConfigKey::network_security);
@@ -115,9 +116,11 @@ OpenStatus open_udp(const TransportSettings& settings, OpenedTransports& opened,
                      "the nid of this node is not the address of its socket");
   std::unique_ptr<UdpLink> link;
   const OpenStatus status = UdpLink::open(udp, link, opened.reason);
-  return status == OpenStatus::opened
-             ? add_over_link(std::move(link), settings, polls_always, opened)
-             : status;
+  if (status != OpenStatus::opened) return status;
+  // What is sent to an address of this node does not leave it.
+  TransportSettings within = settings;
+  within.reliable.node = 0;
+  return add_over_link(std::move(link), within, polls_always, opened);
 }
 
 OpenStatus open_dpdk(const TransportSettings& settings, OpenedTransports& opened,

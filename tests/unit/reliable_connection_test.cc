@@ -293,6 +293,28 @@ INSTANTIATE_TEST_SUITE_P(
                 protected_by(NetworkSecurity::authenticated, with("beta"))}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// Spec 2.3: a nid names one node.
+TEST_F(Connections, OneNidOnTwoNodesIsAnErrorWithoutWhichThereIsNone) {
+  constexpr ProcessId other_pid{low_id.nid, low_id.pid + 1};
+  ReliableSettings here;
+  here.node = 1;
+  ReliableSettings there;
+  there.node = 2;
+  for (const bool same_node : {false, true}) {
+    MemoryNetwork network;
+    MemoryProcess a(network, low_id, here);
+    MemoryProcess b(network, other_pid, same_node ? here : there);
+    Link* const link = a.connect(other_pid);
+    EXPECT_EQ(a.send(link, numbered_put(1)), SendStatus::connecting);
+    EXPECT_TRUE(run_until(
+        {&a, &b}, [&] { return !a.failed.empty() || b.links == 1; }, 1'000'000'000));
+    EXPECT_EQ(a.failed.size(), same_node ? 0u : 1u);
+    EXPECT_EQ(b.links, same_node ? 1u : 0u);
+    if (!same_node)
+      EXPECT_NE(std::string(link->failure.reason).find("the same nid"), std::string::npos);
+  }
+}
+
 TEST_F(Connections, TheSameJobKeyOpensThem) {
   if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
   MemoryProcess a(network_, low_id, with("a secret"));
