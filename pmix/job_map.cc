@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "groups.h"
-#include "job_values.h"
 #include "util/node_identity.h"
 
 namespace lintel {
@@ -36,8 +35,8 @@ std::string JobMap::publish(ptl_handle_ni_t ni, const ptl_process_t& own) {
              " (ptl_info shows the nid)";
     if (published_ == 0) launcher_->use_interface(groups().number_of(ni));
   } else {
-    const Identifiers identifiers{identifiers_version, own.phys.nid, own.phys.pid};
-    std::string why = launcher_->put(key_of(published_), std::as_bytes(std::span(&identifiers, 1)));
+    own_ = {identifiers_version, own.phys.nid, own.phys.pid, 0, number_of_network()};
+    std::string why = launcher_->put(key_of(published_), std::as_bytes(std::span(&own_, 1)));
     if (!why.empty()) return why;
     if (fetches_together() && place_->rank == place_->local_leader) {
       // Without such memory, an empty announcement lets the others know.
@@ -71,10 +70,22 @@ bool JobMap::fetches_together() const noexcept {
 std::string JobMap::fetch_one(uint32_t rank, const std::string& key, ptl_process_t& id) {
   std::vector<std::byte> bytes;
   if (std::string why = launcher_->get(rank, key, bytes); !why.empty()) return why;
-  if (!read_identifiers(bytes, id))
+  Identifiers identifiers;
+  if (!read_identifiers(bytes, identifiers))
     return "rank " + std::to_string(rank) +
            " published its identifiers in another form: it runs another version of Lintel";
-  return "";
+  id.phys.nid = identifiers.nid;
+  id.phys.pid = identifiers.pid;
+  return why_mistaken(rank, identifiers);
+}
+
+// The launcher is asked only if there is something to ask.
+std::string JobMap::why_mistaken(uint32_t rank, const Identifiers& identifiers) const {
+  if (identifiers.nid != own_.nid || identifiers.network == own_.network) return "";
+  std::vector<uint64_t> node_of(place_->size);
+  if (!launcher_->nodes(node_of).empty() || node_of[rank] == node_of[place_->rank]) return "";
+  return "rank " + std::to_string(rank) + " is on another node, but both nodes have nid " +
+         nid_text(own_.nid) + ": set PTL_NID on each (ptl_info shows the nid)";
 }
 
 std::string JobMap::find(ptl_handle_ni_t ni, const std::function<void(const ptl_process_t*)>& use) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "job_values.h"
 #include "launcher.h"
 #include "shared_fetch.h"
 
@@ -47,11 +48,14 @@ class JobMap {
   };
   [[nodiscard]] bool fetches_together() const noexcept;
   std::string fetch_one(uint32_t rank, const std::string& key, ptl_process_t& id);
+  // Why no message to that rank would reach it, if its nid is that of this node.
+  [[nodiscard]] std::string why_mistaken(uint32_t rank, const Identifiers& identifiers) const;
 
   Launcher* launcher_ = nullptr;
   const JobPlace* place_ = nullptr;
   std::map<ptl_handle_ni_t, Publication> publications_;
   uint32_t published_ = 0;
+  Identifiers own_{};  // what was published last
   // By number: the leader of a node has made it, others have found it. Kept for the next find().
   std::map<uint32_t, std::unique_ptr<SharedFetch>> fetched_;
 };

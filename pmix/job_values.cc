@@ -9,14 +9,10 @@
 
 namespace lintel {
 
-bool read_identifiers(std::span<const std::byte> bytes, ptl_process_t& id) noexcept {
-  Identifiers identifiers{};
-  if (bytes.size() == sizeof identifiers)
-    std::memcpy(&identifiers, bytes.data(), sizeof identifiers);
-  if (identifiers.version != identifiers_version) return false;
-  id.phys.nid = identifiers.nid;
-  id.phys.pid = identifiers.pid;
-  return true;
+bool read_identifiers(std::span<const std::byte> bytes, Identifiers& found) noexcept {
+  found = {};
+  if (bytes.size() == sizeof found) std::memcpy(&found, bytes.data(), sizeof found);
+  return found.version == identifiers_version;
 }
 
 StoredValues::StoredValues(size_t bytes) : bytes_(bytes), memory_(nullptr, {bytes}) {

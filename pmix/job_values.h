@@ -22,12 +22,14 @@ struct Identifiers {
   uint32_t version;
   uint32_t nid;
   uint32_t pid;
+  uint32_t reserved;  // zero
+  uint64_t network;   // number_of_network()
 };
-inline constexpr uint32_t identifiers_version = 1;
-static_assert(sizeof(Identifiers) == 12);
+inline constexpr uint32_t identifiers_version = 2;
+static_assert(sizeof(Identifiers) == 24);
 
 // False: another version published them.
-[[nodiscard]] bool read_identifiers(std::span<const std::byte> bytes, ptl_process_t& id) noexcept;
+[[nodiscard]] bool read_identifiers(std::span<const std::byte> bytes, Identifiers& found) noexcept;
 
 // Values that a process of a job by hand stores for others, in memory that they read: the number of
 // bytes in use (8 bytes), then for each value the lengths of key and value (4 bytes each), key,

@@ -47,8 +47,8 @@ void find_stored(Input& input) {
 
 void read_identifiers_of(Input& input) {
   const std::vector<std::byte> bytes = input.bytes(input.left());
-  ptl_process_t id{};
-  if (read_identifiers(bytes, id)) FUZZ_CHECK(bytes.size() == 12);
+  Identifiers found;
+  if (read_identifiers(bytes, found)) FUZZ_CHECK(bytes.size() == sizeof found);
 }
 
 void attach(Input& input) {
