@@ -1,5 +1,6 @@
 // Network interfaces, maps and identifiers (spec 3.6, 3.8, 3.9, 3.17, 3.18). Set-up path.
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <mutex>
 
@@ -7,6 +8,8 @@
 #include "api/resolve.h"
 #include "core/library/status_registers.h"
 #include "portals4.h"
+#include "util/log.h"
+#include "util/node_identity.h"
 #include "util/without_cancellation.h"
 #include "wiring/registry.h"
 
@@ -47,6 +50,18 @@ int refuse_interface(int code, ptl_interface_t iface, ptl_pid_t pid) noexcept {
 
 bool slot_of(unsigned options, unsigned* slot) noexcept {
   constexpr unsigned matching = PTL_NI_MATCHING | PTL_NI_NO_MATCHING;
+// Legal, but what is meant for another process comes back (spec 2.3: a nid names one node).
+void warn_of_own_ranks(const RankMap& map, ProcessId own) noexcept {
+  const uint32_t second = map.second_own_rank();
+  if (second == PTL_RANK_ANY) return;
+  static std::atomic<bool> said{false};
+  log_once(said, LogLevel::warn,
+           "PtlSetMap: ranks %u and %u are both this process, %s, which gets the messages for "
+           "either. If they are processes of two nodes, both nodes have this nid: set PTL_NID on "
+           "each (ptl_info shows it)",
+           map.own_rank(), second, ProcessText(own.nid, own.pid).c_str());
+}
+
   constexpr unsigned addressing = PTL_NI_LOGICAL | PTL_NI_PHYSICAL;
   if ((options & ~(matching | addressing)) != 0 || std::popcount(options & matching) != 1 ||
       std::popcount(options & addressing) != 1)
@@ -137,6 +152,7 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size,
     return refuse(PTL_NO_SPACE, set_map, "map_size", map_size, "there is no memory for the map");
   return PTL_OK;
 }
+  warn_of_own_ranks(interface->map, interface->physical().id());
 
 int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t* mapping,
               ptl_size_t* actual_map_size) noexcept {

@@ -25,8 +25,14 @@ bool RankMap::set(const ptl_process_t* mapping, uint64_t count, ProcessId own) n
   return true;
 }
 
-uint32_t RankMap::search(const Ranks& ranks, ProcessId id) noexcept {
-  for (uint64_t rank = 0; rank < ranks.count; ++rank)
+uint32_t RankMap::second_own_rank() const noexcept {
+  const Ranks* ranks = current_.load(std::memory_order_acquire);
+  if (ranks == nullptr || ranks->own_rank == PTL_RANK_ANY) return PTL_RANK_ANY;
+  return search(*ranks, ranks->at[ranks->own_rank], uint64_t{ranks->own_rank} + 1);
+}
+
+uint32_t RankMap::search(const Ranks& ranks, ProcessId id, uint64_t from) noexcept {
+  for (uint64_t rank = from; rank < ranks.count; ++rank)
     if (ranks.at[rank] == id) return static_cast<uint32_t>(rank);
   return PTL_RANK_ANY;
 }

@@ -46,6 +46,8 @@ class RankMap {
     const Ranks* ranks = current_.load(std::memory_order_acquire);
     return ranks == nullptr ? PTL_RANK_ANY : ranks->own_rank;
   }
+  // The next one; PTL_RANK_ANY if there is none. Set-up path.
+  [[nodiscard]] uint32_t second_own_rank() const noexcept;
 
  private:
   struct Ranks {
@@ -55,7 +57,8 @@ class RankMap {
     std::unique_ptr<ProcessId[]> own;
     std::unique_ptr<SharedRanks> shared;
   };
-  [[nodiscard]] static uint32_t search(const Ranks& ranks, ProcessId id) noexcept;
+  [[nodiscard]] static uint32_t search(const Ranks& ranks, ProcessId id,
+                                       uint64_t from = 0) noexcept;
 
   std::atomic<const Ranks*> current_{nullptr};
   // A reader may still look at a map that was replaced; they go with the interface.
