@@ -1,12 +1,15 @@
 // Barrier, storing and fetching over Portals. Set-up path.
 #include "hand_exchange.h"
 
+#include <portals4_lintel.h>
+
 #include <algorithm>
 #include <map>
 #include <thread>
 
 #include "util/awaited_process.h"
 #include "util/log.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 
@@ -23,7 +26,7 @@ constexpr unsigned looks = 10;              // for the end of an operation
 constexpr auto told_after = std::chrono::seconds(1);
 
 std::string call_failed(const char* call, int code) {
-  return std::string(call) + " returned " + std::to_string(code);
+  return std::string(call) + " returned " + PtlLintelStrError(code);
 }
 
 // Tells the children of one process in the tree apart.
@@ -55,8 +58,15 @@ HandExchange::~HandExchange() {
 }
 
 std::string HandExchange::describe(uint32_t rank) const {
-  return "rank " + std::to_string(rank) + " (nid " + std::to_string(processes_[rank].phys.nid) +
+  return "rank " + std::to_string(rank) + " (nid " + nid_text(processes_[rank].phys.nid) +
          ", pid " + std::to_string(processes_[rank].phys.pid) + ")";
+}
+
+std::string HandExchange::why_unreached(uint32_t rank) const {
+  ptl_lintel_path_t path;
+  return PtlLintelGetPath(ni_, processes_[rank], &path) == PTL_FAIL && path.reason[0] != '\0'
+             ? std::string(" (") + path.reason + ")"
+             : "";
 }
 
 std::string HandExchange::within_the_wait() const {
@@ -68,6 +78,9 @@ std::string HandExchange::open(ptl_interface_t iface) {
                        nullptr, nullptr, &ni_);
   if (code != PTL_OK) {
     ni_ = PTL_INVALID_HANDLE;
+    if (code == PTL_PID_IN_USE)
+      return "PTL_PIDMAP gives " + describe(rank_) +
+             " a pid that another process of this node uses: choose another one";
     return call_failed(
         "the processes of a job by hand use Portals to find each other, but PtlNIInit", code);
   }
@@ -165,13 +178,17 @@ std::string HandExchange::until_reached(uint32_t peer, Start&& start) {
         return "Portals does not work any more (PtlAbort?)";
       case Outcome::unreachable:
         if (reached_[peer]) return describe(peer) + " is gone";
+        if (const char* const why =
+                refusal_of(processes_[peer].phys.nid, processes_[peer].phys.pid);
+            why != nullptr)
+          return describe(peer) + " and this process do not connect: " + why;
         break;
       case Outcome::not_there_yet:
         break;
     }
     if (Clock::now() > wait.began + wait_)
       return describe(peer) + " cannot be reached: it was not started" + within_the_wait() +
-             ", with these numbers and with the same PTL_JOB_KEY";
+             ", with these numbers and with the same PTL_JOB_KEY" + why_unreached(peer);
     std::this_thread::sleep_for(pause);
     pause = std::min(longest_pause, pause * 2);
   }

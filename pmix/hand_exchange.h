@@ -49,6 +49,7 @@ class HandExchange {
   void tell_of(Wait& wait) const;
   [[nodiscard]] std::string describe(uint32_t rank) const;
   [[nodiscard]] std::string within_the_wait() const;
+  [[nodiscard]] std::string why_unreached(uint32_t rank) const;
 
   const uint32_t rank_;
   const std::vector<ptl_process_t>& processes_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "transport/process_key.h"
+#include "util/awaited_process.h"
 #include "util/log.h"
 #include "util/node_identity.h"
 
@@ -43,6 +44,12 @@ const char* text_of(RefuseCause cause) noexcept {
   static_assert(std::size(texts) == refuse_causes);
   const auto index = static_cast<size_t>(cause);
   return texts[index < std::size(texts) ? index : 0];
+}
+
+// What the run-time library tells from a process that has not started yet.
+void note_lasting(ProcessId peer, RefuseCause cause) noexcept {
+  if (cause != RefuseCause::none && cause != RefuseCause::no_room)
+    note_refusal(peer.nid, peer.pid, text_of(cause));
 }
 
 // One that is lost here is repeated like one that is lost on the way.
@@ -158,14 +165,16 @@ uint64_t Handshake::go_on(Connection& connection, bool unreachable, uint64_t now
   const Opening& opening = *connection.opening;
   const uint64_t timeout_ns = context_.settings.peer_timeout_ns;
   if (opening.refusal != RefuseCause::none &&
-      elapsed_ns(opening.refused_ns, now_ns) > timeout_ns / share_for_refusals)
+      elapsed_ns(opening.refused_ns, now_ns) > timeout_ns / share_for_refusals) {
+    note_lasting(connection.peer, opening.refusal);
     failure = {Link::Failure::Kind::refused, text_of(opening.refusal)};
-  else if (opening.unreachable || unreachable)
+  } else if (opening.unreachable || unreachable) {
     failure = {Link::Failure::Kind::gone, "no such process there"};
-  else if (elapsed_ns(opening.started_ns, now_ns) > timeout_ns)
+  } else if (elapsed_ns(opening.started_ns, now_ns) > timeout_ns) {
     failure = {Link::Failure::Kind::gone, "it does not answer"};
-  else if (now_ns >= opening.next_attempt_ns)
+  } else if (now_ns >= opening.next_attempt_ns) {
     attempt(connection, now_ns);
+  }
   return opening.next_attempt_ns;
 }
 
@@ -224,7 +233,10 @@ void Handshake::take_of_other_version(const InboundFrame& frame, const FrameHead
 // Where frames are sealed, a refusal without proof does not end the attempt at once. So an attacker
 // who can send frames, but not stop those of others, cannot prevent a connection.
 void Handshake::take_refusal(Connection& connection, RefuseCause cause, uint64_t now_ns) noexcept {
-  if (!seals()) return closer_.refused(connection, text_of(cause));
+  if (!seals()) {
+    note_lasting(connection.peer, cause);
+    return closer_.refused(connection, text_of(cause));
+  }
   const std::lock_guard guard(connection.lock);
   Opening& opening = *connection.opening;
   if (opening.refusal != RefuseCause::none) return;
@@ -352,6 +364,7 @@ void Handshake::refuse(const InboundFrame& frame, const HandshakeBody& body,
            cause == RefuseCause::nid ? LogLevel::error : LogLevel::warn,
            "%s: refused %s, user %u: %s", context_.link.name(),
            ProcessText(body.from_nid, body.from_pid).c_str(), body.uid, text_of(cause));
+  note_lasting({body.from_nid, body.from_pid}, cause);
   HandshakeBody answer = own_body({body.from_nid, body.from_pid});
   answer.cause = cause;
   send(FrameType::refuse, *frame.from, body.number, answer);

@@ -17,4 +17,11 @@ namespace lintel {
   return awaited_process.load(std::memory_order_relaxed) == awaited_key(nid, pid);
 }
 
+// Processes that refused to connect, or were refused, with the reason, which waiting does not
+// change: constant text. The last few are kept. Any thread.
+void note_refusal(uint32_t nid, uint32_t pid, const char* why) noexcept;
+// nullptr: none is known.
+[[nodiscard, gnu::visibility("default")]] const char* refusal_of(uint32_t nid,
+                                                                 uint32_t pid) noexcept;
+
 }  // namespace lintel
