@@ -13,10 +13,19 @@ namespace lintel {
 
 namespace {
 
-std::string_view without_quotes(std::string_view value) {
-  return value.size() >= 2 && value.front() == '"' && value.back() == '"'
-             ? value.substr(1, value.size() - 2)
-             : value;
+constexpr std::string_view blanks = " \t";
+
+// A value in quotes is what is between them. A comment begins with # at the start or after a blank.
+std::string_view value_of(std::string_view text) {
+  const std::string_view value = trim(text);
+  const size_t quote = value.size() >= 2 && value.front() == '"' ? value.find('"', 1) : value.npos;
+  if (quote != value.npos) {
+    const std::string_view rest = trim(value.substr(quote + 1));
+    if (rest.empty() || rest.front() == '#') return value.substr(1, quote - 1);
+  }
+  for (size_t at = value.find('#'); at != value.npos; at = value.find('#', at + 1))
+    if (at == 0 || blanks.find(value[at - 1]) != blanks.npos) return trim(value.substr(0, at));
+  return value;
 }
 
 }  // namespace
@@ -46,8 +55,7 @@ std::vector<ConfigSetting> read_config_file(const std::string& path,
       continue;
     }
     std::erase_if(settings, [&](const ConfigSetting& setting) { return setting.name == name; });
-    settings.push_back(
-        {std::string(name), std::string(without_quotes(trim(line.substr(equals + 1)))), place});
+    settings.push_back({std::string(name), std::string(value_of(line.substr(equals + 1))), place});
   }
   if (std::ferror(file.get()) != 0) complain();  // as of a directory
   std::free(text);

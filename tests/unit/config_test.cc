@@ -124,6 +124,20 @@ TEST_F(ConfigFilesTest, ASecretIsNotTakenFromAFile) {
   EXPECT_EQ(config_string(ConfigKey::job_key), "");
 }
 
+TEST_F(ConfigFilesTest, ACommentMayFollowAValue) {
+  EXPECT_EQ(load("PTL_SPIN_US = 7  # short\nPTL_NID = eth1\t# the fast one\n", ""), "");
+  EXPECT_EQ(config_u64(ConfigKey::spin_us), 7u);
+  EXPECT_EQ(config_string(ConfigKey::nid), "eth1");
+  EXPECT_EQ(load("PTL_NID = # none\n", ""), "");
+  EXPECT_EQ(config_string(ConfigKey::nid), "");
+  EXPECT_EQ(load("PTL_NID = a#b # c # d\n", ""), "");
+  EXPECT_EQ(config_string(ConfigKey::nid), "a#b");
+  EXPECT_EQ(load("PTL_NID = \"a # b\" # \"c\"\n", ""), "");
+  EXPECT_EQ(config_string(ConfigKey::nid), "a # b");
+  EXPECT_EQ(load("PTL_NID = \"a\" and \"b\"\n", ""), "");
+  EXPECT_EQ(config_string(ConfigKey::nid), "\"a\" and \"b\"");
+}
+
 TEST_F(ConfigFilesTest, OfSeveralLinesWithOneNameTheLastOneCounts) {
   EXPECT_EQ(load("PTL_SPIN_US = 2\nPTL_SPIN_US = 4\n", ""), "");
   EXPECT_EQ(config_u64(ConfigKey::spin_us), 4u);
