@@ -9,6 +9,7 @@
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/node_identity.h"
+#include "util/text.h"
 #include "util/without_cancellation.h"
 
 namespace lintel {
@@ -65,11 +66,14 @@ Peer* PeerDirectory::connect(ProcessId id) noexcept {
 void PeerDirectory::attach(Peer& peer, Transport& transport, Link& link,
                            const std::string& not_others) noexcept {
   const Capabilities& capabilities = transport.capabilities();
-  if (log_enabled(LogLevel::info))
-    log_message(LogLevel::info, "%s is reached by %s (%s)%s%s",
-                ProcessText(peer.id.nid, peer.id.pid).c_str(), capabilities.name,
-                transport.device().c_str(), not_others.empty() ? "" : "; not by ",
-                not_others.c_str());
+  if (log_enabled(LogLevel::info)) {
+    const std::string device = transport.device();
+    log_message(
+        LogLevel::info, "%s is reached by %s%s%s", ProcessText(peer.id.nid, peer.id.pid).c_str(),
+        text_of(capabilities.name, device.empty() ? "" : " (", device, device.empty() ? "" : ")")
+            .c_str(),
+        not_others.empty() ? "" : "; not by ", not_others.c_str());
+  }
   std::lock_guard guard(peer.send_lock);
   std::atomic_ref<Link*>(peer.link).store(&link, std::memory_order_relaxed);
   peer.transport = &transport;
