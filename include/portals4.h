@@ -69,7 +69,7 @@ PTL_API void PtlAbort(void) PTL_NOEXCEPT;
  *                  PTL_LIST_TOO_LONG or PTL_ARG_INVALID, as the function concerned says.
  * @param ni_handle receives the handle; equal for all references.
  * @return PTL_OK, PTL_NO_INIT, PTL_ARG_INVALID; PTL_PID_IN_USE if another process has the pid;
- *         PTL_NO_SPACE if memory is short. */
+ *         PTL_NO_SPACE if memory is short; PTL_FAIL if the configuration is wrong. */
 PTL_API int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
                       const ptl_ni_limits_t* desired, ptl_ni_limits_t* actual,
                       ptl_handle_ni_t* ni_handle) PTL_NOEXCEPT;

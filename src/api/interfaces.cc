@@ -42,6 +42,8 @@ int refuse_interface(int code, ptl_interface_t iface, ptl_pid_t pid) noexcept {
                     "must be free on this node, and the same for all interfaces over one network");
     case PTL_NO_INIT:
       return refuse_before_init(ni_init);
+    case PTL_FAIL:
+      return refuse(code, ni_init, "iface", iface, "cannot be opened; a line above says why");
     default:
       return refuse(code, ni_init, "iface", iface,
                     "memory, a device or a thread is missing; a line above may say which");

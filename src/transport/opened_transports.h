@@ -16,6 +16,7 @@ namespace lintel {
 struct OpenedTransports {
   OpenStatus status = OpenStatus::failed;
   bool no_such_interface = false;  // with failed
+  bool is_misconfigured = false;   // with failed: PTL_TRANSPORT means nothing
   // In the order in which connect() is to be tried.
   std::vector<std::unique_ptr<Transport>> transports;
   ProcessId id{};      // of this process there; the pid is the one that was asked for, or chosen

@@ -420,6 +420,7 @@ OpenedTransports open_transports(const TransportSettings& wanted) {
   for (uint32_t i = 0; i < any_pids; ++i) {
     opened.id.pid = first_any_pid + (start + i) % any_pids;
     opened.status = open_all(settings, *interface, opened);
+    opened.is_misconfigured = true;
     if (opened.status != OpenStatus::pid_in_use) return opened;
   }
   return opened;

@@ -54,7 +54,7 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_t
       if (opened.no_such_interface) return PTL_ARG_INVALID;
       log_message(LogLevel::error, "interface %u cannot be opened: %s", number,
                   opened.reason.c_str());
-      return PTL_NO_SPACE;
+      return opened.is_misconfigured ? PTL_FAIL : PTL_NO_SPACE;
   }
   for (const OpenedTransports::Unused& unused : opened.unused)
     log_message(unused.is_unexpected ? LogLevel::warn : LogLevel::info,
