@@ -159,6 +159,18 @@ def hosts_perf_without_launcher(programs):
 
 
 @case
+def hosts_perf_with_one_name(programs):
+    """Two hosts that have the same name are two hosts."""
+    several = connected_hosts(programs, 2)
+    name = ["hostname", "localhost", "&&"]
+    listener = start([several.agent, "h1", *name, programs.perf, "--listen"])
+    with deadline_for(listener):
+        check("listening at TCP port 32123" in listener.stderr.readline(), "it does not listen")
+        output, _ = run([several.agent, "h0", *name, programs.perf, "10.99.7.2", "put", "--sizes", "8", "--time", "0.01", "--json", "-"])
+    check(json.loads(output)["processes"].startswith("2 processes, here and on 10.99.7.2"), output)
+
+
+@case
 def hosts_narrow_path(programs):
     """Datagrams that are too long for a part of the route are fragmented, not lost for ever."""
     several = connected_hosts(programs, 2)

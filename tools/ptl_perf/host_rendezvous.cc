@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ptl_perf/host_rendezvous.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 
 #include "ptl_perf/errors.h"
 
@@ -17,6 +19,16 @@ std::string host_name() {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
   return name;
+}
+
+// Names of hosts are often the same ("localhost"): the number that the kernel draws at its start,
+// and the network namespace, within which local ranks count.
+std::string identity_of_host() {
+  std::string number;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> number;
+  struct stat network {};
+  const bool known = stat("/proc/self/ns/net", &network) == 0;
+  return number + "." + std::to_string(known ? network.st_ino : 0);
 }
 
 }  // namespace
@@ -43,7 +55,7 @@ HostRendezvous::HostRendezvous(Socket connection) : rank_(1), connection_(std::m
 }
 
 void HostRendezvous::greet() {
-  own_host_ = host_name();
+  own_host_ = host_name() + " " + identity_of_host();
   const std::string own = greeting + own_host_;
   const std::string other = [&] {
     connection_.send(own);

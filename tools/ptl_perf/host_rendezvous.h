@@ -27,7 +27,7 @@ class HostRendezvous final : public Rendezvous {
   /** Rank 0: waits for that. Throws if it cannot. */
   void await_answer();
 
-  /** Both processes are on this host. */
+  /** Both processes are on this host, and see the same network. */
   bool same_host() const { return own_host_ == other_host_; }
 
   unsigned rank() const override { return rank_; }
@@ -48,7 +48,7 @@ class HostRendezvous final : public Rendezvous {
 
   unsigned rank_;
   Socket connection_;
-  std::string own_host_;
+  std::string own_host_;  // its name, which others may have, and what tells it from those
   std::string other_host_;
   std::vector<std::string> arguments_;
 };

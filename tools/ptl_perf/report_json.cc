@@ -83,6 +83,7 @@ Json line(const Result& result) {
     json["operations"] = result.operations;
     json["batch"] = result.batch;
     json["samples"] = times.samples;
+    if (times.has_few_samples()) json["few_samples"] = true;
     json["min_ns"] = times.minimum;
     json["lower_quartile_ns"] = times.lower_quartile;
     json["median_ns"] = times.median;

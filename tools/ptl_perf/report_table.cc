@@ -45,7 +45,8 @@ std::vector<Column> columns_of(const Result& result) {
   }
   if (result.times_ns) {
     columns.push_back({"batch", std::to_string(result.batch)});
-    columns.push_back({"samples", std::to_string(result.times_ns->samples)});
+    columns.push_back({"samples", std::to_string(result.times_ns->samples) +
+                                      (result.times_ns->has_few_samples() ? " few" : "")});
   }
   for (const Extra& extra : result.extras) {
     columns.push_back({extra.title, format_fixed(extra.value, extra.decimals)});
@@ -71,6 +72,7 @@ class TableWriter final : public ReportWriter {
   }
 
   void add(const Result& result) override {
+    has_few_samples_ |= result.times_ns && result.times_ns->has_few_samples();
     const Point& point = result.point;
     const std::vector<Column> columns = columns_of(result);
     std::vector<std::string> titles;
@@ -94,12 +96,16 @@ class TableWriter final : public ReportWriter {
   }
 
   void finish() override {
-    std::printf("\n%s",
-                wrap("median, p99, max: over samples, each the average of as many operations in a "
-                     "row as 'batch' says. mean: all elapsed time divided by all operations. us: "
-                     "microseconds; MiB: 2^20 bytes.",
-                     0)
-                    .c_str());
+    std::printf(
+        "\n%s",
+        wrap("median, p99, max: over samples, each the average of as many operations in a "
+             "row as 'batch' says. mean: all elapsed time divided by all operations. us: "
+             "microseconds; MiB: 2^20 bytes." +
+                 std::string(has_few_samples_ ? " few: too few samples to judge by; a longer "
+                                                "--time or a smaller --batch gives more."
+                                              : ""),
+             0)
+            .c_str());
     std::fflush(stdout);
   }
 
@@ -141,6 +147,7 @@ class TableWriter final : public ReportWriter {
     std::fflush(stdout);
   }
 
+  bool has_few_samples_ = false;
   std::string section_;
   std::vector<std::string> titles_;
 };

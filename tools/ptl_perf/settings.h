@@ -53,7 +53,9 @@ struct Settings {
   // Processes.
   std::string host;     // not empty: the other one listens there
   bool listen = false;  // for others to measure with
-  unsigned port = 18515;
+  // Neither that of perftest (18515) nor of a process with PTL_PID_ANY, nor one that the kernel
+  // gives out.
+  unsigned port = 32123;
   unsigned pairs = 1;
   bool across_nodes = false;  // pairs of processes on different nodes
   Pinning pinning = Pinning::automatic;

@@ -14,6 +14,11 @@ double percentile(const std::vector<float>& sorted, double fraction) {
   return sorted[std::min(index, sorted.size() - 1)];
 }
 
+double middle(const std::vector<float>& sorted) {
+  const std::size_t half = sorted.size() / 2;
+  return sorted.size() % 2 != 0 ? sorted[half] : (double{sorted[half - 1]} + sorted[half]) / 2;
+}
+
 }  // namespace
 
 Distribution summarize(std::vector<float> samples, double overall_average) {
@@ -24,7 +29,7 @@ Distribution summarize(std::vector<float> samples, double overall_average) {
   std::sort(samples.begin(), samples.end());
   result.minimum = samples.front();
   result.lower_quartile = percentile(samples, 0.25);
-  result.median = percentile(samples, 0.5);
+  result.median = middle(samples);
   result.upper_quartile = percentile(samples, 0.75);
   result.p99 = percentile(samples, 0.99);
   result.maximum = samples.back();

@@ -16,9 +16,14 @@ struct Distribution {
   double p99 = 0;
   double maximum = 0;
   double mean = 0;  // overall average, not the mean of the samples
+
+  /** A median of so few says little, and an upper percentile nothing. */
+  static constexpr std::uint64_t few = 10;
+  bool has_few_samples() const { return samples < few; }
 };
 
-/** Percentiles by nearest rank: the smallest sample that at least so many are not above. */
+/** The median of an even number of samples is the mean of the two in the middle. Other percentiles
+ *  by nearest rank: the smallest sample that at least so many are not above. */
 Distribution summarize(std::vector<float> samples, double overall_average);
 
 }  // namespace lintel::perf

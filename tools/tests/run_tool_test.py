@@ -431,6 +431,19 @@ def perf_says_which_transport_serves(tools):
 
 @case
 def perf_fails_fast_without_a_transport(tools):
+@case
+def perf_marks_few_samples(tools):
+    """The median of two samples lies between them, and such a row is marked."""
+    command = ["put", "--metric", "latency", "--sizes", "8", "--batch", "10"]
+    row, = tools.results(*command, "--iterations", "20")
+    check(row["samples"] == 2 and row.get("few_samples") is True, row)
+    check(abs(row["median_ns"] - (row["min_ns"] + row["max_ns"]) / 2) < 0.01 * row["median_ns"], row)
+    text, _ = tools.perf(*command, "--iterations", "20")
+    check(re.search(r"  2 few$", text, re.MULTILINE) and "few: too few samples" in " ".join(text.split()), text)
+    check("few_samples" not in tools.results(*command, "--iterations", "200")[0], "many samples are marked")
+    check("few" not in tools.perf(*command, "--iterations", "200")[0], "many samples are marked")
+
+
     """A transport that is named but not there is warned of, and the run ends at once with the reason."""
     if os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"):
         return
