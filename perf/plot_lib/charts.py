@@ -125,7 +125,7 @@ def _from_compare(document, label):
     }
     busy = f"the machine was busy (load {max(loads):.2f})" if loads and max(loads) > BUSY_LOAD else ""
     charts = []
-    # Earlier versions measured one program after the other, which says nothing of one beside the other.
+    # Earlier versions measured one program after the other: the curves do not compare.
     are_neighbours = document.get("version", 0) >= 3
     missing = ""
     for key, title, y_label, divisor, logarithmic in (

@@ -50,8 +50,6 @@ int refuse_interface(int code, ptl_interface_t iface, ptl_pid_t pid) noexcept {
   }
 }
 
-bool slot_of(unsigned options, unsigned* slot) noexcept {
-  constexpr unsigned matching = PTL_NI_MATCHING | PTL_NI_NO_MATCHING;
 // Legal, but what is meant for another process comes back (spec 2.3: a nid names one node).
 void warn_of_own_ranks(const RankMap& map, ProcessId own) noexcept {
   const uint32_t second = map.second_own_rank();
@@ -64,6 +62,8 @@ void warn_of_own_ranks(const RankMap& map, ProcessId own) noexcept {
            map.own_rank(), second, ProcessText(own.nid, own.pid).c_str());
 }
 
+bool slot_of(unsigned options, unsigned* slot) noexcept {
+  constexpr unsigned matching = PTL_NI_MATCHING | PTL_NI_NO_MATCHING;
   constexpr unsigned addressing = PTL_NI_LOGICAL | PTL_NI_PHYSICAL;
   if ((options & ~(matching | addressing)) != 0 || std::popcount(options & matching) != 1 ||
       std::popcount(options & addressing) != 1)
@@ -152,9 +152,9 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size,
   std::lock_guard guard(interface->setup_mutex);
   if (!interface->map.set(mapping, map_size, interface->physical().id()))
     return refuse(PTL_NO_SPACE, set_map, "map_size", map_size, "there is no memory for the map");
+  warn_of_own_ranks(interface->map, interface->physical().id());
   return PTL_OK;
 }
-  warn_of_own_ranks(interface->map, interface->physical().id());
 
 int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t* mapping,
               ptl_size_t* actual_map_size) noexcept {

@@ -55,12 +55,12 @@ void write_line(LogLevel level, const char* format, va_list arguments) noexcept 
   std::replace_if(
       line, line + length, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   line[length] = '\0';
-  if (const LogListener listens = listener.load(std::memory_order_acquire))
-    listens(level, without_head);
-  line[length++] = '\n';
-
-  // Failures are ignored: standard error is closed or full.
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, length);
+  const LogListener listens = listener.load(std::memory_order_acquire);
+  if (listens == nullptr || listens(level, without_head)) {
+    line[length++] = '\n';
+    // Failures are ignored: standard error is closed or full.
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, length);
+  }
   errno = saved_errno;
 }
 

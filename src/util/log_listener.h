@@ -6,8 +6,9 @@
 #pragma GCC visibility push(default)
 namespace lintel {
 
-// Called with the text of each line that is written, by the thread that writes it.
-using LogListener = void (*)(LogLevel level, const char* text) noexcept;
+// Called with the text of each line that is to be written, by the thread that writes it. False: the
+// listener shows the line, and it is not written to standard error.
+using LogListener = bool (*)(LogLevel level, const char* text) noexcept;
 void set_log_listener(LogListener listener) noexcept;
 
 }  // namespace lintel

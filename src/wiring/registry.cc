@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <string_view>
 
@@ -30,8 +31,8 @@ namespace {
 ReliableSettings configured_reliability(uint32_t uid, const std::string& job_key) {
   ReliableSettings reliable;
   reliable.uid = uid;
-  reliable.job_key = job_key;
   reliable.node = number_of_machine();
+  reliable.job_key = job_key;
   reliable.memory_bytes = config_u64(ConfigKey::network_memory_kib) * 1024;
   reliable.peer_timeout_ns = config_u64(ConfigKey::peer_timeout_ms) * 1'000'000;
   const std::string& security = config_string(ConfigKey::network_security);
@@ -61,10 +62,11 @@ bool settle_admission(ReliableSettings& reliable, const TransportSettings& setti
   if (!settings.job_key.empty() || settings.opens_networks) return true;
   reliable.node_secret = share_node_secret(reason);
   if (reliable.node_secret == nullptr) return false;
+  static std::atomic<bool> said{false};
   if (!reason.empty())
-    log_message(LogLevel::info,
-                "%s; without PTL_JOB_KEY and PTL_UDP_OPEN=1 no process is reached over networks",
-                reason.c_str());
+    log_once(said, LogLevel::warn,
+             "%s; without PTL_JOB_KEY and PTL_UDP_OPEN=1 no process is reached over networks",
+             reason.c_str());
   reason.clear();
   return true;
 }
@@ -211,6 +213,16 @@ const std::vector<Interface>& interfaces() {
       {5, {&verbs_entry, &local_entry}},
   };
   return table;
+}
+
+// Why a network would reach no process; empty: it reaches some. See settle_admission().
+std::string why_nobody_is_admitted(const TransportSettings& settings) {
+  const std::string& directory = segment_root();
+  if (!settings.job_key.empty() || settings.opens_networks ||
+      access(directory.c_str(), R_OK | W_OK | X_OK) == 0)
+    return "";
+  return "it reaches no process: without PTL_JOB_KEY a secret in " + directory +
+         " shows which processes are of this user, and " + directory + " cannot be written";
 }
 
 // What is true of all networks, as a part of a sentence.
@@ -408,6 +420,7 @@ OpenedTransports open_transports(const TransportSettings& wanted) {
   }
   if (const std::string unknown = unknown_name(settings); !unknown.empty()) {
     opened.reason = unknown;
+    opened.is_misconfigured = true;
     return opened;
   }
   if (settings.pid != PTL_PID_ANY) {
@@ -420,7 +433,6 @@ OpenedTransports open_transports(const TransportSettings& wanted) {
   for (uint32_t i = 0; i < any_pids; ++i) {
     opened.id.pid = first_any_pid + (start + i) % any_pids;
     opened.status = open_all(settings, *interface, opened);
-    opened.is_misconfigured = true;
     if (opened.status != OpenStatus::pid_in_use) return opened;
   }
   return opened;
@@ -442,6 +454,7 @@ std::vector<TransportChoice> explain_transports(const TransportSettings& setting
   if (interface == nullptr) return choices;
   for (const Entry* entry : interface->transports) {
     std::string why = why_not(settings, *entry);
+    if (why.empty() && entry->is_network) why = why_nobody_is_admitted(settings);
     const bool usable = why.empty();
     if (usable) why = std::string("reaches ") + entry->reach;
     if (usable && entry->is_network) why += protection_of(settings);

@@ -216,6 +216,15 @@ def hosts_over_ethernet_ports(programs):
 
 
 @case
+def hosts_one_nid(programs):
+    """Two hosts with one nid are an error, and no host gets its own messages for those of the other."""
+    several = connected_hosts(programs, 2)
+    _, error = several.mpirun((1, 1), programs.probe, "map", options=["-x", "PTL_NID"], changes={"PTL_NID": "lo"}, code=None)
+    check(re.search(r"error: rank 0: .*rank 1 is on another node, but both nodes have nid 127\.0\.0\.1: set PTL_NID", error),
+          error)
+
+
+@case
 def hosts_wrong_key(programs):
     """A connection over the network is refused, reported once with the reason, and counted."""
     several = connected_hosts(programs, 3)
@@ -225,12 +234,3 @@ def hosts_wrong_key(programs):
     check("its job key (PTL_JOB_KEY) is another one, or only one side has one" in error, error)
     counts = [int(count) for count in re.findall(r"connections refused (\d+)$", error, re.MULTILINE)]
     check(len(counts) == 3 and sum(counts) > 0, error)
-@case
-def hosts_one_nid(programs):
-    """Two hosts with one nid are an error, and no host gets its own messages for those of the other."""
-    several = connected_hosts(programs, 2)
-    _, error = several.mpirun((1, 1), programs.probe, "map", options=["-x", "PTL_NID"], changes={"PTL_NID": "lo"}, code=None)
-    check(re.search(r"error: rank 0: .*rank 1 is on another node, but both nodes have nid 127\.0\.0\.1: set PTL_NID", error),
-          error)
-
-

@@ -61,7 +61,7 @@ class CurvesTest(unittest.TestCase):
         self.assertEqual(order, ["a1", "b1", "b1", "a1", "a2", "b2", "b2", "a2"])
 
     def test_a_point_is_of_rounds_with_the_cores_at_one_distance(self):
-        # Near in the first and third round of each program; between them the cores move away and back.
+        # In the second round the cores move away, in the third one back.
         readings = [50, 50, 250, 50, 50, 50, 50, 50, 50, 50]
         times = {"a": iter([100, 500, 100, 100, 100, 100]), "b": iter([200, 900, 200, 200, 200, 200])}
         made = curves.over_size({name: (lambda size, name=name: next(times[name]), None) for name in "ab"}, [8, 64],

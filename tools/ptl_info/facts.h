@@ -65,6 +65,7 @@ struct NodeFacts {
   tools::Machine machine;
   std::uint32_t nid = 0;
   std::string nid_choice;         // "192.0.2.1, the address of eth0, ..."
+  std::string nid_fault;          // why other nodes cannot reach it; empty: nothing is known
   std::string read_other_memory;  // whether process_vm_readv between own processes is permitted
   bool can_read_other_memory = false;
   bool membarrier_available = false;
@@ -78,6 +79,7 @@ struct NodeFacts {
   bool is_root = false;
   std::uint64_t receive_buffer_limit_bytes = 0;  // net.core.rmem_max
   std::uint64_t locked_memory_limit_bytes = 0;   // ulimit -l; UINT64_MAX: none
+  std::uint64_t address_space_limit_bytes = 0;   // ulimit -v; UINT64_MAX: none
 };
 
 struct DeviceFacts {
@@ -110,7 +112,9 @@ struct Facts {
   std::vector<DeviceFacts> devices;
   std::vector<ModuleFacts> modules;
   std::vector<std::string> configuration_complaints;
-  std::vector<std::string> log_lines;  // errors and warnings that were written, each once
+  std::vector<std::string> log_lines;  // errors and warnings, each once
+  std::string log_error;               // the last error of them
+  std::string nid_map_fault;           // how PTL_NIDMAP contradicts this node
   std::vector<std::string> missing_module_directories;
   std::vector<unsigned> progress_cpus;
   bool job_key_is_set = false;
@@ -118,7 +122,9 @@ struct Facts {
   bool is_launched_by_pmix = false;
   std::vector<InterfaceFacts> interfaces;
   std::optional<OpenedFacts> opened;
-  std::string open_problem;  // why `opened` is empty
+  std::string open_problem;         // why `opened` is empty
+  bool is_no_interface = false;     // since there is none of that number
+  bool fits_largest_limits = true;  // otherwise those of `opened` are the default ones
   std::vector<StatusRegister> registers;
   std::vector<ConfigFacts> configuration;
   NameFacts names;

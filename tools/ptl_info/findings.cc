@@ -4,6 +4,7 @@
 
 #include "common/text.h"
 #include "ptl_info/facts.h"
+#include "util/node_identity.h"
 
 namespace lintel::info {
 namespace {
@@ -139,10 +140,62 @@ void check_transports(const Facts& facts, Findings& findings) {
                    "docs/troubleshooting.md; PTL_TRANSPORT without it ends this message");
     }
   }
-  if (!facts.open_problem.empty())
-    findings.add("interface_unusable", Severity::problem,
-                 "the interface cannot be opened: " + facts.open_problem,
-                 "the lines of the log say why");
+}
+
+constexpr const char* more_addresses = "ulimit -v unlimited, in the shell or script that starts it";
+
+std::string address_limit(const NodeFacts& node) {
+  return format_bytes(node.address_space_limit_bytes) + " of address space (ulimit -v)";
+}
+
+void check_opening(const Facts& facts, Findings& findings) {
+  const bool is_limited = facts.node.address_space_limit_bytes != UINT64_MAX;
+  if (!facts.fits_largest_limits)
+    findings.add("address_space", Severity::note,
+                 is_limited ? "the largest limits of an interface do not fit into " +
+                                  address_limit(facts.node)
+                            : "there is no memory for the largest limits of an interface",
+                 is_limited ? more_addresses : "programs that ask for less are not concerned");
+  if (facts.open_problem.empty()) return;
+  // The error that was logged names the cause, where the code names a kind.
+  const std::string& error = facts.log_error;
+  const std::size_t colon = error.find(": ");
+  const std::string why = colon == std::string::npos
+                              ? facts.open_problem
+                              : error.substr(colon + 2) + " (" +
+                                    facts.open_problem.substr(0, facts.open_problem.find(": ")) +
+                                    ")";
+  const bool lacks_addresses = is_limited && error.find("address space") != std::string::npos;
+  findings.add("interface_unusable", Severity::problem,
+               "the interface cannot be opened: " + why +
+                   (lacks_addresses ? "; this process may use " + address_limit(facts.node) : ""),
+               lacks_addresses         ? more_addresses
+               : facts.is_no_interface ? "ptl_info --all lists the interfaces"
+               : error.starts_with("interface") && error.find("PTL_TRANSPORT") != std::string::npos
+                   ? "correct PTL_TRANSPORT; without it all transports are used"
+                   : "docs/troubleshooting.md has the line");
+}
+
+bool uses_network(const Facts& facts) {
+  for (const InterfaceFacts& interface : facts.interfaces)
+    for (const TransportFacts& transport : interface.transports)
+      if (interface.is_default && transport.usable && transport.name != "local" &&
+          transport.name != "shm")
+        return true;
+  return false;
+}
+
+void check_nid(const Facts& facts, Findings& findings) {
+  if (!facts.node.nid_fault.empty() && uses_network(facts))
+    findings.add("nid_unreachable", Severity::problem,
+                 "other nodes cannot reach this one: its nid " + nid_text(facts.node.nid) + " " +
+                     facts.node.nid_fault,
+                 "set PTL_NID to a network interface with carrier that leads to them, or, if there "
+                 "are no other nodes, PTL_TRANSPORT=shm");
+  if (!facts.nid_map_fault.empty())
+    findings.add(
+        "nid_map", Severity::problem, facts.nid_map_fault,
+        "correct PTL_NIDMAP, or set PTL_NID to the network interface whose address it has");
 }
 
 // What the library wrote about anything else.
@@ -151,6 +204,7 @@ void check_log(const Facts& facts, Findings& findings) {
     const std::size_t reason = line.find(" opens without ");
     const std::size_t colon = reason == std::string::npos ? reason : line.find(": ", reason);
     if (findings.mention(colon == std::string::npos ? line : line.substr(colon + 2))) continue;
+    if (line == facts.log_error && !facts.open_problem.empty()) continue;  // check_opening()
     findings.add("log", Severity::problem, line, "docs/troubleshooting.md has the line");
   }
 }
@@ -165,6 +219,8 @@ std::vector<Finding> find_problems(const Facts& facts) {
   Findings findings;
   check_configuration(facts, findings);
   check_transports(facts, findings);
+  check_opening(facts, findings);
+  check_nid(facts, findings);
   check_shared_memory(facts.node, findings);
   check_modules(facts, findings);
   check_kernel(facts, findings);

@@ -70,17 +70,27 @@ std::string place_of(ConfigKey key) {
 
 // Threads of the library write, too.
 std::mutex log_mutex;
-std::vector<std::string>& warnings() {
-  static std::vector<std::string> lines;
-  return lines;
+struct Warnings {
+  std::vector<std::string> lines;
+  std::string last_error;
+};
+Warnings& warnings() {
+  static Warnings all;
+  return all;
 }
 
-void keep_warning(LogLevel level, const char* text) noexcept {
-  if (level > LogLevel::warn) return;
+// Errors and warnings are shown with the facts, once.
+bool keep_warning(LogLevel level, const char* text) noexcept {
+  if (level > LogLevel::warn) return true;
   const std::lock_guard guard(log_mutex);
-  std::vector<std::string>& lines = warnings();
+  std::vector<std::string>& lines = warnings().lines;
   if (std::find(lines.begin(), lines.end(), text) == lines.end()) lines.emplace_back(text);
+  if (level == LogLevel::error) warnings().last_error = text;
+  return false;
 }
+
+// Those of the largest limits are no fault of the node.
+bool ignore_warning(LogLevel level, const char*) noexcept { return level > LogLevel::warn; }
 
 std::vector<std::string> gather_missing_module_directories() {
   std::vector<std::string> missing;
@@ -105,6 +115,16 @@ void correct_transports(Facts& facts) {
       }
     }
   }
+}
+
+std::string nid_map_fault(const HandEnvironment& by_hand, std::uint32_t nid) {
+  const std::vector<std::uint32_t>& nids = by_hand.nids;
+  if (by_hand.rank && *by_hand.rank < nids.size() && nids[*by_hand.rank] != nid)
+    return "PTL_NIDMAP gives rank " + std::to_string(*by_hand.rank) + ", this process, nid " +
+           nid_text(nids[*by_hand.rank]) + ", but the nid of this node is " + nid_text(nid);
+  if (!nids.empty() && std::find(nids.begin(), nids.end(), nid) == nids.end())
+    return "PTL_NIDMAP does not have the nid of this node, " + nid_text(nid);
+  return "";
 }
 
 std::vector<ModuleFacts> gather_modules() {
@@ -163,26 +183,26 @@ std::string with_interface(ptl_interface_t number, unsigned options, const ptl_n
 void gather_opened(Facts& facts, ptl_interface_t number) {
   OpenedFacts opened;
   opened.requested = number == PTL_IFACE_DEFAULT ? "default" : std::to_string(number);
-  std::string problem = with_interface(number, PTL_NI_MATCHING | PTL_NI_PHYSICAL, nullptr,
-                                       [&](ptl_handle_ni_t handle, const ptl_ni_limits_t& actual) {
-                                         opened.default_limits = actual;
-                                         PtlGetPhysId(handle, &opened.id);
-                                         PtlGetUid(handle, &opened.uid);
-                                         for (StatusRegister& each : facts.registers) {
-                                           PtlNIStatus(handle, each.index, &each.value);
-                                         }
-                                       });
-  if (problem.empty()) {
-    const ptl_ni_limits_t desired = all_largest();
-    problem = with_interface(
-        number, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, &desired,
-        [&](ptl_handle_ni_t, const ptl_ni_limits_t& actual) { opened.largest_limits = actual; });
-  }
-  if (!problem.empty()) {
-    facts.open_problem = problem;
-    return;
-  }
-  facts.opened = opened;
+  const ptl_ni_limits_t desired = all_largest();
+  facts.open_problem =
+      with_interface(number, PTL_NI_MATCHING | PTL_NI_PHYSICAL, nullptr,
+                     [&](ptl_handle_ni_t handle, const ptl_ni_limits_t& actual) {
+                       opened.default_limits = opened.largest_limits = actual;
+                       PtlGetPhysId(handle, &opened.id);
+                       PtlGetUid(handle, &opened.uid);
+                       for (StatusRegister& each : facts.registers)
+                         PtlNIStatus(handle, each.index, &each.value);
+                       // Within the first one, so that the transports are opened once.
+                       set_log_listener(ignore_warning);
+                       facts.fits_largest_limits =
+                           with_interface(number, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, &desired,
+                                          [&](ptl_handle_ni_t, const ptl_ni_limits_t& largest) {
+                                            opened.largest_limits = largest;
+                                          })
+                               .empty();
+                       set_log_listener(keep_warning);
+                     });
+  if (facts.open_problem.empty()) facts.opened = opened;
 }
 
 }  // namespace
@@ -236,6 +256,7 @@ Facts gather_facts(ptl_interface_t interface) {
   const NodeIdentity node = configured_node_identity();
   facts.node.nid = node.nid;
   facts.node.nid_choice = node.reason;
+  facts.node.nid_fault = why_not_reached(node);
   facts.node.shm_needed_bytes = config_u64(ConfigKey::shm_memory_kib) * 1024;
   facts.devices = gather_devices();
   facts.modules = gather_modules();
@@ -247,17 +268,24 @@ Facts gather_facts(ptl_interface_t interface) {
   facts.missing_module_directories = gather_missing_module_directories();
   facts.configuration = gather_configuration();
   facts.names = gather_names();
-  if (code == PTL_OK) {
+  const std::vector<std::uint32_t> numbers = interface_numbers();
+  facts.is_no_interface = interface != PTL_IFACE_DEFAULT &&
+                          std::find(numbers.begin(), numbers.end(), interface) == numbers.end();
+  if (facts.is_no_interface) {
+    facts.open_problem = "there is no interface " + std::to_string(interface);
+  } else if (code == PTL_OK) {
     gather_opened(facts, interface);
-    PtlFini();
   }
+  if (code == PTL_OK) PtlFini();
   set_log_listener(nullptr);
-  facts.log_lines = warnings();
+  facts.log_lines = warnings().lines;
+  facts.log_error = warnings().last_error;
   correct_transports(facts);
   facts.configuration_complaints = config_complaints();
   HandEnvironment by_hand;
   const std::string complaint = read_hand_environment(by_hand);
   if (!complaint.empty()) facts.configuration_complaints.push_back(complaint);
+  facts.nid_map_fault = nid_map_fault(by_hand, node.nid);
   facts.findings = find_problems(facts);
   return facts;
 }

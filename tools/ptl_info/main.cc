@@ -1,6 +1,7 @@
 // ptl_info: what this library is, what it finds on this machine, how it is configured.
 // Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 
@@ -13,6 +14,7 @@
 
 namespace {
 
+constexpr int found_problems = 1;
 constexpr int usage_error = 2;
 
 }  // namespace
@@ -22,6 +24,11 @@ int main(int argc, char** argv) {
       "Shows which transports this Portals library would use on this machine and why, its devices, "
       "what is wrong and what to do about it.",
       "ptl_info");
+  app.footer(
+      "Exit codes:\n"
+      "  0  nothing is wrong, or only notes\n"
+      "  1  problems were found\n"
+      "  2  wrong option");
   bool as_json = false;
   bool only_configuration = false;
   std::uint32_t number = 0;
@@ -55,10 +62,20 @@ int main(int argc, char** argv) {
     } else {
       lintel::info::print_screen(facts);
     }
-    if (facts.opened || only_configuration) return 0;
-    std::fprintf(stderr, "ptl_info: the interface cannot be opened: %s\n",
-                 facts.open_problem.c_str());
-    return 1;
+    // The screen has them as findings.
+    if (as_json || only_configuration || all) {
+      for (const std::string& line : facts.log_lines)
+        std::fprintf(stderr, "ptl_info: %s\n", line.c_str());
+      if (facts.log_error.empty() && !facts.open_problem.empty())
+        std::fprintf(stderr, "ptl_info: the interface cannot be opened: %s\n",
+                     facts.open_problem.c_str());
+    }
+    if (only_configuration) return 0;
+    const bool is_wrong = std::any_of(facts.findings.begin(), facts.findings.end(),
+                                      [](const lintel::info::Finding& finding) {
+                                        return finding.severity == lintel::info::Severity::problem;
+                                      });
+    return is_wrong ? found_problems : 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ptl_info: %s\n", error.what());
     return 1;

@@ -119,9 +119,9 @@ bool userfaultfd_available() {
   return descriptor >= 0;
 }
 
-std::uint64_t locked_memory_limit() {
+std::uint64_t limit_of(__rlimit_resource_t resource) {
   rlimit limit{};
-  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return 0;
+  if (getrlimit(resource, &limit) != 0) return 0;
   return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }
 
@@ -149,7 +149,8 @@ NodeFacts gather_node_facts() {
   node.membarrier_available = expedited_membarrier_available();
   describe_shared_memory(node);
   node.userfaultfd_available = userfaultfd_available();
-  node.locked_memory_limit_bytes = locked_memory_limit();
+  node.locked_memory_limit_bytes = limit_of(RLIMIT_MEMLOCK);
+  node.address_space_limit_bytes = limit_of(RLIMIT_AS);
   node.receive_buffer_limit_bytes =
       std::strtoull(first_line_of("/proc/sys/net/core/rmem_max").c_str(), nullptr, 10);
   return node;

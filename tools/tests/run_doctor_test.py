@@ -93,6 +93,8 @@ class Doctor:
             outputs.append(done.stdout)
         found = [(finding["id"], finding["severity"], finding["what"], finding["advice"])
                  for finding in json.loads(outputs[0])["findings"]]
+        if (done.returncode == 1) != any(finding[1] == "problem" for finding in found) or "lintel[" in done.stderr:
+            sys.exit(f"FAILED: {command} exited with {done.returncode} and said {done.stderr!r}, but found {found}")
         # The screen has them, too, with other line breaks. Free memory is not the same twice.
         screen = " ".join(outputs[1].split())
         for identifier, severity, what, advice in found:
@@ -131,6 +133,34 @@ def shared_memory(doctor):
                   "there", script="mount -t tmpfs -o ro shm /dev/shm")
     for identifier in ("shm_small", "shm_unusable"):
         doctor.expect_none(identifier)
+    # Then no network has a secret by which processes know each other, unless there is a job key.
+    read_only = "mount -t tmpfs -o ro shm /dev/shm"
+    doctor.expect("transport_unusable", "problem", "udp cannot be used: it reaches no process: without PTL_JOB_KEY a secret in "
+                  "/dev/shm shows which processes are of this user, and /dev/shm cannot be written",
+                  "docs/troubleshooting.md; PTL_TRANSPORT without it ends this message", script=read_only,
+                  environment={"PTL_TRANSPORT": "udp"})
+    doctor.expect_none("transport_unusable", script=read_only, environment={"PTL_TRANSPORT": "udp", "PTL_JOB_KEY": "k" * 40})
+
+
+@case
+def nid(doctor):
+    """A nid by which other nodes cannot reach this one, and a list of processes without this node."""
+    advice = "set PTL_NID to a network interface with carrier that leads to them, or, if there are no other nodes, " \
+             "PTL_TRANSPORT=shm"
+    loopback = r"other nodes cannot reach this one: its nid 127\.0\.0\.1 is an address of the loopback, which every node has"
+    doctor.expect("nid_unreachable", "problem", loopback, advice, environment={"PTL_NID": "lo"})
+    doctor.expect_none("nid_unreachable", environment={"PTL_NID": "lo", "PTL_TRANSPORT": "shm"})
+    alone = ["unshare", "--net", "true"]
+    if os.geteuid() == 0 and subprocess.run(alone, stderr=subprocess.DEVNULL, check=False).returncode == 0:
+        doctor.expect("nid_unreachable", "problem", loopback, advice,
+                      before=lambda: ctypes.CDLL(None).unshare(0x40000000))  # CLONE_NEWNET
+    advice = "correct PTL_NIDMAP, or set PTL_NID to the network interface whose address it has"
+    by_hand = {"PTL_NID": "lo", "PTL_TRANSPORT": "shm", "PTL_NIDMAP": "10.1.1.1:10.1.1.2", "PTL_PIDMAP": "1:2"}
+    doctor.expect("nid_map", "problem", r"PTL_NIDMAP does not have the nid of this node, 127\.0\.0\.1", advice,
+                  environment=by_hand)
+    doctor.expect("nid_map", "problem", r"PTL_NIDMAP gives rank 1, this process, nid 10\.1\.1\.2, but the nid of this node is "
+                  r"127\.0\.0\.1", advice, environment=by_hand | {"PTL_MY_RID": "1"})
+    doctor.expect_none("nid_map", environment=by_hand | {"PTL_MY_RID": "1", "PTL_NIDMAP": "10.1.1.1:127.0.0.1"})
 
 
 @case
@@ -218,12 +248,16 @@ def modules(doctor):
 @case
 def interface(doctor):
     def no_address_space():
-        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+        resource.setrlimit(resource.RLIMIT_AS, (100 << 20, 100 << 20))
 
-    doctor.expect("interface_unusable", "problem", "the interface cannot be opened: PtlNIInit returned PTL_NO_SPACE: .+",
-                  "the lines of the log say why", before=no_address_space)
-    doctor.expect("log", "problem", r"interface 0: no address space for its pools \(ulimit -v\?\)",
-                  "docs/troubleshooting.md has the line", before=no_address_space)
+    doctor.expect("interface_unusable", "problem", r"the interface cannot be opened: .*address space.* "
+                  r"\(PtlNIInit returned PTL_NO_SPACE\); this process may use 100 MiB of address space \(ulimit -v\)",
+                  "ulimit -v unlimited, in the shell or script that starts it", before=no_address_space)
+    doctor.expect_none("log", before=no_address_space)
+    doctor.expect("interface_unusable", "problem", "the interface cannot be opened: PTL_TRANSPORT names \"vebrs\", which is not a "
+                  r"transport; there are [a-z, ]+ \(PtlNIInit returned PTL_FAIL\)",
+                  "correct PTL_TRANSPORT; without it all transports are used", environment={"PTL_TRANSPORT": "shm,vebrs"})
+    doctor.expect_none("log", environment={"PTL_TRANSPORT": "shm,vebrs"})
 
 
 @case

@@ -51,9 +51,10 @@ class Tools:
         """Runs a command that shall exit with `code`; returns its standard output and error."""
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=DEADLINE_S,
                               env={**os.environ, **(environment or {})})
-        if done.returncode != code:
+        codes = code if isinstance(code, tuple) else (code,)
+        if done.returncode not in codes:
             print(done.stdout, done.stderr, sep="\n")
-        check(done.returncode == code, f"{command} exited with {done.returncode}, not {code}")
+        check(done.returncode in codes, f"{command} exited with {done.returncode}, not {code}")
         return done.stdout, done.stderr
 
     def perf(self, *arguments, code=0, environment=None):
@@ -66,7 +67,8 @@ class Tools:
             check_row(row)
         return document["results"]
 
-    def info(self, *arguments, code=0, environment=None):
+    def info(self, *arguments, code=(0, 1), environment=None):
+        """1: it has found something wrong, as it may on any node."""
         return self.run([self.info_program, *arguments], code, environment)
 
 
@@ -430,8 +432,6 @@ def perf_says_which_transport_serves(tools):
 
 
 @case
-def perf_fails_fast_without_a_transport(tools):
-@case
 def perf_marks_few_samples(tools):
     """The median of two samples lies between them, and such a row is marked."""
     command = ["put", "--metric", "latency", "--sizes", "8", "--batch", "10"]
@@ -444,6 +444,8 @@ def perf_marks_few_samples(tools):
     check("few" not in tools.perf(*command, "--iterations", "200")[0], "many samples are marked")
 
 
+@case
+def perf_fails_fast_without_a_transport(tools):
     """A transport that is named but not there is warned of, and the run ends at once with the reason."""
     if os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"):
         return
@@ -511,7 +513,8 @@ def info_screen(tools):
 def info_says_what_is_wrong(tools):
     environment = {"PTL_PROGRESS_CPUS": "0-4095", "PTL_VERBS_PKEY": "zz", "PTL_UDP_FRAMES": "9000",
                    "PTL_VERBS_DEVICE": "mlx5_99"}
-    text, _ = tools.info(environment=environment)
+    text, said = tools.info(environment=environment, code=1)
+    check(said == "", said)
     findings = json.loads(tools.info("--json", environment=environment)[0])["findings"]
     for identifier, needed in (("progress_cpus", "PTL_PROGRESS_CPUS names processor"),
                                ("configuration", "PTL_VERBS_PKEY=zz is not usable; allowed: 1 to 65535"),
@@ -550,7 +553,7 @@ def info_small_shared_memory(tools):
     command = ["unshare", "--mount", "--map-root-user", "sh", "-c", script, "sh", tools.info_program, "--json"]
     if subprocess.run(command[:-2] + ["true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
         return
-    document = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    document = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout)
     shm = [transport for transport in document["interfaces"][0]["transports"] if transport["name"] == "shm"][0]
     check(not shm["used"] and "no room in /dev/shm" in shm["reason"], shm)
     found = {finding["id"] for finding in document["findings"]}
@@ -570,7 +573,7 @@ def info_json_schema(tools):
     path = os.path.join(os.path.dirname(__file__), "..", "ptl_info", "schema.json")
     with open(path, encoding="utf-8") as file:
         schema = json.load(file)
-    for arguments, environment, code in ((["--json"], {"PTL_UDP_FRAMES": "1"}, 0), (["--json", "--interface", "999"], {}, 1)):
+    for arguments, environment, code in ((["--json"], {"PTL_UDP_FRAMES": "1"}, 1), (["--json", "--interface", "999"], {}, 1)):
         document = json.loads(tools.info(*arguments, environment=environment, code=code)[0])
         jsonschema.validate(document, schema)
     document["version"] = 1
@@ -655,8 +658,9 @@ def info_says_that_a_cipher_library_does_not_fit(tools):
 @case
 def info_bad_options(tools):
     tools.info("--no-such-option", code=USAGE)
-    _, error = tools.info("--interface", "999", code=1)
-    check("PTL_ARG_INVALID" in error, error)
+    text, error = tools.info("--interface", "999", code=1)
+    check(error == "" and "problem: the interface cannot be opened: there is no interface 999" in text, text + error)
+    check("ptl_info --all lists the interfaces" in text, text)
 
 
 def main():
