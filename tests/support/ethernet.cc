@@ -139,6 +139,8 @@ void join_ethernet(int index, Ethernet ethernet) {
   }
   enter_host_of(index, ethernet);
   if (ethernet == Ethernet::af_packet) {
+    // Tests name the other rank by its pid alone. Without IPv4 the nid would be of the port.
+    set_variable("PTL_NID", "127.0.0.1");
     set_variable("PTL_DPDK_PORTS", packet_port(0) + ";" + packet_port(1));
     return;
   }
