@@ -6,24 +6,26 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <iterator>
 
 #include "util/futex.h"
 
 namespace lintel {
 
+// Other threads may change memory as fast as this reads. The rest is read the next time.
 void MemoryChangeReader::read() noexcept {
+  constexpr unsigned most_rounds = 64;
   MemoryEvent events[16];
-  unsigned count;
-  do {
+  for (unsigned round = 0; round < most_rounds; ++round) {
     bool retired = false;
-    count = table_.take_events(watch_, events, retired);
+    const unsigned count = table_.take_events(watch_, events, retired);
     // Nothing was registered yet at the place to which memory has moved.
     for (const MemoryEvent* event = events; event != events + count; ++event)
       if (event->kind == MemoryEvent::Kind::moved)
         deregistration_.stop_watching({event->target, event->target + (event->end - event->begin)});
     if (retired) wake_retirer();
-  } while (count == std::size(events));
+    if (count < std::size(events)) return;
+  }
 }
 
 void MemoryChangeReader::wake_retirer() noexcept {
@@ -46,6 +48,7 @@ bool MemoryChangeReader::wait_for_changes() noexcept {
 bool MemoryChangeReader::start(std::string& reason) {
   stop_reader_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   stop_retirer_.store(false, std::memory_order_relaxed);
+  stop_reading_.store(false, std::memory_order_relaxed);
   if (stop_reader_.is_open() &&
       reader_.start<&MemoryChangeReader::run_reader>(*this, "ptl-unmapped", reason) &&
       retirer_.start<&MemoryChangeReader::run_retirer>(*this, "ptl-deregister", reason))
@@ -61,17 +64,18 @@ void MemoryChangeReader::stop() noexcept {
   wake_retirer();
   retirer_.join();
   const uint64_t one = 1;
-  while (reader_.running() && write(stop_reader_.get(), &one, sizeof one) < 0 && errno == EINTR)
-    continue;
+  stop_reading_.store(true, std::memory_order_release);
+  if (reader_.running()) static_cast<void>(!write(stop_reader_.get(), &one, sizeof one));
   reader_.join();
 }
 
 void MemoryChangeReader::run_reader() noexcept {
+  constexpr useconds_t pause_us = 1000;
   pollfd waits[2] = {{watch_.descriptor(), POLLIN, 0}, {stop_reader_.get(), POLLIN, 0}};
-  for (;;) {
-    poll(waits, 2, -1);
-    if (waits[1].revents != 0) return;
-    if (waits[0].revents != 0) read();
+  while (!stop_reading_.load(std::memory_order_acquire)) {
+    // It cannot wait where the process may have fewer than two descriptors (RLIMIT_NOFILE).
+    if (poll(waits, 2, -1) < 0) usleep(pause_us);
+    read();
   }
 }
 

@@ -41,6 +41,7 @@ class MemoryChangeReader {
   ServiceThread retirer_;
   Descriptor stop_reader_;
   std::atomic<bool> stop_retirer_{false};
+  std::atomic<bool> stop_reading_{false};
   std::atomic<uint32_t> retirements_{0};  // counts; the retirer's futex
 };
 

@@ -17,6 +17,7 @@ constexpr unsigned largest_batch = 16;  // datagrams (segmented or not) of one c
 constexpr unsigned batch_pieces = PacketLink::largest_burst * 2;
 constexpr uint32_t segmented_bytes = 65000;  // of a datagram that the kernel cuts up
 constexpr unsigned most_segments = 64;
+constexpr unsigned most_repetitions = 64;  // of a call for datagrams that it could send
 
 }  // namespace
 
@@ -138,17 +139,17 @@ unsigned UdpSender::splice(const OutboundFrame* frames, unsigned count) noexcept
 }
 
 // Returns how many datagrams were sent or can never be. The next one found the socket's buffer
-// full, or is to be sent again without segments.
+// full, or a kernel that takes nothing, or is to be sent again without segments.
 unsigned UdpSender::transmit(Batch& batch) noexcept {
   unsigned done = 0;
-  while (done < batch.count) {
+  for (unsigned repetitions = 0; done < batch.count && repetitions < most_repetitions;) {
     const unsigned left = batch.count - done;
     mmsghdr* const next = batch.messages + done;
     // Not cancellation points: see send_one().
     const long result =
         left == 1 ? syscall(SYS_sendmsg, socket_.descriptor(), &next->msg_hdr, MSG_DONTWAIT)
                   : syscall(SYS_sendmmsg, socket_.descriptor(), next, left, MSG_DONTWAIT);
-    if (result >= 0) {
+    if (result > 0 || (result == 0 && left == 1)) {
       const unsigned end = left == 1 ? done + 1 : done + static_cast<unsigned>(result);
       uint64_t frames = 0;
       uint64_t bytes = 0;
@@ -160,7 +161,8 @@ unsigned UdpSender::transmit(Batch& batch) noexcept {
       counters_.bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
       continue;
     }
-    switch (errno) {
+    ++repetitions;
+    switch (result == 0 ? EAGAIN : errno) {
       case EAGAIN:
       case ENOBUFS:
         return done;

@@ -18,6 +18,8 @@ namespace lintel {
 namespace {
 
 constexpr int wanted_buffer_bytes = 4 << 20;
+// Of the error queue, at a time. What is left keeps the descriptor readable.
+constexpr unsigned most_errors_read = 64;
 
 std::string error_text(const std::string& what) { return what + ": " + strerror(errno); }
 
@@ -160,7 +162,7 @@ uint32_t UdpSocket::route_payload_bytes(const LinkAddress& to) const noexcept {
 void UdpSocket::drain_errors() noexcept {
   const WithoutCancellation scope;
   errors_pending_.store(false, std::memory_order_relaxed);
-  for (;;) {
+  for (unsigned i = 0; i < most_errors_read; ++i) {
     LinkAddress to;
     alignas(cmsghdr) char control[256];
     msghdr message{};
@@ -169,6 +171,8 @@ void UdpSocket::drain_errors() noexcept {
     message.msg_control = control;
     message.msg_controllen = sizeof control;
     if (recvmsg(descriptor_, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return;
+    // An emulated kernel may not know the queue, and answer something else each time.
+    if ((message.msg_flags & MSG_ERRQUEUE) == 0) return;
     take_error(message, to);
   }
 }

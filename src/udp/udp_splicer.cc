@@ -185,8 +185,9 @@ bool UdpSplicer::splice_locked(const OutboundFrame& frame, const Parts& parts) n
 
 void UdpSplicer::empty_pipe() noexcept {
   std::byte scratch[page_bytes];
-  while (syscall(SYS_read, pipe_out_.get(), scratch, sizeof scratch) > 0) {
-  }
+  // It holds the pages of one frame at most, each of which may be read in two parts.
+  for (unsigned i = 0; i < 2 * most_spliced_pages; ++i)
+    if (syscall(SYS_read, pipe_out_.get(), scratch, sizeof scratch) <= 0) return;
 }
 
 // A full socket, and the report about an earlier frame to a port without a socket, say nothing

@@ -13,6 +13,7 @@
 #include "util/config.h"
 #include "util/descriptor.h"
 #include "util/log.h"
+#include "util/uninterrupted.h"
 
 namespace lintel {
 
@@ -43,8 +44,8 @@ std::string read_key(int fd, std::string& key) {
   key.resize(longest_key + 1);
   size_t length = 0;
   while (length < key.size()) {
-    const ssize_t got = read(fd, key.data() + length, key.size() - length);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got =
+        uninterrupted([&] { return read(fd, key.data() + length, key.size() - length); });
     if (got < 0) return std::strerror(errno);
     if (got == 0) break;
     length += static_cast<size_t>(got);

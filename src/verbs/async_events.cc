@@ -32,8 +32,10 @@ void AsyncEvents::remove(AsyncEventSink& sink) noexcept {
 }
 
 void AsyncEvents::dispatch() noexcept {
+  constexpr unsigned most_events = 256;
   ibv_async_event event;
-  while (ibv_get_async_event(context_, &event) == 0) {
+  // The descriptor stays readable while there are more.
+  for (unsigned i = 0; i < most_events && ibv_get_async_event(context_, &event) == 0; ++i) {
     log_event(event);
     {
       const std::lock_guard guard(mutex_);

@@ -183,9 +183,11 @@ bool CompletionEvents::open(ibv_context* context, std::string& reason) {
 }
 
 void CompletionEvents::drain() noexcept {
+  constexpr unsigned most_events = 4096;  // more than queues of a process
   ibv_cq* queue = nullptr;
   void* context = nullptr;
-  while (ibv_get_cq_event(channel_, &queue, &context) == 0) ibv_ack_cq_events(queue, 1);
+  for (unsigned i = 0; i < most_events && ibv_get_cq_event(channel_, &queue, &context) == 0; ++i)
+    ibv_ack_cq_events(queue, 1);
 }
 
 std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::string& reason) {

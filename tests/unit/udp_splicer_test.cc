@@ -3,10 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -17,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/system_calls.h"
 #include "udp_test_support.h"
 #include "util/descriptor.h"
 #include "util/log.h"
@@ -190,19 +188,6 @@ TEST(UdpSplicerTest, ManyPayloadsThatStayAreInFlight) {
   EXPECT_EQ(sends_in_place(*first), in_place) << "it did not give up";
 }
 
-// From now on the kernel refuses splice() to this thread. False: it has no such filters.
-bool refuse_splice() {
-  sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_splice, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog filter{std::size(program), program};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
 TEST(UdpSplicerTest, FramesAreCopiedIfTheKernelRefusesAndThatIsReportedOnce) {
   bool possible = false;
   set_log_level(LogLevel::warn);
@@ -210,7 +195,7 @@ TEST(UdpSplicerTest, FramesAreCopiedIfTheKernelRefusesAndThatIsReportedOnce) {
   std::thread([&] {
     const auto first = open_link();
     const auto second = open_link();
-    possible = sends_in_place(*first) && refuse_splice();
+    possible = sends_in_place(*first) && test::answer_calls({{SYS_splice, EPERM}});
     if (!possible) return;
     const Route route = route_between(*first, *second);
     const Pages pages(long_payload);

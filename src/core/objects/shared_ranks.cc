@@ -16,8 +16,10 @@
 #include <utility>
 
 #include "transport/process_key.h"
+#include "util/clock.h"
 #include "util/local_rank.h"
 #include "util/own_names.h"
+#include "util/uninterrupted.h"
 
 namespace lintel {
 
@@ -25,7 +27,9 @@ namespace {
 
 constexpr const char* directory = "/dev/shm";
 constexpr const char* memory_name = "lintel-map";
-constexpr unsigned attempts = 8;        // at a link that others change meanwhile
+constexpr unsigned attempts = 8;  // at a link that others change meanwhile
+constexpr uint64_t longest_filling_ns = 2'000'000'000;
+constexpr useconds_t look_after_us = 200;
 constexpr unsigned sweep_limit = 4096;  // directory entries looked at
 constexpr int all_seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
@@ -91,6 +95,16 @@ Target classify(const std::string& target) {
   return std::strncmp(name, expected.c_str(), expected.size()) == 0 ? Target::memory : Target::gone;
 }
 
+// False: the process that makes the map does not go on, or died. Each then keeps a map of its own.
+bool wait_until_filled(int fd) noexcept {
+  const uint64_t deadline = now_ns() + longest_filling_ns;
+  while (flock(fd, LOCK_SH | LOCK_NB) != 0) {
+    if ((errno != EWOULDBLOCK && errno != EINTR) || now_ns() > deadline) return false;
+    usleep(look_after_us);
+  }
+  return true;
+}
+
 bool is_own_link(const std::string& path) {
   struct stat status;
   return lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode) && status.st_uid == geteuid();
@@ -99,8 +113,7 @@ bool is_own_link(const std::string& path) {
 bool write_all(int fd, const void* from, size_t bytes, off_t offset) noexcept {
   const char* next = static_cast<const char*>(from);
   while (bytes > 0) {
-    const ssize_t written = pwrite(fd, next, bytes, offset);
-    if (written < 0 && errno == EINTR) continue;
+    const ssize_t written = uninterrupted([&] { return pwrite(fd, next, bytes, offset); });
     if (written <= 0) return false;
     next += written;
     offset += written;
@@ -161,8 +174,7 @@ bool SharedRanks::attach(const std::string& link, const ptl_process_t* mapping, 
   if (target.empty() || classify(target) != Target::memory) return false;
   const Descriptor memory(open(target.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!memory.is_open()) return false;
-  while (flock(memory.get(), LOCK_SH) != 0)
-    if (errno != EINTR) return false;
+  if (!wait_until_filled(memory.get())) return false;
   struct stat status;
   if (fstat(memory.get(), &status) != 0 || status.st_uid != geteuid() ||
       static_cast<uint64_t>(status.st_size) != sizeof(Header) + count * sizeof(ProcessId) ||
