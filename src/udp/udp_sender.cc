@@ -76,6 +76,8 @@ void UdpSender::fill(Batch& batch, const OutboundFrame* frames, unsigned count) 
     }
     header.msg_iovlen = static_cast<size_t>(batch.pieces + used - header.msg_iov);
     if (grouped > 1) {
+      // All of it: the kernel reads what lies behind the number, too.
+      std::memset(batch.controls[batch.count], 0, sizeof batch.controls[batch.count]);
       header.msg_control = batch.controls[batch.count];
       header.msg_controllen = sizeof batch.controls[batch.count];
       cmsghdr* const control = CMSG_FIRSTHDR(&header);
