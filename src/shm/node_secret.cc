@@ -12,6 +12,7 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "shm/segment_directory.h"
 #include "util/random.h"
@@ -55,6 +56,8 @@ struct flock lock_of(short type) noexcept {
   return lock;
 }
 
+bool is_denied(int error) noexcept { return error == EPERM || error == ENOSYS; }
+
 class NodeSecret {
  public:
   ~NodeSecret() { release(); }
@@ -65,7 +68,10 @@ class NodeSecret {
     constexpr unsigned attempts = 1000;
     for (unsigned attempt = 0; attempt < attempts; ++attempt) {
       const auto directory = SegmentDirectory::open(true);
-      if (directory && directory->lock() && open_in(*directory)) return true;
+      // A filter of system calls may deny flock.
+      const bool locked = directory && directory->lock();
+      const bool may_go_on = locked || (directory && is_denied(errno));
+      if (may_go_on && open_in(*directory, locked)) return true;
       if (errno != ENOENT) return false;
     }
     return false;
@@ -94,24 +100,40 @@ class NodeSecret {
   }
 
  private:
-  bool open_in(const SegmentDirectory& directory) {
+  // Of several secrets, which there are only without a lock of the directory, the least counts.
+  static std::optional<std::string> find_in(const SegmentDirectory& directory, bool locked) {
     std::optional<std::string> found;
     directory.for_each_name([&](const char* name) {
-      found = secret_of(name);
-      return !found.has_value();
+      if (const auto secret = secret_of(name); secret && (!found || *secret < *found))
+        found = secret;
+      return !locked || !found.has_value();
     });
+    return found;
+  }
+
+  // False with ENOENT: another process made one at the same time.
+  bool open_in(const SegmentDirectory& directory, bool locked) {
+    std::optional<std::string> found = find_in(directory, locked);
     if (!found) found = new_secret();
     if (!found) return false;
     value_ = *found;
-    const Descriptor file(::open((directory.path() + "/" + name_of(value_)).c_str(),
-                                 O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+    const std::string path = directory.path() + "/" + name_of(value_);
+    Descriptor file(
+        ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
     struct flock lock = lock_of(F_RDLCK);
     if (!file.is_open() || fcntl(file.get(), F_OFD_SETLK, &lock) != 0) return false;
     // The mapping keeps the lock, so that no descriptor stays open; the page is never touched.
     void* const memory = mmap(nullptr, page_bytes, PROT_NONE, MAP_SHARED, file.get(), 0);
     if (memory == MAP_FAILED) return false;
     held_ = memory;
-    return madvise(memory, page_bytes, MADV_DONTFORK) == 0;
+    // Where that is denied, the file stays until the forked children have ended, too.
+    static_cast<void>(madvise(memory, page_bytes, MADV_DONTFORK));
+    if (locked || find_in(directory, false) == value_) return true;
+    munmap(std::exchange(held_, nullptr), page_bytes);
+    file.close();
+    if (!is_used(path)) unlink(path.c_str());
+    errno = ENOENT;
+    return false;
   }
 
   // A process that may open no more files cannot find out: it keeps the file.

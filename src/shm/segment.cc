@@ -16,6 +16,7 @@
 #include "transport/incarnation.h"
 #include "util/asymmetric_fence.h"
 #include "util/local_rank.h"
+#include "util/log.h"
 #include "util/own_names.h"
 #include "util/prefault.h"
 #include "util/text.h"
@@ -130,8 +131,12 @@ bool Segment::prepare(const Settings& settings, const SegmentFile& file, std::st
   std::memcpy(identity.classes, geometry_.classes, sizeof identity.classes);
   header_->doorbell.full_fences.store(asymmetric_fence_available() ? 0 : 1);
   // In a child the segment would look as if its owner still ran.
-  if (madvise(memory, geometry_.segment_bytes, MADV_DONTFORK) != 0 || !file.lock())
-    return explained(false, reason, because("cannot lock the shared segment"));
+  if (madvise(memory, geometry_.segment_bytes, MADV_DONTFORK) != 0)
+    log_message(LogLevel::warn,
+                "shm: madvise is denied (%s): while a forked child of this process runs, peers take "
+                "the process for alive; permit it in the seccomp profile of the container",
+                strerror(errno));
+  if (!file.lock()) return explained(false, reason, because("cannot lock the shared segment"));
   return true;
 }
 
@@ -171,8 +176,10 @@ OpenStatus Segment::publish(const Settings& settings, const SegmentFile& file, O
     }
     if (errno != ENOENT) break;
   }
+  const bool denied = errno == EPERM || errno == ENOSYS;
   reason = because("cannot enter a segment in the private directory lintel." +
                    std::to_string(geteuid()) + " of /dev/shm");
+  if (denied) reason += "; permit flock and linkat in the seccomp profile of the container";
   return OpenStatus::failed;
 }
 

@@ -30,6 +30,8 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
   UdpSocket& socket = link->socket_;
   const OpenStatus status = socket.open(settings.pid, reason);
   if (status != OpenStatus::opened) return status;
+  UdpCalls calls;
+  if (!calls.probe(socket.descriptor(), reason)) return OpenStatus::failed;
   const uint32_t wanted =
       settings.frame_bytes == 0 ? largest_frame : std::min(settings.frame_bytes, largest_payload);
   const uint32_t mtu = std::max(wanted, least_mtu);
@@ -46,9 +48,9 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
       .receives_by_system_call = true,
       .descriptor = socket.descriptor(),
   };
-  link->sender_.open();
+  link->sender_.open(calls);
   if (link->sender_.splices()) link->properties_.least_referred_bytes = UdpSplicer::least_bytes;
-  if (!link->receiver_.open(mtu)) return explained(OpenStatus::failed, reason, "no memory");
+  if (!link->receiver_.open(mtu, calls)) return explained(OpenStatus::failed, reason, "no memory");
   result = std::move(link);
   return OpenStatus::opened;
 }

@@ -21,8 +21,10 @@ constexpr unsigned few_datagrams = 4;
 
 }  // namespace
 
-bool UdpReceiver::open(uint32_t mtu) noexcept {
-  can_join_ = socket_.set_option(SOL_UDP, UDP_GRO, 0);
+// recvmmsg alone tells which datagrams were joined.
+bool UdpReceiver::open(uint32_t mtu, const UdpCalls& calls) noexcept {
+  calls_ = calls;
+  can_join_ = calls_.receives_several && socket_.set_option(SOL_UDP, UDP_GRO, 0);
   buffer_bytes_ = can_join_ ? joined_bytes : (mtu + 63) & ~63u;
   void* const memory = mmap(nullptr, buffer_bytes_ * largest_read, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -56,7 +58,10 @@ unsigned UdpReceiver::receive(InboundFrame* frames, unsigned max) noexcept {
 // for one.
 void UdpReceiver::read() noexcept {
   received_ = next_ = 0;
-  const int count = ask_for_ == 1 && !joining_ ? read_one() : read_several();
+  const bool asks_for_one = ask_for_ == 1 && !joining_;
+  const int count = calls_.receives_several && (!asks_for_one || !calls_.receives_one)
+                        ? read_several()
+                        : read_one();
   if (count <= 0) {
     if (errno != EAGAIN && errno != EINTR) socket_.note_error();
     ask_for_ = 1;

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "transport/packet_link.h"
+#include "udp/udp_calls.h"
 #include "udp/udp_socket.h"
 
 namespace lintel {
@@ -20,7 +21,7 @@ class UdpReceiver {
   ~UdpReceiver();
 
   // Set-up path, once the socket is open. False: no memory.
-  [[nodiscard]] bool open(uint32_t mtu) noexcept;
+  [[nodiscard]] bool open(uint32_t mtu, const UdpCalls& calls) noexcept;
   // See PacketLink::receive().
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept;
   // All frames that were read are handed out.
@@ -48,6 +49,7 @@ class UdpReceiver {
 
   UdpSocket& socket_;
   AtomicLinkCounters& counters_;
+  UdpCalls calls_;
   bool can_join_ = false;  // the kernel has UDP_GRO
   std::byte* buffers_ = nullptr;
   size_t buffer_bytes_ = 0;

@@ -32,7 +32,8 @@ struct UdpSender::Batch {
 };
 
 // The option with 0 changes nothing, and fails where the kernel does not have it.
-void UdpSender::open() noexcept {
+void UdpSender::open(const UdpCalls& calls) noexcept {
+  sends_several_ = calls.sends_several;
   splicer_.open();
   segments_.store(socket_.set_option(SOL_UDP, UDP_SEGMENT, 0), std::memory_order_relaxed);
 }
@@ -148,11 +149,12 @@ unsigned UdpSender::transmit(Batch& batch) noexcept {
     const unsigned left = batch.count - done;
     mmsghdr* const next = batch.messages + done;
     // Not cancellation points: see send_one().
+    const bool one = left == 1 || !sends_several_;
     const long result =
-        left == 1 ? syscall(SYS_sendmsg, socket_.descriptor(), &next->msg_hdr, MSG_DONTWAIT)
-                  : syscall(SYS_sendmmsg, socket_.descriptor(), next, left, MSG_DONTWAIT);
-    if (result > 0 || (result == 0 && left == 1)) {
-      const unsigned end = left == 1 ? done + 1 : done + static_cast<unsigned>(result);
+        one ? syscall(SYS_sendmsg, socket_.descriptor(), &next->msg_hdr, MSG_DONTWAIT)
+            : syscall(SYS_sendmmsg, socket_.descriptor(), next, left, MSG_DONTWAIT);
+    if (result > 0 || (result == 0 && one)) {
+      const unsigned end = one ? done + 1 : done + static_cast<unsigned>(result);
       uint64_t frames = 0;
       uint64_t bytes = 0;
       for (; done < end; ++done) {

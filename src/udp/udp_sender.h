@@ -7,6 +7,7 @@
 #include <string>
 
 #include "transport/packet_link.h"
+#include "udp/udp_calls.h"
 #include "udp/udp_peer_sockets.h"
 #include "udp/udp_socket.h"
 #include "udp/udp_splicer.h"
@@ -19,7 +20,7 @@ class UdpSender {
       : socket_(socket), counters_(counters), peers_(socket), splicer_(socket, peers_) {}
 
   // Set-up path, once the socket is open.
-  void open() noexcept;
+  void open(const UdpCalls& calls) noexcept;
   // Connection path: frames will go to that address.
   void connect(const LinkAddress& to) noexcept { peers_.connect(to); }
   // See PacketLink::send().
@@ -42,6 +43,7 @@ class UdpSender {
 
   UdpSocket& socket_;
   AtomicLinkCounters& counters_;
+  bool sends_several_ = true;  // with one system call
   std::atomic<bool> segments_{false};
   UdpPeerSockets peers_;
   UdpSplicer splicer_;

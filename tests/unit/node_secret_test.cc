@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "shm_test_support.h"
+#include "support/system_calls.h"
 
 namespace lintel {
 namespace {
@@ -70,6 +71,55 @@ TEST_F(NodeSecretTest, LiesInAPrivateFileWhileItIsUsed) {
   secret.reset();
   EXPECT_TRUE(files_of_secrets().empty());
   EXPECT_NE(current_secret(), before);
+}
+
+// As in some containers.
+TEST_F(NodeSecretTest, IsTheSameWhereFlockAndMadviseAreDenied) {
+  std::string reason;
+  const auto secret = share_node_secret(reason);
+  for (unsigned i = 0; i < 2; ++i) {
+    Shared<std::array<char, node_secret_bytes>> found;
+    ChildProcess child([&]() -> int {
+      if (!test::answer_calls({{SYS_flock, EPERM}, {SYS_madvise, EPERM}})) return 77;
+      std::string why;
+      const auto same = share_node_secret(why);
+      if (!why.empty()) return 1;
+      std::copy_n(same->data(), node_secret_bytes, found->data());
+      return 0;
+    });
+    const int code = child.wait();
+    if (code == 77) GTEST_SKIP() << "the kernel has no filters of calls";
+    ASSERT_EQ(code, 0);
+    EXPECT_EQ(std::string(found->data(), node_secret_bytes), *secret);
+  }
+  EXPECT_EQ(files_of_secrets().size(), 1u);
+}
+
+TEST_F(NodeSecretTest, OneOfThoseMadeAtOnceWithoutALockCounts) {
+  constexpr unsigned starters = 8;
+  Shared<std::array<std::array<char, node_secret_bytes>, starters>> found;
+  Shared<std::atomic<unsigned>> there;
+  Shared<std::atomic<bool>> go;
+  std::vector<std::unique_ptr<ChildProcess>> children;
+  for (unsigned i = 0; i < starters; ++i)
+    children.push_back(std::make_unique<ChildProcess>([&, i]() -> int {
+      if (!test::answer_calls({{SYS_flock, ENOSYS}})) return 77;
+      std::string why;
+      const auto secret = share_node_secret(why);
+      std::copy_n(secret->data(), node_secret_bytes, found->at(i).data());
+      ++*there;
+      // All keep it, so that none is the last one.
+      return wait_until([&] { return go->load(); }) && why.empty() ? 0 : 1;
+    }));
+  const bool all = wait_until([&] { return there->load() == starters; });
+  go->store(true);
+  for (const auto& child : children)
+    if (const int code = child->wait(); code == 77)
+      GTEST_SKIP() << "the kernel has no filters of calls";
+    else
+      EXPECT_EQ(code, 0);
+  ASSERT_TRUE(all);
+  for (unsigned i = 1; i < starters; ++i) EXPECT_EQ(found->at(i), found->at(0)) << i;
 }
 
 TEST_F(NodeSecretTest, IsTheSameForAllProcesses) {

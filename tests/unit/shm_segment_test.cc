@@ -12,6 +12,7 @@
 
 #include "shm/segment_directory.h"
 #include "shm_test_support.h"
+#include "support/system_calls.h"
 
 namespace lintel {
 namespace {
@@ -323,6 +324,27 @@ TEST(ShmSegment, TheLimitOfFileSizesMakesItSmallerOrAnError) {
     return reason.find("ulimit -f") == std::string::npos ? 4 : 0;
   });
   EXPECT_EQ(child.wait(), 0);
+}
+
+// As in some containers.
+TEST(ShmSegment, DeniedSystemCallsAreNamed) {
+  ChildProcess without_madvise([]() -> int {
+    if (!test::answer_calls({{SYS_madvise, EPERM}})) return 77;
+    std::string reason;
+    std::unique_ptr<ShmTransport> transport;
+    return ShmTransport::open(test_settings(71), transport, reason) == OpenStatus::opened ? 0 : 1;
+  });
+  const int code = without_madvise.wait();
+  if (code == 77) GTEST_SKIP() << "the kernel has no filters of calls";
+  EXPECT_EQ(code, 0);
+  ChildProcess without_flock([]() -> int {
+    if (!test::answer_calls({{SYS_flock, EPERM}})) return 77;
+    std::string reason;
+    std::unique_ptr<ShmTransport> transport;
+    if (ShmTransport::open(test_settings(72), transport, reason) != OpenStatus::failed) return 1;
+    return reason.find("permit flock") != std::string::npos ? 0 : 2;
+  });
+  EXPECT_EQ(without_flock.wait(), 0);
 }
 
 TEST(ShmSegment, TooLittleMemoryIsAnError) {
