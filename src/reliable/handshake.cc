@@ -38,7 +38,8 @@ const char* text_of(RefuseCause cause) noexcept {
       // In parentheses: Clang takes two literals in a list for a forgotten comma.
       ("there is no job key, and it is no process of this user on this node: set PTL_JOB_KEY to "
        "the same secret in all processes, or PTL_UDP_OPEN=1 to admit everybody"),
-      "PTL_NETWORK_SECURITY is not the same in all processes",
+      ("PTL_NETWORK_SECURITY is not the same in all processes, or somebody on the way changes it "
+       "(a downgrade)"),
       ("it is on another node, but both nodes have the same nid: set PTL_NID on each (ptl_info shows "
        "it)")};
   static_assert(std::size(texts) == refuse_causes);
@@ -342,6 +343,9 @@ RefuseCause Handshake::judge(const HandshakeBody& body, bool proven) const noexc
   const bool has_key = proof_.admission() == Admission::job_key;
   const bool is_of_user = body.uid == context_.settings.uid;
   if (has_key || body.admission == Admission::job_key) {
+    // Who changes the demand on the way also makes the proof wrong.
+    if (body.admission == proof_.admission() && body.security != context_.settings.security)
+      return RefuseCause::security;
     if (body.admission != proof_.admission() || !proven) return RefuseCause::job;
   } else if (is_of_user && (body.admission != proof_.admission() || !proven)) {
     // What protects frames also decides how the secret of a node is proven.
@@ -356,15 +360,16 @@ RefuseCause Handshake::judge(const HandshakeBody& body, bool proven) const noexc
                                                                   : RefuseCause::none;
 }
 
-void Handshake::refuse(const InboundFrame& frame, const HandshakeBody& body,
-                       RefuseCause cause) noexcept {
+void Handshake::refuse(const InboundFrame& frame, const HandshakeBody& body, RefuseCause cause,
+                       uint64_t now_ns) noexcept {
   context_.counters.handshakes_refused.increment();
-  static std::atomic<bool> said[refuse_causes];
-  log_once(said[static_cast<unsigned>(cause)],
-           cause == RefuseCause::nid ? LogLevel::error : LogLevel::warn,
-           "%s: refused %s, user %u: %s", context_.link.name(),
-           ProcessText(body.from_nid, body.from_pid).c_str(), body.uid, text_of(cause));
+  const LogLevel level = cause == RefuseCause::nid ? LogLevel::error : LogLevel::warn;
+  const bool due =
+      said_refusals_.is_due(static_cast<uint64_t>(cause) << 32 | body.from_nid, now_ns);
+  log_message(due ? level : LogLevel::debug, "%s: refused %s, user %u: %s", context_.link.name(),
+              ProcessText(body.from_nid, body.from_pid).c_str(), body.uid, text_of(cause));
   note_lasting({body.from_nid, body.from_pid}, cause);
+  if (!may_answer(frame, now_ns)) return;
   HandshakeBody answer = own_body({body.from_nid, body.from_pid});
   answer.cause = cause;
   send(FrameType::refuse, *frame.from, body.number, answer);
@@ -386,7 +391,7 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
   // From here on the sender is known to get what is sent to its address.
   const RefuseCause cause =
       judge(body, proof_.check(ProofRole::connect, body, body.nonce, body.number));
-  if (cause != RefuseCause::none) return refuse(frame, body, cause);
+  if (cause != RefuseCause::none) return refuse(frame, body, cause, now_ns);
   Route route;
   if (!context_.link.adopt(peer, *frame.from, route)) {
     context_.counters.strangers.increment();
@@ -399,7 +404,7 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
   }
   if (again) return send_accept(*known, body);
   Connection* const connection = place_for(peer, now_ns);
-  if (connection == nullptr) return refuse(frame, body, RefuseCause::no_room);
+  if (connection == nullptr) return refuse(frame, body, RefuseCause::no_room, now_ns);
   // As in take_accept(): a thread that sends may start to open it, but its number stays.
   std::unique_ptr<SecureChannel> secure;
   if (seals()) {

@@ -64,7 +64,8 @@ class Handshake {
   void take_hello(const InboundFrame& frame, const HandshakeBody& body, uint64_t now_ns) noexcept;
   void take_connect(const InboundFrame& frame, const HandshakeBody& body, uint64_t now_ns) noexcept;
   RefuseCause judge(const HandshakeBody& body, bool proven) const noexcept;
-  void refuse(const InboundFrame& frame, const HandshakeBody& body, RefuseCause cause) noexcept;
+  void refuse(const InboundFrame& frame, const HandshakeBody& body, RefuseCause cause,
+              uint64_t now_ns) noexcept;
   uint64_t last_number_of(ProcessId peer) const;
   Connection* place_for(ProcessId peer, uint64_t now_ns) noexcept;
   void send_accept(const Connection& connection, const HandshakeBody& body) noexcept;
@@ -84,6 +85,7 @@ class Handshake {
   AnswerLimit limit_;
   CookieMaker cookies_;
   SaidRecently said_versions_;
+  SaidRecently said_refusals_;  // by cause and node
   JobProof proof_;
 };
 

@@ -1,11 +1,14 @@
 // Connections: how they are opened, refused, ended and opened again.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 
+#include "reliable/answer_limit.h"
 #include "support/modules.h"
 #include "unit/reliable_test_support.h"
+#include "util/log.h"
 
 namespace lintel::test {
 namespace {
@@ -379,6 +382,54 @@ TEST_F(Connections, AForgedAcceptIsRefused) {
   EXPECT_TRUE(run_until(
       {&a, &b}, [&] { return !a.failed.empty(); }, 100'000'000));
   EXPECT_EQ(a.transport().counters().handshakes_refused, 1u);
+}
+
+// Somebody on the way who weakens what is demanded cannot make the proof that belongs to it.
+TEST_F(Connections, ADowngradeIsNamed) {
+  if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
+  MemoryProcess a(network_, low_id, protected_by(NetworkSecurity::encrypted, with("a secret")));
+  MemoryProcess b(network_, high_id, protected_by(NetworkSecurity::encrypted, with("a secret")));
+  network_.script = [&](const LinkAddress&, const LinkAddress&,
+                        const Frame& frame) -> std::vector<MemoryNetwork::Copy> {
+    const FrameType type = header_of(frame).type;
+    if (type != FrameType::accept && type != FrameType::connect) return {{frame, 0}};
+    HandshakeBody body;
+    std::memcpy(&body, frame.data() + sizeof(FrameHeader), sizeof body);
+    body.security = NetworkSecurity::off;
+    return {{FakePeer::frame_of(header_of(frame), body, handshake_seed), 0}};
+  };
+  Link* const link = a.connect(high_id);
+  EXPECT_EQ(a.send(link, numbered_put(1)), SendStatus::connecting);
+  EXPECT_TRUE(run_until(
+      {&a, &b}, [&] { return !a.failed.empty(); }, 2'000'000'000));
+  EXPECT_NE(std::string(link->failure.reason).find("downgrade"), std::string::npos)
+      << link->failure.reason;
+}
+
+// Each cause and node is told again after some time, and the answers are limited like others.
+TEST_F(Connections, RefusalsAreToldNowAndThen) {
+  if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
+  MemoryProcess b(network_, high_id, with("beta"));
+  testing::internal::CaptureStderr();
+  uint64_t number = 4711;
+  const auto call = [&](ProcessId from) {
+    FakePeer caller(network_, from, high_id, ++number);
+    return caller.connect(b);
+  };
+  for (unsigned i = 0; i < 10; ++i) EXPECT_FALSE(call({5, i}));
+  EXPECT_FALSE(call({6, 1}));
+  virtual_now_ns += SaidRecently::again_ns;
+  EXPECT_FALSE(call({5, 1}));
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 3) << said;
+  const uint64_t before = network_.frames_carried;
+  constexpr unsigned calls = 3 * AnswerLimit::at_once;
+  const uint64_t now_ns = virtual_now_ns;
+  for (unsigned i = 0; i < calls; ++i) {
+    static_cast<void>(call({5, 1}));
+    virtual_now_ns = now_ns;
+  }
+  EXPECT_LE(network_.frames_carried - before, AnswerLimit::at_once);
 }
 
 // If the version differs, only the connection number of the frame is read. The answer is short.
