@@ -99,6 +99,11 @@ FrameBuffer* FramePool::acquire(uint32_t length) noexcept {
   return buffer;
 }
 
+uint64_t FramePool::free_bytes() noexcept {
+  std::lock_guard guard(lock_);
+  return memory_bytes_ / 2 > used_bytes_ ? memory_bytes_ / 2 - used_bytes_ : 0;
+}
+
 void FramePool::release_locked(FrameBuffer* buffer) noexcept {
   used_bytes_ -= footprint(capacity_[buffer->size_class]);
   if (buffer->pages != CiphertextPages::none) pages_.release(buffer->pages);

@@ -75,9 +75,7 @@ class FramePool {
   [[nodiscard]] uint64_t memory_bytes() const noexcept { return memory_bytes_; }
   [[nodiscard]] uint64_t used_bytes() const noexcept { return used_bytes_; }  // at some moment
   // At least so much is left for frames of any length: half of the memory is for the longest.
-  [[nodiscard]] uint64_t free_bytes() const noexcept {
-    return memory_bytes_ / 2 > used_bytes_ ? memory_bytes_ / 2 - used_bytes_ : 0;
-  }
+  [[nodiscard]] uint64_t free_bytes() noexcept;
 
  private:
   [[nodiscard]] unsigned class_of(uint32_t length) const noexcept {

@@ -98,7 +98,12 @@ SendStatus Sender::send(Connection& connection, const MessageHeader& header, con
 inline SendStatus Sender::queue(Connection& connection, const MessageHeader& header,
                                 const Piece* pieces, unsigned count, uint32_t length) noexcept {
   const SendWindow& window = connection.send;
-  if (window.queued_frames() >= looked_at_again_frames) received_.catch_up(connection);
+  if (window.queued_frames() >= looked_at_again_frames) {
+    received_.catch_up(connection);
+    // A peer that does not acknowledge gets no more of the memory than is left for the others.
+    if (!window.empty() && window.queued_bytes() > sent_.free_bytes())
+      return SendStatus::queue_full;
+  }
   if (!window.empty() &&
       (window.queued_frames() >= most_queued_frames ||
        window.queued_bytes() + length > window.window_bytes() + queue_beyond_window_bytes))

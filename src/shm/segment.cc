@@ -132,10 +132,11 @@ bool Segment::prepare(const Settings& settings, const SegmentFile& file, std::st
   header_->doorbell.full_fences.store(asymmetric_fence_available() ? 0 : 1);
   // In a child the segment would look as if its owner still ran.
   if (madvise(memory, geometry_.segment_bytes, MADV_DONTFORK) != 0)
-    log_message(LogLevel::warn,
-                "shm: madvise is denied (%s): while a forked child of this process runs, peers take "
-                "the process for alive; permit it in the seccomp profile of the container",
-                strerror(errno));
+    log_message(
+        LogLevel::warn,
+        "shm: madvise is denied (%s): while a forked child of this process runs, peers take "
+        "the process for alive; permit it in the seccomp profile of the container",
+        strerror(errno));
   if (!file.lock()) return explained(false, reason, because("cannot lock the shared segment"));
   return true;
 }

@@ -1,6 +1,7 @@
 // Type-stable pools: objects of one type at fixed addresses, found by index, reused but never
-// returned to the system before the pool goes. A stale index therefore always names memory of the
-// right type, and a generation stored in the object shows that it is stale.
+// returned to the system before the pool goes, unless trim() is called. A stale index therefore
+// always names memory of the right type, and a generation stored in the object shows that it is
+// stale.
 // Message path: allocate() and release() are lock-free and make no system call; memory is reserved
 // at creation and touched only when an index is used for the first time.
 #pragma once
@@ -10,7 +11,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
+#include <type_traits>
 
 namespace lintel {
 
@@ -74,6 +77,26 @@ class Arena {
                                                std::memory_order_relaxed));
   }
 
+  // Connection path: gives back the memory behind the last object in use. For pools of objects
+  // that nobody but their holders refers to. Takes time for every object that was ever used. A
+  // thread that needs an object meanwhile waits.
+  void trim() noexcept {
+    static_assert(std::is_trivially_destructible_v<T>);
+    begin_growth();
+    const uint32_t used = high_water_.load(std::memory_order_relaxed);
+    if (const std::unique_ptr<bool[]> unused(new (std::nothrow) bool[used]()); unused != nullptr) {
+      take_all_free([&unused](uint32_t index) { unused[index] = true; });
+      uint32_t last = used;
+      while (last != 0 && unused[last - 1]) --last;
+      release_pages(last, used);
+      high_water_.store(last, std::memory_order_release);
+      // Those with low indexes are used first.
+      for (uint32_t index = last; index != 0; --index)
+        if (unused[index - 1]) release(index - 1);
+    }
+    growing_.store(false, std::memory_order_release);
+  }
+
   [[nodiscard]] T& at(uint32_t index) const noexcept { return objects_[index]; }
   // True if the index was ever handed out, so that at() names a constructed object.
   [[nodiscard]] bool contains(uint32_t index) const noexcept {
@@ -91,11 +114,33 @@ class Arena {
   [[nodiscard]] uint32_t capacity() const noexcept { return capacity_; }
 
  private:
+  void begin_growth() noexcept {
+    while (growing_.exchange(true, std::memory_order_acquire)) {
+    }
+  }
+  template <typename Action>
+  void take_all_free(const Action& action) noexcept {
+    uint64_t head = free_head_.load(std::memory_order_relaxed);
+    while (!free_head_.compare_exchange_weak(head, ((head >> 32) + 1) << 32 | no_index,
+                                             std::memory_order_acquire)) {
+    }
+    for (auto index = static_cast<uint32_t>(head); index != no_index;
+         index = objects_[index].next_free.load(std::memory_order_relaxed))
+      action(index);
+  }
+  // Whole pages of the objects from `first` on; the one at `end` was never used.
+  void release_pages(uint32_t first, uint32_t end) noexcept {
+    constexpr uintptr_t page_bytes = 4096;
+    const uintptr_t from =
+        (reinterpret_cast<uintptr_t>(objects_ + first) + page_bytes - 1) & ~(page_bytes - 1);
+    const auto to = reinterpret_cast<uintptr_t>(objects_ + end);
+    if (from < to) madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
+  }
+
   // Fresh objects are constructed one at a time under a flag so that contains() never admits an
   // index whose constructor has not finished.
   uint32_t allocate_fresh() noexcept {
-    while (growing_.exchange(true, std::memory_order_acquire)) {
-    }
+    begin_growth();
     const uint32_t index = high_water_.load(std::memory_order_relaxed);
     if (index == capacity_) {
       growing_.store(false, std::memory_order_release);

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "connected_peer.h"
+#include "core/operations/peer_share.h"
 
 namespace lintel::test {
 namespace {
@@ -14,7 +16,17 @@ namespace {
 class AnswerSenderTest : public ::testing::Test {
  protected:
   static constexpr uint32_t long_replies = 4;
-  AnswerSenderTest() { EXPECT_TRUE(sender_.open(long_replies)); }
+  // Another peer gets as many as one.
+  AnswerSenderTest() { EXPECT_TRUE(sender_.open(2 * long_replies)); }
+  // Queues replies with a long payload; returns how many of them keep it.
+  unsigned queue_long(ConnectedPeer& to, unsigned count) {
+    std::vector<std::byte> payload(largest_reply_bytes);
+    const Piece piece{payload.data(), payload.size()};
+    const uint32_t before = to.peer.long_answers;
+    to.transport.status = SendStatus::queue_full;
+    for (unsigned i = 0; i < count; ++i) sender_.send(to.peer, reply(), &piece, 1);
+    return to.peer.long_answers - before;
+  }
   static MessageHeader reply() {
     MessageHeader header{};
     header.kind = MessageKind::reply;
@@ -94,7 +106,7 @@ TEST_F(AnswerSenderTest, LongAndShortPayloadsWaitAlike) {
   to_.transport.status = SendStatus::sent;
   for (const size_t length : lengths) {
     auto& answer = static_cast<Answer&>(*to_.peer.queue_head);
-    queues_.remove_first(to_.peer);
+    queues_.remove(to_.peer, *to_.peer.queue_head);
     EXPECT_TRUE(sender_.send_queued(to_.peer, answer));
     const auto& sent = to_.transport.sent.back().payload;
     ASSERT_EQ(sent.size(), length);
@@ -126,7 +138,7 @@ TEST_F(AnswerSenderTest, AReplyWhosePayloadFindsNoRoomSaysThatItFailed) {
   for (uint32_t cookie = 0; cookie <= long_replies; ++cookie) {
     ASSERT_NE(to_.peer.queue_head, nullptr);
     auto& answer = static_cast<Answer&>(*to_.peer.queue_head);
-    queues_.remove_first(to_.peer);
+    queues_.remove(to_.peer, *to_.peer.queue_head);
     EXPECT_TRUE(sender_.send_queued(to_.peer, answer));
     const ScriptedTransport::Sent& sent = to_.transport.sent.back();
     const bool whole = cookie < long_replies;
@@ -142,6 +154,57 @@ TEST_F(AnswerSenderTest, AReplyWhosePayloadFindsNoRoomSaysThatItFailed) {
   sender_.send(to_.peer, header, &piece, 1);
   EXPECT_EQ(static_cast<Answer&>(*to_.peer.queue_head).header.fail(), PTL_NI_OK);
   EXPECT_EQ(refused_.get(), 1u);
+}
+
+TEST_F(AnswerSenderTest, APeerThatTakesNoAnswersLeavesRoomForTheOthers) {
+  EXPECT_EQ(queue_long(to_, 100), long_replies);
+  ConnectedPeer second;
+  ConnectedPeer third;
+  EXPECT_EQ(queue_long(second, 100), long_replies / 2);
+  EXPECT_EQ(queue_long(third, 1), 1u);
+  // The next is for whoever has none.
+  EXPECT_EQ(queue_long(third, 1), 0u);
+  ConnectedPeer fourth;
+  EXPECT_EQ(queue_long(fourth, 1), 1u);
+  EXPECT_EQ(sender_.long_answers(), 2 * long_replies);
+}
+
+TEST_F(AnswerSenderTest, OnePeerGetsNoMoreThanItsShareOfALargePool) {
+  AnswerSender large(queues_, refused_);
+  ASSERT_TRUE(large.open());
+  std::vector<std::byte> payload(short_answer_bytes + 1);
+  const Piece piece{payload.data(), payload.size()};
+  to_.transport.status = SendStatus::queue_full;
+  for (unsigned i = 0; i < most_long_answers_of_peer + 10; ++i)
+    large.send(to_.peer, reply(), &piece, 1);
+  EXPECT_EQ(to_.peer.long_answers, most_long_answers_of_peer);
+  EXPECT_EQ(refused_.get(), 10u);
+}
+
+TEST_F(AnswerSenderTest, WhatAPeerThatIsGoneHeldIsGivenBack) {
+  const auto resident_bytes = [] {
+    std::ifstream file("/proc/self/statm");
+    uint64_t pages = 0;
+    file >> pages >> pages;
+    return pages * 4096;
+  };
+  AnswerSender large(queues_, refused_);
+  ASSERT_TRUE(large.open());
+  std::vector<std::byte> payload(largest_reply_bytes);
+  const Piece piece{payload.data(), payload.size()};
+  to_.transport.status = SendStatus::queue_full;
+  const uint64_t before = resident_bytes();
+  for (unsigned i = 0; i < most_long_answers_of_peer; ++i) large.send(to_.peer, reply(), &piece, 1);
+  EXPECT_GT(resident_bytes(), before + most_long_answers_of_peer * largest_reply_bytes / 2);
+  for (QueuedSend* item = queues_.take_all(to_.peer); item != nullptr;) {
+    QueuedSend* const next = item->next_queued;
+    large.release(to_.peer, static_cast<Answer&>(*item));
+    item = next;
+  }
+  large.give_back();
+  EXPECT_LT(resident_bytes(), before + most_long_answers_of_peer * largest_reply_bytes / 8);
+  EXPECT_EQ(large.long_answers(), 0u);
+  EXPECT_EQ(to_.peer.answers, 0u);
 }
 
 TEST_F(AnswerSenderTest, AFailedPeerIsNotAnswered) {

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "bare_target_support.h"
+#include "core/operations/peer_share.h"
 #include "support/text.h"
 
 namespace lintel {
@@ -304,8 +305,9 @@ TEST_F(ArrivingMessagesTest, AMessageMatchedBeforeThePortalWasDisabledStillRepor
 TEST_F(ArrivingMessagesTest, AMessageThatFindsNoTransferIsAnsweredAndLeavesTheEntryAsItWas) {
   open_portal(0, 64);
   append(PTL_PRIORITY_LIST, PTL_ME_MANAGE_LOCAL, 1);
+  const Peer& sender = peer();
   physical().poller().exclusively([&] {
-    while (physical().transfers().allocate() != nullptr) {
+    while (physical().transfers().allocate(sender) != nullptr) {
     }
   });
   MessageHeader header = put_header();
@@ -326,6 +328,23 @@ TEST_F(ArrivingMessagesTest, AMessageThatFindsNoTransferIsAnsweredAndLeavesTheEn
   ptl_sr_value_t dropped = 0;
   must(PtlNIStatus(ni_, PTL_SR_DROP_COUNT, &dropped));
   EXPECT_EQ(dropped, 1);
+}
+
+// Only its own messages are dropped: the entry stays enabled for the others (spec 2.8).
+TEST_F(ArrivingMessagesTest, APeerThatTakesItsShareOfTransfersDoesNotDisableThePortal) {
+  open_portal(PTL_PT_FLOWCTRL, 64);
+  append(PTL_PRIORITY_LIST, PTL_ME_MANAGE_LOCAL, 1);
+  Peer& sender = peer();
+  physical().poller().exclusively([&] { sender.transfers += most_transfers_of_peer; });
+  MessageHeader header = put_header();
+  header.flags |= flag_remote_memory;
+  header.cookie = 77;
+  header.modes = static_cast<uint8_t>(MessageHeader::modes_of(PTL_INT8_T, PTL_ACK_REQ));
+  send(header, 0);
+  EXPECT_EQ(received(1)[0].header.fail(), PTL_NI_DROPPED);
+  put();
+  EXPECT_EQ(next_events(1), (Names{"PTL_EVENT_PUT 1"}));
+  physical().poller().exclusively([&] { sender.transfers -= most_transfers_of_peer; });
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ TEST_F(SendQueuesTest, ItemsLeaveInTheOrderInWhichTheyCame) {
   EXPECT_EQ(queues_.queued.get(), 3u);
   for (Answer& answer : answers_) {
     EXPECT_EQ(one_.queue_head, &answer);
-    queues_.remove_first(one_);
+    queues_.remove(one_, *one_.queue_head);
   }
   EXPECT_EQ(one_.queue_head, nullptr);
   queues_.enqueue(one_, answers_[1]);
@@ -50,11 +50,11 @@ TEST_F(SendQueuesTest, APeerIsListedOnceUntilItIsFlushed) {
   EXPECT_EQ(one_.next_with_queue, nullptr);
   EXPECT_FALSE(queues_.any());
   queues_.begin_flush(one_);
-  queues_.remove_first(one_);
+  queues_.remove(one_, *one_.queue_head);
   queues_.end_flush(one_);
   EXPECT_EQ(queues_.take_listed(), &one_) << "something is left";
   queues_.begin_flush(one_);
-  queues_.remove_first(one_);
+  queues_.remove(one_, *one_.queue_head);
   queues_.end_flush(one_);
   EXPECT_EQ(queues_.take_listed(), nullptr);
 }
@@ -90,7 +90,7 @@ TEST_F(SendQueuesTest, APollerThatSeesWorkDueSeesAListedPeer) {
     while (queues_.take_listed() == nullptr) sched_yield();
     std::lock_guard guard(one_.send_lock);
     queues_.begin_flush(one_);
-    queues_.remove_first(one_);
+    queues_.remove(one_, *one_.queue_head);
     queues_.end_flush(one_);
     if (std::chrono::steady_clock::now() > end) last.store(round, std::memory_order_relaxed);
     flushed.store(round, std::memory_order_release);
@@ -129,6 +129,66 @@ TEST_F(SendQueuesTest, WhatAnInterfaceQueuedGoesWithIt) {
   EXPECT_EQ(one_.queue_head, &answers_[0]);
   EXPECT_EQ(answers_[0].next_queued, &of_another);
   EXPECT_EQ(of_another.next_queued, &answers_[1]);
+}
+
+// Answers and data pass requests that are held; the order of requests is kept.
+TEST_F(SendQueuesTest, OnlyRequestsAreHeld) {
+  Operation requests[4];
+  for (Operation& request : requests) request.kind = QueuedSend::Kind::request;
+  for (Answer& answer : answers_) answer.kind = QueuedSend::Kind::answer;
+  queues_.enqueue(one_, requests[0]);
+  queues_.enqueue(one_, answers_[0]);
+  queues_.enqueue(one_, requests[1]);
+  queues_.hold_requests(one_);
+  queues_.enqueue(one_, requests[2]);
+  queues_.enqueue(one_, answers_[1]);
+  queues_.hold_requests(one_);
+  EXPECT_EQ(one_.queue_length, 5u);
+  EXPECT_NE(one_.queue_head, nullptr) << "a request that comes now must not overtake";
+  for (Answer* const answer : {&answers_[0], &answers_[1]}) {
+    EXPECT_EQ(queues_.first(one_), &requests[0]);
+    EXPECT_EQ(queues_.first_not_held(one_), answer);
+    queues_.remove(one_, *answer);
+  }
+  EXPECT_EQ(queues_.first_not_held(one_), nullptr);
+  EXPECT_NE(one_.queue_head, nullptr);
+  queues_.enqueue(one_, answers_[2]);
+  for (unsigned i = 0; i < 3; ++i) {
+    EXPECT_EQ(queues_.first(one_), &requests[i]);
+    queues_.remove(one_, requests[i]);
+  }
+  // None is held any more.
+  queues_.enqueue(one_, requests[3]);
+  EXPECT_EQ(queues_.first(one_), &answers_[2]);
+  queues_.remove(one_, answers_[2]);
+  EXPECT_EQ(queues_.first(one_), &requests[3]);
+  queues_.remove(one_, requests[3]);
+  EXPECT_EQ(one_.queue_head, nullptr);
+  EXPECT_EQ(one_.queue_length, 0u);
+}
+
+TEST_F(SendQueuesTest, HeldRequestsEndWithTheirPeerAndTheirInterface) {
+  Operation requests[3];
+  for (Operation& request : requests) request.kind = QueuedSend::Kind::request;
+  requests[1].interface = some_interface();
+  answers_[0].kind = QueuedSend::Kind::answer;
+  for (Operation& request : requests) queues_.enqueue(one_, request);
+  queues_.hold_requests(one_);
+  queues_.enqueue(one_, answers_[0]);
+  queues_.drop_all_of(one_, *some_interface());
+  EXPECT_EQ(one_.queue_length, 3u);
+  EXPECT_EQ(queues_.take_all(one_), &requests[0]);
+  EXPECT_EQ(requests[0].next_queued, &requests[2]);
+  EXPECT_EQ(requests[2].next_queued, &answers_[0]);
+  EXPECT_EQ(answers_[0].next_queued, nullptr);
+  EXPECT_EQ(one_.queue_head, nullptr);
+
+  queues_.enqueue(other_, requests[1]);
+  queues_.hold_requests(other_);
+  queues_.drop_all_of(other_, *some_interface());
+  EXPECT_EQ(other_.queue_head, nullptr);
+  queues_.enqueue(other_, answers_[1]);
+  EXPECT_EQ(queues_.first(other_), &answers_[1]);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "connected_peer.h"
+#include "core/operations/peer_share.h"
 
 namespace lintel::test {
 namespace {
@@ -13,7 +14,7 @@ class TransferTableTest : public ::testing::Test {
  protected:
   TransferTableTest() { EXPECT_TRUE(table_.open()); }
   Transfer& start(ConnectedPeer& to, uint32_t release_mark = 0) {
-    Transfer& transfer = *table_.allocate();
+    Transfer& transfer = *table_.allocate(to.peer);
     transfer.peer.store(&to.peer);
     transfer.release_mark = release_mark;
     transfer.interface = nullptr;
@@ -116,6 +117,15 @@ TEST_F(TransferTableTest, AnInterfaceThatGoesTakesItsTransfersAlong) {
   EXPECT_EQ(table_.take_released(), &stays);
   EXPECT_EQ(table_.take_released(), &later);
   EXPECT_EQ(table_.take_released(), nullptr);
+}
+
+TEST_F(TransferTableTest, OnePeerLeavesTransfersForTheOthers) {
+  one_.peer.transfers = most_transfers_of_peer;
+  EXPECT_EQ(table_.allocate(one_.peer), nullptr);
+  EXPECT_FALSE(table_.is_full());
+  EXPECT_NE(table_.allocate(other_.peer), nullptr);
+  --one_.peer.transfers;
+  EXPECT_NE(table_.allocate(one_.peer), nullptr);
 }
 
 }  // namespace

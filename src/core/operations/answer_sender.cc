@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "core/operations/peer_share.h"
+#include "util/assert.h"
 #include "util/log.h"
 #include "util/node_identity.h"
 
@@ -13,6 +15,15 @@ namespace {
 // for all processes together. Answers beyond that are dropped: a request cannot be left in its
 // link, where acknowledgements and replies that this process waits for come behind it.
 constexpr uint32_t most_answers = 1u << 21;
+
+// Memory of a pool up to this is kept for the next peer.
+constexpr size_t kept_bytes = 1 << 20;
+
+template <typename T>
+bool is_mostly_unused(const Arena<T>& pool, const std::atomic<uint32_t>& in_use) noexcept {
+  const uint32_t used = pool.high_water();
+  return size_t{used} * sizeof(T) > kept_bytes && in_use.load(std::memory_order_relaxed) < used / 2;
+}
 
 static_assert(short_answer_bytes >= ack_batch_capacity * sizeof(uint32_t));
 }  // namespace
@@ -58,16 +69,48 @@ void AnswerSender::report_shortage(const Peer& peer, bool tells_initiator) noexc
              initiator.c_str());
 }
 
-Answer* AnswerSender::allocate(uint64_t payload_length) noexcept {
+Answer* AnswerSender::allocate(Peer& peer, uint64_t payload_length) noexcept {
+  const bool with_payload = payload_length > short_answer_bytes;
+  if (!may_take(peer.answers, most_answers, in_use_.load(std::memory_order_relaxed),
+                most_answers) ||
+      (with_payload && !may_take(peer.long_answers, most_long_answers_of_peer, long_answers(),
+                                 long_payloads_.capacity())))
+    return nullptr;
+  // Another thread may have taken the last one.
   const uint32_t index = answers_.allocate();
   if (index == Arena<Answer>::no_index) return nullptr;
+  const uint32_t payload = with_payload ? long_payloads_.allocate() : Arena<LongPayload>::no_index;
+  if (with_payload && payload == Arena<LongPayload>::no_index) {
+    answers_.release(index);
+    return nullptr;
+  }
   Answer& answer = answers_.at(index);
   answer.payload_length = static_cast<uint32_t>(payload_length);
-  if (!is_long(answer)) return &answer;
-  answer.long_payload = long_payloads_.allocate();
-  if (answer.long_payload != Arena<LongPayload>::no_index) return &answer;
-  answers_.release(index);
-  return nullptr;
+  answer.long_payload = payload;
+  ++peer.answers;
+  in_use_.fetch_add(1, std::memory_order_relaxed);
+  if (!with_payload) return &answer;
+  ++peer.long_answers;
+  long_in_use_.fetch_add(1, std::memory_order_relaxed);
+  return &answer;
+}
+
+void AnswerSender::release(Peer& peer, Answer& answer) noexcept {
+  LINTEL_ASSERT(peer.answers != 0);
+  if (is_long(answer)) {
+    LINTEL_ASSERT(peer.long_answers != 0);
+    long_payloads_.release(answer.long_payload);
+    --peer.long_answers;
+    long_in_use_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  answers_.release(answers_.index_of(answer));
+  --peer.answers;
+  in_use_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void AnswerSender::give_back() noexcept {
+  if (is_mostly_unused(answers_, in_use_)) answers_.trim();
+  if (is_mostly_unused(long_payloads_, long_in_use_)) long_payloads_.trim();
 }
 
 // A reply without its data. The target has done the operation: its memory and events say so, and
@@ -83,11 +126,11 @@ MessageHeader AnswerSender::failed_reply(const MessageHeader& reply) noexcept {
 
 void AnswerSender::queue(Peer& peer, const MessageHeader& header, const Piece* pieces,
                          unsigned count, uint64_t payload_length) noexcept {
-  Answer* answer = allocate(payload_length);
+  Answer* answer = allocate(peer, payload_length);
   const bool whole = answer != nullptr;
   if (!whole) [[unlikely]] {
     refused_.increment();
-    if (payload_length > short_answer_bytes) answer = allocate(0);
+    if (payload_length > short_answer_bytes) answer = allocate(peer, 0);
     report_shortage(peer, answer != nullptr);
     if (answer == nullptr) return;
     count = 0;
@@ -120,7 +163,7 @@ bool AnswerSender::send_queued(Peer& peer, Answer& answer) noexcept {
   const SendStatus status =
       peer.transport->send(*peer.link, answer.header, &piece, answer.payload_length != 0 ? 1 : 0);
   if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
-  release(answer);
+  release(peer, answer);
   return true;
 }
 

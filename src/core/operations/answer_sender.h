@@ -11,8 +11,8 @@ class AnswerSender {
  public:
   AnswerSender(SendQueues& queues, SharedCounter& refused) noexcept
       : queues_(queues), refused_(refused) {}
-  // Set-up path. At most so many answers of more than short_answer_bytes wait. False: no address
-  // space.
+  // Set-up path. At most so many answers of more than short_answer_bytes wait, of all peers; see
+  // peer_share.h. False: no address space.
   [[nodiscard]] bool open(uint32_t long_answers = most_long_answers) noexcept;
 
   // The pieces hold at most largest_reply_bytes.
@@ -29,10 +29,12 @@ class AnswerSender {
 
   // Sends an answer from the queue (peer.send_lock held). False: no room.
   [[nodiscard]] bool send_queued(Peer& peer, Answer& answer) noexcept;
-  // The answer has left the queue.
-  void release(Answer& answer) noexcept {
-    if (is_long(answer)) long_payloads_.release(answer.long_payload);
-    answers_.release(answers_.index_of(answer));
+  // The answer has left the queue (peer.send_lock held).
+  void release(Peer& peer, Answer& answer) noexcept;
+  // Connection path. A peer is gone: its memory goes back to the system, if there was much of it.
+  void give_back() noexcept;
+  [[nodiscard]] uint32_t long_answers() const noexcept {
+    return long_in_use_.load(std::memory_order_relaxed);
   }
 
  private:
@@ -45,7 +47,7 @@ class AnswerSender {
     return is_long(answer) ? long_payloads_.at(answer.long_payload).bytes : answer.payload;
   }
   // nullptr: none is free.
-  [[nodiscard]] Answer* allocate(uint64_t payload_length) noexcept;
+  [[nodiscard]] Answer* allocate(Peer& peer, uint64_t payload_length) noexcept;
   [[nodiscard]] static MessageHeader failed_reply(const MessageHeader& reply) noexcept;
   static void report_shortage(const Peer& peer, bool tells_initiator) noexcept;
   void send_acknowledgements(Peer& peer) noexcept;
@@ -59,6 +61,8 @@ class AnswerSender {
   SharedCounter& refused_;
   Arena<Answer> answers_;
   Arena<LongPayload> long_payloads_;
+  std::atomic<uint32_t> in_use_{0};
+  std::atomic<uint32_t> long_in_use_{0};
 };
 
 }  // namespace lintel

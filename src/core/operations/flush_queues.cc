@@ -4,6 +4,7 @@
 
 #include "core/operations/initiator.h"
 #include "core/operations/initiator_answers.h"
+#include "core/operations/peer_share.h"
 #include "core/operations/physical_interface.h"
 #include "core/operations/target_transfer.h"
 
@@ -39,8 +40,22 @@ bool send_queued(PhysicalInterface& physical, Peer& peer, QueuedSend& item) noex
       return send_transfer_data(physical, peer, static_cast<Transfer&>(item));
     case QueuedSend::Kind::answer:
       return physical.answers().send_queued(peer, static_cast<Answer&>(item));
+    case QueuedSend::Kind::mark:
+      break;
   }
   return true;
+}
+
+// nullptr: nothing can go. A request that would ask too much of the peer has to wait, and all
+// requests behind it, whose order is kept.
+QueuedSend* next_to_send(SendQueues& queues, Peer& peer) noexcept {
+  if (peer.failed.load(std::memory_order_relaxed)) return nullptr;
+  QueuedSend* const first = queues.first(peer);
+  if (first == nullptr || first->kind != QueuedSend::Kind::request ||
+      !has_to_wait(peer, static_cast<Operation&>(*first).header))
+    return first;
+  queues.hold_requests(peer);
+  return queues.first_not_held(peer);
 }
 
 void flush_queue(PhysicalInterface& physical, Peer& peer) noexcept {
@@ -52,14 +67,13 @@ void flush_queue(PhysicalInterface& physical, Peer& peer) noexcept {
     queues.begin_flush(peer);
     const bool several = peer.queue_length > 1 && !peer.failed.load(std::memory_order_relaxed);
     if (several) peer.transport->hold(*peer.link);
-    while (peer.queue_head != nullptr && !peer.failed.load(std::memory_order_relaxed)) {
-      QueuedSend& item = *peer.queue_head;
-      if (!send_queued(physical, peer, item)) {
+    while (QueuedSend* const item = next_to_send(queues, peer)) {
+      if (!send_queued(physical, peer, *item)) {
         queues.retries.increment();
         break;
       }
-      queues.remove_first(peer);
-      if (item.kind == QueuedSend::Kind::request) sent.append(item);
+      queues.remove(peer, *item);
+      if (item->kind == QueuedSend::Kind::request) sent.append(*item);
     }
     if (several) peer.transport->let_go(*peer.link);
     peer.note_in_process_send();

@@ -11,6 +11,7 @@
 #include "core/objects/network_interface.h"
 #include "core/operations/initiator_events.h"
 #include "core/operations/initiator_payload.h"
+#include "core/operations/peer_share.h"
 #include "core/progress/long_call.h"
 #include "core/progress/wait.h"
 #include "util/clock.h"
@@ -184,7 +185,7 @@ bool start_if_possible(NetworkInterface& interface, Peer& peer, Request& request
         header.cookie = physical.operations().cookie_of(*operation);
         record_operation(interface, request, direct, *operation);
       }
-      if (peer.queue_head == nullptr) [[likely]] {
+      if (peer.queue_head == nullptr && !has_to_wait(peer, header)) [[likely]] {
         // The answer may arrive before this thread goes on: what it needs is set first.
         if (operation != nullptr) {
           operation->send_due = direct;

@@ -26,6 +26,7 @@ struct QueuedSend {
     request_data,   // Operation: data messages that the target asked for
     transfer_data,  // Transfer: data messages to the initiator of a get
     answer,         // Answer: an acknowledgement or a small reply
+    mark,           // none: requests are held, see SendQueues
   };
   QueuedSend* next_queued = nullptr;
   Kind kind = Kind::request;

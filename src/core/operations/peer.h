@@ -45,6 +45,13 @@ struct alignas(64) Peer {
   std::atomic<uint32_t> queue_removed{0};   // items ever, modulo 2^32; written under send_lock
   // What queue_removed was when callers that helped to send saw nothing go; any thread.
   std::atomic<uint32_t> helped_without_effect_at{UINT32_MAX};
+  // Requests that wait until the peer has answered others. As long as there are any, the mark is
+  // the first item of the queue.
+  QueuedSend held_mark{.kind = QueuedSend::Kind::mark};
+  QueuedSend* held_head = nullptr;
+  QueuedSend** held_tail = &held_head;
+  uint32_t answers = 0;       // that wait in the queue
+  uint32_t long_answers = 0;  // of them with a LongPayload
 
   // --- under the poll token
   alignas(64) uint32_t acks[ack_batch_capacity];
@@ -78,6 +85,11 @@ struct alignas(64) Peer {
   void count_as_ended() noexcept {  // token held
     operations_ended.store(operations_ended.load(std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
+  }
+  // Operations that were sent and have not ended. send_lock held.
+  [[nodiscard]] uint32_t in_flight() const noexcept {
+    return operations_started.load(std::memory_order_relaxed) -
+           operations_ended.load(std::memory_order_relaxed);
   }
   [[nodiscard]] bool has_outstanding() const noexcept {
     return operations_started.load(std::memory_order_relaxed) !=

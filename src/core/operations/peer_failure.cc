@@ -15,6 +15,7 @@ namespace lintel {
 
 namespace {
 constexpr uint64_t gone_said_again_ns = 10'000'000'000;
+constexpr uint32_t many_answers = 64;
 
 // Of process, transport and reason.
 constexpr const char* failure_format(Link::Failure::Kind kind) noexcept {
@@ -57,15 +58,19 @@ void fail_peer(PhysicalInterface& physical, Peer& peer, const Link::Failure& fai
     physical.peers_failed.increment();
   }
   peer.ack_count = 0;
+  uint32_t answers = 0;
   while (queued != nullptr) {
     QueuedSend* next = queued->next_queued;
     if (queued->kind == QueuedSend::Kind::request) {
       fail_unsent_operation(physical, static_cast<Operation&>(*queued), PTL_NI_UNDELIVERABLE);
     } else if (queued->kind == QueuedSend::Kind::answer) {
-      physical.answers().release(static_cast<Answer&>(*queued));
+      ++answers;
+      const std::lock_guard guard(peer.send_lock);
+      physical.answers().release(peer, static_cast<Answer&>(*queued));
     }
     queued = next;  // data of operations and transfers end with these, below
   }
+  if (answers > many_answers) physical.answers().give_back();
   physical.operations().for_each([&](Operation& operation) {
     if (operation.peer.load(std::memory_order_relaxed) == &peer)
       fail_operation(physical, operation);

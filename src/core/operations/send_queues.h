@@ -1,5 +1,8 @@
 // Messages for which a transport had no room wait in a queue of their peer, in the order of the
 // calls. These are the queues, and the list of peers that have one. Message path.
+//
+// Requests may be held until the peer has answered others. Answers and data pass them: two
+// processes that hold requests wait for each other's answers.
 #pragma once
 
 #include <atomic>
@@ -18,9 +21,19 @@ class SendQueues {
 
   // peer.send_lock held in all functions that take a peer.
   void enqueue(Peer& peer, QueuedSend& item) noexcept;
-  // Takes the first item off. The queue is not empty.
-  void remove_first(Peer& peer) noexcept;
-  // Takes all items off; returns the first of a chain through `next_queued`.
+  // The first item, held ones before the others; nullptr: there is none.
+  [[nodiscard]] static QueuedSend* first(const Peer& peer) noexcept {
+    return peer.held_head != nullptr ? peer.held_head : peer.queue_head;
+  }
+  // Holds all requests that are queued, and those to come as long as any is held.
+  void hold_requests(Peer& peer) noexcept;
+  // The first item that is not held; nullptr: there is none. Requests are held.
+  [[nodiscard]] static QueuedSend* first_not_held(const Peer& peer) noexcept {
+    return peer.held_mark.next_queued;
+  }
+  // Takes an item off that one of these functions returned.
+  void remove(Peer& peer, QueuedSend& item) noexcept;
+  // Takes all items off, held ones too; returns the first of a chain through `next_queued`.
   [[nodiscard]] QueuedSend* take_all(Peer& peer) noexcept;
   // Drops what a logical interface that goes has queued, without events.
   void drop_all_of(Peer& peer, const NetworkInterface& interface) noexcept;
@@ -40,6 +53,9 @@ class SendQueues {
   SharedCounter retries;  // an item still found no room
 
  private:
+  static void drop_from(QueuedSend**& tail, QueuedSend** link, Peer& peer,
+                        const NetworkInterface& interface) noexcept;
+  static void forget_mark(Peer& peer) noexcept;
   void list(Peer& peer) noexcept;
 
   PollFlag& work_due_;

@@ -154,6 +154,12 @@ void exhaust(const Arrival& arrival, PortalEntry& portal, const ListEntry* cause
   refuse(arrival, reason, disables ? PTL_NI_PT_DISABLED : PTL_NI_DROPPED);
 }
 
+void drop(const Arrival& arrival, PortalEntry& portal, Refusal reason) noexcept {
+  arrival.interface.status.dropped.increment();
+  portal.lock.unlock();
+  refuse(arrival, reason, PTL_NI_DROPPED);
+}
+
 void record_header(const Arrival& arrival, ListEntry& entry, const Placement& placement,
                    UnexpectedHeader& record) noexcept {
   const MessageHeader& header = arrival.header;
@@ -317,12 +323,15 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
   }
   Transfer* transfer = nullptr;
   if ((header.flags & flag_remote_memory) != 0 && placement.mlength != 0) {
-    transfer = arrival.physical.transfers().allocate();
+    TransferTable& transfers = arrival.physical.transfers();
+    transfer = transfers.allocate(arrival.peer);
     if (transfer == nullptr) {
       if (keeps_header) interface.unexpected_headers().release(*unexpected);
       if (reservation.communication) portal.event_queue->queue.cancel_reservation();
       if (reservation.unlink) portal.event_queue->queue.cancel_reservation();
-      return exhaust(arrival, portal, &entry, PTL_LINTEL_DROP_NO_TRANSFER);
+      // What one peer takes too much does not end the service for the others.
+      return transfers.is_full() ? exhaust(arrival, portal, &entry, PTL_LINTEL_DROP_NO_TRANSFER)
+                                 : drop(arrival, portal, PTL_LINTEL_DROP_NO_TRANSFER);
     }
   }
 

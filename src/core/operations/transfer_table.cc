@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "core/operations/peer_share.h"
+#include "util/assert.h"
+
 namespace lintel {
 
 namespace {
@@ -21,15 +24,22 @@ void drop_from_chain(Transfer** link, const NetworkInterface& interface) noexcep
 
 bool TransferTable::open() noexcept { return transfers_.open(most_transfers); }
 
-Transfer* TransferTable::allocate() noexcept {
+Transfer* TransferTable::allocate(const Peer& peer) noexcept {
+  if (!may_take(peer.transfers, most_transfers_of_peer, in_use_, transfers_.capacity()))
+    return nullptr;
   const uint32_t index = transfers_.allocate();
-  return index == Arena<Transfer>::no_index ? nullptr : &transfers_.at(index);
+  LINTEL_ASSERT(index != Arena<Transfer>::no_index);
+  ++in_use_;
+  return &transfers_.at(index);
 }
 
 void TransferTable::release(Transfer& transfer) noexcept {
   const uint8_t generation = transfer.generation.load(std::memory_order_relaxed);
   transfer.generation.store(generation + 1, std::memory_order_relaxed);
-  --transfer.peer.load(std::memory_order_relaxed)->transfers;
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  LINTEL_ASSERT(peer.transfers != 0 && in_use_ != 0);
+  --peer.transfers;
+  --in_use_;
   transfer.peer.store(nullptr, std::memory_order_release);
   transfers_.release(transfers_.index_of(transfer));
 }

@@ -18,8 +18,9 @@ class TransferTable {
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept;
 
-  // nullptr: none is free.
-  [[nodiscard]] Transfer* allocate() noexcept;
+  // nullptr: none is free, or not for this peer.
+  [[nodiscard]] Transfer* allocate(const Peer& peer) noexcept;
+  [[nodiscard]] bool is_full() const noexcept { return in_use_ == transfers_.capacity(); }
   void release(Transfer& transfer) noexcept;
   // nullptr: the cookie names none that goes on.
   [[nodiscard]] Transfer* find(uint32_t cookie) const noexcept;
@@ -53,6 +54,7 @@ class TransferTable {
  private:
   PollFlag& work_due_;
   Arena<Transfer> transfers_;
+  uint32_t in_use_ = 0;
   Transfer* active_ = nullptr;
   Peer* unreleased_ = nullptr;  // peers with transfers in Peer::unreleased_head
   TransferBatch batch_;
