@@ -21,11 +21,12 @@ inline constexpr size_t process_page_bytes = 4096;
 
 // Nothing else may lie in the page.
 struct alignas(process_page_bytes) ProcessPage {
+  // Comes first: its address is that of the page, which saves each call an instruction.
+  std::atomic<NetworkInterface*> interface_table[interface_table_size];
   std::atomic<bool> initialized;  // PtlInit succeeded and the matching PtlFini was not called
   std::atomic<bool> used;         // by this process, since its first PtlInit
   // Physical interfaces that PtlAbort must wake, for use in signal handlers.
   std::atomic<PhysicalInterface*> wakeable[physical_interfaces];
-  alignas(64) std::atomic<NetworkInterface*> interface_table[interface_table_size];
 };
 static_assert(sizeof(ProcessPage) == process_page_bytes);
 
