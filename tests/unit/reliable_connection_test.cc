@@ -318,8 +318,9 @@ TEST_F(Connections, OneNidOnTwoNodesIsAnErrorWithoutWhichThereIsNone) {
         1'000'000'000));
     EXPECT_EQ(a.failed.size(), same_node ? 0u : 1u);
     EXPECT_EQ(is_sent, same_node);
-    if (!same_node)
+    if (!same_node) {
       EXPECT_NE(std::string(link->failure.reason).find("the same nid"), std::string::npos);
+    }
   }
 }
 
