@@ -86,6 +86,7 @@ class PeerSilence {
 class PendingAcknowledgement {
  public:
   static constexpr uint64_t age_unit_ns = 4096;  // of FrameHeader::ack_delay
+  static constexpr uint64_t longest_put_off_ns = 100'000'000;
 
   // True: an acknowledgement has to go by deadline_ns(), and before there was none to go.
   [[nodiscard]] bool arrived(uint32_t bytes, uint64_t now_ns, uint64_t delay_ns) noexcept {
@@ -100,8 +101,20 @@ class PendingAcknowledgement {
     bytes_ = 0;
     deadline_ns_ = UINT64_MAX;
   }
-  void put_off(uint64_t until_ns) noexcept { deadline_ns_ = until_ns; }
-
+  // The link was full. The longer that lasts, the more rarely it is tried again: each attempt may
+  // use up a counter of frames (frame_seal.h).
+  void put_off(uint64_t now_ns, uint64_t least_ns) noexcept {
+    const uint64_t gap_ns = now_ns > refused_ns_ ? now_ns - refused_ns_ : 0;
+    refused_ns_ = now_ns;
+    deadline_ns_ = now_ns + (gap_ns > 2 * longest_put_off_ns
+                                 ? least_ns
+                                 : std::max(least_ns, std::min(2 * gap_ns, longest_put_off_ns)));
+  }
+  // Until its deadline, unless something more arrived.
+  [[nodiscard]] bool is_put_off(uint64_t now_ns) const noexcept {
+    return now_ns < deadline_ns_ && deadline_ns_ != UINT64_MAX && refused_ns_ != 0 &&
+           refused_ns_ >= newest_arrival_ns_;
+  }
   [[nodiscard]] uint64_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] uint64_t deadline_ns() const noexcept { return deadline_ns_; }
   // Of the newest arrival, as FrameHeader::ack_delay.
@@ -115,6 +128,7 @@ class PendingAcknowledgement {
   uint64_t bytes_ = 0;
   uint64_t newest_arrival_ns_ = 0;
   uint64_t deadline_ns_ = UINT64_MAX;
+  uint64_t refused_ns_ = 0;  // when the link last was full
 };
 
 enum class ConnectionState : uint8_t { idle, opening, established, failed };

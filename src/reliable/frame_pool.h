@@ -22,7 +22,7 @@ struct alignas(16) FrameBuffer {
   uint32_t held_bytes = 0;                 // of it in data(); the others lie at `payload`
   uint32_t pages = CiphertextPages::none;  // its block of them
   const std::byte* payload = nullptr;      // memory of the application
-  uint32_t body_check = 0;  // see frame.h; of an encrypted body: the low half of its counter
+  uint32_t body_check = 0;  // see frame.h; of a sealed frame: the low half of its counter
   uint8_t flags = 0;        // FrameHeader::flags
   uint8_t size_class = 0;
   uint8_t messages = 0;       // whole ones in the frame; 0: a fragment
@@ -31,6 +31,7 @@ struct alignas(16) FrameBuffer {
   bool repeated = false;      // sent more than once: no measure of round trips
   bool handed_up = false;     // arrived early: what it carried went up, this says that it came
   bool encrypted = false;     // the body, see frame_seal.h
+  bool sealed = false;        // and not sent so: the link was full
   alignas(16) std::byte link_header[PacketLink::headroom];  // the link's own, in front of the frame
 
   [[nodiscard]] std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
@@ -60,6 +61,10 @@ class FramePool {
   // Other pages for the payload of a frame than those that it may have; they are its own until it
   // is released. nullptr: there are none.
   [[nodiscard]] std::byte* renew_pages(FrameBuffer& buffer) noexcept;
+  // Those that it has; nullptr: none.
+  [[nodiscard]] std::byte* pages_of(const FrameBuffer& buffer) const noexcept {
+    return buffer.pages != CiphertextPages::none ? pages_.memory_of(buffer.pages) : nullptr;
+  }
 
   // Bytes that fit behind data().
   [[nodiscard]] uint32_t capacity_of(const FrameBuffer& buffer) const noexcept {

@@ -131,7 +131,7 @@ bool Sender::join_last(Connection& connection, const MessageHeader& header, cons
                        unsigned count, uint32_t length, SendStatus& status) noexcept {
   FrameBuffer* const frame = connection.send.last_unsent();
   if (frame == nullptr || frame->messages == 0 || frame->messages == most_bundled ||
-      frame->payload != nullptr || frame->encrypted)
+      frame->payload != nullptr || frame->encrypted || frame->sealed)
     return false;
   const uint32_t start = bundle_aligned(frame->length);
   const uint64_t end = uint64_t{start} + sizeof header + length;

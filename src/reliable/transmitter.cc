@@ -55,8 +55,9 @@ inline unsigned Transmitter::finish(Connection& connection, FrameBuffer& frame, 
 unsigned Transmitter::finish_sealed(Connection& connection, FrameBuffer& frame,
                                     const FrameHeader& header,
                                     Piece (&pieces)[most_pieces]) noexcept {
-  std::byte* const pages = pages_for(connection, frame);
-  if (!seal(connection, frame, header, pages)) return 0;
+  std::byte* const pages = frame.sealed ? sent_.pages_of(frame) : pages_for(connection, frame);
+  if (!frame.sealed && !seal(connection, frame, header, pages)) return 0;
+  frame.sealed = false;
   if (frame.payload == nullptr || connection.encrypts) {
     pieces[0] = {pages != nullptr ? pages : frame.data(), frame.length + tag_bytes};
     return 1;
@@ -104,9 +105,9 @@ uint64_t Transmitter::seal(const Connection& connection, const FrameHeader& head
   FrameSealer& sealer = connection.secure->send;
   if (sealer.forgets_key_next()) [[unlikely]]
     for (FrameBuffer* sent = connection.send.oldest(); sent != nullptr; sent = sent->next)
-      if (sent->encrypted && sealer.has_oldest_key(sent->body_check)) {
-        sealer.undo(sent->body_check, sent->data(), sent->held_bytes);
-        sent->encrypted = false;
+      if ((sent->encrypted || sent->sealed) && sealer.has_oldest_key(sent->body_check)) {
+        if (sent->encrypted) sealer.undo(sent->body_check, sent->data(), sent->held_bytes);
+        sent->encrypted = sent->sealed = false;
       }
   return sealer.seal(header, frame);
 }
@@ -114,6 +115,13 @@ uint64_t Transmitter::seal(const Connection& connection, const FrameHeader& head
 // PeerWatch ends a connection whose frames cannot be sealed. What is in its window stays there.
 [[gnu::cold]] void Transmitter::fail_soon(Connection& connection, uint64_t now_ns) noexcept {
   timers_.set(connection, now_ns);
+}
+
+// The link did not take these. They are sent as they are, with their counters: while a link is full
+// for seconds, new ones would run through an epoch of which the peer sees no frame, and so misses
+// the next key.
+[[gnu::cold]] void Transmitter::keep_seals(FrameBuffer* const* frames, unsigned count) noexcept {
+  for (unsigned i = 0; i < count; ++i) frames[i]->sealed = true;
 }
 
 void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
@@ -146,6 +154,7 @@ void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
     if (taken < count) {
       connection.retry_ns = now_ns + link_full_retry_ns;
       timers_.set(connection, connection.retry_ns);
+      if (connection.secure != nullptr) keep_seals(frames + taken, count - taken);
     }
     if (taken < burst) break;
   }
@@ -198,7 +207,7 @@ void Transmitter::acknowledge(Connection& connection, uint64_t now_ns) noexcept 
     connection.pending.went();
     context_.counters.acks_sent.increment();
   } else {
-    connection.pending.put_off(now_ns + context_.settings.ack_delay_ns);
+    connection.pending.put_off(now_ns, context_.settings.ack_delay_ns);
     timers_.set(connection, connection.pending.deadline_ns());
   }
 }

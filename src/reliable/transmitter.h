@@ -21,7 +21,8 @@ class Transmitter {
   // An acknowledgement by itself; later, if the link is full.
   void acknowledge(Connection& connection, uint64_t now_ns) noexcept;
   void acknowledge_if_pending(Connection& connection, uint64_t now_ns) noexcept {
-    if (connection.pending.bytes() != 0) acknowledge(connection, now_ns);
+    if (connection.pending.bytes() != 0 && !connection.pending.is_put_off(now_ns))
+      acknowledge(connection, now_ns);
   }
   void probe(Connection& connection, uint64_t now_ns) noexcept;
   void say_goodbye(Connection& connection, uint64_t now_ns) noexcept {
@@ -45,6 +46,7 @@ class Transmitter {
   static uint64_t seal(const Connection& connection, const FrameHeader& header,
                        const UnsealedFrame& frame) noexcept;
   static void check_again(const Connection& connection, FrameBuffer& frame) noexcept;
+  static void keep_seals(FrameBuffer* const* frames, unsigned count) noexcept;
   void fail_soon(Connection& connection, uint64_t now_ns) noexcept;
   bool send_control(const Connection& connection, FrameType type, const uint64_t* body,
                     size_t words, uint64_t now_ns) noexcept;

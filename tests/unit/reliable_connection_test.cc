@@ -324,6 +324,36 @@ TEST_F(Connections, OneNidOnTwoNodesIsAnErrorWithoutWhichThereIsNone) {
   }
 }
 
+// Each attempt to send a frame would use up a counter. After half an epoch of them, of which the
+// peer saw none, it would lack the next key.
+TEST_F(Connections, AFullLinkDoesNotUseUpTheKeysOfSealedFrames) {
+  if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
+  for (const NetworkSecurity security :
+       {NetworkSecurity::authenticated, NetworkSecurity::encrypted}) {
+    ReliableSettings settings =
+        protected_by(security, with("a secret that is long enough not to be stretched"));
+    settings.key_epoch_bits = 8;
+    MemoryProcess a(network_, low_id, settings);
+    MemoryProcess b(network_, high_id, settings);
+    expect_exchange(a, b);
+    b.messages.clear();
+    // It has to acknowledge something, and to send something.
+    send_surely(b, b.connect(low_id), {&a, &b}, numbered_put(1), {});
+    a.link().full = true;
+    for (uint64_t i = 0; i < 8; ++i)
+      EXPECT_EQ(a.send(a.connect(high_id), numbered_put(i), numbered_bytes(i, 1000)),
+                SendStatus::sent);
+    run_for({&a, &b}, settings.peer_timeout_ns / 2);
+    a.link().full = false;
+    EXPECT_TRUE(run_until(
+        {&a, &b}, [&] { return b.messages.size() == 8; }, 1'000'000'000));
+    for (uint64_t i = 0; i < b.messages.size(); ++i)
+      EXPECT_EQ(b.messages[i].payload, numbered_bytes(i, 1000));
+    EXPECT_TRUE(a.failed.empty());
+    EXPECT_TRUE(b.failed.empty());
+  }
+}
+
 TEST_F(Connections, TheSameJobKeyOpensThem) {
   if (!use_built_modules()) GTEST_SKIP() << no_crypto_module;
   MemoryProcess a(network_, low_id, with("a secret"));
