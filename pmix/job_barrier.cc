@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "util/descriptor.h"
 #include "util/futex.h"
+#include "util/new_descriptor.h"
 
 namespace lintel {
 
@@ -27,7 +27,7 @@ JobBarrier::~JobBarrier() {
 
 std::string JobBarrier::open(const std::string& path, uint32_t processes) {
   const auto because = [&](const char* error) { return "PTL_JOB_MEMORY=" + path + ": " + error; };
-  const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  const Descriptor file = open_file(path.c_str(), O_RDWR | O_NONBLOCK);
   struct stat status;
   if (!file.is_open() || fstat(file.get(), &status) != 0) return because(std::strerror(errno));
   if (!S_ISREG(status.st_mode) || static_cast<size_t>(status.st_size) < memory_bytes)

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "util/futex.h"
+#include "util/new_descriptor.h"
 
 namespace lintel {
 
@@ -67,7 +68,7 @@ bool SharedFetch::map_memory(int fd, uint32_t ranks) {
 
 std::unique_ptr<SharedFetch> SharedFetch::create(uint32_t number, uint32_t ranks) {
   std::unique_ptr<SharedFetch> shared(new SharedFetch);
-  shared->fd_ = memfd_create(memory_name, MFD_CLOEXEC);
+  shared->fd_ = make_memory_file(memory_name, 0).release();
   const size_t bytes = sizeof(Header) + size_t{ranks} * sizeof(ptl_process_t);
   if (shared->fd_ < 0 || ftruncate(shared->fd_, static_cast<off_t>(bytes)) != 0 ||
       !shared->map_memory(shared->fd_, ranks))
@@ -92,15 +93,14 @@ std::unique_ptr<SharedFetch> SharedFetch::attach(std::span<const std::byte> anno
   if (length < 0 || !std::string_view(target, static_cast<size_t>(length))
                          .starts_with(std::string("/memfd:") + memory_name))
     return nullptr;
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return nullptr;
+  const Descriptor memory = open_file(path.c_str(), O_RDWR);
+  if (!memory.is_open()) return nullptr;
   struct stat status;
   std::unique_ptr<SharedFetch> shared(new SharedFetch);
-  const bool usable = fstat(fd, &status) == 0 && status.st_uid == geteuid() &&
+  const bool usable = fstat(memory.get(), &status) == 0 && status.st_uid == geteuid() &&
                       static_cast<uint64_t>(status.st_size) ==
                           sizeof(Header) + uint64_t{ranks} * sizeof(ptl_process_t) &&
-                      shared->map_memory(fd, ranks);
-  close(fd);
+                      shared->map_memory(memory.get(), ranks);
   // The leader may have gone on to the next map.
   if (!usable || shared->header().magic != header_magic || shared->header().number != number ||
       shared->header().ranks != ranks)

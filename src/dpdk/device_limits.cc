@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "util/descriptor.h"
+#include "util/new_descriptor.h"
 
 namespace lintel {
 
@@ -33,7 +33,7 @@ uint32_t mtu_of_interface(const std::string& name) {
   ifreq request{};
   if (name.empty() || name.size() >= sizeof request.ifr_name) return 0;
   std::copy(name.begin(), name.end(), request.ifr_name);
-  const Descriptor any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const Descriptor any = open_socket(AF_INET, SOCK_DGRAM);
   const bool known = ioctl(any.get(), SIOCGIFMTU, &request) == 0;
   return known && request.ifr_mtu > 0 ? static_cast<uint32_t>(request.ifr_mtu) : 0;
 }

@@ -13,15 +13,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <sstream>
 #include <string_view>
 #include <vector>
 
+#include "util/new_descriptor.h"
 #include "util/service_thread.h"
 #include "util/text.h"
 
@@ -111,7 +112,8 @@ uint64_t free_huge_bytes() {
        std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", ignored)) {
     uint64_t pages = 0;
     uint64_t page_kib = 0;
-    std::ifstream(size.path() / "free_hugepages") >> pages;
+    const Stream file = open_for_reading((size.path() / "free_hugepages").c_str());
+    if (file == nullptr || std::fscanf(file.get(), "%" SCNu64, &pages) != 1) continue;
     const std::string name = size.path().filename();  // hugepages-2048kB
     std::istringstream(name.substr(std::min(name.find('-'), name.size() - 1) + 1)) >> page_kib;
     bytes += pages * page_kib * 1024;
@@ -212,6 +214,7 @@ bool start_eal(const EalSettings& settings, std::string& reason) {
     state.argument_pointers.push_back(argument.data());
   }
   state.argument_pointers.push_back(nullptr);
+  const StandardDescriptorsTaken taken;
   Start start{state.argument_pointers};
   // EAL binds the thread that starts it.
   ServiceThread thread;

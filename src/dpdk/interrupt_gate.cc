@@ -3,12 +3,12 @@
 
 #include <rte_interrupts.h>
 #include <sched.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <mutex>
 
 #include "util/futex.h"
+#include "util/new_descriptor.h"
 
 namespace lintel {
 
@@ -20,7 +20,7 @@ InterruptGate* InterruptGate::get(std::string& reason) {
   rte_intr_handle* const handle = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);
   auto* const made = new InterruptGate;
   made->handle_ = handle;
-  made->event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  made->event_ = make_event().release();
   if (handle == nullptr || made->event_ < 0 || rte_intr_fd_set(handle, made->event_) != 0 ||
       rte_intr_type_set(handle, RTE_INTR_HANDLE_EXT) != 0 ||
       rte_intr_callback_register(handle, &InterruptGate::entry, made) != 0) {

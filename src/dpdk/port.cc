@@ -12,7 +12,7 @@
 #include <cerrno>
 
 #include "dpdk/eal.h"
-#include "util/descriptor.h"
+#include "util/new_descriptor.h"
 #include "util/text.h"
 
 namespace lintel {
@@ -44,7 +44,7 @@ void remove_stale_socket(const std::string& device) {
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) return;
   std::copy(path.begin(), path.end(), address.sun_path);
-  const Descriptor probe(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const Descriptor probe = open_socket(AF_UNIX, SOCK_SEQPACKET);
   if (connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
       errno == ECONNREFUSED)
     unlink(path.c_str());
@@ -62,6 +62,7 @@ std::string device_name(const std::string& device) {
 }  // namespace
 
 std::unique_ptr<Port> Port::open(const PortSettings& settings, std::string& reason) {
+  const StandardDescriptorsTaken taken;
   std::unique_ptr<Port> port(new Port);
   if (!port->probe(settings.device, reason) || !port->settle_sizes(settings, reason) ||
       !port->make_pools(reason))

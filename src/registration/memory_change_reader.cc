@@ -3,12 +3,12 @@
 
 #include <poll.h>
 #include <sched.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <iterator>
 
 #include "util/futex.h"
+#include "util/new_descriptor.h"
 
 namespace lintel {
 
@@ -46,7 +46,7 @@ bool MemoryChangeReader::wait_for_changes() noexcept {
 }
 
 bool MemoryChangeReader::start(std::string& reason) {
-  stop_reader_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  stop_reader_ = make_event();
   stop_retirer_.store(false, std::memory_order_relaxed);
   stop_reading_.store(false, std::memory_order_relaxed);
   if (stop_reader_.is_open() &&

@@ -1,7 +1,6 @@
 // Talks to userfaultfd. Connection path; changing() is message path.
 #include "registration/memory_watch.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <string.h>
@@ -13,7 +12,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
+
+#include "util/new_descriptor.h"
 
 namespace lintel {
 
@@ -29,8 +29,8 @@ Descriptor open_descriptor() {
   constexpr int flags = O_CLOEXEC | O_NONBLOCK;
   // This kind is open to every user, and no other is needed: faults are never delivered.
   const long descriptor = syscall(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY);
-  if (descriptor >= 0 || errno != EINVAL) return Descriptor(static_cast<int>(descriptor));
-  return Descriptor(static_cast<int>(syscall(SYS_userfaultfd, flags)));  // before Linux 5.11
+  if (descriptor >= 0 || errno != EINVAL) return above_standard(static_cast<int>(descriptor));
+  return above_standard(static_cast<int>(syscall(SYS_userfaultfd, flags)));  // before Linux 5.11
 }
 
 // The features that the kernel offers; 0 with errno: it has another version.
@@ -44,14 +44,13 @@ uint64_t agree(const Descriptor& descriptor, uint64_t features) {
 // Sizes of huge pages, which memory of that kind can only be watched in multiples of.
 std::vector<uint64_t> find_granules() {
   std::vector<uint64_t> found{static_cast<uint64_t>(sysconf(_SC_PAGESIZE))};
-  DIR* const directory = opendir("/sys/kernel/mm/hugepages");
-  while (const dirent* const entry = directory != nullptr ? readdir(directory) : nullptr) {
+  const DirectoryStream directory = open_directory("/sys/kernel/mm/hugepages");
+  while (const dirent* const entry = directory != nullptr ? readdir(directory.get()) : nullptr) {
     unsigned long long kib = 0;
     if (std::sscanf(entry->d_name, "hugepages-%llu", &kib) == 1 && kib != 0 &&
         (kib & (kib - 1)) == 0)
       found.push_back(uint64_t{kib} * 1024);
   }
-  if (directory != nullptr) closedir(directory);
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -136,7 +135,7 @@ bool MemoryWatch::changing() const noexcept {
 }
 
 bool MemoryWatch::detachable(uint64_t begin, uint64_t end) noexcept {
-  const std::unique_ptr<FILE, int (*)(FILE*)> maps(fopen("/proc/self/maps", "re"), &fclose);
+  const Stream maps = open_for_reading("/proc/self/maps");
   if (maps == nullptr) return true;
   char line[512];
   while (fgets(line, sizeof line, maps.get()) != nullptr) {

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "shm/segment_directory.h"
+#include "util/new_descriptor.h"
 #include "util/random.h"
 
 namespace lintel {
@@ -118,8 +119,9 @@ class NodeSecret {
     if (!found) return false;
     value_ = *found;
     const std::string path = directory.path() + "/" + name_of(value_);
-    Descriptor file(
-        ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+    mend_private(path.c_str(), S_IRUSR | S_IWUSR);
+    Descriptor file =
+        open_file(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, S_IRUSR | S_IWUSR);
     struct flock lock = lock_of(F_RDLCK);
     if (!file.is_open() || fcntl(file.get(), F_OFD_SETLK, &lock) != 0) return false;
     // The mapping keeps the lock, so that no descriptor stays open; the page is never touched.
@@ -138,7 +140,7 @@ class NodeSecret {
 
   // A process that may open no more files cannot find out: it keeps the file.
   static bool is_used(const std::string& path) noexcept {
-    const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    const Descriptor file = open_file(path.c_str(), O_RDWR | O_NOFOLLOW);
     struct flock lock = lock_of(F_WRLCK);
     return !file.is_open() ||
            (fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK);

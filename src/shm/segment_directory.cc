@@ -1,7 +1,6 @@
 // Finding, listing and locking segments. Set-up and connection path.
 #include "shm/segment_directory.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -17,12 +16,14 @@
 
 #include "util/clock.h"
 #include "util/never_destroyed.h"
+#include "util/new_descriptor.h"
 
 namespace lintel {
 
 namespace {
 
 constexpr unsigned directory_names = 16;
+constexpr mode_t owner_reads_and_writes = S_IRUSR | S_IWUSR;
 
 std::string& root() noexcept {
   static NeverDestroyed<std::string> name("/dev/shm");
@@ -36,13 +37,19 @@ std::string directory_path(unsigned number) {
 
 // Not open: errno says why.
 Descriptor open_private_directory(const std::string& path) noexcept {
-  Descriptor directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+  Descriptor directory = open_file(path.c_str(), flags);
+  if (!directory.is_open() && errno == EACCES && mend_private(path.c_str(), S_IRWXU))
+    directory = open_file(path.c_str(), flags);
   struct stat status;
-  if (!directory.is_open() || (fstat(directory.get(), &status) == 0 && status.st_uid == geteuid() &&
-                               (status.st_mode & (S_IRWXG | S_IRWXO)) == 0))
-    return directory;
-  errno = EACCES;
-  return {};
+  if (!directory.is_open()) return {};
+  if (fstat(directory.get(), &status) != 0 || status.st_uid != geteuid() ||
+      (status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    errno = EACCES;
+    return {};
+  }
+  if ((status.st_mode & S_IRWXU) != S_IRWXU) mend_private(path.c_str(), S_IRWXU);
+  return directory;
 }
 
 struct flock whole_file_lock() noexcept {
@@ -84,7 +91,7 @@ std::optional<SegmentDirectory> SegmentDirectory::open(bool make) {
     if (making && !make) break;
     for (unsigned number = 0; number < directory_names; ++number) {
       std::string path = directory_path(number);
-      if (making && mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST) return {};
+      if (making && !make_directory(path.c_str(), S_IRWXU) && errno != EEXIST) return {};
       Descriptor directory = open_private_directory(path);
       if (directory.is_open()) return SegmentDirectory(std::move(path), std::move(directory));
       if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return {};
@@ -96,7 +103,7 @@ std::optional<SegmentDirectory> SegmentDirectory::open(bool make) {
 }
 
 SegmentFile SegmentDirectory::make_file() noexcept {
-  return SegmentFile(::open(root().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  return SegmentFile(open_file(root().c_str(), O_TMPFILE | O_RDWR, owner_reads_and_writes));
 }
 
 void SegmentDirectory::for_each(const std::function<bool(const SegmentName&)>& action) const {
@@ -107,18 +114,11 @@ void SegmentDirectory::for_each(const std::function<bool(const SegmentName&)>& a
 }
 
 void SegmentDirectory::for_each_name(const std::function<bool(const char*)>& action) const {
-  const int copy = openat(directory_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* const stream = copy < 0 ? nullptr : fdopendir(copy);
-  if (stream == nullptr) {
-    if (copy >= 0) close(copy);
-    return;
+  const DirectoryStream stream = open_directory_at(directory_.get(), ".");
+  for (bool more = stream != nullptr; more;) {
+    const dirent* const entry = readdir(stream.get());
+    more = entry != nullptr && action(entry->d_name);
   }
-  for (bool more = true; more;) {
-    const dirent* const entry = readdir(stream);
-    if (entry == nullptr) break;
-    more = action(entry->d_name);
-  }
-  closedir(stream);
 }
 
 bool SegmentDirectory::lock(uint64_t limit_ns) const noexcept {
@@ -170,8 +170,12 @@ unsigned SegmentDirectory::sweep(unsigned living_limit) const {
   return removed;
 }
 
-SegmentFile::SegmentFile(const std::string& path) noexcept
-    : file_(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {}
+SegmentFile::SegmentFile(const std::string& path) noexcept {
+  constexpr int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK;
+  file_ = open_file(path.c_str(), flags);
+  if (!file_.is_open() && errno == EACCES && mend_private(path.c_str(), owner_reads_and_writes))
+    file_ = open_file(path.c_str(), flags);
+}
 
 bool SegmentFile::lock() const noexcept {
   struct flock lock = whole_file_lock();

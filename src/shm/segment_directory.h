@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "transport/message.h"
 #include "util/descriptor.h"
@@ -28,7 +29,7 @@ struct SegmentName {
 
 class SegmentFile {
  public:
-  explicit SegmentFile(int fd) noexcept : file_(fd) {}
+  explicit SegmentFile(Descriptor file) noexcept : file_(std::move(file)) {}
   explicit SegmentFile(const std::string& path) noexcept;  // fd() < 0: errno says why
 
   [[nodiscard]] int fd() const noexcept { return file_.get(); }

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "util/descriptor.h"
 #include "util/descriptors_in_children.h"
+#include "util/new_descriptor.h"
 #include "util/text.h"
 #include "util/without_cancellation.h"
 
@@ -30,8 +30,7 @@ const sockaddr* socket_address(const LinkAddress& address) noexcept {
 }  // namespace
 
 OpenStatus UdpSocket::open(uint32_t pid, std::string& reason) {
-  descriptor_ =
-      socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  descriptor_ = open_socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK).release();
   if (descriptor_ < 0) return explained(OpenStatus::failed, reason, error_text("socket"));
   close_in_children(descriptor_);
   // Reports ports where no socket is open.
@@ -88,7 +87,7 @@ void UdpSocket::set_path_discovery(bool fragments) const noexcept {
 // Whether the kernel chooses this address for what goes to it, where a socket does not name it.
 bool UdpSocket::sends_from_own_address() const noexcept {
   const WithoutCancellation scope;
-  const Descriptor probe(socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const Descriptor probe = open_socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM);
   LinkAddress chosen;
   socklen_t length = address_bytes();
   return probe.is_open() && ::connect(probe.get(), socket_address(own_), address_bytes()) == 0 &&
@@ -112,8 +111,7 @@ bool UdpSocket::is_on_this_node(const LinkAddress& to) const noexcept {
 // join, and sends from the address that the route prefers. So several can have the port.
 Descriptor UdpSocket::open_sender() const noexcept {
   if (!has_senders_) return Descriptor();
-  Descriptor sender(
-      socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Descriptor sender = open_socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK);
   if (!sender.is_open()) return sender;
   LinkAddress group = own_;
   if (host_.ipv6) {
@@ -148,7 +146,7 @@ bool UdpSocket::permit_fragments() noexcept {
 
 uint32_t UdpSocket::route_payload_bytes(const LinkAddress& to) const noexcept {
   const WithoutCancellation scope;
-  const Descriptor probe(socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const Descriptor probe = open_socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM);
   int mtu = 0;
   socklen_t length = sizeof mtu;
   const bool known =

@@ -11,8 +11,10 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "util/log.h"
+#include "util/new_descriptor.h"
 
 namespace lintel {
 
@@ -80,11 +82,11 @@ void UdpSplicer::open() noexcept {
 }
 
 const char* UdpSplicer::open_pipe() noexcept {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return "no pipe";
-  pipe_out_ = Descriptor(ends[0]);
-  pipe_in_ = Descriptor(ends[1]);
-  return fcntl(ends[0], F_GETPIPE_SZ) >= static_cast<int>(most_spliced_pages * page_bytes)
+  Pipe pipe = make_pipe(O_NONBLOCK);
+  if (!pipe.out.is_open()) return "no pipe";
+  pipe_out_ = std::move(pipe.out);
+  pipe_in_ = std::move(pipe.in);
+  return fcntl(pipe_out_.get(), F_GETPIPE_SZ) >= static_cast<int>(most_spliced_pages * page_bytes)
              ? nullptr
              : "pipes are short, because this user has many: raise fs.pipe-user-pages-soft";
 }

@@ -10,6 +10,8 @@
 #include <x86intrin.h>
 
 #include <cstring>
+
+#include "util/new_descriptor.h"
 #endif
 
 namespace lintel {
@@ -37,13 +39,11 @@ bool has_steady_counter() noexcept {
 
 // The kernel compares the counters of all processors, and uses another clock when they differ.
 bool kernel_trusts_counter() noexcept {
-  const int file = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
-                        O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
+  const Descriptor file =
+      open_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY);
   char name[8] = {};
-  const bool trusts = read(file, name, sizeof name - 1) > 0 && std::strcmp(name, "tsc\n") == 0;
-  close(file);
-  return trusts;
+  return file.is_open() && read(file.get(), name, sizeof name - 1) > 0 &&
+         std::strcmp(name, "tsc\n") == 0;
 }
 
 // Both clocks at one moment: of several attempts the one in which least time passed between them.

@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 
 #include "util/config_parse.h"
+#include "util/new_descriptor.h"
 
 namespace lintel {
 
@@ -36,7 +36,7 @@ std::vector<ConfigSetting> read_config_file(const std::string& path,
   const auto complain = [&] {
     complaints.push_back(path + " cannot be read: " + std::strerror(errno));
   };
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), fclose);
+  const Stream file = open_for_reading(path.c_str());
   if (file == nullptr) {
     if (errno != ENOENT && errno != ENOTDIR) complain();
     return settings;

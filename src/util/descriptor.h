@@ -23,6 +23,8 @@ class Descriptor {
   [[nodiscard]] bool is_open() const noexcept { return number_ >= 0; }
   [[nodiscard]] int get() const noexcept { return number_; }
   void close() noexcept { Descriptor(std::move(*this)); }
+  // The caller closes it.
+  [[nodiscard]] int release() noexcept { return std::exchange(number_, -1); }
 
  private:
   int number_ = -1;

@@ -3,10 +3,11 @@
 
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
+
+#include "util/new_descriptor.h"
 
 namespace lintel {
 
@@ -15,8 +16,8 @@ bool DescriptorWatch::start(int descriptor, std::atomic<bool>& noticed, Doorbell
   descriptor_ = descriptor;
   noticed_ = &noticed;
   doorbell_ = &doorbell;
-  epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
-  stop_event_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  epoll_ = make_epoll();
+  stop_event_ = make_event();
   epoll_event of_stop{.events = EPOLLIN, .data = {.fd = stop_event_.get()}};
   // The descriptor is added here to learn whether that is possible at all.
   if (!control(EPOLL_CTL_ADD, 0) || !control(EPOLL_CTL_DEL, 0) ||

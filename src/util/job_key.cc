@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "util/config.h"
-#include "util/descriptor.h"
 #include "util/log.h"
+#include "util/new_descriptor.h"
 #include "util/uninterrupted.h"
 
 namespace lintel {
@@ -72,7 +72,7 @@ bool settle_job_key() {
   const std::string& path = config_string(ConfigKey::job_key_file);
   if (!config_string(ConfigKey::job_key).empty() || path.empty()) return true;
   std::string key;
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const Descriptor file = open_file(path.c_str(), O_RDONLY | O_NONBLOCK);
   std::string why = file.is_open() ? why_not_secret(file.get()) : std::strerror(errno);
   if (why.empty()) why = read_key(file.get(), key);
   if (!why.empty()) {

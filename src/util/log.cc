@@ -1,6 +1,7 @@
 // Formatting and writing of log lines. Set-up and fault paths only: makes system calls.
 #include "util/log.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,9 @@ std::atomic<LogLevel> threshold{LogLevel::warn};
 }
 
 namespace {
+
+bool standard_error_is_open() noexcept { return fcntl(STDERR_FILENO, F_GETFD) >= 0; }
+std::atomic<bool> has_standard_error{standard_error_is_open()};
 
 constexpr const char* level_names[] = {"error", "warn", "info", "debug", "trace"};
 static_assert(std::size(level_names) == static_cast<size_t>(LogLevel::trace) + 1);
@@ -58,13 +62,22 @@ void write_line(LogLevel level, const char* format, va_list arguments) noexcept 
   const LogListener listens = listener.load(std::memory_order_acquire);
   if (listens == nullptr || listens(level, without_head)) {
     line[length++] = '\n';
-    // Failures are ignored: standard error is closed or full.
-    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, length);
+    write_to_standard_error(line, length);
   }
   errno = saved_errno;
 }
 
 }  // namespace
+
+void find_standard_error() noexcept {
+  has_standard_error.store(standard_error_is_open(), std::memory_order_relaxed);
+}
+
+// Failures are ignored: it is full, or was closed later.
+void write_to_standard_error(const char* text, size_t length) noexcept {
+  if (!has_standard_error.load(std::memory_order_relaxed)) return;
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, length);
+}
 
 void set_log_level(LogLevel level) noexcept {
   log_detail::threshold.store(level, std::memory_order_relaxed);

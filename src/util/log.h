@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 // For modules and programs of this version, see cmake/portals.map.in.
@@ -25,6 +26,12 @@ extern std::atomic<LogLevel> threshold;
 }
 
 void set_log_level(LogLevel level) noexcept;
+
+// Where standard error is closed, nothing is written from then on, although its number may be given
+// to a file of the program. When the library is loaded, and at PtlInit.
+void find_standard_error() noexcept;
+// Text as it is, at any level.
+void write_to_standard_error(const char* text, size_t length) noexcept;
 
 // In front of each line, the process: "node7:1234 rank 3". Set-up path, one thread: from the next
 // line on. PtlInit sets the host and, where a launcher gives it, the rank.

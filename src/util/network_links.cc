@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "util/descriptor.h"
+#include "util/new_descriptor.h"
 
 namespace lintel {
 
@@ -88,7 +88,7 @@ bool leads_out(const NetworkLink& port) {
 
 std::vector<NetworkLink> read_network_links() {
   std::vector<NetworkLink> links;
-  const Descriptor asked(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  const Descriptor asked = open_socket(AF_NETLINK, SOCK_RAW);  // NETLINK_ROUTE is protocol 0
   if (!asked.is_open() || !ask_for_links(asked.get())) return links;
   std::vector<uint64_t> memory(answer_bytes / sizeof(uint64_t));
   auto* const answer = reinterpret_cast<std::byte*>(memory.data());

@@ -13,13 +13,12 @@
 #include <cctype>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <vector>
 
-#include "util/descriptor.h"
 #include "util/log.h"
 #include "util/network_links.h"
+#include "util/new_descriptor.h"
 
 namespace lintel {
 
@@ -28,7 +27,7 @@ namespace {
 // The interfaces that packets to anywhere leave through, the preferred one first.
 std::vector<std::string> default_route_interfaces() {
   std::vector<std::string> interfaces;
-  const std::unique_ptr<FILE, int (*)(FILE*)> routes(std::fopen("/proc/net/route", "re"), fclose);
+  const Stream routes = open_for_reading("/proc/net/route");
   char line[256];
   char interface[IFNAMSIZ];
   char destination[9];
@@ -53,7 +52,7 @@ std::optional<uint32_t> address_of(const std::string& interface) {
   ifreq request{};
   if (interface.empty() || interface.size() >= sizeof request.ifr_name) return {};
   interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
-  const Descriptor asked(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const Descriptor asked = open_socket(AF_INET, SOCK_DGRAM);
   if (ioctl(asked.get(), SIOCGIFFLAGS, &request) != 0 ||
       !is_usable(static_cast<unsigned short>(request.ifr_flags)) ||
       ioctl(asked.get(), SIOCGIFADDR, &request) != 0)
@@ -93,7 +92,7 @@ bool is_lasting(unsigned flags) {
 
 std::vector<Candidate> ipv6_candidates() {
   std::vector<Candidate> found;
-  const std::unique_ptr<FILE, int (*)(FILE*)> table(std::fopen("/proc/net/if_inet6", "re"), fclose);
+  const Stream table = open_for_reading("/proc/net/if_inet6");
   char line[256];
   while (table != nullptr && std::fgets(line, sizeof line, table.get()) != nullptr) {
     char digits[33];
@@ -192,7 +191,7 @@ std::string why_not_reached(const NodeIdentity& node) {
   ifreq request{};
   if (name.empty() || name.size() >= sizeof request.ifr_name) return "";
   name.copy(request.ifr_name, sizeof request.ifr_name - 1);
-  const Descriptor asked(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const Descriptor asked = open_socket(AF_INET, SOCK_DGRAM);
   if (ioctl(asked.get(), SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_RUNNING) == 0)
     return "is an address of " + name + ", which has no carrier";
   if (stays_on_node(read_network_links(), name))
@@ -207,8 +206,7 @@ uint32_t last_word(const in6_addr& address) noexcept {
 }
 
 uint64_t number_of_machine() {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(
-      std::fopen("/proc/sys/kernel/random/boot_id", "re"), fclose);
+  const Stream file = open_for_reading("/proc/sys/kernel/random/boot_id");
   char digits[64] = "";
   if (file == nullptr || std::fgets(digits, sizeof digits, file.get()) == nullptr) return 0;
   uint64_t number = 0;

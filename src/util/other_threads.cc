@@ -1,6 +1,5 @@
 #include "util/other_threads.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <cstring>
 
 #include "util/clock.h"
+#include "util/new_descriptor.h"
 
 namespace lintel {
 
@@ -34,11 +34,10 @@ bool read_run_time(pid_t thread, uint64_t* ns) noexcept {
 bool is_under_way(pid_t thread) noexcept {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", static_cast<int>(thread));
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
+  const Descriptor file = open_file(path, O_RDONLY);
+  if (!file.is_open()) return false;
   char text[256];
-  const ssize_t length = read(file, text, sizeof text - 1);
-  close(file);
+  const ssize_t length = read(file.get(), text, sizeof text - 1);
   if (length <= 0) return false;
   text[length] = '\0';
   // The name of the thread, in parentheses, may contain any character.
@@ -79,7 +78,7 @@ class Batch {
 
 void OtherThreads::let_run(uint64_t processor_ns) noexcept {
   const uint64_t deadline_ns = now_ns() + limit_ns;
-  DIR* const tasks = opendir("/proc/self/task");
+  const DirectoryStream tasks = open_directory("/proc/self/task");
   if (tasks == nullptr) {
     // Without /proc: long enough for a thread that does not wait for a processor.
     const timespec long_pause{0, 20'000'000};
@@ -88,13 +87,12 @@ void OtherThreads::let_run(uint64_t processor_ns) noexcept {
   }
   const pid_t own = gettid();
   Batch batch;
-  while (const dirent* const entry = readdir(tasks)) {
+  while (const dirent* const entry = readdir(tasks.get())) {
     const auto thread = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
     if (thread > 0 && thread != own) batch.add(thread);
     if (batch.is_full()) batch.let_run(processor_ns, deadline_ns);
   }
   batch.let_run(processor_ns, deadline_ns);
-  closedir(tasks);
 }
 
 }  // namespace lintel

@@ -13,9 +13,9 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "util/locked_memory.h"
+#include "util/new_descriptor.h"
 #include "util/text.h"
 #include "verbs/port_choice.h"
 
@@ -61,8 +61,9 @@ uint32_t ipoib_ipv4(const std::string& device, unsigned port) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator("/sys/class/net", ignored)) {
     if (!fs::exists(entry.path() / "device/infiniband" / device, ignored)) continue;
+    const Stream file = open_for_reading((entry.path() / "dev_port").c_str());
     unsigned dev_port = 0;
-    std::ifstream(entry.path() / "dev_port") >> dev_port;
+    if (file != nullptr && std::fscanf(file.get(), "%u", &dev_port) != 1) dev_port = 0;
     if (dev_port + 1 != port) continue;
     if (const uint32_t ipv4 = ipv4_of_interface(entry.path().filename().string()); ipv4 != 0)
       return ipv4;
@@ -191,6 +192,7 @@ void CompletionEvents::drain() noexcept {
 }
 
 std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::string& reason) {
+  const StandardDescriptorsTaken taken;
   // Memory that is registered stays ours when the application forks; a matter of old kernels.
   ibv_fork_init();
   PortList list = list_ports(wish.device.substr(0, wish.device.rfind(':')));

@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 
 #include "portals4.h"
 #include "util/descriptors_in_children.h"
+#include "util/new_descriptor.h"
 #include "util/node_identity.h"
 #include "util/text.h"
 
@@ -35,7 +35,7 @@ ResolverPort::~ResolverPort() {
 // refuses it at listen().
 OpenStatus ResolverPort::claim(ProcessId id, std::string& reason) {
   id_ = id;
-  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  listener_ = open_socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK).release();
   const sockaddr_in address = ipv4_address_of(id.nid, id.pid);
   const int on = 1;
   if (listener_ >= 0) {
@@ -56,15 +56,14 @@ OpenStatus ResolverPort::claim(ProcessId id, std::string& reason) {
 // A record fits into the buffer of any socket, so that nothing is waited for.
 void ResolverPort::serve(const ResolverRecord& record) const noexcept {
   for (unsigned i = 0; i < most_served; ++i) {
-    const int asker = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (asker < 0) {
+    const Descriptor asker = accept_connection(listener_, SOCK_NONBLOCK);
+    if (!asker.is_open()) {
       // Without a descriptor to accept with, the next attempt would fail as well.
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
         poll(nullptr, 0, pause_without_descriptors_ms);
       return;
     }
-    static_cast<void>(!send(asker, &record, sizeof record, MSG_DONTWAIT | MSG_NOSIGNAL));
-    close(asker);
+    static_cast<void>(!send(asker.get(), &record, sizeof record, MSG_DONTWAIT | MSG_NOSIGNAL));
   }
 }
 
@@ -86,8 +85,8 @@ bool Resolver::start(const UdDestination& own, Client& client, uint64_t timeout_
                      std::string& reason) {
   record_ = make_record(port_.id(), own);
   client_ = &client;
-  epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
-  wake_event_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  epoll_ = make_epoll();
+  wake_event_ = make_event();
   const int of_client = client.event_descriptor();
   if (!watch(epoll_, port_.descriptor(), about_listener) ||
       !watch(epoll_, wake_event_.get(), about_wake) ||

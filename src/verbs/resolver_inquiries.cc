@@ -11,6 +11,7 @@
 
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/new_descriptor.h"
 #include "util/node_identity.h"
 #include "util/text.h"
 
@@ -93,7 +94,7 @@ void ResolverInquiries::take_questions() noexcept {
 void ResolverInquiries::attempt(Inquiry& inquiry, uint64_t now) noexcept {
   inquiry.filled = 0;
   inquiry.next_ns = inquiry.started_ns + timeout_ns_;
-  inquiry.socket = Descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  inquiry.socket = open_socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK);
   const int socket = inquiry.socket.get();
   const ProcessId peer = inquiry.question.peer;
   const sockaddr_in address = ipv4_address_of(peer.nid, peer.pid);

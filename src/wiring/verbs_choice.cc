@@ -1,12 +1,11 @@
 // From the configuration to a transport over an RDMA device. Set-up path.
 #include "wiring/verbs_choice.h"
 
-#include <dirent.h>
-
 #include "registration/watched_cache.h"
 #include "util/config.h"
 #include "util/log.h"
 #include "util/module.h"
+#include "util/new_descriptor.h"
 
 namespace lintel {
 
@@ -15,11 +14,10 @@ namespace {
 constexpr const char* device_directory = "/sys/class/infiniband";
 
 bool node_has_devices() {
-  DIR* const directory = opendir(device_directory);
+  const DirectoryStream directory = open_directory(device_directory);
   bool has = false;
   if (directory == nullptr) return has;
-  while (const dirent* const entry = readdir(directory)) has = has || entry->d_name[0] != '.';
-  closedir(directory);
+  while (const dirent* const entry = readdir(directory.get())) has = has || entry->d_name[0] != '.';
   return has;
 }
 

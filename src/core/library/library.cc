@@ -161,6 +161,7 @@ int initialize_library() noexcept {
     return PTL_FAIL;
   }
   if (lib.references++ != 0) return PTL_OK;
+  find_standard_error();
   try {
     config_reload();
     set_log_level(static_cast<LogLevel>(config_choice(ConfigKey::log_level)));

@@ -15,6 +15,7 @@
 #include "util/config.h"
 #include "util/local_rank.h"
 #include "util/log.h"
+#include "util/new_descriptor.h"
 #include "util/node_identity.h"
 #include "util/text.h"
 
@@ -229,13 +230,12 @@ std::string json_line(const PhysicalInterface& physical, const Report& report) {
 
 // With one write(), so that what several processes append does not mix.
 void append(const std::string& path, const std::string& text) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  const bool written =
-      file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const Descriptor file = open_file(path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
+  const bool written = file.is_open() && write(file.get(), text.data(), text.size()) ==
+                                             static_cast<ssize_t>(text.size());
   if (!written)
     log_message(LogLevel::error, "PTL_STATS: %s cannot be written: %s", path.c_str(),
                 std::strerror(errno));
-  if (file >= 0) close(file);
 }
 
 }  // namespace
@@ -252,7 +252,7 @@ void report_statistics(const PhysicalInterface& physical) noexcept try {
   if (!report.dropped.numbers.empty()) text += text_line(physical, report.dropped);
   text += text_line(physical, report.progress);
   for (const Line& line : report.transports) text += text_line(physical, line);
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+  write_to_standard_error(text.data(), text.size());
 } catch (...) {
   log_message(LogLevel::error, "PTL_STATS: no memory");
 }

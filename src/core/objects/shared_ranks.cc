@@ -1,7 +1,6 @@
 // Making, finding and checking node-shared rank maps. Set-up path.
 #include "core/objects/shared_ranks.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -18,6 +17,7 @@
 #include "transport/process_key.h"
 #include "util/clock.h"
 #include "util/local_rank.h"
+#include "util/new_descriptor.h"
 #include "util/own_names.h"
 #include "util/uninterrupted.h"
 
@@ -140,7 +140,7 @@ bool SharedRanks::map_file(int fd, uint64_t count) {
 
 bool SharedRanks::create(const std::string& link, const ptl_process_t* mapping, uint64_t count,
                          uint64_t hash, bool replace) {
-  Descriptor memory(memfd_create(memory_name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  Descriptor memory = make_memory_file(memory_name, MFD_ALLOW_SEALING);
   // A process that finds the link before the memory is filled waits for this lock.
   if (!memory.is_open() || flock(memory.get(), LOCK_EX) != 0) return false;
   const std::string target =
@@ -172,7 +172,7 @@ bool SharedRanks::attach(const std::string& link, const ptl_process_t* mapping, 
                          uint64_t hash) {
   const std::string target = read_link(link);
   if (target.empty() || classify(target) != Target::memory) return false;
-  const Descriptor memory(open(target.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const Descriptor memory = open_file(target.c_str(), O_RDONLY | O_NONBLOCK);
   if (!memory.is_open()) return false;
   if (!wait_until_filled(memory.get())) return false;
   struct stat status;
@@ -222,14 +222,13 @@ SharedRanks::~SharedRanks() {
 }
 
 void SharedRanks::remove_leftovers() noexcept {
-  DIR* entries = nullptr;
   try {
     if (find_local_rank().rank != 0) return;
-    entries = opendir(directory);
+    const DirectoryStream entries = open_directory(directory);
     if (entries == nullptr) return;
     const std::string prefix = link_prefix();
     for (unsigned seen = 0; seen < sweep_limit; ++seen) {
-      const dirent* entry = readdir(entries);
+      const dirent* entry = readdir(entries.get());
       if (entry == nullptr) break;
       if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) != 0) continue;
       const std::string path = std::string(directory) + "/" + entry->d_name;
@@ -240,7 +239,6 @@ void SharedRanks::remove_leftovers() noexcept {
   } catch (...) {
     // No memory for a name: the next interface tries again.
   }
-  if (entries != nullptr) closedir(entries);
 }
 
 }  // namespace lintel
