@@ -36,8 +36,9 @@ const char* text_of(RefuseCause cause) noexcept {
       "its job key (PTL_JOB_KEY) is another one, or only one side has one",
       "it belongs to another user", "there are too many connections",
       // In parentheses: Clang takes two literals in a list for a forgotten comma.
-      ("there is no job key, and it is no process of this user on this node: set PTL_JOB_KEY to "
-       "the same secret in all processes, or PTL_UDP_OPEN=1 to admit everybody"),
+      ("there is no job key, and it is no process of this user on this node, or one of both cannot "
+       "use /dev/shm: set PTL_JOB_KEY to the same secret in all processes, or PTL_UDP_OPEN=1 to "
+       "admit everybody"),
       ("PTL_NETWORK_SECURITY is not the same in all processes, or somebody on the way changes it "
        "(a downgrade)"),
       ("it is on another node, but both nodes have the same nid: set PTL_NID on each (ptl_info shows "

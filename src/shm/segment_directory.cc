@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "shm/private_directory.h"
 #include "util/clock.h"
 #include "util/never_destroyed.h"
 #include "util/new_descriptor.h"
@@ -22,34 +23,11 @@ namespace lintel {
 
 namespace {
 
-constexpr unsigned directory_names = 16;
 constexpr mode_t owner_reads_and_writes = S_IRUSR | S_IWUSR;
 
 std::string& root() noexcept {
   static NeverDestroyed<std::string> name("/dev/shm");
   return name.get();
-}
-
-std::string directory_path(unsigned number) {
-  const std::string path = root() + "/lintel." + std::to_string(geteuid());
-  return number == 0 ? path : path + "." + std::to_string(number);
-}
-
-// Not open: errno says why.
-Descriptor open_private_directory(const std::string& path) noexcept {
-  constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
-  Descriptor directory = open_file(path.c_str(), flags);
-  if (!directory.is_open() && errno == EACCES && mend_private(path.c_str(), S_IRWXU))
-    directory = open_file(path.c_str(), flags);
-  struct stat status;
-  if (!directory.is_open()) return {};
-  if (fstat(directory.get(), &status) != 0 || status.st_uid != geteuid() ||
-      (status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    errno = EACCES;
-    return {};
-  }
-  if ((status.st_mode & S_IRWXU) != S_IRWXU) mend_private(path.c_str(), S_IRWXU);
-  return directory;
 }
 
 struct flock whole_file_lock() noexcept {
@@ -86,20 +64,9 @@ std::optional<SegmentName> SegmentName::parse(const char* text) noexcept {
 }
 
 std::optional<SegmentDirectory> SegmentDirectory::open(bool make) {
-  int error = ENOENT;
-  for (const bool making : {false, true}) {
-    if (making && !make) break;
-    for (unsigned number = 0; number < directory_names; ++number) {
-      std::string path = directory_path(number);
-      if (making && !make_directory(path.c_str(), S_IRWXU) && errno != EEXIST) return {};
-      Descriptor directory = open_private_directory(path);
-      if (directory.is_open()) return SegmentDirectory(std::move(path), std::move(directory));
-      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return {};
-      if (making) error = errno;
-    }
-  }
-  errno = error;
-  return {};
+  std::optional<PrivateDirectory> found = open_private_directory(root(), make);
+  if (!found) return {};
+  return SegmentDirectory(std::move(found->path), std::move(found->descriptor));
 }
 
 SegmentFile SegmentDirectory::make_file() noexcept {

@@ -1,6 +1,6 @@
 // Where the segments of this user are: files <nid>.<pid>.<nonce> in a directory of /dev/shm that
-// only the user can enter, lintel.<uid>. It also holds the secret of node_secret.h. If other users
-// have taken that name: lintel.<uid>.1 and so on. Set-up and connection path.
+// only the user can enter (private_directory.h). It also holds the secret of node_secret.h. Set-up
+// and connection path.
 //
 // The owner of a segment shows that it lives by a lock of the open file. The kernel drops it with
 // the owner's mapping, so no descriptor has to stay open.

@@ -259,19 +259,6 @@ TEST(ShmSegment, NamesInTheCommonDirectoryMayBeTaken) {
   unlink((name + ".2").c_str());
 }
 
-TEST(ShmSegment, WithAllNamesTakenOpeningFailsAtOnce) {
-  static_cast<void>(test_settings());
-  const std::string name = segment_root() + "/lintel." + std::to_string(geteuid());
-  std::vector<std::string> taken{name};
-  for (int i = 1; i < 100; ++i) taken.push_back(name + "." + std::to_string(i));
-  for (const std::string& path : taken) close(open(path.c_str(), O_CREAT | O_CLOEXEC, 0600));
-  std::unique_ptr<ShmTransport> transport;
-  std::string reason;
-  EXPECT_EQ(ShmTransport::open(test_settings(), transport, reason), OpenStatus::failed);
-  EXPECT_NE(reason.find("lintel."), std::string::npos) << reason;
-  for (const std::string& path : taken) unlink(path.c_str());
-}
-
 TEST(ShmSegment, WhatIsNotASegmentHindersNobody) {
   const auto transport = open_transport();
   const std::string directory =
