@@ -7,29 +7,22 @@
 #include <fcntl.h>
 #include <portals4.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "spawner/job_memory.h"
+#include "spawner/pid_blocks.h"
 
 namespace lintel::gasnet {
 namespace {
-
-/* Portals pids below 1024 may be chosen freely. */
-constexpr unsigned int kFirstPid = 8;
-constexpr unsigned int kLastPid = 1023;
-constexpr unsigned int kBlock = 8;
 
 /** Opens and closes an interface, which a process can do only once. @return whether it opened. */
 bool open_once(ptl_nid_t& nid) {
@@ -63,32 +56,6 @@ bool find_nid(ptl_nid_t& nid) {
   while (child > 0 && waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
   return found;
-}
-
-/** Reserves a block of Portals pids until this process ends, by the name of an abstract socket. */
-bool take_block(unsigned int first) {
-  const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (descriptor < 0) return false;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const int length =
-      std::snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "gasnetrun-pids-%u", first);
-  const auto bytes =
-      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<size_t>(length));
-  if (bind(descriptor, reinterpret_cast<sockaddr*>(&address), bytes) == 0) return true;
-  close(descriptor);
-  return false;
-}
-
-/** Portals pids that no other gasnetrun_portals4 of this host uses. */
-std::vector<unsigned int> take_pids(unsigned int count) {
-  std::vector<unsigned int> pids;
-  for (unsigned int first = kFirstPid; first <= kLastPid && pids.size() < count; first += kBlock) {
-    if (!take_block(first)) continue;
-    for (unsigned int pid = first; pid < first + kBlock && pids.size() < count; ++pid)
-      pids.push_back(pid);
-  }
-  return pids;
 }
 
 pid_t start_process(const Options& options, unsigned int rank, pid_t parent,

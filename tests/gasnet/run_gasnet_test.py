@@ -2,11 +2,13 @@
 
 Usage: run_gasnet_test.py --list | <directory of programs> <mode> <case>
 """
+import ctypes
 import os
 import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -530,6 +532,23 @@ def closed_descriptors():
                 sys.exit(f"rank {number} has the files:\n{found}")
 
 
+def taken_pids():
+    """The names that reserve pids are open to all users. One has taken them all, and uses a few of the pids."""
+    clone_newnet = 0x40000000
+    if ctypes.CDLL(None).unshare(clone_newnet) != 0:
+        print("no right to make a network namespace, in which the names disturb nobody else")
+        sys.exit(77)
+    held = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(8, 1024, 8)]
+    for index, name in enumerate(held):
+        name.bind(f"\0gasnetrun-pids-{8 + 8 * index}")
+    fork(4, "queries").check(0)
+    Job([run, "-n", "2000", "-spawner=fork", "p"]).check(1, r"Portals pids for \d+ processes left; use -spawner=mpi")
+    # Those of a gasnetrun_portals4 of this user are kept.
+    for name in held:
+        name.listen()
+    fork(4, "queries").check(1, "Portals pids for 0 processes left")
+
+
 def killed_launcher():
     """When one of the processes of the spawner fork or their parent ends, all ends that the ranks have started."""
     for victim, number in ((0, signal.SIGKILL), (1, signal.SIGKILL), (0, signal.SIGTERM), (0, signal.SIGINT)):
@@ -575,7 +594,7 @@ def slurm():
 
 every_mode = [queries, segments, exits]
 once = [memory_of_launcher, attach_time, segment_limits, environment, exits_of_threads, exits_between_neighbourhoods, deaths, deaths_by_hand,
-        nothing_is_left, trace_files, teams_in_turn, frozen, variables, refused, reports, choices, misuse, info, launcher, closed_descriptors, killed_launcher, mpirun, slurm]
+        nothing_is_left, trace_files, teams_in_turn, frozen, variables, refused, reports, choices, misuse, info, launcher, taken_pids, closed_descriptors, killed_launcher, mpirun, slurm]
 cases = {function.__name__: function for function in every_mode + once}
 if sys.argv[1] == "--list":
     print("\n".join([f"{m} {f.__name__}" for m in ("seq", "par", "parsync") for f in every_mode] +
