@@ -1,14 +1,25 @@
 // Asking whether peers live, and reclaiming lanes. Connection path.
 #include "shm/liveness_checks.h"
 
+#include <algorithm>
+
 #include "shm/segment_directory.h"
 
 namespace lintel {
 
 void LivenessChecks::check(MessageSink& sink, Link* const* watch, unsigned count) noexcept {
   for (unsigned i = 0; i < count; ++i) check_link(sink, static_cast<ShmLink&>(*watch[i]));
-  check_unwatched(sink);
+  check_finished(sink);
+  check_in_turn(sink, unwatched_checks);
+  check_after_new(sink);
   reclaim_lanes();
+}
+
+void LivenessChecks::check_after_new(MessageSink& sink) noexcept {
+  constexpr uint32_t most_at_once = 16;  // the next look goes on
+  const uint32_t made = std::min(links_.made() - made_seen_, most_at_once);
+  made_seen_ += made;
+  for (uint32_t i = 0; i < made; ++i) check_in_turn(sink, checks_per_new_link);
 }
 
 void LivenessChecks::check_link(MessageSink& sink, ShmLink& link) noexcept {
@@ -17,19 +28,21 @@ void LivenessChecks::check_link(MessageSink& sink, ShmLink& link) noexcept {
     failures_.fail(sink, link, LinkFailures::Cause::gone);
 }
 
-// Peers that finished say so in their segments; those that died are asked after in turn.
-void LivenessChecks::check_unwatched(MessageSink& sink) noexcept {
-  for (ShmLink* link = links_.first(); link != nullptr; link = link->next) {
-    if (!link->failure_reported && link->segment != nullptr && link->segment->owner_finished())
-      check_link(sink, *link);
+// Peers that finished say so in their segments.
+void LivenessChecks::check_finished(MessageSink& sink) noexcept {
+  for (ShmLink *link = links_.first(), *next = nullptr; link != nullptr; link = next) {
+    next = link->next;  // a link that fails is listed no more
+    if (link->segment != nullptr && link->segment->owner_finished()) check_link(sink, *link);
   }
-  unsigned checks = 0;
-  if (next_checked_ == nullptr) next_checked_ = links_.first();
-  for (; next_checked_ != nullptr && checks < unwatched_checks;
-       next_checked_ = next_checked_->next) {
-    if (next_checked_->failure_reported) continue;
-    check_link(sink, *next_checked_);
-    ++checks;
+}
+
+// Those that died without a word.
+void LivenessChecks::check_in_turn(MessageSink& sink, unsigned most) noexcept {
+  links_.begin_turn();
+  for (; most > 0; --most) {
+    ShmLink* const link = links_.next_in_turn();
+    if (link == nullptr) return;
+    check_link(sink, *link);
   }
 }
 

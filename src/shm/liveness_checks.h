@@ -13,28 +13,33 @@ namespace lintel {
 
 class LivenessChecks {
  public:
-  LivenessChecks(const Segment& segment, const ShmLinks& links, ReceiveLanes& lanes,
+  LivenessChecks(const Segment& segment, ShmLinks& links, ReceiveLanes& lanes,
                  LinkFailures& failures) noexcept
       : segment_(segment), links_(links), lanes_(lanes), failures_(failures) {}
 
   // `watch`: links on which a thread waits. Of all others a few in turn.
   void check(MessageSink& sink, Link* const* watch, unsigned count) noexcept;
+  // After peers connected: asks for a few others each. So those that died without a word hold no
+  // more than a share of what the living ones have, however fast they come and go.
+  void check_after_new(MessageSink& sink) noexcept;
 
  private:
   // System calls per check for links, and for lanes, on which no thread waits.
   static constexpr unsigned unwatched_checks = 4;
+  static constexpr unsigned checks_per_new_link = 4;
 
   void check_link(MessageSink& sink, ShmLink& link) noexcept;
-  void check_unwatched(MessageSink& sink) noexcept;
+  void check_finished(MessageSink& sink) noexcept;
+  void check_in_turn(MessageSink& sink, unsigned most) noexcept;
   void reclaim_lanes() noexcept;
   bool reclaim_lane(uint32_t lane) noexcept;
 
   const Segment& segment_;
-  const ShmLinks& links_;
+  ShmLinks& links_;
   ReceiveLanes& lanes_;
   LinkFailures& failures_;
-  ShmLink* next_checked_ = nullptr;  // among all links
-  uint32_t next_reclaimed_ = 0;      // number of a lane
+  uint32_t made_seen_ = 0;       // links
+  uint32_t next_reclaimed_ = 0;  // number of a lane
 };
 
 }  // namespace lintel

@@ -14,10 +14,13 @@
 namespace lintel {
 
 struct ShmLink final : Link {
-  // Fixed from the start.
+  // Fixed while the link is listed.
   uint64_t nonce = 0;                    // names the incarnation of the peer
   std::unique_ptr<PeerSegment> segment;  // null: the peer had finished before its claim was seen
-  ShmLink* next = nullptr;               // in the list of all links
+
+  // Of ShmLinks: in the list of links, or among those that wait for another use.
+  ShmLink* next = nullptr;
+  ShmLink* previous = nullptr;
 
   std::atomic<bool> failed{false};
   LaneSender sender;

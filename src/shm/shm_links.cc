@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "transport/process_key.h"
+#include "util/assert.h"
 #include "util/clock.h"
 #include "util/text.h"
 #include "util/without_cancellation.h"
@@ -20,30 +21,49 @@ ShmLinks::~ShmLinks() {
 }
 
 ShmLink* ShmLinks::find(ProcessId peer) const noexcept {
-  const auto found = current_.find(key_of(peer));
-  return found == current_.end() || found->second->failed.load(std::memory_order_relaxed)
-             ? nullptr
-             : found->second;
+  const auto found = places_.find(key_of(peer));
+  ShmLink* const link = found == places_.end() ? nullptr : found->second.current;
+  return link == nullptr || link->failed.load(std::memory_order_relaxed) ? nullptr : link;
 }
 
-ShmLink* ShmLinks::add(std::unique_ptr<ShmLink> link) {
-  ShmLink* const raw = link.get();
-  owned_.push_back(std::move(link));
-  current_[key_of(raw->peer)] = raw;
-  raw->next = all_.load(std::memory_order_relaxed);
-  all_.store(raw, std::memory_order_release);
-  return raw;
-}
-
-std::unique_ptr<ShmLink> ShmLinks::make(ProcessId peer, uint64_t nonce,
-                                        std::unique_ptr<PeerSegment> segment) const {
-  auto link = std::make_unique<ShmLink>();
-  link->peer = peer;
-  link->nonce = nonce;
-  link->uid = segment == nullptr ? own_.header().identity.uid : segment->uid();
-  if (segment != nullptr && reach_memory_) link->memory = PeerMemory(segment->identity());
-  link->segment = std::move(segment);
+// As a new one. What belongs to the lanes was reset when the link was released.
+ShmLink& ShmLinks::make(ProcessId peer, uint64_t nonce, std::unique_ptr<PeerSegment> segment) {
+  Place& place = places_[key_of(peer)];
+  if (place.unused == nullptr)
+    place.unused = owned_.emplace_back(std::make_unique<ShmLink>()).get();
+  ShmLink& link = *std::exchange(place.unused, place.unused->next);
+  LINTEL_ASSERT(link.segment == nullptr && link.sender.lane() == no_lane);
+  LINTEL_ASSERT(link.receive_lane == no_lane);
+  link.peer = peer;
+  link.nonce = nonce;
+  link.uid = segment == nullptr ? own_.header().identity.uid : segment->uid();
+  if (segment != nullptr && reach_memory_) link.memory = PeerMemory(segment->identity());
+  link.segment = std::move(segment);
+  link.lane_wait = LaneWait();
+  link.announced = false;
+  link.failure_reported = false;
+  std::atomic_ref<void*>(link.context).store(nullptr, std::memory_order_relaxed);
+  link.failed.store(false, std::memory_order_release);
   return link;
+}
+
+ShmLink* ShmLinks::add(ShmLink& link) noexcept {
+  places_.find(key_of(link.peer))->second.current = &link;
+  ShmLink* const second = listed_.load(std::memory_order_relaxed);
+  link.previous = nullptr;
+  link.next = second;
+  if (second != nullptr) second->previous = &link;
+  listed_.store(&link, std::memory_order_release);
+  made_.fetch_add(1, std::memory_order_relaxed);
+  return &link;
+}
+
+// It is not listed, or not any more.
+void ShmLinks::give_back(ShmLink& link) noexcept {
+  Place& place = places_.find(key_of(link.peer))->second;
+  if (place.current == &link) place.current = nullptr;
+  link.next = place.unused;
+  place.unused = &link;
 }
 
 PeerSegment::ClaimStatus ShmLinks::claim_lane(ShmLink& link, std::string& reason) const {
@@ -67,12 +87,15 @@ ShmLink* ShmLinks::connect(ProcessId peer, std::string& reason) {
     return nullptr;
   if (!segment->owner_alive()) return explained(nullptr, reason, "the process has ended");
   const uint64_t nonce = segment->identity().nonce;
-  auto link = make(peer, nonce, std::move(segment));
+  ShmLink& link = make(peer, nonce, std::move(segment));
   // Before the link can be found by others, so that no send lock is needed yet.
-  const PeerSegment::ClaimStatus claim = claim_lane(*link, reason);
-  if (claim != PeerSegment::ClaimStatus::claimed && claim != PeerSegment::ClaimStatus::no_lane)
-    return nullptr;
-  return add(std::move(link));
+  const PeerSegment::ClaimStatus claim = claim_lane(link, reason);
+  if (claim == PeerSegment::ClaimStatus::claimed || claim == PeerSegment::ClaimStatus::no_lane)
+    return add(link);
+  link.memory = PeerMemory();
+  link.segment.reset();
+  give_back(link);
+  return nullptr;
 }
 
 SendStatus ShmLinks::attach(ShmLink& link) noexcept {
@@ -152,11 +175,18 @@ ShmLinks::Acceptance ShmLinks::look_up(ProcessId peer, uint64_t nonce) {
 
 void ShmLinks::release(ShmLink& link) noexcept {
   set_waiting(link, false);
-  if (link.segment == nullptr) return;
   if (link.sender.lane() != no_lane) link.segment->close_lane(link.sender.lane(), own_.nonce());
   link.sender.detach();
   link.memory = PeerMemory();
   link.segment.reset();
+  const std::lock_guard guard(mutex_);
+  if (turn_ == &link) turn_ = link.next;
+  if (link.next != nullptr) link.next->previous = link.previous;
+  if (link.previous != nullptr)
+    link.previous->next = link.next;
+  else
+    listed_.store(link.next, std::memory_order_relaxed);
+  give_back(link);
 }
 
 }  // namespace lintel

@@ -1,8 +1,9 @@
 // The links of a shared-memory transport: found by the address of the peer, made by connecting or
 // by accepting a claim, given a lane to send through. Connection path.
 //
-// Links are made under a lock and live as long as this object. The list of all grows only at its
-// head, so it is walked without the lock.
+// Links are made under a lock. One that failed is used again for the next process with its address,
+// of which there are few; the core may still look at it. The list of the others grows only at its
+// head, and only the holder of the poll token removes from it, who walks it without the lock.
 #pragma once
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "shm/segment.h"
@@ -56,13 +58,30 @@ class ShmLinks {
   }
   // Gives back what a link has that failed. No thread sends by it any more. Poll token held.
   void release(ShmLink& link) noexcept;
-  [[nodiscard]] ShmLink* first() const noexcept { return all_.load(std::memory_order_acquire); }
+
+  // Poll token held, for all of these. Links that were not released, the newest one first.
+  [[nodiscard]] ShmLink* first() const noexcept { return listed_.load(std::memory_order_acquire); }
+  // One after the other, whatever is released meanwhile. nullptr at the end; then begin again.
+  void begin_turn() noexcept {
+    if (turn_ == nullptr) turn_ = first();
+  }
+  [[nodiscard]] ShmLink* next_in_turn() noexcept {
+    return turn_ == nullptr ? nullptr : std::exchange(turn_, turn_->next);
+  }
+  // Links that were made so far, modulo 2^32.
+  [[nodiscard]] uint32_t made() const noexcept { return made_.load(std::memory_order_relaxed); }
 
  private:
-  ShmLink* find(ProcessId peer) const noexcept;  // mutex_ held, as for add(); never one that failed
-  ShmLink* add(std::unique_ptr<ShmLink> link);
-  std::unique_ptr<ShmLink> make(ProcessId peer, uint64_t nonce,
-                                std::unique_ptr<PeerSegment> segment) const;
+  // Of an address.
+  struct Place {
+    ShmLink* current = nullptr;
+    ShmLink* unused = nullptr;  // a chain through next
+  };
+  // mutex_ held, for all of these.
+  ShmLink* find(ProcessId peer) const noexcept;  // never one that failed
+  ShmLink& make(ProcessId peer, uint64_t nonce, std::unique_ptr<PeerSegment> segment);
+  ShmLink* add(ShmLink& link) noexcept;
+  void give_back(ShmLink& link) noexcept;
   Acceptance look_up(ProcessId peer, uint64_t nonce);
   PeerSegment::ClaimStatus claim_lane(ShmLink& link, std::string& reason) const;
   void set_waiting(ShmLink& link, bool waits) noexcept;
@@ -72,8 +91,10 @@ class ShmLinks {
   const bool reach_memory_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<ShmLink>> owned_;
-  std::unordered_map<uint64_t, ShmLink*> current_;  // by address
-  std::atomic<ShmLink*> all_{nullptr};
+  std::unordered_map<uint64_t, Place> places_;  // by address
+  std::atomic<ShmLink*> listed_{nullptr};
+  std::atomic<uint32_t> made_{0};
+  ShmLink* turn_ = nullptr;           // poll token
   std::atomic<uint32_t> waiting_{0};  // links
 };
 

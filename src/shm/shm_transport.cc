@@ -74,6 +74,7 @@ void ShmTransport::look_at_lanes(MessageSink& sink) noexcept {
   if (claims_.anything_new()) {
     claims_.look(sink);
     returns_.look(sink);
+    liveness_.check_after_new(sink);
   }
   recalls_.look(now_ns());
 }

@@ -309,6 +309,9 @@ bool should_be_usable(const TransportSettings& settings, const Interface& interf
 // ports from 32768 on are given out by the kernel.
 constexpr uint32_t first_any_pid = 16384;
 constexpr uint32_t any_pids = 14000;
+// Of these the ones that are tried first. Processes remember the addresses of their peers, so those
+// that serve many short-lived ones need few.
+constexpr uint32_t usual_pids = 1024;
 
 // All transports of the interface, with the pid in `opened`.
 OpenStatus open_all(const TransportSettings& settings, const Interface& interface,
@@ -431,7 +434,7 @@ OpenedTransports open_transports(const TransportSettings& wanted) {
   // One that is free for all of them.
   const auto start = static_cast<uint32_t>(getpid());
   for (uint32_t i = 0; i < any_pids; ++i) {
-    opened.id.pid = first_any_pid + (start + i) % any_pids;
+    opened.id.pid = first_any_pid + (i == 0 ? start % usual_pids : (start + i) % any_pids);
     opened.status = open_all(settings, *interface, opened);
     if (opened.status != OpenStatus::pid_in_use) return opened;
   }

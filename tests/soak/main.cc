@@ -32,6 +32,10 @@ std::vector<Scene> scenes(bool owns_shared_memory) {
       {.name = "shared memory, kills", .clients = 4, .transport = "local,shm,udp", .kills = true});
   all.push_back(
       {.name = "shared memory, stops", .clients = 4, .transport = "local,shm,udp", .stops = true});
+  all.push_back({.name = "many killed clients",
+                 .clients = 24,
+                 .transport = "local,shm,udp",
+                 .kills_all = true});
   all.push_back({.name = "UDP, kills", .clients = 4, .transport = "local,udp", .kills = true});
   all.push_back({.name = "UDP, losses and stops",
                  .clients = 4,

@@ -25,6 +25,8 @@ constexpr double progress_s = 5;
 constexpr double patience_s = 90;  // for processes that were asked to end
 // Growth that is not a leak: caches of the memory allocator, and pages in use for the first time.
 constexpr uint64_t allowed_growth_kib = 2048;
+// The same, in addresses: segments of peers whose end is not yet noticed, and thread arenas.
+constexpr uint64_t allowed_address_growth_kib = 1 << 20;
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -36,9 +38,12 @@ Resources resources_of(pid_t process) {
   Resources found;
   const std::string directory = "/proc/" + std::to_string(process);
   std::ifstream status(directory + "/status");
-  for (std::string line; std::getline(status, line);)
+  for (std::string line; std::getline(status, line);) {
     if (line.starts_with("RssAnon:"))
       found.memory_kib = std::strtoull(line.c_str() + 8, nullptr, 10);
+    if (line.starts_with("VmSize:"))
+      found.address_kib = std::strtoull(line.c_str() + 7, nullptr, 10);
+  }
   std::error_code ignored;
   for (auto entry = std::filesystem::directory_iterator(directory + "/fd", ignored);
        entry != std::filesystem::directory_iterator(); entry.increment(ignored))
@@ -155,6 +160,12 @@ void Runner::disturb(const Scene& scene) {
     }
   }
   if (clients_.empty()) return;
+  for (auto& [process, client] : clients_) {
+    if (!scene.kills_all) break;
+    ++kills_;
+    client.killed = true;
+    kill(process, SIGKILL);
+  }
   auto client = clients_.begin();
   std::advance(client, static_cast<long>(roll() % clients_.size()));
   if (scene.kills && roll() % 4 == 0) {
@@ -221,6 +232,7 @@ Resources Runner::of_servers() const {
   for (const pid_t server : servers_) {
     const Resources one = resources_of(server);
     sum.memory_kib += one.memory_kib;
+    sum.address_kib += one.address_kib;
     sum.descriptors += one.descriptors;
   }
   return sum;
@@ -236,10 +248,11 @@ void Runner::progress(const char* scene) {
   const Resources now = of_servers();
   std::printf(
       "%7.0f s  %-28s %9llu operations, %llu undelivered; %u starts (%u without means), %u kills, "
-      "%u stops; servers: %llu KiB, %u descriptors\n",
+      "%u stops; servers: %llu KiB, %llu MiB of addresses, %u descriptors\n",
       now_s() - began, scene, static_cast<unsigned long long>(sum.good),
       static_cast<unsigned long long>(sum.undelivered), starts_, without_means_, kills_, stops_,
-      static_cast<unsigned long long>(now.memory_kib), now.descriptors);
+      static_cast<unsigned long long>(now.memory_kib),
+      static_cast<unsigned long long>(now.address_kib / 1024), now.descriptors);
   std::fflush(stdout);
 }
 
@@ -250,6 +263,9 @@ void Runner::finish() {
   if (now.memory_kib > base_.memory_kib + base_.memory_kib / 10 + allowed_growth_kib)
     problem("the memory of the servers grew from " + std::to_string(base_.memory_kib) + " to " +
             std::to_string(now.memory_kib) + " KiB");
+  if (now.address_kib > base_.address_kib + allowed_address_growth_kib)
+    problem("the address space of the servers grew from " + std::to_string(base_.address_kib) +
+            " to " + std::to_string(now.address_kib) + " KiB");
   if (now.descriptors > base_.descriptors)
     problem("the descriptors of the servers grew from " + std::to_string(base_.descriptors) +
             " to " + std::to_string(now.descriptors));

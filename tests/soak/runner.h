@@ -15,7 +15,8 @@
 namespace lintel::soak {
 
 struct Resources {
-  uint64_t memory_kib = 0;  // resident, without shared memory
+  uint64_t memory_kib = 0;   // resident, without shared memory
+  uint64_t address_kib = 0;  // of virtual memory
   unsigned descriptors = 0;
 };
 
@@ -25,6 +26,7 @@ struct Scene {
   const char* transport;                // PTL_TRANSPORT of the clients
   const char* faults = "";              // PTL_FAULTS of the clients
   bool kills = false;                   // kills clients and the volatile server
+  bool kills_all = false;               // kills all clients, again and again
   bool stops = false;                   // SIGSTOP to any process, for some tenths of a second
   bool may_fail = false;                // operations and starts may fail
   std::function<void()> hardship = {};  // called in each client

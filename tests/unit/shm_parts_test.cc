@@ -111,7 +111,29 @@ TEST_F(ShmParts, LinksAreFoundAgainUntilTheyFail) {
   EXPECT_EQ(link->segment, nullptr);
   EXPECT_FALSE(link->sender.attached());
   EXPECT_FALSE(link->memory.reach());
-  EXPECT_NE(connect(), link);
+  EXPECT_EQ(from_b_.first(), nullptr);
+  EXPECT_EQ(connect(), link) << "it serves the next process with that address";
+  EXPECT_FALSE(link->failed.load());
+  EXPECT_EQ(from_b_.first(), link);
+}
+
+TEST_F(ShmParts, ATurnGoesOnWhereLinksWereReleased) {
+  const std::unique_ptr<Segment> c = make_segment();
+  const std::unique_ptr<Segment> d = make_segment();
+  std::string reason;
+  ShmLink* const to_a = from_b_.connect(a_->id(), reason);
+  ShmLink* const to_c = from_b_.connect(c->id(), reason);
+  ShmLink* const to_d = from_b_.connect(d->id(), reason);
+  ASSERT_TRUE(to_a != nullptr && to_c != nullptr && to_d != nullptr) << reason;
+  EXPECT_EQ(from_b_.made(), 3u);
+  EXPECT_EQ(from_b_.next_in_turn(), nullptr) << "none has begun";
+  from_b_.begin_turn();
+  EXPECT_EQ(from_b_.next_in_turn(), to_d);
+  from_b_.begin_turn();
+  to_c->failed.store(true);
+  from_b_.release(*to_c);
+  EXPECT_EQ(from_b_.next_in_turn(), to_a);
+  EXPECT_EQ(from_b_.next_in_turn(), nullptr);
 }
 
 TEST_F(ShmParts, OnlyWhoIsWhoItSaysIsAccepted) {

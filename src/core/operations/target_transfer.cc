@@ -194,6 +194,9 @@ void advance_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept 
     return;
   }
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  // Its link may become that of the next process with its address.
+  if (peer.failed.load(std::memory_order_acquire))
+    return fail(physical, transfer, PTL_NI_UNDELIVERABLE);
   const bool asynchronous = peer.transport->capabilities().remote_asynchronous;
   const uint64_t left = transfer.mlength - transfer.moved;
   Piece local[transfer_remote_pieces];
