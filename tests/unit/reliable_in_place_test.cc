@@ -145,7 +145,8 @@ TEST_P(ReliableInPlace, APayloadThatGoesWhileItWaitsDoesNotStopTheOthers) {
   ASSERT_EQ(send(data_header()), SendStatus::sent);
   ASSERT_EQ(mprotect(memory_, payload_bytes, PROT_NONE), 0);
   first_.link().full = false;
-  expect_arrival_of(std::byte{0});
+  // What was encrypted for the first attempt no longer needs the payload.
+  expect_arrival_of(encrypts() ? std::byte{1} : std::byte{0});
   EXPECT_TRUE(first_.failed.empty());
 }
 
