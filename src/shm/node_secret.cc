@@ -120,8 +120,7 @@ class NodeSecret {
     value_ = *found;
     const std::string path = directory.path() + "/" + name_of(value_);
     mend_private(path.c_str(), S_IRUSR | S_IWUSR);
-    Descriptor file =
-        open_file(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, S_IRUSR | S_IWUSR);
+    Descriptor file = open_file(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, S_IRUSR | S_IWUSR);
     struct flock lock = lock_of(F_RDLCK);
     if (!file.is_open() || fcntl(file.get(), F_OFD_SETLK, &lock) != 0) return false;
     // The mapping keeps the lock, so that no descriptor stays open; the page is never touched.
