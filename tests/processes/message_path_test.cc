@@ -208,6 +208,7 @@ TEST(MessagePathTest, NoSystemCallAndNoAllocationWithinAProcess) {
   });
 }
 
+// spec 1.6
 // A collective operation by triggered operations allocates its counters, queues and entries, and
 // frees them at its end, in each call.
 TEST(MessagePathTest, AStepOfACollectiveWithItsOwnCounterMakesNoSystemCallAndNoAllocation) {

@@ -17,8 +17,9 @@ class OutstandingGetsTest : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Transports, OutstandingGetsTest, testing::Values("shm", "udp"),
                          [](const auto& info) { return std::string(info.param); });
 
+// spec 2.9, 3.15.3
 // Both hold gets at the same time, so that each has to answer while its own wait. The puts behind
-// them arrive in their order. spec 2.9, 3.15.3
+// them arrive in their order.
 TEST_P(OutstandingGetsTest, AllEndAndTheOrderIsKept) {
   RunOptions options;
   options.environment = {{"PTL_TRANSPORT", std::string("local,") + GetParam()}};
