@@ -17,7 +17,8 @@ bool says_refusal(int code, const Call& call) noexcept {
   if (!library_was_used()) config_find_log_level();
   if (log_enabled(LogLevel::debug)) return true;
   // Correct programs get these, too.
-  if (code == PTL_IN_USE || code == PTL_PT_IN_USE || code == PTL_PID_IN_USE || code == PTL_PT_FULL)
+  if (code == PTL_IN_USE || code == PTL_PT_IN_USE || code == PTL_PID_IN_USE ||
+      code == PTL_PT_FULL || code == PTL_IGNORED)
     return false;
   static std::atomic<bool> hinted{false};
   log_once(hinted, LogLevel::warn,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shm/segment_directory.h"
+#include "util/without_cancellation.h"
 
 namespace lintel {
 
@@ -19,6 +20,8 @@ void LivenessChecks::check_after_new(MessageSink& sink) noexcept {
   constexpr uint32_t most_at_once = 16;  // the next look goes on
   const uint32_t made = std::min(links_.made() - made_seen_, most_at_once);
   made_seen_ += made;
+  if (made == 0) return;
+  const WithoutCancellation scope;
   for (uint32_t i = 0; i < made; ++i) check_in_turn(sink, checks_per_new_link);
 }
 
