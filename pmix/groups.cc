@@ -52,10 +52,7 @@ bool is_logical(ptl_handle_ni_t ni) {
   return code == PTL_OK || code == PTL_IGNORED;
 }
 
-bool library_is_ready() {
-  ptl_process_t nobody;
-  return PtlGetPhysId(PTL_INVALID_HANDLE, &nobody) != PTL_NO_INIT;
-}
+bool library_is_ready() { return PtlAtomicSync() != PTL_NO_INIT; }
 
 int read_environment(Group& group, HandEnvironment& environment) {
   if (const std::string why = read_hand_environment(environment); !why.empty())

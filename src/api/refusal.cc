@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cinttypes>
+#include <cstring>
 
 #include "util/config.h"
 #include "util/log.h"
@@ -18,8 +19,11 @@ bool says_refusal(int code, const Call& call) noexcept {
   if (log_enabled(LogLevel::debug)) return true;
   // Correct programs get these, too.
   if (code == PTL_IN_USE || code == PTL_PT_IN_USE || code == PTL_PID_IN_USE ||
-      code == PTL_PT_FULL || code == PTL_IGNORED)
+      code == PTL_PT_FULL || code == PTL_IGNORED || code == PTL_NO_INIT)
     return false;
+  // PtlNIInit has said why itself. The run-time library asks PtlGetMap which kind an interface is.
+  for (const char* const name : {"PtlNIInit", "PtlGetMap"})
+    if (std::strcmp(call.name, name) == 0) return false;
   static std::atomic<bool> hinted{false};
   log_once(hinted, LogLevel::warn,
            "%s returns %s: with PTL_LOG_LEVEL=debug a line says why, for each refused call",
