@@ -21,6 +21,9 @@ class Congestion {
   // `queue_delay_ns`: the delay by a queue that any window may cause.
   void open(uint64_t most_bytes, uint32_t frame_bytes, uint64_t queue_delay_ns) noexcept;
 
+  // The cost of the largest frame is another one from now on.
+  void set_frame_bytes(uint32_t frame_bytes) noexcept;
+
   [[nodiscard]] uint64_t window_bytes() const noexcept { return static_cast<uint64_t>(window_); }
 
   void delivered(uint64_t bytes) noexcept;
