@@ -21,8 +21,8 @@ bool says_refusal(int code, const Call& call) noexcept {
   if (code == PTL_IN_USE || code == PTL_PT_IN_USE || code == PTL_PID_IN_USE ||
       code == PTL_PT_FULL || code == PTL_IGNORED || code == PTL_NO_INIT)
     return false;
-  // PtlNIInit has said why itself. The run-time library asks PtlGetMap which kind an interface is.
-  for (const char* const name : {"PtlNIInit", "PtlGetMap"})
+  // PtlNIInit has said why itself. The run-time library asks the others about an interface.
+  for (const char* const name : {"PtlNIInit", "PtlGetMap", "PtlGetPhysId"})
     if (std::strcmp(call.name, name) == 0) return false;
   static std::atomic<bool> hinted{false};
   log_once(hinted, LogLevel::warn,
