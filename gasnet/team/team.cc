@@ -8,6 +8,7 @@
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "client/client.h"
 #include "job/job.h"
@@ -24,6 +25,8 @@ void gasneti_team::cover(gex_Rank_t first, gex_Rank_t last) {
 }
 
 void gasneti_team::set_mapped_offset(gex_Rank_t rank, std::optional<intptr_t> offset) {
+  const auto place = std::lower_bound(neighbours.begin(), neighbours.end(), rank);
+  if (place == neighbours.end() || *place != rank) neighbours.insert(place, rank);
   mapped_offsets.get()[rank - view.mapped_first] = offset ? *offset + 1 : 0;
 }
 
@@ -35,20 +38,20 @@ gex_Rank_t gasneti_team::rank_of(gex_Rank_t jobrank) const {
   return found != ranks.end() && members[*found] == jobrank ? *found : GEX_RANK_INVALID;
 }
 
+/* Some kernels give a page to each read of fresh zeros, so only the neighbours are looked up. */
 void gasneti_team::map_as(const gasneti_team& primordial) {
-  gex_Rank_t first = GEX_RANK_INVALID;
-  gex_Rank_t last = 0;
-  for (gex_Rank_t rank = 0; rank < view.size; ++rank) {
-    if (!primordial.mapped_offset_of(members[rank])) continue;
-    first = std::min(first, rank);
-    last = rank;
+  std::vector<std::pair<gex_Rank_t, intptr_t>> mapped;
+  for (const gex_Rank_t jobrank : primordial.neighbours) {
+    const gex_Rank_t rank = rank_of(jobrank);
+    const std::optional<intptr_t> offset = primordial.mapped_offset_of(jobrank);
+    if (rank != GEX_RANK_INVALID && offset) mapped.emplace_back(rank, *offset);
   }
   view.mapped_count = 0;
-  if (first == GEX_RANK_INVALID) return;
-  cover(first, last);
-  for (gex_Rank_t rank = first; rank <= last; ++rank)
-    if (const std::optional<intptr_t> offset = primordial.mapped_offset_of(members[rank]))
-      set_mapped_offset(rank, offset);
+  neighbours.clear();
+  if (mapped.empty()) return;
+  const auto [first, last] = std::minmax_element(mapped.begin(), mapped.end());
+  cover(first->first, last->first);
+  for (const auto& [rank, offset] : mapped) set_mapped_offset(rank, offset);
 }
 
 namespace lintel::gasnet {

@@ -42,6 +42,8 @@ struct gasneti_team {
     void operator()(intptr_t* offsets) const { std::free(offsets); }
   };
   std::unique_ptr<intptr_t, Free> mapped_offsets;
+  /* Ranks that set_mapped_offset() was called for, sorted. */
+  std::vector<gex_Rank_t> neighbours;
 
   /** @return GEX_RANK_INVALID for a process that is no member. */
   gex_Rank_t rank_of(gex_Rank_t jobrank) const;
