@@ -2,6 +2,7 @@
 // that fail go through a malloc of this test.
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -304,6 +305,31 @@ TEST(ExhaustionTest, WithoutAddressSpaceTheInterfaceIsRefused) {
     const Counter counter(interface.handle());
     counter.add(1);
     counter.expect(1);
+  });
+}
+
+// spec 3.6.2
+TEST(ExhaustionTest, FourGibibytesOfAddressSpaceAreEnoughForTwoProcessesAndTheirChildren) {
+  run_ranks(2, [](Rank& rank) {
+    const rlimit limit{rlim_t{4} << 30, rlim_t{4} << 30};
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    rank.initialise();
+    const Interface interface(rank, matching_physical);
+    rank.barrier();
+    const pid_t child = fork();
+    if (child == 0) {
+      // The memory of the parent still counts.
+      ptl_handle_ni_t own = PTL_INVALID_HANDLE;
+      const int code =
+          PtlInit() == PTL_OK ? PtlNIInit(PTL_IFACE_DEFAULT, matching_physical.options(),
+                                          PTL_PID_ANY, nullptr, nullptr, &own)
+                              : PTL_FAIL;
+      _exit(code == PTL_OK ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    rank.barrier();
   });
 }
 #endif

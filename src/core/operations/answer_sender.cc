@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "core/operations/peer_share.h"
+#include "util/address_space.h"
 #include "util/assert.h"
 #include "util/log.h"
 #include "util/node_identity.h"
@@ -29,7 +30,8 @@ static_assert(short_answer_bytes >= ack_batch_capacity * sizeof(uint32_t));
 }  // namespace
 
 bool AnswerSender::open(uint32_t long_answers) noexcept {
-  return answers_.open(most_answers) && long_payloads_.open(long_answers);
+  return answers_.open(fitting_capacity(most_answers, sizeof(Answer))) &&
+         long_payloads_.open(fitting_capacity(long_answers, sizeof(LongPayload)));
 }
 
 [[gnu::always_inline]] inline void AnswerSender::send_or_queue(Peer& peer,
@@ -72,7 +74,7 @@ void AnswerSender::report_shortage(const Peer& peer, bool tells_initiator) noexc
 Answer* AnswerSender::allocate(Peer& peer, uint64_t payload_length) noexcept {
   const bool with_payload = payload_length > short_answer_bytes;
   if (!may_take(peer.answers, most_answers, in_use_.load(std::memory_order_relaxed),
-                most_answers) ||
+                answers_.capacity()) ||
       (with_payload && !may_take(peer.long_answers, most_long_answers_of_peer, long_answers(),
                                  long_payloads_.capacity())))
     return nullptr;

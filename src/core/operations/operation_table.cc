@@ -3,6 +3,8 @@
 #include <mutex>
 #include <utility>
 
+#include "util/address_space.h"
+
 namespace lintel {
 
 namespace {
@@ -11,7 +13,9 @@ constexpr uint32_t most_operations = 1u << 20;
 }  // namespace
 
 bool OperationTable::open() noexcept {
-  return operations_.open(most_operations) && copies_.open(most_operations);
+  const uint32_t capacity =
+      fitting_capacity(most_operations, sizeof(Operation) + sizeof(VolatileCopy));
+  return operations_.open(capacity) && copies_.open(capacity);
 }
 
 Operation* OperationTable::allocate_returned(Peer& peer) noexcept {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/operations/peer_share.h"
+#include "util/address_space.h"
 #include "util/assert.h"
 
 namespace lintel {
@@ -22,7 +23,9 @@ void drop_from_chain(Transfer** link, const NetworkInterface& interface) noexcep
 }
 }  // namespace
 
-bool TransferTable::open() noexcept { return transfers_.open(most_transfers); }
+bool TransferTable::open() noexcept {
+  return transfers_.open(fitting_capacity(most_transfers, sizeof(Transfer)));
+}
 
 Transfer* TransferTable::allocate(const Peer& peer) noexcept {
   if (!may_take(peer.transfers, most_transfers_of_peer, in_use_, transfers_.capacity()))

@@ -1,0 +1,12 @@
+// How large a pool may be where the address space of the process is limited (ulimit -v). Set-up path.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lintel {
+
+// At most `capacity` objects, which take at most a thirty-second part of what the limit leaves.
+[[nodiscard]] uint32_t fitting_capacity(uint32_t capacity, size_t object_bytes) noexcept;
+
+}  // namespace lintel
