@@ -74,9 +74,16 @@ bool all_completed(gex_Event_t* events, size_t count) {
   return finish_each(events, count).pending == 0;
 }
 
+/** By a wait that has nothing to wait for. A program may call nothing else that runs handlers. */
+void poll_once() {
+  const ThreadState& thread = this_thread();
+  if (!thread.in_request && !thread.in_reply) run_poll_functions();
+}
+
 /** Waits until `is_over`, a test of an array of events, returns true. */
 template <typename IsOver>
 void wait_for_each(const gex_Event_t* events, size_t count, IsOver is_over) {
+  if (is_over()) return poll_once();
   Wait wait;
   while (!is_over()) {
     if (!wait.poll()) continue;
@@ -110,11 +117,11 @@ int gex_Event_Test(gex_Event_t event) {
 }
 
 void gex_Event_Wait(gex_Event_t event) {
-  if (event == GEX_EVENT_INVALID) return;
+  if (event == GEX_EVENT_INVALID) return poll_once();
   check_may_communicate("gex_Event_Wait");
   EventPool& pool = this_threads_events().pool;
   for (unsigned int looks = root_of(event)->looks_before_poll(); looks != 0; --looks) {
-    if (finish(event, pool)) return;
+    if (finish(event, pool)) return poll_once();
     gasnett_spinloop_hint();
   }
   wait_for_each(&event, 1, [&] { return finish(event, pool); });
@@ -153,6 +160,7 @@ int gex_NBI_Test(gex_EC_t event_mask, gex_Flags_t /*flags*/) {
 void gex_NBI_Wait(gex_EC_t event_mask, gex_Flags_t /*flags*/) {
   check_may_communicate("gex_NBI_Wait");
   const ThreadEvents& events = this_threads_events();
+  if (implicit_completed(event_mask)) return poll_once();
   Wait wait;
   while (!implicit_completed(event_mask)) {
     if (!wait.poll()) continue;

@@ -1,4 +1,4 @@
-/* supervisor.h: no process of a job outlives it, whoever is killed. Set-up path.
+/* supervisor.h: no process of a job outlives it, whichever of them is killed. Set-up path.
  *
  * gasnetrun_portals4 consists of two processes: the one that users see and kill, and below it the
  * one that starts the ranks. If either is killed, the other ends all that is below. Both adopt what

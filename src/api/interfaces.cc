@@ -18,15 +18,15 @@ using namespace lintel::api;
 
 namespace {
 
-constexpr Call ni_init{"PtlNIInit", "spec 3.6.2"};
+constexpr Call ni_init{"PtlNIInit", "spec 3.6.2", true};
 constexpr Call ni_fini{"PtlNIFini", "spec 3.6.3"};
 constexpr Call ni_status{"PtlNIStatus", "spec 3.6.4"};
 constexpr Call ni_handle_of{"PtlNIHandle", "spec 3.6.5"};
 constexpr Call set_map{"PtlSetMap", "spec 3.6.6"};
-constexpr Call get_map{"PtlGetMap", "spec 3.6.7"};
+constexpr Call get_map{"PtlGetMap", "spec 3.6.7", true};
 constexpr Call get_uid{"PtlGetUid", "spec 3.8.1"};
 constexpr Call get_id{"PtlGetId", "spec 3.9.2"};
-constexpr Call get_phys_id{"PtlGetPhysId", "spec 3.9.3"};
+constexpr Call get_phys_id{"PtlGetPhysId", "spec 3.9.3", true};
 constexpr Call start_bundle{"PtlStartBundle", "spec 3.17.1"};
 constexpr Call end_bundle{"PtlEndBundle", "spec 3.17.2"};
 

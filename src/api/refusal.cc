@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cinttypes>
-#include <cstring>
 
 #include "util/config.h"
 #include "util/log.h"
@@ -18,12 +17,9 @@ bool says_refusal(int code, const Call& call) noexcept {
   if (!library_was_used()) config_find_log_level();
   if (log_enabled(LogLevel::debug)) return true;
   // Correct programs get these, too.
-  if (code == PTL_IN_USE || code == PTL_PT_IN_USE || code == PTL_PID_IN_USE ||
+  if (call.is_question || code == PTL_IN_USE || code == PTL_PT_IN_USE || code == PTL_PID_IN_USE ||
       code == PTL_PT_FULL || code == PTL_IGNORED || code == PTL_NO_INIT)
     return false;
-  // PtlNIInit has said why itself. The run-time library asks the others about an interface.
-  for (const char* const name : {"PtlNIInit", "PtlGetMap", "PtlGetPhysId"})
-    if (std::strcmp(call.name, name) == 0) return false;
   static std::atomic<bool> hinted{false};
   log_once(hinted, LogLevel::warn,
            "%s returns %s: with PTL_LOG_LEVEL=debug a line says why, for each refused call",

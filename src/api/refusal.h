@@ -15,6 +15,9 @@ namespace lintel::api {
 struct Call {
   const char* name;
   const char* rules;  // where they are written: "spec 3.15.2"
+  // What programs call to find something out, or what says by itself why it fails: its refusal is
+  // no reason to tell programmers of PTL_LOG_LEVEL.
+  bool is_question = false;
 };
 
 // `rule` says what the argument had to be, as a predicate: "must be ...".

@@ -15,11 +15,11 @@ class OwnPauses {
   // Of the time for which peers have not answered, this is left out.
   struct Excuse {
     uint64_t left_out_ns;
-    bool anew;  // all: they get the full time again
+    bool full_time;  // all of it: they get the full time again
 
     // When it began to count, for what began at `since_ns`.
     [[nodiscard]] uint64_t moved(uint64_t since_ns, uint64_t now_ns) const noexcept {
-      return anew ? now_ns : std::min(since_ns + left_out_ns, now_ns);
+      return full_time ? now_ns : std::min(since_ns + left_out_ns, now_ns);
     }
   };
 
@@ -36,9 +36,9 @@ class OwnPauses {
     LINTEL_ASSERT(is_pause(late_ns));
     LINTEL_ASSERT(late_ns <= now_ns);
     const uint64_t began_ns = now_ns - late_ns;
-    const bool anew = excused_ns_ == 0 || began_ns >= excused_ns_ + timeout_ns_;
-    excused_ns_ = anew ? now_ns : std::min(excused_ns_ + late_ns, now_ns);
-    return {late_ns - counted_ns_, anew};
+    const bool full_time = excused_ns_ == 0 || began_ns >= excused_ns_ + timeout_ns_;
+    excused_ns_ = full_time ? now_ns : std::min(excused_ns_ + late_ns, now_ns);
+    return {late_ns - counted_ns_, full_time};
   }
 
  private:

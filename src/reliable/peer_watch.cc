@@ -40,7 +40,7 @@ void PeerWatch::excuse_all(uint64_t late_ns, uint64_t now_ns) noexcept {
   const OwnPauses::Excuse excuse = pauses_.end(late_ns, now_ns);
   log_message(LogLevel::debug, "%s: this process did not look at its peers for %.1f s; they get %s",
               context_.link.name(), static_cast<double>(late_ns) * 1e-9,
-              excuse.anew ? "the full time to answer again" : "as much longer to answer");
+              excuse.full_time ? "the full time to answer again" : "as much longer to answer");
   table_.for_each([&](Connection& connection) {
     const std::lock_guard guard(connection.lock);
     connection.silence.excuse(excuse, now_ns);

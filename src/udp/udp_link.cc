@@ -48,7 +48,7 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
       .receives_by_system_call = true,
       .descriptor = socket.descriptor(),
   };
-  link->sender_.open(calls);
+  if (!link->sender_.open(calls)) return explained(OpenStatus::failed, reason, "no memory");
   if (link->sender_.splices()) link->properties_.least_referred_bytes = UdpSplicer::least_bytes;
   if (!link->receiver_.open(mtu, calls)) return explained(OpenStatus::failed, reason, "no memory");
   result = std::move(link);

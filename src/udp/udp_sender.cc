@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 namespace lintel {
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr unsigned largest_batch = 16;  // datagrams (segmented or not) of one call
 constexpr unsigned batch_pieces = PacketLink::largest_burst * 2;
+constexpr unsigned most_senders = 64;        // threads in send() at the same time; others wait
 constexpr uint32_t segmented_bytes = 65000;  // of a datagram that the kernel cuts up
 constexpr unsigned most_segments = 64;
 constexpr unsigned most_repetitions = 64;  // of a call for datagrams that it could send
@@ -23,6 +25,7 @@ constexpr unsigned most_repetitions = 64;  // of a call for datagrams that it co
 
 // The datagrams of one system call.
 struct UdpSender::Batch {
+  std::atomic<uint32_t> next_free{0};
   mmsghdr messages[largest_batch];
   unsigned frames[largest_batch];  // in each of them
   uint64_t bytes[largest_batch];
@@ -31,11 +34,37 @@ struct UdpSender::Batch {
   unsigned count = 0;
 };
 
+class UdpSender::BatchInUse {
+ public:
+  explicit BatchInUse(Arena<Batch>& batches) noexcept : batches_(batches) {
+    // Holders do not wait for anything, so one becomes free soon.
+    while ((index_ = batches.allocate()) == Arena<Batch>::no_index) {
+    }
+  }
+  ~BatchInUse() { batches_.release(index_); }
+  BatchInUse(const BatchInUse&) = delete;
+  BatchInUse& operator=(const BatchInUse&) = delete;
+
+  [[nodiscard]] Batch& get() const noexcept { return batches_.at(index_); }
+
+ private:
+  Arena<Batch>& batches_;
+  uint32_t index_;
+};
+
+UdpSender::UdpSender(UdpSocket& socket, AtomicLinkCounters& counters) noexcept
+    : socket_(socket), counters_(counters), peers_(socket), splicer_(socket, peers_) {}
+
+UdpSender::~UdpSender() = default;
+
 // The option with 0 changes nothing, and fails where the kernel does not have it.
-void UdpSender::open(const UdpCalls& calls) noexcept {
+bool UdpSender::open(const UdpCalls& calls) noexcept {
+  batches_.reset(new (std::nothrow) Arena<Batch>);
+  if (batches_ == nullptr || !batches_->open(most_senders)) return false;
   sends_several_ = calls.sends_several;
   splicer_.open();
   segments_.store(socket_.set_option(SOL_UDP, UDP_SEGMENT, 0), std::memory_order_relaxed);
+  return true;
 }
 
 // How many of the frames, from the first one on, can go as one datagram that the kernel cuts up.
@@ -102,7 +131,9 @@ unsigned UdpSender::send(const OutboundFrame* frames, unsigned count) noexcept {
   while (taken < count) {
     taken += splice(frames + taken, count - taken);
     if (taken == count) break;
-    Batch batch;
+    const BatchInUse in_use(*batches_);
+    Batch& batch = in_use.get();
+    batch.count = 0;
     fill(batch, frames + taken, count - taken);
     const unsigned sent = transmit(batch);
     for (unsigned i = 0; i < sent; ++i) taken += batch.frames[i];

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <string>
 
 #include "transport/packet_link.h"
@@ -11,16 +12,17 @@
 #include "udp/udp_peer_sockets.h"
 #include "udp/udp_socket.h"
 #include "udp/udp_splicer.h"
+#include "util/arena.h"
 
 namespace lintel {
 
 class UdpSender {
  public:
-  UdpSender(UdpSocket& socket, AtomicLinkCounters& counters) noexcept
-      : socket_(socket), counters_(counters), peers_(socket), splicer_(socket, peers_) {}
+  UdpSender(UdpSocket& socket, AtomicLinkCounters& counters) noexcept;
+  ~UdpSender();
 
-  // Set-up path, once the socket is open.
-  void open(const UdpCalls& calls) noexcept;
+  // Set-up path, once the socket is open. False: no memory.
+  [[nodiscard]] bool open(const UdpCalls& calls) noexcept;
   // Connection path: frames will go to that address.
   void connect(const LinkAddress& to) noexcept { peers_.connect(to); }
   // See PacketLink::send().
@@ -33,6 +35,7 @@ class UdpSender {
 
  private:
   struct Batch;
+  class BatchInUse;
 
   [[nodiscard]] bool send_one(const OutboundFrame& frame) noexcept;
   [[nodiscard]] unsigned splice(const OutboundFrame* frames, unsigned count) noexcept;
@@ -45,6 +48,7 @@ class UdpSender {
   AtomicLinkCounters& counters_;
   bool sends_several_ = true;  // with one system call
   std::atomic<bool> segments_{false};
+  std::unique_ptr<Arena<Batch>> batches_;  // too large for the stack of a caller
   UdpPeerSockets peers_;
   UdpSplicer splicer_;
 };

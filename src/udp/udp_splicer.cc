@@ -186,9 +186,10 @@ bool UdpSplicer::splice_locked(const OutboundFrame& frame, const Parts& parts) n
 }
 
 void UdpSplicer::empty_pipe() noexcept {
-  std::byte scratch[page_bytes];
+  std::byte scratch[512];
   // It holds the pages of one frame at most, each of which may be read in two parts.
-  for (unsigned i = 0; i < 2 * most_spliced_pages; ++i)
+  constexpr size_t most_reads = 2 * most_spliced_pages * page_bytes / sizeof scratch;
+  for (size_t i = 0; i < most_reads; ++i)
     if (syscall(SYS_read, pipe_out_.get(), scratch, sizeof scratch) <= 0) return;
 }
 

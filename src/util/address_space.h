@@ -1,4 +1,5 @@
-// How large a pool may be where the address space of the process is limited (ulimit -v). Set-up path.
+// How large a pool may be where the address space of the process is limited (ulimit -v). Set-up
+// path.
 #pragma once
 
 #include <cstddef>

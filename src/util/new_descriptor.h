@@ -1,5 +1,5 @@
 // Everything that takes a new file descriptor. None is 0, 1 or 2, even where the program closed
-// those: whoever writes to standard output or standard error then would write into it. All are
+// those: what is written to standard output or standard error would go into it. All are
 // closed by exec. What is made in the file system has the rights of its owner that the caller asks
 // for, whatever the umask. Set-up and connection path.
 #pragma once

@@ -320,10 +320,10 @@ TEST(ExhaustionTest, FourGibibytesOfAddressSpaceAreEnoughForTwoProcessesAndTheir
     if (child == 0) {
       // The memory of the parent still counts.
       ptl_handle_ni_t own = PTL_INVALID_HANDLE;
-      const int code =
-          PtlInit() == PTL_OK ? PtlNIInit(PTL_IFACE_DEFAULT, matching_physical.options(),
-                                          PTL_PID_ANY, nullptr, nullptr, &own)
-                              : PTL_FAIL;
+      const int code = PtlInit() == PTL_OK
+                           ? PtlNIInit(PTL_IFACE_DEFAULT, matching_physical.options(), PTL_PID_ANY,
+                                       nullptr, nullptr, &own)
+                           : PTL_FAIL;
       _exit(code == PTL_OK ? 0 : 1);
     }
     int status = -1;

@@ -658,6 +658,7 @@ int main(int argc, char** argv) {
   CHECK(gex_Segment_Attach(&segment, team, SEGMENT_BYTES) == GASNET_OK);
   segments = malloc(size * sizeof *segments);
   for (gex_Rank_t rank = 0; rank < size; ++rank) segments[rank] = segment_of(team, rank);
+  barrier(); /* handlers of faster ranks use the addresses */
   int found = 0;
   for (unsigned int i = 0; i < sizeof cases / sizeof *cases; ++i) {
     if (strcmp(name, cases[i].name) != 0) continue;

@@ -6,6 +6,7 @@
  * the whole region shows that the pieces have arrived and nothing else has changed.
  *
  * Usage: vis_probe <threads> <rounds>
+ *        vis_probe range|waits
  *        vis_probe outside|lengths     (ends with a message)
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -457,6 +458,34 @@ static void misuse(const char* how) {
   gasnet_exit(0);
 }
 
+/* A rank that only waits still runs handlers: in waits for events that are complete, and in
+ * barriers that it ends itself. */
+static void only_waits(void) {
+  struct notice notice;
+  const uint64_t value = 77;
+  const ptrdiff_t stride = 8;
+  const size_t count = 1;
+  CHECK(size == 1);
+  memset(&notice, 0, sizeof notice);
+  notice.where = (uint64_t*)(void*)segments[0];
+  notice.value = value;
+  for (uint32_t way = 0; way < 4; ++way) {
+    gex_VIS_SetPeerCompletionHandler(kDone, &notice, sizeof notice, 0);
+    gex_VIS_StridedPutNBI(team, 0, segments[0], &stride, (void*)(uintptr_t)&value, &stride, 8,
+                          &count, 1, 0);
+    for (int i = 0; i < 1000; ++i) {
+      gex_Event_t none = GEX_EVENT_INVALID;
+      if (way == 0) gex_Event_Wait(none);
+      if (way == 1) gex_Event_WaitAll(&none, 1, 0);
+      if (way == 2) gex_NBI_Wait(GEX_EC_ALL, 0);
+      if (way == 3) gex_Coll_BarrierBlocking(team, 0);
+    }
+    CHECK(gasnett_atomic32_read(&completions, 0) == way + 1);
+  }
+  printf("handlers run in waits: all are good\n");
+  gasnet_exit(0);
+}
+
 /* Pieces that are one range at the peer need no progress by the peer: rank 1 only computes. */
 static void one_range(void) {
   enum { kPieces = 64, kBytes = 300, kApart = 1000 };
@@ -503,6 +532,7 @@ int main(int argc, char** argv) {
   for (gex_Rank_t peer = 0; peer < size; ++peer)
     CHECK(gex_Segment_QueryBound(team, peer, (void**)&segments[peer], NULL, NULL) == 0);
   if (argc == 2 && !strcmp(argv[1], "range")) one_range();
+  if (argc == 2 && !strcmp(argv[1], "waits")) only_waits();
   if (argc == 2) misuse(argv[1]);
   rounds = (unsigned int)atoi(argv[2]);
   for (unsigned int i = 0; i < threads; ++i) workers[i].thread = i;

@@ -20,7 +20,7 @@ TEST(OwnPausesTest, ALittleLatenessIsNone) {
 TEST(OwnPausesTest, AfterOnePeersGetTheFullTimeAgain) {
   OwnPauses pauses(timeout_ns);
   const OwnPauses::Excuse excuse = pauses.end(60 * second, 100 * second);
-  EXPECT_TRUE(excuse.anew);
+  EXPECT_TRUE(excuse.full_time);
   EXPECT_EQ(excuse.moved(35 * second, 100 * second), 100 * second);
 }
 
@@ -37,7 +37,7 @@ TEST(OwnPausesTest, ManyOfThemDoNotMakeADeadPeerLiveForEver) {
     const OwnPauses::Excuse excuse = pauses.end(60 * second, now_ns);
     awaited_since_ns = excuse.moved(awaited_since_ns, now_ns);
     EXPECT_LE(awaited_since_ns, now_ns);
-    EXPECT_FALSE(excuse.anew) << rounds;
+    EXPECT_FALSE(excuse.full_time) << rounds;
   }
   EXPECT_EQ(rounds, timeout_ns / (second + counted_ns) + 1) << (now_ns - first_ns) / second;
 }
@@ -45,9 +45,9 @@ TEST(OwnPausesTest, ManyOfThemDoNotMakeADeadPeerLiveForEver) {
 TEST(OwnPausesTest, AfterTheTimeoutInBetweenThereIsAFullOneAgain) {
   OwnPauses pauses(timeout_ns);
   static_cast<void>(pauses.end(60 * second, 100 * second));
-  EXPECT_FALSE(pauses.end(20 * second, 125 * second).anew) << "attentive for 5 s";
-  EXPECT_FALSE(pauses.end(20 * second, 149 * second).anew) << "for 9 s";
-  EXPECT_TRUE(pauses.end(20 * second, 170 * second).anew) << "for 10 s";
+  EXPECT_FALSE(pauses.end(20 * second, 125 * second).full_time) << "attentive for 5 s";
+  EXPECT_FALSE(pauses.end(20 * second, 149 * second).full_time) << "for 9 s";
+  EXPECT_TRUE(pauses.end(20 * second, 170 * second).full_time) << "for 10 s";
 }
 
 }  // namespace

@@ -193,7 +193,7 @@ bool start_if_possible(NetworkInterface& interface, Peer& peer, Request& request
           operation->stage.store(Operation::Stage::sending, std::memory_order_relaxed);
           publish_operation(peer, *operation);
         }
-        status = send_payload(peer, request, operation);
+        status = send_payload(physical, peer, request, operation);
         if (status == SendStatus::sent) [[likely]] {
           peer.sent.count(header.kind, request.sent_bytes());
           if (operation != nullptr) {
@@ -248,7 +248,7 @@ uint64_t progress_of(const PeerTable& peers) noexcept {
   return sum;
 }
 
-// The last wait of this thread for a free operation that was in vain. Until an operation ends, the
+// The last wait of this thread for a free operation that found none. Until an operation ends, the
 // next calls do not wait at all.
 struct VainWait {
   const PhysicalInterface* at = nullptr;
@@ -337,7 +337,7 @@ SendStatus send_operation(PhysicalInterface& interface, Peer& peer, Operation& o
   const bool answered = operation.answer_due || operation.direct;
   // As in start_in_general(): the answer may arrive first.
   if (!operation.direct) operation.send_due = false;
-  const SendStatus status = send_payload(peer, operation, &operation, copy);
+  const SendStatus status = send_payload(interface, peer, operation, &operation, copy);
   if (status == SendStatus::sent) {
     peer.sent.count(operation.header.kind, operation.sent_bytes());
     operation.stage.store(Operation::Stage::sent, std::memory_order_release);

@@ -4,6 +4,7 @@
 #include "core/operations/atomics.h"
 #include "core/operations/exposed_memory.h"
 #include "core/operations/operation.h"
+#include "core/operations/physical_interface.h"
 
 namespace lintel {
 
@@ -41,6 +42,19 @@ SendStatus send_description(Peer& peer, const MessageHeader& header, const Memor
   return status;
 }
 
+// Many small iovec elements are gathered first, behind `count` pieces. At most one eager message
+// long.
+[[gnu::noinline]] SendStatus send_gathered(ScratchPool& pool, Peer& peer, const Request& request,
+                                           Piece* pieces, unsigned count) noexcept {
+  const uint64_t length = request.header.length();
+  const ScratchPool::Scratch gathered(pool);
+  if (length > ScratchPool::bytes ||
+      !request.put.descriptor->region.read(request.put_offset, gathered.data(), length))
+    return SendStatus::inaccessible;
+  pieces[count] = {gathered.data(), length};
+  return peer.transport->send(*peer.link, request.header, pieces, count + 1);
+}
+
 }  // namespace
 
 void withdraw_exposed_memory(Operation& operation, bool answered) noexcept {
@@ -50,8 +64,8 @@ void withdraw_exposed_memory(Operation& operation, bool answered) noexcept {
   peer.transport->withdraw(*peer.link, number, !answered);
 }
 
-SendStatus send_payload(Peer& peer, const Request& request, Operation* operation,
-                        const std::byte* copy) noexcept {
+SendStatus send_payload(PhysicalInterface& physical, Peer& peer, const Request& request,
+                        Operation* operation, const std::byte* copy) noexcept {
   const MessageHeader& header = request.header;
   const MemoryDescriptor* put = request.put.descriptor;
   if ((header.flags & flag_remote_memory) != 0) {
@@ -77,12 +91,7 @@ SendStatus send_payload(Peer& peer, const Request& request, Operation* operation
       region.pieces(request.put_offset, length, pieces + count, gather_pieces, &covered);
   if (covered == length) [[likely]]
     return peer.transport->send(*peer.link, header, pieces, count + described);
-  // Many small iovec elements: gather them first. At most one eager message long.
-  std::byte gathered[16384];
-  if (length > sizeof gathered || !region.read(request.put_offset, gathered, length))
-    return SendStatus::inaccessible;
-  pieces[count] = {gathered, length};
-  return peer.transport->send(*peer.link, header, pieces, count + 1);
+  return send_gathered(physical.scratch(), peer, request, pieces, count);
 }
 
 }  // namespace lintel

@@ -31,7 +31,8 @@ namespace lintel {
 // Sends header and payload (peer.send_lock held). `copy`: the payload if it is not to be read from
 // the descriptor any more. `operation` records the memory that is exposed to the target; null only
 // for requests that expose none.
-[[nodiscard]] SendStatus send_payload(Peer& peer, const Request& request, Operation* operation,
+[[nodiscard]] SendStatus send_payload(PhysicalInterface& physical, Peer& peer,
+                                      const Request& request, Operation* operation,
                                       const std::byte* copy = nullptr) noexcept;
 
 }  // namespace lintel

@@ -15,6 +15,7 @@
 #include "core/operations/operation_table.h"
 #include "core/operations/peer_directory.h"
 #include "core/operations/refused_requests.h"
+#include "core/operations/scratch_pool.h"
 #include "core/operations/send_queues.h"
 #include "core/operations/transfer_table.h"
 #include "core/progress/passing_policy.h"
@@ -56,6 +57,7 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   [[nodiscard]] OperationTable& operations() noexcept { return operations_; }
   [[nodiscard]] TransferTable& transfers() noexcept { return transfers_; }
   [[nodiscard]] AnswerSender& answers() noexcept { return answers_; }
+  [[nodiscard]] ScratchPool& scratch() noexcept { return scratch_; }
 
   // See lintel::wait_until().
   template <typename Ready>
@@ -107,6 +109,7 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   PeerDirectory peers_;
   SendQueues queues_{poller_.work_due()};
   OperationTable operations_;
+  ScratchPool scratch_;
   TransferTable transfers_{poller_.work_due()};
   AnswerSender answers_{queues_, messages_refused};
 };

@@ -14,6 +14,8 @@ namespace lintel {
 
 namespace {
 
+constexpr size_t largest_fetch_on_stack = 512;
+
 // Offsets that PTL_ME_MAY_ALIGN allows to be rounded up to.
 constexpr uint64_t placement_alignment = 8;
 
@@ -283,12 +285,10 @@ Outcome conclude(const Arrival& arrival, PortalEntry& portal, ListEntry& entry,
   return outcome;
 }
 
-// Gets, fetches and swaps. Apart from puts, whose stack is spared the buffer.
-[[gnu::noinline]] void deliver_and_reply(const Arrival& arrival, PortalEntry& portal,
-                                         ListEntry& entry, UnexpectedHeader* unexpected,
-                                         const Placement& placement,
-                                         const EventReservation& reservation) noexcept {
-  std::byte fetched[largest_reply_bytes];
+void deliver_and_reply_through(std::byte* fetched, const Arrival& arrival, PortalEntry& portal,
+                               ListEntry& entry, UnexpectedHeader* unexpected,
+                               const Placement& placement,
+                               const EventReservation& reservation) noexcept {
   const MessageHeader& header = arrival.header;
   bool moved = true;
   if (placement.mlength != 0)
@@ -302,6 +302,20 @@ Outcome conclude(const Arrival& arrival, PortalEntry& portal, ListEntry& entry,
   } else {
     answer(arrival.physical, arrival.peer, header, outcome);
   }
+}
+
+// Gets, fetches and swaps. Apart from puts, whose stack is spared the buffer.
+[[gnu::noinline]] void deliver_and_reply(const Arrival& arrival, PortalEntry& portal,
+                                         ListEntry& entry, UnexpectedHeader* unexpected,
+                                         const Placement& placement,
+                                         const EventReservation& reservation) noexcept {
+  static_assert(largest_reply_bytes <= ScratchPool::bytes);
+  if (std::byte on_stack[largest_fetch_on_stack]; placement.mlength <= sizeof on_stack)
+    return deliver_and_reply_through(on_stack, arrival, portal, entry, unexpected, placement,
+                                     reservation);
+  const ScratchPool::Scratch scratch(arrival.physical.scratch());
+  deliver_and_reply_through(scratch.data(), arrival, portal, entry, unexpected, placement,
+                            reservation);
 }
 
 void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {

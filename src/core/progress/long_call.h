@@ -17,7 +17,7 @@ struct CallMark {
 
   std::atomic<uint32_t> interface_index{none};  // of the running call
   std::atomic<uint32_t> entries{0};             // long calls begun
-  std::atomic<uint32_t> looks{0};               // in waits: each finds its objects anew
+  std::atomic<uint32_t> looks{0};               // in waits: each looks its objects up again
   CallMark* next = nullptr;                     // under the lock of the registry
   bool registered = false;
 };
@@ -41,7 +41,7 @@ class LongCall {
   LongCall(const LongCall&) = delete;
   LongCall& operator=(const LongCall&) = delete;
 
-  // The call finds its objects anew: it uses none that it has found before.
+  // The call looks its objects up again, and uses none that it has found before.
   static void note_look() noexcept {
     std::atomic<uint32_t>& looks = own_call_mark.looks;
     looks.store(looks.load(std::memory_order_relaxed) + 1, std::memory_order_release);
