@@ -72,7 +72,10 @@ typedef enum {
   PTL_LINTEL_DROP_REASONS
 } ptl_lintel_drop_t;
 
-#define PTL_SR_LINTEL_END 64u /* one more than the largest index */
+/* Networks again. */
+#define PTL_SR_LINTEL_PATHS_NARROWED 64u /* that lost long frames: shorter ones go there */
+
+#define PTL_SR_LINTEL_END 65u /* one more than the largest index */
 
 #ifdef __cplusplus
 extern "C" {

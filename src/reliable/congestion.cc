@@ -28,14 +28,19 @@ constexpr uint64_t base_period_ns = 10'000'000'000;
 
 void Congestion::open(uint64_t most_bytes, uint32_t frame_bytes, uint64_t queue_delay_ns) noexcept {
   *this = Congestion{};
-  frame_ = frame_bytes;
   // A peer that can take less than a frame still gets one at a time.
-  most_ = std::max(static_cast<double>(most_bytes), frame_);
-  least_ = std::min(least_frames * frame_, most_);
+  most_ = std::max(static_cast<double>(most_bytes), static_cast<double>(frame_bytes));
+  set_frame_bytes(frame_bytes);
   window_ = least_;
   threshold_ = most_;
   allowed_delay_ns_ =
       std::max(static_cast<double>(queue_delay_ns), delay_ns_per_frame_byte * frame_);
+}
+
+void Congestion::set_frame_bytes(uint32_t frame_bytes) noexcept {
+  frame_ = frame_bytes;
+  least_ = std::min(least_frames * frame_, most_);
+  window_ = std::max(window_, least_);
 }
 
 // What a round trip has beyond the shortest one and the queue that is allowed; at most 0: nothing.

@@ -23,6 +23,9 @@ class Congestion {
   // `queue_delay_ns`: the delay by a queue that any window may cause.
   void open(uint64_t most_bytes, uint32_t frame_bytes, uint64_t queue_delay_ns) noexcept;
 
+  // The cost of the largest frame is another one from now on.
+  void set_frame_bytes(uint32_t frame_bytes) noexcept;
+
   // Processors convert to signed numbers in one instruction, to unsigned ones in six.
   [[nodiscard]] uint64_t window_bytes() const noexcept {
     LINTEL_ASSERT(window_ >= 0 && window_ <= most_);

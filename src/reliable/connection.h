@@ -163,6 +163,12 @@ struct DeferredAcknowledgement {
   uint64_t came_ns = 0;
 };
 
+// Of a frame that is sent in parts: how much of its body the link has taken.
+struct PartProgress {
+  uint32_t sequence = 0;
+  uint32_t offset = 0;
+};
+
 // For a list of connections.
 struct ConnectionHook {
   Connection* next = nullptr;
@@ -180,7 +186,8 @@ struct Connection : Link {
   bool held_back = false;  // an acknowledgement of a message waits for a message to travel with
   bool release_awaited = false;  // payloads were referred to whose owner waits for their release
   uint32_t probe_of_peer = 0;    // the last one, for acknowledgements
-  uint32_t frame_bytes = 0;      // of the largest frame that both sides and the route take
+  uint32_t frame_bytes = 0;      // of the largest frame that both sides and the path take
+  uint32_t most_data_bytes = 0;  // of a message of kind data that was cut for the first path
 
   Route route;
   uint64_t number = 0;       // ours: in frames to us
@@ -204,6 +211,8 @@ struct Connection : Link {
   ReplyHabit habit;
   PeerSilence silence;
   uint64_t retry_ns = UINT64_MAX;  // when the link was full
+  PartProgress part_sent;
+  FrameBuffer* parts = nullptr;  // poller: a frame whose parts are arriving, see FrameParts
   std::unique_ptr<Opening> opening;
 
   ConnectionHook with_timer;     // ConnectionTimers; linked is under the lock, next the list's
@@ -215,6 +224,19 @@ struct Connection : Link {
     return state.load(std::memory_order_acquire) == expected;
   }
   [[nodiscard]] bool is_established() const noexcept { return is(ConnectionState::established); }
+  // The length of frames that the path takes.
+  void set_frame_bytes(uint32_t bytes) noexcept {
+    frame_bytes = bytes;
+    max_data_bytes.store(data_bytes_of(bytes), std::memory_order_relaxed);
+  }
+
+ private:
+  // Long payloads are whole pages: a link that refers to payloads counts the pages that they touch.
+  [[nodiscard]] static uint32_t data_bytes_of(uint32_t frame_bytes) noexcept {
+    constexpr uint32_t page_bytes = 4096;
+    const uint32_t room = frame_bytes - message_frame_overhead;
+    return room & ~((room >= 8 * page_bytes ? page_bytes : 8) - 1);
+  }
 };
 
 // A list that each connection is in once at most, last in first out. For one thread.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mutex>
+#include <utility>
 
 #include "reliable/connection_table.h"
 #include "reliable/message_batch.h"
@@ -66,6 +67,7 @@ class ConnectionCloser {
       connection.state.store(ConnectionState::failed, std::memory_order_release);
       sent_.release_chain(connection.send.take_all());
       early_.release_chain(connection.receive.take_all());
+      early_.release_chain(std::exchange(connection.parts, nullptr));
       connection.opening.reset();
       connection.secure.reset();
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 namespace lintel {
 
@@ -252,6 +253,39 @@ void DataReceiver::keep(Connection& connection, const InboundFrame& frame,
   const std::lock_guard guard(connection.lock);
   connection.receive.keep(kept);
   timers_.set(connection, now_ns + context_.settings.longest_silence_ns());
+}
+
+// A frame that is whole is taken like one that came early.
+void DataReceiver::take_part(Connection& connection, const InboundFrame& frame,
+                             const FrameHeader& header, uint64_t now_ns) noexcept {
+  if ((header.flags & frame_wants_ack) != 0) acknowledger_.acknowledge_soon(connection);
+  switch (connection.receive.place_of(header.sequence)) {
+    case ReceiveWindow::Place::next:
+    case ReceiveWindow::Place::early:
+      break;
+    case ReceiveWindow::Place::duplicate:
+      context_.counters.duplicates.increment();
+      acknowledger_.acknowledge_soon(connection);
+      return;
+    case ReceiveWindow::Place::beyond:
+      context_.counters.dropped_for_room.increment();
+      return;
+  }
+  const FrameParts::Taken taken = parts_.take(connection.parts, header, frame.data + sizeof header,
+                                              frame.length - sizeof header);
+  if (taken == FrameParts::Taken::no_room) context_.counters.dropped_for_room.increment();
+  if (taken == FrameParts::Taken::malformed) context_.counters.malformed.increment();
+  if (connection.parts == nullptr) return;
+  {
+    const std::lock_guard guard(connection.lock);
+    timers_.set(connection, now_ns + context_.settings.longest_silence_ns());
+    if (taken == FrameParts::Taken::whole)
+      connection.receive.keep(std::exchange(connection.parts, nullptr));
+  }
+  if (taken == FrameParts::Taken::whole && !take_kept(connection, now_ns)) {
+    context_.counters.early.increment();
+    acknowledger_.acknowledge_soon(connection);
+  }
 }
 
 }  // namespace lintel

@@ -4,6 +4,7 @@
 
 #include "reliable/acknowledger.h"
 #include "reliable/connection_closer.h"
+#include "reliable/frame_parts.h"
 #include "reliable/received_acknowledgements.h"
 
 namespace lintel {
@@ -61,11 +62,21 @@ class DataReceiver {
         acknowledger_(acknowledger),
         batch_(batch),
         closer_(closer),
-        assembler_(assembler) {}
+        assembler_(assembler),
+        parts_(early, std::max(context.link.mtu(), PacketLink::least_mtu)) {}
 
   // A data frame whose check is right, on an established connection.
   void take(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
             uint64_t now_ns) noexcept;
+  // A part of one; what it acknowledges was taken.
+  void take_part(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
+                 uint64_t now_ns) noexcept;
+  // Parts of a frame that came as a whole after all.
+  void drop_stale_parts(Connection& connection) noexcept {
+    if (connection.parts != nullptr &&
+        sequence_distance(connection.parts->sequence, connection.receive.expected()) < 0)
+      parts_.drop(connection.parts);
+  }
 
   // When to try again, after an expected frame found no room for its message and was kept:
   static constexpr uint64_t room_retry_ns = 1'000'000;
@@ -94,6 +105,7 @@ class DataReceiver {
   MessageBatch& batch_;
   ConnectionCloser& closer_;
   MessageAssembler& assembler_;
+  FrameParts parts_;
 };
 
 }  // namespace lintel

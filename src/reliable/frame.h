@@ -33,12 +33,16 @@ enum class FrameType : uint8_t {
   data,      // messages, or a fragment of one; numbered, repeated until acknowledged
   datagram,  // a message that may be lost; not numbered
   ack,       // acknowledges only; may carry more words of `selective`
-  probe,     // requests an ack, which shows whether the peer runs and what has arrived
+  probe,     // requests an ack, which shows whether the peer runs and what has arrived; of any
+             // length, to measure the path
   goodbye,   // the sender closes its end
   // To a frame whose connection is not known here: a ResetBody.
   reset,
+  // On a connection: a PartHeader and a part of a data frame that is longer than the path takes.
+  // Number and flags are those of the data frame. Its parts come in order.
+  part,
 };
-inline constexpr unsigned frame_types = 12;
+inline constexpr unsigned frame_types = 13;
 
 // Bits of FrameHeader::flags.
 inline constexpr uint8_t frame_first = 0x01;  // data: begins with the message header
@@ -118,7 +122,7 @@ struct HandshakeBody {
   uint32_t from_nid, from_pid;
   uint32_t to_nid, to_pid;
   uint32_t uid;             // usage id of the sending process (spec 3.8)
-  uint32_t mtu;             // largest frame that the sender takes
+  uint32_t mtu;             // largest frame that the sender takes, and the route to the receiver
   uint64_t window_bytes;    // of frames on the way to it
   uint32_t first_sequence;  // of its data frames
   uint16_t message_version;
@@ -137,6 +141,12 @@ static_assert(sizeof(HandshakeBody) == 160 && offsetof(HandshakeBody, number) ==
               offsetof(HandshakeBody, cookie) == 72 && offsetof(HandshakeBody, slot_bytes) == 84 &&
               offsetof(HandshakeBody, node) == 88 && offsetof(HandshakeBody, share) == 96 &&
               offsetof(HandshakeBody, proof) == 128);
+
+struct PartHeader {
+  uint32_t offset;  // of this part in the body of the data frame
+  uint32_t length;  // of that body
+};
+static_assert(sizeof(PartHeader) == 8);
 
 struct ResetBody {
   uint64_t number;             // that of the frame without a connection

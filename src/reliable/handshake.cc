@@ -21,13 +21,6 @@ constexpr unsigned most_doublings = 6;
 // after which a peer counts as dead.
 constexpr uint64_t share_for_refusals = 16;
 
-// Long payloads are whole pages: a link that refers to payloads counts the pages that they touch.
-uint32_t data_bytes_of(uint32_t frame_bytes) noexcept {
-  constexpr uint32_t page_bytes = 4096;
-  const uint32_t room = frame_bytes - message_frame_overhead;
-  return room & ~((room >= 8 * page_bytes ? page_bytes : 8) - 1);
-}
-
 // Of the peer: why it is refused, or why it refuses.
 const char* text_of(RefuseCause cause) noexcept {
   static constexpr const char* texts[] = {
@@ -98,6 +91,11 @@ bool Handshake::needs_no_check(ProcessId peer) const noexcept {
          !seals();
 }
 
+// Which frames get here: hardly longer ones than go from here to the peer.
+uint32_t Handshake::taken_bytes(const Connection& connection) const noexcept {
+  return std::min(connection.route.mtu, context_.link.mtu());
+}
+
 HandshakeBody Handshake::own_body(ProcessId to) const noexcept {
   HandshakeBody body{};
   body.incarnation = incarnation_;
@@ -152,6 +150,7 @@ void Handshake::attempt(Connection& connection, uint64_t now_ns) noexcept {
   }
   HandshakeBody body = own_body(connection.peer);
   body.number = connection.number;
+  body.mtu = taken_bytes(connection);
   std::memcpy(body.nonce, opening.nonce, nonce_bytes);
   std::memcpy(body.share, opening.keys.share(), share_bytes);
   if (opening.challenged) {
@@ -457,6 +456,7 @@ Connection* Handshake::place_for(ProcessId peer, uint64_t now_ns) noexcept {
 void Handshake::send_accept(const Connection& connection, const HandshakeBody& body) noexcept {
   HandshakeBody answer = own_body(connection.peer);
   answer.number = connection.number;
+  answer.mtu = taken_bytes(connection);
   if (connection.secure != nullptr)
     std::memcpy(answer.share, connection.secure->own_share, share_bytes);
   proof_.prove(ProofRole::accept, answer, body.nonce, body.number);
@@ -473,12 +473,11 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
   connection.send_seed = connection_seed(body.number, connection.number);
   connection.receive_seed = connection_seed(connection.number, body.number);
   connection.uid = body.uid;
-  connection.frame_bytes = std::min({connection.route.mtu, body.mtu, context_.link.mtu()});
   connection.seal_bytes = connection.secure == nullptr ? 0 : tag_bytes;
   connection.encrypts = connection.secure != nullptr && connection.secure->send.encrypts();
-  connection.frame_bytes -= connection.seal_bytes;
+  connection.set_frame_bytes(std::min(taken_bytes(connection), body.mtu) - connection.seal_bytes);
   connection.leaves_unchecked = body.leaves_unchecked == 1 && needs_no_check(connection.peer);
-  connection.max_data_bytes = data_bytes_of(connection.frame_bytes);
+  connection.most_data_bytes = connection.max_data_bytes.load(std::memory_order_relaxed);
   connection.send.open(context_.settings.first_sequence,
                        {body.window_bytes, FrameCharge(body.slot_bytes), connection.frame_bytes,
                         context_.link.properties().queue_delay_ns},
@@ -489,6 +488,7 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
   connection.probe_of_peer = 0;
   connection.acknowledge_at_once = false;
   connection.retry_ns = UINT64_MAX;
+  connection.part_sent = {};
   connection.silence.heard(now_ns);
   connection.state.store(ConnectionState::established, std::memory_order_release);
   context_.counters.connections_opened.increment();

@@ -52,6 +52,7 @@ class Handshake {
   // False: it gets no answer, which was counted.
   [[nodiscard]] bool may_answer(const InboundFrame& frame, uint64_t now_ns) noexcept;
   [[nodiscard]] bool needs_no_check(ProcessId peer) const noexcept;
+  [[nodiscard]] uint32_t taken_bytes(const Connection& connection) const noexcept;
   HandshakeBody own_body(ProcessId to) const noexcept;
   void send(FrameType type, const LinkAddress& to, uint64_t receiver_number,
             const HandshakeBody& body) noexcept;

@@ -61,6 +61,7 @@ void PeerWatch::take_hints(uint64_t now_ns) noexcept {
 
 uint64_t PeerWatch::look(Connection& connection, uint64_t now_ns) noexcept {
   data_.take_kept(connection, now_ns);
+  data_.drop_stale_parts(connection);
   Link::Failure failure{Link::Failure::Kind::gone, nullptr};
   {
     const std::lock_guard guard(connection.lock);
@@ -101,6 +102,7 @@ uint64_t PeerWatch::look_at_established(Connection& connection, bool unreachable
   }
   SendWindow& window = connection.send;
   if (now_ns >= connection.pending.deadline_ns()) transmitter_.acknowledge(connection, now_ns);
+  paths_.look(connection, now_ns);
   if (now_ns >= window.deadline_ns()) {
     const uint64_t awaited_ns = connection.silence.awaited_ns(now_ns);
     if (awaited_ns > context_.settings.peer_timeout_ns)
@@ -111,6 +113,11 @@ uint64_t PeerWatch::look_at_established(Connection& connection, bool unreachable
     if (window.time_out(now_ns)) {
       context_.counters.timeouts.increment();
       transmitter_.transmit(connection, now_ns);
+      // Whether what is sent again arrives now, or only short frames do (PathMtu).
+      if (window.oldest() != nullptr && window.oldest()->length > PathMtu::least_bytes) {
+        window.renew_probe();
+        transmitter_.probe(connection, now_ns);
+      }
     } else {
       transmitter_.probe(connection, now_ns);
     }
@@ -119,8 +126,8 @@ uint64_t PeerWatch::look_at_established(Connection& connection, bool unreachable
     if (window.can_send()) transmitter_.transmit(connection, now_ns);
   }
   const uint64_t unfinished_ns = look_at_unfinished(connection, unreachable, now_ns, failure);
-  return std::min(
-      {connection.pending.deadline_ns(), connection.retry_ns, window.deadline_ns(), unfinished_ns});
+  return std::min({connection.pending.deadline_ns(), connection.retry_ns, window.deadline_ns(),
+                   window.path().timer_ns(), unfinished_ns});
 }
 
 // A peer that has sent part of a message, or frames after a missing one, has more to send. If it is
@@ -128,7 +135,9 @@ uint64_t PeerWatch::look_at_established(Connection& connection, bool unreachable
 // Returns when to check again.
 uint64_t PeerWatch::look_at_unfinished(Connection& connection, bool unreachable, uint64_t now_ns,
                                        const char*& failure) noexcept {
-  if (connection.half.buffer == nullptr && !connection.receive.has_early()) return never;
+  if (connection.half.buffer == nullptr && !connection.receive.has_early() &&
+      connection.parts == nullptr)
+    return never;
   const uint64_t pause_ns = context_.settings.longest_silence_ns();
   const uint64_t next_ns = connection.silence.last_sign_ns() + pause_ns;
   if (now_ns < next_ns)

@@ -4,6 +4,7 @@
 
 #include "reliable/data_receiver.h"
 #include "reliable/handshake.h"
+#include "reliable/path_watch.h"
 
 namespace lintel {
 
@@ -11,7 +12,7 @@ class PeerWatch {
  public:
   PeerWatch(const ReliableContext& context, ConnectionTable& table, ConnectionTimers& timers,
             Handshake& handshake, ConnectionCloser& closer, Transmitter& transmitter,
-            ReceivedAcknowledgements& received, DataReceiver& data) noexcept
+            ReceivedAcknowledgements& received, DataReceiver& data, PathWatch& paths) noexcept
       : context_(context),
         pauses_(context.settings.peer_timeout_ns),
         table_(table),
@@ -20,7 +21,8 @@ class PeerWatch {
         closer_(closer),
         transmitter_(transmitter),
         received_(received),
-        data_(data) {}
+        data_(data),
+        paths_(paths) {}
 
   // `reads`: frames have just come, and more may wait.
   void run_timers(uint64_t now_ns, bool reads) noexcept;
@@ -50,6 +52,7 @@ class PeerWatch {
   Transmitter& transmitter_;
   ReceivedAcknowledgements& received_;
   DataReceiver& data_;
+  PathWatch& paths_;
 };
 
 }  // namespace lintel

@@ -65,6 +65,10 @@ struct ReliableCounters {
   SharedCounter unanswered;        // hellos and such beyond AnswerLimit
   SharedCounter resets_received;
   SharedCounter handshakes_refused;  // by us
+  SharedCounter paths_narrowed;      // PathMtu
+  SharedCounter paths_widened;
+  SharedCounter path_probes;
+  SharedCounter frames_in_parts;  // that were longer than the path takes
   SharedCounter connections_opened;
   SharedCounter connections_failed;
 };

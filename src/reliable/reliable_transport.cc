@@ -62,7 +62,9 @@ ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
       assembler_(context(), early_, reassembly_, batch_, closer_),
       data_(context(), early_, timers_, received_, acknowledger_, batch_, closer_, assembler_),
       handshake_(context(), table_, timers_, closer_),
-      watch_(context(), table_, timers_, handshake_, closer_, transmitter_, received_, data_) {}
+      paths_(context(), transmitter_),
+      watch_(context(), table_, timers_, handshake_, closer_, transmitter_, received_, data_,
+             paths_) {}
 
 bool ReliableTransport::open_pools() {
   const uint32_t frame = std::max(link_->mtu(), PacketLink::least_mtu);
@@ -186,6 +188,7 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
     case FrameType::ack:
     case FrameType::probe:
     case FrameType::goodbye:
+    case FrameType::part:
       if (Connection* const connection = connection_of(frame, header, now_ns))
         take_unnumbered(*connection, frame, header, now_ns);
       return;
@@ -212,7 +215,8 @@ Connection* ReliableTransport::connection_of(InboundFrame& frame, const FrameHea
     counters_.strangers.increment();
     // While it opens, data may overtake what establishes it; they are repeated.
     const bool opens = connection != nullptr && connection->is(ConnectionState::opening);
-    const bool expects_answer = header.type == FrameType::data || header.type == FrameType::probe;
+    const bool expects_answer = header.type == FrameType::data || header.type == FrameType::probe ||
+                                header.type == FrameType::part;
     if (!opens && expects_answer) handshake_.send_reset(frame, header, now_ns);
     return nullptr;
   }
@@ -273,6 +277,9 @@ void ReliableTransport::take_unnumbered(Connection& connection, const InboundFra
     case FrameType::goodbye:
       closer_.fail(connection, "it has closed its interface");
       break;
+    case FrameType::part:
+      data_.take_part(connection, frame, header, now_ns);
+      break;
     default:
       break;
   }
@@ -311,7 +318,7 @@ NetworkCounters ReliableTransport::network_counters() const noexcept {
   return {counters_.retransmissions,
           counters_.damaged + counters_.replayed + counters_.malformed + counters_.strangers +
               link_->counters().frames_malformed,
-          counters_.datagrams_sent, counters_.handshakes_refused};
+          counters_.datagrams_sent, counters_.handshakes_refused, counters_.paths_narrowed};
 }
 
 std::vector<Statistic> ReliableTransport::statistics() const {
@@ -332,6 +339,10 @@ std::vector<Statistic> ReliableTransport::statistics() const {
           {"unreliable sent", counters_.datagrams_sent},
           {"unreliable received", counters_.datagrams_received},
           {"link full", link.send_full},
+          {"paths narrowed", counters_.paths_narrowed},
+          {"paths widened", counters_.paths_widened},
+          {"path probes", counters_.path_probes},
+          {"frames in parts", counters_.frames_in_parts},
           {"connections", counters_.connections_opened},
           {"connections failed", counters_.connections_failed},
           {"connections refused", counters_.handshakes_refused}};

@@ -89,6 +89,7 @@ class ReliableTransport final : public Transport {
   MessageAssembler assembler_;
   DataReceiver data_;
   Handshake handshake_;
+  PathWatch paths_;
   PeerWatch watch_;
 };
 

@@ -11,6 +11,7 @@ void SendWindow::open(uint32_t first_sequence, const SendLimits& limits,
   next_sequence_ = unsent_sequence_ = acknowledged_ = round_end_ = first_sequence;
   timer_.open(shortest_timeout_ns);
   charge_ = limits.charge;
+  path_.open(limits.frame_bytes);
   congestion_.open(limits.window_bytes, charge_.of(limits.frame_bytes), limits.queue_delay_ns);
 }
 
@@ -18,11 +19,6 @@ FrameBuffer* SendWindow::take_all() noexcept {
   in_flight_ = 0;
   lost_frames_ = selectively_acknowledged_ = 0;
   return queue_.remove_all();
-}
-
-void SendWindow::append(FrameBuffer* frame) noexcept {
-  frame->sequence = next_sequence_++;
-  queue_.append(*frame);
 }
 
 unsigned SendWindow::collect(FrameBuffer** frames, unsigned max, bool& exhausted) noexcept {
@@ -88,6 +84,7 @@ inline void SendWindow::note_delivered(FrameBuffer& frame) noexcept {
     if (in_flight_ == 0) since_wanted_ = 0;
   }
   congestion_.delivered(charge);
+  path_.delivered(frame.length);
   if (frame.transmission > newest_delivered_) newest_delivered_ = frame.transmission;
 }
 
@@ -123,7 +120,8 @@ void SendWindow::mark_selective(uint32_t acknowledged, std::span<const uint64_t>
   }
 }
 
-void SendWindow::find_losses(Acknowledged& result) noexcept {
+void SendWindow::find_losses(Acknowledged& result, uint64_t now_ns) noexcept {
+  const FrameBuffer* first = nullptr;
   for (FrameBuffer& frame : queue_.sent()) {
     if (frame.acknowledged || frame.lost) continue;
     if (frame.transmission + reordering_frames > newest_delivered_) continue;
@@ -131,8 +129,10 @@ void SendWindow::find_losses(Acknowledged& result) noexcept {
     ++lost_frames_;
     in_flight_ -= charge_of(frame);
     congestion_.lost(charge_of(frame));
+    if (first == nullptr && frame.length > PathMtu::least_bytes) first = &frame;
     ++result.newly_lost;
   }
+  if (first != nullptr) path_.lost(first->sequence, first->length, now_ns);
 }
 
 SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
@@ -159,7 +159,7 @@ SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
     // Repeated frames may have been overtaken too, though nothing is acknowledged selectively now.
     if (answered_ ||
         (result.progress && (any || selectively_acknowledged_ != 0 || timer_.has_timed_out())))
-      find_losses(result);
+      find_losses(result, now_ns);
   }
   answered_ = false;
   if (!result.progress) return result;
@@ -196,10 +196,36 @@ bool SendWindow::time_out(uint64_t now_ns) noexcept {
 }
 
 void SendWindow::take_answer(uint32_t probe_number) noexcept {
+  path_.answered(probe_number);
   if (probe_ == 0 || probe_number != static_cast<uint32_t>(probe_)) return;
   newest_delivered_ = std::max(newest_delivered_, probe_ + reordering_frames);
   probe_ = 0;
   answered_ = true;
+}
+
+// That says nothing about queues: the congestion window stays.
+void SendWindow::follow_path() noexcept {
+  congestion_.set_frame_bytes(charge_.of(path_.frame_bytes()));
+  for (FrameBuffer& frame : queue_.sent()) {
+    if (frame.acknowledged || frame.lost || !is_long(frame)) continue;
+    frame.lost = true;
+    ++lost_frames_;
+    in_flight_ -= charge_of(frame);
+  }
+  has_long_ = false;
+  for (const FrameQueue::Range range : {queue_.sent(), queue_.unsent()})
+    for (const FrameBuffer& frame : range) {
+      if (!is_long(frame)) continue;
+      has_long_ = true;
+      long_until_ = frame.sequence + 1;
+    }
+}
+
+bool SendWindow::has_long_on_the_way() noexcept {
+  if (sequence_distance(long_until_, acknowledged_) <= 0) has_long_ = false;
+  for (const FrameBuffer& frame : queue_.sent())
+    if (!frame.acknowledged && !frame.lost && is_long(frame)) return true;
+  return false;
 }
 
 }  // namespace lintel

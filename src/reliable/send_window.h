@@ -8,6 +8,7 @@
 
 #include "reliable/congestion.h"
 #include "reliable/frame_queue.h"
+#include "reliable/path_mtu.h"
 #include "reliable/retransmission_timer.h"
 
 namespace lintel {
@@ -35,7 +36,7 @@ class FrameCharge {
 struct SendLimits {
   uint64_t window_bytes;    // of frames on the way
   FrameCharge charge;       // of each of them
-  uint32_t frame_bytes;     // of the largest frame
+  uint32_t frame_bytes;     // of the largest frame that is tried
   uint64_t queue_delay_ns;  // that a queue may cause
 };
 
@@ -47,7 +48,10 @@ class SendWindow {
   [[nodiscard]] FrameBuffer* take_all() noexcept;
 
   // Puts a frame behind all others and gives it its number.
-  void append(FrameBuffer* frame) noexcept;
+  void append(FrameBuffer* frame) noexcept {
+    frame->sequence = next_sequence_++;
+    queue_.append(*frame);
+  }
 
   // The newest frame, if it was not sent yet and may still grow.
   [[nodiscard]] FrameBuffer* last_unsent() const noexcept { return queue_.newest_unsent(); }
@@ -86,9 +90,31 @@ class SendWindow {
   // the way counts as lost.
   [[nodiscard]] bool time_out(uint64_t now_ns) noexcept;
   [[nodiscard]] uint32_t probe_number() const noexcept { return static_cast<uint32_t>(probe_); }
+  // Another probe of that kind.
+  void renew_probe() noexcept { probe_ = ++transmissions_; }
+  // The number of a probe of another kind.
+  [[nodiscard]] uint32_t take_number() noexcept { return static_cast<uint32_t>(++transmissions_); }
   // The acknowledgement that follows answers that probe, which arrived behind all frames sent
   // before it.
   void take_answer(uint32_t probe_number) noexcept;
+
+  // What the path takes. After a change: follow_path().
+  [[nodiscard]] PathMtu& path() noexcept { return path_; }
+  [[nodiscard]] const PathMtu& path() const noexcept { return path_; }
+  // Frames on the way that are longer than the path takes count as lost.
+  void follow_path() noexcept;
+  // The newest frame is longer than the path takes.
+  void note_long_frame() noexcept {
+    has_long_ = true;
+    long_until_ = next_sequence_;
+  }
+  // Whether there may be such frames. They go in parts, one frame at a time.
+  [[nodiscard]] bool has_long_frames() const noexcept { return has_long_; }
+  [[nodiscard]] bool is_long(const FrameBuffer& frame) const noexcept {
+    return frame.length > path_.frame_bytes();
+  }
+  // Whether one is on the way; finds out whether there are any.
+  [[nodiscard]] bool has_long_on_the_way() noexcept;
 
   // The first of the queued frames.
   [[nodiscard]] FrameBuffer* oldest() const noexcept { return queue_.oldest(); }
@@ -125,12 +151,13 @@ class SendWindow {
                               const FrameBuffer*& newest) noexcept;
   void mark_selective(uint32_t acknowledged, std::span<const uint64_t> selective,
                       Acknowledged& result, const FrameBuffer*& newest) noexcept;
-  void find_losses(Acknowledged& result) noexcept;
+  void find_losses(Acknowledged& result, uint64_t now_ns) noexcept;
   void note_delivered(FrameBuffer& frame) noexcept;
 
   FrameQueue queue_;
   RetransmissionTimer timer_;
   Congestion congestion_;
+  PathMtu path_;
   FrameCharge charge_;
   uint64_t in_flight_ = 0;         // charges of frames sent and neither acknowledged nor lost
   uint64_t since_wanted_ = 0;      // charges of frames since one that wants_ack()
@@ -138,12 +165,14 @@ class SendWindow {
   uint64_t newest_delivered_ = 0;  // the highest such number that is known to have arrived
   uint64_t probe_ = 0;             // the number of a probe on the way; 0: none is
   bool answered_ = false;          // the probe, by the acknowledgement that follows
+  bool has_long_ = false;          // frames that are longer than the path takes, perhaps
   uint32_t lost_frames_ = 0;
   uint32_t next_sequence_ = 0;
   uint32_t unsent_sequence_ = 0;  // the lowest that was never sent
   uint32_t acknowledged_ = 0;
   uint32_t round_end_ = 0;                 // when this is acknowledged, a round trip has passed
   uint32_t selectively_acknowledged_ = 0;  // frames in the window that are
+  uint32_t long_until_ = 0;                // all long frames have lower numbers
 };
 
 }  // namespace lintel

@@ -77,7 +77,7 @@ void write_header(std::byte* to, const MessageHeader& header, uint32_t length) n
 SendStatus Sender::send(Connection& connection, const MessageHeader& header, const Piece* pieces,
                         unsigned count) noexcept {
   const uint64_t total = total_length(pieces, count);
-  if (total > std::max(longest_eager_bytes, connection.max_data_bytes))
+  if (total > std::max(longest_eager_bytes, connection.most_data_bytes))
     return SendStatus::inaccessible;
   const auto length = static_cast<uint32_t>(total);
   if ((header.flags & flag_unreliable) != 0 && header.kind == MessageKind::put &&
@@ -95,8 +95,10 @@ SendStatus Sender::send(Connection& connection, const MessageHeader& header, con
   return status;
 }
 
-inline SendStatus Sender::queue(Connection& connection, const MessageHeader& header,
-                                const Piece* pieces, unsigned count, uint32_t length) noexcept {
+[[gnu::always_inline]] inline SendStatus Sender::queue(Connection& connection,
+                                                       const MessageHeader& header,
+                                                       const Piece* pieces, unsigned count,
+                                                       uint32_t length) noexcept {
   const SendWindow& window = connection.send;
   if (window.queued_frames() >= looked_at_again_frames) {
     received_.catch_up(connection);
@@ -165,7 +167,10 @@ SendStatus Sender::cut(const Connection& connection, const MessageHeader& header
   uint32_t left = length;
   do {
     const uint32_t overhead = first == nullptr ? message_frame_overhead : sizeof(FrameHeader);
-    const uint32_t part = std::min(left, connection.frame_bytes - overhead);
+    uint32_t part = left;
+    // A long message is one frame, even if the path has become narrower since it was cut to fit.
+    if (part > connection.frame_bytes - overhead && length <= longest_eager_bytes)
+      part = connection.frame_bytes - overhead;
     const uint32_t held_bytes = in_place ? overhead : overhead + part;
     const uint32_t sent_from_here = connection.encrypts ? overhead + part : held_bytes;
     FrameBuffer* const frame = sent_.acquire(sent_from_here + connection.seal_bytes);
@@ -193,8 +198,10 @@ SendStatus Sender::cut(const Connection& connection, const MessageHeader& header
   return SendStatus::sent;
 }
 
-inline SendStatus Sender::append(Connection& connection, const MessageHeader& header,
-                                 const Piece* pieces, unsigned count, uint32_t length) noexcept {
+[[gnu::always_inline]] inline SendStatus Sender::append(Connection& connection,
+                                                        const MessageHeader& header,
+                                                        const Piece* pieces, unsigned count,
+                                                        uint32_t length) noexcept {
   SendStatus status;
   if (join_last(connection, header, pieces, count, length, status)) return status;
   const bool in_place = (connection.encrypts || context_.link.properties().sends_from_anywhere) &&
@@ -216,6 +223,9 @@ inline SendStatus Sender::append(Connection& connection, const MessageHeader& he
     connection.send.append(first);
     first = next;
   }
+  if (length > longest_eager_bytes && message_frame_overhead + length > connection.frame_bytes)
+      [[unlikely]]
+    connection.send.note_long_frame();
   return SendStatus::sent;
 }
 

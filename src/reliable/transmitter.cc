@@ -1,8 +1,10 @@
 #include "reliable/transmitter.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "util/assert.h"
+#include "util/guarded_memory.h"
 
 namespace lintel {
 
@@ -11,10 +13,27 @@ namespace {
 constexpr uint64_t link_full_retry_ns = 50'000;
 // Takes the place of a payload whose memory is gone.
 const std::byte nothing[PacketLink::largest_mtu]{};
+
+// On the stack of the application.
+constexpr uint32_t longest_part_bytes = 2048;
+
+// `length` bytes of the body of a frame. What is not readable any more is left zero, as in
+// check_again().
+void copy_body(FrameBuffer& frame, uint32_t offset, uint32_t length, std::byte* to) noexcept {
+  const uint32_t held = frame.held_bytes - sizeof(FrameHeader);
+  const uint32_t from_held = offset < held ? std::min(length, held - offset) : 0;
+  std::memcpy(to, frame.data() + sizeof(FrameHeader) + offset, from_held);
+  if (from_held == length) return;
+  const std::byte* const payload = frame.payload + (offset + from_held - held);
+  if (!guarded_copy(to + from_held, payload, length - from_held))
+    std::memset(to + from_held, 0, length - from_held);
+}
+
 }  // namespace
 
-FrameHeader Transmitter::header_of(const Connection& connection, FrameType type,
-                                   uint64_t now_ns) noexcept {
+[[gnu::always_inline]] inline FrameHeader Transmitter::header_of(const Connection& connection,
+                                                                 FrameType type,
+                                                                 uint64_t now_ns) noexcept {
   FrameHeader header{};
   header.version = frame_version;
   header.type = type;
@@ -39,8 +58,9 @@ void Transmitter::check_again(const Connection& connection, FrameBuffer& frame) 
 }
 
 // A frame with its header, ready for the link. Returns the number of its pieces.
-inline unsigned Transmitter::finish(Connection& connection, FrameBuffer& frame, FrameHeader& header,
-                                    Piece (&pieces)[most_pieces]) noexcept {
+[[gnu::always_inline]] inline unsigned Transmitter::finish(Connection& connection,
+                                                           FrameBuffer& frame, FrameHeader& header,
+                                                           Piece (&pieces)[most_pieces]) noexcept {
   if (connection.secure != nullptr) [[unlikely]]
     return finish_sealed(connection, frame, header, pieces);
   if (frame.payload != nullptr && frame.transmission != 0) check_again(connection, frame);
@@ -124,13 +144,24 @@ uint64_t Transmitter::seal(const Connection& connection, const FrameHeader& head
   for (unsigned i = 0; i < count; ++i) frames[i]->sealed = true;
 }
 
-void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
-  FrameBuffer* frames[burst];
-  Piece pieces[burst][most_pieces];
-  OutboundFrame outbound[burst];
+// Up to `most` frames at a time. While there may be frames that are longer than the path takes,
+// frames go one by one. Only one of those is on the way, in parts, so that the peer needs one
+// buffer for them.
+template <unsigned most>
+[[gnu::always_inline]] inline void Transmitter::transmit_frames(Connection& connection,
+                                                                uint64_t now_ns) noexcept {
+  FrameBuffer* frames[most];
+  Piece pieces[most][most_pieces];
+  OutboundFrame outbound[most];
+  bool long_waits = most == 1 && connection.send.has_long_on_the_way();
   for (bool exhausted = false; !exhausted;) {
-    const unsigned count = connection.send.collect(frames, burst, exhausted);
+    const unsigned count = connection.send.collect(frames, most, exhausted);
     if (count == 0) break;
+    if (most == 1 && connection.send.is_long(*frames[0])) [[unlikely]] {
+      if (long_waits || !send_in_parts(connection, *frames[0], now_ns)) break;
+      long_waits = true;
+      continue;
+    }
     FrameHeader header = header_of(connection, FrameType::data, now_ns);
     for (unsigned i = 0; i < count; ++i) {
       FrameBuffer& frame = *frames[i];
@@ -152,15 +183,31 @@ void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
     if (taken != 0) connection.pending.went();
     if (repeated != 0) context_.counters.retransmissions.add(repeated);
     if (taken < count) {
-      connection.retry_ns = now_ns + link_full_retry_ns;
-      timers_.set(connection, connection.retry_ns);
+      note_full(connection, now_ns);
       if (connection.secure != nullptr) keep_seals(frames + taken, count - taken);
     }
-    if (taken < burst) break;
+    if (taken < most) break;
   }
+}
+
+void Transmitter::transmit_one_by_one(Connection& connection, uint64_t now_ns) noexcept {
+  transmit_frames<1>(connection, now_ns);
+}
+
+void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
+  if (connection.send.has_long_frames()) [[unlikely]]
+    transmit_one_by_one(connection, now_ns);
+  else
+    transmit_frames<burst>(connection, now_ns);
   if (connection.send.in_flight_bytes() == 0) return;
   connection.silence.await(now_ns);
   timers_.set(connection, connection.send.deadline_ns());
+}
+
+// The link takes no more.
+void Transmitter::note_full(Connection& connection, uint64_t now_ns) noexcept {
+  connection.retry_ns = now_ns + link_full_retry_ns;
+  timers_.set(connection, connection.retry_ns);
 }
 
 void Transmitter::send_datagram(Connection& connection, FrameBuffer& frame,
@@ -175,11 +222,10 @@ void Transmitter::send_datagram(Connection& connection, FrameBuffer& frame,
   context_.counters.datagrams_sent.increment();
 }
 
-bool Transmitter::send_control(const Connection& connection, FrameType type, const uint64_t* body,
-                               size_t words, uint64_t now_ns) noexcept {
+bool Transmitter::send_control(const Connection& connection, FrameType type, uint32_t number,
+                               const uint64_t* body, size_t words, uint64_t now_ns) noexcept {
   FrameHeader header = header_of(connection, type, now_ns);
-  header.sequence =
-      type == FrameType::probe ? connection.send.probe_number() : connection.probe_of_peer;
+  header.sequence = number;
   const size_t bytes = words * sizeof *body;
   std::byte sealed[sizeof header + most_selective_words * sizeof *body + tag_bytes];
   Piece pieces[2] = {{reinterpret_cast<std::byte*>(&header), sizeof header},
@@ -203,7 +249,8 @@ void Transmitter::acknowledge(Connection& connection, uint64_t now_ns) noexcept 
   size_t words = 1;
   if (connection.receive.has_early()) words = connection.receive.selective_words(selective);
   // The first word is in the header.
-  if (send_control(connection, FrameType::ack, selective + 1, words - 1, now_ns)) {
+  if (send_control(connection, FrameType::ack, connection.probe_of_peer, selective + 1, words - 1,
+                   now_ns)) {
     connection.pending.went();
     context_.counters.acks_sent.increment();
   } else {
@@ -213,10 +260,87 @@ void Transmitter::acknowledge(Connection& connection, uint64_t now_ns) noexcept 
 }
 
 // As long as the reset that may answer it.
-void Transmitter::probe(Connection& connection, uint64_t now_ns) noexcept {
+void Transmitter::probe(Connection& connection, uint32_t number, uint64_t now_ns) noexcept {
   constexpr uint64_t nothing[sizeof(ResetBody) / sizeof(uint64_t)] = {};
   static_cast<void>(
-      send_control(connection, FrameType::probe, nothing, std::size(nothing), now_ns));
+      send_control(connection, FrameType::probe, number, nothing, std::size(nothing), now_ns));
+}
+
+// The peer answers the number that came last. So the short probe goes first: its number alone means
+// that the long one was lost.
+void Transmitter::probe_path(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept {
+  SendWindow& window = connection.send;
+  const uint32_t short_number = window.take_number();
+  const uint32_t long_number = window.take_number();
+  window.path().sent(short_number, long_number, window.round_trip().smoothed_ns(), now_ns);
+  FrameBuffer* const frame = sent_.acquire(bytes + connection.seal_bytes);
+  if (frame == nullptr) return;  // no answer: it is sent again
+  probe(connection, short_number, now_ns);
+  frame->length = frame->held_bytes = bytes;
+  std::memset(frame->data(), 0, bytes);
+  static_cast<void>(frame->compute_body_check(connection.send_seed));
+  FrameHeader header = header_of(connection, FrameType::probe, now_ns);
+  header.sequence = long_number;
+  Piece pieces[most_pieces];
+  const unsigned count = finish(connection, *frame, header, pieces);
+  const OutboundFrame outbound{&connection.route.address, pieces, count, false};
+  if (count != 0)
+    static_cast<void>(context_.link.send(&outbound, 1));
+  else
+    fail_soon(connection, now_ns);
+  sent_.release(frame);
+}
+
+// Each part is checked or sealed by itself. False: the link takes no more for now.
+bool Transmitter::send_in_parts(Connection& connection, FrameBuffer& frame,
+                                uint64_t now_ns) noexcept {
+  if (frame.encrypted) {
+    connection.secure->send.undo(frame.body_check, frame.data(), frame.held_bytes);
+    frame.encrypted = false;
+  }
+  frame.sealed = false;
+  PartProgress& progress = connection.part_sent;
+  if (progress.sequence != frame.sequence) progress = {frame.sequence, 0};
+  FrameHeader header = header_of(connection, FrameType::part, now_ns);
+  header.sequence = frame.sequence;
+  header.flags = frame.flags & frame_whole;
+  constexpr uint32_t overhead = sizeof header + sizeof(PartHeader);
+  const uint32_t room = std::min(connection.frame_bytes, longest_part_bytes) - overhead;
+  const uint32_t body_bytes = frame.length - sizeof header;
+  while (progress.offset < body_bytes) {
+    std::byte bytes[longest_part_bytes + tag_bytes];
+    const uint32_t length = std::min(room, body_bytes - progress.offset);
+    const PartHeader part{progress.offset, body_bytes};
+    std::memcpy(bytes + sizeof header, &part, sizeof part);
+    copy_body(frame, progress.offset, length, bytes + overhead);
+    if (progress.offset + length == body_bytes) header.flags |= frame_wants_ack;
+    Piece piece{bytes, overhead + length};
+    if (connection.secure != nullptr) {
+      if (seal(connection, header, {bytes, overhead + length}) == 0) {
+        fail_soon(connection, now_ns);
+        return false;
+      }
+      piece.length += tag_bytes;
+    } else {
+      const uint32_t check =
+          body_check(connection.send_seed, bytes + sizeof header, piece.length - sizeof header);
+      header.check = finish_check(check, header);
+      std::memcpy(bytes, &header, sizeof header);
+    }
+    const OutboundFrame outbound{&connection.route.address, &piece, 1, false};
+    if (context_.link.send(&outbound, 1) == 0) {
+      note_full(connection, now_ns);
+      return false;
+    }
+    progress.offset += length;
+  }
+  progress = {};
+  if (frame.transmission != 0) context_.counters.retransmissions.increment();
+  context_.counters.frames_in_parts.increment();
+  FrameBuffer* const sent[] = {&frame};
+  connection.send.mark_sent(sent, 1, now_ns);
+  connection.pending.went();
+  return true;
 }
 
 }  // namespace lintel

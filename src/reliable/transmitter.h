@@ -24,9 +24,14 @@ class Transmitter {
     if (connection.pending.bytes() != 0 && !connection.pending.is_put_off(now_ns))
       acknowledge(connection, now_ns);
   }
-  void probe(Connection& connection, uint64_t now_ns) noexcept;
+  void probe(Connection& connection, uint64_t now_ns) noexcept {
+    probe(connection, connection.send.probe_number(), now_ns);
+  }
+  // A short probe and one of that length, to measure the path.
+  void probe_path(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept;
   void say_goodbye(Connection& connection, uint64_t now_ns) noexcept {
-    static_cast<void>(send_control(connection, FrameType::goodbye, nullptr, 0, now_ns));
+    static_cast<void>(
+        send_control(connection, FrameType::goodbye, connection.probe_of_peer, nullptr, 0, now_ns));
   }
 
  private:
@@ -48,8 +53,14 @@ class Transmitter {
   static void check_again(const Connection& connection, FrameBuffer& frame) noexcept;
   static void keep_seals(FrameBuffer* const* frames, unsigned count) noexcept;
   void fail_soon(Connection& connection, uint64_t now_ns) noexcept;
-  bool send_control(const Connection& connection, FrameType type, const uint64_t* body,
-                    size_t words, uint64_t now_ns) noexcept;
+  void probe(Connection& connection, uint32_t number, uint64_t now_ns) noexcept;
+  bool send_control(const Connection& connection, FrameType type, uint32_t number,
+                    const uint64_t* body, size_t words, uint64_t now_ns) noexcept;
+  template <unsigned most>
+  void transmit_frames(Connection& connection, uint64_t now_ns) noexcept;
+  [[gnu::noinline]] void transmit_one_by_one(Connection& connection, uint64_t now_ns) noexcept;
+  void note_full(Connection& connection, uint64_t now_ns) noexcept;
+  bool send_in_parts(Connection& connection, FrameBuffer& frame, uint64_t now_ns) noexcept;
 
   const ReliableContext context_;
   FramePool& sent_;

@@ -3,6 +3,7 @@
 // A transport knows nothing of match bits, lists or events; the core knows no transport by name.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -18,9 +19,10 @@ namespace lintel {
 struct Link {
   ProcessId peer{};
   uint32_t uid = 0;  // usage id of the peer, established when it connected (spec 3.8)
-  // Largest payload of one message of kind data to this peer: what its network carries best. Set
-  // before the first message of the peer is handed up.
-  uint32_t max_data_bytes = 8192;
+  // Payload of one message of kind data to this peer that its network carries best. Set before the
+  // first message of the peer is handed up, and then when the path to it changes: a longer message,
+  // up to the first value, is accepted all the same. Any thread reads it.
+  std::atomic<uint32_t> max_data_bytes{8192};
   void* context =
       nullptr;  // the core's own: set through MessageSink::on_new_link or by connect()'s caller
   // Why it failed. Set before MessageSink::on_peer_failed().
@@ -139,6 +141,7 @@ struct NetworkCounters {
   uint64_t frames_dropped = 0;       // damaged, malformed, or of no connection
   uint64_t unreliable_sent = 0;      // messages of PTL_MD_UNRELIABLE that were sent once
   uint64_t connections_refused = 0;  // by this process
+  uint64_t paths_narrowed = 0;       // found to lose long frames
 };
 
 class Transport {

@@ -61,11 +61,11 @@ ResolveStatus UdpLink::resolve(ProcessId peer, Route& route, std::string* reason
     if (reason != nullptr) *reason = "no process has such an address";
     return ResolveStatus::unreachable;
   }
-  if (peer.nid != id().nid) socket_.permit_fragments();
   route.address = udp_address_of(socket_.host(), peer);
   const uint32_t payload = socket_.route_payload_bytes(route.address);
   route.mtu = payload == 0 ? 0 : std::clamp(payload, least_mtu, mtu());
   if (payload != 0) {
+    if (payload < least_mtu) socket_.permit_fragments();
     sender_.connect(route.address);
     return ResolveStatus::resolved;
   }

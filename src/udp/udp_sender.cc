@@ -20,6 +20,7 @@ constexpr unsigned most_senders = 64;        // threads in send() at the same ti
 constexpr uint32_t segmented_bytes = 65000;  // of a datagram that the kernel cuts up
 constexpr unsigned most_segments = 64;
 constexpr unsigned most_repetitions = 64;  // of a call for datagrams that it could send
+constexpr unsigned refusals_per_loss = 8;
 
 }  // namespace
 
@@ -176,6 +177,7 @@ unsigned UdpSender::splice(const OutboundFrame* frames, unsigned count) noexcept
 // full, or a kernel that takes nothing, or is to be sent again without segments.
 unsigned UdpSender::transmit(Batch& batch) noexcept {
   unsigned done = 0;
+  unsigned reported = largest_batch;
   for (unsigned repetitions = 0; done < batch.count && repetitions < most_repetitions;) {
     const unsigned left = batch.count - done;
     mmsghdr* const next = batch.messages + done;
@@ -198,15 +200,28 @@ unsigned UdpSender::transmit(Batch& batch) noexcept {
     }
     ++repetitions;
     switch (result == 0 ? EAGAIN : errno) {
-      case EAGAIN:
       case ENOBUFS:
+        // The interface dropped it: its queue is full, or, as veth does, the other end takes no
+        // frames of this length. So that these count as lost at last, some are not tried again.
+        if (++refusals_ % refusals_per_loss != 0) return done;
+        counters_.send_errors.fetch_add(batch.frames[done], std::memory_order_relaxed);
+        ++done;
+        continue;
+      case EAGAIN:
         return done;
       case EINTR:
         continue;
       case ECONNREFUSED:  // of an earlier frame, to an address without a socket
         socket_.note_error();
         continue;
-      case EMSGSIZE:  // the route has become narrower
+      case EMSGSIZE:
+        // A router's report about an earlier frame comes once. If there is another one, the
+        // interface has become narrower.
+        if (reported != done) {
+          reported = done;
+          socket_.note_error();
+          continue;
+        }
         if (socket_.permit_fragments()) continue;
         [[fallthrough]];
       case EINVAL:

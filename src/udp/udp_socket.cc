@@ -74,14 +74,18 @@ uint64_t UdpSocket::receive_capacity_bytes() const noexcept {
   return static_cast<uint64_t>(granted) / 2;
 }
 
-// Datagrams longer than the path are lost, or fragmented if that is permitted. Within the node no
-// path is narrower than its route, and an IPv4 datagram that must not be fragmented spares the
-// kernel its identification.
+// Datagrams longer than the path are lost, unless fragments are permitted: the reliability layer
+// finds out what a path takes (RFC 8899, 3: probes must not be fragmented), and a lost fragment
+// would cost a whole frame. What routers report, which may be forged, changes nothing. An IPv4
+// datagram that must not be fragmented spares the kernel its identification.
 void UdpSocket::set_path_discovery(bool fragments) const noexcept {
-  if (host_.ipv6)
-    set_option(IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
-  else
-    set_option(IPPROTO_IP, IP_MTU_DISCOVER, fragments ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO);
+  if (host_.ipv6) {
+    set_option(IPPROTO_IPV6, IPV6_MTU_DISCOVER,
+               fragments ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_PROBE);
+    set_option(IPPROTO_IPV6, IPV6_DONTFRAG, fragments ? 0 : 1);
+  } else {
+    set_option(IPPROTO_IP, IP_MTU_DISCOVER, fragments ? IP_PMTUDISC_DONT : IP_PMTUDISC_PROBE);
+  }
 }
 
 // Whether the kernel chooses this address for what goes to it, where a socket does not name it.
@@ -138,8 +142,7 @@ Descriptor UdpSocket::open_sender() const noexcept {
 }
 
 bool UdpSocket::permit_fragments() noexcept {
-  if (fragments_.load(std::memory_order_relaxed)) return false;
-  fragments_.store(true, std::memory_order_relaxed);
+  if (fragments_.exchange(true, std::memory_order_relaxed)) return false;
   set_path_discovery(true);
   return true;
 }

@@ -140,7 +140,7 @@ void* VerbsTransport::on_new_link(Link& datagrams) noexcept {
     const std::lock_guard guard(link->lock);
     link->datagrams = &datagrams;
     link->uid = datagrams.uid;
-    link->max_data_bytes = std::min(datagrams.max_data_bytes, settings_.eager_bytes);
+    link->max_data_bytes = std::min(datagrams.max_data_bytes.load(), settings_.eager_bytes);
     link->wish_after = 0;
   }
   link->failures = 0;

@@ -107,6 +107,9 @@ Incident make_incident(Dice& dice, const Scenario& scenario) {
   incident.other =
       (incident.process + 1 + static_cast<uint32_t>(dice.below(processes - 1))) % processes;
   incident.mtu = dice.one_of(mtus);
+  // A switch or a tunnel that takes only shorter frames than the links, for good.
+  if (incident.kind == IncidentKind::narrow && dice.happens(0.5))
+    incident.duration_ns = scenario.limit_ns;
   return incident;
 }
 
@@ -149,6 +152,7 @@ bool Scenario::is_severe(const Incident& incident) const noexcept {
     case IncidentKind::die:
       return true;
     case IncidentKind::slow_down:
+    case IncidentKind::narrow:  // shorter frames arrive
       return false;
     default:
       // Frames lost before and after the incident make the silence longer.
@@ -173,12 +177,12 @@ Scenario make_scenario(uint64_t seed, Level level) {
       if (dice.happens(0.6)) scenario.flows.push_back({from, to, make_messages(dice)});
     }
   }
+  scenario.limit_ns = level == Level::core ? core_limit_ns : limit_ns;
   const uint64_t incidents = dice.happens(0.3) ? 0 : dice.between(1, 4);
   for (uint64_t i = 0; i < incidents; ++i)
     scenario.incidents.push_back(make_incident(dice, scenario));
   std::sort(scenario.incidents.begin(), scenario.incidents.end(),
             [](const Incident& a, const Incident& b) { return a.at_ns < b.at_ns; });
-  scenario.limit_ns = level == Level::core ? core_limit_ns : limit_ns;
   return scenario;
 }
 

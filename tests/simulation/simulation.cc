@@ -46,7 +46,8 @@ Simulation::Simulation(const Scenario& scenario)
       places_[flow.from].process->add(flow.to, message);
   for (const Incident& incident : scenario_.incidents) {
     changes_.push_back({start_ns + incident.at_ns, &incident, true});
-    changes_.push_back({start_ns + incident.at_ns + incident.duration_ns, &incident, false});
+    if (incident.duration_ns < scenario_.limit_ns)
+      changes_.push_back({start_ns + incident.at_ns + incident.duration_ns, &incident, false});
   }
   std::stable_sort(changes_.begin(), changes_.end(),
                    [](const Change& a, const Change& b) { return a.at_ns < b.at_ns; });
@@ -157,9 +158,8 @@ void Simulation::cut(uint32_t from, uint32_t to, int change) {
 void Simulation::begin(const Incident& incident) {
   Place& place = places_[incident.process];
   if (scenario_.is_severe(incident)) {
-    const bool everybody = incident.kind == IncidentKind::jump ||
-                           incident.kind == IncidentKind::worsen ||
-                           incident.kind == IncidentKind::narrow;
+    const bool everybody =
+        incident.kind == IncidentKind::jump || incident.kind == IncidentKind::worsen;
     for (uint32_t i = 0; everybody && i < places_.size(); ++i) record_.note_severe_incident(i);
     record_.note_severe_incident(incident.process);
   }

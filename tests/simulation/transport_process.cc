@@ -102,7 +102,7 @@ SendStatus TransportProcess::send(uint32_t to, Peer& peer, const OutgoingMessage
     peer.stream = record_.begin_stream(number_, to);
   }
   Stream& stream = record_.stream(peer.stream);
-  const uint32_t most = message.kind == MessageKind::data ? peer.link->max_data_bytes
+  const uint32_t most = message.kind == MessageKind::data ? peer.link->max_data_bytes.load()
                                                           : ReliableTransport::max_eager_bytes;
   const uint32_t bytes = std::min(message.bytes, most);
   MessageHeader header{};

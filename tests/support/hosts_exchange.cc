@@ -1,5 +1,7 @@
 #include "support/hosts_exchange.h"
 
+#include <portals4_lintel.h>
+
 #include <fstream>
 #include <sstream>
 #include <vector>
@@ -11,7 +13,7 @@
 
 namespace lintel::test {
 
-void put_all_to_all(Rank& rank, ptl_nid_t first_nid, ptl_nid_t last_nid) {
+uint64_t put_all_to_all(Rank& rank, ptl_nid_t first_nid, ptl_nid_t last_nid) {
   constexpr ptl_pt_index_t pt_index = 4;
   constexpr std::size_t largest = largest_exchanged_put;
   const int ranks = rank.count();
@@ -40,6 +42,7 @@ void put_all_to_all(Rank& rank, ptl_nid_t first_nid, ptl_nid_t last_nid) {
     expect_pattern(std::span(target).subspan(largest * static_cast<std::size_t>(from), largest),
                    static_cast<uint32_t>(from));
   rank.barrier();
+  return static_cast<uint64_t>(interface.status(PTL_SR_LINTEL_PATHS_NARROWED));
 }
 
 uint64_t received_bytes(const std::string& network_interface) {

@@ -17,8 +17,9 @@ namespace lintel::test {
 inline constexpr std::size_t largest_exchanged_put = 1 << 20;
 
 // Every rank puts messages of several lengths to every rank, itself included, and checks every byte
-// that it received. The nids are those that the first and the last rank must have.
-void put_all_to_all(Rank& rank, ptl_nid_t first_nid, ptl_nid_t last_nid);
+// that it received. The nids are those that the first and the last rank must have. Returns on how
+// many paths long frames were lost.
+uint64_t put_all_to_all(Rank& rank, ptl_nid_t first_nid, ptl_nid_t last_nid);
 
 // Bytes that a network interface of this namespace has received.
 [[nodiscard]] uint64_t received_bytes(const std::string& network_interface);

@@ -373,7 +373,9 @@ class PeerWatchTest : public HandshakeTest {
     }
     virtual_now_ns = end_ns;
   }
-  PeerWatch watch_{context_, table_, timers_, handshake_, closer_, transmitter_, received_, data_};
+  PathWatch paths_{context_, transmitter_};
+  PeerWatch watch_{context_,     table_,    timers_, handshake_, closer_,
+                   transmitter_, received_, data_,   paths_};
 };
 
 TEST_F(PeerWatchTest, RepeatsFramesUntilThePeerTimeout) {

@@ -71,6 +71,8 @@ constexpr Single singles[] = {
      "network: messages of PTL_MD_UNRELIABLE sent once"},
     {PTL_SR_LINTEL_CONNECTIONS_REFUSED, "PTL_SR_LINTEL_CONNECTIONS_REFUSED",
      "network: processes of other jobs or users that wanted to connect"},
+    {PTL_SR_LINTEL_PATHS_NARROWED, "PTL_SR_LINTEL_PATHS_NARROWED",
+     "network: paths that lost long frames and get shorter ones"},
 };
 
 struct Reason {

@@ -102,6 +102,8 @@ std::optional<uint64_t> value_of(const NetworkInterface& interface, ptl_sr_index
       return sum_over_transports(physical, &NetworkCounters::unreliable_sent);
     case PTL_SR_LINTEL_CONNECTIONS_REFUSED:
       return sum_over_transports(physical, &NetworkCounters::connections_refused);
+    case PTL_SR_LINTEL_PATHS_NARROWED:
+      return sum_over_transports(physical, &NetworkCounters::paths_narrowed);
     default:
       return std::nullopt;
   }

@@ -283,7 +283,7 @@ void handle_data_request(PhysicalInterface& interface, Peer& peer,
 }
 
 bool send_request_data(Peer& peer, Operation& operation) noexcept {
-  const uint64_t chunk = peer.link->max_data_bytes;
+  const uint64_t chunk = peer.link->max_data_bytes.load(std::memory_order_relaxed);
   const MemoryRegion& region = operation.put.descriptor->region;
   MessageHeader header{};
   header.kind = MessageKind::data;

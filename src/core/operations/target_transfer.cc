@@ -323,7 +323,7 @@ void handle_transfer_data(PhysicalInterface& physical, Peer& peer,
 }
 
 bool send_transfer_data(PhysicalInterface& physical, Peer& peer, Transfer& transfer) noexcept {
-  const uint64_t chunk = peer.link->max_data_bytes;
+  const uint64_t chunk = peer.link->max_data_bytes.load(std::memory_order_relaxed);
   while (transfer.moved < transfer.mlength && transfer.fail == PTL_NI_OK) {
     Piece pieces[transfer_remote_pieces];
     uint64_t covered = 0;

@@ -1,0 +1,32 @@
+// Follows what PathMtu finds out about the path to a peer: adapts the connection and sends probes.
+// The poller; the lock of the connection is held.
+#pragma once
+
+#include "reliable/connection.h"
+#include "reliable/reliable_settings.h"
+#include "reliable/transmitter.h"
+#include "util/log.h"
+
+namespace lintel {
+
+class PathWatch {
+ public:
+  PathWatch(const ReliableContext& context, Transmitter& transmitter) noexcept
+      : context_(context), transmitter_(transmitter) {}
+
+  // The connection is established.
+  void look(Connection& connection, uint64_t now_ns) noexcept {
+    if (connection.send.path().is_due(now_ns)) [[unlikely]]
+      go_on(connection, now_ns);
+  }
+
+ private:
+  void go_on(Connection& connection, uint64_t now_ns) noexcept;
+  void say_narrowed(const Connection& connection, uint32_t before, uint64_t now_ns) noexcept;
+
+  const ReliableContext context_;
+  Transmitter& transmitter_;
+  SaidRecently said_;  // by node
+};
+
+}  // namespace lintel
