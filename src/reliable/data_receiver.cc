@@ -224,6 +224,14 @@ void DataReceiver::go_on_after(Connection& connection, Taken taken, FrameBuffer*
   timers_.set(connection, now_ns + room_retry_ns);
 }
 
+// A correct sender keeps to its window. A peer gets at most half of the free memory, so that others
+// get some.
+uint64_t DataReceiver::room_for_early(const Connection& connection) const noexcept {
+  const uint64_t most_bytes =
+      std::min(context_.link.receive_capacity_bytes() + context_.link.mtu(), early_.free_bytes());
+  return most_bytes - std::min(most_bytes, connection.receive.early_bytes());
+}
+
 // A frame that is ahead of missing ones. Parts of long messages name their place and are handed up
 // at once; only their number is kept.
 void DataReceiver::keep(Connection& connection, const InboundFrame& frame,
@@ -234,13 +242,8 @@ void DataReceiver::keep(Connection& connection, const InboundFrame& frame,
   MessageHeader part;
   const bool is_part = assembler_.is_part(header.flags, body, frame.length - sizeof header, part);
   const uint32_t kept_bytes = is_part ? sizeof header : frame.length;
-  // A correct sender keeps to its window. A peer gets at most half of the free memory, so that
-  // others get some.
-  const uint64_t most_bytes =
-      std::min(context_.link.receive_capacity_bytes() + context_.link.mtu(), early_.free_bytes());
-  FrameBuffer* const kept = connection.receive.early_bytes() + kept_bytes > most_bytes
-                                ? nullptr
-                                : early_.acquire(kept_bytes);
+  FrameBuffer* const kept =
+      kept_bytes > room_for_early(connection) ? nullptr : early_.acquire(kept_bytes);
   if (kept == nullptr) {
     context_.counters.dropped_for_room.increment();
     return;
@@ -259,9 +262,14 @@ void DataReceiver::keep(Connection& connection, const InboundFrame& frame,
 void DataReceiver::take_part(Connection& connection, const InboundFrame& frame,
                              const FrameHeader& header, uint64_t now_ns) noexcept {
   if ((header.flags & frame_wants_ack) != 0) acknowledger_.acknowledge_soon(connection);
+  uint64_t room = UINT64_MAX;  // with the next frame, early ones go
   switch (connection.receive.place_of(header.sequence)) {
     case ReceiveWindow::Place::next:
+      // It may have come as a whole and found no room.
+      if (take_kept(connection, now_ns)) return;
+      break;
     case ReceiveWindow::Place::early:
+      room = room_for_early(connection);
       break;
     case ReceiveWindow::Place::duplicate:
       context_.counters.duplicates.increment();
@@ -272,7 +280,7 @@ void DataReceiver::take_part(Connection& connection, const InboundFrame& frame,
       return;
   }
   const FrameParts::Taken taken = parts_.take(connection.parts, header, frame.data + sizeof header,
-                                              frame.length - sizeof header);
+                                              frame.length - sizeof header, room);
   if (taken == FrameParts::Taken::no_room) context_.counters.dropped_for_room.increment();
   if (taken == FrameParts::Taken::malformed) context_.counters.malformed.increment();
   if (connection.parts == nullptr) return;

@@ -71,11 +71,12 @@ class DataReceiver {
   // A part of one; what it acknowledges was taken.
   void take_part(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
                  uint64_t now_ns) noexcept;
-  // Parts of a frame that came as a whole after all.
-  void drop_stale_parts(Connection& connection) noexcept {
-    if (connection.parts != nullptr &&
-        sequence_distance(connection.parts->sequence, connection.receive.expected()) < 0)
+  // Whether parts of a frame are missing. Forgets those of a frame that came as a whole after all.
+  [[nodiscard]] bool awaits_parts(Connection& connection) noexcept {
+    if (connection.parts == nullptr) return false;
+    if (sequence_distance(connection.parts->sequence, connection.receive.expected()) < 0)
       parts_.drop(connection.parts);
+    return connection.parts != nullptr;
   }
 
   // When to try again, after an expected frame found no room for its message and was kept:
@@ -93,6 +94,7 @@ class DataReceiver {
                  uint64_t now_ns) noexcept;
   void keep(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
             uint64_t now_ns) noexcept;
+  [[nodiscard]] uint64_t room_for_early(const Connection& connection) const noexcept;
   Taken take_early(Connection& connection, FrameBuffer* early, uint64_t now_ns) noexcept;
   void go_on_after(Connection& connection, Taken taken, FrameBuffer* early, uint32_t length,
                    uint64_t now_ns) noexcept;

@@ -9,7 +9,8 @@ namespace lintel {
 
 // The bytes that have arrived are `held_bytes` of a kept frame, with its header.
 FrameParts::Taken FrameParts::take(FrameBuffer*& kept, const FrameHeader& header,
-                                   const std::byte* body, uint32_t length) noexcept {
+                                   const std::byte* body, uint32_t length,
+                                   uint64_t room_bytes) noexcept {
   PartHeader part;
   if (length <= sizeof part) return Taken::malformed;
   std::memcpy(&part, body, sizeof part);
@@ -25,7 +26,7 @@ FrameParts::Taken FrameParts::take(FrameBuffer*& kept, const FrameHeader& header
     drop(kept);
   if (kept == nullptr) {
     if (part.offset != 0) return Taken::more;
-    kept = pool_.acquire(frame_length);
+    if (frame_length <= room_bytes) kept = pool_.acquire(frame_length);
     if (kept == nullptr) return Taken::no_room;
     LINTEL_ASSERT(pool_.capacity_of(*kept) >= frame_length);
     kept->held_bytes = sizeof header;

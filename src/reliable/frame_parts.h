@@ -22,9 +22,10 @@ class FrameParts {
     malformed,
   };
   // The body of a frame of type `part`. `kept`: what has come of such a frame, or nullptr. Once it
-  // is whole, it is a data frame like one that came early, and the caller's.
+  // is whole, it is a data frame like one that came early, and the caller's. `room_bytes`: for a
+  // new one.
   [[nodiscard]] Taken take(FrameBuffer*& kept, const FrameHeader& header, const std::byte* body,
-                           uint32_t length) noexcept;
+                           uint32_t length, uint64_t room_bytes) noexcept;
   void drop(FrameBuffer*& kept) noexcept {
     if (kept != nullptr) pool_.release(kept);
     kept = nullptr;

@@ -61,7 +61,6 @@ void PeerWatch::take_hints(uint64_t now_ns) noexcept {
 
 uint64_t PeerWatch::look(Connection& connection, uint64_t now_ns) noexcept {
   data_.take_kept(connection, now_ns);
-  data_.drop_stale_parts(connection);
   Link::Failure failure{Link::Failure::Kind::gone, nullptr};
   {
     const std::lock_guard guard(connection.lock);
@@ -126,8 +125,9 @@ uint64_t PeerWatch::look_at_established(Connection& connection, bool unreachable
     if (window.can_send()) transmitter_.transmit(connection, now_ns);
   }
   const uint64_t unfinished_ns = look_at_unfinished(connection, unreachable, now_ns, failure);
-  return std::min({connection.pending.deadline_ns(), connection.retry_ns, window.deadline_ns(),
-                   window.path().timer_ns(), unfinished_ns});
+  const uint64_t next_ns = std::min(
+      {connection.pending.deadline_ns(), connection.retry_ns, window.deadline_ns(), unfinished_ns});
+  return std::min(next_ns, window.path().timer_ns());
 }
 
 // A peer that has sent part of a message, or frames after a missing one, has more to send. If it is
@@ -136,7 +136,7 @@ uint64_t PeerWatch::look_at_established(Connection& connection, bool unreachable
 uint64_t PeerWatch::look_at_unfinished(Connection& connection, bool unreachable, uint64_t now_ns,
                                        const char*& failure) noexcept {
   if (connection.half.buffer == nullptr && !connection.receive.has_early() &&
-      connection.parts == nullptr)
+      !data_.awaits_parts(connection))
     return never;
   const uint64_t pause_ns = context_.settings.longest_silence_ns();
   const uint64_t next_ns = connection.silence.last_sign_ns() + pause_ns;

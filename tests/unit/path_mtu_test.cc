@@ -196,7 +196,8 @@ class FramePartsTest : public testing::Test {
     std::memcpy(bytes.data(), &part, sizeof part);
     for (uint32_t i = 0; i < length; ++i)
       bytes[sizeof part + i] = body_[(offset + i) % body_.size()];
-    return parts_.take(kept_, header, bytes.data(), static_cast<uint32_t>(bytes.size()));
+    return parts_.take(kept_, header, bytes.data(), static_cast<uint32_t>(bytes.size()),
+                       room_bytes_);
   }
   void expect_whole(uint32_t sequence) {
     ASSERT_NE(kept_, nullptr);
@@ -209,6 +210,7 @@ class FramePartsTest : public testing::Test {
   FramePool pool_;
   FrameParts parts_{pool_, longest_frame};
   FrameBuffer* kept_ = nullptr;
+  uint64_t room_bytes_ = UINT64_MAX;
   std::vector<std::byte> body_ = std::vector<std::byte>(3000);
 };
 
@@ -262,6 +264,9 @@ TEST_F(FramePartsTest, WithoutABufferComeAgain) {
   }
   EXPECT_EQ(take(7, 0, 1400, 3000), Taken::no_room);
   pool_.release_chain(taken);
+  room_bytes_ = 3000;
+  EXPECT_EQ(take(7, 0, 1400, 3000), Taken::no_room) << "the peer has its share";
+  room_bytes_ += sizeof(FrameHeader);
   EXPECT_EQ(take(7, 0, 3000, 3000), Taken::whole);
 }
 
