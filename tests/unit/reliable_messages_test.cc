@@ -143,6 +143,7 @@ TEST(Reliable, BothSidesSendFramesThatBothRoutesTake) {
   MessageHeader data{};
   data.kind = MessageKind::data;
   for (uint64_t i = 0; i < 10; ++i) {
+    if (i == 9) data.flags = flag_last;  // others wait for more of the same
     send_surely(first, to_second, all, data, numbered_bytes(i, to_second->max_data_bytes));
     send_surely(second, to_first, all, data, numbered_bytes(i, to_first->max_data_bytes));
   }
