@@ -103,10 +103,10 @@ class SendWindow {
   [[nodiscard]] const PathMtu& path() const noexcept { return path_; }
   // Frames on the way that are longer than the path takes count as lost.
   void follow_path() noexcept;
-  // The newest frame is longer than the path takes.
+  // The next frame will be longer than the path takes.
   void note_long_frame() noexcept {
     has_long_ = true;
-    long_until_ = next_sequence_;
+    long_until_ = next_sequence_ + 1;
   }
   // Whether there may be such frames. They go in parts, one frame at a time.
   [[nodiscard]] bool has_long_frames() const noexcept { return has_long_; }

@@ -77,8 +77,10 @@ void write_header(std::byte* to, const MessageHeader& header, uint32_t length) n
 SendStatus Sender::send(Connection& connection, const MessageHeader& header, const Piece* pieces,
                         unsigned count) noexcept {
   const uint64_t total = total_length(pieces, count);
-  if (total > std::max(longest_eager_bytes, connection.most_data_bytes))
-    return SendStatus::inaccessible;
+  if (total > longest_eager_bytes) [[unlikely]] {
+    if (total > connection.most_data_bytes) return SendStatus::inaccessible;
+    if (message_frame_overhead + total > connection.frame_bytes) connection.send.note_long_frame();
+  }
   const auto length = static_cast<uint32_t>(total);
   if ((header.flags & flag_unreliable) != 0 && header.kind == MessageKind::put &&
       message_frame_overhead + length <= connection.frame_bytes && !connection.send.can_send())
@@ -223,9 +225,6 @@ SendStatus Sender::cut(const Connection& connection, const MessageHeader& header
     connection.send.append(first);
     first = next;
   }
-  if (length > longest_eager_bytes && message_frame_overhead + length > connection.frame_bytes)
-      [[unlikely]]
-    connection.send.note_long_frame();
   return SendStatus::sent;
 }
 
