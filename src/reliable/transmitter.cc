@@ -291,9 +291,11 @@ void Transmitter::probe_path(Connection& connection, uint32_t bytes, uint64_t no
   sent_.release(frame);
 }
 
-// Each part is checked or sealed by itself. False: the link takes no more for now.
+// Each part is checked or sealed by itself. False: the link takes no more for now. It is tried
+// rarely, since a part that is not taken costs a counter of frames (frame_seal.h).
 bool Transmitter::send_in_parts(Connection& connection, FrameBuffer& frame,
                                 uint64_t now_ns) noexcept {
+  if (connection.retry_ns != UINT64_MAX && now_ns < connection.retry_ns) return false;
   if (frame.encrypted) {
     connection.secure->send.undo(frame.body_check, frame.data(), frame.held_bytes);
     frame.encrypted = false;
