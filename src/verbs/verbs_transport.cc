@@ -108,7 +108,9 @@ SendStatus VerbsTransport::send(Link& base, const MessageHeader& header, const P
     return sender_.send(link, header, pieces, count);
   if (link.path == Path::datagrams || unreliable) {
     if (!unreliable) requests_.wish(link);
-    return datagrams_->send(*link.datagrams, header, pieces, count);
+    const SendStatus status = datagrams_->send(*link.datagrams, header, pieces, count);
+    follow_path(link);
+    return status;
   }
   return SendStatus::connecting;
 }
@@ -117,6 +119,12 @@ uint64_t VerbsTransport::incarnation(Link& base) const noexcept {
   auto& link = static_cast<VerbsLink&>(base);
   const std::lock_guard guard(link.lock);
   return datagrams_->incarnation(*link.datagrams);
+}
+
+// What the path of datagrams takes may change.
+void VerbsTransport::follow_path(VerbsLink& link) const noexcept {
+  const uint32_t bytes = link.datagrams->max_data_bytes.load(std::memory_order_relaxed);
+  link.max_data_bytes.store(std::min(bytes, settings_.eager_bytes), std::memory_order_relaxed);
 }
 
 void VerbsTransport::forgo(Link& base, const RemoteMemory* remote, unsigned count) noexcept {
@@ -140,7 +148,7 @@ void* VerbsTransport::on_new_link(Link& datagrams) noexcept {
     const std::lock_guard guard(link->lock);
     link->datagrams = &datagrams;
     link->uid = datagrams.uid;
-    link->max_data_bytes = std::min(datagrams.max_data_bytes.load(), settings_.eager_bytes);
+    follow_path(*link);
     link->wish_after = 0;
   }
   link->failures = 0;

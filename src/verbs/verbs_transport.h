@@ -79,6 +79,7 @@ class VerbsTransport final : public Transport, private MessageSink {
   VerbsTransport(std::shared_ptr<VerbsDevice> device, std::unique_ptr<Transport> datagrams,
                  const ConnectedSettings& settings);
   bool open_queues(std::string& reason);
+  void follow_path(VerbsLink& link) const noexcept;
 
   // Sink of the layer below.
   void* on_new_link(Link& datagrams) noexcept override;
