@@ -2,6 +2,7 @@
 // processes run in one, without threads. `seeds`, `core`: a seed determines a whole run with all
 // its faults; each failure is a fault of the library. `scale`: the cost of traffic by the number of
 // processes.
+#include <cstdlib>
 #include <fstream>
 #include <iomanip>
 #include <iostream>
@@ -12,6 +13,7 @@
 #include "simulation/scale.h"
 #include "simulation/simulation.h"
 #include "simulation/virtual_time.h"
+#include "util/log.h"
 
 namespace lintel::simulation {
 namespace {
@@ -44,13 +46,17 @@ double milliseconds(uint64_t ns) { return static_cast<double>(ns) / millisecond;
 
 void describe(const Scenario& scenario, const Outcome& outcome) {
   const NetworkCounters& network = outcome.network;
+  static constexpr const char* securities[] = {"not sealed", "authenticated", "encrypted"};
+  const ProcessShape& first = scenario.processes[0];
   std::cout << "seed " << scenario.seed << ": " << scenario.processes.size() << " processes, "
-            << outcome.messages << " messages, " << network.carried << " frames, "
-            << outcome.retransmissions << " sent again, " << milliseconds(outcome.duration_ns)
-            << " ms\n  frames lost " << network.lost_by_dice << ", lost in the switch "
-            << network.lost_in_switch << ", cut " << network.lost_by_partition << ", too long "
-            << network.lost_by_length << ", duplicated " << network.duplicated << ", delayed "
-            << network.delayed << ", damaged " << network.damaged << "\n";
+            << securities[static_cast<size_t>(first.security)] << ", time-out "
+            << first.peer_timeout_ns / second << " s, " << outcome.messages << " messages, "
+            << network.carried << " frames, " << outcome.retransmissions << " sent again, "
+            << milliseconds(outcome.duration_ns) << " ms\n  frames lost " << network.lost_by_dice
+            << ", lost in the switch " << network.lost_in_switch << ", cut "
+            << network.lost_by_partition << ", too long " << network.lost_by_length
+            << ", duplicated " << network.duplicated << ", delayed " << network.delayed
+            << ", damaged " << network.damaged << "\n";
   for (const Incident& incident : scenario.incidents)
     std::cout << "  from " << milliseconds(incident.at_ns) << " ms for "
               << milliseconds(incident.duration_ns) << " ms: " << name_of(incident.kind)
@@ -162,6 +168,9 @@ int main(int argc, char** argv) {
   using namespace lintel::simulation;
   CLI::App app("The reliability layer in a simulated network under a virtual clock.");
   app.require_subcommand(1);
+#ifdef LINTEL_HAS_CRYPTO
+  setenv("PTL_MODULE_PATH", LINTEL_MODULE_DIRECTORY, 1);
+#endif
   SeedOptions seeds;
   CLI::App* const with_seeds =
       app.add_subcommand("seeds", "random faults against the checks of the reliability layer");
@@ -209,6 +218,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   with_scale->add_option("--json", scale.json, "also writes the results to this file");
   CLI11_PARSE(app, argc, argv);
+  if (seeds.verbose) lintel::set_log_level(lintel::LogLevel::debug);
   if (with_seeds->parsed()) return run_seeds(seeds, Level::transport);
   return with_core->parsed() ? run_seeds(seeds, Level::core) : run_scale(scale);
 }

@@ -14,6 +14,14 @@ constexpr uint64_t most_messages = 120;  // of a flow
 // bytes.
 constexpr uint64_t limit_ns = 300 * second;
 constexpr uint64_t core_limit_ns = 3000 * second;
+constexpr uint64_t timeouts_of_limit = 30;
+
+#ifdef LINTEL_HAS_CRYPTO
+constexpr NetworkSecurity securities[] = {NetworkSecurity::off, NetworkSecurity::authenticated,
+                                          NetworkSecurity::encrypted};
+#else
+constexpr NetworkSecurity securities[] = {NetworkSecurity::off};
+#endif
 
 uint64_t timeout_of(const Scenario& scenario) noexcept {
   return scenario.processes[0].peer_timeout_ns;
@@ -32,17 +40,29 @@ NetworkShape make_network(Dice& dice) {
 
 constexpr uint32_t mtus[] = {512, 1472, 1472, 4096, 9000};
 
-ProcessShape make_process(Dice& dice, uint64_t peer_timeout_ns) {
+// What all processes of a job have in common.
+ProcessShape common_shape(Dice& dice) {
+  static constexpr uint64_t timeouts_ns[] = {3 * second, 3 * second, 10 * second, 10 * second,
+                                             120 * second};
+  ProcessShape shape;
+  shape.peer_timeout_ns = dice.one_of(timeouts_ns);
+  shape.security = dice.one_of(securities);
+  // Of some connections an epoch ends, and the low half of counters wraps, after a hundred frames.
+  shape.key_epoch_bits = dice.happens(0.5) ? 14 : 22;
+  shape.first_counter = dice.happens(0.5) ? 1 : (uint64_t{1} << 32) - 100;
+  return shape;
+}
+
+ProcessShape make_process(Dice& dice, const ProcessShape& common) {
   static constexpr uint64_t capacities[] = {16 << 10, 64 << 10, 256 << 10, 4 << 20};
   static constexpr uint64_t memories[] = {1 << 20, 4 << 20, 32 << 20};
   static constexpr uint32_t sequences[] = {1, 1, UINT32_MAX - 20, 0x7fffffe0};
-  ProcessShape shape;
+  ProcessShape shape = common;
   shape.link.mtu = dice.one_of(mtus);
   shape.link.capacity_bytes = dice.one_of(capacities);
   shape.link.sends_from_anywhere = dice.happens(0.5);
   shape.link.longest_pause_ns = 100 * millisecond;
   shape.memory_bytes = dice.one_of(memories);
-  shape.peer_timeout_ns = peer_timeout_ns;
   shape.first_sequence = dice.one_of(sequences);
   shape.most_connections = 64;
   shape.poll_ns = dice.between(500, 20'000);
@@ -95,9 +115,12 @@ Incident make_incident(Dice& dice, const Scenario& scenario) {
       IncidentKind::cut_one_way, IncidentKind::cut_both_ways, IncidentKind::isolate,
       IncidentKind::stop,        IncidentKind::slow_down,     IncidentKind::fill_link,
       IncidentKind::restart,     IncidentKind::leave,         IncidentKind::die,
-      IncidentKind::jump,        IncidentKind::worsen,        IncidentKind::narrow};
-  static constexpr uint64_t durations[] = {millisecond, 20 * millisecond, 200 * millisecond,
-                                           2 * second, 15 * second};
+      IncidentKind::jump,        IncidentKind::worsen,        IncidentKind::narrow,
+      IncidentKind::suspend};
+  // The longest are outages that only a long time-out survives.
+  const uint64_t longest_ns = std::max(15 * second, timeout_of(scenario) / 2);
+  const uint64_t durations[] = {millisecond, 20 * millisecond, 200 * millisecond, 2 * second,
+                                longest_ns};
   const auto processes = static_cast<uint32_t>(scenario.processes.size());
   Incident incident;
   incident.kind = dice.one_of(kinds);
@@ -125,6 +148,8 @@ const char* name_of(IncidentKind kind) noexcept {
       return "isolate";
     case IncidentKind::stop:
       return "stop";
+    case IncidentKind::suspend:
+      return "suspend";
     case IncidentKind::slow_down:
       return "slow down";
     case IncidentKind::fill_link:
@@ -145,6 +170,10 @@ const char* name_of(IncidentKind kind) noexcept {
   return "";
 }
 
+uint64_t Scenario::stagger_ns(uint32_t process) const noexcept {
+  return process * timeout_of(*this) / 64;
+}
+
 bool Scenario::is_severe(const Incident& incident) const noexcept {
   switch (incident.kind) {
     case IncidentKind::restart:
@@ -153,10 +182,13 @@ bool Scenario::is_severe(const Incident& incident) const noexcept {
       return true;
     case IncidentKind::slow_down:
     case IncidentKind::narrow:  // shorter frames arrive
+    // Nobody is silent while somebody waits.
+    case IncidentKind::jump:
+    case IncidentKind::suspend:
       return false;
     default:
-      // Frames lost before and after the incident make the silence longer.
-      return incident.duration_ns > timeout_of(*this) / 4;
+      // Frames lost before and after the incident, and other incidents, make the silence longer.
+      return incident.duration_ns > timeout_of(*this) / (incidents.size() == 1 ? 2 : 4);
   }
 }
 
@@ -167,9 +199,8 @@ Scenario make_scenario(uint64_t seed, Level level) {
   scenario.level = level;
   scenario.network = make_network(dice);
   const auto processes = static_cast<uint32_t>(dice.between(2, most_processes));
-  const uint64_t peer_timeout_ns = dice.happens(0.5) ? 10 * second : 3 * second;
-  for (uint32_t i = 0; i < processes; ++i)
-    scenario.processes.push_back(make_process(dice, peer_timeout_ns));
+  const ProcessShape common = common_shape(dice);
+  for (uint32_t i = 0; i < processes; ++i) scenario.processes.push_back(make_process(dice, common));
   for (uint32_t from = 0; from < processes; ++from) {
     for (uint32_t to = 0; to < processes; ++to) {
       if (from == to) continue;
@@ -177,7 +208,8 @@ Scenario make_scenario(uint64_t seed, Level level) {
       if (dice.happens(0.6)) scenario.flows.push_back({from, to, make_messages(dice)});
     }
   }
-  scenario.limit_ns = level == Level::core ? core_limit_ns : limit_ns;
+  scenario.limit_ns = std::max(level == Level::core ? core_limit_ns : limit_ns,
+                               timeouts_of_limit * common.peer_timeout_ns);
   const uint64_t incidents = dice.happens(0.3) ? 0 : dice.between(1, 4);
   for (uint64_t i = 0; i < incidents; ++i)
     scenario.incidents.push_back(make_incident(dice, scenario));

@@ -15,6 +15,7 @@ enum class IncidentKind : uint8_t {
   cut_both_ways,  // also those from `other`
   isolate,        // no frame goes to or comes from `process`
   stop,           // it does not run (SIGSTOP, a debugger)
+  suspend,        // no process runs, as in a suspended job; they go on one after the other
   slow_down,      // it polls rarely
   fill_link,      // its link accepts no frames
   restart,        // it is killed and starts again with the same address after the duration
@@ -63,6 +64,8 @@ struct Scenario {
   std::vector<Incident> incidents;
   uint64_t limit_ns = 0;  // from the start; all traffic must have ended by then
 
+  // So long after process 0 process i goes on when all were suspended.
+  [[nodiscard]] uint64_t stagger_ns(uint32_t process) const noexcept;
   // Whether peers may treat `incident` as a failure of its processes.
   [[nodiscard]] bool is_severe(const Incident& incident) const noexcept;
 };

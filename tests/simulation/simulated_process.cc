@@ -9,6 +9,10 @@
 
 namespace lintel::simulation {
 
+namespace {
+constexpr const char* job_key = "a secret that is long enough not to be stretched";
+}
+
 std::unique_ptr<ReliableTransport> SimulatedProcess::open_transport() {
   auto link = std::make_unique<SimulatedLink>(network_, number_, shape_.link);
   link_ = link.get();
@@ -19,6 +23,10 @@ std::unique_ptr<ReliableTransport> SimulatedProcess::open_transport() {
   settings.first_sequence = shape_.first_sequence;
   settings.most_connections = shape_.most_connections;
   settings.clock = virtual_clock;
+  settings.security = shape_.security;
+  if (settings.security != NetworkSecurity::off) settings.job_key = job_key;
+  settings.key_epoch_bits = shape_.key_epoch_bits;
+  settings.first_counter = shape_.first_counter;
   std::string reason;
   std::unique_ptr<ReliableTransport> transport =
       ReliableTransport::open(std::move(link), settings, reason);

@@ -16,6 +16,9 @@ struct ProcessShape {
   uint64_t memory_bytes = 32 << 20;
   uint64_t peer_timeout_ns = 10'000'000'000;
   uint32_t first_sequence = 1;
+  NetworkSecurity security = NetworkSecurity::off;
+  unsigned key_epoch_bits = 22;
+  uint64_t first_counter = 1;
   uint32_t most_connections = 1 << 10;
   uint64_t poll_ns = 1'000;  // interval between polls while there is work
   unsigned messages_per_poll = 4;

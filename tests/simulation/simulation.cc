@@ -158,8 +158,7 @@ void Simulation::cut(uint32_t from, uint32_t to, int change) {
 void Simulation::begin(const Incident& incident) {
   Place& place = places_[incident.process];
   if (scenario_.is_severe(incident)) {
-    const bool everybody =
-        incident.kind == IncidentKind::jump || incident.kind == IncidentKind::worsen;
+    const bool everybody = incident.kind == IncidentKind::worsen;
     for (uint32_t i = 0; everybody && i < places_.size(); ++i) record_.note_severe_incident(i);
     record_.note_severe_incident(incident.process);
   }
@@ -180,6 +179,12 @@ void Simulation::begin(const Incident& incident) {
     case IncidentKind::stop:
       place.stopped_until_ns =
           std::max(place.stopped_until_ns, virtual_now_ns + incident.duration_ns);
+      break;
+    case IncidentKind::suspend:
+      for (uint32_t i = 0; i < places_.size(); ++i)
+        places_[i].stopped_until_ns =
+            std::max(places_[i].stopped_until_ns,
+                     virtual_now_ns + incident.duration_ns + scenario_.stagger_ns(i));
       break;
     case IncidentKind::slow_down:
       place.process->set_poll_ns(slow_poll_ns);
@@ -227,6 +232,7 @@ void Simulation::end(const Incident& incident) {
       }
       break;
     case IncidentKind::stop:
+    case IncidentKind::suspend:
     case IncidentKind::jump:
       break;
     case IncidentKind::slow_down:
