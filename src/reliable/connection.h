@@ -210,7 +210,7 @@ struct Connection : Link {
   DeferredAcknowledgement deferred;
   ReplyHabit habit;
   PeerSilence silence;
-  uint64_t retry_ns = UINT64_MAX;  // when the link was full
+  uint64_t retry_ns = UINT64_MAX;  // when the link was full, or the peer has no room for parts
   PartProgress part_sent;
   FrameBuffer* parts = nullptr;  // poller: a frame whose parts are arriving, see FrameParts
   std::unique_ptr<Opening> opening;

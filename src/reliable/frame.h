@@ -145,8 +145,9 @@ static_assert(sizeof(HandshakeBody) == 160 && offsetof(HandshakeBody, number) ==
 struct PartHeader {
   uint32_t offset;  // of this part in the body of the data frame
   uint32_t length;  // of that body
+  uint32_t probe;   // 0, or the part is a probe of that number, too
 };
-static_assert(sizeof(PartHeader) == 8);
+static_assert(sizeof(PartHeader) == 12);
 
 struct ResetBody {
   uint64_t number;             // that of the frame without a connection

@@ -26,6 +26,11 @@ bool ReceivedAcknowledgements::take(Connection& connection, const InboundFrame& 
   words[0] = header.selective;
   size_t count = 1;
   if (header.type == FrameType::probe) connection.probe_of_peer = header.sequence;
+  if (PartHeader part;
+      header.type == FrameType::part && frame.length >= sizeof header + sizeof part) {
+    std::memcpy(&part, frame.data + sizeof header, sizeof part);
+    if (part.probe != 0) connection.probe_of_peer = part.probe;
+  }
   if (header.type == FrameType::ack) {
     const size_t bytes = frame.length - sizeof header;
     if (bytes > most_selective_words * sizeof(uint64_t) || bytes % sizeof(uint64_t) != 0)

@@ -92,6 +92,10 @@ class SendWindow {
   [[nodiscard]] uint32_t probe_number() const noexcept { return static_cast<uint32_t>(probe_); }
   // Another probe of that kind.
   void renew_probe() noexcept { probe_ = ++transmissions_; }
+  // The number of such a probe when one more frame will have been sent.
+  [[nodiscard]] uint32_t probe_number_behind_next() const noexcept {
+    return static_cast<uint32_t>(transmissions_ + 2);
+  }
   // The number of a probe of another kind.
   [[nodiscard]] uint32_t take_number() noexcept { return static_cast<uint32_t>(++transmissions_); }
   // The acknowledgement that follows answers that probe, which arrived behind all frames sent
@@ -115,6 +119,13 @@ class SendWindow {
   }
   // Whether one is on the way; finds out whether there are any.
   [[nodiscard]] bool has_long_on_the_way() noexcept;
+
+  // How many frames of that length may go now; at least one, or there would never be an answer.
+  [[nodiscard]] uint64_t frames_with_room(uint32_t bytes) const noexcept {
+    const uint64_t window = window_bytes();
+    return window <= in_flight_ ? 1
+                                : std::max<uint64_t>(1, (window - in_flight_) / charge_.of(bytes));
+  }
 
   // The first of the queued frames.
   [[nodiscard]] FrameBuffer* oldest() const noexcept { return queue_.oldest(); }

@@ -183,7 +183,7 @@ template <unsigned most>
     if (taken != 0) connection.pending.went();
     if (repeated != 0) context_.counters.retransmissions.add(repeated);
     if (taken < count) {
-      note_full(connection, now_ns);
+      wait_to_send(connection, now_ns, link_full_retry_ns);
       if (connection.secure != nullptr) keep_seals(frames + taken, count - taken);
     }
     if (taken < most) break;
@@ -204,9 +204,9 @@ void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
   timers_.set(connection, connection.send.deadline_ns());
 }
 
-// The link takes no more.
-void Transmitter::note_full(Connection& connection, uint64_t now_ns) noexcept {
-  connection.retry_ns = now_ns + link_full_retry_ns;
+void Transmitter::wait_to_send(Connection& connection, uint64_t now_ns,
+                               uint64_t pause_ns) noexcept {
+  connection.retry_ns = now_ns + std::max(pause_ns, link_full_retry_ns);
   timers_.set(connection, connection.retry_ns);
 }
 
@@ -291,8 +291,9 @@ void Transmitter::probe_path(Connection& connection, uint32_t bytes, uint64_t no
   sent_.release(frame);
 }
 
-// Each part is checked or sealed by itself. False: the link takes no more for now. It is tried
-// rarely, since a part that is not taken costs a counter of frames (frame_seal.h).
+// Each part is checked or sealed by itself. False: the link takes no more for now, or the peer,
+// whose room may be a few slots: the other parts go a round trip later. The link is tried rarely,
+// since a part that it does not take costs a counter of frames (frame_seal.h).
 bool Transmitter::send_in_parts(Connection& connection, FrameBuffer& frame,
                                 uint64_t now_ns) noexcept {
   if (connection.retry_ns != UINT64_MAX && now_ns < connection.retry_ns) return false;
@@ -309,13 +310,20 @@ bool Transmitter::send_in_parts(Connection& connection, FrameBuffer& frame,
   constexpr uint32_t overhead = sizeof header + sizeof(PartHeader);
   const uint32_t room = std::min(connection.frame_bytes, longest_part_bytes) - overhead;
   const uint32_t body_bytes = frame.length - sizeof header;
+  const uint32_t probe_number = connection.send.probe_number_behind_next();
+  uint64_t parts = connection.send.frames_with_room(overhead + room);
   while (progress.offset < body_bytes) {
+    if (parts-- == 0) {
+      wait_to_send(connection, now_ns, connection.send.round_trip().smoothed_ns());
+      return false;
+    }
     std::byte bytes[longest_part_bytes + tag_bytes];
     const uint32_t length = std::min(room, body_bytes - progress.offset);
-    const PartHeader part{progress.offset, body_bytes};
+    const bool is_last = progress.offset + length == body_bytes;
+    const PartHeader part{progress.offset, body_bytes, is_last ? probe_number : 0};
     std::memcpy(bytes + sizeof header, &part, sizeof part);
     copy_body(frame, progress.offset, length, bytes + overhead);
-    if (progress.offset + length == body_bytes) header.flags |= frame_wants_ack;
+    if (is_last) header.flags |= frame_wants_ack;
     Piece piece{bytes, overhead + length};
     if (connection.secure != nullptr) {
       if (seal(connection, header, {bytes, overhead + length}) == 0) {
@@ -331,7 +339,7 @@ bool Transmitter::send_in_parts(Connection& connection, FrameBuffer& frame,
     }
     const OutboundFrame outbound{&connection.route.address, &piece, 1, false};
     if (context_.link.send(&outbound, 1) == 0) {
-      note_full(connection, now_ns);
+      wait_to_send(connection, now_ns, link_full_retry_ns);
       return false;
     }
     progress.offset += length;
@@ -342,6 +350,11 @@ bool Transmitter::send_in_parts(Connection& connection, FrameBuffer& frame,
   FrameBuffer* const sent[] = {&frame};
   connection.send.mark_sent(sent, 1, now_ns);
   connection.pending.went();
+  // No later frame shows that parts were lost: those behind this one wait. The last part, if it is
+  // short, may take the only slot of the peer, so it is a probe itself.
+  connection.send.renew_probe();
+  LINTEL_ASSERT(connection.send.probe_number() == probe_number);
+  probe(connection, now_ns);
   return true;
 }
 

@@ -59,7 +59,8 @@ class Transmitter {
   template <unsigned most>
   void transmit_frames(Connection& connection, uint64_t now_ns) noexcept;
   [[gnu::noinline]] void transmit_one_by_one(Connection& connection, uint64_t now_ns) noexcept;
-  void note_full(Connection& connection, uint64_t now_ns) noexcept;
+  // Nothing more can go now. `pause_ns`: until it is tried again, or a little longer.
+  void wait_to_send(Connection& connection, uint64_t now_ns, uint64_t pause_ns) noexcept;
   bool send_in_parts(Connection& connection, FrameBuffer& frame, uint64_t now_ns) noexcept;
 
   const ReliableContext context_;

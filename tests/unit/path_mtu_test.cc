@@ -191,7 +191,7 @@ class FramePartsTest : public testing::Test {
     FrameHeader header{};
     header.sequence = sequence;
     header.flags = frame_first | frame_wants_ack;
-    const PartHeader part{offset, whole};
+    const PartHeader part{offset, whole, 0};
     std::vector<std::byte> bytes(sizeof part + length);
     std::memcpy(bytes.data(), &part, sizeof part);
     for (uint32_t i = 0; i < length; ++i)
