@@ -286,8 +286,8 @@ void Simulation::check_memory(uint32_t index) {
 
 // Lost frames are retransmitted, and delayed ones may be. In addition: if the first round trip is
 // longer than the first timeout, each stream retransmits a few frames. A silent peer causes some
-// retransmissions per timeout. The core sends more messages than are counted, such as answers and
-// gets.
+// retransmissions per timeout, until it is given up. The core sends more messages than are counted,
+// such as answers and gets.
 void Simulation::check_retransmissions(const Outcome& outcome) {
   const NetworkCounters& network = outcome.network;
   const uint64_t lost = network.lost_by_dice + network.lost_in_switch + network.lost_by_partition +
@@ -295,8 +295,10 @@ void Simulation::check_retransmissions(const Outcome& outcome) {
   const uint64_t uncounted = scenario_.level == Level::core
                                  ? network.carried / 10 + 64 * places_.size() * places_.size()
                                  : 0;
+  const uint64_t of_silence =
+      std::max(uint64_t{400}, 40 * scenario_.processes[0].peer_timeout_ns / second);
   const uint64_t bound = 4 * (lost + network.delayed) + outcome.messages / 2 + uncounted +
-                         64 * record_.streams() + 400 * scenario_.incidents.size();
+                         64 * record_.streams() + of_silence * scenario_.incidents.size();
   if (outcome.retransmissions > bound)
     record_.add_problem(std::to_string(outcome.retransmissions) + " frames were sent again, " +
                         std::to_string(lost) + " were lost and " + std::to_string(network.delayed) +
