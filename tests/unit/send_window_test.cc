@@ -99,6 +99,30 @@ TEST_F(SendWindowTest, EachFrameTakesASlotOfThePeer) {
   }
 }
 
+// Parts of a long frame take slots, too.
+TEST_F(SendWindowTest, PartsKeepToTheRoomOfThePeer) {
+  open(uint64_t{4} * mtu, mtu);
+  EXPECT_EQ(window_.frames_with_room(100), 4u);
+  queue(3);
+  send(0);
+  EXPECT_EQ(window_.frames_with_room(100), 1u);
+  queue(1);
+  send(0);
+  EXPECT_EQ(window_.frames_with_room(100), 1u) << "or there would never be an answer";
+}
+
+// Its number is known before the last part goes, and its answer shows whether all have arrived.
+TEST_F(SendWindowTest, TheLastPartIsAProbe) {
+  queue(1);
+  const uint32_t number = window_.probe_number_behind_next();
+  send(0);
+  window_.renew_probe();
+  EXPECT_EQ(window_.probe_number(), number);
+  window_.take_answer(number);
+  EXPECT_EQ(acknowledge(100, {0}, 10'000).newly_lost, 1u);
+  EXPECT_EQ(send(20'000), (Numbers{100}));
+}
+
 TEST_F(SendWindowTest, AFrameThatThreeLaterOnesOvertookIsLostAndGoesAgainFirst) {
   queue(8);
   send(0, 6);

@@ -20,6 +20,11 @@ class Congestion {
     window_ = std::min(first_frames * frame_, most_);
   }
 
+  void set_frame_bytes(uint32_t frame_bytes) noexcept {
+    frame_ = std::min(static_cast<double>(frame_bytes), most_);
+    window_ = std::max(window_, frame_);
+  }
+
   [[nodiscard]] uint64_t window_bytes() const noexcept { return static_cast<uint64_t>(window_); }
 
   void delivered(uint64_t bytes) noexcept {
