@@ -131,6 +131,10 @@ class SendWindow {
   [[nodiscard]] FrameBuffer* oldest() const noexcept { return queue_.oldest(); }
   [[nodiscard]] bool empty() const noexcept { return queue_.empty(); }
   [[nodiscard]] uint32_t queued_frames() const noexcept { return queue_.frames(); }
+  // That were not sent yet, or have to be sent again.
+  [[nodiscard]] uint32_t waiting_frames() const noexcept {
+    return queue_.unsent_frames() + lost_frames_;
+  }
   [[nodiscard]] uint32_t unsent_frames() const noexcept { return queue_.unsent_frames(); }
   [[nodiscard]] uint64_t unsent_bytes() const noexcept { return queue_.unsent_bytes(); }
   [[nodiscard]] uint64_t queued_bytes() const noexcept { return queue_.bytes(); }

@@ -149,10 +149,9 @@ uint64_t Transmitter::seal(const Connection& connection, const FrameHeader& head
 // buffer for them.
 template <unsigned most>
 [[gnu::always_inline]] inline void Transmitter::transmit_frames(Connection& connection,
+                                                                Burst<most>& burst,
                                                                 uint64_t now_ns) noexcept {
-  FrameBuffer* frames[most];
-  Piece pieces[most][most_pieces];
-  OutboundFrame outbound[most];
+  auto& [frames, pieces, outbound] = burst;
   bool long_waits = most == 1 && connection.send.has_long_on_the_way();
   for (bool exhausted = false; !exhausted;) {
     const unsigned count = connection.send.collect(frames, most, exhausted);
@@ -191,14 +190,28 @@ template <unsigned most>
 }
 
 void Transmitter::transmit_one_by_one(Connection& connection, uint64_t now_ns) noexcept {
-  transmit_frames<1>(connection, now_ns);
+  Burst<1> one;
+  transmit_frames(connection, one, now_ns);
+}
+
+void Transmitter::transmit_many(Connection& connection, uint64_t now_ns) noexcept {
+  uint32_t index;
+  // Holders do not wait for anything, so one becomes free soon.
+  while ((index = long_bursts_.allocate()) == Arena<LongBurst>::no_index) {
+  }
+  transmit_frames<PacketLink::largest_burst>(connection, long_bursts_.at(index), now_ns);
+  long_bursts_.release(index);
 }
 
 void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
   if (connection.send.has_long_frames()) [[unlikely]]
     transmit_one_by_one(connection, now_ns);
-  else
-    transmit_frames<burst>(connection, now_ns);
+  else if (connection.send.waiting_frames() > burst_on_stack)
+    transmit_many(connection, now_ns);
+  else {
+    Burst<burst_on_stack> few;
+    transmit_frames(connection, few, now_ns);
+  }
   if (connection.send.in_flight_bytes() == 0) return;
   connection.silence.await(now_ns);
   timers_.set(connection, connection.send.deadline_ns());

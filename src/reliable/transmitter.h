@@ -2,9 +2,13 @@
 // any thread; the lock of the connection is held.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+
 #include "reliable/connection_timers.h"
 #include "reliable/reliable_settings.h"
 #include "transport/packet_link.h"
+#include "util/arena.h"
 
 namespace lintel {
 
@@ -14,6 +18,8 @@ class Transmitter {
   Transmitter(const ReliableContext& context, FramePool& sent, ConnectionTimers& timers) noexcept
       : context_(context), sent_(sent), timers_(timers) {}
 
+  // Set-up path. False: no address space.
+  [[nodiscard]] bool open() noexcept { return long_bursts_.open(most_long_bursts); }
   // Sends what the windows allow.
   void transmit(Connection& connection, uint64_t now_ns) noexcept;
   // One frame that may be lost; its message is in it.
@@ -35,8 +41,6 @@ class Transmitter {
   }
 
  private:
-  static constexpr unsigned burst = PacketLink::largest_burst;
-
   static FrameHeader header_of(const Connection& connection, FrameType type,
                                uint64_t now_ns) noexcept;
   static constexpr unsigned most_pieces = 3;
@@ -56,8 +60,22 @@ class Transmitter {
   void probe(Connection& connection, uint32_t number, uint64_t now_ns) noexcept;
   bool send_control(const Connection& connection, FrameType type, uint32_t number,
                     const uint64_t* body, size_t words, uint64_t now_ns) noexcept;
+  // What goes to the link at once. Those of more frames than this are too large for the stack of a
+  // caller.
+  static constexpr unsigned burst_on_stack = 8;
   template <unsigned most>
-  void transmit_frames(Connection& connection, uint64_t now_ns) noexcept;
+  struct Burst {
+    FrameBuffer* frames[most];
+    Piece pieces[most][most_pieces];
+    OutboundFrame outbound[most];
+  };
+  struct LongBurst : Burst<PacketLink::largest_burst> {
+    std::atomic<uint32_t> next_free{0};
+  };
+  static constexpr uint32_t most_long_bursts = 64;  // threads that send one at a time; others wait
+  template <unsigned most>
+  void transmit_frames(Connection& connection, Burst<most>& burst, uint64_t now_ns) noexcept;
+  [[gnu::noinline]] void transmit_many(Connection& connection, uint64_t now_ns) noexcept;
   [[gnu::noinline]] void transmit_one_by_one(Connection& connection, uint64_t now_ns) noexcept;
   // Nothing more can go now. `pause_ns`: until it is tried again, or a little longer.
   void wait_to_send(Connection& connection, uint64_t now_ns, uint64_t pause_ns) noexcept;
@@ -66,6 +84,7 @@ class Transmitter {
   const ReliableContext context_;
   FramePool& sent_;
   ConnectionTimers& timers_;
+  Arena<LongBurst> long_bursts_;
 };
 
 }  // namespace lintel

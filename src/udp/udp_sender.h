@@ -48,7 +48,7 @@ class UdpSender {
   AtomicLinkCounters& counters_;
   bool sends_several_ = true;  // with one system call
   std::atomic<bool> segments_{false};
-  std::atomic<unsigned> refusals_{0};  // frames that the interface dropped
+  std::atomic<unsigned> refusals_{0};      // frames that the interface dropped
   std::unique_ptr<Arena<Batch>> batches_;  // too large for the stack of a caller
   UdpPeerSockets peers_;
   UdpSplicer splicer_;

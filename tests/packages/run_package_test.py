@@ -148,7 +148,8 @@ class Suite:
             dynamic, symbols = run("readelf", "-d", path), run("readelf", "-W", "--dyn-syms", path)
             if "BIND_NOW" not in dynamic and not re.search(r"FLAGS_1.*NOW", dynamic):
                 wrong.append(f"{path.name}: not bound at the start")
-            # The linker marks a file only if all that it is made of is marked, which Debian 12's start files are not.
+            # The linker marks a file only if all its parts are marked. Debian 12's start files are
+            # not.
             if os.uname().machine == "x86_64" and "endbr64" not in run("objdump", "-d", path):
                 wrong.append(f"{path.name}: without control-flow protection")
             if "portals.so" in path.name and not ("__stack_chk_fail" in symbols and re.search(r"__\w+_chk\b", symbols)):
