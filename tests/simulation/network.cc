@@ -1,11 +1,22 @@
 #include "simulation/network.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "reliable/frame.h"
 #include "simulation/virtual_time.h"
 
 namespace lintel::simulation {
+
+namespace {
+bool has_data(const std::vector<std::byte>& frame) noexcept {
+  FrameHeader header;
+  if (frame.size() < sizeof header) return false;
+  std::memcpy(&header, frame.data(), sizeof header);
+  return header.type == FrameType::data || header.type == FrameType::part;
+}
+}  // namespace
 
 Network::Network(EventQueue& events, Dice& dice, const NetworkShape& shape, uint32_t processes)
     : events_(events),
@@ -17,6 +28,7 @@ Network::Network(EventQueue& events, Dice& dice, const NetworkShape& shape, uint
   if (processes > most_with_faults) return;
   trouble_.resize(size_t{processes} * processes);
   cut_.resize(size_t{processes} * processes);
+  data_cut_.resize(size_t{processes} * processes);
 }
 
 void Network::carry(uint32_t from, uint32_t to, std::vector<std::byte> bytes) {
@@ -26,7 +38,7 @@ void Network::carry(uint32_t from, uint32_t to, std::vector<std::byte> bytes) {
     return;
   }
   const Trouble& trouble = trouble_[pair(from, to)];
-  if (cut_[pair(from, to)] != 0) {
+  if (cut_[pair(from, to)] != 0 || (data_cut_[pair(from, to)] != 0 && has_data(bytes))) {
     ++counters_.lost_by_partition;
     return;
   }

@@ -56,6 +56,10 @@ class Network {
   }
   // Longer frames are lost.
   void set_longest(uint32_t bytes) noexcept { longest_ = bytes; }
+  // Data in that direction are lost, and nothing else.
+  void cut_data(uint32_t from, uint32_t to, bool is_cut) noexcept {
+    data_cut_[pair(from, to)] = is_cut;
+  }
   // Frames in that direction are lost.
   void cut(uint32_t from, uint32_t to, bool is_cut) noexcept { cut_[pair(from, to)] = is_cut; }
 
@@ -81,6 +85,7 @@ class Network {
   uint32_t longest_ = UINT32_MAX;
   std::vector<Trouble> trouble_;
   std::vector<char> cut_;
+  std::vector<char> data_cut_;
   std::vector<uint64_t> sends_until_ns_;     // when the cable from a process to the switch is free
   std::vector<uint64_t> receives_until_ns_;  // when the cable from the switch is free
   std::vector<TravellingFrame> frames_;

@@ -116,7 +116,7 @@ Incident make_incident(Dice& dice, const Scenario& scenario) {
       IncidentKind::stop,        IncidentKind::slow_down,     IncidentKind::fill_link,
       IncidentKind::restart,     IncidentKind::leave,         IncidentKind::die,
       IncidentKind::jump,        IncidentKind::worsen,        IncidentKind::narrow,
-      IncidentKind::suspend};
+      IncidentKind::suspend,     IncidentKind::take_nothing};
   // The longest are outages that only a long time-out survives.
   const uint64_t longest_ns = std::max(15 * second, timeout_of(scenario) / 2);
   const uint64_t durations[] = {millisecond, 20 * millisecond, 200 * millisecond, 2 * second,
@@ -166,6 +166,8 @@ const char* name_of(IncidentKind kind) noexcept {
       return "worsen";
     case IncidentKind::narrow:
       return "narrow";
+    case IncidentKind::take_nothing:
+      return "take nothing";
   }
   return "";
 }

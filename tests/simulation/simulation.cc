@@ -26,8 +26,8 @@ Simulation::Simulation(const Scenario& scenario)
       network_(events_, dice_, scenario_.network, static_cast<uint32_t>(scenario.processes.size())),
       record_(static_cast<uint32_t>(scenario.processes.size())),
       dead_(scenario.processes.size()),
-      cuts_(scenario.incidents.empty() ? 0
-                                       : scenario.processes.size() * scenario.processes.size()) {
+      cuts_(scenario.incidents.empty() ? 0 : scenario.processes.size() * scenario.processes.size()),
+      data_cuts_(scenario.processes.size()) {
   virtual_now_ns = start_ns;
   if (scenario_.level == Level::core) CoreProcess::set_up();
   reseed_random(scenario_.seed);
@@ -155,6 +155,11 @@ void Simulation::cut(uint32_t from, uint32_t to, int change) {
   network_.cut(from, to, cuts != 0);
 }
 
+void Simulation::cut_data(uint32_t to, int change) {
+  const bool is_cut = (data_cuts_[to] += change) != 0;
+  for (uint32_t from = 0; from < places_.size(); ++from) network_.cut_data(from, to, is_cut);
+}
+
 void Simulation::begin(const Incident& incident) {
   Place& place = places_[incident.process];
   if (scenario_.is_severe(incident)) {
@@ -212,6 +217,9 @@ void Simulation::begin(const Incident& incident) {
       narrowed_.insert(incident.mtu);
       network_.set_longest(*narrowed_.begin());
       break;
+    case IncidentKind::take_nothing:
+      cut_data(incident.process, 1);
+      break;
   }
 }
 
@@ -259,6 +267,9 @@ void Simulation::end(const Incident& incident) {
     case IncidentKind::narrow:
       narrowed_.erase(narrowed_.find(incident.mtu));
       network_.set_longest(narrowed_.empty() ? UINT32_MAX : *narrowed_.begin());
+      break;
+    case IncidentKind::take_nothing:
+      cut_data(incident.process, -1);
       break;
   }
 }

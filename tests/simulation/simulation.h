@@ -55,6 +55,7 @@ class Simulation {
   void begin(const Incident& incident);
   void end(const Incident& incident);
   void cut(uint32_t from, uint32_t to, int change);
+  void cut_data(uint32_t to, int change);
   void forget(uint32_t dead);
   [[nodiscard]] bool is_over();
   void check_memory(uint32_t index);
@@ -68,7 +69,8 @@ class Simulation {
   Record record_;
   std::vector<Place> places_;
   std::vector<char> dead_;
-  std::vector<int> cuts_;  // for each pair: number of incidents that cut it
+  std::vector<int> cuts_;       // for each pair: number of incidents that cut it
+  std::vector<int> data_cuts_;  // for each process: in which it takes no data
   std::vector<Change> changes_;
   size_t next_change_ = 0;
   int worsened_ = 0;
