@@ -5,6 +5,7 @@
 
 #include "util/assert.h"
 #include "util/guarded_memory.h"
+#include "util/loan.h"
 
 namespace lintel {
 
@@ -195,12 +196,8 @@ void Transmitter::transmit_one_by_one(Connection& connection, uint64_t now_ns) n
 }
 
 void Transmitter::transmit_many(Connection& connection, uint64_t now_ns) noexcept {
-  uint32_t index;
-  // Holders do not wait for anything, so one becomes free soon.
-  while ((index = long_bursts_.allocate()) == Arena<LongBurst>::no_index) {
-  }
-  transmit_frames<PacketLink::largest_burst>(connection, long_bursts_.at(index), now_ns);
-  long_bursts_.release(index);
+  const Loan<LongBurst> burst(long_bursts_);
+  transmit_frames<PacketLink::largest_burst>(connection, burst.get(), now_ns);
 }
 
 void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <new>
 
+#include "util/loan.h"
+
 namespace lintel {
 
 namespace {
@@ -33,24 +35,6 @@ struct UdpSender::Batch {
   iovec pieces[batch_pieces];
   alignas(cmsghdr) char controls[largest_batch][CMSG_SPACE(sizeof(uint16_t))];
   unsigned count = 0;
-};
-
-class UdpSender::BatchInUse {
- public:
-  explicit BatchInUse(Arena<Batch>& batches) noexcept : batches_(batches) {
-    // Holders do not wait for anything, so one becomes free soon.
-    while ((index_ = batches.allocate()) == Arena<Batch>::no_index) {
-    }
-  }
-  ~BatchInUse() { batches_.release(index_); }
-  BatchInUse(const BatchInUse&) = delete;
-  BatchInUse& operator=(const BatchInUse&) = delete;
-
-  [[nodiscard]] Batch& get() const noexcept { return batches_.at(index_); }
-
- private:
-  Arena<Batch>& batches_;
-  uint32_t index_;
 };
 
 UdpSender::UdpSender(UdpSocket& socket, AtomicLinkCounters& counters) noexcept
@@ -132,8 +116,8 @@ unsigned UdpSender::send(const OutboundFrame* frames, unsigned count) noexcept {
   while (taken < count) {
     taken += splice(frames + taken, count - taken);
     if (taken == count) break;
-    const BatchInUse in_use(*batches_);
-    Batch& batch = in_use.get();
+    const Loan<Batch> loan(*batches_);
+    Batch& batch = loan.get();
     batch.count = 0;
     fill(batch, frames + taken, count - taken);
     const unsigned sent = transmit(batch);

@@ -35,7 +35,6 @@ class UdpSender {
 
  private:
   struct Batch;
-  class BatchInUse;
 
   [[nodiscard]] bool send_one(const OutboundFrame& frame) noexcept;
   [[nodiscard]] unsigned splice(const OutboundFrame* frames, unsigned count) noexcept;

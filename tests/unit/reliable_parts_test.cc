@@ -43,6 +43,7 @@ class ReliablePart : public testing::Test {
     network_.latency_ns = 0;
     settings_.clock = virtual_clock;
     EXPECT_TRUE(sent_.open(frame_bytes, 1 << 20));
+    EXPECT_TRUE(transmitter_.open());
     EXPECT_TRUE(early_.open(frame_bytes, 1 << 20));
     EXPECT_TRUE(reassembly_.open(sizeof(MessageHeader) + longest_eager_bytes, 1 << 18));
     batch_.begin(sink_);

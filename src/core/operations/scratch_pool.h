@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "util/arena.h"
+#include "util/loan.h"
 
 namespace lintel {
 
@@ -17,30 +17,21 @@ class ScratchPool {
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept { return blocks_.open(most_blocks); }
 
-  // While it exists, it has `bytes` bytes. A thread has one at a time.
-  class Scratch {
-   public:
-    explicit Scratch(ScratchPool& pool) noexcept : pool_(pool) {
-      // Holders neither wait nor take another one, so one becomes free soon.
-      while ((index_ = pool.blocks_.allocate()) == Arena<Block>::no_index) {
-      }
-    }
-    ~Scratch() { pool_.blocks_.release(index_); }
-    Scratch(const Scratch&) = delete;
-    Scratch& operator=(const Scratch&) = delete;
-
-    [[nodiscard]] std::byte* data() const noexcept { return pool_.blocks_.at(index_).bytes; }
-
-   private:
-    ScratchPool& pool_;
-    uint32_t index_;
-  };
-
- private:
   struct Block {
     std::atomic<uint32_t> next_free{0};
     std::byte bytes[ScratchPool::bytes];
   };
+  // While it exists, it has `bytes` bytes. A thread has one at a time.
+  class Scratch {
+   public:
+    explicit Scratch(ScratchPool& pool) noexcept : block_(pool.blocks_) {}
+    [[nodiscard]] std::byte* data() const noexcept { return block_.get().bytes; }
+
+   private:
+    Loan<Block> block_;
+  };
+
+ private:
   static constexpr uint32_t most_blocks = 256;  // threads that send or deliver at the same time
 
   Arena<Block> blocks_;
