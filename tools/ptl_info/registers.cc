@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <portals4_lintel.h>
 
+#include <algorithm>
+
 #include "ptl_info/facts.h"
 
 namespace lintel::info {
@@ -102,22 +104,21 @@ std::vector<StatusRegister> known_registers() {
   for (const Single& single : singles) {
     registers.push_back({single.index, single.name, single.meaning, 0});
   }
-  std::vector<StatusRegister> counted;
   for (const Group& group : groups) {
     for (const Kind& kind : kinds) {
-      counted.push_back(
+      registers.push_back(
           {group.first + kind.offset,
            std::string("PTL_SR_LINTEL_") + group.name + " + PTL_SR_LINTEL_" + kind.name,
            std::string(group.before) + kind.plural + group.after, 0});
     }
   }
-  // In the order of their indexes: the counts by kind come after those of the specification.
-  registers.insert(registers.begin() + 3, counted.begin(), counted.end());
   for (const Reason& each : reasons) {
     registers.push_back({PTL_SR_LINTEL_DROPPED + static_cast<unsigned>(each.reason),
                          std::string("PTL_SR_LINTEL_DROPPED + PTL_LINTEL_DROP_") + each.name,
                          std::string("messages dropped: ") + each.meaning, 0});
   }
+  std::sort(registers.begin(), registers.end(),
+            [](const StatusRegister& a, const StatusRegister& b) { return a.index < b.index; });
   return registers;
 }
 
