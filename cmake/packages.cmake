@@ -63,9 +63,6 @@ foreach(directory IN ITEMS "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}")
     message(STATUS "The path ${directory} is shorter than 14 characters: rpm packages have no debug information; build at a longer path to have it")
   endif()
 endforeach()
-# On Debian, CMake installs shared libraries without the right to execute them; rpm looks for their
-# dependencies only where it is set.
-set(CPACK_RPM_INSTALL_WITH_EXEC ON)
 set(CPACK_RPM_SPEC_MORE_DEFINE "%define __brp_strip '${PROJECT_SOURCE_DIR}/packaging/rpm/strip'")
 # Directories that the system owns.
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
