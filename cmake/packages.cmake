@@ -63,7 +63,7 @@ foreach(directory IN ITEMS "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}")
     message(STATUS "The path ${directory} is shorter than 14 characters: rpm packages have no debug information; build at a longer path to have it")
   endif()
 endforeach()
-set(CPACK_RPM_SPEC_MORE_DEFINE "%define __brp_strip '${PROJECT_SOURCE_DIR}/packaging/rpm/strip'")
+set(CPACK_RPM_SPEC_MORE_DEFINE "%define __brp_strip '${PROJECT_SOURCE_DIR}/packaging/rpm/strip'\n%define _build_id_links none")
 # Directories that the system owns.
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
     /usr/share/man /usr/share/man/man1 /usr/share/man/man3 /usr/share/man/man5 /usr/share/man/man7

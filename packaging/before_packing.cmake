@@ -8,15 +8,6 @@ find_program(gzip gzip REQUIRED)
 file(GLOB_RECURSE pages "${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*/usr/share/man/*")
 execute_process(COMMAND "${gzip}" -9nf ${pages} COMMAND_ERROR_IS_FATAL ANY)
 if(CPACK_GENERATOR STREQUAL "RPM")
-  # On Debian, CMake installs shared libraries without the right to execute them; rpm looks for their
-  # dependencies only where it is set.
-  file(GLOB_RECURSE libraries "${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*/usr/lib64/*.so*")
-  foreach(library IN LISTS libraries)
-    if(NOT IS_SYMLINK "${library}")
-      file(CHMOD "${library}" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
-                                          WORLD_READ WORLD_EXECUTE)
-    endif()
-  endforeach()
   # Each package contains the licence (USER_FILELIST in cmake/packages.cmake).
   foreach(component IN LISTS CPACK_COMPONENTS_ALL)
     string(TOUPPER ${component} upper)

@@ -360,7 +360,7 @@ complete_words() {{ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _li
         need("debootstrap")
         self.base.make()
 
-    def hello_in(self, root, prefix=""):
+    def hello_in(self, root, prefix="", options=""):
         """Compiles and runs hello in a root, by pkg-config and by CMake."""
         root.write("/stranger/hello/CMakeLists.txt", HELLO_CMAKE)
         root.write("/stranger/hello/hello.c", (self.source / "examples/hello.c").read_text())
@@ -369,8 +369,8 @@ complete_words() {{ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _li
             f"export PKG_CONFIG_PATH={libraries}/pkgconfig LD_LIBRARY_PATH={libraries}; "
         expect_hello(root.run(f"{environment} cd /stranger/hello && cc hello.c -o hello "
                               "$(pkg-config --cflags --libs portals4) && ./hello"), "pkg-config")
-        expect_hello(root.run(f"cd /stranger/hello && cmake -B built -DCMAKE_PREFIX_PATH={prefix} . > log && "
-                              "cmake --build built >> log && built/hello"), "CMake")
+        expect_hello(root.run(f"cd /stranger/hello && cmake -B built -DCMAKE_PREFIX_PATH={prefix} {options} . > log && "
+                              f"cmake --build built >> log && {environment if options else ''} built/hello"), "CMake")
 
     def case_stranger_packages(self):
         """apt install ./*.deb; hello; the tools; after apt purge nothing remains. Then the same with rpm."""
@@ -410,8 +410,8 @@ complete_words() {{ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _li
         need("rpm")
         before = root.files()
         rpm("--install", "--nodeps", *(path for path in self.rpms.glob("*.rpm") if "debuginfo" not in path.name))
-        # Debian's linker does not look into /usr/lib64.
-        self.hello_in(root, "/usr")
+        # Debian's linker and CMake do not look into /usr/lib64.
+        self.hello_in(root, "/usr", "-DPortals4_DIR=/usr/lib64/cmake/Portals4")
         root.run("export LD_LIBRARY_PATH=/usr/lib64; ptl_info > /dev/null; ptl_perf put --sizes 8 --time 0.01 > /dev/null")
         names = rpm("--query", "--all").split()
         for name in names:
