@@ -131,7 +131,7 @@ TEST(Reliable, SequenceNumbersWrap) {
   for (uint64_t i = 0; i < 400; ++i) EXPECT_EQ(second.messages[i].header.match_bits, i);
 }
 
-// Routers do not cut frames up, so both send what both routes take, whoever connects.
+// Routers must not fragment frames, so each side sends what fits both routes.
 TEST(Reliable, BothSidesSendFramesThatBothRoutesTake) {
   MemoryNetwork network;
   MemoryProcess first(network, first_id, {}, 9000);

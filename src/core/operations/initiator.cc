@@ -248,8 +248,8 @@ uint64_t progress_of(const PeerTable& peers) noexcept {
   return sum;
 }
 
-// The last wait of this thread for a free operation that found none. Until an operation ends, the
-// next calls do not wait at all.
+// When this thread last waited for a free operation and got none. Until an operation ends, its next
+// calls do not wait at all.
 struct VainWait {
   const PhysicalInterface* at = nullptr;
   uint64_t progress = 0;
