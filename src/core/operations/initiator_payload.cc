@@ -47,11 +47,12 @@ SendStatus send_description(Peer& peer, const MessageHeader& header, const Memor
 [[gnu::noinline]] SendStatus send_gathered(ScratchPool& pool, Peer& peer, const Request& request,
                                            Piece* pieces, unsigned count) noexcept {
   const uint64_t length = request.header.length();
-  const ScratchPool::Scratch gathered(pool);
-  if (length > ScratchPool::bytes ||
-      !request.put.descriptor->region.read(request.put_offset, gathered.data(), length))
+  const Loan<ScratchBlock> block(pool);
+  std::byte* const gathered = block.get().bytes;
+  if (length > sizeof block.get().bytes ||
+      !request.put.descriptor->region.read(request.put_offset, gathered, length))
     return SendStatus::inaccessible;
-  pieces[count] = {gathered.data(), length};
+  pieces[count] = {gathered, length};
   return peer.transport->send(*peer.link, request.header, pieces, count + 1);
 }
 

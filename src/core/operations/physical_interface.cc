@@ -64,7 +64,8 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_t
   transports_ = std::move(opened.transports);
   unused_ = std::move(opened.unused);
   if (!peers_.open(transports_, unused_, poller_.transports().in_process_sends()) ||
-      !operations_.open() || !transfers_.open() || !answers_.open() || !scratch_.open()) {
+      !operations_.open() || !transfers_.open() || !answers_.open() ||
+      !scratch_.open(most_scratch_blocks)) {
     log_message(LogLevel::error, "interface %u: no address space for its pools (ulimit -v?)",
                 number);
     return PTL_NO_SPACE;

@@ -1,5 +1,5 @@
 // Memory for a moment that is too much for the stack of a caller: threads of run-time systems often
-// have 16 KiB. Message path.
+// have 16 KiB. A thread has one block at a time (Loan). Message path.
 #pragma once
 
 #include <atomic>
@@ -10,31 +10,13 @@
 
 namespace lintel {
 
-class ScratchPool {
- public:
-  static constexpr size_t bytes = 16384;
-
-  // Set-up path. False: no address space.
-  [[nodiscard]] bool open() noexcept { return blocks_.open(most_blocks); }
-
-  struct Block {
-    std::atomic<uint32_t> next_free{0};
-    std::byte bytes[ScratchPool::bytes];
-  };
-  // While it exists, it has `bytes` bytes. A thread has one at a time.
-  class Scratch {
-   public:
-    explicit Scratch(ScratchPool& pool) noexcept : block_(pool.blocks_) {}
-    [[nodiscard]] std::byte* data() const noexcept { return block_.get().bytes; }
-
-   private:
-    Loan<Block> block_;
-  };
-
- private:
-  static constexpr uint32_t most_blocks = 256;  // threads that send or deliver at the same time
-
-  Arena<Block> blocks_;
+struct ScratchBlock {
+  std::atomic<uint32_t> next_free{0};
+  std::byte bytes[16384];
 };
+
+using ScratchPool = Arena<ScratchBlock>;
+
+inline constexpr uint32_t most_scratch_blocks = 256;  // threads that send or deliver at once
 
 }  // namespace lintel

@@ -309,12 +309,12 @@ void deliver_and_reply_through(std::byte* fetched, const Arrival& arrival, Porta
                                          ListEntry& entry, UnexpectedHeader* unexpected,
                                          const Placement& placement,
                                          const EventReservation& reservation) noexcept {
-  static_assert(largest_reply_bytes <= ScratchPool::bytes);
+  static_assert(largest_reply_bytes <= sizeof ScratchBlock::bytes);
   if (std::byte on_stack[largest_fetch_on_stack]; placement.mlength <= sizeof on_stack)
     return deliver_and_reply_through(on_stack, arrival, portal, entry, unexpected, placement,
                                      reservation);
-  const ScratchPool::Scratch scratch(arrival.physical.scratch());
-  deliver_and_reply_through(scratch.data(), arrival, portal, entry, unexpected, placement,
+  const Loan<ScratchBlock> block(arrival.physical.scratch());
+  deliver_and_reply_through(block.get().bytes, arrival, portal, entry, unexpected, placement,
                             reservation);
 }
 
