@@ -1,4 +1,5 @@
-"""Lists sources that clang-format would change, and comment lines longer than 100 columns.
+"""Lists sources that clang-format would change, comment lines longer than 100 columns, and pipes of
+shell scripts whose reader ends early.
 
 Usage: check_format.py <source directory> <clang-format>
 """
@@ -51,6 +52,19 @@ def long_comments(path):
             yield f"{path.relative_to(source)}:{number}: a comment of {len(line)} columns"
 
 
+def pipes_that_end_early(path):
+    """Lines that fail now and then under pipefail: the writer may be killed by SIGPIPE."""
+    first, *rest = path.read_bytes().split(b"\n", 1)
+    if not re.match(rb"#!.*\bsh$|#!.*\bbash$", first) and path.name != "common":
+        return
+    text = path.read_text()
+    if "pipefail" not in text and "/common\"" not in text:
+        return
+    joined = re.sub(r"\|\s*\n\s*", "| ", text)  # the command after a line that ends with |
+    for match in re.finditer(r"\|\s*(head\b|grep\s+-\w*[qm]|sed\s+[^|\n]*\bq\b).*", joined):
+        yield f"{path.relative_to(source)}: '{match[0].strip()}' reads less than is written, which pipefail takes for an error"
+
+
 complaints = subprocess.run([clang_format, "--dry-run", "--Werror", *files], stderr=subprocess.PIPE, text=True)
 print(complaints.stderr, end="", file=sys.stderr)
 if complaints.returncode:
@@ -58,4 +72,7 @@ if complaints.returncode:
 long = [complaint for path in sources for complaint in long_comments(path)]
 if long:
     sys.exit("\n".join(long) + f"\nAt most {columns} columns; see CONTRIBUTING.md, Plain English")
+pipes = [complaint for path in (*sources, *(source / ".ci").iterdir()) for complaint in pipes_that_end_early(path)]
+if pipes:
+    sys.exit("\n".join(pipes))
 print(f"{len(files)} files are formatted by .clang-format, and no comment is longer than {columns} columns")
