@@ -12,6 +12,7 @@
 
 #include "job/job.h"
 #include "job/neighbourhood.h"
+#include "job/progress_record.h"
 #include "job/thread.h"
 #include "network/network.h"
 #include "tools/headers.h"
@@ -168,6 +169,7 @@ unsigned int run_poll_functions() {
   stop_if_process_ends();
   unsigned int done = 0;
   for (unsigned int i = 0; i < g_count; ++i) done += g_functions[i]();
+  if (done != 0) note_progress();
   return done;
 }
 
@@ -183,6 +185,7 @@ void wait_hint(unsigned int done) {
     idle = 0;
     return;
   }
+  note_idle_poll();
   const int mode = g_wait_mode.load(std::memory_order_relaxed);
   ++idle;
   // A rank that shares the processor can answer only when it runs.
@@ -226,6 +229,7 @@ bool look_for_one(const AwaitedCount* awaited, unsigned int size) {
 }
 
 void sleep_until_one(const AwaitedCount* awaited, unsigned int size) {
+  note_idle_poll();
   static_cast<void>(AwaitedCounts(awaited, size).wait(kLongestSleepMs));
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 
+#include "job/progress_record.h"
 #include "network/poll.h"
 #include "tools/headers.h"
 
@@ -128,6 +129,10 @@ namespace lintel::gasnet {
 /** A wait for one of several events: a loop that tests them and polls. */
 class Wait {
  public:
+  Wait() = default;
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
+  ~Wait() { note_progress(); }
   /** Polls. If the poll did nothing, waits for a moment.
    * @return whether that is still to be done: call add() for each event that is awaited, then
    *         pause(). */

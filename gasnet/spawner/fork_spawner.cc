@@ -20,6 +20,7 @@
 
 #include "spawner/job_memory.h"
 #include "spawner/pid_blocks.h"
+#include "spawner/progress_watch.h"
 
 namespace lintel::gasnet {
 namespace {
@@ -84,20 +85,33 @@ pid_t start_process(const Options& options, unsigned int rank, pid_t parent,
 
 /** Waits for the ranks. A job that has failed ends by itself, but the wait has a limit. Then all
  * that the ranks have started ends, too. */
-int wait_for(std::vector<pid_t>& ranks, JobMemory& memory, const AwaitedSignals& signals) {
+int wait_for(std::vector<pid_t>& ranks, JobMemory& memory, ProgressWatch& watch,
+             const AwaitedSignals& signals) {
   constexpr unsigned int kPatience_s = 5;
+  constexpr int kExpired = 124; /* as timeout(1) */
   Children children;
   int result = 0;
   int end_signal = 0; /* for each child, also for those that are adopted later */
   bool has_alarm = false;
   bool has_children = true;
+  if (watch.is_on()) alarm(1);
   for (size_t left = ranks.size(); left > 0 || (result != 0 && has_children);) {
     const int number = signals.wait().si_signo;
     if (number == parent_ended_signal()) {
       Children::kill_all();
       return 128 + SIGKILL;
     }
-    if (number == SIGALRM) {
+    if (number == SIGALRM && result == 0) {
+      if (watch.has_expired(ranks)) {
+        std::fprintf(
+            stderr,
+            "gasnetrun_portals4: all %zu processes that are left have only waited for each "
+            "other for the %u s of -limit, so the job ends\n",
+            left, watch.limit_s());
+        result = kExpired;
+        end_signal = SIGTERM;
+      }
+    } else if (number == SIGALRM) {
       end_signal = end_signal == 0 ? SIGTERM : SIGKILL;
     } else if (number != SIGCHLD) {
       end_signal = number;
@@ -160,6 +174,11 @@ int run_by_fork(const Options& options, const AwaitedSignals& signals) {
   setenv("PTL_PIDMAP", pid_map.c_str(), 1);
   JobMemory memory;
   memory.provide();
+  ProgressWatch watch;
+  if (!watch.start(options.processes, options.limit_s)) {
+    std::fprintf(stderr, "gasnetrun_portals4: no memory for -limit: %s\n", std::strerror(errno));
+    return 1;
+  }
   std::vector<pid_t> ranks;
   const pid_t own = getpid();
   for (unsigned int rank = 0; rank < options.processes; ++rank) {
@@ -170,7 +189,7 @@ int run_by_fork(const Options& options, const AwaitedSignals& signals) {
     Children::kill_all();
     return 1;
   }
-  const int result = wait_for(ranks, memory, signals);
+  const int result = wait_for(ranks, memory, watch, signals);
   if (result != 0) find_nid(nid);
   return result;
 }

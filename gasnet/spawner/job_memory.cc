@@ -34,18 +34,25 @@ void set_path(const char* variable, int descriptor) {
 
 }  // namespace
 
+void* provide_memory(const char* variable, size_t bytes) {
+  const int descriptor = make_memory(variable, bytes);
+  if (descriptor < 0) return nullptr;
+  void* const address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (address == MAP_FAILED) {
+    close(descriptor);
+    return nullptr;
+  }
+  set_path(variable, descriptor);
+  return address;
+}
+
 void JobMemory::provide() {
   // This program may itself be a process of a job.
   unsetenv("PTL_JOB_MEMORY");
   unsetenv("GASNETRUN_MEMORY");
-  const int barrier = make_memory("ptl-job-memory", kBarrierBytes);
-  if (barrier < 0) return;
-  void* const address =
-      mmap(nullptr, kBarrierBytes, PROT_READ | PROT_WRITE, MAP_SHARED, barrier, 0);
-  if (address == MAP_FAILED) return;
-  words_ = static_cast<Words*>(address);
+  words_ = static_cast<Words*>(provide_memory("PTL_JOB_MEMORY", kBarrierBytes));
+  if (!words_) return;
   words_->version.store(kVersion, std::memory_order_relaxed);
-  set_path("PTL_JOB_MEMORY", barrier);
   // The processes give it its size.
   const int control = make_memory("gasnetrun", 0);
   if (control >= 0) set_path("GASNETRUN_MEMORY", control);

@@ -7,9 +7,15 @@
 #define LINTEL_GASNET_SPAWNER_JOB_MEMORY_H
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace lintel::gasnet {
+
+/** Makes memory that child processes can map.
+ * @param variable  of the environment; gets the path of the memory.
+ * @return its address; NULL if the kernel refuses; errno says why. */
+void* provide_memory(const char* variable, size_t bytes);
 
 class JobMemory {
  public:

@@ -17,6 +17,8 @@ const char* const kUsage =
     "  -N N             nodes\n"
     "  -c N             processors of each process (spawners pmix and mpi)\n"
     "  -E VAR[,VAR...]  variables of the environment that the launcher shall hand on\n"
+    "  -limit=SECONDS   end the job, with status 124, when all processes have only waited for each\n"
+    "                   other for so long (spawner fork; give more than the longest transfer takes)\n"
     "  -v               print the command that starts the processes\n"
     "  -t               print it only\n"
     "  -k               keep temporary files (there are none), and -v\n"
@@ -66,6 +68,11 @@ bool parse_options(int argc, const char* const* argv, Options& options, std::str
       ++options.verbosity;
     } else if (option.starts_with("-spawner=") || option.starts_with("--spawner=")) {
       options.spawner = option.substr(option.find('=') + 1);
+    } else if (option.starts_with("-limit=") || option.starts_with("--limit=")) {
+      if (!parse_count(option.substr(option.find('=') + 1), options.limit_s)) {
+        error = option + ": give seconds from 1 on";
+        return false;
+      }
     } else if (option == "-n" || option == "-np" || option == "-N" || option == "-c" ||
                option == "-E") {
       if (next == argc) {
@@ -100,6 +107,9 @@ bool parse_options(int argc, const char* const* argv, Options& options, std::str
   } else if (options.spawner != "fork" && options.spawner != "mpi" && options.spawner != "pmix" &&
              options.spawner != "pmi") {
     error = "spawner " + options.spawner + ": there are fork, mpi and pmix";
+  } else if (options.limit_s != 0 && options.spawner != "fork") {
+    error = "-limit: the spawner " + options.spawner +
+            " cannot look at the processes; use mpirun --timeout or srun --time";
   } else if (options.nodes > options.processes) {
     error = "-N is larger than -n";
   } else if (options.spawner == "fork" && options.nodes > 1) {

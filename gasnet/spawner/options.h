@@ -14,6 +14,7 @@ struct Options {
   unsigned int processes = 0;
   unsigned int nodes = 0;     /* 0: the launcher decides */
   unsigned int cpus = 0;      /* of a process; 0: the launcher decides */
+  unsigned int limit_s = 0;   /* -limit; 0: none */
   unsigned int verbosity = 0; /* -v, repeated */
   bool only_print = false;
   std::string spawner; /* "fork", "mpi" or "pmix" */

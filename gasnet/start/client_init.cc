@@ -23,6 +23,7 @@
 #include "job/errors.h"
 #include "job/job.h"
 #include "job/neighbourhood.h"
+#include "job/progress_record.h"
 #include "job/rank_list.h"
 #include "job/thread.h"
 #include "network/network.h"
@@ -197,6 +198,7 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   catch_signals();
   network().open();
   job().join();
+  open_progress_record();
   // Never destroyed: other processes read it while this process goes on.
   static std::string& environment_text = *new std::string(serialise_environment());
   auto* client = new gasneti_client;

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <gasnet_coll.h>
 #include <gasnet_mk.h>
 #include <gasnetex.h>
 #include <malloc.h>
@@ -227,6 +228,29 @@ static void exit_from_handler(int replies) {
   GASNET_BLOCKUNTIL(0);
 }
 
+/* Waits of four kinds, for gasnetrun_portals4 -limit. */
+static void progress(const char* kind, int seconds) {
+  const gasnett_tick_t start = gasnett_ticks_now();
+  if (!strcmp(kind, "stuck")) {
+    if (rank != 0) gex_Coll_BarrierBlocking(team, 0);
+    GASNET_BLOCKUNTIL(0);
+  }
+  if (!strcmp(kind, "computes") && rank == 0)
+    while (gasnett_ticks_to_ns(gasnett_ticks_now() - start) < seconds * UINT64_C(1000000000))
+      gasnett_spinloop_hint();
+  if (!strcmp(kind, "meets")) {
+    int goes_on = 1;
+    while (goes_on) {
+      const int mine =
+          gasnett_ticks_to_ns(gasnett_ticks_now() - start) < seconds * UINT64_C(1000000000);
+      gex_Event_Wait(gex_Coll_BroadcastNB(team, 0, &goes_on, &mine, sizeof mine, 0));
+      gex_Coll_BarrierBlocking(team, 0);
+    }
+  }
+  gex_Coll_BarrierBlocking(team, 0);
+  gasnet_exit(0);
+}
+
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
   gex_Rank_t last;
@@ -288,6 +312,8 @@ int main(int argc, char** argv) {
     CHECK(gasnett_getenv("PROBE_VALUE") == NULL);
     return 0;
   }
+
+  if (!strcmp(what, "progress")) progress(argv[2], 4);
 
   if (!strcmp(what, "leave")) {
     /* The last rank exits, and rank 0 detects that the process is gone. */

@@ -549,6 +549,22 @@ def taken_pids():
     fork(4, "queries").check(1, "Portals pids for 0 processes left")
 
 
+def limit():
+    """A job ends when all its ranks only wait for each other, and only where the user sets a limit."""
+    for transport in ({}, {"PTL_TRANSPORT": "udp"}):
+        job = fork(3, "progress", "stuck", options=["-limit=2"], **transport)
+        job.check(124, "all 3 processes that are left have only waited for each other for the 2 s of -limit")
+        if job.seconds < 2:
+            sys.exit(f"the job has ended after {job.seconds} s")
+    for ranks in (2, 3):  # on two processors three ranks wait in another way
+        fork(ranks, "progress", "computes", options=["-limit=2"]).check(0)
+    fork(2, "progress", "meets", options=["-limit=1"]).check(0)
+    # Programs that use no GASNet, and those that have not started yet, are not stuck.
+    Job([run, "-n", "2", "-spawner=fork", "-limit=1", "sleep", "3"]).check(0)
+    Job([run, "-n", "2", "-spawner=fork", "-limit=x", "p"]).check(2, "-limit=x: give seconds from 1 on")
+    Job([run, "-n", "2", "-spawner=mpi", "-limit=1", "p"]).check(2, "mpirun --timeout or srun --time")
+
+
 def killed_launcher():
     """When one of the processes of the spawner fork or their parent ends, all ends that the ranks have started."""
     for victim, number in ((0, signal.SIGKILL), (1, signal.SIGKILL), (0, signal.SIGTERM), (0, signal.SIGINT)):
@@ -594,7 +610,7 @@ def slurm():
 
 every_mode = [queries, segments, exits]
 once = [memory_of_launcher, attach_time, segment_limits, environment, exits_of_threads, exits_between_neighbourhoods, deaths, deaths_by_hand,
-        nothing_is_left, trace_files, teams_in_turn, frozen, variables, refused, reports, choices, misuse, info, launcher, taken_pids, closed_descriptors, killed_launcher, mpirun, slurm]
+        nothing_is_left, trace_files, teams_in_turn, frozen, variables, refused, reports, choices, misuse, info, launcher, taken_pids, closed_descriptors, killed_launcher, limit, mpirun, slurm]
 cases = {function.__name__: function for function in every_mode + once}
 if sys.argv[1] == "--list":
     print("\n".join([f"{m} {f.__name__}" for m in ("seq", "par", "parsync") for f in every_mode] +
