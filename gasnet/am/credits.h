@@ -11,9 +11,9 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "job/mutex.h"
 #include "job/thread.h"
 #include "tools/headers.h"
 
@@ -64,7 +64,7 @@ class CreditsToReturn {
   std::unique_ptr<std::atomic<uint32_t>[]> counts_;
   uint32_t at_once_;
   std::atomic<size_t> waiting_{0}; /* size of ranks_, to be read without the lock */
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<gex_Rank_t> ranks_; /* each once, from when its count rises from 0 */
 };
 

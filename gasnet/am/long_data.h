@@ -8,10 +8,10 @@
 #define LINTEL_GASNET_AM_LONG_DATA_H
 
 #include <atomic>
-#include <mutex>
 #include <vector>
 
 #include "am/header.h"
+#include "job/mutex.h"
 #include "network/network.h"
 
 namespace lintel::gasnet {
@@ -68,7 +68,7 @@ class LongData {
   ptl_handle_eq_t queue_;
   std::atomic<bool> is_disabled_{false};
   std::atomic<size_t> waiting_count_{0};
-  std::mutex mutex_;
+  Mutex mutex_;
   /* Vectors of few elements, which keep their memory. */
   std::vector<Arrival> arrivals_; /* data without a message */
   std::vector<Waiting> waiting_;

@@ -9,10 +9,10 @@
 #define LINTEL_GASNET_AM_OUTBOX_H
 
 #include <atomic>
-#include <mutex>
 #include <vector>
 
 #include "am/records.h"
+#include "job/mutex.h"
 
 namespace lintel::gasnet {
 
@@ -52,7 +52,7 @@ class Outbox {
   ptl_handle_md_t memory_; /* all of the address space */
   std::atomic<uint64_t> refusals_{0};
   std::atomic<size_t> waiting_{0}; /* size of refused_, to be read without the lock */
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<Refused> refused_;
 };
 

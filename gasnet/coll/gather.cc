@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <tuple>
 
 #include "client/client.h"
 #include "coll/handlers.h"
 #include "endpoint/endpoint.h"
+#include "job/mutex.h"
 #include "network/poll.h"
 #include "team/team.h"
 
@@ -59,7 +59,7 @@ class Arrivals {
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::map<Step, Arrival> arrivals_;
 };
 

@@ -19,11 +19,11 @@
 #include <compare>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <shared_mutex>
 #include <vector>
 
 #include "coll/reduction.h"
+#include "job/mutex.h"
 #include "rma/event.h"
 #include "team/team.h"
 
@@ -108,7 +108,7 @@ class TeamTrees {
   bool advance(const Key& key, Segment& segment);
   void finish(const Whole& whole);
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::map<Key, Segment> segments_;
   uint32_t next_call_ = 0;
   uint32_t window_ = 0; /* of the newest call */

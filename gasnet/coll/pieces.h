@@ -9,10 +9,10 @@
 
 #include <compare>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "coll/message_tree.h"
+#include "job/mutex.h"
 #include "rma/event.h"
 #include "team/team.h"
 
@@ -60,7 +60,7 @@ class PieceCalls {
   bool send(const Key& key, Call& call);
   bool advance(const Key& key, Call& call);
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::map<Key, Call> calls_;
   std::atomic<size_t> started_{0}; /* to be read without the lock */
 };

@@ -9,6 +9,7 @@
 #include "coll/collective.h"
 #include "coll/gather.h"
 #include "coll/team_collectives.h"
+#include "job/mutex.h"
 #include "job/neighbourhood.h"
 #include "network/poll.h"
 
@@ -17,7 +18,7 @@ namespace {
 
 /** The collectives of all teams, for polls. */
 struct Registry {
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<TeamCollectives*> all;
 };
 Registry& registry() {

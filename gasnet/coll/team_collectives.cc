@@ -17,6 +17,9 @@ constexpr uint32_t kHalf = kSlots / 2;
 /* So many calls in a row never wait for each other. */
 constexpr uint32_t kOverlap = 4;
 constexpr unsigned int kLooksBeforePoll = 32;
+/* Maximum of members of a node that read the contributions of all others. The reads of a member
+ * increase with the number of members, those of all with its square. */
+constexpr uint32_t kMostReaders = 8;
 
 /* Open calls of all teams. */
 std::atomic<size_t> g_open_calls{0};
@@ -103,7 +106,7 @@ void TeamCollectives::add_barrier_of_leaders() {
   if (places_.is_leader())
     add_call({}, nullptr);
   else
-    node_.finish(next_number_++ % kSlots);
+    ++next_number_;
 }
 
 void TeamCollectives::count_calls() {
@@ -121,23 +124,18 @@ bool TeamCollectives::awaits_earlier_calls(const Call& call) const {
   return counts_halves(call) && call.number - calls_.front().number >= kOverlap;
 }
 
-bool TeamCollectives::has_free_slot(const Call& call) const {
+bool TeamCollectives::has_free_slot(const Call& call) {
   // All leaders are done with the calls before the last kOverlap calls of the halves that are over.
   if (places_.count() > 1 && places_.is_leader() &&
       call.number - halves_over_ * kHalf >= kSlots - kOverlap)
     return false;
-  return !call.event || node_.is_free(slot_of(call), use_of(call));
+  return !call.event || node_.have_finished(call.number - kSlots + 1);
 }
 
 bool TeamCollectives::is_over() {
   const std::lock_guard lock(mutex_);
-  if (!calls_.empty()) return false;
   // The memory of the slots belongs to the leader.
-  for (unsigned int slot = 0; places_.is_leader() && slot < kSlots; ++slot) {
-    const uint32_t uses = (next_number_ + kSlots - 1 - slot) / kSlots;
-    if (!node_.is_free(slot, uses + 1)) return false;
-  }
-  return true;
+  return calls_.empty() && (!places_.is_leader() || node_.have_finished(next_number_));
 }
 
 unsigned int TeamCollectives::advance() {
@@ -167,26 +165,49 @@ unsigned int TeamCollectives::advance_locked() {
     else
       ++next;
   }
+  node_.finish(calls_.empty() ? next_number_ : calls_.front().number);
   if (calls_.size() != calls_count_.load(std::memory_order_relaxed)) count_calls();
   return done;
 }
 
+bool TeamCollectives::have_all_contributed(Call& call) const {
+  while (call.shown < places_.members() && node_.is_shown(slot_of(call), use_of(call), call.shown))
+    ++call.shown;
+  return call.shown == places_.members();
+}
+
 bool TeamCollectives::is_over(Call& call) {
+  if (call.awaits_contributions) return have_all_contributed(call);
   if (call.awaits_release) return node_.is_released(slot_of(call), use_of(call));
   return !call.awaited || NetworkStage::is_reached(*call.awaited);
+}
+
+/** Each member combines them itself, so all in the same order. */
+void TeamCollectives::combine_contributions(const Call& call) const {
+  const Reduction& reduction = call.request.reduction;
+  const size_t bytes = reduction.bytes();
+  if (bytes == 0) return;
+  alignas(16) char buffers[2][kSmallBytes];
+  char* combined = buffers[0];
+  char* next = buffers[1];
+  std::memcpy(combined, node_.contribution(slot_of(call), 0).bytes, bytes);
+  for (uint32_t member = 1; member < places_.members(); ++member) {
+    std::memcpy(next, node_.contribution(slot_of(call), member).bytes, bytes);
+    reduction.combine(combined, next, reduction.count);
+    std::swap(combined, next);
+  }
+  std::memcpy(call.request.destination, combined, bytes);
 }
 
 void TeamCollectives::finish(Call& call) {
   call.is_done = true;
   if (counts_halves(call)) ++halves_over_;
-  if (!call.event) {
-    node_.finish(slot_of(call));
-    return;
-  }
+  if (!call.event) return;
   const size_t bytes = call.request.reduction.bytes();
-  if (bytes != 0 && call.result && call.request.destination != call.result)
+  if (call.awaits_contributions)
+    combine_contributions(call);
+  else if (bytes != 0 && call.result && call.request.destination != call.result)
     std::memcpy(call.request.destination, call.result, bytes);
-  node_.finish(slot_of(call));
   call.event->signal();
 }
 
@@ -256,15 +277,18 @@ void TeamCollectives::start_reduction(Call& call) {
   const size_t bytes = reduction.bytes();
   const bool is_for_one = request.kind == CollectiveKind::kReduceToOne;
   const bool is_receiver = !is_for_one || request.root == team_.view.rank;
-  char* const own = node_.own_contribution(slot);
-  if (bytes != 0) std::memcpy(own, request.source, bytes);
+  if (bytes != 0) std::memcpy(node_.own_contribution(slot).bytes, request.source, bytes);
+  if (places_.count() == 1 && !is_for_one && places_.members() <= kMostReaders) {
+    call.awaits_contributions = true;
+    return node_.show(slot, use_of(call));
+  }
   const bool is_last = node_.arrive(slot);
   // The combined value is in the contribution of the last rank.
-  const char* const combined = node_.contribution(slot, places_.members() - 1);
+  const char* const combined = node_.contribution(slot, places_.members() - 1).bytes;
   if (is_last)
     for (uint32_t member = 1; member < places_.members(); ++member)
-      reduction.combine(node_.contribution(slot, member - 1), node_.contribution(slot, member),
-                        reduction.count);
+      reduction.combine(node_.contribution(slot, member - 1).bytes,
+                        node_.contribution(slot, member).bytes, reduction.count);
   if (places_.count() == 1) {
     if (!is_last) {
       if (is_receiver) await_release(call, bytes != 0);

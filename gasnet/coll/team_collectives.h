@@ -18,13 +18,13 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "coll/message_tree.h"
 #include "coll/network_stage.h"
 #include "coll/node_stage.h"
 #include "coll/places.h"
+#include "job/mutex.h"
 #include "team/team.h"
 
 namespace lintel::gasnet {
@@ -60,6 +60,8 @@ class TeamCollectives {
     bool is_done = false;
     /* What the call waits for. */
     bool awaits_release = false;
+    bool awaits_contributions = false; /* of all members */
+    uint32_t shown = 0;                /* so many members have contributed */
     std::optional<Awaited> awaited;
     const char* result = nullptr; /* copied to the destination, unless NULL */
   };
@@ -74,13 +76,15 @@ class TeamCollectives {
   /** Whether its end shows this leader that slots are free. */
   bool counts_halves(const Call& call) const;
   bool awaits_earlier_calls(const Call& call) const;
-  bool has_free_slot(const Call& call) const;
+  bool has_free_slot(const Call& call);
   void start_call(Call& call);
   void start_broadcast(Call& call);
   void start_reduction(Call& call);
   void start_between_nodes(Call& call, const Schedule& schedule, Awaited own);
   void await_release(Call& call, bool wants_result);
   bool is_over(Call& call);
+  bool have_all_contributed(Call& call) const;
+  void combine_contributions(const Call& call) const;
   void finish(Call& call);
   static unsigned int slot_of(const Call& call) { return call.number % kSlots; }
   static uint32_t use_of(const Call& call) { return call.number / kSlots + 1; }
@@ -91,7 +95,7 @@ class TeamCollectives {
   std::unique_ptr<char[]> own_memory_;
   NodeStage node_;
   std::unique_ptr<NetworkStage> network_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::deque<Call> calls_;
   std::atomic<size_t> calls_count_{0};
   uint32_t next_number_ = 0;

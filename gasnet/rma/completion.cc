@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <bit>
+#include <utility>
 
 #include "job/thread.h"
 #include "network/poll.h"
@@ -120,9 +121,14 @@ void gex_Event_Wait(gex_Event_t event) {
   if (event == GEX_EVENT_INVALID) return poll_once();
   check_may_communicate("gex_Event_Wait");
   EventPool& pool = this_threads_events().pool;
+  bool has_polled = false;
   for (unsigned int looks = root_of(event)->looks_before_poll(); looks != 0; --looks) {
-    if (finish(event, pool)) return poll_once();
-    gasnett_spinloop_hint();
+    if (finish(event, pool)) return has_polled ? void() : poll_once();
+    // The poll takes about as long as the message that ends the wait.
+    if (std::exchange(has_polled, true))
+      gasnett_spinloop_hint();
+    else
+      poll_once();
   }
   wait_for_each(&event, 1, [&] { return finish(event, pool); });
 }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <mutex>
 #include <vector>
 
 #include "am/handlers.h"
@@ -14,6 +13,7 @@
 #include "client/client.h"
 #include "endpoint/endpoint.h"
 #include "job/job.h"
+#include "job/mutex.h"
 #include "job/thread.h"
 #include "segment/segment.h"
 #include "vis/copy.h"
@@ -66,7 +66,7 @@ class OpenMessages {
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::deque<OpenMessage> messages_;
   std::vector<uint32_t> free_;
 };

@@ -153,8 +153,9 @@ def collectives(programs, schedule):
     pairs = part(far["pair"], "barrier_ns")
     sockets = {name: part(far["sockets"], name, 1000) for name in far["sockets"][0]}
     return near.tell([
-        row("barrier of 2, neighbours", "x a Short and its reply", Target(1.5, 0.7), part(near["coll"], "barrier_ns"),
-            part(near["am"], "round_trip_ns"), {"us": part(near["coll"], "barrier_ns", 1000)}),
+        row(f"{kind} of 2, neighbours", "x a Short and its reply", Target(1.5, 0.7), part(near["coll"], name),
+            part(near["am"], "round_trip_ns"), {"us": part(near["coll"], name, 1000)})
+        for kind, name in (("barrier", "barrier_ns"), ("named barrier", "named_ns"), ("anonymous barrier", "anonymous_ns"))
     ]) + far.tell([
         # One step of the barrier of 4, with a processor for each rank.
         row("barrier of 2, UDP", "x half round trip of ptl_perf", Target(1.6, 1.1), pairs,
