@@ -120,15 +120,20 @@ int wait_for(std::vector<pid_t>& ranks, JobMemory& memory, ProgressWatch& watch,
     }
     int status = 0;
     pid_t ended = 0;
+    int found = 0; /* of the ranks that have ended since the last look */
     while ((ended = waitpid(-1, &status, WNOHANG)) > 0) {
       const auto rank = std::find(ranks.begin(), ranks.end(), ended);
       if (rank == ranks.end()) continue;
       *rank = 0;
       --left;
       memory.note_end();
-      const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-      if (result == 0) result = code;
+      // A rank that a signal has ended is why the others end.
+      if (WIFSIGNALED(status))
+        found = 128 + WTERMSIG(status);
+      else if (found == 0)
+        found = WEXITSTATUS(status);
     }
+    if (result == 0) result = found;
     has_children = ended == 0;
     // What a failed job has left need not be waited for.
     if (left == 0 && result != 0 && end_signal == 0) end_signal = SIGTERM;
