@@ -66,6 +66,9 @@ lintel_add_coll_test(ahead.neighbours seq 3 ahead "nobody of 3 ranks was overrun
 lintel_add_coll_test(ahead.udp par 3 ahead "nobody of 3 ranks was overrun" ${udp})
 # 700 barriers of 4 places take two messages each, and their slots are used again without others.
 lintel_add_coll_test(barriers seq 4 barriers "rank 0[^\n]* put: messages sent 14[0-9][0-9]," ${apart} PTL_STATS=1)
+lintel_add_coll_test(late.neighbours seq 2 late "the late rank did not wait")
+lintel_add_coll_test(late.mixed seq 4 late "the late rank did not wait" GASNET_SUPERNODE_MAXSIZE=2)
+lintel_add_coll_test(late.udp seq 2 late "the late rank did not wait" ${udp})
 # With more ranks than processors, waiting ranks sleep.
 cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
 if(processors LESS_EQUAL 8)

@@ -8,6 +8,7 @@
  * coll_probe sums                    prints a floating-point sum, which is the same in every run
  * coll_probe idle                    waiting ranks sleep while another computes
  * coll_probe barriers                many barriers, whose messages can be counted
+ * coll_probe late                    a rank that arrives last does not wait
  * coll_probe ahead                   a root cannot send what others have no room for
  * coll_probe threads <rounds>        threads with a team each make teams and use them (PAR only)
  *
@@ -453,6 +454,31 @@ static void run_ahead(void) {
   if (me == 0) printf("nobody of %u ranks was overrun\n", size);
 }
 
+static int compare_ticks(const void* a, const void* b) {
+  const uint64_t x = *(const uint64_t*)a, y = *(const uint64_t*)b;
+  return (x > y) - (x < y);
+}
+
+/* All others have notified while the last rank computes, so its wait finds a barrier that is over.
+ */
+static void run_late(void) {
+  enum { kRounds = 21 };
+  uint64_t waits_ns[kRounds];
+  for (int round = 0; round < kRounds; ++round) {
+    gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    gasnet_barrier_notify(round, 0);
+    if (me == size - 1) compute_ms(10);
+    const gasnett_tick_t begin = gasnett_ticks_now();
+    CHECK(gasnet_barrier_wait(round, 0) == GASNET_OK);
+    waits_ns[round] = gasnett_ticks_to_ns(gasnett_ticks_now() - begin);
+  }
+  qsort(waits_ns, kRounds, sizeof *waits_ns, compare_ticks);
+  if (me == size - 1 && waits_ns[kRounds / 2] < 500000)
+    printf("the late rank did not wait\n");
+  else if (me == size - 1)
+    printf("not so: a late wait takes %lu ns\n", (unsigned long)waits_ns[kRounds / 2]);
+}
+
 /* The same sum again and again, with others in flight. It depends on the order of additions. */
 static void run_sums(void) {
   enum { kItems = 8, kRounds = 60 };
@@ -672,6 +698,8 @@ int main(int argc, char** argv) {
     run_idle();
   } else if (strcmp(argv[1], "barriers") == 0) {
     for (int i = 0; i < 700; ++i) barrier();
+  } else if (strcmp(argv[1], "late") == 0) {
+    run_late();
   } else if (strcmp(argv[1], "ahead") == 0) {
     run_ahead();
   } else if (strcmp(argv[1], "pieces") == 0) {
