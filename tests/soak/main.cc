@@ -8,6 +8,8 @@
 
 #include <cstdio>
 #include <iterator>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -104,6 +106,8 @@ int main(int argc, char** argv) {
   CLI::App options("Mixed traffic with kills, stops, losses and too little of everything");
   options.add_option("--seconds", seconds, "How long; 300 if not given");
   options.add_option("--seed", seed, "Of what happens to whom");
+  std::string chosen;
+  options.add_option("--scene", chosen, "Only scenes whose names contain this");
   CLI11_PARSE(options, argc, argv);
 
   const bool owns = own_shared_memory(shared_memory_bytes);
@@ -113,7 +117,14 @@ int main(int argc, char** argv) {
   Runner runner(seed, owns);
   runner.start_servers();
   if (runner.problems() != 0) return 1;
-  const std::vector<Scene> all = scenes(owns);
+  std::vector<Scene> all = scenes(owns);
+  std::erase_if(all, [&chosen](const Scene& scene) {
+    return std::string_view(scene.name).find(chosen) == std::string_view::npos;
+  });
+  if (all.empty()) {
+    std::fprintf(stderr, "no scene has '%s' in its name\n", chosen.c_str());
+    return 2;
+  }
   // Every scene is played twice: growth shows in the second round.
   for (unsigned round = 0; round < 2; ++round) {
     for (const Scene& scene : all)
