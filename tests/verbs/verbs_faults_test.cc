@@ -237,6 +237,32 @@ TEST_F(VerbsFaultsTest, LostDatagrams) {
   ASSERT_TRUE(stream.pass(300));
 }
 
+// A port of 4,096 bytes behind a path that takes 1,500: frames that are too long are lost silently.
+TEST_F(VerbsFaultsTest, DatagramsOnANarrowPath) {
+  fake_verbs::lose_datagrams(
+      [](const fake_verbs::Datagram& datagram) { return datagram.bytes > 1500; });
+  VerbsProcess from([](VerbsSettings& settings) { settings.max_rc = 0; });
+  VerbsProcess to;
+  Link* const link = from.connect(to);
+  ASSERT_NE(link, nullptr);
+  const size_t first_limit = link->max_data_bytes;
+  ASSERT_GT(first_limit, 1500u);
+  // As much as the port lets through, so that each message is one frame that is too long, at first.
+  const std::vector<std::byte> payload = test::bytes_of(3, first_limit);
+  uint64_t sent = 0;
+  ASSERT_TRUE(run_until({&from, &to}, [&] {
+    if (sent < 50 && from.send(*link, sent, payload) == SendStatus::sent) ++sent;
+    return to.arrived.size() == 50;
+  }));
+  for (uint64_t i = 0; i < 50; ++i) {
+    EXPECT_EQ(to.arrived[i].header.hdr_data, i);
+    EXPECT_EQ(to.arrived[i].payload, payload);
+  }
+  EXPECT_LT(link->max_data_bytes, 1500u);
+  EXPECT_EQ(from.failed + to.failed, 0u);
+  EXPECT_GE(from.transport->network_counters().paths_narrowed, 1u);
+}
+
 // The receiver does not poll for a while. The sender gets "queue full", and no message is lost.
 TEST_F(VerbsFaultsTest, AReceiverThatDoesNotLook) {
   VerbsProcess from, to;
