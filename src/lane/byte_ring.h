@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "lane/lane_layout.h"
+#include "util/assert.h"
 
 namespace lintel {
 
@@ -45,7 +46,10 @@ class ByteRing {
     return room.end - released_ <= bytes_;
   }
   [[nodiscard]] std::byte* at(const Room& room) const noexcept { return data_ + room.offset; }
-  void take(const Room& room) noexcept { tail_ = room.end; }
+  void take(const Room& room) noexcept {
+    LINTEL_ASSERT(is_free(room) && room.end > tail_ && room.offset + room.bytes <= bytes_);
+    tail_ = room.end;
+  }
   // The next payload is probably as long. The consumer read its cache lines a lap ago: stores would
   // get them back one after the other, and the next locked instruction would wait for all of them.
   void prefetch_behind(const Room& room) const noexcept;
@@ -53,7 +57,10 @@ class ByteRing {
   // A message was published in that cell, with the bytes taken so far.
   void note_published(uint32_t cell) noexcept { ends_[cell] = tail_; }
   // The consumer has released that cell and all before it.
-  void note_released(uint32_t cell) noexcept { released_ = ends_[cell]; }
+  void note_released(uint32_t cell) noexcept {
+    LINTEL_ASSERT(ends_[cell] >= released_ && ends_[cell] <= tail_);
+    released_ = ends_[cell];
+  }
 
  private:
   [[nodiscard]] static constexpr uint32_t rounded(uint32_t length) noexcept {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "lane/lane_layout.h"
+#include "util/assert.h"
 
 namespace lintel {
 
@@ -39,7 +40,10 @@ class CellRing {
       : cells_(cells_of(lane)), count_(geometry.cells), step_(geometry.cell_after(0, 1)) {}
 
   [[nodiscard]] uint32_t count() const noexcept { return count_; }
-  [[nodiscard]] LaneCell& at(CellPlace place) const noexcept { return cells_[place.cell()]; }
+  [[nodiscard]] LaneCell& at(CellPlace place) const noexcept {
+    LINTEL_ASSERT(place.cell() < count_);
+    return cells_[place.cell()];
+  }
   void advance(CellPlace& place) const noexcept { place.move_to(sum(place.cell(), step_)); }
   // The cell of a later message; `cells`: LaneGeometry::cell_after(0, how much later).
   [[nodiscard]] LaneCell& beyond(CellPlace place, uint32_t cells) const noexcept {
@@ -47,6 +51,7 @@ class CellRing {
   }
   // The number of the cell that many messages before, at most count().
   [[nodiscard]] uint32_t cell_before(CellPlace place, uint32_t messages) const noexcept {
+    LINTEL_ASSERT(messages <= count_);
     return sum(place.cell(), count_ - messages * step_ % count_);
   }
 

@@ -7,6 +7,7 @@
 
 #include "lane/lane_layout.h"
 #include "transport/transport.h"
+#include "util/assert.h"
 
 namespace lintel {
 
@@ -24,6 +25,7 @@ class LaneAckWriter {
       taken_ = lane_->acks_taken.load(std::memory_order_acquire);
       if (sent_ - taken_ >= lane_ack_places) return false;
     }
+    LINTEL_ASSERT(next_ < lane_ack_places && sent_ - taken_ < lane_ack_places);
     LaneAcks& acks = lane_->acks;
     acks.cookies[next_].store(cookie, std::memory_order_relaxed);
     next_ = next_ + 1 == lane_ack_places ? 0 : next_ + 1;
@@ -62,6 +64,7 @@ class LaneAckReader {
     taken_ += count;
     next_ += count;
     if (next_ >= lane_ack_places) next_ -= lane_ack_places;
+    LINTEL_ASSERT(next_ < lane_ack_places && taken_ - published_ <= 2 * lane_ack_places);
     peeked_ = 0;
     if (taken_ - published_ >= lane_ack_places / 2) {
       published_ = taken_;

@@ -9,6 +9,7 @@
 #include "lane/lane_acks.h"
 #include "lane/lane_layout.h"
 #include "transport/transport.h"
+#include "util/assert.h"
 
 namespace lintel {
 
@@ -47,10 +48,13 @@ class LaneConsumer {
   // Gives back what the last peek() returned, `count` messages. True: room was published, so that
   // a producer that sleeps for it must be woken (producer_sleeps()).
   [[nodiscard]] bool release(unsigned count) noexcept {
-    count -= acks_.release();
+    const uint32_t acks = acks_.release();
+    LINTEL_ASSERT(acks <= count);
+    count -= acks;
     if (count == 0) return false;
     next_ = peeked_;
     taken_ += count;
+    LINTEL_ASSERT(taken_ - published_ <= ring_.count());
     if (taken_ - published_ < ring_.count() / 4 && far_bytes_ < data_bytes_ / 4) return false;
     publish_room();
     return true;

@@ -39,6 +39,7 @@ bool LaneProducer::refresh_room() noexcept {
   // Nothing new, or nonsense: more in flight than ever was, or room that was there before taken
   // back.
   if (in_flight >= ring_.count() - free_cells_) return false;
+  LINTEL_ASSERT(in_flight < ring_.count());
   free_cells_ = ring_.count() - in_flight;
   room_asked_ = false;
   bytes_.note_released(ring_.cell_before(next_, in_flight + 1));

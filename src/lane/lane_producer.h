@@ -11,6 +11,7 @@
 #include "lane/lane_layout.h"
 #include "lane/prefetch.h"
 #include "transport/transport.h"
+#include "util/assert.h"
 #include "util/guarded_memory.h"
 
 namespace lintel {
@@ -110,6 +111,8 @@ class LaneProducer {
   }
   [[gnu::always_inline]] void publish(LaneCell& cell, const MessageHeader& header,
                                       uint32_t length) noexcept {
+    LINTEL_ASSERT(free_cells_ != 0 && free_cells_ <= ring_.count());
+    LINTEL_ASSERT(&cell == &ring_.at(next_));
     publish_header(cell.header, header, next_.link_word(length));
     bytes_.note_published(next_.cell());
     ++sent_;

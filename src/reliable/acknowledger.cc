@@ -3,6 +3,8 @@
 #include <mutex>
 #include <utility>
 
+#include "util/assert.h"
+
 namespace lintel {
 
 void Acknowledger::acknowledge_touched(uint64_t now_ns) noexcept {
@@ -35,6 +37,7 @@ bool Acknowledger::holds(Connection& connection, const MessageHeader& header,
 void Acknowledger::release_held(uint64_t now_ns) noexcept {
   // After a longer time no thread was polling.
   constexpr uint64_t late_ns = 20'000;
+  LINTEL_ASSERT(held_ != nullptr && held_until_ns_ != 0);
   Connection& connection = *std::exchange(held_, nullptr);
   const std::lock_guard guard(connection.lock);
   if (!std::exchange(connection.held_back, false)) return;

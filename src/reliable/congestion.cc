@@ -58,6 +58,7 @@ void Congestion::delivered(uint64_t bytes) noexcept {
   delivered_in_round_ += bytes;
   if (window_ >= most_) return;
   const auto amount = static_cast<double>(bytes);
+  LINTEL_ASSERT(window_ >= least_ && least_ > 0);
   window_ += window_ < threshold_ ? amount : frame_ * amount / window_;
   window_ = std::min(window_, most_);
 }
@@ -76,6 +77,7 @@ void Congestion::measured(uint64_t round_trip_ns, uint64_t now_ns) noexcept {
 }
 
 void Congestion::shrink(double factor) noexcept {
+  LINTEL_ASSERT(factor <= 1);
   window_ = std::max(window_ * std::max(factor, strongest_decrease), least_);
   threshold_ = window_;
 }

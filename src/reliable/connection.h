@@ -21,6 +21,7 @@
 #include "reliable/session_keys.h"
 #include "transport/packet_link.h"
 #include "transport/transport.h"
+#include "util/assert.h"
 #include "util/spin_lock.h"
 
 namespace lintel {
@@ -223,6 +224,12 @@ struct Connection : Link {
   [[nodiscard]] bool is(ConnectionState expected) const noexcept {
     return state.load(std::memory_order_acquire) == expected;
   }
+  // The lock is held. idle -> opening -> established -> failed -> idle; a peer that calls
+  // establishes an idle one; one that is opening may fail.
+  void move_to(ConnectionState next) noexcept {
+    LINTEL_ASSERT(may_follow(state.load(std::memory_order_relaxed), next));
+    state.store(next, std::memory_order_release);
+  }
   [[nodiscard]] bool is_established() const noexcept { return is(ConnectionState::established); }
   // The length of frames that the path takes.
   void set_frame_bytes(uint32_t bytes) noexcept {
@@ -231,6 +238,19 @@ struct Connection : Link {
   }
 
  private:
+  [[nodiscard]] static bool may_follow(ConnectionState state, ConnectionState next) noexcept {
+    switch (next) {
+      case ConnectionState::idle:
+        return state == ConnectionState::idle || state == ConnectionState::failed;
+      case ConnectionState::opening:
+        return state == ConnectionState::idle;
+      case ConnectionState::established:
+        return state == ConnectionState::idle || state == ConnectionState::opening;
+      case ConnectionState::failed:
+        return state == ConnectionState::opening || state == ConnectionState::established;
+    }
+    return false;
+  }
   // Long payloads are whole pages: a link that refers to payloads counts the pages that they touch.
   [[nodiscard]] static uint32_t data_bytes_of(uint32_t frame_bytes) noexcept {
     constexpr uint32_t page_bytes = 4096;
@@ -251,6 +271,7 @@ class ConnectionStack {
   }
   // It must not be empty.
   [[nodiscard]] Connection& pop() noexcept {
+    LINTEL_ASSERT(top_ != nullptr && (top_->*hook).linked);
     Connection& connection = *top_;
     top_ = (connection.*hook).next;
     (connection.*hook).linked = false;

@@ -64,7 +64,7 @@ class ConnectionCloser {
       if (failure.kind == Link::Failure::Kind::gone && !connection.is_established())
         failure.kind = Link::Failure::Kind::unanswered;
       connection.failure = failure;
-      connection.state.store(ConnectionState::failed, std::memory_order_release);
+      connection.move_to(ConnectionState::failed);
       sent_.release_chain(connection.send.take_all());
       early_.release_chain(connection.receive.take_all());
       early_.release_chain(std::exchange(connection.parts, nullptr));

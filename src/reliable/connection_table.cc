@@ -61,6 +61,7 @@ Connection* ConnectionTable::take_place() noexcept {
 // mutex_ held.
 void ConnectionTable::leave_node(uint32_t nid) noexcept {
   const auto found = of_node_.find(nid);
+  LINTEL_ASSERT(found != of_node_.end() && found->second != 0);
   if (--found->second == 0) of_node_.erase(found);
 }
 
@@ -89,7 +90,7 @@ void ConnectionTable::make_idle(Connection& connection) noexcept {
   connection.announced = false;
   connection.reported = false;
   connection.silence = {};
-  connection.state.store(ConnectionState::idle, std::memory_order_release);
+  connection.move_to(ConnectionState::idle);
 }
 
 Connection* ConnectionTable::by_number(uint64_t number) const noexcept {

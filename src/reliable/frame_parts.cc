@@ -37,6 +37,7 @@ FrameParts::Taken FrameParts::take(FrameBuffer*& kept, const FrameHeader& header
   const auto filled = static_cast<uint32_t>(kept->held_bytes - sizeof header);
   if (part.offset > filled || part.offset + length <= filled) return Taken::more;
   const uint32_t known = filled - part.offset;
+  LINTEL_ASSERT(known < length && kept->held_bytes + length - known <= kept->length);
   std::memcpy(kept->data() + kept->held_bytes, body + known, length - known);
   kept->held_bytes += length - known;
   return kept->held_bytes == kept->length ? Taken::whole : Taken::more;

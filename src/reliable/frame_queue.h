@@ -6,6 +6,7 @@
 
 #include "reliable/frame.h"
 #include "reliable/frame_pool.h"
+#include "util/assert.h"
 
 namespace lintel {
 
@@ -63,11 +64,13 @@ class FrameQueue {
   }
   // The newest unsent frame has become longer.
   void note_growth(uint32_t bytes) noexcept {
+    LINTEL_ASSERT(unsent_ != nullptr);
     bytes_ += bytes;
     unsent_bytes_ += bytes;
   }
   // `frame`, the first of the unsent ones, was sent.
   void note_sent(const FrameBuffer& frame) noexcept {
+    LINTEL_ASSERT(&frame == unsent_ && unsent_frames_ != 0 && unsent_bytes_ >= frame.length);
     --unsent_frames_;
     unsent_bytes_ -= frame.length;
     unsent_ = frame.next;
@@ -80,6 +83,7 @@ class FrameQueue {
     FrameBuffer* last = nullptr;
     while (head_ != unsent_ && sequence_distance(head_->sequence, sequence) < 0) {
       action(*head_);
+      LINTEL_ASSERT(frames_ > unsent_frames_ && bytes_ >= head_->length);
       bytes_ -= head_->length;
       --frames_;
       last = head_;

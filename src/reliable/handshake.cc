@@ -133,7 +133,7 @@ void Handshake::start(Connection& connection, uint64_t now_ns) noexcept {
     return;
   }
   connection.opening->started_ns = now_ns;
-  connection.state.store(ConnectionState::opening, std::memory_order_release);
+  connection.move_to(ConnectionState::opening);
   attempt(connection, now_ns);
 }
 
@@ -490,7 +490,7 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
   connection.retry_ns = UINT64_MAX;
   connection.part_sent = {};
   connection.silence.heard(now_ns);
-  connection.state.store(ConnectionState::established, std::memory_order_release);
+  connection.move_to(ConnectionState::established);
   context_.counters.connections_opened.increment();
   log_message(LogLevel::debug, "%s: connected with %s, frames of %u bytes", context_.link.name(),
               ProcessText(connection.peer.nid, connection.peer.pid).c_str(),

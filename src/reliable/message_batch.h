@@ -6,6 +6,7 @@
 #include "reliable/connection.h"
 #include "reliable/frame_pool.h"
 #include "transport/transport.h"
+#include "util/assert.h"
 #include "util/peer_order.h"
 
 namespace lintel {
@@ -26,6 +27,8 @@ class MessageBatch {
   void add(Connection& connection, const MessageHeader& header, const std::byte* payload,
            FrameBuffer* held = nullptr, FramePool* pool = nullptr) noexcept {
     make_room(connection, 1);
+    LINTEL_ASSERT(count_ < burst && held_count_ <= count_);
+    LINTEL_ASSERT(held == nullptr || pool != nullptr);
     connection_ = &connection;
     messages_[count_++] = {header, payload, header.link_word};
     if (held != nullptr) held_[held_count_++] = {held, pool};
@@ -53,6 +56,7 @@ class MessageBatch {
       stored.store(context, std::memory_order_release);
   }
   [[gnu::noinline]] void hand_up() noexcept {
+    LINTEL_ASSERT(sink_ != nullptr && connection_ != nullptr);
     announce();
     note_received();
     sink_->on_messages(*connection_, messages_, count_);

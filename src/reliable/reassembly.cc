@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "util/assert.h"
+
 namespace lintel {
 
 bool Reassembly::open(uint32_t longest, uint64_t memory_bytes) noexcept {
@@ -13,6 +15,7 @@ bool Reassembly::open(uint32_t longest, uint64_t memory_bytes) noexcept {
 }
 
 void Reassembly::link(HalfMessage& half, uint64_t now_ns) noexcept {
+  LINTEL_ASSERT((newest_ == nullptr) == (oldest_ == nullptr));
   half.progress_ns = now_ns;
   half.older = newest_;
   half.newer = nullptr;
@@ -21,11 +24,14 @@ void Reassembly::link(HalfMessage& half, uint64_t now_ns) noexcept {
 }
 
 void Reassembly::unlink(HalfMessage& half) noexcept {
+  LINTEL_ASSERT((half.older != nullptr ? half.older->newer : oldest_) == &half);
+  LINTEL_ASSERT((half.newer != nullptr ? half.newer->older : newest_) == &half);
   (half.older != nullptr ? half.older->newer : oldest_) = half.newer;
   (half.newer != nullptr ? half.newer->older : newest_) = half.older;
 }
 
 bool Reassembly::begin(HalfMessage& half, uint32_t length, uint64_t now_ns) noexcept {
+  LINTEL_ASSERT(half.buffer == nullptr && length <= longest_);
   // All buffers are of one size, so that one that is given up serves any other message.
   half.buffer = pool_.acquire(longest_);
   if (half.buffer == nullptr) return false;
@@ -37,6 +43,7 @@ bool Reassembly::begin(HalfMessage& half, uint32_t length, uint64_t now_ns) noex
 
 bool Reassembly::append(HalfMessage& half, const std::byte* bytes, uint32_t length,
                         uint64_t now_ns) noexcept {
+  LINTEL_ASSERT(half.filled <= half.buffer->length);
   if (length > half.buffer->length - half.filled) return false;
   std::memcpy(half.buffer->data() + half.filled, bytes, length);
   half.filled += length;

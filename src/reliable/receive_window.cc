@@ -1,7 +1,24 @@
 // Early frames in order. Message path.
 #include "reliable/receive_window.h"
 
+#include "util/assert.h"
+
 namespace lintel {
+
+inline void ReceiveWindow::check() const noexcept {
+#ifdef LINTEL_ASSERTIONS
+  uint64_t bytes = 0;
+  const FrameBuffer* last = nullptr;
+  for (const FrameBuffer* frame = early_; frame != nullptr; frame = frame->next) {
+    const int32_t ahead = sequence_distance(frame->sequence, expected_);
+    LINTEL_ASSERT(ahead >= 0 && ahead < int32_t{selective_reach});
+    LINTEL_ASSERT(last == nullptr || sequence_distance(frame->sequence, last->sequence) > 0);
+    bytes += frame->length;
+    last = frame;
+  }
+  LINTEL_ASSERT(last == last_early_ && bytes == early_bytes_);
+#endif
+}
 
 FrameBuffer* ReceiveWindow::take_all() noexcept {
   FrameBuffer* all = early_;
@@ -33,11 +50,13 @@ void ReceiveWindow::keep(FrameBuffer* frame) noexcept {
   frame->next = *link;
   *link = frame;
   if (frame->next == nullptr) last_early_ = frame;
+  check();
 }
 
 FrameBuffer* ReceiveWindow::take_expected() noexcept {
   FrameBuffer* frame = early_;
   if (frame == nullptr || frame->sequence != expected_) return nullptr;
+  check();
   early_ = frame->next;
   if (early_ == nullptr) last_early_ = nullptr;
   early_bytes_ -= frame->length;

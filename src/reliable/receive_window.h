@@ -44,6 +44,9 @@ class ReceiveWindow {
       uint64_t (&words)[1 + most_selective_words]) const noexcept;
 
  private:
+  // Asserts the order of the early frames and their sum.
+  void check() const noexcept;
+
   FrameBuffer* early_ = nullptr;  // by ascending number
   FrameBuffer* last_early_ = nullptr;
   uint64_t early_bytes_ = 0;

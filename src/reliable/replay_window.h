@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 
+#include "util/assert.h"
+
 namespace lintel {
 
 class ReplayWindow {
@@ -29,6 +31,7 @@ class ReplayWindow {
   }
   // Its tag is right.
   void mark(uint64_t counter) noexcept {
+    LINTEL_ASSERT(may_be_new(counter));
     if (counter > highest_) {
       clear(highest_ + 1, counter);
       highest_ = counter;

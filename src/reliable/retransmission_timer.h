@@ -18,7 +18,10 @@ class RetransmissionTimer {
   [[nodiscard]] const RoundTrip& round_trip() const noexcept { return round_trip_; }
 
   // The network was empty, and something was sent.
-  void start(uint64_t now_ns) noexcept { start_ns_ = now_ns; }
+  void start(uint64_t now_ns) noexcept {
+    start_ns_ = now_ns;
+    probed_ = false;
+  }
   // Something was acknowledged.
   void note_progress(uint64_t now_ns) noexcept {
     start_ns_ = now_ns;
@@ -34,25 +37,34 @@ class RetransmissionTimer {
 
   // While something is on the way.
   [[nodiscard]] uint64_t deadline_ns() const noexcept {
-    return start_ns_ + std::min(round_trip_.probe_delay_ns(probes_),
-                                round_trip_.timeout_ns(timeouts_in_a_row_));
+    return start_ns_ + std::min(probe_delay_ns(), round_trip_.timeout_ns(timeouts_in_a_row_));
   }
   // At the deadline. False: it is time for a probe.
   [[nodiscard]] bool time_out(uint64_t now_ns) noexcept {
     if (now_ns < start_ns_ + round_trip_.timeout_ns(timeouts_in_a_row_)) {
       ++probes_;
+      probed_ = true;
       return false;
     }
     ++timeouts_in_a_row_;
-    start_ns_ = now_ns;
+    start(now_ns);
     return true;
   }
 
  private:
+  // Between two timeouts one probe goes, however many went before: only its answer shows that what
+  // was sent again is lost, too, while short frames arrive (PathMtu).
+  [[nodiscard]] uint64_t probe_delay_ns() const noexcept {
+    const uint64_t delay_ns = round_trip_.probe_delay_ns(probes_);
+    if (!has_timed_out() || probed_) return delay_ns;
+    return std::min(delay_ns, round_trip_.timeout_ns(timeouts_in_a_row_) / 2);
+  }
+
   RoundTrip round_trip_;
   uint64_t start_ns_ = 0;  // last sending into an empty network, or last progress
   unsigned timeouts_in_a_row_ = 0;
   unsigned probes_ = 0;  // since the last progress
+  bool probed_ = false;  // since start_ns_
 };
 
 }  // namespace lintel

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "util/assert.h"
+
 namespace lintel {
 
 class RoundTrip {
@@ -43,6 +45,7 @@ class RoundTrip {
     const uint64_t measured_ns =
         smoothed_ns_ == 0 ? std::max(first_timeout_ns, shortest_timeout_ns_)
                           : std::max(smoothed_ns_ + 4 * variation_ns_, shortest_timeout_ns_);
+    LINTEL_ASSERT(measured_ns >= shortest_timeout_ns_);
     return std::min(measured_ns << std::min(timeouts_in_a_row, 8u), longest_timeout_ns);
   }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "util/assert.h"
+
 namespace lintel {
 
 void SendWindow::open(uint32_t first_sequence, const SendLimits& limits,
@@ -13,6 +15,25 @@ void SendWindow::open(uint32_t first_sequence, const SendLimits& limits,
   charge_ = limits.charge;
   path_.open(limits.frame_bytes);
   congestion_.open(limits.window_bytes, charge_.of(limits.frame_bytes), limits.queue_delay_ns);
+}
+
+inline void SendWindow::check() const noexcept {
+#ifdef LINTEL_ASSERTIONS
+  uint64_t in_flight = 0;
+  uint32_t lost = 0;
+  uint32_t selectively_acknowledged = 0;
+  for (const FrameBuffer& frame : queue_.sent()) {
+    LINTEL_ASSERT(!frame.lost || !frame.acknowledged);
+    LINTEL_ASSERT(!has_arrived_before(frame.sequence + 1) && was_sent_before(frame.sequence + 1));
+    lost += frame.lost ? 1 : 0;
+    selectively_acknowledged += frame.acknowledged ? 1 : 0;
+    if (!frame.lost && !frame.acknowledged) in_flight += charge_of(frame);
+  }
+  LINTEL_ASSERT(in_flight == in_flight_);
+  LINTEL_ASSERT(lost == lost_frames_);
+  LINTEL_ASSERT(selectively_acknowledged == selectively_acknowledged_);
+  LINTEL_ASSERT(newest_delivered_ <= transmissions_ + reordering_frames);
+#endif
 }
 
 FrameBuffer* SendWindow::take_all() noexcept {
@@ -60,14 +81,17 @@ void SendWindow::mark_sent(FrameBuffer* const* frames, unsigned count, uint64_t 
   if (count != 0 && in_flight_ == 0) timer_.start(now_ns);
   for (unsigned i = 0; i < count; ++i) {
     FrameBuffer& frame = *frames[i];
+    LINTEL_ASSERT(!frame.acknowledged && frame.lost == (frame.transmission != 0));
     frame.sent_ns = now_ns;
     frame.repeated = frame.transmission != 0;
     frame.transmission = ++transmissions_;
     in_flight_ += charge_of(frame);
     if (frame.lost) {
+      LINTEL_ASSERT(lost_frames_ != 0);
       frame.lost = false;
       --lost_frames_;
     } else {
+      LINTEL_ASSERT(frame.sequence == unsent_sequence_);
       queue_.note_sent(frame);
       unsent_sequence_ = frame.sequence + 1;
     }
@@ -76,6 +100,8 @@ void SendWindow::mark_sent(FrameBuffer* const* frames, unsigned count, uint64_t 
 
 inline void SendWindow::note_delivered(FrameBuffer& frame) noexcept {
   const uint64_t charge = charge_of(frame);
+  LINTEL_ASSERT(frame.transmission != 0 && frame.transmission <= transmissions_);
+  LINTEL_ASSERT(frame.lost ? lost_frames_ != 0 : in_flight_ >= charge);
   if (frame.lost) {
     frame.lost = false;
     --lost_frames_;
@@ -92,6 +118,7 @@ inline FrameBuffer* SendWindow::release_before(uint32_t acknowledged, Acknowledg
                                                const FrameBuffer*& newest) noexcept {
   FrameBuffer* const released = queue_.remove_before(acknowledged, [&](FrameBuffer& frame) {
     if (frame.acknowledged) {
+      LINTEL_ASSERT(selectively_acknowledged_ != 0);
       --selectively_acknowledged_;
     } else {
       note_delivered(frame);
@@ -162,6 +189,7 @@ SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
       find_losses(result, now_ns);
   }
   answered_ = false;
+  check();
   if (!result.progress) return result;
   timer_.note_progress(now_ns);
   if (sample_ns != 0) {
@@ -191,6 +219,7 @@ bool SendWindow::time_out(uint64_t now_ns) noexcept {
     ++lost_frames_;
   }
   in_flight_ = 0;
+  check();
   congestion_.timed_out();
   return true;
 }
@@ -219,6 +248,7 @@ void SendWindow::follow_path() noexcept {
       has_long_ = true;
       long_until_ = frame.sequence + 1;
     }
+  check();
 }
 
 bool SendWindow::has_long_on_the_way() noexcept {

@@ -49,6 +49,7 @@ class SendWindow {
 
   // Puts a frame behind all others and gives it its number.
   void append(FrameBuffer* frame) noexcept {
+    LINTEL_ASSERT(frame->transmission == 0 && !frame->lost && !frame->acknowledged);
     frame->sequence = next_sequence_++;
     queue_.append(*frame);
   }
@@ -168,6 +169,8 @@ class SendWindow {
                       Acknowledged& result, const FrameBuffer*& newest) noexcept;
   void find_losses(Acknowledged& result, uint64_t now_ns) noexcept;
   void note_delivered(FrameBuffer& frame) noexcept;
+  // Asserts that the counts are those of the frames.
+  void check() const noexcept;
 
   FrameQueue queue_;
   RetransmissionTimer timer_;

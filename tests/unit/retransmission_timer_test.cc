@@ -45,6 +45,23 @@ TEST_F(RetransmissionTimerTest, EachTimeoutInARowTakesTwiceAsLong) {
   }
 }
 
+// Also when so many probes went without progress that another one would be later than the timeout,
+// and when what is sent again waits for the link.
+TEST_F(RetransmissionTimerTest, BetweenTwoTimeoutsOneProbeGoes) {
+  settle(200 * us);
+  for (int i = 0; i < 10; ++i) {
+    while (!timer_.time_out(timer_.deadline_ns())) {
+    }
+  }
+  for (int i = 0; i < 5; ++i) {
+    uint64_t now = timer_.deadline_ns();
+    timer_.start(now);
+    unsigned probes = 0;
+    for (now = timer_.deadline_ns(); !timer_.time_out(now); now = timer_.deadline_ns()) ++probes;
+    EXPECT_EQ(probes, 1u) << i;
+  }
+}
+
 TEST_F(RetransmissionTimerTest, ProgressRestartsItButOnlyAMeasurementShortensIt) {
   settle(200 * us);
   while (!timer_.time_out(timer_.deadline_ns())) {
