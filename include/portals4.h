@@ -9,6 +9,8 @@
  *  - Threads: any thread may call it at any time; calls are atomic with respect to each other and
  *    to arriving messages (2.9). It does not block. Only PtlAbort may be called from a signal
  *    handler.
+ *  - Stack: a call uses at most 8 KiB of its thread's stack, so threads of libraries with small
+ *    stacks may make it.
  *  - Sizes, lengths and offsets are in bytes, times in milliseconds.
  *  - Structures, arrays and outputs that a pointer argument names are read or written before the
  *    function returns and belong to the caller again then. Memory that a descriptor or an entry

@@ -12,6 +12,7 @@
 #include "launcher.h"
 #include "module_version.h"
 #include "util/module.h"
+#include "util/new_descriptor.h"
 
 namespace lintel {
 
@@ -50,7 +51,11 @@ class PmixLauncher final : public Launcher {
   [[nodiscard]] const char* name() const noexcept override { return "pmix"; }
 
   std::string start(JobPlace& place) override {
-    if (const pmix_status_t status = PMIx_Init(&self_, nullptr, 0); status != PMIX_SUCCESS) {
+    const pmix_status_t status = [this] {
+      const StandardDescriptorsTaken taken;
+      return PMIx_Init(&self_, nullptr, 0);
+    }();
+    if (status != PMIX_SUCCESS) {
       const char* const job = std::getenv("PMIX_NAMESPACE");
       return failure("PMIx_Init", status) +
              ": the environment says that a launcher started this process (PMIX_NAMESPACE=" +

@@ -10,6 +10,7 @@
 #define LINTEL_GASNET_TOOLS_DESCRIPTORS_H
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,7 +33,12 @@ inline int above_standard(int descriptor) {
  * @param mode  "r" or "w". */
 inline std::FILE* open_file(const char* path, const char* mode) {
   const int flags = *mode == 'r' ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC;
+  const bool is_new = *mode != 'r' && access(path, F_OK) != 0;
   const int descriptor = above_standard(open(path, flags | O_CLOEXEC, 0666));
+  // Under any umask its owner can read it and write it again.
+  struct stat status;
+  if (descriptor >= 0 && is_new && fstat(descriptor, &status) == 0)
+    fchmod(descriptor, (status.st_mode & 0777) | S_IRUSR | S_IWUSR);
   return descriptor < 0 ? nullptr : fdopen(descriptor, mode);
 }
 

@@ -8,8 +8,13 @@
 #include <cerrno>
 
 #include "util/new_descriptor.h"
+#include "util/uninterrupted.h"
 
 namespace lintel {
+
+namespace {
+constexpr useconds_t interrupted_pause_us = 1000;
+}  // namespace
 
 bool DescriptorWatch::start(int descriptor, std::atomic<bool>& noticed, Doorbell& doorbell,
                             std::string& reason) noexcept {
@@ -30,6 +35,7 @@ bool DescriptorWatch::start(int descriptor, std::atomic<bool>& noticed, Doorbell
 
 void DescriptorWatch::stop() noexcept {
   const uint64_t one = 1;
+  stopping_.store(true, std::memory_order_relaxed);
   if (running()) static_cast<void>(!write(stop_event_.get(), &one, sizeof one));
   thread_.join();
 }
@@ -55,12 +61,21 @@ void DescriptorWatch::detach() noexcept {
 }
 
 void DescriptorWatch::run() noexcept {
+  unsigned interruptions = 0;
   for (;;) {
-    epoll_event event;
+    epoll_event event{};
     const int count = epoll_wait(epoll_.get(), &event, 1, -1);
     if (count < 0 && errno != EINTR) return;
-    if (count <= 0) continue;
-    if (event.data.fd == stop_event_.get()) return;
+    if (count < 0 && ++interruptions <= most_interruptions) continue;
+    if (count < 0) {
+      // The kernel, or a filter of system calls, interrupts each wait: the poller looks instead.
+      usleep(interrupted_pause_us);
+      if (stopping_.load(std::memory_order_relaxed)) return;
+    } else {
+      interruptions = 0;
+      if (count == 0) continue;
+      if (event.data.fd == stop_event_.get()) return;
+    }
     // Disabled before the poller is told, which may enable the watch again at once.
     enabled_.store(false, std::memory_order_release);
     noticed_->store(true, std::memory_order_seq_cst);

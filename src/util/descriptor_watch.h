@@ -52,6 +52,7 @@ class DescriptorWatch {
   std::atomic<bool>* noticed_ = nullptr;
   Doorbell* doorbell_ = nullptr;
   std::atomic<bool> enabled_{false};
+  std::atomic<bool> stopping_{false};
   bool attached_ = false;  // the poller's
   ServiceThread thread_;
 };

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "util/log.h"
+
 namespace lintel {
 
 namespace {
@@ -31,10 +33,7 @@ class Line {
     add("0x");
     add_number(value, 16);
   }
-  void write_out() const noexcept {
-    // Nothing can be done if standard error is closed or full.
-    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text_, length_);
-  }
+  void write_out() const noexcept { write_to_standard_error(text_, length_); }
 
  private:
   char text_[256];

@@ -42,7 +42,7 @@ CLIENTS = {
     "logical": [*MTL, "--mca", "mtl_portals4_use_logical", "1", "--mca", "osc", "pt2pt", "--mca", "coll", "^portals4"],
     "btl": ["--mca", "pml", "ob1", "--mca", "btl", "portals4,self", "--mca", "osc", "pt2pt", "--mca", "coll", "^portals4",
             "--mca", "btl_portals4_max_send_size", "32768", "--mca", "btl_portals4_recv_md_num", "64"],
-    "osc": [*MTL, "--mca", "osc", "portals4", "--mca", "coll", "^portals4"],
+    "osc": [*MTL, "--mca", "osc", "portals4,sm", "--mca", "coll", "^portals4"],
     "coll": [*MTL, "--mca", "osc", "pt2pt", "--mca", "coll_portals4_priority", "100"],
 }
 # The longest message that each client can truncate. Beyond it Open MPI waits for ever (mtl) or

@@ -44,6 +44,22 @@ int failed_line(unsigned int closed) {
 
 }  // namespace
 
+/** Whether its owner may write a file again that was made under a umask that masks the owner. */
+bool owner_keeps_file() {
+  char directory[] = "/tmp/descriptors_test-XXXXXX";
+  if (!mkdtemp(directory)) return false;
+  const std::string path = std::string(directory) + "/file";
+  umask(0777);
+  std::FILE* const file = open_file(path.c_str(), "w");
+  struct stat status {};
+  const bool keeps =
+      file && stat(path.c_str(), &status) == 0 && (status.st_mode & S_IRWXU) == (S_IRUSR | S_IWUSR);
+  if (file) std::fclose(file);
+  unlink(path.c_str());
+  rmdir(directory);
+  return keeps;
+}
+
 int main() {
   for (unsigned int closed = 0; closed < 8; ++closed) {
     const pid_t child = fork();
@@ -53,6 +69,10 @@ int main() {
       std::fprintf(stderr, "closed: %u, line %d\n", closed, WEXITSTATUS(status));
       return 1;
     }
+  }
+  if (!owner_keeps_file()) {
+    std::fprintf(stderr, "the umask has taken a file from its owner\n");
+    return 1;
   }
   return 0;
 }

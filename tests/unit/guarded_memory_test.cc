@@ -20,6 +20,7 @@
 #include <gtest/gtest.h>
 
 #include "util/config.h"
+#include "util/log.h"
 
 namespace lintel {
 namespace {
@@ -352,6 +353,24 @@ TEST_F(GuardedMemoryDeathTest, ForeignFaultEndsAProcessWithoutHandler) {
         _exit(0);
       },
       testing::KilledBySignal(SIGSEGV), "touched 0x18 .*; the signal ends the process\n$");
+}
+
+// Descriptor 2 was closed when the library looked, and is a file of the program now.
+TEST_F(GuardedMemoryDeathTest, TheLineIsNotWrittenIntoAFileOfTheProgram) {
+  EXPECT_EXIT(
+      {
+        set_handler(SIGSEGV, [](int, siginfo_t*, void*) {
+          _exit(lseek(STDERR_FILENO, 0, SEEK_END) == 0 ? 42 : 43);
+        });
+        install_fault_handler();
+        close(STDERR_FILENO);
+        find_standard_error();
+        while (memfd_create("of the program", MFD_CLOEXEC) < STDERR_FILENO) {
+        }
+        touch(nowhere);
+        _exit(45);
+      },
+      testing::ExitedWithCode(42), "^$");
 }
 
 // Some programs handle faults of their own all the time.

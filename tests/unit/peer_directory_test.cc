@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "scripted_transport.h"
+#include "util/log.h"
 
 namespace lintel::test {
 namespace {
@@ -127,6 +128,17 @@ TEST_F(PeerDirectoryTest, ThePathToAPeerSaysWhyNoneOfTheBetterTransportsServesIt
   EXPECT_EQ(path.reason,
             "better: it has no device; scripted: out of reach; scripted: out of reach; "
             "worse: it is off");
+}
+
+TEST_F(PeerDirectoryTest, TheLineAboutAPeerNamesNoEmptyDevice) {
+  set_log_level(LogLevel::info);
+  testing::internal::CaptureStderr();
+  transport(0).name_of_device = "";
+  static_cast<void>(directory_.find_or_connect({1, 2}));
+  const std::string text = testing::internal::GetCapturedStderr();
+  set_log_level(LogLevel::warn);
+  EXPECT_NE(text.find("is reached by scripted"), std::string::npos) << text;
+  EXPECT_EQ(text.find("()"), std::string::npos) << text;
 }
 
 TEST_F(PeerDirectoryTest, ThePathToAPeerThatFailedIsWhyItFailed) {

@@ -464,5 +464,14 @@ TEST(RefusalTest, CombinationsWithoutEffectAreWarnedOfOnce) {
   EXPECT_EQ(times(text, "warn"), 0u) << text;
 }
 
+TEST(RefusalTest, AMapWithTwoRanksForThisProcessIsWarnedOfOnce) {
+  const std::string text = errors_of("warn", [] {
+    Program program(PTL_NI_MATCHING | PTL_NI_LOGICAL);
+    const ptl_process_t map[] = {program.self, program.self};
+    EXPECT_EQ(PtlSetMap(program.interface, 2, map), PTL_OK);
+  });
+  EXPECT_EQ(times(text, "PtlSetMap: ranks 0 and 1 are both this process"), 1u) << text;
+}
+
 }  // namespace
 }  // namespace lintel

@@ -58,7 +58,7 @@ class ScriptedTransport final : public Transport {
     checked.assign(watch, watch + count);
     ++checks;
   }
-  [[nodiscard]] std::string device() const override { return "dev0"; }
+  [[nodiscard]] std::string device() const override { return name_of_device; }
   [[nodiscard]] std::string describe() const override { return "scripted"; }
 
   Capabilities offers{.name = "scripted",
@@ -66,6 +66,7 @@ class ScriptedTransport final : public Transport {
                       .remote_access = false,
                       .remote_asynchronous = false,
                       .remote_threshold_bytes = 0};
+  std::string name_of_device = "dev0";
   bool reaches = true;
   uint64_t process = 0;  // incarnation of all peers
   SendStatus status = SendStatus::sent;

@@ -14,6 +14,8 @@
 #include "reliable/connection_table.h"
 #include "support/system_calls.h"
 #include "udp_test_support.h"
+#include "util/descriptor_watch.h"
+#include "util/new_descriptor.h"
 #include "util/random.h"
 #include "util/uninterrupted.h"
 
@@ -101,6 +103,29 @@ TEST(SystemCallLoopsTest, ACallThatIsAlwaysInterrupted) {
   EXPECT_EQ(calls, 4u);
   EXPECT_EQ(call(5, 2 * most_interruptions), -1);
   EXPECT_EQ(calls, 1 + most_interruptions);
+}
+
+TEST(SystemCallLoopsTest, AWatchThatIsAlwaysInterrupted) {
+  EXPECT_ENDS([] {
+    if (!answer_calls({{SYS_epoll_wait, EINTR}})) return no_filters;
+    const Descriptor event = make_event();
+    std::atomic<bool> noticed{false};
+    Doorbell doorbell;
+    DescriptorWatch watch;
+    std::string reason;
+    if (!watch.start(event.get(), noticed, doorbell, reason)) return 1;
+    rusage before{};
+    rusage after{};
+    usleep(50'000);
+    getrusage(RUSAGE_SELF, &before);
+    usleep(200'000);
+    getrusage(RUSAGE_SELF, &after);
+    watch.stop();
+    if (!noticed) return 2;
+    const auto used_us = after.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_utime.tv_usec -
+                         before.ru_stime.tv_usec;
+    return used_us < 100'000 ? 0 : 3;
+  });
 }
 
 // The kernel refuses poll() with more descriptors than the process may have.
