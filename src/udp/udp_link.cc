@@ -13,9 +13,7 @@ namespace lintel {
 
 namespace {
 
-// Where routes take more, as the loopback does: 15 pages of payload.
-constexpr uint32_t largest_frame = 15 * 4096 + 96;
-constexpr uint32_t largest_payload = 65507;
+constexpr uint32_t largest_payload = 65507;  // of an IPv4 datagram
 
 }  // namespace
 
@@ -31,9 +29,9 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
   if (status != OpenStatus::opened) return status;
   UdpCalls calls;
   if (!calls.probe(socket.descriptor(), reason)) return OpenStatus::failed;
-  const uint32_t wanted =
-      settings.frame_bytes == 0 ? largest_frame : std::min(settings.frame_bytes, largest_payload);
-  const uint32_t mtu = std::max(wanted, least_mtu);
+  const uint32_t mtu = settings.frame_bytes == 0
+                           ? largest_payload
+                           : std::clamp(settings.frame_bytes, least_mtu, largest_payload);
   const ProcessId id{settings.host.nid, settings.pid};
   link->properties_ = {
       .name = "udp",
