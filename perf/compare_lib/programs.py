@@ -18,7 +18,7 @@ UCX_SOCKETS = "tcp,self"
 # Lintel over UDP sockets of the loopback.
 OVER_UDP = {"PTL_TRANSPORT": "udp", "PTL_NID": "lo"}
 # Frames that both Lintel and the bare stream send there.
-UDP_SEGMENT_BYTES = 61536
+UDP_SEGMENT_BYTES = 65507
 
 
 # Ethernets of two ports for two processes of this machine; what both Lintel and the bare ports use.

@@ -225,7 +225,7 @@ void DpdkSender::send_discovery(const DiscoveryMessage& message) noexcept {
   const LinkAddress to = link_address_of(message.to);
   DiscoveryBody body = message.body;
   const Piece piece{reinterpret_cast<std::byte*>(&body), sizeof body};
-  const OutboundFrame frame{&to, &piece, 1, false};
+  const OutboundFrame frame{&to, &piece, 1};
   const std::lock_guard guard(lock_);
   if (state_ != State::up) return;
   rte_mbuf* buffer = rte_pktmbuf_alloc(port_.send_pool());

@@ -234,7 +234,7 @@ struct Connection : Link {
   // The length of frames that the path takes.
   void set_frame_bytes(uint32_t bytes) noexcept {
     frame_bytes = bytes;
-    max_data_bytes.store(data_bytes_of(bytes), std::memory_order_relaxed);
+    max_data_bytes.store((bytes - message_frame_overhead) & ~7u, std::memory_order_relaxed);
   }
 
  private:
@@ -250,12 +250,6 @@ struct Connection : Link {
         return state == ConnectionState::opening || state == ConnectionState::established;
     }
     return false;
-  }
-  // Long payloads are whole pages: a link that refers to payloads counts the pages that they touch.
-  [[nodiscard]] static uint32_t data_bytes_of(uint32_t frame_bytes) noexcept {
-    constexpr uint32_t page_bytes = 4096;
-    const uint32_t room = frame_bytes - message_frame_overhead;
-    return room & ~((room >= 8 * page_bytes ? page_bytes : 8) - 1);
   }
 };
 

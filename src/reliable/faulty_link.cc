@@ -130,7 +130,7 @@ void FaultyLink::let_overtaken_go() noexcept {
   for (Held& held : held_) {
     if (held.length == 0 || held.overtaken_by-- != 0) continue;
     const Piece piece{held.bytes.get(), held.length};
-    pass({&held.to, &piece, 1, false});
+    pass({&held.to, &piece, 1});
     held.length = 0;
   }
 }
@@ -144,7 +144,7 @@ void FaultyLink::corrupt(const OutboundFrame& frame) noexcept {
   const uint64_t bit = roll() % (uint64_t{length} * 8);
   scratch_[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
   const Piece piece{scratch_.get(), length};
-  pass({frame.to, &piece, 1, false});
+  pass({frame.to, &piece, 1});
 }
 
 FaultCounters FaultyLink::fault_counters() const noexcept {

@@ -58,20 +58,6 @@ bool FramePool::open(uint32_t largest_frame, uint64_t memory_bytes) noexcept {
   return true;
 }
 
-bool FramePool::add_pages() noexcept {
-  constexpr unsigned longest = size_classes - 1;
-  const auto bytes = static_cast<uint64_t>(end_[longest] - fresh_[longest]);
-  return pages_.open(static_cast<uint32_t>(bytes / footprint(capacity_[longest])),
-                     capacity_[longest]);
-}
-
-std::byte* FramePool::renew_pages(FrameBuffer& buffer) noexcept {
-  std::lock_guard guard(lock_);
-  if (buffer.pages != CiphertextPages::none) pages_.release(buffer.pages);
-  buffer.pages = pages_.acquire();
-  return buffer.pages != CiphertextPages::none ? pages_.memory_of(buffer.pages) : nullptr;
-}
-
 FrameBuffer* FramePool::take(unsigned size_class) noexcept {
   FrameBuffer* buffer = free_[size_class];
   if (buffer != nullptr) {
@@ -106,7 +92,6 @@ uint64_t FramePool::free_bytes() noexcept {
 
 void FramePool::release_locked(FrameBuffer* buffer) noexcept {
   used_bytes_ -= footprint(capacity_[buffer->size_class]);
-  if (buffer->pages != CiphertextPages::none) pages_.release(buffer->pages);
   buffer->next = free_[buffer->size_class];
   free_[buffer->size_class] = buffer;
 }

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reliable/ciphertext_pages.h"
 #include "transport/packet_link.h"
 #include "util/spin_lock.h"
 
@@ -18,10 +17,9 @@ struct alignas(16) FrameBuffer {
   uint64_t sent_ns = 0;       // last transmission
   uint64_t transmission = 0;  // its number; 0: not sent yet
   uint32_t sequence = 0;
-  uint32_t length = 0;                     // of the frame, with its header
-  uint32_t held_bytes = 0;                 // of it in data(); the others lie at `payload`
-  uint32_t pages = CiphertextPages::none;  // its block of them
-  const std::byte* payload = nullptr;      // memory of the application
+  uint32_t length = 0;                 // of the frame, with its header
+  uint32_t held_bytes = 0;             // of it in data(); the others lie at `payload`
+  const std::byte* payload = nullptr;  // memory of the application
   uint32_t body_check = 0;  // see frame.h; of a sealed frame: the low half of its counter
   uint8_t flags = 0;        // FrameHeader::flags
   uint8_t size_class = 0;
@@ -55,17 +53,6 @@ class FramePool {
   // address space.
   [[nodiscard]] bool open(uint32_t largest_frame, uint64_t memory_bytes) noexcept;
 
-  // Set-up path, once it is open: as many CiphertextPages as buffers for the longest frames. False:
-  // no memory.
-  [[nodiscard]] bool add_pages() noexcept;
-  // Other pages for the payload of a frame than those that it may have; they are its own until it
-  // is released. nullptr: there are none.
-  [[nodiscard]] std::byte* renew_pages(FrameBuffer& buffer) noexcept;
-  // Those that it has; nullptr: none.
-  [[nodiscard]] std::byte* pages_of(const FrameBuffer& buffer) const noexcept {
-    return buffer.pages != CiphertextPages::none ? pages_.memory_of(buffer.pages) : nullptr;
-  }
-
   // Bytes that fit behind data().
   [[nodiscard]] uint32_t capacity_of(const FrameBuffer& buffer) const noexcept {
     return capacity_[buffer.size_class];
@@ -93,7 +80,6 @@ class FramePool {
   std::byte* memory_ = nullptr;
   uint64_t memory_bytes_ = 0;
   uint64_t used_bytes_ = 0;
-  CiphertextPages pages_;
   uint32_t capacity_[size_classes] = {};
   std::byte* fresh_[size_classes] = {};  // from here on never used yet
   std::byte* end_[size_classes] = {};

@@ -52,15 +52,13 @@ uint64_t FrameSealer::seal(FrameHeader header, const UnsealedFrame& frame) noexc
     return 0;
   }
   header.check = static_cast<uint32_t>(counter);
-  std::byte* const to = frame.sealed != nullptr ? frame.sealed : frame.held;
-  std::memcpy(to, &header, sizeof header);
+  std::memcpy(frame.held, &header, sizeof header);
   const Nonce nonce(counter);
-  const uint32_t clear_bytes = encrypts() ? sizeof header : frame.held_bytes;
-  std::byte* const end = to + frame.held_bytes;
-  CipherPart parts[3] = {{to, nullptr, clear_bytes}};
+  std::byte* const end = frame.held + frame.held_bytes;
+  std::byte* const body = encrypts() ? frame.held + sizeof header : end;
+  CipherPart parts[3] = {{frame.held, nullptr, static_cast<size_t>(body - frame.held)}};
   unsigned count = 1;
-  if (clear_bytes != frame.held_bytes)
-    parts[count++] = {frame.held + clear_bytes, to + clear_bytes, frame.held_bytes - clear_bytes};
+  if (body != end) parts[count++] = {body, body, static_cast<size_t>(end - body)};
   if (frame.payload != nullptr)
     parts[count++] = {frame.payload, encrypts() ? end : nullptr, frame.payload_bytes};
   std::byte* const tag = frame.payload != nullptr && encrypts() ? end + frame.payload_bytes : end;
@@ -70,7 +68,7 @@ uint64_t FrameSealer::seal(FrameHeader header, const UnsealedFrame& frame) noexc
   if (frame.payload == nullptr) {
     run_sealing(&sealing);
   } else if (!guarded_call(run_sealing, &sealing)) {
-    if (encrypts() && to == frame.held) undo(header.check, frame.held, frame.held_bytes);
+    if (encrypts()) undo(header.check, frame.held, frame.held_bytes);
     return 0;
   }
   is_broken_ |= !sealing.sealed;

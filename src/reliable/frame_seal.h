@@ -87,15 +87,13 @@ struct SealSettings {
   uint64_t first_counter = 1;
 };
 
-// A frame to be sealed: what it holds, with room for a tag behind it, and a payload elsewhere.
+// A frame to be sealed: what it holds, with room for a tag behind it, and a payload elsewhere. A
+// payload is encrypted to behind what the frame holds, where there is room for it, too.
 struct UnsealedFrame {
   std::byte* held;
   uint32_t held_bytes;  // with the header
   const std::byte* payload = nullptr;
   uint32_t payload_bytes = 0;
-  // Where the whole sealed frame goes, if it is encrypted. Null: it is sealed in place, and there
-  // is room for the payload between what the frame holds and the tag.
-  std::byte* sealed = nullptr;
 };
 
 // The sending end of a direction. The lock of the connection is held.
@@ -106,9 +104,9 @@ class FrameSealer {
                           const SealSettings& settings) noexcept;
   [[nodiscard]] bool encrypts() const noexcept { return settings_.encrypts; }
 
-  // Writes the header, with its `check`, and the tag; encrypts what the frame holds, in place or
-  // not, if that was asked for. Returns the counter; 0: the payload is not readable memory, or
-  // is_broken(). Then there is no tag, and the frame must not be sent.
+  // Writes the header, with its `check`, and the tag; encrypts what the frame holds in place if
+  // that was asked for. Returns the counter; 0: the payload is not readable memory, or is_broken().
+  // Then there is no tag, and the frame must not be sent.
   [[nodiscard]] uint64_t seal(FrameHeader header, const UnsealedFrame& frame) noexcept;
   // The library behind it has failed once: nothing is sealed any more.
   [[nodiscard]] bool is_broken() const noexcept { return is_broken_; }

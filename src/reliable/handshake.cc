@@ -54,7 +54,7 @@ void send_frame(PacketLink& link, FrameHeader header, const void* body, size_t b
   header.check = finish_check(body_check(handshake_seed, body, bytes), header);
   const Piece pieces[2] = {{reinterpret_cast<std::byte*>(&header), sizeof header},
                            {static_cast<std::byte*>(const_cast<void*>(body)), bytes}};
-  const OutboundFrame frame{&to, pieces, bytes != 0 ? 2u : 1u, false};
+  const OutboundFrame frame{&to, pieces, bytes != 0 ? 2u : 1u};
   static_cast<void>(link.send(&frame, 1));
 }
 

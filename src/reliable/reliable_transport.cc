@@ -69,10 +69,7 @@ ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
 bool ReliableTransport::open_pools() {
   const uint32_t frame = std::max(link_->mtu(), PacketLink::least_mtu);
   const uint64_t half = settings_.memory_bytes / 2;
-  const bool encrypts_to_pages = settings_.security == NetworkSecurity::encrypted &&
-                                 frame >= link_->properties().least_referred_bytes;
-  if (!sent_.open(frame, half) || (encrypts_to_pages && !sent_.add_pages()) ||
-      !early_.open(frame, half) || !transmitter_.open() ||
+  if (!sent_.open(frame, half) || !early_.open(frame, half) || !transmitter_.open() ||
       !reassembly_.open(sizeof(MessageHeader) + max_eager_bytes,
                         settings_.memory_bytes / share_of_long_messages) ||
       !table_.open(settings_.most_connections, settings_.reuses_places))

@@ -76,11 +76,10 @@ void Transmitter::check_again(const Connection& connection, FrameBuffer& frame) 
 unsigned Transmitter::finish_sealed(Connection& connection, FrameBuffer& frame,
                                     const FrameHeader& header,
                                     Piece (&pieces)[most_pieces]) noexcept {
-  std::byte* const pages = frame.sealed ? sent_.pages_of(frame) : pages_for(connection, frame);
-  if (!frame.sealed && !seal(connection, frame, header, pages)) return 0;
+  if (!frame.sealed && !seal(connection, frame, header)) return 0;
   frame.sealed = false;
   if (frame.payload == nullptr || connection.encrypts) {
-    pieces[0] = {pages != nullptr ? pages : frame.data(), frame.length + tag_bytes};
+    pieces[0] = {frame.data(), frame.length + tag_bytes};
     return 1;
   }
   pieces[0] = {frame.data(), frame.held_bytes};
@@ -89,21 +88,12 @@ unsigned Transmitter::finish_sealed(Connection& connection, FrameBuffer& frame,
   return 3;
 }
 
-// Where a frame is encrypted to that the link may refer to afterwards. nullptr: to its own place. A
-// frame that is sent again gets other pages, since its first copy may still be on its way. A copy
-// that is there even when its pages are used again has a wrong tag.
-std::byte* Transmitter::pages_for(const Connection& connection, FrameBuffer& frame) noexcept {
-  const bool may_be_referred_to = connection.encrypts && frame.payload != nullptr &&
-                                  frame.length >= context_.link.properties().least_referred_bytes;
-  return may_be_referred_to ? sent_.renew_pages(frame) : nullptr;
-}
-
 // Each transmission has its own counter. The tag lies behind what the frame holds. False: the
 // sealer is broken.
-bool Transmitter::seal(const Connection& connection, FrameBuffer& frame, const FrameHeader& header,
-                       std::byte* pages) noexcept {
+bool Transmitter::seal(const Connection& connection, FrameBuffer& frame,
+                       const FrameHeader& header) noexcept {
   UnsealedFrame unsealed{frame.data(), frame.held_bytes, frame.payload,
-                         frame.length - frame.held_bytes, pages};
+                         frame.length - frame.held_bytes};
   FrameSealer& sealer = connection.secure->send;
   if (frame.encrypted) sealer.undo(frame.body_check, frame.data(), frame.held_bytes);
   frame.encrypted = false;
@@ -115,7 +105,7 @@ bool Transmitter::seal(const Connection& connection, FrameBuffer& frame, const F
   }
   LINTEL_ASSERT((counter == 0) == sealer.is_broken());
   if (counter == 0) return false;
-  frame.encrypted = sealer.encrypts() && pages == nullptr;
+  frame.encrypted = sealer.encrypts();
   frame.body_check = static_cast<uint32_t>(counter);
   return true;
 }
@@ -172,9 +162,7 @@ template <unsigned most>
       const unsigned count_of_pieces = finish(connection, frame, header, pieces[i]);
       if (count_of_pieces == 0) [[unlikely]]
         return fail_soon(connection, now_ns);
-      const bool payload_stays =
-          frame.payload != nullptr && (count_of_pieces > 1 || frame.pages != CiphertextPages::none);
-      outbound[i] = {&connection.route.address, pieces[i], count_of_pieces, payload_stays};
+      outbound[i] = {&connection.route.address, pieces[i], count_of_pieces};
     }
     const unsigned taken = context_.link.send(outbound, count);
     uint64_t repeated = 0;
@@ -227,7 +215,7 @@ void Transmitter::send_datagram(Connection& connection, FrameBuffer& frame,
   const unsigned count = finish(connection, frame, header, pieces);
   if (count == 0) [[unlikely]]
     return fail_soon(connection, now_ns);
-  const OutboundFrame outbound{&connection.route.address, pieces, count, false};
+  const OutboundFrame outbound{&connection.route.address, pieces, count};
   if (context_.link.send(&outbound, 1) == 1) connection.pending.went();
   context_.counters.datagrams_sent.increment();
 }
@@ -250,7 +238,7 @@ bool Transmitter::send_control(const Connection& connection, FrameType type, uin
     pieces[0] = {sealed, held_bytes + tag_bytes};
     count = 1;
   }
-  const OutboundFrame frame{&connection.route.address, pieces, count, false};
+  const OutboundFrame frame{&connection.route.address, pieces, count};
   return context_.link.send(&frame, 1) == 1;
 }
 
@@ -293,7 +281,7 @@ void Transmitter::probe_path(Connection& connection, uint32_t bytes, uint64_t no
   header.sequence = long_number;
   Piece pieces[most_pieces];
   const unsigned count = finish(connection, *frame, header, pieces);
-  const OutboundFrame outbound{&connection.route.address, pieces, count, false};
+  const OutboundFrame outbound{&connection.route.address, pieces, count};
   if (count != 0)
     static_cast<void>(context_.link.send(&outbound, 1));
   else
@@ -347,7 +335,7 @@ bool Transmitter::send_in_parts(Connection& connection, FrameBuffer& frame,
       header.check = finish_check(check, header);
       std::memcpy(bytes, &header, sizeof header);
     }
-    const OutboundFrame outbound{&connection.route.address, &piece, 1, false};
+    const OutboundFrame outbound{&connection.route.address, &piece, 1};
     if (context_.link.send(&outbound, 1) == 0) {
       wait_to_send(connection, now_ns, link_full_retry_ns);
       return false;

@@ -45,13 +45,12 @@ class Transmitter {
                                uint64_t now_ns) noexcept;
   static constexpr unsigned most_pieces = 3;
   // 0: it could not be sealed, and must not be sent.
-  unsigned finish(Connection& connection, FrameBuffer& frame, FrameHeader& header,
-                  Piece (&pieces)[most_pieces]) noexcept;
-  unsigned finish_sealed(Connection& connection, FrameBuffer& frame, const FrameHeader& header,
+  static unsigned finish(Connection& connection, FrameBuffer& frame, FrameHeader& header,
                          Piece (&pieces)[most_pieces]) noexcept;
-  std::byte* pages_for(const Connection& connection, FrameBuffer& frame) noexcept;
+  static unsigned finish_sealed(Connection& connection, FrameBuffer& frame,
+                                const FrameHeader& header, Piece (&pieces)[most_pieces]) noexcept;
   [[nodiscard]] static bool seal(const Connection& connection, FrameBuffer& frame,
-                                 const FrameHeader& header, std::byte* pages) noexcept;
+                                 const FrameHeader& header) noexcept;
   static uint64_t seal(const Connection& connection, const FrameHeader& header,
                        const UnsealedFrame& frame) noexcept;
   static void check_again(const Connection& connection, FrameBuffer& frame) noexcept;

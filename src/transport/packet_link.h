@@ -57,10 +57,6 @@ struct OutboundFrame {
   const LinkAddress* to;
   const Piece* pieces;
   unsigned count;  // at least 1, at most PacketLink::most_pieces
-  // The second piece, or the only one, does not change before the peer has acknowledged the frame,
-  // and a link may refer to it after send() returned. Later it may change while a copy of the frame
-  // is still on its way. That copy has a number that was received before, or a wrong check.
-  bool payload_stays;
 };
 
 // A frame that arrived. The link may have damaged it; the layer above checks everything, and may
@@ -129,9 +125,6 @@ struct LinkProperties {
   // Frames between processes of one node are copied by processors and nothing else, as in shared
   // memory: those that arrive are as they were sent. Their payloads need no check.
   bool keeps_frames_of_node = false;
-  // send() may refer to frames of one piece that stays (OutboundFrame::payload_stays) and that have
-  // at least this length.
-  uint32_t least_referred_bytes = UINT32_MAX;
   bool receives_by_system_call = false;  // receive() is one even if no frame has arrived
   // A descriptor that becomes readable when frames arrive; poll() can wait for it. None: receive()
   // is called from time to time, and the processor never sleeps for long.

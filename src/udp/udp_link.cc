@@ -13,10 +13,7 @@ namespace lintel {
 
 namespace {
 
-// Where routes take more, as the loopback does: 15 pages of payload, so that a datagram can refer
-// to all of them wherever they begin (UdpSplicer).
-constexpr uint32_t largest_frame = 15 * 4096 + 96;
-constexpr uint32_t largest_payload = 65507;
+constexpr uint32_t largest_payload = 65507;  // of an IPv4 datagram
 
 }  // namespace
 
@@ -32,9 +29,9 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
   if (status != OpenStatus::opened) return status;
   UdpCalls calls;
   if (!calls.probe(socket.descriptor(), reason)) return OpenStatus::failed;
-  const uint32_t wanted =
-      settings.frame_bytes == 0 ? largest_frame : std::min(settings.frame_bytes, largest_payload);
-  const uint32_t mtu = std::max(wanted, least_mtu);
+  const uint32_t mtu = settings.frame_bytes == 0
+                           ? largest_payload
+                           : std::clamp(settings.frame_bytes, least_mtu, largest_payload);
   const ProcessId id{settings.host.nid, settings.pid};
   link->properties_ = {
       .name = "udp",
@@ -49,7 +46,6 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
       .descriptor = socket.descriptor(),
   };
   if (!link->sender_.open(calls)) return explained(OpenStatus::failed, reason, "no memory");
-  if (link->sender_.splices()) link->properties_.least_referred_bytes = UdpSplicer::least_bytes;
   if (!link->receiver_.open(mtu, calls)) return explained(OpenStatus::failed, reason, "no memory");
   result = std::move(link);
   return OpenStatus::opened;
@@ -66,7 +62,6 @@ ResolveStatus UdpLink::resolve(ProcessId peer, Route& route, std::string* reason
   route.mtu = payload == 0 ? 0 : std::clamp(payload, least_mtu, mtu());
   if (payload != 0) {
     if (payload < least_mtu) socket_.permit_fragments();
-    sender_.connect(route.address);
     return ResolveStatus::resolved;
   }
   if (reason != nullptr) {
@@ -93,8 +88,7 @@ std::string UdpLink::describe() const {
          (segments && joins ? "segmentation and joining by the kernel"
           : segments        ? "segmentation by the kernel"
           : joins           ? "joining by the kernel"
-                            : "no segmentation by the kernel") +
-         ", " + sender_.describe_splicing();
+                            : "no segmentation by the kernel");
 }
 
 }  // namespace lintel

@@ -38,7 +38,7 @@ struct UdpSender::Batch {
 };
 
 UdpSender::UdpSender(UdpSocket& socket, AtomicLinkCounters& counters) noexcept
-    : socket_(socket), counters_(counters), peers_(socket), splicer_(socket, peers_) {}
+    : socket_(socket), counters_(counters) {}
 
 UdpSender::~UdpSender() = default;
 
@@ -47,7 +47,6 @@ bool UdpSender::open(const UdpCalls& calls) noexcept {
   batches_.reset(new (std::nothrow) Arena<Batch>);
   if (batches_ == nullptr || !batches_->open(most_senders)) return false;
   sends_several_ = calls.sends_several;
-  splicer_.open();
   segments_.store(socket_.set_option(SOL_UDP, UDP_SEGMENT, 0), std::memory_order_relaxed);
   return true;
 }
@@ -110,12 +109,9 @@ void UdpSender::fill(Batch& batch, const OutboundFrame* frames, unsigned count) 
 }
 
 unsigned UdpSender::send(const OutboundFrame* frames, unsigned count) noexcept {
-  if (count == 1 && frames[0].count == 1 && !frames[0].payload_stays && send_one(frames[0]))
-    return 1;
+  if (count == 1 && frames[0].count == 1 && send_one(frames[0])) return 1;
   unsigned taken = 0;
   while (taken < count) {
-    taken += splice(frames + taken, count - taken);
-    if (taken == count) break;
     const Loan<Batch> loan(*batches_);
     Batch& batch = loan.get();
     batch.count = 0;
@@ -134,27 +130,12 @@ unsigned UdpSender::send(const OutboundFrame* frames, unsigned count) noexcept {
 // system call. False: it failed, and the general case finds out why.
 bool UdpSender::send_one(const OutboundFrame& frame) noexcept {
   const Piece& piece = frame.pieces[0];
-  const int connected = peers_.find(*frame.to);
-  const long sent =
-      connected >= 0
-          ? syscall(SYS_sendto, connected, piece.base, piece.length, MSG_DONTWAIT, nullptr, 0)
-          : syscall(SYS_sendto, socket_.descriptor(), piece.base, piece.length, MSG_DONTWAIT,
-                    frame.to->bytes.data(), socket_.address_bytes());
-  if (sent < 0) return false;
+  if (syscall(SYS_sendto, socket_.descriptor(), piece.base, piece.length, MSG_DONTWAIT,
+              frame.to->bytes.data(), socket_.address_bytes()) < 0)
+    return false;
   counters_.frames_sent.fetch_add(1, std::memory_order_relaxed);
   counters_.bytes_sent.fetch_add(piece.length, std::memory_order_relaxed);
   return true;
-}
-
-// Returns how many frames, from the first one on, went without a copy.
-unsigned UdpSender::splice(const OutboundFrame* frames, unsigned count) noexcept {
-  unsigned sent = 0;
-  uint64_t bytes = 0;
-  for (; sent < count && splicer_.send(frames[sent]); ++sent) bytes += frame_bytes(frames[sent]);
-  if (sent == 0) return 0;
-  counters_.frames_sent.fetch_add(sent, std::memory_order_relaxed);
-  counters_.bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
-  return sent;
 }
 
 // Returns how many datagrams were sent or can never be. The next one found the socket's buffer

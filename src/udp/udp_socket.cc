@@ -38,11 +38,7 @@ OpenStatus UdpSocket::open(uint32_t pid, std::string& reason) {
   set_path_discovery(false);
   ask_for_buffers();
   const LinkAddress address = udp_address_of(host_, {host_.nid, pid});
-  if (bind(descriptor_, socket_address(address), address_bytes()) == 0) {
-    own_ = address;
-    has_senders_ = sends_from_own_address();
-    return OpenStatus::opened;
-  }
+  if (bind(descriptor_, socket_address(address), address_bytes()) == 0) return OpenStatus::opened;
   const int error = errno;
   reason = error_text("bind " + udp_address_text(address));
   return error == EADDRINUSE ? OpenStatus::pid_in_use : OpenStatus::failed;
@@ -86,59 +82,6 @@ void UdpSocket::set_path_discovery(bool fragments) const noexcept {
   } else {
     set_option(IPPROTO_IP, IP_MTU_DISCOVER, fragments ? IP_PMTUDISC_DONT : IP_PMTUDISC_PROBE);
   }
-}
-
-// Whether the kernel chooses this address for what goes to it, where a socket does not name it.
-bool UdpSocket::sends_from_own_address() const noexcept {
-  const WithoutCancellation scope;
-  const Descriptor probe = open_socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM);
-  LinkAddress chosen;
-  socklen_t length = address_bytes();
-  return probe.is_open() && ::connect(probe.get(), socket_address(own_), address_bytes()) == 0 &&
-         getsockname(probe.get(), reinterpret_cast<sockaddr*>(chosen.bytes.data()), &length) == 0 &&
-         is_on_this_node(chosen);
-}
-
-bool UdpSocket::is_on_this_node(const LinkAddress& to) const noexcept {
-  uint64_t difference = 0;
-  for (size_t at = 0; at < sizeof to.bytes; at += sizeof difference) {
-    uint64_t words[3];
-    std::memcpy(&words[0], to.bytes.data() + at, sizeof words[0]);
-    std::memcpy(&words[1], own_.bytes.data() + at, sizeof words[1]);
-    std::memcpy(&words[2], host_mask_.bytes.data() + at, sizeof words[2]);
-    difference |= (words[0] ^ words[1]) & words[2];
-  }
-  return difference == 0;
-}
-
-// Bound to a multicast group, a socket receives only what is sent to the group, which it does not
-// join, and sends from the address that the route prefers. So several can have the port.
-Descriptor UdpSocket::open_sender() const noexcept {
-  if (!has_senders_) return Descriptor();
-  Descriptor sender = open_socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK);
-  if (!sender.is_open()) return sender;
-  LinkAddress group = own_;
-  if (host_.ipv6) {
-    sockaddr_in6 address;
-    std::memcpy(&address, own_.bytes.data(), sizeof address);
-    address.sin6_addr = in6_addr{{{0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}}};
-    address.sin6_scope_id = 0;
-    std::memcpy(group.bytes.data(), &address, sizeof address);
-  } else {
-    sockaddr_in address;
-    std::memcpy(&address, own_.bytes.data(), sizeof address);
-    address.sin_addr.s_addr = htonl(0xefff0001);
-    std::memcpy(group.bytes.data(), &address, sizeof address);
-  }
-  const auto set = [&sender](int level, int name, int value) {
-    return setsockopt(sender.get(), level, name, &value, sizeof value) == 0;
-  };
-  set(SOL_SOCKET, SO_REUSEADDR, 1);
-  if (!host_.ipv6) set(IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
-  if (!set(SOL_SOCKET, SO_SNDBUFFORCE, wanted_buffer_bytes))
-    set(SOL_SOCKET, SO_SNDBUF, wanted_buffer_bytes);
-  if (bind(sender.get(), socket_address(group), address_bytes()) != 0) sender.close();
-  return sender;
 }
 
 bool UdpSocket::permit_fragments() noexcept {

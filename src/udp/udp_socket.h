@@ -9,7 +9,6 @@
 
 #include "transport/open_status.h"
 #include "udp/udp_address.h"
-#include "util/descriptor.h"
 
 namespace lintel {
 
@@ -33,11 +32,6 @@ class UdpSocket {
   // The payload of the longest datagram that the route takes in one piece; 0 with errno: no route.
   [[nodiscard]] uint32_t route_payload_bytes(const LinkAddress& to) const noexcept;
 
-  // Connection path; any thread. Another socket that sends from the port of this process to
-  // processes of this node, and receives nothing. Not open: the kernel refuses.
-  [[nodiscard]] Descriptor open_sender() const noexcept;
-  [[nodiscard]] bool is_on_this_node(const LinkAddress& to) const noexcept;
-
   // Any thread: from now on, datagrams may be longer than a path takes. False: they already may.
   bool permit_fragments() noexcept;
 
@@ -53,12 +47,8 @@ class UdpSocket {
   [[nodiscard]] int ip_level() const noexcept { return host_.ipv6 ? IPPROTO_IPV6 : IPPROTO_IP; }
   void set_path_discovery(bool fragments) const noexcept;
   void ask_for_buffers() const noexcept;
-  [[nodiscard]] bool sends_from_own_address() const noexcept;
 
   const UdpHost host_;
-  const LinkAddress host_mask_ = udp_host_mask();
-  LinkAddress own_;  // once it is open
-  bool has_senders_ = false;
   int descriptor_ = -1;
   std::atomic<bool> fragments_{false};
   std::atomic<bool> errors_pending_{false};

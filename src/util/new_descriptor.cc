@@ -11,7 +11,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <utility>
 
 namespace lintel {
 
@@ -71,13 +70,6 @@ Descriptor make_epoll() noexcept { return above_standard(::epoll_create1(EPOLL_C
 
 Descriptor make_memory_file(const char* name, unsigned flags) noexcept {
   return above_standard(::memfd_create(name, flags | MFD_CLOEXEC));
-}
-
-Pipe make_pipe(int flags) noexcept {
-  int ends[2];
-  if (::pipe2(ends, flags | O_CLOEXEC) != 0) return {};
-  Pipe pipe{above_standard(ends[0]), above_standard(ends[1])};
-  return pipe.out.is_open() && pipe.in.is_open() ? std::move(pipe) : Pipe{};
 }
 
 Stream open_for_reading(const char* path) noexcept {

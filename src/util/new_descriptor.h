@@ -30,12 +30,6 @@ namespace lintel {
 [[nodiscard]] Descriptor make_epoll() noexcept;
 [[nodiscard]] Descriptor make_memory_file(const char* name, unsigned flags) noexcept;
 
-struct Pipe {
-  Descriptor out;
-  Descriptor in;
-};
-[[nodiscard]] Pipe make_pipe(int flags) noexcept;
-
 struct CloseStream {
   void operator()(FILE* stream) const noexcept { std::fclose(stream); }
   void operator()(DIR* stream) const noexcept { closedir(stream); }

@@ -19,7 +19,6 @@
 #include "shm/shm_transport.h"
 #include "transport/incarnation.h"
 #include "udp/udp_link.h"
-#include "udp/udp_splicer.h"
 #include "util/config.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -233,14 +232,6 @@ std::string protection_of(const TransportSettings& settings) {
   return settings.job_key.empty() && !settings.opens_networks
              ? "; without PTL_JOB_KEY only those on this node"
              : "; frames are not protected";
-}
-
-// How processes of this node get long payloads over UDP, as a part of a sentence.
-std::string describe_long_payloads() {
-  const char* const why_not = UdpSplicer::why_not();
-  return why_not == nullptr
-             ? "; no copies of long payloads to processes of this node"
-             : std::string("; long payloads to processes of this node are copied: ") + why_not;
 }
 
 const Interface* find_interface(uint32_t number) {
@@ -461,7 +452,6 @@ std::vector<TransportChoice> explain_transports(const TransportSettings& setting
     const bool usable = why.empty();
     if (usable) why = std::string("reaches ") + entry->reach;
     if (usable && entry->is_network) why += protection_of(settings);
-    if (usable && entry == &udp_entry) why += describe_long_payloads();
     if (usable && entry == &dpdk_entry) why.append(": ").append(describe_dpdk(settings.dpdk));
     if (usable && entry == &verbs_entry) why.append(": ").append(settings.verbs.port.text);
     const bool is_unexpected = !usable && should_be_usable(settings, *interface, why);

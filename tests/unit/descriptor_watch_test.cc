@@ -30,7 +30,7 @@ TEST(DescriptorWatchTest, NoticesWhatArrivesOnceWhileEnabled) {
   ASSERT_TRUE(watch.start(second->descriptor(), noticed, doorbell, reason)) << reason;
   std::byte byte{};
   const Piece piece{&byte, 1};
-  const OutboundFrame frame{&route.address, &piece, 1, false};
+  const OutboundFrame frame{&route.address, &piece, 1};
   // Data that arrived before enable() are reported, too.
   ASSERT_EQ(first->send(&frame, 1), 1u);
   const uint32_t seen = doorbell.announce_sleep();
@@ -90,7 +90,7 @@ TEST(QuietUdpLinkTest, IsNotWatchedWhileItIsAskedOften) {
     const Route route = route_between(*first, *second);
     std::byte byte{};
     const Piece piece{&byte, 1};
-    const OutboundFrame frame{&route.address, &piece, 1, false};
+    const OutboundFrame frame{&route.address, &piece, 1};
     ASSERT_EQ(first->send(&frame, 1), 1u);
     EXPECT_TRUE(wait_until([&] { return wakeup.is_set(); }));
     receive(*second, 1);

@@ -54,7 +54,7 @@ struct TestFrame {
     std::memcpy(header, &number, sizeof number);
     pieces[0] = {header, header_bytes};
     pieces[1] = {payload.data(), payload.size()};
-    frame = {to, pieces, payload.empty() ? 1u : 2u, false};
+    frame = {to, pieces, payload.empty() ? 1u : 2u};
   }
 };
 

@@ -40,7 +40,7 @@ TEST(FaultsTest, TheSameSeedGivesTheSameFaults) {
     const LinkAddress self = link.own_address();
     std::vector<std::byte> bytes = pattern(1, 100);
     const Piece piece{bytes.data(), bytes.size()};
-    const OutboundFrame frame{&self, &piece, 1, false};
+    const OutboundFrame frame{&self, &piece, 1};
     for (unsigned i = 0; i < 1000; ++i) {
       EXPECT_EQ(link.send(&frame, 1), 1u);
       InboundFrame arrived[8];

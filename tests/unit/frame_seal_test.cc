@@ -224,36 +224,6 @@ INSTANTIATE_TEST_SUITE_P(Both, FrameSealTest, testing::Bool(), [](const auto& in
   return std::string(info.param ? "encrypted" : "authenticated");
 });
 
-class EncryptedFrameTest : public FrameSealTest {};
-
-// Both parts of the frame are encrypted to another buffer, as in the transport for long frames.
-TEST_P(EncryptedFrameTest, IsSealedElsewhere) {
-  const Bytes body(48, std::byte{1});
-  const Bytes payload(5001, std::byte{2});
-  Bytes whole = body;
-  whole.insert(whole.end(), payload.begin(), payload.end());
-  Bytes held(sizeof(FrameHeader) + body.size() + tag_bytes, std::byte{9});
-  std::copy(body.begin(), body.end(), held.begin() + sizeof(FrameHeader));
-  const auto held_bytes = static_cast<uint32_t>(held.size() - tag_bytes);
-  UnsealedFrame frame{held.data(), held_bytes, payload.data(),
-                      static_cast<uint32_t>(payload.size())};
-  Bytes sealed(sizeof(FrameHeader) + whole.size() + tag_bytes);
-  frame.sealed = sealed.data();
-  const Bytes before = held;
-  EXPECT_NE(sealer_->seal({}, frame), 0u);
-  EXPECT_EQ(held, before) << "it can be sealed again as it is";
-  for (const std::byte plain : {std::byte{1}, std::byte{2}})
-    EXPECT_EQ(std::search_n(sealed.begin(), sealed.end(), 8, plain), sealed.end());
-  EXPECT_EQ(opened(sealed), FrameOpener::Result::good);
-  EXPECT_EQ(body_of(sealed), whole);
-  frame.payload = reinterpret_cast<const std::byte*>(uintptr_t{4096});
-  install_fault_handler();
-  EXPECT_EQ(sealer_->seal({}, frame), 0u) << "the payload is gone";
-  EXPECT_EQ(held, before);
-}
-
-INSTANTIATE_TEST_SUITE_P(Alone, EncryptedFrameTest, testing::Values(true));
-
 // Results that every implementation must have (The Galois/Counter Mode of Operation, test case 4,
 // and the same bytes divided differently).
 struct KnownSeal {

@@ -21,15 +21,12 @@ MessageHeader data_header(uint8_t modes = 0) {
   return header;
 }
 
-enum class Frames { plain, encrypted, encrypted_to_pages };
-
-// Two connected processes, and pages that represent memory of the application.
-class ReliableInPlace : public ConnectedPair, public testing::WithParamInterface<Frames> {
+// Two connected processes, and pages that represent memory of the application. Parameter: whether
+// frames are encrypted.
+class ReliableInPlace : public ConnectedPair, public testing::WithParamInterface<bool> {
  protected:
-  ReliableInPlace()
-      : ConnectedPair(true, settings(),
-                      GetParam() == Frames::encrypted_to_pages ? payload_bytes : UINT32_MAX) {}
-  static bool encrypts() { return GetParam() != Frames::plain; }
+  ReliableInPlace() : ConnectedPair(true, settings()) {}
+  static bool encrypts() { return GetParam(); }
   static ReliableSettings settings() {
     ReliableSettings settings;
     if (!encrypts() || !use_built_modules()) return settings;
@@ -156,15 +153,9 @@ TEST_P(ReliableInPlace, APayloadThatIsNotThereIsTold) {
   EXPECT_EQ(first_.transport().frame_memory_used(), 0u);
 }
 
-std::string name_of(const testing::TestParamInfo<Frames>& info) {
-  static constexpr const char* names[] = {"plain", "encrypted", "encrypted_to_pages"};
-  return names[static_cast<int>(info.param)];
-}
-
-INSTANTIATE_TEST_SUITE_P(Links, ReliableInPlace,
-                         testing::Values(Frames::plain, Frames::encrypted,
-                                         Frames::encrypted_to_pages),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Links, ReliableInPlace, testing::Bool(), [](const auto& info) {
+  return std::string(info.param ? "encrypted" : "plain");
+});
 
 }  // namespace
 }  // namespace lintel::test

@@ -12,13 +12,11 @@ namespace {
 constexpr uint64_t ms = 1'000'000;
 constexpr uint64_t second = 1'000 * ms;
 
-enum class Frames { copied, in_place, authenticated, encrypted, encrypted_to_pages };
+enum class Frames { copied, in_place, authenticated, encrypted };
 
 class ReliablePath : public ConnectedPair, public testing::WithParamInterface<Frames> {
  protected:
-  ReliablePath()
-      : ConnectedPair(GetParam() == Frames::in_place, settings(),
-                      GetParam() == Frames::encrypted_to_pages ? 4096 : UINT32_MAX) {}
+  ReliablePath() : ConnectedPair(GetParam() == Frames::in_place, settings()) {}
   static bool seals() { return GetParam() >= Frames::authenticated; }
   static ReliableSettings settings() {
     ReliableSettings settings;
@@ -179,13 +177,12 @@ TEST_P(ReliablePath, AnOutageAndRandomLossesAreNoBlackHole) {
 }
 
 std::string frames_name(const testing::TestParamInfo<Frames>& info) {
-  static constexpr const char* names[] = {"copied", "in_place", "authenticated", "encrypted",
-                                          "encrypted_to_pages"};
+  static constexpr const char* names[] = {"copied", "in_place", "authenticated", "encrypted"};
   return names[static_cast<size_t>(info.param)];
 }
 INSTANTIATE_TEST_SUITE_P(Links, ReliablePath,
                          testing::Values(Frames::copied, Frames::in_place, Frames::authenticated,
-                                         Frames::encrypted, Frames::encrypted_to_pages),
+                                         Frames::encrypted),
                          frames_name);
 
 }  // namespace

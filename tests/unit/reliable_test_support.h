@@ -91,9 +91,8 @@ class MemoryNetwork {
 
 class MemoryLink final : public PacketLink {
  public:
-  // `least_referred_bytes`: as LinkProperties. It copies everything, but records such frames.
   MemoryLink(MemoryNetwork& network, ProcessId id, uint32_t mtu, uint64_t capacity,
-             bool from_anywhere, uint32_t least_referred_bytes = UINT32_MAX)
+             bool from_anywhere)
       : route_mtu(mtu), network_(network) {
     properties_.name = "memory";
     properties_.id = id;
@@ -102,18 +101,12 @@ class MemoryLink final : public PacketLink {
     properties_.mtu = mtu;
     properties_.receive_capacity_bytes = capacity;
     properties_.sends_from_anywhere = from_anywhere;
-    properties_.least_referred_bytes = least_referred_bytes;
   }
 
   void keep_frames_of_node(bool keep) { properties_.keeps_frames_of_node = keep; }
 
   bool full = false;   // accepts no frames
   uint32_t route_mtu;  // of the route to every peer
-  struct Referred {
-    const std::byte* memory;
-    Frame sent;  // what it was
-  };
-  std::vector<Referred> referred;
 
   ResolveStatus resolve(ProcessId peer, Route& route, std::string* reason) noexcept override {
     if (peer.nid == 0) {
@@ -140,10 +133,6 @@ class MemoryLink final : public PacketLink {
       }
       if (!readable) continue;  // lost, as sends_from_anywhere permits
       EXPECT_LE(bytes.size(), mtu());
-      if (frames[i].payload_stays && frames[i].count == 1) {
-        EXPECT_GE(bytes.size(), properties_.least_referred_bytes);
-        referred.push_back({frames[i].pieces[0].base, bytes});
-      }
       network_.carry(own_address(), *frames[i].to, std::move(bytes));
     }
     return count;
@@ -182,13 +171,11 @@ class MemoryProcess final : public MessageSink {
   };
 
   MemoryProcess(MemoryNetwork& network, ProcessId id, ReliableSettings settings = {},
-                uint32_t mtu = 1472, uint64_t capacity = 256 * 1024, bool from_anywhere = false,
-                uint32_t least_referred_bytes = UINT32_MAX)
+                uint32_t mtu = 1472, uint64_t capacity = 256 * 1024, bool from_anywhere = false)
       : id_(id) {
     settings.clock = virtual_clock;
     settings.uid = settings.uid == 0 ? 1000 : settings.uid;
-    auto link = std::make_unique<MemoryLink>(network, id, mtu, capacity, from_anywhere,
-                                             least_referred_bytes);
+    auto link = std::make_unique<MemoryLink>(network, id, mtu, capacity, from_anywhere);
     link_ = link.get();
     std::string reason;
     transport_ = ReliableTransport::open(std::move(link), settings, reason);
@@ -408,13 +395,10 @@ class ConnectedPair : public testing::Test {
   static constexpr uint32_t frame_bytes = 9000;
   static constexpr uint64_t capacity_bytes = 256 * 1024;
 
-  // `from_anywhere`, `least_referred_bytes`: as LinkProperties, of both links.
-  explicit ConnectedPair(bool from_anywhere, const ReliableSettings& settings = {},
-                         uint32_t least_referred_bytes = UINT32_MAX)
-      : first_(network_, first_id, settings, frame_bytes, capacity_bytes, from_anywhere,
-               least_referred_bytes),
-        second_(network_, second_id, settings, frame_bytes, capacity_bytes, from_anywhere,
-                least_referred_bytes) {}
+  // `from_anywhere`: LinkProperties::sends_from_anywhere of both links.
+  explicit ConnectedPair(bool from_anywhere, const ReliableSettings& settings = {})
+      : first_(network_, first_id, settings, frame_bytes, capacity_bytes, from_anywhere),
+        second_(network_, second_id, settings, frame_bytes, capacity_bytes, from_anywhere) {}
   // The script refers to variables of the test, which no longer exist when the processes say
   // goodbye.
   ~ConnectedPair() override { network_.script = nullptr; }

@@ -69,8 +69,7 @@ TEST(SystemCallLoopsTest, DatagramsThatAreNeverSent) {
       if (!answer_calls({{SYS_sendmmsg, error}, {SYS_sendmsg, error == 0 ? EAGAIN : error}}))
         return no_filters;
       // Different lengths, so that they do not go as one datagram that the kernel divides.
-      const OutboundFrame frames[] = {{&route.address, pieces, 1, false},
-                                      {&route.address, pieces, 2, false}};
+      const OutboundFrame frames[] = {{&route.address, pieces, 1}, {&route.address, pieces, 2}};
       return first->send(frames, 2) == 0 && first->send(frames + 1, 1) == 0 ? 0 : 1;
     });
   }

@@ -62,7 +62,7 @@ void exchange_bursts() {
     std::vector<OutboundFrame> frames;
     for (unsigned i = 0; i < 12; ++i) bytes.push_back(pattern(i, length + i % 2));
     for (std::vector<std::byte>& b : bytes) pieces.push_back({b.data(), b.size()});
-    for (const Piece& piece : pieces) frames.push_back({&route.address, &piece, 1, false});
+    for (const Piece& piece : pieces) frames.push_back({&route.address, &piece, 1});
     ASSERT_EQ(first->send(frames.data(), 12), 12u);
     const std::vector<Arrived> arrived = receive(*second, 12);
     ASSERT_EQ(arrived.size(), 12u);

@@ -68,7 +68,7 @@ TEST(UdpControlTest, ControlMessagesAreDefinedToTheirEnd) {
   const Route route = test::route_between(*first, *second);
   std::vector<std::byte> bytes = test::pattern(1, 1000);
   const Piece piece{bytes.data(), bytes.size()};
-  const std::vector<OutboundFrame> frames(12, {&route.address, &piece, 1, false});
+  const std::vector<OutboundFrame> frames(12, {&route.address, &piece, 1});
   on_sendmsg = check_control;
   paint_stack();
   EXPECT_EQ(first->send(frames.data(), 12), 12u);

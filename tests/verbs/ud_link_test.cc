@@ -77,7 +77,7 @@ TEST_F(UdLinkTest, PiecesAreGathered) {
         const size_t from = length * i / count;
         pieces.push_back({bytes.data() + from, length * (i + 1) / count - from});
       }
-      const OutboundFrame frame{&route.address, pieces.data(), count, false};
+      const OutboundFrame frame{&route.address, pieces.data(), count};
       ASSERT_EQ(first.link->send(&frame, 1), 1u);
       EXPECT_EQ(receive_all(*second.link, 1).at(0).bytes, bytes);
     }
@@ -190,7 +190,7 @@ TEST_F(UdLinkTest, OfferedMemoryIsRegisteredAsItIsUsedAndSentFrom) {
       const std::vector<std::byte> content = numbered_bytes(number, length);
       std::memcpy(start + offset, content.data(), length);
       const Piece piece{start + offset, length};
-      const OutboundFrame frame{&route.address, &piece, 1, false};
+      const OutboundFrame frame{&route.address, &piece, 1};
       ASSERT_EQ(first.link->send(&frame, 1), 1u);
       ASSERT_EQ(receive_all(*second.link, 1).at(0).bytes, content);
     };
@@ -212,7 +212,7 @@ TEST_F(UdLinkTest, OfferedMemoryIsRegisteredAsItIsUsedAndSentFrom) {
     fake_verbs::hold();
     std::memcpy(start + 4000, numbered_bytes(7, 1000).data(), 1000);
     const Piece piece{start + 4000, 1000};
-    const OutboundFrame frame{&route.address, &piece, 1, false};
+    const OutboundFrame frame{&route.address, &piece, 1};
     ASSERT_EQ(first.link->send(&frame, 1), 1u);
     std::memcpy(start + 4000, numbered_bytes(8, 1000).data(), 1000);
     fake_verbs::release();
@@ -232,7 +232,7 @@ TEST_F(UdLinkTest, MemoryThatTheDeviceRefusesIsCopied) {
     const std::vector<std::byte> content = numbered_bytes(i, 1000);
     std::memcpy(memory.data() + 64, content.data(), content.size());
     const Piece piece{memory.data() + 64, content.size()};
-    const OutboundFrame frame{&route.address, &piece, 1, false};
+    const OutboundFrame frame{&route.address, &piece, 1};
     ASSERT_EQ(first.link->send(&frame, 1), 1u);
     ASSERT_EQ(receive_all(*second.link, 1).at(0).bytes, content);
   }

@@ -84,7 +84,7 @@ inline unsigned receive_some(UdLink& link, std::vector<ArrivedFrame>& all, unsig
   std::vector<Piece> pieces;
   std::vector<OutboundFrame> frames;
   for (std::vector<std::byte>& frame : bytes) pieces.push_back({frame.data(), frame.size()});
-  for (const Piece& piece : pieces) frames.push_back({&to, &piece, 1, false});
+  for (const Piece& piece : pieces) frames.push_back({&to, &piece, 1});
   return link.send(frames.data(), static_cast<unsigned>(frames.size()));
 }
 
