@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "util/assert.h"
 #include "util/log.h"
 #include "util/node_identity.h"
 #include "util/peer_order.h"
@@ -88,6 +89,7 @@ void ReceiveLanes::drain(MessageSink& sink, uint32_t number) noexcept {
   while (state(number) == State::active) {
     const unsigned taken = take_burst(sink, *lanes_[number], left);
     if (taken == 0) return;
+    LINTEL_ASSERT(taken <= left);
     left -= taken;
   }
 }
@@ -119,6 +121,7 @@ void ReceiveLanes::make_hot(Lane& lane) noexcept {
 
 // A lane that is looked at rarely must not keep room from its producer.
 void ReceiveLanes::make_cold(Lane& lane) noexcept {
+  LINTEL_ASSERT(lane.hot && hot_count_ != 0 && hot_count_ <= max_hot);
   lane.hot = false;
   Lane** const end = hot_ + hot_count_;
   *std::find(hot_, end, &lane) = end[-1];
@@ -148,6 +151,7 @@ bool ReceiveLanes::prepare(uint32_t number) noexcept {
 
 void ReceiveLanes::activate(uint32_t number, ShmLink& link) noexcept {
   Lane& lane = *lanes_[number];
+  LINTEL_ASSERT(lane.state != State::active && !lane.hot);
   lane.state = State::active;
   lane.link = &link;
   lane.consumer.attach(segment_.lane(number), segment_.geometry().place(number).geometry);

@@ -153,6 +153,7 @@ bool CountingEvent::fire_locked(Move reached_value, ReleaseBatch& released, Move
     return goes_on;
   }
 
+  LINTEL_ASSERT(first->threshold <= value);
   Chain reached;
   reached.append(*first);
   while (TriggeredOperation* operation = queue_.pop_reached(value)) reached.append(*operation);
@@ -195,6 +196,7 @@ bool CountingEvent::apply(const TriggeredOperation& operation, Move& move) noexc
 
 // Runs what this thread took when it began to fire, then what others left here meanwhile.
 void CountingEvent::run_batch() noexcept {
+  LINTEL_ASSERT(firing_ && batch_ != nullptr);
   ReleaseBatch released;
   TriggeredOperation* operation = batch_;
   for (;;) {

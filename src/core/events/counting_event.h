@@ -16,6 +16,7 @@
 #include "core/events/triggered_operation.h"
 #include "core/events/wait_gate.h"
 #include "portals4.h"
+#include "util/assert.h"
 #include "util/spin_lock.h"
 
 namespace lintel {
@@ -143,7 +144,10 @@ class CountAnnouncement {
     if (counter_ != nullptr) counter_->announced_counts.fetch_add(1, std::memory_order_relaxed);
   }
   ~CountAnnouncement() {
-    if (counter_ != nullptr) counter_->announced_counts.fetch_sub(1, std::memory_order_release);
+    if (counter_ == nullptr) return;
+    [[maybe_unused]] const uint16_t announced =
+        counter_->announced_counts.fetch_sub(1, std::memory_order_release);
+    LINTEL_ASSERT(announced != 0);
   }
   CountAnnouncement(const CountAnnouncement&) = delete;
   CountAnnouncement& operator=(const CountAnnouncement&) = delete;
@@ -173,6 +177,7 @@ class TriggerHold {
  public:
   TriggerHold() noexcept { ++trigger_work.holds; }
   ~TriggerHold() {
+    LINTEL_ASSERT(trigger_work.holds != 0);
     if (--trigger_work.holds == 0 && trigger_work.first != nullptr) [[unlikely]]
       trigger_work.run_unless_postponed();
   }

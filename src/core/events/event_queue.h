@@ -20,6 +20,7 @@
 
 #include "core/events/wait_gate.h"
 #include "portals4.h"
+#include "util/assert.h"
 
 namespace lintel {
 
@@ -61,8 +62,10 @@ class EventQueue {
   // overwrites the oldest event if the ring is full.
   [[gnu::always_inline]] void post(const ptl_event_t& event, bool reserved = false) noexcept {
     Ring& ring = *ring_.load(std::memory_order_relaxed);
-    fill(ring, ring.tail.fetch_add(one_event - (reserved ? 1 : 0), std::memory_order_relaxed),
-         event);
+    const uint64_t tail =
+        ring.tail.fetch_add(one_event - (reserved ? 1 : 0), std::memory_order_relaxed);
+    LINTEL_ASSERT(!reserved || (tail & reserved_mask) != 0);
+    fill(ring, tail, event);
     gate_->notify();
   }
   [[gnu::always_inline]] void post(const InitiatorEvent& event) noexcept {
@@ -129,7 +132,9 @@ class EventQueue {
     return true;
   }
   void cancel_reservation() noexcept {
-    ring_.load(std::memory_order_relaxed)->tail.fetch_sub(1, std::memory_order_relaxed);
+    [[maybe_unused]] const uint64_t tail =
+        ring_.load(std::memory_order_relaxed)->tail.fetch_sub(1, std::memory_order_relaxed);
+    LINTEL_ASSERT((tail & reserved_mask) != 0);
   }
 
   // One slot per portal table entry with flow control that uses this queue (PtlPTAlloc, PtlPTFree),
@@ -139,8 +144,10 @@ class EventQueue {
         ->flow_control_slots.fetch_add(1, std::memory_order_relaxed);
   }
   void remove_flow_control_slot() noexcept {
-    ring_.load(std::memory_order_relaxed)
-        ->flow_control_slots.fetch_sub(1, std::memory_order_relaxed);
+    [[maybe_unused]] const uint32_t slots =
+        ring_.load(std::memory_order_relaxed)
+            ->flow_control_slots.fetch_sub(1, std::memory_order_relaxed);
+    LINTEL_ASSERT(slots != 0);
   }
 
   // For those who look at the queue and do not wait: PhysicalInterface::poll_in_passing().

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <new>
 
+#include "util/assert.h"
+
 namespace lintel {
 
 struct MatchGroup {
@@ -111,6 +113,8 @@ void MatchIndex::remove(MatchNode& node) noexcept {
   MatchNode* const next = node.next_of_key;
   MatchNode& previous = *node.previous_of_key;
   const bool is_leader = previous.next_of_key == nullptr;
+  LINTEL_ASSERT(is_leader || previous.next_of_key == &node);
+  LINTEL_ASSERT(group.table.used() != 0);
   if (!is_leader) {
     previous.next_of_key = next;
     if (next != nullptr) {
@@ -151,6 +155,8 @@ MatchNode* MatchIndex::next_candidate() noexcept {
   }
   if (best == nullptr) return nullptr;
   MatchNode* const candidate = *best;
+  LINTEL_ASSERT(candidate->next_of_key == nullptr ||
+                candidate->next_of_key->sequence > candidate->sequence);
   *best = candidate->next_of_key;
   return candidate;
 }
@@ -183,6 +189,7 @@ MatchGroup* MatchIndex::add_group(const MatchCriteria& criteria) noexcept {
 }
 
 void MatchIndex::retire_group(MatchGroup& group) noexcept {
+  LINTEL_ASSERT(group_count_ != 0 && groups_[group.position] == &group);
   const uint32_t last = --group_count_;
   if (group.position != last) {
     probes_[group.position] = probes_[last];

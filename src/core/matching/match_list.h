@@ -9,6 +9,7 @@
 
 #include "core/matching/match_index.h"
 #include "core/matching/match_node.h"
+#include "util/assert.h"
 
 namespace lintel {
 
@@ -30,6 +31,7 @@ class MatchList {
   // Appends at the end; `node` must not be on a list. False when memory for the index cannot be
   // had: then the list is unchanged.
   [[nodiscard]] bool append(MatchNode& node) noexcept {
+    LINTEL_ASSERT((head_ == nullptr) == (size_ == 0) && (head_ == nullptr) == (tail_ == nullptr));
     node.sequence = next_sequence_;
     if ((indexed_ || size_ >= direct_limit_) && !append_to_index(node)) return false;
     ++next_sequence_;
@@ -45,6 +47,9 @@ class MatchList {
   void remove(MatchNode& node) noexcept {
     MatchNode* const next = node.next_in_list;
     MatchNode* const previous = node.previous_in_list;
+    LINTEL_ASSERT(size_ != 0);
+    LINTEL_ASSERT((next == nullptr ? tail_ : next->previous_in_list) == &node);
+    LINTEL_ASSERT((previous == nullptr ? head_ : previous->next_in_list) == &node);
     (next == nullptr ? tail_ : next->previous_in_list) = previous;
     (previous == nullptr ? head_ : previous->next_in_list) = next;
     --size_;

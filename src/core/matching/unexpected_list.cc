@@ -133,6 +133,9 @@ void UnexpectedList::remove(UnexpectedHeader& header) noexcept {
   join_neighbours();
   const uint32_t number = pool_->number_of(header);
   removed_ = header.in_list;
+  LINTEL_ASSERT(size_ != 0);
+  LINTEL_ASSERT((removed_.next == no_unexpected_header) == (tail_ == number));
+  LINTEL_ASSERT((removed_.previous == no_unexpected_header) == (head_ == number));
   if (removed_.next == no_unexpected_header)
     tail_ = removed_.previous;
   else

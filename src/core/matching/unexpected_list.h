@@ -13,6 +13,7 @@
 
 #include "core/matching/match_criteria.h"
 #include "core/matching/unexpected_pool.h"
+#include "util/assert.h"
 
 namespace lintel {
 
@@ -38,6 +39,7 @@ class UnexpectedList {
     header.in_list = {.next = no_unexpected_header, .previous = tail_};
     (tail_ == no_unexpected_header ? head_ : pool_->header(tail_).in_list.next) = number;
     tail_ = number;
+    LINTEL_ASSERT((header.in_list.previous == no_unexpected_header) == (size_ == 0));
     ++size_;
     if (indexes_ != nullptr) index_added(number);
   }

@@ -9,6 +9,7 @@
 
 #include "core/objects/memory_descriptor.h"
 #include "util/arena.h"
+#include "util/assert.h"
 
 namespace lintel {
 
@@ -61,6 +62,7 @@ class CountedPuts {
   }
   // The put that was added last was not sent. False: the peer has acknowledged it all the same.
   [[nodiscard]] bool take_back(uint32_t cookie) noexcept {
+    LINTEL_ASSERT(((next_ - 1) & ~counted_put_cookie) == (cookie & ~counted_put_cookie));
     --next_;
     return record_of(cookie).descriptor.exchange(nullptr, std::memory_order_relaxed) != nullptr;
   }

@@ -9,6 +9,7 @@
 #include "core/operations/operation.h"
 #include "core/operations/peer_table.h"
 #include "util/arena.h"
+#include "util/assert.h"
 
 namespace lintel {
 
@@ -23,6 +24,7 @@ class OperationTable {
     if (index == none) [[unlikely]]
       return allocate_returned(peer);
     Operation& operation = operations_.at(index);
+    LINTEL_ASSERT(operation.peer.load(std::memory_order_relaxed) == nullptr);
     peer.free_operations = operation.next_free.load(std::memory_order_relaxed);
     return &operation;
   }
@@ -34,6 +36,7 @@ class OperationTable {
   // Token held. Returns slots to their peer in one chain per burst, so that neither side needs a
   // locked instruction for each.
   void end(Operation& operation) noexcept {
+    LINTEL_ASSERT(operation.peer.load(std::memory_order_relaxed) != nullptr);
     withdraw_memory(operation, false);
     Peer& peer = *operation.peer.load(std::memory_order_relaxed);
     const uint32_t index = operations_.index_of(operation);

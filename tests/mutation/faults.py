@@ -1,0 +1,94 @@
+"""Small faults, each of which the tests must notice: file, text, its replacement, what goes wrong."""
+from typing import NamedTuple
+
+
+class Fault(NamedTuple):
+    file: str
+    text: str  # occurs once in the file
+    replacement: str
+    what: str
+
+
+RELIABLE, LANE, SHM, CORE, VERBS = "src/reliable/", "src/lane/", "src/shm/", "src/core/", "src/verbs/"
+FAULTS = [Fault(*fault) for fault in (
+    # reliability
+    (RELIABLE + "send_window.cc", "if (!frame.lost) continue;", "if (!frame.lost || count != 0) continue;", "only one lost frame is sent again at a time"),
+    (RELIABLE + "send_window.cc", "frame.lost = true;\n    ++lost_frames_;\n  }\n  in_flight_ = 0;", "}\n  in_flight_ = 0;", "a timeout sends nothing again"),
+    (RELIABLE + "send_window.cc", "sequence_distance(frame.sequence, acknowledged_) >= int32_t{selective_reach}", "sequence_distance(frame.sequence, acknowledged_) > int32_t{selective_reach}", "one frame more than the peer keeps"),
+    (RELIABLE + "send_window.cc", "frame.transmission + reordering_frames > newest_delivered_", "frame.transmission > newest_delivered_", "reordered frames count as lost"),
+    (RELIABLE + "send_window.cc", "if (sequence_distance(acknowledged, acknowledged_) < 0)", "if (false)", "an overtaken acknowledgement is taken"),
+    (RELIABLE + "send_window.cc", "queue_.note_sent(frame);\n      unsent_sequence_ = frame.sequence + 1;", "queue_.note_sent(frame);", "what was sent is not noted"),
+    (RELIABLE + "send_window.cc", "congestion_.lost(charge_of(frame));\n    if (first", "if (first", "losses do not shrink the window"),
+    (RELIABLE + "send_window.cc", "probe_ = 0;\n  answered_ = true;", "probe_ = 0;", "the answer to a probe shows no losses"),
+    (RELIABLE + "retransmission_timer.h", "if (!has_timed_out() || probed_) return delay_ns;", "return delay_ns;", "no probe between two timeouts"),
+    (RELIABLE + "receive_window.cc", "if (ahead < 0) return Place::duplicate;", "if (ahead < -1) return Place::duplicate;", "a message is delivered twice"),
+    (RELIABLE + "receive_window.cc", "if (frame->sequence == sequence) return Place::duplicate;", "if (false) return Place::duplicate;", "an early frame is kept twice"),
+    (RELIABLE + "receive_window.cc", "words[word] |= uint64_t{1} << (bit % 64);", "words[word] |= uint64_t{1} << ((bit + 1) % 64);", "the wrong frame is acknowledged selectively"),
+    (RELIABLE + "receive_window.cc", "early_bytes_ -= frame->length;", "", "room for early frames leaks"),
+    (RELIABLE + "reassembly.cc", "if (length > half.buffer->length - half.filled) return false;", "if (length > half.buffer->length - half.filled + 1) return false;", "reassembly is off by one"),
+    (RELIABLE + "reassembly.cc", "half.filled += length;", "half.filled += length & ~1u;", "a fragment of odd length is counted short"),
+    (RELIABLE + "data_receiver.cc", "connection.receive.advance();\n  acknowledger_.note_arrival(connection, frame.length, now_ns);\n  return Handled::yes;", "connection.receive.advance();\n  return Handled::yes;", "arrivals are not acknowledged"),
+    (RELIABLE + "data_receiver.cc", "if (next >= length) return 0;", "if (next > length) return 0;", "a bundle may end within padding"),
+    (RELIABLE + "data_receiver.cc", "header.link_word > length - sizeof header) return 0;", "header.link_word > length) return 0;", "a message reaches beyond its frame"),
+    (RELIABLE + "data_receiver.cc", "kept->handed_up = is_part;", "kept->handed_up = false;", "parts are handed up twice"),
+    (RELIABLE + "received_acknowledgements.cc", "bytes % sizeof(uint64_t) != 0)\n      return false;", "false)\n      return false;", "a torn list of acknowledgements is taken"),
+    (RELIABLE + "replay_window.h", "return highest_ - counter < frames && !is_marked(counter);", "return highest_ - counter < frames;", "a repeated frame is taken"),
+    (RELIABLE + "replay_window.h", "clear(highest_ + 1, counter);", "clear(highest_ + 1, counter - 1);", "a new counter may look old"),
+    (RELIABLE + "path_mtu.cc", "if (bytes >= suspected_bytes_ && losses_ < least_losses) ++losses_;", "", "a narrow path is never found"),
+    (RELIABLE + "path_mtu.cc", "if (long_answered_) {", "if (short_answered_) {", "a path is taken for wider than it is"),
+    (RELIABLE + "frame_parts.cc", "if (part.offset > filled || part.offset + length <= filled) return Taken::more;", "if (part.offset + length <= filled) return Taken::more;", "a part after a missing one is taken"),
+    (RELIABLE + "congestion.cc", "window_ = std::min(window_, most_);", "", "more than the peer can take"),
+    (RELIABLE + "message_batch.h", "held_[i].pool->release(held_[i].buffer);", "if (i != 0) held_[i].pool->release(held_[i].buffer);", "buffers leak"),
+    (RELIABLE + "frame_pool.cc", "used_bytes_ -= footprint(capacity_[buffer->size_class]);", "", "the pool looks full"),
+    # lanes, shared memory
+    (LANE + "lane_producer.h", "--free_cells_;", "", "cells are overwritten"),
+    (LANE + "lane_producer.cc", "bytes_.note_released(ring_.cell_before(next_, in_flight + 1));", "bytes_.note_released(ring_.cell_before(next_, in_flight));", "payloads are overwritten"),
+    (LANE + "byte_ring.h", "if (offset + bytes <= bytes_) return", "if (offset + bytes <= bytes_ + 64) return", "a payload runs over the end of the ring"),
+    (LANE + "cell_ring.h", "if ((word_ & lap_mask) == 0) word_ = first_lap;", "", "lap 0 looks like an empty lane"),
+    (LANE + "lane_consumer.h", "if (!place.is_published_by(word)) break;", "if (word == 0) break;", "a message of the last lap is delivered again"),
+    (LANE + "lane_consumer.cc", "offset > data_bytes_ - length) return false;", "offset > data_bytes_) return false;", "a payload may lie outside the lane"),
+    (LANE + "lane_acks.h", "if (waiting > lane_ack_places) [[unlikely]] {", "if (waiting > 2 * lane_ack_places) [[unlikely]] {", "too many acknowledgements are believed"),
+    (LANE + "lane_acks.h", "taken_ += count;\n    next_ += count;", "taken_ += count;\n    next_ += count - 1;", "acknowledgements are taken again"),
+    (SHM + "receive_lanes.cc", "if (lane.consumer.producer_sleeps()) doorbell->ring();", "static_cast<void>(lane.consumer.producer_sleeps());", "a producer that waits for room is not woken"),
+    (SHM + "receive_lanes.cc", "if (lane.consumer.ready()) {\n      make_hot(lane);\n      return false;\n    }", "", "a process sleeps although a message waits"),
+    (SHM + "receive_lanes.cc", "if (malformed) [[unlikely]]\n    report_malformed(sink, lane);", "", "a malformed message is ignored"),
+    # matching, events
+    (CORE + "matching/match_list.h", "if (indexed_) remove_from_index(node);", "if (indexed_ && size_ != 0) remove_from_index(node);", "the last entry stays in the index"),
+    (CORE + "matching/match_index.cc", "if (best == nullptr || cursors_[i]->sequence < (*best)->sequence) best = &cursors_[i];", "if (best == nullptr || cursors_[i]->sequence > (*best)->sequence) best = &cursors_[i];", "entries match in the wrong order"),
+    (CORE + "matching/keyed_header_index.cc", "links_of(links.previous_of_key).next_of_key = following;", "", "an unexpected header is found after its end"),
+    (CORE + "matching/unexpected_list.cc", "entry.next_to_add = pool_.header(number).in_list.next;", "", "the index follows a header that is gone"),
+    (CORE + "events/event_queue.h", "one_event - (reserved ? 1 : 0)", "one_event - (reserved ? 0 : 0)", "reservations leak"),
+    (CORE + "events/event_queue.h", "const uint64_t kept = reserved + ring.flow_control_slots.load(std::memory_order_relaxed);", "const uint64_t kept = reserved;", "PTL_EVENT_PT_DISABLED overwrites an event"),
+    (CORE + "events/counting_event.cc", "next_threshold_.store(next, std::memory_order_relaxed);\n  if (firing_) {", "if (firing_) {", "a threshold stays behind its operations"),
+    (CORE + "events/counting_event.cc", "const uint64_t value = success_.load(std::memory_order_seq_cst);\n    if (value >= threshold) {", "const uint64_t value = 0;\n    if (value >= threshold) {", "an operation whose threshold is reached waits"),
+    (CORE + "events/counting_event.cc", "if (count.target->handle.generation() == operation->target_generation)\n          count.target->set", "count.target->set", "a freed counter is set"),
+    (CORE + "events/trigger_queue.h", "if (first_ == nullptr || last_->threshold <= operation.threshold) {", "if (first_ == nullptr || last_->threshold < operation.threshold + 2) {", "operations fire in the wrong order"),
+    # requests
+    (CORE + "objects/delivery.cc", "if (entry.state != EntryState::unlinked || entry.operations != 0) {", "if (entry.state != EntryState::unlinked) {", "an entry ends before its messages"),
+    (CORE + "objects/delivery.cc", "--entry.unexpected_headers;", "", "PTL_EVENT_AUTO_FREE never comes"),
+    (CORE + "objects/memory_region.cc", "const uint64_t bytes = std::min<uint64_t>(element.iov_len - position.within, length - sum);", "const uint64_t bytes = std::min<uint64_t>(element.iov_len, length - sum);", "a piece reaches beyond its element"),
+    (CORE + "operations/target_request.cc", "if (is_atomic(header.kind)) mlength -= mlength % datatype_size(header.datatype());", "", "an atomic ends within an item"),
+    (CORE + "operations/target_request.cc", "return PTL_ME_OP_PUT | PTL_ME_OP_GET;", "return PTL_ME_OP_PUT;", "a swap needs no permission to read"),
+    (CORE + "operations/target_request.cc", "available_at(entry, placement_offset(entry, header)) >= header.length();", "available_at(entry, placement_offset(entry, header)) + 1 >= header.length();", "PTL_ME_NO_TRUNCATE truncates by a byte"),
+    (CORE + "operations/operation_table.h", "operation.generation.store((generation + 1) & generation_mask, std::memory_order_relaxed);", "operation.generation.store(generation & generation_mask, std::memory_order_relaxed);", "a late answer ends another operation"),
+    (CORE + "operations/initiator_answers.cc", "if (get == nullptr || header.remote_offset > length ||", "if (get == nullptr ||", "a reply writes outside its memory"),
+    (CORE + "operations/initiator_answers.cc", "operation->stage.load(std::memory_order_acquire) == Operation::Stage::sent)\n      return operation;", "true)\n      return operation;", "an answer counts before its request was sent"),
+    (CORE + "operations/initiator_answers.cc", "if (fail != PTL_NI_OK && header.hdr_data != 0) [[unlikely]]", "if (false)", "a dropped get is not told"),
+    (CORE + "operations/transfer_table.cc", "--peer.transfers;", "", "the share of a peer leaks"),
+    (CORE + "operations/peer_share.h", "return taken < std::min(most, capacity - in_use);", "return taken <= std::min(most, capacity - in_use);", "a peer takes more than its share"),
+    (CORE + "operations/counted_puts.h", "if (record.descriptor.load(std::memory_order_acquire) != nullptr) return false;", "", "a counted put takes the place of another"),
+    # verbs
+    (VERBS + "arrivals.cc", "if (completion.byte_len < sizeof header) return refuse(buffer);", "", "a short message is read beyond its end"),
+    (VERBS + "arrivals.cc", "receives_.give_back(buffers_[i]);", "if (i != 0) receives_.give_back(buffers_[i]);", "receive buffers leak"),
+    (VERBS + "arrivals.cc", "(invalidates || header.link_word == payload_bytes)", "true", "a wrong length is believed"),
+    (VERBS + "send_queue.cc", "if (++unsignalled_ >= signal_interval || signalled) {", "if (signalled) {", "the send queue is never released"),
+    (VERBS + "send_queue.cc", "held_[i].next = i + 1 < count ? &held_[i + 1] : nullptr;", "held_[i].next = i + 2 < count ? &held_[i + 1] : nullptr;", "the last request of a chain is not posted"),
+    # GASNet
+    ("gasnet/am/credits.cc", "if (before == 0) list(rank);", "if (before == 1) list(rank);", "credits are not returned"),
+    ("gasnet/am/credits.cc", "return most;\n}", "return count;\n}", "more credits are returned than fit"),
+    ("gasnet/am/near_ring.h", "slot.turn.store(full_turn + 1, std::memory_order_release);", "slot.turn.store(full_turn, std::memory_order_release);", "slots are never free again"),
+    ("gasnet/coll/node_stage.cc", "if (lacks(finished, least)) least = finished;", "", "a slot is used before its readers have finished"),
+    ("gasnet/coll/team_collectives.cc", "call.number - halves_over_ * kHalf >= kSlots - kOverlap)\n    return false;", "false)\n    return false;", "leaders overrun each other's slots"),
+    ("gasnet/coll/team_collectives.cc", "std::swap(combined, next);", "", "contributions are combined with the wrong one"),
+    ("gasnet/coll/barrier.cc", "largest_of_two().combine(&waited, &with_waited, 2);", "", "the name in a wait is not compared"),
+)]
