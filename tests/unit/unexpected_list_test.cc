@@ -83,7 +83,7 @@ class UnexpectedListModel : public ::testing::TestWithParam<Mix> {
             .source_mask = source_mask};
   }
   void add_random() {
-    UnexpectedHeader& header = *pool_.allocate();
+    UnexpectedHeader& header = *pool_.allocate(of_peer_);
     header.match_bits = pick(mix_.match_bits);
     header.source = pick(mix_.sources);
     list_.add(header);
@@ -164,6 +164,7 @@ class UnexpectedListModel : public ::testing::TestWithParam<Mix> {
 
   Mix mix_ = GetParam();
   std::mt19937_64 random_{20240301};
+  std::atomic<uint32_t> of_peer_{0};
   UnexpectedPool pool_;
   UnexpectedList list_;
   std::vector<UnexpectedHeader*> model_;
@@ -201,7 +202,7 @@ class Arrived {
     for (size_t i = 0; i < count; ++i) headers.push_back(&add(i));
   }
   UnexpectedHeader& add(uint64_t match_bits) {
-    UnexpectedHeader& header = *pool_.allocate();
+    UnexpectedHeader& header = *pool_.allocate(of_peer_);
     header.match_bits = match_bits;
     header.source = 1;
     list.add(header);
@@ -213,6 +214,7 @@ class Arrived {
   }
 
  private:
+  std::atomic<uint32_t> of_peer_{0};
   UnexpectedPool pool_;
 
  public:
@@ -220,10 +222,36 @@ class Arrived {
   UnexpectedList list;
 };
 
+// Also after it is gone: its messages were delivered.
+TEST(UnexpectedPool, APeerThatTakesAllThatItMayLeavesSomeForOthers) {
+  constexpr uint32_t most = 64;
+  std::atomic<uint32_t> greedy{0};
+  std::atomic<uint32_t> other{0};
+  {
+    UnexpectedPool pool;
+    ASSERT_TRUE(pool.open(most));
+    UnexpectedHeader* last = nullptr;
+    for (uint32_t i = 0; i < most; ++i) {
+      last = pool.allocate(greedy);
+      ASSERT_NE(last, nullptr) << i;
+    }
+    EXPECT_EQ(pool.allocate(greedy), nullptr);
+    for (uint32_t i = 0; i < most / 16; ++i) EXPECT_NE(pool.allocate(other), nullptr) << i;
+    EXPECT_EQ(pool.allocate(other), nullptr);
+    pool.release(*last);
+    EXPECT_EQ(greedy, most - 1);
+    EXPECT_NE(pool.allocate(greedy), nullptr);
+  }
+  // The next interface begins anew.
+  EXPECT_EQ(greedy, 0u);
+  EXPECT_EQ(other, 0u);
+}
+
 TEST(UnexpectedPool, KeepsWhatTheOverflowEventTells) {
+  std::atomic<uint32_t> of_peer{0};
   UnexpectedPool pool;
   ASSERT_TRUE(pool.open(2));
-  UnexpectedHeader& header = *pool.allocate();
+  UnexpectedHeader& header = *pool.allocate(of_peer);
   const auto check = [&](MessageKind kind, const UnexpectedDetails& expected, bool detailed) {
     header.kind = kind;
     pool.set_details(header, expected);

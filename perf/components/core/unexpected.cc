@@ -21,7 +21,7 @@ class Arrived {
     if (!pool_.open(1u << 20)) std::abort();
     list.open(pool_);
     for (uint64_t i = 0; i < count; ++i) {
-      UnexpectedHeader& header = *pool_.allocate();
+      UnexpectedHeader& header = *pool_.allocate(of_peer_);
       header.match_bits = i << 16;
       header.source = source;
       list.add(header);
@@ -32,6 +32,7 @@ class Arrived {
   }
 
  private:
+  std::atomic<uint32_t> of_peer_{0};
   UnexpectedPool pool_;
 
  public:

@@ -1,15 +1,18 @@
-// The unexpected headers of an interface, named by numbers from 1 to its capacity.
-// Message path, except open(): allocate() and release() as those of Arena.
+// The unexpected headers of an interface, named by numbers from 1 to its capacity. One peer may
+// have so many as the limit of the interface promises; there are more, so that others have some,
+// too. Message path, except open(): allocate() and release() as those of Arena.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "core/matching/keyed_memory.h"
 #include "portals4.h"
 #include "transport/message.h"
 #include "util/arena.h"
+#include "util/assert.h"
 
 namespace lintel {
 
@@ -88,24 +91,42 @@ class UnexpectedPool {
   UnexpectedPool() = default;
   UnexpectedPool(const UnexpectedPool&) = delete;
   UnexpectedPool& operator=(const UnexpectedPool&) = delete;
+  // The peers, whose counts it has, must still be there.
   ~UnexpectedPool() {
     if (details_ != nullptr) keyed_memory.release(details_, details_bytes());
+    if (counts_ == nullptr) return;
+    for (uint32_t index = 0; headers_.contains(index); ++index)
+      if (counts_[index] != nullptr) counts_[index]->fetch_sub(1, std::memory_order_relaxed);
+    keyed_memory.release(counts_, counts_bytes());
   }
 
-  // Reserves address space (set-up path, once). False when the system refuses.
-  [[nodiscard]] bool open(uint32_t capacity) noexcept {
-    if (!headers_.open(capacity)) return false;
+  // Reserves address space (set-up path, once). `most_of_peer`: headers that one peer may have.
+  // False when the system refuses.
+  [[nodiscard]] bool open(uint32_t most_of_peer) noexcept {
+    most_of_peer_ = most_of_peer;
+    if (!headers_.open(most_of_peer + (most_of_peer + 15) / 16)) return false;
     details_ = static_cast<UnexpectedDetails*>(keyed_memory.acquire(details_bytes()));
-    return details_ != nullptr;
+    counts_ = static_cast<std::atomic<uint32_t>**>(keyed_memory.acquire(counts_bytes()));
+    return details_ != nullptr && counts_ != nullptr;
   }
 
-  // Null when all are in use.
-  [[nodiscard]] UnexpectedHeader* allocate() noexcept {
+  // `of_peer`: how many the sender has; it must not move. The poller. Null when
+  // all, or all of the sender, are in use.
+  [[nodiscard]] UnexpectedHeader* allocate(std::atomic<uint32_t>& of_peer) noexcept {
+    if (of_peer.load(std::memory_order_relaxed) >= most_of_peer_) return nullptr;
     const uint32_t number = headers_.allocate();
-    return number == headers_.no_index ? nullptr : &headers_.at(number);
+    if (number == headers_.no_index) return nullptr;
+    LINTEL_ASSERT(counts_[number] == nullptr);
+    counts_[number] = &of_peer;
+    of_peer.fetch_add(1, std::memory_order_relaxed);
+    return &headers_.at(number);
   }
   void release(const UnexpectedHeader& header) noexcept {
-    headers_.release(headers_.index_of(header));
+    const uint32_t number = headers_.index_of(header);
+    [[maybe_unused]] const uint32_t before =
+        std::exchange(counts_[number], nullptr)->fetch_sub(1, std::memory_order_relaxed);
+    LINTEL_ASSERT(before != 0);
+    headers_.release(number);
   }
 
   [[nodiscard]] uint32_t number_of(const UnexpectedHeader& header) const noexcept {
@@ -140,9 +161,15 @@ class UnexpectedPool {
   [[nodiscard]] size_t details_bytes() const noexcept {
     return size_t{capacity()} * sizeof(UnexpectedDetails);
   }
+  [[nodiscard]] size_t counts_bytes() const noexcept {
+    return size_t{capacity()} * sizeof *counts_;
+  }
 
   Arena<UnexpectedHeader> headers_;
   UnexpectedDetails* details_ = nullptr;
+  std::atomic<uint32_t>** counts_ =
+      nullptr;  // of the peers that have the headers; null: it is free
+  uint32_t most_of_peer_ = 0;
 };
 
 }  // namespace lintel

@@ -16,6 +16,7 @@
 
 namespace lintel {
 
+inline constexpr unsigned interface_slots = 4;      // matching or not, logical or physical
 inline constexpr uint32_t ack_batch_capacity = 20;  // cookies that travel with the header itself
 
 struct alignas(64) Peer {
@@ -70,6 +71,8 @@ struct alignas(64) Peer {
   std::atomic<uint32_t> returned_operations{Arena<Operation>::no_index};
   std::atomic<uint32_t> operations_started{0};  // written under send_lock
   std::atomic<uint32_t> operations_ended{0};    // written under the poll token
+  // Headers of its messages, by the slot of the interface; see UnexpectedPool.
+  std::atomic<uint32_t> unexpected[interface_slots]{};
 
   // Any thread.
   [[nodiscard]] bool sends_by(const Link& of) noexcept {

@@ -17,7 +17,7 @@ constexpr RefusalText texts[] = {
     {"no portal table entry", "the portal table entry is not allocated (spec 3.7.1)"},
     {"disabled", "the portal table entry is disabled (spec 2.8, 3.7.3)"},
     {"no match", "no entry of the priority or overflow list accepts it (spec 2.5, 3.12)"},
-    {"no unexpected header", "max_unexpected_headers are in use (spec 2.8, 3.6.1)"},
+    {"no unexpected header", "max_unexpected_headers of this peer, or all, are in use (spec 2.8, 3.6.1)"},
     {"no event slot", "the event queue of the portal table entry is full (spec 2.8)"},
     {"no transfer", "too many long messages are under way (spec 2.8)"},
     {"user", "the entry that matched is for another uid (spec 3.11.1, 3.12.1)"},

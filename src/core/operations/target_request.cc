@@ -327,7 +327,7 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
   const bool keeps_header =
       entry.list == PTL_OVERFLOW_LIST && !entry.has(PTL_ME_UNEXPECTED_HDR_DISABLE);
   if (keeps_header) {
-    unexpected = interface.unexpected_headers().allocate();
+    unexpected = interface.unexpected_headers().allocate(arrival.peer.unexpected[interface.slot()]);
     if (unexpected == nullptr) return exhaust(arrival, portal, &entry, PTL_LINTEL_DROP_NO_HEADER);
   }
   EventReservation reservation;
