@@ -434,6 +434,8 @@ complete_words() {{ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _li
                 options += " -DLINTEL_GASNET=OFF"
             root.run(f"cd {self.source} && cmake -S . -B b {options} && cmake --build b -j $(nproc) && "
                      "cmake --install b --prefix /opt/lintel")
+            # docs/jobs.md and docs/reference.md name them.
+            root.run(f"test -x {self.source}/b/bin/job_hello && test -x {self.source}/b/bin/footprint")
             self.use_in(root, "/opt/lintel")
             root.run(f"cmake --build {self.source}/b --target uninstall")
             left = root.run("[ ! -e /opt/lintel ] || find /opt/lintel ! -type d")
