@@ -33,6 +33,11 @@ class RetransmissionTimer {
     timeouts_in_a_row_ = 0;
     round_trip_.measure(sample_ns);
   }
+  // A probe was answered: what was sent before it has arrived or is lost. Counts like a timeout, so
+  // that what is lost again and again is sent more and more rarely.
+  void note_answer() noexcept {
+    if (has_timed_out()) ++timeouts_in_a_row_;
+  }
   [[nodiscard]] bool has_timed_out() const noexcept { return timeouts_in_a_row_ != 0; }
 
   // While something is on the way.

@@ -228,6 +228,7 @@ void SendWindow::take_answer(uint32_t probe_number) noexcept {
   path_.answered(probe_number);
   if (probe_ == 0 || probe_number != static_cast<uint32_t>(probe_)) return;
   newest_delivered_ = std::max(newest_delivered_, probe_ + reordering_frames);
+  timer_.note_answer();
   probe_ = 0;
   answered_ = true;
 }

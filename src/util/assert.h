@@ -1,6 +1,7 @@
 // Assertions about the library's own state: counts, lists and states kept by hand. Never about what
 // arrives from outside or what a caller passes; that is checked and refused. Built in where
-// LINTEL_ASSERTIONS is set (CMake option: presets checked, clang, asan, tsan, fuzz), else without cost.
+// LINTEL_ASSERTIONS is set (CMake option: presets checked, clang, asan, tsan and fuzz), else
+// without cost.
 #pragma once
 
 #ifdef LINTEL_ASSERTIONS

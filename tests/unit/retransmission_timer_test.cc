@@ -62,6 +62,23 @@ TEST_F(RetransmissionTimerTest, BetweenTwoTimeoutsOneProbeGoes) {
   }
 }
 
+// What is lost again and again, though probes are answered, goes more and more rarely.
+TEST_F(RetransmissionTimerTest, AnswersWithoutProgressCountLikeTimeouts) {
+  settle(200 * us);
+  while (!timer_.time_out(timer_.deadline_ns())) {
+  }
+  uint64_t now = timer_.deadline_ns();
+  for (uint64_t waited = ms; waited < RoundTrip::longest_timeout_ns / 2; waited *= 2) {
+    timer_.start(now);
+    EXPECT_LE(timer_.deadline_ns(), now + waited);
+    now = timer_.deadline_ns();
+    EXPECT_FALSE(timer_.time_out(now));
+    timer_.note_answer();
+  }
+  timer_.start(now);
+  EXPECT_GE(timer_.deadline_ns(), now + RoundTrip::longest_timeout_ns / 4);
+}
+
 TEST_F(RetransmissionTimerTest, ProgressRestartsItButOnlyAMeasurementShortensIt) {
   settle(200 * us);
   while (!timer_.time_out(timer_.deadline_ns())) {
