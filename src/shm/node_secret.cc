@@ -17,6 +17,7 @@
 #include "shm/segment_directory.h"
 #include "util/new_descriptor.h"
 #include "util/random.h"
+#include "util/uninterrupted.h"
 
 namespace lintel {
 
@@ -71,8 +72,9 @@ class NodeSecret {
       const auto directory = SegmentDirectory::open(true);
       // A filter of system calls may deny flock.
       const bool locked = directory && directory->lock();
-      const bool may_go_on = locked || (directory && is_denied(errno));
-      if (may_go_on && open_in(*directory, locked)) return true;
+      const bool denied = directory && !locked && is_denied(errno);
+      const Descriptor file_lock = denied ? lock_file_of(*directory) : Descriptor();
+      if ((locked || denied) && open_in(*directory, locked)) return true;
       if (errno != ENOENT) return false;
     }
     return false;
@@ -101,6 +103,19 @@ class NodeSecret {
   }
 
  private:
+  // In place of the lock of the directory, until it is closed. Two processes that only looked at
+  // each other's files could each find its own first. The file stays.
+  static Descriptor lock_file_of(const SegmentDirectory& directory) {
+    const std::string path = directory.path() + "/lock";
+    mend_private(path.c_str(), S_IRUSR | S_IWUSR);
+    Descriptor file = open_file(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, S_IRUSR | S_IWUSR);
+    struct flock lock = lock_of(F_WRLCK);
+    if (file.is_open() &&
+        uninterrupted([&] { return fcntl(file.get(), F_OFD_SETLKW, &lock); }) != 0)
+      file.close();
+    return file;
+  }
+
   // Of several secrets, which there are only without a lock of the directory, the least counts.
   static std::optional<std::string> find_in(const SegmentDirectory& directory, bool locked) {
     std::optional<std::string> found;
