@@ -242,7 +242,7 @@ TEST(UnexpectedPool, APeerThatTakesAllThatItMayLeavesSomeForOthers) {
     EXPECT_EQ(greedy, most - 1);
     EXPECT_NE(pool.allocate(greedy), nullptr);
   }
-  // The next interface begins anew.
+  // The interface is closed, and has given all headers back.
   EXPECT_EQ(greedy, 0u);
   EXPECT_EQ(other, 0u);
 }

@@ -1,6 +1,6 @@
 // The unexpected headers of an interface, named by numbers from 1 to its capacity. One peer may
-// have so many as the limit of the interface promises; there are more, so that others have some,
-// too. Message path, except open(): allocate() and release() as those of Arena.
+// have as many as max_unexpected_headers promises. The pool has 1/16 more, for other peers. Message
+// path, except open(): allocate() and release() as those of Arena.
 #pragma once
 
 #include <atomic>
@@ -110,8 +110,8 @@ class UnexpectedPool {
     return details_ != nullptr && counts_ != nullptr;
   }
 
-  // `of_peer`: how many the sender has; it must not move. The poller. Null when
-  // all, or all of the sender, are in use.
+  // `of_peer`: how many headers the sender has; it must not move. Null: the sender has as many as
+  // it may, or none is free. The poller.
   [[nodiscard]] UnexpectedHeader* allocate(std::atomic<uint32_t>& of_peer) noexcept {
     if (of_peer.load(std::memory_order_relaxed) >= most_of_peer_) return nullptr;
     const uint32_t number = headers_.allocate();
@@ -167,8 +167,8 @@ class UnexpectedPool {
 
   Arena<UnexpectedHeader> headers_;
   UnexpectedDetails* details_ = nullptr;
-  std::atomic<uint32_t>** counts_ =
-      nullptr;  // of the peers that have the headers; null: it is free
+  // For each header the `of_peer` of its sender; null: it is free.
+  std::atomic<uint32_t>** counts_ = nullptr;
   uint32_t most_of_peer_ = 0;
 };
 

@@ -16,7 +16,7 @@
 
 namespace lintel {
 
-inline constexpr unsigned interface_slots = 4;      // matching or not, logical or physical
+inline constexpr unsigned interface_slots = flag_interface_mask + 1;
 inline constexpr uint32_t ack_batch_capacity = 20;  // cookies that travel with the header itself
 
 struct alignas(64) Peer {
