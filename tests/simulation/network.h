@@ -56,6 +56,7 @@ class Network {
   }
   // Longer frames are lost.
   void set_longest(uint32_t bytes) noexcept { longest_ = bytes; }
+  [[nodiscard]] uint32_t longest() const noexcept { return longest_; }
   // Data in that direction are lost, and nothing else.
   void cut_data(uint32_t from, uint32_t to, bool is_cut) noexcept {
     data_cut_[pair(from, to)] = is_cut;

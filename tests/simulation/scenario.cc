@@ -68,6 +68,7 @@ ProcessShape make_process(Dice& dice, const ProcessShape& common) {
   shape.poll_ns = dice.between(500, 20'000);
   shape.messages_per_poll = static_cast<unsigned>(dice.between(1, 8));
   shape.link.has_slots = dice.happens(0.3);
+  shape.link.refuses_long = dice.happens(0.3);
   return shape;
 }
 

@@ -25,7 +25,7 @@ ProcessId owner_of(const LinkAddress& address) noexcept {
 }  // namespace
 
 SimulatedLink::SimulatedLink(Network& network, uint32_t process, const LinkShape& shape)
-    : network_(network), process_(process), mtu_(shape.mtu) {
+    : network_(network), process_(process), mtu_(shape.mtu), refuses_long_(shape.refuses_long) {
   properties_.name = "simulated";
   properties_.id = id_of(process);
   properties_.own_address = address_of(id_of(process));
@@ -70,6 +70,10 @@ unsigned SimulatedLink::send(const OutboundFrame* frames, unsigned count) noexce
     for (unsigned p = 0; p < frames[i].count; ++p) {
       const Piece& piece = frames[i].pieces[p];
       bytes.insert(bytes.end(), piece.base, piece.base + piece.length);
+    }
+    if (refuses(bytes)) {
+      counters_.send_full.fetch_add(count - i, std::memory_order_relaxed);
+      return i;
     }
     counters_.frames_sent.fetch_add(1, std::memory_order_relaxed);
     counters_.bytes_sent.fetch_add(bytes.size(), std::memory_order_relaxed);

@@ -19,6 +19,7 @@ struct LinkShape {
   uint64_t capacity_bytes = 256 * 1024;  // of arrived frames that have not been received
   bool has_slots = false;                // each frame takes as much as the longest one
   bool sends_from_anywhere = false;
+  bool refuses_long = false;  // frames that the path loses are refused first, as veth does
   int64_t longest_pause_ns = 1'000'000;
 };
 
@@ -48,11 +49,17 @@ class SimulatedLink final : public PacketLink {
     std::vector<std::byte> bytes;
   };
 
+  // As UDP tells of ENOBUFS: of eight attempts the last one counts as sent.
+  [[nodiscard]] bool refuses(const std::vector<std::byte>& bytes) noexcept {
+    return refuses_long_ && bytes.size() > network_.longest() && ++refusals_ % 8 != 0;
+  }
   [[nodiscard]] uint64_t charge_of(const std::vector<std::byte>& bytes) const noexcept;
 
   Network& network_;
   const uint32_t process_;
   const uint32_t mtu_;
+  const bool refuses_long_;
+  unsigned refusals_ = 0;
   bool full_ = false;
   bool silent_ = false;
   uint64_t waiting_bytes_ = 0;
